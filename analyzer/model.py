@@ -1,0 +1,177 @@
+"""The analysis in memory: one Arrow table per list of the JSON contract, keyed by integers.
+
+Integer keys become the contract's string ids at the edge (`t1`, `f1`, `g1`).
+Seconds count from the start of the run. A file row is one *version* of one file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+ANALYSIS_SCHEMA = "tracehint.analysis/1"
+
+_RANGES = pa.list_(pa.list_(pa.int64(), 2))
+_STRS = pa.list_(pa.string())
+
+TASKS = pa.schema(
+    [
+        ("task", pa.int64()),
+        ("name", pa.string()),
+        ("type", pa.string()),  # what tasks of one kind share: rule, program or script name
+        ("command", pa.string()),
+        ("host", pa.string()),
+        ("site", pa.string()),
+        ("start_s", pa.float64()),
+        ("end_s", pa.float64()),  # null: unknown
+        ("exit_status", pa.int32()),  # 128 + signal when killed; null: unknown
+        ("attempt", pa.int32()),  # 1 for the first
+        ("processes", pa.int32()),
+        ("engine", pa.bool_()),
+        ("source", pa.string()),  # observed, declared, both
+    ]
+)
+
+# One row per file version.
+FILES = pa.schema(
+    [
+        ("file", pa.int64()),
+        ("lineage", pa.int64()),  # versions of one path share it
+        ("version", pa.int32()),
+        ("path", pa.binary()),  # relative to its data root, else absolute
+        ("other_paths", pa.list_(pa.binary())),
+        ("role", pa.string()),  # input, intermediate, output, scratch, software
+        ("size_bytes", pa.int64()),  # at the end of the version; null: unknown
+        ("deleted", pa.bool_()),  # gone at the end of the run
+        ("exact_share", pa.float64()),  # share of its accessed bytes known exactly
+    ]
+)
+
+PRODUCERS = pa.schema(
+    [
+        ("file", pa.int64()),
+        ("task", pa.int64()),
+        ("bytes", pa.int64()),  # moved, repeats counted
+        ("unique_bytes", pa.int64()),  # length of the union of ranges
+        ("owned_bytes", pa.int64()),  # bytes whose last writer it is at the version's end
+        ("ranges", _RANGES),  # union, sorted, [start, end)
+        ("how", _STRS),
+        ("first_s", pa.float64()),
+        ("last_s", pa.float64()),
+        ("superseded", pa.bool_()),
+    ]
+)
+
+CONSUMERS = pa.schema(
+    [
+        ("file", pa.int64()),
+        ("task", pa.int64()),
+        ("bytes", pa.int64()),
+        ("unique_bytes", pa.int64()),
+        ("cover", pa.float64()),  # unique_bytes / size_bytes; null: size unknown
+        ("peek", pa.bool_()),
+        ("ranges", _RANGES),
+        ("how", _STRS),
+        ("first_s", pa.float64()),
+        ("last_s", pa.float64()),
+    ]
+)
+
+EDGES = pa.schema(
+    [
+        ("edge", pa.int64()),
+        ("producer", pa.int64()),
+        ("file", pa.int64()),
+        ("consumer", pa.int64()),
+        ("bytes", pa.int64()),  # unique bytes of the producer that the consumer read
+        ("via", pa.string()),  # data, engine_copy, declared
+        ("order", pa.string()),  # certain, uncertain
+    ]
+)
+
+# Every label that holds. `edge` is null for a label of the file itself; a file's labels are
+# repeated on each of its edges that they hold for.
+PATTERNS = pa.schema(
+    [
+        ("file", pa.int64()),
+        ("edge", pa.int64()),
+        ("pattern", pa.string()),
+        ("primary", pa.bool_()),
+        ("confidence", pa.float64()),
+        ("group", pa.int64()),  # reduce and distribute; else null
+        ("evidence", pa.string()),  # JSON object
+        ("placement", pa.string()),
+        ("saves_bytes", pa.int64()),
+        ("runner_up", pa.string()),
+        ("runner_up_saves_bytes", pa.int64()),
+    ]
+)
+
+GROUPS = pa.schema(
+    [
+        ("group", pa.int64()),
+        ("pattern", pa.string()),  # reduce, distribute
+        ("task", pa.int64()),
+        ("files", pa.list_(pa.int64())),
+        ("bytes", pa.int64()),
+        ("primary", pa.bool_()),
+        ("evidence", pa.string()),  # JSON object
+    ]
+)
+
+ANALYSIS_TABLES: dict[str, pa.Schema] = {
+    "tasks": TASKS,
+    "files": FILES,
+    "producers": PRODUCERS,
+    "consumers": CONSUMERS,
+    "edges": EDGES,
+    "patterns": PATTERNS,
+    "groups": GROUPS,
+}
+
+PATTERN_NAMES = (
+    "pipeline", "broadcast", "reduce", "scatter", "gather", "distribute", "partly_shared",
+    "concurrently_shared", "stage_in", "stage_out",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Options:
+    """Thresholds of the pattern definitions; the defaults are those of docs/patterns.md."""
+
+    nodes: int | None = None  # None: hosts of the bundle if several, else concurrency, at least 2
+    default_placement: str = "striped"  # striped, one-node, local
+    peek_share: float = 0.05
+    peek_bytes: int = 64 << 10
+    header_bytes: int = 128 << 10
+    header_share: float = 0.10
+    header_readers: float = 0.90
+    broadcast_slope: float = 0.5  # m >= 1 + slope (n - 1)
+    scatter_max_m: float = 1.25
+    gather_max_overlap: float = 0.10
+    reduce_min_share: float = 0.25
+    max_versions: int = 64
+    call_cost_bytes: int = 64 << 10  # a hint on fewer bytes does not repay its call
+    ranges: bool = True
+    data_roots: tuple[str, ...] = ()
+
+
+@dataclass
+class Analysis:
+    """Result of `analyzer.analyze`: `run` is the contract's `run` object, the rest are tables."""
+
+    run: dict[str, Any]
+    tasks: pa.Table
+    files: pa.Table
+    producers: pa.Table
+    consumers: pa.Table
+    edges: pa.Table
+    patterns: pa.Table
+    groups: pa.Table
+    options: Options = field(default_factory=Options)
+
+    def tables(self) -> dict[str, pa.Table]:
+        """The seven tables by name."""
+        return {name: getattr(self, name) for name in ANALYSIS_TABLES}

@@ -1,0 +1,55 @@
+"""What every collector offers: can it run here, what it misses, and recording one command."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Availability:
+    """Whether a collector can run on this machine, and if not, what mends it."""
+
+    usable: bool
+    reason: str  # one line: why (not)
+    remedy: str = ""  # the exact command or step; empty when usable
+    blind_to: tuple[str, ...] = ()  # codes stored in manifest.blind_to
+    cost: str = ""  # one line, measured: "about 1.1x CPU on small I/O"
+
+
+@dataclass(frozen=True)
+class RecordRequest:
+    """One recording. Paths are absolute; `command` is run as it is, without a shell."""
+
+    command: tuple[str, ...]
+    output: Path  # bundle directory
+    data_roots: tuple[str, ...] = ()
+    keep_args: bool = False
+    force: bool = False
+    quiet: bool = False
+    host: str = ""  # empty: this machine's name
+    options: dict[str, str] = field(default_factory=dict)  # collector specific, e.g. light=1
+
+
+@dataclass(frozen=True)
+class RecordResult:
+    """`exit_status` is the command's own: its code, or 128 + signal as a shell reports it."""
+
+    exit_status: int
+    signal: int | None = None  # set when the command died from a signal
+    lost_events: int = 0
+
+
+class Collector(Protocol):
+    """A way to record a run; one subpackage each, registered in collectors/registry.py."""
+
+    name: str
+
+    def check(self) -> Availability:
+        """Test whether it can run here, without side effects and within a second."""
+        ...
+
+    def record(self, request: RecordRequest) -> RecordResult:
+        """Run the command, write the bundle. Raises CollectorError when recording cannot start."""
+        ...

@@ -1,0 +1,101 @@
+"""`manifest.json` of a trace bundle: what was run, where, by which collector, what was lost."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tracehint.errors import BundleError
+from tracehint.schemas.tables import FORMAT
+
+MANIFEST_NAME = "manifest.json"
+_MAX_MANIFEST_BYTES = 64 << 20
+
+
+@dataclass
+class Host:
+    """One recording host."""
+
+    name: str
+    kernel: str = ""
+    site: str = ""
+    boot_id: str = ""
+    cpus: int = 0
+    # mount points: {"path", "fstype", "source", "dev"}; source and fstype decide what is shared
+    mounts: list[dict[str, Any]] = field(default_factory=list)
+    # BOOTTIME -> REALTIME, in nanoseconds: {"boot_ns", "real_ns", "error_ns"}
+    clock: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class Manifest:
+    """The facts of a run that are not rows. All lists may be empty, none is null."""
+
+    format: str = FORMAT
+    program: str = ""  # "tracehint 0.1.0"
+    collector: str = ""  # ebpf, strace, strace-light, bpftrace, darshan, import:wfformat ...
+    command: list[str] = field(default_factory=list)  # surrogate-escaped
+    cwd: str = ""
+    started_ns: int = 0
+    ended_ns: int | None = None
+    exit_status: int | None = None
+    complete: bool = False  # false: the recorder did not reach its end
+    hosts: list[Host] = field(default_factory=list)
+    data_roots: list[str] = field(default_factory=list)  # given by the user; empty: derive
+    # codes of what this collector cannot see: "mmap", "io_uring", "bytes", "static_binaries" ...
+    blind_to: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    redacted_args: int = 0
+
+
+def manifest_to_json(manifest: Manifest) -> str:
+    """Text of `manifest.json`; names that are not UTF-8 survive as surrogate escapes."""
+    return json.dumps(dataclasses.asdict(manifest), indent=1, ensure_ascii=True) + "\n"
+
+
+def read_manifest(bundle: Path) -> Manifest:
+    """The manifest of the bundle directory.
+
+    Raises BundleError if it is missing, damaged, or of a newer format.
+    """
+    path = bundle / MANIFEST_NAME
+    try:
+        if path.stat().st_size > _MAX_MANIFEST_BYTES:
+            raise BundleError(f"{path}: manifest is larger than 64 MiB", "It is damaged.")
+        data = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise BundleError(
+            f"{bundle}: not a trace bundle (no {MANIFEST_NAME})",
+            "Give the directory that `tracehint record` or `import` wrote.",
+        ) from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise BundleError(f"{path}: cannot be read: {error}", "Record the run again.") from None
+    return _manifest_from(data, path)
+
+
+def _manifest_from(data: Any, path: Path) -> Manifest:
+    if not isinstance(data, dict) or not isinstance(data.get("format"), str):
+        raise BundleError(f"{path}: not a tracehint manifest", "Record the run again.")
+    name, _, version = data["format"].partition("/")
+    ours = FORMAT.partition("/")[2]
+    if name != FORMAT.partition("/")[0] or not version.isdigit():
+        raise BundleError(f"{path}: unknown format {data['format']!r}", "Record the run again.")
+    if int(version) > int(ours):
+        raise BundleError(
+            f"{path}: written by a newer tracehint (format {version}, this one reads {ours})",
+            "Upgrade tracehint: pip install -U tracehint",
+        )
+    known = {f.name for f in dataclasses.fields(Manifest)}
+    try:
+        manifest = Manifest(**{k: v for k, v in data.items() if k in known})
+        host_fields = {f.name for f in dataclasses.fields(Host)}
+        manifest.hosts = [
+            Host(**{k: v for k, v in host.items() if k in host_fields})
+            for host in data.get("hosts", [])
+        ]
+    except (TypeError, AttributeError) as error:
+        raise BundleError(f"{path}: damaged manifest: {error}", "Record the run again.") from None
+    return manifest

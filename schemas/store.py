@@ -1,0 +1,178 @@
+"""Reading and writing trace bundles: `NAME.trace/<table>/host=<host>/<segment>.parquet`.
+
+A bundle grows by whole segments: a segment's files are written under a
+temporary name and renamed, so a reader never sees half of one. What cannot be
+read is left out and stated in the `losses` table, never raised as a traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tracehint.errors import BundleError
+from tracehint.schemas.manifest import MANIFEST_NAME, Manifest, manifest_to_json, read_manifest
+from tracehint.schemas.tables import LOSSES, TABLES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SPOOL_DIR = "spool"
+_SAFE_HOST = re.compile(r"[A-Za-z0-9._-]{1,253}")
+
+
+def safe_host(name: str) -> str:
+    """The host name as a directory part: other characters become `_`, never `.` or `..`."""
+    cleaned = re.sub(r"[^A-Za-z0-9._-]", "_", name)[:253]
+    return cleaned if cleaned.strip(".") else "host"
+
+
+def table_from_rows(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """An Arrow table of the bundle's schema from Python rows (small tables and tests only)."""
+    import pyarrow as pa
+
+    return pa.Table.from_pylist(list(rows), schema=TABLES[name])
+
+
+class BundleWriter:
+    """Writes one bundle directory (mode 0700)."""
+
+    def __init__(self, path: Path, *, force: bool = False) -> None:
+        self.path = path
+        if path.exists():
+            if not (path / MANIFEST_NAME).exists() and any(path.iterdir()):
+                raise BundleError(
+                    f"{path}: exists and is not a trace bundle", "Choose another name with -o."
+                )
+            if not force and (path / MANIFEST_NAME).exists():
+                raise BundleError(f"{path}: exists", "Give --force to replace it, or another -o.")
+            _remove_bundle(path)
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.chmod(0o700)
+
+    def write_table(self, name: str, table: pa.Table, segment: int = 0) -> None:
+        """Write the rows of one table, one file per host. Raises BundleError (disk full...)."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+        import pyarrow.parquet as pq
+
+        if not table.schema.equals(TABLES[name]):
+            table = table.cast(TABLES[name])
+        for host in table.column("host").unique().to_pylist():
+            folder = self.path / name / f"host={safe_host(host)}"
+            target = folder / f"{segment}.parquet"
+            temporary = folder / f".{segment}.parquet.tmp"
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                part = table.filter(pc.equal(table.column("host"), host))
+                pq.write_table(part, temporary, compression="zstd")
+                temporary.replace(target)
+            except (OSError, pa.ArrowException) as error:
+                raise BundleError(
+                    f"{target}: cannot be written: {error}",
+                    "Free some space or choose another place with -o; rows already written stay.",
+                ) from None
+
+    def write_manifest(self, manifest: Manifest) -> None:
+        """Replace `manifest.json` atomically."""
+        temporary = self.path / f".{MANIFEST_NAME}.tmp"
+        try:
+            temporary.write_text(manifest_to_json(manifest), encoding="utf-8")
+            temporary.replace(self.path / MANIFEST_NAME)
+        except OSError as error:
+            raise BundleError(
+                f"{self.path / MANIFEST_NAME}: cannot be written: {error}",
+                "Free some space or choose another place with -o.",
+            ) from None
+
+
+def _remove_bundle(path: Path) -> None:
+    """Remove only what a bundle consists of, never through a symbolic link."""
+    import shutil
+
+    if path.is_symlink():
+        raise BundleError(f"{path}: is a symbolic link", "Give the directory itself.")
+    for name in [*TABLES, SPOOL_DIR, "cache"]:
+        part = path / name
+        if part.is_symlink():
+            part.unlink()
+        elif part.is_dir():
+            shutil.rmtree(part)
+    (path / MANIFEST_NAME).unlink(missing_ok=True)
+
+
+@dataclass
+class Bundle:
+    """A trace bundle in memory: the manifest and one Arrow table per name in TABLES."""
+
+    path: Path
+    manifest: Manifest
+    tables: dict[str, pa.Table]
+    problems: list[str] = field(default_factory=list)
+
+
+def read_bundle(path: Path | str) -> Bundle:
+    """Read a bundle, recovering what a killed recorder left.
+
+    Unreadable parts are listed in `problems` and in the `losses` table (kind
+    `damaged_segment`). Raises BundleError when there is no bundle at all.
+    """
+    root = Path(path)
+    manifest = read_manifest(root)
+    problems: list[str] = []
+    tables = {name: _read_table(root, name, problems) for name in TABLES}
+    if (root / SPOOL_DIR).is_dir():
+        # A recorder that was killed left its spool: convert it in memory.
+        from tracehint.schemas.spool import recover_spool
+
+        tables, recovered = recover_spool(root, manifest, tables)
+        problems += recovered
+    if problems:
+        host = manifest.hosts[0].name if manifest.hosts else "unknown"
+        rows = [
+            {"host": host, "proc": None, "kind": "damaged_segment", "count": 1, "detail": text}
+            for text in problems
+        ]
+        import pyarrow as pa
+
+        tables["losses"] = pa.concat_tables(
+            [tables["losses"], pa.Table.from_pylist(rows, schema=LOSSES)]
+        )
+    return Bundle(root, manifest, tables, problems)
+
+
+def segment_files(root: Path, name: str) -> list[Path]:
+    """The Parquet files of one table, below the bundle only, in a fixed order."""
+    base = root / name
+    if base.is_symlink() or not base.is_dir():
+        return []
+    found = []
+    for folder in sorted(base.iterdir()):
+        if folder.is_symlink() or not folder.is_dir() or not folder.name.startswith("host="):
+            continue
+        found += sorted(
+            p for p in folder.glob("*.parquet") if not p.is_symlink() and p.name[0] != "."
+        )
+    return found
+
+
+def _read_table(root: Path, name: str, problems: list[str]) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = TABLES[name]
+    parts = []
+    for path in segment_files(root, name):
+        relative = os.fspath(path.relative_to(root))
+        try:
+            # partitioning=None: the host is a column of the file, the folder name is not trusted
+            part = pq.read_table(path, partitioning=None)
+            parts.append(part.select(schema.names).cast(schema))
+        except (OSError, pa.ArrowException, KeyError, ValueError) as error:
+            first = str(error).splitlines()[0] if str(error) else type(error).__name__
+            problems.append(f"{relative}: {first[:200]}")
+    return pa.concat_tables(parts) if parts else schema.empty_table()

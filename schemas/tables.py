@@ -1,0 +1,197 @@
+"""The trace bundle's tables: raw facts only, one Arrow schema each.
+
+Tasks, file versions and labels are derived later by the analyzer. Times are
+int64 nanoseconds since the Unix epoch on the recording host's clock. Byte
+ranges are half open, [start, start + length). Paths, arguments and
+environment values are binary: Unix names are bytes, not text.
+
+Identifiers (`proc`, `file`, `open`) are int64 and unique inside one bundle;
+`merge` renumbers.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+FORMAT = "tracehint.bundle/1"
+
+_HOST = pa.field("host", pa.string(), nullable=False)
+
+
+def _schema(*fields: tuple[str, pa.DataType] | tuple[str, pa.DataType, bool]) -> pa.Schema:
+    """A schema with the host column first; a third item True means nullable."""
+    rest = [pa.field(f[0], f[1], nullable=len(f) == 3 and bool(f[2])) for f in fields]
+    return pa.schema([_HOST, *rest])
+
+
+_I64, _I32, _STR, _BIN, _BOOL = pa.int64(), pa.int32(), pa.string(), pa.binary(), pa.bool_()
+
+# One row per exec epoch of a process: a fork starts one, an exec ends it and starts the next.
+PROCESSES = _schema(
+    ("proc", _I64),
+    ("parent", _I64, True),  # epoch that forked this process; null for the root command
+    ("prev", _I64, True),  # epoch of the same process before its exec; null after a fork
+    ("pid", _I32),
+    ("uid", _I32),
+    ("start_ns", _I64),
+    ("end_ns", _I64, True),  # null: still running when the recorder stopped
+    ("exit_code", _I32, True),  # set on the last epoch of a process only
+    ("exit_signal", _I32, True),
+    ("exe", _BIN, True),
+    ("argv", pa.list_(_BIN)),  # empty until the process execs; then inherited text is not copied
+    ("cwd", _BIN, True),  # at the start of the epoch
+    ("env", pa.list_(pa.struct([("name", _STR), ("value", _BIN)]))),  # ENV_MARKERS only
+)
+
+# One row per object that a descriptor can name, as the kernel identifies it.
+FILES = _schema(
+    ("file", _I64),
+    ("dev", _I64),
+    ("ino", _I64),
+    ("generation", _I64),
+    ("fstype", _STR, True),
+    ("kind", _STR),  # FILE_KINDS
+    ("size_bytes", _I64, True),  # last size seen; null: unknown
+    ("deleted", _BOOL),  # no name left at the end
+    ("existed", _BOOL, True),  # was there before its first use in the run; null: unknown
+)
+
+# Every name that a file had, in order. A rename of a directory has the directory's file id.
+NAMES = _schema(
+    ("seq", _I64),
+    ("t_ns", _I64),
+    ("proc", _I64, True),
+    ("file", _I64),
+    ("op", _STR),  # NAME_OPS
+    ("path", _BIN),  # absolute, as resolved by the kernel
+    ("new_path", _BIN, True),  # rename, exchange, link: the other name; symlink: its target
+)
+
+# One row per process epoch, file and open episode (also for inherited and passed descriptors).
+OPENS = _schema(
+    ("open", _I64),
+    ("proc", _I64),
+    ("file", _I64),
+    ("path", _BIN),
+    ("fd", _I32),
+    ("flags", _I32),  # O_* as given to open
+    ("via", _STR),  # OPEN_VIA
+    ("created", _BOOL),  # this open made the file
+    ("truncated", _BOOL),  # O_TRUNC on a file that had bytes
+    ("size_at_open", _I64, True),
+    ("open_ns", _I64),
+    ("close_ns", _I64, True),
+    ("first_ns", _I64, True),  # first operation; null: none
+    ("last_ns", _I64, True),
+    ("read_ops", _I64),
+    ("read_bytes", _I64),
+    ("write_ops", _I64),
+    ("write_bytes", _I64),
+    ("seq_ops", _I64),  # operations that began where the one before ended
+    ("small_ops", _I64),  # operations of less than 4 KiB
+)
+
+# Runs of accesses in the order in which they happened. A run is `count` pieces of `length`
+# bytes, `stride` apart; contiguous accesses are one piece (count 1, ops >= 1).
+EXTENTS = _schema(
+    ("open", _I64, True),
+    ("proc", _I64),
+    ("file", _I64),
+    ("op", _STR),  # EXTENT_OPS
+    ("how", _STR),  # EXTENT_HOW
+    ("start", _I64),  # truncate: the new size
+    ("length", _I64),
+    ("stride", _I64),
+    ("count", _I64),
+    ("ops", _I64),
+    ("bytes", _I64),  # bytes moved, repeats counted
+    ("first_ns", _I64),
+    ("last_ns", _I64),
+    ("exact", _BOOL),  # false: an upper bound (a mapped range, a counter without offsets)
+    ("rank", _I32, True),  # MPI rank, where known
+)
+
+METADATA_OPS = _schema(
+    ("proc", _I64),
+    ("dir", _BIN, True),  # null: not known per directory
+    ("op", _STR),  # METADATA_OPS_KINDS
+    ("count", _I64),
+    ("errors", _I64),
+)
+
+# Facts about tasks that somebody stated: TRACEHINT_TASK, `tracehint task`, batch systems.
+MARKS = _schema(
+    ("t_ns", _I64),
+    ("proc", _I64, True),
+    ("pid", _I32, True),
+    ("kind", _STR),  # task_begin, task_end
+    ("name", _STR),
+    ("source", _STR),
+)
+
+LOSSES = _schema(
+    ("proc", _I64, True),
+    ("kind", _STR),  # LOSS_KINDS
+    ("count", _I64),
+    ("detail", _STR, True),
+)
+
+# What a workflow engine's graph or log declares; joined to the observed tasks by the analyzer.
+DECLARED_TASKS = _schema(
+    ("task", _STR),
+    ("name", _STR),
+    ("type", _STR),
+    ("command", _BIN),
+    ("workdir", _BIN, True),
+    ("pid", _I32, True),
+    ("start_ns", _I64, True),
+    ("end_ns", _I64, True),
+    ("exit_status", _I32, True),
+    ("attempt", _I32),
+    ("parents", pa.list_(_STR)),
+    ("read_bytes", _I64, True),
+    ("written_bytes", _I64, True),
+    ("engine", _STR),
+)
+DECLARED_IO = _schema(
+    ("task", _STR),
+    ("path", _BIN),
+    ("direction", _STR),  # in, out
+    ("size_bytes", _I64, True),
+)
+
+TABLES: dict[str, pa.Schema] = {
+    "processes": PROCESSES,
+    "files": FILES,
+    "names": NAMES,
+    "opens": OPENS,
+    "extents": EXTENTS,
+    "metadata_ops": METADATA_OPS,
+    "marks": MARKS,
+    "losses": LOSSES,
+    "declared_tasks": DECLARED_TASKS,
+    "declared_io": DECLARED_IO,
+}
+
+FILE_KINDS = ("file", "dir", "pipe", "socket", "memfd", "other")
+NAME_OPS = ("open", "create", "rename", "exchange", "link", "unlink", "symlink", "mkdir", "rmdir")
+OPEN_VIA = ("open", "inherited", "passed", "pipe", "memfd", "log")
+EXTENT_OPS = ("read", "write", "truncate", "deallocate")
+EXTENT_HOW = (
+    "read", "write", "mmap", "copy_file_range", "sendfile", "splice", "io_uring", "aio",
+    "clone", "fallocate", "open", "truncate", "counters",
+)  # fmt: skip
+METADATA_OPS_KINDS = (
+    "stat", "failed_open", "readdir", "unlink", "mkdir", "rename", "chmod", "xattr", "access",
+)  # fmt: skip
+LOSS_KINDS = (
+    "lifecycle_records", "extent_records", "open_table_full", "path_cut", "argv_cut",
+    "unknown_calls", "recursion_misses", "credentials_exec", "log_lines", "damaged_segment",
+    "truncated_log", "killed_recorder", "spool_write",
+)  # fmt: skip
+# Environment variables that name a task; nothing else of the environment is recorded.
+ENV_MARKERS = (
+    "TRACEHINT_TASK", "SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID",
+    "SLURM_STEP_ID", "SLURM_PROCID", "PBS_JOBID", "PBS_ARRAY_INDEX", "LSB_JOBID",
+    "LSB_JOBINDEX", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PARALLEL_SEQ", "MAKELEVEL",
+)  # fmt: skip

@@ -1,0 +1,86 @@
+"""The command line: one visible table of commands, one place for exit codes.
+
+Each command lives in `tracehint.commands.<module>` and exposes a click command
+named `command`. Modules are imported only when their command is asked for, so
+`tracehint --help` stays fast.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+import click
+
+from tracehint import __version__
+from tracehint.errors import EXIT_FAILED, TracehintError
+
+# name -> (module in tracehint.commands, one line for --help)
+COMMANDS: dict[str, tuple[str, str]] = {
+    "profile": ("profile", "Run a workflow and show its patterns, hints and findings."),
+    "record": ("record", "Run a command and write a trace bundle."),
+    "import": ("import_", "Make a bundle from logs that others recorded."),
+    "merge": ("merge", "Join the bundles of several hosts or tasks into one run."),
+    "analyze": ("analyze", "Print the graph and the patterns of a bundle."),
+    "graph": ("graph", "Draw or export the file/task graph."),
+    "hints": ("hints", "Derive hint rules for the next run."),
+    "emit": ("emit", "Write hints as a script or annotation for a store or an engine."),
+    "apply": ("apply", "Set hints below a directory."),
+    "verify": ("verify", "Read hints back from the store."),
+    "locate": ("locate", "Ask the store where files lie."),
+    "lint": ("lint", "Report missed optimisations of a run."),
+    "explain": ("explain", "Explain a lint rule."),
+    "report": ("report", "Write a self-contained HTML report."),
+    "diff": ("diff", "Compare two runs."),
+    "task": ("task", "Run a command as a named task."),
+    "doctor": ("doctor", "Tell which collectors can run here, and what each would miss."),
+}
+
+
+class LazyGroup(click.Group):
+    """A click group that imports a command's module only when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        module = importlib.import_module(f"tracehint.commands.{entry[0]}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = [(name, text) for name, (_, text) in COMMANDS.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="tracehint")
+def cli() -> None:
+    """Find the storage hints of a workflow by watching one run of it.
+
+    Example: tracehint profile -- make -j4
+    """
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    try:
+        result = cli.main(args=argv, prog_name="tracehint", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return EXIT_FAILED
+    except click.exceptions.Abort:
+        click.echo("tracehint: interrupted", err=True)
+        return 130
+    except TracehintError as error:
+        click.echo(f"tracehint: {error}", err=True)
+        return error.exit_code
+    except BrokenPipeError:
+        sys.stderr.close()
+        return EXIT_FAILED
+    return result if isinstance(result, int) else 0
