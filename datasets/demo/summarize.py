@@ -1,0 +1,14 @@
+"""summarize.py OUT DAILY...: mean temperature of every day over all stations."""
+
+import sys
+
+target, sources = sys.argv[1], sys.argv[2:]
+sums: dict[int, float] = {}
+for name in sources:
+    with open(name) as file:
+        for line in file:
+            _, day, mean, _, _ = line.split(",")
+            sums[int(day)] = sums.get(int(day), 0.0) + float(mean)
+with open(target, "w") as out:
+    for day in sorted(sums):
+        out.write(f"{day},{sums[day] / len(sources):.4f}\n")

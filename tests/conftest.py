@@ -1,0 +1,37 @@
+"""Rules for the whole test suite."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+# Markers whose tests must run on the continuous integration machine: a skip there is a failure.
+MUST_RUN_IN_CI = ("ebpf", "store", "engine")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> object:
+    """With CI=true, turn the skip of a test that must run there into a failure."""
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]
+    must_run = any(item.get_closest_marker(name) for name in MUST_RUN_IN_CI)
+    if report.skipped and must_run and os.environ.get("CI") == "true":
+        report.outcome = "failed"
+        report.longrepr = f"skipped with CI=true: {report.longrepr}"
+
+
+@pytest.fixture(scope="session")
+def wfinstances() -> Path:
+    """The folder of WfFormat instances; skips when it is not there."""
+    folder = Path(os.environ.get("TRACEHINT_DATA") or "/nonexistent") / "wfinstances"
+    if not folder.is_dir():
+        pytest.skip("TRACEHINT_DATA does not name a folder with wfinstances/")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def demo() -> Path:
+    """The bundled demo workflow."""
+    return Path(__file__).parent.parent / "datasets" / "demo"
