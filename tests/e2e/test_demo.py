@@ -1,0 +1,92 @@
+"""The bundled workflow: what the program finds is what datasets/demo/truth.json states."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.support import Run, record
+
+pytestmark = [pytest.mark.slow]
+
+DRIVERS = {
+    "shell": ["sh", "run.sh"],
+    "makeflow": ["makeflow", "demo.makeflow"],
+}
+COLLECTORS = [
+    pytest.param("ebpf", marks=pytest.mark.ebpf),
+    pytest.param("strace"),
+]
+
+
+def label_of(command: str) -> str:
+    """The name that truth.json gives to a task."""
+    if match := re.search(r"calibrate\.py records\.bin calibration\.tbl (\d)", command):
+        return f"calibrate.py {match[1]}"
+    if match := re.search(r"smooth\.py calibrated_\d\.bin (\d)", command):
+        return f"smooth.py {match[1]}"
+    if match := re.search(r"extremes\.py (\w+)\.bin", command):
+        return f"extremes.py {match[1]}"
+    return re.search(r"(\w+\.py|sort)\b", command)[1]  # type: ignore[index]
+
+
+@pytest.fixture(scope="module", params=COLLECTORS)
+def collector(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module", params=[*DRIVERS])
+def run(
+    request: pytest.FixtureRequest, collector: str, demo: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Run:  # fmt: skip
+    if not shutil.which(DRIVERS[request.param][0]):
+        pytest.skip(f"{request.param} is not installed")
+    work = tmp_path_factory.mktemp("demo")
+    shutil.copytree(demo, work, dirs_exist_ok=True)
+    bundle = work.parent / f"{work.name}.trace"
+    return record(DRIVERS[request.param], work, bundle, "--collector", collector)
+
+
+@pytest.fixture(scope="module")
+def truth(demo: Path) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads((demo / "truth.json").read_text())
+    return data
+
+
+def test_tasks_and_edges_are_the_stated_ones(run: Run, truth: dict[str, Any]) -> None:
+    label = {t["id"]: label_of(t["command"]) for t in run.tasks.values() if not t["engine"]}
+    assert len(label) == truth["tasks"]
+    assert len(set(label.values())) == truth["tasks"]
+    assert run.edges(label) == {tuple(edge) for edge in truth["edges"]}
+
+
+def test_primary_patterns_are_the_stated_ones(run: Run, truth: dict[str, Any]) -> None:
+    found = {f["path"] for f in run.files.values() if f["role"] == "intermediate"}
+    for template, pattern in truth["primary"].items():
+        paths = fnmatch.filter(found, template)
+        assert paths, template
+        for path in paths:
+            assert run.primary(path) == pattern, path
+
+
+def test_roles_and_bytes(run: Run, truth: dict[str, Any]) -> None:
+    roles = {f["path"]: f["role"] for f in run.files.values()}
+    for path in truth["outputs"]:
+        assert roles[path] == "output", path
+    for path, size in truth["sizes"].items():
+        (file,) = [f for f in run.files.values() if f["path"] == path]
+        assert file["size_bytes"] == size
+        for consumer in file["consumers"]:
+            expected = size // 8 if path == "records.bin" else size
+            assert consumer["unique_bytes"] == expected, (path, consumer)
+
+
+def test_nothing_was_lost(run: Run) -> None:
+    assert run.analysis["run"]["lost_events"] == 0
