@@ -1,4 +1,4 @@
-"""make_workflow.py FOLDER [--columns 4] [--rows 3] [--pixels 240]: a Montage run as a Makeflow file.
+"""make_workflow.py FOLDER [--columns 4] [--rows 3] [--pixels 240]: Montage as a Makeflow file.
 
 Writes region.hdr, the image lists, statfile.tbl and montage.makeflow for the
 tiles that make_tiles.py puts into FOLDER/archive. The rules declare what the
