@@ -1,0 +1,62 @@
+"""Imports go one way: schemas <- collectors; schemas <- analyzer <- hintgen <- adapters."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+ALLOWED = {
+    "schemas": {"schemas"},
+    "collectors": {"schemas", "collectors"},
+    "analyzer": {"schemas", "analyzer"},
+    "hintgen": {"schemas", "analyzer", "hintgen"},
+    "adapters": {"schemas", "analyzer", "hintgen", "adapters"},
+}
+HEAVY = {"pyarrow", "duckdb", "networkx", "numpy", "rich", "jsonschema"}
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Dotted names that a file imports, anywhere in it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def top_level_imports(path: Path) -> Iterator[str]:
+    """First parts of the names imported when the file itself is imported."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module.split(".")[0]
+
+
+@pytest.mark.parametrize("folder", ALLOWED)
+def test_imports_go_one_way(folder: str) -> None:
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        for name in imports(path):
+            parts = name.split(".")
+            if parts[0] != "tracehint" or len(parts) < 2:
+                continue
+            inside = parts[1] in ALLOWED[folder] or parts[1] in ("errors", "__version__")
+            assert inside, f"{path.relative_to(ROOT)} imports {name}"
+
+
+@pytest.mark.parametrize("path", [ROOT / "src/tracehint/cli.py", ROOT / "src/tracehint/errors.py"])
+def test_the_command_table_imports_nothing_heavy(path: Path) -> None:
+    assert not HEAVY & set(top_level_imports(path))
+
+
+def test_every_command_module_exists_and_has_help() -> None:
+    from tracehint.cli import COMMANDS, cli
+
+    for name in COMMANDS:
+        command = cli.get_command(None, name)  # type: ignore[arg-type]
+        assert command is not None
+        assert command.help, f"{name} has no help text"
