@@ -13,39 +13,51 @@ class Hint:
     """One neutral hint, e.g. DP=local. `value` is what the observed run would get.
 
     `formula` says how the value follows from the scale of another run, e.g.
-    {"replicas": "ceil(readers / 3)", "max": "nodes"}; empty: constant.
-    `when`: create (before the first byte), before_read, any.
+    {"fn": "replicas", "per": 3}; empty: constant (hintgen/formulas.py lists them).
+    `when`: create (before the first byte), before_read, staging, any.
+    `level`: placement (an adapter should set it) or advisory (nice to know).
     """
 
     name: str
     value: str
     when: str
     formula: dict[str, Any] = field(default_factory=dict)
+    level: str = "placement"
 
 
 @dataclass(frozen=True)
 class Rule:
     """A rule about files that may not exist yet.
 
-    `template` is for people (`proj/p_tile_{n}.fits`), `regex` (full match, on
-    the path below the data root) is what decides. `exclude` are full-match
-    regexes of files that the rule must not catch.
+    `template` (`proj/p_tile_{n}.fits`) decides; `regex` is what it compiles to
+    (full match, on the path below the data root, bytes read as Latin-1), for
+    targets that want one. `exclude` are templates of files that the rule must
+    not catch. `conditions`:
+      types = "required": the path alone does not tell; fires only where the
+          engine's graph names the producing and consuming types, and they fit;
+      min_readers, max_readers: declared readers per file, where known;
+      min_fan_in: files of the consumer that the rule catches, where known.
+    `otherwise`: hints where the minimum is not reached (a reduce of one file
+    is a pipeline).
     """
 
     id: str
     template: str
     regex: str
     directory: str  # fixed leading directory of the template; "" is the data root
-    producer: str | None  # task type; null: an input of the run
+    producer: str | None  # task type; null: an input of the run, or several types
     consumers: tuple[str, ...]  # task types
     pattern: str
     hints: tuple[Hint, ...]
     confidence: float
     evidence: dict[str, Any]  # files, bytes, saves_bytes, fan_in, ..., numbers only
-    conditions: dict[str, Any] = field(default_factory=dict)  # e.g. min_size_bytes
+    conditions: dict[str, Any] = field(default_factory=dict)  # see above
     exclude: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()  # up to 5 observed paths
     per_file: dict[str, dict[str, str]] = field(default_factory=dict)  # path -> hint name -> value
+    producers: tuple[str, ...] = ()  # all producing task types; empty: an input of the run
+    otherwise: tuple[Hint, ...] = ()
+    otherwise_pattern: str = ""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,49 @@
+"""Paths (bytes) as printable text and back, without loss.
+
+Valid UTF-8 that is printable stays as it is; a backslash becomes two; every
+other byte (control characters, bidirectional marks, bytes that are not UTF-8)
+becomes `\\xNN`. The result is safe on a terminal, in JSON and in a comment.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tracehint.errors import InputError
+
+_ESCAPE = re.compile(r"\\(\\|\{|\}|x[0-9a-f]{2})")
+
+
+def to_text(path: bytes, *, braces: bool = False) -> str:
+    """Printable text of `path`; with `braces`, `{` and `}` are escaped too (for templates)."""
+    out: list[str] = []
+    for char in path.decode("utf-8", "surrogateescape"):
+        if char == "\\" or (braces and char in "{}"):
+            out.append("\\" + char)
+        elif char.isprintable():
+            out.append(char)
+        else:
+            raw = char.encode("utf-8", "surrogateescape")
+            out.append("".join(f"\\x{byte:02x}" for byte in raw))
+    return "".join(out)
+
+
+def to_bytes(text: str) -> bytes:
+    """Inverse of `to_text`; raises InputError for an escape that `to_text` never writes."""
+    out = bytearray()
+    at = 0
+    while at < len(text):
+        if text[at] == "\\":
+            found = _ESCAPE.match(text, at)
+            if found is None:
+                raise InputError(f"bad escape in {text[:80]!r}", "Write the hint file again.")
+            code = found.group(1)
+            out += bytes([int(code[1:], 16)]) if code[0] == "x" else code.encode()
+            at = found.end()
+            continue
+        try:
+            out += text[at].encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"bad character in {text[:80]!r}", "Use \\xNN.") from error
+        at += 1
+    return bytes(out)
