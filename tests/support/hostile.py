@@ -26,7 +26,7 @@ _OPTIONS = [
     b"true", b"0", b"-1", b"1e9", b"0x10", b"007",
 ]  # fmt: skip
 _TERMINAL = [
-    b"\x1b[31mred\x1b[0m", b"\x1b[2J\x1b[H", b"\x1b]0;title\x07", b"\x1b]8;;http://x\x1b\\link",
+    b"\x1b[31mred\x1b[0m", b"\x1b[2J\x1b[H", b"\x1b]0;title\x07", b"\x1b]8;;http:x\x1b\\link",
     b"\x1b]52;c;aGk=\x07", b"\x07bell", b"carriage\rreturn", b"back\x08space", b"\x0bvt", b"\x0cff",
     b"\x01\x02\x03\x04", b"\x1f\x7f", b"\x9b31mC1", b"\x90dcs\x9c", b"\xc2\x9b31m utf8 C1",
     b"\x0eshift\x0f", bytes(range(1, 32)),
@@ -40,9 +40,10 @@ _ENCODING = [
     "emoji\U0001f525".encode(), "\U0001f468\u200d\U0001f469\u200d\U0001f467".encode(),
     "日本語".encode(), "\ufffd".encode(), "\U000e0041tag".encode(),
 ]  # fmt: skip
-_FORMATS = [
+_FORMATS = [  # HTML, DOT, CI annotations, Markdown, YAML, JSON, SQL, regex, make
     b"<script>alert(1)<", b"<img src=x onerror=alert(1)>", b"&lt;", b"&#x3c;", b"]]>", b"<!--",
-    b"-->", b'"];', b'a"];b->c;["', b"a->b", b"a -> b", b"digraph", b"\\N", b"\\G", b"\\l", b"|{<x>",
+    b"-->",
+    b'"];', b'a"];b->c;["', b"a->b", b"a -> b", b"digraph", b"\\N", b"\\G", b"\\l", b"|{<x>",
     b"::error::x", b"::set-output name=a::b", b"%0A::error::x", b"##vso[x]", b"javascript:x",
     b"[link](x)", b"**bold**", b"| table |", b"```", b"---", b"- item", b"key: value", b"- !!x",
     b"*alias", b"&anchor", b"=cmd|' 'C0'!A0", b"+SUM(1)", b"a\tb\tc", b'{"json":1}', b"null\\u0000",
