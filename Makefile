@@ -70,10 +70,10 @@ docs: dev ## build the documentation into site/
 bench: bench-record bench-analyze ## all benchmarks
 
 bench-record: dev ## cost of recording, in alternating pairs
-	$(BIN)/python tests/bench/bench_record.py
+	$(BIN)/python -m tests.bench.bench_record
 
 bench-analyze: dev ## time and memory of analyze
-	$(BIN)/python tests/bench/bench_analyze.py
+	$(BIN)/python -m tests.bench.bench_analyze
 
 clean: ## remove what was built (not the virtual environment)
 	rm -rf build site collectors/ebpf/bin tests/output

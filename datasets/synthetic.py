@@ -1,0 +1,226 @@
+"""Bundles of any size with a known answer, made with numpy in seconds.
+
+A run is `units` copies of one small workflow of 11 tasks below one driver:
+
+    gen -> big_U.bin   (8 regions)  -> work x 8   scatter
+    gen -> table_U.bin              -> work x 8   broadcast
+    work W -> part_U_W.dat          -> merge      reduce
+    work x 8 -> grid_U.bin          -> merge      gather
+    merge -> sum_U.dat              -> post       pipeline
+    cfg_0, cfg_1, cfg_2 (inputs)    -> every work of every unit
+
+That is 70 accesses for 11 tasks. `pieces` cuts each region access into that
+many separate extents (random order is not needed: they are disjoint pieces).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tracehint.schemas.manifest import Host, Manifest
+from tracehint.schemas.store import BundleWriter
+from tracehint.schemas.tables import TABLES
+
+WORKERS = 8
+TASKS_PER_UNIT = WORKERS + 3
+FILES_PER_UNIT = WORKERS + 4
+CONFIGS = 3
+REGION = 1 << 20
+TABLE = 4 << 20
+START_NS = 1_700_000_000_000_000_000
+STEP_NS = 1_000_000
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Accesses:
+    """Columns of accesses: task and file index, write or read, range, time."""
+
+    task: Ints
+    file: Ints
+    write: npt.NDArray[np.bool_]
+    start: Ints
+    length: Ints
+    t_ns: Ints
+
+
+def _unit_template() -> list[tuple[int, int, bool, int, int, int]]:
+    """Accesses of one unit: (task, file, write, start, length, step); files < 0 are configs."""
+    gen, merge, post = 0, WORKERS + 1, WORKERS + 2
+    big, table, grid, total = 0, 1, 2, 3
+    rows = [(gen, big, True, 0, REGION * WORKERS, 0), (gen, table, True, 0, TABLE, 1)]
+    for w in range(WORKERS):
+        task, part = 1 + w, 4 + w
+        rows += [(task, -1 - c, False, 0, 100_000, 2) for c in range(CONFIGS)]
+        rows += [
+            (task, big, False, w * REGION, REGION, 3),
+            (task, table, False, 0, TABLE, 4),
+            (task, part, True, 0, 200_000, 5),
+            (task, grid, True, w * REGION, REGION, 6),
+        ]
+    rows += [(merge, 4 + w, False, 0, 200_000, 7) for w in range(WORKERS)]
+    rows += [(merge, grid, False, 0, REGION * WORKERS, 8), (merge, total, True, 0, 300_000, 9)]
+    rows += [(post, total, False, 0, 300_000, 10)]
+    return rows
+
+
+def accesses(units: int) -> Accesses:
+    """All accesses of a run of `units` units."""
+    template = np.array(_unit_template(), dtype=np.int64)
+    count = len(template)
+    unit = np.repeat(np.arange(units, dtype=np.int64), count)
+    task, file, write, start, length, step = np.tile(template, (units, 1)).T
+    shared = file < 0
+    files = np.where(shared, units * FILES_PER_UNIT - 1 - file, unit * FILES_PER_UNIT + file)
+    # task 1 is the driver; unit tasks follow
+    return Accesses(
+        2 + unit * TASKS_PER_UNIT + task, 1 + files, write.astype(bool), start, length,
+        START_NS + (unit * 12 + step) * STEP_NS,
+    )  # fmt: skip
+
+
+def _names(prefix: str, values: Ints, suffix: str) -> npt.NDArray[Any]:
+    return np.char.add(np.char.add(prefix, values.astype("U")), suffix)
+
+
+def _paths(units: int) -> pa.Array:
+    unit = np.arange(units, dtype=np.int64)
+    columns = [_names("/data/big_", unit, ".bin"), _names("/data/table_", unit, ".bin"),
+               _names("/data/grid_", unit, ".bin"), _names("/data/sum_", unit, ".dat")]  # fmt: skip
+    columns += [_names("/data/part_", unit, f"_{w}.dat") for w in range(WORKERS)]
+    per_unit = np.stack(columns, axis=1).reshape(-1)
+    configs = _names("/data/cfg_", np.arange(CONFIGS, dtype=np.int64), "")
+    return pa.array(np.concatenate([per_unit, configs])).cast(pa.binary())
+
+
+def _zero(kind: pa.DataType) -> Any:
+    """The empty value of a type."""
+    if pa.types.is_list(kind):
+        return []
+    if pa.types.is_boolean(kind):
+        return False
+    return 0 if pa.types.is_integer(kind) else b""
+
+
+def _filled(name: str, rows: int, columns: dict[str, Any]) -> pa.Table:
+    """A table of the schema; columns not given are null, or zero/false/empty if required."""
+    arrays = []
+    for field in TABLES[name]:
+        value = columns.get(field.name)
+        if isinstance(value, pa.Array | pa.ChunkedArray):
+            arrays.append(value.cast(field.type))
+        elif isinstance(value, np.ndarray):
+            arrays.append(pa.array(value, type=field.type))
+        elif value is not None:
+            arrays.append(pa.repeat(pa.scalar(value, type=field.type), rows))
+        elif field.nullable:
+            arrays.append(pa.nulls(rows, field.type))
+        else:
+            arrays.append(pa.repeat(pa.scalar(_zero(field.type), type=field.type), rows))
+    return pa.table(arrays, schema=TABLES[name])
+
+
+def _processes(units: int) -> pa.Table:
+    count = units * TASKS_PER_UNIT
+    kinds = np.array(["gen", *["work"] * WORKERS, "merge", "post"])
+    kind = np.tile(kinds, units)
+    number = np.arange(count, dtype=np.int64)
+    unit = number // TASKS_PER_UNIT
+    program = pa.array(np.concatenate([["driver.sh"], kind])).cast(pa.binary())
+    argument = pa.array(np.concatenate([["-"], number.astype("U")])).cast(pa.binary())
+    words = pa.chunked_array([program, argument]).combine_chunks()
+    order = np.stack([np.arange(count + 1), count + 1 + np.arange(count + 1)], axis=1).reshape(-1)
+    offsets = pa.array(np.arange(0, 2 * count + 3, 2, dtype=np.int32))
+    argv = pa.ListArray.from_arrays(offsets, words.take(pa.array(order)))
+    parent = pa.array(np.ones(count + 1, dtype=np.int64), mask=np.arange(count + 1) == 0)
+    start = np.concatenate([[START_NS], START_NS + unit * 12 * STEP_NS])
+    end = np.concatenate([[START_NS + (units + 1) * 12 * STEP_NS], start[1:] + 11 * STEP_NS])
+    return _filled(
+        "processes", count + 1,
+        {"host": "node1", "proc": np.arange(1, count + 2), "parent": parent, "uid": 1000,
+         "pid": (np.arange(1, count + 2) % 4_000_000).astype(np.int32), "start_ns": start,
+         "end_ns": end, "exit_code": 0, "exe": program, "argv": argv, "cwd": b"/data"},
+    )  # fmt: skip
+
+
+def tables(units: int, pieces: int = 1) -> dict[str, pa.Table]:
+    """The bundle's tables of a run with `units * 11` tasks and `units * 70` accesses."""
+    rows = accesses(units)
+    count, files = len(rows.task), units * FILES_PER_UNIT + CONFIGS
+    paths = _paths(units)
+    file_ids = np.arange(1, files + 1, dtype=np.int64)
+    opens = np.arange(1, count + 1, dtype=np.int64)
+    op = pa.array(np.where(rows.write, "write", "read"))
+    step = rows.length // pieces
+    piece = np.tile(np.arange(pieces, dtype=np.int64), count)
+    starts = np.repeat(rows.start, pieces) + piece * np.repeat(step, pieces)
+    lengths = np.where(
+        piece == pieces - 1,
+        np.repeat(rows.length - step * (pieces - 1), pieces),
+        np.repeat(step, pieces),
+    )
+    times = np.repeat(rows.t_ns, pieces)
+    ends = np.zeros(files + 1, dtype=np.int64)
+    np.maximum.at(ends, rows.file, rows.start + rows.length)
+    extent_op = op.take(pa.array(np.repeat(np.arange(count), pieces)))
+    return {
+        "processes": _processes(units),
+        "files": _filled(
+            "files", files,
+            {"host": "node1", "file": file_ids, "dev": 1, "ino": file_ids + 100,
+             "fstype": "ext4", "kind": "file", "size_bytes": ends[1:],
+             "existed": file_ids > files - CONFIGS},
+        ),
+        "names": _filled(
+            "names", files,
+            {"host": "node1", "seq": file_ids, "t_ns": START_NS, "file": file_ids,
+             "op": "open", "path": paths},
+        ),
+        "opens": _filled(
+            "opens", count,
+            {"host": "node1", "open": opens, "proc": rows.task, "file": rows.file,
+             "path": paths.take(pa.array(rows.file - 1)), "fd": 3, "via": "open",
+             "open_ns": rows.t_ns, "close_ns": rows.t_ns + 1000, "first_ns": rows.t_ns,
+             "last_ns": rows.t_ns + 500, "read_ops": np.where(rows.write, 0, 1),
+             "read_bytes": np.where(rows.write, 0, rows.length),
+             "write_ops": np.where(rows.write, 1, 0),
+             "write_bytes": np.where(rows.write, rows.length, 0)},
+        ),
+        "extents": _filled(
+            "extents", count * pieces,
+            {"host": "node1", "open": np.repeat(opens, pieces),
+             "proc": np.repeat(rows.task, pieces), "file": np.repeat(rows.file, pieces),
+             "op": extent_op, "how": extent_op, "start": starts, "length": lengths,
+             "stride": lengths, "count": 1, "ops": 1, "bytes": lengths,
+             "first_ns": times, "last_ns": times + 500, "exact": True},
+        ),
+    }  # fmt: skip
+
+
+def write(path: Path, units: int, pieces: int = 1) -> Path:
+    """Write such a bundle."""
+    writer = BundleWriter(path, force=True)
+    for name, table in tables(units, pieces).items():
+        writer.write_table(name, table)
+    writer.write_manifest(
+        Manifest(
+            program="synthetic",
+            collector="synthetic",
+            command=["driver.sh", "-"],
+            cwd="/data",
+            started_ns=START_NS,
+            ended_ns=START_NS + (units + 1) * 12 * STEP_NS,
+            exit_status=0,
+            complete=True,
+            hosts=[Host(name="node1")],
+            data_roots=["/data"],
+        )
+    )
+    return path
