@@ -1,0 +1,34 @@
+"""Lint: what a run leaves on the table, as findings with bytes, files and the mend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tracehint.hintgen.lint.finding import Finding, rank
+from tracehint.hintgen.lint.registry import RULES, load
+
+if TYPE_CHECKING:
+    from tracehint.hintgen.lint.context import Context
+
+
+def run_rules(context: Context, codes: Sequence[str] = tuple(RULES)) -> list[Finding]:
+    """Findings of the given rules, errors first, then by saving.
+
+    Rules whose facts the run does not have (no declared graph, one host) stay
+    silent; `skipped_rules` names them.
+    """
+    have = context.has
+    findings: list[Finding] = []
+    for code in codes:
+        module = load(code)
+        if have.issuperset(module.RULE.needs):
+            findings += module.check(context)
+    return sorted(findings, key=rank)
+
+
+def skipped_rules(context: Context, codes: Sequence[str] = tuple(RULES)) -> dict[str, str]:
+    """Code -> the fact that it misses, of the rules that could not be asked."""
+    have = context.has
+    missing = {code: [n for n in load(code).RULE.needs if n not in have] for code in codes}
+    return {code: needs[0] for code, needs in missing.items() if needs}

@@ -1,0 +1,49 @@
+"""A baseline file: findings that are known and accepted, one fingerprint each.
+
+JSON: `{"schema": "tracehint.baseline/1", "findings": [{"fingerprint", "code", "template"}]}`.
+Only the fingerprint decides; the rest is for the reader of the file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tracehint.errors import InputError
+
+if TYPE_CHECKING:
+    from tracehint.hintgen.lint.finding import Finding
+
+SCHEMA = "tracehint.baseline/1"
+
+
+def read(path: Path) -> frozenset[str]:
+    """Fingerprints in the file. Raises InputError if it is missing or damaged."""
+    try:
+        data = json.loads(path.read_bytes())
+        if data["schema"] != SCHEMA:
+            raise ValueError(f"schema is {data['schema']!r}, not {SCHEMA!r}")
+        return frozenset(str(entry["fingerprint"]) for entry in data["findings"])
+    except FileNotFoundError:
+        raise InputError(
+            f"{path}: no such baseline", "Write one: tracehint lint BUNDLE --write-baseline FILE"
+        ) from None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{path}: not a baseline: {error}", "Write it anew.") from None
+
+
+def dump(findings: Sequence[Finding]) -> str:
+    """Text of a baseline that accepts all given findings."""
+    entries = [
+        {"fingerprint": f.fingerprint, "code": f.code, "template": f.template}
+        for f in sorted(findings, key=lambda f: (f.code, f.template, f.fingerprint))
+    ]
+    return json.dumps({"schema": SCHEMA, "findings": entries}, indent=1) + "\n"
+
+
+def split(findings: Sequence[Finding], known: frozenset[str]) -> tuple[list[Finding], int]:
+    """Findings that are not in the baseline, and the count of those that are."""
+    fresh = [f for f in findings if f.fingerprint not in known]
+    return fresh, len(findings) - len(fresh)

@@ -1,0 +1,122 @@
+"""What a rule may ask: the run as SQL, the settings, the hints in force."""
+
+from __future__ import annotations
+
+import functools
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tracehint.hintgen import query
+from tracehint.hintgen.lint.finding import Finding, Rule, Savings
+from tracehint.hintgen.lint.settings import Settings
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+    from tracehint.analyzer.model import Analysis
+    from tracehint.hintgen.model import HintFile
+    from tracehint.schemas.store import Bundle
+
+# Columns that nearly every rule groups by; `f` is the files table.
+FILES_SQL = """
+    f.template AS template,
+    count(DISTINCT f.path) AS files,
+    list_distinct(min(f.path, 5)) AS examples,
+    coalesce(min(ft.producers), '') AS producers,
+    coalesce(min(ft.consumers), '') AS consumers"""
+GROUP_SQL = "f.template, ft.producers, ft.consumers"
+# Mean weighted by bytes, so that a sure tiny file does not lend its confidence to a big one.
+CONFIDENCE_SQL = """coalesce(sum(p.confidence * greatest(f.size_bytes, 1))
+    / sum(greatest(f.size_bytes, 1)), min(p.confidence), 1.0) AS confidence"""
+
+
+@dataclass
+class Context:
+    """One run under the linter. `con` is made at the first question."""
+
+    analysis: Analysis
+    bundle: Bundle | None = None
+    settings: Settings = field(default_factory=Settings)
+    hints_in_force: HintFile | None = None
+    bundle_name: str = "RUN.trace"
+    proc_task: pa.Table | None = None  # process -> task; None: cut the bundle's tasks
+
+    @functools.cached_property
+    def con(self) -> duckdb.DuckDBPyConnection:
+        """The run as SQL tables: query.connect's, the views below, `in_force`."""
+        from tracehint.hintgen.lint import facts
+
+        con = query.connect(self.analysis, self.bundle)
+        facts.add_views(con)
+        facts.add_in_force(con, self)
+        if self.bundle is not None:
+            facts.add_bundle_views(con, self)
+        return con
+
+    def rows(self, sql: str, **parameters: Any) -> list[dict[str, Any]]:
+        """Rows of a question; `$name` stands for a parameter or a setting of that name."""
+        used = {
+            name: getattr(self.settings, name)
+            for name in vars(type(self.settings))["__dataclass_fields__"]
+            if f"${name}" in sql
+        }
+        used |= {name: value for name, value in parameters.items() if f"${name}" in sql}
+        return query.rows(self.con, sql, used)
+
+    @property
+    def nodes(self) -> int:
+        """Nodes that the cost model counted with."""
+        return max(2, int(self.analysis.run.get("nodes") or 2))
+
+    @property
+    def has(self) -> frozenset[str]:
+        """Facts at hand, as Rule.needs names them."""
+        found = set()
+        if self.bundle is not None:
+            found.add("bundle")
+            if self.bundle.tables["declared_tasks"].num_rows:
+                found.add("declared")
+        if len(self.analysis.run.get("hosts") or []) > 1:
+            found.add("hosts")
+        return frozenset(found)
+
+    @property
+    def hints_command(self) -> str:
+        """The command line that writes the hints a placement finding asks for."""
+        name = shlex.quote(self.bundle_name)
+        return f"tracehint hints {name} -o hints.json && tracehint emit hints.json --store xattr"
+
+    def placement_assumed(self) -> tuple[str, ...]:
+        """What a placement finding takes for granted."""
+        placement = self.analysis.options.default_placement
+        known = self.con.execute("SELECT count(*) FROM in_force").fetchone()
+        where = {"striped": f"striped over {self.nodes} nodes", "local": "on the writer's node"}
+        return (
+            f"default placement: {where.get(placement, placement)}",
+            "no hint on these files" if known and known[0] else "no hint in force (none was seen)",
+        )
+
+    def finding(
+        self, rule: Rule, row: dict[str, Any], message: str, *, fix: str = "",
+        evidence: Iterable[str] = (), assumed: Iterable[str] = (), severity: str = "",
+    ) -> Finding:  # fmt: skip
+        """A finding from a row that holds FILES_SQL's columns and any of bytes, network_bytes,
+        storage_bytes, gb_hours, operations, confidence; `evidence` names further columns."""
+        return Finding(
+            code=rule.code, name=rule.name, severity=severity or rule.severity, message=message,
+            template=row["template"] or "", files=int(row["files"]), bytes=int(row["bytes"] or 0),
+            saves=Savings(
+                network_bytes=int(row.get("network_bytes") or 0),
+                storage_bytes=int(row.get("storage_bytes") or 0),
+                gb_hours=round(float(row.get("gb_hours") or 0.0), 4),
+                operations=int(row.get("operations") or 0),
+            ),
+            confidence=round(min(1.0, max(0.0, float(row.get("confidence", 1.0)))), 3),
+            fix=fix or self.hints_command,
+            examples=tuple(bytes(p) for p in row.get("examples") or ()),
+            producers=row.get("producers") or "", consumers=row.get("consumers") or "",
+            evidence={name: row[name] for name in evidence}, assumed=tuple(assumed),
+        )  # fmt: skip

@@ -1,0 +1,172 @@
+"""Views that several rules share, and the hints that were in force during the run."""
+
+from __future__ import annotations
+
+import os.path
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from tracehint.hintgen.query import text_column
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from tracehint.hintgen.lint.context import Context
+
+# file_types   one row per file: types of its producers and consumers, counts, times
+# primary_label  the file's primary pattern
+# intermediates  files that one task wrote and another read
+_VIEWS = """
+CREATE VIEW work AS SELECT * FROM tasks WHERE NOT engine;
+CREATE TABLE file_types AS
+  WITH p AS (SELECT file, string_agg(DISTINCT t.type, ', ' ORDER BY t.type) AS producers,
+                    count(DISTINCT t.task) AS n_producers, max(last_s) AS written_s,
+                    string_agg(DISTINCT t.host, ', ' ORDER BY t.host) AS producer_hosts
+             FROM producers JOIN work t USING (task)
+             WHERE NOT superseded GROUP BY file),
+       c AS (SELECT file, string_agg(DISTINCT t.type, ', ' ORDER BY t.type) AS consumers,
+                    count(DISTINCT t.task) AS n_consumers,
+                    count(DISTINCT t.task) FILTER (NOT peek) AS n_readers,
+                    max(last_s) AS last_read_s
+             FROM consumers JOIN work t USING (task) GROUP BY file)
+  SELECT f.file, p.* EXCLUDE (file), c.* EXCLUDE (file)
+  FROM files f LEFT JOIN p USING (file) LEFT JOIN c USING (file);
+CREATE VIEW primary_label AS
+  SELECT * FROM patterns WHERE edge IS NULL AND "primary";
+CREATE TABLE in_force (path_text VARCHAR, name VARCHAR, value VARCHAR, set_s DOUBLE);
+"""
+
+# b_io: one row per open episode with its task and the path relative to the data root
+_BUNDLE_VIEWS = """
+CREATE TABLE b_io AS
+  SELECT o.* EXCLUDE (path), pt.task, t.type, r.rel AS path_text
+  FROM b_opens o JOIN b_proc_task pt USING (proc) JOIN tasks t USING (task)
+  JOIN b_paths r ON r.path = o.path
+  WHERE NOT t.engine;
+CREATE TABLE b_meta AS
+  SELECT m.*, pt.task, t.type FROM b_metadata_ops m
+  JOIN b_proc_task pt USING (proc) JOIN tasks t USING (task) WHERE NOT t.engine;
+"""
+
+
+def add_views(con: duckdb.DuckDBPyConnection) -> None:
+    """The views over the analysis."""
+    con.execute(_VIEWS)
+
+
+def add_bundle_views(con: duckdb.DuckDBPyConnection, context: Context) -> None:
+    """Views that join the bundle's raw rows to tasks and to paths of the analysis."""
+    import pyarrow as pa
+
+    bundle = context.bundle
+    assert bundle is not None
+    proc_task = context.proc_task
+    if proc_task is None:
+        from tracehint.analyzer.tasks import cut_tasks
+
+        proc_task = cut_tasks(bundle).proc_task
+    _register(con, "b_proc_task", proc_task)
+    paths = bundle.tables["opens"].column("path").unique()
+    table = pa.table({"path": paths, "absolute": text_column(paths)})
+    _register(con, "b_paths", table)
+    con.execute(
+        f"ALTER TABLE b_paths ADD COLUMN rel VARCHAR;"
+        f"UPDATE b_paths SET rel = {relative_sql('absolute', context.analysis.run['data_roots'])}"
+    )
+    con.execute(_BUNDLE_VIEWS)
+
+
+def _register(con: duckdb.DuckDBPyConnection, name: str, table: Any) -> None:
+    con.register("incoming", table)
+    con.execute(f'CREATE TABLE "{name}" AS SELECT * FROM incoming')
+    con.unregister("incoming")
+
+
+def relative_sql(column: str, roots: list[str]) -> str:
+    """SQL: the path below the longest data root that holds it, else the absolute path."""
+    from tracehint.hintgen.escape import text
+
+    cases = []
+    for root in sorted(roots, key=len, reverse=True):
+        prefix = text(root).rstrip("/") + "/"
+        quoted = prefix.replace("'", "''")
+        cases.append(
+            f"WHEN starts_with({column}, '{quoted}') THEN substr({column}, {len(prefix) + 1})"
+        )
+    return f"CASE {' '.join(cases)} ELSE {column} END" if cases else column
+
+
+def add_in_force(con: duckdb.DuckDBPyConnection, context: Context) -> None:
+    """Fill `in_force`: hints set during the run (seen as setfattr) or stated by the user."""
+    rows = [*_seen(context), *_stated(con, context)]
+    if rows:
+        con.executemany("INSERT INTO in_force VALUES (?, ?, ?, ?)", rows)
+
+
+def _seen(context: Context) -> Iterator[tuple[str, str, str, float]]:
+    import pyarrow.compute as pc
+
+    from tracehint.hintgen.escape import text
+
+    if context.bundle is None:
+        return
+    processes = context.bundle.tables["processes"]
+    # Recorded names only: a driver that calls setxattr itself is not seen here.
+    exe = pc.fill_null(pc.ends_with(processes.column("exe"), b"setfattr"), False)
+    origin = context.bundle.manifest.started_ns
+    for row in processes.filter(exe).select(["argv", "cwd", "start_ns"]).to_pylist():
+        name, value, files = parse_setfattr(row["argv"])
+        if name:
+            for file in files:
+                path = text(os.path.normpath(os.path.join(row["cwd"] or b"/", file)))  # noqa: PTH118
+                yield _relative(path, context), name, value, (row["start_ns"] - origin) / 1e9
+
+
+def _relative(path: str, context: Context) -> str:
+    from tracehint.hintgen.escape import text
+
+    for root in sorted(context.analysis.run["data_roots"], key=len, reverse=True):
+        prefix = text(root).rstrip("/") + "/"
+        if path.startswith(prefix):
+            return path[len(prefix) :]
+    return path
+
+
+def parse_setfattr(argv: list[bytes]) -> tuple[str, str, list[bytes]]:
+    """Attribute (last component of its name), value and files of a setfattr command line.
+
+    >>> parse_setfattr([b"setfattr", b"-n", b"user.DP", b"-v", b"local", b"a", b"b"])
+    ('DP', 'local', [b'a', b'b'])
+    """
+    name = value = b""
+    files: list[bytes] = []
+    rest = iter(argv[1:])
+    for word in rest:
+        if word in (b"-n", b"--name"):
+            name = next(rest, b"")
+        elif word in (b"-v", b"--value"):
+            value = next(rest, b"")
+        elif word.startswith(b"--name="):
+            name = word[7:]
+        elif word.startswith(b"--value="):
+            value = word[8:]
+        elif word == b"--":
+            files += rest
+        elif not word.startswith(b"-"):
+            files.append(word)
+    short = name.rsplit(b".", 1)[-1].decode("utf-8", "replace")
+    return short, value.decode("utf-8", "replace"), files
+
+
+def _stated(
+    con: duckdb.DuckDBPyConnection, context: Context
+) -> Iterator[tuple[str, str, str, None]]:
+    if context.hints_in_force is None:
+        return
+    from tracehint.hintgen.match import match
+
+    paths = con.execute("SELECT DISTINCT path, path_text FROM files WHERE data").fetchall()
+    found = match(context.hints_in_force, [bytes(path) for path, _ in paths])
+    for (_, shown), hit in zip(paths, found, strict=True):
+        for name, value in hit.values.items():
+            yield shown, name, value, None

@@ -1,0 +1,78 @@
+"""A finding is a value: rules return it, renderers print it, nobody else decides anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+SEVERITIES = ("error", "warning", "info")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What the registry knows of a rule; its documentation is the module's docstring.
+
+    `needs` names facts without which the rule stays silent: "bundle" (raw
+    facts beside the analysis), "declared" (the engine's graph), "hosts" (two
+    or more recording hosts).
+    """
+
+    code: str
+    name: str
+    severity: str
+    since: str
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Savings:
+    """What following the advice would save, by the cost model; 0 is nothing known."""
+
+    network_bytes: int = 0
+    storage_bytes: int = 0
+    gb_hours: float = 0.0
+    operations: int = 0  # file-system calls
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that a run leaves on the table.
+
+    `template` stands for all files concerned (`files` of them, `bytes` in
+    all); `examples` are up to five of their paths, as bytes. `assumed` lists
+    what the trace could not tell and the finding takes for granted.
+    """
+
+    code: str
+    name: str
+    severity: str
+    message: str
+    template: str
+    files: int
+    bytes: int
+    saves: Savings
+    confidence: float
+    fix: str
+    examples: tuple[bytes, ...] = ()
+    producers: str = ""  # task types, comma-separated
+    consumers: str = ""
+    evidence: dict[str, Any] = field(default_factory=dict)
+    assumed: tuple[str, ...] = ()
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity across runs of one workflow: rule, files and tasks, no numbers."""
+        import hashlib
+
+        # ascii(): a task type may hold a byte that is not UTF-8
+        key = "\0".join((self.code, self.template, self.producers, self.consumers))
+        return hashlib.sha256(ascii(key).encode()).hexdigest()[:16]
+
+
+def rank(finding: Finding) -> tuple[Any, ...]:
+    """Sort key: errors first, then by saving, then by bytes."""
+    saves = finding.saves
+    return (
+        finding.severity != "error", -saves.network_bytes, -saves.storage_bytes,
+        -finding.bytes, finding.code, finding.template,
+    )  # fmt: skip

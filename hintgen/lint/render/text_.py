@@ -1,0 +1,103 @@
+"""Findings for a terminal, wrapped to its width."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tracehint.hintgen.escape import shorten, terminal
+from tracehint.hintgen.units import plural, size
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tracehint.hintgen.lint.finding import Finding, Savings
+    from tracehint.hintgen.lint.render import Info
+
+_STYLE = {"error": "bold red", "warning": "yellow", "info": "cyan"}
+
+
+def savings_text(saves: Savings) -> str:
+    """What the finding would save, empty when nothing is known."""
+    parts = []
+    if saves.network_bytes:
+        parts.append(f"{size(saves.network_bytes)} network")
+    if saves.storage_bytes:
+        parts.append(f"{size(saves.storage_bytes)} storage")
+    if saves.gb_hours >= 0.01:
+        parts.append(f"{saves.gb_hours:,.2f} GB-hours")
+    if saves.operations:
+        parts.append(plural(saves.operations, "call"))
+    return ", ".join(parts)
+
+
+def render(findings: Sequence[Finding], info: Info) -> str:
+    """Head line, message, files, assumption and mend of each finding; then a total."""
+    from rich.console import Console
+
+    out = io.StringIO()
+    console = Console(
+        file=out, width=max(40, info.width), color_system="standard" if info.color else None,
+        force_terminal=info.color, highlight=False, emoji=False, markup=False,
+        legacy_windows=False, no_color=not info.color,
+    )  # fmt: skip
+    for finding in findings:
+        _one(console, finding)
+    _total(console, findings, info)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()).rstrip("\n")
+
+
+def _one(console: Console, finding: Finding) -> None:
+    from rich.text import Text
+
+    saved = savings_text(finding.saves)
+    head = Text(f"{finding.code} {finding.name}", _STYLE[finding.severity])
+    if saved:
+        head.append(f"  saves {saved}", "bold")
+    console.print(head)
+    lines = [(finding.message, "")]
+    if finding.template:
+        lines.append((_files(finding, console.width - 4), ""))
+    if finding.confidence < 1:
+        lines.append((f"confidence {finding.confidence:.2f}", "dim"))
+    if finding.assumed:
+        lines.append(("assumed: " + "; ".join(finding.assumed), "dim"))
+    lines.append(("fix: " + finding.fix, "green"))
+    from rich.padding import Padding
+
+    for line, style in lines:
+        console.print(Padding(Text(terminal(line), style, overflow="fold"), (0, 0, 0, 2)))
+    console.print()
+
+
+def _files(finding: Finding, width: int) -> str:
+    flow = " -> ".join(t for t in (finding.producers, finding.consumers) if t)
+    name = shorten(terminal(finding.template), max(24, width - 2))
+    flow = shorten(terminal(flow), max(24, width - 10))
+    return f"{name}  [{flow}]" if flow else name
+
+
+def _total(console: Console, findings: Sequence[Finding], info: Info) -> None:
+    from rich.text import Text
+
+    if findings:
+        network = sum(f.saves.network_bytes for f in findings)
+        storage = sum(f.saves.storage_bytes for f in findings)
+        total = plural(len(findings), "finding")
+        parts = [f"{size(n)} {w}" for n, w in ((network, "network"), (storage, "storage")) if n]
+        console.print(Text(total + (": up to " + ", ".join(parts) if parts else ""), "bold"))
+        console.print(Text("Run `tracehint explain CODE` for what a finding means.", "dim"))
+    else:
+        console.print(Text("No findings.", "bold green"))
+    if info.suppressed:
+        console.print(Text(f"{plural(info.suppressed, 'finding')} hidden by the baseline."))
+    reasons = sorted(set(info.skipped.values()))
+    for reason in reasons:
+        codes = [c for c, r in info.skipped.items() if r == reason]
+        why = {
+            "declared": "no declared graph (give the workflow file: lint BUNDLE WORKFLOW)",
+            "hosts": "the run used one host",
+            "bundle": "the input is an analysis, not a bundle",
+        }[reason]
+        console.print(Text(f"Not checked, {why}: {' '.join(codes)}", "dim"))

@@ -1,0 +1,51 @@
+"""Files of many tasks that one task reads, spread over the nodes.
+
+## What it finds
+Groups with the primary label *reduce* (one task is the only reader of files
+from several producers) without a common `DP=collocation|<group>` hint.
+
+## Why it costs
+The reader has to fetch every file from another node, after the last producer
+has finished: nothing overlaps, and one network link carries everything.
+
+## Example
+`mConcatFit` reads 2,800 small fit tables that 2,800 tasks wrote on 64 nodes.
+
+## What to do
+Tag the files with one collocation group before their producers write them,
+and run the reader where the store put the group (`tracehint locate`).
+
+## What it cannot see
+Whether the node that gets the group has room for it. `tracehint hints`
+refuses groups that are larger than the node's capacity where that is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tracehint.hintgen.lint.context import CONFIDENCE_SQL, FILES_SQL, GROUP_SQL, Context
+from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.units import plural, size
+
+RULE = Rule("TP002", "reduce-without-collocation", "warning", "0.1.0")
+
+
+def check(context: Context) -> Iterator[Finding]:
+    """Members of reduce groups without a collocation hint, by template and reader."""
+    sql = f"""
+        SELECT {FILES_SQL}, sum(f.size_bytes) AS bytes, sum(p.saves_bytes) AS network_bytes,
+               {CONFIDENCE_SQL}, count(DISTINCT p."group") AS groups
+        FROM primary_label p JOIN files f USING (file) JOIN file_types ft USING (file)
+        WHERE p.pattern = 'reduce' AND f.data AND p.saves_bytes > 0
+          AND f.path_text NOT IN (SELECT path_text FROM in_force
+                                  WHERE name = 'DP' AND starts_with(value, 'collocation'))
+        GROUP BY {GROUP_SQL} HAVING sum(p.saves_bytes) >= $min_bytes"""
+    for row in context.rows(sql):
+        message = (
+            f"{plural(row['files'], 'file')} ({size(row['bytes'])}) come together in "
+            f"{plural(row['groups'], 'task')} but are placed apart"
+        )
+        yield context.finding(
+            RULE, row, message, evidence=("groups",), assumed=context.placement_assumed()
+        )

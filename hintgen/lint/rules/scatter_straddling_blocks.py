@@ -1,0 +1,74 @@
+"""Tasks that read disjoint regions of a file, with blocks that hold parts of two regions.
+
+## What it finds
+Files with the primary label *scatter* whose regions do not start and end on
+block boundaries of the store, so that one block serves two readers.
+
+## Why it costs
+A block lies on one node. A reader placed at its region still fetches the part
+of the block that was placed with the neighbour; with a block larger than the
+region the whole file lies in one place.
+
+## Example
+16 tasks read 5 MiB each of an 80 MiB file that the store cuts into blocks of
+4 MiB: three of four boundaries fall inside a block.
+
+## What to do
+Create the file with a block size that divides the region, and say how many
+blocks make a region: `BlockSize=<bytes>` and `DP=scatter|<blocks>`.
+
+## What it cannot see
+The block size of the store, unless it was recorded. `--block-size` states it;
+the default is 4 MiB. The finding says which one it took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tracehint.hintgen.lint.context import CONFIDENCE_SQL, FILES_SQL, GROUP_SQL, Context
+from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.units import plural, size
+
+RULE = Rule("TP004", "scatter-straddling-blocks", "warning", "0.1.0")
+
+# A reader's region of a block is what it read of it. Of a block with several readers all but
+# the largest part crosses the network. Only a range's first and last block can be shared
+# (a block inside a range is read by that reader alone, or the file would be no scatter).
+_SQL = f"""
+    WITH p AS (SELECT * FROM primary_label WHERE pattern = 'scatter'),
+         block AS (SELECT f.file, coalesce(try_cast(h.value AS BIGINT), $block_size) AS bs
+                   FROM p JOIN files f USING (file)
+                   LEFT JOIN in_force h ON h.path_text = f.path_text AND h.name = 'BlockSize'),
+         region AS (SELECT c.file, c.task, r.r[1] AS a, r.r[2] AS b
+                    FROM consumers c, unnest(c.ranges) AS r(r)
+                    WHERE c.file IN (SELECT file FROM p) AND NOT c.peek),
+         part AS (SELECT region.file, task, k,
+                         least(b, (k + 1) * bs) - greatest(a, k * bs) AS bytes
+                  FROM region JOIN block USING (file),
+                       unnest(list_distinct([a // bs, (b - 1) // bs])) AS u(k)),
+         whole AS (SELECT file, k, task, sum(bytes) AS bytes FROM part GROUP BY ALL),
+         shared AS (SELECT file, k, sum(bytes) - max(bytes) AS moved
+                    FROM whole GROUP BY file, k HAVING count(*) > 1),
+         per_file AS (SELECT file, count(*) AS blocks, sum(moved) AS moved
+                      FROM shared GROUP BY file)
+    SELECT {FILES_SQL}, sum(f.size_bytes) AS bytes, sum(s.moved) AS network_bytes,
+           {CONFIDENCE_SQL}, sum(s.blocks)::BIGINT AS blocks, max(block.bs) AS block_size,
+           max(ft.n_readers) AS readers
+    FROM per_file s JOIN p USING (file) JOIN files f USING (file)
+         JOIN file_types ft USING (file) JOIN block USING (file)
+    GROUP BY {GROUP_SQL} HAVING sum(s.moved) >= $min_bytes"""
+
+
+def check(context: Context) -> Iterator[Finding]:
+    """Scatter files with blocks that serve several readers, by template."""
+    for row in context.rows(_SQL):
+        message = (
+            f"{plural(row['files'], 'file')} ({size(row['bytes'])}) read in disjoint regions by "
+            f"{plural(row['readers'], 'task')}: {plural(row['blocks'], 'block')} of "
+            f"{size(row['block_size'])} straddle regions"
+        )
+        yield context.finding(
+            RULE, row, message, evidence=("blocks", "block_size", "readers"),
+            assumed=(f"block size {size(row['block_size'])}", *context.placement_assumed()[1:]),
+        )  # fmt: skip

@@ -1,0 +1,57 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+
+def size(count: float | None) -> str:
+    """Bytes with a binary unit.
+
+    >>> size(1536), size(0), size(None)
+    ('1.5 KiB', '0 B', '?')
+    >>> size(1023 * 1024)
+    '1023 KiB'
+    """
+    if count is None:
+        return "?"
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if abs(value) < 1024:
+            exact = unit == "B" or abs(value) >= 100
+            return f"{value:.0f} {unit}" if exact else f"{value:.3g} {unit}"
+        value /= 1024
+    return f"{value:,.3g} PiB"
+
+
+def number(count: int) -> str:
+    """An integer with thousands separators.
+
+    >>> number(2833)
+    '2,833'
+    """
+    return f"{count:,}"
+
+
+def plural(count: int, word: str) -> str:
+    """A count with its noun.
+
+    >>> plural(1, "file"), plural(3, "file")
+    ('1 file', '3 files')
+    """
+    return f"{count:,} {word}" + ("" if count == 1 else "s")
+
+
+def seconds(value: float | None) -> str:
+    """A duration.
+
+    >>> seconds(0.25), seconds(75.0), seconds(None)
+    ('0.25 s', '1 min 15 s', '?')
+    """
+    if value is None:
+        return "?"
+    if value < 60:
+        return f"{value:.3g} s"
+    minutes, rest = divmod(round(value), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min"

@@ -1,0 +1,99 @@
+"""`tracehint lint`: what a run leaves on the table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tracehint import __version__
+from tracehint.commands._output import terminal_width, wants_color, write_result
+from tracehint.errors import EXIT_FINDINGS, EXIT_OK, UsageError
+
+FORMATS = ("text", "json", "sarif", "github", "junit")
+
+
+@click.command()
+@click.argument("bundle", type=click.Path())
+@click.option("--format", "fmt", type=click.Choice(FORMATS), default="text", show_default=True)
+@click.option("-o", "--output", help="Write to a file instead of stdout.")
+@click.option("--force", is_flag=True, help="Replace the output file.")
+@click.option("--select", multiple=True, help="Only these codes or prefixes, comma-separated.")
+@click.option("--ignore", multiple=True, help="Not these codes or prefixes.")
+@click.option("--nodes", type=click.IntRange(1), help="Nodes that the cost model counts with.")
+@click.option("--default-placement", type=click.Choice(["striped", "one-node", "local"]),
+              default="striped", show_default=True)  # fmt: skip
+@click.option("--block-size", help="Block size of the store, e.g. 1M; default 4M.")
+@click.option("--hints-in-force", type=click.Path(), help="Hints that the store already had.")
+@click.option("--baseline", type=click.Path(), help="Hide the findings listed in this file.")
+@click.option("--write-baseline", type=click.Path(), help="Accept all findings: list them there.")
+@click.option("--config", type=click.Path(), help="Directory to look for the configuration.")
+def command(
+    bundle: str, fmt: str, output: str | None, force: bool,
+    select: tuple[str, ...], ignore: tuple[str, ...], nodes: int | None, default_placement: str,
+    block_size: str | None, hints_in_force: str | None, baseline: str | None,
+    write_baseline: str | None, config: str | None,
+) -> int:  # fmt: skip
+    """Report what the run recorded in BUNDLE leaves on the table.
+
+    Exit code 0: nothing found, 1: findings, 2: could not do it.
+
+    Example: tracehint lint run.trace --ignore TV --format sarif -o lint.sarif
+    """
+    import dataclasses
+
+    from tracehint.analyzer.model import Options
+    from tracehint.hintgen import inputs
+    from tracehint.hintgen.lint import baseline as baselines
+    from tracehint.hintgen.lint import run_rules, skipped_rules
+    from tracehint.hintgen.lint.config import choose, find_config
+    from tracehint.hintgen.lint.context import Context
+    from tracehint.hintgen.lint.registry import load
+    from tracehint.hintgen.lint.render import Info, render
+
+    found = find_config(Path(config or ".").resolve())
+    codes = choose(_split(select) or found.select, _split(ignore) or found.ignore)
+    settings = found.settings
+    if block_size:
+        settings = dataclasses.replace(settings, block_size=parse_size(block_size))
+    options = Options(nodes=nodes, default_placement=default_placement)
+    run = inputs.load_run(bundle, options)
+    hints = None
+    if hints_in_force:
+        from tracehint.hintgen.hintfile import load as load_hints
+
+        hints = load_hints(Path(hints_in_force))
+    context = Context(run.analysis, run.bundle, settings, hints, bundle_name=bundle)
+    findings = run_rules(context, codes)
+    if write_baseline:
+        write_result(baselines.dump(findings), write_baseline, force=force)
+    known = baseline or ("" if write_baseline else found.baseline)
+    suppressed = 0
+    if known:
+        findings, suppressed = baselines.split(findings, baselines.read(Path(known)))
+    info = Info(
+        tool=f"tracehint {__version__}", subject=bundle,
+        rules={code: load(code).RULE.name for code in codes},
+        skipped=skipped_rules(context, codes), suppressed=suppressed,
+        width=terminal_width(), color=wants_color() and not output,
+    )  # fmt: skip
+    write_result(render(fmt, findings, info), output, force=force)
+    return EXIT_FINDINGS if findings and not write_baseline else EXIT_OK
+
+
+def _split(values: tuple[str, ...]) -> list[str]:
+    return [part for value in values for part in value.split(",") if part.strip()]
+
+
+def parse_size(text: str) -> int:
+    """Bytes of `4M`, `64KiB`, `1048576`. Raises UsageError.
+
+    >>> parse_size("4M"), parse_size("64KiB")
+    (4194304, 65536)
+    """
+    import re
+
+    match = re.fullmatch(r"(\d+)\s*([KMGT]?)(i?B)?", text.strip(), re.IGNORECASE)
+    if not match or int(match[1]) == 0:
+        raise UsageError(f"{text!r} is not a size", "Give bytes or a number with K, M, G or T.")
+    return int(match[1]) << (10 * " KMGT".index(match[2].upper() or " "))

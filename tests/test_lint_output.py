@@ -1,0 +1,134 @@
+"""Renderers of findings: valid documents, and no name from a trace can break out of them."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+
+from tests.support.hostile import HOSTILE_NAMES
+from tests.support.sarif import SARIF_SUBSET
+from tracehint.errors import InputError, UsageError
+from tracehint.hintgen.lint import baseline
+from tracehint.hintgen.lint.config import choose, find_config
+from tracehint.hintgen.lint.finding import Finding, Savings
+from tracehint.hintgen.lint.registry import RULES
+from tracehint.hintgen.lint.render import FORMATS, Info, render
+from tracehint.hintgen.query import text_column
+
+
+def finding(path: bytes = b"a/b.dat", **more: object) -> Finding:
+    import pyarrow as pa
+
+    shown = text_column(pa.array([path], pa.binary()))[0].as_py()
+    values: dict[str, object] = {
+        "code": "TP001", "name": "broadcast-without-replicas", "severity": "warning",
+        "message": f"1 file {shown}", "template": shown, "files": 1, "bytes": 10,
+        "saves": Savings(network_bytes=5 << 20), "confidence": 0.9, "fix": "tracehint hints x",
+        "examples": (path,), "producers": shown, "consumers": shown, "assumed": (shown,),
+    }  # fmt: skip
+    return Finding(**(values | more))  # type: ignore[arg-type]
+
+
+def info(**more: object) -> Info:
+    values: dict[str, object] = {
+        "tool": "tracehint 0.1.0", "subject": "run.trace", "rules": {"TP001": "x", "TD001": "y"},
+        "skipped": {"TD001": "declared"},
+    }  # fmt: skip
+    return Info(**(values | more))  # type: ignore[arg-type]
+
+
+HOSTILE = [finding(name) for name in HOSTILE_NAMES]
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_no_control_character_leaves_a_renderer(fmt: str) -> None:
+    out = render(fmt, HOSTILE, info(subject="a\x1b[2J\nb"))
+    bad = {c for c in out if c != "\n" and unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl")}
+    assert not bad
+    out.encode("utf-8")
+
+
+def test_sarif_fits_the_standard() -> None:
+    document = json.loads(render("sarif", HOSTILE, info(workflow="wf.mf")))
+    jsonschema.validate(document, SARIF_SUBSET)
+    run = document["runs"][0]
+    rules = run["tool"]["driver"]["rules"]
+    assert [rules[r["ruleIndex"]]["id"] for r in run["results"]] == ["TP001"] * len(HOSTILE)
+    assert len({r["id"] for r in rules}) == len(rules)
+    for result in run["results"]:
+        for location in result["locations"]:
+            uri = location["physicalLocation"]["artifactLocation"]["uri"]
+            assert re.fullmatch(r"([A-Za-z0-9._~/-]|%[0-9A-F]{2})+", uri)
+
+
+def test_github_has_one_command_a_line() -> None:
+    lines = render("github", HOSTILE, info(workflow="a,b:c")).splitlines()
+    assert len(lines) == len(HOSTILE)
+    assert all(line.startswith("::warning file=a%2Cb%3Ac,title=TP001 ") for line in lines)
+    assert all(line.count("%") == len(re.findall("%(25|2C|3A)", line)) for line in lines)
+
+
+def test_junit_counts_failed_and_skipped_rules() -> None:
+    root = ElementTree.fromstring(render("junit", HOSTILE, info()).encode())
+    assert root.attrib["tests"] == "2"
+    assert root.attrib["failures"] == "1"
+    assert root.attrib["skipped"] == "1"
+    assert len(root.findall(".//failure")) == len(HOSTILE)
+
+
+def test_json_names_files_and_savings() -> None:
+    document = json.loads(render("json", [finding()], info(suppressed=2)))
+    (first,) = document["findings"]
+    assert first["saves"]["network_bytes"] == 5 << 20
+    assert first["examples"] == ["a/b.dat"]
+    assert document["suppressed"] == 2
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_text_fits_the_terminal(width: int) -> None:
+    out = render("text", HOSTILE, info(width=width))
+    from rich.cells import cell_len
+
+    assert max(cell_len(line) for line in out.splitlines()) <= width
+    assert "saves 5 MiB network" in " ".join(out.split())
+    assert "no declared graph" in " ".join(out.split())
+
+
+def test_text_of_a_clean_run() -> None:
+    assert render("text", [], info(skipped={})) == "No findings."
+
+
+def test_baseline_hides_what_it_lists_and_nothing_else(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    path = tmp_path / "base.json"
+    path.write_text(baseline.dump(HOSTILE[:3]))
+    fresh, hidden = baseline.split(HOSTILE, baseline.read(path))
+    assert hidden == 3
+    assert len(fresh) == len(HOSTILE) - 3
+    assert len({f.fingerprint for f in HOSTILE}) == len(HOSTILE)
+    path.write_text("{")
+    with pytest.raises(InputError):
+        baseline.read(path)
+
+
+def test_configuration_is_found_upwards(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "tracehint.toml").write_text('[lint]\nignore = ["TV"]\nblock-size = 1048576\n')
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    found = find_config(below)
+    assert found.settings.block_size == 1 << 20
+    assert not any(c.startswith("TV") for c in choose(found.select, found.ignore))
+    (tmp_path / "tracehint.toml").write_text("[lint]\nblok-size = 1\n")
+    with pytest.raises(InputError, match="blok-size"):
+        find_config(below)
+
+
+def test_select_and_ignore() -> None:
+    assert choose([], []) == list(RULES)
+    assert choose(["tp"], ["TP001"]) == [c for c in RULES if c[:2] == "TP" and c != "TP001"]
+    with pytest.raises(UsageError):
+        choose(["XX1"], [])
