@@ -59,7 +59,7 @@ def _table(path: Path, keys: tuple[str, ...]) -> dict[str, Any] | None:
 
 
 def _config(table: dict[str, Any], path: Path) -> Config:
-    names = {f.name: type(f.default) for f in dataclasses.fields(Settings)}
+    names = {f.name: type(getattr(Settings, f.name)) for f in dataclasses.fields(Settings)}
     values: dict[str, Any] = {}
     for key, value in table.items():
         name = key.replace("-", "_")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+RawPath = bytes  # Finding has a field named bytes
 SEVERITIES = ("error", "warning", "info")
 
 
@@ -53,7 +54,7 @@ class Finding:
     saves: Savings
     confidence: float
     fix: str
-    examples: tuple[bytes, ...] = ()
+    examples: tuple[RawPath, ...] = ()
     producers: str = ""  # task types, comma-separated
     consumers: str = ""
     evidence: dict[str, Any] = field(default_factory=dict)

@@ -7,8 +7,6 @@ import shutil
 import sys
 from pathlib import Path
 
-import click
-
 from tracehint.errors import UsageError
 
 
@@ -19,7 +17,7 @@ def write_result(text: str | bytes, target: str | None, *, force: bool = False) 
     """
     data = text.encode("utf-8", "backslashreplace") if isinstance(text, str) else text
     if target is None or target == "-":
-        stream = click.get_binary_stream("stdout")
+        stream = sys.stdout.buffer
         stream.write(data if isinstance(text, bytes) or data.endswith(b"\n") else data + b"\n")
         stream.flush()
         return

@@ -1,0 +1,1 @@
+"""Pictures of a run: the file/task graph and the report page."""

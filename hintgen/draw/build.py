@@ -1,0 +1,135 @@
+"""From an analysis to a Drawing: folded by task type and file template, or one node each.
+
+All counting is SQL; Python sees one row per node and link of the picture.
+Engine processes, software and scratch files are left out and counted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tracehint.hintgen import query
+from tracehint.hintgen.draw.model import Drawing, Link, Node
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from tracehint.analyzer.model import Analysis
+
+FOLD_ABOVE = 60  # tasks
+MAX_FOLDED_FILES = 40  # kinds of files; beyond, kinds of one flow are folded together
+
+# One key per node: what shares a key is one node of the picture. Keys are made of numbers, so
+# that no name from the trace can be mistaken for another.
+_KEYS = {
+    False: """
+        CREATE TABLE task_node AS
+          SELECT task, 't' || task AS node, name AS label FROM tasks WHERE NOT engine;
+        CREATE TABLE file_node AS
+          SELECT file, 'f' || file AS node,
+                 path_text || CASE WHEN version > 0 THEN ' v' || version ELSE '' END AS label
+          FROM shown;""",
+    True: """
+        CREATE TABLE task_node AS
+          SELECT task, 't' || dense_rank() OVER (ORDER BY type) AS node, type AS label
+          FROM tasks WHERE NOT engine;
+        CREATE TABLE flow AS
+          SELECT s.file, string_agg(DISTINCT p.node, ',' ORDER BY p.node) AS made,
+                 string_agg(DISTINCT c.node, ',' ORDER BY c.node) AS used,
+                 coalesce(min(l.pattern), '') AS pattern
+          FROM shown s
+          LEFT JOIN (SELECT file, node FROM producers JOIN task_node USING (task)
+                     WHERE NOT superseded) p USING (file)
+          LEFT JOIN (SELECT file, node FROM consumers JOIN task_node USING (task)) c USING (file)
+          LEFT JOIN label l USING (file) GROUP BY s.file;
+        CREATE TABLE file_node AS
+          SELECT file, 'f' || dense_rank() OVER (ORDER BY template, made, used, pattern) AS node,
+                 template AS label
+          FROM shown JOIN flow USING (file);""",
+}
+_SHOWN = """
+    CREATE VIEW label AS SELECT file, pattern, confidence, saves_bytes FROM patterns
+      WHERE edge IS NULL AND "primary";
+    CREATE VIEW shown AS SELECT * FROM files WHERE role NOT IN ('software', 'scratch')
+      AND (file IN (SELECT file FROM producers JOIN tasks USING (task) WHERE NOT engine)
+        OR file IN (SELECT file FROM consumers JOIN tasks USING (task) WHERE NOT engine));"""
+_MERGE_KINDS = """
+    CREATE OR REPLACE TABLE file_node AS
+      SELECT file, 'f' || dense_rank() OVER (ORDER BY made, used, pattern) AS node,
+             template AS label
+      FROM shown JOIN flow USING (file)"""
+
+_TASKS = """
+    SELECT n.node, min(n.label) AS label, count(*) AS count,
+           min(t.start_s) AS start_s, max(t.end_s) AS end_s,
+           coalesce(sum(io.bytes), 0)::BIGINT AS bytes
+    FROM task_node n JOIN tasks t USING (task)
+    LEFT JOIN (SELECT task, sum(bytes) AS bytes FROM
+                 (SELECT task, bytes FROM producers UNION ALL SELECT task, bytes FROM consumers)
+               GROUP BY task) io USING (task)
+    GROUP BY n.node ORDER BY min(t.start_s), n.node"""
+_FILES = """
+    SELECT n.node, min(n.label) AS label, count(DISTINCT n.label) AS kinds,
+           count(DISTINCT s.path) AS count, coalesce(sum(s.size_bytes), 0)::BIGINT AS bytes,
+           mode(s.role) AS role, coalesce(mode(l.pattern), '') AS pattern,
+           coalesce(avg(l.confidence), 1.0) AS confidence,
+           coalesce(sum(l.saves_bytes), 0)::BIGINT AS saves_bytes
+    FROM file_node n JOIN shown s USING (file) LEFT JOIN label l USING (file)
+    GROUP BY n.node ORDER BY n.node"""
+_LINKS = """
+    WITH raw AS (
+      SELECT t.node AS source, f.node AS target, p.bytes, f.file, 'data' AS via, false AS peek
+      FROM producers p JOIN task_node t USING (task) JOIN file_node f USING (file)
+      WHERE NOT p.superseded
+      UNION ALL
+      SELECT f.node, t.node, c.bytes, f.file, 'data', c.peek
+      FROM consumers c JOIN task_node t USING (task) JOIN file_node f USING (file)
+      UNION ALL
+      SELECT f.node, t.node, e.bytes, f.file, e.via, false
+      FROM edges e JOIN task_node t ON t.task = e.consumer JOIN file_node f USING (file)
+      WHERE e.via <> 'data' AND NOT EXISTS
+        (FROM consumers c WHERE c.file = e.file AND c.task = e.consumer))
+    SELECT source, target, via, sum(bytes)::BIGINT AS bytes, count(*) AS count,
+           coalesce(mode(l.pattern), '') AS pattern, bool_and(peek) AS peek
+    FROM raw LEFT JOIN label l USING (file)
+    GROUP BY source, target, via ORDER BY source, target, via"""
+_LEFT_OUT = """
+    SELECT (SELECT count(*) FROM tasks WHERE engine) AS engine_tasks,
+           (SELECT count(*) FROM files WHERE role = 'software') AS software_files,
+           (SELECT count(*) FROM files WHERE role = 'scratch') AS scratch_files"""
+
+
+def build(analysis: Analysis, fold: bool | None = None) -> Drawing:
+    """The drawing of a run. `fold` None: folded when there are more than FOLD_ABOVE tasks."""
+    con = query.connect(analysis)
+    if fold is None:
+        row = con.execute("SELECT count(*) FROM tasks WHERE NOT engine").fetchone()
+        fold = bool(row and row[0] > FOLD_ABOVE)
+    return _drawing(con, fold)
+
+
+def _drawing(con: duckdb.DuckDBPyConnection, fold: bool) -> Drawing:
+    con.execute(_SHOWN)
+    con.execute(_KEYS[fold])
+    if fold:
+        row = con.execute("SELECT count(DISTINCT node) FROM file_node").fetchone()
+        if row and row[0] > MAX_FOLDED_FILES:
+            con.execute(_MERGE_KINDS)
+    tasks = [
+        Node(
+            id=r["node"], kind="task", label=r["label"] or "?", count=r["count"],
+            bytes=r["bytes"], start_s=r["start_s"], end_s=r["end_s"],
+        )
+        for r in query.rows(con, _TASKS)
+    ]  # fmt: skip
+    files = [
+        Node(
+            id=r["node"], kind="file", label=r["label"] or "?", count=r["count"],
+            bytes=r["bytes"], role=r["role"], pattern=r["pattern"], confidence=r["confidence"],
+            saves_bytes=r["saves_bytes"], kinds=r["kinds"],
+        )
+        for r in query.rows(con, _FILES)
+    ]  # fmt: skip
+    links = [Link(**r) for r in query.rows(con, _LINKS)]
+    left_out = {name: n for name, n in query.rows(con, _LEFT_OUT)[0].items() if n}
+    return Drawing((*tasks, *files), tuple(links), fold, left_out)

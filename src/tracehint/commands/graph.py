@@ -1,0 +1,59 @@
+"""`tracehint graph`: the file/task graph as a picture or for other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tracehint.commands._output import write_result
+from tracehint.errors import UsageError
+
+FORMATS = ("svg", "png", "dot", "graphml", "json")
+
+
+@click.command()
+@click.argument("bundle", type=click.Path())
+@click.option("-o", "--output", help="File; its ending is the format. `-`: stdout.")
+@click.option("--format", "fmt", type=click.Choice(FORMATS), help="Default: by the file's ending.")
+@click.option("--fold/--no-fold", default=None, help="Default: fold when there are over 60 tasks.")
+@click.option("--nodes", type=click.IntRange(1), help="Nodes that the cost model counts with.")
+@click.option("--timeout", type=click.FloatRange(1), default=120, show_default=True,
+              help="Seconds for Graphviz.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace the output file.")
+def command(
+    bundle: str, output: str | None, fmt: str | None, fold: bool | None, nodes: int | None,
+    timeout: float, force: bool,
+) -> None:  # fmt: skip
+    """Draw how the tasks of BUNDLE hand data to each other through files.
+
+    Boxes with round corners are tasks, the others files; colours are
+    patterns, line width is bytes. Runs of more than 60 tasks are folded by
+    task type and file template.
+
+    Example: tracehint graph run.trace -o run.svg
+    """
+    chosen = fmt or (Path(output).suffix[1:].lower() if output else "dot")
+    if chosen not in FORMATS:
+        raise UsageError(
+            f"{output}: unknown graph format", f"Use one of these endings: {', '.join(FORMATS)}"
+        )
+    if output not in (None, "-") and Path(str(output)).exists() and not force:
+        raise UsageError(f"{output}: exists", "Give --force to replace it, or another -o.")
+    from tracehint.analyzer.model import Options
+    from tracehint.hintgen import inputs
+    from tracehint.hintgen.draw import dot, export
+    from tracehint.hintgen.draw.build import build
+
+    run = inputs.load_run(bundle, Options(nodes=nodes))
+    drawing = build(run.analysis, fold)
+    result: str | bytes
+    if chosen == "graphml":
+        result = export.to_graphml(drawing)
+    elif chosen == "json":
+        result = export.to_json(drawing)
+    else:
+        result = dot.to_dot(drawing, " ".join(run.analysis.run["command"]))
+        if chosen != "dot":
+            result = dot.draw(result, chosen, timeout)
+    write_result(result, output, force=force)
