@@ -103,7 +103,8 @@ PATTERNS = pa.schema(
         ("group", pa.int64()),  # reduce and distribute; else null
         ("evidence", pa.string()),  # JSON object
         ("placement", pa.string()),
-        ("saves_bytes", pa.int64()),
+        ("saves_bytes", pa.int64()),  # network bytes less than by the default placement
+        ("saves_wait_bytes", pa.int64()),  # the same on the busiest link while readers wait
         ("runner_up", pa.string()),
         ("runner_up_saves_bytes", pa.int64()),
     ]

@@ -1,0 +1,177 @@
+"""Placements, what each moves over the network, and the choice among them (docs/patterns.md).
+
+A label asks for one placement (broadcast for one of a few replica counts). Placements are
+compared by the bytes over the busiest link that wait after the last producer, then by all
+bytes over the network, then by the number of copies, then by the default order.
+
+Temporary tables made here:
+    fc    per file: s, n, u (mean bytes per reader), net0, wait0 (the default placement)
+    best  file, pattern, grp, ord, placement, net, wait, copies     each label's own placement
+    lab_text   `best` with choice, savings, runner-up, is_primary, ord
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from tracehint.analyzer.model import Options
+
+# Default order of the primary where the costs are the same.
+ORDER = (
+    "concurrently_shared", "scatter", "gather", "broadcast", "reduce", "distribute", "pipeline",
+    "partly_shared", "stage_in", "stage_out",
+)  # fmt: skip
+
+# placement -> (network bytes, busiest link while reading); s bytes, n readers of u bytes each.
+DEFAULTS = {
+    "striped": ("(nodes - 1) / nodes * (s + n * u)", "case when n = 0 then 0 else greatest(u, n * u / nodes) end"),
+    "one-node": ("(nodes - 1) / nodes * (s + n * u)", "(nodes - 1) / nodes * n * u"),
+    "local": ("(nodes - 1) / nodes * n * u", "(nodes - 1) / nodes * n * u"),
+}  # fmt: skip
+
+# pattern, placement, network, waiting, copies. `home` is the share of the bytes that is where
+# it is needed: see _FACTS. `r` runs over the replica counts worth trying.
+_PLACEMENTS = (
+    ("pipeline", "'local'", "u * (1 - home)", "u * (1 - home)", "1"),
+    ("stage_in", "'local'", "0", "0", "1"),
+    ("scatter", "'scatter'", "s * (nodes - 1) / nodes", "0", "1"),
+    ("reduce", "'collocation'", "u * (1 - home)", "0", "1"),
+    ("distribute", "'balanced'", "u * (1 - home)", "0", "1"),
+    (
+        "gather",
+        "'regions'",
+        "case when n = 0 then 0 when n = 1 then s * (1 - home) else (nodes - 1) / nodes * n * u end",
+        "case when n < 2 then 0 else greatest(u, n * u / least(nodes, np)) end",
+        "1",
+    ),
+    *(
+        (
+            pattern,
+            "case when r < 2 then 'default' else 'replicas=' || r end",
+            "case when r < 2 then net0 else (r - 1) * s + greatest(0, n - r) * u end",
+            "case when r < 2 then wait0 else greatest(u, (n - r) * u / r) end",
+            "r",
+        )
+        for pattern in ("broadcast", "partly_shared")
+    ),
+)
+
+_COSTS = """
+create temp table fc as
+select fv.file, fv.s::double as s, fv.n::double as n, fv.np, nodes,
+    case when fv.n > 0 then fv.u_sum / fv.n else 0 end as u, coalesce(rt.together, 1) as together,
+    owned_max, owned_sum
+from (select *, {nodes}::double as nodes from fv) fv left join rt using (file) left join ws using (file)
+"""
+
+# Where a consumer has several pipeline inputs it can run at one of their producers only, and
+# a producer's node can take one consumer without a queue: `home` is the smaller share.
+_PIPELINE_HOME = """
+create temp table piped as
+with files as (select file, p, c, u::double as u from single
+    semi join (select file from lab where pattern = 'pipeline') using (file) where alone),
+pairs as (select p, c, sum(u) as bytes from files group by p, c),
+ins as (select c, max(bytes) as most, sum(bytes) as total from pairs group by c),
+outs as (select p, max(bytes) as most, sum(bytes) as total from pairs group by p)
+select file, least(case when ins.total > 0 then ins.most / ins.total else 1 end,
+    case when outs.total > 0 then outs.most / outs.total else 1 end) as home
+from files join ins using (c) join outs using (p)
+"""
+
+# With more partners than nodes, a node that takes the group holds 1/N of it anyway.
+_FACTS = """
+create temp table facts as
+select lab.file, lab.pattern, lab.grp, fc.* exclude (file),
+    case lab.pattern
+        when 'pipeline' then coalesce(piped.home, 1)
+        when 'gather' then greatest(1 / nodes, case when owned_sum > 0 then owned_max / owned_sum
+            else 0 end)
+        else greatest(1 / nodes, case when grp.bytes > 0 then least(1, grp.largest / grp.bytes)
+            else 0 end)
+        end as home
+from lab join fc using (file) left join piped using (file) left join grp using (grp)
+"""
+
+# One copy per 3 or per 2 simultaneous readers; fewer than two copies are no replication.
+_REPLICAS = """
+select distinct facts.file, pattern, grp, s, n, u, net0, wait0,
+    least(nodes, n, greatest(least(2, together), x))::int as r
+from (select *, unnest([ceil(together / 3), ceil(together / 2)]) as x
+    from facts where pattern in ('broadcast', 'partly_shared')) facts
+join base using (file)
+"""
+
+_ONE_COUNT = " qualify row_number() over (partition by file order by {wait}, {net}, r) = 1"
+
+_CHOICE = """
+create temp table lab_text as
+with offers as (
+    select file, pattern, grp, ord, placement, net, wait, copies,
+        wait < wait0 or (wait = wait0 and net < net0) as pays
+    from best join base using (file)),
+-- the group that stands for its kind among the groups of a file: the one that saves most
+totals as (
+    select o.*, case when o.grp is null then 0 else row_number() over (
+        partition by o.file, o.grp is null
+        order by g.wait desc, g.net desc, o.ord) end as turn
+    from offers o left join (
+        select grp, sum(wait0 - wait) as wait, sum(net0 - net) as net
+        from best join base using (file) where grp is not null group by grp) g
+    on g.grp = o.grp),
+ranked as (
+    select *, row_number() over (partition by file order by greatest(turn, 1), wait, net, copies,
+        ord) as place from totals),
+field as (
+    select file, placement, net, wait, copies, ord from offers where placement <> 'default'
+    union all select file, 'default', net0, wait0, 1, 99 from base),
+top as (
+    select file, min(struct_pack(wait := wait, net := net, copies := copies, ord := ord,
+        placement := placement), 2) as two
+    from field group by file),
+own as (
+    select ranked.*, case when pays and ranked.wait0 - wait + ranked.net0 - net >= {call_cost}
+        then placement else 'default' end as choice
+    from (select ranked.*, wait0, net0 from ranked join base using (file)) ranked)
+select own.file, pattern, grp, ord, place, place = 1 as is_primary, choice as placement,
+    case when choice = 'default' then 0 else round(net0 - net) end::bigint as saves_bytes,
+    case when choice = 'default' then 0 else round(wait0 - wait) end::bigint as saves_wait_bytes,
+    case when other.placement is null then 'default' else other.placement end as runner_up,
+    case when other.placement is null then 0 else round(net0 - other.net) end::bigint
+        as runner_up_saves_bytes,
+    round(net0)::bigint as net0, round(wait0)::bigint as wait0, round(net)::bigint as net,
+    round(wait)::bigint as wait, copies, own.placement as asked
+from (
+    select own.*, case when two[1].placement <> choice then two[1]
+        when len(two) > 1 then two[2] end as other
+    from own join top using (file)) own
+"""
+
+
+def choose(con: duckdb.DuckDBPyConnection, options: Options, nodes: int) -> None:
+    """Make the tables above from `lab`, `fv` and `grp`, for `nodes` nodes."""
+    network, waiting = DEFAULTS[options.default_placement]
+    con.execute(_COSTS.format(nodes=max(1, nodes)))
+    con.execute(f"create temp table base as select file, {network} as net0, {waiting} as wait0 from fc")
+    con.execute(_PIPELINE_HOME)
+    con.execute(_FACTS)
+    order = "case pattern " + " ".join(f"when '{p}' then {k}" for k, p in enumerate(ORDER)) + " end"
+    con.execute(
+        "create temp table best (file bigint, pattern varchar, grp bigint, ord int,"
+        " placement varchar, net double, wait double, copies int)"
+    )
+    for pattern, placement, net, wait, copies in _PLACEMENTS:
+        several = copies == "r"
+        con.execute(
+            f"insert into best select file, pattern, grp, {order}, {placement}, {net}, {wait},"
+            f" {copies} from {f'({_REPLICAS})' if several else 'facts'} where pattern = '{pattern}'"
+            + (_ONE_COUNT.format(wait=wait, net=net) if several else "")
+        )
+    con.execute(
+        f"insert into best select file, pattern, grp, {order}, 'default', net0, wait0, 1"
+        " from lab join base using (file)"
+        " where pattern in ('concurrently_shared', 'stage_out')"
+    )
+    con.execute(_CHOICE.format(call_cost=options.call_cost_bytes))

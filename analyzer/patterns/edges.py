@@ -1,0 +1,49 @@
+"""Table `patterns`: the labels of the files, and their copies on the edges they hold for.
+
+On an edge into a reader that was set aside as a peek only those labels hold that do not rest
+on who read: gather and concurrently_shared. All others hold on every edge of their file (a
+reduce's files have one reader that counts, a distribute's one producer).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+_TABLE = """
+with full_label as (
+    select l.*, c.confidence, c.sure_order, x.evidence, x.short
+    from lab_text l
+    join conf c on c.file = l.file and c.pattern = l.pattern and c.grp is not distinct from l.grp
+    join lab_evidence x on x.file = l.file and x.pattern = l.pattern
+        and x.grp is not distinct from l.grp),
+counted as (
+    select e.edge, e.file, e.uncertain, eff.file is not null as counts
+    from e left join eff on eff.file = e.file and eff.who = e.cw),
+on_edges as (
+    select l.* exclude (is_primary), counted.edge, counted.uncertain,
+        row_number() over (partition by counted.edge order by l.place) = 1 as is_primary
+    from full_label l join counted using (file)
+    where counts or l.pattern in ('gather', 'concurrently_shared'))
+select file, null::bigint as edge, pattern, is_primary as "primary", confidence, grp as "group",
+    evidence, placement, saves_bytes, runner_up, runner_up_saves_bytes, saves_wait_bytes
+from full_label
+union all by name
+select file, edge, pattern, is_primary as "primary",
+    confidence / sure_order * case when uncertain then 0.5 else 1 end as confidence,
+    grp as "group", short as evidence, placement, saves_bytes, runner_up, runner_up_saves_bytes,
+    saves_wait_bytes
+from on_edges
+order by file, edge nulls first, "primary" desc, pattern, "group"
+"""
+
+
+def patterns_table(con: duckdb.DuckDBPyConnection) -> pa.Table:
+    """Table `patterns` of analyzer.model, sorted by file, the file's own labels first."""
+    from tracehint.analyzer.model import PATTERNS
+    from tracehint.analyzer.sql import to_arrow
+
+    return to_arrow(con, _TABLE, PATTERNS)

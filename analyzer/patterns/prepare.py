@@ -1,0 +1,138 @@
+"""Writers and readers that count.
+
+Temporary tables made here:
+    t    task, engine, who, attempt   `who` is the last attempt of a retried task
+    e    edge, file, pw, cw, producer, consumer, bytes, uncertain     between different `who`
+    pr   file, who, owned, unique_bytes, first_s, last_s   writers, superseded ones left out
+    own  like pr, only those that own bytes (all, where nobody is known to own any)
+    co   file, who, u, bytes, cover, peek, first_s, last_s, nr, lo, hi, ranges   all readers
+    eff  like co, only the readers that decide
+    pk   file, readers, peeks, decides     `decides`: the peeks count (docs/patterns.md, Peeks)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tracehint.analyzer.patterns.ranges import covered_sql
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+    from tracehint.analyzer.model import Options
+    from tracehint.analyzer.patterns import FlowTables
+
+_TASKS = """
+create temp table t as select task, engine, task as who, coalesce(attempt, 1) as attempt
+from tasks_in
+"""
+
+# Attempts of one task share type, name and command; a new series begins at each attempt 1.
+_TASKS_WITH_RETRIES = """
+create temp table t as
+with series as (
+    select task, engine, coalesce(attempt, 1) as attempt, type, name, command,
+        sum(case when coalesce(attempt, 1) = 1 then 1 else 0 end)
+            over (partition by type, name, command order by start_s, task) as series
+    from tasks_in)
+select task, engine, attempt,
+    last_value(task) over (partition by type, name, command, series order by attempt, task
+        rows between unbounded preceding and unbounded following) as who
+from series
+"""
+
+_EDGES = """
+create temp table e as
+select edge, file, p.who as pw, c.who as cw, producer, consumer, bytes, via,
+    order_in = 'uncertain' as uncertain
+from (select *, "order" as order_in from edges_in) x
+join t p on p.task = producer
+join t c on c.task = consumer
+where not p.engine and not c.engine and p.who <> c.who
+"""
+
+_PRODUCERS = """
+create temp table pr as
+select file, who, sum(coalesce(owned_bytes, unique_bytes, bytes, 0))::bigint as owned,
+    sum(coalesce(unique_bytes, bytes, 0))::bigint as unique_bytes,
+    min(first_s) as first_s, max(last_s) as last_s
+from producers_in join t using (task)
+where not engine and not coalesce(superseded, false)
+group by file, who
+"""
+
+_OWNERS = """
+create temp table own as
+select * from pr where owned > 0
+union all by name
+select * from pr where file not in (select file from pr where owned > 0)
+"""
+
+# A reader that only read back what it wrote itself has no edge and is no reader. A reader that
+# got the bytes through an engine's copy may have an edge only.
+_CONSUMERS = """
+create temp table co as
+with seen as (
+    select file, who, attempt, coalesce(unique_bytes, bytes, 0) as u,
+        coalesce(bytes, unique_bytes, 0) as bytes, cover, coalesce(peek, false) as peek,
+        first_s, last_s, coalesce(len(ranges), 0) as nr, ranges[1][1] as lo,
+        ranges[len(ranges)][2] as hi, ranges
+    from consumers_in join t using (task)
+    where not engine
+    {last_attempt}),
+selfish as (
+    select file, who from seen semi join pr using (file, who)
+    anti join (select file, cw as who from e) using (file, who))
+select * exclude (attempt) from seen anti join selfish using (file, who)
+union all by name
+select file, cw as who, max(bytes) as u, sum(bytes)::bigint as bytes, null::double as cover,
+    false as peek, null::double as first_s, null::double as last_s, 0 as nr, null::bigint as lo,
+    null::bigint as hi
+from e anti join (select file, who as cw from seen) using (file, cw)
+group by file, cw
+"""
+_LAST_ATTEMPT = "qualify row_number() over (partition by file, who order by attempt desc) = 1"
+
+_PEEKS = """
+create temp table pk as
+select file, count(*) as readers, count(*) filter (peek) as peeks,
+    count(*) filter (peek) = count(*) as decides,
+    coalesce(sum(u) filter (peek), 0) as peeked, coalesce(max(u) filter (not peek), 0) as most
+from co group by file
+"""
+
+# Peeks that read most of what anybody read: an uneven scatter, not a look at a header.
+_PEEKS_OF_MOST = """
+update pk set decides = true from (
+    select file, sum(stop - start) filter (wide = 0) > sum(stop - start) filter (wide > 0) as most
+    from ({covered}) group by file) x
+where pk.file = x.file and x.most
+"""
+
+_EFFECTIVE = """
+create temp table eff as
+select co.* from co join pk using (file) where decides or not peek
+"""
+
+
+def prepare(
+    con: duckdb.DuckDBPyConnection, flow: FlowTables, tasks: pa.Table, options: Options
+) -> None:
+    """Register the flow as files_in, producers_in ... and make the tables above."""
+    for name in ("files", "producers", "consumers", "edges"):
+        con.register(f"{name}_in", getattr(flow, name))
+    con.register("tasks_in", tasks)
+    found = con.execute("select coalesce(max(attempt), 1) > 1 from tasks_in").fetchone()
+    retried = bool(found and found[0])
+    con.execute(_TASKS_WITH_RETRIES if retried else _TASKS)
+    con.execute(_EDGES)
+    con.execute(_PRODUCERS)
+    con.execute(_OWNERS)
+    con.execute(_CONSUMERS.format(last_attempt=_LAST_ATTEMPT if retried else ""))
+    con.execute(_PEEKS)
+    mixed = "(select file from pk where 0 < peeks and peeks < readers and peeked > most)"
+    if con.execute(f"select 1 from {mixed} limit 1").fetchone():
+        source = f"select file, ranges, u, not peek as wide from co semi join {mixed} using (file)"
+        con.execute(_PEEKS_OF_MOST.format(covered=covered_sql(source)))
+    con.execute(_EFFECTIVE)

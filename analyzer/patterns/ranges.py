@@ -1,0 +1,157 @@
+"""How often each byte was read or written: sweeps over the ends of byte ranges.
+
+Temporary tables made here:
+    fs    per file: n, u_sum, m, read_bytes (length of the union), header, gap_bytes, gaps,
+          cover_min, cover_mean, cover_max
+    ws    per file: np, owned_max, overlap (share of the written bytes with several writers)
+    depth per irregular file: stretches [start, stop) read by `deep` readers, `head`: set aside
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from tracehint.analyzer.model import Options
+
+
+def spans_sql(source: str) -> str:
+    """Rows of `source` (file, ranges, u, ...) once per range, as [a, b).
+
+    Where the ranges are not known the first `u` bytes stand for them.
+    """
+    return f"""
+    select * exclude (r), r[1] as a, r[2] as b from (
+        select * exclude (ranges), unnest(ranges) as r from ({source}) where len(ranges) > 0)
+    union all by name
+    select * exclude (ranges), 0 as a, u as b from ({source})
+    where coalesce(len(ranges), 0) = 0 and u > 0
+    """
+
+
+def covered_sql(source: str) -> str:
+    """Stretches [start, stop) of each file with the counts `deep` (all rows) and `wide`.
+
+    `source` has columns file, ranges, u, wide (bool). A file's stretches reach from its first
+    to its last byte; deep = 0 is a gap.
+    """
+    return f"""
+    select * from (
+        select file, pos as start, lead(pos) over w as stop,
+            sum(d) over w as deep, sum(dw) over w as wide
+        from (
+            select file, pos, sum(d) as d, sum(d * wide::int) as dw from (
+                select file, a as pos, 1 as d, wide from ({spans_sql(source)})
+                union all
+                select file, b as pos, -1 as d, wide from ({spans_sql(source)}))
+            group by file, pos)
+        window w as (partition by file order by pos))
+    where stop is not null
+    """
+
+
+_READERS = """
+create temp table rd as
+select file, count(*) as n, sum(u)::double as u_sum, max(u) as u_max, max(hi) as hi,
+    coalesce(min(cover), 1) as cover_min, coalesce(avg(cover), 1) as cover_mean,
+    coalesce(max(cover), 1) as cover_max,
+    min(first_s) as first_s, max(last_s) as last_s,
+    coalesce(max(first_s) <= min(last_s), false) as all_at_once,
+    count(*) = 1 or (max(nr) = 1 and min(nr) = 1 and min(lo) = max(lo) and min(hi) = max(hi))
+        or max(u) = 0 as same,
+    min(lo) as lo
+from eff group by file
+"""
+
+_SIZES = """
+create temp table sz as
+select file, greatest(coalesce(size_bytes, 0), case when size_bytes is null
+    then coalesce(rd.hi, rd.u_max, w.written, 0) else 0 end) as s
+from files_in left join rd using (file)
+left join (select file, max(unique_bytes) as written from pr group by file) w using (file)
+where role <> 'software'
+"""
+
+# The header ends at `h` at most: a cut there lets a stretch be inside or outside, never both.
+_DEPTH = """
+create temp table depth as
+with odd as (select file, n, least({header_bytes}, floor(s * {header_share}))::bigint as h, lo, hi
+             from rd join sz using (file) where n >= 2 and not same),
+raw as ({covered}),
+cut as (
+    select file, start, least(stop, h) as stop, deep, n, h from raw join odd using (file)
+    where start < h
+    union all
+    select file, greatest(start, h) as start, stop, deep, n, h from raw join odd using (file)
+    where stop > h)
+select file, start, stop, deep::int as deep, stop <= h and deep >= {readers} * n as head from cut
+"""
+
+_MEASURED = """
+create temp table fs as
+with odd as (
+    select file, sum(stop - start) filter (deep > 0) as read_bytes,
+        coalesce(sum(stop - start) filter (head), 0) as header,
+        sum((stop - start) * deep) as moved,
+        coalesce(sum((stop - start) * deep) filter (head), 0) as header_moved,
+        coalesce(sum(stop - start) filter (deep = 0), 0) as gap_bytes,
+        count(*) filter (deep = 0) as gaps
+    from depth group by file),
+even as (
+    select file, coalesce(hi - lo, 0) as read_bytes,
+        greatest(0, least(hi, least({header_bytes}, floor(s * {header_share}))::bigint) - lo)
+            as header
+    from rd join sz using (file) where same)
+select rd.*, s,
+    coalesce(odd.read_bytes, even.read_bytes, 0) as read_bytes,
+    case when odd.file is not null
+        then case when odd.header < odd.read_bytes then odd.header else 0 end
+        else case when n >= 2 and even.header < even.read_bytes then even.header else 0 end
+        end::bigint as header,
+    case when odd.file is null then n::double
+        when odd.header < odd.read_bytes
+        then (odd.moved - odd.header_moved)::double / (odd.read_bytes - odd.header)
+        else odd.moved::double / odd.read_bytes end as m,
+    coalesce(odd.gap_bytes, 0)::bigint as gap_bytes, coalesce(odd.gaps, 0) as gaps
+from rd join sz using (file) left join odd using (file) left join even using (file)
+"""
+
+_WRITERS = """
+create temp table wr as
+select file, count(*) as np, max(owned) as owned_max, sum(owned)::double as owned_sum,
+    any_value(who) as writer, min(first_s) as w_first, max(last_s) as w_last
+from own group by file
+"""
+
+_OVERLAP = """
+create temp table ws as
+with many as (select file from wr where np >= 2),
+deep as ({covered}),
+x as (select file, sum(stop - start) filter (deep > 1) as several,
+        sum(stop - start) filter (deep > 0) as written from deep group by file)
+select wr.*, case when np < 2 then 0 else coalesce(several, 0) / written end as overlap
+from wr left join x using (file)
+"""
+
+# One span per writer and range, the attempts of one task joined.
+WRITTEN = """
+select file, who, unique_bytes as u, ranges, false as wide
+from producers_in join t using (task) semi join own using (file, who)
+where not engine and not coalesce(superseded, false)
+"""
+
+
+def measure(con: duckdb.DuckDBPyConnection, options: Options) -> None:
+    """Make the tables above from `eff`, `own` and `producers_in`."""
+    con.execute(_READERS)
+    con.execute(_SIZES)
+    sizes = {"header_bytes": options.header_bytes, "header_share": options.header_share}
+    odd = "select file, ranges, u, false as wide from eff semi join odd using (file)"
+    con.execute(
+        _DEPTH.format(covered=covered_sql(odd), readers=options.header_readers - 1e-9, **sizes)
+    )
+    con.execute(_MEASURED.format(**sizes))
+    con.execute(_WRITERS)
+    con.execute(_OVERLAP.format(covered=covered_sql(f"{WRITTEN} and file in (from many)")))

@@ -1,0 +1,63 @@
+"""How many tasks read, or wrote, one file version at the same time.
+
+Temporary tables made here:
+    rt   per file with several readers: together (most readers at one time, ends included)
+    wt   per file with several writers: together (ends excluded), appended (in turn, each
+         where the one before stopped)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import duckdb
+
+# Readers count as simultaneous when one begins at the instant at which another ends; the
+# recorded interval runs from the first to the last byte, so a touching pair is a close call.
+# Unknown times: everybody at once, which is what asks for most copies.
+_READERS = """
+create temp table rt as
+with mixed as (select file, n from fs where n >= 2 and not all_at_once and first_s is not null),
+events as (
+    select file, first_s as moment, 1 as d from eff semi join mixed using (file)
+    where first_s is not null
+    union all
+    select file, last_s as moment, -1 as d from eff semi join mixed using (file)
+    where first_s is not null),
+swept as (select file, sum(d) over (partition by file order by moment, d desc
+        rows unbounded preceding) as deep from events)
+select file, max(deep)::int as together from swept group by file
+union all
+select file, n::int as together from fs where n >= 2 and (all_at_once or first_s is null)
+"""
+
+_WRITERS = """
+create temp table wt as
+with many as (select file from ws where np >= 2),
+spans as (select file, who, first_s, last_s from own semi join many using (file)),
+events as (
+    select file, first_s as moment, 1 as d from spans
+    union all
+    select file, last_s as moment, -1 as d from spans),
+swept as (select file, sum(d) over (partition by file order by moment, d
+        rows unbounded preceding) as deep from events),
+ends as (
+    select file, who, spans.first_s, min(r.a) as a, max(r.b) as b
+    from spans join ({written}) r using (file, who) group by all),
+steps as (
+    select file, a = coalesce(lag(b) over (partition by file order by first_s, a), a) as follows
+    from ends),
+appended as (select file, bool_and(follows) as follows from steps group by file)
+select file, greatest(1, max(deep))::int as together,
+    coalesce(any_value(follows), false) as appended
+from swept left join appended using (file) group by file
+"""
+
+
+def measure(con: duckdb.DuckDBPyConnection) -> None:
+    """Make the tables above."""
+    from tracehint.analyzer.patterns.ranges import WRITTEN, spans_sql
+
+    con.execute(_READERS)
+    con.execute(_WRITERS.format(written=spans_sql(f"{WRITTEN} and file in (from many)")))
