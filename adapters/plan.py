@@ -1,0 +1,208 @@
+"""Which files and directories get which hints: rules of a hint file meet concrete paths.
+
+Rules speak of files that may not exist yet. Concrete paths come from the directory itself, from
+the workflow's own graph, and from what the rules remember (literal templates, examples, values per
+file). Where every known file of a directory agrees on a hint, the directory carries it as well, so
+that files created later get it where the store hands it down.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tracehint.adapters.stores.base import Kind
+from tracehint.errors import InputError
+from tracehint.hintgen.match import Declared, Matcher
+from tracehint.hintgen.model import HintFile, Rule
+from tracehint.hintgen.pathtext import to_bytes
+from tracehint.hintgen.template import parse
+
+PRIVATE = b".tracehint"  # our own directory below a root; never hinted
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """One file or directory and its hints. `path` is below the root; b"" is the root itself."""
+
+    path: bytes
+    kind: Kind
+    hints: Mapping[str, str]
+    rule: str  # id of the rule; several joined by a comma for a directory
+    pattern: str
+    create: bool = False  # make it where it is not there
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Concrete paths below the root.
+
+    `declared` are the files of the workflow's graph, with what it says about them (one entry per
+    file in every column of `known`); `files` are others, of which only the name is known.
+    """
+
+    files: Sequence[bytes]
+    existing: frozenset[bytes] = frozenset()
+    declared: Sequence[bytes] = ()
+    known: Declared | None = None
+
+
+@dataclass
+class Plan:
+    """Directories first, then files; `quarrels` are directories whose files disagree."""
+
+    targets: list[Target] = field(default_factory=list)
+    quarrels: list[tuple[bytes, str]] = field(default_factory=list)  # (directory, hint name)
+    unmatched_rules: list[str] = field(default_factory=list)  # no concrete path known
+
+
+def remembered_paths(hints: HintFile, *, literal_only: bool = False) -> list[bytes]:
+    """Paths that the rules themselves name, each once; odd ones are left out.
+
+    `literal_only`: only those that another run is sure to have under the same name.
+    """
+    found: dict[bytes, None] = {}
+    for rule in hints.rules:
+        template = parse(rule.template)
+        texts: Iterable[str] = () if literal_only else (*rule.per_file, *rule.examples)
+        if template.literal:
+            texts = (*texts, rule.template)
+        for text in texts:
+            try:
+                path = to_bytes(text)
+            except InputError:
+                continue
+            if inside(path):
+                found[path] = None
+    return list(found)
+
+
+def inside(path: bytes) -> bool:
+    """True for a relative path that stays below its root and is not our own directory."""
+    parts = path.split(b"/")
+    return bool(path) and b"" not in parts and b".." not in parts and parts[0] != PRIVATE and (
+        b"\0" not in path and b"." not in parts
+    )  # fmt: skip
+
+
+def tree_paths(root_fd: int) -> Iterator[bytes]:
+    """Regular files below an open directory; symbolic links are neither followed nor listed."""
+    walk = os.fwalk(b".", dir_fd=root_fd, follow_symlinks=False)
+    for folder, folders, files, fd in walk:
+        base = folder[2:]
+        if not base:
+            folders[:] = [f for f in folders if f != PRIVATE]
+        for name in files:
+            if _is_file(name, fd):
+                yield base + b"/" + name if base else name
+
+
+def _is_file(name: bytes, fd: int) -> bool:
+    try:
+        mode = os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode
+    except OSError:
+        return False
+    return (mode & 0o170000) == 0o100000
+
+
+def build_plan(
+    hints: HintFile, paths: Paths, *, create: bool = False, directories: bool = True,
+    nodes: int | None = None,
+) -> Plan:  # fmt: skip
+    """Match the paths and add directory defaults.
+
+    `create` marks files that a rule's task will produce and that are not there yet; inputs of
+    the run are never made up.
+    """
+    plan = Plan()
+    matched: dict[bytes, Target | None] = {}
+    matcher = Matcher(hints)
+    known = matcher.match(paths.declared, paths.known, nodes)
+    for found in [*known, *matcher.match(paths.files, None, nodes)]:
+        rule = found.rule
+        matched[found.path] = None
+        if rule is not None and found.values:
+            absent = found.path not in paths.existing
+            matched[found.path] = Target(
+                path=found.path, kind="file", hints=found.values, rule=rule.id,
+                pattern=found.pattern, create=create and absent and _made_in_run(rule),
+            )  # fmt: skip
+    if directories:
+        plan.targets += _directories(hints, matched, plan, create)
+    plan.targets += [target for target in matched.values() if target is not None]
+    seen = {target.rule for target in plan.targets if target.kind == "file"}
+    plan.unmatched_rules = [rule.id for rule in hints.rules if rule.id not in seen]
+    return plan
+
+
+def _made_in_run(rule: Rule) -> bool:
+    return rule.producer is not None or bool(rule.producers)
+
+
+def _directories(
+    hints: HintFile, matched: Mapping[bytes, Target | None], plan: Plan, create: bool
+) -> list[Target]:
+    """Defaults for directories in which every known file, hinted or not, says the same."""
+    placement = {h.name for rule in hints.rules for h in rule.hints if h.level == "placement"}
+    members: dict[bytes, list[Mapping[str, str]]] = {}
+    rules: dict[bytes, dict[str, str]] = {}
+    for path, target in matched.items():
+        folder = path.rpartition(b"/")[0]
+        members.setdefault(folder, []).append(target.hints if target else {})
+        if target:
+            rules.setdefault(folder, {})[target.rule] = target.pattern
+    _add_unseen(hints, matched, members, rules)
+    targets = []
+    for folder in sorted(rules):
+        common = _common(members[folder], placement)
+        names = {name for values in members[folder] for name in values if name in placement}
+        plan.quarrels += [(folder, name) for name in sorted(names - set(common))]
+        if common:
+            targets.append(
+                Target(
+                    path=folder, kind="directory", hints=common, rule=",".join(rules[folder]),
+                    pattern=",".join(dict.fromkeys(rules[folder].values())), create=create,
+                )
+            )  # fmt: skip
+    return targets
+
+
+def _common(members: Sequence[Mapping[str, str]], placement: set[str]) -> dict[str, str]:
+    first, *rest = members
+    return {
+        name: value
+        for name, value in first.items()
+        if name in placement and all(other.get(name) == value for other in rest)
+    }
+
+
+def _add_unseen(
+    hints: HintFile, matched: Mapping[bytes, Target | None],
+    members: dict[bytes, list[Mapping[str, str]]], rules: dict[bytes, dict[str, str]],
+) -> None:  # fmt: skip
+    """Rules without a known path speak for their own directory; a refused template is a veto."""
+    seen = {target.rule for target in matched.values() if target}
+    for rule in hints.rules:
+        template = parse(rule.template)
+        folder = template.directory
+        if rule.id in seen or not _one_directory(template.text, folder) or rule.conditions:
+            continue
+        # A value that follows from scale differs per file: no default can stand for it.
+        values = {h.name: h.value for h in rule.hints if not h.formula}
+        values |= {h.name: f"{h.value}?{rule.id}" for h in rule.hints if h.formula}
+        members.setdefault(folder, []).append(values)
+        if any(not h.formula for h in rule.hints):
+            rules.setdefault(folder, {})[rule.id] = rule.pattern
+    for refusal in hints.refused:
+        try:
+            template = parse(refusal.template)
+        except InputError:
+            continue
+        if template.directory in members:
+            members[template.directory].append({})
+
+
+def _one_directory(text: str, folder: bytes) -> bool:
+    """True when every file of the template lies in `folder` itself."""
+    return text.count("/") == (folder.count(b"/") + 1 if folder else 0) and "{dirs}" not in text

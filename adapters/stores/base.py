@@ -1,0 +1,126 @@
+"""What every store adapter offers, in three narrow parts, and the records that pass between them.
+
+A *setting* is a hint in the store's own words: a key (an attribute name, or a tool's property)
+and its bytes. A store says as data what it can express (`capabilities`), turns hints into settings
+(`Translator`), and reads, sets and takes back a setting on an open descriptor (`Setter`). Where a
+store can tell the location of a file it is a `Locator` as well; callers test for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol, runtime_checkable
+
+Level = Literal["full", "approximate", "none"]
+Acts = Literal["global", "directory", "creation", "any"]
+Kind = Literal["file", "directory"]
+
+# The neutral vocabulary; DP has one row for each of its forms (docs/reference/stores.md).
+VOCABULARY = (
+    "DP=local", "DP=collocation", "DP=scatter", "DP=distribute", "Replication",
+    "ReplicationSemantics", "BlockSize", "CacheSize", "Access", "Lifetime", "LastReader",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Capability:
+    """How well a store expresses one hint, and when it acts on it."""
+
+    level: Level
+    how: str = ""  # for people; empty only for "full" without remark
+    acts: tuple[Acts, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One hint in the store's own words."""
+
+    key: str
+    value: bytes
+    hint: str  # name=value of the neutral hint, for people
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gap:
+    """A hint that the store cannot express, or not exactly."""
+
+    hint: str
+    level: Level
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Location:
+    """Where the bytes of a file lie."""
+
+    nodes: tuple[str, ...]
+    detail: Mapping[str, object]
+
+
+class Translator(Protocol):
+    """The part of a store that needs no store: names and capabilities."""
+
+    @property
+    def name(self) -> str:
+        """What --store takes."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """One line for people."""
+        ...
+
+    def capabilities(self) -> Mapping[str, Capability]:
+        """Row of VOCABULARY -> what the store makes of it; a missing row means none."""
+        ...
+
+    def translate(self, hints: Mapping[str, str], kind: Kind) -> tuple[list[Setting], list[Gap]]:
+        """The settings for one file or directory, and what could not be said."""
+        ...
+
+    def check_key(self, key: str, *, allow_trusted: bool) -> None:
+        """Raise UsageError for a key that this store must never write (a journal is untrusted)."""
+        ...
+
+
+class Setter(Protocol):
+    """Settings on an open descriptor, which cannot be swapped for another file meanwhile."""
+
+    def read(self, fd: int, key: str) -> bytes | None:
+        """The value that the store itself reports; None: not set. Raises OSError."""
+        ...
+
+    def write(self, fd: int, key: str, value: bytes) -> None:
+        """Set it. Raises OSError."""
+        ...
+
+    def remove(self, fd: int, key: str) -> None:
+        """Take it back; no error where it is not set. Raises OSError."""
+        ...
+
+
+class Store(Translator, Setter, Protocol):
+    """A complete adapter."""
+
+
+@runtime_checkable
+class Locator(Protocol):
+    """A store that can tell where a file's bytes lie."""
+
+    def locate(self, fd: int) -> Location | None:
+        """The nodes of an open file; None: the store does not say for this one."""
+        ...
+
+
+def capability_key(name: str, value: str) -> str:
+    """The row of the vocabulary that a hint belongs to: `DP=scatter|4` -> `DP=scatter`."""
+    return f"DP={value.partition('|')[0]}" if name == "DP" else name
+
+
+def merge_gaps(gaps: Iterable[Gap]) -> dict[Gap, int]:
+    """Each different gap and how often it occurred, in order of first occurrence."""
+    counts: dict[Gap, int] = {}
+    for gap in gaps:
+        counts[gap] = counts.get(gap, 0) + 1
+    return counts

@@ -1,0 +1,102 @@
+"""The setfattr script: one fixed driver (driver.sh) and a NUL-delimited table.
+
+No name and no value from a trace becomes shell text. The table is a file beside the script, or,
+where the script must be one file (standard output), base64 in a here-document, whose alphabet
+cannot end it. Comments pass `escape.comment`, an allow-list of characters.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from tracehint import __version__
+from tracehint.adapters.plan import Plan, Target
+from tracehint.adapters.stores.base import Gap, Store, merge_gaps
+from tracehint.errors import UsageError
+from tracehint.hintgen.escape import comment
+from tracehint.hintgen.model import HintFile
+
+MAX_RECORD = 5000  # bytes: 20 records must fit into one argument list of xargs (128 KiB)
+_DRIVER = Path(__file__).with_name("driver.sh")
+_BESIDE = """case $0 in /*) self=$0 ;; *) self=$(pwd)/$0 ;; esac
+table() { cat -- "$self.data"; }"""
+_INSIDE = "table() {\n    base64 -d <<'END-OF-TABLE'\n%s\nEND-OF-TABLE\n}"
+
+
+@dataclass(frozen=True)
+class Script:
+    """The script's text and its table; `skipped` are paths too long for a record."""
+
+    text: str
+    table: bytes
+    records: int
+    skipped: int
+    gaps: dict[Gap, int]
+
+
+def make_script(hints: HintFile, plan: Plan, store: Store, *, inside: bool) -> Script:
+    """Build script and table; with `inside`, the table is part of the text."""
+    records: list[bytes] = []
+    gaps: list[Gap] = []
+    skipped = 0
+    for target in plan.targets:
+        settings, missing = store.translate(target.hints, target.kind)
+        gaps += missing
+        for setting in settings:
+            remark = f"{setting.key} ({setting.hint}, {target.rule})"
+            fields = (
+                _kind(target), target.path or b".", setting.key.encode(),
+                b"0x" + setting.value.hex().encode(), comment(remark)[:200].encode("ascii"),
+            )  # fmt: skip
+            record = b"".join(field + b"\0" for field in fields)
+            if len(record) > MAX_RECORD:
+                skipped += 1
+            else:
+                records.append(record)
+    if not records:
+        raise UsageError(
+            "the rules name no concrete file, so there is nothing to write",
+            "Give the workflow (--workflow F) or a directory with its files (--dir DIR).",
+        )
+    table = b"".join(records)
+    counted = merge_gaps(gaps)
+    part = _INSIDE % base64.encodebytes(table).decode().rstrip("\n") if inside else _BESIDE
+    text = _DRIVER.read_text(encoding="utf-8").replace("#@TABLE@", part)
+    text = text.replace("#@EVIDENCE@", _evidence(hints, plan, store, counted))
+    return Script(text, table, len(records), skipped, counted)
+
+
+def _kind(target: Target) -> bytes:
+    letters = {("directory", False): b"D", ("directory", True): b"M", ("file", False): b"F"}
+    return letters.get((target.kind, target.create), b"C")
+
+
+def _evidence(hints: HintFile, plan: Plan, store: Store, gaps: dict[Gap, int]) -> str:
+    """Comment lines: each rule with its pattern, hints, evidence, and the number of files."""
+    files = Counter(t.rule for t in plan.targets if t.kind == "file")
+    lines = [f"tracehint {__version__}: storage hints for {store.title}", ""]
+    for rule in hints.rules:
+        if files[rule.id] == 0:
+            continue
+        said = ", ".join(f"{h.name}={h.value}{' (by formula)' if h.formula else ''}"
+                         for h in rule.hints)  # fmt: skip
+        facts = ", ".join(f"{k} {v}" for k, v in sorted(rule.evidence.items()))
+        lines.append(f"{rule.id}: {rule.pattern} {rule.template} ({files[rule.id]} files)")
+        lines.append(f"    {said}; confidence {rule.confidence:.2f}; {facts}"[:400])
+    folders = sum(t.kind == "directory" for t in plan.targets)
+    lines += ["", f"Directory defaults: {folders}."]
+    lines += [
+        f"No default for {path.decode('utf-8', 'backslashreplace') or '.'}: its files differ "
+        f"in {name}"
+        for path, name in plan.quarrels[:50]
+    ]
+    lines += [
+        f"Not said ({gap.level}) for {count} targets: {gap.hint}: {gap.reason}"
+        if gap.level == "none"
+        else f"Approximate for {count} targets: {gap.hint}: {gap.reason}"
+        for gap, count in gaps.items()
+    ]
+    return "\n".join(("# " + comment(line)).rstrip() for line in lines)

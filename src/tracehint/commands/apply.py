@@ -1,0 +1,145 @@
+"""`tracehint apply`: set hints below a directory, or take them back."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tracehint.commands._stores import (
+    make_plan,
+    open_directory,
+    plan_options,
+    report_gaps,
+    require_store,
+    store_options,
+)
+from tracehint.errors import EXIT_FAILED, EXIT_OK, UsageError
+
+if TYPE_CHECKING:
+    from tracehint.adapters.stores.act import Outcome
+    from tracehint.adapters.stores.base import Store
+    from tracehint.adapters.stores.beneath import Root
+    from tracehint.adapters.stores.journal import Entry
+    from tracehint.adapters.stores.undo import Undone
+
+
+@click.command()
+@click.argument("hints", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("directory", type=click.Path(path_type=Path))
+@store_options(required=True)
+@plan_options
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--undo", "take_back", is_flag=True, help="Take back what apply set here.")
+@click.option("--allow-trusted", is_flag=True, help="Allow attributes below trusted.")
+@click.option("--as-root", is_flag=True, help="Work although you are root.")
+@click.option("--quiet", is_flag=True, help="No list and no summary.")
+def command(
+    hints: Path, directory: Path, store: str, prefix: str | None, workflow: Path | None,
+    nodes: int | None, create: bool, no_directories: bool, dry_run: bool, take_back: bool,
+    allow_trusted: bool, as_root: bool, quiet: bool,
+) -> int:  # fmt: skip
+    """Set the hints of HINTS below DIRECTORY, directory defaults first.
+
+    What was changed is kept in DIRECTORY/.tracehint, written before each change; --undo takes it
+    back. Nothing outside DIRECTORY is touched, and no symbolic link is followed.
+
+    Example: tracehint apply hints.json --store xattr --dry-run /scratch/run7
+    """
+    from tracehint.adapters.stores.act import apply, check_keys
+    from tracehint.adapters.stores.journal import Entry, open_journal
+    from tracehint.hintgen.hintfile import load
+
+    if os.geteuid() == 0 and not (as_root or dry_run):
+        raise UsageError(
+            "you are root, and hint files can come from anywhere",
+            "Run it as the owner of the data, or give --as-root.",
+        )
+    chosen = require_store(store, prefix)
+    with open_directory(directory) as root:
+        if take_back:
+            return _undo(root, chosen, store, dry_run, allow_trusted, quiet)
+        plan = make_plan(
+            load(hints), workflow=workflow, nodes=nodes, create=create,
+            no_directories=no_directories, root_fd=root.fd,
+        )  # fmt: skip
+        check_keys(chosen, plan.targets, allow_trusted=allow_trusted)
+        if dry_run:
+            return _report(apply(root, chosen, plan.targets, None), quiet, dry_run=True)
+        with open_journal(root, create=True) as journal:
+            assert journal is not None  # it was made
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            journal.add(Entry(op="session", store=store, prefix=prefix, key=now))
+            return _report(apply(root, chosen, plan.targets, journal), quiet, dry_run=False)
+
+
+def _report(outcome: Outcome, quiet: bool, *, dry_run: bool) -> int:
+    from tracehint.hintgen.escape import text
+
+    for path, what in [] if quiet else outcome.lines:
+        click.echo(f"{what}  {text(path) or '.'}")
+    _failures(outcome.failed)
+    if not quiet:
+        report_gaps(dict(outcome.gap_counts()))
+        verb = "would be set" if dry_run else "set"
+        click.echo(
+            f"{outcome.changed:,} settings {verb}, {outcome.unchanged:,} were so already, "
+            f"{outcome.created:,} files {'would be ' if dry_run else ''}made, "
+            f"{outcome.absent:,} not there yet, {len(outcome.failed):,} failed",
+            err=True,
+        )
+    return EXIT_FAILED if outcome.failed else EXIT_OK
+
+
+def _failures(failed: list[tuple[bytes, str]]) -> None:
+    from tracehint.hintgen.escape import text
+
+    for path, why in failed[:50]:
+        click.echo(f"tracehint: {text(path) or '.'}: {why}", err=True)
+    if len(failed) > 50:
+        click.echo(f"tracehint: and {len(failed) - 50:,} more", err=True)
+    if any("not supported" in why for _, why in failed):
+        click.echo("  This file system takes no such attributes: another --store or --prefix "
+                   "may fit.", err=True)  # fmt: skip
+
+
+def _undo(
+    root: Root, chosen: Store, name: str, dry_run: bool, allow_trusted: bool, quiet: bool
+) -> int:
+    from tracehint.adapters.stores.journal import open_journal, remove_journal
+    from tracehint.adapters.stores.registry import open_store
+    from tracehint.adapters.stores.undo import sessions, undo
+
+    def store_of(session: Entry) -> Store | None:
+        if session.store != name:
+            return None
+        return open_store(name, prefix=session.prefix) if session.prefix is not None else chosen
+
+    with open_journal(root, create=False) as journal:
+        if journal is None:
+            raise UsageError("there is nothing to take back here", "apply left no .tracehint here.")
+        entries = journal.entries()
+        done = undo(root, entries, store_of, allow_trusted=allow_trusted, dry_run=dry_run)
+        others = any(store_of(session) is None for session, _ in sessions(entries))
+        if not dry_run and not done.kept and not others:
+            remove_journal(root)
+    return _report_undo(done, quiet)
+
+
+def _report_undo(done: Undone, quiet: bool) -> int:
+    from tracehint.hintgen.escape import text
+
+    for path, what in [] if quiet else done.lines:
+        click.echo(f"{what}  {text(path) or '.'}")
+    for path, why in done.kept[:50]:
+        click.echo(f"left as it is: {text(path) or '.'}: {why}", err=True)
+    if not quiet:
+        click.echo(
+            f"{done.restored:,} settings taken back, {done.removed:,} files and directories "
+            f"removed, {len(done.kept):,} left because they were changed since",
+            err=True,
+        )
+    return EXIT_OK

@@ -1,0 +1,109 @@
+"""`tracehint verify`: read hints back through the store's own reader."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tracehint.commands._stores import (
+    make_plan,
+    open_directory,
+    plan_options,
+    report_gaps,
+    require_store,
+    store_options,
+)
+from tracehint.errors import EXIT_FINDINGS, EXIT_OK
+
+if TYPE_CHECKING:
+    from tracehint.adapters.stores.act import Outcome, Reading
+
+
+@click.command()
+@click.argument("hints", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("directory", type=click.Path(path_type=Path))
+@store_options(required=True)
+@plan_options
+@click.option("--strict", is_flag=True, help="A file that is not there counts as a mismatch.")
+@click.option("--format", "fmt", type=click.Choice(["text", "json"]), default="text")
+def command(
+    hints: Path, directory: Path, store: str, prefix: str | None, workflow: Path | None,
+    nodes: int | None, create: bool, no_directories: bool, strict: bool, fmt: str,
+) -> int:  # fmt: skip
+    """Compare the hints of HINTS with what the store reports below DIRECTORY.
+
+    Exits with 1 when a hint is missing or differs, or when no hint could be checked at all.
+
+    Example: tracehint verify hints.json --store xattr /scratch/run7
+    """
+    from tracehint.adapters.stores.act import Outcome, verify
+    from tracehint.hintgen.hintfile import load
+
+    chosen = require_store(store, prefix)
+    outcome = Outcome()
+    with open_directory(directory) as root:
+        plan = make_plan(
+            load(hints), workflow=workflow, nodes=nodes, create=create,
+            no_directories=no_directories, root_fd=root.fd,
+        )  # fmt: skip
+        readings = list(verify(root, chosen, plan.targets, outcome))
+    counts = Counter(reading.state for reading in readings)
+    bad = [reading for reading in readings if reading.state != "ok"]
+    fine = bool(counts["ok"]) and not bad and not outcome.failed
+    fine = fine and not (strict and outcome.absent)
+    if fmt == "json":
+        _json(chosen.name, counts, bad, outcome, fine)
+    else:
+        _text(counts, bad, outcome)
+    return EXIT_OK if fine else EXIT_FINDINGS
+
+
+def _text(counts: Counter[str], bad: list[Reading], outcome: Outcome) -> None:
+    from tracehint.hintgen.escape import text
+
+    for reading in bad:
+        got = "nothing" if reading.got is None else text(reading.got[:200])
+        wanted = text(reading.setting.value)
+        click.echo(
+            f"{text(reading.path) or '.'}: {reading.setting.key} is {got}, not {wanted}"
+        )  # fmt: skip
+    for path, why in outcome.failed:
+        click.echo(f"{text(path) or '.'}: {why}")
+    report_gaps(dict(outcome.gap_counts()))
+    click.echo(
+        f"{counts['ok']:,} settings as they should be, {counts['missing']:,} missing, "
+        f"{counts['differs']:,} different, {outcome.absent:,} files not there, "
+        f"{len(outcome.failed):,} not readable",
+        err=True,
+    )
+    if not counts:
+        click.echo("nothing was checked: no hinted file or directory is here", err=True)
+
+
+def _json(
+    store: str, counts: Counter[str], bad: list[Reading], outcome: Outcome, fine: bool
+) -> None:
+    import json
+
+    from tracehint.hintgen.pathtext import to_text
+
+    def shown(value: bytes | None) -> str | None:
+        return None if value is None else to_text(value)
+
+    data: dict[str, Any] = {
+        "schema": "tracehint.verify/1", "store": store, "ok": fine,
+        "settings": {state: counts[state] for state in ("ok", "missing", "differs")},
+        "absent": outcome.absent,
+        "mismatches": [
+            {"path": to_text(r.path), "key": r.setting.key, "hint": r.setting.hint,
+             "wanted": shown(r.setting.value), "got": shown(r.got), "state": r.state}
+            for r in bad
+        ],
+        "failed": [{"path": to_text(path), "reason": why} for path, why in outcome.failed],
+        "gaps": [{"hint": g.hint, "level": g.level, "reason": g.reason, "targets": n}
+                 for g, n in outcome.gap_counts().items()],
+    }  # fmt: skip
+    click.echo(json.dumps(data, indent=1))

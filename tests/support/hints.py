@@ -1,0 +1,47 @@
+"""Small hint files for the tests of adapters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tracehint.hintgen.hintfile import dump
+from tracehint.hintgen.model import Hint, HintFile, Refusal, Rule
+from tracehint.hintgen.pathtext import to_text
+from tracehint.hintgen.template import parse
+
+PATTERN = {"local": "pipeline", "collocation": "reduce", "scatter": "scatter"}
+
+
+def rule(template: str, *, producer: str | None = "make", **values: Any) -> Rule:
+    """A rule; hints as keywords (DP="local"), or `hints=(Hint(...), ...)`, and Rule's fields."""
+    names = [n for n in values if n[0].isupper()]
+    hints = tuple(Hint(n, str(values.pop(n)), "create") for n in names)
+    given: dict[str, Any] = {
+        "id": "r-" + template, "consumers": ("use",), "confidence": 0.9,
+        "pattern": PATTERN.get(hints[0].value.partition("|")[0], "broadcast") if hints else "",
+        "evidence": {"files": 3, "bytes": 3000}, "hints": hints,
+    }  # fmt: skip
+    given.update(values)
+    parsed = parse(template)
+    return Rule(
+        template=template, regex=parsed.regex, directory=to_text(parsed.directory),
+        producer=producer, producers=(producer,) if producer else (), **given,
+    )  # fmt: skip
+
+
+def hint_file(*rules: Rule, refused: tuple[Refusal, ...] = ()) -> HintFile:
+    """A hint file with these rules."""
+    return HintFile(learned_from=(), parameters={}, rules=rules, refused=refused)
+
+
+def save(folder: Path, *rules: Rule) -> Path:
+    """Write a hint file and return its path."""
+    path = folder / "hints.json"
+    dump(hint_file(*rules), path, force=True)
+    return path
+
+
+def literal(name: bytes, **values: Any) -> Rule:
+    """A rule for exactly one path, any bytes."""
+    return rule(to_text(name, braces=True), **values)

@@ -1,0 +1,201 @@
+"""The setfattr script: what it sets, that no name becomes shell text, undo, one file or two."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.hints import literal, rule, save
+from tests.support.hostile import HOSTILE_NAMES, make_files
+from tracehint.cli import main
+from tracehint.hintgen.model import Rule
+
+pytestmark = pytest.mark.skipif(shutil.which("setfattr") is None, reason="attr is not installed")
+
+
+def attributes(path: Path | bytes) -> dict[str, bytes]:
+    """All attributes of a file, links not followed."""
+    names = os.listxattr(path, follow_symlinks=False)
+    return {n: os.getxattr(path, n, follow_symlinks=False) for n in names}
+
+
+def emit(folder: Path, *rules: Rule, more: tuple[str, ...] = ()) -> Path:
+    """Write hints and script; the script's path."""
+    hints = save(folder, *rules)
+    script = folder / "set.sh"
+    code = main(["emit", str(hints), "--store", "xattr", "-o", str(script), "--force", *more])
+    assert code == 0
+    return script
+
+
+def sh(
+    script: Path, *arguments: str | Path, shell: str = "sh"
+) -> subprocess.CompletedProcess[bytes]:
+    """Run the script."""
+    return subprocess.run([shell, script, *arguments], capture_output=True, timeout=60)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    root = tmp_path / "data"
+    (root / "proj").mkdir(parents=True)
+    (root / "proj" / "p_1.fits").write_text("x")
+    return root
+
+
+TWO = (rule("proj/p_{n}.fits", DP="local", examples=("proj/p_1.fits",)), rule("out/o", DP="local"))
+
+
+@pytest.mark.parametrize("shell", [s for s in ("dash", "bash", "busybox") if shutil.which(s)])
+def test_sets_files_and_directories(tmp_path: Path, data: Path, shell: str) -> None:
+    script = emit(tmp_path, *TWO)
+    done = subprocess.run(
+        [shell, *(["sh"] if shell == "busybox" else []), script, data], capture_output=True
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert attributes(data / "proj") == {"user.DP": b"local"}
+    assert attributes(data / "proj/p_1.fits") == {"user.DP": b"local"}
+    assert not (data / "out").exists()
+    assert b"not there: ./out/o" in done.stdout
+
+
+def test_again_dry_run_and_undo(tmp_path: Path, data: Path) -> None:
+    script = emit(tmp_path, *TWO, more=("--create",))
+    dry = sh(script, "--dry-run", data)
+    assert b"set ./proj/p_1.fits" in dry.stdout
+    assert b"make ./out/o" in dry.stdout
+    assert sorted(p.name for p in data.iterdir()) == ["proj"]
+    os.setxattr(data / "proj", "user.DP", b"mine")
+    assert sh(script, data).returncode == 0
+    assert attributes(data / "out/o") == {"user.DP": b"local"}
+    again = sh(script, data)
+    assert {line.split()[0] for line in again.stdout.splitlines()} == {b"unchanged:"}
+    assert sh(script, "--undo", data).returncode == 0
+    assert sorted(p.name for p in data.iterdir()) == ["proj"]
+    assert attributes(data / "proj") == {"user.DP": b"mine"}
+    assert attributes(data / "proj/p_1.fits") == {}
+
+
+def test_undo_keeps_what_was_written_or_changed(tmp_path: Path, data: Path) -> None:
+    script = emit(tmp_path, *TWO, more=("--create",))
+    sh(script, data)
+    (data / "out/o").write_text("result")
+    os.setxattr(data / "proj/p_1.fits", "user.DP", b"changed")
+    sh(script, "--undo", data)
+    assert (data / "out/o").read_text() == "result"
+    assert attributes(data / "proj/p_1.fits") == {"user.DP": b"changed"}
+
+
+def test_one_file_on_standard_output(
+    tmp_path: Path, data: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    hints = save(tmp_path, *TWO)
+    assert main(["emit", str(hints), "--store", "xattr"]) == 0
+    text = capfdbinary.readouterr().out
+    done = subprocess.run(["sh"], input=text, cwd=data, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert attributes(data / "proj/p_1.fits") == {"user.DP": b"local"}
+
+
+def test_hostile_names_stay_names(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    made = make_files(data)
+    script = emit(tmp_path, *(literal(name, DP="local") for name in made))
+    text = script.read_bytes()
+    assert not set(text) - {10, *range(32, 127)}
+    dry = sh(script, "--dry-run", data)
+    assert not set(dry.stdout + dry.stderr) - {10, *range(32, 127)}
+    done = sh(script, data)
+    assert (done.returncode, done.stderr) == (0, b"")
+    for name in made:
+        assert attributes(os.fsencode(data) + b"/" + name) == {"user.DP": b"local"}, name
+    assert not list(tmp_path.rglob("PWNED"))
+    assert sh(script, "--undo", data).returncode == 0
+    assert all(attributes(os.fsencode(data) + b"/" + name) == {} for name in made)
+    assert len(made) >= len(HOSTILE_NAMES) * 0.9
+
+
+def test_only_comments_differ_between_scripts(tmp_path: Path) -> None:
+    """The code is one constant text: whatever the names, only comment lines may differ."""
+    first = emit(tmp_path, *TWO).read_text()
+    evil = literal(b"x\n'; touch PWNED; '", DP="local", id="'\n`id`\n", pattern="$(id)",
+                   evidence={"files": 1, "\ntouch PWNED\n": "`id`"})  # fmt: skip
+    second = emit(tmp_path, evil).read_text()
+    strip = re.compile(r"^#.*\n", re.MULTILINE)
+    assert strip.sub("", first) == strip.sub("", second)
+    comments = [line for line in second.splitlines() if line.startswith("#")]
+    assert all(
+        re.fullmatch(r"#[A-Za-z0-9 ._/+=,:;@%*{}()\[\]<>|~^?!'#-]*", c) for c in comments[1:]
+    )
+
+
+@pytest.mark.parametrize("evil", [b"link", b"dirlink/f", b"proj/../../secret"])
+def test_a_link_or_a_way_out_is_refused(tmp_path: Path, data: Path, evil: bytes) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "f").write_text("x")
+    (data / "link").symlink_to(outside / "f")
+    (data / "dirlink").symlink_to(outside)
+    (tmp_path / "secret").write_text("x")
+    script = emit(tmp_path, *TWO)
+    table = (tmp_path / "set.sh.data").read_bytes()
+    (tmp_path / "set.sh.data").write_bytes(table.replace(b"proj/p_1.fits", evil))
+    done = sh(script, data)
+    assert done.returncode == 1
+    assert b"FAILED" in done.stderr
+    assert attributes(outside / "f") == {}
+    assert attributes(outside) == {}
+    assert attributes(tmp_path / "secret") == {}
+
+
+def test_existing_output_is_not_replaced(tmp_path: Path) -> None:
+    hints = save(tmp_path, *TWO)
+    (tmp_path / "set.sh").write_text("precious")
+    command = ["emit", str(hints), "--store", "xattr", "-o", str(tmp_path / "set.sh")]
+    assert main(command) == 2
+    assert (tmp_path / "set.sh").read_text() == "precious"
+    assert main([*command, "--force"]) == 0
+
+
+def test_rules_without_a_concrete_file_say_what_to_give(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hints = save(tmp_path, rule("{word}/x_{n}", DP="local"))
+    assert main(["emit", str(hints), "--store", "xattr"]) == 2
+    assert "--workflow" in capsys.readouterr().err
+
+
+def test_a_store_says_what_it_cannot_express(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hints = save(tmp_path, *TWO, rule("t", Replication=2))
+    assert main(["emit", str(hints), "--store", "orangefs"]) == 0
+    said = capsys.readouterr()
+    assert "Replication: not said" in said.err
+    assert "Not said (none)" in said.out
+
+
+def test_the_driver_passes_shellcheck(tmp_path: Path) -> None:
+    if shutil.which("shellcheck") is None:
+        pytest.skip("shellcheck is not installed")
+    script = emit(tmp_path, *TWO)
+    subprocess.run(["shellcheck", "-s", "sh", script], check=True)
+    worker = script.read_text().partition("worker='\n")[2].partition("\n'\n")[0]
+    (tmp_path / "worker.sh").write_text("#!/bin/sh\n" + worker)
+    subprocess.run(["shellcheck", "-s", "sh", tmp_path / "worker.sh"], check=True)
+
+
+def test_thousands_of_records(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    for i in range(997):
+        (data / f"f{i}").touch()
+    script = emit(tmp_path, rule("f{n}", DP="local"), more=("--dir", str(data)))
+    assert sh(script, "--quiet", data).returncode == 0
+    assert all(attributes(data / f"f{i}") == {"user.DP": b"local"} for i in range(997))
