@@ -1,0 +1,227 @@
+"""From the parser's state to the bundle's tables: what only the end of a run can tell."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tracehint.collectors.strace.lexer import LexStats
+from tracehint.collectors.strace.model import FileRec
+from tracehint.collectors.strace.names import Node
+from tracehint.collectors.strace.state import State
+
+_KINDS = ((stat.S_ISREG, "file"), (stat.S_ISDIR, "dir"), (stat.S_ISFIFO, "pipe"))
+
+
+@dataclass(slots=True)
+class Seen:
+    """What the machine says about a path after the run. `born_ns` None: not kept there."""
+
+    dev: int
+    ino: int
+    size: int
+    mode: int
+    born_ns: int | None
+
+
+Look = Callable[[bytes], Seen | None]
+
+
+def look_at(path: bytes) -> Seen | None:
+    """lstat of the path, with its birth time where the file system keeps one."""
+    try:
+        info = os.lstat(path)
+    except (OSError, ValueError):
+        return None
+    return Seen(info.st_dev, info.st_ino, info.st_size, info.st_mode, _birth_time(path))
+
+
+def _birth_time(path: bytes) -> int | None:
+    """statx's birth time in ns; Python has no os.statx yet."""
+    buffer = ctypes.create_string_buffer(256)
+    try:
+        statx = ctypes.CDLL(None, use_errno=True).statx
+    except AttributeError:
+        return None
+    at_fdcwd, nofollow, btime = -100, 0x100, 0x800
+    if statx(at_fdcwd, ctypes.c_char_p(path), nofollow, btime, buffer) != 0:
+        return None
+    raw = buffer.raw
+    if not int.from_bytes(raw[0:4], "little") & btime:
+        return None
+    seconds = int.from_bytes(raw[80:88], "little", signed=True)
+    return seconds * 10**9 + int.from_bytes(raw[88:92], "little")
+
+
+def finish(
+    state: State, stats: LexStats, *, look: Look | None = None, started_ns: int = 0,
+    shift_ns: int = 0,
+) -> dict[str, pa.Table]:  # fmt: skip
+    """All tables. `look` asks the recording machine; `shift_ns` is added to every time."""
+    created: set[int] = set()
+    grown: dict[int, int] = {}
+    if look is not None:
+        grown = _ask(state, look)
+        created = _decide(state, look, started_ns)
+    _write_files(state)
+    for (proc, folder, op), n in state.meta.items():
+        failed = state.meta_errors.get((proc, folder, op), 0)
+        state.out.add("metadata_ops", (proc, folder, op, n, failed))
+    _write_losses(state, stats)
+    tables = state.out.tables()
+    tables["opens"] = _fix_opens(tables["opens"], state, created)
+    tables["extents"] = _fix_extents(tables["extents"], state, grown)
+    tables["names"] = _fix_names(tables["names"], state, created)
+    if shift_ns:
+        tables = {name: _shift(table, shift_ns) for name, table in tables.items()}
+    return tables
+
+
+def _paths(state: State) -> dict[int, bytes]:
+    """One path per file that still has a name."""
+    found: dict[int, bytes] = {}
+    stack: list[tuple[bytes, Node]] = [(b"", state.names.root)]
+    while stack:
+        path, node = stack.pop()
+        if node.file is not None:
+            found.setdefault(node.file.id, path)
+        stack.extend((path + b"/" + name, child) for name, child in node.children.items())
+    return found
+
+
+def _ask(state: State, look: Look) -> dict[int, int]:
+    """Complete sizes and identities; returns how far blind appends lay behind the true end."""
+    grown: dict[int, int] = {}
+    paths = _paths(state)
+    for rec in state.files:
+        path = paths.get(rec.id)
+        seen = look(path) if path is not None and not rec.deleted else None
+        if seen is None:
+            continue
+        if rec.dev >= 0 and rec.ino != seen.ino:
+            continue  # replaced by somebody outside the run
+        rec.dev, rec.ino = seen.dev, seen.ino
+        if not stat.S_ISREG(seen.mode) and rec.kind == "file":
+            rec.kind = next((k for test, k in _KINDS if test(seen.mode)), "other")
+        if rec.appended_blind and rec.size is not None and seen.size >= rec.size:
+            grown[rec.id] = seen.size - rec.size
+        if stat.S_ISREG(seen.mode):
+            rec.size = seen.size
+    return grown
+
+
+def _decide(state: State, look: Look, started_ns: int) -> set[int]:
+    """Opens with O_CREAT: did they make the file? Its birth time tells, where there is one."""
+    created: set[int] = set()
+    paths = _paths(state)
+    for maybe in state.maybes:
+        rec = maybe.file
+        path = paths.get(rec.id)
+        seen = look(path) if path is not None and not rec.deleted else None
+        if seen is None or seen.born_ns is None or seen.ino != rec.ino:
+            continue
+        rec.existed = seen.born_ns < started_ns
+        if not rec.existed:
+            created.add(maybe.open_id)
+        elif maybe.truncated:
+            state.extent(maybe.proc, rec, "truncate", "open", 0, 0, maybe.t_ns, maybe.open_id)
+            state.truncated.add(maybe.open_id)
+    return created
+
+
+def _write_files(state: State) -> None:
+    """The table of files; reused inodes get generations of their own."""
+    for rec in state.files:
+        if rec.id in state.alias or rec.kind == "socket":
+            continue
+        state.out.add("files", _file_row(rec))
+
+
+def _file_row(rec: FileRec) -> tuple[object, ...]:
+    deleted = rec.deleted and rec.kind in ("file", "dir", "memfd", "other")
+    return (
+        rec.id, rec.dev, rec.ino, rec.generation, None, rec.kind, rec.size, deleted, rec.existed,
+    )  # fmt: skip
+
+
+def _write_losses(state: State, stats: LexStats) -> None:
+    for (kind, detail), n in state.losses.items():
+        state.out.add("losses", (None, kind, n, detail or None))
+    if stats.bad:
+        numbers = ", ".join(map(str, stats.bad_lines))
+        more = "" if stats.bad <= len(stats.bad_lines) else ", ..."
+        state.out.add("losses", (None, "log_lines", stats.bad, f"not understood: {numbers}{more}"))
+
+
+def _renumber(column: pa.ChunkedArray, alias: dict[int, int]) -> pa.ChunkedArray:
+    """Replace file ids that turned out to be another name of a known file."""
+    if not alias or not len(column):
+        return column
+    for source in alias:
+        target = source
+        while target in alias:
+            target = alias[target]
+        alias[source] = target
+    values = column.to_numpy().copy()
+    keys = np.array(sorted(alias))
+    to = np.array([alias[k] for k in keys.tolist()])
+    place = np.clip(np.searchsorted(keys, values), 0, len(keys) - 1)
+    hit = keys[place] == values
+    values[hit] = to[place[hit]]
+    return pa.chunked_array([pa.array(values, pa.int64())])
+
+
+def _set(table: pa.Table, name: str, values: pa.ChunkedArray) -> pa.Table:
+    index = table.schema.get_field_index(name)
+    return table.set_column(index, table.schema.field(index), values)
+
+
+def _fix_opens(table: pa.Table, state: State, created: set[int]) -> pa.Table:
+    table = _set(table, "file", _renumber(table["file"], state.alias))
+    for name, ids in (("created", created), ("truncated", state.truncated)):
+        if ids:
+            hit = pc.is_in(table["open"], value_set=pa.array(sorted(ids), pa.int64()))
+            table = _set(table, name, pc.or_(table[name], hit))
+    return table
+
+
+def _fix_extents(table: pa.Table, state: State, grown: dict[int, int]) -> pa.Table:
+    """Appends to a file of unknown size were counted from its old end: move them there."""
+    table = _set(table, "file", _renumber(table["file"], state.alias))
+    if not grown or not len(table):
+        return table
+    files = table["file"].to_numpy()
+    keys = np.array(sorted(grown))
+    place = np.clip(np.searchsorted(keys, files), 0, len(keys) - 1)
+    moved = np.array([grown[k] for k in keys.tolist()])[place]
+    write = pc.equal(table["op"], "write").to_numpy(zero_copy_only=False)
+    mmap = pc.equal(table["how"], "mmap").to_numpy(zero_copy_only=False)
+    exact = table["exact"].to_numpy(zero_copy_only=False)
+    hit = (keys[place] == files) & write & ~exact & ~mmap
+    start = table["start"].to_numpy() + np.where(hit, moved, 0)
+    table = _set(table, "start", pa.chunked_array([pa.array(start, pa.int64())]))
+    return _set(table, "exact", pa.chunked_array([pa.array(exact | hit)]))
+
+
+def _fix_names(table: pa.Table, state: State, created: set[int]) -> pa.Table:
+    table = _set(table, "file", _renumber(table["file"], state.alias))
+    rows = {m.name_seq for m in state.maybes if m.open_id in created}
+    if not rows:
+        return table
+    hit = pc.is_in(table["seq"], value_set=pa.array(sorted(rows), pa.int64()))
+    return _set(table, "op", pc.if_else(hit, "create", table["op"]))
+
+
+def _shift(table: pa.Table, by: int) -> pa.Table:
+    """Move every time column (`*_ns`) by a constant."""
+    for name in table.schema.names:
+        if name.endswith("_ns"):
+            table = _set(table, name, pc.add(table[name], pa.scalar(by, pa.int64())))
+    return table

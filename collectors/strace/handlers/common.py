@@ -1,0 +1,63 @@
+"""Small helpers that all handlers share."""
+
+from __future__ import annotations
+
+import re
+
+from tracehint.collectors.strace.decode import (
+    ANNOTATION,
+    AT_FDCWD,
+    descriptor,
+    number,
+    string,
+)  # fmt: skip
+from tracehint.collectors.strace.files import absolute, lookup, real
+from tracehint.collectors.strace.model import Ofd, Thread
+from tracehint.collectors.strace.state import State
+
+_HEAD_FD = re.compile(rb"(-?\d+)(?:" + ANNOTATION + rb")?", re.DOTALL)
+
+
+def returned(result: bytes) -> int | None:
+    """The call's result, None where it failed or never returned (`= ?`)."""
+    try:
+        value = int(result, 0)
+    except ValueError:
+        first = result[:1]
+        if first == b"?" or not first:
+            return None
+        value = number(result)
+    return value if value >= 0 else None
+
+
+def head_fd(st: State, thread: Thread, args: bytes, t_ns: int) -> tuple[int, Ofd | None]:
+    """The descriptor that is the first argument."""
+    first = args.partition(b",")[0]
+    try:
+        fd = int(first, 0)
+    except ValueError:
+        found = _HEAD_FD.match(args)
+        fd, note, _ = descriptor(found[0] if found else first)
+        return fd, lookup(st, thread, fd, note, t_ns)
+    return fd, thread.table.fds.get(fd)
+
+
+def directory(thread: Thread, dirfd: bytes) -> bytes | None:
+    """The path of a `dirfd` argument; None where it is unknown."""
+    fd, note, _ = descriptor(dirfd)
+    if fd == AT_FDCWD:
+        if note is not None and note != thread.fs.cwd:
+            thread.fs.cwd = note
+        return thread.fs.cwd or None
+    if note is not None and note[:1] == b"/":
+        return note
+    ofd = thread.table.fds.get(fd)
+    return ofd.path if ofd is not None else None
+
+
+def path_at(
+    st: State, thread: Thread, dirfd: bytes | None, arg: bytes, *, follow: bool = False
+) -> bytes:
+    """The absolute path of a path argument, symbolic links resolved as far as known."""
+    folder = directory(thread, dirfd) if dirfd is not None else None
+    return real(st, absolute(thread, string(arg), folder), follow=follow)

@@ -1,0 +1,200 @@
+"""From the bytes of a strace log to calls: one compiled pattern per line, one call per event.
+
+Understands the prefixes that strace's options give (`[pid N]`, `N`, `-t`, `-tt`,
+`-ttt`, `-r`, `-i`, `-n`), the suffix of `-T`, and joins `<unfinished ...>` with
+`<... resumed>` lines. Memory is bounded: one unfinished call per thread.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+MAX_LINE = 8 << 20  # a longer line is cut; an execve with a full environment fits
+MAX_PENDING = 100_000  # unfinished calls kept; a log with more is damaged
+_DAY_NS = 86_400 * 10**9
+_PID_LIMIT = 1 << 22  # kernel's PID_MAX_LIMIT: a larger leading number is a time in seconds
+
+_PREFIX = (
+    rb" *(?:\[pid +(\d+)\] +|(\d+) +)?"
+    rb"(?:(\d+\.\d+|\d\d:\d\d:\d\d(?:\.\d+)?) +)?(?:\(\+ +\d+\.\d+\) +)?"
+    rb"(?:\[ *[0-9a-f?]+\] +)*"
+)
+_CALL = re.compile(_PREFIX + rb"([a-z_]\w*)\((.*)\) += ([^\n]*)\n?")
+_OTHER = re.compile(_PREFIX + rb"([^\n]*)\n?")
+_BODY = re.compile(rb"([a-z_]\w*)\((.*)\) += ([^\n]*)")
+_UNFINISHED = re.compile(rb"([a-z_]\w*)\((.*?)\s*<(?:unfinished|detached) \.\.\.>(?:\) += \?.*)?$")
+_RESUMED = re.compile(rb"<\.\.\. ([a-z_]\w*) resumed>(.*)$")
+_EXIT = re.compile(rb"\+\+\+ (exited with|killed by|superseded by execve in pid) (\w+).*\+\+\+")
+_DURATION = re.compile(rb" +<\d+\.\d+>$")
+_EQUALS = re.compile(rb"\) +=")
+# What may stand between the parentheses, token by token, to find the true end of the arguments.
+_TOKEN = re.compile(
+    rb'"(?:[^"\\]|\\.)*"|<(?:[A-Z][\w-]*:\[(?:->|[^>])*\]|(?:[^<>\\]|\\.)*(?:<[^<>]*>)?)>'
+    rb"|[(\[{]|[)\]}]|[^\"<()\[\]{}]+|.",
+    re.DOTALL,
+)
+
+
+class Call(NamedTuple):
+    """One line of interest. `kind`: call, start (an unfinished call begins), exit."""
+
+    kind: str
+    tid: int
+    t_ns: int  # when the call began
+    end_ns: int  # when it was seen to return; t_ns when the line was not split
+    name: bytes
+    args: bytes
+    result: bytes
+
+
+@dataclass
+class LexStats:
+    """What was read and what was not understood."""
+
+    lines: int = 0
+    bad: int = 0
+    bad_lines: list[int] = field(default_factory=list)  # the first numbers only
+    clock: str = "none"  # none, unix, daytime, relative
+    has_pids: bool = False
+
+    def reject(self, number: int) -> None:
+        """Count a line that was not understood."""
+        self.bad += 1
+        if len(self.bad_lines) < 20:
+            self.bad_lines.append(number)
+
+
+class Clock:
+    """Turns the time column into nanoseconds; keeps day wraps and relative sums."""
+
+    def __init__(self, stats: LexStats) -> None:
+        self._stats = stats
+        self._now = 0
+        self._last_day = 0
+        self._wraps = 0
+
+    def read(self, text: bytes | None) -> int:
+        """Nanoseconds: since the epoch (unix), since midnight (daytime), since the start (else)."""
+        if text is None:
+            self._now += 1000  # no clock: keep the order, a microsecond apart
+            return self._now
+        if b":" in text:
+            self._stats.clock = "daytime"
+            h, m, s = text.split(b":")
+            now = (int(h) * 3600 + int(m) * 60) * 10**9 + _fraction(s)
+            if now + _DAY_NS // 2 < self._last_day:
+                self._wraps += 1
+            self._last_day = now
+            self._now = now + self._wraps * _DAY_NS
+            return self._now
+        value = _fraction(text)
+        if value < 10**8 * 10**9:  # before 1973: `-r`, the time since the line before
+            self._stats.clock = "relative"
+            self._now += value
+            return self._now
+        self._stats.clock = "unix"
+        self._now = value
+        return value
+
+
+def _fraction(text: bytes) -> int:
+    """`12.345` seconds as nanoseconds, exactly."""
+    whole, _, part = text.partition(b".")
+    return int(whole) * 10**9 + (int(part[:9].ljust(9, b"0")) if part else 0)
+
+
+def lex(lines: Iterable[bytes], stats: LexStats, *, tid: int = 0) -> Iterator[Call]:
+    """Calls of a log, in its order. `tid` is used where lines carry no pid (`-ff` files)."""
+    clock = Clock(stats)
+    read_clock = clock.read
+    pending: dict[int, tuple[int, bytes, bytes]] = {}
+    match = _CALL.match
+    for line in lines:
+        stats.lines += 1
+        found = match(line)
+        if found is None:
+            yield from _other(line, stats, clock, pending, tid)
+            continue
+        bracket, plain, stamp, name, args, result = found.groups()
+        pid = bracket or plain
+        if stamp is None and plain is not None and int(plain) > _PID_LIMIT:
+            stamp, pid = plain + b".0", None
+        if b") " in args and _EQUALS.search(args):
+            args, result = _true_end(args, result)
+        if result[-1:] == b">" and b" <" in result:
+            result = _DURATION.sub(b"", result)
+        now = read_clock(stamp)
+        thread = int(pid) if pid else tid
+        yield Call("call", thread, now, now, name, args, result)
+
+
+def _other(
+    line: bytes, stats: LexStats, clock: Clock, pending: dict[int, tuple[int, bytes, bytes]],
+    tid: int,
+) -> Iterator[Call]:  # fmt: skip
+    """Everything that is not a complete call: split calls, exits, signals, noise."""
+    found = _OTHER.match(line)
+    bracket, plain, stamp, body = found.groups() if found else (None, None, None, b"")
+    pid = bracket or plain
+    if stamp is None and plain is not None and int(plain) > _PID_LIMIT:
+        stamp, pid = plain + b".0", None
+    thread = int(pid) if pid else tid
+    if body.startswith(b"<... "):
+        resumed = _RESUMED.match(body)
+        begun = pending.pop(thread, None)
+        end = clock.read(stamp)
+        if resumed is None or begun is None or begun[1] != resumed[1]:
+            stats.reject(stats.lines)
+            return
+        start, name, head = begun
+        text = name + b"(" + head + resumed[2]
+        whole = _BODY.match(text)
+        if whole is None:
+            if not text.endswith(b"= ?"):
+                stats.reject(stats.lines)
+            return
+        args, result = whole[2], _DURATION.sub(b"", whole[3])
+        if b") " in args and _EQUALS.search(args):
+            args, result = _true_end(args, result)
+        yield Call("call", thread, start, end, name, args, result)
+    elif begun_now := _UNFINISHED.match(body):
+        now = clock.read(stamp)
+        if len(pending) < MAX_PENDING:
+            pending[thread] = (now, begun_now[1], begun_now[2])
+        yield Call("start", thread, now, now, begun_now[1], begun_now[2], b"")
+    elif body.startswith(b"+++ "):
+        ended = _EXIT.match(body)
+        if ended is None:
+            stats.reject(stats.lines)
+            return
+        if ended[1].startswith(b"superseded"):
+            caller = pending.pop(int(ended[2]), None)  # goes on under the leader's number
+            if caller is not None:
+                pending[thread] = caller
+        else:
+            pending.pop(thread, None)
+        now = clock.read(stamp)
+        yield Call("exit", thread, now, now, ended[1], b"", ended[2])
+    elif body.startswith((b"--- ", b"strace: ", b" > ")) or not body.strip():
+        return  # a signal, strace's own message, a stack trace of -k
+    else:
+        stats.reject(stats.lines)
+
+
+def _true_end(args: bytes, result: bytes) -> tuple[bytes, bytes]:
+    """Split `args) = result` again where a name in it contains `) =` itself."""
+    text = args + b") = " + result
+    depth = 0
+    for token in _TOKEN.finditer(text):
+        piece = token[0]
+        if piece in (b"(", b"[", b"{"):
+            depth += 1
+        elif piece in (b")", b"]", b"}"):
+            if depth == 0:
+                rest = text[token.end() :].lstrip()
+                return text[: token.start()], rest[1:].lstrip()
+            depth -= 1
+    return args, result

@@ -1,0 +1,111 @@
+"""The loop over a log's calls: who made the call, which handler, what to do with surprises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tracehint.collectors.strace.handlers import HANDLERS, opens, process
+from tracehint.collectors.strace.lexer import Call, LexStats
+from tracehint.collectors.strace.state import Settings, State
+
+_MAX_HELD = 200_000  # calls of children whose parent is not known yet
+
+
+class Parser:
+    """Feeds calls to handlers. A call that no handler understands is counted, never fatal."""
+
+    def __init__(self, settings: Settings, stats: LexStats) -> None:
+        self.state = State(settings)
+        self.stats = stats
+        self._held: dict[int, list[Call]] = {}
+        self._held_count = 0
+
+    def feed(self, calls: Iterable[Call]) -> State:
+        """Read all calls and end what is still open. Returns the state with its tables."""
+        state = self.state
+        threads, handlers = state.threads, HANDLERS
+        for call in calls:
+            if call.end_ns > state.last_ns:
+                state.last_ns = call.end_ns
+            thread = threads.get(call.tid)
+            if thread is None or call.kind != "call":
+                self._special(call)
+                continue
+            handler = handlers.get(call.name)
+            if handler is None:
+                continue
+            try:
+                handler(state, thread, call)
+            except (ValueError, IndexError, KeyError, TypeError, OverflowError):
+                self.stats.reject(self.stats.lines)
+            if self._held and call.name in process.CLONES:
+                self._release()
+        self._end()
+        return state
+
+    def _special(self, call: Call) -> None:
+        """Beginnings, ends, and calls of threads that nobody has introduced yet."""
+        state = self.state
+        thread = state.threads.get(call.tid)
+        if thread is None:
+            if call.kind == "exit" and call.tid not in self._held:
+                return  # the end of a process of which nothing else is known
+            if not self._introduce(call):
+                return
+            thread = state.thread(call.tid, call.t_ns)
+        try:
+            if call.kind == "exit":
+                process.exit_(state, thread, call)
+            elif call.kind == "start":
+                if call.name in process.CLONES:
+                    state.cloning[call.tid] = (call.args, call.t_ns)
+                elif call.name == b"close":
+                    opens.close(state, thread, call)  # the number is free from now on
+            else:
+                handler = HANDLERS.get(call.name)
+                if handler is not None:
+                    handler(state, thread, call)
+        except (ValueError, IndexError, KeyError, TypeError, OverflowError):
+            self.stats.reject(self.stats.lines)
+
+    def _introduce(self, call: Call) -> bool:
+        """Find the parent of a new thread; False: its calls are held until that is known."""
+        state = self.state
+        if not state.cloning:
+            state.new_root(call.tid, call.t_ns)
+            return True
+        if len(state.cloning) == 1 and call.tid not in self._held:
+            ((parent, (args, t_ns)),) = state.cloning.items()
+            process.spawn(state, state.threads[parent], call.tid, args, t_ns)
+            return True
+        if self._held_count >= _MAX_HELD:
+            self._give_up()
+            return self._introduce(call)
+        self._held.setdefault(call.tid, []).append(call)
+        self._held_count += 1
+        return False
+
+    def _release(self) -> None:
+        """Replay the held calls of children whose parent is known by now."""
+        for tid in [t for t in self._held if t in self.state.threads]:
+            calls = self._held.pop(tid)
+            self._held_count -= len(calls)
+            for call in calls:
+                self._special(call)
+
+    def _give_up(self) -> None:
+        for tid, calls in list(self._held.items()):
+            self.state.new_root(tid, calls[0].t_ns)
+        self._release()
+
+    def _end(self) -> None:
+        """The log is over: end what is still running with an unknown end."""
+        state = self.state
+        self._give_up()
+        seen = set()
+        for thread in state.threads.values():
+            group = thread.group
+            if id(group) not in seen:
+                seen.add(id(group))
+                state.end_epoch(group.epoch, group.exit_ns, group.exit_code)
+        state.threads.clear()

@@ -1,0 +1,184 @@
+"""The state of one log being read: threads, names, files, and the rows made so far."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tracehint.collectors.strace.columns import BATCH, Columns
+from tracehint.collectors.strace.model import (
+    Epoch,
+    FdTable,
+    FileRec,
+    Fs,
+    Group,
+    Ofd,
+    OpenRow,
+    Run,
+    Thread,
+)  # fmt: skip
+from tracehint.collectors.strace.names import Names
+from tracehint.schemas.tables import ENV_MARKERS
+
+
+@dataclass(slots=True)
+class Maybe:
+    """An open with O_CREAT of a file of which it is not yet known whether it was there."""
+
+    file: FileRec
+    open_id: int
+    proc: int
+    t_ns: int
+    name_seq: int  # its row in `names`
+    truncated: bool  # O_TRUNC was given
+
+
+@dataclass(slots=True)
+class Settings:
+    """How to read a log. Times in ns; `uid` -1: unknown."""
+
+    host: str = "localhost"
+    uid: int = -1
+    cwd: bytes = b""
+    redact: Callable[[list[bytes]], tuple[list[bytes], int]] | None = None
+    initial: dict[int, Ofd] = field(default_factory=dict)
+    # real path of a directory on the recording machine; None where it is not at hand
+    real_dir: Callable[[bytes], bytes] | None = None
+    complete: bool = False  # every call that makes a descriptor of a file is in the log
+
+
+class State:
+    """Everything that handlers read and change."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.out = Columns(settings.host)
+        self.names = Names()
+        self.threads: dict[int, Thread] = {}
+        self.by_inode: dict[tuple[int, int], FileRec] = {}
+        self.files: list[FileRec] = []
+        self.maybes: list[Maybe] = []
+        self.alias: dict[int, int] = {}  # file id -> the id that it turned out to be
+        self.meta: Counter[tuple[int, bytes | None, str]] = Counter()
+        self.meta_errors: Counter[tuple[int, bytes | None, str]] = Counter()
+        self.losses: Counter[tuple[str, str]] = Counter()
+        self.pipes: dict[bytes, FileRec] = {}
+        self.truncated: set[int] = set()  # opens that turn out to have truncated
+        self.in_flight: list[list[Ofd | None]] = []  # descriptors sent over sockets
+        self.cloning: dict[int, tuple[bytes, int]] = {}  # unfinished forks: tid -> args, time
+        self.env_names = frozenset(ENV_MARKERS)
+        self.redacted = 0
+        self.next_proc = 1
+        self.next_open = 1
+        self.next_name = 1
+        self.last_ns = 0
+
+    # --- processes -------------------------------------------------------------------
+
+    def thread(self, tid: int, t_ns: int) -> Thread:
+        """The thread; one that the log did not introduce becomes a root process."""
+        found = self.threads.get(tid)
+        return found if found is not None else self.new_root(tid, t_ns)
+
+    def new_root(self, tid: int, t_ns: int) -> Thread:
+        """A process without a known parent: the command, or one that strace attached to."""
+        epoch = self.new_epoch(tid, None, None, t_ns, self.settings.cwd)
+        table = FdTable(dict(self.settings.initial) if not self.threads else {})
+        thread = Thread(tid, Group(tid, epoch, {tid}), table, Fs(self.settings.cwd))
+        self.threads[tid] = thread
+        return thread
+
+    def new_epoch(
+        self, pid: int, parent: int | None, prev: int | None, t_ns: int, cwd: bytes
+    ) -> Epoch:
+        """A new row of `processes`, written when it ends."""
+        epoch = Epoch(self.next_proc, pid, parent, prev, t_ns, cwd)
+        self.next_proc += 1
+        return epoch
+
+    def end_epoch(
+        self, epoch: Epoch, t_ns: int | None, code: int | None = None, signal: int | None = None
+    ) -> None:
+        """Close the epoch's open episodes and write its row."""
+        for row in epoch.rows.values():
+            self.write_row(row, t_ns)
+        epoch.rows.clear()
+        self.out.add(
+            "processes",
+            (epoch.proc, epoch.parent, epoch.prev, epoch.pid, self.settings.uid, epoch.start_ns,
+             t_ns, code, signal, epoch.exe, epoch.argv, epoch.cwd or None,
+             [{"name": n, "value": v} for n, v in epoch.env]),
+        )  # fmt: skip
+
+    # --- open episodes ---------------------------------------------------------------
+
+    def row(self, thread: Thread, ofd: Ofd, fd: int, t_ns: int) -> OpenRow:
+        """The process epoch's episode of an open description; made at its first use."""
+        epoch = thread.group.epoch
+        row = epoch.rows.get(ofd)
+        if row is None:
+            via = "pipe" if ofd.file.kind == "pipe" else "inherited"
+            row = self.new_row(epoch, ofd, fd, via, epoch.start_ns)
+        return row
+
+    def new_row(self, epoch: Epoch, ofd: Ofd, fd: int, via: str, open_ns: int) -> OpenRow:
+        """A new episode of this process epoch."""
+        row = OpenRow(self.next_open, epoch.proc, ofd, fd, via, open_ns)
+        self.next_open += 1
+        epoch.rows[ofd] = row
+        return row
+
+    def write_row(self, row: OpenRow, close_ns: int | None) -> None:
+        """The episode ended (close, exec, exit; None: the log ended first): write its rows."""
+        if row.read is not None:
+            self.write_run(row, "read", row.read)
+        if row.write is not None:
+            self.write_run(row, "write", row.write)
+        self.out.opens.append(
+            (row.number, row.proc, row.file.id, row.path, row.fd, row.flags, row.via, row.created,
+             row.truncated, row.size_at_open, row.open_ns, close_ns, row.first, row.last,
+             row.read_ops, row.read_bytes, row.write_ops, row.write_bytes, row.seq_ops,
+             row.small_ops),
+        )  # fmt: skip
+        if len(self.out.opens) >= BATCH:
+            self.out.spill()
+
+    def write_run(self, row: OpenRow, op: str, run: Run) -> None:
+        """Write one run of accesses."""
+        self.out.extents.append(
+            (row.number, row.proc, row.file.id, op, run.how, run.start, run.length, run.stride,
+             run.count, run.ops, run.bytes, run.first, run.last, run.exact, None),
+        )  # fmt: skip
+        if len(self.out.extents) >= BATCH:
+            self.out.spill()
+
+    def extent(
+        self, proc: int, file: FileRec, op: str, how: str, start: int, length: int, t_ns: int,
+        open_id: int | None = None,
+    ) -> None:  # fmt: skip
+        """Write a single truncation or deallocation."""
+        self.out.extents.append(
+            (open_id, proc, file.id, op, how, start, length, length, 1, 1, 0, t_ns, t_ns, True,
+             None),
+        )  # fmt: skip
+
+    def count(self, proc: int, path: bytes | None, op: str, failed: bool) -> None:
+        """Count a metadata call, per process and directory."""
+        folder = None if path is None else (path.rpartition(b"/")[0] or b"/")
+        key = (proc, folder, op)
+        self.meta[key] += 1
+        if failed:
+            self.meta_errors[key] += 1
+
+    def unknown_fd(self) -> None:
+        """I/O on a descriptor whose opening the log does not show."""
+        if not self.settings.complete:
+            self.losses["unknown_calls", "I/O on a descriptor that was not seen opened"] += 1
+
+    def name_row(
+        self, proc: int | None, file: FileRec, op: str, path: bytes, new: bytes | None, t_ns: int
+    ) -> None:
+        """Write one row of `names`."""
+        self.out.add("names", (self.next_name, t_ns, proc, file.id, op, path, new))
+        self.next_name += 1
