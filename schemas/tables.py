@@ -129,6 +129,13 @@ MARKS = _schema(
     ("source", _STR),
 )
 
+# What somebody stated about a file: layout on the store, objects inside a container format.
+ATTRIBUTES = _schema(
+    ("file", _I64),
+    ("name", _STR),  # lustre_stripe_size, hdf5.dataset, user.DP ...
+    ("value", _STR),
+)
+
 LOSSES = _schema(
     ("proc", _I64, True),
     ("kind", _STR),  # LOSS_KINDS
@@ -169,6 +176,7 @@ TABLES: dict[str, pa.Schema] = {
     "metadata_ops": METADATA_OPS,
     "marks": MARKS,
     "losses": LOSSES,
+    "attributes": ATTRIBUTES,
     "declared_tasks": DECLARED_TASKS,
     "declared_io": DECLARED_IO,
 }

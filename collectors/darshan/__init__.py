@@ -1,0 +1,1 @@
+"""Darshan logs, one per process or MPI job, as one run."""

@@ -1,0 +1,276 @@
+"""Make one bundle of many Darshan logs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tracehint import __version__
+from tracehint.collectors.darshan.log import LogFacts
+from tracehint.collectors.darshan.pool import read_logs
+from tracehint.collectors.darshan.runs import HOW_COUNTERS
+from tracehint.errors import InputError, MissingDependencyError
+from tracehint.schemas.manifest import Host, Manifest
+from tracehint.schemas.store import BundleWriter, table_from_rows
+from tracehint.schemas.tables import TABLES
+
+BLIND_TO = (
+    "copy_file_range", "mmap", "io_uring", "static_binaries", "go_binaries", "killed_processes",
+    "rename", "unlink", "append_offsets", "stdio_ranges", "metadata_ops",
+)  # fmt: skip
+_MAX_LOG_BYTES = 8 << 30
+
+
+def find_logs(sources: Sequence[Path]) -> list[Path]:
+    """The .darshan files among and below the sources, sorted; symbolic links are not followed."""
+    found: set[Path] = set()
+    for source in sources:
+        if source.is_dir():
+            found.update(p for p in source.rglob("*.darshan") if not p.is_symlink() and p.is_file())
+        elif source.exists():
+            found.add(source)
+        else:
+            raise InputError(f"{source}: no such file or directory", "Check the path.")
+    return sorted(found)
+
+
+def import_darshan(sources: Sequence[Path], output: Path, *, force: bool = False) -> Manifest:
+    """Read all logs and write the bundle.
+
+    Logs that cannot be read are listed in the manifest's notes and counted as
+    losses. Raises InputError when none can be read.
+    """
+    try:
+        import darshan  # noqa: F401
+    except ImportError:
+        raise MissingDependencyError(
+            "reading Darshan logs needs the package `darshan`",
+            "Install it: pip install 'tracehint[darshan]'",
+        ) from None
+    logs = find_logs(sources)
+    if not logs:
+        raise InputError("no .darshan files found", "Give log files or a directory of them.")
+    facts, bad = [], []
+    for path, outcome in read_logs([str(p) for p in logs]):
+        if isinstance(outcome, LogFacts):
+            facts.append(outcome)
+        else:
+            bad.append((path, outcome))
+    if not facts:
+        reasons = "; ".join(f"{path}: {why}" for path, why in sorted(bad)[:3])
+        raise InputError(f"none of {len(logs)} Darshan logs can be read ({reasons})", "")
+    facts.sort(key=lambda f: (f.start_ns, f.jobid, f.pid or 0, f.path))
+    assembly = Assembly(facts)
+    tables = assembly.tables(sorted(bad))
+    writer = BundleWriter(output, force=force)
+    for name, table in tables.items():
+        if table.num_rows:
+            writer.write_table(name, table)
+    manifest = assembly.manifest(sorted(bad), [str(s) for s in sources])
+    writer.write_manifest(manifest)
+    return manifest
+
+
+def _hosts(facts: list[LogFacts]) -> list[str]:
+    """Host of each log. Only DXT records name it: other logs take that of their job or run."""
+    known = {f.hostname for f in facts if f.hostname}
+    of_job = {f.jobid: f.hostname for f in facts if f.hostname}
+    default = next(iter(known)) if len(known) == 1 else "unknown"
+    return [f.hostname or of_job.get(f.jobid, default) for f in facts]
+
+
+class Assembly:
+    """Joins the facts of all logs: identifiers, files common to all logs of a host, tasks."""
+
+    def __init__(self, facts: list[LogFacts]) -> None:
+        self.facts = facts
+        self.hosts = _hosts(facts)
+        jobs = {f.jobid for f in facts}
+        # Several jobs: each is a task. One job: a workflow inside one allocation, so each
+        # process that no other recorded process forked is a task.
+        self.job_is_task = len(jobs) > 1
+        self.file_ids: dict[tuple[str, bytes], int] = {}
+        self.local_files = [
+            np.array([self._file_id(host, name) for name in f.names], dtype=np.int64)
+            for host, f in zip(self.hosts, facts, strict=True)
+        ]
+
+    def _file_id(self, host: str, name: bytes) -> int:
+        return self.file_ids.setdefault((host, name), len(self.file_ids) + 1)
+
+    def tables(self, bad: list[tuple[str, str]]) -> dict[str, pa.Table]:
+        """All tables of the bundle."""
+        extents = self._extents()
+        return {
+            "processes": table_from_rows("processes", self._processes()),
+            "files": self._files(extents),
+            "names": self._names(),
+            "opens": self._opens(),
+            "extents": extents,
+            "losses": table_from_rows("losses", self._losses(bad)),
+            "attributes": table_from_rows("attributes", self._attributes()),
+        }
+
+    def _processes(self) -> list[dict[str, Any]]:
+        by_pid = {(h, f.jobid, f.pid): k + 1
+                  for k, (h, f) in enumerate(zip(self.hosts, self.facts, strict=True))}  # fmt: skip
+        rows = []
+        for k, (host, f) in enumerate(zip(self.hosts, self.facts, strict=True)):
+            parent_pid = int(f.metadata.get("fork_parent", -1) or -1)
+            env = []
+            if self.job_is_task:
+                env.append({"name": "SLURM_JOB_ID", "value": str(f.jobid).encode()})
+            argv = [w for w in f.exe.split(b" ") if w]
+            rows.append(
+                {
+                    "host": host, "proc": k + 1, "parent": by_pid.get((host, f.jobid, parent_pid)),
+                    "prev": None, "pid": f.pid if f.pid is not None else 0, "uid": f.uid,
+                    "start_ns": f.start_ns, "end_ns": f.end_ns, "exit_code": None,
+                    "exit_signal": None, "exe": argv[0] if argv else None, "argv": argv,
+                    "cwd": None, "env": env,
+                }
+            )  # fmt: skip
+        return rows
+
+    def _files(self, extents: pa.Table) -> pa.Table:
+        """Sizes are the last byte that any log saw: a lower bound for files only read."""
+        count = len(self.file_ids)
+        size = np.zeros(count + 1, dtype=np.int64)
+        file = extents.column("file").to_numpy()
+        end = extents.column("start").to_numpy() + extents.column("length").to_numpy()
+        np.maximum.at(size, file, end)
+        touched = np.zeros(count + 1, dtype=bool)
+        touched[file] = True
+        ids = np.arange(1, count + 1)
+        hosts = [host for host, _ in self.file_ids]
+        kinds = self._fstypes(list(self.file_ids))
+        return pa.table(
+            {
+                "host": pa.array(hosts), "file": ids, "dev": np.zeros(count, np.int64), "ino": ids,
+                "generation": np.zeros(count, np.int64), "fstype": pa.array(kinds, pa.string()),
+                "kind": pa.array(["file"] * count),
+                "size_bytes": pa.array(size[1:], mask=~touched[1:]),
+                "deleted": np.zeros(count, bool), "existed": pa.nulls(count, pa.bool_()),
+            },
+            schema=TABLES["files"],
+        )  # fmt: skip
+
+    def _fstypes(self, keys: list[tuple[str, bytes]]) -> list[str | None]:
+        mounts = {m for f in self.facts for m in f.mounts}
+        table = sorted(
+            ((p.rstrip("/") + "/", kind) for p, kind in mounts), key=lambda m: -len(m[0])
+        )
+
+        def kind_of(name: bytes) -> str | None:
+            text = name.decode("utf-8", "surrogateescape")
+            return next((kind for prefix, kind in table if text.startswith(prefix)), None)
+
+        return [kind_of(name) for _, name in keys]
+
+    def _names(self) -> pa.Table:
+        start = min(f.start_ns for f in self.facts)
+        rows = [
+            {"host": host, "seq": file, "t_ns": start, "proc": None, "file": file, "op": "open",
+             "path": name, "new_path": None}
+            for (host, name), file in self.file_ids.items()
+        ]  # fmt: skip
+        return table_from_rows("names", rows)
+
+    def _opens(self) -> pa.Table:
+        rows: list[dict[str, Any]] = []
+        for k, (host, f) in enumerate(zip(self.hosts, self.facts, strict=True)):
+            for row in f.opens:
+
+                def at(seconds: float, base: int = f.start_ns) -> int | None:
+                    return base + round(seconds * 1e9) if seconds > 0 else None
+
+                rows.append(
+                    {
+                        "host": host, "open": len(rows) + 1, "proc": k + 1,
+                        "file": int(self.local_files[k][row["file"]]),
+                        "path": f.names[row["file"]], "fd": -1, "flags": 0, "via": "log",
+                        "created": False, "truncated": False, "size_at_open": None,
+                        "open_ns": at(row["open"]) or f.start_ns, "close_ns": at(row["close"]),
+                        "first_ns": at(row["first"]), "last_ns": at(row["last"]),
+                        **{c: row[c] for c in ("read_ops", "read_bytes", "write_ops",
+                                               "write_bytes", "seq_ops", "small_ops")},
+                    }
+                )  # fmt: skip
+        return table_from_rows("opens", rows)
+
+    def _extents(self) -> pa.Table:
+        parts = []
+        for k, (host, f) in enumerate(zip(self.hosts, self.facts, strict=True)):
+            runs = f.runs
+            count = len(runs)
+            if not count:
+                continue
+            counters = runs["how"] == HOW_COUNTERS
+            op = np.where(runs["write"], "write", "read")
+            parts.append(
+                pa.table(
+                    {
+                        "host": pa.repeat(pa.scalar(host), count),
+                        "open": pa.nulls(count, pa.int64()),
+                        "proc": np.full(count, k + 1, np.int64),
+                        "file": self.local_files[k][runs["file"]],
+                        "op": op, "how": np.where(counters, "counters", op),
+                        "start": runs["start"], "length": runs["length"],
+                        "stride": runs["length"], "count": np.ones(count, np.int64),
+                        "ops": runs["ops"], "bytes": runs["bytes"],
+                        "first_ns": f.start_ns + (runs["first"] * 1e9).astype(np.int64),
+                        "last_ns": f.start_ns + (runs["last"] * 1e9).astype(np.int64),
+                        "exact": runs["exact"], "rank": runs["rank"],
+                    },
+                    schema=TABLES["extents"],
+                )
+            )  # fmt: skip
+        return pa.concat_tables(parts) if parts else TABLES["extents"].empty_table()
+
+    def _losses(self, bad: list[tuple[str, str]]) -> list[dict[str, Any]]:
+        rows = [
+            {"host": host, "proc": k + 1, "kind": kind, "count": count, "detail": detail}
+            for k, (host, f) in enumerate(zip(self.hosts, self.facts, strict=True))
+            for kind, count, detail in f.losses
+        ]
+        for path, why in bad:
+            rows.append(
+                {"host": self.hosts[0], "proc": None, "kind": "truncated_log", "count": 1,
+                 "detail": f"{Path(path).name}: {why}"}
+            )  # fmt: skip
+        return rows
+
+    def _attributes(self) -> list[dict[str, Any]]:
+        rows = []
+        for host, f in zip(self.hosts, self.facts, strict=True):
+            for path, name, value in f.attributes:
+                file = self.file_ids.get((host, path))
+                if file is not None:
+                    rows.append({"host": host, "file": file, "name": name, "value": value})
+        return rows
+
+    def manifest(self, bad: list[tuple[str, str]], sources: list[str]) -> Manifest:
+        """The manifest: hosts with their mounts, what Darshan cannot see, which logs were bad."""
+        hosts = []
+        for name in sorted(set(self.hosts)):
+            mounts = {
+                m
+                for h, f in zip(self.hosts, self.facts, strict=True)
+                if h == name
+                for m in f.mounts
+            }
+            rows = [{"path": p, "fstype": kind, "source": ""} for p, kind in sorted(mounts)]
+            hosts.append(Host(name=name, mounts=rows))
+        notes = [f"{len(self.facts)} Darshan logs of {len({f.jobid for f in self.facts})} jobs"]
+        notes += [f"log not read: {path}: {why}" for path, why in bad]
+        ends = [f.end_ns for f in self.facts if f.end_ns is not None]
+        return Manifest(
+            program=f"tracehint {__version__}", collector="import:darshan",
+            command=["tracehint", "import", *sources], cwd="/",
+            started_ns=min(f.start_ns for f in self.facts), ended_ns=max(ends, default=None),
+            complete=not bad, hosts=hosts, blind_to=list(BLIND_TO), notes=notes,
+        )  # fmt: skip

@@ -1,0 +1,54 @@
+"""Read many logs in worker processes; a log that crashes its worker costs only itself."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+
+from tracehint.collectors.darshan.log import LogFacts, UnreadableLogError, read_log
+
+CHUNK = 32
+Outcome = tuple[str, LogFacts | str]  # path, its facts or the reason why there are none
+
+
+def _read_chunk(paths: Sequence[str], reader: Callable[[str], LogFacts]) -> list[Outcome]:
+    """Runs in a worker. The library's own messages on stderr are silenced there."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, 2)
+    os.close(devnull)
+    found: list[Outcome] = []
+    for path in paths:
+        try:
+            found.append((path, reader(path)))
+        except (UnreadableLogError, OSError, ValueError, MemoryError) as error:
+            found.append((path, str(error) or type(error).__name__))
+    return found
+
+
+def read_logs(
+    paths: Sequence[str],
+    workers: int | None = None,
+    reader: Callable[[str], LogFacts] = read_log,
+) -> Iterator[Outcome]:
+    """(path, facts or reason) of every log, in no particular order."""
+    chunks = [paths[k : k + CHUNK] for k in range(0, len(paths), CHUNK)]
+    count = min(len(chunks), workers or os.cpu_count() or 1)
+    retry: list[Sequence[str]] = []
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(count, mp_context=context) as pool:
+        futures = {pool.submit(_read_chunk, chunk, reader): chunk for chunk in chunks}
+        for future in as_completed(futures):
+            try:
+                yield from future.result()
+            except BrokenProcessPool:
+                retry.append(futures[future])
+    # One of the logs of a broken chunk crashed the library: each gets a process of its own.
+    for path in (path for chunk in retry for path in chunk):
+        with ProcessPoolExecutor(1, mp_context=context) as pool:
+            try:
+                yield from pool.submit(_read_chunk, [path], reader).result()
+            except BrokenProcessPool:
+                yield path, "it crashed the Darshan library (damaged log)"

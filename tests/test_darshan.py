@@ -1,0 +1,186 @@
+"""Darshan logs with ground truth: every access that Darshan saw is exact, every loss is named."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import signal
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tracehint.errors import InputError
+from tracehint.schemas.store import Bundle, read_bundle
+
+pytest.importorskip("darshan")
+
+from tracehint.collectors.darshan.log import LogFacts
+from tracehint.collectors.darshan.pool import read_logs
+
+LOGS = Path(__file__).parent.parent / "datasets" / "darshan-logs"
+WORKFLOWS = sorted(p.parent.name for p in LOGS.glob("*/ground-truth.json"))
+
+
+def load(folder: Path, tmp_path: Path) -> Bundle:
+    from tracehint.collectors.darshan.importer import import_darshan
+
+    import_darshan([folder], tmp_path / "b.trace")
+    return read_bundle(tmp_path / "b.trace")
+
+
+@functools.cache
+def workflow(name: str) -> Bundle:
+    """The bundle of one set of logs, read once."""
+    with tempfile.TemporaryDirectory() as folder:
+        return load(LOGS / name, Path(folder))
+
+
+def truth_of(name: str) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads((LOGS / name / "ground-truth.json").read_text())
+    return data
+
+
+Key = tuple[int, str, str]  # job, path, read or write
+
+
+def volumes(bundle: Bundle) -> dict[Key, int]:
+    """Bytes per job, file and direction."""
+    jobs = {
+        p["proc"]: int(next(e["value"] for e in p["env"] if e["name"] == "SLURM_JOB_ID"))
+        for p in bundle.tables["processes"].to_pylist()
+    }
+    paths = {n["file"]: n["path"].decode() for n in bundle.tables["names"].to_pylist()}
+    found: dict[Key, int] = {}
+    for e in bundle.tables["extents"].to_pylist():
+        key = (jobs[e["proc"]], paths[e["file"]], e["op"])
+        found[key] = found.get(key, 0) + e["bytes"]
+    return found
+
+
+def ranges(bundle: Bundle, job: int, path: str, op: str) -> tuple[set[int], bool]:
+    """The 4 KiB blocks that the runs touch, and whether all of them are exact."""
+    jobs = {
+        p["proc"]: int(next(e["value"] for e in p["env"] if e["name"] == "SLURM_JOB_ID"))
+        for p in bundle.tables["processes"].to_pylist()
+    }
+    paths = {n["file"]: n["path"].decode() for n in bundle.tables["names"].to_pylist()}
+    blocks: set[int] = set()
+    exact = True
+    for e in bundle.tables["extents"].to_pylist():
+        if (jobs[e["proc"]], paths[e["file"]], e["op"]) == (job, path, op):
+            end = e["start"] + e["length"]
+            blocks.update(range(e["start"] // 4096, -(-end // 4096)))
+            exact &= e["exact"]
+    return blocks, exact
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_every_access_that_darshan_saw_has_its_bytes(name: str) -> None:
+    truth, found = truth_of(name), volumes(workflow(name))
+    jobs = {t["id"]: t["jobid"] for t in truth["tasks"]}
+    expected = {
+        (jobs[a["task"]], a["file"], a["op"]): a["darshan_bytes"]
+        for a in truth["accesses"]
+        if a["darshan_bytes"]
+    }
+    orphans = {t["jobid"] for t in truth["tasks"] if t["darshan"] == "none"}
+    assert {k: v for k, v in found.items() if k[0] not in orphans} == expected
+
+
+@pytest.mark.parametrize("name", [n for n in WORKFLOWS if "counters-only" not in n])
+def test_every_region_is_exact_where_there_are_segments(name: str) -> None:
+    truth, bundle = truth_of(name), workflow(name)
+    jobs = {t["id"]: t["jobid"] for t in truth["tasks"]}
+    compared = 0
+    for access in truth["accesses"]:
+        if access["darshan_bytes"] != access["bytes"] or access["regions"] == "append":
+            continue
+        blocks, exact = ranges(bundle, jobs[access["task"]], access["file"], access["op"])
+        if not exact:
+            continue
+        expected: set[int] = set()
+        for offset, length in access["regions"]:
+            expected.update(range(offset // 4096, -(-(offset + length) // 4096)))
+        assert blocks == expected, access
+        compared += 1
+    assert compared >= 3
+
+
+def test_counters_alone_give_exact_ranges_of_contiguous_readers() -> None:
+    bundle = workflow("scatter-counters-only")
+    truth = truth_of("scatter-counters-only")
+    jobs = {t["id"]: t["jobid"] for t in truth["tasks"]}
+    reads = [a for a in truth["accesses"] if a["op"] == "read"]
+    for access in reads:
+        blocks, exact = ranges(bundle, jobs[access["task"]], access["file"], "read")
+        ((offset, length),) = access["regions"]
+        assert exact
+        assert blocks == set(range(offset // 4096, (offset + length) // 4096))
+
+
+def test_strided_counters_are_only_bounds(tmp_path: Path) -> None:
+    bundle = load(LOGS / "quirks" / "dxt-memory-limit", tmp_path)
+    flags = set(bundle.tables["extents"].column("exact").to_pylist())
+    assert flags == {True, False}
+    total = sum(bundle.tables["extents"].column("bytes").to_pylist())
+    assert total == 200_000 * 16
+    details = bundle.tables["losses"].column("detail").to_pylist()
+    assert any("segments of a file are missing" in d for d in details)
+
+
+def test_damaged_logs_are_named_and_the_others_kept(tmp_path: Path) -> None:
+    bundle = load(LOGS / "quirks", tmp_path)
+    named = [n for n in bundle.manifest.notes if n.startswith("log not read")]
+    assert len(named) == 5
+    assert bundle.tables["processes"].num_rows == 20
+    assert not bundle.manifest.complete
+
+
+def test_only_damaged_logs_fail_with_a_reason(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="none of 5 Darshan logs"):
+        load(LOGS / "quirks" / "damaged", tmp_path)
+
+
+def test_limits_and_killed_processes_are_losses(tmp_path: Path) -> None:
+    many = load(LOGS / "quirks" / "too-many-files", tmp_path / "a")
+    assert any("limit" in d for d in many.tables["losses"].column("detail").to_pylist())
+    killed = load(LOGS / "quirks" / "killed", tmp_path / "b")
+    assert any("killed" in d for d in killed.tables["losses"].column("detail").to_pylist())
+
+
+def test_forked_children_have_their_parent(tmp_path: Path) -> None:
+    rows = load(LOGS / "quirks" / "python-multiprocessing", tmp_path).tables["processes"]
+    parents = rows.column("parent").to_pylist()
+    assert parents.count(None) == 1
+    assert len([p for p in parents if p is not None]) == 3
+
+
+def crash_on_request(path: str) -> LogFacts:
+    """A reader that dies as the library may."""
+    if "crash" in Path(path).name:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    return LogFacts(path)
+
+
+def test_a_log_that_crashes_the_library_costs_only_itself() -> None:
+    paths = ["a.darshan", "crash.darshan", "b.darshan"]
+    found = dict(read_logs(paths, reader=crash_on_request))
+    assert isinstance(found["a.darshan"], LogFacts)
+    assert isinstance(found["b.darshan"], LogFacts)
+    assert "crashed" in str(found["crash.darshan"])
+
+
+def test_logs_cut_at_any_length_never_stop_the_import(tmp_path: Path) -> None:
+    good = next((LOGS / "pipeline").glob("*.darshan"))
+    data = good.read_bytes()
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    (folder / good.name).write_bytes(data)
+    for k, cut in enumerate(range(0, len(data), max(1, len(data) // 24))):
+        (folder / f"cut{k}.darshan").write_bytes(data[:cut])
+    bundle = load(folder, tmp_path)
+    assert good.name not in " ".join(bundle.manifest.notes)
+    assert len([n for n in bundle.manifest.notes if n.startswith("log not read")]) >= 20
