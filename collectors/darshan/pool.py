@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.context import SpawnContext
 
 from tracehint.collectors.darshan.log import LogFacts, UnreadableLogError, read_log
 
@@ -45,10 +46,21 @@ def read_logs(
                 yield from future.result()
             except BrokenProcessPool:
                 retry.append(futures[future])
-    # One of the logs of a broken chunk crashed the library: each gets a process of its own.
-    for path in (path for chunk in retry for path in chunk):
-        with ProcessPoolExecutor(1, mp_context=context) as pool:
-            try:
-                yield from pool.submit(_read_chunk, [path], reader).result()
-            except BrokenProcessPool:
-                yield path, "it crashed the Darshan library (damaged log)"
+    yield from _one_by_one([path for chunk in retry for path in chunk], reader, context)
+
+
+def _one_by_one(
+    paths: Sequence[str], reader: Callable[[str], LogFacts], context: SpawnContext
+) -> Iterator[Outcome]:
+    """Logs of chunks in which one crashed the library: a worker serves until it crashes."""
+    pool: ProcessPoolExecutor | None = None
+    for path in paths:
+        pool = pool or ProcessPoolExecutor(1, mp_context=context)
+        try:
+            yield from pool.submit(_read_chunk, [path], reader).result()
+        except BrokenProcessPool:
+            yield path, "it crashed the Darshan library (damaged log)"
+            pool.shutdown()
+            pool = None
+    if pool:
+        pool.shutdown()
