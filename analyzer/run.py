@@ -1,0 +1,193 @@
+"""The contract's `run` object: what ran, where, and how much of it the collector saw."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from tracehint.analyzer.text import clean
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tracehint.analyzer.model import Options
+    from tracehint.schemas.store import Bundle
+
+# Loss kind -> (counts as lost events, what it means in words; `{n}` is the count).
+LOSSES: dict[str, tuple[bool, str]] = {
+    "lifecycle_records": (True, "{n} process or file events were lost: tasks or names may be missing"),
+    "extent_records": (True, "{n} access records were lost: bytes and edges may be missing"),
+    "open_table_full": (True, "{n} open files were not followed: too many at one time"),
+    "recursion_misses": (True, "{n} events were missed inside the kernel"),
+    "log_lines": (True, "{n} lines of the log could not be read"),
+    "spool_write": (True, "{n} records could not be written to the spool (disk full?)"),
+    "damaged_segment": (True, "{n} damaged parts of the bundle were left out"),
+    "truncated_log": (False, "the log ends in the middle ({n}): what came after is unknown"),
+    "killed_recorder": (False, "the recorder was killed: what came after is unknown"),
+    "unknown_calls": (False, "{n} calls of a kind that the collector does not follow"),
+    "credentials_exec": (False, "{n} programs changed their credentials and were not followed"),
+    "path_cut": (False, "{n} paths were too long and are cut"),
+    "argv_cut": (False, "{n} command lines were too long and are cut"),
+}  # fmt: skip
+
+# What an answer is worth when the collector is blind to this all the time. Other blind spots
+# matter only when a run goes there, and then show up as losses.
+BLIND_SCORE = {"bytes": 0.5, "offsets": 0.8}
+INCOMPLETE_SCORE = 0.9  # the recorder did not reach its end
+DAMAGED_SCORE = 0.8  # some part of the bundle could not be read
+
+
+def run_object(
+    bundle: Bundle,
+    tasks: pa.Table,
+    roots: Sequence[bytes],
+    options: Options,
+    notes: Sequence[str] = (),
+) -> dict[str, Any]:
+    """The contract's `run` object; `notes` are added to those of the completeness."""
+    manifest = bundle.manifest
+    started = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=manifest.started_ns // 1000)
+    hosts = _hosts(bundle, tasks)
+    lost, _ = _totals(bundle)
+    return {
+        "command": [clean(part) for part in manifest.command],
+        "hosts": hosts,
+        "sites": sorted({h.site for h in manifest.hosts if h.site}),
+        "collector": manifest.collector,
+        "started": started.isoformat().replace("+00:00", "Z"),
+        "duration_s": _duration(bundle, tasks),
+        "nodes": options.nodes or default_nodes(tasks, len(hosts)),
+        "data_roots": [root.decode("utf-8", "replace") for root in roots],
+        "lost_events": lost,
+        "completeness": _completeness(bundle, notes),
+        "parameters": parameters(options),
+    }
+
+
+def parameters(options: Options) -> dict[str, Any]:
+    """The thresholds and the default placement that the labels were made with."""
+    hidden = ("nodes", "ranges", "data_roots")
+    return {k: v for k, v in dataclasses.asdict(options).items() if k not in hidden}
+
+
+def default_nodes(tasks: pa.Table, hosts: int) -> int:
+    """N of the cost model: the hosts if several, else the most tasks at one time, at least 2."""
+    return hosts if hosts > 1 else max(2, most_at_once(tasks))
+
+
+def most_at_once(tasks: pa.Table) -> int:
+    """The most tasks (not engines) that ran at the same time; an unknown end is the run's end."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    work = tasks.filter(pc.invert(tasks.column("engine")))
+    if not work.num_rows:
+        return 0
+    start = work.column("start_s").to_numpy()
+    end = np.asarray(pc.fill_null(work.column("end_s"), float("inf")).to_numpy())
+    moments = np.concatenate([start, end])
+    steps = np.concatenate([np.ones(len(start), np.int64), -np.ones(len(end), np.int64)])
+    # At one moment ends come first: a task that starts when another ends takes its place.
+    return max(1, int(np.cumsum(steps[np.lexsort((steps, moments))]).max()))
+
+
+def lost_events(bundle: Bundle, proc_task: pa.Table) -> pa.Table | None:
+    """Columns task, lost, seen: events lost and recorded per task; None when nothing was lost.
+
+    Losses of no known process are spread over all tasks in proportion to what they did.
+    """
+    if not bundle.tables["losses"].num_rows:
+        return None
+    from tracehint.analyzer.sql import connect
+
+    con = connect()
+    for name in ("losses", "opens", "extents"):
+        con.register(name, bundle.tables[name])
+    con.register("proc_task", proc_task)
+    kinds = ", ".join(f"'{kind}'" for kind, (event, _) in LOSSES.items() if event)
+    return con.sql(
+        f"""
+        with seen as (
+            select task, count(*) as seen
+            from (select proc from opens union all select proc from extents)
+            join proc_task using (proc) group by task),
+        lost as (
+            select task, sum("count")::double as lost from losses left join proc_task using (proc)
+            where kind in ({kinds}) group by task),
+        every as (select sum(seen) as seen, (select sum(lost) from lost where task is null) as lost
+            from seen)
+        select task, coalesce(lost.lost, 0)
+                + coalesce(every.lost * seen.seen / nullif(every.seen, 0), 0) as lost,
+            coalesce(seen.seen, 0)::double as seen
+        from (select * from lost where task is not null) lost full join seen using (task), every
+        where task is not null
+        """
+    ).to_arrow_table()
+
+
+def _totals(bundle: Bundle) -> tuple[int, int]:
+    """Lost and recorded events of the whole run."""
+    losses = bundle.tables["losses"]
+    rows = zip(losses.column("kind").to_pylist(), losses.column("count").to_pylist(), strict=True)
+    lost = sum(max(0, n) for kind, n in rows if LOSSES.get(kind, (False, ""))[0])
+    return lost, sum(bundle.tables[name].num_rows for name in ("processes", "opens", "extents"))
+
+
+def _completeness(bundle: Bundle, notes: Sequence[str]) -> dict[str, Any]:
+    manifest = bundle.manifest
+    lost, seen = _totals(bundle)
+    score = seen / (seen + lost) if seen + lost else 1.0
+    for code in manifest.blind_to:
+        score *= BLIND_SCORE.get(code, 1.0)
+    if not manifest.complete:
+        score *= INCOMPLETE_SCORE
+    if bundle.problems:
+        score *= DAMAGED_SCORE
+    words = [*_loss_words(bundle), *map(clean, manifest.notes), *notes]
+    if not manifest.complete:
+        words.insert(0, "the recorder did not reach its end: the last accesses may be missing")
+    return {
+        "score": round(score, 4),
+        "blind_to": list(manifest.blind_to),
+        "notes": list(dict.fromkeys(words)),
+    }
+
+
+def _loss_words(bundle: Bundle) -> list[str]:
+    """One sentence per kind of loss, and the details of damaged parts."""
+    counts: dict[str, int] = {}
+    losses = bundle.tables["losses"]
+    for kind, n in zip(
+        losses.column("kind").to_pylist(), losses.column("count").to_pylist(), strict=True
+    ):
+        counts[kind] = counts.get(kind, 0) + n
+    words = [
+        LOSSES.get(kind, (False, "{n} losses of kind " + kind.replace("{", "").replace("}", "")))[
+            1
+        ].format(n=n)
+        for kind, n in counts.items()
+    ]
+    return words + [clean(problem) for problem in bundle.problems]
+
+
+def _hosts(bundle: Bundle, tasks: pa.Table) -> list[str]:
+    names = {h.name for h in bundle.manifest.hosts}
+    names |= {h for h in tasks.column("host").unique().to_pylist() if h}
+    return sorted(clean(name) for name in names)
+
+
+def _duration(bundle: Bundle, tasks: pa.Table) -> float:
+    """Seconds; to the last thing seen when the recorder did not note the end."""
+    import pyarrow.compute as pc
+
+    manifest = bundle.manifest
+    if manifest.ended_ns is not None:
+        return round(max(0, manifest.ended_ns - manifest.started_ns) / 1e9, 6)
+    ends = [pc.max(tasks.column("end_s")).as_py(), pc.max(tasks.column("start_s")).as_py()]
+    last = pc.max(bundle.tables["extents"].column("last_ns")).as_py()
+    if last is not None:
+        ends.append((last - manifest.started_ns) / 1e9)
+    return round(max([0.0, *(e for e in ends if e is not None)]), 6)
+

@@ -1,0 +1,102 @@
+"""Names of a trace are bytes; these make text of them that can always be encoded as UTF-8."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def clean(raw: str) -> str:
+    """The text with U+FFFD for what is no character (surrogates of undecodable bytes)."""
+    try:
+        return raw.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    except UnicodeEncodeError:
+        return raw.encode("utf-8", "replace").decode("utf-8")
+
+
+def texts(names: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """Binary names as text, and base64 of those that are not UTF-8 (null for the others)."""
+    import pyarrow as pa
+
+    try:
+        return names.cast(pa.string()), pa.chunked_array([pa.nulls(len(names), pa.string())])
+    except pa.ArrowInvalid:
+        pass
+    shown: list[str | None] = []
+    exact: list[str | None] = []
+    for raw in names.to_pylist():
+        text, code = text_of(raw)
+        shown.append(text)
+        exact.append(code)
+    return pa.chunked_array([pa.array(shown, pa.string())]), pa.chunked_array(
+        [pa.array(exact, pa.string())]
+    )
+
+
+def text_of(raw: bytes | None) -> tuple[str | None, str | None]:
+    """One name as text, and its base64 when it is not UTF-8."""
+    if raw is None:
+        return None, None
+    try:
+        return raw.decode("utf-8"), None
+    except UnicodeDecodeError:
+        return raw.decode("utf-8", "replace"), base64.b64encode(raw).decode("ascii")
+
+
+def name_of(text: str, code: str | None) -> bytes:
+    """The bytes of a name written by `text_of`."""
+    if code is not None:
+        return base64.b64decode(code)
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace")
+
+
+def printable(text: str) -> str:
+    """Text for a terminal: control, format and other unprintable characters as escapes."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else _escape(c) for c in text)
+
+
+def _escape(char: str) -> str:
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else (
+        f"\\U{code:08x}"
+    )  # fmt: skip
+
+
+def shortened(text: str, width: int) -> str:
+    """At most `width` characters, the middle left out."""
+    if len(text) <= width:
+        return text
+    head = (width - 1) // 3
+    return text[:head] + "…" + text[len(text) - (width - 1 - head) :]
+
+
+def human_bytes(count: float) -> str:
+    """`1.2 GB`: decimal units, three significant digits at most."""
+    size = float(abs(count))
+    sign = "-" if count < 0 else ""
+    for unit in ("B", "kB", "MB", "GB", "TB", "PB"):
+        if size < 999.5 or unit == "PB":
+            break
+        size /= 1000
+    digits = 0 if unit == "B" or size >= 99.5 else 1
+    return f"{sign}{size:.{digits}f} {unit}"
+
+
+def human_seconds(seconds: float) -> str:
+    """`0.42 s`, `12.3 s`, `4 min 05 s`, `2 h 13 min`."""
+    if seconds < 10:
+        return f"{seconds:.2f} s"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 120:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"

@@ -1,0 +1,90 @@
+"""A label's evidence as a sentence, and what its placement asks of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tracehint.analyzer.text import human_bytes
+
+Evidence = Mapping[str, Any]
+
+
+def _many(count: int, word: str) -> str:
+    return f"{count:,} {word}" + ("" if count == 1 else "s")
+
+
+def _readers(e: Evidence) -> str:
+    aside = e.get("peeks", 0) if not e.get("peeks_decide") else 0
+    return f"{e['n']:,} readers" + (f" ({_many(aside, 'peek')} aside)" if aside else "")
+
+
+def _broadcast(e: Evidence) -> str:
+    return (
+        f"{_readers(e)}, {e['concurrent_readers']:,} at the same time;"
+        f" each byte is read by {e['m']:.3g} of them"
+    )
+
+
+def _scatter(e: Evidence) -> str:
+    if e.get("all_to_all"):
+        return f"{_readers(e)} each take a part of all {e['all_to_all_files']:,} files (a shuffle)"
+    size = human_bytes(e["region_bytes"])
+    return f"{_readers(e)}, each its own part; {_many(e['regions'], 'region')} of about {size}"
+
+
+def _partly(e: Evidence) -> str:
+    return f"{_readers(e)} share {human_bytes(e['shared_bytes'] or 0)} of it, the rest is apart"
+
+
+def _gather(e: Evidence) -> str:
+    size = human_bytes(e["region_bytes"] or 0)
+    return f"{_many(e['writers'], 'writer')}, {e['mode']}, each its own part of about {size}"
+
+
+def _reduce(e: Evidence) -> str:
+    share = f", {e['share']:.0%} of what it reads" if e["share"] < 0.995 else ""
+    return (
+        f"{_many(e['fan_in'], 'file')} of {_many(e['producers'], 'task')}, read by one task"
+        f" only{share}"
+    )
+
+
+def _distribute(e: Evidence) -> str:
+    return f"one task writes {_many(e['fan_out'], 'file')} for {_many(e['consumers'], 'task')}"
+
+
+def _pipeline(e: Evidence) -> str:
+    chain = f"; a chain of {e['length']:,} files" if e["length"] > 1 else ""
+    return f"one writer, one reader{chain}"
+
+
+# pattern -> (why, what the placement means); `{count}` is the number of copies.
+WORDS: dict[str, tuple[Callable[[Evidence], str], str]] = {
+    "pipeline": (_pipeline, "keep it where it is written, run the reader there"),
+    "broadcast": (_broadcast, "make {count} copies"),
+    "scatter": (_scatter, "blocks inside regions, each region at its reader"),
+    "partly_shared": (_partly, "make {count} copies"),
+    "gather": (_gather, "blocks inside regions, placed for the next step"),
+    "reduce": (_reduce, "put them on one node, run the reader there"),
+    "distribute": (_distribute, "spread them over the readers' nodes"),
+    "stage_in": (lambda _: "an input with one reader", "stage it to its reader's node"),
+    "stage_out": (lambda _: "a result, not read in the run", ""),
+    "concurrently_shared": (lambda _: "tasks feed each other through it: no hint", ""),
+}
+
+
+def why(pattern: str, evidence: Evidence) -> str:
+    """One line: the numbers that decided."""
+    entry = WORDS.get(pattern)
+    try:
+        return entry[0](evidence) if entry else ""
+    except (KeyError, TypeError, ValueError):
+        return ""  # evidence of another program
+
+
+def advice(pattern: str, placement: str) -> str:
+    """One line: what the chosen placement asks for; empty when the default stays."""
+    if placement == "default" or pattern not in WORDS:
+        return ""
+    return WORDS[pattern][1].format(count=placement.rpartition("=")[2])

@@ -1,0 +1,168 @@
+"""tracehint analyze: the graph and the patterns of a bundle, as text, JSON or Parquet."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tracehint.errors import UsageError
+
+if TYPE_CHECKING:
+    from tracehint.analyzer.model import Analysis, Options
+
+_SHARE = click.FloatRange(0, 1)
+_COUNT = click.IntRange(0)
+
+# field of analyzer.model.Options -> (type, help); the option is the name with dashes.
+THRESHOLDS: dict[str, tuple[click.ParamType, str]] = {
+    "peek_share": (_SHARE, "A peek reads less than this share of the file ..."),
+    "peek_bytes": (_COUNT, "... and fewer bytes than this."),
+    "header_bytes": (_COUNT, "A shared header lies within the first bytes of a file ..."),
+    "header_share": (_SHARE, "... and within this share of it ..."),
+    "header_readers": (_SHARE, "... and at least this share of the readers read it."),
+    "broadcast_slope": (_SHARE, "Broadcast: readers per byte >= 1 + SLOPE (readers - 1)."),
+    "scatter_max_m": (click.FloatRange(1), "Scatter: at most so many readers per byte."),
+    "gather_max_overlap": (_SHARE, "Gather: at most this share of the bytes written twice."),
+    "reduce_min_share": (_SHARE, "Reduce: at least this share of what the task reads."),
+    "max_versions": (_COUNT, "Files with more versions are called concurrently shared."),
+    "call_cost_bytes": (_COUNT, "A hint that saves fewer bytes does not repay its call."),
+}
+
+
+def analysis_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that decide how a bundle is analyzed; `options_from` takes their values."""
+    for name, (kind, text) in reversed(THRESHOLDS.items()):
+        flag = "--" + name.replace("_", "-")
+        function = click.option(flag, name, type=kind, default=None, help=text)(function)
+    function = click.option(
+        "--data-root", "data_roots", multiple=True, metavar="DIR",
+        help="Workflow data is below DIR (repeatable; default: found from the run).",
+    )(function)  # fmt: skip
+    function = click.option(
+        "--default-placement", type=click.Choice(["striped", "one-node", "local"]),
+        default="striped", show_default=True, help="What the store does without hints.",
+    )(function)  # fmt: skip
+    return click.option(
+        "--nodes", type=click.IntRange(1), default=None,
+        help="Nodes of the cost model (default: the run's hosts, or its most tasks at one time).",
+    )(function)  # fmt: skip
+
+
+def options_from(values: dict[str, Any], *, ranges: bool = True) -> Options:
+    """Options of the analyzer from the command line's values; None means the default."""
+    from tracehint.analyzer.model import Options
+
+    given = {name: values[name] for name in THRESHOLDS if values.get(name) is not None}
+    return Options(
+        nodes=values.get("nodes"),
+        default_placement=values.get("default_placement") or "striped",
+        data_roots=tuple(os.path.abspath(root) for root in values.get("data_roots") or ()),  # noqa: PTH100
+        ranges=ranges,
+        **given,
+    )
+
+
+@click.command()
+@click.argument("bundle", type=click.Path(path_type=Path))
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json", "parquet"]), default="text",
+    show_default=True,
+)  # fmt: skip
+@click.option("-o", "--output", metavar="PATH", help="File, or directory for parquet.")
+@click.option("--force", is_flag=True, help="Replace what is there.")
+@click.option("--no-ranges", is_flag=True, help="Leave the byte ranges out of the output.")
+@click.option("--engine", type=click.Choice(["duckdb"]), default="duckdb", help="Runs the queries.")
+@analysis_options
+def command(
+    bundle: Path, form: str, output: str | None, force: bool, no_ranges: bool, engine: str,  # noqa: ARG001
+    **values: Any,
+) -> None:  # fmt: skip
+    """Print the graph and the patterns of BUNDLE.
+
+    Text is a summary for people; json is one document with everything; parquet is one file
+    per table in the directory that -o names.
+
+    Example: tracehint analyze run.trace --format json -o run.json
+    """
+    from tracehint.analyzer import analyze
+    from tracehint.schemas.store import read_bundle
+
+    if form == "parquet" and output is None:
+        raise UsageError("--format parquet needs a directory", "Name it with -o.")
+    _check_free(output, force)
+    analysis = analyze(read_bundle(bundle), options_from(values, ranges=not no_ranges))
+    if form == "json":
+        from tracehint.analyzer.output import write_json
+
+        _write(write_json(analysis), output)
+    elif form == "parquet":
+        _write_parquet(analysis, Path(str(output)))
+    else:
+        _write_text(analysis, output)
+
+
+def _check_free(output: str | None, force: bool) -> None:
+    """Refuse before the work is done."""
+    if output not in (None, "-") and Path(str(output)).exists() and not force:
+        raise UsageError(f"{output}: exists", "Give --force to replace it, or another -o.")
+
+
+def _write(pieces: Iterable[bytes], output: str | None) -> None:
+    """To stdout, or atomically to a file."""
+    if output in (None, "-"):
+        for piece in pieces:
+            sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+        return
+    path = Path(str(output))
+    temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as stream:
+            stream.writelines(pieces)
+        temporary.replace(path)
+    except OSError as error:
+        raise _cannot_write(path, error) from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _write_parquet(analysis: Analysis, folder: Path) -> None:
+    """One file per table, and run.json."""
+    import json
+
+    import pyarrow.parquet as pq
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, table in analysis.tables().items():
+            ranged = "ranges" in table.schema.names and not analysis.options.ranges
+            table = table.drop_columns(["ranges"]) if ranged else table
+            pq.write_table(table, folder / f"{name}.parquet", compression="zstd")
+        text = json.dumps(analysis.run, indent=1, allow_nan=False)
+        (folder / "run.json").write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise _cannot_write(folder, error) from None
+
+
+def _write_text(analysis: Analysis, output: str | None) -> None:
+    import io
+
+    from tracehint.analyzer.summary import console_for, print_summary
+
+    if output in (None, "-"):
+        print_summary(analysis, console_for(sys.stdout))
+        return
+    text = io.StringIO()
+    print_summary(analysis, console_for(text))
+    _write([text.getvalue().encode("utf-8", "backslashreplace")], output)
+
+
+def _cannot_write(path: Path, error: OSError) -> UsageError:
+    return UsageError(
+        f"{path}: cannot be written: {error.strerror or error}", "Choose another place with -o."
+    )
