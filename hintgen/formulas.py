@@ -46,7 +46,7 @@ def group_name(formula: dict[str, Any], scale: Scale) -> str:
     """Name of the group that a file belongs to."""
     prefix = str(formula.get("prefix", "group"))
     if scale.task is not None:
-        return safe_name(f"{prefix}:{scale.task}", 120)
+        return safe_name(scale.task, 120)
     texts = [
         scale.captures[i].decode("utf-8", "surrogateescape")
         for i in formula.get("captures", [])

@@ -14,7 +14,7 @@ from typing import Any
 
 from tracehint.errors import InputError
 from tracehint.hintgen.formulas import FORMULAS
-from tracehint.hintgen.model import HINTS_SCHEMA, Hint, HintFile, Refusal, Rule
+from tracehint.hintgen.model import HINTS_SCHEMA, Hint, HintFile, Refusal, Rule, Variant
 from tracehint.hintgen.template import parse
 from tracehint.hintgen.vocabulary import valid
 
@@ -27,10 +27,7 @@ MAX_PER_FILE = 100_000
 MAX_TEXT = 16_384
 WHEN = frozenset({"create", "before_read", "staging", "any"})
 LEVELS = frozenset({"placement", "advisory"})
-CONDITIONS: dict[str, type] = {
-    "types": str, "min_readers": int, "max_readers": int, "min_fan_in": int,
-    "min_size_bytes": int,
-}  # fmt: skip
+CONDITIONS: dict[str, type] = {"needs": str, "min_size_bytes": int}
 
 
 def to_json(hints: HintFile) -> dict[str, Any]:
@@ -182,8 +179,17 @@ def _rule(data: dict[str, Any]) -> Rule:
         examples=tuple(_list(data, "examples", str, 5)),
         per_file=_per_file(_get(data, "per_file", dict)),
         producers=tuple(_list(data, "producers", str, MAX_TYPES)),
-        otherwise=tuple(_hint(raw) for raw in _list(data, "otherwise", dict, MAX_HINTS)),
-        otherwise_pattern=_get(data, "otherwise_pattern", str),
+        uses=tuple(_list(data, "uses", str, 16)),
+        variants=tuple(_variant(raw) for raw in _list(data, "variants", dict, 16)),
+    )
+
+
+def _variant(data: dict[str, Any]) -> Variant:
+    return Variant(
+        use=_get(data, "use", str),
+        pattern=_get(data, "pattern", str),
+        hints=tuple(_hint(raw) for raw in _list(data, "hints", dict, MAX_HINTS)),
+        learned=_get(data, "learned", bool),
     )
 
 

@@ -11,14 +11,18 @@ by the literal end of their template, so the cost is per path, not per rule.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tracehint.hintgen.formulas import Scale, value_of
 from tracehint.hintgen.model import Hint, HintFile, Rule
 from tracehint.hintgen.pathtext import to_text
 from tracehint.hintgen.template import Template, parse
+from tracehint.hintgen.uses import uses_of
+
+
+INPUT = ""  # among a rule's producers: inputs of the workflow, which no task writes
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,8 @@ class Match:
     """What the rules say about one path.
 
     `reason`: fired, no_rule, excluded, types (the declared types contradict),
-    needs_types (the path alone does not tell), scale, conflict.
+    needs_graph (the path alone does not tell), use (the rule says nothing for
+    files that the graph declares to be used that way), conflict.
     """
 
     path: bytes
@@ -80,8 +85,9 @@ class Matcher:
             template = parse(rule.template)
             entry = _Entry(
                 rule, template, tuple(parse(text) for text in rule.exclude),
-                frozenset(rule.producers), frozenset(rule.consumers),
-                (*template.specificity, int(rule.conditions.get("types") == "required")),
+                frozenset(rule.producers or (INPUT,)),
+                frozenset(rule.consumers),
+                (*template.specificity, len(str(rule.conditions.get("needs", "")))),
             )  # fmt: skip
             known_producers |= entry.producers
             known_consumers |= entry.consumers
@@ -105,21 +111,25 @@ class Matcher:
         """Why a rule whose template matches must not fire; empty: it may."""
         if any(other.match(path) is not None for other in entry.exclude):
             return "excluded"
-        needs = entry.rule.conditions.get("types") == "required"
+        wants = entry.rule.conditions.get("needs", "")
+        needs = wants == "types"
+        if wants and (known.producers is None or known.consumers is None):
+            return "needs_graph"
         if known.producer_types is None and known.consumer_types is None:
-            return "needs_types" if needs else ""
+            return "needs_graph" if needs else ""
         if known.producer_types is not None:
             made_by = known.producer_types[i]
-            if (made_by is None) != (not entry.producers):
-                return "types"
-            strange = made_by is not None and made_by not in entry.producers
+            strange = (made_by or INPUT) not in entry.producers
+            if made_by is None or entry.producers == {INPUT}:
+                return "types" if strange else self._consumers_object(entry, known, i, needs)
             if strange and (needs or made_by in self._producers):
                 return "types"
-        if known.consumer_types is not None:
-            return self._consumers_object(entry, frozenset(known.consumer_types[i]), needs)
-        return ""
+        return self._consumers_object(entry, known, i, needs)
 
-    def _consumers_object(self, entry: _Entry, read_by: frozenset[str], needs: bool) -> str:
+    def _consumers_object(self, entry: _Entry, known: Declared, i: int, needs: bool) -> str:
+        if known.consumer_types is None:
+            return ""
+        read_by = frozenset(known.consumer_types[i])
         if bool(read_by) != bool(entry.consumers):
             return "types"
         if needs:
@@ -132,11 +142,14 @@ class Matcher:
     ) -> list[Match]:
         """One Match per path, in order."""
         known = known or Declared()
-        picked = [self._pick(path, known, i) for i, path in enumerate(paths)]
-        degenerate = _degenerate(picked, known)
+        uses: list[str] | None = None
+        if known.producers is not None and known.consumers is not None:
+            uses = uses_of(known.producers, known.consumers)
         return [
-            self._finish(path, pick, known, i, nodes, i in degenerate)
-            for i, (path, pick) in enumerate(zip(paths, picked, strict=True))
+            self._finish(
+                path, self._pick(path, known, i), known, i, nodes, uses[i] if uses else None
+            )
+            for i, path in enumerate(paths)
         ]
 
     def _pick(
@@ -145,31 +158,47 @@ class Matcher:
         reason = "no_rule"
         others: list[tuple[str, str]] = []
         winner: _Entry | None = None
-        for entry in self.candidates(path):
+        found = self.candidates(path)
+        if known.consumer_types is not None:
+            found.sort(key=lambda entry: self._rank(entry, known, i), reverse=True)
+        for entry in found:
             why = self.objection(entry, path, known, i)
             if why:
                 reason = why if winner is None and reason == "no_rule" else reason
                 others.append((entry.rule.id, why))
             elif winner is None:
                 winner = entry
-            elif entry.order == winner.order and entry.rule.hints != winner.rule.hints:
+            elif (
+                self._rank(entry, known, i) == self._rank(winner, known, i)
+                and entry.rule.hints != winner.rule.hints
+            ):
                 return None, "conflict", [*others, (winner.rule.id, "tie"), (entry.rule.id, "tie")]
             else:
                 others.append((entry.rule.id, "less_specific"))
         return winner, "fired" if winner else reason, others
 
+    @staticmethod
+    def _rank(entry: _Entry, known: Declared, i: int) -> tuple[int, int, int, int]:
+        """Specificity; between equals, the rule for exactly these consumers goes first."""
+        exact = known.consumer_types is not None and (
+            entry.consumers == frozenset(known.consumer_types[i])
+        )
+        return (*entry.order, int(exact))
+
     def _finish(
         self, path: bytes, pick: tuple[_Entry | None, str, list[tuple[str, str]]],
-        known: Declared, i: int, nodes: int | None, degenerate: bool,
+        known: Declared, i: int, nodes: int | None, use: str | None,
     ) -> Match:  # fmt: skip
         entry, reason, others = pick
         if entry is None:
             return Match(path, None, (), "", reason, tuple(others))
         rule = entry.rule
-        hints = rule.otherwise if degenerate else rule.hints
-        pattern = rule.otherwise_pattern if degenerate else rule.pattern
-        if degenerate and not hints:
-            return Match(path, None, (), "", "scale", ((rule.id, "scale"), *others))
+        pattern, hints = rule.pattern, rule.hints
+        if use and rule.uses and use not in rule.uses:
+            variant = next((v for v in rule.variants if v.use == use), None)
+            if variant is None or not variant.hints:
+                return Match(path, None, (), "", "use", ((rule.id, "use"), *others))
+            pattern, hints = variant.pattern, variant.hints
         by = next((h.formula.get("by") for h in hints if h.formula.get("fn") == "group"), None)
         scale = Scale(
             captures=entry.template.match(path) or (),
@@ -188,31 +217,6 @@ class Matcher:
 
 def _only(column: Sequence[Sequence[str]] | None, i: int) -> str | None:
     return column[i][0] if column is not None and len(column[i]) == 1 else None
-
-
-def _degenerate(
-    picked: Iterable[tuple[_Entry | None, str, list[tuple[str, str]]]], known: Declared
-) -> set[int]:
-    """Positions where the declared scale is below what the rule's pattern needs."""
-    out: set[int] = set()
-    if known.consumers is None:
-        return out
-    members: Counter[str] = Counter()
-    waiting: list[tuple[int, str, int]] = []
-    for i, (entry, _, _) in enumerate(picked):
-        if entry is None:
-            continue
-        conditions = entry.rule.conditions
-        readers = len(known.consumers[i])
-        low, high = conditions.get("min_readers", 0), conditions.get("max_readers", 1 << 62)
-        if not low <= readers <= high:
-            out.add(i)
-        elif conditions.get("min_fan_in") and readers == 1:
-            task = known.consumers[i][0]
-            members[task] += 1
-            waiting.append((i, task, conditions["min_fan_in"]))
-    out |= {i for i, task, least in waiting if members[task] < least}
-    return out
 
 
 def match(

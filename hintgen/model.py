@@ -26,6 +26,19 @@ class Hint:
 
 
 @dataclass(frozen=True)
+class Variant:
+    """What a rule says for files that the engine's graph declares to be used otherwise.
+
+    `learned`: seen in the run (else it follows from the definition of the pattern).
+    """
+
+    use: str
+    pattern: str
+    hints: tuple[Hint, ...]
+    learned: bool
+
+
+@dataclass(frozen=True)
 class Rule:
     """A rule about files that may not exist yet.
 
@@ -33,12 +46,12 @@ class Rule:
     (full match, on the path below the data root, bytes read as Latin-1), for
     targets that want one. `exclude` are templates of files that the rule must
     not catch. `conditions`:
-      types = "required": the path alone does not tell; fires only where the
-          engine's graph names the producing and consuming types, and they fit;
-      min_readers, max_readers: declared readers per file, where known;
-      min_fan_in: files of the consumer that the rule catches, where known.
-    `otherwise`: hints where the minimum is not reached (a reduce of one file
-    is a pipeline).
+      needs = "use": the path alone does not tell; fires only where the engine's
+          graph declares who reads the file; "types": only where the declared
+          producing and consuming types fit as well.
+    `uses`: how the observed files were used (`one_to_one`, `fan_in`, ..., see
+    hintgen/uses.py). `variants`: what holds instead where the engine's graph
+    declares another use (a reduce of a single file is a pipeline).
     """
 
     id: str
@@ -55,9 +68,10 @@ class Rule:
     exclude: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()  # up to 5 observed paths
     per_file: dict[str, dict[str, str]] = field(default_factory=dict)  # path -> hint name -> value
-    producers: tuple[str, ...] = ()  # all producing task types; empty: an input of the run
-    otherwise: tuple[Hint, ...] = ()
-    otherwise_pattern: str = ""
+    producers: tuple[str, ...] = ()  # all producing types, "" for inputs of the run;
+    # empty: only inputs
+    uses: tuple[str, ...] = ()
+    variants: tuple[Variant, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,203 @@
+"""How well rules learned on some runs fit another: `hints B --score OTHER`.
+
+The unit is (file, attribute, value). The truth is what OTHER's own analysis
+gives; the rules may use what is known before a run: paths, and the declared
+graph (tasks, types, who reads what) where OTHER has one. A rule that fires on
+a file without that hint is a false hit. Group names are labels of our own
+making, so they count as equal when they name the same set of files: each
+predicted group is matched with at most one true group, largest overlap first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from tracehint.analyzer.model import Analysis
+from tracehint.hintgen.facts import facts_of, nodes_of
+from tracehint.hintgen.mapping import Need, hints_of
+from tracehint.hintgen.match import Declared, Matcher
+from tracehint.hintgen.model import HintFile
+from tracehint.hintgen.observed import hints_of_facts
+
+Unit = tuple[bytes, str]  # path, attribute
+Said = dict[Unit, tuple[str, str]]  # -> value, pattern
+
+
+@dataclass
+class Tally:
+    """Hits, false hits and misses, by count and by bytes."""
+
+    hits: int = 0
+    false: int = 0
+    missed: int = 0
+    hit_bytes: int = 0
+    false_bytes: int = 0
+    missed_bytes: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """Precision and recall; 1.0 where nothing was said, or nothing was to be said."""
+        return {
+            "precision": _ratio(self.hits, self.false),
+            "recall": _ratio(self.hits, self.missed),
+            "hits": self.hits,
+            "false_hits": self.false,
+            "missed": self.missed,
+            "by_bytes": {
+                "precision": _ratio(self.hit_bytes, self.false_bytes),
+                "recall": _ratio(self.hit_bytes, self.missed_bytes),
+            },
+        }
+
+
+def _ratio(good: int, bad: int) -> float:
+    return good / (good + bad) if good + bad else 1.0
+
+
+@dataclass
+class Score:
+    """Result of one comparison."""
+
+    total: Tally = field(default_factory=Tally)
+    per_pattern: dict[str, Tally] = field(default_factory=lambda: defaultdict(Tally))
+    wrong: list[tuple[bytes, str, str, str]] = field(default_factory=list)  # path, name, said, true
+
+
+def declared_of(facts: pa.Table) -> Declared:
+    """What the engine's graph of a run declares: tasks and types, no I/O."""
+    made = facts["producers"].to_pylist()
+    read = facts["consumers"].to_pylist()
+    kinds = facts["producer_types"].to_pylist()
+    return Declared(
+        producer_types=[row[0] if row else None for row in kinds],
+        consumer_types=facts["consumer_types"].to_pylist(),
+        producers=[[str(task) for task in row] for row in made],
+        consumers=[[str(task) for task in row] for row in read],
+    )
+
+
+def has_declared_graph(analysis: Analysis) -> bool:
+    """True when an engine's graph names the tasks of the run."""
+    sources = set(analysis.tasks["source"].to_pylist())
+    return bool(sources & {"declared", "both"})
+
+
+def predicted(hints: HintFile, facts: pa.Table, *, graph: bool, nodes: int) -> Said:
+    """What the rules say about the paths of a run."""
+    paths = facts["path"].to_pylist()
+    known = declared_of(facts) if graph else Declared()
+    return {
+        (match.path, hint.name): (hint.value, match.pattern)
+        for match in Matcher(hints).match(paths, known, nodes)
+        for hint in match.hints
+        if hint.level == "placement"
+    }
+
+
+def baseline(learned: pa.Table, facts: pa.Table, nodes: int) -> Said:
+    """A lookup of (producing types, consuming types) -> the commonest pattern; no names."""
+    votes: dict[Any, Counter[str]] = defaultdict(Counter)
+    for row in learned.to_pylist():
+        votes[tuple(row["producer_types"]), tuple(row["consumer_types"])][row["pattern"]] += 1
+    said: Said = {}
+    for row in facts.to_pylist():
+        found = votes.get((tuple(row["producer_types"]), tuple(row["consumer_types"])))
+        if not found:
+            continue
+        pattern = min(found, key=lambda name: (-found[name], name))
+        end = row["producers"] if pattern == "distribute" else row["consumers"]
+        need = Need(readers=max(2, len(row["consumers"])), nodes=nodes,
+                    group=str(end[0]) if end else "none")  # fmt: skip
+        for hint in hints_of(pattern, need):
+            said[row["path"], hint.name] = (hint.value, pattern)
+    return said
+
+
+def truth_of(facts: pa.Table, nodes: int) -> Said:
+    """The hints of the run's own analysis."""
+    table = hints_of_facts(facts, nodes)
+    return {(row["path"], row["name"]): (row["value"], row["pattern"]) for row in table.to_pylist()}
+
+
+def compare(said: Said, true: Said, size: Mapping[bytes, int], sample: int = 50) -> Score:
+    """Hits and misses per (file, attribute, value)."""
+    score = Score()
+    same = _same_groups(said, true)
+    for unit in said.keys() | true.keys():
+        value, pattern = said.get(unit, ("", ""))
+        wanted, real = true.get(unit, ("", ""))
+        amount = size.get(unit[0], 0)
+        if wanted and (value == wanted or same.get(value) == wanted):
+            _count(score, real, "hit", amount)
+            continue
+        if value:
+            _count(score, pattern, "false", amount)
+        if wanted:
+            _count(score, real, "missed", amount)
+        if len(score.wrong) < sample:
+            score.wrong.append((unit[0], unit[1], value, wanted))
+    score.wrong.sort()
+    return score
+
+
+def _count(score: Score, pattern: str, what: str, amount: int) -> None:
+    name = {"hit": "hits"}.get(what, what)
+    for tally in (score.total, score.per_pattern[pattern]):
+        setattr(tally, name, getattr(tally, name) + 1)
+        setattr(tally, f"{what}_bytes", getattr(tally, f"{what}_bytes") + amount)
+
+
+def _same_groups(said: Said, true: Said) -> dict[str, str]:
+    """Predicted group value -> the true group value that it stands for."""
+    overlap: Counter[tuple[str, str]] = Counter()
+    for unit, (value, _) in said.items():
+        wanted = true.get(unit, ("", ""))[0]
+        kind, bar, _group = value.partition("|")
+        if bar and kind in ("collocation", "distribute") and wanted.startswith(kind + "|"):
+            overlap[value, wanted] += 1
+    out: dict[str, str] = {}
+    taken: set[str] = set()
+    for (value, wanted), _ in sorted(overlap.items(), key=lambda item: (-item[1], item[0])):
+        if value not in out and wanted not in taken:
+            out[value] = wanted
+            taken.add(wanted)
+    return out
+
+
+def score(
+    hints: HintFile, learned_from: Iterable[Analysis], other: Analysis, *, given: str = "auto"
+) -> dict[str, Any]:
+    """JSON of `hints B --score OTHER`; `given`: graph, path, or auto (graph if declared)."""
+    facts = facts_of(other)
+    nodes = nodes_of(other)
+    graph = given == "graph" or (given == "auto" and has_declared_graph(other))
+    size = dict(zip(facts["path"].to_pylist(), facts["size_bytes"].to_pylist(), strict=True))
+    true = truth_of(facts, nodes)
+    main = compare(predicted(hints, facts, graph=graph, nodes=nodes), true, size)
+    by_path = (
+        compare(predicted(hints, facts, graph=False, nodes=nodes), true, size) if graph else main
+    )
+    learned = pa.concat_tables([facts_of(analysis) for analysis in learned_from])
+    plain = compare(baseline(learned, facts, nodes), true, size)
+    return {
+        "schema": "tracehint.score/1",
+        **main.total.as_json(),
+        "per_pattern": {
+            name: main.per_pattern[name].as_json() for name in sorted(main.per_pattern)
+        },
+        "given": "graph" if graph else "path",
+        "by_path_alone": by_path.total.as_json(),
+        "baseline": plain.total.as_json(),
+        "rules": len(hints.rules),
+        "nodes": nodes,
+        "units": len(true),
+        "wrong": [
+            {"path": path.decode("utf-8", "backslashreplace"), "hint": name, "said": value,
+             "true": wanted}
+            for path, name, value, wanted in main.wrong
+        ],
+    }  # fmt: skip

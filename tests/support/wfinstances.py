@@ -1,0 +1,97 @@
+"""WfFormat 1.5 instances as Analysis tables, for tests of hint transfer.
+
+The files declare who reads and writes what, not how: every access is taken as
+the whole file, so a file with several readers counts as a broadcast.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.support.whole_file_labels import label
+from tracehint.analyzer.model import CONSUMERS, FILES, PRODUCERS, TASKS, Analysis
+
+Instance = dict[str, Any]
+
+
+def data_folder() -> Path:
+    """The folder of shared data sets; skips the test when there is none."""
+    root = os.environ.get("TRACEHINT_DATA", "")
+    folder = Path(root) / "wfinstances"
+    if not root or not folder.is_dir():
+        pytest.skip("TRACEHINT_DATA does not name a folder with wfinstances")
+    return folder
+
+
+def corpus(folder: Path, only: str = "") -> Iterator[tuple[str, str, Instance]]:
+    """(workflow, instance, JSON) of every instance in corpus.tar.xz whose path contains `only`."""
+    with tarfile.open(folder / "corpus.tar.xz", "r:xz") as archive:
+        for member in archive:
+            if member.isfile() and member.name.endswith(".json") and only in member.name:
+                stream = archive.extractfile(member)
+                assert stream is not None
+                path = Path(member.name)
+                workflow = path.parent.name
+                if workflow == "nextflow":
+                    workflow = "nf-core/" + path.stem.split("-")[0]
+                yield workflow, path.stem, json.load(stream)
+
+
+def task_type(name: str) -> str:
+    """What tasks of one kind share: the name without its counter."""
+    return re.sub(r"_ID\d+$", "", name)
+
+
+def analysis_of(instance: Instance, *, hash_types: str = "", nodes: int = 4) -> Analysis:
+    """Analysis of an instance; with `hash_types` (a salt), type names become hashes."""
+    spec = instance["workflow"]["specification"]
+    sizes = {f["id"]: f.get("sizeInBytes") or 0 for f in spec.get("files") or []}
+    files: dict[str, int] = {}
+    tasks, made, read = [], [], []
+    for number, task in enumerate(spec["tasks"]):
+        kind = task_type(task["name"])
+        if hash_types:
+            kind = hashlib.sha1((hash_types + kind).encode()).hexdigest()[:10]
+        tasks.append(
+            {"task": number, "name": f"{kind}_{number}", "type": kind, "command": "", "host": "n",
+             "site": "", "engine": False, "attempt": 1, "processes": 1, "source": "declared"}
+        )  # fmt: skip
+        for ids, rows in ((task.get("outputFiles"), made), (task.get("inputFiles"), read)):
+            for name in ids or []:
+                rows.append((files.setdefault(name, len(files)), number, sizes.get(name, 0)))
+    written, used = {f for f, _, _ in made}, {f for f, _, _ in read}
+    rows = [
+        {"file": f, "lineage": f, "version": 0, "path": name.encode("utf-8", "surrogateescape"),
+         "other_paths": [], "size_bytes": sizes.get(name), "deleted": False, "exact_share": 1.0,
+         "role": "input" if f not in written else "intermediate" if f in used else "output"}
+        for name, f in files.items()
+    ]  # fmt: skip
+    tables = {
+        "tasks": pa.Table.from_pylist(tasks, TASKS),
+        "files": pa.Table.from_pylist(rows, FILES),
+        "producers": _access(made, PRODUCERS, owned_bytes=True, superseded=False),
+        "consumers": _access(read, CONSUMERS, cover=1.0, peek=False),
+    }
+    run = {"command": [], "hosts": [], "nodes": nodes, "lost_events": 0, "started": ""}
+    return label(run, tables)
+
+
+def _access(rows: list[tuple[int, int, int]], schema: pa.Schema, **more: Any) -> pa.Table:
+    out = []
+    for file, task, size in rows:
+        row = {"file": file, "task": task, "bytes": size, "unique_bytes": size,
+               "ranges": [[0, size]] if size else [], "how": ["declared"], **more}  # fmt: skip
+        if "owned_bytes" in row:
+            row["owned_bytes"] = size
+        out.append(row)
+    return pa.Table.from_pylist(out, schema)
