@@ -157,7 +157,7 @@ class _Records:
         self.parts: list[Runs] = []
         # (record id, rank, write) -> operations that DXT has segments for
         self.segment_ops: dict[tuple[int, int, bool], tuple[int, int]] = {}
-        self.posix: set[int] = set()
+        self.posix: set[tuple[int, bool]] = set()  # records and directions with POSIX bytes
 
     def read(self, modules: dict[str, int]) -> None:
         """All modules, segments first, so that counters fill in only what segments lack."""
@@ -167,7 +167,7 @@ class _Records:
             if name in modules:
                 self._counters(modules[name], name, struct, prefix)
         if "LUSTRE" in modules:
-            self._lustre()
+            self._lustre(modules["LUSTRE"])
         for name, attribute in _ATTRIBUTES.items():
             if name in modules:
                 self._attribute(modules[name], attribute)
@@ -221,14 +221,18 @@ class _Records:
             file = self._file(record)
             if file is None:
                 continue
-            if name == "POSIX":
-                self.posix.add(record)
-            elif name == "MPI-IO" and record in self.posix:
-                continue  # the same bytes, seen one layer above
             row, times = head[0].counters, head[0].fcounters
             count = _Counters(row, integers, times, floats, prefix)
+            counted = [w for w in (True, False) if count.volume(w, stdio=False)[1] > 0]
+            if name == "POSIX":
+                self.posix.update((record, write) for write in counted)
+            elif name == "MPI-IO":
+                # the same bytes seen one layer above, unless the layer below saw none
+                counted = [write for write in counted if (record, write) not in self.posix]
+                if not counted:
+                    continue
             self.facts.opens.append(count.open_row(file, rank))
-            for write in (True, False):
+            for write in counted:
                 self._ranges(count, record, file, rank, write, stdio=name == "STDIO")
 
     def _ranges(
@@ -254,19 +258,18 @@ class _Records:
             )
         )  # fmt: skip
 
-    def _lustre(self) -> None:
-        while True:
-            record = self.backend.log_get_record(
-                {"handle": self.handle, "modules": None, "name_records": None}, "LUSTRE"
-            )
-            if not record:
-                return
-            name = self.names.get(int(record["id"]))
-            for component in (record.get("components") or [])[:16] if name else []:
-                values = dict(zip(self.backend.counter_names("LUSTRE"), component["counters"],
-                                  strict=False))  # fmt: skip
-                for key, value in values.items():
-                    self.facts.attributes.append((name or b"", key.lower(), str(int(value))))
+    def _lustre(self, module: int) -> None:
+        """Stripe layouts as attributes: lustre_comp_stripe_size and its like."""
+        keys = [key.lower() for key in self.backend.counter_names("LUSTRE_COMP")]
+        for buffer in self._buffers(module):
+            head = self.ffi.cast("struct darshan_lustre_record *", buffer[0])
+            name = self.names.get(int(head.base_rec.id))
+            if name is None:
+                continue
+            for k in range(min(int(head.num_comps), 16)):
+                values = self.ffi.unpack(head.comps[k].counters, len(keys))
+                for key, value in zip(keys, values, strict=True):
+                    self.facts.attributes.append((name, key, str(int(value))))
 
     def _attribute(self, module: int, attribute: str) -> None:
         for buffer in self._buffers(module):
