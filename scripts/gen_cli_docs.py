@@ -1,0 +1,50 @@
+"""Write docs/reference/commands.md from the commands' own help; `--check` only compares."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+TARGET = Path(__file__).parent.parent / "docs" / "reference" / "commands.md"
+INTRO = """# Commands
+
+Made from `tracehint COMMAND --help` by `make docs`. Data goes to stdout, everything else to
+stderr. Exit codes: 0 fine, 1 findings (`lint`, `diff`, `verify`), 2 could not do it; `record`,
+`profile` and `task` pass the command's own code through and use 125 when tracehint failed, 126 and
+127 when the command cannot be run.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    import click
+
+    from tracehint.cli import COMMANDS, cli
+
+    parts = [INTRO]
+    for name in COMMANDS:
+        context = click.Context(cli, info_name="tracehint", terminal_width=90)
+        command = cli.get_command(context, name)
+        assert command is not None
+        inner = click.Context(command, info_name=name, parent=context, terminal_width=90)
+        parts.append(f"\n## {name}\n\n```text\n{command.get_help(inner)}\n```\n")
+    return "".join(parts)
+
+
+def main() -> int:
+    os.environ.setdefault("COLUMNS", "90")
+    text = page()
+    if "--check" in sys.argv:
+        current = TARGET.read_text(encoding="utf-8") if TARGET.exists() else ""
+        if current != text:
+            print(f"{TARGET}: not current; run python scripts/gen_cli_docs.py", file=sys.stderr)
+            return 1
+        return 0
+    TARGET.parent.mkdir(parents=True, exist_ok=True)
+    TARGET.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
