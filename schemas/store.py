@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SPOOL_DIR = "spool"
+RAW_DIR = "raw"  # a log that is not converted yet (strace)
 _SAFE_HOST = re.compile(r"[A-Za-z0-9._-]{1,253}")
 
 
@@ -96,7 +97,7 @@ def _remove_bundle(path: Path) -> None:
 
     if path.is_symlink():
         raise BundleError(f"{path}: is a symbolic link", "Give the directory itself.")
-    for name in [*TABLES, SPOOL_DIR, "cache"]:
+    for name in [*TABLES, SPOOL_DIR, RAW_DIR, "cache"]:
         part = path / name
         if part.is_symlink():
             part.unlink()

@@ -41,8 +41,10 @@ class Settings:
     host: str = "localhost"
     uid: int = -1
     cwd: bytes = b""
+    started_ns: int = 0
     redact: Callable[[list[bytes]], tuple[list[bytes], int]] | None = None
-    initial: dict[int, Ofd] = field(default_factory=dict)
+    initial: dict[int, Ofd] = field(default_factory=dict)  # the first process's descriptors
+    initial_files: list[FileRec] = field(default_factory=list)  # their files, ids 1, 2, ...
     # real path of a directory on the recording machine; None where it is not at hand
     real_dir: Callable[[bytes], bytes] | None = None
     complete: bool = False  # every call that makes a descriptor of a file is in the log
@@ -57,7 +59,7 @@ class State:
         self.names = Names()
         self.threads: dict[int, Thread] = {}
         self.by_inode: dict[tuple[int, int], FileRec] = {}
-        self.files: list[FileRec] = []
+        self.files: list[FileRec] = list(settings.initial_files)
         self.maybes: list[Maybe] = []
         self.alias: dict[int, int] = {}  # file id -> the id that it turned out to be
         self.meta: Counter[tuple[int, bytes | None, str]] = Counter()
@@ -73,6 +75,12 @@ class State:
         self.next_open = 1
         self.next_name = 1
         self.last_ns = 0
+        for ofd in settings.initial.values():
+            node = self.names.node(ofd.path) if ofd.path[:1] == b"/" else None
+            if node is not None and node.file is None:
+                node.file = ofd.file
+                ofd.file.links += 1
+                self.name_row(None, ofd.file, "open", ofd.path, None, settings.started_ns)
 
     # --- processes -------------------------------------------------------------------
 

@@ -1,0 +1,72 @@
+"""Facts about this machine for the manifest: kernel, mounts, clock."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+from tracehint.schemas.manifest import Host
+
+_OCTAL = re.compile(r"\\([0-7]{3})")
+
+
+def host_name(given: str = "") -> str:
+    """The host's identity in the bundle: `--host-id`, else the machine's name."""
+    return given or socket.gethostname() or "localhost"
+
+
+def boot_id() -> str:
+    """The kernel's identity of this boot; empty where it is not shown."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def mounts() -> list[dict[str, Any]]:
+    """The mount table as the recorder sees it: path, fstype, source, dev (`major:minor`)."""
+    found: list[dict[str, Any]] = []
+    try:
+        lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
+    except OSError:
+        return found
+    for raw in lines:
+        left, _, right = raw.decode("utf-8", "surrogateescape").partition(" - ")
+        parts, tail = left.split(" "), right.split(" ")
+        if len(parts) < 6 or len(tail) < 2:
+            continue
+        path, source = (
+            _OCTAL.sub(lambda m: chr(int(m[1], 8)), text) for text in (parts[4], tail[1])
+        )
+        found.append(
+            {"path": path, "fstype": tail[0], "source": source, "dev": parts[2],
+             "options": parts[5]}
+        )  # fmt: skip
+    return found
+
+
+def clock() -> dict[str, int]:
+    """BOOTTIME and REALTIME of one moment in ns, and how far apart the readings may be."""
+    best: dict[str, int] = {}
+    for _ in range(5):
+        before = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        real = time.clock_gettime_ns(time.CLOCK_REALTIME)
+        after = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        if not best or after - before < best["error_ns"]:
+            best = {
+                "boot_ns": (before + after) // 2, "real_ns": real, "error_ns": after - before,
+            }  # fmt: skip
+    return best
+
+
+def this_host(given: str = "") -> Host:
+    """This machine as a row of the manifest."""
+    return Host(
+        name=host_name(given), kernel=platform.release(), boot_id=boot_id(),
+        cpus=os.cpu_count() or 0, mounts=mounts(), clock=clock(),
+    )  # fmt: skip

@@ -1,0 +1,129 @@
+"""Running the command: found or not, signals and exit status passed through untouched."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tracehint.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, TracehintError
+
+_SI_KERNEL = 0x80  # si_code of signals that the terminal sends to the whole foreground group
+_FORWARD = (
+    signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
+)  # fmt: skip
+
+
+class CommandError(TracehintError):
+    """The command cannot be run: 126 not executable, 127 not found, as `env` reports it."""
+
+    def __init__(self, what: str, remedy: str, exit_code: int) -> None:
+        super().__init__(what, remedy)
+        self.exit_code = exit_code
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How the command ended; `status` is its code or 128 + signal."""
+
+    status: int
+    signal: int | None = None
+
+
+def find_command(name: str, search: str | None = None) -> str:
+    """The path of the program that exec would run. Raises CommandError."""
+    if not name:
+        raise CommandError("the command is empty", "Give a program to run.", EXIT_NOT_FOUND)
+    if "/" in name:
+        candidates = [name]
+    else:
+        path = os.environ.get("PATH", os.defpath) if search is None else search
+        candidates = [str(Path(folder or ".") / name) for folder in path.split(":")]
+    refused = ""
+    for candidate in candidates:
+        if not os.path.lexists(candidate):
+            continue
+        if Path(candidate).is_file() and os.access(candidate, os.X_OK):
+            return candidate
+        refused = refused or candidate
+    if refused:
+        what = "is a directory" if Path(refused).is_dir() else "is not executable"
+        raise CommandError(
+            f"{refused}: {what}", "Make it executable (chmod +x) or name its interpreter.",
+            EXIT_NOT_EXECUTABLE,
+        )  # fmt: skip
+    raise CommandError(f"{name}: command not found", "Check the name and PATH.", EXIT_NOT_FOUND)
+
+
+def without_shebang(path: str, command: Sequence[str]) -> tuple[str, ...]:
+    """The command, through /bin/sh where the kernel itself would refuse a plain script."""
+    try:
+        with Path(path).open("rb") as stream:
+            head = stream.read(4)
+    except OSError:
+        return tuple(command)
+    if head[:2] == b"#!" or head == b"\x7fELF" or not head:
+        return tuple(command)
+    if Path("/proc/sys/fs/binfmt_misc/status").exists() and b"\0" in head:
+        return tuple(command)  # some other binary format: the kernel may know it
+    return ("/bin/sh", path, *command[1:])
+
+
+def run_child(
+    argv: Sequence[str], env: Mapping[str, str], *, started: Callable[[int], None] | None = None
+) -> Ended:
+    """Run a program with our descriptors and wait for it.
+
+    Signals sent to this process are passed on; those of the terminal reach the
+    child by themselves. `started` is told the child's pid. Raises CommandError.
+    """
+    waiting = {*_FORWARD, signal.SIGCHLD}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, waiting)
+    if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # else there is nothing to wait for
+    try:
+        try:
+            pid = os.posix_spawnp(
+                argv[0], list(argv), dict(env), setsigmask=before,
+                setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
+            )  # fmt: skip
+        except OSError as error:
+            code = EXIT_NOT_FOUND if error.errno == errno.ENOENT else EXIT_NOT_EXECUTABLE
+            raise CommandError(f"{argv[0]}: {error.strerror}", "Check the path.", code) from None
+        if started is not None:
+            started(pid)
+        return _wait(pid, waiting)
+    finally:
+        while signal.sigtimedwait(waiting, 0) is not None:
+            pass  # meant for the command, which is gone
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _wait(pid: int, waiting: set[signal.Signals]) -> Ended:
+    while True:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            code = os.waitstatus_to_exitcode(status)
+            return Ended(code) if code >= 0 else Ended(128 - code, -code)
+        info = signal.sigwaitinfo(waiting)
+        if info.si_signo != signal.SIGCHLD and info.si_code != _SI_KERNEL:
+            os.kill(pid, info.si_signo)
+
+
+def die_like(ended: Ended) -> int:
+    """End this process as the command ended: by the same signal, else return its code."""
+    if ended.signal is not None:
+        import resource
+
+        try:
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # one core is the command's own
+            if ended.signal not in (signal.SIGKILL, signal.SIGSTOP):
+                signal.signal(ended.signal, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [ended.signal])
+            os.kill(os.getpid(), ended.signal)
+        except (OSError, ValueError):
+            pass
+    return ended.status

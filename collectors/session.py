@@ -1,0 +1,99 @@
+"""What every recording shares: its name, its environment, recordings inside recordings."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from tracehint.collectors.base import RecordRequest
+from tracehint.collectors.hostinfo import boot_id
+from tracehint.errors import BundleError
+
+# Tells a nested `tracehint record` that its processes are followed already:
+# boot id, inode of the pid namespace, pid of the recorder.
+RECORDING = "TRACEHINT_RECORDING"
+BUNDLE_DIR = "TRACEHINT_BUNDLE_DIR"
+_MAX_NUMBER = 100_000
+
+
+def child_environment(request: RecordRequest) -> dict[str, str]:
+    """The command's environment: ours and the mark of this recording."""
+    _ = request
+    env = dict(os.environ)
+    env[RECORDING] = f"{boot_id()}:{_pid_namespace()}:{os.getpid()}"
+    return env
+
+
+def _pid_namespace() -> int:
+    try:
+        return Path("/proc/self/ns/pid").stat().st_ino
+    except OSError:
+        return 0
+
+
+def recorded_already(env: Mapping[str, str] | None = None) -> bool:
+    """Whether this process runs inside a recording on this machine.
+
+    The mark alone does not tell: batch systems carry the environment to other
+    nodes and to processes that are not descendants of the recorder.
+    """
+    mark = (os.environ if env is None else env).get(RECORDING, "").split(":")
+    if len(mark) != 3 or mark[0] != boot_id() or not mark[2].isdigit():
+        return False
+    if mark[1] != str(_pid_namespace()):
+        return True  # in a namespace of its own: pids cannot be compared, the tree is followed
+    return _is_ancestor(int(mark[2])) or _is_traced()
+
+
+def _is_ancestor(pid: int) -> bool:
+    current, seen = os.getpid(), 0
+    while current > 1 and seen < 10_000:
+        if current == pid:
+            return True
+        current = _status(current, "PPid")
+        seen += 1
+    return False
+
+
+def _is_traced() -> bool:
+    return _status(os.getpid(), "TracerPid") > 0
+
+
+def _status(pid: int, field: str) -> int:
+    try:
+        text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return 0
+    found = re.search(rf"^{field}:\s*(\d+)", text, re.MULTILINE)
+    return int(found[1]) if found else 0
+
+
+def default_bundle(command: tuple[str, ...], host: str = "") -> Path:
+    """A directory named after the command that does not exist yet; it is made (mode 0700).
+
+    In TRACEHINT_BUNDLE_DIR, where that is set, with the host in its name. Raises
+    BundleError where the place cannot be written.
+    """
+    stem = re.sub(r"[^A-Za-z0-9._+-]", "_", Path(command[0]).name)[:100].lstrip(".-") or "run"
+    folder = os.environ.get(BUNDLE_DIR)
+    base = Path(folder) if folder else Path.cwd()
+    if folder:
+        from tracehint.collectors.hostinfo import host_name
+        from tracehint.schemas.store import safe_host
+
+        stem = f"{stem}.{safe_host(host_name(host))}"
+    for number in range(1, _MAX_NUMBER):
+        path = base / (f"{stem}.trace" if number == 1 else f"{stem}-{number}.trace")
+        try:
+            base.mkdir(parents=True, exist_ok=True)
+            path.mkdir(mode=0o700)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise BundleError(
+                f"{path}: cannot be made: {error.strerror}", "Choose another place with -o."
+            ) from None
+        return path
+    raise BundleError(f"{base}: too many bundles of this name", "Choose a name with -o.")

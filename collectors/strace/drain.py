@@ -1,0 +1,54 @@
+"""Copies strace's output from a FIFO to the log file, and never makes strace wait or fail.
+
+Runs as a process of its own (`python -I -S drain.py FIFO LOG`), so that the
+traced command is safe whatever becomes of the recorder: strace writes complaints
+into the command's stderr when its log cannot be written, and stops the command
+while nobody reads. When the disk is full the rest is counted and dropped.
+Prints the number of lines that were dropped. SIGTERM: drop everything from now.
+"""
+
+import contextlib
+import os
+import signal
+import sys
+import time
+
+_CHUNK = 1 << 20
+_F_SETPIPE_SZ = 1031
+
+
+def main(fifo: str, log: str) -> int:
+    """Copy until the last writer has gone. Returns 0."""
+    for ignored in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE):
+        signal.signal(ignored, signal.SIG_IGN)
+    state = {"drop": False}
+    signal.signal(signal.SIGTERM, lambda *_: state.update(drop=True))
+    target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    source = os.open(fifo, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        import fcntl
+
+        fcntl.fcntl(source, _F_SETPIPE_SZ, _CHUNK)
+    except OSError:
+        pass  # a small pipe works too
+    lost = 0
+    while data := os.read(source, _CHUNK):
+        if not state["drop"]:
+            try:
+                rest = memoryview(data)
+                while rest:
+                    rest = rest[os.write(target, rest) :]
+            except OSError:
+                state["drop"] = True
+                lost += bytes(rest).count(b"\n")
+        else:
+            lost += data.count(b"\n")
+        if len(data) < _CHUNK // 4:
+            time.sleep(0.002)  # let a batch come together: one wake-up per line would cost more
+    with contextlib.suppress(OSError):  # the recorder may have gone; the log is there
+        os.write(1, b"%d\n" % lost)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2]))

@@ -1,0 +1,142 @@
+"""Running a command under strace: the log grows in the bundle, the command notices nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tracehint.collectors.run import Ended, run_child
+from tracehint.collectors.strace import drain
+from tracehint.collectors.strace.files import kind_of
+from tracehint.collectors.strace.model import FileRec, Ofd
+from tracehint.collectors.strace.options import strace_argv
+from tracehint.errors import CollectorError
+
+GRACE_S = 2.0  # how long processes that outlive the command are waited for
+
+
+@dataclass(frozen=True)
+class LiveLog:
+    """What came of the run."""
+
+    ended: Ended
+    started_ns: int
+    ended_ns: int
+    lost_lines: int
+    left_running: bool  # processes outlived the command; what they do later is not in the log
+
+
+def inherited() -> dict[int, tuple[bytes, int, int]]:
+    """Descriptors that the command will inherit: number -> (path, offset, flags)."""
+    found: dict[int, tuple[bytes, int, int]] = {}
+    for entry in Path("/proc/self/fd").iterdir():
+        fd = int(entry.name)
+        try:
+            if not os.get_inheritable(fd):
+                continue
+            path = os.fsencode(entry.readlink())
+            text = Path(f"/proc/self/fdinfo/{fd}").read_text(encoding="ascii")
+        except OSError:
+            continue  # the descriptor of the listing itself
+        fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+        found[fd] = (path, int(fields.get("pos", "0")), int(fields.get("flags", "0"), 8))
+    return found
+
+
+def initial_table(
+    facts: Mapping[int, tuple[bytes, int, int]],
+) -> tuple[dict[int, Ofd], list[FileRec]]:
+    """The command's first descriptor table; equal descriptors (`2>&1`) share one description."""
+    table: dict[int, Ofd] = {}
+    shared: dict[tuple[bytes, int, int], Ofd] = {}
+    files: dict[bytes, FileRec] = {}
+    for fd, (path, offset, flags) in sorted(facts.items()):
+        ofd = shared.get((path, offset, flags))
+        if ofd is None:
+            rec = files.get(path)
+            if rec is None:
+                rec = files[path] = FileRec(len(files) + 1, kind_of(path))
+                rec.existed = True
+            ofd = shared[path, offset, flags] = Ofd(
+                rec, path, flags, append=bool(flags & os.O_APPEND)
+            )
+            ofd.offset = offset
+        table[fd] = ofd
+    return table, list(files.values())
+
+
+def run_traced(
+    command: Sequence[str], env: Mapping[str, str], log: Path, *, light: bool
+) -> LiveLog:
+    """Run the command under strace; the log is complete when this returns.
+
+    strace runs as a grandchild (-D), so the command is our own child: its exit
+    status and the signals sent to it are its own. Raises CollectorError,
+    CommandError.
+    """
+    program = shutil.which("strace")
+    if program is None:
+        raise CollectorError("strace: not installed", "Install it: apt install strace")
+    with tempfile.TemporaryDirectory(prefix="tracehint-") as folder:
+        fifo = str(Path(folder) / "log")
+        os.mkfifo(fifo, 0o600)
+        with subprocess.Popen(
+            [sys.executable, "-I", "-S", drain.__file__, fifo, str(log)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        ) as drainer:  # fmt: skip
+            started = time.time_ns()
+            argv = strace_argv(program, fifo, command, light=light)
+            try:
+                ended = run_child(argv, env)
+            except BaseException:
+                drainer.kill()
+                raise
+            ended_ns = time.time_ns()
+            lost, left = _wait_for(drainer, fifo)
+    return LiveLog(ended, started, ended_ns, lost, left)
+
+
+def _wait_for(drainer: subprocess.Popen[bytes], fifo: str) -> tuple[int, bool]:
+    """Wait until strace has written everything; (lines lost, whether processes are left)."""
+    deadline = time.monotonic() + GRACE_S
+    while True:
+        try:
+            out, _ = drainer.communicate(timeout=max(0.05, deadline - time.monotonic()))
+            return int(out or b"0"), False
+        except subprocess.TimeoutExpired:
+            pass
+        except ValueError:
+            return 0, False
+        if time.monotonic() >= deadline:
+            break
+    if not _has_writer(fifo):
+        drainer.kill()  # strace never opened the FIFO
+        drainer.communicate()
+        return 0, False
+    drainer.send_signal(signal.SIGTERM)  # goes on reading, so that the daemons are not stopped
+    if drainer.stdout is not None:
+        drainer.stdout.close()
+    drainer.returncode = 0  # left to itself: not waited for
+    return 0, True
+
+
+def _has_writer(fifo: str) -> bool:
+    with contextlib.suppress(OSError):
+        os.close(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))  # ENXIO: not even a reader
+    wanted = fifo.encode()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if wanted in (entry / "cmdline").read_bytes().split(b"\0")[1:-1]:
+                    return b"strace" in (entry / "comm").read_bytes()
+    return False

@@ -1,0 +1,47 @@
+"""strace's command line: which calls, and how they are to be printed.
+
+Works with strace 5.3 (first with --seccomp-bpf) and later; tested with 6.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+# Printed undecoded: no file contents in the log, short lines, offsets and results in hexadecimal.
+RAW_CALLS = (
+    "read", "write", "pread64", "pwrite64", "readv", "writev", "preadv", "pwritev", "preadv2",
+    "pwritev2",
+)  # fmt: skip
+# Printed whole: inode and size from stat, the environment of exec (only ENV_MARKERS are kept).
+_WHOLE = ("execve", "execveat", "stat", "lstat", "fstat", "newfstatat")
+
+NAME_CALLS = (
+    "open", "openat", "openat2", "creat", "close", "close_range", "dup", "dup2", "dup3", "fcntl",
+    "pipe", "pipe2", "memfd_create", "sendmsg", "recvmsg", "pidfd_getfd", "truncate", "ftruncate",
+    "rename", "renameat", "renameat2", "link", "linkat", "unlink", "unlinkat", "symlink",
+    "symlinkat", "mkdir", "mkdirat", "rmdir", "clone", "clone3", "fork", "vfork", "execve",
+    "execveat", "chdir", "fchdir", "exit_group",
+)  # fmt: skip
+BYTE_CALLS = (
+    *RAW_CALLS, "copy_file_range", "sendfile", "splice", "tee", "mmap", "fallocate", "lseek",
+    "ioctl", "io_submit", "io_uring_enter", "stat", "lstat", "fstat", "newfstatat", "statx",
+    "access", "faccessat", "faccessat2", "getdents", "getdents64", "chmod", "fchmodat",
+    "getxattr", "lgetxattr", "setxattr", "lsetxattr",
+)  # fmt: skip
+MAX_STRING = 131072  # the kernel's longest single argument (MAX_ARG_STRLEN)
+
+
+def strace_argv(
+    program: str, log: str, command: Sequence[str], *, light: bool, detach: bool = True
+) -> list[str]:
+    """The command line that runs `command` under strace, as a child of the caller (-D)."""
+    calls = NAME_CALLS if light else (*NAME_CALLS, *BYTE_CALLS)
+    return [
+        program, *(["-D"] if detach else []), "-f", "--seccomp-bpf", "-q", "-y", "-a", "1",
+        "--absolute-timestamps=unix,ns", "-s", str(MAX_STRING),
+        "-e", "signal=none",
+        "-e", "abbrev=!" + ",".join("?" + c for c in _WHOLE),
+        "-e", "raw=" + ",".join("?" + c for c in RAW_CALLS),
+        "-e", "trace=" + ",".join("?" + c for c in calls),
+        "-o", log, "--", *command,
+    ]  # fmt: skip

@@ -1,0 +1,127 @@
+"""Options and steps that `record` and `profile` share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from tracehint.collectors.base import RecordRequest, RecordResult
+from tracehint.collectors.registry import COLLECTORS, choose
+from tracehint.collectors.run import Ended, find_command, run_child, without_shebang
+from tracehint.collectors.session import default_bundle, recorded_already
+from tracehint.errors import EXIT_RECORDER_FAILED, BundleError, TracehintError, UsageError
+from tracehint.schemas.manifest import MANIFEST_NAME
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class RecordError(TracehintError):
+    """Recording could not begin; the command was not run."""
+
+    exit_code = EXIT_RECORDER_FAILED
+
+
+def recording_options(command: F) -> F:
+    """`-o`, `--collector`, `--data-root` and the others, in one place."""
+    for option in reversed(
+        (
+            click.option("-o", "--output", metavar="BUNDLE", help="Bundle directory to write."),
+            click.option(
+                "--collector",
+                type=click.Choice(["auto", *COLLECTORS]),
+                default="auto",
+                show_default=True,
+                help="How to record; `tracehint doctor` tells what can run here.",
+            ),
+            click.option(
+                "--data-root",
+                "data_roots",
+                multiple=True,
+                metavar="DIR",
+                help="Directory of workflow data; repeatable. Default: derived from the run.",
+            ),
+            click.option("--host-id", default="", metavar="NAME", help="Name of this host."),
+            click.option("--force", is_flag=True, help="Replace an existing bundle."),
+            click.option("--quiet", is_flag=True, help="Print errors only."),
+            click.option("--keep-args", is_flag=True, help="Keep secrets in arguments."),
+            click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def run_plain(command: tuple[str, ...]) -> Ended:
+    """Run the command without recording it."""
+    path = find_command(command[0])
+    return run_child(without_shebang(path, command), os.environ)
+
+
+def start(
+    *, output: str | None, collector: str, data_roots: tuple[str, ...], host_id: str,
+    force: bool, quiet: bool, keep_args: bool, command: tuple[str, ...],
+) -> tuple[RecordResult, Path | None]:  # fmt: skip
+    """Record the command. The bundle is None inside a run that is recorded already.
+
+    Raises TracehintError with exit code 125, 126 or 127 when the command was
+    not run.
+    """
+    if recorded_already():
+        if not quiet:
+            click.echo(
+                "tracehint: this process is recorded already; running the command as it is",
+                err=True,
+            )
+        ended = run_plain(command)
+        return RecordResult(ended.status, ended.signal), None
+    find_command(command[0])
+    made: Path | None = None
+    try:
+        chosen, why = choose(collector)
+        if not quiet:
+            click.echo(f"tracehint: {why}", err=True)
+        bundle = _bundle_path(output, force=force)
+        if bundle is None:
+            made = bundle = default_bundle(command, host_id)
+        request = RecordRequest(
+            command=command, output=bundle,
+            data_roots=tuple(os.path.abspath(r) for r in data_roots),  # noqa: PTH100
+            keep_args=keep_args, force=force, quiet=quiet, host=host_id,
+        )  # fmt: skip
+        return chosen.record(request), bundle
+    except TracehintError as error:
+        if made is not None and not any(made.iterdir()):
+            made.rmdir()
+        if error.exit_code in (126, 127):
+            raise
+        failure = RecordError(error.what, error.remedy)
+        raise failure from None
+
+
+def _bundle_path(output: str | None, *, force: bool) -> Path | None:
+    """The absolute bundle path; refused before anything runs when it cannot be used."""
+    if output is None:
+        return None
+    if not output:
+        raise UsageError("-o: the name is empty", "Give a directory name.")
+    path = Path(os.path.abspath(output))  # noqa: PTH100 (symbolic links stay as given)
+    if path.is_symlink() or (path.exists() and not path.is_dir()):
+        raise BundleError(f"{path}: exists and is not a directory", "Choose another name with -o.")
+    if path.exists() and any(path.iterdir()):
+        if not (path / MANIFEST_NAME).exists():
+            raise BundleError(
+                f"{path}: exists and is not a trace bundle", "Choose another name with -o."
+            )
+        if not force:
+            raise BundleError(f"{path}: exists", "Give --force to replace it, or another -o.")
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise BundleError(
+            f"{path}: cannot be made: {error.strerror}", "Choose another place with -o."
+        ) from None
+    return path

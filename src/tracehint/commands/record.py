@@ -1,0 +1,36 @@
+"""`tracehint record`: run a command and write a trace bundle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from tracehint.collectors.run import Ended, die_like
+from tracehint.commands._recording import recording_options, start
+
+
+@click.command(context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
+@recording_options
+def command(**options: Any) -> int:
+    """Run COMMAND and write what it read and wrote to a trace bundle.
+
+    The command's output, exit code and signals pass through. 125: tracehint
+    could not record and did not run the command; 126: the command is not
+    executable; 127: it was not found.
+
+    Example: tracehint record -o run.trace -- make -j4
+    """
+    result, bundle = start(**options)
+    if bundle is not None and not options["quiet"]:
+        click.echo(f"tracehint: wrote {click.format_filename(bundle)}", err=True)
+        if result.lost_events:
+            click.echo(f"tracehint: {result.lost_events} events were lost", err=True)
+        click.echo(f"  next: tracehint analyze {_quoted(str(bundle))}", err=True)
+    return die_like(Ended(result.exit_status, result.signal))
+
+
+def _quoted(path: str) -> str:
+    import shlex
+
+    return shlex.quote(path)
