@@ -62,7 +62,7 @@ class RunBuilder:
         self._add(
             "processes", proc=proc, parent=parent, prev=prev, pid=pid or 1000 + proc, uid=1000,
             start_ns=ns(start), end_ns=None if end is None else ns(end), exit_code=exit_code,
-            exit_signal=signal, exe=argv[0].encode() if argv else None,
+            exit_signal=signal, exe=argv[0].encode("utf-8", "surrogateescape") if argv else None,
             argv=[a.encode("utf-8", "surrogateescape") for a in argv],
             cwd=(cwd or self.manifest.cwd).encode(),
             env=[{"name": k, "value": v.encode()} for k, v in (env or {}).items()],

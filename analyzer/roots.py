@@ -1,0 +1,247 @@
+"""Data roots: which paths of a run are workflow data, which are software.
+
+The rules are tables; all work is vectorised over distinct paths. Paths are absolute bytes.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tracehint.schemas.store import Bundle
+
+MAX_ROOTS = 16
+# Installed software and the kernel's own file systems; /dev/shm holds data.
+SYSTEM_PREFIXES = (
+    "/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/etc", "/proc", "/sys",
+    "/dev", "/boot", "/opt", "/snap", "/nix", "/gnu", "/cvmfs", "/run", "/var", "/selinux",
+    "/System", "/Library", "/Applications",
+)  # fmt: skip
+NOT_SYSTEM = ("/dev/shm", "/var/tmp", "/run/user", "/var/scratch", "/opt/scratch")
+_SYSTEM = (
+    "^(?:" + "|".join(map(re.escape, SYSTEM_PREFIXES)) + ")(?:/|$)",
+    "^(?:" + "|".join(map(re.escape, NOT_SYSTEM)) + ")(?:/|$)",
+)
+# Below a root, matched against "/" + the path relative to it.
+_SOFTWARE = "|".join((
+    "/(?:site-packages|dist-packages|__pycache__|node_modules|conda-meta|pkgs/cache)/",
+    r"/\.(?:git|svn|hg|bzr|tox|nox|venv|virtualenv|mypy_cache|pytest_cache|ruff_cache|cache|conda)/",
+    r"/\.(?:singularity|apptainer|docker|npm|cargo|rustup|julia|R|local|config|ipython|jupyter)/",
+    "/renv/library/", "/work/(?:conda|singularity|apptainer)/",
+    r"\.(?:pyc|sif|simg|squashfs)$", "/pyvenv\\.cfg$",
+))  # fmt: skip
+# What engines write for themselves: no data of the workflow.
+_BOOKKEEPING = "|".join((
+    r"/\.snakemake/(?:metadata|log|locks|incomplete|auxiliary|scripts|conda|conda-archive|"
+    r"singularity|iocache|source-cache|unit-tests|[^/]*$)",
+    r"/\.nextflow(?:/|\.log|[^/]*$)", r"/\.command\.(?:run|sh|begin|log|out|err|trace|env|stub)$",
+    r"/\.exitcode$", r"\.makeflowlog$", r"\.batchlog$", r"/\.makeflow(?:\.|/)",
+    r"/makeflow\.failed\.", r"/\.parallel/", r"/runinfo/\d+/", r"/vine-run-info/",
+    r"/\.lineage/", r"/\.parsl",
+))  # fmt: skip
+_HOME = re.compile(rb"^(?:/root|/(?:home|Users)/[^/]+)$")
+_HIDDEN_IN_HOME = re.compile(rb"^(?:/root|/(?:home|Users)/[^/]+)/\.")
+
+
+def data_roots(bundle: Bundle, given: Sequence[str] = ()) -> list[bytes]:
+    """The roots of a run, absolute, longest first. `given` (or those given when recording) win."""
+    cwd = _clean(bundle.manifest.cwd.encode("utf-8", "surrogateescape") or b"/")
+    chosen = list(given) or list(bundle.manifest.data_roots)
+    if chosen:
+        raw = (c.encode("utf-8", "surrogateescape") for c in chosen)
+        roots = {_clean(posixpath.join(cwd, r)) for r in raw}
+    else:
+        roots = _derived(bundle, cwd)
+    return sorted(roots, key=lambda r: (-len(r), r))
+
+
+def _derived(bundle: Bundle, cwd: bytes) -> set[bytes]:
+    found = set(_argument_folders(bundle, cwd)) | _written_folders(bundle)
+    found = {d for d in found if not _below(d, cwd) and _may_be_root(d)}
+    found = _outermost(_merge_siblings(found))
+    if bundle.manifest.cwd or not found:
+        found.add(cwd)
+    return found
+
+
+def _clean(path: bytes) -> bytes:
+    return b"/" + posixpath.normpath(path).lstrip(b"/.") if path[:1] != b"/" else _norm(path)
+
+
+def _norm(path: bytes) -> bytes:
+    text = posixpath.normpath(path)
+    return text[1:] if text.startswith(b"//") else text
+
+
+def _below(path: bytes, root: bytes) -> bool:
+    return path == root or path.startswith(root.rstrip(b"/") + b"/")
+
+
+def _may_be_root(folder: bytes) -> bool:
+    """Never /, a home directory as a whole, hidden folders of it, or the system."""
+    if folder == b"/" or _HOME.match(folder) or _HIDDEN_IN_HOME.match(folder + b"/"):
+        return False
+    return not bool(is_system(pa.array([folder], pa.binary()))[0])
+
+
+def _argument_folders(bundle: Bundle, cwd: bytes) -> Iterable[bytes]:
+    """Folders of the command's arguments that the run used as paths."""
+    words = [w.encode("utf-8", "surrogateescape") for w in bundle.manifest.command[1:]]
+    words = [w.partition(b"=")[2] if w[:1] == b"-" else w for w in words]
+    paths = {_norm(posixpath.join(cwd, w)) for w in words if w and len(w) < 4096}
+    if not paths:
+        return
+    wanted = pa.array(sorted(paths), pa.binary())
+    for table in ("opens", "names"):
+        column = bundle.tables[table].column("path")
+        hit = pc.is_in(wanted, value_set=column.combine_chunks())
+        for path in wanted.filter(hit).to_pylist():
+            yield posixpath.dirname(path)
+
+
+def _written_folders(bundle: Bundle) -> set[bytes]:
+    """Folders outside the system in which the run wrote a file."""
+    opens, names, files = (bundle.tables[t] for t in ("opens", "names", "files"))
+    plain = files.filter(pc.equal(files.column("kind"), "file")).column("file")
+    wrote = pc.or_(pc.greater(opens.column("write_ops"), 0), opens.column("created"))
+    wrote = pc.and_(wrote, pc.is_in(opens.column("file"), value_set=plain.combine_chunks()))
+    made = pc.is_in(names.column("op"), value_set=pa.array(["create", "rename", "link"]))
+    made = pc.and_(made, pc.is_in(names.column("file"), value_set=plain.combine_chunks()))
+    kept = names.filter(made)
+    parts = [
+        opens.filter(wrote).column("path"), kept.column("path"),
+        kept.column("new_path").drop_null(),
+    ]  # fmt: skip
+    if not bundle.tables["processes"].num_rows:
+        declared = bundle.tables["declared_io"]
+        parts.append(declared.column("path").filter(pc.equal(declared.column("direction"), "out")))
+    paths = pa.chunked_array([c for p in parts for c in p.chunks], pa.binary())
+    unique = pc.unique(paths)
+    unique = unique.filter(pc.invert(pa.array(is_system(unique))))
+    unique = unique.filter(pc.starts_with(unique, b"/"))
+    folders = pc.replace_substring_regex(unique, rb"(?s)/[^/]*$", b"")
+    return {_norm(f or b"/") for f in pc.unique(folders).to_pylist()}
+
+
+def _merge_siblings(folders: set[bytes]) -> set[bytes]:
+    """Replace folders with a common parent by that parent, where it may be a root.
+
+    Parents at the top (/scratch, /data) are shared by many users: only taken over MAX_ROOTS.
+    """
+    result = _outermost(folders)
+    for least in (2, 1):
+        while True:
+            parents = Counter(posixpath.dirname(f) for f in result)
+            enough = len(result) > MAX_ROOTS
+            if least == 1 and not enough:
+                break
+            merge = {
+                p for p, n in parents.items()
+                if n >= 2 and p.count(b"/") >= least and _may_be_root(p)
+                and (p not in (b"/tmp", b"/var/tmp", b"/dev/shm") or enough)
+            }  # fmt: skip
+            if not merge:
+                break
+            result = _outermost(result | merge)
+    return set(sorted(result)[:MAX_ROOTS])
+
+
+def _outermost(folders: set[bytes]) -> set[bytes]:
+    result: set[bytes] = set()
+    for folder in sorted(folders):  # a parent sorts before what is below it
+        if not any(p in result for p in _parents(folder)):
+            result.add(folder)
+    return result
+
+
+def _parents(folder: bytes) -> Iterable[bytes]:
+    while folder not in (b"/", b""):
+        folder = posixpath.dirname(folder)
+        yield folder
+
+
+def is_system(paths: Any) -> npt.NDArray[np.bool_]:
+    """Per path: whether it lies in a system prefix."""
+    inside = pc.match_substring_regex(paths, _SYSTEM[0])
+    outside = pc.match_substring_regex(paths, _SYSTEM[1])
+    answer = pc.and_(inside, pc.invert(outside)).fill_null(False)
+    return np.asarray(answer.to_numpy(zero_copy_only=False), bool)
+
+
+def is_bookkeeping(paths: Any, roots: Sequence[bytes]) -> Any:
+    """Per path: whether a workflow engine keeps it for itself (logs, metadata, job scripts)."""
+    relative, _ = _split(pa.array(paths, pa.binary()), roots)
+    return pc.match_substring_regex(relative, _BOOKKEEPING).fill_null(False)
+
+
+def classify_paths(paths: Any, roots: Sequence[bytes]) -> Any:
+    """Per path: true for software (outside the roots, environments, caches, engines' own files)."""
+    whole = pa.array(paths, pa.binary())
+    relative, root = _split(whole, roots)
+    software = pc.match_substring_regex(relative, f"{_SOFTWARE}|{_BOOKKEEPING}").fill_null(False)
+    answer = pc.or_(pc.less(pa.array(root), 0), software)
+    return pc.or_(answer, _in_environments(whole, roots))
+
+
+def _in_environments(paths: Any, roots: Sequence[bytes]) -> Any:
+    """Paths below a virtual environment or conda prefix, found by its marker among the paths."""
+    marks = pc.extract_regex(
+        pc.unique(paths), rb"(?s)^(?P<prefix>.*)/(?:pyvenv\.cfg|conda-meta/.*)$".decode()
+    )
+    prefixes = pc.unique(marks.drop_null().field("prefix")).to_pylist()
+    answer = pa.array(np.zeros(len(paths), bool))
+    for prefix in sorted(prefixes)[:256]:
+        # a root inside the environment was asked for
+        if prefix and not any(_below(root, prefix) for root in roots):
+            answer = pc.or_(answer, pc.starts_with(paths, prefix + b"/"))
+    return answer
+
+
+def relative_paths(paths: Any, roots: Sequence[bytes]) -> Any:
+    """Paths below a root relative to it, others unchanged; the root itself is `.`.
+
+    Several roots can give two paths the same text: then all but those of the first root in
+    `roots` stay absolute. Give all paths of a run in one call.
+    """
+    whole = pa.array(paths, pa.binary())
+    tails, root = _split(whole, roots)
+    inside = root >= 0
+    here = pa.array(inside & (pc.binary_length(tails).fill_null(0).to_numpy(False) > 1))
+    short = pc.if_else(pa.array(inside), pa.scalar(b".", pa.binary()), whole)
+    short = pc.replace_with_mask(short, here, _cut(tails.filter(here), 1))
+    encoded = short.dictionary_encode()
+    code = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    lowest = np.full(len(encoded.dictionary) + 1, len(roots))
+    np.minimum.at(lowest, code[inside], root[inside])
+    take = inside & (root == lowest[code])
+    return pc.if_else(pa.array(take), short, whole)
+
+
+def _split(paths: Any, roots: Sequence[bytes]) -> tuple[Any, npt.NDArray[np.int64]]:
+    """Per path the part below its (longest) root, with a leading /, and the root's number or -1."""
+    tails, number = paths, np.full(len(paths), -1, np.int64)
+    for i in sorted(range(len(roots)), key=lambda i: -len(roots[i])):
+        root = roots[i].rstrip(b"/")
+        hit = pc.or_(pc.starts_with(paths, root + b"/"), pc.equal(paths, roots[i]))
+        fresh = hit.fill_null(False).to_numpy(zero_copy_only=False) & (number < 0)
+        if fresh.any():
+            number[fresh] = i
+            mask = pa.array(fresh)
+            cut = _cut(paths.filter(mask), len(root))
+            tails = pc.replace_with_mask(tails, mask, cut)
+    return tails, number
+
+
+def _cut(paths: Any, start: int) -> Any:
+    """Each path without its first `start` bytes (binary_slice without a stop fails in PyArrow)."""
+    return pc.binary_replace_slice(paths, 0, start, b"")

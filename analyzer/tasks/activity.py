@@ -1,0 +1,73 @@
+"""What processes did with files, as far as the cutting of tasks needs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracehint.analyzer.tasks.tree import Bools, Ints, find_positions, int64_column
+
+if TYPE_CHECKING:
+    from tracehint.schemas.store import Bundle
+
+_ACCESS_MODE = 3  # of open flags: 0 read, 1 write, 2 both
+
+
+@dataclass(frozen=True)
+class Activity:
+    """Per epoch: `wrote` a data file, `used` one at all. `known` is false without any opens.
+
+    Pipes: pairs of (epoch, file) that were written and read.
+    """
+
+    known: bool
+    wrote: Bools
+    used: Bools
+    pipe_writes: tuple[Ints, Ints]
+    pipe_reads: tuple[Ints, Ints]
+
+
+def activity_of(bundle: Bundle, proc: Ints) -> Activity:
+    """The activity of the epochs `proc` (identifiers in tree order)."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from tracehint.analyzer.roots import is_system
+
+    opens, files = bundle.tables["opens"], bundle.tables["files"]
+    n = len(proc)
+    at = find_positions(proc, int64_column(opens, "proc", -1))
+    file = int64_column(opens, "file", -1)
+    position = find_positions(int64_column(files, "file", -1), file)
+    kinds = files.column("kind")
+
+    def of_kind(kind: str) -> Bools:
+        flags = np.append(pc.equal(kinds, kind).to_numpy(zero_copy_only=False), False)
+        return np.asarray(flags[position], bool) & (at >= 0)
+
+    flags = int64_column(opens, "flags", 0) & _ACCESS_MODE
+    read_ops = int64_column(opens, "read_ops", 0) > 0
+    write_ops = int64_column(opens, "write_ops", 0) > 0
+    blind = "bytes" in bundle.manifest.blind_to
+    plain = of_kind("file")
+    encoded = pc.dictionary_encode(opens.column("path").combine_chunks())
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    software = np.append(is_system(encoded.dictionary), False)
+    plain &= ~software[encoded.indices.to_numpy(zero_copy_only=False)]
+    writes = write_ops | (flags > 0) if blind else write_ops
+    reads = read_ops | (flags == 0) if blind else read_ops
+    wrote, used = np.zeros(n, bool), np.zeros(n, bool)
+    wrote[at[plain & writes]] = True
+    used[at[plain & (reads | writes)]] = True
+    pipe = of_kind("pipe")
+    # without any operation on a pipe's side, the mode in which it is open has to do
+    w = pipe & (write_ops | ((flags == 1) & ~_seen(file, pipe & write_ops)))
+    r = pipe & (read_ops | ((flags == 0) & ~write_ops & ~_seen(file, pipe & read_ops)))
+    return Activity(opens.num_rows > 0, wrote, used, (at[w], file[w]), (at[r], file[r]))
+
+
+def _seen(file: Ints, which: Bools) -> Bools:
+    return np.isin(file, file[which])

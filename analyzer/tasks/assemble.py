@@ -1,0 +1,289 @@
+"""From groups of process epochs to the table of tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracehint.analyzer.model import TASKS
+from tracehint.analyzer.tasks.classify import Classes
+from tracehint.analyzer.tasks.describe import (
+    Description,
+    describe,
+    printable,
+    shorten,
+    type_of_name,
+    type_of_text,
+)
+from tracehint.analyzer.tasks.marks import Names, failed_processes
+from tracehint.analyzer.tasks.model import PROC_TASK, TaskCut
+from tracehint.analyzer.tasks.tree import NEVER, Bools, Ints, Tree, int64_column, jump
+from tracehint.analyzer.tasks.units import JOB, Units
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tracehint.schemas.store import Bundle
+
+_MAX_PARTS = 16  # commands that a subshell's or pipeline's text is made of
+
+
+@dataclass
+class Grouping:
+    """Which unit stands for the task of each epoch; per unit whether that task is an engine's."""
+
+    of: Ints
+    engine: Bools
+    units: Units
+    unit_of: Ints
+
+
+@dataclass
+class _Keys:
+    """One entry per task: `unit` that stands for it, or the given name, or the batch job."""
+
+    of: Ints  # per epoch
+    unit: Ints
+    name: Ints
+    job: Ints
+    engine: Bools
+
+
+def assemble(
+    bundle: Bundle, tree: Tree, classes: Classes, grouping: Grouping, names: Names | None,
+    jobs: tuple[Ints, list[str]] | None,
+) -> TaskCut:  # fmt: skip
+    """The tasks and the epochs of each, tasks in order of their start."""
+    import pyarrow as pa
+
+    processes = bundle.tables["processes"]
+    keys = _keys(grouping, names, jobs)
+    n = len(keys.unit)
+    start = np.full(n, NEVER)
+    np.minimum.at(start, keys.of, tree.start)
+    order = np.lexsort((np.arange(n), start))
+    rank = np.empty(n, np.int64)
+    rank[order] = np.arange(n)
+    task_of = rank[keys.of]
+    keys = _Keys(task_of, keys.unit[order], keys.name[order], keys.job[order], keys.engine[order])
+    table = _task_table(bundle, processes, tree, classes, grouping, names, jobs, keys)
+    proc_task = pa.table({"proc": tree.proc, "task": task_of}, schema=PROC_TASK)
+    return TaskCut(table, proc_task)
+
+
+def _keys(grouping: Grouping, names: Names | None, jobs: tuple[Ints, list[str]] | None) -> _Keys:
+    """Given names win over batch jobs, these over what the process tree says."""
+    n_units = len(grouping.units)
+    engine = grouping.engine.copy()
+    key = grouping.of.copy()
+    n_names = len(names.texts) if names else 0
+    if jobs is not None:
+        key = np.where(jobs[0] >= 0, n_units + n_names + jobs[0], key)
+    if names is not None:
+        key = np.where(names.of >= 0, n_units + names.of, key)
+        _absorb_leftovers(key, grouping, names, n_units, engine)
+    distinct, of = np.unique(key, return_inverse=True)
+    is_unit, is_name = distinct < n_units, distinct < n_units + n_names
+    none = np.full(len(distinct), -1)
+    return _Keys(
+        of.reshape(-1),
+        np.where(is_unit, distinct, none),
+        np.where(is_name & ~is_unit, distinct - n_units, none),
+        np.where(is_name, none, distinct - n_units - n_names),
+        np.where(is_unit, np.append(engine, False)[np.where(is_unit, distinct, -1)], False),
+    )
+
+
+def _absorb_leftovers(
+    key: Ints, grouping: Grouping, names: Names, n_units: int, engine: Bools
+) -> None:
+    """The shell or wrapper around one named command belongs to it; a process that runs several
+    named tasks is a worker, an engine process."""
+    named = np.flatnonzero(names.of >= 0)
+    pairs = np.unique(np.stack((grouping.of[named], names.of[named])), axis=1)
+    unit, first, count = np.unique(pairs[0], return_index=True, return_counts=True)
+    name_of = np.full(n_units, -1, np.int64)
+    sole = unit[count == 1]
+    name_of[sole] = pairs[1][first[count == 1]]
+    name_of[engine[: len(name_of)]] = -1
+    left = (key == grouping.of) & (name_of[grouping.of] >= 0)
+    key[left] = n_units + name_of[grouping.of[left]]
+    engine[unit[count > 1]] = True
+
+
+def _task_table(
+    bundle: Bundle, processes: pa.Table, tree: Tree, classes: Classes, grouping: Grouping,
+    names: Names | None, jobs: tuple[Ints, list[str]] | None, keys: _Keys,
+) -> pa.Table:  # fmt: skip
+    import pyarrow as pa
+
+    n = len(keys.unit)
+    first, last = _representatives(tree, grouping, names, keys)
+    last_epoch = jump(tree.next)
+    start = np.full(n, NEVER)
+    np.minimum.at(start, keys.of, tree.start)
+    end = np.zeros(n, np.int64)
+    np.maximum.at(end, keys.of, tree.end)
+    pairs = np.unique(keys.of * len(tree.proc) + tree.head)
+    count = np.bincount(pairs // max(1, len(tree.proc)), minlength=n)
+    texts = _descriptions(processes, tree, classes, grouping, names, jobs, keys, first)
+    status, status_known = _exit_status(processes, last_epoch[last])
+    hosts = processes.column("host").combine_chunks().take(pa.array(first)).to_pylist()
+    sites = {h.name: h.site for h in bundle.manifest.hosts}
+    origin = bundle.manifest.started_ns or (int(start.min()) if n else 0)
+    columns = {
+        "task": np.arange(n),
+        "name": [t.name for t in texts],
+        "type": [t.type for t in texts],
+        "command": [t.command for t in texts],
+        "host": hosts,
+        "site": [sites.get(h, "") for h in hosts],
+        "start_s": (start - origin) / 1e9,
+        "end_s": pa.array((end - origin) / 1e9, mask=end == NEVER),
+        "exit_status": pa.array(status, pa.int32(), mask=~status_known),
+        "attempt": _attempts(processes, tree, grouping, names, keys, first, start, end, texts),
+        "processes": count,
+        "engine": keys.engine,
+        "source": ["observed"] * n,
+    }
+    return pa.table(columns, schema=TASKS)
+
+
+def _representatives(
+    tree: Tree, grouping: Grouping, names: Names | None, keys: _Keys
+) -> tuple[Ints, Ints]:
+    """Per task its first epoch, and the epoch whose process gives the exit status."""
+    heads = grouping.units.head
+    first = np.where(keys.unit >= 0, heads[np.maximum(keys.unit, 0)], -1)
+    if names is not None:
+        first = np.where(keys.name >= 0, names.top[np.maximum(keys.name, 0)], first)
+    # a batch job: its first process
+    order = np.lexsort((tree.proc, tree.start, keys.of))
+    begin = np.searchsorted(keys.of[order], np.arange(len(keys.unit)))
+    first = np.where(first >= 0, first, order[begin])
+    last = first.copy()
+    # a pipeline ends with the status of its last command, the one started last
+    unit_task = np.full(len(heads), -1, np.int64)
+    unit_task[grouping.unit_of] = keys.of
+    member = np.flatnonzero((unit_task >= 0) & (grouping.units.role == JOB))
+    member = member[keys.unit[unit_task[member]] >= 0]
+    member = member[grouping.of[heads[member]] != member]  # joined to another unit
+    member = member[
+        grouping.units.driver[member] == grouping.units.driver[grouping.of[heads[member]]]
+    ]
+    member = member[np.lexsort((tree.proc[heads[member]], tree.start[heads[member]]))]
+    last[unit_task[member]] = heads[member]
+    swap = tree.start[last] < tree.start[first]
+    last[swap] = first[swap]
+    return first, last
+
+
+def _exit_status(processes: pa.Table, last: Ints) -> tuple[Ints, Bools]:
+    code = int64_column(processes, "exit_code", -1)[last]
+    signal = int64_column(processes, "exit_signal", 0)[last]
+    status = np.where(signal > 0, 128 + signal, code)
+    return np.maximum(status, 0), (signal > 0) | (code >= 0)
+
+
+def _descriptions(
+    processes: pa.Table, tree: Tree, classes: Classes, grouping: Grouping, names: Names | None,
+    jobs: tuple[Ints, list[str]] | None, keys: _Keys, first: Ints,
+) -> list[Description]:  # fmt: skip
+    import pyarrow as pa
+
+    units = grouping.units
+    has_argv = ~classes.kind_is("fork") | (tree.next < 0)
+    speaks = jump(tree.next, has_argv)[first]
+    unit = np.maximum(keys.unit, 0)
+    is_engine = keys.engine & (keys.unit >= 0)
+    speaks = np.where(is_engine, units.engine_epoch[unit], speaks)
+    argv = processes.column("argv").combine_chunks().take(pa.array(speaks)).to_pylist()
+    result = [describe(words) for words in argv]
+    for task, text in _composed(processes, tree, classes, grouping, keys).items():
+        if keys.unit[task] >= 0:
+            command = printable(text)
+            result[task] = Description(shorten(command), type_of_text(text) or "shell", command)
+    for task in np.flatnonzero(is_engine & classes.kind_is("fork")[speaks]).tolist():
+        result[task] = Description("worker", "worker", "")
+    if names is not None:
+        for task in np.flatnonzero(keys.name >= 0).tolist():
+            name = printable(names.texts[keys.name[task]])
+            result[task] = Description(name, type_of_name(name), result[task].command)
+    if jobs is not None:
+        for task in np.flatnonzero(keys.job >= 0).tolist():
+            name = printable(jobs[1][keys.job[task]])
+            result[task] = Description(name, result[task].type, result[task].command)
+    return result
+
+
+def _composed(
+    processes: pa.Table, tree: Tree, classes: Classes, grouping: Grouping, keys: _Keys
+) -> dict[int, str]:
+    """Texts of tasks that several processes make up: pipelines and subshells."""
+    import pyarrow as pa
+
+    units = grouping.units
+    heads = units.head
+    joined = np.flatnonzero((grouping.of[heads] != np.arange(len(heads))) & (units.role == JOB))
+    joined = joined[units.driver[joined] == units.driver[grouping.of[heads[joined]]]]
+    wanted = np.unique(np.concatenate((grouping.of[heads[joined]], np.flatnonzero(units.subshell))))
+    wanted = wanted[units.role[wanted] == JOB]
+    members = np.unique(np.concatenate((joined, wanted))) if len(wanted) else wanted
+    inside = np.flatnonzero(np.isin(grouping.unit_of, members))
+    # what the shell itself started: programs whose process was forked from one without a program
+    origin = tree.up[inside]
+    own = ~classes.kind_is("fork")[inside]
+    own &= (origin < 0) | classes.kind_is("fork")[np.maximum(origin, 0)]
+    inside = inside[own]
+    inside = inside[np.lexsort((inside, tree.start[inside]))]
+    argv = processes.column("argv").combine_chunks().take(pa.array(inside, pa.int64())).to_pylist()
+    parts: dict[int, dict[int, list[str]]] = {}
+    for epoch, words in zip(inside.tolist(), argv, strict=True):
+        unit = int(grouping.unit_of[epoch])
+        commands = parts.setdefault(int(keys.of[epoch]), {}).setdefault(unit, [])
+        if len(commands) < _MAX_PARTS:
+            commands.append(describe(words).command)
+    return {
+        task: " | ".join(
+            f"( {'; '.join(c)} )" if len(c) > 1 or units.subshell[u] else c[0]
+            for u, c in sorted(by_unit.items(), key=lambda item: tree.start[heads[item[0]]])
+        )
+        for task, by_unit in parts.items()
+    }
+
+
+def _attempts(
+    processes: pa.Table, tree: Tree, grouping: Grouping, names: Names | None, keys: _Keys,
+    first: Ints, start: Ints, end: Ints, texts: list[Description],
+) -> Ints:  # fmt: skip
+    """1, and one more for each time that the same command in the same directory had failed."""
+    import pyarrow as pa
+
+    n = len(keys.unit)
+    commands: Any = pa.array([t.command for t in texts], pa.string()).dictionary_encode()
+    cwd = processes.column("cwd").combine_chunks().take(pa.array(first)).dictionary_encode()
+    driver = grouping.units.driver[np.maximum(keys.unit, 0)]
+    kind = np.where(keys.engine | (keys.unit < 0), np.arange(n) + 1, 0)
+    columns = (
+        kind, driver,
+        cwd.indices.fill_null(-1).to_numpy(zero_copy_only=False),
+        commands.indices.to_numpy(zero_copy_only=False),
+    )  # fmt: skip
+    order = np.lexsort((np.arange(n), start, *columns))
+    same = np.ones(n, bool)
+    same[0:1] = False
+    for column in columns:
+        same[1:] &= column[order][1:] == column[order][:-1]
+    failed = failed_processes(processes, tree)[first][order]
+    follows = same.copy()
+    follows[1:] &= failed[:-1] & (end[order][:-1] <= start[order][1:])
+    position = np.arange(n)
+    run_start = np.maximum.accumulate(np.where(follows, 0, position))
+    attempt = np.ones(n, np.int64)
+    attempt[order] = position - run_start + 1
+    if names is not None:
+        given = keys.name >= 0
+        attempt[given] = np.array(names.attempt)[keys.name[given]]
+    return attempt

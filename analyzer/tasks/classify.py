@@ -1,0 +1,181 @@
+"""What each process epoch started: a class per epoch, decided once per distinct command start."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracehint.analyzer.tasks.command import (
+    INTERPRETERS,
+    SHELLS,
+    WRAPPERS,
+    base_name,
+    script_of,
+)
+from tracehint.analyzer.tasks.engines.registry import ENGINES
+from tracehint.analyzer.tasks.model import Command
+from tracehint.analyzer.tasks.tree import Bools, Ints
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_WORDS = 6  # words of a command that its class may depend on
+_CUTS = (255, 255, 64, 64, 64, 64)  # bytes of each
+_LAUNCHERS = """aprun flux hydra_pmi_proxy ibrun jsrun mpiexec mpiexec.hydra mpirun orted orterun
+    prted prterun prun srun"""
+LAUNCHERS = frozenset(_LAUNCHERS.split())
+DAEMONS = frozenset({"orted", "prted", "hydra_pmi_proxy"})  # started by launchers themselves
+_SUBMITTERS = """bjobs bkill bsub condor_q condor_rm condor_submit flux-submit llsubmit qalter qdel
+    qstat qsub sacct sbatch scancel scontrol sinfo squeue"""
+SUBMITTERS = frozenset(_SUBMITTERS.split())
+_SCRIPT_SUFFIXES = (".sh", ".bash", ".zsh", ".ksh", ".dash")
+_COPIES = re.compile(r"from multiprocessing\.|from loky\.|from joblib\.externals")
+# Words anywhere in the argument list: this Snakemake is one job of another; this Java is Nextflow.
+_FLAGS = (r"^--target-jobs$", r"^nextflow\.cli\.|/nextflow[^/]*\.jar$")
+_SNAKEMAKE_JOB, _NEXTFLOW = "1", "2"
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Per epoch: which of `commands` it started; 0 is the forked copy that started nothing.
+
+    engine: code in ENGINES of each command, -1 for none.
+    """
+
+    of: Ints
+    commands: tuple[Command, ...]
+    engine: Ints
+
+    def kind_is(self, *kinds: str) -> Bools:
+        """Per epoch: whether its command is of one of the kinds."""
+        table = np.array([c.kind in kinds for c in self.commands])
+        return table[self.of]
+
+    @property
+    def engine_of(self) -> Ints:
+        """Per epoch: code in ENGINES, -1 for none."""
+        return self.engine[self.of]
+
+
+def classify(processes: pa.Table) -> Classes:
+    """The class of every epoch, from its argument list (not from what it did)."""
+    import pyarrow as pa
+
+    argv = processes.column("argv").combine_chunks()
+    if isinstance(argv, pa.ChunkedArray):  # no rows
+        argv = argv.chunk(0) if argv.num_chunks else pa.array([], argv.type)
+    keys, flags = _keys(argv)
+    encoded = keys.dictionary_encode()
+    commands = [Command("fork", "", ())]
+    codes: dict[Command, int] = {commands[0]: 0}
+    lookup = np.empty(len(encoded.dictionary), np.int64)
+    for i, key in enumerate(encoded.dictionary.to_pylist()):
+        command = command_of(key)
+        lookup[i] = codes.setdefault(command, len(codes))
+        if lookup[i] == len(commands):
+            commands.append(command)
+    of = lookup[encoded.indices.to_numpy(zero_copy_only=False)] if len(keys) else flags
+    engine = np.array([_engine_code(c) for c in commands], np.int64)
+    return Classes(np.asarray(of, np.int64), tuple(commands), engine)
+
+
+def _keys(argv: pa.ListArray) -> tuple[pa.Array, Ints]:
+    """The bounded start of each argument list, NUL separated; the job flag comes first."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    offsets = np.asarray(argv.offsets.to_numpy(), np.int64)
+    first, count = offsets[:-1], np.diff(offsets)
+    values = argv.values
+    flags = np.zeros(len(count), np.int64)
+    for number, flag in enumerate(_FLAGS, 1):
+        found = pc.match_substring_regex(values, flag).fill_null(False)
+        hits = np.concatenate(([0], np.cumsum(found.to_numpy(zero_copy_only=False))))
+        flags[hits[offsets[1:]] > hits[first]] = number
+    parts = [pa.array(flags.astype(str)).cast(pa.binary())]
+    family = None
+    for i, cut in enumerate(_CUTS[:_WORDS]):
+        at = pa.array(np.where(count > i, first + i, 0), mask=count <= i)
+        word = pc.binary_slice(pc.fill_null(values.take(at), b""), 0, cut)
+        if family is None:
+            family = _needs_words(word)
+        else:
+            word = pc.if_else(family, word, pa.scalar(b""))
+        parts.append(word)
+    return pc.binary_join_element_wise(*parts, b"\0"), flags
+
+
+def _needs_words(word: pa.Array) -> pa.Array:
+    """Whether the class depends on more than the first word: decided per distinct one."""
+    import pyarrow as pa
+
+    encoded = word.dictionary_encode()
+    answers = []
+    for first in encoded.dictionary.to_pylist():
+        name = base_name(first)
+        families = (SHELLS, INTERPRETERS, WRAPPERS)
+        answers.append(any(name in f for f in families) or name in _ASKED)
+    return pa.array(answers, pa.bool_()).take(encoded.indices)
+
+
+# Programs whose arguments an engine file looks at.
+_ASKED = frozenset({"tracehint", "docker", "podman", "singularity", "apptainer", "git", "conda"})
+
+
+def command_of(key: bytes) -> Command:
+    """The command of one key of `_keys`."""
+    head, *raw = key.split(b"\0")
+    while raw and not raw[-1]:
+        raw.pop()
+    if not raw:
+        return Command("fork", "", ())
+    words = tuple(w.decode("utf-8", "backslashreplace") for w in raw)
+    flag = head.decode("ascii", "replace")
+    name = base_name(raw[0])
+    if name in SHELLS:
+        return _shell(words, raw)
+    program = name
+    if name in INTERPRETERS:
+        program = base_name(script_of(name, raw[1:]) or raw[0])
+        if any(_COPIES.search(w) for w in words[1:]):
+            return Command("fork", "", ())  # a worker process of its parent
+    if name == "java" and flag == _NEXTFLOW:
+        program = "nextflow"
+    kind = _kind(program)
+    if kind in ("wrapper", "launcher", "submitter"):
+        return Command(kind, program, ())
+    if program.endswith(_SCRIPT_SUFFIXES):
+        return Command("script", program, ())
+    asked = words[:2] if name in _ASKED else ()
+    job_of = "snakemake" if program == "snakemake" and flag == _SNAKEMAKE_JOB else ""
+    return Command(kind, program, asked, job_of)
+
+
+def _kind(program: str) -> str:
+    if program in WRAPPERS:
+        return "wrapper"
+    if program in LAUNCHERS:
+        return "launcher"
+    return "submitter" if program in SUBMITTERS else "program"
+
+
+def _shell(words: tuple[str, ...], raw: list[bytes]) -> Command:
+    """`sh -c TEXT` is inline, `sh FILE` a script; the words that engine files look at are kept."""
+    from tracehint.analyzer.tasks.command import shell_parts
+
+    text, script = shell_parts(raw[1:])
+    if text is not None:
+        return Command("inline", base_name(raw[0]), (words[0],))
+    if script is None:
+        return Command("script", base_name(raw[0]), (words[0],))  # reads its standard input
+    name = base_name(script)
+    if _engine_code(Command("program", name, ())) >= 0:
+        return Command("program", name, ())  # a launcher script: `bash nextflow run ...`
+    return Command("script", name, (words[0], name))
+
+
+def _engine_code(command: Command) -> int:
+    return next((i for i, engine in enumerate(ENGINES) if engine.matches(command)), -1)

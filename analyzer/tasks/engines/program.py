@@ -1,0 +1,31 @@
+"""The fallback: an unknown program that starts others drives them (`python workflow.py`).
+
+Its forked copies (worker processes) are parts of it; their children are jobs too. A compiler
+driver or an archiver that starts its own helpers is one task: NOT_DRIVERS.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tracehint.analyzer.tasks.model import SHELL, Command, Engine
+
+# Programs whose children are their own parts, not jobs. Versions are cut off before the look-up.
+_NOT_DRIVERS = """ar bazel cargo cc c++ clang clang++ cpp collect2 curl docker f77 f95 flang g++
+    gcc gfortran ghc git go ifort ifx icc icpc icx icpx javac ld less ldd man mpicc mpicxx mpic++
+    mpifort nvcc perf pip podman rsync rustc scp ssh strace sudo svn tar valgrind gdb wget zip
+    sort singularity apptainer"""
+NOT_DRIVERS = frozenset(_NOT_DRIVERS.split())
+_DECORATION = re.compile(r"^[a-z0-9_]+-linux-(?:gnu|musl)\w*-|-\d+(?:\.\d+)*$")
+
+
+def drives_nothing(program: str) -> bool:
+    """Whether the program is a known tool that only starts its own parts: `gcc-12`."""
+    return _DECORATION.sub("", program) in NOT_DRIVERS
+
+
+def _never(_command: Command) -> bool:
+    return False  # chosen by position (the root of a run), not by its words
+
+
+ENGINE = Engine(name="program", rank=SHELL, matches=_never, pipes=True)

@@ -1,0 +1,125 @@
+"""The process tree as arrays: one position per process epoch, links as positions, -1 for none.
+
+Everything here is numpy over all epochs: a run can have millions of processes. Bundles come from
+strangers, so identifiers may repeat, dangle or form cycles: walks are bounded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Process epochs of a bundle. All arrays have one entry per row of `processes`."""
+
+    proc: Ints  # identifiers
+    parent: Ints  # epoch that forked this one
+    prev: Ints  # epoch of the same process before its exec
+    next: Ints  # epoch of the same process after its exec
+    head: Ints  # first epoch of the process
+    start: Ints  # ns
+    end: Ints  # ns; NEVER: still running
+    orphan: Bools  # has a parent that is not in the bundle
+    kid_order: Ints  # positions grouped by parent, each group in order of start
+    kid_start: Ints  # group of position p: kid_order[kid_start[p]:kid_start[p + 1]]
+
+    @property
+    def up(self) -> Ints:
+        """The epoch before: of the same process, else the one that forked it."""
+        return np.where(self.prev >= 0, self.prev, self.parent)
+
+    def kids(self, of: Ints) -> tuple[Ints, Ints]:
+        """The epochs forked by each of `of`, and for each the position in `of`."""
+        counts = self.kid_start[of + 1] - self.kid_start[of]
+        total = int(counts.sum())
+        owner = np.repeat(np.arange(len(of)), counts)
+        offsets = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
+        return self.kid_order[np.repeat(self.kid_start[of], counts) + offsets], owner
+
+
+def build_tree(processes: pa.Table) -> Tree:
+    """The arrays of a `processes` table."""
+    proc = int64_column(processes, "proc", -1)
+    start = int64_column(processes, "start_ns", 0)
+    end = int64_column(processes, "end_ns", NEVER)
+    find = _finder(proc)
+    parent_id = int64_column(processes, "parent", -1)
+    prev = find(int64_column(processes, "prev", -1))
+    n = len(proc)
+    own = np.arange(n)
+    prev[prev == own] = -1
+    following = np.full(n, -1, np.int64)
+    known = np.flatnonzero(prev >= 0)[::-1]
+    following[prev[known]] = known
+    # a second epoch that claims the same predecessor is treated as forked by it
+    forked = (prev >= 0) & (following[np.maximum(prev, 0)] != own)
+    parent = np.where(prev >= 0, np.where(forked, prev, -1), find(parent_id))
+    prev[forked] = -1
+    parent[parent == own] = -1
+    kids = np.flatnonzero(parent >= 0)
+    order = kids[np.lexsort((kids, start[kids], parent[kids]))]
+    kid_start = np.searchsorted(parent[order], np.arange(n + 1))
+    return Tree(
+        proc, parent, prev, following, jump(prev), start, end,
+        (parent_id >= 0) & (parent < 0) & (prev < 0), order, kid_start,
+    )  # fmt: skip
+
+
+def int64_column(table: pa.Table, name: str, null: int) -> Ints:
+    """An integer column as numpy, with `null` in place of missing values."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = table.column(name).cast(pa.int64())
+    filled: Any = pc.fill_null(column, null)
+    return np.array(filled.to_numpy(), dtype=np.int64)  # a copy that may be written to
+
+
+def _finder(ids: Ints) -> Any:
+    """A function from identifiers to positions (-1: unknown), the first of equal ones."""
+    order = np.argsort(ids, kind="stable")
+    ranked = ids[order]
+
+    def find(wanted: Ints) -> Ints:
+        if not len(ranked):
+            return np.full(len(wanted), -1, np.int64)
+        at = np.minimum(np.searchsorted(ranked, wanted), len(ranked) - 1)
+        return np.where((ranked[at] == wanted) & (wanted >= 0), order[at], -1)
+
+    return find
+
+
+def find_positions(ids: Ints, wanted: Ints) -> Ints:
+    """For each of `wanted` its position in `ids`, -1 where it is not there."""
+    found: Ints = _finder(ids)(wanted)
+    return found
+
+
+def jump(link: Ints, stop: Bools | None = None) -> Ints:
+    """For each position the last one on its way along `link`, or the first with `stop` set.
+
+    Pointer jumping: log2(n) passes over the array; a cycle ends somewhere on itself.
+    """
+    n = len(link)
+    own = np.arange(n)
+    goal = np.where(link >= 0, link, own)
+    if stop is not None:
+        goal = np.where(stop, own, goal)
+    for _ in range(max(1, n.bit_length())):
+        further = goal[goal]
+        if np.array_equal(further, goal):
+            break
+        goal = further
+    return goal

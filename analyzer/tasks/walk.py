@@ -1,0 +1,179 @@
+"""The walk from the roots down: which process is an engine, which is a job of one.
+
+Level by level over engine processes only; everything below a job belongs to it and is not looked
+at. `owner` marks the first epochs of units; the rest inherits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracehint.analyzer.tasks.classify import Classes
+from tracehint.analyzer.tasks.engines.program import drives_nothing
+from tracehint.analyzer.tasks.engines.registry import (
+    ENGINES,
+    PROGRAM_CODE,
+    SHELL_CODE,
+    may_cut,
+)
+from tracehint.analyzer.tasks.tree import Bools, Ints, Tree, jump
+from tracehint.analyzer.tasks.units import DRIVER, HELPER, JOB, Batches, Units
+
+_MAX_LEVELS = 100_000
+# [outer, inner]: may be cut further
+MAY_CUT = np.array([[may_cut(outer, inner) for inner in ENGINES] for outer in ENGINES])
+
+
+@dataclass
+class Frontier:
+    """Driver epochs of one level: what they drive as (ctx), and what may be cut in it (limit)."""
+
+    epoch: Ints
+    ctx: Ints
+    limit: Ints
+    unit: Ints
+    takes_next: Bools  # a program that it execs in its own place is a job too
+
+
+def contained_engines(tree: Tree, classes: Classes) -> Ints:
+    """Per epoch: bits of the engines that run in it or below it, through shells and wrappers.
+
+    Workflow engines and make are found through nested scripts too; xargs and parallel only
+    through `sh -c`, subshells and wrappers, where they are the outer script's own words.
+    """
+    up, code = tree.up, classes.engine_of
+    contains = np.zeros(len(up), np.int64)
+    inline = classes.kind_is("fork", "inline", "wrapper")
+    anything = inline | classes.kind_is("script")
+    for through, ranks in ((inline, (1,)), (anything, (2, 3))):
+        wanted = [i for i, e in enumerate(ENGINES) if e.rank in ranks]
+        at = np.flatnonzero(np.isin(code, wanted))
+        bits = np.left_shift(np.int64(1), code[at])
+        for _ in range(64):
+            if not len(at):
+                break
+            np.bitwise_or.at(contains, at, bits)
+            above = up[at]
+            go_on = (above >= 0) & through[above]
+            at, bits = above[go_on], bits[go_on]
+            np.bitwise_or.at(contains, at, bits)
+            if len(at):
+                at, bits = np.unique(np.stack((at, bits)), axis=1)
+    return contains
+
+
+class Walk:
+    """One walk over a tree. `promoted`: epochs whose shell or program is to be cut as a driver."""
+
+    def __init__(self, tree: Tree, classes: Classes, promoted: Bools) -> None:
+        self.tree, self.classes, self.promoted = tree, classes, promoted
+        self.owner = np.full(len(tree.proc), -1, np.int64)
+        self.out = Batches()
+        see_through = ~classes.kind_is("fork", "wrapper") | (tree.next < 0)
+        self.decisive = jump(tree.next, see_through)
+        self.contains = contained_engines(tree, classes)
+        self.bits = np.array(
+            [sum(1 << i for i in np.flatnonzero(row)) for row in MAY_CUT], np.int64
+        )
+
+    def run(self) -> Units:
+        """Walk from every root; units of the result refer to `owner`."""
+        frontier = self._roots()
+        for _ in range(_MAX_LEVELS):
+            if not len(frontier.epoch):
+                break
+            frontier = self._level(frontier)
+        return self.out.units()
+
+    def _roots(self) -> Frontier:
+        tree, classes = self.tree, self.classes
+        head = np.flatnonzero((tree.prev < 0) & (tree.parent < 0))
+        at = self.decisive[head]
+        code = classes.engine_of[at]
+        code = np.where(classes.kind_is("fork")[at], -1, code)
+        driver = (code >= 0) & ~(tree.orphan[head] & (code == SHELL_CODE))
+        falls_back = (code < 0) & classes.kind_is("program")[at] & ~tree.orphan[head]
+        falls_back &= ~self._not_driver(at) & (tree.kid_start[at + 1] > tree.kid_start[at])
+        code = np.where(falls_back, PROGRAM_CODE, code)
+        driver |= falls_back
+        role = np.where(driver, DRIVER, JOB)
+        none = np.full(len(head), -1, np.int64)
+        units = self.out.add(
+            head, role, np.where(driver, code, SHELL_CODE), none, np.zeros(len(head), bool), at
+        )
+        self.owner[head] = units
+        return self._drivers(head[driver], at[driver], code[driver], code[driver], units[driver],
+                             code[driver])  # fmt: skip
+
+    def _not_driver(self, at: Ints) -> Bools:
+        table = np.array([drives_nothing(c.program) for c in self.classes.commands])
+        return np.asarray(table[self.classes.of[at]], bool)
+
+    def _drivers(
+        self, head: Ints, at: Ints, ctx: Ints, limit: Ints, unit: Ints, outer: Ints
+    ) -> Frontier:
+        """Frontier entries of driver units: the engine's epoch, and those of its process before
+        it (a subshell that does something and then execs make), which drive as `outer`."""
+        epochs, ctxs, limits, unit_ids = [at], [ctx], [limit], [unit]
+        step, rest = head, np.arange(len(head))
+        for _ in range(64):
+            before = step != at[rest]
+            step, rest = step[before], rest[before]
+            if not len(step):
+                break
+            epochs.append(step)
+            ctxs.append(outer[rest])
+            limits.append(limit[rest])
+            unit_ids.append(unit[rest])
+            step = self.tree.next[step]
+            alive = step >= 0
+            step, rest = step[alive], rest[alive]
+        epoch = np.concatenate(epochs)
+        return Frontier(
+            epoch, np.concatenate(ctxs), np.concatenate(limits), np.concatenate(unit_ids),
+            np.arange(len(epoch)) < len(at),
+        )  # fmt: skip
+
+    def _level(self, now: Frontier) -> Frontier:
+        tree, classes = self.tree, self.classes
+        kids, by = tree.kids(now.epoch)
+        following = tree.next[now.epoch]
+        more = np.flatnonzero((following >= 0) & now.takes_next)
+        head = np.concatenate((kids, following[more]))
+        by = np.concatenate((by, more))
+        fresh = self.owner[head] < 0
+        head, by = head[fresh], by[fresh]
+        at = self.decisive[head]
+        ctx, limit = now.ctx[by], now.limit[by]
+        code, copy = classes.engine_of[at], classes.kind_is("fork")[at]
+        engine = (code > PROGRAM_CODE) & MAY_CUT[limit, np.maximum(code, 0)]
+        can_hold = classes.kind_is("fork", "wrapper", "inline", "script")[at]
+        held = (self.contains[head] | self.contains[at]) & self.bits[limit]
+        shell = can_hold & ~engine & ((held != 0) | self.promoted[head])
+        copies_are_jobs = np.array([e.copies_are_jobs for e in ENGINES])[ctx]
+        worker = copy & ~copies_are_jobs & ~shell
+        driver = engine | shell | worker
+        job = ~driver & (copy | self._is_job(ctx, classes.of[at]))
+        role = np.select([driver, job], [DRIVER, JOB], HELPER)
+        own = np.select([engine, shell], [code, SHELL_CODE], ctx)
+        # a subshell, even when its last command takes its place
+        begins = classes.kind_is("fork")[head] & (tree.kid_start[head + 1] > tree.kid_start[head])
+        subshell = job & copies_are_jobs & (copy | begins)
+        unit = self.out.add(head, role, own, now.unit[by], subshell, at)
+        self.owner[head] = unit
+        inner_limit = np.where(engine, code, limit)
+        d = driver
+        outer = np.where(worker, ctx, SHELL_CODE)
+        return self._drivers(head[d], at[d], own[d], inner_limit[d], unit[d], outer[d])
+
+    def _is_job(self, ctx: Ints, command: Ints) -> Bools:
+        """Whether each command is a job of its engine: asked once per distinct pair."""
+        pairs = ctx * len(self.classes.commands) + command
+        distinct, back = np.unique(pairs, return_inverse=True)
+        answers = np.empty(len(distinct), bool)
+        for i, pair in enumerate(distinct.tolist()):
+            engine, which = divmod(pair, len(self.classes.commands))
+            answers[i] = ENGINES[engine].is_job(self.classes.commands[which])
+        return np.asarray(answers[back.reshape(-1)], bool)

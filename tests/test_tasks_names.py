@@ -1,0 +1,239 @@
+"""Names that somebody gave, attempts, batch jobs, declared tasks, damaged and hostile input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.bundles import RunBuilder, ns
+from tests.support.trees import SUB, P, grow
+from tests.test_tasks import cut, engines, jobs, names
+from tracehint.analyzer.tasks import TaskCut, cut_tasks
+from tracehint.analyzer.tasks.describe import describe
+from tracehint.schemas.store import read_bundle
+
+
+def build(tmp_path: Path, *roots: P) -> TaskCut:
+    run = RunBuilder()
+    for root in roots:
+        grow(run, root)
+    return cut(tmp_path, run)
+
+
+def test_named_tasks_win_and_take_the_shell_around_them(tmp_path: Path) -> None:
+    tree = P(
+        ["makeflow", "wf.mf"],
+        P(
+            ["sh", "-c", "./w 1 prog"],
+            P(["./w", "1", "prog"], P(["prog"], env={"TRACEHINT_TASK": "align_1"})),
+        ),
+        P(["sh", "-c", "plain"]),
+    )
+    result = build(tmp_path, tree)
+    assert [(t["name"], t["type"], t["processes"]) for t in jobs(result)] == [
+        ("align_1", "align", 3),
+        ("plain", "plain", 1),
+    ]
+
+
+def test_a_worker_of_several_named_tasks_is_an_engine(tmp_path: Path) -> None:
+    def named(name: str, **more: Any) -> P:
+        return P(["prog"], env={"TRACEHINT_TASK": name}, **more)
+
+    result = build(tmp_path, P(["sh", "wf.sh"], P(["worker"], named("a"), named("b"), named("a"))))
+    assert names(result) == ["a", "b"]
+    assert engines(result) == ["wf.sh", "worker"]
+
+
+def test_a_named_task_that_failed_before_gets_a_new_attempt(tmp_path: Path) -> None:
+    def named(code: int) -> P:
+        return P(["prog"], env={"TRACEHINT_TASK": "a"}, exit_code=code)
+
+    result = build(tmp_path, P(["sh", "wf.sh"], named(1), named(0), named(0)))
+    assert [(t["name"], t["attempt"], t["exit_status"]) for t in jobs(result)] == [
+        ("a", 1, 1),
+        ("a", 2, 0),
+    ]
+
+
+def test_marks_name_the_children_of_a_worker_by_time(tmp_path: Path) -> None:
+    run = RunBuilder()
+    kids = [P(["p"], start=t, end=t + 0.5) for t in (1.0, 3.0, 5.0)]
+    root = grow(run, P(["python3", "worker.py"], *kids, start=0.0, end=9.0))
+    for at, kind, name in (
+        (0.9, "task_begin", "x"),
+        (2.0, "task_end", "x"),
+        (2.9, "task_begin", "y"),
+        (4.0, "task_end", "y"),
+    ):
+        run._add("marks", t_ns=ns(at), proc=root.procs[-1], pid=1, kind=kind, name=name, source="t")
+    result = cut(tmp_path, run)
+    by_name = {t["name"]: t for t in result.tasks.to_pylist()}
+    assert (by_name["x"]["start_s"], by_name["y"]["start_s"]) == (1.0, 3.0)
+    assert len(by_name) == 4  # and the worker, and the child outside of both
+
+
+def test_each_job_of_a_batch_system_is_a_task(tmp_path: Path) -> None:
+    def job(number: int) -> P:
+        env = {"SLURM_JOB_ID": str(number), "SLURM_ARRAY_TASK_ID": str(number - 7)}
+        script = ["/bin/bash", "/var/spool/slurmd/job00007/slurm_script"]
+        return P(script, P(["sort", "a"], env=env), P(["uniq"], env=env), env=env)
+
+    driver = P(["makeflow", "-T", "slurm", "wf.mf"], P(["sh", "-c", "sbatch x"], P(["sbatch"])))
+    result = build(tmp_path, driver, job(7), job(8))
+    assert [(t["name"], t["processes"]) for t in jobs(result)] == [
+        ("job 7_0", 3),
+        ("job 8_1", 3),
+    ]
+
+
+def test_a_whole_run_inside_one_batch_job_is_cut_as_ever(tmp_path: Path) -> None:
+    env = {"SLURM_JOB_ID": "7"}
+    tree = P(["sh", "wf.sh"], P(["a"], env=env), P(["b"], env=env), env=env)
+    assert names(build(tmp_path, tree)) == ["a", "b"]
+
+
+def declare(run: RunBuilder, **row: Any) -> None:
+    empty: dict[str, Any] = {
+        "workdir": None,
+        "pid": None,
+        "start_ns": None,
+        "end_ns": None,
+        "exit_status": None,
+        "attempt": 1,
+        "parents": [],
+        "read_bytes": None,
+        "written_bytes": None,
+        "engine": "make",
+        "command": b"",
+        "type": "",
+        "name": "",
+    }
+    run._add("declared_tasks", **(empty | row))
+
+
+def test_declared_tasks_join_by_pid_text_and_folder(tmp_path: Path) -> None:
+    run = RunBuilder()
+    kids = (
+        P(["sh", "-c", "gen > x"]),
+        P(["sh", "-c", "cp  a b"]),
+        P(["sh", "-c", "run it"], cwd="/data/w1"),
+        P(["sh", "-c", "other"]),
+    )
+    grow(run, P(["makeflow", "wf.mf"], *kids))
+    pid = next(r["pid"] for r in run.rows["processes"] if r["proc"] == kids[0].procs[0])
+    declare(run, task="n0", name="x", type="gen", pid=pid, start_ns=ns(0.02))
+    declare(run, task="n1", name="b", type="copy", command=b"cp a b")
+    declare(run, task="n2", name="c", type="w", workdir=b"/data/w1")
+    declare(run, task="n3", name="never", type="z", command=b"not run")
+    declare(run, task="n4", name="elsewhere", type="z", command=b"far", exit_status=0)
+    result = cut_tasks(run.bundle(tmp_path))
+    assert [(t["name"], t["type"], t["source"]) for t in jobs(result)] == [
+        ("x", "gen", "both"),
+        ("b", "copy", "both"),
+        ("c", "w", "both"),
+        ("other", "other", "observed"),
+        ("elsewhere", "z", "declared"),
+    ]
+    assert result.declared_task.to_pylist() == [
+        {"declared": d, "task": t} for d, t in (("n0", 1), ("n1", 2), ("n2", 3), ("n4", 5))
+    ]
+
+
+def test_recipe_lines_of_one_target_become_one_task(tmp_path: Path) -> None:
+    run = RunBuilder()
+    lines = (P(["cp", "a", "a.tmp"]), P(["/bin/sh", "-c", "sort a.tmp > x"], exit_code=2), P(["z"]))
+    grow(run, P(["make"], *lines))
+    declare(run, task="x", name="x", type="x", command=b"@cp a a.tmp\nsort a.tmp > x")
+    result = cut(tmp_path, run)
+    first, second = jobs(result)
+    assert (first["name"], first["processes"], first["exit_status"]) == ("x", 2, 2)
+    assert first["command"] == "cp a a.tmp; sort a.tmp > x"
+    assert second["name"] == "z"
+
+
+def test_a_bundle_without_processes_yields_the_declared_tasks(tmp_path: Path) -> None:
+    run = RunBuilder()
+    declare(run, task="T1", name="", type="", command=b"sort a > b", start_ns=ns(1), end_ns=ns(3))
+    result = cut_tasks(run.bundle(tmp_path))
+    (task,) = result.tasks.to_pylist()
+    assert (task["name"], task["type"], task["source"]) == ("sort a > b", "sort", "declared")
+    assert (task["start_s"], task["end_s"]) == (1.0, 3.0)
+
+
+def test_lost_and_impossible_links_do_not_stop_it(tmp_path: Path) -> None:
+    run = RunBuilder()
+    a, b, c = (run.process(["sh", "x"], start=float(i)) for i in range(3))
+    d = run.process(["sh", "-c", "q"], parent=9999)
+    rows = {r["proc"]: r for r in run.rows["processes"]}
+    rows[a]["parent"], rows[b]["parent"] = b, a  # each other's parent
+    rows[c]["prev"] = c
+    rows[d]["end_ns"] = None
+    result = cut(tmp_path, run)
+    assert len(result.tasks) == 4
+    assert [t["end_s"] for t in jobs(result) if t["name"] == "q"] == [None]
+
+
+def test_deep_chains_are_not_recursed_into(tmp_path: Path) -> None:
+    run = RunBuilder()
+    last = run.process(["sh", "wf.sh"])
+    for i in range(3000):
+        last = run.process(["sh", f"s{i}.sh"], parent=last, start=float(i))
+    assert len(jobs(cut(tmp_path, run))) == 1
+
+
+def test_empty_bundle(tmp_path: Path) -> None:
+    result = cut_tasks(RunBuilder().bundle(tmp_path))
+    assert (len(result.tasks), len(result.proc_task)) == (0, 0)
+
+
+def test_names_from_a_trace_are_safe_to_print(tmp_path: Path) -> None:
+    from tests.support.hostile import HOSTILE_NAMES
+
+    run = RunBuilder()
+    texts = [n.decode("utf-8", "surrogateescape") for n in HOSTILE_NAMES]
+    grow(
+        run,
+        P(
+            ["sh", "wf.sh"],
+            *(P(["cat", t]) for t in texts),
+            *(P(["sh", "-c", t]) for t in texts),
+            P(SUB, *(P([t]) for t in texts)),
+        ),
+    )
+    result = cut(tmp_path, run)
+    for task in result.tasks.to_pylist():
+        for column in ("name", "type", "command"):
+            task[column].encode("utf-8")
+            assert all(c.isprintable() for c in task[column]), task
+
+
+@pytest.mark.parametrize(
+    ("argv", "kind"),
+    [
+        ("sh¦-c¦cat a | tr a b > b", "tr"),
+        ("bash¦-euo¦pipefail¦-c¦cd /x && FOO='a b' ./bin/mProject -X > log 2>&1", "mProject"),
+        ("env¦-u¦A¦B=1¦nice¦-n¦5¦python3.11¦-W¦ignore¦/x/align.py¦q", "align.py"),
+        ("sh¦-c¦for i in 1 2; do mAdd $i; done", "mAdd"),
+        ("sh¦-c¦if [ -e x ]; then sort x; fi", "sort"),
+        ("sh¦-c¦'/opt/my tool/run' \"a;b\" # cat", "run"),
+        ("java¦-Xmx4g¦-jar¦/opt/gatk.jar¦Call", "gatk.jar"),
+        ("mpirun¦-np¦4¦--host¦a,b¦./solver", "solver"),
+        ("bash¦-c¦bash -c 'exec /usr/bin/time -v sort q'", "sort"),
+        ("tracehint¦task¦n¦--¦uniq", "uniq"),
+        ("perl¦-e¦print", "perl"),
+        ("Rscript¦--vanilla¦plot.R", "plot.R"),
+        ("sh¦-c¦", "sh"),
+        ("timeout", "timeout"),
+    ],
+)
+def test_type_of_a_command(argv: str, kind: str) -> None:
+    assert describe([w.encode() for w in argv.split("¦")]).type == kind
+
+
+def test_read_back_from_disk(tmp_path: Path) -> None:
+    run = RunBuilder()
+    grow(run, P(["sh", "wf.sh"], P(["sort", "a"])))
+    assert names(cut_tasks(read_bundle(run.save(tmp_path / "r.trace")))) == ["sort a"]
