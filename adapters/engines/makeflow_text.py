@@ -1,0 +1,203 @@
+"""The text of a classic Makeflow file: its rules, and where each command begins.
+
+Only what annotating needs: a command is found by its place in the text, so that everything else of
+the file stays as its author wrote it. The lexical rules were tried with makeflow 9.9: `#` outside
+quotes begins a comment anywhere, a backslash at the end of a line joins lines, quotes may span
+lines, `$NAME` and `${NAME}` are substituted except in single quotes, and the result is split again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tracehint.errors import InputError
+
+MAX_DEPTH = 32
+_ASSIGN = re.compile(r"(export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*(\+?=)[ \t]*(.*)", re.DOTALL)
+_VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
+_LOCAL = re.compile(r"LOCAL[ \t]+")
+_SUB = re.compile(r"MAKEFLOW[ \t]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextRule:
+    """One rule. `at` is the position of the command's text; None for a nested workflow."""
+
+    targets: tuple[bytes, ...]
+    sources: tuple[bytes, ...]
+    command: str
+    at: int | None
+
+
+def parse_rules(text: str, environment: Mapping[str, str] | None = None) -> list[TextRule]:
+    """The rules in order, which is Makeflow's numbering; `text` is the file read as Latin-1."""
+    known = dict(os.environ if environment is None else environment)
+    local: dict[str, str] = {}  # variables of one rule only
+    rules: list[TextRule] = []
+    header: tuple[tuple[bytes, ...], tuple[bytes, ...]] | None = None
+    for start, end in _logical_lines(text):
+        line = _joined(text[start:end])
+        if not line.strip():
+            continue
+        if line[0] in " \t":
+            if header is None:
+                raise _bad(text, start, "a command without a rule")
+            rules.append(_rule(text, start, line, header, {**known, **local}))
+            header = None
+            local.clear()
+        elif line[0] == "@" and (assigned := _ASSIGN.match(line, 1)) is not None:
+            local[assigned[2]] = _expand(assigned[4].rstrip(), {**known, **local})
+        elif line[0] in "@.":
+            continue
+        elif (assigned := _ASSIGN.match(line)) is not None:
+            _assign(known, assigned)
+        elif not line.startswith("export"):
+            if header is not None:
+                raise _bad(text, start, "a rule without a command")
+            header = _header(text, start, _expand(line, known))
+    return rules
+
+
+def _bad(text: str, at: int, what: str) -> InputError:
+    line = text.count("\n", 0, at) + 1
+    return InputError(f"the Makeflow file, line {line}: {what}", "Check it: makeflow_analyze -k F")
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, int]]:
+    """(start, end) of lines, joined ones as one; a comment ends where its line does."""
+    start = at = 0
+    quote = ""
+    while at < len(text):
+        char = text[at]
+        if char == "\\" and quote != "'":
+            at += 2
+            continue
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        elif char == "#":
+            at = text.find("\n", at)
+            at = len(text) if at < 0 else at
+            continue
+        elif char == "\n":
+            yield start, at
+            start = at + 1
+        at += 1
+    if quote:
+        raise _bad(text, start, f"a {quote} is not closed")
+    yield start, len(text)
+
+
+def _joined(line: str) -> str:
+    """The line without comment and line joints."""
+    out: list[str] = []
+    quote = ""
+    at = 0
+    while at < len(line):
+        char = line[at]
+        if char == "\\" and quote != "'" and at + 1 < len(line):
+            out.append(" " if line[at + 1] == "\n" else line[at : at + 2])
+            at += 2
+            continue
+        if char == "#" and not quote:
+            break
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        out.append(char)
+        at += 1
+    return "".join(out)
+
+
+def _assign(known: dict[str, str], found: re.Match[str]) -> None:
+    name, value = found[2], _expand(found[4].rstrip(), known)
+    known[name] = f"{known[name]} {value}" if found[3] == "+=" and name in known else value
+
+
+def _expand(text: str, known: Mapping[str, str]) -> str:
+    """Substitute variables outside single quotes; unknown ones become nothing."""
+    out: list[str] = []
+    at = 0
+    quoted = False
+    while at < len(text):
+        char = text[at]
+        if char == "'":
+            quoted = not quoted
+        elif char == "\\" and not quoted:
+            out.append(text[at : at + 2])
+            at += 2
+            continue
+        elif char == "$" and not quoted and (found := _VARIABLE.match(text, at)) is not None:
+            out.append(known.get(found[1] or found[2], ""))
+            at = found.end()
+            continue
+        out.append(char)
+        at += 1
+    return "".join(out)
+
+
+def _header(text: str, start: int, line: str) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
+    sides: tuple[list[bytes], list[bytes]] = ([], [])
+    side = 0
+    for word in _words(line):
+        if word is None:
+            side = 1
+        else:
+            sides[side].append(word)
+    if side == 0:
+        raise _bad(text, start, "neither a rule nor an assignment")
+    return tuple(sides[0]), tuple(sides[1])
+
+
+def _words(line: str) -> Iterator[bytes | None]:
+    """File names, unquoted; None for the colon. `a->b` is the name in the workflow, b."""
+    word: list[str] | None = None
+    quote = ""
+    at = 0
+    while at < len(line):
+        char = line[at]
+        at += 1
+        if char == "\\" and quote != "'" and at < len(line):
+            word = [*(word or []), line[at]]
+            at += 1
+        elif quote and char == quote:
+            quote = ""
+        elif quote:
+            word = [*(word or []), char]
+        elif char in "'\"":
+            quote, word = char, word or []
+        elif char in " \t\n\r:":
+            if word is not None:
+                yield _renamed(word)
+                word = None
+            if char == ":":
+                yield None
+        else:
+            word = [*(word or []), char]
+    if word is not None:
+        yield _renamed(word)
+
+
+def _renamed(word: list[str]) -> bytes:
+    return "".join(word).rpartition("->")[2].encode("latin-1", "replace")
+
+
+def _rule(
+    text: str, start: int, line: str, header: tuple[tuple[bytes, ...], tuple[bytes, ...]],
+    known: Mapping[str, str],
+) -> TextRule:  # fmt: skip
+    at = start
+    while text[at] in " \t":
+        at += 1
+    local = _LOCAL.match(text, at)
+    at = local.end() if local else at
+    command = _LOCAL.sub("", _expand(line.strip(), known), count=1)
+    nested = _SUB.match(text, at) is not None
+    return TextRule(
+        targets=header[0], sources=header[1], command=command, at=None if nested else at
+    )

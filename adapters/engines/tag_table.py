@@ -1,0 +1,98 @@
+"""The table that `tracehint-tag` and `tag.sh` read: what to set before each task (adapters/tag).
+
+    tracehint-tags 1 <number of tasks, 10 digits>\\n      28 bytes
+    <offset, 11 digits> <length, 11 digits>\\n            24 bytes for each task
+    kind \\0 path \\0 attribute \\0 value in hexadecimal \\0   records
+
+A task finds its records with two reads, however many tasks there are.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tracehint.adapters.plan import inside
+from tracehint.adapters.stores.base import Gap, Store
+from tracehint.errors import UsageError
+
+HEADER, INDEX = 28, 24
+MAX_RECORD = 6000  # bytes: 20 records fit into one argument list of xargs
+_TAG = Path(__file__).resolve().parent.parent / "tag"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TagTarget:
+    """One file or directory to tag before a task.
+
+    `kind`: D directory, F file, C file to be made (removed again when the task leaves it alone),
+    K file to be made and kept. Directories are never made: a task that says `mkdir out` would fail.
+    """
+
+    path: bytes
+    kind: str
+    hints: dict[str, str]
+
+
+def encode(
+    tasks: Sequence[Sequence[TagTarget]], store: Store, *, allow_trusted: bool = False
+) -> tuple[bytes, list[Gap], int]:
+    """The table, what the store cannot say, and the number of settings."""
+    payload = bytearray()
+    index: list[tuple[int, int]] = []
+    gaps: list[Gap] = []
+    count = 0
+    start = HEADER + INDEX * len(tasks)
+    for targets in tasks:
+        begin = len(payload)
+        for target in targets:
+            kind = "directory" if target.kind == "D" else "file"
+            settings, missing = store.translate(target.hints, kind)  # type: ignore[arg-type]
+            gaps += missing
+            for setting in settings:
+                store.check_key(setting.key, allow_trusted=allow_trusted)
+                record = b"\0".join(
+                    (target.kind.encode(), target.path or b".", setting.key.encode(),
+                     b"0x" + setting.value.hex().encode(), b"")
+                )  # fmt: skip
+                if len(record) <= MAX_RECORD and (not target.path or inside(target.path)):
+                    payload += record
+                    count += 1
+        index.append((start + begin, len(payload) - begin))
+    head = b"tracehint-tags 1 %010d\n" % len(tasks)
+    entries = b"".join(b"%011d %011d\n" % pair for pair in index)
+    return head + entries + bytes(payload), gaps, count
+
+
+def tag_files(folder: Path, table: bytes, *, helper: bool = True) -> dict[Path | None, bytes]:
+    """The files of a tag folder: driver, table, and the helper program where it is built."""
+    files: dict[Path | None, bytes] = {
+        folder / "tag": (_TAG / "tag.sh").read_bytes(),
+        folder / "table": table,
+    }
+    program = find_helper() if helper else None
+    if program is not None:
+        files[folder / "helper"] = program.read_bytes()
+    return files
+
+
+def find_helper() -> Path | None:
+    """The built `tracehint-tag`: beside this package, beside the interpreter, or on the path."""
+    places = [_TAG / "bin" / "tracehint-tag", Path(sys.executable).parent / "tracehint-tag"]
+    found = shutil.which("tracehint-tag")
+    places += [Path(found)] if found else []
+    return next((place for place in places if place.is_file()), None)
+
+
+def check_folder_name(name: str) -> None:
+    """The folder's name becomes part of commands: only plain characters."""
+    import re
+
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name):
+        raise UsageError(
+            f"the output's name {name[:80]!r} would have to stand in commands",
+            "Use letters, digits, dots, dashes and underscores for -o.",
+        )

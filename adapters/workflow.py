@@ -1,0 +1,144 @@
+"""A workflow's own graph as far as emitting needs it: tasks with files, in the engine's order.
+
+Makeflow, classic and JSON; JX is expanded by Makeflow's `jx2json` where that is installed.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tracehint.adapters.plan import inside
+from tracehint.errors import InputError, MissingDependencyError
+from tracehint.hintgen.match import Declared
+
+MAX_WORKFLOW = 256 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One rule. `at` is where its command begins in a classic file's text; None: no command."""
+
+    targets: tuple[bytes, ...]
+    sources: tuple[bytes, ...]
+    command: str
+    at: int | None
+
+    @cached_property
+    def type(self) -> str:
+        """The task's type, named as the analyzer names it."""
+        from tracehint.analyzer.tasks.describe import type_of_text
+
+        return type_of_text(self.command)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workflow:
+    """`text` of a classic file (as Latin-1), or `data` of a JSON one."""
+
+    tasks: tuple[Task, ...]
+    text: str = ""
+    data: dict[str, Any] | None = None
+
+    @cached_property
+    def files(self) -> list[bytes]:
+        """Every file below the working directory that a task names, each once."""
+        found: dict[bytes, None] = {}
+        for task in self.tasks:
+            found.update(dict.fromkeys(p for p in (*task.targets, *task.sources) if inside(p)))
+        return list(found)
+
+    @cached_property
+    def known(self) -> Declared:
+        """What the graph says about each of `files`."""
+        at = {path: i for i, path in enumerate(self.files)}
+        types: list[str | None] = [None] * len(at)
+        makers: list[list[str]] = [[] for _ in at]
+        readers: list[list[str]] = [[] for _ in at]
+        reading: list[list[str]] = [[] for _ in at]
+        for number, task in enumerate(self.tasks):
+            for path in dict.fromkeys(task.targets):
+                if path in at:
+                    types[at[path]] = task.type
+                    makers[at[path]].append(str(number))
+            for path in dict.fromkeys(task.sources):
+                if path in at:
+                    readers[at[path]].append(str(number))
+                    reading[at[path]].append(task.type)
+        return Declared(producer_types=types, consumer_types=_types(reading), producers=makers,
+                        consumers=readers)  # fmt: skip
+
+
+def _types(reading: Sequence[Sequence[str]]) -> list[list[str]]:
+    return [sorted(set(types)) for types in reading]
+
+
+def read_workflow(path: Path) -> Workflow:
+    """Read a Makeflow file; raises InputError naming the place."""
+    try:
+        if path.stat().st_size > MAX_WORKFLOW:
+            raise InputError(f"{path} is larger than 256 MiB", "Give the workflow's own file.")
+        text = path.read_bytes().decode("latin-1")
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}", "Check the path.") from error
+    if not text.lstrip().startswith("{") and path.suffix not in (".json", ".jx"):
+        from tracehint.adapters.engines.makeflow_text import parse_rules
+
+        rules = parse_rules(text)
+        tasks = [Task(targets=r.targets, sources=r.sources, command=r.command, at=r.at)
+                 for r in rules]  # fmt: skip
+        return Workflow(tasks=tuple(tasks), text=text)
+    data = _json(path, text.encode("latin-1"))
+    rules_data = data.get("rules")
+    if not isinstance(rules_data, list):
+        raise InputError(f"{path} has no list of rules", "Give a Makeflow file (JSON or classic).")
+    return Workflow(tasks=tuple(_task(path, i, raw) for i, raw in enumerate(rules_data)), data=data)
+
+
+def _json(path: Path, raw: bytes) -> dict[str, Any]:
+    try:
+        data = json.loads(raw)
+    except (ValueError, RecursionError):
+        data = _jx(path)
+    if not isinstance(data, dict):
+        raise InputError(f"{path} is no JSON object", "Give a Makeflow file.")
+    return data
+
+
+def _jx(path: Path) -> Any:
+    """Expand a JX file; its output escapes the single quote, which JSON does not know."""
+    if shutil.which("jx2json") is None:
+        raise MissingDependencyError(
+            f"{path} is not plain JSON, and jx2json, which expands JX, is not installed",
+            "Debian: apt-get install coop-computing-tools",
+        )
+    done = subprocess.run(["jx2json", str(path.resolve())], capture_output=True, timeout=60)
+    try:
+        return json.loads(done.stdout.replace(b"\\'", b"'"))
+    except (ValueError, RecursionError) as error:
+        said = done.stderr.decode("utf-8", "backslashreplace").strip()[:200]
+        raise InputError(f"{path} is neither JSON nor JX {said}", "Check the file.") from error
+
+
+def _task(path: Path, number: int, raw: Any) -> Task:
+    if not isinstance(raw, dict):
+        raise InputError(f"{path}: rule {number} is no object", "Check the file.")
+    command = raw.get("command")
+    return Task(
+        targets=_names(raw.get("outputs")), sources=_names(raw.get("inputs")),
+        command=command if isinstance(command, str) else "",
+        at=0 if isinstance(command, str) else None,
+    )  # fmt: skip
+
+
+def _names(raw: Any) -> tuple[bytes, ...]:
+    """File names of a rule: texts, or objects with the name in the workflow."""
+    entries = raw if isinstance(raw, list) else []
+    names = [e.get("dag_name") if isinstance(e, dict) else e for e in entries]
+    return tuple(n.encode("utf-8", "surrogateescape") for n in names if isinstance(n, str))

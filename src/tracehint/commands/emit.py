@@ -1,0 +1,128 @@
+"""`tracehint emit`: hints as a script for a store, or as annotations for an engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tracehint.commands._output import write_result
+from tracehint.commands._stores import (
+    make_plan,
+    open_directory,
+    plan_options,
+    report_gaps,
+    require_store,
+    store_options,
+)
+from tracehint.errors import UsageError
+
+if TYPE_CHECKING:
+    from tracehint.adapters.stores.script import Script
+    from tracehint.hintgen.model import HintFile
+
+ENGINES = ("makeflow", "swift", "swift-k", "swift-t", "snakemake", "nextflow")
+
+
+@click.command()
+@click.argument("hints", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("source", required=False, type=click.Path(dir_okay=False, path_type=Path),
+                metavar="[WORKFLOW]")  # fmt: skip
+@store_options(required=False)
+@click.option("--workflow-engine", "engine", type=click.Choice(ENGINES),
+              help="Write annotations for this engine.")  # fmt: skip
+@click.option("-o", "--output", type=click.Path(path_type=Path),
+              help="Script or annotation file; what it needs goes beside it.")  # fmt: skip
+@click.option("--dir", "directory", type=click.Path(path_type=Path),
+              help="Directory whose files are matched too.")  # fmt: skip
+@plan_options
+@click.option("--allow-trusted", is_flag=True, help="Allow attributes below trusted.")
+@click.option("--force", is_flag=True, help="Replace existing output files.")
+def command(
+    hints: Path, source: Path | None, store: str | None, prefix: str | None, engine: str | None,
+    output: Path | None, directory: Path | None, workflow: Path | None, nodes: int | None,
+    create: bool, no_directories: bool, allow_trusted: bool, force: bool,
+) -> None:  # fmt: skip
+    """Write HINTS as a setfattr script, or as annotations for a workflow engine.
+
+    With --store, the result is a shell script to review and run in the data's directory; with -o
+    FILE its table of names and values is FILE.data. With --workflow-engine makeflow, WORKFLOW is
+    the Makeflow file; the result is the same workflow, tagging each rule's files before it runs.
+
+    Example: tracehint emit hints.json --store xattr -o hints.sh
+    """
+    from tracehint.hintgen.hintfile import load
+
+    workflow = workflow or source
+    if (store is None) == (engine is None) and engine is None:
+        raise UsageError(
+            "neither --store nor --workflow-engine given",
+            "For example: tracehint emit H.json --store xattr -o hints.sh",
+        )
+    loaded = load(hints)
+    if engine is not None:
+        _engine(loaded, engine, workflow, store, prefix, output, nodes, allow_trusted, force)
+        return
+    script = _script(loaded, store, prefix, directory, workflow, nodes, create, no_directories,
+                     allow_trusted, inside=output is None or str(output) == "-")  # fmt: skip
+    report_gaps(script.gaps)
+    if script.skipped:
+        click.echo(f"{script.skipped} settings left out: the name is too long; use apply", err=True)
+    if output is None or str(output) == "-":
+        write_result(script.text, None)
+        return
+    write_result(script.table, f"{output}.data", force=force)
+    write_result(script.text, str(output), force=force)
+    output.chmod(0o755)
+    click.echo(
+        f"{script.records:,} settings. Review {output} and {output}.data, then run: "
+        f"sh {output} --dry-run DIRECTORY",
+        err=True,
+    )
+
+
+def _script(
+    hints: HintFile, store: str | None, prefix: str | None, directory: Path | None,
+    workflow: Path | None, nodes: int | None, create: bool, no_directories: bool,
+    allow_trusted: bool, *, inside: bool,
+) -> Script:  # fmt: skip
+    from contextlib import ExitStack
+
+    from tracehint.adapters.stores.act import check_keys
+    from tracehint.adapters.stores.script import make_script
+
+    chosen = require_store(store, prefix)
+    with ExitStack() as stack:
+        root = stack.enter_context(open_directory(directory)) if directory else None
+        plan = make_plan(
+            hints, workflow=workflow, nodes=nodes, create=create, no_directories=no_directories,
+            root_fd=root.fd if root else None,
+        )  # fmt: skip
+    check_keys(chosen, plan.targets, allow_trusted=allow_trusted)
+    return make_script(hints, plan, chosen, inside=inside)
+
+
+def _engine(
+    hints: HintFile, engine: str, workflow: Path | None, store: str | None, prefix: str | None,
+    output: Path | None, nodes: int | None, allow_trusted: bool, force: bool,
+) -> None:  # fmt: skip
+    from tracehint.adapters.engines.emitters import EmitRequest, emit
+
+    request = EmitRequest(
+        engine=engine, workflow=workflow, store=require_store(store or "xattr", prefix),
+        output=output, nodes=nodes, allow_trusted=allow_trusted,
+    )  # fmt: skip
+    result = emit(hints, request)
+    report_gaps(result.gaps)
+    there = [path for path in result.files if path is not None and path.exists()]
+    if there and not force:
+        raise UsageError(f"{there[0]}: exists", "Give --force to replace it, or another -o.")
+    for path, data in result.files.items():
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        write_result(data, str(path) if path else None, force=force)
+        if path and path in result.executable:
+            path.chmod(0o755)
+    for line in result.remarks:
+        click.echo(line, err=True)

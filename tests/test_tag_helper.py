@@ -1,0 +1,240 @@
+"""tracehint-tag and its shell twin: what is set before a task, what is cleaned up after it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.hostile import HOSTILE_NAMES
+from tracehint.adapters.engines.tag_table import TagTarget, encode, tag_files
+from tracehint.adapters.stores.registry import open_store
+
+SOURCE = Path(__file__).parent.parent / "adapters" / "tag" / "tracehint-tag.c"
+FLAGS = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"]
+
+
+def attributes(path: Path | bytes) -> dict[str, bytes]:
+    """All attributes of a file."""
+    return {n: os.getxattr(path, n) for n in os.listxattr(path, follow_symlinks=False)}
+
+
+@pytest.fixture(scope="session")
+def helper(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program, built with warnings as errors."""
+    compiler = shutil.which("cc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    program = tmp_path_factory.mktemp("tag") / "tracehint-tag"
+    subprocess.run([compiler, *FLAGS, "-o", program, SOURCE], check=True)
+    return program
+
+
+@pytest.fixture(params=["program", "shell"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Both must do the same."""
+    if request.param == "shell" and shutil.which("setfattr") is None:
+        pytest.skip("attr is not installed")
+    return str(request.param)
+
+
+class Folder:
+    """A work directory with a tag folder."""
+
+    def __init__(self, root: Path, kind: str, program: Path, *tasks: list[TagTarget]) -> None:
+        self.root = root
+        table, _, _ = encode(tasks, open_store("xattr"))
+        (root / "x.tracehint").mkdir()
+        for path, data in tag_files(root / "x.tracehint", table, helper=False).items():
+            assert path is not None
+            path.write_bytes(data)
+            path.chmod(0o755)
+        if kind == "program":
+            shutil.copy(program, root / "x.tracehint" / "helper")
+
+    def run(self, task: int, command: str, **more: object) -> subprocess.CompletedProcess[bytes]:
+        """As the annotated workflow does: sourced by the task's shell."""
+        text = (f"TRACEHINT_RULE={task} TRACEHINT_DIR=./x.tracehint; "
+                "[ -r ./x.tracehint/tag ] && . ./x.tracehint/tag; " + command)  # fmt: skip
+        return subprocess.run(["/bin/sh", "-c", text], cwd=self.root, capture_output=True, **more)  # type: ignore[call-overload, no-any-return]
+
+    def wrap(self, task: int, command: str) -> subprocess.CompletedProcess[bytes]:
+        """As `makeflow --wrapper` does."""
+        words = ["./x.tracehint/tag", str(task), "/bin/sh", "-c", command]
+        return subprocess.run(words, cwd=self.root, capture_output=True)
+
+
+def target(path: str | bytes, kind: str = "C", **hints: str) -> TagTarget:
+    """A target with hints as keywords."""
+    raw = path.encode() if isinstance(path, str) else path
+    return TagTarget(path=raw, kind=kind, hints=hints or {"DP": "local"})
+
+
+@pytest.mark.parametrize("way", ["run", "wrap"])
+def test_output_is_tagged_before_the_command_runs(
+    tmp_path: Path, kind: str, helper: Path, way: str
+) -> None:
+    folder = Folder(tmp_path, kind, helper, [], [target("o", DP="local", Replication="3")])
+    code = "test -e o && ls -i o > before && echo result > o && ls -i o > after && exit 7"
+    done = getattr(folder, way)(1, code)
+    assert (done.returncode, done.stdout, done.stderr) == (7, b"", b"")
+    assert attributes(tmp_path / "o") == {"user.DP": b"local", "user.Replication": b"3"}
+    assert (tmp_path / "before").read_text() == (tmp_path / "after").read_text()
+
+
+@pytest.mark.parametrize("way", ["run", "wrap"])
+def test_only_the_tasks_own_files(tmp_path: Path, kind: str, helper: Path, way: str) -> None:
+    folder = Folder(tmp_path, kind, helper, [target("a")], [target("b")], [])
+    for task in (0, 2):
+        assert getattr(folder, way)(task, "echo x > a; echo x > b").returncode == 0
+    assert attributes(tmp_path / "a") == {"user.DP": b"local"}
+    assert attributes(tmp_path / "b") == {}
+
+
+@pytest.mark.parametrize("way", ["run", "wrap"])
+def test_an_output_that_the_task_did_not_write_is_removed(
+    tmp_path: Path, kind: str, helper: Path, way: str
+) -> None:
+    folder = Folder(tmp_path, kind, helper, [target("o"), target("empty"), target("kept", "K")])
+    done = getattr(folder, way)(0, ": > empty; false")
+    assert done.returncode == 1
+    assert not (tmp_path / "o").exists(), "a missing output must stay missing for the engine"
+    assert (tmp_path / "empty").exists(), "an empty output is an output"
+    assert (tmp_path / "kept").exists()
+
+
+def test_a_file_that_is_there_keeps_content_and_time(
+    tmp_path: Path, kind: str, helper: Path
+) -> None:
+    (tmp_path / "o").write_text("old")
+    os.utime(tmp_path / "o", (5, 5))
+    folder = Folder(tmp_path, kind, helper, [target("o"), target("in", "F")])
+    assert folder.run(0, "true").returncode == 0
+    assert (tmp_path / "o").read_text() == "old"
+    assert (tmp_path / "o").stat().st_mtime == 5
+    assert attributes(tmp_path / "o") == {"user.DP": b"local"}
+    assert not (tmp_path / "in").exists()
+
+
+def test_directories_are_tagged_but_never_made(tmp_path: Path, kind: str, helper: Path) -> None:
+    (tmp_path / "d").mkdir()
+    targets = [target("d", "D"), target("", "D"), target("new/o"), target("new", "D")]
+    folder = Folder(tmp_path, kind, helper, targets)
+    assert folder.run(0, "mkdir new && echo x > new/o").returncode == 0
+    assert attributes(tmp_path / "d") == attributes(tmp_path) == {"user.DP": b"local"}
+
+
+@pytest.mark.parametrize("evil", ["link", "dirlink/f", "../secret"])
+def test_attack_links_and_ways_out(tmp_path: Path, kind: str, helper: Path, evil: str) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (tmp_path / "secret").write_text("s")
+    (tmp_path / "f").write_text("s")
+    (work / "link").symlink_to(tmp_path / "secret")
+    (work / "dirlink").symlink_to(tmp_path)
+    folder = Folder(work, kind, helper, [target("x" * len(evil)), target("good")])
+    table = work / "x.tracehint" / "table"
+    table.write_bytes(table.read_bytes().replace(b"x" * len(evil) + b"\0", evil.encode() + b"\0"))
+    assert folder.run(0, "echo x > good").returncode == 0
+    assert attributes(tmp_path / "secret") == attributes(tmp_path / "f") == {}
+    assert attributes(work / "good") == {"user.DP": b"local"}
+
+
+def test_hostile_names(tmp_path: Path, kind: str, helper: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    names = [n for n in HOSTILE_NAMES if n not in (b"x.tracehint",)]
+    folder = Folder(work, kind, helper, [target(name, "K") for name in names])
+    done = folder.run(0, "true")
+    assert (done.returncode, done.stderr) == (0, b"")
+    for name in names:
+        assert attributes(os.fsencode(work) + b"/" + name) == {"user.DP": b"local"}
+    assert not list(tmp_path.rglob("PWNED"))
+
+
+@pytest.mark.parametrize("damage", [b"", b"x", b"tracehint-tags 1 9999999999\n", None])
+def test_a_damaged_table_never_stops_the_task(
+    tmp_path: Path, kind: str, helper: Path, damage: bytes | None
+) -> None:
+    folder = Folder(tmp_path, kind, helper, [target("o")])
+    table = tmp_path / "x.tracehint" / "table"
+    table.write_bytes(table.read_bytes()[:-9] if damage is None else damage)
+    done = folder.run(0, "echo x > o; exit 5")
+    assert done.returncode == 5
+    assert (tmp_path / "o").read_text() == "x\n"
+
+
+def test_no_tag_folder_never_stops_the_task(tmp_path: Path, kind: str, helper: Path) -> None:
+    folder = Folder(tmp_path, kind, helper, [target("o")])
+    shutil.rmtree(tmp_path / "x.tracehint")
+    assert folder.run(0, "echo x > o; exit 5").returncode == 5
+
+
+def test_attack_attribute_in_the_table(tmp_path: Path, helper: Path) -> None:
+    folder = Folder(tmp_path, "program", helper, [target("o")])
+    table = tmp_path / "x.tracehint" / "table"
+    data = table.read_bytes().replace(b"user.DP\0", b"security.capability\0")
+    table.write_bytes(data.replace(b" %011d\n" % 33, b" %011d\n" % 45, 1))
+    folder.run(0, "echo x > o")
+    assert attributes(tmp_path / "o") == {}
+
+
+def test_a_file_system_without_attributes_only_complains(tmp_path: Path, helper: Path) -> None:
+    work = Path("/proc/self")
+    table = tmp_path / "table"
+    table.write_bytes(encode([[target("status", "F")]], open_store("xattr"))[0])
+    done = subprocess.run([helper, "run", table, "0", "echo", "ran"], cwd=work, capture_output=True)
+    assert (done.returncode, done.stdout) == (0, b"ran\n")
+    assert b"cannot set an attribute" in done.stderr
+
+
+def test_signals_reach_the_command(tmp_path: Path, helper: Path) -> None:
+    table = tmp_path / "table"
+    table.write_bytes(encode([[target("o")]], open_store("xattr"))[0])
+    process = subprocess.Popen(
+        [helper, "run", table, "0", "sh", "-c", "trap 'echo got; exit 9' TERM; echo up; "
+         "while :; do sleep 0.05; done"], cwd=tmp_path, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"up\n"
+    process.send_signal(signal.SIGTERM)
+    assert process.communicate(timeout=10)[0] == b"got\n"
+    assert process.returncode == 9
+    assert not (tmp_path / "o").exists()
+
+
+def test_death_by_signal_is_passed_on(tmp_path: Path, helper: Path) -> None:
+    table = tmp_path / "table"
+    table.write_bytes(encode([[target("o")]], open_store("xattr"))[0])
+    done = subprocess.run([helper, "run", table, "0", "sh", "-c", "kill -KILL $$"], cwd=tmp_path)
+    assert done.returncode == -signal.SIGKILL
+
+
+def test_at_most_three_milliseconds(tmp_path: Path, helper: Path) -> None:
+    """Tagging one output of one task among 10,000: the best of several rounds of 50 starts."""
+    tasks = [[target(f"o{i}")] for i in range(10_000)]
+    (tmp_path / "table").write_bytes(encode(tasks, open_store("xattr"))[0])
+    best = 1.0
+    for round_ in range(4):
+        start = time.perf_counter()
+        for i in range(50):
+            number = str(round_ * 2000 + i)
+            pid = os.posix_spawn(helper, [helper, "set", tmp_path / "table", number], os.environ)
+            os.waitpid(pid, 0)
+        best = min(best, (time.perf_counter() - start) / 50)
+    assert best < 0.003
+
+
+def test_the_shell_twin_passes_shellcheck(tmp_path: Path) -> None:
+    if shutil.which("shellcheck") is None:
+        pytest.skip("shellcheck is not installed")
+    text = SOURCE.with_name("tag.sh").read_text()
+    worker = text.partition("_tracehint_worker='\n")[2].partition("\n'\n")[0]
+    (tmp_path / "worker.sh").write_text("#!/bin/sh\n" + worker)
+    for script in (SOURCE.with_name("tag.sh"), tmp_path / "worker.sh"):
+        subprocess.run(["shellcheck", "-s", "sh", script], check=True)
