@@ -75,7 +75,7 @@ def connect(analysis: Analysis, bundle: Bundle | None = None) -> duckdb.DuckDBPy
     _load(con, "files_raw", files)
     _add_templates(con)
     for name, table in (bundle.tables if bundle else {}).items():
-        _load(con, f"b_{name}", table)
+        con.register(f"b_{name}", table)  # read once or twice: not copied
     return con
 
 

@@ -1,14 +1,15 @@
 """Every rule against its page in tests/lint/: runs that it must and must not report.
 
 A page holds prose and pairs of blocks: ```run (tests/support/runs.py) and
-```findings. All rules run on every example, so a finding that a page does not
-list is a false positive.
+```findings. The page's own rule runs on every example in the quick suite, all
+rules in the slow one, so a finding that a page does not list is a false positive.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -34,13 +35,13 @@ def examples() -> list[tuple[str, str, str, str]]:
     return found
 
 
-def lint(text: str) -> list[Finding]:
+def lint(text: str, codes: Sequence[str] = tuple(RULES)) -> list[Finding]:
     run = parse_run(text)
     settings = Settings()
     for name, value in re.findall(r"^# setting (\w+) (\S+)$", text, re.MULTILINE):
         settings = dataclasses.replace(settings, **{name: parse_size(value)})
-    context = Context(run.analysis(), run.bundle(), settings, proc_task=run.proc_task())
-    return run_rules(context)
+    context = Context(run.analysis(), run.bundle(), settings, cut=run.cut())
+    return run_rules(context, codes)
 
 
 def fields(finding: Finding) -> dict[str, str]:
@@ -59,11 +60,23 @@ def fields(finding: Finding) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
+    ("code", "run", "expected"),
+    [pytest.param(e[0], *e[2:], id=f"{e[0]}-{e[1]}") for e in examples()],
+)
+def test_example(code: str, run: str, expected: str) -> None:
+    lines = [line for line in expected.splitlines() if line.startswith(code)]
+    compare(lint(run, [code]), lines)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
     ("run", "expected"), [pytest.param(*e[2:], id=f"{e[0]}-{e[1]}") for e in examples()]
 )
-def test_example(run: str, expected: str) -> None:
-    findings = lint(run)
-    lines = [line for line in expected.splitlines() if line.strip()]
+def test_no_other_rule_fires(run: str, expected: str) -> None:
+    compare(lint(run), [line for line in expected.splitlines() if line.strip()])
+
+
+def compare(findings: list[Finding], lines: list[str]) -> None:
     shown = [(f.code, f.template, fields(f), f.message) for f in findings]
     assert len(findings) == len(lines), shown
     for line in lines:

@@ -14,9 +14,9 @@ from tracehint.hintgen.lint.settings import Settings
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
 
     from tracehint.analyzer.model import Analysis
+    from tracehint.analyzer.tasks import TaskCut
     from tracehint.hintgen.model import HintFile
     from tracehint.schemas.store import Bundle
 
@@ -42,7 +42,7 @@ class Context:
     settings: Settings = field(default_factory=Settings)
     hints_in_force: HintFile | None = None
     bundle_name: str = "RUN.trace"
-    proc_task: pa.Table | None = None  # process -> task; None: cut the bundle's tasks
+    cut: TaskCut | None = None  # None: cut the bundle's tasks
 
     @functools.cached_property
     def con(self) -> duckdb.DuckDBPyConnection:

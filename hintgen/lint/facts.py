@@ -10,6 +10,7 @@ from tracehint.hintgen.query import text_column
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
     from tracehint.hintgen.lint.context import Context
 
@@ -36,44 +37,100 @@ CREATE VIEW primary_label AS
 CREATE TABLE in_force (path_text VARCHAR, name VARCHAR, value VARCHAR, set_s DOUBLE);
 """
 
-# b_io: one row per open episode with its task and the path relative to the data root
+# b_io    one row per open episode with its task and the path relative to the data root
+# b_meta  metadata operations with task, directory and whether it lies below a data root
+# b_exe   programs that each task executed
+# d_task, d_io, d_dir, d_parent, d_order: what the engine declares; d_dir are declared
+#         directories, d_order also the order that declared files imply
 _BUNDLE_VIEWS = """
 CREATE TABLE b_io AS
   SELECT o.* EXCLUDE (path), pt.task, t.type, r.rel AS path_text
-  FROM b_opens o JOIN b_proc_task pt USING (proc) JOIN tasks t USING (task)
-  JOIN b_paths r ON r.path = o.path
-  WHERE NOT t.engine;
+  FROM b_opens o JOIN b_proc_task pt USING (proc) JOIN work t USING (task)
+  JOIN b_open_paths r ON r.path = o.path;
 CREATE TABLE b_meta AS
-  SELECT m.*, pt.task, t.type FROM b_metadata_ops m
-  JOIN b_proc_task pt USING (proc) JOIN tasks t USING (task) WHERE NOT t.engine;
+  SELECT m.*, pt.task, t.type, r.rel AS dir_text, r.rel <> r.absolute AS inside
+  FROM b_metadata_ops m JOIN b_proc_task pt USING (proc) JOIN work t USING (task)
+  JOIN b_meta_paths r ON r.path = m.dir;
+CREATE TABLE b_exe AS
+  SELECT DISTINCT pt.task, r.rel AS path_text
+  FROM b_processes p JOIN b_proc_task pt USING (proc) JOIN b_exe_paths r ON r.path = p.exe;
+"""
+_DECLARED_TABLES = """
+CREATE TABLE d_task (task BIGINT);
+CREATE TABLE d_io (task BIGINT, path BLOB, path_text VARCHAR, direction VARCHAR,
+                   size_bytes BIGINT);
+CREATE TABLE d_dir (task BIGINT, path_text VARCHAR, direction VARCHAR);
+CREATE TABLE d_parent (task BIGINT, parent BIGINT);
+CREATE TABLE d_order (task BIGINT, parent BIGINT);
+"""
+_DECLARED = """
+INSERT INTO d_task SELECT DISTINCT task FROM b_declared_task;
+INSERT INTO d_io
+  SELECT m.task, i.path, rtrim(regexp_replace(r.rel, '^(\\./)+', ''), '/'), i.direction,
+         max(i.size_bytes)
+  FROM b_declared_io i JOIN b_declared_task m ON m.declared = i.task
+  JOIN b_declared_paths r ON r.path = i.path GROUP BY ALL;
+INSERT INTO d_dir
+  SELECT DISTINCT d.task, d.path_text, d.direction FROM d_io d
+  WHERE ends_with(d.path::VARCHAR, '/') OR EXISTS
+    (FROM files f WHERE starts_with(f.path_text, d.path_text || '/'));
+INSERT INTO d_parent
+  SELECT DISTINCT m.task, pm.task
+  FROM (SELECT task, unnest(parents) AS parent FROM b_declared_tasks) d
+  JOIN b_declared_task m ON m.declared = d.task
+  JOIN b_declared_task pm ON pm.declared = d.parent WHERE m.task <> pm.task;
+INSERT INTO d_order
+  SELECT * FROM d_parent UNION
+  SELECT i.task, o.task FROM d_io o JOIN d_io i USING (path_text)
+  WHERE o.direction = 'out' AND i.direction = 'in' AND o.task <> i.task;
 """
 
 
 def add_views(con: duckdb.DuckDBPyConnection) -> None:
-    """The views over the analysis."""
+    """The views over the analysis, and the declared tables, empty."""
     con.execute(_VIEWS)
+    con.execute(_DECLARED_TABLES)
 
 
 def add_bundle_views(con: duckdb.DuckDBPyConnection, context: Context) -> None:
-    """Views that join the bundle's raw rows to tasks and to paths of the analysis."""
-    import pyarrow as pa
-
+    """Tables that join the bundle's raw rows to tasks and to paths of the analysis."""
     bundle = context.bundle
     assert bundle is not None
-    proc_task = context.proc_task
-    if proc_task is None:
+    cut = context.cut
+    if cut is None:
         from tracehint.analyzer.tasks import cut_tasks
 
-        proc_task = cut_tasks(bundle).proc_task
-    _register(con, "b_proc_task", proc_task)
-    paths = bundle.tables["opens"].column("path").unique()
-    table = pa.table({"path": paths, "absolute": text_column(paths)})
-    _register(con, "b_paths", table)
+        cut = cut_tasks(bundle)
+    _register(con, "b_proc_task", cut.proc_task)
+    _register(con, "b_declared_task", cut.declared_task)
+    roots = context.analysis.run["data_roots"]
+    for name, table, column in (
+        ("b_open_paths", "opens", "path"),
+        ("b_meta_paths", "metadata_ops", "dir"),
+        ("b_exe_paths", "processes", "exe"),
+        ("b_name_paths", "names", "path"),
+        ("b_declared_paths", "declared_io", "path"),
+    ):
+        _register_paths(con, name, bundle.tables[table].column(column), roots)
     con.execute(
-        f"ALTER TABLE b_paths ADD COLUMN rel VARCHAR;"
-        f"UPDATE b_paths SET rel = {relative_sql('absolute', context.analysis.run['data_roots'])}"
+        "CREATE TABLE b_run AS SELECT $1::BIGINT AS origin_ns", [bundle.manifest.started_ns]
     )
     con.execute(_BUNDLE_VIEWS)
+    con.execute(_DECLARED)
+
+
+def _register_paths(
+    con: duckdb.DuckDBPyConnection, name: str, column: pa.ChunkedArray, roots: list[str]
+) -> None:
+    """Table of distinct paths: `path` (bytes), `absolute` (text), `rel` (below its data root)."""
+    import pyarrow as pa
+
+    paths = column.unique().drop_null()
+    _register(con, name, pa.table({"path": paths, "absolute": text_column(paths)}))
+    con.execute(
+        f"ALTER TABLE {name} ADD COLUMN rel VARCHAR;"
+        f"UPDATE {name} SET rel = {relative_sql('absolute', roots)}"
+    )
 
 
 def _register(con: duckdb.DuckDBPyConnection, name: str, table: Any) -> None:
@@ -90,6 +147,7 @@ def relative_sql(column: str, roots: list[str]) -> str:
     for root in sorted(roots, key=len, reverse=True):
         prefix = text(root).rstrip("/") + "/"
         quoted = prefix.replace("'", "''")
+        cases.append(f"WHEN {column} = '{quoted[:-1]}' THEN ''")
         cases.append(
             f"WHEN starts_with({column}, '{quoted}') THEN substr({column}, {len(prefix) + 1})"
         )

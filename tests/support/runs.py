@@ -29,6 +29,7 @@ import pyarrow as pa
 
 from tests.support.bundles import RunBuilder
 from tracehint.analyzer.model import ANALYSIS_TABLES, Analysis, Options
+from tracehint.analyzer.tasks.model import DECLARED_TASK, PROC_TASK, TaskCut
 from tracehint.schemas.store import Bundle, table_from_rows
 from tracehint.schemas.tables import TABLES
 
@@ -49,7 +50,9 @@ class Run:
     facts: dict[str, Any] = field(default_factory=dict)
 
     def analysis(self) -> Analysis:
+        """The tables that an analyzer would derive."""
         self._roles()
+        self.rows["edges"].clear()
         self._edges()
         tables = {
             name: pa.Table.from_pylist(self.rows[name], schema=schema)
@@ -71,15 +74,22 @@ class Run:
         return Analysis(run, **tables, options=Options())
 
     def bundle(self) -> Bundle:
+        """The raw facts."""
         self.raw.manifest.blind_to = list(self.facts.get("blind", []))
         tables = {name: table_from_rows(name, rows) for name, rows in self.raw.rows.items()}
         assert set(tables) == set(TABLES)
         return Bundle(Path("run.trace"), self.raw.manifest, tables)
 
-    def proc_task(self) -> pa.Table:
-        pairs = [(t["proc"], t["task"]) for t in self.tasks.values()]
-        schema = pa.schema([("proc", pa.int64()), ("task", pa.int64())])
-        return pa.Table.from_pylist([{"proc": p, "task": t} for p, t in pairs], schema=schema)
+    def cut(self) -> TaskCut:
+        """Which process and which declared task is which task."""
+        procs = [{"proc": t["proc"], "task": t["task"]} for t in self.tasks.values()]
+        declared = [{"declared": n, "task": t["task"]} for n, t in self.tasks.items()]
+        known = {row["task"] for row in self.raw.rows["declared_tasks"]}
+        return TaskCut(
+            self.analysis().tasks, pa.Table.from_pylist(procs, schema=PROC_TASK),
+            pa.Table.from_pylist([d for d in declared if d["declared"] in known],
+                                 schema=DECLARED_TASK),
+        )  # fmt: skip
 
     def _roles(self) -> None:
         written = {r["file"] for r in self.rows["producers"]}

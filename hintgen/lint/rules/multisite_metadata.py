@@ -1,0 +1,79 @@
+"""A run over several sites would be served better by another metadata strategy.
+
+## What it finds
+Runs over two or more sites for which a single central metadata server is not
+the strategy that fits, and the one that does: *replicated*, *decentralised*,
+or *decentralised with local replicas*.
+
+## Why it costs
+Each metadata operation on another site's server costs a wide-area round trip,
+ten to a hundred times a local one.
+
+## Example
+Many small parallel tasks over four data centres that share files by way of a
+central registry in one of them.
+
+## What to do
+Follows L. Pineda-Morales, A. Costan and G. Antoniu, "Towards Multi-site
+Metadata Management for Geographically Distributed Cloud Workflows" (IEEE
+CLUSTER 2015): a central server for small runs (few tens of nodes, few hundred
+operations per node); replicated registries for few, large files that are read
+at every site; a decentralised one for many files that are made and used in
+parallel; with local replicas where tasks mostly use what their own site made
+(pipelines). The finding states the figures; the limits are settings
+(`central-nodes`, `central-ops-per-node`, `pipeline-share`).
+
+## What it cannot see
+The round-trip times between the sites, and which strategies the store offers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tracehint.hintgen.lint.context import Context
+from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.units import plural
+
+RULE = Rule("TM005", "multisite-metadata", "info", "0.1.0", needs=("bundle",))
+
+_SQL = """
+    WITH ops AS (SELECT coalesce(sum(count), 0) AS n FROM b_meta WHERE inside),
+         used AS (SELECT file, count(DISTINCT t.site) AS sites
+                  FROM consumers JOIN work t USING (task) GROUP BY file),
+         local AS (SELECT coalesce(sum(e.bytes) FILTER (p.site = c.site) / sum(e.bytes), 0) AS share
+                   FROM edges e JOIN work p ON p.task = e.producer
+                                JOIN work c ON c.task = e.consumer)
+    SELECT (ops.n + (SELECT count(*) FROM b_io))::BIGINT AS operations, local.share AS local_share,
+           (SELECT count(DISTINCT site) FROM work WHERE site <> '') AS sites,
+           (SELECT count(DISTINCT path) FROM files WHERE data) AS files,
+           (SELECT coalesce(sum(size_bytes), 0) FROM files WHERE data) AS bytes,
+           (SELECT count(*) FROM used WHERE sites > 1) AS shared_files
+    FROM ops, local"""
+
+
+def check(context: Context) -> Iterator[Finding]:
+    """The strategy for a run over several sites, unless a central server fits."""
+    settings = context.settings
+    for row in context.rows(_SQL):
+        per_node = row["operations"] / context.nodes
+        small = context.nodes <= settings.central_nodes
+        if row["sites"] < 2 or (small and per_node <= settings.central_ops_per_node):
+            continue
+        if row["local_share"] >= settings.pipeline_share:
+            strategy = "decentralised with local replicas"
+        elif row["shared_files"] >= 0.5 * row["files"]:
+            strategy = "replicated"
+        else:
+            strategy = "decentralised"
+        message = (
+            f"{plural(row['sites'], 'site')}, {per_node:,.0f} metadata operations per node, "
+            f"{row['local_share']:.0%} of the data used where it was made, "
+            f"{plural(row['shared_files'], 'file')} used at several sites: {strategy}"
+        )
+        facts = {**row, "template": "", "per_node": round(per_node, 1), "strategy": strategy}
+        facts["operations"], facts["calls"] = 0, row["operations"]
+        yield context.finding(
+            RULE, facts, message, fix=f"choose {strategy} metadata in the store, if it has it",
+            evidence=("calls", "per_node", "local_share", "shared_files", "strategy"),
+        )  # fmt: skip

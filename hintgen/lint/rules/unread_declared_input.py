@@ -1,0 +1,63 @@
+"""A declared input that the task never opened.
+
+## What it finds
+Files that the workflow declares as inputs of a task and that none of the
+task's processes opened. Programs that the task executed count as used.
+
+## Why it costs
+Engines that stage inputs (Makeflow with Work Queue, Confuga, Condor) send the
+file to the node for nothing; all engines wait for its producer for nothing.
+
+## Example
+`mImgtbl` declares the area files of all images and reads the images only.
+
+## What to do
+Remove the file from the rule's inputs, if the program never needs it.
+
+## What it cannot see
+Inputs that other parameters or other data would make the program read, and
+files that exist only to force an order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tracehint.hintgen.lint.context import Context
+from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.units import plural, size
+
+RULE = Rule("TD003", "unread-declared-input", "warning", "0.1.0", needs=("declared",))
+
+_SQL = """
+    WITH last AS (SELECT path_text, min(path) AS path, max(size_bytes) AS size_bytes,
+                         min(template) AS template, min(file) AS file
+                  FROM files GROUP BY path_text)
+    SELECT coalesce(l.template, d.path_text) AS template, count(DISTINCT d.path_text) AS files,
+           list_distinct(min(coalesce(l.path, d.path), 5)) AS examples,
+           coalesce(min(ft.producers), '') AS producers, t.type AS consumers,
+           sum(coalesce(d.size_bytes, l.size_bytes, 0)) AS bytes,
+           sum(coalesce(d.size_bytes, l.size_bytes, 0)) AS network_bytes,
+           count(DISTINCT d.task) AS tasks
+    FROM d_io d JOIN work t USING (task) LEFT JOIN last l USING (path_text)
+         LEFT JOIN file_types ft ON ft.file = l.file
+    WHERE d.direction = 'in' AND t.source <> 'declared'
+      AND NOT EXISTS (FROM d_dir x WHERE x.task = d.task AND x.path_text = d.path_text)
+      AND NOT EXISTS (FROM b_io b WHERE b.task = d.task AND b.path_text = d.path_text)
+      AND NOT EXISTS (FROM consumers c JOIN files f USING (file)
+                      WHERE c.task = d.task AND f.path_text = d.path_text)
+      AND NOT EXISTS (FROM b_exe e WHERE e.task = d.task AND e.path_text = d.path_text)
+    GROUP BY 1, t.type, ft.producers"""
+
+
+def check(context: Context) -> Iterator[Finding]:
+    """Declared inputs that were never opened, by template and task type."""
+    for row in context.rows(_SQL):
+        message = (
+            f"{plural(row['tasks'], 'task')} never opened {plural(row['files'], 'declared input')}"
+            f" ({size(row['bytes'])} if staged)"
+        )
+        yield context.finding(
+            RULE, row, message, evidence=("tasks",), assumed=("the engine stages declared inputs",),
+            fix="remove the file from the declared inputs",
+        )  # fmt: skip
