@@ -155,7 +155,7 @@ def _write_losses(state: State, stats: LexStats) -> None:
     for (kind, detail), n in state.losses.items():
         state.out.add("losses", (None, kind, n, detail or None))
     if stats.bad:
-        numbers = ", ".join(map(str, stats.bad_lines))
+        numbers = ", ".join(stats.bad_lines)
         more = "" if stats.bad <= len(stats.bad_lines) else ", ..."
         state.out.add("losses", (None, "log_lines", stats.bad, f"not understood: {numbers}{more}"))
 

@@ -48,6 +48,7 @@ class Call(NamedTuple):
     name: bytes
     args: bytes
     result: bytes
+    line: int = 0
 
 
 @dataclass
@@ -56,15 +57,15 @@ class LexStats:
 
     lines: int = 0
     bad: int = 0
-    bad_lines: list[int] = field(default_factory=list)  # the first numbers only
+    bad_lines: list[str] = field(default_factory=list)  # the first ones only
     clock: str = "none"  # none, unix, daytime, relative
-    has_pids: bool = False
+    per_process: bool = False  # `-ff`: line numbers need the process
 
-    def reject(self, number: int) -> None:
+    def reject(self, tid: int, number: int) -> None:
         """Count a line that was not understood."""
         self.bad += 1
         if len(self.bad_lines) < 20:
-            self.bad_lines.append(number)
+            self.bad_lines.append(f"{tid}:{number}" if self.per_process else str(number))
 
 
 class Clock:
@@ -112,11 +113,13 @@ def lex(lines: Iterable[bytes], stats: LexStats, *, tid: int = 0) -> Iterator[Ca
     read_clock = clock.read
     pending: dict[int, tuple[int, bytes, bytes]] = {}
     match = _CALL.match
+    number = 0
     for line in lines:
+        number += 1
         stats.lines += 1
         found = match(line)
         if found is None:
-            yield from _other(line, stats, clock, pending, tid)
+            yield from _other(line, number, stats, clock, pending, tid)
             continue
         bracket, plain, stamp, name, args, result = found.groups()
         pid = bracket or plain
@@ -128,12 +131,12 @@ def lex(lines: Iterable[bytes], stats: LexStats, *, tid: int = 0) -> Iterator[Ca
             result = _DURATION.sub(b"", result)
         now = read_clock(stamp)
         thread = int(pid) if pid else tid
-        yield Call("call", thread, now, now, name, args, result)
+        yield Call("call", thread, now, now, name, args, result, number)
 
 
 def _other(
-    line: bytes, stats: LexStats, clock: Clock, pending: dict[int, tuple[int, bytes, bytes]],
-    tid: int,
+    line: bytes, number: int, stats: LexStats, clock: Clock,
+    pending: dict[int, tuple[int, bytes, bytes]], tid: int,
 ) -> Iterator[Call]:  # fmt: skip
     """Everything that is not a complete call: split calls, exits, signals, noise."""
     found = _OTHER.match(line)
@@ -147,28 +150,28 @@ def _other(
         begun = pending.pop(thread, None)
         end = clock.read(stamp)
         if resumed is None or begun is None or begun[1] != resumed[1]:
-            stats.reject(stats.lines)
+            stats.reject(thread, number)
             return
         start, name, head = begun
         text = name + b"(" + head + resumed[2]
         whole = _BODY.match(text)
         if whole is None:
             if not text.endswith(b"= ?"):
-                stats.reject(stats.lines)
+                stats.reject(thread, number)
             return
         args, result = whole[2], _DURATION.sub(b"", whole[3])
         if b") " in args and _EQUALS.search(args):
             args, result = _true_end(args, result)
-        yield Call("call", thread, start, end, name, args, result)
+        yield Call("call", thread, start, end, name, args, result, number)
     elif begun_now := _UNFINISHED.match(body):
         now = clock.read(stamp)
         if len(pending) < MAX_PENDING:
             pending[thread] = (now, begun_now[1], begun_now[2])
-        yield Call("start", thread, now, now, begun_now[1], begun_now[2], b"")
+        yield Call("start", thread, now, now, begun_now[1], begun_now[2], b"", number)
     elif body.startswith(b"+++ "):
         ended = _EXIT.match(body)
         if ended is None:
-            stats.reject(stats.lines)
+            stats.reject(thread, number)
             return
         if ended[1].startswith(b"superseded"):
             caller = pending.pop(int(ended[2]), None)  # goes on under the leader's number
@@ -177,11 +180,11 @@ def _other(
         else:
             pending.pop(thread, None)
         now = clock.read(stamp)
-        yield Call("exit", thread, now, now, ended[1], b"", ended[2])
+        yield Call("exit", thread, now, now, ended[1], b"", ended[2], number)
     elif body.startswith((b"--- ", b"strace: ", b" > ")) or not body.strip():
         return  # a signal, strace's own message, a stack trace of -k
     else:
-        stats.reject(stats.lines)
+        stats.reject(thread, number)
 
 
 def _true_end(args: bytes, result: bytes) -> tuple[bytes, bytes]:

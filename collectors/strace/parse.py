@@ -23,7 +23,7 @@ class Parser:
     def feed(self, calls: Iterable[Call]) -> State:
         """Read all calls and end what is still open. Returns the state with its tables."""
         state = self.state
-        threads, handlers = state.threads, HANDLERS
+        threads, handlers, seen = state.threads, HANDLERS, state.seen
         for call in calls:
             if call.end_ns > state.last_ns:
                 state.last_ns = call.end_ns
@@ -31,13 +31,14 @@ class Parser:
             if thread is None or call.kind != "call":
                 self._special(call)
                 continue
+            seen.add(call.name)
             handler = handlers.get(call.name)
             if handler is None:
                 continue
             try:
                 handler(state, thread, call)
             except (ValueError, IndexError, KeyError, TypeError, OverflowError):
-                self.stats.reject(self.stats.lines)
+                self.stats.reject(call.tid, call.line)
             if self._held and call.name in process.CLONES:
                 self._release()
         self._end()
@@ -66,7 +67,7 @@ class Parser:
                 if handler is not None:
                     handler(state, thread, call)
         except (ValueError, IndexError, KeyError, TypeError, OverflowError):
-            self.stats.reject(self.stats.lines)
+            self.stats.reject(call.tid, call.line)
 
     def _introduce(self, call: Call) -> bool:
         """Find the parent of a new thread; False: its calls are held until that is known."""

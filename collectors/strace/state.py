@@ -71,6 +71,7 @@ class State:
         self.cloning: dict[int, tuple[bytes, int]] = {}  # unfinished forks: tid -> args, time
         self.env_names = frozenset(ENV_MARKERS)
         self.redacted = 0
+        self.seen: set[bytes] = set()  # names of the calls in the log
         self.next_proc = 1
         self.next_open = 1
         self.next_name = 1

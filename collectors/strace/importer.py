@@ -1,0 +1,194 @@
+"""Make a bundle of strace logs that others recorded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tracehint import __version__
+from tracehint.collectors.redact import redact_argv
+from tracehint.collectors.strace.lexer import LexStats
+from tracehint.collectors.strace.sources import (
+    LogSet,
+    calls_of,
+    group,
+    head_of,
+    looks_like_strace,
+    working_directory,
+)  # fmt: skip
+from tracehint.errors import InputError
+from tracehint.schemas.manifest import Host, Manifest, read_manifest
+from tracehint.schemas.store import RAW_DIR, BundleWriter
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_DAY_NS = 86_400 * 10**9
+_CLOCK_NOTES = {
+    "none": "The log has no times: only the order of calls is known, durations are not.",
+    "relative": "The log has relative times only: the start is derived from the file's date.",
+    "daytime": "The log has times of day only: the day is derived from the file's date.",
+}
+_BYTE_CALLS = (b"read", b"write", b"pread64", b"pwrite64", b"copy_file_range", b"mmap")
+
+
+def import_strace(sources: Sequence[Path], output: Path, *, force: bool = False) -> Manifest:
+    """Read all logs and write the bundle.
+
+    What cannot be read is listed in the manifest's notes and in the losses.
+    Raises InputError when nothing can be used.
+    """
+    paths, problems = find_logs(sources)
+    sets = group(paths)
+    parts: list[dict[str, pa.Table]] = []
+    manifests: list[Manifest] = []
+    for logs in sets:
+        try:
+            tables, manifest = read_set(logs, manifest_near(logs))
+        except OSError as error:
+            problems.append(f"{logs.paths[0].name}: {error.strerror or error}")
+            continue
+        if len(tables["processes"]):
+            parts.append(tables)
+            manifests.append(manifest)
+        else:
+            problems.append(f"{logs.paths[0].name}: no line was understood")
+    if not parts:
+        reasons = "; ".join(problems[:5]) or "no files"
+        raise InputError(
+            f"nothing to import: {reasons}",
+            "Give logs of `strace -f -o FILE` or a directory of `strace -ff -o DIR/x`.",
+        )
+    from tracehint.collectors.join import join_manifests, join_tables
+
+    manifest = manifests[0] if len(manifests) == 1 else join_manifests(manifests)
+    manifest.notes += [f"log not read: {text}" for text in problems]
+    writer = BundleWriter(output, force=force)
+    for name, table in join_tables(parts).items():
+        if len(table):
+            writer.write_table(name, table)
+    writer.write_manifest(manifest)
+    return manifest
+
+
+def find_logs(sources: Sequence[Path]) -> tuple[list[Path], list[str]]:
+    """The strace logs among and below the sources, and what was left out and why."""
+    found: list[Path] = []
+    problems: list[str] = []
+    for source in sources:
+        if (source / RAW_DIR).is_dir():
+            source = source / RAW_DIR  # a bundle whose recorder was killed
+        if not source.exists():
+            raise InputError(f"{source}: no such file or directory", "Check the path.")
+        candidates = [source] if source.is_file() else _below(source, problems)
+        for path in candidates:
+            if not os.access(path, os.R_OK):
+                problems.append(f"{path.name}: permission denied")
+            elif looks_like_strace(head_of(path)):
+                found.append(path)
+            else:
+                empty = path.stat().st_size == 0
+                problems.append(f"{path.name}: {'empty' if empty else 'not a strace log'}")
+    return found, problems
+
+
+def _below(folder: Path, problems: list[str]) -> list[Path]:
+    """Regular files below a directory, symbolic links not followed."""
+    found: list[Path] = []
+
+    def failed(error: OSError) -> None:
+        problems.append(f"{error.filename}: {error.strerror}")
+
+    for base, folders, names in os.walk(folder, onerror=failed):
+        folders.sort()
+        found += [
+            p for n in sorted(names) if (p := Path(base) / n).is_file() and not p.is_symlink()
+        ]
+    return found
+
+
+def manifest_near(logs: LogSet) -> Manifest | None:
+    """The manifest of the bundle that the log lies in, where a recorder was killed."""
+    bundle = logs.paths[0].parent.parent
+    if logs.paths[0].parent.name == RAW_DIR and (bundle / "manifest.json").is_file():
+        return read_manifest(bundle)
+    return None
+
+
+def read_set(logs: LogSet, before: Manifest | None) -> tuple[dict[str, pa.Table], Manifest]:
+    """Tables and manifest of one set of logs."""
+    from tracehint.collectors.strace.finish import finish
+    from tracehint.collectors.strace.parse import Parser
+    from tracehint.collectors.strace.state import Settings
+
+    named = os.fsencode(before.cwd) if before is not None else working_directory(logs)
+    cwd = named if named else os.fsencode(logs.paths[0].parent.absolute())
+    host = before.hosts[0].name if before is not None and before.hosts else "imported"
+    settings = Settings(host=host, cwd=cwd, redact=redact_argv, complete=before is not None)
+    stats = LexStats()
+    parser = Parser(settings, stats)
+    state = parser.feed(calls_of(logs, stats))
+    shift = _shift(stats.clock, state.last_ns, logs.paths[-1])
+    tables = finish(state, stats, shift_ns=shift)
+    manifest = before if before is not None else Manifest(
+        program=f"tracehint {__version__}", collector="import:strace", cwd=os.fsdecode(cwd),
+        hosts=[Host(name=host)], complete=True,
+    )  # fmt: skip
+    _describe(manifest, tables, stats, known_cwd=named is not None, seen=state.seen)
+    return tables, manifest
+
+
+def _describe(
+    manifest: Manifest, tables: dict[str, pa.Table], stats: LexStats, *, known_cwd: bool,
+    seen: set[bytes],
+) -> None:  # fmt: skip
+    """What the log itself tells about the run, and what it does not."""
+    import pyarrow.compute as pc
+
+    processes = tables["processes"]
+    first = processes.sort_by([("start_ns", "ascending"), ("proc", "ascending")])
+    roots = [r for r in first.slice(0, 100_000).to_pylist() if r["parent"] is None and r["argv"]]
+    if roots and not manifest.command:
+        manifest.command = [os.fsdecode(a) for a in roots[0]["argv"]]
+    last = [r for r in roots if r["end_ns"] is not None]
+    if last:
+        final = last[-1]
+        manifest.exit_status = (
+            128 + final["exit_signal"] if final["exit_signal"] else final["exit_code"]
+        )
+    starts, ends = pc.min(processes["start_ns"]).as_py(), pc.max(processes["end_ns"]).as_py()
+    manifest.started_ns = manifest.started_ns or starts or 0
+    manifest.ended_ns = ends
+    manifest.notes = [f"{stats.lines} lines of strace's log, {stats.bad} not understood"]
+    if stats.clock in _CLOCK_NOTES:
+        manifest.notes.append(_CLOCK_NOTES[stats.clock])
+    if not known_cwd:
+        manifest.notes.append(
+            f"The log does not name its working directory: relative paths are put below "
+            f"{manifest.cwd} (strace -y names it)."
+        )
+    blind = ["io_uring", "mmap", "libaio"]
+    if not seen.intersection(_BYTE_CALLS):
+        blind.insert(0, "bytes")
+    if not seen.intersection((b"clone", b"clone3", b"fork", b"vfork")):
+        blind.append("processes")
+        if len(processes) > 1:
+            manifest.notes.append("The log has no clone or fork calls: parents are not known.")
+    manifest.blind_to = blind
+
+
+def _shift(clock: str, last_ns: int, path: Path) -> int:
+    """What to add to the log's times so that they count from 1970."""
+    if clock == "unix":
+        return 0
+    info = path.stat()
+    if clock != "daytime":
+        return info.st_mtime_ns - last_ns
+    local = datetime.fromtimestamp(info.st_mtime_ns // 10**9).astimezone()
+    midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
+    base = int(midnight.timestamp()) * 10**9
+    days = round((info.st_mtime_ns - base - last_ns) / _DAY_NS)
+    return base + days * _DAY_NS

@@ -1,0 +1,142 @@
+"""`tracehint import`: make a bundle from logs that others recorded."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from tracehint.commands._importers import IMPORTERS, Importer
+from tracehint.errors import BundleError, InputError, TracehintError
+from tracehint.schemas.manifest import MANIFEST_NAME, Manifest
+from tracehint.schemas.store import RAW_DIR
+
+_HEAD = 1 << 16
+_SNIFF_FILES = 64  # of a directory
+
+
+@click.command()
+@click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("-o", "--output", required=True, metavar="BUNDLE", type=click.Path(path_type=Path))
+@click.option(
+    "--from", "kind", type=click.Choice([i.name for i in IMPORTERS]),
+    help="What the sources are. Default: recognised by their contents.",
+)  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace an existing bundle.")
+@click.option("--quiet", is_flag=True, help="Print errors only.")
+def command(
+    sources: tuple[Path, ...], output: Path, kind: str | None, force: bool, quiet: bool
+) -> int:
+    """Make a bundle of SOURCES: log files, or directories of them.
+
+    What cannot be read is listed and left out. 0: something was usable;
+    2: nothing was.
+
+    Example: tracehint import strace.log -o run.trace
+    """
+    refuse_existing(output, force=force)
+    sorted_out = sort_sources(sources, kind)
+    manifest = _run(sorted_out, output, force=force)
+    if not quiet:
+        for note in manifest.notes:
+            click.echo(f"tracehint: {note}", err=True)
+        if manifest.blind_to:
+            click.echo(f"  cannot see: {', '.join(manifest.blind_to)}", err=True)
+        click.echo(f"tracehint: wrote {click.format_filename(output)}", err=True)
+        click.echo(f"  next: tracehint analyze {_quoted(output)}", err=True)
+    return 0
+
+
+def refuse_existing(output: Path, *, force: bool) -> None:
+    """Say so before a long import and not after it."""
+    if not output.exists():
+        return
+    if not (output / MANIFEST_NAME).exists() and (not output.is_dir() or any(output.iterdir())):
+        raise BundleError(f"{output}: exists and is not a trace bundle", "Choose another name.")
+    if (output / MANIFEST_NAME).exists() and not force:
+        raise BundleError(f"{output}: exists", "Give --force to replace it, or another -o.")
+
+
+def sort_sources(sources: Sequence[Path], kind: str | None) -> list[tuple[Importer, list[Path]]]:
+    """Which importer reads which source. Raises InputError for what nobody reads."""
+    chosen: dict[str, list[Path]] = {}
+    unknown: list[str] = []
+    for source in sources:
+        if not os.path.lexists(source):
+            raise InputError(f"{source}: no such file or directory", "Check the path.")
+        name = kind or recognise(source)
+        if name is None:
+            unknown.append(str(source))
+        else:
+            chosen.setdefault(name, []).append(source)
+    if not chosen:
+        known = ", ".join(f"{i.name} ({i.text})" for i in IMPORTERS)
+        raise InputError(
+            f"{', '.join(unknown[:3])}: not a log that tracehint knows",
+            f"Known are: {known}. Say which with --from.",
+        )
+    for text in unknown:
+        click.echo(f"tracehint: left out: {text}: not a log that tracehint knows", err=True)
+    return [(i, chosen[i.name]) for i in IMPORTERS if i.name in chosen]
+
+
+def recognise(source: Path) -> str | None:
+    """The name of the importer that understands the file, or a file of the directory."""
+    if (source / RAW_DIR).is_dir():
+        source = source / RAW_DIR
+    paths = [source]
+    if source.is_dir():
+        paths = []
+        for base, folders, names in os.walk(source):
+            folders.sort()
+            paths += [Path(base) / n for n in sorted(names)]
+            if len(paths) >= _SNIFF_FILES:
+                break
+    for path in paths[:_SNIFF_FILES]:
+        try:
+            with path.open("rb") as stream:
+                head = stream.read(_HEAD)
+        except OSError:
+            continue
+        for importer in IMPORTERS:
+            if importer.recognises(path, head):
+                return importer.name
+    return None
+
+
+def _run(work: list[tuple[Importer, list[Path]]], output: Path, *, force: bool) -> Manifest:
+    """One importer writes the bundle itself; the results of several are joined."""
+    from tracehint.collectors.join import join_manifests, join_tables
+    from tracehint.schemas.store import BundleWriter, read_bundle
+
+    if len(work) == 1:
+        importer, sources = work[0]
+        return importer.run(sources, output, force=force)
+    with tempfile.TemporaryDirectory(prefix="tracehint-") as folder:
+        bundles = []
+        for importer, sources in work:
+            part = Path(folder) / importer.name
+            try:
+                importer.run(sources, part, force=False)
+            except TracehintError as error:
+                click.echo(f"tracehint: left out: {error}", err=True)
+                continue
+            bundles.append(read_bundle(part))
+        if not bundles:
+            raise InputError("none of the sources could be read", "See the messages above.")
+        manifest = join_manifests([b.manifest for b in bundles])
+        writer = BundleWriter(output, force=force)
+        for name, table in join_tables([b.tables for b in bundles]).items():
+            if len(table):
+                writer.write_table(name, table)
+        writer.write_manifest(manifest)
+        return manifest
+
+
+def _quoted(path: Path) -> str:
+    import shlex
+
+    return shlex.quote(str(path))
