@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* System calls that open, close, read and write. */
+#ifndef TRACEHINT_IO_BPF_H
+#define TRACEHINT_IO_BPF_H
+
+#include "episode.bpf.h"
+
+#define FALLOC_FL_PUNCH_HOLE 2
+#define FALLOC_FL_COLLAPSE_RANGE 8
+#define FALLOC_FL_ZERO_RANGE 16
+#define FALLOC_FL_INSERT_RANGE 32
+#define FICLONE 0x40049409
+#define FICLONERANGE 0x4020940d
+#define MAP_PRIVATE 2
+#define MAP_TYPE 15
+#define MAP_ANONYMOUS 32
+#define PROT_READ 1
+#define PROT_WRITE 2
+#define PROT_EXEC 4
+#define CLOSE_RANGE_UNSHARE 2
+#define CLOSE_RANGE_CLOEXEC 4
+
+struct open_how {
+	u64 flags;
+};
+
+struct clone_range {
+	s64 src_fd;
+	u64 src_offset, src_length, dest_offset;
+};
+
+static __always_inline void pipe_op(struct th_episode *ep, u32 op, u64 len)
+{
+	if (!ep->first_ns)
+		ep->first_ns = bpf_ktime_get_boot_ns();
+	ep->last_tick = now_tick();
+	count_op(ep, op, ~0ULL, len);
+}
+
+/* `len` bytes moved on `fd` at `pos`; pos -1: up to where the file position is now. */
+static __always_inline void moved(struct call *c, struct th_process *proc, u32 fd, u32 op_how,
+				  s64 pos, u64 len)
+{
+	u64 file = fd_file(bpf_get_current_task_btf(), fd);
+	struct th_episode *ep = episode_use(c, proc, fd, file);
+
+	if (!ep)
+		return;
+	if (ep->state & TH_EP_PIPE) {
+		pipe_op(ep, op_how & 0xff, len);
+		return;
+	}
+	if (pos < 0)
+		pos = K(struct file, file, f_pos) - len;
+	run_add(ep, op_how, pos, len);
+}
+
+GLOBAL int moved_slow(struct call *c, u32 fd, u32 op_how, s64 pos, u64 len)
+{
+	struct th_process *proc;
+
+	if (!c)
+		return 0;
+	proc = process_at(c->slot);
+	if (proc)
+		moved(c, proc, fd, op_how, pos, len);
+	return 0;
+}
+
+/* A range that is known although nothing moved: mapped, truncated, deallocated. */
+GLOBAL int touched(struct call *c, u32 fd, u32 op_how, u64 start, u64 len)
+{
+	u64 file = fd_file(bpf_get_current_task_btf(), fd), size;
+	struct th_process *proc;
+	struct th_episode *ep;
+
+	if (!c)
+		return 0;
+	proc = process_at(c->slot);
+	if (!proc)
+		return 0;
+	ep = episode_use(c, proc, fd, file);
+	if (!ep || (ep->state & TH_EP_PIPE))
+		return 0;
+	if (((op_how >> 8) & 0xff) == TH_HOW_MMAP) {
+		size = K(struct inode, ep->inode, i_size);
+		if (start >= size)
+			return 0;
+		if (len > size - start)
+			len = size - start;
+	}
+	run_add(ep, op_how, start, len);
+	return 0;
+}
+
+static __always_inline void do_open(struct call *c, u64 flags)
+{
+	u64 file = fd_file(bpf_get_current_task_btf(), c->ret);
+	struct th_process *proc = process_at(c->slot);
+	struct th_episode *ep;
+
+	if (!file || !proc)
+		return;
+	c->file = file;
+	episode_begin(c, c->ret, 0, (u32)flags);
+	ep = episode_at(proc, c->slot, c->ret);
+	if (ep && !(ep->state & (TH_EP_IGNORED | TH_EP_PIPE)) && (ep->state & TH_EP_TRUNCATED))
+		run_add(ep, OP(TH_TRUNCATE, TH_HOW_OPEN, 0), 0, 0);
+}
+
+/* Where a call left its offset argument; without one, the file position. -1: use that. */
+static __always_inline s64 end_offset(u64 user, u64 moved_bytes)
+{
+	s64 end = 0;
+
+	if (!user || bpf_probe_read_user(&end, sizeof(end), (void *)user))
+		return -1;
+	return end - moved_bytes;
+}
+
+static __always_inline void do_mmap(struct call *c, u64 offset)
+{
+	u64 len = c->arg[1], prot = c->arg[2], flags = c->arg[3];
+	u32 fd = c->arg[4];
+
+	if (flags & MAP_ANONYMOUS)
+		return;
+	if (prot & (PROT_READ | PROT_EXEC))
+		touched(c, fd, OP(TH_READ, TH_HOW_MMAP, 1), offset, len);
+	if ((flags & MAP_TYPE) != MAP_PRIVATE && (prot & PROT_WRITE))
+		touched(c, fd, OP(TH_WRITE, TH_HOW_MMAP, 1), offset, len);
+}
+
+static __always_inline void do_fallocate(struct call *c, u64 offset, u64 len)
+{
+	u32 mode = c->arg[1];
+
+	if (mode & FALLOC_FL_PUNCH_HOLE)
+		touched(c, c->arg[0], OP(TH_DEALLOCATE, TH_HOW_FALLOCATE, 0), offset, len);
+	else if (mode & (FALLOC_FL_ZERO_RANGE | FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE))
+		touched(c, c->arg[0], OP(TH_WRITE, TH_HOW_FALLOCATE, 0), offset, len);
+	/* other modes reserve space and change no byte */
+}
+
+static __always_inline void do_clone(struct call *c)
+{
+	u32 fd = c->arg[0], cmd = c->arg[1];
+	struct clone_range range = {};
+	u64 file, size;
+
+	if (cmd == FICLONE)
+		range.src_fd = c->arg[2];
+	else if (cmd != FICLONERANGE ||
+		 bpf_probe_read_user(&range, sizeof(range), (void *)c->arg[2]))
+		return;
+	file = fd_file(bpf_get_current_task_btf(), range.src_fd);
+	if (!file)
+		return;
+	size = K(struct inode, file_inode(file), i_size);
+	if (!range.src_length && range.src_offset < size)
+		range.src_length = size - range.src_offset;
+	moved_slow(c, range.src_fd, OP(TH_READ, TH_HOW_CLONE, 0), range.src_offset,
+		   range.src_length);
+	moved_slow(c, fd, OP(TH_WRITE, TH_HOW_CLONE, 0), range.dest_offset, range.src_length);
+}
+
+/* Descriptors of an interval are gone. Above the direct ones the check at first use notices. */
+static __always_inline void do_close_range(struct call *c)
+{
+	struct th_process *proc = process_at(c->slot);
+	u32 first = c->arg[0], last = c->arg[1], fd;
+	u64 now = bpf_ktime_get_boot_ns();
+
+	if ((c->arg[2] & CLOSE_RANGE_CLOEXEC) || !proc)
+		return;
+	for (fd = 0; fd < TH_DIRECT_FDS; fd++)
+		if (fd >= first && fd <= last && (proc->used & (1U << fd)))
+			close_fd(c->slot, c->tid, fd, now);
+}
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* The life of processes: fork, exec, exit, and being let in or out. */
+#ifndef TRACEHINT_PROCESS_BPF_H
+#define TRACEHINT_PROCESS_BPF_H
+
+#include "episode.bpf.h"
+
+/* The number that the recorder's name space gives to a process. */
+static __always_inline u32 visible_pid(struct task_struct *leader)
+{
+	struct pid *pid = leader->thread_pid;
+	u64 number = (u64)pid + bpf_core_field_offset(struct pid, numbers) +
+		     (u64)state.pid_level * bpf_core_type_size(struct upid);
+	int nr = leader->pid;
+
+	barrier_var(nr);
+	if (state.pid_level > pid->level)
+		return nr;
+	bpf_probe_read_kernel(&nr, sizeof(nr), (void *)number + bpf_core_field_offset(struct upid, nr));
+	return nr;
+}
+
+/* Take a free slot for a process that begins to be followed. */
+static __always_inline struct th_process *process_new(struct task_struct *task, u32 parent,
+						      u32 user)
+{
+	struct th_process *proc;
+	u32 slot;
+
+	if (bpf_map_pop_elem(&free_slots, &slot)) {
+		lose(NULL, TH_LOST_TABLE, 1);
+		return NULL;
+	}
+	proc = process_at(slot);
+	if (!proc)
+		return NULL;
+	__builtin_memset(proc, 0, sizeof(*proc));
+	proc->kind = TH_ALIVE;
+	proc->slot = slot;
+	proc->epoch = __sync_fetch_and_add(&state.epochs, 1) + 1;
+	proc->parent = parent;
+	proc->tgid = task->tgid;
+	proc->pid = visible_pid(task);
+	proc->uid = task->cred->uid.val;
+	proc->threads = 1;
+	proc->start_ns = bpf_ktime_get_boot_ns();
+	proc->cwd = fs_path(task, FS_CWD, user, slot);
+	proc->state = TH_LIVE;
+	set_slot(task->pid, slot);
+	__sync_fetch_and_add(&state.live, 1);
+	return proc;
+}
+
+/* End of following. The loader writes out what is in the maps and frees the slot. */
+static __always_inline void process_end(struct th_process *proc, int status)
+{
+	proc->exit_status = status;
+	proc->end_ns = bpf_ktime_get_boot_ns();
+	proc->kind = TH_EXIT;
+	proc->state = TH_ENDED;
+	__sync_fetch_and_add(&state.live, -1);
+	send(proc, proc, sizeof(*proc), 0);
+}
+
+static __always_inline int wait_status(struct task_struct *task)
+{
+	struct signal_struct *signal = task->signal;
+
+	if (signal->flags & SIGNAL_GROUP_EXIT)
+		return signal->group_exit_code;
+	return task->group_leader->exit_code;
+}
+
+/* Arguments and environment lie one after the other in the new program's memory. */
+static __noinline void send_exec(struct th_process *proc, struct task_struct *task, u64 now)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct exec_scratch *s = bpf_map_lookup_elem(&exec_scratches, &cpu);
+	struct mm_struct *mm = task->mm;
+	struct th_exec *rec = (struct th_exec *)s;
+	u64 argv = mm->arg_end - mm->arg_start, env = mm->env_end - mm->env_start, at;
+
+	if (!s)
+		return;
+	if (argv > TH_MAX_ARGV) {
+		lose(proc, TH_LOST_ARGV_CUT, 1);
+		argv = TH_MAX_ARGV;
+	}
+	if (env > TH_MAX_ARGV)
+		env = TH_MAX_ARGV;
+	rec->old = *proc;
+	rec->old.kind = TH_EXEC;
+	rec->old.end_ns = now;
+	rec->kind = TH_EXEC;
+	rec->epoch = state.epochs + 1;
+	barrier_var(argv);
+	if (argv > TH_MAX_ARGV ||
+	    bpf_probe_read_user(s->bytes + sizeof(*rec), argv, (void *)mm->arg_start))
+		argv = 0;
+	at = sizeof(*rec) + argv;
+	barrier_var(env);
+	if (env > TH_MAX_ARGV || bpf_probe_read_user(&s->bytes[at], env, (void *)mm->env_start))
+		env = 0;
+	rec->argv_len = argv;
+	rec->env_len = env;
+	rec->epoch = proc->epoch = __sync_fetch_and_add(&state.epochs, 1) + 1;
+	at += env;
+	barrier_var(at);
+	if (at <= EXEC_BYTES)
+		send(proc, rec, at, 0);
+}
+
+static __always_inline void process_exec(struct th_process *proc, struct task_struct *task,
+					 u32 old_tid)
+{
+	u64 now = bpf_ktime_get_boot_ns();
+	u64 exe = (u64)task->mm->exe_file;
+	u32 fd, used = proc->used, old_epoch = proc->epoch;
+	u32 exe_path = file_path(exe, SCRATCH_EXEC, proc->slot);
+	u32 cwd = fs_path(task, FS_CWD, SCRATCH_EXEC, proc->slot);
+	struct th_episode *ep;
+
+	for (fd = 0; fd < TH_DIRECT_FDS; fd++) {
+		if (!(used & (1U << fd)))
+			continue;
+		ep = direct_at(proc->slot, fd);
+		if (ep)
+			episode_end(ep, proc->slot, now);
+	}
+	if (old_tid != (u32)task->pid) {
+		set_slot(old_tid, 0);
+		set_slot(task->pid, proc->slot);
+	}
+	send_exec(proc, task, now);
+	proc->prev = old_epoch;
+	proc->start_ns = now;
+	proc->flags = TH_PROC_EXECED;
+	proc->exe = exe_path;
+	proc->cwd = cwd;
+	proc->hashed = proc->opens = proc->used = proc->unknown_call = 0;
+	proc->threads = 1;
+	__builtin_memset(proc->meta, 0, sizeof(proc->meta));
+	__builtin_memset(proc->meta_errors, 0, sizeof(proc->meta_errors));
+	__builtin_memset(proc->lost, 0, sizeof(proc->lost));
+}
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Runs of accesses. `inner` grows while operations join end to start; when it
+ * breaks it joins `outer` as one more piece of a constant stride, or outer goes
+ * to the loader and inner takes its place.
+ */
+#ifndef TRACEHINT_RUN_BPF_H
+#define TRACEHINT_RUN_BPF_H
+
+#include "state.bpf.h"
+
+#define MAX_RUN_OPS 0x7fffffffU
+
+GLOBAL int send_run(struct th_episode *ep)
+{
+	struct th_extent rec;
+	u64 n;
+
+	if (!ep)
+		return 0;
+	rec.kind = TH_EXTENT;
+	rec.run_seq = ep->run_seq++;
+	rec.open_id = ep->open_id;
+	rec.run = ep->outer;
+	if (!bpf_ringbuf_output(&extents, &rec, sizeof(rec), wake_flags(&extents)))
+		return 0;
+	n = rec.run.ops;
+	ep->lost_ops += n;
+	__sync_fetch_and_add(&state.lost[TH_LOST_EXTENTS], n);
+	return 0;
+}
+
+/* Whether inner is one more piece of outer; if so, outer has it afterwards. */
+static __always_inline bool fold(struct th_run *outer, const struct th_run *inner)
+{
+	u64 step = inner->start - outer->start;
+
+	if (inner->op > TH_WRITE || outer->op != inner->op || outer->how != inner->how ||
+	    outer->inexact != inner->inexact || outer->length != inner->length ||
+	    inner->first_tick - outer->last_tick > cfg.gap_ticks ||
+	    outer->ops + (u64)inner->ops > MAX_RUN_OPS)
+		return false;
+	if (outer->count == 1) {
+		if (step) {
+			if (inner->start < outer->start + outer->length)
+				return false;
+			outer->stride = step;
+			outer->count = 2;
+		}
+	} else if (step == (u64)outer->stride * outer->count) {
+		outer->count++;
+	} else {
+		return false;
+	}
+	outer->ops += inner->ops;
+	outer->bytes += inner->bytes;
+	outer->last_tick = inner->last_tick;
+	return true;
+}
+
+static __always_inline void run_break(struct th_episode *ep)
+{
+	if (!ep->inner.ops)
+		return;
+	if (ep->outer.ops) {
+		if (fold(&ep->outer, &ep->inner))
+			return;
+		send_run(ep);
+	}
+	ep->outer = ep->inner;
+}
+
+static __always_inline void count_op(struct th_episode *ep, u32 op, u64 start, u64 len)
+{
+	if (op == TH_READ) {
+		ep->read_ops++;
+		ep->read_bytes += len;
+	} else {
+		ep->write_ops++;
+		ep->write_bytes += len;
+	}
+	if (len < 4096)
+		ep->small_ops++;
+	if (start == ep->next)
+		ep->seq_ops++;
+	ep->next = start + len;
+}
+
+GLOBAL int run_begin(struct th_episode *ep, u32 op_how, u64 start, u64 len, u32 tick)
+{
+	u64 now = bpf_ktime_get_boot_ns();
+	struct th_run *in;
+
+	if (!ep)
+		return 0;
+	in = &ep->inner;
+	run_break(ep);
+	if (!ep->first_ns)
+		ep->first_ns = now;
+	in->start = start;
+	in->length = len;
+	in->stride = 0;
+	in->bytes = len;
+	in->first_ns = now;
+	in->first_tick = tick;
+	in->last_tick = tick;
+	in->count = 1;
+	in->ops = 1;
+	in->op = op_how & 0xff;
+	in->how = (op_how >> 8) & 0xff;
+	in->inexact = (op_how >> 16) & 1;
+	return 0;
+}
+
+#define OP(op, how, inexact) ((op) | (how) << 8 | (inexact) << 16)
+
+/* An access of `len` bytes at `start`; truncations have no length and never join. */
+static __always_inline void run_add(struct th_episode *ep, u32 op_how, u64 start, u64 len)
+{
+	struct th_run *in = &ep->inner;
+	u32 tick = now_tick();
+	u32 op = op_how & 0xff;
+
+	if (op <= TH_WRITE)
+		count_op(ep, op, start, len);
+	ep->last_tick = tick;
+	if (((op_how >> 8) & 0xff) == TH_HOW_MMAP && in->ops && in->op == op && in->inexact &&
+	    in->how == TH_HOW_MMAP && start >= in->start &&
+	    start + len <= in->start + in->length) {
+		in->ops++; /* ld.so maps the parts of a library over one large mapping */
+		in->last_tick = tick;
+		return;
+	}
+	if (in->ops && in->op == op && in->how == ((op_how >> 8) & 0xff) && op <= TH_WRITE &&
+	    in->start + in->length == start && tick - in->last_tick <= cfg.gap_ticks &&
+	    in->ops < MAX_RUN_OPS && in->inexact == ((op_how >> 16) & 1)) {
+		in->length += len;
+		in->bytes += len;
+		in->ops++;
+		in->last_tick = tick;
+		return;
+	}
+	run_begin(ep, op_how, start, len, tick);
+}
+
+#endif

@@ -1,0 +1,125 @@
+"""The eBPF collector: whether it can run here, and recording a command with it."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+from tracehint.collectors.base import Availability, RecordRequest, RecordResult
+
+LOADER = Path(__file__).parent / "bin" / "tracehint-rec"
+BTF = Path("/sys/kernel/btf/vmlinux")
+BLIND: tuple[str, ...] = ("mmap_pages",)
+COST = "about 1.1 times the CPU time on small I/O, nothing measurable on computation"
+
+_CAP_SYS_ADMIN, _CAP_PERFMON, _CAP_BPF = 21, 38, 39
+_SETCAP = f"setcap cap_bpf,cap_perfmon=ep {LOADER} && chmod 750 {LOADER}"
+
+
+class EbpfCollector:
+    """Records with BTF raw tracepoints through the loader `tracehint-rec`."""
+
+    name = "ebpf"
+    blind_to = BLIND
+
+    def check(self) -> Availability:
+        """Test each condition, and last by loading the programs."""
+        for test in (_machine, _loader, _btf, _loads):
+            reason, remedy = test()
+            if remedy:
+                return Availability(False, reason, remedy, BLIND, COST)
+        return Availability(True, reason, "", BLIND, COST)
+
+    def record(self, request: RecordRequest) -> RecordResult:
+        """Run the command below the loader and write the bundle."""
+        from tracehint.collectors.ebpf.record import record
+
+        return record(request)
+
+
+def _machine() -> tuple[str, str]:
+    if platform.system() != "Linux" or platform.machine() != "x86_64":
+        return (
+            f"eBPF recording knows x86-64 Linux only, this is {platform.machine()}",
+            "Use --collector strace.",
+        )
+    return "x86-64 Linux", ""
+
+
+def _loader() -> tuple[str, str]:
+    if not LOADER.is_file():
+        return (
+            f"the tracer is not built ({LOADER.name} is missing)",
+            "Run `make tracer` in the source tree, or install a wheel that carries it.",
+        )
+    if not os.access(LOADER, os.X_OK):
+        return (
+            f"{LOADER} may not be run by this user",
+            "Ask to be added to its group, or to be allowed to run it.",
+        )
+    return "the tracer is there", ""
+
+
+def _btf() -> tuple[str, str]:
+    if not BTF.exists():
+        return (
+            f"the kernel has no type information ({BTF} is missing)",
+            "Boot a kernel built with CONFIG_DEBUG_INFO_BTF=y (all current distributions do).",
+        )
+    return "the kernel has type information", ""
+
+
+def may_trace() -> bool:
+    """Whether this process or the loader has the capabilities."""
+    return _has(_effective()) or _has(_file_capabilities())
+
+
+def _has(caps: int) -> bool:
+    return bool(caps >> _CAP_SYS_ADMIN & 1) or all(caps >> c & 1 for c in (_CAP_BPF, _CAP_PERFMON))
+
+
+def _effective() -> int:
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+        return int(next(line for line in lines if line.startswith("CapEff:")).split()[1], 16)
+    except (OSError, StopIteration, ValueError):
+        return 0
+
+
+def _file_capabilities() -> int:
+    """The permitted set of the loader's file capabilities (version 2 and 3 of the attribute)."""
+    try:
+        value = os.getxattr(LOADER, "security.capability")
+    except OSError:
+        return 0
+    if len(value) < 20:
+        return 0
+    low, high = value[4:8], value[12:16]
+    return int.from_bytes(low, "little") | int.from_bytes(high, "little") << 32
+
+
+@functools.cache
+def _loads() -> tuple[str, str]:
+    try:
+        done = subprocess.run(
+            [LOADER, "--check"], capture_output=True, text=True, errors="replace", timeout=20,
+            check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"the tracer does not run: {error}", "Build it again: make tracer"
+    if done.returncode == 0:
+        return "the programs load and attach", ""
+    if not may_trace():
+        return (
+            "loading BPF programs needs CAP_BPF and CAP_PERFMON",
+            f"As root, once: {_SETCAP}  (or run as root)",
+        )
+    first = done.stderr.strip().splitlines()[0] if done.stderr.strip() else "no message"
+    return (
+        f"the kernel refuses the programs: {first}",
+        "Linux 6.1 or later is needed; in a container also --cap-add=BPF,PERFMON and a seccomp "
+        "profile that allows bpf(2).",
+    )

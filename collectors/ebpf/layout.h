@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What the BPF program, the loader and schemas/spool.py share: constants and
+ * records, nothing else. Records go to disk as they are (little endian, no
+ * implicit padding); tests/test_ebpf_layout.py compares this file with Python.
+ *
+ * Times are CLOCK_BOOTTIME nanoseconds, "tick" times are the low 32 bits of
+ * jiffies. Path identifiers name a th_path record; 0 means unknown.
+ */
+#ifndef TRACEHINT_LAYOUT_H
+#define TRACEHINT_LAYOUT_H
+
+#define TH_SPOOL_VERSION 1
+#define TH_DIRECT_FDS 16 /* descriptors with an episode slot of their own per process */
+#define TH_MAX_CALLS 512 /* system call numbers known to the tables */
+#define TH_MAX_ARGV 32768 /* bytes of arguments, and of environment, read at exec */
+#define TH_MAX_PATH 4096 /* bytes of one path */
+#define TH_MAX_LEVELS 1024 /* directories of one path */
+#define TH_MAX_MAGIC 24
+
+enum th_record {
+	TH_EPISODE = 1, /* an open episode ended */
+	TH_SNAPSHOT, /* an open episode that goes on (written by the loader) */
+	TH_EXTENT, /* a finished run of accesses */
+	TH_EXEC, /* end of a process epoch by exec, with what the next one runs */
+	TH_EXIT, /* end of a process */
+	TH_ALIVE, /* a process that goes on (written by the loader) */
+	TH_PATH, /* the text of a path identifier */
+	TH_NAME, /* rename, link, unlink ... */
+};
+
+/* Loss counters, in the order of tables.LOSS_KINDS where they are the kernel's to count. */
+enum th_loss {
+	TH_LOST_LIFECYCLE,
+	TH_LOST_EXTENTS, /* operations, not records */
+	TH_LOST_TABLE, /* no room for a process or an open file */
+	TH_LOST_PATH_CUT,
+	TH_LOST_ARGV_CUT,
+	TH_LOST_UNKNOWN_CALL,
+	TH_LOST_CREDENTIALS,
+	TH_LOST_KINDS,
+};
+
+enum th_op { TH_READ, TH_WRITE, TH_TRUNCATE, TH_DEALLOCATE };
+
+enum th_how {
+	TH_HOW_READ,
+	TH_HOW_WRITE,
+	TH_HOW_MMAP,
+	TH_HOW_COPY,
+	TH_HOW_SENDFILE,
+	TH_HOW_SPLICE,
+	TH_HOW_URING,
+	TH_HOW_AIO,
+	TH_HOW_CLONE,
+	TH_HOW_FALLOCATE,
+	TH_HOW_OPEN,
+	TH_HOW_TRUNCATE,
+};
+
+/* Order of tables.METADATA_OPS_KINDS. */
+enum th_meta {
+	TH_META_STAT,
+	TH_META_FAILED_OPEN,
+	TH_META_READDIR,
+	TH_META_UNLINK,
+	TH_META_MKDIR,
+	TH_META_RENAME,
+	TH_META_CHMOD,
+	TH_META_XATTR,
+	TH_META_ACCESS,
+	TH_META_KINDS,
+};
+
+enum th_name_op {
+	TH_NAME_RENAME,
+	TH_NAME_EXCHANGE,
+	TH_NAME_LINK,
+	TH_NAME_UNLINK,
+	TH_NAME_SYMLINK,
+	TH_NAME_MKDIR,
+	TH_NAME_RMDIR,
+	TH_NAME_TRUNCATE,
+};
+
+enum th_episode_state {
+	TH_EP_LIVE = 1 << 0,
+	TH_EP_IGNORED = 1 << 1, /* not a file that matters: terminal, socket, /proc ... */
+	TH_EP_PIPE = 1 << 2,
+	TH_EP_CREATED = 1 << 3,
+	TH_EP_TRUNCATED = 1 << 4,
+	TH_EP_INHERITED = 1 << 5, /* the descriptor was not opened in this epoch */
+	TH_EP_PARTIAL = 1 << 6, /* one thread's share of an episode: add up by open_id */
+	TH_EP_FAULTS = 1 << 7, /* pages touched through a mapping, no descriptor */
+};
+
+enum th_process_state { TH_FREE, TH_LIVE, TH_ENDED };
+
+enum th_process_flag {
+	TH_PROC_EXECED = 1 << 0,
+	TH_PROC_STOPPED = 1 << 1, /* not followed further: its credentials changed */
+	TH_PROC_THREADS = 1 << 2,
+};
+
+/* `count` pieces of `length` bytes, `stride` apart, made by `ops` operations. */
+struct th_run {
+	unsigned long long start;
+	unsigned long long length;
+	long long stride; /* 0 while count is 1 */
+	unsigned long long bytes;
+	unsigned long long first_ns;
+	unsigned int first_tick;
+	unsigned int last_tick;
+	unsigned int count;
+	unsigned int ops; /* 0: no run */
+	unsigned char op; /* enum th_op */
+	unsigned char how; /* enum th_how */
+	unsigned char inexact;
+	unsigned char spare[5];
+};
+
+/* One process epoch's use of one open file, from open (or first use) to close. */
+struct th_episode {
+	unsigned int kind;
+	unsigned int state;
+	unsigned long long open_id; /* epoch << 32 | counter */
+	unsigned long long file; /* kernel addresses: tell whether the descriptor still means the same */
+	unsigned long long inode;
+	unsigned int epoch;
+	int fd;
+	unsigned int tid; /* 0: the whole process */
+	unsigned int path;
+	unsigned long long ino;
+	unsigned int dev; /* kernel encoding: major << 20 | minor */
+	unsigned int generation;
+	unsigned int magic;
+	unsigned int mode;
+	unsigned int flags;
+	unsigned int nlink; /* at the end */
+	unsigned long long size_open;
+	unsigned long long size_close;
+	unsigned long long open_ns;
+	unsigned long long close_ns; /* 0: with the end of the epoch */
+	unsigned long long read_ops;
+	unsigned long long read_bytes;
+	unsigned long long write_ops;
+	unsigned long long write_bytes;
+	unsigned long long seq_ops;
+	unsigned long long small_ops;
+	unsigned long long lost_ops; /* operations whose run was dropped */
+	unsigned long long first_ns; /* first operation; 0: none */
+	unsigned long long next; /* where the last operation ended */
+	unsigned int run_seq; /* runs sent to the extents ring */
+	unsigned int last_tick;
+	struct th_run outer; /* the last two runs travel with the summary */
+	struct th_run inner;
+};
+
+struct th_extent {
+	unsigned int kind;
+	unsigned int run_seq;
+	unsigned long long open_id;
+	struct th_run run;
+};
+
+/* A process epoch: begins at fork or exec, ends at exec or exit. */
+struct th_process {
+	unsigned int kind;
+	unsigned int state;
+	unsigned int epoch;
+	unsigned int parent; /* epoch that forked it; 0: the command itself */
+	unsigned int prev; /* epoch before the exec; 0: began with a fork */
+	unsigned int slot;
+	unsigned int pid; /* in the recorder's name space */
+	unsigned int tgid; /* in the first name space */
+	unsigned int uid;
+	unsigned int flags;
+	unsigned int threads;
+	unsigned int hashed; /* episodes in the hash table: the loader sweeps them */
+	unsigned long long start_ns;
+	unsigned long long end_ns;
+	int exit_status; /* as wait() gives it */
+	unsigned int cwd;
+	unsigned int exe;
+	unsigned int opens; /* counter for open_id */
+	unsigned int used; /* direct episodes in use, one bit per descriptor */
+	unsigned int unknown_call; /* number of the last call that was not understood */
+	unsigned int meta[TH_META_KINDS];
+	unsigned int meta_errors[TH_META_KINDS];
+	unsigned int lost[TH_LOST_KINDS];
+	unsigned int spare;
+};
+
+/* Followed by the arguments, then the environment, as they lie in memory. */
+struct th_exec {
+	unsigned int kind;
+	unsigned int argv_len;
+	unsigned int env_len;
+	unsigned int epoch; /* the new one */
+	struct th_process old;
+};
+
+/* Followed by the names from the last to the first, each ended by NUL. */
+struct th_path {
+	unsigned int kind;
+	unsigned int id;
+	unsigned int len;
+	unsigned int cut;
+};
+
+/* Followed by both strings as the caller gave them, each ended by NUL. */
+struct th_name {
+	unsigned int kind;
+	unsigned int op;
+	unsigned int epoch;
+	unsigned int root; /* path identifier of the caller's root directory */
+	unsigned int dir; /* of the directory that the string is relative to; 0: absolute */
+	unsigned int new_dir;
+	unsigned int len;
+	unsigned int new_len;
+	unsigned long long t_ns;
+	unsigned long long size; /* truncate */
+	unsigned int tgid;
+	unsigned int spare;
+};
+
+/* Spool only: what the loader adds. Offsets are into heap.bin. */
+struct th_spool_exec {
+	unsigned int epoch;
+	unsigned int spare;
+	unsigned long long argv_off;
+	unsigned int argv_len;
+	unsigned int env_len;
+	unsigned long long env_off; /* NAME=value\0, task markers only */
+};
+
+struct th_spool_path {
+	unsigned int id;
+	unsigned int len;
+	unsigned long long off;
+};
+
+struct th_spool_name {
+	unsigned int op;
+	unsigned int epoch;
+	unsigned long long t_ns;
+	unsigned long long off;
+	unsigned long long new_off;
+	unsigned int len;
+	unsigned int new_len;
+	unsigned long long ino; /* of the object after the call; 0: not known */
+	unsigned long long dev; /* as stat gives it */
+	unsigned long long size;
+	unsigned int mode;
+	unsigned int nlink;
+};
+
+struct th_spool_loss {
+	unsigned int kind; /* enum th_loss, then TH_LOSS_* below */
+	unsigned int epoch;
+	unsigned long long count;
+};
+
+#define TH_LOSS_RECURSION 64
+#define TH_LOSS_SPOOL_WRITE 65
+
+/* What a system call does to files; the tables in rec/calls.c map numbers to these. */
+enum th_call {
+	TH_CALL_NONE,
+	TH_CALL_READ, /* fd, -, - at the file position */
+	TH_CALL_WRITE,
+	TH_CALL_PREAD, /* position in the fourth argument, -1: the file position */
+	TH_CALL_PWRITE,
+	TH_CALL_OPEN,
+	TH_CALL_OPENAT,
+	TH_CALL_OPENAT2,
+	TH_CALL_CREAT,
+	TH_CALL_OPEN_HANDLE,
+	TH_CALL_CLOSE,
+	TH_CALL_DUP2,
+	TH_CALL_CLOSE_RANGE,
+	TH_CALL_COPY_RANGE,
+	TH_CALL_SENDFILE,
+	TH_CALL_SPLICE,
+	TH_CALL_MMAP,
+	TH_CALL_FTRUNCATE,
+	TH_CALL_TRUNCATE,
+	TH_CALL_FALLOCATE,
+	TH_CALL_IOCTL,
+	TH_CALL_IO_SUBMIT,
+	TH_CALL_IO_GETEVENTS,
+	TH_CALL_RENAME,
+	TH_CALL_RENAMEAT,
+	TH_CALL_RENAMEAT2,
+	TH_CALL_LINK,
+	TH_CALL_LINKAT,
+	TH_CALL_SYMLINK,
+	TH_CALL_SYMLINKAT,
+	TH_CALL_UNLINK,
+	TH_CALL_UNLINKAT,
+	TH_CALL_MKDIR,
+	TH_CALL_MKDIRAT,
+	TH_CALL_RMDIR,
+	TH_CALL_STAT,
+	TH_CALL_STATAT, /* flags in the fourth argument */
+	TH_CALL_READDIR,
+	TH_CALL_CHMOD,
+	TH_CALL_XATTR,
+	TH_CALL_ACCESS,
+	TH_CALL_STATX, /* flags in the third argument */
+	TH_CALL_PREAD_SPLIT, /* 32 bits: position in two halves */
+	TH_CALL_PWRITE_SPLIT,
+	TH_CALL_MMAP_PAGES, /* 32 bits: offset in pages */
+	TH_CALL_FTRUNCATE_SPLIT,
+	TH_CALL_TRUNCATE_SPLIT,
+	TH_CALL_FALLOCATE_SPLIT,
+	TH_CALL_UNKNOWN, /* moves file data in a way that is not followed: counted */
+};
+
+/* Set by the loader between open and load. */
+struct th_config {
+	unsigned int direct; /* bpf_rdonly_cast is there: read kernel memory without a call */
+	unsigned int slots;
+	unsigned int only_uid; /* 1: follow processes of `uid` only */
+	unsigned int uid;
+	unsigned int faults; /* page fault tracepoints are attached */
+	unsigned int spare;
+	unsigned long long cookie; /* the command announces itself with it */
+	unsigned long long gap_ticks; /* a pause that ends a run */
+	unsigned long long wake_bytes; /* wake the loader when a ring holds more */
+	unsigned int magics[TH_MAX_MAGIC]; /* file systems without data: proc, sysfs ... */
+	unsigned char calls[TH_MAX_CALLS];
+	unsigned char calls32[TH_MAX_CALLS];
+};
+
+/* Shared while it runs. */
+struct th_state {
+	unsigned int armed; /* waiting for the command to announce itself */
+	unsigned int root_epoch;
+	unsigned int epochs;
+	unsigned int paths;
+	unsigned int path_gen; /* a rename makes older path cache entries void */
+	unsigned int pid_level; /* depth of the recorder's pid name space */
+	unsigned int live; /* processes being followed */
+	unsigned int spare;
+	unsigned long long lost[TH_LOST_KINDS];
+};
+
+#endif

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Starting the command: it is forked before anything is loaded, says who it is
+ * once recording has begun, and only then becomes the command. Signals reach it
+ * as if it had been started directly.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "rec.h"
+
+static const int forwarded[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH,
+				 SIGALRM, SIGVTALRM, SIGCONT };
+static sigset_t before;
+
+int signals_block(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(forwarded) / sizeof(*forwarded); i++)
+		sigaddset(&set, forwarded[i]);
+	sigaddset(&set, SIGPIPE);
+	return sigprocmask(SIG_BLOCK, &set, &before) ? -errno : 0;
+}
+
+void signals_restore(void)
+{
+	sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+int signals_fd(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(forwarded) / sizeof(*forwarded); i++)
+		sigaddset(&set, forwarded[i]);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* What the terminal sends goes to the whole group, the command has it already. */
+void signal_forward(int fd, pid_t pid)
+{
+	struct signalfd_siginfo info;
+
+	while (read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		if (info.ssi_code != SI_KERNEL)
+			kill(pid, (int)info.ssi_signo);
+}
+
+static void child_main(int go, int ready, int failed, char **command, unsigned long long cookie)
+{
+	char byte;
+	int error;
+
+	if (read(go, &byte, 1) != 1)
+		_exit(REC_FAILED); /* the recorder gave up or died: nothing must run */
+	syscall(SYS_prctl, cookie, 0, 0, 0, 0); /* no such option: it only says who we are */
+	if (write(ready, "r", 1) != 1 || read(go, &byte, 1) != 1)
+		_exit(REC_FAILED);
+	signals_restore();
+	execvp(command[0], command);
+	error = errno;
+	if (write(failed, &error, sizeof(error)) < 0)
+		_exit(REC_FAILED);
+	_exit(error == ENOENT ? REC_NOT_FOUND : REC_NOT_EXECUTABLE);
+}
+
+static int ready_fd = -1;
+
+int child_start(struct child *child, char **command, unsigned long long cookie)
+{
+	int go[2], failed[2], ready[2];
+
+	if (pipe2(go, O_CLOEXEC) || pipe2(failed, O_CLOEXEC) || pipe2(ready, O_CLOEXEC))
+		return -errno;
+	child->pid = fork();
+	if (child->pid < 0)
+		return -errno;
+	if (!child->pid) {
+		close(go[1]);
+		close(failed[0]);
+		close(ready[0]);
+		child_main(go[0], ready[1], failed[1], command, cookie);
+	}
+	close(go[0]);
+	close(failed[1]);
+	close(ready[1]);
+	child->go = go[1];
+	child->failed = failed[0];
+	ready_fd = ready[0];
+	child->pidfd = (int)syscall(SYS_pidfd_open, child->pid, 0);
+	if (child->pidfd < 0)
+		return -errno;
+	fcntl(child->pidfd, F_SETFD, FD_CLOEXEC);
+	return 0;
+}
+
+/* Let the child announce itself; returns when it has done so. */
+int child_announce(struct child *child)
+{
+	char byte;
+
+	if (write(child->go, "a", 1) != 1 || read(ready_fd, &byte, 1) != 1)
+		return -ECHILD;
+	return 0;
+}
+
+/* Let it become the command. Returns 0, or the positive errno of exec. */
+int child_exec(struct child *child)
+{
+	int error = 0;
+	ssize_t n;
+
+	if (write(child->go, "x", 1) != 1)
+		return ECHILD;
+	do
+		n = read(child->failed, &error, sizeof(error));
+	while (n < 0 && errno == EINTR);
+	return n == (ssize_t)sizeof(error) ? error : 0;
+}
+
+void child_abandon(struct child *child)
+{
+	if (child->pid <= 0)
+		return;
+	close(child->go); /* its read returns 0 and it ends */
+	waitpid(child->pid, NULL, 0);
+	child->pid = 0;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of the loader share. Every function that can fail returns 0 or -errno. */
+#ifndef TRACEHINT_REC_H
+#define TRACEHINT_REC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "../layout.h"
+
+#define REC_FAILED 125
+#define REC_NOT_EXECUTABLE 126
+#define REC_NOT_FOUND 127
+
+struct options {
+	const char *spool; /* existing directory */
+	char **command;
+	unsigned int ring; /* bytes, powers of two */
+	unsigned int extents_ring;
+	unsigned int slots; /* processes followed at the same time */
+	unsigned int linger_ms; /* how long processes are followed that outlive the command */
+	bool check; /* load, attach, say so, end */
+	bool no_direct; /* as on kernels without bpf_rdonly_cast (tests) */
+};
+
+/* calls.c */
+void calls_fill(struct th_config *cfg);
+
+/* launch.c: the command, stopped until recording has begun */
+struct child {
+	pid_t pid;
+	int pidfd;
+	int go; /* write end: one byte lets it run */
+	int failed; /* read end: errno of a failed exec */
+};
+int child_start(struct child *child, char **command, unsigned long long cookie);
+int child_announce(struct child *child);
+int child_exec(struct child *child);
+void child_abandon(struct child *child);
+int signals_block(void);
+void signals_restore(void);
+int signals_fd(void);
+void signal_forward(int fd, pid_t pid);
+
+/* spool.c: files of records */
+enum spool_file {
+	SPOOL_EPISODES,
+	SPOOL_EXTENTS,
+	SPOOL_PROCESSES,
+	SPOOL_EXECS,
+	SPOOL_PATHS,
+	SPOOL_NAMES,
+	SPOOL_LOSSES,
+	SPOOL_HEAP,
+	SPOOL_FILES,
+};
+int spool_open(const char *dir);
+void spool_put(enum spool_file file, const void *record, size_t size);
+uint64_t spool_text(const void *text, size_t len);
+void spool_flush(void);
+void spool_close(void);
+unsigned long long spool_lost(void);
+int spool_write_json(const char *dir, const char *name, const char *text);
+
+/* resolve.c: strings of calls that change names */
+void resolve_path_added(const struct th_path *rec);
+void resolve_name(const struct th_name *rec);
+void resolve_free(void);
+
+/* tracer.c: the BPF object and its maps */
+int tracer_load(const struct options *options, unsigned long long cookie);
+int tracer_attach(void);
+void tracer_arm(void);
+bool tracer_armed(void);
+unsigned int tracer_live(void);
+int tracer_epoll_fd(void);
+int tracer_consume(void);
+void tracer_tick(void);
+void tracer_finish(void);
+unsigned long long tracer_misses(void);
+void tracer_free(void);
+
+/* privilege.c */
+int privileges_drop(void);
+
+unsigned long long clock_ns(int clock);
+
+#endif

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The spool: one file of fixed-size records per kind and one heap of strings.
+ * Flushed about once a second, so a killed recorder leaves what it knew. A full
+ * disk costs records, which are counted, and never stops the command.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "rec.h"
+
+#define BUFFER (128 << 10)
+
+static const char *const names[SPOOL_FILES] = {
+	"episodes.bin", "extents.bin", "processes.bin", "execs.bin",
+	"paths.bin", "names.bin", "losses.bin", "heap.bin",
+};
+
+static struct {
+	int fd;
+	size_t used;
+	unsigned char *buffer;
+} files[SPOOL_FILES];
+static uint64_t heap_size;
+static unsigned long long lost;
+
+int spool_open(const char *dir)
+{
+	for (int i = 0; i < SPOOL_FILES; i++)
+		files[i].fd = -1;
+	int at = open(dir, O_DIRECTORY | O_CLOEXEC);
+
+	if (at < 0)
+		return -errno;
+	for (int i = 0; i < SPOOL_FILES; i++) {
+		files[i].fd = openat(at, names[i], O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		files[i].buffer = malloc(BUFFER);
+		if (files[i].fd < 0 || !files[i].buffer) {
+			int error = errno ? errno : ENOMEM;
+
+			close(at);
+			return -error;
+		}
+	}
+	close(at);
+	return 0;
+}
+
+/* Writes whole buffers; after a short write the file is cut back to whole records. */
+static void write_out(int i)
+{
+	size_t done = 0, used = files[i].used;
+	off_t start = lseek(files[i].fd, 0, SEEK_CUR);
+
+	files[i].used = 0;
+	while (done < used) {
+		ssize_t n = write(files[i].fd, files[i].buffer + done, used - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			lost += used;
+			if (i == SPOOL_HEAP) {
+				/* offsets handed out must stay right: leave a hole */
+				lseek(files[i].fd, start + (off_t)used, SEEK_SET);
+			} else if (!ftruncate(files[i].fd, start)) {
+				lseek(files[i].fd, start, SEEK_SET);
+			}
+			return;
+		}
+		done += (size_t)n;
+	}
+}
+
+void spool_flush(void)
+{
+	if (files[SPOOL_HEAP].used)
+		write_out(SPOOL_HEAP); /* first: the records point into it */
+	for (int i = 0; i < SPOOL_HEAP; i++)
+		if (files[i].used)
+			write_out(i);
+}
+
+void spool_put(enum spool_file file, const void *record, size_t size)
+{
+	if (files[file].used + size > BUFFER) {
+		if (file != SPOOL_HEAP && files[SPOOL_HEAP].used)
+			write_out(SPOOL_HEAP);
+		write_out(file);
+	}
+	memcpy(files[file].buffer + files[file].used, record, size);
+	files[file].used += size;
+}
+
+/* Put a string on the heap; returns its offset. At most BUFFER bytes at a time. */
+uint64_t spool_text(const void *text, size_t len)
+{
+	uint64_t at = heap_size;
+
+	if (len > BUFFER)
+		len = BUFFER;
+	spool_put(SPOOL_HEAP, text, len);
+	heap_size += len;
+	return at;
+}
+
+void spool_close(void)
+{
+	spool_flush();
+	for (int i = 0; i < SPOOL_FILES; i++) {
+		if (files[i].fd >= 0)
+			close(files[i].fd);
+		free(files[i].buffer);
+		files[i].fd = -1;
+		files[i].buffer = NULL;
+	}
+}
+
+unsigned long long spool_lost(void)
+{
+	return lost;
+}
+
+int spool_write_json(const char *dir, const char *name, const char *text)
+{
+	char path[4096 + 64];
+	int fd;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -errno;
+	n = write(fd, text, strlen(text));
+	close(fd);
+	return n == (ssize_t)strlen(text) ? 0 : -ENOSPC;
+}

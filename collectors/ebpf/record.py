@@ -1,0 +1,142 @@
+"""A recording with eBPF from the first to the last step: prepare, run, convert, clean up."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from tracehint import __version__
+from tracehint.collectors import hostinfo
+from tracehint.collectors.base import RecordRequest, RecordResult
+from tracehint.collectors.ebpf.collector import BLIND, LOADER
+from tracehint.collectors.redact import redact_argv
+from tracehint.collectors.run import Ended, find_command, run_child, without_shebang
+from tracehint.collectors.session import child_environment
+from tracehint.errors import BundleError, CollectorError, TracehintError
+from tracehint.schemas.manifest import Manifest
+from tracehint.schemas.store import SPOOL_DIR, BundleWriter
+
+_PR_SET_CHILD_SUBREAPER = 36
+# options of the request that go to the loader
+_LOADER_OPTIONS = ("ring", "extents", "processes", "linger")
+
+
+def record(request: RecordRequest) -> RecordResult:
+    """Run the command and write the bundle; the spool stays if converting fails.
+
+    Raises CommandError, BundleError, CollectorError before the command was
+    started. Afterwards problems are notes or messages, and the command's own
+    status is returned.
+    """
+    path = find_command(request.command[0])
+    command = without_shebang(path, request.command)
+    writer = BundleWriter(request.output, force=request.force)
+    manifest = _manifest(request)
+    spool = request.output / SPOOL_DIR
+    try:
+        spool.mkdir(mode=0o700)
+    except OSError as error:
+        raise BundleError(
+            f"{spool}: cannot be written: {error.strerror}", "Choose another place with -o."
+        ) from None
+    manifest.started_ns = time.time_ns()
+    writer.write_manifest(manifest)
+    ended = _run(_loader_command(request, spool, command), request, spool)
+    manifest.ended_ns = time.time_ns()
+    manifest.exit_status = ended.status
+    try:
+        lost = _convert(request, writer, manifest)
+    except TracehintError as error:  # the run is over: its status must not change
+        print(f"tracehint: {error}\n  What was recorded is in {spool}.", file=sys.stderr)
+        lost = 0
+    return RecordResult(ended.status, ended.signal, lost)
+
+
+def _manifest(request: RecordRequest) -> Manifest:
+    raw = [os.fsencode(a) for a in request.command]
+    argv, _ = (raw, 0) if request.keep_args else redact_argv(raw)
+    return Manifest(
+        program=f"tracehint {__version__}",
+        collector="ebpf",
+        command=[os.fsdecode(a) for a in argv],
+        cwd=str(Path.cwd()),
+        hosts=[hostinfo.this_host(request.host)],
+        data_roots=list(request.data_roots),
+        blind_to=list(BLIND),
+        notes=["The recorder did not reach its end; the tables come from its spool."],
+    )
+
+
+def _loader_command(request: RecordRequest, spool: Path, command: tuple[str, ...]) -> list[str]:
+    chosen = [f"--{k}={v}" for k, v in request.options.items() if k in _LOADER_OPTIONS]
+    return [str(LOADER), "-o", str(spool), *chosen, "--", *command]
+
+
+def _run(argv: list[str], request: RecordRequest, spool: Path) -> Ended:
+    """The loader and below it the command; if the loader dies, the command still ends properly."""
+    libc = ctypes.CDLL(None)
+    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    try:
+        ended = run_child(argv, child_environment(request))
+        if not (spool / "start.json").exists():
+            shutil.rmtree(request.output, ignore_errors=True)
+            raise CollectorError(
+                "the eBPF tracer could not begin; nothing was run",
+                "See the message above and `tracehint doctor`; or use --collector strace.",
+            )
+        end = _json(spool / "end.json")
+        if not end:
+            return _orphan(_json(spool / "start.json").get("command")) or ended
+        number = end.get("signal")
+        return Ended(int(end.get("exit_status", ended.status)), int(number) if number else None)
+    finally:
+        libc.prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
+def _orphan(pid: object) -> Ended | None:
+    """The loader was killed: the command is our child now; wait for it."""
+    print("tracehint: the recorder was killed; the command goes on", file=sys.stderr)
+    if not isinstance(pid, int):
+        return None
+    try:
+        _, status = os.waitpid(pid, 0)
+    except ChildProcessError:
+        return None
+    code = os.waitstatus_to_exitcode(status)
+    return Ended(code) if code >= 0 else Ended(128 - code, -code)
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _convert(request: RecordRequest, writer: BundleWriter, manifest: Manifest) -> int:
+    """From the spool to Parquet; the number of events lost."""
+    from tracehint.schemas.spool import convert_spool
+
+    tables = convert_spool(request.output, manifest, None if request.keep_args else redact_argv)
+    end = _json(request.output / SPOOL_DIR / "end.json")
+    manifest.notes = []
+    if end.get("outlived"):
+        manifest.notes.append(
+            f"{end['outlived']} processes outlived the command; what they did later was not "
+            "recorded."
+        )
+    manifest.complete = bool(end)
+    for name, table in tables.items():
+        if len(table):
+            writer.write_table(name, table)
+    writer.write_manifest(manifest)
+    shutil.rmtree(request.output / SPOOL_DIR, ignore_errors=True)
+    lost = tables["losses"].column("count").to_pylist()
+    return int(sum(n or 0 for n in lost))
