@@ -46,6 +46,9 @@ FILES = pa.schema(
         ("size_bytes", pa.int64()),  # at the end of the version; null: unknown
         ("deleted", pa.bool_()),  # gone at the end of the run
         ("exact_share", pa.float64()),  # share of its accessed bytes known exactly
+        # tasks feed each other both ways through it, or it had too many versions: folded into
+        # this one row; null counts as false
+        ("concurrent", pa.bool_()),
     ]
 )
 
