@@ -1,0 +1,28 @@
+"""Which task handed which bytes of which file to which task (docs/reference/flow.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tracehint.analyzer.flow.model import Flow
+
+if TYPE_CHECKING:
+    from tracehint.analyzer.flow.build import Cut
+    from tracehint.analyzer.model import Options
+    from tracehint.schemas.store import Bundle
+
+__all__ = ["Flow", "build_flow"]
+
+
+def build_flow(bundle: Bundle, cut: Cut, roots: Sequence[bytes], options: Options) -> Flow:
+    """Files by version, their producers and consumers, and the edges between tasks.
+
+    `cut` says which process epoch belongs to which task, `roots` are the data roots. Tables
+    have the schemas of `tracehint.analyzer.model`. Never raises on damaged rows: what was left
+    out is in `Flow.notes`.
+    """
+    from tracehint.analyzer import roots as rules
+    from tracehint.analyzer.flow.build import build
+
+    return build(bundle, cut, roots, options, rules)

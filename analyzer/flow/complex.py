@@ -1,0 +1,157 @@
+"""The long way: files that several tasks changed and read in turn, and engines' copies."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracehint.analyzer.flow import copies as engine_copies
+from tracehint.analyzer.flow.access import is_mutation
+from tracehint.analyzer.flow.copies import Carried, Copies
+from tracehint.analyzer.flow.events import Events, events_of
+from tracehint.analyzer.flow.model import (
+    READ,
+    UNKNOWN,
+    WRITE,
+    Access,
+    Found,
+    Links,
+    Objects,
+    Owned,
+    Reads,
+    Versions,
+    Writes,
+)
+from tracehint.analyzer.flow.owners import Touches, touches
+from tracehint.analyzer.flow.ranges import Bools, Ints, expand, starts_of
+from tracehint.analyzer.flow.versions import foreign_reads, read_version, version_of
+
+
+def solve(
+    access: Access,
+    objects: Objects,
+    engine: Bools,
+    copies: Copies,
+    max_versions: int,
+    notes: list[str],
+) -> tuple[Found, Bools]:
+    """What these accesses yield, and the objects with more versions than `max_versions`.
+
+    `engine` is per task. Copies are followed from originals to copies, level by level.
+    """
+    level = engine_copies.levels(copies, len(objects))
+    many = np.zeros(len(objects), bool)
+    parts: list[Found] = []
+    pieces = Carried.empty()
+    for depth in np.unique(level[access.obj]).tolist():
+        events = events_of(access.take(level[access.obj] == depth), objects, notes)
+        if depth:
+            events = engine_copies.substitute(events, copies, pieces)
+        touched = touches(events, objects)
+        more, copied = engine_copies.carried(copies, events, touched)
+        pieces = Carried.joined([pieces, more])
+        pieces = pieces.take(np.lexsort((pieces.start, pieces.copy)))
+        foreign, latest = foreign_reads(events, touched, engine)
+        version = version_of(events, foreign, latest, max_versions)
+        over = np.zeros(len(objects), bool)
+        over[events.obj[version >= max_versions]] = True
+        version[over[events.obj]] = 0
+        many |= over
+        parts.append(_found(events, touched, version, engine, copied))
+    return Found.joined(parts) if parts else _nothing(), many
+
+
+def _nothing() -> Found:
+    return Found(
+        Writes.empty(), Owned.empty(), Reads.empty(), Links.empty(), Versions.empty()
+    )
+
+
+def _found(
+    events: Events, touched: Touches, version: Ints, engine: Bools, copied: Bools
+) -> Found:
+    seen = read_version(events, touched, version)
+    return Found(
+        _writes(events, touched, version, engine, copied),
+        _owned(events, touched, version),
+        _reads(events, touched, seen),
+        _links(events, touched, seen),
+        _versions(events, version),
+    )
+
+
+def _writes(
+    events: Events, touched: Touches, version: Ints, engine: Bools, copied: Bools
+) -> Writes:
+    """Written ranges, and what became of them."""
+    stays, seen = np.zeros(len(events), bool), np.zeros(len(events), bool)
+    change = is_mutation(events.op[touched.event])
+    final = change & (touched.next == UNKNOWN) & (touched.epoch_end == UNKNOWN)
+    stays[touched.event[final]] = True
+    reader = events.actor[touched.event]
+    read = ~change & (touched.last != UNKNOWN) & (touched.owner != reader)
+    read &= ~engine[reader] | copied[touched.event]
+    seen[touched.event[touched.last[read]]] = True
+    at = np.flatnonzero(events.op == WRITE)
+    e = events.take(at)
+    return Writes(
+        e.obj, version[at], e.owner, e.start, e.end, e.bytes, e.how, e.first, e.last, e.exact,
+        seen[at], stays[at],
+    )  # fmt: skip
+
+
+def _owned(events: Events, touched: Touches, version: Ints) -> Owned:
+    """Who owns which ranges at the end of each version."""
+    at = np.flatnonzero(is_mutation(events.op[touched.event]) & ~events.hole[touched.event])
+    event = touched.event[at]
+    first = starts_of(events.obj)
+    last_event = np.append(first[1:], len(events))[: len(first)] - 1
+    of_object = np.searchsorted(first, event, side="right") - 1
+    begin = version[event]
+    # lives until the version before the one in which it is replaced
+    until = version[last_event][of_object] if len(event) else begin
+    ended = touched.epoch_end[at]
+    until = np.where(ended != UNKNOWN, version[np.maximum(ended, 0)] - 1, until)
+    replaced = touched.next[at]
+    until = np.where(
+        replaced != UNKNOWN, version[touched.event[np.maximum(replaced, 0)]] - 1, until
+    )
+    i, ver = expand(begin, until + 1)
+    event, row = event[i], at[i]
+    return Owned(
+        events.obj[event], ver, events.owner[event], touched.start[row], touched.end[row],
+        events.how[event],
+    )  # fmt: skip
+
+
+def _reads(events: Events, touched: Touches, seen: Ints) -> Reads:
+    """What tasks read that they had not written themselves; `seen`: version per stretch."""
+    foreign = touched.owner != events.actor[touched.event]
+    at = np.flatnonzero((events.op[touched.event] == READ) & foreign)
+    event = touched.event[at]
+    start, end = touched.start[at], touched.end[at]
+    whole = np.maximum(events.end[event] - events.start[event], 1)
+    moved = np.rint(events.bytes[event] * ((end - start) / whole)).astype(np.int64)
+    return Reads(
+        events.obj[event], seen[at], events.actor[event], start, end, moved,
+        events.how[event], events.first[event], events.last[event], events.exact[event],
+    )  # fmt: skip
+
+
+def _links(events: Events, touched: Touches, seen: Ints) -> Links:
+    """Which written bytes were read by another task, and whether the order is certain."""
+    event = touched.event
+    hit = (events.op[event] == READ) & (touched.last != UNKNOWN) & ~touched.hole
+    hit &= (touched.owner != events.actor[event]) & (touched.owner >= 0)
+    at = np.flatnonzero(hit)
+    event, source = touched.event[at], touched.event[touched.last[at]]
+    return Links(
+        events.obj[event], seen[at], touched.owner[at], events.actor[event],
+        touched.start[at], touched.end[at], events.last[source] > events.first[event],
+        events.copied[source],
+    )  # fmt: skip
+
+
+def _versions(events: Events, version: Ints) -> Versions:
+    first = starts_of(events.obj, version)
+    last = np.append(first[1:], len(events))[: len(first)] - 1
+    return Versions(events.obj[last], version[last], events.size[last])

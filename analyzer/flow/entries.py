@@ -1,0 +1,107 @@
+"""Entries: the versions of each path in order, with those folded that cannot be told apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracehint.analyzer.flow.fold import both_ways, components
+from tracehint.analyzer.flow.model import UNKNOWN, Found, Objects
+from tracehint.analyzer.flow.ranges import Bools, Ints, order_by, starts_of
+
+
+@dataclass
+class Entries:
+    """Versions of paths, sorted by lineage, object, version; `target` is the entry it is
+    folded into (itself, mostly), `last_of` the last entry that is folded into a target."""
+
+    obj: Ints
+    size: Ints
+    lineage: Ints
+    base: Ints  # first entry of each object
+    target: Ints
+    shared: Bools  # concurrently shared
+
+    def of(self, obj: Ints, ver: Ints) -> Ints:
+        """The entry that stands for a version of an object."""
+        return self.target[self.base[obj] + ver]
+
+    def is_last(self, obj: Ints, ver: Ints) -> Bools:
+        """Whether the version is the last of those folded into its entry."""
+        last = np.zeros(len(self.obj), np.int64)
+        np.maximum.at(last, self.target, np.arange(len(self.obj)))
+        at = self.base[obj] + ver
+        return np.asarray(last[self.target[at]] == at)
+
+
+def make_entries(
+    found: Found, objects: Objects, engine: Bools, alone: Bools, many: Bools, max_versions: int
+) -> Entries:
+    """Number the versions and fold what is concurrently shared."""
+    versions = found.versions
+    lineage = objects.lineage[versions.obj]
+    order = order_by(lineage, objects.rank[versions.obj], versions.ver)
+    obj, size, lineage = versions.obj[order], versions.size[order], lineage[order]
+    base = np.full(len(objects), UNKNOWN, np.int64)
+    first = starts_of(obj)
+    base[obj[first]] = first
+    _final_sizes(objects, obj, size, first)
+    entries = Entries(obj, size, lineage, base, np.arange(len(obj)), np.zeros(len(obj), bool))
+    _fold_long(entries, many, max_versions)
+    _fold_circles(entries, found, engine, alone)
+    return entries
+
+
+def _final_sizes(objects: Objects, obj: Ints, size: Ints, first: Ints) -> None:
+    """The last version of each object ends as large as the collector saw it, at least."""
+    last = np.append(first[1:], len(obj))[: len(first)] - 1
+    size[last] = np.maximum(size[last], objects.size[obj[last]])
+    size[objects.unsized[obj]] = UNKNOWN
+
+
+def _fold_long(entries: Entries, many: Bools, max_versions: int) -> None:
+    """All versions of a path that has more than `max_versions` become one entry."""
+    first = starts_of(entries.lineage)
+    counts = np.diff(np.append(first, len(entries.lineage)))
+    long = counts > max_versions
+    group = np.repeat(np.arange(len(first)), counts)
+    np.logical_or.at(long, group, many[entries.obj])
+    entries.shared |= long[group]
+    entries.target = np.where(long[group], first[group], entries.target)
+
+
+def _fold_circles(entries: Entries, found: Found, engine: Bools, alone: Bools) -> None:
+    """Versions on a circle of tasks are concurrently shared; those of one path become one.
+
+    So is a version in which one task gave bytes to another and got bytes from one: a circle of
+    one task. That is impossible for the objects `alone`.
+    """
+    links = found.links
+    keep = ~engine[links.producer] & ~engine[links.consumer]
+    producer, consumer = links.producer[keep], links.consumer[keep]
+    obj, ver = links.obj[keep], links.ver[keep]
+    first_write = np.full(len(engine), np.iinfo(np.int64).max)
+    np.minimum.at(first_write, found.writes.task, found.writes.first)
+    circle = components(producer, consumer, first_write)
+    on = (circle[producer] != UNKNOWN) & (circle[producer] == circle[consumer])
+    if on.any():
+        entry = entries.of(obj[on], ver[on])
+        _merge(entries, entry, circle[producer[on]])
+        entries.shared[entries.target[entry]] = True
+    rest = ~alone[obj]
+    entry = entries.of(obj[rest], ver[rest])
+    entries.shared[both_ways(entry, producer[rest], consumer[rest])] = True
+
+
+def _merge(entries: Entries, entry: Ints, circle: Ints) -> None:
+    """Entries of one lineage and one circle go into the first of them."""
+    order = order_by(entries.lineage[entry], circle, entry)
+    entry, circle = entry[order], circle[order]
+    first = starts_of(entries.lineage[entry], circle)
+    into = np.repeat(entry[first], np.diff(np.append(first, len(entry))))
+    moved = np.arange(len(entries.obj))
+    np.minimum.at(moved, entry, into)
+    entries.target = moved[entries.target]
+    while not np.array_equal(further := moved[entries.target], entries.target):
+        entries.target = further

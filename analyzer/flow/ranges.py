@@ -1,0 +1,157 @@
+"""Byte ranges in bulk: grouping, unions and intersections of millions of [start, end) at once.
+
+All arrays are int64 and one-dimensional. Keys are small non-negative integers (dense indices).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+_LIMIT = 1 << 62
+
+
+def ints(values: npt.ArrayLike) -> Ints:
+    """The values as int64."""
+    return np.asarray(values, np.int64)
+
+
+def distinct(values: Ints) -> Ints:
+    """The sorted distinct values (much faster than numpy's `unique` on millions)."""
+    ordered = np.sort(values)
+    return ordered[starts_of(ordered)]
+
+
+def composite(*keys: Ints) -> Ints | None:
+    """One integer per row that sorts like the keys, the first the most significant.
+
+    None where the product of the keys' spans does not fit into 62 bits.
+    """
+    if not len(keys[0]):
+        return ints([])
+    total = np.zeros(len(keys[0]), np.int64)
+    room = 1
+    for key in keys:
+        low, high = int(key.min()), int(key.max())
+        room *= high - low + 1
+        if room >= _LIMIT:
+            return None
+        total *= high - low + 1
+        total += key - low
+    return total
+
+
+def order_by(*keys: Ints) -> Ints:
+    """Positions that sort the rows by the keys, the first the most significant; stable."""
+    if len(keys[0]) < 2:
+        return np.arange(len(keys[0]))
+    joined = composite(*keys)
+    if joined is None:
+        return np.lexsort(keys[::-1])
+    if np.all(joined[1:] >= joined[:-1]):
+        return np.arange(len(joined))
+    return np.argsort(joined, kind="stable")
+
+
+def starts_of(*keys: Ints) -> Ints:
+    """Where a new group of equal keys begins in sorted rows; empty for no rows."""
+    if not len(keys[0]):
+        return ints([])
+    new = np.zeros(len(keys[0]), bool)
+    new[0] = True
+    for key in keys:
+        new[1:] |= key[1:] != key[:-1]
+    return np.flatnonzero(new)
+
+
+def group_ids(starts: Ints, rows: int) -> Ints:
+    """The number of its group for each of `rows` sorted rows."""
+    flags = np.zeros(rows, np.int64)
+    flags[starts] = 1
+    return np.asarray(np.cumsum(flags) - 1, np.int64)
+
+
+def expand(low: Ints, high: Ints) -> tuple[Ints, Ints]:
+    """All (i, j) with low[i] <= j < high[i], in the order of i, then j."""
+    counts = np.maximum(high - low, 0)
+    rows = np.repeat(np.arange(len(low)), counts)
+    first = np.cumsum(counts) - counts
+    inner = np.arange(len(rows)) - first[rows]
+    return rows, low[rows] + inner
+
+
+def running_max(group: Ints, value: Ints) -> Ints:
+    """Largest value so far within each group; groups are numbered upwards without gaps."""
+    if not len(value):
+        return value
+    low, high = int(value.min()), int(value.max())
+    if (int(group[-1]) + 1) * (high - low + 1) < _LIMIT:
+        shift = group * (high - low + 1) - low
+        return np.asarray(np.maximum.accumulate(value + shift) - shift, np.int64)
+    known = distinct(value)
+    shift = group * len(known)
+    best = np.maximum.accumulate(np.searchsorted(known, value) + shift) - shift
+    return np.asarray(known[best], np.int64)
+
+
+def union(group: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
+    """Disjoint sorted ranges that cover the same bytes, per group; touching ones are joined.
+
+    Rows must be sorted by (group, start), groups numbered upwards without gaps.
+    """
+    if not len(group):
+        return group, start, end
+    high = running_max(group, end)
+    new = np.ones(len(group), bool)
+    new[1:] = (group[1:] != group[:-1]) | (start[1:] > high[:-1])
+    first = np.flatnonzero(new)
+    last = np.append(first[1:], len(group)) - 1
+    return group[first], start[first], high[last]
+
+
+def overlaps(
+    a_key: Ints, a_start: Ints, a_end: Ints, b_key: Ints, b_start: Ints, b_end: Ints
+) -> tuple[Ints, Ints]:
+    """Index pairs (i, j) of ranges of a and b with one key that share at least one byte.
+
+    The ranges of b must be sorted by (key, start) and disjoint within a key; those of a need
+    no order. Pairs come in the order of i, then j.
+    """
+    if not len(a_key) or not len(b_key):
+        return ints([]), ints([])
+    keys = int(max(a_key.max(), b_key.max())) + 1
+    per_key = np.bincount(b_key, minlength=keys)
+    first = np.cumsum(per_key) - per_key
+    low, high = first[a_key], first[a_key] + per_key[a_key]
+    many = np.flatnonzero(high - low > 1)
+    if len(many):
+        low[many], high[many] = _search(
+            a_key[many], a_start[many], a_end[many], b_key, b_start, b_end
+        )
+    rows, found = expand(low, high)
+    hit = (b_start[found] < a_end[rows]) & (b_end[found] > a_start[rows])
+    return rows[hit], found[hit]
+
+
+def _search(
+    a_key: Ints, a_start: Ints, a_end: Ints, b_key: Ints, b_start: Ints, b_end: Ints
+) -> tuple[Ints, Ints]:
+    """First and one past the last range of b that each range of a can touch."""
+    span = int(max(a_end.max(), b_end.max())) + 1
+    if (int(max(a_key.max(), b_key.max())) + 1) * span >= _LIMIT:
+        known = distinct(np.concatenate((a_start, a_end, b_start, b_end)))
+        a_start, a_end, b_start, b_end = (
+            ints(np.searchsorted(known, points)) for points in (a_start, a_end, b_start, b_end)
+        )
+        span = len(known)
+    low = np.searchsorted(b_key * span + b_end, a_key * span + a_start, side="right")
+    high = np.searchsorted(b_key * span + b_start, a_key * span + a_end, side="left")
+    return ints(low), ints(high)
+
+
+def total(group_starts: Ints, values: Ints) -> Ints:
+    """Sum of the values of each group of sorted rows."""
+    return np.add.reduceat(values, group_starts) if len(group_starts) else ints([])

@@ -1,0 +1,63 @@
+"""Attempts of one task: of several that read the same version only one is its consumer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracehint.analyzer.flow.identity import column
+from tracehint.analyzer.flow.ranges import Bools, Ints, ints, order_by, starts_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def series_of(tasks: pa.Table) -> tuple[Ints, Ints]:
+    """Per task (in the order of the table) its series of attempts, and its preference in it.
+
+    A series has the same type, name and command and begins with each first attempt; tasks that
+    were not retried have series of their own. Preferred is the last attempt that succeeded,
+    else the last one.
+    """
+    n = tasks.num_rows
+    attempt = np.maximum(column(tasks, "attempt", null=1), 1)
+    alone = np.arange(n)
+    if not (attempt > 1).any():
+        return alone, np.zeros(n, np.int64)
+    texts = [_codes(tasks, name) for name in ("type", "name", "command")]
+    start = np.nan_to_num(np.asarray(tasks.column("start_s").to_numpy(), float))
+    order = np.lexsort((attempt, start, *texts[::-1]))
+    keys = [t[order] for t in texts]
+    new = attempt[order] == 1
+    new[starts_of(*keys)] = True
+    series = np.empty(n, np.int64)
+    series[order] = np.cumsum(new)
+    good = (column(tasks, "exit_status", null=-1) == 0).astype(np.int64)
+    return series, good * (int(attempt.max()) + 1) + attempt
+
+
+def _codes(tasks: pa.Table, name: str) -> Ints:
+    encoded = tasks.column(name).combine_chunks().dictionary_encode()
+    return ints(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False))
+
+
+def one_per_series(entry: Ints, task: Ints, series: Ints, preference: Ints) -> Bools:
+    """Which (entry, task) rows to keep: the preferred attempt of each series per entry.
+
+    Rows may repeat a pair; all rows of the attempt that is kept are kept.
+    """
+    keep = np.ones(len(entry), bool)
+    if len(series) == 0 or not (np.bincount(series) > 1).any():
+        return keep
+    retried = np.flatnonzero((np.bincount(series) > 1)[series[task]])
+    if not len(retried):
+        return keep
+    e, s, p = entry[retried], series[task[retried]], preference[task[retried]]
+    order = order_by(e, s, p)
+    first = starts_of(e[order], s[order])
+    best = np.append(first[1:], len(order))[: len(first)] - 1
+    sizes = np.diff(np.append(first, len(order)))
+    chosen = np.repeat(p[order][best], sizes)
+    keep[retried[order]] = p[order] == chosen
+    return keep

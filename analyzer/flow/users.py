@@ -1,0 +1,149 @@
+"""Producers, consumers and edges of each entry, put together from what was found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracehint.analyzer.flow.entries import Entries
+from tracehint.analyzer.flow.grouping import Grouped, group
+from tracehint.analyzer.flow.model import HOW_BIT, UNKNOWN, Found, Owned, Rows, Writes
+from tracehint.analyzer.flow.ranges import Bools, Ints, distinct, ints
+from tracehint.analyzer.flow.retries import one_per_series
+
+
+
+@dataclass
+class Tasks:
+    """Per task, in the order of its identifier: is it an engine, which attempts belong together."""
+
+    ids: Ints
+    engine: Bools
+    series: Ints
+    preference: Ints
+    started_ns: int  # the zero of all seconds
+
+
+@dataclass
+class Users(Rows):
+    """One row per (entry, task) that wrote or read it; ranges are kept beside."""
+
+    entry: Ints
+    task: Ints
+    bytes: Ints
+    unique: Ints
+    owned: Ints
+    how: Ints
+    first: Ints  # nanoseconds, UNKNOWN where there is no time
+    last: Ints
+    superseded: Bools
+    exact: Ints  # exactly known bytes
+
+
+@dataclass
+class Edges(Rows):
+    """One row per (producer, entry, consumer)."""
+
+    producer: Ints
+    entry: Ints
+    consumer: Ints
+    bytes: Ints
+    uncertain: Bools
+    via: Ints  # index into VIA
+
+
+VIA = ("data", "engine_copy", "declared")
+
+
+def consumers_of(
+    found: Found, entries: Entries, tasks: Tasks
+) -> tuple[Users, Grouped]:
+    """Who read each entry, engines and earlier attempts left out."""
+    reads = found.reads.take(~tasks.engine[found.reads.task])
+    entry = entries.of(reads.obj, reads.ver)
+    keep = one_per_series(entry, reads.task, tasks.series, tasks.preference)
+    if not keep.all():
+        reads, entry = reads.take(keep), entry[keep]
+    rows = group(reads.start, reads.end, entry, reads.task)
+    users = Users(
+        rows.key(entry), rows.key(reads.task), rows.sum(reads.bytes), rows.unique_bytes(),
+        np.zeros(len(rows), np.int64), rows.bits(reads.how), rows.low(reads.first),
+        rows.high(reads.last), np.zeros(len(rows), bool), rows.sum(reads.bytes * reads.exact),
+    )  # fmt: skip
+    return users, rows
+
+
+def edges_of(found: Found, entries: Entries, tasks: Tasks) -> Edges:
+    """Who handed bytes to whom through each entry."""
+    links = found.links
+    keep = ~tasks.engine[links.producer] & ~tasks.engine[links.consumer]
+    links = links.take(keep)
+    entry = entries.of(links.obj, links.ver)
+    keep = one_per_series(entry, links.consumer, tasks.series, tasks.preference)
+    if not keep.all():
+        links, entry = links.take(keep), entry[keep]
+    rows = group(links.start, links.end, entry, links.producer, links.consumer)
+    return Edges(
+        rows.key(links.producer), rows.key(entry), rows.key(links.consumer), rows.unique_bytes(),
+        rows.any(links.uncertain), (~rows.any(~links.copied)).astype(np.int64),
+    )
+
+
+def producers_of(
+    found: Found, entries: Entries, tasks: Tasks, edges: Edges, replaced: Bools, alone: Bools
+) -> tuple[Users, Grouped]:
+    """Who wrote each entry, or wrote an earlier version and still owns bytes of this one.
+
+    `replaced` per object: a later file took its name, so that what nobody read is lost.
+    `alone` per object: it has one version in which nobody overwrote another task's bytes.
+    """
+    writes = found.writes.take(~tasks.engine[found.writes.task])
+    entry = entries.of(writes.obj, writes.ver)
+    own = found.owned.take(~tasks.engine[found.owned.task])
+    own = own.take(entries.is_last(own.obj, own.ver))
+    own_entry = entries.of(own.obj, own.ver)
+    new = ~_among(own_entry, own.task, entry, writes.task)
+    writes = Writes.joined([writes, _carried(own.take(new))])
+    entry = np.concatenate([entry, own_entry[new]])
+    rows = group(writes.start, writes.end, entry, writes.task)
+    lost = ~rows.any(writes.seen | (writes.stays & ~replaced[writes.obj]))
+    lost[lost] = ~_among(
+        rows.key(entry)[lost], rows.key(writes.task)[lost], edges.entry, edges.producer
+    )
+    unique = rows.unique_bytes()
+    users = Users(
+        rows.key(entry), rows.key(writes.task), rows.sum(writes.bytes), unique,
+        np.where(rows.any(alone[writes.obj]), unique, 0), rows.bits(writes.how),
+        rows.low(writes.first), rows.high(writes.last), lost,
+        rows.sum(writes.bytes * writes.exact),
+    )  # fmt: skip
+    owned = group(own.start, own.end, own_entry, own.task)
+    at = _find(users.entry, users.task, owned.key(own_entry), owned.key(own.task))
+    users.owned[at] = owned.unique_bytes()
+    return users, rows
+
+
+def _carried(own: Owned) -> Writes:
+    """Bytes of earlier versions as writes that moved nothing, at no time."""
+    zero = np.zeros(len(own), np.int64)
+    return Writes(
+        own.obj, own.ver, own.task, own.start, own.end, zero, zero + HOW_BIT["carried"],
+        zero + UNKNOWN, zero + UNKNOWN, zero == 0, zero != 0, zero == 0,
+    )  # fmt: skip
+
+
+def _find(a: Ints, b: Ints, wanted_a: Ints, wanted_b: Ints) -> Ints:
+    """Row of each wanted pair in rows sorted by (a, b); each must be there."""
+    span = int(max(b.max(initial=0), wanted_b.max(initial=0))) + 1
+    return ints(np.searchsorted(a * span + b, wanted_a * span + wanted_b))
+
+
+def _among(a: Ints, b: Ints, known_a: Ints, known_b: Ints) -> Bools:
+    """Whether each pair (a, b) is one of the known pairs."""
+    if not len(a) or not len(known_a):
+        return np.zeros(len(a), bool)
+    span = int(max(b.max(), known_b.max())) + 1
+    known, wanted = distinct(known_a * span + known_b), a * span + b
+    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    return np.asarray(known[at] == wanted)

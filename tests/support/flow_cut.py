@@ -1,0 +1,132 @@
+"""Run the flow on a built bundle with one task per process: the first one is the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from tests.support.bundles import RunBuilder
+from tracehint.analyzer import roots as rules
+from tracehint.analyzer.flow import Flow
+from tracehint.analyzer.flow.build import build
+from tracehint.analyzer.model import TASKS, Options
+from tracehint.analyzer.tasks.model import DECLARED_TASK, PROC_TASK, TaskCut
+from tracehint.schemas.manifest import Manifest
+from tracehint.schemas.store import Bundle, table_from_rows
+
+ROOTS = [b"/data"]
+
+
+def bundle_of(run: RunBuilder) -> Bundle:
+    """The bundle in memory, without a detour over the disk."""
+    tables = {name: table_from_rows(name, rows) for name, rows in run.rows.items()}
+    return Bundle(Path("run.trace"), run.manifest, tables)
+
+
+@dataclass
+class Case:
+    """A run whose tasks are single processes, by name; `engine` is the first one."""
+
+    run: RunBuilder = field(default_factory=lambda: RunBuilder(cwd="/data"))
+    tasks: list[dict[str, Any]] = field(default_factory=list)
+    declared: list[tuple[str, int]] = field(default_factory=list)
+    engine: int = 0
+
+    def __post_init__(self) -> None:
+        self.engine = self.task("engine", engine=True)
+
+    def task(self, name: str, *, engine: bool = False, attempt: int = 1, exit_status: int = 0,
+             process: bool = True, source: str = "observed") -> int:  # fmt: skip
+        """A task of one process; both have the same number. `process=False`: only declared."""
+        first = not self.tasks
+        proc = (
+            self.run.process([name], parent=None if first else self.engine) if process
+            else self.run._id()
+        )  # fmt: skip
+        self.tasks.append(
+            {"task": proc, "name": name, "type": name, "command": name, "host": self.run.host,
+             "site": "", "start_s": 0.0, "end_s": 999.0, "exit_status": exit_status,
+             "attempt": attempt, "processes": 1, "engine": engine, "source": source}
+        )  # fmt: skip
+        return proc
+
+    def cut(self) -> TaskCut:
+        """The tasks as the cutter would give them."""
+        procs = [{"proc": r["proc"], "task": r["proc"]} for r in self.run.rows["processes"]]
+        declared = [{"declared": d, "task": t} for d, t in self.declared]
+        return TaskCut(
+            pa.Table.from_pylist(self.tasks, TASKS), pa.Table.from_pylist(procs, PROC_TASK),
+            pa.Table.from_pylist(declared, DECLARED_TASK),
+        )  # fmt: skip
+
+    def flow(self, *, general: bool = False, roots: Sequence[bytes] = ROOTS, **options: Any) -> View:
+        """The flow; `general` sends every file the long way."""
+        bundle = bundle_of(self.run)
+        flow = build(
+            bundle, self.cut(), roots, Options(**options), rules, always_general=general
+        )
+        return View(flow, {t["task"]: t["name"] for t in self.tasks})
+
+
+def manifest_mounts(manifest: Manifest, fstype: str, source: str, path: str = "/data") -> None:
+    """Mount `path` on every host of the manifest."""
+    for host in manifest.hosts:
+        host.mounts = [{"path": path, "fstype": fstype, "source": source}]
+
+
+class View:
+    """A flow with names in the place of numbers."""
+
+    def __init__(self, flow: Flow, names: dict[int, str]) -> None:
+        self.flow, self.names = flow, names
+        self.files = {
+            f["file"]: f | {"key": (f["path"].decode("utf-8", "surrogateescape"), f["version"])}
+            for f in flow.files.to_pylist()
+        }
+
+    def _users(self, table: pa.Table) -> dict[tuple[str, int], dict[str, dict[str, Any]]]:
+        found: dict[tuple[str, int], dict[str, dict[str, Any]]] = {}
+        for row in table.to_pylist():
+            key = self.files[row["file"]]["key"]
+            assert self.names[row["task"]] not in found.get(key, {}), "listed twice"
+            found.setdefault(key, {})[self.names[row["task"]]] = row
+        return found
+
+    @property
+    def producers(self) -> dict[tuple[str, int], dict[str, dict[str, Any]]]:
+        """(path, version) -> task name -> row."""
+        return self._users(self.flow.producers)
+
+    @property
+    def consumers(self) -> dict[tuple[str, int], dict[str, dict[str, Any]]]:
+        """(path, version) -> task name -> row."""
+        return self._users(self.flow.consumers)
+
+    @property
+    def edges(self) -> dict[tuple[str, str, int, str], int]:
+        """(producer, path, version, consumer) -> bytes."""
+        return {key: row["bytes"] for key, row in self.edge_rows.items()}
+
+    @property
+    def edge_rows(self) -> dict[tuple[str, str, int, str], dict[str, Any]]:
+        """(producer, path, version, consumer) -> row."""
+        found = {}
+        for row in self.flow.edges.to_pylist():
+            path, version = self.files[row["file"]]["key"]
+            key = (self.names[row["producer"]], path, version, self.names[row["consumer"]])
+            assert key not in found, "listed twice"
+            found[key] = row
+        return found
+
+    @property
+    def roles(self) -> dict[tuple[str, int], str]:
+        """(path, version) -> role."""
+        return {f["key"]: f["role"] for f in self.files.values()}
+
+    def file(self, path: str, version: int = 0) -> dict[str, Any]:
+        """The row of a version."""
+        return next(f for f in self.files.values() if f["key"] == (path, version))
