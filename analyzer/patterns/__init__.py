@@ -55,8 +55,8 @@ def label(
 
     con = connect()
     try:
-        prepare.prepare(con, flow, tasks, options)
-        ranges.measure(con, options)
+        retried = prepare.prepare(con, flow, tasks)
+        ranges.measure(con, options, retried=retried)
         times.measure(con)
         cycles.find(con, options)
         labels.find(con, options)

@@ -1,7 +1,7 @@
 """How sure a label is: a product of stated factors, each 1 when perfect (docs/patterns.md).
 
 Temporary table made here:
-    conf  file, pattern, grp, exact, kept, near, peeks, sure_order, seen, confidence
+    conf  k, exact, kept, near, peeks, sure_order, seen, confidence
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ _NOTHING_LOST = "create temp table losses as select 0::bigint as file, 1.0 as ke
 _CONF = """
 create temp table conf as
 select *, exact * kept * near * peeks * sure_order * seen as confidence from (
-    select lab.file, lab.pattern, lab.grp, {exact} as exact,
+    select k, {exact} as exact,
         greatest(0, least(1, coalesce(kept, 1))) as kept, near, coalesce(near_peek.peeks, 1) as peeks,
         coalesce(sure_order, 1) as sure_order, {seen} as seen
-    from lab join files_in using (file) left join losses using (file)
+    from label lab join files_in using (file) left join losses using (file)
     left join near_peek using (file) left join unsure using (file))
 """
 

@@ -6,8 +6,8 @@ bytes over the network, then by the number of copies, then by the default order.
 
 Temporary tables made here:
     fc    per file: s, n, u (mean bytes per reader), net0, wait0 (the default placement)
-    best  file, pattern, grp, ord, placement, net, wait, copies     each label's own placement
-    lab_text   `best` with choice, savings, runner-up, is_primary, ord
+    best  k, file, grp, ord, placement, net, wait, copies     each label's own placement
+    chosen     k, file, grp, place (1: primary), is_primary, placement, savings, runner-up, costs
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ from files join ins using (c) join outs using (p)
 # With more partners than nodes, a node that takes the group holds 1/N of it anyway.
 _FACTS = """
 create temp table facts as
-select lab.file, lab.pattern, lab.grp, fc.* exclude (file),
+select k, lab.file, lab.pattern, lab.grp, fc.* exclude (file),
     case lab.pattern
         when 'pipeline' then coalesce(piped.home, 1)
         when 'gather' then greatest(1 / nodes, case when owned_sum > 0 then owned_max / owned_sum
@@ -92,12 +92,12 @@ select lab.file, lab.pattern, lab.grp, fc.* exclude (file),
         else greatest(1 / nodes, case when grp.bytes > 0 then least(1, grp.largest / grp.bytes)
             else 0 end)
         end as home
-from lab join fc using (file) left join piped using (file) left join grp using (grp)
+from label lab join fc using (file) left join piped using (file) left join grp using (grp)
 """
 
 # One copy per 3 or per 2 simultaneous readers; fewer than two copies are no replication.
 _REPLICAS = """
-select distinct facts.file, pattern, grp, s, n, u, net0, wait0,
+select distinct k, facts.file, pattern, grp, s, n, u, net0, wait0,
     least(nodes, n, greatest(least(2, together), x))::int as r
 from (select *, unnest([ceil(together / 3), ceil(together / 2)]) as x
     from facts where pattern in ('broadcast', 'partly_shared')) facts
@@ -107,9 +107,9 @@ join base using (file)
 _ONE_COUNT = " qualify row_number() over (partition by file order by {wait}, {net}, r) = 1"
 
 _CHOICE = """
-create temp table lab_text as
+create temp table chosen as
 with offers as (
-    select file, pattern, grp, ord, placement, net, wait, copies,
+    select k, file, grp, ord, placement, net, wait, copies,
         wait < wait0 or (wait = wait0 and net < net0) as pays
     from best join base using (file)),
 -- the group that stands for its kind among the groups of a file: the one that saves most
@@ -135,7 +135,7 @@ own as (
     select ranked.*, case when pays and ranked.wait0 - wait + ranked.net0 - net >= {call_cost}
         then placement else 'default' end as choice
     from (select ranked.*, wait0, net0 from ranked join base using (file)) ranked)
-select own.file, pattern, grp, ord, place, place = 1 as is_primary, choice as placement,
+select k, own.file, grp, place, place = 1 as is_primary, choice as placement,
     case when choice = 'default' then 0 else round(net0 - net) end::bigint as saves_bytes,
     case when choice = 'default' then 0 else round(wait0 - wait) end::bigint as saves_wait_bytes,
     case when other.placement is null then 'default' else other.placement end as runner_up,
@@ -159,19 +159,22 @@ def choose(con: duckdb.DuckDBPyConnection, options: Options, nodes: int) -> None
     con.execute(_FACTS)
     order = "case pattern " + " ".join(f"when '{p}' then {k}" for k, p in enumerate(ORDER)) + " end"
     con.execute(
-        "create temp table best (file bigint, pattern varchar, grp bigint, ord int,"
+        "create temp table best (k bigint, file bigint, grp bigint, ord int,"
         " placement varchar, net double, wait double, copies int)"
     )
+    found = con.execute("select distinct pattern from label").fetchall()
     for pattern, placement, net, wait, copies in _PLACEMENTS:
+        if (pattern,) not in found:
+            continue
         several = copies == "r"
         con.execute(
-            f"insert into best select file, pattern, grp, {order}, {placement}, {net}, {wait},"
+            f"insert into best select k, file, grp, {order}, {placement}, {net}, {wait},"
             f" {copies} from {f'({_REPLICAS})' if several else 'facts'} where pattern = '{pattern}'"
             + (_ONE_COUNT.format(wait=wait, net=net) if several else "")
         )
     con.execute(
-        f"insert into best select file, pattern, grp, {order}, 'default', net0, wait0, 1"
-        " from lab join base using (file)"
+        f"insert into best select k, file, grp, {order}, 'default', net0, wait0, 1"
+        " from label join base using (file)"
         " where pattern in ('concurrently_shared', 'stage_out')"
     )
     con.execute(_CHOICE.format(call_cost=options.call_cost_bytes))

@@ -15,28 +15,23 @@ if TYPE_CHECKING:
 
 _TABLE = """
 with full_label as (
-    select l.*, c.confidence, c.sure_order, x.evidence, x.short
-    from lab_text l
-    join conf c on c.file = l.file and c.pattern = l.pattern and c.grp is not distinct from l.grp
-    join lab_evidence x on x.file = l.file and x.pattern = l.pattern
-        and x.grp is not distinct from l.grp),
+    select l.file, l.pattern, l.grp, c.* exclude (k, file, grp), confidence, sure_order,
+        evidence, short
+    from label l join chosen c using (k) join conf using (k) join lab_evidence using (k)),
 counted as (
     select e.edge, e.file, e.uncertain, eff.file is not null as counts
-    from e left join eff on eff.file = e.file and eff.who = e.cw),
-on_edges as (
-    select l.* exclude (is_primary), counted.edge, counted.uncertain,
-        row_number() over (partition by counted.edge order by l.place) = 1 as is_primary
-    from full_label l join counted using (file)
-    where counts or l.pattern in ('gather', 'concurrently_shared'))
+    from e left join eff on eff.file = e.file and eff.who = e.cw)
 select file, null::bigint as edge, pattern, is_primary as "primary", confidence, grp as "group",
-    evidence, placement, saves_bytes, runner_up, runner_up_saves_bytes, saves_wait_bytes
+    evidence, placement, saves_bytes, saves_wait_bytes, runner_up, runner_up_saves_bytes
 from full_label
 union all by name
-select file, edge, pattern, is_primary as "primary",
+-- where all labels of the file hold so does its primary; else gather is the only one
+select file, edge, pattern, is_primary or not counts as "primary",
     confidence / sure_order * case when uncertain then 0.5 else 1 end as confidence,
-    grp as "group", short as evidence, placement, saves_bytes, runner_up, runner_up_saves_bytes,
-    saves_wait_bytes
-from on_edges
+    grp as "group", short as evidence, placement, saves_bytes, saves_wait_bytes, runner_up,
+    runner_up_saves_bytes
+from full_label join counted using (file)
+where counts or pattern in ('gather', 'concurrently_shared')
 order by file, edge nulls first, "primary" desc, pattern, "group"
 """
 

@@ -1,7 +1,7 @@
 """The numbers that decided, as JSON text: in full at the file, in short at its edges.
 
 Temporary tables made here:
-    lab_evidence   file, pattern, grp, evidence, short
+    lab_evidence   k, evidence, short
     grp_text       grp, evidence
 """
 
@@ -118,25 +118,18 @@ _COST = _json(
 
 _ONE = """
 insert into lab_evidence
-select lab.file, lab.pattern, lab.grp, left(own, length(own) - 1) || ',"factors":' || factors || ',"cost":' || cost || '}}', short
-from (select lab.file, lab.pattern, lab.grp, {full} as own, {short} as short
-    from lab {sources} where lab.pattern = '{pattern}') lab
-join told on told.file = lab.file and told.pattern = lab.pattern
-    and told.grp is not distinct from lab.grp
-"""
-
-_TOLD = f"""
-create temp table told as
-select l.file, l.pattern, l.grp, {_FACTORS} as factors, {_COST} as cost
-from lab_text l join conf on conf.file = l.file and conf.pattern = l.pattern
-    and conf.grp is not distinct from l.grp
+select k, left(own, length(own) - 1) || ',"factors":' || {factors} || ',"cost":' || {cost} || '}}',
+    short
+from (select k, {full} as own, {short} as short
+    from label lab {sources} where lab.pattern = '{pattern}') lab
+join chosen using (k) join conf using (k)
 """
 
 _GROUPS = """
 create temp table grp_text as
 with saved as (
     select grp, sum(saves_bytes)::bigint as saves_bytes, sum(saves_wait_bytes)::bigint as waits
-    from lab_text where grp is not null group by grp)
+    from chosen where grp is not null group by grp)
 select grp, case pattern when 'reduce' then {reduce} else {distribute} end as evidence
 from grp join saved using (grp)
 """
@@ -148,16 +141,17 @@ def write(con: duckdb.DuckDBPyConnection) -> None:
     from tracehint.analyzer.patterns import regions
 
     regions.measure(con)
-    con.execute(_TOLD)
     con.execute(
-        "create temp table lab_evidence (file bigint, pattern varchar, grp bigint,"
-        " evidence varchar, short varchar)"
+        "create temp table lab_evidence (k bigint, evidence varchar, short varchar)"
     )
+    found = con.execute("select distinct pattern from label").fetchall()
     for pattern, (full, short) in SHAPES.items():
+        if (pattern,) not in found:
+            continue
         con.execute(
             _ONE.format(
                 pattern=pattern, sources=_SOURCES[pattern], full=_json(full),
-                short=_json(short) if short else "'{}'",
+                short=_json(short) if short else "'{}'", factors=_FACTORS, cost=_COST,
             )
         )  # fmt: skip
     con.execute(

@@ -4,7 +4,7 @@ Temporary tables made here:
     grp    grp, pattern, task, files (count), partners (producers or consumers), bytes, share,
            largest (bytes of the largest partner), spread (coefficient of variation)
     inside grp, file, u (bytes that the file's only reader read)
-and rows in `lab`.
+    label   the rows of `lab` of all kinds, with a number `k`
 """
 
 from __future__ import annotations
@@ -75,12 +75,14 @@ insert into lab select file, pattern, grp,
 from inside join grp using (grp)
 """
 
+_NUMBERED = "create temp table label as select row_number() over () as k, * from lab"
+
 _TABLE = """
 select grp as "group", pattern, task, members as files, bytes::bigint as bytes,
     coalesce(is_primary, false) as "primary", evidence
 from grp join grp_text using (grp)
 join (select grp, list(file order by file) as members from inside group by grp) using (grp)
-left join (select grp, bool_or(is_primary) as is_primary from lab_text where grp is not null
+left join (select grp, bool_or(is_primary) as is_primary from chosen where grp is not null
     group by grp) using (grp)
 order by grp
 """
@@ -95,6 +97,7 @@ def find(con: duckdb.DuckDBPyConnection, options: Options) -> None:
     con.execute(_GROUPS)
     con.execute(_INSIDE)
     con.execute(_LABELS.format(share=share))
+    con.execute(_NUMBERED)
 
 
 def groups_table(con: duckdb.DuckDBPyConnection) -> pa.Table:

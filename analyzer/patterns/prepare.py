@@ -14,13 +14,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracehint.analyzer.patterns.ranges import covered_sql
+from tracehint.analyzer.patterns.ranges import covered_sql, spans_sql
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-    from tracehint.analyzer.model import Options
     from tracehint.analyzer.patterns import FlowTables
 
 _TASKS = """
@@ -117,9 +116,12 @@ select co.* from co join pk using (file) where decides or not peek
 
 
 def prepare(
-    con: duckdb.DuckDBPyConnection, flow: FlowTables, tasks: pa.Table, options: Options
-) -> None:
-    """Register the flow as files_in, producers_in ... and make the tables above."""
+    con: duckdb.DuckDBPyConnection, flow: FlowTables, tasks: pa.Table
+) -> bool:
+    """Register the flow as files_in, producers_in ... and make the tables above.
+
+    Returns whether some task was tried more than once.
+    """
     for name in ("files", "producers", "consumers", "edges"):
         con.register(f"{name}_in", getattr(flow, name))
     con.register("tasks_in", tasks)
@@ -134,5 +136,6 @@ def prepare(
     mixed = "(select file from pk where 0 < peeks and peeks < readers and peeked > most)"
     if con.execute(f"select 1 from {mixed} limit 1").fetchone():
         source = f"select file, ranges, u, not peek as wide from co semi join {mixed} using (file)"
-        con.execute(_PEEKS_OF_MOST.format(covered=covered_sql(source)))
+        con.execute(_PEEKS_OF_MOST.format(covered=covered_sql(spans_sql(source))))
     con.execute(_EFFECTIVE)
+    return retried

@@ -4,6 +4,7 @@ Temporary tables made here:
     fs    per file: n, u_sum, m, read_bytes (length of the union), header, gap_bytes, gaps,
           cover_min, cover_mean, cover_max
     ws    per file: np, owned_max, overlap (share of the written bytes with several writers)
+    wsp   file, who, a, b   written by each owner of a file that has several, each byte once
     depth per irregular file: stretches [start, stop) read by `deep` readers, `head`: set aside
 """
 
@@ -31,11 +32,11 @@ def spans_sql(source: str) -> str:
     """
 
 
-def covered_sql(source: str) -> str:
+def covered_sql(spans: str) -> str:
     """Stretches [start, stop) of each file with the counts `deep` (all rows) and `wide`.
 
-    `source` has columns file, ranges, u, wide (bool). A file's stretches reach from its first
-    to its last byte; deep = 0 is a gap.
+    `spans` has columns file, a, b, wide (bool). A file's stretches reach from its first to
+    its last byte; deep = 0 is a gap.
     """
     return f"""
     select * from (
@@ -43,9 +44,9 @@ def covered_sql(source: str) -> str:
             sum(d) over w as deep, sum(dw) over w as wide
         from (
             select file, pos, sum(d) as d, sum(d * wide::int) as dw from (
-                select file, a as pos, 1 as d, wide from ({spans_sql(source)})
+                select file, a as pos, 1 as d, wide from ({spans})
                 union all
-                select file, b as pos, -1 as d, wide from ({spans_sql(source)}))
+                select file, b as pos, -1 as d, wide from ({spans}))
             group by file, pos)
         window w as (partition by file order by pos))
     where stop is not null
@@ -127,31 +128,42 @@ from own group by file
 
 _OVERLAP = """
 create temp table ws as
-with many as (select file from wr where np >= 2),
-deep as ({covered}),
+with deep as ({covered}),
 x as (select file, sum(stop - start) filter (deep > 1) as several,
         sum(stop - start) filter (deep > 0) as written from deep group by file)
 select wr.*, case when np < 2 then 0 else coalesce(several, 0) / written end as overlap
 from wr left join x using (file)
 """
 
-# One span per writer and range, the attempts of one task joined.
-WRITTEN = """
-select file, who, unique_bytes as u, ranges, false as wide
+_WRITTEN = """
+select file, who, unique_bytes as u, ranges
 from producers_in join t using (task) semi join own using (file, who)
 where not engine and not coalesce(superseded, false)
+    and file in (select file from wr where np >= 2)
+"""
+
+# Attempts of one task may have written the same bytes: joined to one writer's ranges.
+_JOINED = """
+select file, who, min(a) as a, max(b) as b from (
+    select *, sum(case when a <= before then 0 else 1 end)
+        over (partition by file, who order by a, b rows unbounded preceding) as island
+    from (select *, max(b) over (partition by file, who order by a, b
+        rows between unbounded preceding and 1 preceding) as before from ({spans})))
+group by file, who, island
 """
 
 
-def measure(con: duckdb.DuckDBPyConnection, options: Options) -> None:
+def measure(con: duckdb.DuckDBPyConnection, options: Options, *, retried: bool) -> None:
     """Make the tables above from `eff`, `own` and `producers_in`."""
     con.execute(_READERS)
     con.execute(_SIZES)
     sizes = {"header_bytes": options.header_bytes, "header_share": options.header_share}
     odd = "select file, ranges, u, false as wide from eff semi join odd using (file)"
     con.execute(
-        _DEPTH.format(covered=covered_sql(odd), readers=options.header_readers - 1e-9, **sizes)
+        _DEPTH.format(covered=covered_sql(spans_sql(odd)), readers=options.header_readers - 1e-9, **sizes)
     )
     con.execute(_MEASURED.format(**sizes))
     con.execute(_WRITERS)
-    con.execute(_OVERLAP.format(covered=covered_sql(f"{WRITTEN} and file in (from many)")))
+    spans = spans_sql(_WRITTEN)
+    con.execute(f"create temp table wsp as {_JOINED.format(spans=spans) if retried else spans}")
+    con.execute(_OVERLAP.format(covered=covered_sql("select file, a, b, false as wide from wsp")))

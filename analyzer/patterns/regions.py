@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracehint.analyzer.patterns.ranges import WRITTEN, spans_sql
+from tracehint.analyzer.patterns.ranges import spans_sql
 
 if TYPE_CHECKING:
     import duckdb
@@ -75,7 +75,7 @@ def measure(con: duckdb.DuckDBPyConnection) -> None:
         " semi join (select file from lab where pattern = 'scatter') using (file)"
     )
     con.execute(_SHAPE.format(name="rr", spans=_READ.format(spans=spans_sql(scattered))))
-    gathered = f"{WRITTEN} and file in (select file from lab where pattern = 'gather')"
-    con.execute(_SHAPE.format(name="wg", spans=spans_sql(gathered)))
+    gathered = "from wsp semi join (select file from lab where pattern = 'gather') using (file)"
+    con.execute(_SHAPE.format(name="wg", spans=gathered))
     con.execute(_ALL_TO_ALL)
     con.execute(_SHARED)

@@ -44,7 +44,7 @@ swept as (select file, sum(d) over (partition by file order by moment, d
         rows unbounded preceding) as deep from events),
 ends as (
     select file, who, spans.first_s, min(r.a) as a, max(r.b) as b
-    from spans join ({written}) r using (file, who) group by all),
+    from spans join wsp r using (file, who) group by all),
 steps as (
     select file, a = coalesce(lag(b) over (partition by file order by first_s, a), a) as follows
     from ends),
@@ -57,7 +57,5 @@ from swept left join appended using (file) group by file
 
 def measure(con: duckdb.DuckDBPyConnection) -> None:
     """Make the tables above."""
-    from tracehint.analyzer.patterns.ranges import WRITTEN, spans_sql
-
     con.execute(_READERS)
-    con.execute(_WRITERS.format(written=spans_sql(f"{WRITTEN} and file in (from many)")))
+    con.execute(_WRITERS)
