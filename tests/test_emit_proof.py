@@ -1,0 +1,122 @@
+"""Proof: the demo workflow run by the real Makeflow, unhinted and with the emitted file.
+
+Outputs are identical, and every hinted file carries its attribute before its first write, which an
+independent strace log of the whole second run shows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.support.hints import rule, save
+from tests.test_tag_helper import FLAGS, SOURCE
+from tracehint.cli import main
+
+pytestmark = [pytest.mark.slow, pytest.mark.engine]
+
+RULES = (
+    rule("records.bin", producer="simulate.py", consumers=("calibrate.py",),
+         DP="scatter|8", BlockSize=65536),
+    rule("calibration.tbl", producer="calibration.py", consumers=("calibrate.py",),
+         Replication=3, ReplicationSemantics="optimistic"),
+    rule("calibrated_{n}.bin", producer="calibrate.py", consumers=("smooth.py",), DP="local"),
+    rule("field.bin", producer="smooth.py", consumers=("split.py",), BlockSize=524288),
+    rule("daily_{n}.csv", producer="smooth.py", consumers=("summarize.py",), DP="collocation|sum"),
+    rule("{word}.bin", producer="split.py", consumers=("extremes.py",), DP="distribute|split"),
+    rule("extremes_{word}.txt", producer="extremes.py", consumers=("sort",), DP="collocation|x"),
+)  # fmt: skip
+HINTED = {"records.bin", "calibration.tbl", "field.bin",
+          *(f"calibrated_{i}.bin" for i in range(8)), *(f"daily_{i}.csv" for i in range(8)),
+          *(f"{s}.bin" for s in ("winter", "spring", "summer", "autumn")),
+          *(f"extremes_{s}.txt" for s in ("winter", "spring", "summer", "autumn"))}  # fmt: skip
+CALLS = (
+    "setxattr,lsetxattr,fsetxattr,write,pwrite64,writev,copy_file_range,sendfile,rename,renameat2"
+)
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """Checksum of every file that the workflow itself made or had."""
+    return {
+        p.name: hashlib.sha256(p.read_bytes()).hexdigest()
+        for p in folder.iterdir()
+        if p.is_file() and not p.name.startswith(("hinted", "demo.makeflow", "strace"))
+    }
+
+
+def run(folder: Path, *command: str) -> None:
+    """Run an engine in a folder."""
+    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=120)
+
+
+def order_of_calls(log: Path, name: str) -> list[str]:
+    """`set` and `write` in the order in which they happened to a file."""
+    found = []
+    for line in log.read_text(errors="replace").splitlines():
+        call = re.match(r"\d+ +(?:<\.\.\. )?(\w+)", line)
+        here = f"/{name}>" in line or f'("./{name}"' in line
+        if call and here and " = -1" not in line:
+            found.append("set" if "setxattr" in call[1] else "write")
+    return found
+
+
+@pytest.fixture(params=["program", "shell"])
+def tag_kind(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> str:
+    """The proof holds with the helper program and with its shell twin."""
+    program = tmp_path / "tracehint-tag"
+    if request.param == "program":
+        subprocess.run([shutil.which("cc") or "clang", *FLAGS, "-o", program, SOURCE], check=True)
+    found = program if request.param == "program" else None
+    monkeypatch.setattr("tracehint.adapters.engines.tag_table.find_helper", lambda: found)
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def first(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The workflow's folder after an unhinted run."""
+    missing = [t for t in ("makeflow", "strace", "setfattr") if shutil.which(t) is None]
+    if missing:
+        pytest.skip(f"not installed: {missing}")
+    folder = tmp_path_factory.mktemp("unhinted") / "first"
+    shutil.copytree(demo, folder)
+    run(folder, "makeflow", "-T", "local", "-j", "2", "demo.makeflow")
+    return folder
+
+
+@pytest.mark.parametrize("way", ["annotated", "wrapper"])
+def test_the_second_run_is_hinted_before_the_first_write(
+    tmp_path: Path, demo: Path, first: Path, tag_kind: str, way: str
+) -> None:
+    second = tmp_path / "second"
+    shutil.copytree(demo, second)
+    hints = save(tmp_path, *RULES)
+    command = ["emit", str(hints), "--workflow-engine", "makeflow", str(first / "demo.makeflow")]
+    assert main([*command, "-o", str(second / "hinted.mf")]) == 0
+    assert (second / "hinted.mf.tracehint" / "helper").exists() == (tag_kind == "program")
+    log = second / "strace.log"
+    engine: Sequence[str] = ("makeflow", "-T", "local", "-j", "2")
+    if way == "annotated":
+        engine = (*engine, "hinted.mf")
+    else:
+        engine = (*engine, "--wrapper", "./hinted.mf.tracehint/tag %%", "demo.makeflow")
+    strace = ["strace", "-f", "--seccomp-bpf", "-qq", "-y", "-s", "64", "-e", f"trace={CALLS}"]
+    run(second, *strace, "-o", str(log), *engine)
+
+    assert contents(second) == contents(first)
+    for name in sorted(HINTED):
+        assert os.listxattr(second / name), f"{name} has no attribute at the end"
+        assert os.listxattr(first / name) == []
+        calls = order_of_calls(log, name)
+        assert {"set", "write"} <= set(calls), f"{name}: {calls[:5]}"
+        assert calls.index("set") < calls.index("write"), f"{name} was written before"
+    unhinted = {p.name for p in second.iterdir() if p.is_file() and os.listxattr(p)} - HINTED
+    assert unhinted == set()
