@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
+import sys
 from functools import lru_cache
 from pathlib import Path
 
@@ -51,8 +53,18 @@ def record(request: RecordRequest, *, light: bool) -> RecordResult:
         raise
     manifest.started_ns, manifest.ended_ns = run.started_ns, run.ended_ns
     manifest.exit_status = run.ended.status
-    lost = convert(request, writer, manifest, log, run, facts)
+    lost = run.lost_lines
+    try:
+        lost = convert(request, writer, manifest, log, run, facts)
+    except (TracehintError, OSError, MemoryError, KeyboardInterrupt) as error:
+        # The run is over: its status must not change, and the log is kept.
+        print(f"tracehint: {error or type(error).__name__}\n{_later(log)}", file=sys.stderr)
     return RecordResult(run.ended.status, run.ended.signal, lost)
+
+
+def _later(log: Path) -> str:
+    bundle = shlex.quote(str(log.parent.parent))
+    return f"  strace's log is kept. To convert it: tracehint import {bundle} -o NEW.trace"
 
 
 def _manifest(request: RecordRequest, *, light: bool) -> Manifest:
@@ -80,8 +92,7 @@ def convert(
 ) -> int:  # fmt: skip
     """From the log to the bundle's tables; the number of events lost.
 
-    Raises CollectorError with the exit status of the command untouched when the
-    tables cannot be written: the log stays where it is.
+    Raises BundleError when the tables cannot be written: the log stays where it is.
     """
     from tracehint.collectors.strace.finish import finish, look_at
     from tracehint.collectors.strace.lexer import MAX_LINE, LexStats, lex

@@ -1,0 +1,172 @@
+"""What `profile` makes of a bundle: one function per file, listed in STAGES."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tracehint.errors import TracehintError
+
+if TYPE_CHECKING:
+    from tracehint.hintgen.inputs import Input
+    from tracehint.hintgen.model import HintFile
+
+
+@dataclass
+class Work:
+    """The run and the directory that the results go to; costly parts are made once."""
+
+    bundle: Path
+    folder: Path
+
+    @cached_property
+    def run(self) -> Input:
+        """The bundle and its analysis."""
+        from tracehint.analyzer.model import Options
+        from tracehint.hintgen.inputs import load_run
+
+        return load_run(self.bundle, Options())
+
+    @cached_property
+    def hints(self) -> HintFile:
+        """The rules for the next run."""
+        from tracehint.hintgen.rules import learn
+
+        return learn([self.run.analysis])
+
+
+def analysis_json(work: Work, path: Path) -> str:
+    """The graph and the patterns, as `analyze --format json` prints them."""
+    from tracehint.analyzer import output
+
+    with path.open("wb") as stream:
+        stream.writelines(output.write_json(work.run.analysis))
+    return "graph and patterns"
+
+
+def hints_json(work: Work, path: Path) -> str:
+    """The rules for the next run."""
+    from tracehint.hintgen.hintfile import dump
+
+    dump(work.hints, path, force=True)
+    rules, refused = len(work.hints.rules), len(work.hints.refused)
+    return f"{rules} rules for the next run" + (f", {refused} refused" if refused else "")
+
+
+def setfattr_script(work: Work, path: Path) -> str:
+    """The rules as a script that a person can review."""
+    _command("emit", str(work.folder / "hints.json"), "--store", "xattr", "-o", str(path))
+    return "review it, then: sh hints.sh --dry-run DIRECTORY"
+
+
+def graph_svg(work: Work, path: Path) -> str:
+    """The picture."""
+    from tracehint.hintgen.draw import dot
+    from tracehint.hintgen.draw.build import build
+
+    text = dot.to_dot(build(work.run.analysis), " ".join(work.run.analysis.run["command"]))
+    path.write_bytes(dot.draw(text, "svg"))
+    return "the file/task graph"
+
+
+def lint_text(work: Work, path: Path) -> str:
+    """The findings."""
+    from tracehint import __version__
+    from tracehint.hintgen.lint import run_rules, skipped_rules
+    from tracehint.hintgen.lint.config import choose
+    from tracehint.hintgen.lint.context import Context
+    from tracehint.hintgen.lint.registry import load
+    from tracehint.hintgen.lint.render import Info, render
+    from tracehint.hintgen.lint.settings import Settings
+
+    codes = choose([], [])
+    context = Context(
+        work.run.analysis, work.run.bundle, Settings(), None, bundle_name=str(work.bundle)
+    )
+    findings = run_rules(context, codes)
+    info = Info(
+        tool=f"tracehint {__version__}", subject=str(work.bundle),
+        rules={code: load(code).RULE.name for code in codes},
+        skipped=skipped_rules(context, codes), suppressed=0, width=100, color=False,
+    )  # fmt: skip
+    path.write_text(render("text", findings, info), encoding="utf-8")
+    return f"{len(findings)} findings"
+
+
+def report_html(work: Work, path: Path) -> str:
+    """The self-contained report."""
+    _command("report", str(work.bundle), "-o", str(path))
+    return "everything on one page"
+
+
+def _command(module: str, *arguments: str) -> None:
+    """Another command as the user would run it, without its messages."""
+    command = importlib.import_module(f"tracehint.commands.{module}").command
+    with contextlib.redirect_stderr(io.StringIO()):
+        command.main([*arguments, "--force"], standalone_mode=False)
+
+
+# file name -> what writes it, in this order
+STAGES: dict[str, Callable[[Work, Path], str]] = {
+    "hints.json": hints_json,
+    "hints.sh": setfattr_script,
+    "graph.svg": graph_svg,
+    "lint.txt": lint_text,
+    "report.html": report_html,
+    "analysis.json": analysis_json,
+}
+
+
+def results_folder(bundle: Path) -> Path:
+    """`NAME.tracehint` beside `NAME.trace`."""
+    name = bundle.name.removesuffix(".trace") if bundle.name != ".trace" else bundle.name
+    return bundle.with_name(f"{name}.tracehint")
+
+
+def prepare(folder: Path, *, force: bool) -> Path:
+    """A directory for the results: numbered rather than overwritten, unless `force`."""
+    number = 1
+    chosen = folder
+    while True:
+        try:
+            if force and chosen.is_dir() and not chosen.is_symlink():
+                for name in [*STAGES, "hints.sh.data"]:
+                    (chosen / name).unlink(missing_ok=True)
+                return chosen
+            chosen.mkdir(mode=0o700, parents=True)
+            return chosen
+        except FileExistsError:
+            number += 1
+            chosen = folder.with_name(f"{folder.stem}-{number}{folder.suffix}")
+        except OSError as error:
+            raise TracehintError(
+                f"{chosen}: cannot be made: {error.strerror}", "Choose another place with -o."
+            ) from None
+
+
+def write_all(work: Work) -> tuple[dict[str, str], dict[str, str]]:
+    """Run every stage; (what was written, what failed and why), by file name."""
+    made: dict[str, str] = {}
+    failed: dict[str, str] = {}
+    for name, stage in STAGES.items():
+        path = work.folder / name
+        try:
+            made[name] = stage(work, path)
+        except ModuleNotFoundError as error:
+            if not (error.name or "").startswith("tracehint."):
+                failed[name] = f"a package is missing: {error.name}"
+        except TracehintError as error:
+            failed[name] = str(error)
+        except Exception as error:  # one stage must not take the others away
+            first = str(error).splitlines()[0] if str(error) else ""
+            failed[name] = f"{type(error).__name__}: {first[:200]}"
+    if shutil.disk_usage(work.folder).free == 0:
+        failed.setdefault("disk", "no space left")
+    return made, failed

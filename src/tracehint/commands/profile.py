@@ -1,0 +1,83 @@
+"""`tracehint profile`: from one run of a workflow to its patterns, hints and findings."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tracehint.collectors.run import Ended, die_like
+from tracehint.commands._recording import recording_options, start
+from tracehint.errors import TracehintError
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@recording_options
+def command(**options: Any) -> int:
+    """Run COMMAND, then show how its tasks hand data to each other and what hints would help.
+
+    Writes a trace bundle NAME.trace and the results beside it in
+    NAME.tracehint/. The command's output, exit code and signals pass through;
+    everything of tracehint goes to stderr. 125, 126, 127: as `record`.
+
+    Example: tracehint profile -- makeflow montage.mf
+    """
+    result, bundle = start(**options)
+    if bundle is not None:
+        try:
+            show(bundle, force=options["force"], quiet=options["quiet"])
+        except TracehintError as error:
+            _failed(bundle, str(error))
+        except KeyboardInterrupt:
+            _failed(bundle, "interrupted")
+        except Exception as error:  # the command's exit code must survive a bug of ours
+            _failed(bundle, f"{type(error).__name__}: {error}")
+    return die_like(Ended(result.exit_status, result.signal))
+
+
+def _failed(bundle: Path, why: str) -> None:
+    click.echo(f"tracehint: the run is recorded, but its analysis failed: {why}", err=True)
+    click.echo(f"  the recording: {click.format_filename(bundle)}", err=True)
+
+
+def show(bundle: Path, *, force: bool, quiet: bool) -> None:
+    """Summary to stderr, results into the directory beside the bundle."""
+    from tracehint.analyzer.summary import console_for, print_summary
+    from tracehint.commands._stages import Work, prepare, results_folder, write_all
+
+    work = Work(bundle, prepare(results_folder(bundle), force=force))
+    if not quiet:
+        print_summary(work.run.analysis, console_for(sys.stderr))
+    made, failed = write_all(work)
+    for name, why in failed.items():
+        click.echo(f"tracehint: {name} was not written: {why}", err=True)
+    if not quiet:
+        _next(bundle, work.folder, made)
+
+
+def _next(bundle: Path, folder: Path, made: dict[str, str]) -> None:
+    where = shlex.quote(_short(folder))
+    click.echo(f"\nWritten to {where}/ (recording: {shlex.quote(_short(bundle))})", err=True)
+    for name, text in made.items():
+        click.echo(f"  {name:<14}{text}", err=True)
+    trace = shlex.quote(_short(bundle))
+    click.echo("\nNext:", err=True)
+    if "hints.sh" in made:
+        click.echo(f"  sh {where}/hints.sh --dry-run DIRECTORY", err=True)
+    if "hints.json" in made:
+        click.echo(
+            f"  tracehint emit {where}/hints.json --workflow-engine makeflow WORKFLOW -o tagged.mf",
+            err=True,
+        )
+    click.echo(f"  tracehint lint {trace}", err=True)
+
+
+def _short(path: Path) -> str:
+    """The path as seen from here, where that is shorter."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
