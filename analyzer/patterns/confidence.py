@@ -83,4 +83,4 @@ def rate(
     blind = [BLIND[code] for code in run["completeness"]["blind_to"] if code in BLIND]
     weights = {p: min(table.get(p, 1.0) for table in blind) for p in BLIND["bytes"]} if blind else {}
     cases = " ".join(f"when '{p}' then {w}" for p, w in weights.items())
-    con.execute(_CONF.format(exact=_EXACT, seen=f"case pattern {cases} else 1 end" if cases else "1"))
+    con.execute(_CONF.format(exact=_EXACT, seen=f"case pattern {cases} else 1 end::double" if cases else "1::double"))

@@ -36,22 +36,23 @@ _WRITERS = """
 create temp table wt as
 with many as (select file from ws where np >= 2),
 spans as (select file, who, first_s, last_s from own semi join many using (file)),
+-- bytes carried over from an earlier version have no times here: written before all others
 events as (
-    select file, first_s as moment, 1 as d from spans
+    select file, first_s as moment, 1 as d from spans where first_s is not null
     union all
-    select file, last_s as moment, -1 as d from spans),
+    select file, last_s as moment, -1 as d from spans where first_s is not null),
 swept as (select file, sum(d) over (partition by file order by moment, d
         rows unbounded preceding) as deep from events),
 ends as (
     select file, who, spans.first_s, min(r.a) as a, max(r.b) as b
     from spans join wsp r using (file, who) group by all),
 steps as (
-    select file, a = coalesce(lag(b) over (partition by file order by first_s, a), a) as follows
+    select file, a = coalesce(lag(b) over (partition by file order by first_s nulls first, a), a) as follows
     from ends),
 appended as (select file, bool_and(follows) as follows from steps group by file)
-select file, greatest(1, max(deep))::int as together,
+select file, greatest(1, coalesce(max(deep), 1))::int as together,
     coalesce(any_value(follows), false) as appended
-from swept left join appended using (file) group by file
+from many left join swept using (file) left join appended using (file) group by file
 """
 
 
