@@ -8,6 +8,7 @@ import numpy as np
 
 from tracehint.analyzer.flow.identity import column, lookup
 from tracehint.analyzer.flow.model import (
+    EXTEND,
     HOW_BIT,
     MAX_PIECES,
     OPS,
@@ -227,5 +228,5 @@ def share(amount: Ints, parts: Ints) -> Ints:
 
 
 def is_mutation(op: Ints) -> Bools:
-    """Whether the operation changes the file."""
-    return op != READ
+    """Whether the operation changes bytes of the file."""
+    return (op != READ) & (op != EXTEND)

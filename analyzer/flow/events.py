@@ -12,7 +12,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracehint.analyzer.flow.access import is_mutation, pieces
-from tracehint.analyzer.flow.model import HOLE, READ, TRUNCATE, UNKNOWN, Access, Objects, Rows
+from tracehint.analyzer.flow.model import (
+    EXTEND,
+    HOLE,
+    READ,
+    TRUNCATE,
+    UNKNOWN,
+    Access,
+    Objects,
+    Rows,
+)
 from tracehint.analyzer.flow.ranges import Bools, Ints, group_ids, order_by, running_max, starts_of
 
 END = 1 << 61  # the end of a truncation's range: beyond every byte
@@ -45,7 +54,7 @@ class Events(Rows):
 
 
 def events_of(access: Access, objects: Objects, notes: list[str]) -> Events:
-    """The accesses in order, truncations that remove nothing left out."""
+    """The accesses in order; truncations that remove nothing touch no byte."""
     position, tie = _positions(access)
     order = order_by(access.obj, position, tie, access.seq)
     access, position = access.take(order), position[order]
@@ -55,8 +64,7 @@ def events_of(access: Access, objects: Objects, notes: list[str]) -> Events:
     cut = pieces(cut, notes)
     cut = cut.take(np.argsort(cut.proc, kind="stable"))
     row = cut.proc
-    keep = (cut.op != TRUNCATE) | shrinks[row]
-    cut, row = cut.take(keep), row[keep]
+    cut.op[(cut.op == TRUNCATE) & ~shrinks[row]] = EXTEND
     truncated = cut.op == TRUNCATE
     return Events(
         obj=cut.obj, op=cut.op, actor=cut.task, owner=cut.task, start=cut.start,
@@ -123,7 +131,7 @@ def initial_owners(objects: Objects, objs: Ints, events: Events) -> tuple[Ints, 
     A file made in the run begins as a hole of its maker; older content has no known owner.
     """
     maker = objects.maker[objs].copy()
-    change = np.flatnonzero(is_mutation(events.op))
+    change = np.flatnonzero(events.op != READ)
     first = change[starts_of(events.obj[change])]
     by_obj = np.full(len(objects), UNKNOWN, np.int64)
     by_obj[events.obj[first]] = events.actor[first]

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.flow.mounts import merge_hosts
 from tracehint.analyzer.flow.model import UNKNOWN, Objects
+from tracehint.analyzer.flow.mounts import merge_hosts
 from tracehint.analyzer.flow.names import Held, NameRows, history
 from tracehint.analyzer.flow.ranges import Ints, expand, ints, order_by, starts_of
 

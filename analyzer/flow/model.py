@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 READ, WRITE, TRUNCATE, HOLE = 0, 1, 2, 3
+EXTEND = 4  # a truncation that removes nothing: it may change the size, but no byte
 OPS = {"read": READ, "write": WRITE, "truncate": TRUNCATE, "deallocate": HOLE}
 # Ways of access as bits, so that sets of them are sums. `carried`: written in an earlier version.
 HOWS = (*EXTENT_HOW, "engine_copy", "carried", "declared")

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 # File systems that several hosts mount; any `fuse.*` counts where the sources are the same.
 NETWORK = frozenset(
-    "nfs nfs3 nfs4 lustre ceph cephfs gpfs mmfs beegfs beegfs_nodev pvfs2 orangefs afs cifs smb3 "
-    "smbfs 9p glusterfs ocfs2 gfs2 wekafs panfs daos dfuse moosefs mfs juicefs virtiofs "
-    "sshfs davfs coda quobyte shared".split()
+    ["nfs", "nfs3", "nfs4", "lustre", "ceph", "cephfs", "gpfs", "mmfs", "beegfs", "beegfs_nodev", "pvfs2", "orangefs", "afs", "cifs", "smb3", "smbfs", "9p", "glusterfs", "ocfs2", "gfs2", "wekafs", "panfs", "daos", "dfuse", "moosefs", "mfs", "juicefs", "virtiofs", "sshfs", "davfs", "coda", "quobyte", "shared"]
 )
 
 

@@ -59,6 +59,7 @@ def touches(events: Events, objects: Objects) -> Touches:
     seg_epoch, seg_start, seg_end = _segments(epoch, events, change)
     base = np.searchsorted(seg_epoch, np.arange(len(opening) + 1))
     low, high = _spans(epoch, events, seg_epoch, seg_start, base)
+    high[events.end <= events.start] = 0
     row, segment = expand(low, high)
     order = np.argsort(segment, kind="stable")  # events are in order already
     row, segment = row[order], segment[order]

@@ -51,6 +51,8 @@ class Seen:
     other_read_first: Ints  # by a task other than `low`
     own_read: Bools  # by `low`
     hole: Bools
+    cut_low: Ints  # smallest and largest size that it was truncated to
+    cut_high: Ints
 
 
 def look(access: Access, count: int) -> Seen:
@@ -71,20 +73,24 @@ def look(access: Access, count: int) -> Seen:
     own, hole = np.zeros(count, bool), np.zeros(count, bool)
     own[read.obj[~foreign]] = True
     hole[change.obj[change.op == HOLE]] = True
-    return Seen(low, high, changed, written, truncated, others, own, hole)
+    cut_low, cut_high = np.full(count, _NEVER), np.full(count, UNKNOWN, np.int64)
+    np.minimum.at(cut_low, change.obj[cut], change.start[cut])
+    np.maximum.at(cut_high, change.obj[cut], change.start[cut])
+    return Seen(low, high, changed, written, truncated, others, own, hole, cut_low, cut_high)
 
 
 def is_simple(access: Access, objects: Objects, seen: Seen) -> Bools:
     """Per object: changed by nobody, or every change came before every other task's read.
 
-    One task may truncate, before it writes. It may read its own bytes back if the file was
+    One task may truncate, to one size, before it writes. It may read its own bytes back if the file was
     made in the run. Several tasks may write if none of them reads.
     """
     untouched = seen.low > seen.high
     single = seen.low == seen.high
     no_cut = seen.truncated_last == -_NEVER
     ordered = (seen.other_read_first >= seen.changed_last) & ~seen.hole
-    ordered &= no_cut | (single & (seen.truncated_last <= seen.written_first))
+    early = (seen.truncated_last <= seen.written_first) & (seen.cut_low == seen.cut_high)
+    ordered &= no_cut | (single & early)
     reads_back = seen.own_read & ((objects.existed != 0) | ~single)
     several = ~single & ~untouched
     some = access.take(several[access.obj])

@@ -13,7 +13,6 @@ from tracehint.analyzer.flow.ranges import Bools, Ints, distinct, ints
 from tracehint.analyzer.flow.retries import one_per_series
 
 
-
 @dataclass
 class Tasks:
     """Per task, in the order of its identifier: is it an engine, which attempts belong together."""
