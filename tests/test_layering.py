@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,6 +52,13 @@ def test_imports_go_one_way(folder: str) -> None:
 @pytest.mark.parametrize("path", [ROOT / "src/tracehint/cli.py", ROOT / "src/tracehint/errors.py"])
 def test_the_command_table_imports_nothing_heavy(path: Path) -> None:
     assert not HEAVY & set(top_level_imports(path))
+
+
+def test_the_version_is_stated_once_in_two_places() -> None:
+    from tracehint import __version__
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["version"] == __version__
 
 
 def test_every_command_module_exists_and_has_help() -> None:
