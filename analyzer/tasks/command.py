@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "rbash"})
 
@@ -66,6 +67,7 @@ _VERSION = re.compile(r"^(python|pypy|perl|ruby|java|lua|php|julia)[-.\d]*(?:m|w
 _MAX_WORDS = 64
 
 
+@lru_cache(maxsize=4096)
 def base_name(word: bytes | str) -> str:
     """The program without its directories and version: `/usr/bin/python3.11` is `python`."""
     text = word.decode("utf-8", "backslashreplace") if isinstance(word, bytes) else word

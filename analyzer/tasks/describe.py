@@ -17,7 +17,7 @@ from tracehint.analyzer.tasks.command import (
     script_of,
     shell_parts,
 )
-from tracehint.analyzer.tasks.shelltext import is_loop_head, simple_commands
+from tracehint.analyzer.tasks.shelltext import first_word, is_loop_head, simple_commands
 
 NAME_LENGTH = 80
 COMMAND_LENGTH = 8192
@@ -28,6 +28,11 @@ _PREPARING = """: [ [[ alias bash_completion break cat cd chmod conda continue d
     pushd pwd read readonly return rm rmdir seq set shift shopt sleep source . test touch trap true
     type ulimit umask unset wait yes zcat bzcat xzcat zstdcat"""
 PREPARING = frozenset(_PREPARING.split())
+# Programs that are not the type themselves, or not always.
+_LOOKED_INTO = (
+    PREPARING | SHELLS | LAUNCHERS | frozenset(WRAPPERS) | frozenset(INTERPRETERS)
+    | {"", " ", "exec", "command", "builtin", "snakemake", "tracehint"}
+)  # fmt: skip
 _SNAKEMAKE_COPY = re.compile(r"^tmp[a-z0-9_]{8}\.(?=.)")
 _COUNTER = re.compile(r"[-_.:#/ ]*\d+$")
 
@@ -87,6 +92,8 @@ def _without_folder(text: str) -> str:
 
 def type_of(argv: Sequence[bytes], depth: int = 0) -> str:
     """The program or script that the arguments really run; empty: nothing found."""
+    if argv and base_name(argv[0]) not in _LOOKED_INTO:
+        return base_name(argv[0])
     words = [w.decode("utf-8", "backslashreplace") for w in islice(argv, 256)]
     return _type_of_words(words, depth)
 
@@ -119,6 +126,9 @@ def _job_name(words: list[str]) -> str:
 
 def type_of_text(text: str, depth: int = 0) -> str:
     """The type of a shell text: its first command that does more than prepare."""
+    plain = base_name(first_word(text) or " ")
+    if plain not in _LOOKED_INTO:
+        return plain
     first = ""
     for words in simple_commands(text):
         if is_loop_head(words):

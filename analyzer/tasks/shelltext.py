@@ -20,10 +20,13 @@ _TOKEN = re.compile(
       | (?P<space>[^\S\n]+)""",
     re.VERBOSE | re.DOTALL,
 )
+# A text that starts with an ordinary word, which is a command's name unless it is a keyword.
+FIRST_WORD = re.compile(r"\s*([\w./+-]+)(?=\s)")
 _QUOTED = re.compile(r"""'([^']*)'|"((?:\\.|[^"\\])*)"|\\(.)""", re.DOTALL)
 _ASSIGNMENT = re.compile(r"^[A-Za-z_]\w*\+?=")
 _OPENERS = frozenset({"if", "then", "elif", "else", "while", "until", "do", "{", "!", "time"})
 _CLOSERS = frozenset({"fi", "done", "esac", "}"})
+KEYWORDS = _OPENERS | _CLOSERS
 # Loop heads are no commands; the rest up to the separator is skipped.
 _HEADS = frozenset({"for", "case", "select", "function"})
 
@@ -62,9 +65,15 @@ def _is_prefix(word: str) -> bool:
 
 def unquote(word: str) -> str:
     """The word as the program gets it, variables left as they are."""
-    if not any(c in word for c in "'\"\\"):
+    if "'" not in word and '"' not in word and "\\" not in word:
         return word
     return _QUOTED.sub(lambda m: m[1] or m[2] or m[3] or "", word)
+
+
+def first_word(text: str) -> str:
+    """The command name that the text starts with, where that is plain to see; else empty."""
+    found = FIRST_WORD.match(text)
+    return "" if found is None or found[1] in KEYWORDS or found[1] in _HEADS else found[1]
 
 
 def is_loop_head(words: list[str]) -> bool:

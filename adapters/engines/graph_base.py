@@ -1,0 +1,192 @@
+"""What a reader of engine graphs and logs gives, and the help that all readers share.
+
+Files come from strangers: sizes, depths and counts are bounded, nothing that they name is opened
+except below their own directory, and what is not understood is counted, not fatal.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+import os
+import posixpath
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from tracehint.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MAX_TEXT = 1 << 30  # bytes of a text file, unpacked
+MAX_ROWS = 20_000_000
+MAX_WORD = 1 << 16  # bytes of one name or command that are kept
+_PACKED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
+
+
+@dataclass(frozen=True)
+class DeclaredGraph:
+    """What an engine declares: tables DECLARED_TASKS and DECLARED_IO of the bundle.
+
+    Rows of `tasks` with equal `task` are parts of one task (the recipe lines of a make target).
+    cwd: directory that relative names were resolved against. notes: what was left out, and why.
+    """
+
+    engine: str
+    tasks: pa.Table
+    io: pa.Table
+    cwd: bytes
+    started_ns: int = 0
+    ended_ns: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass
+class GraphBuilder:
+    """Collects rows in columns. `cwd` is an absolute directory."""
+
+    engine: str
+    cwd: bytes
+    host: str = "unknown"
+    tasks: dict[str, list[Any]] = field(default_factory=dict)
+    io: dict[str, list[Any]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    bad_lines: list[int] = field(default_factory=list)
+
+    def task(
+        self, task: str, *, name: str = "", type: str = "", command: bytes = b"",
+        workdir: bytes | None = None, pid: int | None = None, start_ns: int | None = None,
+        end_ns: int | None = None, exit_status: int | None = None, attempt: int = 1,
+        parents: Sequence[str] = (), read_bytes: int | None = None,
+        written_bytes: int | None = None, host: str = "",
+    ) -> None:  # fmt: skip
+        """Add a task (one row per attempt or part)."""
+        values = {
+            "host": host or self.host, "task": task[:MAX_WORD], "name": name[:MAX_WORD],
+            "type": type[:MAX_WORD], "command": command[:MAX_WORD], "workdir": workdir,
+            "pid": bounded(pid, 32), "start_ns": bounded(start_ns), "end_ns": bounded(end_ns),
+            "exit_status": bounded(exit_status, 32), "attempt": bounded(attempt, 32) or 1,
+            "parents": list(parents), "read_bytes": bounded(read_bytes),
+            "written_bytes": bounded(written_bytes), "engine": self.engine,
+        }  # fmt: skip
+        _append(self.tasks, values)
+
+    def file(
+        self, task: str, direction: str, path: bytes, size: int | None = None, *,
+        raw: bool = False, host: str = "",
+    ) -> None:  # fmt: skip
+        """Add an input ("in") or output ("out"); relative names lie in `cwd` unless `raw`."""
+        full = path if raw else posixpath.normpath(posixpath.join(self.cwd, path))
+        values = {
+            "host": host or self.host, "task": task[:MAX_WORD], "path": full[:MAX_WORD],
+            "direction": direction, "size_bytes": bounded(size),
+        }  # fmt: skip
+        _append(self.io, values)
+
+    def bad_line(self, number: int) -> None:
+        """A line that was not understood."""
+        self.bad_lines.append(number)
+
+    def graph(self, started_ns: int = 0, ended_ns: int | None = None) -> DeclaredGraph:
+        """The tables. Raises InputError when there is no task in them."""
+        import pyarrow as pa
+
+        from tracehint.schemas.tables import DECLARED_IO, DECLARED_TASKS
+
+        if not self.tasks:
+            raise InputError(f"no task of {self.engine} found", "Check that the file is complete.")
+        if self.bad_lines:
+            shown = ", ".join(map(str, self.bad_lines[:10]))
+            self.notes.append(f"{len(self.bad_lines)} lines not understood: {shown}")
+        known = [t for t in self.tasks["start_ns"] if t is not None]
+        io = self.io or {name: [] for name in DECLARED_IO.names}
+        return DeclaredGraph(
+            self.engine, pa.table(self.tasks, schema=DECLARED_TASKS),
+            pa.table(io, schema=DECLARED_IO), self.cwd, started_ns or min(known, default=0),
+            ended_ns, tuple(self.notes),
+        )  # fmt: skip
+
+
+def _append(columns: dict[str, list[Any]], values: dict[str, Any]) -> None:
+    for name, value in values.items():
+        columns.setdefault(name, []).append(value)
+    if len(columns["task"]) > MAX_ROWS:
+        raise InputError(f"more than {MAX_ROWS:,} rows", "Split the workflow.")
+
+
+def bounded(value: Any, bits: int = 64) -> int | None:
+    """The value where it is a number that fits, else None: logs hold anything."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
+        return None
+    if abs(value) >= 2 ** (bits - 1):
+        return None
+    return int(value)
+
+
+def number(text: Any) -> float | None:
+    """A finite number from text or a JSON value; None: it is none."""
+    try:
+        value = float(text)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return value if abs(value) < 1e30 else None
+
+
+def nanoseconds(seconds: Any) -> int | None:
+    """Seconds since the epoch (text or number) as nanoseconds, exact to the microsecond."""
+    value = number(seconds)
+    return None if value is None else bounded(round(value * 1e6) * 1000)
+
+
+def raw_name(text: str) -> bytes:
+    """The bytes of a name that was read as text with surrogate escapes."""
+    return text.encode("utf-8", "surrogateescape" if not _lone(text) else "replace")
+
+
+def _lone(text: str) -> bool:
+    return any("\ud800" <= c <= "\udfff" and not "\udc80" <= c <= "\udcff" for c in text)
+
+
+def folder_of(path: Path) -> bytes:
+    """The absolute directory of a file, without following links of the last component."""
+    return os.fsencode(posixpath.abspath(path.parent))
+
+
+def open_packed(path: Path) -> IO[bytes]:
+    """The file, unpacked when it is gzip, bzip2 or xz. Raises InputError."""
+    try:
+        if not path.is_file():
+            raise InputError(f"{path}: not a file", "Give the file itself.")
+        with path.open("rb") as probe:
+            head = probe.read(6)
+        for magic, opener in _PACKED.items():
+            if head.startswith(magic):
+                stream: IO[bytes] = opener(path, "rb")
+                return stream
+        return path.open("rb")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}", "Check the path.") from None
+
+
+def read_text(path: Path, limit: int = MAX_TEXT) -> str:
+    """The whole file as text; bytes that are not UTF-8 become surrogates. Raises InputError."""
+    try:
+        with open_packed(path) as stream:
+            data = stream.read(limit + 1)
+    except (OSError, EOFError, lzma.LZMAError, ValueError) as error:
+        raise InputError(f"{path}: cannot be unpacked: {error}", "Get the file again.") from None
+    if len(data) > limit:
+        raise InputError(f"{path}: larger than {limit >> 20} MiB", "Split it.")
+    return data.decode("utf-8", "surrogateescape")
+
+
+def parse_json(text: str, path: Path) -> Any:
+    """JSON, with the `\\'` that jx2json writes. Raises InputError."""
+    try:
+        return json.loads(text.replace("\\'", "'") if "\\'" in text else text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not JSON: {error}", "Check it with a JSON parser.") from None

@@ -1,0 +1,150 @@
+"""Snakemake: the records of `.snakemake/metadata`, or the table of `--detailed-summary`."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+from pathlib import Path
+from typing import Any
+
+from tracehint.adapters.engines.graph_base import (
+    DeclaredGraph,
+    GraphBuilder,
+    folder_of,
+    nanoseconds,
+    parse_json,
+    raw_name,
+    read_text,
+)
+from tracehint.errors import InputError
+
+_MAX_RECORD = 64 << 20
+_MAX_RECORDS = 5_000_000
+_SUMMARY = ("output_file", "date", "rule")
+
+
+def sniff(path: Path, head: bytes) -> bool:
+    """A workflow directory that has run, its .snakemake, the metadata in it, or a summary."""
+    if path.is_dir():
+        return _metadata_folder(path) is not None
+    return head.startswith(b"output_file\tdate\trule")
+
+
+def _metadata_folder(path: Path) -> Path | None:
+    for folder in (path / ".snakemake" / "metadata", path / "metadata", path):
+        if folder.name == "metadata" and folder.is_dir() and not folder.is_symlink():
+            inside = folder.absolute().parent.name == ".snakemake"
+            return folder if inside else None
+    return None
+
+
+def read(path: Path) -> DeclaredGraph:
+    """One task per job. Outputs of one job share rule, command, start and job hash."""
+    if not path.is_dir():
+        return _read_summary(path)
+    folder = _metadata_folder(path)
+    if folder is None:
+        raise InputError(f"{path}: no .snakemake/metadata", "Give the workflow's directory.")
+    out = GraphBuilder("snakemake", os.fsencode(folder.absolute().parent.parent))
+    jobs: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for file in _records(folder):
+        _add_record(file, folder, jobs, out)
+    for number, job in enumerate(sorted(jobs.values(), key=_order)):
+        _add_job(out, f"s{number}", job)
+    return out.graph()
+
+
+def _order(job: dict[str, Any]) -> tuple[int, list[bytes]]:
+    return (job["start"] or 0, job["outputs"])
+
+
+def _records(folder: Path) -> list[Path]:
+    """Record files; long names are split into folders that begin with @. No link is followed."""
+    found: list[Path] = []
+    for where, folders, files in os.walk(folder, followlinks=False):
+        folders[:] = sorted(f for f in folders if f.startswith("@"))
+        found += (Path(where) / f for f in sorted(files))
+        if len(found) > _MAX_RECORDS:
+            raise InputError(f"{folder}: more than {_MAX_RECORDS:,} records", "Split the workflow.")
+    return [f for f in found if not f.is_symlink()]
+
+
+def _output_of(file: Path, folder: Path) -> bytes | None:
+    encoded = "".join(p.removeprefix("@") for p in file.relative_to(folder).parts)
+    try:
+        return base64.b64decode(encoded.encode(), validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _add_record(
+    file: Path, folder: Path, jobs: dict[tuple[Any, ...], dict[str, Any]], out: GraphBuilder
+) -> None:
+    output = _output_of(file, folder)
+    try:
+        record = parse_json(read_text(file, _MAX_RECORD), file)
+    except InputError as error:
+        out.notes.append(error.what)
+        return
+    if output is None or not isinstance(record, dict):
+        out.notes.append(f"{file.name}: not a record of an output")
+        return
+    texts = {
+        k: record.get(k) if isinstance(record.get(k), str) else "" for k in ("rule", "shellcmd")
+    }
+    start, end = nanoseconds(record.get("starttime")), nanoseconds(record.get("endtime"))
+    key = (texts["rule"], texts["shellcmd"], start, str(record.get("job_hash")))
+    inputs = record.get("input") if isinstance(record.get("input"), list) else []
+    job = jobs.setdefault(
+        key, {"outputs": [], "inputs": inputs, "start": start, "end": end,
+              "incomplete": record.get("incomplete") is True, **texts},
+    )  # fmt: skip
+    job["outputs"].append(output)
+
+
+def _add_job(out: GraphBuilder, task: str, job: dict[str, Any]) -> None:
+    start, end = job["start"], job["end"]
+    if start is not None and end is not None and end < start:
+        start, end = end, start  # times of files, which may be older than the job's start
+    outputs = sorted(job["outputs"])
+    out.task(
+        task, name=outputs[0].decode("utf-8", "backslashreplace"), type=job["rule"],
+        command=raw_name(job["shellcmd"]), start_ns=start, end_ns=end,
+        exit_status=None if job["incomplete"] else 0,
+    )  # fmt: skip
+    for name in dict.fromkeys(n for n in job["inputs"] if isinstance(n, str)):
+        out.file(task, "in", raw_name(name))
+    for name in outputs:
+        out.file(task, "out", name)
+
+
+def _read_summary(path: Path) -> DeclaredGraph:
+    header, *lines = read_text(path).split("\n")
+    columns = header.rstrip("\r").split("\t")
+    if tuple(columns[:3]) != _SUMMARY or "input-file(s)" not in columns:
+        raise InputError(f"{path}: not a detailed summary", "Use: snakemake --detailed-summary")
+    out = GraphBuilder("snakemake", folder_of(path))
+    jobs: dict[tuple[str, ...], list[dict[str, str]]] = {}
+    for number, line in enumerate(lines, 2):
+        fields = line.rstrip("\r").split("\t")
+        if len(fields) == len(columns):
+            row = dict(zip(columns, fields, strict=True))
+            key = (row["rule"], row.get("shellcmd", ""), row["input-file(s)"])
+            jobs.setdefault(
+                key if row.get("shellcmd", "-") != "-" else (*key, str(number)), []
+            ).append(row)
+        elif line.strip():
+            out.bad_line(number)
+    for number, rows in enumerate(jobs.values()):
+        task, first = f"s{number}", rows[0]
+        command = first.get("shellcmd", "")
+        rule = "" if first["rule"] == "-" else first["rule"]
+        out.task(task, name=first["output_file"], type=rule,
+                 command=b"" if command == "-" else raw_name(command))  # fmt: skip
+        for name in dict.fromkeys(first["input-file(s)"].split(",")):
+            if name and name != "-":
+                out.file(task, "in", raw_name(name))
+        for row in rows:
+            out.file(task, "out", raw_name(row["output_file"]))
+    return out.graph()
