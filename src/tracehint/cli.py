@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "apply": ("apply", "Set hints below a directory."),
     "verify": ("verify", "Read hints back from the store."),
     "locate": ("locate", "Ask the store where files lie."),
+    "calibrate": ("calibrate", "Measure a store: cost of calls, rate of data."),
     "lint": ("lint", "Report missed optimisations of a run."),
     "explain": ("explain", "Explain a lint rule."),
     "report": ("report", "Write a self-contained HTML report."),
