@@ -103,6 +103,7 @@ def _file(f: dict[str, Any], file: int, lineages: dict[str, int]) -> dict[str, A
         "other_paths": [name_of(p, c) for p, c in zip(f["other_paths"], codes, strict=True)],
         "deleted": f.get("deleted", False),
         "exact_share": f.get("exact_share", 1.0),
+        "concurrent": any(p["pattern"] == "concurrently_shared" for p in f["patterns"]),
     }
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # Loss kind -> (counts as lost events, what it means in words; `{n}` is the count).
 LOSSES: dict[str, tuple[bool, str]] = {
-    "lifecycle_records": (True, "{n} process or file events were lost: tasks or names may be missing"),
+    "lifecycle_records": (True, "{n} process or file events were lost: names may be missing"),
     "extent_records": (True, "{n} access records were lost: bytes and edges may be missing"),
     "open_table_full": (True, "{n} open files were not followed: too many at one time"),
     "recursion_misses": (True, "{n} events were missed inside the kernel"),
@@ -189,5 +189,5 @@ def _duration(bundle: Bundle, tasks: pa.Table) -> float:
     last = pc.max(bundle.tables["extents"].column("last_ns")).as_py()
     if last is not None:
         ends.append((last - manifest.started_ns) / 1e9)
-    return round(max([0.0, *(e for e in ends if e is not None)]), 6)
-
+    longest: float = max([0.0, *(e for e in ends if e is not None)])
+    return round(longest, 6)

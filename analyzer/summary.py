@@ -40,12 +40,18 @@ where not engine group by type order by first, type
 # nobody reads, its size.
 _LABELLED = """
 create temp table labelled as
-select p.file, pattern, evidence, placement, saves_bytes, coalesce(saves_wait_bytes, 0) as wait_bytes,
+with base as (
+select p.file, p."group", pattern, evidence, placement, saves_bytes,
+    coalesce(saves_wait_bytes, 0) as wait_bytes,
     confidence, coalesce(c.bytes, size_bytes, 0) as bytes,
     regexp_replace(path_text, '[0-9]+', '#', 'g') as template, path_text as path
 from patterns p join files using (file) join names using (file)
 left join (select file, sum(unique_bytes) as bytes from consumers group by file) c using (file)
-where edge is null and "primary"
+where edge is null and "primary")
+-- files of one group are told together: by the kinds of names in it
+select * exclude (template), coalesce(kinds, [template]) as template
+from base left join (select "group", list_sort(list(distinct template)) as kinds
+    from base where "group" is not null group by "group") using ("group")
 """
 
 _MIX = """
@@ -93,7 +99,7 @@ def print_summary(analysis: Analysis, console: Console) -> None:
         con.execute(_LABELLED)
         _header(analysis, con, console)
         _stages(con, console)
-        _mix(con, console)
+        _mix(analysis, con, console)
         _best(analysis, con, console)
         _completeness(analysis, console)
     finally:
@@ -156,6 +162,16 @@ def _title(console: Console, text: str) -> None:
     console.print(Text(text, "bold"))
 
 
+def _wrapped(console: Console, text: str, indent: str, style: str = "") -> None:
+    """A paragraph, indented; long words (paths) are cut to fit."""
+    import textwrap
+
+    from rich.text import Text
+
+    for line in textwrap.wrap(text, max(20, console.width - 1 - len(indent))):
+        console.print(Text(indent + line, style))
+
+
 def _stages(con: duckdb.DuckDBPyConnection, console: Console) -> None:
     rows = _rows(con, _BY_STAGE)
     if not rows:
@@ -181,7 +197,7 @@ def _stages(con: duckdb.DuckDBPyConnection, console: Console) -> None:
     console.print(table)
 
 
-def _mix(con: duckdb.DuckDBPyConnection, console: Console) -> None:
+def _mix(analysis: Analysis, con: duckdb.DuckDBPyConnection, console: Console) -> None:
     rows = _rows(con, _MIX)
     if not rows:
         console.print("\nNo file was handed from task to task: no patterns.")
@@ -199,6 +215,12 @@ def _mix(con: duckdb.DuckDBPyConnection, console: Console) -> None:
             f"{share:.0%}", "█" * round(share * 12), _saved(r["saves"]), _saved(r["waits"]),
         )  # fmt: skip
     console.print(table)
+    if any(r["saves"] or r["waits"] for r in rows):
+        text = (
+            "saves: bytes that need not cross the network; waiting: bytes on the busiest link that"
+            f" readers need not wait for; against {analysis.options.default_placement} placement"
+        )
+        _wrapped(console, text, "", "dim")
 
 
 def _saved(count: int) -> str:
@@ -207,7 +229,6 @@ def _saved(count: int) -> str:
 
 def _best(analysis: Analysis, con: duckdb.DuckDBPyConnection, console: Console) -> None:
     """Files (as templates) whose hint saves most; without any, the largest and why not."""
-    from rich.padding import Padding
     from rich.text import Text
 
     rows = _rows(con, _BEST.format(top=_TOP))
@@ -220,19 +241,21 @@ def _best(analysis: Analysis, con: duckdb.DuckDBPyConnection, console: Console) 
         return
     _title(console, title)
     for r in rows:
-        name = r["template"] if r["files"] > 1 else r["path"]
+        kinds = r["template"]
+        name = kinds[0] if r["files"] > 1 else r["path"]
+        others = f" and {_many(len(kinds) - 1, 'other name')}" if len(kinds) > 1 else ""
         count = f"{r['files']:,} × " if r["files"] > 1 else ""
         gain = _gain(r)
         sure = "" if r["confidence"] >= 0.95 else f", confidence {r['confidence']:.2f}"
         label = r["pattern"].replace("_", " ") + sure
-        room = max(16, console.width - len(count) - len(label) - len(gain) - 4)
-        line = Text(count + _name(name, room), "cyan")
+        room = max(16, console.width - len(count) - len(label) - len(gain) - len(others) - 4)
+        line = Text(count + _name(name, room) + others, "cyan")
         line.append("  " + label, "bold")
         line.append("  " + gain, "green")
         console.print(line)
         words = [why(r["pattern"], json.loads(r["evidence"])), advice(r["pattern"], r["placement"])]
         text = ": ".join(word for word in words if word)
-        console.print(Padding(Text(text, "dim"), (0, 0, 0, 4), expand=False))
+        _wrapped(console, text, "    ", "dim")
 
 
 def _gain(r: dict[str, Any]) -> str:
@@ -245,7 +268,6 @@ def _gain(r: dict[str, Any]) -> str:
 
 
 def _completeness(analysis: Analysis, console: Console) -> None:
-    from rich.padding import Padding
     from rich.text import Text
 
     known = analysis.run["completeness"]
@@ -260,6 +282,6 @@ def _completeness(analysis: Analysis, console: Console) -> None:
     console.print(Text(text, "" if score >= 1 and not lost else "yellow"))
     notes = known["notes"]
     for note in notes[:_NOTES]:
-        console.print(Padding(Text("- " + printable(note)), (0, 0, 0, 2), expand=False))
+        _wrapped(console, "- " + printable(note), "  ")
     if len(notes) > _NOTES:
-        console.print(Padding(Text(f"- and {_many(len(notes) - _NOTES, 'more note')}"), (0, 0, 0, 2), expand=False))
+        console.print(f"  - and {_many(len(notes) - _NOTES, 'more note')}")

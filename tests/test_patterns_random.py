@@ -150,7 +150,9 @@ def test_labels_are_those_of_the_reference_thorough(flow: FlowBuilder) -> None:
 @given(flows(), st.randoms(use_true_random=False))
 def test_order_of_rows_does_not_matter(flow: FlowBuilder, random: Any) -> None:
     def shuffled(table: pa.Table) -> pa.Table:
-        return table.take(pa.array(random.sample(range(table.num_rows), table.num_rows), pa.int64()))
+        return table.take(
+            pa.array(random.sample(range(table.num_rows), table.num_rows), pa.int64())
+        )
 
     tables = flow.flow()
     mixed = Flow(*(shuffled(t) for t in vars(tables).values()))

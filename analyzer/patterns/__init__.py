@@ -49,7 +49,17 @@ def label(
     processes that were lost and recorded; None when nothing was lost.
     """
     from tracehint.analyzer.patterns import (
-        chains, confidence, cost, cycles, edges, evidence, groups, labels, prepare, ranges, times,
+        chains,
+        confidence,
+        cost,
+        cycles,
+        edges,
+        evidence,
+        groups,
+        labels,
+        prepare,
+        ranges,
+        times,
     )  # fmt: skip
     from tracehint.analyzer.sql import connect
 

@@ -43,7 +43,8 @@ from r group by file
 
 _ORDER = """
 create temp table unsure as
-select file, 1 - 0.5 * avg(uncertain::int) as sure_order from e group by file having bool_or(uncertain)
+select file, 1 - 0.5 * avg(uncertain::int) as sure_order from e group by file
+having bool_or(uncertain)
 """
 
 _KEPT = """
@@ -58,7 +59,8 @@ _CONF = """
 create temp table conf as
 select *, exact * kept * near * peeks * sure_order * seen as confidence from (
     select k, {exact} as exact,
-        greatest(0, least(1, coalesce(kept, 1))) as kept, near, coalesce(near_peek.peeks, 1) as peeks,
+        greatest(0, least(1, coalesce(kept, 1))) as kept, near,
+        coalesce(near_peek.peeks, 1) as peeks,
         coalesce(sure_order, 1) as sure_order, {seen} as seen
     from label lab join files_in using (file) left join losses using (file)
     left join near_peek using (file) left join unsure using (file))
@@ -81,6 +83,12 @@ def rate(
         con.register("lost_in", lost)
         con.execute(_KEPT)
     blind = [BLIND[code] for code in run["completeness"]["blind_to"] if code in BLIND]
-    weights = {p: min(table.get(p, 1.0) for table in blind) for p in BLIND["bytes"]} if blind else {}
+    weights = (
+        {p: min(table.get(p, 1.0) for table in blind) for p in BLIND["bytes"]} if blind else {}
+    )
     cases = " ".join(f"when '{p}' then {w}" for p, w in weights.items())
-    con.execute(_CONF.format(exact=_EXACT, seen=f"case pattern {cases} else 1 end::double" if cases else "1::double"))
+    con.execute(
+        _CONF.format(
+            exact=_EXACT, seen=f"case pattern {cases} else 1 end::double" if cases else "1::double"
+        )
+    )

@@ -27,7 +27,10 @@ ORDER = (
 
 # placement -> (network bytes, busiest link while reading); s bytes, n readers of u bytes each.
 DEFAULTS = {
-    "striped": ("(nodes - 1) / nodes * (s + n * u)", "case when n = 0 then 0 else greatest(u, n * u / nodes) end"),
+    "striped": (
+        "(nodes - 1) / nodes * (s + n * u)",
+        "case when n = 0 then 0 else greatest(u, n * u / nodes) end",
+    ),
     "one-node": ("(nodes - 1) / nodes * (s + n * u)", "(nodes - 1) / nodes * n * u"),
     "local": ("(nodes - 1) / nodes * n * u", "(nodes - 1) / nodes * n * u"),
 }  # fmt: skip
@@ -43,7 +46,8 @@ _PLACEMENTS = (
     (
         "gather",
         "'regions'",
-        "case when n = 0 then 0 when n = 1 then s * (1 - home) else (nodes - 1) / nodes * n * u end",
+        "case when n = 0 then 0 when n = 1 then s * (1 - home)"
+        " else (nodes - 1) / nodes * n * u end",
         "case when n < 2 then 0 else greatest(u, n * u / least(nodes, np)) end",
         "1",
     ),
@@ -64,7 +68,8 @@ create temp table fc as
 select fv.file, fv.s::double as s, fv.n::double as n, fv.np, nodes,
     case when fv.n > 0 then fv.u_sum / fv.n else 0 end as u, coalesce(rt.together, 1) as together,
     owned_max, owned_sum
-from (select *, {nodes}::double as nodes from fv) fv left join rt using (file) left join ws using (file)
+from (select *, {nodes}::double as nodes from fv) fv
+left join rt using (file) left join ws using (file)
 """
 
 # Where a consumer has several pipeline inputs it can run at one of their producers only, and
@@ -154,7 +159,9 @@ def choose(con: duckdb.DuckDBPyConnection, options: Options, nodes: int) -> None
     """Make the tables above from `lab`, `fv` and `grp`, for `nodes` nodes."""
     network, waiting = DEFAULTS[options.default_placement]
     con.execute(_COSTS.format(nodes=max(1, nodes)))
-    con.execute(f"create temp table base as select file, {network} as net0, {waiting} as wait0 from fc")
+    con.execute(
+        f"create temp table base as select file, {network} as net0, {waiting} as wait0 from fc"
+    )
     con.execute(_PIPELINE_HOME)
     con.execute(_FACTS)
     order = "case pattern " + " ".join(f"when '{p}' then {k}" for k, p in enumerate(ORDER)) + " end"

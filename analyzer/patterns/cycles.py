@@ -2,6 +2,9 @@
 
 Temporary table made here:
     cyc   file, tasks (number of tasks in the component), reason (cycle, versions)
+
+The flow folds such files into one row each and marks them; the search here also covers tables
+that come from elsewhere.
 """
 
 from __future__ import annotations
@@ -26,18 +29,21 @@ where (p.start_s, pw) > (c.start_s, cw) limit 1
 _CYCLES = """
 create temp table cyc as
 with versions as (
-    select lineage, count(*) as versions from files_in where role <> 'software'
+    select lineage from files_in where role <> 'software'
     group by lineage having count(*) > {max_versions}),
 size as (select component, count(*) as tasks from component group by component),
 cyclic as (
     select file, max(size.tasks) as tasks from e
     join component p on p.task = pw join component c on c.task = cw
     join size on size.component = p.component
-    where p.component = c.component group by file)
+    where p.component = c.component group by file),
+both_ways as (select file from pr semi join co using (file, who))
 select file, tasks, 'cycle' as reason from cyclic
 union all
-select file, null as tasks, 'versions' as reason
-from files_in semi join versions using (lineage) anti join cyclic using (file)
+select file, null as tasks, case when file in (select file from both_ways) then 'cycle'
+    else 'versions' end as reason
+from files_in anti join cyclic using (file)
+where role <> 'software' and (coalesce(concurrent, false) or lineage in (from versions))
 """
 
 
@@ -59,7 +65,7 @@ def components(pairs: Any) -> Any:
         return np.empty((0, 2), np.int64)
     import networkx as nx
 
-    graph = nx.DiGraph()
+    graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_edges_from(pairs.tolist())
     found = [sorted(c) for c in nx.strongly_connected_components(graph) if len(c) > 1]
     rows = [(task, k) for k, members in enumerate(found) for task in members]

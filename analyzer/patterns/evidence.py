@@ -141,9 +141,7 @@ def write(con: duckdb.DuckDBPyConnection) -> None:
     from tracehint.analyzer.patterns import regions
 
     regions.measure(con)
-    con.execute(
-        "create temp table lab_evidence (k bigint, evidence varchar, short varchar)"
-    )
+    con.execute("create temp table lab_evidence (k bigint, evidence varchar, short varchar)")
     found = con.execute("select distinct pattern from label").fetchall()
     for pattern, (full, short) in SHAPES.items():
         if (pattern,) not in found:

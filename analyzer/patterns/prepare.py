@@ -115,9 +115,7 @@ select co.* from co join pk using (file) where decides or not peek
 """
 
 
-def prepare(
-    con: duckdb.DuckDBPyConnection, flow: FlowTables, tasks: pa.Table
-) -> bool:
+def prepare(con: duckdb.DuckDBPyConnection, flow: FlowTables, tasks: pa.Table) -> bool:
     """Register the flow as files_in, producers_in ... and make the tables above.
 
     Returns whether some task was tried more than once.

@@ -58,8 +58,6 @@ create temp table rd as
 select file, count(*) as n, sum(u)::double as u_sum, max(u) as u_max, max(hi) as hi,
     coalesce(min(cover), 1) as cover_min, coalesce(avg(cover), 1) as cover_mean,
     coalesce(max(cover), 1) as cover_max,
-    min(first_s) as first_s, max(last_s) as last_s,
-    coalesce(max(first_s) <= min(last_s), false) as all_at_once,
     count(*) = 1 or (max(nr) = 1 and min(nr) = 1 and min(lo) = max(lo) and min(hi) = max(hi))
         or max(u) = 0 as same,
     min(lo) as lo
@@ -160,7 +158,9 @@ def measure(con: duckdb.DuckDBPyConnection, options: Options, *, retried: bool) 
     sizes = {"header_bytes": options.header_bytes, "header_share": options.header_share}
     odd = "select file, ranges, u, false as wide from eff semi join odd using (file)"
     con.execute(
-        _DEPTH.format(covered=covered_sql(spans_sql(odd)), readers=options.header_readers - 1e-9, **sizes)
+        _DEPTH.format(
+            covered=covered_sql(spans_sql(odd)), readers=options.header_readers - 1e-9, **sizes
+        )
     )
     con.execute(_MEASURED.format(**sizes))
     con.execute(_WRITERS)

@@ -1,7 +1,7 @@
-"""How many tasks read, or wrote, one file version at the same time.
+"""How many readers of one file version ran, and how many writers wrote, at the same time.
 
 Temporary tables made here:
-    rt   per file with several readers: together (most readers at one time, ends included)
+    rt   per file with several readers: together (most of their tasks at one time, ends included)
     wt   per file with several writers: together (ends excluded), appended (in turn, each
          where the one before stopped)
 """
@@ -13,23 +13,25 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import duckdb
 
-# Readers count as simultaneous when one begins at the instant at which another ends; the
-# recorded interval runs from the first to the last byte, so a touching pair is a close call.
-# Unknown times: everybody at once, which is what asks for most copies.
+# Readers are simultaneous when their tasks run at the same time: a read of microseconds on
+# the recorded machine is a read at the same time when every task has a node of its own.
 _READERS = """
 create temp table rt as
-with mixed as (select file, n from fs where n >= 2 and not all_at_once and first_s is not null),
+with spans as (
+    select file, start_s, coalesce(end_s, 'infinity'::double) as end_s
+    from eff join tasks_in on task = who semi join (select file from fs where n >= 2) using (file)),
+files as (
+    select file, count(*) as n, max(start_s) <= min(end_s) as all_at_once from spans group by file),
+mixed as (select file from files where not all_at_once),
 events as (
-    select file, first_s as moment, 1 as d from eff semi join mixed using (file)
-    where first_s is not null
+    select file, start_s as moment, 1 as d from spans semi join mixed using (file)
     union all
-    select file, last_s as moment, -1 as d from eff semi join mixed using (file)
-    where first_s is not null),
+    select file, end_s as moment, -1 as d from spans semi join mixed using (file)),
 swept as (select file, sum(d) over (partition by file order by moment, d desc
         rows unbounded preceding) as deep from events)
 select file, max(deep)::int as together from swept group by file
 union all
-select file, n::int as together from fs where n >= 2 and (all_at_once or first_s is null)
+select file, n::int as together from files where all_at_once
 """
 
 _WRITERS = """
@@ -47,7 +49,8 @@ ends as (
     select file, who, spans.first_s, min(r.a) as a, max(r.b) as b
     from spans join wsp r using (file, who) group by all),
 steps as (
-    select file, a = coalesce(lag(b) over (partition by file order by first_s nulls first, a), a) as follows
+    select file, a = coalesce(lag(b) over (partition by file order by first_s nulls first, a), a)
+        as follows
     from ends),
 appended as (select file, bool_and(follows) as follows from steps group by file)
 select file, greatest(1, coalesce(max(deep), 1))::int as together,

@@ -13,7 +13,8 @@ Versions: log.txt gets a new version when `append log.txt four` writes after `re
     version 0: bytes 0-100,000 of one, 100,000-200,000 of two (attempt 2), 200,000-300,000 of
         three. All bytes of attempt 1 were overwritten: superseded, no edge.
     version 1: four writes 300,000-400,000. The bytes that were not rewritten keep their last
-        writers: one, two and three still own theirs (how: carried, no bytes moved and no times: those are at version 0).
+        writers: one, two and three still own theirs (how: carried; no bytes moved,
+        no times: those are at version 0).
 
 Edges: one, two (attempt 2), three -> version 0 -> report, 100,000 bytes each;
        one, two (attempt 2), three, four -> version 1 -> archive, 100,000 bytes each.

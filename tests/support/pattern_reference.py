@@ -285,10 +285,7 @@ class Reference:
         return (0.0, u * (1 - self.group_home(file, pattern)), 1)
 
     def together(self, file: int) -> int:
-        spans = [
-            (self.readers[file][t]["first_s"], self.readers[file][t]["last_s"])
-            for t in self.deciding(file)
-        ]
+        spans = [(self.tasks[t]["start_s"], self.tasks[t]["end_s"]) for t in self.deciding(file)]
         return max(sum(1 for a, b in spans if a <= at <= b) for at, _ in spans)
 
     def pipeline_home(self, file: int) -> float:

@@ -19,7 +19,7 @@ _SHARE = click.FloatRange(0, 1)
 _COUNT = click.IntRange(0)
 
 # field of analyzer.model.Options -> (type, help); the option is the name with dashes.
-THRESHOLDS: dict[str, tuple[click.ParamType, str]] = {
+THRESHOLDS: dict[str, tuple[Any, str]] = {
     "peek_share": (_SHARE, "A peek reads less than this share of the file ..."),
     "peek_bytes": (_COUNT, "... and fewer bytes than this."),
     "header_bytes": (_COUNT, "A shared header lies within the first bytes of a file ..."),
