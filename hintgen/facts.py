@@ -7,13 +7,13 @@ whose placement saves most.
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 
 from tracehint.analyzer.model import Analysis
+from tracehint.hintgen.mapping import PATTERN_HINTS
 
-# Columns: path (binary), file, pattern ("" none), confidence, saves_bytes, grp, group_task,
+# Columns: path (binary), file, label (primary pattern), pattern (the same where it gives hints,
+# else ""), confidence, saves_bytes, pays, grp, group_task, group_bytes,
 # size_bytes, role, deleted, producers, consumers (lists of task numbers, peeks aside),
 # producer_types, consumer_types (sorted lists), use, region_bytes, region_align, random,
 # reread, last_reader.
@@ -25,11 +25,13 @@ from producers p join tasks t using (task)
 where not coalesce(t.engine, false) and not coalesce(p.superseded, false) group by p.file
 """
 
+# Where nothing is known about times (a declared run), nobody can say that readers overlap:
+# `untimed` broadcasts count as paying from the cost of a call on.
 # A reader that only peeks does not count, unless all do.
 _READ = """
 create or replace temp table read as
 with c as (
-  select c.file, c.task, t.type, c.last_s, coalesce(c.peek, false) as peek,
+  select c.file, c.task, t.type, c.first_s, c.last_s, coalesce(c.peek, false) as peek,
          c.bytes, c.unique_bytes, c.ranges,
          bool_and(coalesce(c.peek, false)) over (partition by c.file) as all_peek
   from consumers c join tasks t using (task) where not coalesce(t.engine, false)
@@ -38,7 +40,8 @@ select file, list(distinct task order by task) as tasks,
        list(distinct type order by type) as types,
        arg_max(type, last_s) as last_reader,
        median(case when unique_bytes > 0 then bytes / unique_bytes end) as reread,
-       max(len(ranges)) as pieces, median(unique_bytes) as median_read
+       bool_and(first_s is null) as untimed, max(len(ranges)) as pieces,
+       median(unique_bytes) as median_read
 from c where not peek or all_peek group by file
 """
 
@@ -46,7 +49,8 @@ _LABEL = """
 create or replace temp table label as
 select file, arg_max(pattern, coalesce(confidence, 0)) as pattern,
        max(coalesce(confidence, 0)) as confidence,
-       max(coalesce(saves_bytes, 0)) as saves_bytes, max("group") as grp
+       max(coalesce(saves_bytes, 0)) as saves_bytes, max("group") as grp,
+       bool_or(coalesce(placement, '') <> 'default') as pays
 from patterns where "primary" group by file
 """
 
@@ -78,7 +82,7 @@ from one join into_ i using (reader) join out_ o using (maker) group by file
 
 _ALL = """
 with versions as (
-  select f.*, l.pattern, l.confidence, l.saves_bytes, l.grp,
+  select f.*, l.pattern, l.confidence, l.saves_bytes, l.grp, l.pays,
          row_number() over (
            partition by f.path
            order by (l.pattern is not null) desc, coalesce(l.saves_bytes, 0) desc,
@@ -87,8 +91,13 @@ with versions as (
   from files f left join label l using (file)
   where f.role in ('input', 'intermediate', 'output') and f.path is not null
 )
-select v.path, v.file, coalesce(v.pattern, '') as pattern, coalesce(v.confidence, 0) as confidence,
+select v.path, v.file, coalesce(v.pattern, '') as label,
+       case when v.pattern in {hinted} then v.pattern else '' end as pattern,
+       coalesce(v.confidence, 0) as confidence,
        coalesce(v.saves_bytes, 0) as saves_bytes, v.grp, g.task as group_task,
+       g.bytes as group_bytes,
+       coalesce(v.pays or (v.pattern in ('broadcast', 'partly_shared') and r.untimed
+                           and v.size_bytes >= {call_cost}), false) as pays,
        coalesce(v.size_bytes, 0) as size_bytes, v.role, coalesce(v.deleted, false) as deleted,
        coalesce(m.tasks, []) as producers, coalesce(r.tasks, []) as consumers,
        coalesce(m.types, []) as producer_types, coalesce(r.types, []) as consumer_types,
@@ -118,7 +127,10 @@ def facts_of(analysis: Analysis) -> pa.Table:
         con.register(name, table)
     for statement in (_MADE, _READ, _LABEL, _REGION, _USE):
         con.execute(statement)
-    result: pa.Table = con.sql(_ALL).to_arrow_table()
+    query = _ALL.format(
+        hinted=tuple(PATTERN_HINTS), call_cost=int(analysis.options.call_cost_bytes)
+    )
+    result: pa.Table = con.sql(query).to_arrow_table()
     con.close()
     return result
 
@@ -126,15 +138,3 @@ def facts_of(analysis: Analysis) -> pa.Table:
 def nodes_of(analysis: Analysis) -> int:
     """Nodes that the analysis was made for, at least 2."""
     return max(2, int(analysis.run.get("nodes") or 0))
-
-
-def scale_of(rows: list[dict[str, Any]]) -> dict[str, int]:
-    """Sums and ranges over fact rows, for evidence."""
-    readers = [len(row["consumers"]) for row in rows]
-    return {
-        "files": len(rows),
-        "bytes": sum(row["size_bytes"] for row in rows),
-        "saves_bytes": sum(row["saves_bytes"] for row in rows),
-        "min_readers": min(readers, default=0),
-        "max_readers": max(readers, default=0),
-    }

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from tracehint.hintgen.nodes import Cell, Node, Types
+from tracehint.hintgen.cells import Cell, Types
+from tracehint.hintgen.nodes import Node
 from tracehint.hintgen.shapes import parts_of, tokens
 from tracehint.hintgen.template import MAX_AMBIGUOUS, Part, ambiguity, template_of
 

@@ -21,7 +21,6 @@ from tracehint.hintgen.pathtext import to_text
 from tracehint.hintgen.template import Template, parse
 from tracehint.hintgen.uses import uses_of
 
-
 INPUT = ""  # among a rule's producers: inputs of the workflow, which no task writes
 
 

@@ -1,6 +1,6 @@
 """Which rules are held back, and why: stated thresholds, one function each.
 
-Every limit is an option of `tracehint hints`; every refusal says the figures.
+Every limit is an option of `tracehint hints`; every refusal gives the figures.
 """
 
 from __future__ import annotations
@@ -12,94 +12,113 @@ from typing import Any
 from tracehint.hintgen.formulas import replicas
 from tracehint.hintgen.model import Refusal, Rule
 
+CAPACITY_SHARE = 0.5  # of a node that placed data may fill
+
 
 @dataclass(frozen=True)
 class Limits:
-    """Thresholds; 0 switches one off. Bytes unless said otherwise."""
+    """Thresholds; 0 switches one off."""
 
-    min_file_bytes: int = 0  # mean bytes per file below which a call costs more than it saves
-    node_capacity: int = 0  # what one node can hold of the run's files
-    replica_budget: int = 0  # bytes that further copies may take, over all files
-    min_confidence: float = 0.0
-    max_replicas: int = 0
+    min_paying: float = 0.5  # share of a rule's files for which the cost model finds a gain
+    min_file_bytes: int = 0  # mean size below which a call costs more than it saves
+    min_confidence: float = 0.3
+    node_bytes: int = 0  # what one node can hold; half of it may be filled by one file or group
+    replica_budget: float = 2.0  # further copies, as a multiple of all hinted bytes
+    max_replicas: int = 64
 
     def as_json(self) -> dict[str, Any]:
         """The limits as the hint file records them."""
         return asdict(self)
 
 
-Check = Callable[[Rule, Limits, int], str]
+NO_LIMITS = Limits(0.0, 0, 0.0, 0, 0.0, 0)
+
+Check = Callable[[Rule, Limits], str]
 
 
-def _too_small(rule: Rule, limits: Limits, nodes: int) -> str:  # noqa: ARG001
-    mean = rule.evidence["bytes"] / max(1, rule.evidence["files"])
-    if limits.min_file_bytes and mean < limits.min_file_bytes:
+def _no_gain(rule: Rule, limits: Limits) -> str:
+    files, paying = rule.evidence["files"], rule.evidence["paying_files"]
+    if paying < limits.min_paying * files:
         return (
-            f"its files have {mean:.0f} bytes on average: setting a hint costs more than it "
-            f"saves below {limits.min_file_bytes} (--min-bytes)"
+            f"the cost model finds a gain above the cost of the call for {paying} of {files} "
+            f"files only, {limits.min_paying:.0%} are wanted (--min-paying)"
         )
     return ""
 
 
-def _unsure(rule: Rule, limits: Limits, nodes: int) -> str:  # noqa: ARG001
-    if rule.confidence < limits.min_confidence:
-        return f"confidence {rule.confidence:.2f} is below {limits.min_confidence:.2f}"
+def _too_small(rule: Rule, limits: Limits) -> str:
+    mean = rule.evidence["bytes"] / max(1, rule.evidence["files"])
+    if mean < limits.min_file_bytes:
+        return (
+            f"its files have {mean:.0f} bytes on average: setting a hint costs more than it "
+            f"saves below {limits.min_file_bytes} bytes (--min-bytes)"
+        )
     return ""
 
 
-def _capacity(rule: Rule, limits: Limits, nodes: int) -> str:  # noqa: ARG001
-    largest = rule.evidence.get("largest_group_bytes", 0)
-    if limits.node_capacity and largest > limits.node_capacity:
+def _unsure(rule: Rule, limits: Limits) -> str:
+    sure = rule.evidence["label_confidence"]
+    if sure < limits.min_confidence:
         return (
-            f"a group of {largest} bytes does not fit on a node of {limits.node_capacity} "
-            "(--node-capacity)"
+            f"its label has confidence {sure:.2f}, {limits.min_confidence:.2f} is wanted "
+            "(--min-confidence)"
+        )
+    return ""
+
+
+def _capacity(rule: Rule, limits: Limits) -> str:
+    group = rule.evidence["largest_group_bytes"]
+    placed = group if rule.pattern == "reduce" else rule.evidence["largest_file_bytes"]
+    on_one_node = any(h.name == "DP" and h.value.startswith(("local", "coll")) for h in rule.hints)
+    if limits.node_bytes and on_one_node and placed > CAPACITY_SHARE * limits.node_bytes:
+        what = "a group" if rule.pattern == "reduce" else "a file"
+        return (
+            f"{what} of {placed} bytes would fill more than {CAPACITY_SHARE:.0%} of a node of "
+            f"{limits.node_bytes} bytes (--node-capacity)"
         )
     return ""
 
 
 # reason -> check; the first that objects refuses the rule.
 CHECKS: tuple[tuple[str, Check], ...] = (
-    ("too_small", _too_small),
     ("unsure", _unsure),
+    ("too_small", _too_small),
+    ("no_gain", _no_gain),
     ("capacity", _capacity),
 )
 
 
 def extra_copies(rule: Rule, nodes: int) -> int:
-    """Bytes that the rule's further replicas took in the observed run's sizes."""
+    """Bytes that the rule's further copies would have taken in the observed run."""
     for hint in rule.hints:
         if hint.name == "Replication":
-            per = float(hint.formula.get("per", 3))
-            copies = replicas(rule.evidence["max_readers"], nodes, per)
+            copies = replicas(rule.evidence["max_readers"], nodes, float(hint.formula["per"]))
             return int((copies - 1) * rule.evidence["bytes"])
     return 0
 
 
 def restrain(rules: list[Rule], limits: Limits, nodes: int) -> tuple[list[Rule], list[Refusal]]:
-    """(rules that stay, refusals)."""
-    kept: list[Rule] = []
+    """(rules that stay, refusals). Budgets go to what saves most first."""
+    budget = limits.replica_budget * sum(rule.evidence["bytes"] for rule in rules)
+    kept: set[str] = set()
     refused: list[Refusal] = []
     spent = 0
-    by_value = sorted(rules, key=lambda r: (-r.evidence["saves_bytes"], r.id))
-    for rule in by_value:
-        reason, text = next(
-            ((name, said) for name, check in CHECKS if (said := check(rule, limits, nodes))),
-            ("", ""),
-        )
-        copies = extra_copies(rule, nodes) if rule.evidence.get("level", 0) == 0 else 0
-        if not reason and limits.replica_budget and spent + copies > limits.replica_budget:
-            reason = "budget"
+    for rule in sorted(rules, key=lambda r: (-r.evidence["saves_bytes"], r.id)):
+        found = ((name, check(rule, limits)) for name, check in CHECKS)
+        reason, text = next((pair for pair in found if pair[1]), ("", ""))
+        copies = extra_copies(rule, nodes)
+        if not reason and limits.replica_budget and spent + copies > budget:
+            reason = "replica_budget"
             text = (
-                f"its copies take {copies} bytes, {spent} of the budget of "
-                f"{limits.replica_budget} are spent (--replica-budget)"
+                f"its copies take {copies} bytes; {spent} of {budget:.0f} bytes for copies are "
+                "spent on rules that save more (--replica-budget)"
             )
         if reason:
             refused.append(
                 Refusal(rule.template, rule.pattern, reason, text, rule.evidence["files"],
                         rule.evidence["bytes"])
             )  # fmt: skip
-            continue
-        spent += copies
-        kept.append(rule)
-    order = {rule.id: at for at, rule in enumerate(rules)}
-    return sorted(kept, key=lambda rule: order[rule.id]), refused
+        else:
+            spent += copies
+            kept.add(rule.id)
+    return [rule for rule in rules if rule.id in kept], refused

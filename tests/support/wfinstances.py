@@ -13,13 +13,23 @@ import re
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 
-from tests.support.whole_file_labels import label
-from tracehint.analyzer.model import CONSUMERS, FILES, PRODUCERS, TASKS, Analysis
+from tracehint.analyzer.model import (
+    CONSUMERS,
+    EDGES,
+    FILES,
+    PRODUCERS,
+    TASKS,
+    Analysis,
+    Options,
+)
+from tracehint.analyzer.patterns import label
 
 Instance = dict[str, Any]
 
@@ -82,8 +92,31 @@ def analysis_of(instance: Instance, *, hash_types: str = "", nodes: int = 4) -> 
         "producers": _access(made, PRODUCERS, owned_bytes=True, superseded=False),
         "consumers": _access(read, CONSUMERS, cover=1.0, peek=False),
     }
-    run = {"command": [], "hosts": [], "nodes": nodes, "lost_events": 0, "started": ""}
-    return label(run, tables)
+    return labelled(tables, nodes)
+
+
+def labelled(tables: dict[str, pa.Table], nodes: int) -> Analysis:
+    """Analysis of files, producers, consumers and tasks: edges and labels added."""
+    run = {
+        "command": [], "hosts": [], "nodes": nodes, "lost_events": 0, "started": "",
+        "completeness": {"score": 1.0, "blind_to": [], "notes": []},
+    }  # fmt: skip
+    flow = SimpleNamespace(**tables, edges=_edges(tables))
+    patterns, groups = label(flow, tables["tasks"], Options(nodes=nodes), run)
+    return Analysis(run=run, **tables, edges=flow.edges, patterns=patterns, groups=groups)
+
+
+def _edges(tables: dict[str, pa.Table]) -> pa.Table:
+    query = """
+        select row_number() over (order by p.file, p.task, c.task) as edge, p.task as producer,
+               p.file, c.task as consumer, c.unique_bytes as bytes, 'declared' as via,
+               'certain' as "order"
+        from made p join read c using (file)
+    """
+    con = duckdb.connect()
+    con.register("made", tables["producers"])
+    con.register("read", tables["consumers"])
+    return con.sql(query).to_arrow_table().cast(EDGES)
 
 
 def _access(rows: list[tuple[int, int, int]], schema: pa.Schema, **more: Any) -> pa.Table:

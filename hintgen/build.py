@@ -1,0 +1,133 @@
+"""From a node (a template and what it covers) to a rule."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import replace
+
+from tracehint.hintgen.advice import advisory_hints
+from tracehint.hintgen.cells import Cell
+from tracehint.hintgen.mapping import Need, hints_of
+from tracehint.hintgen.match import INPUT
+from tracehint.hintgen.model import Hint, Rule, Variant
+from tracehint.hintgen.nodes import Node
+from tracehint.hintgen.pathtext import to_text
+from tracehint.hintgen.uses import BY_DEFINITION, USES
+
+FAN_USES = ("fan_in", "fan_out", "fan_both")
+
+
+def _need(cells: list[Cell], node: Node, nodes: int, pattern: str) -> Need:
+    """What the values of a pattern's hints follow from."""
+    files = sum(cell.files for cell in cells)
+    consumers = sorted({name for cell in cells for name in cell.consumers})
+    producers = sorted({name for cell in cells for name in cell.producers})
+    kinds = producers if pattern == "distribute" else consumers
+    group = kinds[0] if len(kinds) == 1 else f"{pattern}-{zlib.crc32(repr(kinds).encode()):08x}"
+    largest = max(cells, key=lambda cell: cell.files)
+    return Need(
+        is_input=not producers,
+        readers=max(2, round(sum(cell.readers * cell.files for cell in cells) / files)),
+        nodes=nodes, size=largest.size, region=largest.region,
+        starts=tuple(start for cell in cells for start in cell.starts),
+        group=group, captures=_captures(node, cells),
+    )  # fmt: skip
+
+
+def _captures(node: Node, cells: list[Cell]) -> tuple[int, ...]:
+    """Placeholders that are the same within each group and tell the groups apart."""
+    rows = [
+        (node.template.match(path), group)
+        for cell in cells
+        for path, group in cell.samples
+        if group is not None
+    ]
+    groups = {group for _, group in rows}
+    if len(groups) < 2 or any(row is None for row, _ in rows):
+        return ()
+    width = len(rows[0][0] or ())
+    steady = [
+        hole
+        for hole in range(width)
+        if all(len({(row or ())[hole] for row, g in rows if g == group}) == 1 for group in groups)
+    ]
+    for hole in steady:
+        if len({(row or ())[hole] for row, _ in rows}) == len(groups):
+            return (hole,)
+    told = {tuple((row or ())[hole] for hole in steady) for row, _ in rows}
+    return tuple(steady) if len(told) == len(groups) else ()
+
+
+def rule_of(node: Node, nodes: int) -> Rule | None:
+    """The rule of a node for `nodes` nodes, without an id; None where it has no hints."""
+    by_pattern: dict[str, list[Cell]] = {}
+    for cell in node.cells:
+        by_pattern.setdefault(cell.pattern, []).append(cell)
+    made = {
+        pattern: hints_of(pattern, _need(cells, node, nodes, pattern))
+        for pattern, cells in by_pattern.items()
+    }
+    hinted = [pattern for pattern in made if made[pattern]]
+    if not hinted:
+        return None
+    main = max(hinted, key=lambda p: (sum(cell.files for cell in by_pattern[p]), p))
+    cells = by_pattern[main]
+    uses = tuple(sorted({cell.use for cell in cells}))
+    need = node.need or ("use" if len(node.patterns) > 1 else "")
+    producers = tuple(
+        sorted({name for cell in node.cells for name in (cell.producers or (INPUT,))})
+    )
+    if producers == (INPUT,):
+        producers = ()
+    consumers = tuple(sorted({name for cell in node.cells for name in cell.consumers}))
+    known = [cell for cell in node.cells if cell.pattern]
+    examples = sorted({path for cell in cells for path, _ in cell.samples[:5]})[:5]
+    files = sum(cell.files for cell in cells)
+    return Rule(
+        id="", template=node.template.text, regex=node.template.regex,
+        directory=to_text(node.template.directory),
+        producer=producers[0] if len(producers) == 1 else None,
+        consumers=consumers, producers=producers, pattern=main,
+        hints=(*made[main], *advisory_hints([cell.traits for cell in cells], consumers)),
+        confidence=round(
+            min(cell.confidence for cell in known) * files / (files + 1) * 0.8**node.level, 4
+        ),
+        evidence={
+            "files": files, "bytes": sum(cell.size_sum for cell in cells),
+            "saves_bytes": sum(cell.saves_bytes for cell in cells),
+            "paying_files": sum(cell.paying for cell in cells),
+            "largest_group_bytes": max(cell.group_bytes for cell in cells),
+            "largest_file_bytes": max(cell.size_max for cell in cells),
+            "min_readers": min(cell.min_readers for cell in cells),
+            "max_readers": max(cell.max_readers for cell in cells),
+            "label_confidence": min(cell.confidence for cell in cells),
+            "level": node.level,
+        },
+        conditions={"needs": need} if need else {},
+        examples=tuple(to_text(path) for path in examples),
+        uses=uses, variants=_variants(node, main, made, nodes),
+    )  # fmt: skip
+
+
+def _variants(
+    node: Node, main: str, made: dict[str, tuple[Hint, ...]], nodes: int
+) -> tuple[Variant, ...]:
+    """Uses other than those of the main pattern: as seen, else by definition."""
+    table = {use: next(iter(patterns)) for use, patterns in node.table.items()}
+    inputs = {not cell.producers for cell in node.cells}
+    odd_fan = any(use in FAN_USES and BY_DEFINITION[use] != table[use]
+                  and not (use == "fan_both" and table[use] == "distribute")
+                  for use in table)  # fmt: skip
+    out = []
+    for use in USES[1:]:
+        if use in table:
+            if table[use] != main:
+                out.append(Variant(use, table[use], made[table[use]], True))
+            continue
+        fits = use == "shared" or (use == "input_once") in inputs
+        if not fits or (odd_fan and use in FAN_USES):
+            continue
+        pattern = BY_DEFINITION[use]
+        need = _need(node.cells, node, nodes, pattern)
+        out.append(Variant(use, pattern, hints_of(pattern, replace(need, readers=2)), False))
+    return tuple(out)
