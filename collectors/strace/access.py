@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from tracehint.collectors.strace.decode import MalformedError
 from tracehint.collectors.strace.model import FileRec, Ofd, OpenRow, Run, Thread
 from tracehint.collectors.strace.state import State
 
 _SMALL = 4096
+MAX_CALL = 0x7FFFF000  # MAX_RW_COUNT of the kernel
 _MAX_PHASES = 4096  # of one file; beyond, order inside its runs becomes uncertain
 
 
@@ -14,6 +16,8 @@ def read(
     t_ns: int, end_ns: int,
 ) -> None:  # fmt: skip
     """`n` bytes were read at `at`, or at the description's offset when that is None."""
+    if n > MAX_CALL:
+        raise MalformedError(b"%d bytes in one call" % n)
     rec = ofd.file
     exact = True
     if at is None:
@@ -49,6 +53,8 @@ def write(
     """`n` bytes were written at `at`, at the offset (None), or at the end (O_APPEND)."""
     if n == 0:
         return
+    if n > MAX_CALL:
+        raise MalformedError(b"%d bytes in one call" % n)
     rec = ofd.file
     exact = True
     if ofd.append:

@@ -22,6 +22,9 @@ _NUMBER = re.compile(rb"-?(?:0x[0-9a-fA-F]+|\d+)")
 _FD = re.compile(rb"(AT_FDCWD|-?(?:0x[0-9a-fA-F]+|\d+))(?:<(.*)>)?(\(deleted\))?$", re.DOTALL)
 _DEVICE = re.compile(rb"<(?:char|block) [^<>]*>$")
 AT_FDCWD = -100
+LIMIT = 1 << 61  # of any number, so that sums fit into 64 bits
+MAX_FD = 1 << 31
+MAX_PID = 1 << 22  # PID_MAX_LIMIT of the kernel
 
 
 class MalformedError(ValueError):
@@ -83,17 +86,25 @@ def number(text: bytes) -> int:
     found = _NUMBER.match(text)
     if found is None:
         raise MalformedError(text[:80])
-    return int(found[0], 0) if b"x" in found[0] else int(found[0])
+    value = int(found[0], 0) if b"x" in found[0] else int(found[0])
+    if not -LIMIT < value < LIMIT:
+        raise MalformedError(text[:80])
+    return value
 
 
 def descriptor(arg: bytes) -> tuple[int, bytes | None, bool]:
     """Descriptor number, annotation (a path, `pipe:[1]`, ...) and whether it is marked deleted."""
     if b"<" not in arg:
-        return (AT_FDCWD if arg == b"AT_FDCWD" else number(arg)), None, False
+        fd = AT_FDCWD if arg == b"AT_FDCWD" else number(arg)
+        if not -MAX_FD < fd < MAX_FD:
+            raise MalformedError(arg[:80])
+        return fd, None, False
     found = _FD.match(arg)
     if found is None:
         raise MalformedError(arg[:80])
     fd = AT_FDCWD if found[1] == b"AT_FDCWD" else int(found[1], 0)
+    if not -MAX_FD < fd < MAX_FD:
+        raise MalformedError(arg[:80])
     note = found[2]
     if note is not None:
         note = unescape(_DEVICE.sub(b"", note))
@@ -119,6 +130,8 @@ def flags(text: bytes) -> frozenset[bytes]:
 
 def pid_result(result: bytes) -> int:
     """A returned pid as strace's own namespace sees it (`5 /* 105 in strace's PID NS */`)."""
-    if b"in strace's PID NS" in result:
-        return number(result.split(b"/*", 1)[1].strip())
-    return number(result)
+    inner = b"in strace's PID NS" in result
+    pid = number(result.split(b"/*", 1)[1].strip() if inner else result)
+    if not 0 < pid < MAX_PID:
+        raise MalformedError(result[:80])
+    return pid

@@ -40,7 +40,8 @@ def look_at(path: bytes) -> Seen | None:
         info = os.lstat(path)
     except (OSError, ValueError):
         return None
-    return Seen(info.st_dev, info.st_ino, info.st_size, info.st_mode, _birth_time(path))
+    ino = info.st_ino - (1 << 64) if info.st_ino >= 1 << 63 else info.st_ino
+    return Seen(info.st_dev, ino, info.st_size, info.st_mode, _birth_time(path))
 
 
 def _birth_time(path: bytes) -> int | None:

@@ -18,7 +18,7 @@ _DAY_NS = 86_400 * 10**9
 _PID_LIMIT = 1 << 22  # kernel's PID_MAX_LIMIT: a larger leading number is a time in seconds
 
 _PREFIX = (
-    rb" *(?:\[pid +(\d+)\] +|(\d+) +)?"
+    rb" *(?:\[pid +(\d{1,7})\] +|(\d+) +)?"
     rb"(?:(\d+\.\d+|\d\d:\d\d:\d\d(?:\.\d+)?) +)?(?:\(\+ +\d+\.\d+\) +)?"
     rb"(?:\[ *[0-9a-f?]+\] +)*"
 )
@@ -104,6 +104,8 @@ class Clock:
 def _fraction(text: bytes) -> int:
     """`12.345` seconds as nanoseconds, exactly."""
     whole, _, part = text.partition(b".")
+    if len(whole) > 10:
+        raise ValueError("a time beyond the year 2286")
     return int(whole) * 10**9 + (int(part[:9].ljust(9, b"0")) if part else 0)
 
 
@@ -119,17 +121,27 @@ def lex(lines: Iterable[bytes], stats: LexStats, *, tid: int = 0) -> Iterator[Ca
         stats.lines += 1
         found = match(line)
         if found is None:
-            yield from _other(line, number, stats, clock, pending, tid)
+            try:
+                yield from _other(line, number, stats, clock, pending, tid)
+            except ValueError:  # a time or pid beyond all bounds
+                stats.reject(tid, number)
             continue
         bracket, plain, stamp, name, args, result = found.groups()
         pid = bracket or plain
-        if stamp is None and plain is not None and int(plain) > _PID_LIMIT:
+        if plain is not None and len(plain) > 6 and int(plain) > _PID_LIMIT:
+            if stamp is not None:
+                stats.reject(tid, number)
+                continue
             stamp, pid = plain + b".0", None
         if b") " in args and _EQUALS.search(args):
             args, result = _true_end(args, result)
         if result[-1:] == b">" and b" <" in result:
             result = _DURATION.sub(b"", result)
-        now = read_clock(stamp)
+        try:
+            now = read_clock(stamp)
+        except ValueError:
+            stats.reject(tid, number)
+            continue
         thread = int(pid) if pid else tid
         yield Call("call", thread, now, now, name, args, result, number)
 
@@ -142,7 +154,9 @@ def _other(
     found = _OTHER.match(line)
     bracket, plain, stamp, body = found.groups() if found else (None, None, None, b"")
     pid = bracket or plain
-    if stamp is None and plain is not None and int(plain) > _PID_LIMIT:
+    if plain is not None and int(plain) > _PID_LIMIT:
+        if stamp is not None:
+            raise ValueError("a pid beyond the kernel's limit")
         stamp, pid = plain + b".0", None
     thread = int(pid) if pid else tid
     if body.startswith(b"<... "):
@@ -181,7 +195,7 @@ def _other(
             pending.pop(thread, None)
         now = clock.read(stamp)
         yield Call("exit", thread, now, now, ended[1], b"", ended[2], number)
-    elif body.startswith((b"--- ", b"strace: ", b" > ")) or not body.strip():
+    elif body.startswith((b"--- ", b"strace: ", b"> ")) or not body.strip():
         return  # a signal, strace's own message, a stack trace of -k
     else:
         stats.reject(thread, number)

@@ -7,6 +7,9 @@ import re
 from tracehint.collectors.strace.decode import (
     ANNOTATION,
     AT_FDCWD,
+    LIMIT,
+    MAX_FD,
+    MalformedError,
     descriptor,
     number,
     string,
@@ -27,6 +30,8 @@ def returned(result: bytes) -> int | None:
         if first == b"?" or not first:
             return None
         value = number(result)
+    if value >= LIMIT:
+        raise MalformedError(result[:80])
     return value if value >= 0 else None
 
 
@@ -39,6 +44,8 @@ def head_fd(st: State, thread: Thread, args: bytes, t_ns: int) -> tuple[int, Ofd
         found = _HEAD_FD.match(args)
         fd, note, _ = descriptor(found[0] if found else first)
         return fd, lookup(st, thread, fd, note, t_ns)
+    if not -MAX_FD < fd < MAX_FD:
+        raise MalformedError(first[:80])
     return fd, thread.table.fds.get(fd)
 
 

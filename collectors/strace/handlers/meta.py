@@ -6,7 +6,13 @@ import os
 import re
 from collections.abc import Callable
 
-from tracehint.collectors.strace.decode import AT_FDCWD, descriptor, number, split_args
+from tracehint.collectors.strace.decode import (
+    AT_FDCWD,
+    MalformedError,
+    descriptor,
+    number,
+    split_args,
+)
 from tracehint.collectors.strace.files import learn, lookup, same_inode
 from tracehint.collectors.strace.handlers.common import head_fd, path_at, returned
 from tracehint.collectors.strace.lexer import Call
@@ -94,7 +100,14 @@ def _facts(args: bytes) -> tuple[int, int, int] | None:
     if ino is None or size is None or major is None or minor is None:
         return None
     dev = os.makedev(int(major[1], 0), int(minor[1] or minor[2], 0))
-    return dev, int(ino[1]), int(size[1])
+    return dev, signed(int(ino[1])), number(size[1])
+
+
+def signed(ino: int) -> int:
+    """Inode numbers have 64 bits without a sign, the bundle's have one."""
+    if ino >= 1 << 64:
+        raise MalformedError(b"an inode number of more than 64 bits")
+    return ino - (1 << 64) if ino >= 1 << 63 else ino
 
 
 def counted(op: str, *, at: bool = False) -> Callable[[State, Thread, Call], None]:

@@ -140,7 +140,7 @@ def exit_(st: State, thread: Thread, call: Call) -> None:
     group.threads.discard(thread.tid)
     code, signal = None, None
     if call.name == b"exited with":
-        code = int(call.result)
+        code = int(call.result) & 0xFF
         if thread.tid == group.pid:
             group.exit_code = code
     else:

@@ -80,8 +80,9 @@ def _effective() -> int:
 
 def loader() -> Finding:
     """Whether file capabilities would work where the tracer's loader lies."""
-    from tracehint.collectors.ebpf.collector import LOADER as path
+    from tracehint.collectors.ebpf.collector import LOADER
 
+    path = LOADER
     if not path.is_file():
         return Finding(
             "tracer", "missing", "the eBPF loader is not part of this installation",

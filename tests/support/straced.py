@@ -1,0 +1,35 @@
+"""Read strace logs in tests: from a text to the bundle's rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from tracehint.collectors.strace.finish import finish
+from tracehint.collectors.strace.lexer import LexStats, lex
+from tracehint.collectors.strace.parse import Parser
+from tracehint.collectors.strace.state import Settings
+
+
+def parse(text: str | bytes, **settings: Any) -> tuple[dict[str, pa.Table], LexStats]:
+    """Tables of a log; `settings` as in strace.state.Settings."""
+    raw = text.encode("latin-1") if isinstance(text, str) else text
+    lines = [line + b"\n" for line in raw.split(b"\n") if line.strip()]
+    stats = LexStats()
+    state = Parser(Settings(**{"cwd": b"/w", **settings}), stats).feed(lex(lines, stats, tid=1))
+    return finish(state, stats), stats
+
+
+def rows(tables: dict[str, pa.Table], name: str, **match: Any) -> list[dict[str, Any]]:
+    """Rows of a table whose columns have the given values."""
+    found: list[dict[str, Any]] = tables[name].to_pylist()
+    return [r for r in found if all(r[k] == v for k, v in match.items())]
+
+
+def moved(tables: dict[str, pa.Table], path: bytes) -> list[tuple[str, str, int, int]]:
+    """(op, how, start, length) of every extent of the files that have this name, in order."""
+    files = {r["file"] for r in rows(tables, "names") if path in (r["path"], r["new_path"])}
+    found = [r for r in rows(tables, "extents") if r["file"] in files]
+    found.sort(key=lambda r: (r["first_ns"], r["op"]))
+    return [(r["op"], r["how"], r["start"], r["length"]) for r in found]
