@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from tracehint.analyzer.reading import from_json
 
 if TYPE_CHECKING:
-    import duckdb
     import pyarrow as pa
 
     from tracehint.analyzer.model import Analysis
@@ -22,101 +21,118 @@ if TYPE_CHECKING:
 __all__ = ["from_json", "to_json", "write_json"]
 
 _TASKS = """
-select task, to_json({'id': 't' || task, 'name': coalesce(name, ''), 'type': coalesce(type, ''),
+select task as id, left(head, length(head) - 1) as head from (
+    select task, to_json({'id': 't' || task, 'name': coalesce(name, ''), 'type': coalesce(type, ''),
     'command': coalesce(command, ''), 'host': coalesce(host, ''), 'site': coalesce(site, ''),
     'start_s': round(coalesce(start_s, 0), 6), 'end_s': round(end_s, 6),
     'exit_status': exit_status, 'attempt': coalesce(attempt, 1),
     'processes': coalesce(processes, 0), 'engine': coalesce(engine, false),
-    'source': coalesce(source, 'observed')}) as line
-from tasks order by task
+    'source': coalesce(source, 'observed')}) as head from tasks)
+order by task
 """
 
+# One line per label; the sort keeps an object's primary first.
 _PATTERNS = """
-create temp table pattern_json as
-select file, edge, string_agg('{"pattern":"' || pattern || '","primary":' || "primary"
+select {key} as key, '{{"pattern":"' || pattern || '","primary":' || "primary"
     || ',"confidence":' || round(greatest(0, least(1, confidence)), 4)
     || ',"group":' || coalesce('"g' || "group" || '"', 'null')
-    || ',"evidence":' || coalesce(evidence, '{}')
-    || ',"choice":{"placement":' || to_json(coalesce(placement, 'default'))
-    || ',"saves_bytes":' || coalesce(saves_bytes, 0)
+    || ',"evidence":' || coalesce(evidence, '{{}}')
+    || ',"choice":{{"placement":"' || coalesce(placement, 'default')
+    || '","saves_bytes":' || coalesce(saves_bytes, 0)
     || ',"saves_wait_bytes":' || coalesce(saves_wait_bytes, 0)
-    || ',"runner_up":' || to_json(coalesce(runner_up, 'default'))
-    || ',"runner_up_saves_bytes":' || coalesce(runner_up_saves_bytes, 0)
-    || '}}', ',' order by "primary" desc, pattern, "group") as patterns
-from patterns group by file, edge
+    || ',"runner_up":"' || coalesce(runner_up, 'default')
+    || '","runner_up_saves_bytes":' || coalesce(runner_up_saves_bytes, 0) || '}}}}' as line
+from patterns where {which}
 """
 
-_SIDES = """
-create temp table producer_json as
-select file, string_agg(to_json({{'task': 't' || task, 'bytes': coalesce(bytes, 0),
-    'unique_bytes': coalesce(unique_bytes, 0), 'owned_bytes': coalesce(owned_bytes, 0),
-    {ranges} 'how': coalesce(how, []), 'superseded': coalesce(superseded, false),
-    'first_s': round(first_s, 6), 'last_s': round(last_s, 6)}}), ',' order by task) as line
-from producers group by file;
-create temp table consumer_json as
-select file, string_agg(to_json({{'task': 't' || task, 'bytes': coalesce(bytes, 0),
-    'unique_bytes': coalesce(unique_bytes, 0),
-    'cover': case when isnan(cover) then null else round(greatest(0, least(1, cover)), 6) end,
-    'peek': coalesce(peek, false), {ranges} 'how': coalesce(how, []),
-    'first_s': round(first_s, 6), 'last_s': round(last_s, 6)}}), ',' order by task) as line
-from consumers group by file
+_SIDE = """
+'{{"task":"t' || task || '","bytes":' || coalesce(bytes, 0)
+    || ',"unique_bytes":' || coalesce(unique_bytes, 0) {own}
+    || {ranges} ',"how":' || coalesce(to_json(how), '[]')
+    || ',"first_s":' || coalesce(round(first_s, 6)::varchar, 'null')
+    || ',"last_s":' || coalesce(round(last_s, 6)::varchar, 'null') || '}}' as line
+"""
+_RANGES = "',\"ranges\":' || coalesce(to_json(ranges), '[]') ||"
+_PRODUCER = """
+    || ',"owned_bytes":' || coalesce(owned_bytes, 0)
+    || ',"superseded":' || coalesce(superseded, false)
+"""
+_CONSUMER = """
+    || ',"cover":' || coalesce(case when isnan(cover) then null
+        else round(greatest(0, least(1, cover)), 6)::varchar end, 'null')
+    || ',"peek":' || coalesce(peek, false)
 """
 
 _FILES = """
-select file, left(head, length(head) - 1)
-    || ',"producers":[' || coalesce(p.line, '') || '],"consumers":[' || coalesce(c.line, '')
-    || '],"patterns":[' || coalesce(x.patterns, '') || ']}' as line
-from (
+select file as id, left(head, length(head) - 1) as head from (
     select file, to_json({'id': 'f' || file, 'path': path_text, 'path_bytes': path_code,
         'version': version, 'other_paths': other_text, 'other_path_bytes': other_code,
         'role': role, 'size_bytes': size_bytes, 'deleted': coalesce(deleted, false),
         'lineage': coalesce(lineage, file), 'exact_share':
             case when isnan(exact_share) then null else round(exact_share, 6) end}) as head
-    from files join names using (file)) f
-left join producer_json p using (file) left join consumer_json c using (file)
-left join (select file, patterns from pattern_json where edge is null) x using (file)
+    from files join names using (file))
 order by file
 """
 
 _EDGES = """
-select edge, '{"producer":"t' || producer || '","file":"f' || file || '","consumer":"t' || consumer
-    || '","bytes":' || coalesce(bytes, 0) || ',"via":"' || via || '","order":"' || "order"
-    || '","patterns":[' || coalesce(patterns, '') || ']}' as line
-from edges left join (select edge, patterns from pattern_json where edge is not null) using (edge)
-order by edge
+select edge as id, '{"producer":"t' || producer || '","file":"f' || file || '","consumer":"t'
+    || consumer || '","bytes":' || coalesce(bytes, 0) || ',"via":"' || via || '","order":"'
+    || "order" || '"' as head
+from edges order by edge
 """
 
 _GROUPS = """
-with members as (
-    select "group", string_agg('"f' || f || '"', ',' order by f) as files
-    from (select "group", unnest(files) as f from groups) group by "group")
-select "group", '{"id":"g' || "group" || '","pattern":"' || pattern || '","task":"t' || task
-    || '","files":[' || coalesce(members.files, '') || '],"bytes":' || coalesce(bytes, 0)
-    || ',"primary":' || "primary" || ',"evidence":' || coalesce(evidence, '{}') || '}' as line
-from groups left join members using ("group") order by "group"
+select "group" as id, '{"id":"g' || "group" || '","pattern":"' || pattern || '","task":"t' || task
+    || '","bytes":' || coalesce(bytes, 0) || ',"primary":' || "primary"
+    || ',"evidence":' || coalesce(evidence, '{}') as head
+from groups order by "group"
 """
-
-_SECTIONS = (("tasks", _TASKS), ("files", _FILES), ("edges", _EDGES), ("groups", _GROUPS))
+_MEMBERS = """
+select "group" as key, '"f' || unnest(files) || '"' as line from groups
+"""
 
 
 def write_json(analysis: Analysis) -> Iterator[bytes]:
     """The contract JSON in pieces, one line per task, file, edge and group."""
+    from tracehint.analyzer.jsonlines import Grouped, rows
     from tracehint.analyzer.model import ANALYSIS_SCHEMA
     from tracehint.analyzer.sql import connect
 
     con = connect()
     try:
+        con.execute("set preserve_insertion_order = true")
         for name, table in analysis.tables().items():
             con.register(name, table)
         con.register("names", names_table(analysis.files))
-        con.execute(_PATTERNS)
-        con.execute(_SIDES.format(ranges="'ranges': ranges," if analysis.options.ranges else ""))
-        head = {"schema": ANALYSIS_SCHEMA, "run": analysis.run}
-        yield json.dumps(head, allow_nan=False)[:-1].encode()
-        for name, query in _SECTIONS:
+
+        def lines(query: str) -> Grouped:
+            table = con.sql(query).to_arrow_table()
+            return Grouped(table.column("key"), table.column("line"))
+
+        def labels(key: str, which: str) -> Grouped:
+            return lines(_PATTERNS.format(key=key, which=which))
+
+        def side(table: str, own: str) -> Grouped:
+            ranges = _RANGES if analysis.options.ranges else ""
+            return lines(f"select file as key, {_SIDE.format(own=own, ranges=ranges)} from {table}")
+
+        def section(name: str, query: str, *parts: tuple[str, Grouped]) -> Iterator[bytes]:
+            heads = con.sql(query).to_arrow_table()
             yield f',\n"{name}":['.encode()
-            yield from _lines(con, query)
+            yield from rows(heads.column("id"), heads.column("head"), list(parts))
             yield b"]"
+
+        yield json.dumps({"schema": ANALYSIS_SCHEMA, "run": analysis.run}, allow_nan=False)[
+            :-1
+        ].encode()
+        yield from section("tasks", _TASKS)
+        yield from section(
+            "files", _FILES,
+            ("producers", side("producers", _PRODUCER)), ("consumers", side("consumers", _CONSUMER)),
+            ("patterns", labels("file", "edge is null")),
+        )  # fmt: skip
+        yield from section("edges", _EDGES, ("patterns", labels("edge", "edge is not null")))
+        yield from section("groups", _GROUPS, ("files", lines(_MEMBERS)))
         yield b"}\n"
     finally:
         con.close()
@@ -126,16 +142,6 @@ def to_json(analysis: Analysis) -> dict[str, Any]:
     """The contract JSON as Python objects."""
     data: dict[str, Any] = json.loads(b"".join(write_json(analysis)))
     return data
-
-
-def _lines(con: duckdb.DuckDBPyConnection, query: str) -> Iterator[bytes]:
-    """The column `line`, comma separated, in pieces of some thousand rows."""
-    first = True
-    for chunk in con.sql(query).to_arrow_table().column("line").chunks:
-        for start in range(0, len(chunk), 1 << 13):
-            lines = chunk.slice(start, 1 << 13).to_pylist()
-            yield ("\n" if first else ",\n").encode() + ",\n".join(lines).encode()
-            first = False
 
 
 def names_table(files: pa.Table) -> pa.Table:

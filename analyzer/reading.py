@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from tracehint.errors import InputError
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
 
 _NUMBERED = re.compile(r"[a-z]([0-9]{1,18})")
+_PLACEMENT = re.compile(r"[A-Za-z0-9=_.-]{0,60}")
+_VIA, _ORDER = ("data", "engine_copy", "declared"), ("certain", "uncertain")
 
 
 class _Ids:
@@ -72,10 +74,13 @@ def _from(data: dict[str, Any]) -> Analysis:
         rows["patterns"] += [_pattern(p, file, None, groups) for p in f["patterns"]]
     for edge, e in enumerate(data["edges"], 1):
         file = files[e["file"]]
+        _one_of(e["via"], _VIA)
+        _one_of(e["order"], _ORDER)
         ends = {"producer": tasks[e["producer"]], "consumer": tasks[e["consumer"]]}
         rows["edges"].append({**e, **ends, "edge": edge, "file": file})
         rows["patterns"] += [_pattern(p, file, edge, groups) for p in e["patterns"]]
     for g in data["groups"]:
+        _one_of(g["pattern"], ("reduce", "distribute"))
         rows["groups"].append(
             {
                 **g, "group": groups[g["id"]], "task": tasks[g["task"]],
@@ -112,7 +117,19 @@ def _side(row: dict[str, Any], file: int, tasks: _Ids) -> dict[str, Any]:
     return {"owned_bytes": owned, **row, "file": file, "task": tasks[row["task"]]}
 
 
+def _one_of(value: str, allowed: Collection[str]) -> None:
+    """Raise ValueError for a value that is none of the contract's."""
+    if value not in allowed:
+        raise ValueError(f"{value!r} is none of {', '.join(allowed)}")
+
+
 def _pattern(p: dict[str, Any], file: int, edge: int | None, groups: _Ids) -> dict[str, Any]:
+    from tracehint.analyzer.model import PATTERN_NAMES
+
+    _one_of(p["pattern"], PATTERN_NAMES)
+    for name in ("placement", "runner_up"):
+        if not _PLACEMENT.fullmatch(p["choice"][name]):
+            raise ValueError(f"{p['choice'][name]!r} is no placement")
     return {
         "saves_wait_bytes": 0, **p, **p["choice"], "file": file, "edge": edge,
         "group": None if p["group"] is None else groups[p["group"]],
