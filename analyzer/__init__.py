@@ -26,7 +26,7 @@ def analyze(bundle: Bundle, options: Options | None = None) -> Analysis:
 
     options = options or Options()
     cut = cut_tasks(bundle)
-    roots = data_roots(bundle, options.data_roots)
+    roots = data_roots(bundle, options.data_roots, cut)
     flow = build_flow(bundle, cut, roots, options)
     run = run_object(bundle, cut.tasks, roots, options, flow.notes)
     patterns, groups = label(flow, cut.tasks, options, run, lost_events(bundle, cut.proc_task))

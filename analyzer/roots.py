@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from tracehint.analyzer.tasks.model import TaskCut
     from tracehint.schemas.store import Bundle
 
 MAX_ROOTS = 16
@@ -53,20 +54,25 @@ _HOME = re.compile(rb"^(?:/root|/(?:home|Users)/[^/]+)$")
 _HIDDEN_IN_HOME = re.compile(rb"^(?:/root|/(?:home|Users)/[^/]+)/\.")
 
 
-def data_roots(bundle: Bundle, given: Sequence[str] = ()) -> list[bytes]:
-    """The roots of a run, absolute, longest first. `given` (or those given when recording) win."""
+def data_roots(
+    bundle: Bundle, given: Sequence[str] = (), cut: TaskCut | None = None
+) -> list[bytes]:
+    """The roots of a run, absolute, longest first. `given` (or those given when recording) win.
+
+    With `cut`, what only engine processes wrote and read makes no root (their temporary files).
+    """
     cwd = _clean(bundle.manifest.cwd.encode("utf-8", "surrogateescape") or b"/")
     chosen = list(given) or list(bundle.manifest.data_roots)
     if chosen:
         raw = (c.encode("utf-8", "surrogateescape") for c in chosen)
         roots = {_clean(posixpath.join(cwd, r)) for r in raw}
     else:
-        roots = _derived(bundle, cwd)
+        roots = _derived(bundle, cwd, cut)
     return sorted(roots, key=lambda r: (-len(r), r))
 
 
-def _derived(bundle: Bundle, cwd: bytes) -> set[bytes]:
-    found = set(_argument_folders(bundle, cwd)) | _written_folders(bundle)
+def _derived(bundle: Bundle, cwd: bytes, cut: TaskCut | None) -> set[bytes]:
+    found = set(_argument_folders(bundle, cwd)) | _written_folders(bundle, cut)
     found = {d for d in found if not _below(d, cwd) and _may_be_root(d)}
     found = _outermost(_merge_siblings(found))
     if bundle.manifest.cwd or not found:
@@ -109,10 +115,22 @@ def _argument_folders(bundle: Bundle, cwd: bytes) -> Iterable[bytes]:
             yield posixpath.dirname(path)
 
 
-def _written_folders(bundle: Bundle) -> set[bytes]:
+def _used_by_jobs(bundle: Bundle, cut: TaskCut) -> Any:
+    """Identifiers of the files that a task other than an engine process opened."""
+    engines = cut.tasks.filter(cut.tasks.column("engine")).column("task").combine_chunks()
+    inside = pc.is_in(cut.proc_task.column("task"), value_set=engines)
+    procs = cut.proc_task.filter(inside).column("proc").combine_chunks()
+    opens = bundle.tables["opens"]
+    jobs = pc.invert(pc.is_in(opens.column("proc"), value_set=procs))
+    return pc.unique(opens.filter(jobs).column("file"))
+
+
+def _written_folders(bundle: Bundle, cut: TaskCut | None) -> set[bytes]:
     """Folders outside the system in which the run wrote a file."""
     opens, names, files = (bundle.tables[t] for t in ("opens", "names", "files"))
     plain = files.filter(pc.equal(files.column("kind"), "file")).column("file")
+    if cut is not None:
+        plain = plain.filter(pc.is_in(plain, value_set=_used_by_jobs(bundle, cut)))
     wrote = pc.or_(pc.greater(opens.column("write_ops"), 0), opens.column("created"))
     wrote = pc.and_(wrote, pc.is_in(opens.column("file"), value_set=plain.combine_chunks()))
     made = pc.is_in(names.column("op"), value_set=pa.array(["create", "rename", "link"]))
