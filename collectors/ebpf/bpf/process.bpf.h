@@ -51,9 +51,28 @@ static __always_inline struct th_process *process_new(struct task_struct *task, 
 	return proc;
 }
 
+/* Sizes and link counts while the descriptors are still there: many programs never close. */
+static __always_inline void episodes_measure(struct th_process *proc)
+{
+	u32 fd, used = proc->used;
+
+	for (fd = 0; fd < TH_DIRECT_FDS; fd++) {
+		struct th_episode *ep;
+
+		if (!(used & (1U << fd)))
+			continue;
+		ep = direct_at(proc->slot, fd);
+		if (!ep || !(ep->state & TH_EP_LIVE) || (ep->state & TH_EP_IGNORED))
+			continue;
+		ep->nlink = K(struct inode, ep->inode, i_nlink);
+		ep->size_close = K(struct inode, ep->inode, i_size);
+	}
+}
+
 /* End of following. The loader writes out what is in the maps and frees the slot. */
 static __always_inline void process_end(struct th_process *proc, int status)
 {
+	episodes_measure(proc);
 	proc->exit_status = status;
 	proc->end_ns = bpf_ktime_get_boot_ns();
 	proc->kind = TH_EXIT;

@@ -157,6 +157,11 @@ static void sweep(void)
 		if (bpf_map_lookup_elem(hashed_fd, &gone[i], &ep))
 			continue;
 		ep.kind = TH_EPISODE;
+		/* not measured at exit: at least what was there or written */
+		ep.nlink = 1;
+		ep.size_close = ep.size_open;
+		if (ep.write_ops && ep.next != ~0ULL && ep.next > ep.size_close)
+			ep.size_close = ep.next;
 		if ((ep.state & TH_EP_LIVE) && !(ep.state & TH_EP_IGNORED))
 			episode_out(&ep);
 		bpf_map_delete_elem(hashed_fd, &gone[i]);
