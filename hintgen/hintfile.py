@@ -47,6 +47,15 @@ def dump(hints: HintFile, path: Path, *, force: bool = False) -> None:
         raise InputError(f"cannot write {path}: {error.strerror}", "Give another -o.") from error
 
 
+def is_hint_file(path: Path) -> bool:
+    """True when the file begins as a hint file does (it may still be refused by `load`)."""
+    try:
+        with path.open("rb") as stream:
+            return HINTS_SCHEMA.encode() in stream.read(4096)
+    except OSError:
+        return False
+
+
 def load(path: Path) -> HintFile:
     """Read a hint file; raises InputError naming the first thing that is wrong."""
     try:

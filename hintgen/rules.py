@@ -44,25 +44,25 @@ def learn(analyses: Sequence[Analysis], options: LearnOptions | None = None) -> 
     nodes = options.nodes or max((nodes_of(a) for a in analyses), default=2)
     facts = [facts_of(analysis) for analysis in analyses]
     cells = cells_of(pa.concat_tables(_apart(facts))) if facts else []
-    refused: list[Refusal] = []
     leaves: list[Node] = []
+    mixed: list[Node] = []
     for node in nodes_of_shapes(cells):
-        good, mixed = split(node)
+        good, bad = split(node)
         leaves += good
-        refused += [_mixed(part) for part in mixed]
+        mixed += bad
     leaves, rules, held_back = _within_limits(merge(leaves), options.limits, nodes)
     if options.fallbacks:
         tasks = sum(analysis.tasks.num_rows for analysis in analyses)
-        kept = [cell for leaf in leaves for cell in leaf.cells]
-        more = by_name(leaves) + by_types(kept, tasks)
+        kept = [cell for node in leaves + mixed for cell in node.cells]
+        more = by_name(leaves + mixed) + by_types(kept, tasks)
         rules += [rule for node in more if (rule := rule_of(node, nodes)) is not None]
-    rules, caught = self_check(_distinct(rules), leaves)
+    rules, caught = self_check(_distinct(rules), leaves + mixed)
     return HintFile(
         learned_from=tuple(_origin(a) for a in analyses),
         parameters={"program": f"tracehint {__version__}", "nodes": nodes,
                     **options.limits.as_json()},
         rules=tuple(rules),
-        refused=tuple(sorted([*refused, *caught, *held_back],
+        refused=tuple(sorted([*map(_mixed, mixed), *caught, *held_back],
                              key=lambda r: (-r.bytes, r.template, r.reason))),
     )  # fmt: skip
 

@@ -24,14 +24,13 @@ class Limits:
     min_confidence: float = 0.3
     node_bytes: int = 0  # what one node can hold; half of it may be filled by one file or group
     replica_budget: float = 2.0  # further copies, as a multiple of all hinted bytes
-    max_replicas: int = 64
 
     def as_json(self) -> dict[str, Any]:
         """The limits as the hint file records them."""
         return asdict(self)
 
 
-NO_LIMITS = Limits(0.0, 0, 0.0, 0, 0.0, 0)
+NO_LIMITS = Limits(0.0, 0, 0.0, 0, 0.0)
 
 Check = Callable[[Rule, Limits], str]
 

@@ -23,6 +23,7 @@ from tracehint.hintgen.mapping import Need, hints_of
 from tracehint.hintgen.match import Declared, Matcher
 from tracehint.hintgen.model import HintFile
 from tracehint.hintgen.observed import hints_of_facts
+from tracehint.hintgen.pathtext import to_text
 
 Unit = tuple[bytes, str]  # path, attribute
 Said = dict[Unit, tuple[str, str]]  # -> value, pattern
@@ -196,8 +197,33 @@ def score(
         "nodes": nodes,
         "units": len(true),
         "wrong": [
-            {"path": path.decode("utf-8", "backslashreplace"), "hint": name, "said": value,
+            {"path": to_text(path), "hint": name, "said": value,
              "true": wanted}
             for path, name, value, wanted in main.wrong
         ],
     }  # fmt: skip
+
+
+def score_text(data: dict[str, Any]) -> str:
+    """The score as a table for people."""
+    rows = [("all", data), *data["per_pattern"].items()]
+    lines = [f"{'pattern':<16}{'precision':>10}{'recall':>10}{'hits':>8}{'false':>8}{'missed':>8}"]
+    for name, row in rows:
+        lines.append(
+            f"{name:<16}{row['precision']:>10.4f}{row['recall']:>10.4f}"
+            f"{row['hits']:>8}{row['false_hits']:>8}{row['missed']:>8}"
+        )
+    size, plain, alone = data["by_bytes"], data["baseline"], data["by_path_alone"]
+    lines += [
+        f"{'by bytes':<16}{size['precision']:>10.4f}{size['recall']:>10.4f}",
+        f"{'by path alone':<16}{alone['precision']:>10.4f}{alone['recall']:>10.4f}",
+        f"{'types only':<16}{plain['precision']:>10.4f}{plain['recall']:>10.4f}   (baseline: "
+        "producing and consuming type, no names)",
+        f"rules knew: {'paths and the declared graph' if data['given'] == 'graph' else 'paths'}",
+    ]
+    for row in data["wrong"][:10]:
+        lines.append(
+            f"  {row['path']} {row['hint']}: said {row['said'] or 'nothing'}, "
+            f"true {row['true'] or 'nothing'}"
+        )
+    return "\n".join(lines) + "\n"

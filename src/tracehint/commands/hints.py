@@ -1,0 +1,149 @@
+"""`tracehint hints`: rules for the files of the next run; their score; their explanation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tracehint.commands._output import write_result
+from tracehint.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from tracehint.analyzer.model import Analysis
+    from tracehint.hintgen.model import HintFile
+
+
+@click.command()
+@click.argument("sources", nargs=-1, required=True, type=click.Path(), metavar="BUNDLE...")
+@click.option("-o", "--output", type=click.Path(), help="Write the hint file (JSON).")
+@click.option("--score", "other", type=click.Path(), help="Score the rules on this other run.")
+@click.option(
+    "--given",
+    type=click.Choice(["auto", "graph", "path"]),
+    default="auto",
+    show_default=True,
+    help="With --score: what the rules may know before the run.",
+)
+@click.option("--explain", "path", help="Tell which rule fires for this path, and why.")
+@click.option("--producer", help="With --explain: type of the task that writes the file.")
+@click.option(
+    "--consumer",
+    "consumers",
+    multiple=True,
+    help="With --explain: type of a task that reads it (repeatable).",
+)
+@click.option(
+    "--format", "fmt", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+@click.option("--nodes", type=click.IntRange(1, 1_000_000), help="Nodes to count with.")
+@click.option(
+    "--min-paying",
+    type=click.FloatRange(0, 1),
+    default=0.5,
+    show_default=True,
+    help="Share of a rule's files for which the cost model must find a gain.",
+)
+@click.option(
+    "--min-bytes",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Smallest mean file size that is hinted.",
+)
+@click.option("--min-confidence", type=click.FloatRange(0, 1), default=0.3, show_default=True)
+@click.option(
+    "--node-capacity",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Bytes that a node can hold; a file or group may fill half. 0: no limit.",
+)
+@click.option(
+    "--replica-budget",
+    type=click.FloatRange(0),
+    default=2.0,
+    show_default=True,
+    help="Further copies, as a multiple of all hinted bytes. 0: no limit.",
+)
+@click.option("--no-fallbacks", is_flag=True, help="Only rules for the names that were seen.")
+@click.option("--force", is_flag=True, help="Replace the output file.")
+def command(
+    sources: tuple[str, ...], output: str | None, other: str | None, given: str,
+    path: str | None, producer: str | None, consumers: tuple[str, ...], fmt: str,
+    nodes: int | None, min_paying: float, min_bytes: int, min_confidence: float,
+    node_capacity: int, replica_budget: float, no_fallbacks: bool, force: bool,
+) -> None:  # fmt: skip
+    """Derive hint rules from BUNDLE... (recorded runs, or the JSON of analyze) for the next run.
+
+    Example: tracehint hints run.trace -o hints.json
+
+    Example: tracehint hints small.trace --score large.trace --format json
+
+    Example: tracehint hints hints.json --explain proj/p_tile_7.fits
+    """
+    from tracehint.hintgen.explain import explain, explain_text, summary_text
+    from tracehint.hintgen.hintfile import to_json
+    from tracehint.hintgen.rules import LearnOptions, learn
+    from tracehint.hintgen.safety import NO_LIMITS, Limits
+
+    if other is not None and path is not None:
+        raise UsageError("--score and --explain together", "Give one of them.")
+    limits = Limits(min_paying, min_bytes, min_confidence, node_capacity, replica_budget)
+    hints = _hint_file(sources) if len(sources) == 1 else None
+    analyses = [] if hints else _load(sources, nodes)
+    if other is not None:
+        if hints is not None:
+            raise UsageError("--score needs the runs that the rules come from",
+                             "Give bundles, not a hint file.")  # fmt: skip
+        options = LearnOptions(nodes, not no_fallbacks, NO_LIMITS)
+        _write_score(learn(analyses, options), analyses, other, nodes, given, fmt, output, force)
+        return
+    hints = hints or learn(analyses, LearnOptions(nodes, not no_fallbacks, limits))
+    if path is not None:
+        raw = path.encode("utf-8", "surrogateescape")
+        data = explain(hints, raw, producer, consumers, nodes)
+        result = _dump(data) if fmt == "json" else explain_text(data)
+        write_result(result, output, force=force)
+        return
+    if output:
+        write_result(_dump(to_json(hints)), output, force=force)
+        click.echo(summary_text(hints), nl=False, err=True)
+        click.echo(f"Next: tracehint emit {output} --store xattr -o hints.sh", err=True)
+        return
+    write_result(_dump(to_json(hints)) if fmt == "json" else summary_text(hints), None)
+
+
+def _dump(data: Any) -> str:
+    return json.dumps(data, indent=1) + "\n"
+
+
+def _hint_file(sources: Sequence[str]) -> HintFile | None:
+    """The one source as a hint file, or None when it is a run."""
+    from tracehint.hintgen.hintfile import is_hint_file, load
+
+    path = Path(sources[0])
+    return load(path) if path.is_file() and is_hint_file(path) else None
+
+
+def _load(sources: Sequence[str], nodes: int | None) -> list[Analysis]:
+    from tracehint.analyzer.model import Options
+    from tracehint.hintgen.inputs import load_run
+
+    for source in sources:
+        if not Path(source).exists():
+            raise InputError(f"{source}: no such bundle", "Make one with `tracehint record`.")
+    return [load_run(source, Options(nodes=nodes)).analysis for source in sources]
+
+
+def _write_score(
+    hints: HintFile, analyses: list[Analysis], other: str, nodes: int | None, given: str,
+    fmt: str, output: str | None, force: bool,
+) -> None:  # fmt: skip
+    from tracehint.hintgen.score import score, score_text
+
+    data = score(hints, analyses, _load([other], nodes)[0], given=given)
+    write_result(_dump(data) if fmt == "json" else score_text(data), output, force=force)
