@@ -39,7 +39,7 @@ _TOKEN = re.compile(
 
 
 class Call(NamedTuple):
-    """One line of interest. `kind`: call, start (an unfinished call begins), exit."""
+    """One line of interest. `kind`: call, start (an unfinished call begins), done, exit."""
 
     kind: str
     tid: int
@@ -176,7 +176,8 @@ def _other(
         args, result = whole[2], _DURATION.sub(b"", whole[3])
         if b") " in args and _EQUALS.search(args):
             args, result = _true_end(args, result)
-        yield Call("call", thread, start, end, name, args, result, number)
+        kind = "done" if name == b"close" else "call"  # its start has said everything
+        yield Call(kind, thread, start, end, name, args, result, number)
     elif begun_now := _UNFINISHED.match(body):
         now = clock.read(stamp)
         if len(pending) < MAX_PENDING:

@@ -46,6 +46,8 @@ class Parser:
 
     def _special(self, call: Call) -> None:
         """Beginnings, ends, and calls of threads that nobody has introduced yet."""
+        if call.kind == "done":
+            return
         state = self.state
         thread = state.threads.get(call.tid)
         if thread is None:
