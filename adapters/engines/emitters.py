@@ -30,6 +30,9 @@ class EmitRequest:
     output: Path | None
     nodes: int | None = None
     allow_trusted: bool = False
+    local_dir: str = "/dev/shm"  # a directory that every node has for itself
+    shared_dir: str = ""  # where all nodes see the data; empty: the working directory
+    locations: Path | None = None  # JSON of `tracehint locate`
 
 
 @dataclass(kw_only=True)

@@ -19,6 +19,7 @@ from tracehint.commands._stores import (
 from tracehint.errors import UsageError
 
 if TYPE_CHECKING:
+    from tracehint.adapters.engines.emitters import EmitRequest
     from tracehint.adapters.stores.script import Script
     from tracehint.hintgen.model import HintFile
 
@@ -36,13 +37,19 @@ ENGINES = ("makeflow", "swift", "swift-k", "swift-t", "snakemake", "nextflow")
               help="Script or annotation file; what it needs goes beside it.")  # fmt: skip
 @click.option("--dir", "directory", type=click.Path(path_type=Path),
               help="Directory whose files are matched too.")  # fmt: skip
+@click.option("--local-dir", default="/dev/shm", show_default=True,
+              help="Directory of each node for itself (Swift, Snakemake, Nextflow).")  # fmt: skip
+@click.option("--shared-dir", default="", help="Directory that all nodes see (Swift/K).")
+@click.option("--locations", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="JSON of `tracehint locate` (Swift/T).")  # fmt: skip
 @plan_options
 @click.option("--allow-trusted", is_flag=True, help="Allow attributes below trusted.")
 @click.option("--force", is_flag=True, help="Replace existing output files.")
 def command(
     hints: Path, source: Path | None, store: str | None, prefix: str | None, engine: str | None,
     output: Path | None, directory: Path | None, workflow: Path | None, nodes: int | None,
-    create: bool, no_directories: bool, allow_trusted: bool, force: bool,
+    create: bool, no_directories: bool, allow_trusted: bool, force: bool, local_dir: str,
+    shared_dir: str, locations: Path | None,
 ) -> None:  # fmt: skip
     """Write HINTS as a setfattr script, or as annotations for a workflow engine.
 
@@ -55,14 +62,22 @@ def command(
     from tracehint.hintgen.hintfile import load
 
     workflow = workflow or source
-    if (store is None) == (engine is None) and engine is None:
+    if store is None and engine is None:
         raise UsageError(
             "neither --store nor --workflow-engine given",
             "For example: tracehint emit H.json --store xattr -o hints.sh",
         )
     loaded = load(hints)
     if engine is not None:
-        _engine(loaded, engine, workflow, store, prefix, output, nodes, allow_trusted, force)
+        from tracehint.adapters.engines.emitters import EmitRequest
+
+        request = EmitRequest(
+            engine=engine, workflow=workflow, store=require_store(store or "xattr", prefix),
+            output=output if str(output) != "-" else None, nodes=nodes,
+            allow_trusted=allow_trusted, local_dir=local_dir, shared_dir=shared_dir,
+            locations=locations,
+        )  # fmt: skip
+        _engine(loaded, request, force=force)
         return
     script = _script(loaded, store, prefix, directory, workflow, nodes, create, no_directories,
                      allow_trusted, inside=output is None or str(output) == "-")  # fmt: skip
@@ -103,16 +118,9 @@ def _script(
     return make_script(hints, plan, chosen, inside=inside)
 
 
-def _engine(
-    hints: HintFile, engine: str, workflow: Path | None, store: str | None, prefix: str | None,
-    output: Path | None, nodes: int | None, allow_trusted: bool, force: bool,
-) -> None:  # fmt: skip
-    from tracehint.adapters.engines.emitters import EmitRequest, emit
+def _engine(hints: HintFile, request: EmitRequest, *, force: bool) -> None:
+    from tracehint.adapters.engines.emitters import emit
 
-    request = EmitRequest(
-        engine=engine, workflow=workflow, store=require_store(store or "xattr", prefix),
-        output=output, nodes=nodes, allow_trusted=allow_trusted,
-    )  # fmt: skip
     result = emit(hints, request)
     report_gaps(result.gaps)
     there = [path for path in result.files if path is not None and path.exists()]

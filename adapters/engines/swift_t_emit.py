@@ -1,0 +1,110 @@
+"""Swift/T: a module with location helpers and, per rule, the annotated call as a comment.
+
+Calls stand in the user's own script, so they can only be shown. What is code in this file is
+constant, but for the table of hosts that `tracehint locate --format json` reported
+(`--locations FILE`); its strings pass one escaper.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tracehint import __version__
+from tracehint.adapters.engines.emitters import EmitRequest, Emitted
+from tracehint.adapters.stores.base import Gap, merge_gaps
+from tracehint.errors import InputError
+from tracehint.hintgen.escape import comment
+from tracehint.hintgen.model import HintFile, Rule
+
+MAX_LOCATIONS = 64 << 20
+# pattern -> (strictness, what to do); HARD only where the data are on that node alone
+LOCATIONS: dict[str, tuple[str, str]] = {
+    "pipeline": ("soft", "run the consumer on the node that holds the file"),
+    "reduce": ("soft", "run the consumer on the node that holds most of the group"),
+    "gather": ("soft", "run the consumer on the node that holds most of the file"),
+    "stage_in": ("soft", "run the one reader where the input lies"),
+    "scatter": ("soft", "run each reader on the node that holds its region"),
+    "distribute": ("soft", "run each consumer on the node that holds its file"),
+}
+HELPERS = """\
+import location;
+
+// SOFT: the task may run elsewhere when the node is busy. HARD: only there.
+(location l) tracehint_soft(string host) {
+  l = location(hostmapOneWorkerRank(host), SOFT, NODE);
+}
+(location l) tracehint_hard(string host) {
+  l = location(hostmapOneWorkerRank(host), HARD, NODE);
+}
+"""
+
+
+def emit(hints: HintFile, request: EmitRequest) -> Emitted:
+    """The Swift/T module, to -o or standard output."""
+    text, gaps = module(hints, read_locations(request.locations) if request.locations else {})
+    return Emitted(
+        files={request.output: text.encode()}, gaps=merge_gaps(gaps),
+        remarks=["Put the annotations before the calls of your script; see the comments."],
+    )  # fmt: skip
+
+
+def module(hints: HintFile, hosts: Mapping[str, str]) -> tuple[str, list[Gap]]:
+    """The module's text; patterns without an annotation are gaps."""
+    lines = [f"// tracehint {__version__}: locations for Swift/T", "", HELPERS]
+    gaps: list[Gap] = []
+    if hosts:
+        lines += ["string tracehint_host[string];"]
+        lines += [f"tracehint_host[{quoted(p)}] = {quoted(h)};" for p, h in sorted(hosts.items())]
+        lines.append("")
+    for rule in hints.rules:
+        lines.append(f"// {comment(rule.id)} {comment(rule.pattern)}: {comment(rule.template)}")
+        if rule.pattern not in LOCATIONS or not rule.consumers:
+            reason = "no call whose place would matter"
+            lines.append(f"//   not said: {reason}")
+            gaps.append(Gap(hint=rule.pattern, level="none", reason=reason))
+            continue
+        lines += _calls(rule, hosts)
+    return "\n".join(lines) + "\n", gaps
+
+
+def _calls(rule: Rule, hosts: Mapping[str, str]) -> list[str]:
+    strictness, what = LOCATIONS[rule.pattern]
+    example = rule.examples[0] if rule.examples else rule.template
+    where = f"tracehint_host[{quoted(example)}]" if example in hosts else '"HOST"'
+    lines = [f"//   {what}; tracehint locate tells the HOST"]
+    for consumer in rule.consumers[:5]:
+        call = f"{identifier(consumer)}(...)"
+        lines.append(f"//   @location=tracehint_{strictness}({where}) {call};")
+    return lines
+
+
+def identifier(text: str) -> str:
+    """A task type as a Swift/T name."""
+    kept = re.sub(r"[^A-Za-z0-9_]", "_", text)[:60]
+    return kept if re.match(r"[A-Za-z]", kept) else f"task_{kept}"
+
+
+def quoted(text: str) -> str:
+    """A Swift/T string literal of printable ASCII; other characters become `?`."""
+    plain = re.sub(r"[^ -~]", "?", text)
+    return '"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def read_locations(path: Path) -> dict[str, str]:
+    """Path -> first host, from the JSON of `tracehint locate`."""
+    try:
+        if path.stat().st_size > MAX_LOCATIONS:
+            raise InputError(f"{path} is larger than 64 MiB", "Locate fewer files at a time.")
+        data: Any = json.loads(path.read_text(encoding="utf-8"))
+        rows = data["files"]
+        return {str(row["path"]): str(row["nodes"][0]) for row in rows if row["nodes"]}
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}", "Check --locations.") from error
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise InputError(
+            f"{path} is not what `tracehint locate --format json` writes", "Write it again."
+        ) from error
