@@ -23,10 +23,11 @@ static long (*th_loop)(__u32 count, void *callback, void *ctx, __u64 flags) = (v
 #define K(type, addr, member)                                                                      \
 	({                                                                                         \
 		__typeof__(((type *)0)->member) __v = 0;                                           \
+		u64 __at = (u64)(addr); /* outside of what bpf_core_read relocates */              \
 		if (cfg.direct)                                                                    \
-			__v = K_CAST(type, addr)->member;                                          \
+			__v = K_CAST(type, __at)->member;                                          \
 		else                                                                               \
-			bpf_core_read(&__v, sizeof(__v), &((type *)(addr))->member);               \
+			bpf_core_read(&__v, sizeof(__v), &((type *)__at)->member);                 \
 		__v;                                                                               \
 	})
 

@@ -100,7 +100,7 @@ GLOBAL int run_begin(struct th_episode *ep, u32 op_how, u64 start, u64 len, u32 
 	in->start = start;
 	in->length = len;
 	in->stride = 0;
-	in->bytes = len;
+	in->bytes = (op_how & 0xff) <= TH_WRITE ? len : 0;
 	in->first_ns = now;
 	in->first_tick = tick;
 	in->last_tick = tick;

@@ -192,6 +192,31 @@ GLOBAL int maybe_begin(u64 nr, u64 cookie)
 	return 0;
 }
 
+/* Offsets come in two halves or in pages there; afterwards the call is like a 64-bit one. */
+static __always_inline u64 joined(struct call *c, u32 class)
+{
+	u64 *a = c->arg;
+
+	switch (class) {
+	case TH_CALL_PREAD_SPLIT:
+	case TH_CALL_PWRITE_SPLIT:
+		a[3] |= a[4] << 32;
+		return class == TH_CALL_PREAD_SPLIT ? TH_CALL_PREAD : TH_CALL_PWRITE;
+	case TH_CALL_MMAP_PAGES:
+		a[5] *= 4096;
+		return TH_CALL_MMAP;
+	case TH_CALL_FTRUNCATE_SPLIT:
+	case TH_CALL_TRUNCATE_SPLIT:
+		a[1] |= a[2] << 32;
+		return class == TH_CALL_FTRUNCATE_SPLIT ? TH_CALL_FTRUNCATE : TH_CALL_TRUNCATE;
+	case TH_CALL_FALLOCATE_SPLIT:
+		a[2] |= a[3] << 32;
+		a[3] = a[4] | a[5] << 32;
+		return TH_CALL_FALLOCATE;
+	}
+	return class;
+}
+
 SEC("tp_btf/sys_exit")
 int BPF_PROG(th_sys_exit, struct pt_regs *regs, long ret)
 {
@@ -217,6 +242,8 @@ int BPF_PROG(th_sys_exit, struct pt_regs *regs, long ret)
 		c.arg[3] = (u32)regs->si;
 		c.arg[4] = (u32)regs->di;
 		c.arg[5] = (u32)regs->bp;
+		if (class >= TH_CALL_PREAD_SPLIT)
+			class = joined(&c, class);
 	} else {
 		class = cfg.calls[nr];
 		c.arg[0] = regs->di;

@@ -45,7 +45,7 @@ static int complain(const char *what, int err)
 	return REC_FAILED;
 }
 
-static char log_text[4096];
+static char log_text[65536];
 
 /* libbpf says more than errno; kept for the message when loading fails. */
 static int on_log(enum libbpf_print_level level, const char *format, va_list args)

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Memory mappings: the trace may state an upper bound, never less than what was touched. */
+#include "workload.h"
+#include <sys/mman.h>
+
+#define PAGE 4096L
+
+static volatile char sink;
+
+static int map_read(void)
+{
+	int fd = make("f", 64 * PAGE + 101);
+	char *p = mmap(NULL, 64 * PAGE + 101, PROT_READ, MAP_PRIVATE, fd, 0);
+
+	must(p != MAP_FAILED, "mmap");
+	close(fd);
+	for (long i = 0; i < 64; i++)
+		sink = p[i * PAGE];
+	saw("f", "read", "mmap", 0, 64 * PAGE + 101, -1, -1);
+	return 0;
+}
+
+static int map_part(void)
+{
+	int fd = make("f", 1024 * PAGE);
+	char *p = mmap(NULL, 8 * PAGE, PROT_READ, MAP_SHARED, fd, 512 * PAGE);
+
+	must(p != MAP_FAILED, "mmap");
+	for (long i = 0; i < 8; i++)
+		sink = p[i * PAGE];
+	saw("f", "read", "mmap", 512 * PAGE, 520 * PAGE, -1, -1);
+	return 0;
+}
+
+static int map_write(void)
+{
+	int fd = make("f", 16 * PAGE);
+	char *p = mmap(NULL, 16 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	must(p != MAP_FAILED, "mmap");
+	for (long i = 0; i < 16; i++)
+		p[i * PAGE] = 1;
+	must(!msync(p, 16 * PAGE, MS_SYNC), "msync");
+	saw("f", "read", "mmap", 0, 16 * PAGE, -1, -1);
+	saw("f", "write", "mmap", 0, 16 * PAGE, -1, -1);
+	return 0;
+}
+
+static int map_private_write(void)
+{
+	int fd = make("f", 16 * PAGE);
+	char *p = mmap(NULL, 16 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+
+	must(p != MAP_FAILED, "mmap");
+	p[0] = 1; /* stays in this process */
+	saw("f", "read", "mmap", 0, 16 * PAGE, -1, -1);
+	return 0;
+}
+
+static int map_remap(void)
+{
+	int fd = make("f", 64 * PAGE);
+	char *p = mmap(NULL, 32 * PAGE, PROT_READ, MAP_SHARED, fd, 0);
+
+	must(p != MAP_FAILED, "mmap");
+	p = mremap(p, 32 * PAGE, 64 * PAGE, MREMAP_MAYMOVE);
+	must(p != MAP_FAILED, "mremap");
+	for (long i = 0; i < 64; i++)
+		sink = p[i * PAGE];
+	saw("f", "read", "mmap", 0, 64 * PAGE, -1, -1);
+	return 0;
+}
+
+const struct workload map_cases[] = {
+	{ "map_read", map_read },
+	{ "map_part", map_part },
+	{ "map_write", map_write },
+	{ "map_private_write", map_private_write },
+	{ "map_remap", map_remap },
+	{ 0 },
+};
