@@ -50,6 +50,7 @@ _BOOKKEEPING = "|".join((
     r"/makeflow\.failed\.", r"/\.parallel/", r"/runinfo/\d+/", r"/vine-run-info/",
     r"/\.lineage/", r"/\.parsl",
 ))  # fmt: skip
+_SHARED = (b"/var/tmp", b"/dev/shm", b"/run/user")
 _HOME = re.compile(rb"^(?:/root|/(?:home|Users)/[^/]+)$")
 _HIDDEN_IN_HOME = re.compile(rb"^(?:/root|/(?:home|Users)/[^/]+)/\.")
 
@@ -154,24 +155,23 @@ def _written_folders(bundle: Bundle, cut: TaskCut | None) -> set[bytes]:
 def _merge_siblings(folders: set[bytes]) -> set[bytes]:
     """Replace folders with a common parent by that parent, where it may be a root.
 
-    Parents at the top (/scratch, /data) are shared by many users: only taken over MAX_ROOTS.
+    Parents at the top (/scratch, /tmp) are shared by many users: only taken over MAX_ROOTS.
     """
     result = _outermost(folders)
-    for least in (2, 1):
-        while True:
-            parents = Counter(posixpath.dirname(f) for f in result)
-            enough = len(result) > MAX_ROOTS
-            if least == 1 and not enough:
-                break
-            merge = {
-                p for p, n in parents.items()
-                if n >= 2 and p.count(b"/") >= least and _may_be_root(p)
-                and (p not in (b"/tmp", b"/var/tmp", b"/dev/shm") or enough)
-            }  # fmt: skip
-            if not merge:
-                break
-            result = _outermost(result | merge)
-    return set(sorted(result)[:MAX_ROOTS])
+    while True:
+        parents = Counter(posixpath.dirname(f) for f in result)
+        merge = {
+            p for p, n in parents.items()
+            if n >= 2 and p.count(b"/") >= 2 and p not in _SHARED and _may_be_root(p)
+        }  # fmt: skip
+        if not merge:
+            break
+        result = _outermost(result | merge)
+    while len(result) > MAX_ROOTS:
+        deepest = max(f.count(b"/") for f in result)
+        up = {posixpath.dirname(f) if f.count(b"/") == deepest else f for f in result}
+        result = _outermost({f for f in up if _may_be_root(f)})
+    return result
 
 
 def _outermost(folders: set[bytes]) -> set[bytes]:
