@@ -66,11 +66,11 @@ class GraphBuilder:
     ) -> None:  # fmt: skip
         """Add a task (one row per attempt or part)."""
         values = {
-            "host": host or self.host, "task": task[:MAX_WORD], "name": name[:MAX_WORD],
-            "type": type[:MAX_WORD], "command": command[:MAX_WORD], "workdir": workdir,
+            "host": clean(host or self.host), "task": clean(task), "name": clean(name),
+            "type": clean(type), "command": command[:MAX_WORD], "workdir": workdir,
             "pid": bounded(pid, 32), "start_ns": bounded(start_ns), "end_ns": bounded(end_ns),
             "exit_status": bounded(exit_status, 32), "attempt": bounded(attempt, 32) or 1,
-            "parents": list(parents), "read_bytes": bounded(read_bytes),
+            "parents": [clean(p) for p in parents], "read_bytes": bounded(read_bytes),
             "written_bytes": bounded(written_bytes), "engine": self.engine,
         }  # fmt: skip
         _append(self.tasks, values)
@@ -82,7 +82,7 @@ class GraphBuilder:
         """Add an input ("in") or output ("out"); relative names lie in `cwd` unless `raw`."""
         full = path if raw else posixpath.normpath(posixpath.join(self.cwd, path))
         values = {
-            "host": host or self.host, "task": task[:MAX_WORD], "path": full[:MAX_WORD],
+            "host": clean(host or self.host), "task": clean(task), "path": full[:MAX_WORD],
             "direction": direction, "size_bytes": bounded(size),
         }  # fmt: skip
         _append(self.io, values)
@@ -116,6 +116,12 @@ def _append(columns: dict[str, list[Any]], values: dict[str, Any]) -> None:
         columns.setdefault(name, []).append(value)
     if len(columns["task"]) > MAX_ROWS:
         raise InputError(f"more than {MAX_ROWS:,} rows", "Split the workflow.")
+
+
+def clean(text: str) -> str:
+    """The text, bounded, with what is no Unicode escaped: tables hold text as UTF-8."""
+    short = text[:MAX_WORD]
+    return short if short.isascii() else short.encode("utf-8", "backslashreplace").decode()
 
 
 def bounded(value: Any, bits: int = 64) -> int | None:

@@ -77,11 +77,10 @@ class JsonStream:
                     want = len(self._text) * 2
                     continue
                 raise JsonStreamError(f"not JSON: {error}") from None
-            # a number may go on in the next chunk
-            if first in '{["' or end < len(self._text) or not self._more():
+            # a number may go on in the next chunk: it ends where a blank or a bracket follows
+            if first in '{["tfn' or _SCALAR_END.match(self._text, end) or not self._more():
                 self._at = end
                 return value
-            self._at = 0
 
     def _grow(self, want: int) -> bool:
         """Read on; twice as much each time, so that a large item is decoded few times."""

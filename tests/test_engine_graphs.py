@@ -1,0 +1,442 @@
+"""Readers of engines' graphs and logs: small files of each kind, damaged and hostile ones."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tracehint.adapters.engines.graph_base import DeclaredGraph
+from tracehint.adapters.engines.graphs import READERS, read_graph, sniff, write_declared_bundle
+from tracehint.adapters.engines.json_stream import JsonStream, JsonStreamError
+from tracehint.analyzer.tasks import cut_tasks
+from tracehint.errors import InputError, TracehintError
+from tracehint.schemas.store import read_bundle
+from tracehint.schemas.tables import DECLARED_IO, DECLARED_TASKS
+
+MAKEFLOW = """# a comment
+CATEGORY="one"
+IN=data.txt
+export HINT=1
+b.txt c.txt: $IN \\
+\tscript.sh
+@X=1
+\tLOCAL ./script.sh $IN > b.txt; cp b.txt c.txt
+d.txt: b.txt
+\tcat b.txt | sort > d.txt
+"""
+LOG = (
+    "# NODE\t0\tsort data.txt > a.txt\n# PARENTS\t0\n# SOURCES\t0\tdata.txt\n"
+    "# TARGETS\t0\ta.txt\tb.txt\n# COMMAND\t0\tsort data.txt > a.txt\n# STARTED 1795168665296645\n"
+    "# FILE 1795168665296800 a.txt 1 1073741824\n"
+    "1795168665297496 0 1 14325 3 1 0 0 0 4\n1795168665302501 0 3 14325 3 0 1 0 0 4\n"
+    "1795168665302600 0 0 14325 3 0 1 0 0 4\n1795168665302700 0 1 14327 3 0 1 0 0 4\n"
+    "what is this\n1795168665302800 0 2 14327 3 0 1 0 0 4\n# COMPLETED 1795168665328215\n"
+)
+DATABASE = """# GNU Make 4.3
+# Make data base, printed on Fri Nov 20 10:19:51 2026
+CC := cc
+COMPILE = $(CC) -c
+# Files
+# Not a target:
+.c.o:
+#  recipe to execute (built-in):
+\t$(COMPILE) $<
+
+x.o: x.c y.h | dir
+#  Implicit rule search has been done.
+#  recipe to execute (from 'Makefile', line 3):
+\t@$(COMPILE) -o $@ $<
+\techo $$HOME >> $@
+
+.PHONY: all
+all: x.o
+%.a: %.b
+\ttouch $@
+# Finished Make data base on Fri Nov 20 10:19:51 2026
+"""
+CHILDREN = """cc -c -o x.o x.c
+Putting child 0x5626287a0a80 (x.o) PID 19006 on the chain.
+Live child 0x5626287a0a80 (x.o) PID 19006
+Reaping winning child 0x5626287a0a80 PID 19006
+Live child 0x5626287a0a80 (x.o) PID 19007
+make[1]: Entering directory '/w/sub'
+Putting child 0x560bec4693b0 (all) PID 19014 on the chain.
+make[1]: Leaving directory '/w/sub'
+"""
+JOBLOG = (
+    "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n"
+    "2\t:\t1700000000.500\t     1.250\t0\t0\t0\t0\tsort a > b\n"
+    "1\tn7\t1700000000.100\t     0.500\t0\t0\t0\t9\tcp 'a b' c\n"
+    "1\tn7\t1700000001.100\t     0.500\t0\t0\t3\t0\tcp 'a b' c\nnonsense\n"
+)
+PEGASUS = """pegasus: 5.0.4
+name: w
+jobs:
+- type: job
+  name: mAdd
+  id: ID1
+  arguments: [-p, 3]
+  uses: [{lfn: a, type: input, size: 7}, {lfn: b, type: output}]
+- {type: job, name: mView, id: ID2, uses: [{lfn: b, type: inout}]}
+jobDependencies:
+- {id: ID1, children: [ID2]}
+"""
+
+
+def save(folder: Path, name: str, text: str | bytes) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def tasks(graph: DeclaredGraph) -> list[dict[str, Any]]:
+    assert graph.tasks.schema.equals(DECLARED_TASKS) and graph.io.schema.equals(DECLARED_IO)
+    return graph.tasks.to_pylist()
+
+
+def files(graph: DeclaredGraph, task: str, direction: str) -> list[bytes]:
+    rows = graph.io.to_pylist()
+    prefix = graph.cwd.rstrip(b"/") + b"/"
+    return [
+        r["path"].removeprefix(prefix)
+        for r in rows
+        if r["task"] == task and r["direction"] == direction
+    ]
+
+
+def test_makeflow_classic_file(tmp_path: Path) -> None:
+    path = save(tmp_path, "w.mf", MAKEFLOW)
+    assert sniff(path) == "makeflow"
+    graph = read_graph(path)
+    first, second = tasks(graph)
+    assert (first["name"], first["type"], second["type"]) == ("b.txt", "script.sh", "sort")
+    assert first["command"] == b"./script.sh data.txt > b.txt; cp b.txt c.txt"
+    assert files(graph, "n0", "in") == [b"data.txt", b"script.sh"]
+    assert files(graph, "n0", "out") == [b"b.txt", b"c.txt"]
+    assert second["parents"] == ["n0"]
+
+
+def test_makeflow_log_gives_pids_times_and_attempts(tmp_path: Path) -> None:
+    path = save(tmp_path, "w.mf.makeflowlog", LOG)
+    graph = read_graph(path)
+    failed, good = tasks(graph)
+    assert (failed["pid"], failed["exit_status"], failed["attempt"]) == (14325, 1, 1)
+    assert (good["pid"], good["exit_status"], good["attempt"]) == (14327, 0, 2)
+    assert good["start_ns"] == 1795168665302700_000 and good["end_ns"] == 1795168665302800_000
+    assert files(graph, good["task"], "out") == [b"a.txt", b"b.txt"]
+    assert files(graph, failed["task"], "out") == []
+    assert graph.notes == ("1 lines not understood: 12",)
+
+
+def test_makeflow_file_and_its_log_beside_it_are_joined(tmp_path: Path) -> None:
+    save(tmp_path, "w.mf", "a.txt: data.txt\n\tsort data.txt > a.txt\n")
+    log = save(tmp_path, "w.mf.makeflowlog", LOG[LOG.index("# STARTED") :])
+    for path in (tmp_path / "w.mf", log):
+        (_, last) = tasks(read_graph(path))
+        assert (last["pid"], last["command"]) == (14327, b"sort data.txt > a.txt")
+
+
+def test_makeflow_json(tmp_path: Path) -> None:
+    rules = [
+        {
+            "command": "sort a > b",
+            "inputs": ["a"],
+            "outputs": [{"dag_name": "b", "task_name": "z"}],
+        },
+        {"workflow": "sub.jx", "inputs": ["b"], "outputs": ["c"], "unknown": {"x": 1}},
+    ]
+    path = save(tmp_path, "w.json", json.dumps({"rules": rules}))
+    graph = read_graph(path)
+    assert [t["command"] for t in tasks(graph)] == [b"sort a > b", b"MAKEFLOW sub.jx"]
+    assert files(graph, "n0", "out") == [b"b"] and graph.notes
+    jx = save(
+        tmp_path, "w.jx", '{"rules": [{"command": "echo " + x, "outputs": ["y"]} for x in [1]]}'
+    )
+    with pytest.raises(InputError, match="JX expressions are not evaluated") as error:
+        read_graph(jx)
+    assert "jx2json" in str(error.value)
+
+
+def record(folder: Path, output: str, **more: Any) -> None:
+    name = base64.b64encode(output.encode()).decode()
+    save(folder / ".snakemake" / "metadata", name, json.dumps(more))
+
+
+def test_snakemake_metadata(tmp_path: Path) -> None:
+    job = {"rule": "split", "input": ["in.txt"], "shellcmd": "split in.txt", "job_hash": 5,
+           "starttime": 1700000000.5, "endtime": 1700000001.0}  # fmt: skip
+    record(tmp_path, "p/1", **job)
+    record(tmp_path, "p/2", **job)
+    record(tmp_path, "s", rule="sum", input=["p/1", "p/2"], shellcmd=None, starttime=1700000003.0)
+    save(tmp_path / ".snakemake" / "metadata", "no base64!", "{}")
+    save(tmp_path / ".snakemake" / "metadata", base64.b64encode(b"z").decode(), "{nope")
+    assert sniff(tmp_path) == "snakemake"
+    graph = read_graph(tmp_path)
+    assert [(t["type"], t["name"], t["start_ns"]) for t in tasks(graph)] == [
+        ("split", "p/1", 1700000000_500000000),
+        ("sum", "s", 1700000003_000000000),
+    ]
+    assert files(graph, "s0", "out") == [b"p/1", b"p/2"]
+    assert files(graph, "s1", "in") == [b"p/1", b"p/2"] and len(graph.notes) == 2
+
+
+def test_snakemake_summary(tmp_path: Path) -> None:
+    columns = ["output_file", "date", "rule", "log-file(s)", "input-file(s)", "shellcmd", "x", "y"]
+    rows = ["a d up - x,y tr~<x ok no", "b d up - x,y tr~<x ok no", "c d plot - a,b - ok no", "bad"]
+    lines = ["\t".join(columns), *(r.replace(" ", "\t").replace("~", " ") for r in rows)]
+    graph = read_graph(save(tmp_path, "summary.tsv", "\n".join(lines)))
+    assert [t["type"] for t in tasks(graph)] == ["up", "plot"]
+    assert files(graph, "s0", "out") == [b"a", b"b"] and files(graph, "s1", "in") == [b"a", b"b"]
+
+
+def test_make_data_base(tmp_path: Path) -> None:
+    graph = read_graph(save(tmp_path, "db.txt", DATABASE))
+    (task,) = tasks(graph)
+    assert (task["name"], task["type"]) == ("x.o", "cc")
+    assert task["command"] == b"cc -c -o x.o x.c\necho $HOME >> x.o"
+    assert files(graph, task["task"], "in") == [b"x.c", b"y.h"]
+
+
+def test_make_children_with_and_without_the_data_base(tmp_path: Path) -> None:
+    rows = sorted(tasks(read_graph(save(tmp_path, "j.txt", CHILDREN))), key=lambda t: t["name"])
+    assert [(t["name"], t["pid"]) for t in rows] == [("all", 19014), ("x.o", 19006), ("x.o", 19007)]
+    assert rows[1]["task"] == rows[2]["task"] and rows[0]["task"] == "/w/sub/all"
+    both = tasks(read_graph(save(tmp_path, "both.txt", CHILDREN + DATABASE)))
+    assert [(t["pid"], t["type"]) for t in both if t["name"] == "x.o"] == [
+        (19006, "cc"),
+        (19007, "cc"),
+    ]
+
+
+def test_parallel_joblog(tmp_path: Path) -> None:
+    graph = read_graph(save(tmp_path, "jobs", JOBLOG))
+    rows = {t["task"]: t for t in tasks(graph)}
+    assert rows["j2"]["end_ns"] - rows["j2"]["start_ns"] == 1_250_000_000
+    assert (rows["j1"]["exit_status"], rows["j1"]["host"]) == (137, "n7")
+    assert (rows["j1#2"]["attempt"], rows["j1#2"]["exit_status"]) == (2, 3)
+    assert graph.notes == ("1 lines not understood: 5",)
+
+
+def test_nextflow_trace_with_work_directories(tmp_path: Path) -> None:
+    one, two = tmp_path / "work/ab/cdef01" / "x", tmp_path / "work/12" / ("34567" + "8" * 25)
+    one = tmp_path / "work/ab" / ("cdef01" + "0" * 24)
+    save(one, "out.txt", "abc")
+    save(one, ".command.sh", "#!/bin/bash -ue\nsplit in.txt")
+    save(one, ".command.log", "")
+    save(two, "done", "")
+    (two / "out.txt").symlink_to(one / "out.txt")
+    header = (
+        "task_id\thash\tnative_id\tprocess\tname\tstatus\texit\tsubmit\tstart\tcomplete\trchar\n"
+    )
+    raw = (
+        "1\tab/cdef01\t77\tWF:SPLIT\tWF:SPLIT (1)\tCOMPLETED\t0\t"
+        "1700000000000\t1700000000500\t1700000001500\t9\n"
+        "2\t12/345678\t78\tSUM\tSUM\tCOMPLETED\t1\t2024-01-31 12:00:00.000\t-\t-\t1.5 KB\n"
+    )
+    path = save(tmp_path, "trace.txt", header + raw)
+    assert sniff(path) == "nextflow"
+    graph = read_graph(path)
+    first, second = tasks(graph)
+    assert (first["type"], first["pid"], first["command"]) == ("SPLIT", 77, b"split in.txt")
+    assert first["end_ns"] - first["start_ns"] == 1_000_000_000
+    assert (second["exit_status"], second["read_bytes"]) == (1, 1536)
+    source = b"work/ab/" + one.name.encode() + b"/out.txt"
+    assert files(graph, "ab/cdef01", "out") == [source] == files(graph, "12/345678", "in")
+    assert first["workdir"] == str(one).encode()
+
+
+def test_pegasus_workflow(tmp_path: Path) -> None:
+    pytest.importorskip("yaml")
+    graph = read_graph(save(tmp_path, "workflow.yml", PEGASUS))
+    assert [(t["type"], t["parents"]) for t in tasks(graph)] == [("mAdd", []), ("mView", ["ID1"])]
+    assert files(graph, "ID2", "in") == files(graph, "ID2", "out") == [b"b"]
+    bomb = "pegasus: 5\njobs:\n- &a {id: x}\n- *a\n"
+    with pytest.raises(InputError, match="aliases"):
+        read_graph(save(tmp_path, "bomb.yml", bomb))
+
+
+def test_cwl_provenance(tmp_path: Path) -> None:
+    def used(activity: str, entity: str) -> dict[str, str]:
+        return {"prov:activity": activity, "prov:entity": entity}
+
+    label = "Run of workflow/packed.cwl#main"
+    document = {
+        "activity": {"id:w": {"prov:label": label}, "id:1": {"prov:label": label + "/split_2"},
+                     "id:2": [{"prov:label": label + "/sum"}]},
+        "entity": {"id:f": {"cwlprov:basename": "a.txt"}, "id:g": {"cwlprov:basename": "b.txt"},
+                   "id:v": {"prov:value": 3}},
+        "hadMember": {"_:1": {"prov:collection": "id:c", "prov:entity": "id:g"},
+                      "_:2": {"prov:collection": "id:c", "prov:entity": "id:c"}},
+        "used": {"_:3": used("id:1", "id:f"), "_:4": [used("id:2", "id:c"), used("id:2", "id:v")]},
+        "wasGeneratedBy": {"_:5": used("id:1", "id:c")},
+        "wasStartedBy": {"_:6": {"prov:activity": "id:1", "prov:time": "2024-01-31T12:00:00Z"}},
+    }  # fmt: skip
+    save(tmp_path, "ro/metadata/provenance/primary.cwlprov.json", json.dumps(document))
+    graph = read_graph(tmp_path / "ro")
+    assert [(t["task"], t["type"], t["name"]) for t in tasks(graph)] == [
+        ("id:1", "split", "split_2"),
+        ("id:2", "sum", "sum"),
+    ]
+    assert files(graph, "id:1", "out") == files(graph, "id:2", "in") == [b"g/b.txt"]
+    assert tasks(graph)[0]["start_ns"] == 1706702400_000000000
+
+
+def instance(version: str) -> dict[str, Any]:
+    if version >= "1.5":
+        spec = {
+            "tasks": [
+                {"name": "a_ID01", "id": "a_ID01", "children": ["b_ID02"], "parents": [],
+                 "inputFiles": [], "outputFiles": ["f"]},
+                {"name": "b_ID02", "id": "b_ID02", "parents": [], "inputFiles": ["f"]},
+            ],
+            "files": [{"id": "f", "sizeInBytes": 9}],
+        }  # fmt: skip
+        run = {"executedAt": "03-23-21T06:04:36Z", "makespanInSeconds": 2,
+               "tasks": [{"id": "b_ID02", "readBytes": 4,
+                          "command": {"program": "b", "arguments": [1]}}]}  # fmt: skip
+        return {"schemaVersion": version, "workflow": {"specification": spec, "execution": run}}
+    size = "sizeInBytes" if version == "1.4" else "size"
+    listed = [
+        {"name": "a_ID01", "files": [{"link": "output", "name": "f", size: 9}]},
+        {"name": "b_ID02", "parents": ["a_ID01"], "bytesRead": 4, "arguments": ["b", 1],
+         "files": [{"link": "input", "name": "f", size: 9}]},
+    ]  # fmt: skip
+    key = "tasks" if version >= "1.3" else "jobs"
+    workflow = {key: listed, "executedAt": "20210323T060436+0000", "makespan": 2}
+    return {"schemaVersion": version, "workflow": workflow}
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6"])
+def test_wfformat_versions_give_one_model(tmp_path: Path, version: str) -> None:
+    path = save(tmp_path, "i.json.gz", gzip.compress(json.dumps(instance(version)).encode()))
+    graph = read_graph(path)
+    rows = tasks(graph)
+    assert [(t["task"], t["type"], t["parents"]) for t in rows] == [
+        ("a_ID01", "a", []),
+        ("b_ID02", "b", ["a_ID01"]),
+    ]
+    assert rows[1]["read_bytes"] == 4 and rows[1]["command"] == b"b 1"
+    assert [(r["task"], r["path"], r["size_bytes"]) for r in graph.io.to_pylist()] == [
+        ("a_ID01", b"/f", 9),
+        ("b_ID02", b"/f", 9),
+    ]
+    assert graph.started_ns == 1616479476_000000000
+    assert graph.ended_ns == graph.started_ns + 2_000_000_000
+
+
+def test_a_graph_alone_becomes_a_bundle(tmp_path: Path) -> None:
+    graph = read_graph(save(tmp_path, "w.mf", MAKEFLOW))
+    write_declared_bundle(graph, tmp_path / "b.trace")
+    bundle = read_bundle(tmp_path / "b.trace")
+    assert bundle.manifest.collector == "import:makeflow" and bundle.manifest.cwd == str(tmp_path)
+    cut = cut_tasks(bundle)
+    assert cut.tasks.column("source").to_pylist() == ["declared", "declared"]
+    assert cut.declared_task.num_rows == 2
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "hello\n", "\x00\xff", '{"rules": 3}', "a:b\n"])
+def test_what_no_reader_knows_is_named(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InputError):
+        read_graph(save(tmp_path, "x", text))
+
+
+def test_missing_and_truncated_files(tmp_path: Path) -> None:
+    with pytest.raises(InputError):
+        read_graph(tmp_path / "none")
+    packed = gzip.compress(json.dumps(instance("1.5")).encode() * 50)
+    with pytest.raises(InputError):
+        read_graph(save(tmp_path, "cut.json.gz", packed[: len(packed) // 2]), "wfformat")
+    with pytest.raises(InputError, match="nested too deeply"):
+        read_graph(
+            save(tmp_path, "deep.json", '{"workflow": {"tasks": [' + "[" * 200_000), "wfformat"
+        )
+
+
+SAMPLES = {
+    "makeflow": MAKEFLOW.encode(),
+    "makeflow log": LOG.encode(),
+    "make": (CHILDREN + DATABASE).encode(),
+    "parallel": JOBLOG.encode(),
+    "pegasus": PEGASUS.encode(),
+    "wfformat": json.dumps(instance("1.5")).encode(),
+    "wfformat old": json.dumps(instance("1.2")).encode(),
+    "nextflow": b"task_id\thash\tname\tstart\texit\n1\tab/cdef01\tX\t1700000000000\t0\n",
+    "snakemake": b"output_file\tdate\trule\tinput-file(s)\tshellcmd\na\td\tr\tx,y\tsort\n",
+}
+_REPLACE = [b"\x00", b"\xff\xfe", b"9" * 40, b"-1", b"1e999", b"NaN", b"null", b"\n", b"\t", b'"',
+            b"{", b"}", b"[", b"\\", b"$(a)", b"../../x", b"'", b":", b"#"]  # fmt: skip
+
+
+def _mangle(data: st.DataObject, sample: bytes) -> bytes:
+    for _ in range(data.draw(st.integers(0, 4))):
+        at, length = data.draw(st.integers(0, len(sample))), data.draw(st.integers(0, 20))
+        new = data.draw(st.one_of(st.sampled_from(_REPLACE), st.binary(max_size=6)))
+        sample = sample[:at] + new + sample[at + length :]
+    return sample
+
+
+@pytest.mark.parametrize("kind", list(SAMPLES))
+@settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+def test_damaged_files_are_read_or_refused(tmp_path: Path, kind: str, data: st.DataObject) -> None:
+    """Never anything but a graph or an error that names the thing; and the tasks can be cut."""
+    suffix = ".makeflowlog" if kind.endswith("log") else ".txt"
+    path = save(tmp_path, "x" + suffix, _mangle(data, SAMPLES[kind]))
+    try:
+        graph = read_graph(path, kind.split()[0])
+    except TracehintError:
+        return
+    assert tasks(graph)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("engine", list(READERS))
+@settings(
+    deadline=None, max_examples=3000, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(text=st.binary(max_size=400), data=st.data())
+def test_any_bytes(tmp_path: Path, engine: str, text: bytes, data: st.DataObject) -> None:
+    sample = data.draw(st.sampled_from([text, *(_mangle(data, s) for s in SAMPLES.values())]))
+    path = save(tmp_path, "x", sample)
+    try:
+        read_graph(path, engine)
+        sniff(path)
+    except TracehintError:
+        pass
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=4)
+    ),
+    max_leaves=20,
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(items=st.lists(JSON, max_size=6), other=JSON, size=st.integers(1, 9))
+def test_streamed_json_equals_the_whole(items: list[Any], other: Any, size: int) -> None:
+    """Items and other values arrive as the standard library reads them, however text is split."""
+    text = json.dumps({"x": other, "w": {"a": items, "n": 12345}}).encode()
+
+    class Drops(io.BytesIO):
+        def read(self, _size: int | None = -1) -> bytes:
+            return super().read(size)
+
+    events = list(JsonStream(Drops(text), frozenset({"w.a"}), frozenset({"w"})).events())
+    assert [v for p, v in events if p == "w.a"] == items
+    assert dict(e for e in events if e[0] != "w.a") == {"x": other, "w.n": 12345}
+    with pytest.raises(JsonStreamError):
+        list(JsonStream(Drops(text[:-2]), frozenset({"w.a"}), frozenset({"w"})).events())
