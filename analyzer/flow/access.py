@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,33 +20,21 @@ from tracehint.analyzer.flow.model import (
     Access,
     Objects,
 )
-from tracehint.analyzer.flow.ranges import Bools, Ints, distinct, ints, order_by
+from tracehint.analyzer.flow.ranges import Bools, Ints, ints, order_by
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from tracehint.schemas.store import Bundle
 
+_COLUMNS = (
+    "proc", "start", "length", "stride", "count", "bytes", "first_ns", "last_ns", "exact",
+)  # fmt: skip
 _HUGE = 1 << 60  # offsets and lengths beyond are damaged records
-_ACCMODE, _WRONLY, _RDWR = 3, 1, 2
-
-
-def accesses(bundle: Bundle, objects: Objects, known: Tasks, notes: list[str]) -> Access:
-    """All accesses by known tasks to data files, software left out; notes what was dropped."""
-    parts = [_from_extents(bundle.tables["extents"], objects, known, notes)]
-    parts.append(_truncating_opens(bundle.tables["opens"], objects, known))
-    light = _from_opens(bundle, objects, known, len(parts[0]))
-    if len(light):
-        parts.append(light)
-        notes.append(
-            f"{len(light)} opened files without recorded ranges are taken as read or written "
-            "whole (upper bound)"
-        )
-    return _clipped(Access.joined(parts), objects)
 
 
 class Tasks:
-    """Task (its place in the sorted task ids) of a process epoch, by binary search."""
+    """Task (its place in the sorted task ids) of each process epoch."""
 
     def __init__(self, proc_task: pa.Table, tasks: Ints) -> None:
         proc = column(proc_task, "proc")
@@ -54,142 +43,94 @@ class Tasks:
         self._proc, self._task = proc[order], task[order]
 
     def of(self, proc: Ints) -> Ints:
+        """UNKNOWN for a process that has no task."""
         return lookup(self._proc, self._task, proc)
 
 
-def _codes(table: pa.Table, name: str, known: dict[str, int]) -> Ints:
-    """The codes of a text column; unknown words become UNKNOWN."""
+@dataclass
+class Raw:
+    """The extents with their objects and tasks; columns of the bundle are not copied.
+
+    `rows` are the extents that count: of data files, by known tasks, not damaged.
+    """
+
+    rows: Ints
+    obj: Ints
+    task: Ints
+    op: Ints
+    how: Ints
+    table: pa.Table
+
+    def access(self, at: Ints) -> Access:
+        """The accesses of these extents (row numbers of the table)."""
+        get = {name: values[at] for name, values in self.columns.items()}
+        joined = get["stride"] == get["length"]  # pieces without gaps are one
+        length = np.where(joined, get["length"] * get["count"], get["length"])
+        return Access(
+            obj=ints(self.obj[at]), task=ints(self.task[at]), proc=get["proc"],
+            op=ints(self.op[at]), start=get["start"], end=get["start"] + length,
+            stride=get["stride"], count=np.where(joined, 1, get["count"]),
+            bytes=np.clip(get["bytes"], 0, _HUGE >> 8), first=get["first_ns"],
+            last=np.maximum(get["first_ns"], get["last_ns"]), exact=get["exact"] == 1,
+            how=ints(self.how[at]), seq=at,
+        )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        self.columns = {name: column(self.table, name) for name in _COLUMNS}
+
+
+def _codes(table: pa.Table, name: str, known: dict[str, int], unknown: int) -> Ints:
+    """The codes of a text column."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     if not table.num_rows:
         return ints([])
-    words = pc.dictionary_encode(table.column(name)).combine_chunks()
-    table_of = ints([known.get(w, UNKNOWN) for w in words.dictionary.to_pylist()])
-    return table_of[words.indices.to_numpy(zero_copy_only=False)]
+    found = []
+    for chunk in table.column(name).chunks:
+        words = chunk if pa.types.is_dictionary(chunk.type) else pc.dictionary_encode(chunk)
+        codes = np.array([known.get(w, unknown) for w in words.dictionary.to_pylist()], np.int32)
+        found.append(codes[words.indices.to_numpy(zero_copy_only=False)])
+    return np.concatenate(found)
 
 
-def _from_extents(table: pa.Table, objects: Objects, known: Tasks, notes: list[str]) -> Access:
-    start, length = column(table, "start"), column(table, "length")
-    stride, count = column(table, "stride"), column(table, "count")
-    op = _codes(table, "op", OPS)
-    obj = lookup(objects.file_ids, objects.file_obj, column(table, "file"))
-    task = known.of(column(table, "proc"))
+def read_extents(table: pa.Table, objects: Objects, known: Tasks, notes: list[str]) -> Raw:
+    """Look at all extents; notes how many were damaged."""
+    op = _codes(table, "op", OPS, UNKNOWN)
+    obj = lookup(objects.file_ids, objects.file_obj, column(table, "file")).astype(np.int32)
+    task = known.of(column(table, "proc")).astype(np.int32)
+    raw = Raw(ints([]), obj, task, op, _codes(table, "how", HOW_BIT, 0), table)
+    start, length = raw.columns["start"], raw.columns["length"]
+    count = raw.columns["count"]
     wanted = (obj >= 0) & (task >= 0)
-    wanted[wanted] = ~objects.software[obj[wanted]]
+    wanted &= ~np.append(objects.software, True)[obj]
     sane = (op >= 0) & (start >= 0) & (start <= _HUGE) & (length >= 0) & (length <= _HUGE)
-    reach = start + np.maximum(count - 1, 0).astype(float) * stride
-    sane &= (count >= 1) & (reach >= 0) & (reach + length <= _HUGE)
-    if dropped := int((wanted & ~sane).sum()):
+    sane &= count >= 1
+    many = np.flatnonzero(count > 1)
+    reach = start[many] + (count[many] - 1).astype(float) * raw.columns["stride"][many]
+    sane[many] &= (reach >= 0) & (reach + length[many] <= _HUGE)
+    sane[many] &= length[many].astype(float) * count[many] <= _HUGE
+    if dropped := int(np.count_nonzero(wanted & ~sane)):
         notes.append(f"{dropped} damaged access records were left out")
-    at = np.flatnonzero(wanted & sane & ((length > 0) | (op == TRUNCATE)))
-    joined = stride[at] == length[at]  # pieces without gaps are one
-    end = start[at] + np.where(joined, length[at] * count[at], length[at])
-    first, last = column(table, "first_ns")[at], column(table, "last_ns")[at]
-    return Access(
-        obj=obj[at], task=task[at], proc=column(table, "proc")[at], op=op[at], start=start[at],
-        end=end, stride=stride[at], count=np.where(joined, 1, count[at]),
-        bytes=np.clip(column(table, "bytes")[at], 0, _HUGE >> 8), first=first,
-        last=np.maximum(first, last), exact=column(table, "exact")[at] == 1,
-        how=np.maximum(_codes(table, "how", HOW_BIT)[at], 0), seq=at,
-    )  # fmt: skip
+    raw.rows = np.flatnonzero(wanted & sane & ((length > 0) | (op == TRUNCATE)))
+    return raw
 
 
-def _truncating_opens(opens: pa.Table, objects: Objects, known: Tasks) -> Access:
-    """O_TRUNC of files that had bytes; a second record of the same one does nothing more."""
-    at = np.flatnonzero(column(opens, "truncated") == 1)
-    obj = lookup(objects.file_ids, objects.file_obj, column(opens, "file")[at])
-    proc = column(opens, "proc")[at]
-    task, when = known.of(proc), column(opens, "open_ns")[at]
-    zero, one = np.zeros(len(at), np.int64), np.ones(len(at), np.int64)
-    found = Access(
-        obj=obj, task=task, proc=proc, op=one * TRUNCATE, start=zero, end=zero, stride=zero,
-        count=one, bytes=zero, first=when, last=when, exact=one == 1,
-        how=one * HOW_BIT["open"], seq=-one,
-    )  # fmt: skip
-    found = found.take((obj >= 0) & (task >= 0))
-    return found.take(~objects.software[found.obj])
-
-
-def _from_opens(bundle: Bundle, objects: Objects, known: Tasks, seq: int) -> Access:
-    """Whole files for opens that have counters but no ranges, or nothing but an open.
-
-    A bare open counts only where the collector is blind to bytes: elsewhere no operation
-    happened.
-    """
-    opens = bundle.tables["opens"]
-    blind = "bytes" in bundle.manifest.blind_to or bundle.manifest.collector == "strace-light"
-    obj = lookup(objects.file_ids, objects.file_obj, column(opens, "file"))
-    task = known.of(column(opens, "proc"))
-    here = (obj >= 0) & (task >= 0)
-    here[here] = ~objects.software[obj[here]]
-    ranged = distinct(column(bundle.tables["extents"], "open", null=UNKNOWN))
-    here &= lookup(ranged, ranged, column(opens, "open")) == UNKNOWN
-    mode = column(opens, "flags") & _ACCMODE
-    ops_known = (column(opens, "read_ops") > 0) | (column(opens, "write_ops") > 0)
-    bare = here & blind & ~ops_known
-    reads = (here & (column(opens, "read_ops") > 0)) | (bare & (mode != _WRONLY))
-    writes = (here & (column(opens, "write_ops") > 0)) | (
-        bare & ((mode == _WRONLY) | (mode == _RDWR))
-    )
-    # a read-write open of a file that is new has nothing to read first
-    reads &= ~(bare & (mode == _RDWR) & (column(opens, "created") == 1))
-    parts = [
-        _whole(opens, objects, known, np.flatnonzero(which), op, seq)
-        for op, which in ((READ, reads), (WRITE, writes))
-        if which.any()
-    ]
-    ends = _process_ends(bundle)
-    joined = Access.joined(parts) if parts else Access.empty()
-    open_end = joined.last == UNKNOWN
-    joined.last[open_end] = np.maximum(
-        lookup(*ends, joined.proc[open_end]), joined.first[open_end]
-    )
-    return joined
-
-
-def _process_ends(bundle: Bundle) -> tuple[Ints, Ints]:
-    table = bundle.tables["processes"]
-    proc = column(table, "proc")
-    order = order_by(proc)
-    return proc[order], column(table, "end_ns")[order]
-
-
-def _whole(opens: pa.Table, objects: Objects, known: Tasks, at: Ints, op: int, seq: int) -> Access:
-    """Accesses of whole files; of one byte where the size is not known (`tables` shows 0)."""
-    obj = lookup(objects.file_ids, objects.file_obj, column(opens, "file")[at])
-    size = np.maximum(objects.size[obj], objects.opened_size[obj])
-    keep = size != 0
-    at, obj, size = at[keep], obj[keep], size[keep]
-    objects.unsized[obj[size == UNKNOWN]] = True
-    first = column(opens, "first_ns")[at]
-    first = np.where(first == UNKNOWN, column(opens, "open_ns")[at], first)
-    last = column(opens, "last_ns")[at]
-    last = np.where(last == UNKNOWN, column(opens, "close_ns")[at], last)
-    moved = column(opens, "read_bytes" if op == READ else "write_bytes")[at]
-    proc = column(opens, "proc")[at]
-    n = len(at)
-    return Access(
-        obj=obj, task=known.of(proc), proc=proc, op=np.full(n, op), start=np.zeros(n, np.int64),
-        end=np.where(size == UNKNOWN, 1, size), stride=np.zeros(n, np.int64),
-        count=np.ones(n, np.int64), bytes=np.where(moved > 0, moved, np.maximum(size, 0)),
-        first=first, last=last, exact=np.zeros(n, bool),
-        how=np.full(n, HOW_BIT["open"]), seq=seq + np.arange(n),
-    )  # fmt: skip
-
-
-def _clipped(access: Access, objects: Objects) -> Access:
+def clip(access: Access, objects: Objects) -> Access:
     """Upper bounds (mapped pages) cut to the largest size that the file is known to have had."""
-    limit = np.maximum(objects.size, objects.opened_size)
-    far = access.start + (access.count - 1) * np.maximum(access.stride, 0)
-    reach = access.end - access.start + far
-    sure = access.exact & (access.op == WRITE)
-    np.maximum.at(limit, access.obj[sure], reach[sure])
     truncated = access.op == TRUNCATE
-    np.maximum.at(limit, access.obj[truncated], access.start[truncated])
-    loose = np.flatnonzero(~access.exact & ~truncated & (limit[access.obj] >= 0))
-    top = limit[access.obj[loose]]
-    access.end[loose] = np.minimum(access.end[loose], top)
-    return access.take((access.end > access.start) | truncated)
+    loose = np.flatnonzero(~access.exact & ~truncated)
+    if len(loose):
+        limit = np.maximum(objects.size, objects.opened_size)
+        reach = access.end + (access.count - 1) * np.maximum(access.stride, 0)
+        sure = access.exact & (access.op == WRITE)
+        np.maximum.at(limit, access.obj[sure], reach[sure])
+        np.maximum.at(limit, access.obj[truncated], access.start[truncated])
+        loose = loose[limit[access.obj[loose]] >= 0]
+        top = limit[access.obj[loose]]
+        access.end[loose] = np.minimum(access.end[loose], top)
+        access = access.take((access.end > access.start) | truncated)
+    return access
 
 
 def pieces(access: Access, notes: list[str]) -> Access:
@@ -220,7 +161,7 @@ def pieces(access: Access, notes: list[str]) -> Access:
 
 
 def share(amount: Ints, parts: Ints) -> Ints:
-    """Each amount divided into equal whole numbers that add up to it."""
+    """Each amount divided into whole numbers, as equal as can be, that add up to it."""
     rows = np.repeat(np.arange(len(parts)), parts)
     nth = np.arange(len(rows)) - (np.cumsum(parts) - parts)[rows]
     low, rest = np.divmod(amount, np.maximum(parts, 1))

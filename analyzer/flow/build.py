@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from tracehint.analyzer.flow import complex as general
-from tracehint.analyzer.flow import copies as engine_copies
 from tracehint.analyzer.flow import simple
-from tracehint.analyzer.flow.access import Tasks as ProcTasks
-from tracehint.analyzer.flow.access import accesses
+from tracehint.analyzer.flow.access import Raw, Tasks as ProcTasks
+from tracehint.analyzer.flow.access import read_extents
+from tracehint.analyzer.flow.batches import ROWS, Batch, keep_together, split
 from tracehint.analyzer.flow.causal import after_their_writes
+from tracehint.analyzer.flow.copies import Copies
 from tracehint.analyzer.flow.empty import add_empty
 from tracehint.analyzer.flow.entries import Entries, make_entries
+from tracehint.analyzer.flow.fold import components
 from tracehint.analyzer.flow.identity import build_objects, column
-from tracehint.analyzer.flow.model import Flow, Found, Objects
-from tracehint.analyzer.flow.ranges import Bools, distinct, order_by
+from tracehint.analyzer.flow.model import UNKNOWN, Access, Flow, Found, Objects
+from tracehint.analyzer.flow.ranges import Bools, Ints, order_by
 from tracehint.analyzer.flow.retries import series_of
-from tracehint.analyzer.flow.tables import Parts, make_tables
+from tracehint.analyzer.flow.tables import Part, make_part, software_files, together
 from tracehint.analyzer.flow.users import Tasks, consumers_of, edges_of, producers_of
+from tracehint.analyzer.flow.whole import from_opens
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,60 +51,109 @@ class Roots(Protocol):
     def relative_paths(self, paths: pa.Array, roots: Sequence[bytes]) -> pa.Array: ...
 
 
+@dataclass
+class Plan:
+    """What every portion is computed with. `always_general`: every file goes the long way."""
+
+    tasks: Tasks
+    options: Options
+    notes: list[str]
+    always_general: bool
+
+
 def build(
     bundle: Bundle, cut: Cut, roots: Sequence[bytes], options: Options, rules: Roots,
-    *, always_general: bool = False,
+    *, always_general: bool = False, rows: int = ROWS,
 ) -> Flow:  # fmt: skip
-    """See `build_flow`. `always_general` sends every file the long way (tests compare both)."""
+    """See `build_flow`; `rows` is the size of a portion."""
     notes: list[str] = []
     table = cut.tasks.take(order_by(column(cut.tasks, "task")))
     ids = column(table, "task")
     procs = ProcTasks(cut.proc_task, ids)
-    tasks = Tasks(
-        ids, column(table, "engine") == 1, *series_of(table), bundle.manifest.started_ns
-    )
+    tasks = Tasks(ids, column(table, "engine") == 1, *series_of(table), bundle.manifest.started_ns)
+    plan = Plan(tasks, options, notes, always_general)
     objects = build_objects(bundle, procs.of, lambda p: rules.classify_paths(p, roots))
-    access = accesses(bundle, objects, procs, notes)
+    raw = read_extents(bundle.tables["extents"], objects, procs, notes)
+    more = from_opens(bundle, objects, procs, raw, notes)
+    copies, order = keep_together(raw, more, objects, tasks.engine)
+    if len(copies):
+        objects, copies = _renumber(objects, raw, more, copies, order)
+
+    parts = [_solve(b, plan) for b in split(raw, more, objects, copies, rows)]
+    circle = _circles(parts, tasks)
+    if circle is not None:
+        for i, batch in enumerate(split(raw, more, objects, copies, rows)):
+            if _on(parts[i], circle).any():
+                parts[i] = _solve(batch, plan, circle)
+    return together(parts, objects, raw, lambda paths: rules.relative_paths(paths, roots), notes)
+
+
+def _renumber(
+    objects: Objects, raw: Raw, more: Access, copies: Copies, order: Ints
+) -> tuple[Objects, Copies]:
+    """Objects in another order, everywhere."""
+    number = np.empty(len(order), np.int64)
+    number[order] = np.arange(len(order))
+    raw.obj = np.append(number, UNKNOWN).astype(np.int32)[raw.obj]
+    more.obj = number[more.obj]
+    copies = Copies(number[copies.source], number[copies.target], copies.proc)
+    return objects.reordered(order), copies
+
+
+def _solve(batch: Batch, plan: Plan, circle: Ints | None = None) -> Part:
+    """The rows of one portion. `circle`: per task the circle that it is on, once known."""
+    objects, access, tasks, options = batch.objects, batch.access, plan.tasks, plan.options
+    notes = plan.notes if circle is None else []
     if objects.hosts > 1:
         after_their_writes(access, objects, notes)
-    found, alone, many = _solve(access, objects, tasks, options, notes, always_general)
+    found, alone, many = _found(batch, plan, notes)
     add_empty(found, access, objects, tasks.engine)
-    entries = make_entries(found, objects, tasks.engine, alone, many, options.max_versions)
+    entries = make_entries(found, objects, tasks.engine, alone, many, options.max_versions, circle)
     edges = edges_of(found, entries, tasks)
-    parts = Parts(
-        objects, entries, tasks,
-        producers_of(found, entries, tasks, edges, _replaced(entries, objects), alone),
-        consumers_of(found, entries, tasks), edges, _software(bundle, objects),
+    replaced = _replaced(entries, objects)
+    return make_part(
+        batch.low, objects, entries, tasks,
+        producers_of(found, entries, tasks, edges, replaced, alone),
+        consumers_of(found, entries, tasks), edges, options,
     )  # fmt: skip
-    return make_tables(parts, lambda p: rules.relative_paths(p, roots), options, notes)
 
 
-def _solve(
-    access: Any, objects: Objects, tasks: Tasks, options: Options, notes: list[str], all_: bool
-) -> tuple[Found, Bools, Bools]:
+def _found(batch: Batch, plan: Plan, notes: list[str]) -> tuple[Found, Bools, Bools]:
     """(found, objects that went the short way, objects of too many versions)."""
-    copies = engine_copies.find(access, objects, tasks.engine)
-    chosen = np.full(len(objects), all_)
-    chosen[copies.source] = True
-    chosen[copies.target] = True
-    easy, hard = simple.solve(access, objects, chosen, notes)
-    rest = access.take(hard[access.obj])
-    found, many = general.solve(rest, objects, tasks.engine, copies, options.max_versions, notes)
+    objects, engine = batch.objects, plan.tasks.engine
+    chosen = np.full(len(objects), plan.always_general)
+    chosen[batch.copies.source] = True
+    chosen[batch.copies.target] = True
+    easy, hard = simple.solve(batch.access, objects, chosen, notes)
+    rest = batch.access.take(hard[batch.access.obj])
+    limit = plan.options.max_versions
+    found, many = general.solve(rest, objects, engine, batch.copies, limit, notes)
     return Found.joined([easy, found]), ~hard, many
 
 
 def _replaced(entries: Entries, objects: Objects) -> Bools:
     """Objects whose name a later object of the run took."""
-    last = np.full(int(objects.lineage.max(initial=-1)) + 1, -1)
-    np.maximum.at(last, entries.lineage, objects.rank[entries.obj])
-    return np.asarray(objects.rank < last[objects.lineage])
+    lineage = objects.lineage - int(objects.lineage.min(initial=0))
+    last = np.full(int(lineage.max(initial=-1)) + 1, -1)
+    np.maximum.at(last, lineage[entries.obj], objects.rank[entries.obj])
+    return np.asarray(objects.rank < last[lineage])
 
 
-def _software(bundle: Bundle, objects: Objects) -> Any:
-    """Objects outside the data roots with at least one access."""
-    from tracehint.analyzer.flow.identity import lookup
+def _circles(parts: list[Part], tasks: Tasks) -> Ints | None:
+    """Per task the circle that it is on; None if there is no circle."""
+    first_write = np.full(len(tasks.ids), np.iinfo(np.int64).max)
+    for part in parts:
+        known = part.producers.first != UNKNOWN
+        writer, when = part.producers.task[known], part.producers.first[known]
+        np.minimum.at(first_write, writer, when)
+    edges = [p.edges for p in parts]
+    producer = np.concatenate([e.producer for e in edges] or [np.empty(0, np.int64)])
+    consumer = np.concatenate([e.consumer for e in edges] or [np.empty(0, np.int64)])
+    circle = components(producer, consumer, first_write)
+    return circle if (circle != UNKNOWN).any() else None
 
-    file = distinct(column(bundle.tables["extents"], "file"))
-    obj = lookup(objects.file_ids, objects.file_obj, file)
-    obj = distinct(obj[obj >= 0])
-    return obj[objects.software[obj]]
+
+def _on(part: Part, circle: Ints) -> Bools:
+    """The edges of a portion that are on a circle."""
+    producer, consumer = part.edges.producer, part.edges.consumer
+    return (circle[producer] != UNKNOWN) & (circle[producer] == circle[consumer])

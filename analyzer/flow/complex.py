@@ -61,14 +61,10 @@ def solve(
 
 
 def _nothing() -> Found:
-    return Found(
-        Writes.empty(), Owned.empty(), Reads.empty(), Links.empty(), Versions.empty()
-    )
+    return Found(Writes.empty(), Owned.empty(), Reads.empty(), Links.empty(), Versions.empty())
 
 
-def _found(
-    events: Events, touched: Touches, version: Ints, engine: Bools, copied: Bools
-) -> Found:
+def _found(events: Events, touched: Touches, version: Ints, engine: Bools, copied: Bools) -> Found:
     seen = read_version(events, touched, version)
     return Found(
         _writes(events, touched, version, engine, copied),

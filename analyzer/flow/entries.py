@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracehint.analyzer.flow.fold import both_ways, components
+from tracehint.analyzer.flow.fold import both_ways
 from tracehint.analyzer.flow.model import UNKNOWN, Found, Objects
 from tracehint.analyzer.flow.ranges import Bools, Ints, order_by, starts_of
 
@@ -36,9 +36,13 @@ class Entries:
 
 
 def make_entries(
-    found: Found, objects: Objects, engine: Bools, alone: Bools, many: Bools, max_versions: int
-) -> Entries:
-    """Number the versions and fold what is concurrently shared."""
+    found: Found, objects: Objects, engine: Bools, alone: Bools, many: Bools, max_versions: int,
+    circle: Ints | None,
+) -> Entries:  # fmt: skip
+    """Number the versions and fold what is concurrently shared.
+
+    `circle` per task is the circle that it is on (`fold.components`), where already known.
+    """
     versions = found.versions
     lineage = objects.lineage[versions.obj]
     order = order_by(lineage, objects.rank[versions.obj], versions.ver)
@@ -49,7 +53,7 @@ def make_entries(
     _final_sizes(objects, obj, size, first)
     entries = Entries(obj, size, lineage, base, np.arange(len(obj)), np.zeros(len(obj), bool))
     _fold_long(entries, many, max_versions)
-    _fold_circles(entries, found, engine, alone)
+    _fold_circles(entries, found, engine, alone, circle)
     return entries
 
 
@@ -71,27 +75,26 @@ def _fold_long(entries: Entries, many: Bools, max_versions: int) -> None:
     entries.target = np.where(long[group], first[group], entries.target)
 
 
-def _fold_circles(entries: Entries, found: Found, engine: Bools, alone: Bools) -> None:
+def _fold_circles(
+    entries: Entries, found: Found, engine: Bools, alone: Bools, circle: Ints | None
+) -> None:
     """Versions on a circle of tasks are concurrently shared; those of one path become one.
 
     So is a version in which one task gave bytes to another and got bytes from one: a circle of
     one task. That is impossible for the objects `alone`.
     """
     links = found.links
-    keep = ~engine[links.producer] & ~engine[links.consumer]
-    producer, consumer = links.producer[keep], links.consumer[keep]
-    obj, ver = links.obj[keep], links.ver[keep]
-    first_write = np.full(len(engine), np.iinfo(np.int64).max)
-    np.minimum.at(first_write, found.writes.task, found.writes.first)
-    circle = components(producer, consumer, first_write)
-    on = (circle[producer] != UNKNOWN) & (circle[producer] == circle[consumer])
-    if on.any():
-        entry = entries.of(obj[on], ver[on])
-        _merge(entries, entry, circle[producer[on]])
+    if circle is not None:
+        on = (circle[links.producer] != UNKNOWN) & (
+            circle[links.producer] == circle[links.consumer]
+        )
+        entry = entries.of(links.obj[on], links.ver[on])
+        _merge(entries, entry, circle[links.producer[on]])
         entries.shared[entries.target[entry]] = True
-    rest = ~alone[obj]
-    entry = entries.of(obj[rest], ver[rest])
-    entries.shared[both_ways(entry, producer[rest], consumer[rest])] = True
+    rest = ~alone[links.obj]
+    rest[rest] = ~engine[links.producer[rest]] & ~engine[links.consumer[rest]]
+    entry = entries.of(links.obj[rest], links.ver[rest])
+    entries.shared[both_ways(entry, links.producer[rest], links.consumer[rest])] = True
 
 
 def _merge(entries: Entries, entry: Ints, circle: Ints) -> None:

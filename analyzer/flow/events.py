@@ -138,5 +138,3 @@ def initial_owners(objects: Objects, objs: Ints, events: Events) -> tuple[Ints, 
     maker = np.where(maker == UNKNOWN, by_obj[objs], maker)
     made = objects.existed[objs] == 0
     return np.where(made, maker, UNKNOWN), made
-
-

@@ -26,9 +26,7 @@ def components(producer: Ints, consumer: Ints, first_write: Ints) -> Ints:
 
     graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_edges_from(zip(pairs[0].tolist(), pairs[1].tolist(), strict=True))
-    circles = sorted(
-        sorted(c) for c in nx.strongly_connected_components(graph) if len(c) > 1
-    )
+    circles = sorted(sorted(c) for c in nx.strongly_connected_components(graph) if len(c) > 1)
     for number, circle in enumerate(circles):
         found[circle] = number
     return found

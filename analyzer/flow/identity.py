@@ -27,7 +27,7 @@ TaskOf = Callable[[Ints], Ints]  # process epochs -> tasks
 
 
 def column(table: pa.Table, name: str, null: int = UNKNOWN) -> Ints:
-    """An integer or boolean column as int64; nulls become `null`."""
+    """An integer column as int64, or a boolean one as int8; nulls become `null`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -36,7 +36,8 @@ def column(table: pa.Table, name: str, null: int = UNKNOWN) -> Ints:
         values = values.cast(pa.int8())
     if values.null_count:
         values = pc.fill_null(values, null)
-    return ints(values.to_numpy())
+    found = values.to_numpy()
+    return found if found.dtype == np.int8 else ints(found)
 
 
 def binary(table: pa.Table, name: str) -> pa.Array:
@@ -48,9 +49,18 @@ def binary(table: pa.Table, name: str) -> pa.Array:
 
 
 def lookup(keys: Ints, values: Ints, wanted: Ints) -> Ints:
-    """The value of each wanted key; `keys` are sorted; UNKNOWN where there is none."""
+    """The value of each wanted key; `keys` are sorted; UNKNOWN where there is none.
+
+    Keys without large gaps (those of one bundle) are looked up in a table, others by bisection.
+    """
     if not len(keys) or not len(wanted):
         return np.full(len(wanted), UNKNOWN, np.int64)
+    low, high = int(keys[0]), int(keys[-1])
+    if high - low < 4 * len(keys) + 1024:
+        table = np.full(high - low + 2, UNKNOWN, np.int64)
+        table[keys - low] = values
+        inside = (wanted >= low) & (wanted <= high)
+        return table[np.where(inside, wanted - low, high - low + 1)]
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return np.where(keys[at] == wanted, values[at], UNKNOWN)
 
@@ -83,12 +93,13 @@ def build_objects(bundle: Bundle, task_of: TaskOf, is_software: IsSoftware) -> O
     existed[existed == 2] = UNKNOWN
     opened, maker = _first_opens(bundle, ids, of_row, task_of, count)
     existed[(maker >= 0) & (existed == UNKNOWN)] = 0
-    return Objects(
+    objects = Objects(
         file_ids=ids, file_obj=of_row, existed=existed, size=size, opened_size=opened,
         deleted=deleted | gone, lineage=lineage, rank=rank,
         software=np.asarray(is_software(path).to_numpy(zero_copy_only=False), bool),
         path=path, other_paths=others, maker=maker, unsized=np.zeros(count, bool), hosts=len(pc.unique(files.column("host"))),
     )  # fmt: skip
+    return objects.reordered(order_by(lineage, rank))
 
 
 def _name_rows(names: pa.Table, files: pa.Table, ids: Ints, of_row: Ints) -> NameRows:

@@ -190,6 +190,31 @@ class Objects:
     def __len__(self) -> int:
         return len(self.existed)
 
+    def reordered(self, order: Ints) -> Objects:
+        """The same objects renumbered: `order` holds the old number of each new one."""
+        import pyarrow as pa
+
+        number = np.empty(len(order), np.int64)
+        number[order] = np.arange(len(order))
+        rows = pa.array(order)
+        return Objects(
+            self.file_ids, number[self.file_obj], self.existed[order], self.size[order],
+            self.opened_size[order], self.deleted[order], self.lineage[order], self.rank[order],
+            self.software[order], self.path.take(rows), self.other_paths.take(rows),
+            self.maker[order], self.unsized[order], self.hosts,
+        )  # fmt: skip
+
+    def part(self, low: int, high: int) -> Objects:
+        """The objects from `low` up to `high`, renumbered from 0; the columns are shared."""
+        at = slice(low, high)
+        size = high - low
+        return Objects(
+            self.file_ids[:0], self.file_obj[:0], self.existed[at], self.size[at],
+            self.opened_size[at], self.deleted[at], self.lineage[at], self.rank[at],
+            self.software[at], self.path.slice(low, size), self.other_paths.slice(low, size),
+            self.maker[at], self.unsized[at], self.hosts,
+        )  # fmt: skip
+
 
 @dataclass
 class Flow:

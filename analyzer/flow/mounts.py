@@ -20,7 +20,41 @@ if TYPE_CHECKING:
 
 # File systems that several hosts mount; any `fuse.*` counts where the sources are the same.
 NETWORK = frozenset(
-    ["nfs", "nfs3", "nfs4", "lustre", "ceph", "cephfs", "gpfs", "mmfs", "beegfs", "beegfs_nodev", "pvfs2", "orangefs", "afs", "cifs", "smb3", "smbfs", "9p", "glusterfs", "ocfs2", "gfs2", "wekafs", "panfs", "daos", "dfuse", "moosefs", "mfs", "juicefs", "virtiofs", "sshfs", "davfs", "coda", "quobyte", "shared"]
+    [
+        "nfs",
+        "nfs3",
+        "nfs4",
+        "lustre",
+        "ceph",
+        "cephfs",
+        "gpfs",
+        "mmfs",
+        "beegfs",
+        "beegfs_nodev",
+        "pvfs2",
+        "orangefs",
+        "afs",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "9p",
+        "glusterfs",
+        "ocfs2",
+        "gfs2",
+        "wekafs",
+        "panfs",
+        "daos",
+        "dfuse",
+        "moosefs",
+        "mfs",
+        "juicefs",
+        "virtiofs",
+        "sshfs",
+        "davfs",
+        "coda",
+        "quobyte",
+        "shared",
+    ]
 )
 
 
@@ -42,9 +76,7 @@ def shared_mounts(bundle: Bundle) -> dict[tuple[str, str], list[tuple[str, bytes
     return {k: v for k, v in found.items() if len({host for host, _ in v}) > 1}
 
 
-def merge_hosts(
-    bundle: Bundle, files: pa.Table, ids: Ints, names: pa.Table
-) -> tuple[Ints, Ints]:
+def merge_hosts(bundle: Bundle, files: pa.Table, ids: Ints, names: pa.Table) -> tuple[Ints, Ints]:
     """Per file row its object, numbered without gaps, and per object its scope of names.
 
     Files on local file systems have the scope of their host, shared ones that of their mount.

@@ -119,9 +119,7 @@ def written_spans(writes: Access) -> Spans:
     order = order_by(writes.obj, writes.task, writes.start)
     obj, task = writes.obj[order], writes.task[order]
     first = starts_of(obj, task)
-    group, start, end = union(
-        group_ids(first, len(obj)), writes.start[order], writes.end[order]
-    )
+    group, start, end = union(group_ids(first, len(obj)), writes.start[order], writes.end[order])
     obj, task = obj[first][group], task[first][group]
     order = order_by(obj, start)
     return Spans(obj[order], task[order], start[order], end[order])

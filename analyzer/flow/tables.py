@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from tracehint.analyzer.flow.access import Raw
 from tracehint.analyzer.flow.entries import Entries
 from tracehint.analyzer.flow.grouping import Grouped, how_lists, range_lists
 from tracehint.analyzer.flow.model import UNKNOWN, Flow, Objects
@@ -15,147 +19,135 @@ from tracehint.analyzer.flow.users import VIA, Edges, Tasks, Users
 from tracehint.analyzer.model import CONSUMERS, EDGES, FILES, PRODUCERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import pyarrow as pa
-
     from tracehint.analyzer.model import Options
+
+Relative = Callable[[pa.Array], pa.Array]
 
 INPUT, INTERMEDIATE, OUTPUT, SCRATCH, SOFTWARE = range(5)
 ROLES = ("input", "intermediate", "output", "scratch", "software")
 
 
 @dataclass
-class Parts:
-    """All that the tables are made of; users are grouped rows with their ranges."""
+class Part:
+    """The tables of one portion; files are numbered from 0 in each.
 
-    objects: Objects
-    entries: Entries
-    tasks: Tasks
-    producers: tuple[Users, Grouped]
-    consumers: tuple[Users, Grouped]
+    `edges` and `producers` are kept as arrays too, to look for circles of tasks.
+    """
+
+    entries: Ints  # object (of the whole run) of each file row
+    files: pa.Table
+    producer_table: pa.Table
+    consumer_table: pa.Table
+    edge_table: pa.Table
     edges: Edges
-    software: Ints  # objects outside the data roots that were used
+    producers: Users
 
 
-def make_tables(
-    parts: Parts, relative: Callable[[pa.Array], pa.Array], options: Options, notes: list[str]
-) -> Flow:
-    """Number what is left and write the tables. `relative` shortens paths by their root."""
-    entries = parts.entries
+def make_part(
+    low: int, objects: Objects, entries: Entries, tasks: Tasks,
+    producers: tuple[Users, Grouped], consumers: tuple[Users, Grouped], edges: Edges,
+    options: Options,
+) -> Part:  # fmt: skip
+    """Number the entries that are used and make their tables; `low` is the first object."""
     used = np.zeros(len(entries.obj), bool)
-    for users, _ in (parts.producers, parts.consumers):
+    for users, _ in (producers, consumers):
         used[users.entry] = True
-    used[parts.edges.entry] = True
+    used[edges.entry] = True
     at = np.flatnonzero(used)
     number = np.full(len(used), UNKNOWN, np.int64)
     number[at] = np.arange(len(at))
-    return Flow(
-        files=_files(parts, at, relative),
-        producers=_users(parts, *parts.producers, number, PRODUCERS, options),
-        consumers=_users(parts, *parts.consumers, number, CONSUMERS, options),
-        edges=_edges(parts, number),
-        notes=notes,
+    final = _final(entries)
+    size = np.full(len(used), UNKNOWN, np.int64)
+    np.maximum.at(size, entries.target, entries.size)
+    unsized = objects.unsized[entries.obj]
+    role = _roles(objects, entries, final, producers[0], consumers[0], edges)
+    share = _exact_share(len(used), producers[0], consumers[0])
+    first = starts_of(entries.lineage[at])
+    version = np.arange(len(at)) - np.repeat(first, np.diff(np.append(first, len(at))))
+    files = pa.table(
+        {
+            "file": np.arange(len(at)),
+            "version": version.astype(np.int32),
+            "role": pa.array(ROLES).take(pa.array(role[at])),
+            "size_bytes": pa.array(entries.size[final[at]], mask=entries.size[final[at]] < 0),
+            "exact_share": share[at],
+            "concurrent": entries.shared[at],
+        }
     )
+    facts = _Facts(tasks, number, size, unsized, options)
+    return Part(
+        entries.obj[final[at]] + low, files,
+        _users(facts, *producers, PRODUCERS), _users(facts, *consumers, CONSUMERS),
+        _edges(facts, edges), edges, producers[0],
+    )  # fmt: skip
 
 
-def roles(parts: Parts) -> Ints:
+@dataclass
+class _Facts:
+    """Per entry what the rows of its users need."""
+
+    tasks: Tasks
+    number: Ints
+    size: Ints
+    unsized: Bools
+    options: Options
+
+
+def _final(entries: Entries) -> Ints:
+    """The last entry that is folded into each: its names, size and end are those of the fold."""
+    final = np.arange(len(entries.obj))
+    np.maximum.at(final, entries.target, np.arange(len(final)))
+    return final
+
+
+def _roles(
+    objects: Objects, entries: Entries, final: Ints, producers: Users, consumers: Users,
+    edges: Edges,
+) -> Ints:  # fmt: skip
     """The role of each entry (docs/reference/flow.md)."""
-    entries = parts.entries
     n = len(entries.obj)
     written, read = np.zeros(n, bool), np.zeros(n, bool)
-    written[parts.producers[0].entry] = True
-    read[parts.consumers[0].entry] = True
-    read[parts.edges.entry] = True
+    written[producers.entry] = True
+    read[consumers.entry] = True
+    read[edges.entry] = True
     last = np.zeros(n, bool)
     live = np.flatnonzero(written | read)
     first = starts_of(entries.lineage[live])
     last[live[np.append(first[1:], len(live))[: len(first)] - 1]] = True
-    # a folded entry stands for the last object of its path
-    final = np.arange(n)
-    np.maximum.at(final, entries.target, np.arange(n))
-    stays = last & ~parts.objects.deleted[entries.obj[final]]
-    return np.where(
-        read, np.where(written, INTERMEDIATE, INPUT), np.where(stays, OUTPUT, SCRATCH)
-    )
+    stays = last & ~objects.deleted[entries.obj[final]]
+    return np.where(read, np.where(written, INTERMEDIATE, INPUT), np.where(stays, OUTPUT, SCRATCH))
 
 
-def _files(parts: Parts, at: Ints, relative: Callable[[pa.Array], pa.Array]) -> pa.Table:
-    import pyarrow as pa
-
-    entries, objects = parts.entries, parts.objects
-    first = starts_of(entries.lineage[at])
-    version = np.arange(len(at)) - np.repeat(first, np.diff(np.append(first, len(at))))
-    # a folded entry has the names and the size of the last object in it
-    final = np.arange(len(entries.obj))
-    np.maximum.at(final, entries.target, np.arange(len(final)))
-    obj = np.concatenate([entries.obj[final[at]], parts.software])
-    more = len(parts.software)
-    zero = np.zeros(more, np.int64)
-    size = np.concatenate([entries.size[final[at]], objects.size[parts.software]])
-    role = np.concatenate([roles(parts)[at], zero + SOFTWARE])
-    rows = pa.array(obj)
-    others = objects.other_paths.take(rows)
-    return pa.table(
-        [
-            pa.array(np.arange(len(obj))),
-            pa.array(objects.lineage[obj]),
-            pa.array(np.concatenate([version, zero]), pa.int32()),
-            relative(objects.path.take(rows)),
-            pa.ListArray.from_arrays(others.offsets, relative(others.values))
-            if len(others.values) else others,
-            pa.array(ROLES).take(pa.array(role)),
-            pa.array(size, mask=size == UNKNOWN),
-            pa.array(objects.deleted[obj]),
-            pa.array(np.concatenate([_exact_share(parts)[at], np.ones(more)])),
-            pa.array(np.concatenate([entries.shared[at], zero == 1])),
-        ],
-        schema=FILES,
-    )  # fmt: skip
-
-
-def _exact_share(parts: Parts) -> np.ndarray:
+def _exact_share(count: int, *users: Users) -> np.ndarray:
     """Share of the accessed bytes of each entry that are known exactly; 1 where none moved."""
-    moved, exact = np.zeros(len(parts.entries.obj)), np.zeros(len(parts.entries.obj))
-    for users, _ in (parts.producers, parts.consumers):
-        np.add.at(moved, users.entry, users.bytes)
-        np.add.at(exact, users.entry, users.exact)
+    moved, exact = np.zeros(count), np.zeros(count)
+    for rows in users:
+        np.add.at(moved, rows.entry, rows.bytes)
+        np.add.at(exact, rows.entry, rows.exact)
     return np.where(moved > 0, exact / np.maximum(moved, 1), 1.0)
 
 
-def _users(
-    parts: Parts, users: Users, rows: Grouped, number: Ints, schema: pa.Schema, options: Options
-) -> pa.Table:
-    import pyarrow as pa
-
-    size = _sizes(parts)[users.entry]
-    unsized = parts.objects.unsized[parts.entries.obj[users.entry]]
+def _users(facts: _Facts, users: Users, rows: Grouped, schema: pa.Schema) -> pa.Table:
+    options, size = facts.options, facts.size[users.entry]
+    unsized = facts.unsized[users.entry]
     unique = np.where(unsized, 0, users.unique)
     known = (size > 0) & ~unsized
     cover = np.minimum(unique / np.maximum(size, 1), 1.0)
-    peek = known & (unique < options.peek_share * size) & (unique < options.peek_bytes)
     columns = {
-        "file": pa.array(number[users.entry]),
-        "task": pa.array(parts.tasks.ids[users.task]),
-        "bytes": pa.array(users.bytes),
-        "unique_bytes": pa.array(unique),
-        "owned_bytes": pa.array(np.where(unsized, 0, users.owned)),
+        "file": facts.number[users.entry],
+        "task": facts.tasks.ids[users.task],
+        "bytes": users.bytes,
+        "unique_bytes": unique,
+        "owned_bytes": np.where(unsized, 0, users.owned),
         "cover": pa.array(cover, mask=~known),
-        "peek": pa.array(peek),
+        "peek": known & (unique < options.peek_share * size) & (unique < options.peek_bytes),
         "ranges": _ranges(rows, unsized),
         "how": how_lists(users.how),
-        "first_s": _seconds(users.first, parts.tasks),
-        "last_s": _seconds(users.last, parts.tasks),
-        "superseded": pa.array(users.superseded),
+        "first_s": _seconds(users.first, facts.tasks),
+        "last_s": _seconds(users.last, facts.tasks),
+        "superseded": users.superseded,
     }
-    return pa.table([columns[name] for name in schema.names], schema=schema)
-
-
-def _sizes(parts: Parts) -> Ints:
-    """The size of each entry; of a folded one the largest that it had."""
-    size = parts.entries.size.copy()
-    np.maximum.at(size, parts.entries.target, parts.entries.size)
-    return size
+    return pa.table([pa.array(columns[name]) for name in schema.names], schema=schema)
 
 
 def _ranges(rows: Grouped, unsized: Bools) -> pa.Array:
@@ -168,25 +160,92 @@ def _ranges(rows: Grouped, unsized: Bools) -> pa.Array:
 
 
 def _seconds(when: Ints, tasks: Tasks) -> pa.Array:
-    import pyarrow as pa
-
     return pa.array((when - tasks.started_ns) / 1e9, mask=when == UNKNOWN)
 
 
-def _edges(parts: Parts, number: Ints) -> pa.Table:
-    import pyarrow as pa
+def _edges(facts: _Facts, edges: Edges) -> pa.Table:
+    ids = facts.tasks.ids
+    columns = [
+        np.arange(len(edges)),
+        ids[edges.producer],
+        facts.number[edges.entry],
+        ids[edges.consumer],
+        np.where(facts.unsized[edges.entry], 0, edges.bytes),
+        pa.array(VIA).take(pa.array(edges.via)),
+        pa.array(("certain", "uncertain")).take(pa.array(edges.uncertain.astype(np.int64))),
+    ]
+    return pa.table([pa.array(c) for c in columns], schema=EDGES)
 
-    edges, ids = parts.edges, parts.tasks.ids
-    unsized = parts.objects.unsized[parts.entries.obj[edges.entry]]
-    return pa.table(
-        [
-            pa.array(np.arange(len(edges))),
-            pa.array(ids[edges.producer]),
-            pa.array(number[edges.entry]),
-            pa.array(ids[edges.consumer]),
-            pa.array(np.where(unsized, 0, edges.bytes)),
-            pa.array(VIA).take(pa.array(edges.via)),
-            pa.array(("certain", "uncertain")).take(pa.array(edges.uncertain.astype(np.int64))),
-        ],
-        schema=EDGES,
+
+def together(
+    parts: list[Part], objects: Objects, raw: Raw, relative: Relative, notes: list[str]
+) -> Flow:
+    """One table of each kind for all portions; files outside the roots come last."""
+    counts = [len(p.entries) for p in parts]
+    offsets = [sum(counts[:i]) for i in range(len(parts))]
+    edge_offsets = np.cumsum([0, *(p.edge_table.num_rows for p in parts)])
+    used = np.concatenate([p.entries for p in parts] or [np.empty(0, np.int64)])
+    used = np.concatenate([used, software_files(objects, raw)])
+    edges = [
+        _shifted(_shifted(p.edge_table, "file", n), "edge", int(m))
+        for p, n, m in zip(parts, offsets, edge_offsets, strict=False)
+    ]
+    return Flow(
+        _files(parts, used, objects, relative),
+        _joined(
+            [_shifted(p.producer_table, "file", n) for p, n in zip(parts, offsets, strict=True)],
+            PRODUCERS,
+        ),
+        _joined(
+            [_shifted(p.consumer_table, "file", n) for p, n in zip(parts, offsets, strict=True)],
+            CONSUMERS,
+        ),
+        _joined(edges, EDGES),
+        list(dict.fromkeys(notes)),
     )
+
+
+def _shifted(table: pa.Table, name: str, by: int) -> pa.Table:
+    if not by:
+        return table
+    at = table.column_names.index(name)
+    moved = pc.add(table.column(name), pa.scalar(by, pa.int64()))
+    return table.set_column(at, table.schema.field(name), moved)
+
+
+def _joined(tables: list[pa.Table], schema: pa.Schema) -> pa.Table:
+    return pa.concat_tables(tables) if tables else schema.empty_table()
+
+
+def software_files(objects: Objects, raw: Raw) -> Ints:
+    """Objects outside the data roots that were read or written."""
+    touched = np.zeros(len(objects) + 1, bool)
+    touched[raw.obj] = True
+    return np.flatnonzero(touched[:-1] & objects.software)
+
+
+def _files(parts: list[Part], used: Ints, objects: Objects, relative: Relative) -> pa.Table:
+    """The rows of the portions with their names; then the files outside the data roots."""
+    known = _joined([p.files for p in parts], pa.schema([]))
+    more = len(used) - known.num_rows
+    rows = pa.array(used)
+    others = objects.other_paths.take(rows)
+    paths = relative(pa.concat_arrays([objects.path.take(rows), others.values]))
+    extra = pa.table(
+        {
+            "file": known.num_rows + np.arange(more),
+            "version": np.zeros(more, np.int32),
+            "role": pa.array(["software"] * more, pa.string()),
+            "size_bytes": pa.array(size := objects.size[used[known.num_rows :]], mask=size < 0),
+            "exact_share": np.ones(more),
+            "concurrent": np.zeros(more, bool),
+        }
+    )
+    table = pa.concat_tables([known, extra]) if parts else extra
+    columns = {name: table.column(name) for name in table.column_names}
+    columns["file"] = pa.array(np.arange(len(used)))
+    columns["lineage"] = pa.array(objects.lineage[used])
+    columns["path"] = paths.slice(0, len(used))
+    columns["other_paths"] = pa.ListArray.from_arrays(others.offsets, paths.slice(len(used)))
+    columns["deleted"] = pa.array(objects.deleted[used])
+    return pa.table([columns[name] for name in FILES.names], schema=FILES)

@@ -55,9 +55,7 @@ class Edges(Rows):
 VIA = ("data", "engine_copy", "declared")
 
 
-def consumers_of(
-    found: Found, entries: Entries, tasks: Tasks
-) -> tuple[Users, Grouped]:
+def consumers_of(found: Found, entries: Entries, tasks: Tasks) -> tuple[Users, Grouped]:
     """Who read each entry, engines and earlier attempts left out."""
     reads = found.reads.take(~tasks.engine[found.reads.task])
     entry = entries.of(reads.obj, reads.ver)
@@ -84,8 +82,12 @@ def edges_of(found: Found, entries: Entries, tasks: Tasks) -> Edges:
         links, entry = links.take(keep), entry[keep]
     rows = group(links.start, links.end, entry, links.producer, links.consumer)
     return Edges(
-        rows.key(links.producer), rows.key(entry), rows.key(links.consumer), rows.unique_bytes(),
-        rows.any(links.uncertain), (~rows.any(~links.copied)).astype(np.int64),
+        rows.key(links.producer),
+        rows.key(entry),
+        rows.key(links.consumer),
+        rows.unique_bytes(),
+        rows.any(links.uncertain),
+        (~rows.any(~links.copied)).astype(np.int64),
     )
 
 

@@ -102,7 +102,5 @@ def read_version(events: Events, touched: Touches, version: Ints) -> Ints:
     at = np.minimum(np.searchsorted(keys[first], keys[event]), len(first) - 1)
     writer = (keys[first][at] == keys[event]) & (first[at] < event)
     reads = writer & (events.op[event] == READ)
-    came = np.where(
-        touched.last == UNKNOWN, 0, version[touched.event[np.maximum(touched.last, 0)]]
-    )
+    came = np.where(touched.last == UNKNOWN, 0, version[touched.event[np.maximum(touched.last, 0)]])
     return np.where(reads, np.minimum(came, found), found)

@@ -63,12 +63,12 @@ class Case:
             pa.Table.from_pylist(declared, DECLARED_TASK),
         )  # fmt: skip
 
-    def flow(self, *, general: bool = False, roots: Sequence[bytes] = ROOTS, **options: Any) -> View:
+    def flow(
+        self, *, general: bool = False, roots: Sequence[bytes] = ROOTS, **options: Any
+    ) -> View:
         """The flow; `general` sends every file the long way."""
         bundle = bundle_of(self.run)
-        flow = build(
-            bundle, self.cut(), roots, Options(**options), rules, always_general=general
-        )
+        flow = build(bundle, self.cut(), roots, Options(**options), rules, always_general=general)
         return View(flow, {t["task"]: t["name"] for t in self.tasks})
 
 
