@@ -74,6 +74,7 @@ def connect(analysis: Analysis, bundle: Bundle | None = None) -> duckdb.DuckDBPy
     files = files.append_column("path_text", text_column(files.column("path")))
     _load(con, "files_raw", files)
     _add_templates(con)
+    _group_lone_names(con)
     for name, table in (bundle.tables if bundle else {}).items():
         con.register(f"b_{name}", table)  # read once or twice: not copied
     return con
@@ -133,6 +134,45 @@ def _add_templates(con: duckdb.DuckDBPyConnection) -> None:
             "UPDATE files SET template = i.template FROM incoming i WHERE files.mask = i.mask"
         )
         con.unregister("incoming")
+
+
+def _group_lone_names(con: duckdb.DuckDBPyConnection) -> None:
+    """One template for files without digits that are made and used alike: `{a,b,c}.bin`.
+
+    Three or more files of one directory and ending, with the same types of producers and
+    consumers, whose templates stand for one path each.
+    """
+    con.execute(
+        """CREATE TEMP TABLE lone AS
+        WITH p AS (SELECT file, string_agg(DISTINCT t.type, chr(10) ORDER BY t.type) AS made
+                   FROM producers JOIN tasks t USING (task) GROUP BY file),
+             c AS (SELECT file, string_agg(DISTINCT t.type, chr(10) ORDER BY t.type) AS used
+                   FROM consumers JOIN tasks t USING (task) GROUP BY file),
+             single AS (SELECT template FROM files WHERE data GROUP BY template
+                        HAVING count(DISTINCT path) = 1),
+             named AS (SELECT f.template, f.dir, f.role, p.made, c.used,
+                              regexp_extract(f.path_text, '(\\.[^./]*)?$') AS ending,
+                              regexp_extract(f.path_text, '([^/]*?)(\\.[^./]*)?$', 1) AS stem
+                       FROM files f JOIN single USING (template)
+                       LEFT JOIN p USING (file) LEFT JOIN c USING (file)),
+             alike AS (SELECT dir, ending, list(DISTINCT template) AS members,
+                              list_sort(list(DISTINCT stem)) AS stems
+                       FROM named GROUP BY dir, ending, role, made, used
+                       HAVING count(DISTINCT template) >= 3)
+        SELECT unnest(members) AS template,
+               CASE WHEN dir = '' THEN '' ELSE dir || '/' END || '{'
+               || array_to_string(stems[1:3], ',')
+               || CASE WHEN len(stems) > 3 THEN ',+' || (len(stems) - 3) ELSE '' END
+               || '}' || ending AS shared
+        FROM alike"""
+    )
+    # A path with several versions can be alike with several groups: it keeps the first.
+    con.execute(
+        """UPDATE files SET template = l.shared
+           FROM (SELECT template, min(shared) AS shared FROM lone GROUP BY template) l
+           WHERE files.template = l.template"""
+    )
+    con.execute("DROP TABLE lone")
 
 
 def _fill(mask: str, parts: Iterable[str]) -> str:

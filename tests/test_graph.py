@@ -57,7 +57,7 @@ def test_small_run_is_not_folded() -> None:
 def test_many_kinds_of_files_between_two_stages_are_one_node() -> None:
     lines = ["task gen", "task use start=2"]
     for i in range(MAX_FOLDED_FILES + 1):
-        name = f"{chr(97 + i % 26)}{chr(97 + i // 26)}.dat"
+        name = f"{chr(97 + i % 26)}{chr(97 + i // 26)}/x.dat"
         lines += [f"file {name} 1K", f"write gen {name}", f"read use {name}"]
     (files,) = [n for n in build(parse_run("\n".join(lines)).analysis(), True).nodes if n.role]
     assert files.kinds == files.count == MAX_FOLDED_FILES + 1

@@ -105,10 +105,12 @@ def build(analysis: Analysis, fold: bool | None = None) -> Drawing:
     if fold is None:
         row = con.execute("SELECT count(*) FROM tasks WHERE NOT engine").fetchone()
         fold = bool(row and row[0] > FOLD_ABOVE)
-    return _drawing(con, fold)
+    return build_on(con, fold)
 
 
-def _drawing(con: duckdb.DuckDBPyConnection, fold: bool) -> Drawing:
+def build_on(con: duckdb.DuckDBPyConnection, fold: bool) -> Drawing:
+    """As build, on query.connect's tables; adds task_node and file_node, which say what is
+    drawn as which node."""
     con.execute(_SHOWN)
     con.execute(_KEYS[fold])
     if fold:

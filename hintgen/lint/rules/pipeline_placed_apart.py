@@ -44,7 +44,7 @@ def check(context: Context) -> Iterator[Finding]:
         GROUP BY {GROUP_SQL} HAVING sum(p.saves_bytes) >= $min_bytes"""
     for row in context.rows(sql):
         message = (
-            f"{plural(row['files'], 'file')} ({size(row['bytes'])}) pass from one task to the "
-            "next and are not kept on its node"
+            f"{plural(row['files'], 'file')} ({size(row['bytes'])}) handed from one task to "
+            "the next, not kept on its node"
         )
         yield context.finding(RULE, row, message, assumed=context.placement_assumed())

@@ -43,8 +43,8 @@ def check(context: Context) -> Iterator[Finding]:
         GROUP BY {GROUP_SQL} HAVING sum(p.saves_bytes) >= $min_bytes"""
     for row in context.rows(sql):
         message = (
-            f"{plural(row['files'], 'file')} ({size(row['bytes'])}) come together in "
-            f"{plural(row['groups'], 'task')} but are placed apart"
+            f"{plural(row['files'], 'file')} ({size(row['bytes'])}) brought together in "
+            f"{plural(row['groups'], 'task')} but placed apart"
         )
         yield context.finding(
             RULE, row, message, evidence=("groups",), assumed=context.placement_assumed()

@@ -44,8 +44,8 @@ def check(context: Context) -> Iterator[Finding]:
         GROUP BY {GROUP_SQL} HAVING sum(f.size_bytes) >= $min_storage_bytes"""
     for row in context.rows(sql):
         message = (
-            f"{plural(row['files'], 'intermediate file')} ({size(row['bytes'])}) stay after "
-            "their last reader"
+            f"{plural(row['files'], 'intermediate file')} ({size(row['bytes'])}) left behind "
+            "after the last reader"
         )
         yield context.finding(
             RULE, row, message, evidence=("last_read_s",),

@@ -1,0 +1,92 @@
+// Helpers: text only ever enters the page as text nodes.
+const DATA = JSON.parse(document.getElementById("data").textContent);
+const $ = (id) => document.getElementById(id);
+
+function h(tag, attributes, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (name === "onclick") node.addEventListener("click", value);
+    else if (name === "style") Object.assign(node.style, value);
+    else if (value !== null && value !== false) node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children.flat().filter((c) => c !== null && c !== undefined)
+    .map((c) => (c instanceof Node ? c : document.createTextNode(String(c)))));
+  return node;
+}
+
+function fill(node, ...children) {
+  node.replaceChildren(...children.flat().filter((c) => c !== null));
+  return node;
+}
+
+function size(bytes) {
+  if (bytes === null || bytes === undefined) return "?";
+  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+  let value = bytes, unit = 0;
+  while (Math.abs(value) >= 1024 && unit < units.length - 1) { value /= 1024; unit += 1; }
+  return (unit === 0 || value >= 100 ? Math.round(value) : Number(value.toPrecision(3))) + " " + units[unit];
+}
+
+function seconds(value) {
+  if (value === null || value === undefined) return "?";
+  if (value < 60) return Number(value.toPrecision(3)) + " s";
+  const minutes = Math.floor(value / 60);
+  return minutes < 60 ? `${minutes} min ${Math.round(value % 60)} s`
+    : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+const count = (n) => n.toLocaleString("en-US");
+const plural = (n, word) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;
+const shown = (name) => name.replaceAll("_", " ");
+const at = (coded, i) => coded.values[coded.codes[i]];
+
+function shorten(name, width) {
+  if (name.length <= width) return name;
+  const tail = Math.floor((width - 1) / 2);
+  return name.slice(0, width - 1 - tail) + "…" + name.slice(-tail);
+}
+
+const GREY = { line: "#8a8a8a", fill: "#e2e2e2" };
+const colorOf = (pattern) => DATA.colors[pattern] || GREY;
+// Okabe and Ito's colours for things that are no patterns (task types), as in the tool's pictures.
+const CYCLE = ["#56B4E9", "#E69F00", "#2fb88a", "#CC79A7", "#9fb4c7", "#ef8a4a", "#c9bb2e", "#a9a9a9"];
+const typeColor = (k) => CYCLE[k % CYCLE.length];
+
+function css(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+function swatch(pattern) {
+  return h("span", { class: "swatch", style: { background: colorOf(pattern).line }, "aria-hidden": "true" });
+}
+
+function saved(saves) {
+  const parts = [];
+  if (saves.network_bytes) parts.push(size(saves.network_bytes) + " network");
+  if (saves.storage_bytes) parts.push(size(saves.storage_bytes) + " storage");
+  if (saves.gb_hours >= 0.01) parts.push(saves.gb_hours.toFixed(2) + " GB-hours");
+  if (saves.operations) parts.push(plural(saves.operations, "call"));
+  return parts.join(", ");
+}
+
+function copyButton(value) {
+  const button = h("button", { type: "button", class: "copy", "aria-label": "Copy " + value }, "Copy");
+  button.addEventListener("click", async () => {
+    let done = false;
+    try { await navigator.clipboard.writeText(value); done = true; } catch { done = copyBySelection(value); }
+    button.textContent = done ? "Copied" : "Press Ctrl+C";
+    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  });
+  return button;
+}
+
+function copyBySelection(value) {
+  // Pages opened from a file have no clipboard API in some browsers.
+  const field = h("textarea", { class: "visually-hidden", readonly: true });
+  field.value = value;
+  document.body.append(field);
+  field.select();
+  const done = document.execCommand("copy");
+  field.remove();
+  return done;
+}

@@ -1,0 +1,106 @@
+// What a reader should know after ten seconds.
+function drawSummary() {
+  const { run, totals, findings } = DATA;
+  const name = (run.command || []).join(" ") || "a run";
+  $("title").textContent = name;
+  const hosts = run.hosts.length === 1 ? "one host" : plural(run.hosts.length, "host");
+  $("what").textContent = `${plural(totals.tasks, "task")} of ${plural(totals.types, "type")} handed `
+    + `${size(totals.handed_bytes)} to each other through ${plural(totals.files, "file")}, on ${hosts} in `
+    + `${seconds(run.duration_s)}${totals.failed ? `; ${plural(totals.failed, "task")} failed` : ""}.`;
+  const network = findings.reduce((sum, f) => sum + f.saves.network_bytes, 0);
+  const storage = findings.reduce((sum, f) => sum + f.saves.storage_bytes, 0);
+  const card = (value, label, kind) => h("li", { class: kind || null }, h("strong", null, value), h("span", null, label));
+  fill($("cards"),
+    card(size(totals.read_bytes), "read"), card(size(totals.written_bytes), "written"),
+    card(size(totals.handed_bytes), "from task to task"),
+    card(size(network), `could stay off the network (${run.nodes} nodes)`, "save"),
+    card(size(storage), "could be freed", "save"),
+    card((100 * run.completeness.score).toFixed(run.completeness.score === 1 ? 0 : 1) + " %", "of the record complete"));
+  const total = DATA.mix.reduce((sum, m) => sum + m.bytes, 0) || 1;
+  fill($("mix"),
+    h("div", { class: "mix", role: "img", "aria-label": DATA.mix.map((m) => `${shown(m.pattern)} ${Math.round(100 * m.bytes / total)} %`).join(", ") },
+      DATA.mix.map((m) => h("div", { title: shown(m.pattern), style: { width: 100 * m.bytes / total + "%", background: colorOf(m.pattern).line } }))),
+    h("ul", { class: "legend" }, DATA.mix.map((m) => h("li", null, swatch(m.pattern),
+      `${shown(m.pattern)}: ${size(m.bytes)} in ${plural(m.files, "file")}`))));
+  const top = findings.filter((f) => f.saves.network_bytes || f.saves.storage_bytes)
+    .sort((a, b) => b.saves.network_bytes - a.saves.network_bytes || b.saves.storage_bytes - a.saves.storage_bytes).slice(0, 3);
+  fill($("top"), top.length ? top.map((f) => h("li", null, h("span", { class: "saved" }, "Saves " + saved(f.saves)), ": ",
+    h("span", { class: "mono" }, f.template), " \u2013 ", f.message)) : [h("li", null, "Nothing to save was found.")]);
+  $("footer").textContent = `${DATA.tool}, recorded by ${run.collector || "?"}, started ${run.started || "?"}. `
+    + "This file is self-contained and asks the network for nothing.";
+}
+
+function drawFindings() {
+  const all = DATA.findings;
+  if (!all.length) { fill($("findings-table"), h("p", null, "No findings.")); return; }
+  makeTable($("findings-table"), "Findings", [
+    { name: "Rule", get: (i) => `${all[i].code} ${all[i].name} ${all[i].severity}`, show: (i) => [
+      h("span", { class: "nowrap severity-" + all[i].severity }, `${all[i].code} ${all[i].severity}`), h("br"), all[i].name] },
+    { name: "Files", get: (i) => all[i].template, show: (i) => h("code", null, all[i].template) },
+    { name: "What", get: (i) => all[i].message, long: true },
+    { name: "Network", num: true, get: (i) => all[i].saves.network_bytes, show: (i) => (all[i].saves.network_bytes ? size(all[i].saves.network_bytes) : "") },
+    { name: "Storage", num: true, get: (i) => all[i].saves.storage_bytes, show: (i) => (all[i].saves.storage_bytes ? size(all[i].saves.storage_bytes) : "") },
+    { name: "Confidence", num: true, get: (i) => all[i].confidence, show: (i) => all[i].confidence.toFixed(2) },
+    { name: "Mend", long: true, get: (i) => all[i].fix, show: (i) => [all[i].fix, all[i].fix.startsWith("tracehint ") ? [" ", copyButton(all[i].fix)] : []].flat() },
+  ], all.length);
+}
+
+function drawHints() {
+  if (!DATA.hints.length) {
+    fill($("hints-body"), h("p", { class: "note" }, "No hint was derived from this run."));
+    return;
+  }
+  fill($("hints-body"), DATA.hints.map((rule) => h("div", { class: "hint" },
+    h("h3", { class: "mono" }, rule.template),
+    h("p", { class: "note" }, swatch(rule.pattern), `${shown(rule.pattern)}, ${rule.producer || "input"} \u2192 `
+      + `${rule.consumers.join(", ") || "nobody"}, confidence ${rule.confidence.toFixed(2)}`
+      + (rule.evidence.files ? `, ${plural(rule.evidence.files, "file")}` : "")
+      + (rule.evidence.saves_bytes > 0 ? `, saves ${size(rule.evidence.saves_bytes)}` : "")),
+    rule.hints.map((hint) => h("div", { class: "hint-line" }, h("code", null, `${hint.name}=${hint.value}`),
+      h("span", { class: "note" }, { create: "before the first byte", before_read: "before the readers start" }[hint.when] || shown(hint.when)),
+      copyButton(`${hint.name}=${hint.value}`))))));
+}
+
+function drawRecord() {
+  const { completeness, lost_events, collector, data_roots, hosts } = DATA.run;
+  const rows = [["Collector", collector || "?"], ["Complete", (100 * completeness.score).toFixed(1) + " %"],
+    ["Lost events", count(lost_events || 0)], ["Cannot see", completeness.blind_to.join(", ") || "nothing that is known"],
+    ["Hosts", hosts.join(", ")], ["Data roots", data_roots.join(", ")]];
+  const left = Object.entries({ ...DATA.graph.left_out, ...DATA.left_out }).map(([k, v]) => `${count(v)} ${shown(k)}`);
+  if (left.length) rows.push(["Not on this page", left.join(", ")]);
+  fill($("record-body"), h("dl", null, rows.flatMap(([k, v]) => [h("dt", null, k), h("dd", null, v)])),
+    h("ul", null, completeness.notes.map((n) => h("li", null, n))));
+}
+
+function drawTables() {
+  const { stages, files, tasks } = DATA;
+  makeTable($("stages-table"), "Stages", [
+    { name: "Task type", get: (i) => stages[i].type },
+    { name: "Tasks", num: true, get: (i) => stages[i].tasks, show: (i) => count(stages[i].tasks) },
+    { name: "First start", num: true, get: (i) => stages[i].start_s, show: (i) => seconds(stages[i].start_s) },
+    { name: "Last end", num: true, get: (i) => stages[i].end_s, show: (i) => seconds(stages[i].end_s) },
+    { name: "Median", num: true, get: (i) => stages[i].median_s, show: (i) => seconds(stages[i].median_s) },
+    { name: "Longest", num: true, get: (i) => stages[i].longest_s, show: (i) => seconds(stages[i].longest_s) },
+    { name: "Read", num: true, get: (i) => stages[i].read_bytes, show: (i) => size(stages[i].read_bytes) },
+    { name: "Written", num: true, get: (i) => stages[i].written_bytes, show: (i) => size(stages[i].written_bytes) },
+  ], stages.length);
+  makeTable($("files-table"), "Files", [
+    { name: "File", get: (i) => files.path[i], show: (i) => h("button", { type: "button", class: "link mono", onclick: () => { select({ file: i }); $("graph").scrollIntoView(); } }, files.path[i]) },
+    { name: "Version", num: true, get: (i) => files.version[i] },
+    { name: "Role", get: (i) => at(files.role, i) },
+    { name: "Pattern", get: (i) => shown(at(files.pattern, i)), show: (i) => [at(files.pattern, i) ? swatch(at(files.pattern, i)) : "", shown(at(files.pattern, i))] },
+    { name: "Size", num: true, get: (i) => files.size_bytes[i], show: (i) => size(files.size_bytes[i]) },
+    { name: "Saves", num: true, get: (i) => files.saves_bytes[i], show: (i) => (files.saves_bytes[i] > 0 ? size(files.saves_bytes[i]) : "") },
+    { name: "Confidence", num: true, get: (i) => files.confidence[i], show: (i) => files.confidence[i].toFixed(2) },
+  ], files.path.length);
+  makeTable($("tasks-table"), "Tasks", [
+    { name: "Task", get: (i) => tasks.name[i], show: (i) => h("button", { type: "button", class: "link", onclick: () => { select({ task: i }); $("graph").scrollIntoView(); } }, tasks.name[i]) },
+    { name: "Host", get: (i) => at(tasks.host, i) },
+    { name: "Start", num: true, get: (i) => tasks.start_s[i], show: (i) => seconds(tasks.start_s[i]) },
+    { name: "End", num: true, get: (i) => tasks.end_s[i], show: (i) => seconds(tasks.end_s[i]) },
+    { name: "Status", num: true, get: (i) => tasks.exit_status[i] },
+    { name: "Attempt", num: true, get: (i) => tasks.attempt[i] },
+    { name: "Read", num: true, get: (i) => tasks.read_bytes[i], show: (i) => size(tasks.read_bytes[i]) },
+    { name: "Written", num: true, get: (i) => tasks.written_bytes[i], show: (i) => size(tasks.written_bytes[i]) },
+  ], tasks.name.length);
+}

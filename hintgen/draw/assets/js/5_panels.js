@@ -1,0 +1,74 @@
+// The evidence panel: what is known of a fold, a task or a file.
+const asTask = new Map(), asFile = new Map();
+DATA.pairs.task.forEach((task, k) => {
+  const file = DATA.pairs.file[k];
+  (asTask.get(task) || asTask.set(task, []).get(task)).push(k);
+  (asFile.get(file) || asFile.set(file, []).get(file)).push(k);
+});
+
+function facts(rows) {
+  return h("dl", null, rows.filter(([, v]) => v !== "" && v !== null && v !== undefined)
+    .flatMap(([k, v]) => [h("dt", null, k), h("dd", null, v)]));
+}
+
+function pickList(title, entries, limit = 40) {
+  if (!entries.length) return null;
+  return h("div", null, h("h4", null, `${title} (${count(entries.length)})`), h("ul", { class: "plain" },
+    entries.slice(0, limit).map((e) => h("li", null,
+      h("button", { type: "button", class: "link", onclick: e.go }, e.name), e.note ? ` ${e.note}` : "")),
+    entries.length > limit ? h("li", null, `… ${count(entries.length - limit)} more`) : null));
+}
+
+const fileEntry = (i, note) => ({ name: DATA.files.path[i], note, go: () => select({ file: i }) });
+const taskEntry = (i, note) => ({ name: DATA.tasks.name[i], note, go: () => select({ task: i }) });
+
+function foldButton(id) {
+  const fold = id.includes(":") ? foldOf(id) : id, node = nodeById.get(fold);
+  if (node.count < 2 || !members.get(fold).length) return null;
+  return h("button", { type: "button", onclick: () => toggle(id) }, open.has(fold) ? "Fold" : "Unfold");
+}
+
+function foldPanel(n) {
+  const own = members.get(n.id);
+  if (n.kind === "file" && n.count === 1 && own.length === 1) return filePanel(own[0]);
+  if (n.kind === "task" && n.count === 1 && own.length === 1) return taskPanel(own[0]);
+  const rows = n.kind === "task"
+    ? [["tasks", count(n.count)], ["from", seconds(n.start_s)], ["to", seconds(n.end_s)], ["bytes", size(n.bytes)]]
+    : [["files", count(n.count)], ["bytes", size(n.bytes)], ["role", n.role], ["pattern", n.pattern ? h("span", null, swatch(n.pattern), shown(n.pattern)) : "none"],
+      ["confidence", n.confidence.toFixed(2)], ["saves", n.saves_bytes > 0 ? size(n.saves_bytes) : ""]];
+  return [h("h3", { class: "mono" }, n.kinds > 1 ? plural(n.kinds, "kind") + " of files" : n.label), foldButton(n.id), facts(rows),
+    pickList(n.kind === "task" ? "Tasks" : "Files", own.map((i) => (n.kind === "task"
+      ? taskEntry(i, seconds((DATA.tasks.end_s[i] ?? DATA.tasks.start_s[i]) - DATA.tasks.start_s[i])) : fileEntry(i, size(DATA.files.size_bytes[i])))))]
+    .filter(Boolean);
+}
+
+function taskPanel(i) {
+  const t = DATA.tasks, k = asTask.get(i) || [], { file, bytes, kind } = DATA.pairs;
+  return [h("h3", null, t.name[i]), foldButton("task:" + i), facts([["command", h("code", null, at(t.command, i))], ["host", at(t.host, i)],
+    ["start", seconds(t.start_s[i])], ["end", seconds(t.end_s[i])], ["status", t.exit_status[i]],
+    ["attempt", t.attempt[i] > 1 ? t.attempt[i] : ""], ["read", size(t.read_bytes[i])], ["written", size(t.written_bytes[i])]]),
+  pickList("Reads", k.filter((p) => kind[p] > 0).map((p) => fileEntry(file[p], size(bytes[p]) + (kind[p] === 2 ? ", peek" : "")))),
+  pickList("Writes", k.filter((p) => kind[p] === 0).map((p) => fileEntry(file[p], size(bytes[p]))))].filter(Boolean);
+}
+
+function evidenceText(value) {
+  if (typeof value === "number") return Number.isInteger(value) ? count(value) : String(Number(value.toPrecision(4)));
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+function filePanel(i) {
+  const f = DATA.files, k = asFile.get(i) || [], { task, bytes, kind } = DATA.pairs, pattern = at(f.pattern, i);
+  const share = (p) => (f.size_bytes[i] ? `, ${Math.round(100 * bytes[p] / f.size_bytes[i])} %` : "");
+  const evidence = Object.entries(at(f.evidence, i) || {});
+  return [h("h3", { class: "mono" }, f.path[i]), foldButton("file:" + i), facts([["role", at(f.role, i)], ["size", size(f.size_bytes[i])],
+    ["version", f.version[i] > 0 ? f.version[i] : ""], ["deleted", f.deleted[i] ? "yes" : ""],
+    ["pattern", pattern ? h("span", null, swatch(pattern), shown(pattern)) : "none"], ["also", shown(at(f.others, i))],
+    ["confidence", f.confidence[i].toFixed(2)], ["placement", at(f.placement, i)],
+    ["saves", f.saves_bytes[i] > 0 ? size(f.saves_bytes[i]) : ""],
+    ["runner-up", at(f.runner_up, i) ? `${at(f.runner_up, i)} (${size(f.runner_up_saves_bytes[i])})` : ""]]),
+  evidence.length ? h("div", null, h("h4", null, "Evidence"), facts(evidence.map(([name, value]) => [shown(name),
+    name.includes("bytes") && typeof value === "number" ? size(value) : evidenceText(value)]))) : null,
+  pickList("Written by", k.filter((p) => kind[p] === 0).map((p) => taskEntry(task[p], size(bytes[p])))),
+  pickList("Read by", k.filter((p) => kind[p] > 0).map((p) => taskEntry(task[p], size(bytes[p]) + share(p) + (kind[p] === 2 ? ", peek" : ""))))]
+    .filter(Boolean);
+}

@@ -1,0 +1,45 @@
+// Start, theme, resize, print.
+function setTheme(name) {
+  document.documentElement.dataset.theme = name;
+  const dark = name === "dark";
+  $("theme").textContent = dark ? "Light" : "Dark";
+  $("theme").setAttribute("aria-pressed", String(dark));
+}
+
+function redraw() {
+  cy.style(graphStyle());
+  drawTimeline();
+  drawFlow();
+  drawRanges.again?.();
+}
+
+setTheme(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+$("theme").addEventListener("click", () => {
+  setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark");
+  redraw();
+});
+drawSummary();
+drawFindings();
+setupGraph();
+drawGraph();
+drawTimeline();
+drawFlow();
+drawRanges();
+drawHints();
+drawTables();
+drawRecord();
+let pending = 0;
+addEventListener("resize", () => {
+  clearTimeout(pending);
+  pending = setTimeout(() => { charts.forEach((c) => c.resize()); cy.resize(); }, 150);
+});
+addEventListener("beforeprint", () => {
+  const before = document.documentElement.dataset.theme;
+  if (before === "dark") {
+    setTheme("light");
+    redraw();
+    addEventListener("afterprint", () => { setTheme("dark"); redraw(); }, { once: true });
+  }
+  cy.fit(undefined, 10);
+});
+document.documentElement.dataset.ready = "yes";

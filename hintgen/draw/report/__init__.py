@@ -1,0 +1,20 @@
+"""The report: one HTML page that holds everything and asks the network for nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tracehint.hintgen.inputs import Input
+    from tracehint.hintgen.model import HintFile
+
+
+def report_html(run: Input, hints: HintFile | None = None) -> str:
+    """HTML text about a run, with the findings of lint and, where given, the hint rules."""
+    from tracehint.hintgen.draw.report.data import collect
+    from tracehint.hintgen.draw.report.page import page
+    from tracehint.hintgen.lint import run_rules
+    from tracehint.hintgen.lint.context import Context
+
+    context = Context(run.analysis, run.bundle, bundle_name=run.name)
+    return page(collect(run.analysis, run_rules(context), hints))

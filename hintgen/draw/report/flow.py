@@ -1,0 +1,54 @@
+"""Bytes between stages for the Sankey diagram, without cycles (the diagram knows none)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tracehint.hintgen import query
+
+if TYPE_CHECKING:
+    import duckdb
+
+MAX_STAGES = 60
+
+_LINKS = """
+    WITH stage AS (SELECT task, type FROM tasks WHERE NOT engine),
+         label AS (SELECT file, pattern FROM patterns WHERE edge IS NULL AND "primary"),
+         raw AS (
+      SELECT p.type AS source, c.type AS target, e.bytes, e.file
+      FROM edges e JOIN stage p ON p.task = e.producer JOIN stage c ON c.task = e.consumer
+      UNION ALL
+      SELECT NULL, s.type, c.unique_bytes, c.file
+      FROM consumers c JOIN stage s USING (task) JOIN files f USING (file) WHERE f.role = 'input'
+      UNION ALL
+      SELECT s.type, NULL, p.unique_bytes, p.file
+      FROM producers p JOIN stage s USING (task) JOIN files f USING (file)
+      WHERE f.role = 'output' AND NOT p.superseded)
+    SELECT source, target, sum(bytes)::BIGINT AS bytes, count(DISTINCT file) AS files,
+           coalesce(mode(l.pattern), '') AS pattern
+    FROM raw LEFT JOIN label l USING (file)
+    GROUP BY source, target HAVING sum(bytes) > 0 ORDER BY bytes DESC"""
+_ORDER = """
+    SELECT type, row_number() OVER (ORDER BY avg(start_s), type) AS rank
+    FROM tasks WHERE NOT engine GROUP BY type"""
+
+
+def sankey(con: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+    """Stages in order of their mean start; `back` counts bytes that flow to an earlier stage
+    or within one, which are not drawn. Node -1 stands for the inputs, -2 for the outputs."""
+    rank = {r["type"]: int(r["rank"]) - 1 for r in query.rows(con, _ORDER)}
+    names = sorted(rank, key=rank.__getitem__)
+    links, back, dropped = [], 0, 0
+    for row in query.rows(con, _LINKS):
+        source = -1 if row["source"] is None else rank[row["source"]]
+        target = -2 if row["target"] is None else rank[row["target"]]
+        if target != -2 and source >= target:
+            back += row["bytes"]
+        elif max(source, target) >= MAX_STAGES:
+            dropped += row["bytes"]
+        else:
+            links.append(
+                {"source": source, "target": target, "bytes": row["bytes"],
+                 "files": row["files"], "pattern": row["pattern"]}
+            )  # fmt: skip
+    return {"stages": names[:MAX_STAGES], "links": links, "back": back, "dropped": dropped}

@@ -1,0 +1,43 @@
+"""`tracehint report`: one self-contained HTML page about a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tracehint.commands._output import write_result
+from tracehint.errors import UsageError
+
+
+@click.command()
+@click.argument("bundle", type=click.Path())
+@click.option("-o", "--output", help="File; default: the bundle's name with .html. `-`: stdout.")
+@click.option("--nodes", type=click.IntRange(1), help="Nodes that the cost model counts with.")
+@click.option("--default-placement", type=click.Choice(["striped", "one-node", "local"]),
+              default="striped", show_default=True)  # fmt: skip
+@click.option("--hints/--no-hints", default=True, help="Derive hint rules for the page.")
+@click.option("--force", is_flag=True, help="Replace the output file.")
+def command(
+    bundle: str, output: str | None, nodes: int | None, default_placement: str, hints: bool,
+    force: bool,
+) -> None:  # fmt: skip
+    """Write an HTML page about BUNDLE: summary, graph, timeline, findings, hints.
+
+    The page is one file, needs no network and works from a disk or a mail.
+
+    Example: tracehint report run.trace -o run.html
+    """
+    target = output or str(Path(bundle).name.removesuffix(".trace") or "run") + ".html"
+    if target != "-" and Path(target).exists() and not force:
+        raise UsageError(f"{target}: exists", "Give --force to replace it, or another -o.")
+    from tracehint.analyzer.model import Options
+    from tracehint.hintgen import inputs
+    from tracehint.hintgen.draw.report import report_html
+    from tracehint.hintgen.rules import learn
+
+    run = inputs.load_run(bundle, Options(nodes=nodes, default_placement=default_placement))
+    rules = learn([run.analysis]) if hints else None
+    write_result(report_html(run, rules), target, force=force)
+    if target != "-":
+        click.echo(f"tracehint: wrote {target}", err=True)

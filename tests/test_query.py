@@ -1,0 +1,64 @@
+"""Templates of file names, as lint, graph and report show them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from tests.support.runs import parse_run
+from tracehint.hintgen import query
+from tracehint.hintgen.lint.facts import relative_sql
+
+
+def templates(text: str) -> dict[str, str]:
+    con = query.connect(parse_run(text).analysis())
+    return dict(con.execute("SELECT path_text, template FROM files").fetchall())
+
+
+def masks(*paths: str) -> list[str]:
+    text = "\n".join(f"file {path} 1K" for path in paths)
+    con = query.connect(parse_run("task a\n" + text).analysis())
+    return [m for (m,) in con.execute("SELECT mask FROM files ORDER BY file").fetchall()]
+
+
+def test_digits_that_change_become_stars_and_others_stay() -> None:
+    found = templates("task a\nfile 2mass/p_{1..3}_h2.fits 1K\nfile 2mass/all.tbl 1K")
+    assert found["2mass/p_1_h2.fits"] == "2mass/p_*_h2.fits"
+    assert found["2mass/all.tbl"] == "2mass/all.tbl"
+
+
+def test_random_parts_are_masked() -> None:
+    assert masks("t/tmp.Ab3dEf9hIj", "t/tmpx7k2_abq", "ccX1y2Z3.o",
+                 "work/3f/0123456789abcdef0123456789abcd/out.txt",
+                 "u-123e4567-e89b-12d3-a456-426614174000.dat") == [
+        "t/tmp.*", "t/tmp*", "cc*.o", "work/*/*/out.txt", "u-*.dat",
+    ]  # fmt: skip
+
+
+def test_names_without_digits_that_are_used_alike_share_a_template() -> None:
+    found = templates(
+        "task split end=1\ntask use_{1..4} start=2\n"
+        + "\n".join(
+            f"file {n}.bin 1K\nwrite split {n}.bin\nread use_{i} {n}.bin"
+            for i, n in enumerate(("autumn", "spring", "summer", "winter"), 1)
+        )
+        + "\nfile lone.bin 1K\nwrite split lone.bin"
+    )
+    assert found["winter.bin"] == "{autumn,spring,summer,+1}.bin"
+    assert found["lone.bin"] == "lone.bin"
+
+
+def test_text_column_shows_every_byte() -> None:
+    column = pa.array([b"a", b"a\nb", b"\xff", None], pa.binary())
+    assert query.text_column(column).to_pylist() == ["a", "a\\x0ab", "\\xff", None]
+    valid = pa.array([b"a", b"tab\t", "é".encode()], pa.binary())
+    assert query.text_column(valid).to_pylist() == ["a", "tab\\x09", "é"]
+
+
+def test_relative_paths_take_the_longest_root() -> None:
+    con = query.connect(parse_run("task a").analysis())
+    sql = relative_sql("p", ["/data", "/data/deep", "/it's"])
+    rows = con.execute(
+        f"SELECT {sql} FROM (VALUES ('/data/x'), ('/data/deep/x'), ('/datax/x'), ('/it''s/y'), "
+        "('/data')) t(p)"
+    ).fetchall()
+    assert [r[0] for r in rows] == ["x", "x", "/datax/x", "y", ""]
