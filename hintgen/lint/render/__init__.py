@@ -21,6 +21,8 @@ class Info:
     rules: dict[str, str] = field(default_factory=dict)  # code -> name of all rules that ran
     skipped: dict[str, str] = field(default_factory=dict)  # code -> missing fact
     suppressed: int = 0  # findings that the baseline hides
+    noun: str = "finding"  # what the text counts
+    hint: str = "Run `tracehint explain CODE` for what a finding means."
     width: int = 80
     color: bool = False
 

@@ -84,12 +84,13 @@ def _total(console: Console, findings: Sequence[Finding], info: Info) -> None:
     if findings:
         network = sum(f.saves.network_bytes for f in findings)
         storage = sum(f.saves.storage_bytes for f in findings)
-        total = plural(len(findings), "finding")
+        total = plural(len(findings), info.noun)
         parts = [f"{size(n)} {w}" for n, w in ((network, "network"), (storage, "storage")) if n]
         console.print(Text(total + (": up to " + ", ".join(parts) if parts else ""), "bold"))
-        console.print(Text("Run `tracehint explain CODE` for what a finding means.", "dim"))
+        if info.hint:
+            console.print(Text(info.hint, "dim"))
     else:
-        console.print(Text("No findings.", "bold green"))
+        console.print(Text(f"No {info.noun}s.", "bold green"))
     if info.suppressed:
         console.print(Text(f"{plural(info.suppressed, 'finding')} hidden by the baseline."))
     reasons = sorted(set(info.skipped.values()))

@@ -1,0 +1,183 @@
+"""Two profiles against each other."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tracehint.hintgen.lint.finding import Finding, Savings, rank
+from tracehint.hintgen.units import plural, size
+
+if TYPE_CHECKING:
+    from tracehint.hintgen.diff.profile import Group, Profile, Stage
+
+# code -> (name, severity)
+CHANGES: dict[str, tuple[str, str]] = {
+    "DF001": ("changed-task-count", "warning"),
+    "DF002": ("more-failed-tasks", "error"),
+    "DF003": ("new-files", "warning"),
+    "DF004": ("gone-files", "warning"),
+    "DF005": ("changed-flow", "warning"),
+    "DF006": ("changed-pattern", "warning"),
+    "DF007": ("changed-file-count", "warning"),
+    "DF008": ("changed-volume", "warning"),
+}
+_FIX = "if the change is meant, keep the new run as the reference"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Changes up to these are none. Shares are of the larger of the two values."""
+
+    volume_share: float = 0.10
+    volume_bytes: int = 64 << 10  # and at least so many
+    count_share: float = 0.0
+
+
+def compare(before: Profile, after: Profile, limits: Limits) -> list[Finding]:
+    """Findings, errors first, then by bytes."""
+    found = [*_stages(before, after, limits), *_groups(before, after, limits)]
+    return sorted(found, key=rank)
+
+
+def _finding(
+    code: str, message: str, group: Group | None = None, *, bytes_: int = 0, made: str = "",
+    evidence: dict[str, object] | None = None,
+) -> Finding:  # fmt: skip
+    name, severity = CHANGES[code]
+    return Finding(
+        code=code, name=name, severity=severity, message=message,
+        template=(group.template if group.files == 1 else group.mask) if group else "",
+        files=group.files if group else 0, bytes=bytes_, saves=Savings(), confidence=1.0, fix=_FIX,
+        examples=group.examples if group else (),
+        producers=", ".join(group.made) if group else made,
+        consumers=", ".join(group.used) if group else "", evidence=evidence or {},
+    )  # fmt: skip
+
+
+def _stages(before: Profile, after: Profile, limits: Limits) -> Iterator[Finding]:
+    for name in sorted({*before.stages, *after.stages}):
+        a, b = _tasks(before.stages.get(name)), _tasks(after.stages.get(name))
+        facts: dict[str, object] = {"before": a[0], "after": b[0]}
+        if _differ(a[0], b[0], limits.count_share):
+            what = "new" if not a[0] else "gone" if not b[0] else f"{a[0]:,} -> {b[0]:,}"
+            message = f"tasks of type {name}: {what}"
+            if not a[0] or not b[0]:
+                message += f" ({plural(a[0] or b[0], 'task')})"
+            yield _finding("DF001", message, made=name, evidence=facts)
+        if b[1] > a[1]:
+            facts = {"before": a[1], "after": b[1]}
+            message = f"failed tasks of type {name}: {a[1]:,} -> {b[1]:,}"
+            yield _finding("DF002", message, made=name, evidence=facts)
+
+
+def _tasks(stage: Stage | None) -> tuple[int, int]:
+    return (stage.tasks, stage.failed) if stage else (0, 0)
+
+
+def _differ(a: int, b: int, share: float) -> bool:
+    return abs(a - b) > share * max(a, b)
+
+
+def _groups(before: Profile, after: Profile, limits: Limits) -> Iterator[Finding]:
+    left, right = list(before.groups), list(after.groups)
+    # From the surest likeness to the weakest; what is matched is taken out.
+    for key in (_exact, _same_name):
+        pairs, left, right = _pair(left, right, key)
+        for a, b in pairs:
+            yield from _changes(a, b, limits)
+    # Names that are random in a way that no mask knows: same tasks, same ending, same number.
+    pools = _pool(left, right)
+    for old, new in pools:
+        if sum(g.files for g in old) == sum(g.files for g in new):
+            yield from _volume(old, new, limits)
+            left = [g for g in left if g not in old]
+            right = [g for g in right if g not in new]
+    for group in right:
+        yield _finding("DF003", f"{_what(group)}: new", group, bytes_=group.size_bytes)
+    for group in left:
+        yield _finding("DF004", f"{_what(group)}: gone", group, bytes_=group.size_bytes)
+
+
+def _what(group: Group) -> str:
+    made, used = ", ".join(group.made), ", ".join(group.used)
+    flow = " ".join(x for x in (made and f"from {made}", used and f"to {used}") if x)
+    return f"{plural(group.files, 'file')} ({size(group.size_bytes)}) {flow}"
+
+
+def _exact(group: Group) -> Hashable:
+    return (group.mask, group.role, group.made, group.used)
+
+
+def _same_name(group: Group) -> Hashable:
+    return group.mask
+
+
+def _pair(
+    left: list[Group], right: list[Group], key: Callable[[Group], Hashable]
+) -> tuple[list[tuple[Group, Group]], list[Group], list[Group]]:
+    """Pairs whose key stands once on each side, and the rest of both sides."""
+    ours, theirs = _by(left, key), _by(right, key)
+    sure = {k for k in ours if len(ours[k]) == 1 and len(theirs.get(k, ())) == 1}
+    pairs = [(ours[k][0], theirs[k][0]) for k in ours if k in sure]
+    return (
+        pairs,
+        [g for g in left if key(g) not in sure],
+        [g for g in right if key(g) not in sure],
+    )
+
+
+def _by(groups: Iterable[Group], key: Callable[[Group], Hashable]) -> dict[Hashable, list[Group]]:
+    found: dict[Hashable, list[Group]] = defaultdict(list)
+    for group in groups:
+        found[key(group)].append(group)
+    return found
+
+
+def _pool(left: list[Group], right: list[Group]) -> list[tuple[list[Group], list[Group]]]:
+    def key(group: Group) -> Hashable:
+        return (group.role, group.made, group.used, group.ending, group.pattern)
+
+    ours, theirs = _by(left, key), _by(right, key)
+    return [(ours[k], theirs[k]) for k in ours if k in theirs]
+
+
+def _changes(a: Group, b: Group, limits: Limits) -> Iterator[Finding]:
+    if (a.made, a.used) != (b.made, b.used):
+        parts = [
+            *_names("written by", a.made, b.made),
+            *_names("read by", a.used, b.used),
+        ]
+        facts: dict[str, object] = {
+            "made_before": a.made, "made_after": b.made, "used_before": a.used,
+            "used_after": b.used,
+        }  # fmt: skip
+        yield _finding("DF005", "; ".join(parts), b, bytes_=b.size_bytes, evidence=facts)
+    if a.pattern != b.pattern:
+        old, new = (g.pattern.replace("_", " ") or "none" for g in (a, b))
+        facts = {"before": a.pattern, "after": b.pattern}
+        yield _finding("DF006", f"pattern: {old} -> {new}", b, bytes_=b.size_bytes, evidence=facts)
+    if _differ(a.files, b.files, limits.count_share):
+        facts = {"before": a.files, "after": b.files}
+        message = f"number of files: {a.files:,} -> {b.files:,}"
+        yield _finding("DF007", message, b, bytes_=b.size_bytes, evidence=facts)
+    yield from _volume([a], [b], limits)
+
+
+def _names(verb: str, old: tuple[str, ...], new: tuple[str, ...]) -> Iterator[str]:
+    gone, fresh = sorted(set(old) - set(new)), sorted(set(new) - set(old))
+    if fresh:
+        yield f"now {verb} {', '.join(fresh)}"
+    if gone:
+        yield f"no longer {verb} {', '.join(gone)}"
+
+
+def _volume(old: list[Group], new: list[Group], limits: Limits) -> Iterator[Finding]:
+    for name, label in (("size_bytes", "size"), ("read_bytes", "bytes read")):
+        a, b = (sum(getattr(g, name) for g in groups) for groups in (old, new))
+        if abs(a - b) >= limits.volume_bytes and _differ(a, b, limits.volume_share):
+            facts: dict[str, object] = {"before": a, "after": b, "what": name}
+            message = f"{label}: {size(a)} -> {size(b)}"
+            yield _finding("DF008", message, new[0], bytes_=b, evidence=facts)

@@ -1,0 +1,98 @@
+"""A run reduced to what two runs of one workflow have in common.
+
+Tasks are known by their type, files by their mask (query.py: digits and random
+parts as `*`) and by which types of tasks write and read them. One row per
+stage and per group of files, so the size follows the workflow, not the run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tracehint.hintgen import query
+
+if TYPE_CHECKING:
+    from tracehint.analyzer.model import Analysis
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Tasks of one type."""
+
+    type: str
+    tasks: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class Group:
+    """Files of one mask with the same writing and reading task types."""
+
+    mask: str
+    role: str
+    made: tuple[str, ...]
+    used: tuple[str, ...]
+    files: int
+    size_bytes: int
+    read_bytes: int
+    pattern: str  # of most of the files
+    template: str
+    examples: tuple[bytes, ...]
+
+    @property
+    def ending(self) -> str:
+        """`.fits` of `p_*.fits`."""
+        name = self.mask.rsplit("/", 1)[-1]
+        return name[name.rfind(".") :] if "." in name else ""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The two tables of a run."""
+
+    stages: dict[str, Stage]
+    groups: tuple[Group, ...]
+
+
+_STAGES = """
+    SELECT {type} AS type, count(*) AS tasks, count(*) FILTER (exit_status <> 0) AS failed
+    FROM tasks WHERE NOT engine AND attempt = 1 GROUP BY 1 ORDER BY 1"""
+_GROUPS = """
+    WITH work AS (SELECT task, {type} AS type FROM tasks WHERE NOT engine),
+         p AS (SELECT file, list_sort(list(DISTINCT type)) AS made
+               FROM producers JOIN work USING (task) WHERE NOT superseded GROUP BY file),
+         c AS (SELECT file, list_sort(list(DISTINCT type)) AS used,
+                      sum(unique_bytes)::BIGINT AS read_bytes
+               FROM consumers JOIN work USING (task) GROUP BY file),
+         l AS (SELECT file, min(pattern) AS pattern FROM patterns
+               WHERE edge IS NULL AND "primary" GROUP BY file),
+         one AS (SELECT f.path, f.mask, any_value(f.template) AS template,
+                        arg_max(f.role, f.version) AS role, max(f.size_bytes) AS size_bytes,
+                        list_sort(list_distinct(flatten(list(coalesce(p.made, []))))) AS made,
+                        list_sort(list_distinct(flatten(list(coalesce(c.used, []))))) AS used,
+                        sum(c.read_bytes)::BIGINT AS read_bytes, mode(l.pattern) AS pattern
+                 FROM files f LEFT JOIN p USING (file) LEFT JOIN c USING (file)
+                      LEFT JOIN l USING (file)
+                 WHERE f.role IN ('input', 'intermediate', 'output')
+                   AND (p.file IS NOT NULL OR c.file IS NOT NULL)
+                 GROUP BY f.path, f.mask)
+    SELECT mask, role, made, used, count(*) AS files,
+           coalesce(sum(size_bytes), 0)::BIGINT AS size_bytes,
+           coalesce(sum(read_bytes), 0)::BIGINT AS read_bytes,
+           coalesce(mode(pattern), '') AS pattern, min(template) AS template,
+           min(path, 5) AS examples
+    FROM one GROUP BY mask, role, made, used ORDER BY mask, role, made, used"""
+
+
+def profile(analysis: Analysis) -> Profile:
+    """The profile of a run; first attempts count, engines do not."""
+    con = query.connect(analysis)
+    masked = query.mask_sql("coalesce(type, '')")
+    stages = [Stage(**r) for r in query.rows(con, _STAGES.format(type=masked))]
+    groups = []
+    for row in query.rows(con, _GROUPS.format(type=masked)):
+        row["made"], row["used"] = tuple(row["made"]), tuple(row["used"])
+        row["examples"] = tuple(bytes(p) for p in row["examples"])
+        groups.append(Group(**row))
+    return Profile({s.type: s for s in stages}, tuple(groups))

@@ -1,0 +1,57 @@
+"""`tracehint diff`: what changed between two runs."""
+
+from __future__ import annotations
+
+import click
+
+from tracehint import __version__
+from tracehint.commands._output import terminal_width, wants_color, write_result
+from tracehint.errors import EXIT_FINDINGS, EXIT_OK
+
+FORMATS = ("text", "json", "sarif", "github", "junit")
+
+
+@click.command()
+@click.argument("before", type=click.Path())
+@click.argument("after", type=click.Path())
+@click.option("--format", "fmt", type=click.Choice(FORMATS), default="text", show_default=True)
+@click.option("-o", "--output", help="Write to a file instead of stdout.")
+@click.option("--force", is_flag=True, help="Replace the output file.")
+@click.option("--volume-threshold", type=click.FloatRange(0, 100), default=10, show_default=True,
+              help="Percent by which sizes and bytes read may differ.")  # fmt: skip
+@click.option("--min-bytes", default="64K", show_default=True,
+              help="Smaller differences in volume are none.")  # fmt: skip
+@click.option("--count-threshold", type=click.FloatRange(0, 100), default=0, show_default=True,
+              help="Percent by which numbers of tasks and files may differ.")  # fmt: skip
+@click.option("--nodes", type=click.IntRange(1), help="Nodes that the cost model counts with.")
+def command(
+    before: str, after: str, fmt: str, output: str | None, force: bool, volume_threshold: float,
+    min_bytes: str, count_threshold: float, nodes: int | None,
+) -> int:  # fmt: skip
+    """Compare the runs BEFORE and AFTER of one workflow.
+
+    Tasks are matched by type, files by template. Exit code 0: the same, 1:
+    something changed beyond the thresholds, 2: could not do it.
+
+    Example: tracehint diff reference.trace run.trace --format github
+    """
+    from tracehint.analyzer.model import Options
+    from tracehint.commands.lint import parse_size
+    from tracehint.hintgen import inputs
+    from tracehint.hintgen.diff import CHANGES, Limits, diff
+    from tracehint.hintgen.lint.render import Info, render
+
+    limits = Limits(
+        volume_share=volume_threshold / 100, volume_bytes=parse_size(min_bytes),
+        count_share=count_threshold / 100,
+    )  # fmt: skip
+    options = Options(nodes=nodes)
+    runs = [inputs.load_run(path, options).analysis for path in (before, after)]
+    findings = diff(runs[0], runs[1], limits)
+    info = Info(
+        tool=f"tracehint {__version__}", subject=f"{before} -> {after}",
+        rules={code: name for code, (name, _) in CHANGES.items()}, width=terminal_width(),
+        color=wants_color() and not output, noun="change", hint="",
+    )  # fmt: skip
+    write_result(render(fmt, findings, info), output, force=force)
+    return EXIT_FINDINGS if findings else EXIT_OK
