@@ -7,7 +7,7 @@ bytes over the network, then by the number of copies, then by the default order.
 Temporary tables made here:
     fc    per file: s, n, u (mean bytes per reader), net0, wait0 (the default placement)
     best  k, file, grp, ord, placement, net, wait, copies     each label's own placement
-    chosen     k, file, grp, place (1: primary), is_primary, placement, savings, runner-up, costs
+    chosen     k, file, grp, is_primary, placement, savings, runner-up, costs
 """
 
 from __future__ import annotations
@@ -111,47 +111,47 @@ join base using (file)
 
 _ONE_COUNT = " qualify row_number() over (partition by file order by {wait}, {net}, r) = 1"
 
+_OFFERS = """
+create temp table offers as
+select best.*, wait0, net0, wait < wait0 or (wait = wait0 and net < net0) as pays
+from best join base using (file)
+"""
+
+# Of the groups of one file only the one that saves most stands for it.
+_LOSERS = """
+create temp table losers as
+with rivals as (
+    select file from offers where grp is not null group by file having count(*) > 1),
+totals as (
+    select grp, sum(wait0 - wait) as wait, sum(net0 - net) as net
+    from offers where grp is not null group by grp)
+select k from offers join totals g using (grp) semi join rivals using (file)
+qualify row_number() over (partition by file order by g.wait desc, g.net desc, ord) > 1
+"""
+
+# `two`: the best placements of the file, the default among them; `k`: its primary label.
 _CHOICE = """
 create temp table chosen as
-with offers as (
-    select k, file, grp, ord, placement, net, wait, copies,
-        wait < wait0 or (wait = wait0 and net < net0) as pays
-    from best join base using (file)),
--- the group that stands for its kind among the groups of a file: the one that saves most
-totals as (
-    select o.*, case when o.grp is null then 0 else row_number() over (
-        partition by o.file, o.grp is null
-        order by g.wait desc, g.net desc, o.ord) end as turn
-    from offers o left join (
-        select grp, sum(wait0 - wait) as wait, sum(net0 - net) as net
-        from best join base using (file) where grp is not null group by grp) g
-    on g.grp = o.grp),
-ranked as (
-    select *, row_number() over (partition by file order by greatest(turn, 1), wait, net, copies,
-        ord) as place from totals),
-field as (
-    select file, placement, net, wait, copies, ord from offers where placement <> 'default'
-    union all select file, 'default', net0, wait0, 1, 99 from base),
-top as (
-    select file, min(struct_pack(wait := wait, net := net, copies := copies, ord := ord,
-        placement := placement), 2) as two
-    from field group by file),
+with field as (
+    select file, wait, net, copies, ord, placement from offers where placement <> 'default'
+    union all select file, wait0, net0, 1, 99, 'default' from base semi join offers using (file)),
+top as (select file, min(row(wait, net, copies, ord, placement), 2) as two from field group by file),
+first as (
+    select file, arg_min(k, row(wait, net, copies, ord)) as k
+    from offers anti join losers using (k) group by file),
 own as (
-    select ranked.*, case when pays and ranked.wait0 - wait + ranked.net0 - net >= {call_cost}
-        then placement else 'default' end as choice
-    from (select ranked.*, wait0, net0 from ranked join base using (file)) ranked)
-select k, own.file, grp, place, place = 1 as is_primary, choice as placement,
+    select offers.*, first.k is not null as is_primary, two,
+        case when pays and wait0 - wait + net0 - net >= {call_cost} then placement
+            else 'default' end as choice
+    from offers join top using (file) left join first using (k))
+select k, file, grp, is_primary, choice as placement,
     case when choice = 'default' then 0 else round(net0 - net) end::bigint as saves_bytes,
     case when choice = 'default' then 0 else round(wait0 - wait) end::bigint as saves_wait_bytes,
-    case when other.placement is null then 'default' else other.placement end as runner_up,
-    case when other.placement is null then 0 else round(net0 - other.net) end::bigint
-        as runner_up_saves_bytes,
+    coalesce(other[5], 'default') as runner_up,
+    coalesce(round(net0 - other[2]), 0)::bigint as runner_up_saves_bytes,
     round(net0)::bigint as net0, round(wait0)::bigint as wait0, round(net)::bigint as net,
-    round(wait)::bigint as wait, copies, own.placement as asked
-from (
-    select own.*, case when two[1].placement <> choice then two[1]
-        when len(two) > 1 then two[2] end as other
-    from own join top using (file)) own
+    round(wait)::bigint as wait, copies, placement as asked
+from (select own.*, case when two[1][5] <> choice then two[1] else two[2] end as other from own)
 """
 
 
@@ -184,4 +184,6 @@ def choose(con: duckdb.DuckDBPyConnection, options: Options, nodes: int) -> None
         " from label join base using (file)"
         " where pattern in ('concurrently_shared', 'stage_out')"
     )
+    con.execute(_OFFERS)
+    con.execute(_LOSERS)
     con.execute(_CHOICE.format(call_cost=options.call_cost_bytes))

@@ -5,7 +5,7 @@ Temporary tables made here:
     e    edge, file, pw, cw, producer, consumer, bytes, uncertain     between different `who`
     pr   file, who, owned, unique_bytes, first_s, last_s   writers, superseded ones left out
     own  like pr, only those that own bytes (all, where nobody is known to own any)
-    co   file, who, u, bytes, cover, peek, first_s, last_s, nr, lo, hi, ranges   all readers
+    co   file, who, u, bytes, cover, peek, first_s, last_s, nr, lo, hi   all readers
     eff  like co, only the readers that decide
     pk   file, readers, peeks, decides     `decides`: the peeks count (docs/patterns.md, Peeks)
 """
@@ -70,20 +70,25 @@ select * from pr where file not in (select file from pr where owned > 0)
 
 # A reader that only read back what it wrote itself has no edge and is no reader. A reader that
 # got the bytes through an engine's copy may have an edge only.
-_CONSUMERS = """
-create temp table co as
-with seen as (
+# The ranges stay in the view: few files need them, and they are most of the memory.
+_SEEN = """
+create temp view seen as
     select file, who, attempt, coalesce(unique_bytes, bytes, 0) as u,
         coalesce(bytes, unique_bytes, 0) as bytes, cover, coalesce(peek, false) as peek,
         first_s, last_s, coalesce(len(ranges), 0) as nr, ranges[1][1] as lo,
         ranges[len(ranges)][2] as hi, ranges
     from consumers_in join t using (task)
     where not engine
-    {last_attempt}),
-selfish as (
+    {last_attempt}
+"""
+_LAST_ATTEMPT = "qualify row_number() over (partition by file, who order by attempt desc) = 1"
+
+_CONSUMERS = """
+create temp table co as
+with selfish as (
     select file, who from seen semi join pr using (file, who)
     anti join (select file, cw as who from e) using (file, who))
-select * exclude (attempt) from seen anti join selfish using (file, who)
+select * exclude (attempt, ranges) from seen anti join selfish using (file, who)
 union all by name
 select file, cw as who, max(bytes) as u, sum(bytes)::bigint as bytes, null::double as cover,
     false as peek, null::double as first_s, null::double as last_s, 0 as nr, null::bigint as lo,
@@ -91,7 +96,13 @@ select file, cw as who, max(bytes) as u, sum(bytes)::bigint as bytes, null::doub
 from e anti join (select file, who as cw from seen) using (file, cw)
 group by file, cw
 """
-_LAST_ATTEMPT = "qualify row_number() over (partition by file, who order by attempt desc) = 1"
+
+# Readers (a table like co) with their ranges, of some files only.
+RANGED = """
+select c.file, c.who, c.u, peek_not as wide, seen.ranges
+from (select *, not peek as peek_not from {readers} semi join ({files}) using (file)) c
+left join (from seen semi join ({files}) using (file)) seen using (file, who)
+"""
 
 _PEEKS = """
 create temp table pk as
@@ -110,9 +121,13 @@ where pk.file = x.file and x.most
 """
 
 _EFFECTIVE = """
-create temp table eff as
-select co.* from co join pk using (file) where decides or not peek
+create temp {kind} eff as
+select * from co {less}
 """
+_ASIDE = (
+    "anti join (select file, true as peek from pk where peeks > 0 and not decides)"
+    " using (file, peek)"
+)
 
 
 def prepare(con: duckdb.DuckDBPyConnection, flow: FlowTables, tasks: pa.Table) -> bool:
@@ -129,11 +144,13 @@ def prepare(con: duckdb.DuckDBPyConnection, flow: FlowTables, tasks: pa.Table) -
     con.execute(_EDGES)
     con.execute(_PRODUCERS)
     con.execute(_OWNERS)
-    con.execute(_CONSUMERS.format(last_attempt=_LAST_ATTEMPT if retried else ""))
+    con.execute(_SEEN.format(last_attempt=_LAST_ATTEMPT if retried else ""))
+    con.execute(_CONSUMERS)
     con.execute(_PEEKS)
-    mixed = "(select file from pk where 0 < peeks and peeks < readers and peeked > most)"
-    if con.execute(f"select 1 from {mixed} limit 1").fetchone():
-        source = f"select file, ranges, u, not peek as wide from co semi join {mixed} using (file)"
-        con.execute(_PEEKS_OF_MOST.format(covered=covered_sql(spans_sql(source))))
-    con.execute(_EFFECTIVE)
+    mixed = "select file from pk where 0 < peeks and peeks < readers and peeked > most"
+    if con.execute(f"{mixed} limit 1").fetchone():
+        spans = spans_sql(RANGED.format(readers="co", files=mixed))
+        con.execute(_PEEKS_OF_MOST.format(covered=covered_sql(spans)))
+    aside = con.execute("select 1 from pk where peeks > 0 and not decides limit 1").fetchone()
+    con.execute(_EFFECTIVE.format(kind="table" if aside else "view", less=_ASIDE if aside else ""))
     return retried

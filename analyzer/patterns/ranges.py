@@ -153,10 +153,12 @@ group by file, who, island
 
 def measure(con: duckdb.DuckDBPyConnection, options: Options, *, retried: bool) -> None:
     """Make the tables above from `eff`, `own` and `producers_in`."""
+    from tracehint.analyzer.patterns.prepare import RANGED
+
     con.execute(_READERS)
     con.execute(_SIZES)
     sizes = {"header_bytes": options.header_bytes, "header_share": options.header_share}
-    odd = "select file, ranges, u, false as wide from eff semi join odd using (file)"
+    odd = RANGED.format(readers="eff", files="select file from rd where n >= 2 and not same")
     con.execute(
         _DEPTH.format(
             covered=covered_sql(spans_sql(odd)), readers=options.header_readers - 1e-9, **sizes

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracehint.analyzer.patterns.prepare import RANGED
 from tracehint.analyzer.patterns.ranges import spans_sql
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ from steps group by file
 
 # What lies inside the header that was set aside belongs to no region.
 _READ = """
-select file, greatest(a, header_end) as a, b
+select file, greatest(a, coalesce(header_end, 0)) as a, b
 from ({spans}) left join (select file, max(stop) as header_end from depth join fs using (file)
     where head and header > 0 group by file) using (file)
 where b > coalesce(header_end, 0)
@@ -70,10 +71,7 @@ from runs group by file
 
 def measure(con: duckdb.DuckDBPyConnection) -> None:
     """Make the tables above from `lab`, `eff` and the writers."""
-    scattered = (
-        "select file, ranges, u from eff"
-        " semi join (select file from lab where pattern = 'scatter') using (file)"
-    )
+    scattered = RANGED.format(readers="eff", files="select file from lab where pattern = 'scatter'")
     con.execute(_SHAPE.format(name="rr", spans=_READ.format(spans=spans_sql(scattered))))
     gathered = "from wsp semi join (select file from lab where pattern = 'gather') using (file)"
     con.execute(_SHAPE.format(name="wg", spans=gathered))
