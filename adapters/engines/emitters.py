@@ -32,6 +32,7 @@ class EmitRequest:
     allow_trusted: bool = False
     local_dir: str = "/dev/shm"  # a directory that every node has for itself
     shared_dir: str = ""  # where all nodes see the data; empty: the working directory
+    temporary: bool = False  # let the engine delete what hints call temporary
     locations: Path | None = None  # JSON of `tracehint locate`
 
 

@@ -42,6 +42,8 @@ ENGINES = ("makeflow", "swift", "swift-k", "swift-t", "snakemake", "nextflow")
 @click.option("--shared-dir", default="", help="Directory that all nodes see (Swift/K).")
 @click.option("--locations", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="JSON of `tracehint locate` (Swift/T).")  # fmt: skip
+@click.option("--temporary", is_flag=True,
+              help="Let Snakemake delete files that hints call temporary.")  # fmt: skip
 @plan_options
 @click.option("--allow-trusted", is_flag=True, help="Allow attributes below trusted.")
 @click.option("--force", is_flag=True, help="Replace existing output files.")
@@ -49,7 +51,7 @@ def command(
     hints: Path, source: Path | None, store: str | None, prefix: str | None, engine: str | None,
     output: Path | None, directory: Path | None, workflow: Path | None, nodes: int | None,
     create: bool, no_directories: bool, allow_trusted: bool, force: bool, local_dir: str,
-    shared_dir: str, locations: Path | None,
+    shared_dir: str, locations: Path | None, temporary: bool,
 ) -> None:  # fmt: skip
     """Write HINTS as a setfattr script, or as annotations for a workflow engine.
 
@@ -75,7 +77,7 @@ def command(
             engine=engine, workflow=workflow, store=require_store(store or "xattr", prefix),
             output=output if str(output) != "-" else None, nodes=nodes,
             allow_trusted=allow_trusted, local_dir=local_dir, shared_dir=shared_dir,
-            locations=locations,
+            locations=locations, temporary=temporary,
         )  # fmt: skip
         _engine(loaded, request, force=force)
         return

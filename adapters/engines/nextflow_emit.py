@@ -1,0 +1,101 @@
+"""Nextflow: a configuration file for `nextflow run -c F`.
+
+Every task has a work directory of its own in which its outputs are created, so the hint of a
+process's outputs becomes the default of that directory, set by `beforeScript`. Attribute values are
+written in hexadecimal, names of processes pass an allow-list.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from tracehint import __version__
+from tracehint.adapters.engines.emitters import EmitRequest, Emitted
+from tracehint.adapters.stores.base import Gap, merge_gaps
+from tracehint.hintgen.escape import comment
+from tracehint.hintgen.model import HintFile, Rule
+
+PROCESS = re.compile(r"[A-Za-z_][A-Za-z0-9_:]{0,200}")
+# pattern of an input -> directives of the process that reads it
+READER: dict[str, tuple[str, ...]] = {
+    "broadcast": ("stageInMode = 'copy'", "scratch = '{local}'"),
+}
+
+
+def emit(hints: HintFile, request: EmitRequest) -> Emitted:
+    """The configuration, to -o or standard output."""
+    blocks: dict[str, list[str]] = {}
+    gaps: list[Gap] = []
+    for name, rules in _by(hints, "producers").items():
+        said = _before_script(name, rules, request, gaps)
+        if said:
+            blocks.setdefault(name, []).append(said)
+    for name, rules in _by(hints, "consumers").items():
+        for rule in rules:
+            for line in READER.get(rule.pattern, ()):
+                said = line.replace("{local}", _directory(request.local_dir))
+                if said not in blocks.setdefault(name, []):
+                    blocks[name].append(said)
+    text = _config(blocks, hints, gaps)
+    name = request.output.name if request.output else "F"
+    return Emitted(
+        files={request.output: text.encode()}, gaps=merge_gaps(gaps),
+        remarks=[f"Run: nextflow run -c {name} PIPELINE"],
+    )  # fmt: skip
+
+
+def _by(hints: HintFile, side: str) -> dict[str, list[Rule]]:
+    found: dict[str, list[Rule]] = {}
+    for rule in hints.rules:
+        for name in getattr(rule, side):
+            found.setdefault(name, []).append(rule)
+    return found
+
+
+def _directory(path: str) -> str:
+    return path if re.fullmatch(r"/[A-Za-z0-9_./+-]*", path) else "true"
+
+
+def _before_script(
+    name: str, rules: list[Rule], request: EmitRequest, gaps: list[Gap]
+) -> str | None:
+    """Tag the work directory with what all files that the process makes have in common."""
+    common = _common(rules)
+    for rule in rules:
+        lost = {h.name for h in rule.hints if h.level == "placement"} - set(common)
+        gaps += [Gap(hint=hint, level="none", reason=f"outputs of process {comment(name)} differ, "
+                     "and they share one work directory") for hint in sorted(lost)]  # fmt: skip
+    settings, missing = request.store.translate(common, "directory")
+    gaps += missing
+    calls = []
+    for setting in settings:
+        request.store.check_key(setting.key, allow_trusted=request.allow_trusted)
+        calls.append(f"setfattr -n {setting.key} -v 0x{setting.value.hex()} . || true")
+    return f"beforeScript = '{'; '.join(calls)}'" if calls else None
+
+
+def _common(rules: list[Rule]) -> Mapping[str, str]:
+    """Placement hints with the same constant value in all rules of a process."""
+    each = [
+        {h.name: h.value for h in rule.hints if h.level == "placement" and not h.formula}
+        for rule in rules
+    ]
+    return {k: v for k, v in each[0].items() if all(other.get(k) == v for other in each[1:])}
+
+
+def _config(blocks: Mapping[str, list[str]], hints: HintFile, gaps: list[Gap]) -> str:
+    lines = [f"// tracehint {__version__}: hints for Nextflow; nextflow run -c THIS-FILE", ""]
+    for rule in hints.rules:
+        title = f"{rule.id} {rule.pattern}: {rule.template}"
+        lines.append(f"// {comment(title)}")
+    lines.append("process {")
+    for name in sorted(blocks):
+        if not blocks[name]:
+            continue
+        if not PROCESS.fullmatch(name):
+            gaps.append(Gap(hint="withName", level="none", reason="a task type is no process name"))
+            continue
+        lines += [f"    withName: '{name}' {{", *(f"        {said}" for said in blocks[name]),
+                  "    }"]  # fmt: skip
+    return "\n".join([*lines, "}"]) + "\n"

@@ -1,0 +1,114 @@
+"""Snakemake: a Snakefile that includes the user's and annotates its rules.
+
+Access patterns of inputs, groups for pipelines, directory defaults before every shell command
+(Snakemake deletes outputs before a job starts: files cannot be tagged beforehand). temp() deletes
+files, so it is written only on request.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tracehint import __version__
+from tracehint.adapters.engines.emitters import EmitRequest, Emitted
+from tracehint.adapters.engines.tag_table import TagTarget, check_folder_name, encode, tag_files
+from tracehint.adapters.plan import Paths, build_plan, remembered_paths
+from tracehint.adapters.stores.base import Gap, merge_gaps
+from tracehint.errors import InputError, UsageError
+from tracehint.hintgen.model import HintFile, Rule
+from tracehint.hintgen.pathtext import to_bytes
+
+MULTI = ("broadcast", "partly_shared")
+SNIPPET = Path(__file__).with_name("annotate.smk")
+
+
+def emit(hints: HintFile, request: EmitRequest) -> Emitted:
+    """The including Snakefile and its folder."""
+    if request.workflow is None:
+        raise UsageError(
+            "no workflow given",
+            "Add the Snakefile: tracehint emit H.json --workflow-engine snakemake Snakefile -o F",
+        )
+    output = request.output or Path("Snakefile.hinted")
+    check_folder_name(output.name)
+    folder = Path(f"{output}.tracehint")
+    plan = build_plan(hints, Paths(files=remembered_paths(hints)), nodes=request.nodes)
+    directories = [TagTarget(path=t.path, kind="D", hints=dict(t.hints))
+                   for t in plan.targets if t.kind == "directory"]  # fmt: skip
+    table, gaps, count = encode([directories], request.store, allow_trusted=request.allow_trusted)
+    gaps += [
+        Gap(hint=name, level="none", reason="files of this directory differ, and Snakemake "
+            "deletes tagged outputs")
+        for _, name in plan.quarrels
+    ]  # fmt: skip
+    data = job_notes(hints.rules, temporary=request.temporary)
+    data["directories"] = count
+    files: dict[Path | None, bytes] = {
+        output: _snakefile(request.workflow, output, folder).encode(),
+        folder / "annotate.smk": SNIPPET.read_bytes(),
+        folder / "hints.json": (json.dumps(data, indent=1) + "\n").encode(),
+    }
+    files.update(tag_files(folder, table))
+    return Emitted(
+        files=files, executable={folder / "tag", folder / "helper"}, gaps=merge_gaps(gaps),
+        remarks=[f"{len(data['inputs'])} access patterns, {len(data['groups'])} grouped rules, "
+                 f"{count} settings on directories. Run: snakemake -s {output.name} ..."],
+    )  # fmt: skip
+
+
+def _snakefile(workflow: Path, output: Path, folder: Path) -> str:
+    """Fixed text but for two names; the user's own is a Python literal of plain ASCII.
+
+    A plain `include:` would leave the workflow without its default target.
+    """
+    try:
+        target = workflow.resolve().relative_to(output.resolve().parent)
+    except ValueError:
+        target = workflow.resolve()
+    return (
+        f"# tracehint {__version__}: the workflow below with annotations; snakemake -s THIS-FILE\n"
+        f"workflow.include({str(target)!a}, overwrite_default_target=True)\n"
+        f'include: "{folder.name}/annotate.smk"\n'
+    )
+
+
+def job_notes(rules: Iterable[Rule], *, temporary: bool = False) -> dict[str, Any]:
+    """What annotate.smk reads; rule names are task types, paths are learned examples."""
+    inputs: list[dict[str, Any]] = []
+    gone: list[dict[str, Any]] = []
+    pairs: list[tuple[str, str]] = []
+    for rule in rules:
+        values = {hint.name: hint.value for hint in rule.hints}
+        paths = _examples(rule)
+        access = "multi" if rule.pattern in MULTI else values.get("Access", "sequential")
+        inputs += [{"rule": c, "paths": paths, "access": access} for c in rule.consumers if paths]
+        if temporary and values.get("Lifetime", "").startswith("temporary") and paths:
+            gone += [{"rule": p, "paths": paths} for p in rule.producers]
+        if rule.pattern == "pipeline" and rule.producer and len(rule.consumers) == 1:
+            pairs.append((rule.producer, rule.consumers[0]))
+    return {"inputs": inputs, "temporary": gone, "groups": _groups(pairs)}
+
+
+def _groups(pairs: list[tuple[str, str]]) -> dict[str, str]:
+    """Rules that hand files on one to one, by chains: rule -> name of its group."""
+    chain: dict[str, str] = {}
+    for first, second in pairs:
+        a, b = chain.get(first, first), chain.get(second, second)
+        chain |= {name: a for name, head in chain.items() if head == b}
+        chain[first] = chain[second] = a
+    heads = {head: f"tracehint{i}" for i, head in enumerate(dict.fromkeys(chain.values()))}
+    return {name: heads[head] for name, head in chain.items()}
+
+
+def _examples(rule: Rule) -> list[str]:
+    """Learned paths as text; those that are not UTF-8 cannot be named in a Snakefile."""
+    found = []
+    for text in (*rule.examples, *list(rule.per_file)[:5]):
+        try:
+            found.append(to_bytes(text).decode("utf-8"))
+        except (InputError, UnicodeDecodeError):
+            continue
+    return list(dict.fromkeys(found))

@@ -1,0 +1,207 @@
+"""Snakemake and Nextflow annotations; Snakemake itself runs the result."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.hints import hint_file, literal, rule, save
+from tests.support.hostile import HOSTILE_NAMES
+from tracehint.adapters.engines.emitters import EmitRequest, emit
+from tracehint.adapters.stores.registry import open_store
+from tracehint.cli import main
+from tracehint.hintgen.model import Hint, Rule
+
+SNAKEFILE = """\
+rule all:
+    input: "out/sum.txt"
+rule make:
+    output: "raw/all.txt"
+    shell: "seq 12 > {output}"
+rule cut:
+    input: "raw/all.txt"
+    output: "parts/p_{i}.txt"
+    shell: "awk 'NR % 3 == {wildcards.i}' {input} > {output}"
+rule square:
+    input: "parts/p_{i}.txt"
+    output: "squares/s_{i}.txt"
+    shell: "awk '{{print $1 * $1}}' {input} > {output}; "
+           "getfattr --only-values -n user.DP squares > dp_{wildcards.i}.log || true"
+rule sum:
+    input: expand("squares/s_{i}.txt", i=range(3))
+    output: "out/sum.txt"
+    shell: "cat {input} | sort -n > {output}"
+"""
+RULES = (
+    rule("raw/all.txt", producer="make", consumers=("cut",), Replication=3, pattern="broadcast",
+         examples=("raw/all.txt",)),
+    rule("parts/p_{n}.txt", producer="cut", consumers=("square",), DP="local",
+         examples=("parts/p_0.txt",)),
+    rule("squares/s_{n}.txt", producer="square", consumers=("sum",), DP="collocation|sum",
+         examples=("squares/s_0.txt", "squares/s_2.txt")),
+)  # fmt: skip
+DUMP = """
+for r in workflow.rules:
+    for f in [*r.input, *r.output]:
+        print("FLAG", r.name, str(f), sorted(f"{k}={v}" for k, v in f.flags.items()))
+    print("GROUP", r.name, r._group)
+"""
+
+
+def workflow(folder: Path, extra: str = "") -> Path:
+    """A folder with the Snakefile."""
+    folder.mkdir()
+    (folder / "Snakefile").write_text(SNAKEFILE + extra)
+    return folder
+
+
+def emitted(folder: Path, *rules: Rule, more: tuple[str, ...] = ()) -> Path:
+    """`hinted.smk` in the workflow's folder."""
+    hints = save(folder.parent, *rules)
+    command = ["emit", str(hints), "--workflow-engine", "snakemake", str(folder / "Snakefile")]
+    assert main([*command, "-o", str(folder / "hinted.smk"), "--force", *more]) == 0
+    return folder / "hinted.smk"
+
+
+def snakemake(folder: Path, *arguments: str) -> str:
+    """Run Snakemake; standard output and standard error."""
+    pytest.importorskip("snakemake")
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", "-c", "2", *arguments], cwd=folder, text=True,
+        capture_output=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.engine
+def test_outputs_are_identical_and_directories_tagged_before(tmp_path: Path) -> None:
+    if shutil.which("setfattr") is None:
+        pytest.skip("attr is not installed")
+    plain, hinted = workflow(tmp_path / "plain"), workflow(tmp_path / "hinted")
+    snakemake(plain)
+    emitted(hinted, *RULES)
+    snakemake(hinted, "-s", "hinted.smk")
+    for name in ("raw/all.txt", "out/sum.txt", *(f"squares/s_{i}.txt" for i in range(3))):
+        assert (hinted / name).read_bytes() == (plain / name).read_bytes()
+    assert os.getxattr(hinted / "parts", "user.DP") == b"local"
+    assert os.getxattr(hinted / "squares", "user.DP") == b"collocation|sum"
+    assert os.getxattr(hinted / "raw", "user.Replication") == b"3"
+    assert os.listxattr(plain / "parts") == []
+    for i in range(3):  # what the job itself saw while it ran
+        assert (hinted / f"dp_{i}.log").read_text() == "collocation|sum"
+
+
+@pytest.mark.slow
+@pytest.mark.engine
+def test_flags_and_groups_reach_snakemakes_rules(tmp_path: Path) -> None:
+    folder = workflow(tmp_path / "w")
+    lifetime = rule("parts/p_{n}.txt", id="x", producer="cut", consumers=(), pattern="",
+                    hints=(Hint("Lifetime", "temporary|square", "any", {}, "advisory"),),
+                    examples=("parts/p_0.txt",))  # fmt: skip
+    main_file = emitted(folder, *RULES, lifetime, more=("--temporary",))
+    main_file.write_text(main_file.read_text() + DUMP)
+    said = snakemake(folder, "-s", "hinted.smk", "-n")
+    assert "FLAG cut raw/all.txt ['access_pattern=multi']" in said
+    assert "FLAG square parts/p_{i}.txt ['access_pattern=sequential']" in said
+    assert "FLAG cut parts/p_{i}.txt ['temp=True']" in said
+    assert "FLAG sum squares/s_1.txt []" in said, "only learned examples and what they match"
+    assert "GROUP cut tracehint0" in said
+    assert "GROUP square tracehint0" in said
+    assert "GROUP sum None" in said
+
+
+def test_temp_is_written_only_on_request(tmp_path: Path) -> None:
+    folder = workflow(tmp_path / "w")
+    one = rule("parts/p_{n}.txt", producer="cut", pattern="pipeline", examples=("parts/p_0.txt",),
+               hints=(Hint("Lifetime", "temporary", "any", {}, "advisory"),))  # fmt: skip
+    for more, count in (((), 0), (("--temporary",), 1)):
+        emitted(folder, one, more=more)
+        data = json.loads((folder / "hinted.smk.tracehint" / "hints.json").read_text())
+        assert len(data["temporary"]) == count
+
+
+def test_hostile_names_stay_data(tmp_path: Path) -> None:
+    folder = workflow(tmp_path / "w")
+    clean = emitted(folder, *RULES).read_bytes()
+    annotate = (folder / "hinted.smk.tracehint" / "annotate.smk").read_bytes()
+    evil = [literal(n, producer=f"p{i}", DP="local", id=f"e{i}", consumers=(repr(n),))
+            for i, n in enumerate(HOSTILE_NAMES)]  # fmt: skip
+    assert emitted(folder, *RULES, *evil).read_bytes() == clean
+    assert (folder / "hinted.smk.tracehint" / "annotate.smk").read_bytes() == annotate
+
+
+def test_the_users_file_name_is_a_plain_literal(tmp_path: Path) -> None:
+    folder = tmp_path / "a'b\n\"é"
+    folder.mkdir()
+    (folder / "Snakefile").write_text(SNAKEFILE)
+    hints = save(tmp_path, *RULES)
+    out = tmp_path / "h.smk"
+    command = ["emit", str(hints), "--workflow-engine", "snakemake", str(folder / "Snakefile")]
+    assert main([*command, "-o", str(out)]) == 0
+    lines = out.read_text().splitlines()
+    assert len(lines) == 3
+    literal_text = re.fullmatch(
+        r"workflow\.include\((.*), overwrite_default_target=True\)", lines[1]
+    )
+    assert literal_text
+    assert literal_text[1].isascii()
+    assert ast.literal_eval(literal_text[1]) == f"{folder.name}/Snakefile"
+
+
+# Nextflow -------------------------------------------------------------------------------------
+
+
+def config(*rules: Rule, store: str = "xattr") -> str:
+    """The configuration's text."""
+    request = EmitRequest(engine="nextflow", workflow=None, store=open_store(store), output=None)
+    (text,) = emit(hint_file(*rules), request).files.values()
+    return text.decode()
+
+
+def check_config(text: str) -> dict[str, list[str]]:
+    """Parse strictly: process name -> directives."""
+    blocks: dict[str, list[str]] = {}
+    body = [line for line in text.splitlines() if line and not line.startswith("//")]
+    assert body[0] == "process {"
+    assert body[-1] == "}"
+    name = ""
+    for line in body[1:-1]:
+        if found := re.fullmatch(r"    withName: '([A-Za-z0-9_:]+)' \{", line):
+            name = found[1]
+            blocks[name] = []
+        elif line != "    }":
+            assert re.fullmatch(
+                r"        (beforeScript|stageInMode|scratch) = '[A-Za-z0-9_./ ;|-]*'", line
+            )
+            blocks[name].append(line.strip())
+    return blocks
+
+
+def test_nextflow_directories_and_readers() -> None:
+    blocks = check_config(config(*RULES))
+    assert blocks["cut"][-2:] == ["stageInMode = 'copy'", "scratch = '/dev/shm'"]
+    value = b"local".hex()
+    assert blocks["cut"][0] == f"beforeScript = 'setfattr -n user.DP -v 0x{value} . || true'"
+    assert b"collocation|sum".hex() in blocks["square"][0]
+
+
+def test_nextflow_outputs_that_differ_give_no_default() -> None:
+    text = config(rule("a_{n}", producer="p", DP="local"), rule("b_{n}", producer="p",
+                  DP="scatter|4"))  # fmt: skip
+    assert "beforeScript" not in text
+
+
+def test_nextflow_hostile_names() -> None:
+    rules = [literal(n, producer=repr(n), DP="local", id=f"e{i}\n}}", consumers=(f"x'{i}",))
+             for i, n in enumerate(HOSTILE_NAMES)]  # fmt: skip
+    assert check_config(config(*rules)) == {}
