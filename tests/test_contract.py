@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import base64
 import importlib
+import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import jsonschema
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from tests.support.bundles import RunBuilder
+from tests.support.hostile import HOSTILE_NAMES
 from tracehint.analyzer import analyze
-from tracehint.analyzer.model import Options
-from tracehint.analyzer.output import from_json, to_json
+from tracehint.analyzer.model import ANALYSIS_TABLES, Options
+from tracehint.analyzer.output import from_json, to_json, write_json
+from tracehint.analyzer.summary import console_for, print_summary
+from tracehint.errors import InputError
 
 EXAMPLES = Path(__file__).parent / "examples"
 SCHEMA = json.loads(
@@ -62,3 +72,175 @@ def test_worked_example(name: str, tmp_path: Path) -> None:
 def test_reading_what_was_written_gives_the_same(name: str, tmp_path: Path) -> None:
     data = analyzed(name, tmp_path)
     assert to_json(from_json(data)) == data
+
+
+def hostile_run() -> RunBuilder:
+    """One writer and one reader of every hostile name, all in one directory."""
+    run = RunBuilder()
+    shell = run.process(["sh", "x\x1b[31m\n\udcff.sh"])
+    one = run.process(["one", "\udcfe\n$(touch x)"], parent=shell, start=1, end=2)
+    two = run.process(["two", "[red]\u202e\x07"], parent=shell, start=3, end=4)
+    for name in HOSTILE_NAMES:
+        file = run.file(b"/data/" + name, existed=False, size=100_000)
+        run.write(one, file, 0, 100_000, at=1.5, path="/data/x")
+        run.read(two, file, 0, 100_000, at=3.5, path="/data/x")
+    return run
+
+
+def test_hostile_names_survive_the_json(tmp_path: Path) -> None:
+    data = to_json(analyze(hostile_run().bundle(tmp_path), Options(data_roots=("/data",))))
+    jsonschema.validate(data, SCHEMA)
+    data = json.loads(json.dumps(data))
+    found = set()
+    for file in data["files"]:
+        file["path"].encode("utf-8")  # text without surrogates
+        code = file["path_bytes"]
+        found.add(base64.b64decode(code) if code else file["path"].encode())
+        if code is not None:
+            with pytest.raises(UnicodeDecodeError):
+                base64.b64decode(code).decode("utf-8")
+    assert found == set(HOSTILE_NAMES)
+    assert to_json(from_json(data)) == data
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_hostile_names_never_reach_the_terminal(tmp_path: Path, width: int) -> None:
+    analysis = analyze(hostile_run().bundle(tmp_path), Options(data_roots=("/data",)))
+    analysis.run["completeness"]["notes"] = ["a\x1b[2Jb\nc [bold]d[/bold]"]
+    text = io.StringIO()
+    console = console_for(text)
+    console.width = width
+    print_summary(analysis, console)
+    for line in text.getvalue().splitlines():
+        assert line.isprintable(), line
+        assert len(line) <= width, line
+    assert "a\\x1b[2Jb\\x0ac [bold]d[/bold]" in text.getvalue().replace("\n", "").replace("  ", "")
+
+
+def test_no_number_is_nan(tmp_path: Path) -> None:
+    analysis = analyze(hostile_run().bundle(tmp_path))
+    nan = float("nan")
+    cover = pa.array([nan] * analysis.consumers.num_rows)
+    where = analysis.consumers.schema.get_field_index("cover")
+    analysis.consumers = analysis.consumers.set_column(where, "cover", cover)
+    data = b"".join(write_json(analysis))
+    assert json.loads(data, parse_constant=lambda name: pytest.fail(name))
+
+
+def test_an_empty_bundle_is_an_empty_analysis(tmp_path: Path) -> None:
+    data = to_json(analyze(RunBuilder().bundle(tmp_path)))
+    jsonschema.validate(data, SCHEMA)
+    assert (data["tasks"], data["files"], data["edges"], data["groups"]) == ([], [], [], [])
+
+
+def test_losses_are_told_and_lower_score_and_confidence(tmp_path: Path) -> None:
+    run = importlib.import_module("tests.examples.pipeline").build()
+    run.loss("extent_records", 4, proc=2)
+    run.loss("path_cut", 7)
+    run.manifest.complete = False
+    run.manifest.notes = ["a note \udcff"]
+    data = to_json(analyze(run.bundle(tmp_path)))
+    jsonschema.validate(data, SCHEMA)
+    known = data["run"]["completeness"]
+    assert data["run"]["lost_events"] == 4
+    assert 0.5 < known["score"] < 0.8
+    assert any("4 access records" in note for note in known["notes"])
+    assert any("7 paths" in note for note in known["notes"])
+    assert "a note \ufffd" in known["notes"]
+    (middle,) = [f for f in data["files"] if f["path"] == "mid.dat"]
+    assert middle["patterns"][0]["evidence"]["factors"]["kept"] < 1
+    assert middle["patterns"][0]["confidence"] < 1
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (lambda d: d.update(schema="other"), "not an analysis"),
+        (lambda d: d.pop("files"), "files"),
+        (lambda d: d["edges"][0].update(producer="t99"), "t99"),
+        (lambda d: d["edges"][0].update(via='x","y'), "none of"),
+        (lambda d: d["files"][1]["patterns"][0].update(pattern="magic"), "magic"),
+        (lambda d: d["files"][1]["patterns"][0]["choice"].update(placement='"'), "placement"),
+    ],
+)
+def test_wrong_json_is_refused_with_a_reason(change: Any, word: str) -> None:
+    data = json.loads((EXAMPLES / "pipeline.json").read_text(encoding="utf-8"))
+    change(data)
+    with pytest.raises(InputError, match=word):
+        from_json(data)
+
+
+# -- the command ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Path:
+    run = importlib.import_module("tests.examples.scatter_gather").build()
+    return run.save(tmp_path / "run.trace")
+
+
+def command(*args: str | Path, code: int = 0) -> str:
+    """stdout of `tracehint analyze`; fails the test on another exit code."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tracehint", "analyze", *map(str, args)],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+def test_json_of_the_command_is_the_contract(bundle: Path, tmp_path: Path) -> None:
+    data = json.loads(command(bundle, "--format", "json"))
+    jsonschema.validate(data, SCHEMA)
+    assert normal(data) == normal(json.loads((EXAMPLES / "scatter_gather.json").read_text()))
+    target = tmp_path / "a.json"
+    assert command(bundle, "--format", "json", "-o", target) == ""
+    assert json.loads(target.read_text()) == data
+
+
+def test_options_of_the_command(bundle: Path) -> None:
+    data = json.loads(
+        command(
+            bundle, "--format", "json", "--no-ranges", "--nodes", "2", "--default-placement",
+            "local", "--scatter-max-m", "1.5", "--data-root", "/nowhere",
+        )
+    )  # fmt: skip
+    jsonschema.validate(data, SCHEMA)
+    assert data["run"]["nodes"] == 2
+    assert data["run"]["data_roots"] == ["/nowhere"]
+    parameters = data["run"]["parameters"]
+    assert (parameters["default_placement"], parameters["scatter_max_m"]) == ("local", 1.5)
+    assert not any("ranges" in row for f in data["files"] for row in f["consumers"])
+
+
+def test_parquet_is_one_file_per_table(bundle: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    command(bundle, "--format", "parquet", "-o", folder)
+    assert {p.name for p in folder.iterdir()} == {
+        "run.json", *(f"{name}.parquet" for name in ANALYSIS_TABLES),
+    }  # fmt: skip
+    assert pq.read_table(folder / "edges.parquet").num_rows == 8
+    assert json.loads((folder / "run.json").read_text())["nodes"] == 4
+
+
+def test_nothing_is_overwritten(bundle: Path, tmp_path: Path) -> None:
+    target = tmp_path / "a.json"
+    target.write_text("mine")
+    assert "--force" in command(bundle, "--format", "json", "-o", target, code=2)
+    assert target.read_text() == "mine"
+    command(bundle, "--format", "json", "-o", target, "--force")
+    assert json.loads(target.read_text())
+    assert "-o" in command(bundle, "--format", "parquet", code=2)
+
+
+def test_text_is_a_summary(bundle: Path) -> None:
+    text = command(bundle)
+    for word in ("split", "scatter", "gather", "big.dat", "Nothing was lost"):
+        assert word in text
+    assert "\x1b" not in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_no_bundle_is_a_message(tmp_path: Path) -> None:
+    assert "not a trace bundle" in command(tmp_path, code=2)

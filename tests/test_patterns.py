@@ -368,7 +368,9 @@ def test_a_shuffle_is_reduce_and_distribute_and_the_larger_saving_wins() -> None
     assert kinds == ["distribute"] * 8 + ["reduce"] * 2
     assert all(labels.of(f) == {"pipeline", "reduce", "distribute"} for f in files)
     assert {labels.primary(f) for f in files} == {"reduce"}
-    assert [g["primary"] for g in labels.groups] == [g["pattern"] == "reduce" for g in labels.groups]
+    assert [g["primary"] for g in labels.groups] == [
+        g["pattern"] == "reduce" for g in labels.groups
+    ]
 
 
 def test_a_shuffle_through_regioned_files_is_all_to_all() -> None:
