@@ -47,6 +47,7 @@ def find_command(name: str, search: str | None = None) -> str:
         if not os.path.lexists(candidate):
             continue
         if Path(candidate).is_file() and os.access(candidate, os.X_OK):
+            _check_interpreter(candidate)
             return candidate
         refused = refused or candidate
     if refused:
@@ -56,6 +57,21 @@ def find_command(name: str, search: str | None = None) -> str:
             EXIT_NOT_EXECUTABLE,
         )  # fmt: skip
     raise CommandError(f"{name}: command not found", "Check the name and PATH.", EXIT_NOT_FOUND)
+
+
+def _check_interpreter(path: str) -> None:
+    """A script whose `#!` program is missing is "not found", as exec reports it."""
+    try:
+        with Path(path).open("rb") as stream:
+            line = stream.readline(4096)
+    except OSError:
+        return  # may be executed without being readable
+    words = line[2:].split() if line[:2] == b"#!" else []
+    if words and not Path(os.fsdecode(words[0])).exists():
+        raise CommandError(
+            f"{path}: its interpreter {os.fsdecode(words[0])} does not exist",
+            "Correct its first line.", EXIT_NOT_FOUND,
+        )  # fmt: skip
 
 
 def without_shebang(path: str, command: Sequence[str]) -> tuple[str, ...]:

@@ -256,6 +256,7 @@ def test_light_mode_has_opens_and_no_bytes(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("mount") is None or os.geteuid() != 0, reason="needs root")
 def test_full_disk_does_not_reach_the_command(tmp_path: Path) -> None:
     import subprocess

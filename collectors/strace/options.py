@@ -28,6 +28,8 @@ BYTE_CALLS = (
     "access", "faccessat", "faccessat2", "getdents", "getdents64", "chmod", "fchmodat",
     "getxattr", "lgetxattr", "setxattr", "lsetxattr",
 )  # fmt: skip
+# Never deadly, or noise. The others are kept: strace prints `+++ killed by` only for these.
+_QUIET_SIGNALS = "SIGCHLD,SIGURG,SIGWINCH,SIGCONT"
 MAX_STRING = 131072  # the kernel's longest single argument (MAX_ARG_STRLEN)
 
 
@@ -39,7 +41,7 @@ def strace_argv(
     return [
         program, *(["-D"] if detach else []), "-f", "--seccomp-bpf", "-q", "-y", "-a", "1",
         "--absolute-timestamps=unix,ns", "-s", str(MAX_STRING),
-        "-e", "signal=none",
+        "-e", "signal=!" + _QUIET_SIGNALS,
         "-e", "abbrev=!" + ",".join("?" + c for c in _WHOLE),
         "-e", "raw=" + ",".join("?" + c for c in RAW_CALLS),
         "-e", "trace=" + ",".join("?" + c for c in calls),

@@ -25,6 +25,21 @@ class RecordError(TracehintError):
     exit_code = EXIT_RECORDER_FAILED
 
 
+class RunCommand(click.Command):
+    """A command that runs another one: wrong usage is 125, as `env` and `timeout` do."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:  # fmt: skip
+        """Parse the arguments; errors in them become RecordError."""
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except click.UsageError as error:
+            name = info_name or self.name
+            raise RecordError(error.format_message(), f"See: tracehint {name} --help") from None
+
+
 def recording_options(command: F) -> F:
     """`-o`, `--collector`, `--data-root` and the others, in one place."""
     for option in reversed(

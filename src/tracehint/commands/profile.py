@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from tracehint.collectors.run import Ended, die_like
-from tracehint.commands._recording import recording_options, start
+from tracehint.commands._recording import RunCommand, recording_options, start
 from tracehint.errors import TracehintError
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
+@click.command(cls=RunCommand, context_settings={"allow_interspersed_args": False})
 @recording_options
 def command(**options: Any) -> int:
     """Run COMMAND, then show how its tasks hand data to each other and what hints would help.

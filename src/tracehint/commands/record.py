@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from tracehint.collectors.run import Ended, die_like
-from tracehint.commands._recording import recording_options, start
+from tracehint.commands._recording import RunCommand, recording_options, start
 
 
-@click.command(context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
+@click.command(cls=RunCommand, context_settings={"allow_interspersed_args": False})
 @recording_options
 def command(**options: Any) -> int:
     """Run COMMAND and write what it read and wrote to a trace bundle.

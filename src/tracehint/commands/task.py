@@ -8,6 +8,7 @@ import signal
 import click
 
 from tracehint.collectors.run import CommandError, find_command, without_shebang
+from tracehint.commands._recording import RunCommand
 from tracehint.errors import EXIT_NOT_EXECUTABLE, EXIT_RECORDER_FAILED, TracehintError
 
 MAX_NAME = 1024
@@ -19,7 +20,7 @@ class TaskNameError(TracehintError):
     exit_code = EXIT_RECORDER_FAILED
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
+@click.command(cls=RunCommand, context_settings={"allow_interspersed_args": False})
 @click.argument("name")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(name: str, command: tuple[str, ...]) -> int:

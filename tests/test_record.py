@@ -1,0 +1,384 @@
+"""`record`: what passes through, and what it says when something is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import tracehint
+from tracehint.collectors.registry import COLLECTORS, check
+from tracehint.schemas.store import read_bundle
+
+USABLE = [name for name in ("ebpf", "strace") if check(name).usable]
+pytestmark = pytest.mark.skipif(not USABLE, reason="no collector can run here")
+slow = pytest.mark.slow
+ONE = USABLE[-1:]  # the slow and certain one, for what does not depend on the collector
+
+
+@pytest.mark.parametrize("collector", USABLE)
+def test_streams_and_exit_code_pass_through(tmp_path: Path, collector: str) -> None:
+    done = tracehint(
+        "record", "--quiet", "--collector", collector, "-o", "r.trace", "--",
+        "sh", "-c", "cat; echo err >&2; exit 7", cwd=tmp_path, input="from stdin\n",
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (7, "from stdin\n", "err\n")
+    assert read_bundle(tmp_path / "r.trace").manifest.exit_status == 7
+
+
+@pytest.mark.parametrize("collector", USABLE)
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGTERM,
+        pytest.param(signal.SIGKILL, marks=slow),
+        pytest.param(signal.SIGABRT, marks=slow),
+    ],
+)
+def test_the_recorder_dies_by_the_commands_signal(
+    tmp_path: Path, collector: str, number: signal.Signals
+) -> None:
+    done = tracehint(
+        "record", "--quiet", "--collector", collector, "-o", "r.trace", "--",
+        "sh", "-c", f"kill -{number.name[3:]} $$", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == -number
+    bundle = read_bundle(tmp_path / "r.trace")
+    assert bundle.manifest.exit_status == 128 + number
+    assert bundle.manifest.complete
+    (root,) = [p for p in bundle.tables["processes"].to_pylist() if p["parent"] is None]
+    assert root["exit_signal"] == number
+
+
+@pytest.mark.parametrize("collector", USABLE)
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGTERM,
+        *(pytest.param(n, marks=slow) for n in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)),
+    ],
+)
+def test_signals_to_the_recorder_reach_the_command(
+    tmp_path: Path, collector: str, number: signal.Signals
+) -> None:
+    trap = f"trap 'echo caught; exit 9' {number.name[3:]}; echo ready; while :; do sleep 0.05; done"
+    with subprocess.Popen(
+        [sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", collector,
+         "-o", "r.trace", "--", "sh", "-c", trap],
+        cwd=tmp_path, stdout=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        assert process.stdout.readline() == "caught\n"
+        assert process.wait(20) == 9
+    assert read_bundle(tmp_path / "r.trace").manifest.complete
+
+
+@slow
+def test_interrupt_from_the_terminal_reaches_the_command_once(tmp_path: Path) -> None:
+    """Ctrl-C goes to the whole foreground group; the recorder must not send it again."""
+    import pty
+
+    script = (
+        "import signal, sys, time\nn = 0\n"
+        "def hit(*_):\n    global n\n    n += 1\n"
+        "signal.signal(signal.SIGINT, hit)\nprint('ready', flush=True)\n"
+        "time.sleep(0.8)\nprint('hits', n, flush=True)\nsys.exit(5)\n"
+    )
+    (tmp_path / "s.py").write_text(script)
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(tmp_path)
+        os.execv(
+            sys.executable,
+            [sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", ONE[0],
+             "-o", "r.trace", "--", sys.executable, "s.py"],
+        )  # fmt: skip
+    seen = b""
+    while b"ready" not in seen:
+        seen += os.read(terminal, 1000)
+    os.write(terminal, b"\x03")
+    try:
+        while data := os.read(terminal, 1000):
+            seen += data
+    except OSError:
+        pass  # the terminal closes with its last process
+    _, status = os.waitpid(pid, 0)
+    os.close(terminal)
+    assert b"hits 1" in seen
+    assert os.waitstatus_to_exitcode(status) == 5
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "words"),
+    [
+        (["no-such-program-here"], 127, "command not found"),
+        (["./missing"], 127, "command not found"),
+        (["./plain"], 126, "not executable"),
+        (["./folder"], 126, "directory"),
+        (["./broken"], 127, "interpreter"),
+    ],
+)
+def test_commands_that_cannot_run(
+    tmp_path: Path, command: list[str], code: int, words: str
+) -> None:
+    (tmp_path / "plain").write_text("echo")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "broken").write_text("#!/no/such/interpreter\n")
+    (tmp_path / "broken").chmod(0o755)
+    done = tracehint("record", "--collector", ONE[0], "--", *command, cwd=tmp_path)
+    assert done.returncode == code
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.glob("*.trace"))  # nothing is left behind
+
+
+@slow
+def test_a_script_without_first_line_runs_as_it_would_from_a_shell(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("echo it runs: $0 $1\n")
+    (tmp_path / "plain").chmod(0o755)
+    done = tracehint(
+        "record", "--quiet", "--collector", ONE[0], "--", "./plain", "a b", cwd=tmp_path
+    )
+    assert (done.returncode, done.stdout) == (0, "it runs: ./plain a b\n")
+
+
+@slow
+def test_existing_bundles_are_not_overwritten(tmp_path: Path) -> None:
+    def go(*options: str) -> subprocess.CompletedProcess[str]:
+        return tracehint(
+            "record", "--quiet", "--collector", ONE[0], *options, "--", "touch", "ran", cwd=tmp_path
+        )
+
+    assert go("-o", "r.trace").returncode == 0
+    (tmp_path / "ran").unlink()
+    again = go("-o", "r.trace")
+    assert again.returncode == 125
+    assert "--force" in again.stderr
+    assert not (tmp_path / "ran").exists()  # the command was not run
+    assert go("-o", "r.trace", "--force").returncode == 0
+    assert go().returncode == 0
+    assert go().returncode == 0
+    assert {p.name for p in tmp_path.glob("touch*")} == {"touch.trace", "touch-2.trace"}
+
+
+@slow
+def test_places_that_cannot_be_used(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("precious")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "data").write_text("precious")
+    (tmp_path / "link").symlink_to("folder")
+    for name in ("file", "folder", "link", "file/below", ""):
+        done = tracehint(
+            "record", "--force", "--collector", ONE[0], "-o", name, "--", "touch", "ran",
+            cwd=tmp_path,
+        )  # fmt: skip
+        assert done.returncode == 125, name
+        assert "-o" in done.stderr
+        assert "Traceback" not in done.stderr
+        assert not (tmp_path / "ran").exists()
+    assert (tmp_path / "file").read_text() == (tmp_path / "folder/data").read_text() == "precious"
+
+
+@slow
+def test_unknown_collector_and_missing_command(tmp_path: Path) -> None:
+    assert tracehint("record", "--collector", "magic", "--", "true", cwd=tmp_path).returncode == 125
+    assert tracehint("record", cwd=tmp_path).returncode == 125
+    assert tracehint("record", "--no-such-option", "--", "true", cwd=tmp_path).returncode == 125
+
+
+@slow
+def test_missing_strace_names_the_remedy(tmp_path: Path) -> None:
+    bare = tmp_path / "bin"
+    bare.mkdir()
+    (bare / "true").symlink_to("/bin/true")
+    done = tracehint(
+        "record", "--collector", "strace", "--", "true", cwd=tmp_path, env={"PATH": str(bare)}
+    )
+    assert done.returncode == 125
+    assert "apt install strace" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a second user")
+def test_without_privileges_auto_falls_back_to_strace(tmp_path: Path) -> None:
+    """As user nobody, with an interpreter and a copy of the code that it may read."""
+    python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
+    if "strace" not in USABLE or python is None:
+        pytest.skip("needs strace and a python3 that every user may run")
+    import tracehint as package
+
+    code = tmp_path / "code"
+    shutil.copytree(Path(package.__file__).parent, code / "tracehint", symlinks=False)
+    packages = sysconfig.get_path("purelib")
+    work = tmp_path / "work"
+    work.mkdir()
+    for path in (tmp_path, *list(tmp_path.parents)[:-2]):
+        path.chmod(0o755)
+    work.chmod(0o777)
+
+    def demote() -> None:
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+
+    env = {"PYTHONPATH": f"{code}:{packages}", "HOME": str(work), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [python, "-m", "tracehint", "record", "-o", "r.trace", "--", "sh", "-c", "id -u"]
+    done = subprocess.run(
+        command, cwd=work, env={**os.environ, **env}, capture_output=True, text=True,
+        preexec_fn=demote, timeout=60, check=False,
+    )  # fmt: skip
+    if "ImportError" in done.stderr or "ModuleNotFoundError" in done.stderr:
+        pytest.skip("that python3 cannot load this environment's packages")
+    assert (done.returncode, done.stdout) == (0, "65534\n"), done.stderr
+    assert "collector strace" in done.stderr
+    assert "not ebpf" in done.stderr  # and why it was not taken
+    assert read_bundle(work / "r.trace").manifest.collector == "strace"
+
+
+@slow
+@pytest.mark.parametrize("inner", USABLE)
+@pytest.mark.parametrize("outer", USABLE)
+def test_a_recording_inside_a_recording_is_not_doubled(
+    tmp_path: Path, outer: str, inner: str
+) -> None:
+    done = tracehint(
+        "record", "--quiet", "--collector", outer, "-o", "outer.trace", "--",
+        sys.executable, "-m", "tracehint", "record", "--collector", inner, "-o", "inner.trace",
+        "--", "sh", "-c", "echo hi > f; exit 4", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 4, done.stderr
+    assert "recorded already" in done.stderr
+    assert not (tmp_path / "inner.trace").exists()
+    argvs = [
+        p["argv"] for p in read_bundle(tmp_path / "outer.trace").tables["processes"].to_pylist()
+    ]
+    assert [b"sh", b"-c", b"echo hi > f; exit 4"] in argvs
+
+
+@slow
+def test_the_mark_of_another_recording_does_not_stop_this_one(tmp_path: Path) -> None:
+    """Batch systems carry the environment to nodes where nobody records."""
+    for mark in ("other-boot:1:1", "nonsense", f"{_boot()}:{_namespace()}:999999"):
+        done = tracehint(
+            "record", "--quiet", "--collector", ONE[0], "-o", "r.trace", "--force", "--", "true",
+            cwd=tmp_path, env={"TRACEHINT_RECORDING": mark},
+        )  # fmt: skip
+        assert done.returncode == 0
+        assert (tmp_path / "r.trace" / "manifest.json").exists()
+
+
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def _namespace() -> int:
+    return Path("/proc/self/ns/pid").stat().st_ino
+
+
+@pytest.mark.parametrize(
+    "collector", [pytest.param(name, marks=slow) if name == "ebpf" else name for name in USABLE]
+)
+def test_secrets_are_redacted(tmp_path: Path, collector: str) -> None:
+    secret = "hunter2SECRET"
+    run = ["env", f"DB_PASSWORD={secret}", "sh", "-c", f"true --token {secret}", "x"]
+    done = tracehint(
+        "record", "--quiet", "--collector", collector, "-o", "r.trace", "--", *run, cwd=tmp_path
+    )
+    assert done.returncode == 0
+    for path in (tmp_path / "r.trace").rglob("*"):
+        assert path.is_dir() or secret.encode() not in path.read_bytes(), path
+    bundle = read_bundle(tmp_path / "r.trace")
+    assert secret not in json.dumps(
+        [p["argv"] for p in bundle.tables["processes"].to_pylist()], default=repr
+    )
+    assert "<redacted>" in " ".join(bundle.manifest.command)
+    assert bundle.manifest.redacted_args > 0
+    kept = tracehint(
+        "record", "--quiet", "--keep-args", "--collector", collector, "-o", "k.trace", "--", *run,
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert kept.returncode == 0
+    assert secret in " ".join(read_bundle(tmp_path / "k.trace").manifest.command)
+
+
+@slow
+def test_bundle_directory_and_host_from_the_outside(tmp_path: Path) -> None:
+    done = tracehint(
+        "record", "--quiet", "--collector", ONE[0], "--host-id", "node7/x", "--data-root", "data",
+        "--", "true", cwd=tmp_path, env={"TRACEHINT_BUNDLE_DIR": str(tmp_path / "bundles")},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (path,) = (tmp_path / "bundles").iterdir()
+    assert path.name == "true.node7_x.trace"
+    bundle = read_bundle(path)
+    assert bundle.manifest.hosts[0].name == "node7/x"
+    assert set(bundle.tables["processes"]["host"].to_pylist()) == {"node7/x"}
+    assert bundle.manifest.data_roots == [str(tmp_path / "data")]
+
+
+@slow
+def test_a_process_that_outlives_the_command_is_not_stopped(tmp_path: Path) -> None:
+    if "strace" not in USABLE:
+        pytest.skip("strace cannot run here")
+    work = "(sleep 3.5; echo late > late) > /dev/null 2>&1 & echo started"
+    began = time.monotonic()
+    done = tracehint(
+        "record", "--quiet", "--collector", "strace", "-o", "r.trace", "--", "sh", "-c", work,
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "started\n")
+    assert time.monotonic() - began < 4
+    bundle = read_bundle(tmp_path / "r.trace")
+    assert any("outlived" in note for note in bundle.manifest.notes)
+    assert None in [p["end_ns"] for p in bundle.tables["processes"].to_pylist()]
+    for _ in range(100):
+        if (tmp_path / "late").exists():
+            break
+        time.sleep(0.1)
+    assert (tmp_path / "late").read_text() == "late\n"
+
+
+def test_a_killed_recorder_leaves_the_command_and_a_usable_bundle(tmp_path: Path) -> None:
+    if "strace" not in USABLE:
+        pytest.skip("strace cannot run here")
+    work = "echo one > a; echo ready; read line; echo two > b; echo done-anyway"
+    with subprocess.Popen(
+        [sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", "strace",
+         "-o", "r.trace", "--", "sh", "-c", work],
+        cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None and process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "ready\n"
+        process.kill()
+        process.wait(10)
+        process.stdin.write("go\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "done-anyway\n"  # the command went on
+        assert process.stderr.read() == ""  # strace did not complain into its stderr
+    time.sleep(0.2)
+    bundle = read_bundle(tmp_path / "r.trace")
+    assert not bundle.manifest.complete
+    assert any("tracehint import" in note for note in bundle.manifest.notes)
+    done = tracehint("import", "r.trace", "-o", "again.trace", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    paths = {r["path"] for r in read_bundle(tmp_path / "again.trace").tables["opens"].to_pylist()}
+    assert {os.fsencode(tmp_path / "a"), os.fsencode(tmp_path / "b")} <= paths
+
+
+def test_every_collector_answers_its_check() -> None:
+    for name in COLLECTORS:
+        found = check(name)
+        assert found.reason
+        assert found.usable or found.remedy
