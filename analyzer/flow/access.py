@@ -20,12 +20,10 @@ from tracehint.analyzer.flow.model import (
     Access,
     Objects,
 )
-from tracehint.analyzer.flow.ranges import Bools, Ints, ints, order_by
+from tracehint.analyzer.flow.ranges import Bools, Ints, Shorts, ints, order_by
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from tracehint.schemas.store import Bundle
 
 _COLUMNS = (
     "proc", "start", "length", "stride", "count", "bytes", "first_ns", "last_ns", "exact",
@@ -55,10 +53,10 @@ class Raw:
     """
 
     rows: Ints
-    obj: Ints
-    task: Ints
-    op: Ints
-    how: Ints
+    obj: Shorts
+    task: Shorts
+    op: Shorts
+    how: Shorts
     table: pa.Table
 
     def access(self, at: Ints) -> Access:
@@ -79,13 +77,13 @@ class Raw:
         self.columns = {name: column(self.table, name) for name in _COLUMNS}
 
 
-def _codes(table: pa.Table, name: str, known: dict[str, int], unknown: int) -> Ints:
+def _codes(table: pa.Table, name: str, known: dict[str, int], unknown: int) -> Shorts:
     """The codes of a text column."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if not table.num_rows:
-        return ints([])
+        return np.empty(0, np.int32)
     found = []
     for chunk in table.column(name).chunks:
         words = chunk if pa.types.is_dictionary(chunk.type) else pc.dictionary_encode(chunk)
@@ -170,4 +168,4 @@ def share(amount: Ints, parts: Ints) -> Ints:
 
 def is_mutation(op: Ints) -> Bools:
     """Whether the operation changes bytes of the file."""
-    return (op != READ) & (op != EXTEND)
+    return np.asarray((op != READ) & (op != EXTEND))

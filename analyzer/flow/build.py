@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from tracehint.analyzer.flow import complex as general
-from tracehint.analyzer.flow import simple
-from tracehint.analyzer.flow.access import Raw, Tasks as ProcTasks
-from tracehint.analyzer.flow.access import read_extents
+from tracehint.analyzer.flow import general, simple
+from tracehint.analyzer.flow.access import Raw, read_extents
+from tracehint.analyzer.flow.access import Tasks as ProcTasks
 from tracehint.analyzer.flow.batches import ROWS, Batch, keep_together, split
 from tracehint.analyzer.flow.causal import after_their_writes
 from tracehint.analyzer.flow.copies import Copies
@@ -22,7 +21,7 @@ from tracehint.analyzer.flow.identity import build_objects, column
 from tracehint.analyzer.flow.model import UNKNOWN, Access, Flow, Found, Objects
 from tracehint.analyzer.flow.ranges import Bools, Ints, order_by
 from tracehint.analyzer.flow.retries import series_of
-from tracehint.analyzer.flow.tables import Part, make_part, software_files, together
+from tracehint.analyzer.flow.tables import Part, make_part, together
 from tracehint.analyzer.flow.users import Tasks, consumers_of, edges_of, producers_of
 from tracehint.analyzer.flow.whole import from_opens
 
@@ -74,7 +73,7 @@ def build(
     plan = Plan(tasks, options, notes, always_general)
     objects = build_objects(bundle, procs.of, lambda p: rules.classify_paths(p, roots))
     raw = read_extents(bundle.tables["extents"], objects, procs, notes)
-    more = from_opens(bundle, objects, procs, raw, notes)
+    more = from_opens(bundle, objects, procs, raw.table.num_rows, notes)
     copies, order = keep_together(raw, more, objects, tasks.engine)
     if len(copies):
         objects, copies = _renumber(objects, raw, more, copies, order)
@@ -156,4 +155,4 @@ def _circles(parts: list[Part], tasks: Tasks) -> Ints | None:
 def _on(part: Part, circle: Ints) -> Bools:
     """The edges of a portion that are on a circle."""
     producer, consumer = part.edges.producer, part.edges.consumer
-    return (circle[producer] != UNKNOWN) & (circle[producer] == circle[consumer])
+    return np.asarray((circle[producer] != UNKNOWN) & (circle[producer] == circle[consumer]))

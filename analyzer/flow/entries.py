@@ -25,7 +25,7 @@ class Entries:
 
     def of(self, obj: Ints, ver: Ints) -> Ints:
         """The entry that stands for a version of an object."""
-        return self.target[self.base[obj] + ver]
+        return np.asarray(self.target[self.base[obj] + ver])
 
     def is_last(self, obj: Ints, ver: Ints) -> Bools:
         """Whether the version is the last of those folded into its entry."""

@@ -97,7 +97,8 @@ def build_objects(bundle: Bundle, task_of: TaskOf, is_software: IsSoftware) -> O
         file_ids=ids, file_obj=of_row, existed=existed, size=size, opened_size=opened,
         deleted=deleted | gone, lineage=lineage, rank=rank,
         software=np.asarray(is_software(path).to_numpy(zero_copy_only=False), bool),
-        path=path, other_paths=others, maker=maker, unsized=np.zeros(count, bool), hosts=len(pc.unique(files.column("host"))),
+        path=path, other_paths=others, maker=maker, unsized=np.zeros(count, bool),
+        hosts=len(pc.unique(files.column("host"))),
     )  # fmt: skip
     return objects.reordered(order_by(lineage, rank))
 

@@ -38,7 +38,7 @@ class Rows:
     @classmethod
     def joined(cls, parts: Iterable[Self]) -> Self:
         """All rows of the parts, in order."""
-        some = [p for p in parts]
+        some = list(parts)
         return cls(
             **{f.name: np.concatenate([getattr(p, f.name) for p in some]) for f in fields(cls)}
         )

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
+Shorts = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
 
 _LIMIT = 1 << 62

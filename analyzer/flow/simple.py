@@ -82,8 +82,8 @@ def look(access: Access, count: int) -> Seen:
 def is_simple(access: Access, objects: Objects, seen: Seen) -> Bools:
     """Per object: changed by nobody, or every change came before every other task's read.
 
-    One task may truncate, to one size, before it writes. It may read its own bytes back if the file was
-    made in the run. Several tasks may write if none of them reads.
+    One task may truncate, to one size, before it writes. It may read its own bytes back if
+    the file was made in the run. Several tasks may write if none of them reads.
     """
     untouched = seen.low > seen.high
     single = seen.low == seen.high
@@ -101,7 +101,7 @@ def is_simple(access: Access, objects: Objects, seen: Seen) -> Bools:
         reads = np.maximum.reduceat((some.op == READ)[order], first)
         writes = np.maximum.reduceat((some.op != READ)[order], first)
         both[some.obj[order][first][reads & writes]] = True
-    return untouched | (ordered & ~reads_back & ~both)
+    return np.asarray(untouched | (ordered & ~reads_back & ~both))
 
 
 @dataclass

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.flow.access import Raw, Tasks
+from tracehint.analyzer.flow.access import Tasks
 from tracehint.analyzer.flow.identity import column, lookup
 from tracehint.analyzer.flow.model import HOW_BIT, READ, TRUNCATE, UNKNOWN, WRITE, Access, Objects
-from tracehint.analyzer.flow.ranges import Ints, order_by
+from tracehint.analyzer.flow.ranges import Bools, Ints, Shorts, order_by
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,16 +20,19 @@ _ACCMODE, _WRONLY, _RDWR = 3, 1, 2
 
 
 def from_opens(
-    bundle: Bundle, objects: Objects, known: Tasks, raw: Raw, notes: list[str]
+    bundle: Bundle, objects: Objects, known: Tasks, seq: int, notes: list[str]
 ) -> Access:
-    """Truncations and accesses of whole files (upper bounds); notes how many of the latter."""
+    """Truncations and accesses of whole files (upper bounds); notes how many of the latter.
+
+    `seq` is the number of extents: these accesses are numbered behind them.
+    """
     opens = bundle.tables["opens"]
     obj = lookup(objects.file_ids, objects.file_obj, column(opens, "file")).astype(np.int32)
     mine = obj >= 0
     mine &= ~np.append(objects.software, True)[obj]
     cut = np.flatnonzero(mine & (column(opens, "truncated") == 1))
     parts = [_truncations(opens, obj, known, cut)]
-    reads, writes = _unranged(bundle, mine, raw)
+    reads, writes = _unranged(bundle, mine)
     for op, at in ((READ, reads), (WRITE, writes)):
         if len(at):
             parts.append(_whole(opens, objects, obj, known, at, op))
@@ -45,11 +48,11 @@ def from_opens(
             f"{bounds} accesses without recorded ranges are taken as of the whole file "
             "(upper bound)"
         )
-    found.seq = np.where(found.op == TRUNCATE, -1, len(raw.obj) + np.arange(len(found)))
+    found.seq = np.where(found.op == TRUNCATE, -1, seq + np.arange(len(found)))
     return found
 
 
-def _truncations(opens: pa.Table, obj: Ints, known: Tasks, at: Ints) -> Access:
+def _truncations(opens: pa.Table, obj: Shorts, known: Tasks, at: Ints) -> Access:
     """O_TRUNC of files that had bytes; a second record of the same one does nothing more."""
     proc, when = column(opens, "proc")[at], column(opens, "open_ns")[at]
     zero, one = np.zeros(len(at), np.int64), np.ones(len(at), np.int64)
@@ -60,7 +63,7 @@ def _truncations(opens: pa.Table, obj: Ints, known: Tasks, at: Ints) -> Access:
     )  # fmt: skip
 
 
-def _unranged(bundle: Bundle, mine: np.ndarray, raw: Raw) -> tuple[Ints, Ints]:
+def _unranged(bundle: Bundle, mine: Bools) -> tuple[Ints, Ints]:
     """Opens to read and to write that have no extents.
 
     A bare open without any counter is one only where the collector is blind to bytes: elsewhere
@@ -91,7 +94,9 @@ def _process_ends(table: pa.Table) -> tuple[Ints, Ints]:
     return proc[order], column(table, "end_ns")[order]
 
 
-def _whole(opens: pa.Table, objects: Objects, obj: Ints, known: Tasks, at: Ints, op: int) -> Access:
+def _whole(
+    opens: pa.Table, objects: Objects, obj: Shorts, known: Tasks, at: Ints, op: int
+) -> Access:
     """Accesses of whole files; of one byte where the size is not known (`tables` shows 0)."""
     size = np.maximum(objects.size, objects.opened_size)[obj[at]]
     at, size = at[size != 0], size[size != 0]

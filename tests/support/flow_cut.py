@@ -64,11 +64,14 @@ class Case:
         )  # fmt: skip
 
     def flow(
-        self, *, general: bool = False, roots: Sequence[bytes] = ROOTS, **options: Any
-    ) -> View:
-        """The flow; `general` sends every file the long way."""
+        self, *, general: bool = False, roots: Sequence[bytes] = ROOTS, rows: int = 1 << 19,
+        **options: Any,
+    ) -> View:  # fmt: skip
+        """The flow; `general` sends every file the long way, `rows` is the size of a portion."""
         bundle = bundle_of(self.run)
-        flow = build(bundle, self.cut(), roots, Options(**options), rules, always_general=general)
+        flow = build(
+            bundle, self.cut(), roots, Options(**options), rules, always_general=general, rows=rows
+        )
         return View(flow, {t["task"]: t["name"] for t in self.tasks})
 
 
