@@ -99,8 +99,12 @@ def explain_text(data: dict[str, Any]) -> str:
             f"confidence {rule['confidence']:.2f}"
         )
         lines += [f"    {name} follows {_formula(f)}" for name, f in rule["formulas"].items()]
+    alike: dict[tuple[str, str], list[str]] = {}
+    for other in data["others"]:
+        alike.setdefault((other["template"], other["text"]), []).append(other["rule"])
     lines += [
-        f"  rule {other['rule']}  {other['template']}: {other['text']}" for other in data["others"]
+        f"  rule {', '.join(names)}  {template}: {text}"
+        for (template, text), names in alike.items()
     ]
     lines += [
         f"  refused: {other['template']} ({other['pattern']}): {other['text']}"
@@ -141,6 +145,8 @@ def summary_text(hints: HintFile, limit: int = 40) -> str:
         lines.append(f"... and {len(seen) - limit} more")
     more = len(hints.rules) - len(seen)
     lines.append(f"{len(seen)} rules for the names seen, {more} more general ones below them")
-    for refusal in hints.refused[:limit]:
-        lines.append(f"refused        {refusal.template} ({refusal.pattern}): {refusal.text}")
+    lines += [
+        f"refused        {refusal.template} ({refusal.pattern}): {refusal.text}"
+        for refusal in hints.refused[:limit]
+    ]
     return "\n".join(lines) + "\n"

@@ -27,6 +27,8 @@ MAX_PER_FILE = 100_000
 MAX_TEXT = 16_384
 WHEN = frozenset({"create", "before_read", "staging", "any"})
 LEVELS = frozenset({"placement", "advisory"})
+NEEDS = frozenset({"use", "types"})
+NUMBERS = frozenset({"files", "bytes"})
 CONDITIONS: dict[str, type] = {"needs": str, "min_size_bytes": int}
 
 
@@ -37,7 +39,7 @@ def to_json(hints: HintFile) -> dict[str, Any]:
 
 def dump(hints: HintFile, path: Path, *, force: bool = False) -> None:
     """Write a hint file; an existing one only with `force`."""
-    text = json.dumps(to_json(hints), indent=1, ensure_ascii=False) + "\n"
+    text = json.dumps(to_json(hints), indent=1) + "\n"
     try:
         with path.open("w" if force else "x", encoding="utf-8") as out:
             out.write(text)
@@ -130,7 +132,8 @@ def _formula(data: dict[str, Any]) -> dict[str, Any]:
     fields = FORMULAS.get(_get(data, "fn", str))
     if fields is None or not set(data) <= fields:
         raise _bad(f"unknown formula {str(data)[:80]}")
-    _list(data, "captures", int, 48)
+    if min(_list(data, "captures", int, 48), default=0) < 0:
+        raise _bad("a formula with a negative placeholder number")
     for key in ("per", "step"):
         if key in data and not 0 < _get(data, key, (int, float)) < 1 << 62:
             raise _bad(f"formula with {key} = {data[key]}")
@@ -145,6 +148,17 @@ def _conditions(data: dict[str, Any]) -> dict[str, Any]:
         if key not in CONDITIONS:
             raise _bad(f"unknown condition {key[:80]!r}")
         _get(data, key, CONDITIONS[key])
+    if data.get("needs", "use") not in NEEDS:
+        raise _bad("unknown condition")
+    return data
+
+
+def _evidence(data: dict[str, Any]) -> dict[str, Any]:
+    for key, value in data.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise _bad(f"evidence {key[:80]!r} is no number")
+    if not set(data) >= NUMBERS:
+        raise _bad("evidence without " + ", ".join(sorted(NUMBERS - set(data))))
     return data
 
 
@@ -182,7 +196,7 @@ def _rule(data: dict[str, Any]) -> Rule:
         pattern=_get(data, "pattern", str),
         hints=tuple(_hint(raw) for raw in _list(data, "hints", dict, MAX_HINTS)),
         confidence=confidence,
-        evidence=_get(data, "evidence", dict),
+        evidence=_evidence(_get(data, "evidence", dict)),
         conditions=_conditions(_get(data, "conditions", dict)),
         exclude=exclude,
         examples=tuple(_list(data, "examples", str, 5)),

@@ -78,6 +78,7 @@ class Matcher:
     def __init__(self, hints: HintFile) -> None:
         self.rules = hints.rules
         self._by_suffix: dict[int, dict[bytes, list[_Entry]]] = defaultdict(dict)
+        self._by_producer: dict[str, list[_Entry]] = defaultdict(list)
         known_producers: set[str] = set()
         known_consumers: set[str] = set()
         for rule in hints.rules:
@@ -90,21 +91,35 @@ class Matcher:
             )  # fmt: skip
             known_producers |= entry.producers
             known_consumers |= entry.consumers
+            if rule.conditions.get("needs") == "types" and template.parts[0] == "dirs":
+                for name in entry.producers:
+                    self._by_producer[name].append(entry)
+                continue
             suffix = template.suffix[-24:]
             self._by_suffix[len(suffix)].setdefault(suffix, []).append(entry)
         self._producers = frozenset(known_producers)
         self._consumers = frozenset(known_consumers)
         self._suffixes = sorted(self._by_suffix.items())
 
-    def candidates(self, path: bytes) -> list[_Entry]:
-        """Rules whose template matches, most specific first."""
+    def candidates(self, path: bytes, known: Declared, i: int) -> list[_Entry]:
+        """Rules whose template matches, most specific first.
+
+        Rules for declared types only where a type is declared: there may be one per
+        pair of types, and most fit any name.
+        """
         found = [
             entry
             for length, table in self._suffixes
             for entry in table.get(path[len(path) - length :] if length else b"", ())
             if length <= len(path) and entry.template.match(path) is not None
         ]
-        return sorted(found, key=lambda e: (e.order, e.rule.id), reverse=True)
+        if known.producer_types is not None:
+            found += [
+                entry
+                for entry in self._by_producer.get(known.producer_types[i] or INPUT, ())
+                if entry.template.match(path) is not None
+            ]
+        return sorted(found, key=lambda e: (self._rank(e, known, i), e.rule.id), reverse=True)
 
     def objection(self, entry: _Entry, path: bytes, known: Declared, i: int) -> str:
         """Why a rule whose template matches must not fire; empty: it may."""
@@ -157,13 +172,12 @@ class Matcher:
         reason = "no_rule"
         others: list[tuple[str, str]] = []
         winner: _Entry | None = None
-        found = self.candidates(path)
-        if known.consumer_types is not None:
-            found.sort(key=lambda entry: self._rank(entry, known, i), reverse=True)
-        for entry in found:
+        for entry in self.candidates(path, known, i):
             why = self.objection(entry, path, known, i)
             if why:
-                reason = why if winner is None and reason == "no_rule" else reason
+                # A rung for any name of some task types is no news about this name.
+                if winner is None and reason == "no_rule" and entry.rule.evidence.get("level") != 2:
+                    reason = why
                 others.append((entry.rule.id, why))
             elif winner is None:
                 winner = entry

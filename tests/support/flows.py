@@ -1,258 +1,81 @@
-"""Build the analyzer's flow tables by hand: tasks, files, who wrote and read which bytes.
+"""Small runs as Analysis tables, labelled by the real labeller: who reads and writes what.
 
-    flow = FlowBuilder()
-    a, b = flow.task("gen"), flow.task("use")
-    f = flow.file("x", 100)
-    flow.write(a, f, 0, 100)
-    flow.read(b, f, 0, 100)
-    patterns = flow.labels()
-
-One file is one version: the last write of a byte owns it, all reads come after all writes.
+run = Flowing()
+a, b = run.task("make"), run.task("use")
+run.write(a, "x.dat", size)
+run.read(b, "x.dat", size, start, end)      # the whole file without a range
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
-from tracehint.analyzer import model
-from tracehint.analyzer.model import Options
-
-Range = tuple[int, int]
+from tests.support.wfinstances import labelled
+from tracehint.analyzer.model import CONSUMERS, FILES, PRODUCERS, TASKS, Analysis
 
 
-def union(ranges: Iterable[Range]) -> list[Range]:
-    """Sorted, disjoint, touching ranges joined."""
-    out: list[Range] = []
-    for a, b in sorted(r for r in ranges if r[0] < r[1]):
-        if out and a <= out[-1][1]:
-            out[-1] = (out[-1][0], max(b, out[-1][1]))
-        else:
-            out.append((a, b))
-    return out
+class Flowing:
+    """Collects tasks and accesses."""
 
+    def __init__(self, nodes: int = 4) -> None:
+        self.nodes = nodes
+        self.tasks: list[dict[str, Any]] = []
+        self.files: dict[str | bytes, int] = {}
+        self.sizes: dict[int, int] = {}
+        self.made: list[dict[str, Any]] = []
+        self.used: list[dict[str, Any]] = []
 
-def length(ranges: Iterable[Range]) -> int:
-    """Bytes in disjoint ranges."""
-    return sum(b - a for a, b in ranges)
-
-
-def common(one: Iterable[Range], two: Iterable[Range]) -> list[Range]:
-    """Bytes in both."""
-    two = list(two)
-    return union((max(a, c), min(b, d)) for a, b in one for c, d in two)
-
-
-def minus(one: Iterable[Range], two: Iterable[Range]) -> list[Range]:
-    """Bytes in `one` only."""
-    left = list(one)
-    for c, d in two:
-        left = [r for a, b in left for r in ((a, min(b, c)), (max(a, d), b)) if r[0] < r[1]]
-    return left
-
-
-@dataclass
-class Flow:
-    """The tables that `patterns.label` takes."""
-
-    files: pa.Table
-    producers: pa.Table
-    consumers: pa.Table
-    edges: pa.Table
-
-
-@dataclass
-class FlowBuilder:
-    """Collects tasks, files and accesses; ids count from 1."""
-
-    tasks: list[dict[str, Any]] = field(default_factory=list)
-    files: list[dict[str, Any]] = field(default_factory=list)
-    writes: list[tuple[int, int, int, int, float, float]] = field(default_factory=list)
-    reads: list[tuple[int, int, int, int, float, float]] = field(default_factory=list)
-    dead: set[tuple[int, int]] = field(default_factory=set)
-    unsure: set[tuple[int, int, int]] = field(default_factory=set)
-    extra_edges: list[tuple[int, int, int, int]] = field(default_factory=list)
-    options: Options = field(default_factory=Options)
-    blind_to: list[str] = field(default_factory=list)
-    lost: dict[int, tuple[int, int]] = field(default_factory=dict)  # task -> lost, seen
-    nodes: int = 4
-
-    def task(
-        self, name: str, *, start: float | None = None, end: float | None = None,
-        engine: bool = False, attempt: int = 1,
-    ) -> int:  # fmt: skip
-        task = len(self.tasks) + 1
-        start = float(task) if start is None else start
+    def task(self, kind: str) -> int:
+        """A task of a type; tasks run one after the other."""
+        number = len(self.tasks)
         self.tasks.append(
-            {
-                "task": task, "name": name, "type": name.split()[0], "command": name,
-                "host": "node1", "site": "", "start_s": start,
-                "end_s": start + 1 if end is None else end, "exit_status": 0, "attempt": attempt,
-                "processes": 1, "engine": engine, "source": "observed",
-            }
+            {"task": number, "name": f"{kind}_{number}", "type": kind, "command": kind, "host": "n",
+             "site": "", "start_s": 0.0, "end_s": 9.0, "exit_status": 0, "attempt": 1,
+             "processes": 1, "engine": False, "source": "observed"}
         )  # fmt: skip
-        return task
+        return number
 
-    def file(
-        self, path: str, size: int, *, role: str | None = None, version: int = 0,
-        exact: float = 1.0, lineage: int | None = None,
-    ) -> int:  # fmt: skip
-        """A file version; without `role` it follows from who wrote and read."""
-        file = len(self.files) + 1
-        self.files.append(
-            {
-                "file": file, "lineage": lineage or file, "version": version,
-                "path": path.encode(), "other_paths": [], "role": role, "size_bytes": size,
-                "deleted": False, "exact_share": exact,
-            }
-        )  # fmt: skip
-        return file
-
-    def write(
-        self, task: int, file: int, a: int, b: int, at: float = 1.0, until: float | None = None
-    ) -> None:
-        self.writes.append((task, file, a, b, at, at if until is None else until))
-
-    def read(
-        self, task: int, file: int, a: int, b: int, at: float = 10.0, until: float | None = None
-    ) -> None:
-        self.reads.append((task, file, a, b, at, at if until is None else until))
-
-    def _spans(
-        self, rows: list[tuple[int, int, int, int, float, float]], file: int
-    ) -> dict[int, dict[str, Any]]:
-        out: dict[int, dict[str, Any]] = {}
-        for task, where, a, b, at, until in rows:
-            if where != file:
-                continue
-            row = out.setdefault(task, {"raw": [], "bytes": 0, "first_s": at, "last_s": until})
-            row["raw"].append((a, b))
-            row["bytes"] += b - a
-            row["first_s"], row["last_s"] = min(row["first_s"], at), max(row["last_s"], until)
-        for task, row in out.items():
-            row["ranges"] = union(row["raw"])
-            row["unique_bytes"] = length(row["ranges"])
-            row.update(file=file, task=task)
-        return out
-
-    def owned(self, file: int) -> dict[int, list[Range]]:
-        """Bytes of which a task is the last writer; later calls of `write` win."""
-        owner: dict[int, list[Range]] = {}
-        for task, where, a, b, _, _ in self.writes:
-            if where == file:
-                owner = {t: minus(r, [(a, b)]) for t, r in owner.items()}
-                owner[task] = union([*owner.get(task, []), (a, b)])
-        return owner
-
-    def flow(self) -> Flow:
-        """The tables, as analyzer.flow would make them."""
-        producers, consumers, edges, files = [], [], [], []
-        for row in self.files:
-            file, size = row["file"], row["size_bytes"]
-            owned = self.owned(file)
-            made = self._spans(self.writes, file)
-            used = self._spans(self.reads, file)
-            for task, p in made.items():
-                superseded = (task, file) in self.dead or not length(owned[task])
-                producers.append(
-                    {**p, "owned_bytes": length(owned[task]), "superseded": superseded,
-                     "how": ["write"]}
-                )  # fmt: skip
-            others = False
-            for task, c in used.items():
-                edge = [(p, common(c["ranges"], r)) for p, r in owned.items() if p != task]
-                edge = [(p, r) for p, r in edge if r and (p, file) not in self.dead]
-                cover = c["unique_bytes"] / size if size else 1.0
-                peek = cover < self.options.peek_share and (
-                    c["unique_bytes"] < self.options.peek_bytes
-                )
-                consumers.append({**c, "cover": cover, "peek": peek, "how": ["read"]})
-                others = others or bool(edge)
-                for p, r in edge:
-                    edges.append({"producer": p, "file": file, "consumer": task,
-                                  "bytes": length(r), "via": "data",
-                                  "order": "uncertain" if (p, file, task) in self.unsure
-                                  else "certain"})  # fmt: skip
-            role = row["role"] or (
-                "input" if not made else "intermediate" if others
-                else "scratch" if used else "output"
-            )  # fmt: skip
-            files.append({**row, "role": role})
-        for p, f, c, size in self.extra_edges:
-            edges.append({"producer": p, "file": f, "consumer": c, "bytes": size,
-                          "via": "engine_copy", "order": "certain"})  # fmt: skip
-        numbered = [{"edge": k + 1, **e} for k, e in enumerate(edges)]
-        return Flow(
-            pa.Table.from_pylist(files, schema=model.FILES),
-            pa.Table.from_pylist(producers, schema=model.PRODUCERS),
-            pa.Table.from_pylist(consumers, schema=model.CONSUMERS),
-            pa.Table.from_pylist(numbered, schema=model.EDGES),
-        )
-
-    def task_table(self) -> pa.Table:
-        return pa.Table.from_pylist(self.tasks, schema=model.TASKS)
-
-    def tables(self) -> tuple[pa.Table, pa.Table]:
-        """`patterns.label` of this flow."""
-        from tracehint.analyzer.patterns import label
-
-        run = {"nodes": self.nodes, "completeness": {"blind_to": self.blind_to}}
-        lost = None
-        if self.lost:
-            lost = pa.table(
-                {
-                    "task": pa.array([*self.lost], pa.int64()),
-                    "lost": pa.array([x for x, _ in self.lost.values()], pa.int64()),
-                    "seen": pa.array([x for _, x in self.lost.values()], pa.int64()),
-                }
-            )
-        return label(self.flow(), self.task_table(), self.options, run, lost)
-
-    def labels(self, **options: Any) -> Labels:
-        """Labels with short questions."""
-        if options:
-            self.options = replace(self.options, **options)
-        patterns, groups = self.tables()
-        return Labels(patterns.to_pylist(), groups.to_pylist(), self.flow().edges.to_pylist())
-
-
-@dataclass
-class Labels:
-    """Rows of the two result tables."""
-
-    patterns: list[dict[str, Any]]
-    groups: list[dict[str, Any]]
-    edges: list[dict[str, Any]]
-
-    def of(self, file: int) -> set[str]:
-        return {p["pattern"] for p in self.patterns if p["file"] == file and p["edge"] is None}
-
-    def get(self, file: int, pattern: str) -> dict[str, Any]:
-        (row,) = [
-            p for p in self.patterns
-            if p["file"] == file and p["edge"] is None and p["pattern"] == pattern
-        ]  # fmt: skip
+    def _access(self, rows: list[dict[str, Any]], task: int, path: str | bytes, size: int,
+                start: int, end: int | None) -> dict[str, Any]:  # fmt: skip
+        file = self.files.setdefault(path, len(self.files))
+        self.sizes[file] = size
+        end = size if end is None else end
+        row = {"file": file, "task": task, "bytes": end - start, "unique_bytes": end - start,
+               "ranges": [[start, end]], "how": ["read"], "first_s": 1.0 + len(rows) * 1e-6,
+               "last_s": 8.0}  # fmt: skip
+        rows.append(row)
         return row
 
-    def evidence(self, file: int, pattern: str) -> dict[str, Any]:
-        data: dict[str, Any] = json.loads(self.get(file, pattern)["evidence"])
-        return data
+    def write(
+        self, task: int, path: str | bytes, size: int, start: int = 0, end: int | None = None
+    ) -> None:
+        """`task` writes [start, end) of a file of `size` bytes."""
+        row = self._access(self.made, task, path, size, start, end)
+        row |= {"owned_bytes": row["unique_bytes"], "superseded": False, "how": ["write"]}
 
-    def primary(self, file: int) -> str | None:
-        names = [
-            p["pattern"] for p in self.patterns
-            if p["file"] == file and p["edge"] is None and p["primary"]
-        ]  # fmt: skip
-        assert len(names) <= 1, names
-        return names[0] if names else None
+    def read(
+        self, task: int, path: str | bytes, size: int, start: int = 0, end: int | None = None
+    ) -> None:
+        """`task` reads [start, end) of a file of `size` bytes."""
+        row = self._access(self.used, task, path, size, start, end)
+        row |= {"cover": row["unique_bytes"] / max(1, size), "peek": False}
 
-    def on_edge(self, producer: int, file: int, consumer: int) -> list[str]:
-        (edge,) = [
-            e["edge"] for e in self.edges
-            if (e["producer"], e["file"], e["consumer"]) == (producer, file, consumer)
+    def analysis(self) -> Analysis:
+        """The run with edges and labels."""
+        made, used = ({row["file"] for row in rows} for rows in (self.made, self.used))
+        files = [
+            {"file": f, "lineage": f, "version": 0, "other_paths": [], "size_bytes": self.sizes[f],
+             "path": path if isinstance(path, bytes) else path.encode(), "deleted": False,
+             "exact_share": 1.0,
+             "role": "input" if f not in made else "intermediate" if f in used else "output"}
+            for path, f in self.files.items()
         ]  # fmt: skip
-        return [p["pattern"] for p in self.patterns if p["edge"] == edge]
+        tables = {
+            "tasks": pa.Table.from_pylist(self.tasks, TASKS),
+            "files": pa.Table.from_pylist(files, FILES),
+            "producers": pa.Table.from_pylist(self.made, PRODUCERS),
+            "consumers": pa.Table.from_pylist(self.used, CONSUMERS),
+        }
+        return labelled(tables, self.nodes)

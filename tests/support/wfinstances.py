@@ -11,7 +11,7 @@ import json
 import os
 import re
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -43,11 +43,15 @@ def data_folder() -> Path:
     return folder
 
 
-def corpus(folder: Path, only: str = "") -> Iterator[tuple[str, str, Instance]]:
-    """(workflow, instance, JSON) of every instance in corpus.tar.xz whose path contains `only`."""
+def corpus(
+    folder: Path, only: str = "", names: Collection[str] | None = None
+) -> Iterator[tuple[str, str, Instance]]:
+    """(workflow, instance, JSON) of corpus.tar.xz: paths that contain `only`, or these names."""
     with tarfile.open(folder / "corpus.tar.xz", "r:xz") as archive:
         for member in archive:
             if member.isfile() and member.name.endswith(".json") and only in member.name:
+                if names is not None and Path(member.name).stem not in names:
+                    continue
                 stream = archive.extractfile(member)
                 assert stream is not None
                 path = Path(member.name)

@@ -1,0 +1,77 @@
+"""`tracehint hints` from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.test_hints_rules import mosaic
+from tracehint.analyzer.output import to_json
+from tracehint.cli import main
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    tmp_path = tmp_path_factory.mktemp("runs")
+    for name, tiles in (("small", 4), ("large", 9)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(to_json(mosaic(tiles).analysis())))
+    return str(tmp_path / "small.json"), str(tmp_path / "large.json")
+
+
+def test_learn_then_explain(
+    runs: tuple[str, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    target = str(tmp_path / "h.json")
+    assert main(["hints", runs[0], "-o", target]) == 0
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "tracehint emit" in err
+    assert main(["hints", runs[0], "-o", target]) == 2
+    assert "--force" in capfd.readouterr().err
+    assert main(["hints", target, "--explain", "out/p_900.fits"]) == 0
+    text = capfd.readouterr().out
+    assert "out/p_{n}.fits" in text
+    assert "DP=local" in text
+    assert main(["hints", target, "--explain", "out/nothing", "--format", "json"]) == 0
+    data = json.loads(capfd.readouterr().out)
+    assert (data["rule"], data["reason"]) == (None, "no_rule")
+
+
+def test_score(runs: tuple[str, str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["hints", runs[0], "--score", runs[1], "--format", "json"]) == 0
+    data = json.loads(capfd.readouterr().out)
+    assert data["given"] == "path"
+    assert 0 < data["recall"] < 1  # the number of readers of the header is not known
+    assert {w["hint"] for w in data["wrong"]} == {"Replication"}
+    assert {"precision", "recall", "per_pattern", "by_bytes", "baseline"} <= set(data)
+    assert main(["hints", runs[0], "--score", runs[1], "--given", "graph"]) == 0
+    assert " 1.0000    1.0000" in capfd.readouterr().out.splitlines()[1]
+
+
+def test_hint_file_to_stdout(runs: tuple[str, str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["hints", *runs, "--format", "json"]) == 0
+    data = json.loads(capfd.readouterr().out)
+    assert data["schema"] == "tracehint.hints/1"
+    assert len(data["learned_from"]) == 2
+
+
+@pytest.mark.parametrize(
+    "args",
+    [[], ["missing.trace"], ["{h}", "--score", "{small}"], ["{small}", "--score", "missing"],
+     ["{small}", "--score", "{small}", "--explain", "x"], ["{bad}"]],
+)  # fmt: skip
+def test_what_cannot_be_done_is_said(
+    args: list[str], runs: tuple[str, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    hints, bad = tmp_path / "h.json", tmp_path / "bad.json"
+    hints.write_text('{"schema": "tracehint.hints/1", "learned_from": [], "parameters": {}}')
+    bad.write_text('{"schema": "tracehint.hints/1", "rules": 3}')
+    capfd.readouterr()
+    filled = [a.format(h=hints, small=runs[0], bad=bad) for a in args]
+    assert main(["hints", *filled]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err
+    assert "Traceback" not in err

@@ -1,0 +1,150 @@
+"""Hint files: round trip, schema, and what a hostile one cannot do."""
+
+from __future__ import annotations
+
+import copy
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.support.flows import Flowing
+from tests.support.hostile import HOSTILE_NAMES
+from tests.test_hints_rules import BIG, mosaic
+from tracehint.errors import InputError
+from tracehint.hintgen.hintfile import dump, from_json, load, to_json
+from tracehint.hintgen.match import match
+from tracehint.hintgen.model import HintFile
+from tracehint.hintgen.rules import LearnOptions, learn
+from tracehint.hintgen.safety import NO_LIMITS
+from tracehint.hintgen.vocabulary import HINT_NAMES, valid
+
+
+@pytest.fixture(scope="module")
+def hints() -> HintFile:
+    run = mosaic()
+    for k in range(4):
+        task = run.task("cut")
+        run.write(task, "cut.bin", 4 * BIG, k * BIG, (k + 1) * BIG)
+        run.read(run.task("use"), "cut.bin", 4 * BIG, k * BIG, (k + 1) * BIG)
+    return learn([run.analysis()], LearnOptions(limits=NO_LIMITS))
+
+
+@pytest.fixture
+def data(hints: HintFile) -> dict[str, Any]:
+    return copy.deepcopy(json.loads(json.dumps(to_json(hints))))
+
+
+def test_round_trip(hints: HintFile, tmp_path: Path) -> None:
+    dump(hints, tmp_path / "h.json")
+    assert load(tmp_path / "h.json") == hints
+    with pytest.raises(InputError, match="exists"):
+        dump(hints, tmp_path / "h.json")
+
+
+def test_the_schema_describes_what_is_written(data: dict[str, Any]) -> None:
+    schema = json.loads((files("tracehint.schemas") / "hints.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(data, schema)
+    names = schema["$defs"]["hint"]["properties"]["name"]["enum"]
+    assert sorted(names) == sorted(HINT_NAMES)
+    for rule in data["rules"]:
+        assert set(rule) == set(schema["$defs"]["rule"]["properties"])
+
+
+def test_every_hint_that_is_learned_is_in_the_vocabulary(hints: HintFile) -> None:
+    assert hints.rules
+    for rule in hints.rules:
+        for hint in (*rule.hints, *(h for v in rule.variants for h in v.hints)):
+            assert valid(hint.name, hint.value), hint
+
+
+def _spoil(data: dict[str, Any], *path: Any, value: Any) -> dict[str, Any]:
+    at = data
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = value
+    return data
+
+
+BAD: list[tuple[tuple[Any, ...], Any]] = [
+    (("schema",), "tracehint.hints/9"),
+    (("rules",), "none"),
+    (("rules", 0, "regex"), "(a+)+$"),
+    (("rules", 0, "template"), "{any}"),
+    (("rules", 0, "template"), "{name}{name}{name}{name}.x"),
+    (("rules", 0, "exclude"), ["(x"] * 100),
+    (("rules", 0, "exclude"), ["{nope}"]),
+    (("rules", 0, "hints", 0, "name"), "security.capability"),
+    (("rules", 0, "hints", 0, "value"), "local; rm -rf /"),
+    (("rules", 0, "hints", 0, "value"), "local\n"),
+    (("rules", 0, "hints", 0, "formula"), {"fn": "eval", "code": "1"}),
+    (("rules", 0, "hints", 0, "formula"), {"fn": "replicas", "per": 0}),
+    (("rules", 0, "hints", 0, "formula"), {"fn": "group", "captures": ["x"]}),
+    (("rules", 0, "hints", 0, "formula"), {"fn": "group", "captures": [-1]}),
+    (("rules", 0, "hints", 0, "formula"), {"fn": "replicas", "step": 1}),
+    (("rules", 0, "hints"), [{}] * 17),
+    (("rules", 0, "conditions"), {"needs": "magic"}),
+    (("rules", 0, "conditions"), {"when": "now"}),
+    (("rules", 0, "confidence"), 7),
+    (("rules", 0, "confidence"), float("nan")),
+    (("rules", 0, "per_file"), {"x": {"DP": "`id`"}}),
+    (("rules", 0, "id"), None),
+    (("rules", 0, "producers"), [3]),
+    (("rules", 0, "variants"), [{"use": "shared"}]),
+    (("rules", 0, "evidence"), {"files": "many"}),
+    (("rules", 0, "evidence"), {}),
+]
+
+
+@pytest.mark.parametrize(("path", "value"), BAD, ids=lambda item: str(item)[:40])
+def test_what_is_wrong_is_refused_without_a_traceback(
+    data: dict[str, Any], path: tuple[Any, ...], value: Any
+) -> None:
+    with pytest.raises(InputError):
+        from_json(_spoil(data, *path, value=value))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "null", "[" * 100_000, '"\ud800"'])
+def test_not_a_hint_file(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "h.json"
+    path.write_text(text, errors="surrogatepass")
+    with pytest.raises(InputError):
+        load(path)
+
+
+def test_the_same_rule_twice_is_refused(data: dict[str, Any]) -> None:
+    data["rules"].append(data["rules"][0])
+    with pytest.raises(InputError, match="twice"):
+        from_json(data)
+
+
+def test_hostile_names_go_through_learning_and_files(tmp_path: Path) -> None:
+    run = Flowing()
+    names = [name for name in HOSTILE_NAMES if name not in (b".", b"..")]
+    for name in names:
+        run.write(run.task("make"), name, BIG)
+        run.read(run.task("use"), name, BIG)
+    hints = learn([run.analysis()], LearnOptions(limits=NO_LIMITS, fallbacks=False))
+    dump(hints, tmp_path / "h.json")
+    text = (tmp_path / "h.json").read_text()
+    assert all(char == "\n" or char.isprintable() for char in text)
+    found = match(load(tmp_path / "h.json"), names)
+    assert all(m.values["DP"] == "local" for m in found)
+
+
+def test_group_values_from_hostile_names_stay_harmless() -> None:
+    run = Flowing()
+    for group in (b"$(id)", b"a\nb", "ü".encode(), b"\xff|x"):
+        add = run.task("add")
+        for k in range(3):
+            name = group + b"_%d.part" % k
+            run.write(run.task("make"), name, BIG)
+            run.read(add, name, BIG)
+    analysis = run.analysis()
+    hints = learn([analysis], LearnOptions(limits=NO_LIMITS))
+    for m in match(hints, analysis.files["path"].to_pylist()):
+        assert all(valid(name, value) for name, value in m.values.items())

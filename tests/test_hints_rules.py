@@ -1,0 +1,224 @@
+"""Learning rules from small runs, and matching them."""
+
+from __future__ import annotations
+
+import time
+from functools import lru_cache
+
+import pytest
+
+from tests.support.flows import Flowing
+from tracehint.hintgen.match import Declared, Match, match
+from tracehint.hintgen.model import HintFile
+from tracehint.hintgen.rules import LearnOptions, learn
+from tracehint.hintgen.safety import NO_LIMITS, Limits
+from tracehint.hintgen.template import parse
+
+BIG = 8 << 20
+
+
+def learned(run: Flowing, limits: Limits = NO_LIMITS, **options: bool) -> HintFile:
+    return learn([run.analysis()], LearnOptions(limits=limits, **options))
+
+
+@lru_cache
+def plain(fallbacks: bool = True) -> HintFile:
+    """Rules of the mosaic."""
+    return learned(mosaic(), fallbacks=fallbacks)
+
+
+def one(hints: HintFile, path: str, **known: object) -> Match:
+    return match(hints, [path.encode()], **known)[0]  # type: ignore[arg-type]
+
+
+def mosaic(tiles: int = 5, size: int = BIG) -> Flowing:
+    """proj x tiles -> fit x tiles -> one add; one header for all proj."""
+    run = Flowing()
+    for k in range(tiles):
+        proj, fit = run.task("proj"), run.task("fit")
+        run.read(proj, "region.hdr", size)
+        run.read(proj, f"in/tile_{k}.fits", size)
+        run.write(proj, f"out/p_{k:03d}.fits", size)
+        run.read(fit, f"out/p_{k:03d}.fits", size)
+        run.write(fit, f"out/f_{k}.txt", size)
+    add = run.task("add")
+    for k in range(tiles):
+        run.read(add, f"out/f_{k}.txt", size)
+    run.write(add, "out/mosaic.fits", size)
+    return run
+
+
+def test_every_pattern_gets_its_hint_on_files_that_do_not_exist_yet() -> None:
+    hints = plain()
+    for path, name, value in (
+        ("out/p_417.fits", "DP", "local"),
+        ("in/tile_99.fits", "DP", "local"),
+        ("out/f_12.txt", "DP", "collocation|add"),
+        ("region.hdr", "Replication", "2"),
+    ):
+        assert one(hints, path).values[name] == value, path
+    assert one(hints, "out/mosaic.fits").rule is None
+    assert one(hints, "elsewhere/x.bin").reason == "no_rule"
+
+
+def test_values_follow_the_declared_scale() -> None:
+    hints = plain()
+    known = Declared(
+        producer_types=[None], consumer_types=[["proj"]], producers=[[]],
+        consumers=[[f"t{k}" for k in range(20)]],
+    )  # fmt: skip
+    assert one(hints, "region.hdr", known=known, nodes=100).values["Replication"] == "7"
+    assert one(hints, "region.hdr", known=known, nodes=3).values["Replication"] == "3"
+
+
+def test_a_reduce_of_one_file_is_a_pipeline() -> None:
+    hints = plain()
+    known = Declared(["fit"], [["add"]], [["t1"]], [["t2"]])
+    found = one(hints, "out/f_0.txt", known=known)
+    assert (found.pattern, found.values["DP"]) == ("pipeline", "local")
+
+
+def test_a_declared_output_gets_no_hint() -> None:
+    known = Declared(["fit"], [[]], [["t1"]], [[]])
+    assert one(plain(), "out/f_0.txt", known=known).rule is None
+
+
+def test_contradicting_types_stop_a_rule_and_unknown_ones_do_not() -> None:
+    hints = plain(fallbacks=False)
+    assert one(hints, "out/f_1.txt", producer_types=["proj"], consumer_types=[["add"]]).reason == (
+        "types"
+    )
+    assert one(hints, "out/f_1.txt", producer_types=["9f3c"], consumer_types=[["77aa"]]).rule
+
+
+def test_groups_are_named_by_what_varies_between_them() -> None:
+    run = Flowing()
+    for colour in ("red", "green", "blue"):
+        add = run.task("add")
+        for k in range(3):
+            make = run.task("make")
+            run.write(make, f"{colour}-{k}.part", BIG)
+            run.read(add, f"{colour}-{k}.part", BIG)
+    hints = learned(run)
+    values = [one(hints, f"{name}-7.part").values["DP"] for name in ("red", "green", "infra")]
+    assert len(set(values)) == 3
+    assert one(hints, "red-8.part").values["DP"] == values[0]
+
+
+def test_files_that_only_the_graph_tells_apart_need_the_graph() -> None:
+    run = Flowing()
+    for k in range(6):
+        task = run.task("fastqc")
+        run.write(task, f"work/{k}/version.txt", BIG)
+        if k == 0:
+            run.read(run.task("versions"), f"work/{k}/version.txt", BIG)
+    hints = learned(run)
+    path = "work/9/version.txt"
+    assert one(hints, path).reason == "needs_graph"
+    read = Declared(["fastqc"], [["versions"]], [["t1"]], [["t2"]])
+    assert one(hints, path, known=read).values == {"DP": "local", "Lifetime": "temporary|versions"}
+    unread = Declared(["fastqc"], [[]], [["t1"]], [[]])
+    assert one(hints, path, known=unread).rule is None
+
+
+def test_a_shape_with_two_patterns_of_one_use_is_refused_and_said() -> None:
+    run = Flowing()
+    for k in range(4):
+        task = run.task("cut")
+        run.write(task, f"{k}.bin", 4 * BIG)
+        for part in range(4):  # half of the files are shared out, half are read whole
+            reader = run.task("use")
+            if k % 2:
+                run.read(reader, f"{k}.bin", 4 * BIG)
+            else:
+                run.read(reader, f"{k}.bin", 4 * BIG, part * BIG, (part + 1) * BIG)
+    hints = learned(run)
+    assert one(hints, "9.bin").rule is None
+    assert "mixed" in {refusal.reason for refusal in hints.refused} or any(
+        "{" not in rule.template for rule in hints.rules
+    )
+
+
+def test_scatter_gets_blocks_that_no_two_regions_share() -> None:
+    run = Flowing()
+    split = run.task("split")
+    run.write(split, "big.dat", 8 * BIG)
+    for k in range(8):
+        run.read(run.task("use"), "big.dat", 8 * BIG, k * BIG, (k + 1) * BIG)
+    values = one(learned(run), "big.dat").values
+    assert (values["DP"], values["BlockSize"]) == ("scatter|1", str(BIG))
+
+
+def test_a_general_rule_does_not_catch_an_unhinted_file_of_the_run() -> None:
+    run = mosaic()
+    add = run.task("report")
+    for k in range(5):
+        run.write(add, f"out/final_{k}.txt", BIG)  # never read
+    hints = learned(run)
+    assert one(hints, "out/final_3.txt").rule is None
+    assert one(hints, "out/f_3.txt").pattern == "reduce"
+
+
+def test_most_specific_rule_wins_and_a_tie_is_a_conflict() -> None:
+    hints = plain(fallbacks=False)
+    base = next(rule for rule in hints.rules if rule.pattern == "reduce")
+    local = next(rule for rule in hints.rules if rule.pattern == "pipeline")
+    from dataclasses import replace
+
+    twin = replace(local, id="twin", template=base.template, regex=base.regex)
+    tied = HintFile((), {}, (base, twin))
+    found = one(tied, "out/f_1.txt")
+    assert (found.rule, found.reason, found.hints) == (None, "conflict", ())
+    loose = parse("out/{name}.txt")
+    wide = replace(local, id="wide", template=loose.text, regex=loose.regex)
+    assert one(HintFile((), {}, (wide, base)), "out/f_1.txt").rule == base
+
+
+def test_ten_thousand_paths_within_a_second() -> None:
+    run = Flowing()
+    for stage in range(150):
+        for k in range(2):
+            run.write(run.task(f"make{stage}"), f"s{stage}/part_{k}.d{stage}", BIG)
+            run.read(run.task(f"use{stage}"), f"s{stage}/part_{k}.d{stage}", BIG)
+    hints = learned(run)
+    paths = [b"s%d/part_%d.d%d" % (n % 150, n, n % 150) for n in range(10_000)]
+    start = time.perf_counter()
+    found = match(hints, paths)
+    assert time.perf_counter() - start < 1.0
+    assert all(m.values["DP"] == "local" for m in found)
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason", "pattern"),
+    [
+        (Limits(min_paying=0.5), "no_gain", "pipeline"),
+        (Limits(min_paying=0, min_file_bytes=10_000), "too_small", "pipeline"),
+        (Limits(min_paying=0, node_bytes=2_000), "capacity", "reduce"),
+        (Limits(min_paying=0, replica_budget=1e-6), "replica_budget", "broadcast"),
+    ],
+)
+def test_refusals_state_the_threshold(limits: Limits, reason: str, pattern: str) -> None:
+    hints = learned(mosaic(size=1_000), limits)
+    refusal = next(r for r in hints.refused if r.reason == reason and r.pattern == pattern)
+    assert any(char.isdigit() for char in refusal.text)
+    assert "--" in refusal.text
+    assert not any(r.pattern == pattern and r.template == refusal.template for r in hints.rules)
+
+
+def test_refused_names_are_not_caught_by_a_more_general_rule() -> None:
+    run = mosaic()
+    for k in range(5):
+        tiny, use = run.task("proj"), run.task("fit")
+        run.write(tiny, f"out/q_{k}.fits", 10)
+        run.read(use, f"out/q_{k}.fits", 10)
+    hints = learned(run, Limits())
+    assert one(hints, "out/q_7.fits").rule is None
+    assert one(hints, "out/p_7.fits").values["DP"] == "local"
+
+
+def test_learning_from_two_runs_keeps_what_both_say() -> None:
+    hints = learn([mosaic(3).analysis(), mosaic(6).analysis()], LearnOptions(limits=NO_LIMITS))
+    rule = one(hints, "out/f_1.txt").rule
+    assert rule is not None
+    assert rule.evidence["files"] == 9
+    assert len(hints.learned_from) == 2

@@ -1,0 +1,56 @@
+"""Rules learned on one run of a real workflow, scored on another (WfInstances)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.wfinstances import analysis_of, corpus, data_folder
+from tracehint.hintgen.rules import LearnOptions, learn
+from tracehint.hintgen.safety import NO_LIMITS
+from tracehint.hintgen.score import score
+
+FREE = LearnOptions(limits=NO_LIMITS)
+
+# (instance learned from, instance scored on, least precision and recall)
+PAIRS = [
+    ("montage-chameleon-2mass-01d-001", "montage-chameleon-2mass-03d-001", 0.99),
+    ("epigenomics-chameleon-hep-1seq-50k-001", "epigenomics-chameleon-ilmn-2seq-50k-001", 0.95),
+    ("1000genome-chameleon-2ch-100k-001", "1000genome-chameleon-4ch-250k-001", 0.95),
+    ("blast-chameleon-small-001", "blast-chameleon-large-002", 0.95),
+    ("srasearch-chameleon-10a-001", "srasearch-chameleon-40a-005", 0.95),
+    ("seismology-chameleon-100p-001", "seismology-chameleon-200p-001", 0.95),
+]
+KINDS = ("names", "hashes", "hashes of each run")
+CALLED = {name for learned, other, _ in PAIRS for name in (learned, other)}
+
+
+@pytest.fixture(scope="module")
+def instances() -> dict[str, Any]:
+    return {name: data for _, name, data in corpus(data_folder(), names=CALLED)}
+
+
+def cases() -> list[Any]:
+    """Every pair with each kind of type names; the hardest of three pairs is quick."""
+    return [
+        pytest.param(
+            *pair, types, id=f"{pair[0].split('-')[0]}-{types}",
+            marks=[] if types == KINDS[2] and at in (0, 1, 3) else pytest.mark.slow,
+        )
+        for at, pair in enumerate(PAIRS)
+        for types in KINDS
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("learned", "other", "least", "types"), cases())
+def test_rules_hold_on_another_run(
+    instances: dict[str, Any], learned: str, other: str, least: float, types: str
+) -> None:
+    salts = {"names": ("", ""), "hashes": ("s", "s"), "hashes of each run": ("s", "t")}[types]
+    first = analysis_of(instances[learned], hash_types=salts[0])
+    second = analysis_of(instances[other], hash_types=salts[1])
+    data = score(learn([first], FREE), [first], second)
+    assert data["given"] == "graph"
+    assert data["units"] > 50
+    assert min(data["precision"], data["recall"]) >= least, data["wrong"][:5]
