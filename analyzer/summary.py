@@ -49,7 +49,7 @@ from patterns p join files using (file) join names using (file)
 left join (select file, sum(unique_bytes) as bytes from consumers group by file) c using (file)
 where edge is null and "primary")
 -- files of one group are told together: by the kinds of names in it
-select * exclude (template), coalesce(kinds, [template]) as template
+select *, coalesce(kinds, [template]) as kinds_of
 from base left join (select "group", list_sort(list(distinct template)) as kinds
     from base where "group" is not null group by "group") using ("group")
 """
@@ -61,12 +61,16 @@ from labelled group by pattern order by bytes desc, pattern
 """
 
 _BEST = """
-select template, pattern, count(*) as files, sum(bytes)::bigint as bytes,
+select kinds_of, any_value(kind) as template, pattern, count(*) as files, sum(bytes)::bigint as bytes,
     sum(saves_bytes)::bigint as saves, sum(wait_bytes)::bigint as waits,
     min(path) as path, arg_max(evidence, saves_bytes + wait_bytes) as evidence,
     arg_max(placement, saves_bytes + wait_bytes) as placement, min(confidence) as confidence
-from labelled where placement <> 'default'
-group by template, pattern order by saves + waits desc, template, pattern limit {top}
+from labelled join (
+    select kinds_of, pattern, arg_max(template, kind_bytes) as kind from (
+        select kinds_of, pattern, template, sum(bytes) as kind_bytes from labelled group by all)
+    group by all) using (kinds_of, pattern)
+where placement <> 'default'
+group by kinds_of, pattern order by saves + waits desc, template, pattern limit {top}
 """
 
 _LARGEST = _BEST.replace("where placement <> 'default'", "where pattern <> 'stage_out'").replace(
@@ -241,8 +245,8 @@ def _best(analysis: Analysis, con: duckdb.DuckDBPyConnection, console: Console) 
         return
     _title(console, title)
     for r in rows:
-        kinds = r["template"]
-        name = kinds[0] if r["files"] > 1 else r["path"]
+        kinds = r["kinds_of"]
+        name = r["template"] if r["files"] > 1 else r["path"]
         others = f" and {_many(len(kinds) - 1, 'other name')}" if len(kinds) > 1 else ""
         count = f"{r['files']:,} × " if r["files"] > 1 else ""
         gain = _gain(r)
@@ -264,6 +268,8 @@ def _gain(r: dict[str, Any]) -> str:
         parts.append(f"saves {human_bytes(r['saves'])}")
     if r["waits"] > 0:
         parts.append(f"{human_bytes(r['waits'])} less waiting")
+    if r["saves"] < 0:
+        parts.append(f"{human_bytes(-r['saves'])} more copied")
     return ", ".join(parts) if parts else human_bytes(r["bytes"])
 
 

@@ -1,4 +1,4 @@
-"""The pattern definitions, sentence by sentence (docs/patterns.md), and runs that fool classifiers."""
+"""The definitions of docs/patterns.md, sentence by sentence, and runs that fool a program."""
 
 from __future__ import annotations
 
