@@ -33,7 +33,7 @@ _SHAPES: tuple[re.Pattern[bytes], ...] = tuple(
         rb"()-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)",
         rb"(\b[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@'\"]{0,256}:)[^\s/@'\"]{1,4096}(?=@)",
         rb"(?i)((?:authorization|proxy-authorization|x-api-key|x-auth-token|private-token)\s*:\s*"
-        rb"(?:(?:bearer|basic|token)\s+)?)[^\s'\"<]+",
+        rb"(?:(?:bearer|basic|token)\s+)?+)[^\s'\"<]+",
         rb"(?i)(\bbearer\s+)(?=[A-Za-z0-9._~+/-]*[0-9])[A-Za-z0-9._~+/-]{12,}=*",
         rb"(?i)([?&](?:access_token|token|sig|signature|x-amz-signature|api_?key|password)=)[^&\s'\"]+",
         rb"()\b(?:gh[opsur]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,}|glpat-[A-Za-z0-9_-]{20,})",
