@@ -258,5 +258,5 @@ def test_hostile_names(case: Case) -> None:
         f = born(case, b"/data/" + name, 1)
         case.run.write(a, f, 0, 10, at=1)
     rows = case.flow().flow.files.to_pylist()
-    assert {r["path"] for r in rows} == {n for n in HOSTILE_NAMES}
+    assert {r["path"] for r in rows} == set(HOSTILE_NAMES)
     assert len(rows) == len(set(HOSTILE_NAMES))

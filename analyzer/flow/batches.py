@@ -13,7 +13,7 @@ import numpy as np
 
 from tracehint.analyzer.flow.access import Raw, clip
 from tracehint.analyzer.flow.copies import Copies, find
-from tracehint.analyzer.flow.model import Access, Objects
+from tracehint.analyzer.flow.model import READ, Access, Objects
 from tracehint.analyzer.flow.ranges import Bools, Ints, starts_of
 
 ROWS = 1 << 19  # accesses of one portion, unless one path has more
@@ -35,7 +35,13 @@ def keep_together(raw: Raw, more: Access, objects: Objects, engine: Bools) -> tu
     they concern (see `Objects.reordered`)."""
     mine = raw.rows[engine[raw.task[raw.rows]]]
     access = Access.joined([raw.access(mine), more.take(engine[more.task])])
-    copies = find(access, objects, engine)
+    copies = Copies.empty()
+    if len(access):
+        read = np.zeros(len(objects) + 1, bool)
+        read[access.obj[access.op == READ]] = True
+        rows = raw.rows[read[raw.obj[raw.rows]]]
+        everything = Access.joined([raw.access(rows), more.take(read[more.obj])])
+        copies = find(access, everything, objects)
     special = np.zeros(int(objects.lineage.max(initial=-1)) + 1, bool)
     special[objects.lineage[copies.source]] = True
     special[objects.lineage[copies.target]] = True

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracehint.analyzer.flow.events import Events
+from tracehint.analyzer.flow.events import Events, sizes
 from tracehint.analyzer.flow.model import HOW_BIT, READ, UNKNOWN, WRITE, Access, Objects, Rows
 from tracehint.analyzer.flow.owners import Touches
 from tracehint.analyzer.flow.ranges import (
@@ -51,29 +51,56 @@ class Carried(Rows):
     owner: Ints
 
 
-def find(access: Access, objects: Objects, engine: Bools) -> Copies:
-    """The complete copies by engine processes.
+def find(access: Access, everything: Access, objects: Objects) -> Copies:
+    """The complete copies among the accesses of engines.
 
     Of several files of the right size the one with the same base name wins, then the one whose
-    reading began last before the writing ended.
+    reading began last before the writing began. `everything` holds all accesses to the files
+    that engines read: they say how large the files were.
     """
-    mine = access.take(engine[access.task] & (access.count == 1))
+    mine = access.take(access.count == 1)
     reads, writes = _whole(mine.take(mine.op == READ)), _whole(mine.take(mine.op == WRITE))
-    order = order_by(reads.proc, reads.end)
-    reads = reads.take(order)
-    keys = reads.proc, reads.end
-    at = starts_of(*keys)
-    low, high = _matching(keys, at, (writes.proc, writes.end))
-    w, r = expand(low, high)
-    fits = (reads.obj[r] != writes.obj[w]) & (reads.first[r] <= writes.last[w])
-    w, r = w[fits], r[fits]
-    names = _base_names(objects, np.concatenate([writes.obj[w], reads.obj[r]]))
-    same = (names[: len(w)] == names[len(w) :]).astype(np.int64)
-    order = order_by(w, same, reads.first[r])
-    w, r = w[order], r[order]
-    first = starts_of(w)
-    best = np.append(first[1:], len(w))[: len(first)] - 1
-    return Copies(reads.obj[r[best]], writes.obj[w[best]], writes.proc[w[best]])
+    reads = reads.take(reads.end >= _size_at(reads, everything, objects))
+    names = _base_names(objects, np.concatenate([writes.obj, reads.obj]))
+    name_w, name_r = names[: len(writes)], names[len(writes) :]
+    same = _latest((reads.proc, reads.end, name_r), reads.first, (writes.proc, writes.end, name_w),
+                   writes.first)  # fmt: skip
+    any_ = _latest((reads.proc, reads.end), reads.first, (writes.proc, writes.end), writes.first)
+    best = np.where(same == UNKNOWN, any_, same)
+    w = np.flatnonzero(best != UNKNOWN)
+    found = Copies(reads.obj[best[w]], writes.obj[w], writes.proc[w])
+    return found.take(found.source != found.target)
+
+
+def _latest(keys: tuple[Ints, ...], when: Ints, wanted: tuple[Ints, ...], until: Ints) -> Ints:
+    """Row with the wanted keys and the largest `when` that is not after `until`, or UNKNOWN."""
+    n = len(when)
+    kind = np.concatenate([np.zeros(n, np.int64), np.ones(len(until), np.int64)])
+    both = [np.concatenate([k, w]) for k, w in zip(keys, wanted, strict=True)]
+    order = np.lexsort((kind, np.concatenate([when, until]), *both[::-1]))
+    group = group_ids(starts_of(*(b[order] for b in both)), len(order))
+    row = np.where(kind[order] == 0, np.arange(len(order)), -1)
+    past = running_max(group, row)
+    found = np.full(len(order), UNKNOWN, np.int64)
+    hit = past >= 0
+    found[order[hit]] = order[past[hit]]
+    return found[n:]
+
+
+def _size_at(reads: Access, everything: Access, objects: Objects) -> Ints:
+    """The size that each read file had when its reading ended."""
+    rows = everything.take(order_by(everything.obj, everything.first, everything.seq))
+    size, _ = sizes(rows, objects)
+    key, when = rows.obj, rows.first
+    at = _latest((key,), when, (reads.obj,), reads.last)
+    seen = np.where(at == UNKNOWN, 0, size[at] if len(size) else 0)
+    later = np.full(len(objects), np.iinfo(np.int64).min)
+    change = rows.op != READ
+    np.maximum.at(later, rows.obj[change], rows.first[change])
+    known = objects.size[reads.obj]
+    # nothing changed afterwards: the collector's last look is the best answer
+    final = (later[reads.obj] <= reads.last) & (known != UNKNOWN)
+    return np.where(final, known, seen)
 
 
 def _whole(rows: Access) -> Access:

@@ -59,7 +59,7 @@ def events_of(access: Access, objects: Objects, notes: list[str]) -> Events:
     order = order_by(access.obj, position, tie, access.seq)
     access, position = access.take(order), position[order]
     rank = np.arange(len(access))
-    size, shrinks = _sizes(access, objects)
+    size, shrinks = sizes(access, objects)
     cut = Access(**{**access.__dict__, "proc": rank})  # the row, carried through the cutting
     cut = pieces(cut, notes)
     cut = cut.take(np.argsort(cut.proc, kind="stable"))
@@ -93,7 +93,7 @@ def _positions(access: Access) -> tuple[Ints, Ints]:
     return position, tie
 
 
-def _sizes(access: Access, objects: Objects) -> tuple[Ints, Bools]:
+def sizes(access: Access, objects: Objects) -> tuple[Ints, Bools]:
     """File size after each access, and whether a truncation removes bytes.
 
     Rows are sorted by object and position. A file that was there before has at least the size

@@ -123,7 +123,9 @@ def _shared_names(
                 hit = pc.and_(pc.equal(host, name), pc.starts_with(text, point + b"/"))
                 at = np.flatnonzero(pc.fill_null(hit, False).to_numpy(False) & (rows >= 0))
                 found.append((rows[at], np.full(len(at), number)))
-                below.append(pc.binary_replace_slice(text.take(pa.array(at)), 0, len(point) + 1, b""))
+                below.append(
+                    pc.binary_replace_slice(text.take(pa.array(at)), 0, len(point) + 1, b"")
+                )
     codes = pa.concat_arrays(below).dictionary_encode().indices.to_numpy(zero_copy_only=False)
     return (
         np.concatenate([r for r, _ in found]),
