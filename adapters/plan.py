@@ -137,7 +137,7 @@ def build_plan(
 
 
 def _made_in_run(rule: Rule) -> bool:
-    return rule.producer is not None or bool(rule.producers)
+    return rule.producer is not None or any(rule.producers)  # "" stands for inputs of the run
 
 
 def _directories(

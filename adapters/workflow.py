@@ -63,13 +63,14 @@ class Workflow:
         readers: list[list[str]] = [[] for _ in at]
         reading: list[list[str]] = [[] for _ in at]
         for number, task in enumerate(self.tasks):
+            name = f"{task.type}:{number}"  # becomes part of group names
             for path in dict.fromkeys(task.targets):
                 if path in at:
                     types[at[path]] = task.type
-                    makers[at[path]].append(str(number))
+                    makers[at[path]].append(name)
             for path in dict.fromkeys(task.sources):
                 if path in at:
-                    readers[at[path]].append(str(number))
+                    readers[at[path]].append(name)
                     reading[at[path]].append(task.type)
         return Declared(producer_types=types, consumer_types=_types(reading), producers=makers,
                         consumers=readers)  # fmt: skip

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -92,16 +93,11 @@ def first(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("way", ["annotated", "wrapper"])
-def test_the_second_run_is_hinted_before_the_first_write(
-    tmp_path: Path, demo: Path, first: Path, tag_kind: str, way: str
-) -> None:
-    second = tmp_path / "second"
+def hinted_run(hints: Path, demo: Path, second: Path, way: str = "annotated") -> Path:
+    """Emit for the workflow and run it in a fresh folder under strace; the log."""
     shutil.copytree(demo, second)
-    hints = save(tmp_path, *RULES)
-    command = ["emit", str(hints), "--workflow-engine", "makeflow", str(first / "demo.makeflow")]
+    command = ["emit", str(hints), "--workflow-engine", "makeflow", str(demo / "demo.makeflow")]
     assert main([*command, "-o", str(second / "hinted.mf")]) == 0
-    assert (second / "hinted.mf.tracehint" / "helper").exists() == (tag_kind == "program")
     log = second / "strace.log"
     engine: Sequence[str] = ("makeflow", "-T", "local", "-j", "2")
     if way == "annotated":
@@ -110,13 +106,51 @@ def test_the_second_run_is_hinted_before_the_first_write(
         engine = (*engine, "--wrapper", "./hinted.mf.tracehint/tag %%", "demo.makeflow")
     strace = ["strace", "-f", "--seccomp-bpf", "-qq", "-y", "-s", "64", "-e", f"trace={CALLS}"]
     run(second, *strace, "-o", str(log), *engine)
+    return log
 
-    assert contents(second) == contents(first)
-    for name in sorted(HINTED):
-        assert os.listxattr(second / name), f"{name} has no attribute at the end"
-        assert os.listxattr(first / name) == []
+
+def check_order(log: Path, folder: Path, hinted: set[str]) -> None:
+    """Every hinted file, and no other, was tagged, and before its first write."""
+    for name in sorted(hinted):
+        assert os.listxattr(folder / name), f"{name} has no attribute at the end"
         calls = order_of_calls(log, name)
         assert {"set", "write"} <= set(calls), f"{name}: {calls[:5]}"
         assert calls.index("set") < calls.index("write"), f"{name} was written before"
-    unhinted = {p.name for p in second.iterdir() if p.is_file() and os.listxattr(p)} - HINTED
-    assert unhinted == set()
+    assert {p.name for p in folder.iterdir() if p.is_file() and os.listxattr(p)} == hinted
+
+
+@pytest.mark.parametrize("way", ["annotated", "wrapper"])
+def test_the_second_run_is_hinted_before_the_first_write(
+    tmp_path: Path, demo: Path, first: Path, tag_kind: str, way: str
+) -> None:
+    second = tmp_path / "second"
+    log = hinted_run(save(tmp_path, *RULES), demo, second, way)
+    assert (second / "hinted.mf.tracehint" / "helper").exists() == (tag_kind == "program")
+    assert contents(second) == contents(first)
+    assert all(os.listxattr(first / name) == [] for name in HINTED)
+    check_order(log, second, HINTED)
+
+
+def test_from_a_recorded_run_to_a_hinted_one(tmp_path: Path, demo: Path) -> None:
+    """The whole way: record, learn, emit, run again; nothing written by hand."""
+    folder, second = tmp_path / "recorded", tmp_path / "second"
+    shutil.copytree(demo, folder)
+    bundle, hints = tmp_path / "run.trace", tmp_path / "hints.json"
+    tool = [sys.executable, "-m", "tracehint"]
+    run(folder, *tool, "record", "-o", str(bundle), "--", "makeflow", "-T", "local", "-j", "2",
+        "demo.makeflow")  # fmt: skip
+    run(folder, *tool, "hints", str(bundle), "-o", str(hints))
+    log = hinted_run(hints, demo, second)
+    assert contents(second) == contents(folder)
+    tagged = {p.name for p in second.iterdir() if p.is_file() and os.listxattr(p)}
+    wanted = {"records.bin", "field.bin", *(f"calibrated_{i}.bin" for i in range(8)),
+              *(f"daily_{i}.csv" for i in range(8)), "winter.bin", "spring.bin", "summer.bin",
+              "autumn.bin"}  # fmt: skip
+    assert wanted <= tagged
+    written = {name for name in tagged if "write" in order_of_calls(log, name)}
+    assert wanted <= written
+    for name in written:
+        calls = order_of_calls(log, name)
+        assert calls.index("set") < calls.index("write"), name
+    assert os.getxattr(second / "calibrated_3.bin", "user.DP") == b"local"
+    assert os.getxattr(second / "daily_3.csv", "user.DP").startswith(b"collocation|")

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.bundles import RunBuilder
 from tests.support.hints import literal, rule, save
 from tests.support.hostile import HOSTILE_NAMES, make_files
 from tracehint.cli import main
-from tracehint.hintgen.model import Rule
+from tracehint.hintgen.model import Hint, Rule
 
 pytestmark = pytest.mark.skipif(shutil.which("setfattr") is None, reason="attr is not installed")
 
@@ -199,3 +200,28 @@ def test_thousands_of_records(tmp_path: Path) -> None:
     script = emit(tmp_path, rule("f{n}", DP="local"), more=("--dir", str(data)))
     assert sh(script, "--quiet", data).returncode == 0
     assert all(attributes(data / f"f{i}") == {"user.DP": b"local"} for i in range(997))
+
+
+def test_files_of_an_earlier_run(tmp_path: Path) -> None:
+    """--like gives names and readers: the group is named after the one task that reads it."""
+    run = RunBuilder(cwd="/data", data_roots=["/data"])
+    driver = run.process(["sh", "wf.sh"])
+    for i in range(7):
+        made = run.process(["gen", f"o_{i}"], parent=driver, start=i, end=i + 1)
+        out = run.file(f"/data/o_{i}.dat", existed=False, size=1 << 20)
+        run.write(made, out, 0, 1 << 20, at=i + 0.5)
+    use = run.process(["use"], parent=driver, start=10, end=20)
+    for row in [r for r in run.rows["files"] if r["kind"] == "file"]:
+        run.read(use, row["file"], 0, 1 << 20, at=11)
+    bundle = run.save(tmp_path / "run.trace")
+    formula = {"fn": "group", "prefix": "use", "captures": [], "by": "consumer"}
+    group = rule("o_{n}.dat", pattern="reduce", producer="gen", uses=("fan_in",),
+                 hints=(Hint("DP", "collocation|use", "create", formula),))  # fmt: skip
+    emit(tmp_path, group, more=("--like", str(bundle)))
+    table = (tmp_path / "set.sh.data").read_bytes().split(b"\0")
+    values = {bytes.fromhex(v.decode()[2:]) for v in table if re.fullmatch(b"0x[0-9a-f]+", v)}
+    assert {path for path in table if path.startswith(b"o_")} == {
+        b"o_%d.dat" % i for i in range(7)
+    }  # fmt: skip
+    assert len(values) == 1
+    assert values.pop().startswith(b"collocation|use:")

@@ -48,7 +48,9 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
 def _by(hints: HintFile, side: str) -> dict[str, list[Rule]]:
     found: dict[str, list[Rule]] = {}
     for rule in hints.rules:
-        for name in getattr(rule, side):
+        if rule.conditions.get("needs"):  # a general rule below the ones for the names seen
+            continue
+        for name in filter(None, getattr(rule, side)):
             found.setdefault(name, []).append(rule)
     return found
 

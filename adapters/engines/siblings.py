@@ -25,7 +25,7 @@ def undeclared(hints: HintFile, workflow: Workflow) -> tuple[list[list[tuple[byt
     for rule in hints.rules:
         template = parse(rule.template)
         examples = [p for p in _examples(rule) if p not in declared]
-        if not rule.producers or any(template.match(path) is not None for path in declared):
+        if not any(rule.producers) or any(template.match(path) is not None for path in declared):
             continue
         if template.literal:
             path = to_bytes(rule.template)

@@ -81,12 +81,14 @@ def job_notes(rules: Iterable[Rule], *, temporary: bool = False) -> dict[str, An
     gone: list[dict[str, Any]] = []
     pairs: list[tuple[str, str]] = []
     for rule in rules:
+        if rule.conditions.get("needs"):  # a general rule below the ones for the names seen
+            continue
         values = {hint.name: hint.value for hint in rule.hints}
         paths = _examples(rule)
         access = "multi" if rule.pattern in MULTI else values.get("Access", "sequential")
         inputs += [{"rule": c, "paths": paths, "access": access} for c in rule.consumers if paths]
         if temporary and values.get("Lifetime", "").startswith("temporary") and paths:
-            gone += [{"rule": p, "paths": paths} for p in rule.producers]
+            gone += [{"rule": p, "paths": paths} for p in rule.producers if p]
         if rule.pattern == "pipeline" and rule.producer and len(rule.consumers) == 1:
             pairs.append((rule.producer, rule.consumers[0]))
     return {"inputs": inputs, "temporary": gone, "groups": _groups(pairs)}

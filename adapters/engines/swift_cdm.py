@@ -64,7 +64,7 @@ def _line(rule: Rule, local: str, shared: str) -> tuple[str | None, str]:
     policy, place, _ = POLICIES[rule.pattern]
     if policy == "GATHER" and rule.consumers:
         return None, "GATHER packs files into archives, and tasks of this run read them again"
-    if rule.conditions.get("types") == "required":
+    if rule.conditions.get("needs"):
         return None, "the path alone does not tell which files are meant"
     pattern = java_regex(parse(rule.template), [parse(text) for text in rule.exclude])
     if pattern is None:

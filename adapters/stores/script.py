@@ -85,7 +85,7 @@ def _evidence(hints: HintFile, plan: Plan, store: Store, gaps: dict[Gap, int]) -
                          for h in rule.hints)  # fmt: skip
         facts = ", ".join(f"{k} {v}" for k, v in sorted(rule.evidence.items()))
         lines.append(f"{rule.id}: {rule.pattern} {rule.template} ({files[rule.id]} files)")
-        lines.append(f"    {said}; confidence {rule.confidence:.2f}; {facts}"[:400])
+        lines.append(f"    {said}, confidence {rule.confidence:.2f}, {facts}"[:400])
     folders = sum(t.kind == "directory" for t in plan.targets)
     lines += ["", f"Directory defaults: {folders}."]
     lines += [

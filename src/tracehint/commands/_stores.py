@@ -32,10 +32,12 @@ def store_options(required: bool) -> Callable[[Callable[..., Any]], Callable[...
 
 
 def plan_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Options that decide which files and directories are meant."""
+    """Options that decide which files and directories are meant: the keywords of `make_plan`."""
     for option in (
         click.option("--workflow", type=click.Path(dir_okay=False, path_type=Path),
                      help="Makeflow file of the next run: its files are matched too."),
+        click.option("--like", type=click.Path(exists=True, path_type=Path), metavar="RUN",
+                     help="Bundle or analysis of a run whose files the next one has as well."),
         click.option("--nodes", type=click.IntRange(1, 1_000_000),
                      help="Nodes of the next run; replicas never exceed them."),
         click.option("--create", is_flag=True,
@@ -47,36 +49,44 @@ def plan_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def make_plan(
-    hints: HintFile, *, workflow: Path | None, nodes: int | None, create: bool,
+    hints: HintFile, *, workflow: Path | None, like: Path | None, nodes: int | None, create: bool,
     no_directories: bool, root_fd: int | None = None,
 ) -> Plan:  # fmt: skip
     """Match the hint file's rules with every concrete path that is known."""
     from tracehint.adapters.plan import build_plan
 
-    paths = known_paths(hints, workflow, root_fd)
+    paths = known_paths(hints, workflow, like, root_fd)
     return build_plan(hints, paths, create=create, directories=not no_directories, nodes=nodes)
 
 
-def known_paths(hints: HintFile, workflow: Path | None, root_fd: int | None) -> Paths:
-    """Paths of the directory, of the workflow's graph, and of the rules themselves."""
+def known_paths(
+    hints: HintFile, workflow: Path | None, like: Path | None, root_fd: int | None
+) -> Paths:
+    """Paths of the directory, of the workflow's or an earlier run's graph, and of the rules."""
     from tracehint.adapters.plan import Paths, inside, remembered_paths, tree_paths
 
-    existing = (
-        frozenset(p for p in tree_paths(root_fd) if inside(p))
-        if root_fd is not None
-        else frozenset()
-    )
-    remembered = remembered_paths(hints, literal_only=workflow is not None)
-    if workflow is None:
-        return Paths(files=list(dict.fromkeys([*sorted(existing), *remembered])), existing=existing)
-    from tracehint.adapters.workflow import read_workflow
+    if workflow is not None and like is not None:
+        raise UsageError("--workflow and --like given", "Give the one that is like the next run.")
+    there = tree_paths(root_fd) if root_fd is not None else ()
+    existing = frozenset(path for path in there if inside(path))
+    graph = workflow or like
+    remembered = remembered_paths(hints, literal_only=graph is not None)
+    if workflow is not None:
+        from tracehint.adapters.workflow import read_workflow
 
-    graph = read_workflow(workflow)
-    declared = set(graph.files)
+        read = read_workflow(workflow)
+        files, known = read.files, read.known
+    elif like is not None:
+        from tracehint.adapters.learned import run_paths
+
+        run = run_paths(like)
+        files, known = run.files, run.known
+    else:
+        return Paths(files=list(dict.fromkeys([*sorted(existing), *remembered])), existing=existing)
+    declared = set(files)
     others = [p for p in (*sorted(existing), *remembered) if p not in declared]
     return Paths(
-        files=list(dict.fromkeys(others)), existing=existing, declared=graph.files,
-        known=graph.known,
+        files=list(dict.fromkeys(others)), existing=existing, declared=files, known=known
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -38,9 +38,8 @@ if TYPE_CHECKING:
 @click.option("--as-root", is_flag=True, help="Work although you are root.")
 @click.option("--quiet", is_flag=True, help="No list and no summary.")
 def command(
-    hints: Path, directory: Path, store: str, prefix: str | None, workflow: Path | None,
-    nodes: int | None, create: bool, no_directories: bool, dry_run: bool, take_back: bool,
-    allow_trusted: bool, as_root: bool, quiet: bool,
+    hints: Path, directory: Path, store: str, prefix: str | None, dry_run: bool, take_back: bool,
+    allow_trusted: bool, as_root: bool, quiet: bool, **which: Any,
 ) -> int:  # fmt: skip
     """Set the hints of HINTS below DIRECTORY, directory defaults first.
 
@@ -62,10 +61,7 @@ def command(
     with open_directory(directory) as root:
         if take_back:
             return _undo(root, chosen, store, dry_run, allow_trusted, quiet)
-        plan = make_plan(
-            load(hints), workflow=workflow, nodes=nodes, create=create,
-            no_directories=no_directories, root_fd=root.fd,
-        )  # fmt: skip
+        plan = make_plan(load(hints), root_fd=root.fd, **which)
         check_keys(chosen, plan.targets, allow_trusted=allow_trusted)
         if dry_run:
             return _report(apply(root, chosen, plan.targets, None), quiet, dry_run=True)

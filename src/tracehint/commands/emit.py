@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +20,7 @@ from tracehint.errors import UsageError
 
 if TYPE_CHECKING:
     from tracehint.adapters.engines.emitters import EmitRequest
+    from tracehint.adapters.stores.base import Store
     from tracehint.adapters.stores.script import Script
     from tracehint.hintgen.model import HintFile
 
@@ -49,9 +50,8 @@ ENGINES = ("makeflow", "swift", "swift-k", "swift-t", "snakemake", "nextflow")
 @click.option("--force", is_flag=True, help="Replace existing output files.")
 def command(
     hints: Path, source: Path | None, store: str | None, prefix: str | None, engine: str | None,
-    output: Path | None, directory: Path | None, workflow: Path | None, nodes: int | None,
-    create: bool, no_directories: bool, allow_trusted: bool, force: bool, local_dir: str,
-    shared_dir: str, locations: Path | None, temporary: bool,
+    output: Path | None, directory: Path | None, allow_trusted: bool, force: bool,
+    local_dir: str, shared_dir: str, locations: Path | None, temporary: bool, **which: Any,
 ) -> None:  # fmt: skip
     """Write HINTS as a setfattr script, or as annotations for a workflow engine.
 
@@ -63,7 +63,7 @@ def command(
     """
     from tracehint.hintgen.hintfile import load
 
-    workflow = workflow or source
+    which["workflow"] = which["workflow"] or source
     if store is None and engine is None:
         raise UsageError(
             "neither --store nor --workflow-engine given",
@@ -74,15 +74,18 @@ def command(
         from tracehint.adapters.engines.emitters import EmitRequest
 
         request = EmitRequest(
-            engine=engine, workflow=workflow, store=require_store(store or "xattr", prefix),
-            output=output if str(output) != "-" else None, nodes=nodes,
+            engine=engine, workflow=which["workflow"],
+            store=require_store(store or "xattr", prefix),
+            output=output if str(output) != "-" else None,
+            nodes=which["nodes"],
             allow_trusted=allow_trusted, local_dir=local_dir, shared_dir=shared_dir,
             locations=locations, temporary=temporary,
         )  # fmt: skip
         _engine(loaded, request, force=force)
         return
-    script = _script(loaded, store, prefix, directory, workflow, nodes, create, no_directories,
-                     allow_trusted, inside=output is None or str(output) == "-")  # fmt: skip
+    inside = output is None or str(output) == "-"
+    chosen = require_store(store, prefix)
+    script = _script(loaded, chosen, directory, which, allow_trusted=allow_trusted, inside=inside)
     report_gaps(script.gaps)
     if script.skipped:
         click.echo(f"{script.skipped} settings left out: the name is too long; use apply", err=True)
@@ -100,22 +103,17 @@ def command(
 
 
 def _script(
-    hints: HintFile, store: str | None, prefix: str | None, directory: Path | None,
-    workflow: Path | None, nodes: int | None, create: bool, no_directories: bool,
-    allow_trusted: bool, *, inside: bool,
+    hints: HintFile, chosen: Store, directory: Path | None, which: dict[str, Any], *,
+    allow_trusted: bool, inside: bool,
 ) -> Script:  # fmt: skip
     from contextlib import ExitStack
 
     from tracehint.adapters.stores.act import check_keys
     from tracehint.adapters.stores.script import make_script
 
-    chosen = require_store(store, prefix)
     with ExitStack() as stack:
         root = stack.enter_context(open_directory(directory)) if directory else None
-        plan = make_plan(
-            hints, workflow=workflow, nodes=nodes, create=create, no_directories=no_directories,
-            root_fd=root.fd if root else None,
-        )  # fmt: skip
+        plan = make_plan(hints, root_fd=root.fd if root else None, **which)
     check_keys(chosen, plan.targets, allow_trusted=allow_trusted)
     return make_script(hints, plan, chosen, inside=inside)
 

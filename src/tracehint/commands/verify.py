@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 @click.option("--strict", is_flag=True, help="A file that is not there counts as a mismatch.")
 @click.option("--format", "fmt", type=click.Choice(["text", "json"]), default="text")
 def command(
-    hints: Path, directory: Path, store: str, prefix: str | None, workflow: Path | None,
-    nodes: int | None, create: bool, no_directories: bool, strict: bool, fmt: str,
+    hints: Path, directory: Path, store: str, prefix: str | None, strict: bool, fmt: str,
+    **which: Any,
 ) -> int:  # fmt: skip
     """Compare the hints of HINTS with what the store reports below DIRECTORY.
 
@@ -45,10 +45,7 @@ def command(
     chosen = require_store(store, prefix)
     outcome = Outcome()
     with open_directory(directory) as root:
-        plan = make_plan(
-            load(hints), workflow=workflow, nodes=nodes, create=create,
-            no_directories=no_directories, root_fd=root.fd,
-        )  # fmt: skip
+        plan = make_plan(load(hints), root_fd=root.fd, **which)
         readings = list(verify(root, chosen, plan.targets, outcome))
     counts = Counter(reading.state for reading in readings)
     bad = [reading for reading in readings if reading.state != "ok"]
