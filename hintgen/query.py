@@ -140,7 +140,7 @@ def _group_lone_names(con: duckdb.DuckDBPyConnection) -> None:
     """One template for files without digits that are made and used alike: `{a,b,c}.bin`.
 
     Three or more files of one directory and ending, with the same types of producers and
-    consumers, whose templates stand for one path each.
+    consumers and the same primary label, whose templates stand for one path each.
     """
     con.execute(
         """CREATE TEMP TABLE lone AS
@@ -148,16 +148,19 @@ def _group_lone_names(con: duckdb.DuckDBPyConnection) -> None:
                    FROM producers JOIN tasks t USING (task) GROUP BY file),
              c AS (SELECT file, string_agg(DISTINCT t.type, chr(10) ORDER BY t.type) AS used
                    FROM consumers JOIN tasks t USING (task) GROUP BY file),
+             l AS (SELECT file, min(pattern) AS pattern FROM patterns
+                   WHERE edge IS NULL AND "primary" GROUP BY file),
              single AS (SELECT template FROM files WHERE data GROUP BY template
                         HAVING count(DISTINCT path) = 1),
-             named AS (SELECT f.template, f.dir, f.role, p.made, c.used,
+             named AS (SELECT f.template, f.dir, f.role, p.made, c.used, l.pattern,
                               regexp_extract(f.path_text, '(\\.[^./]*)?$') AS ending,
                               regexp_extract(f.path_text, '([^/]*?)(\\.[^./]*)?$', 1) AS stem
                        FROM files f JOIN single USING (template)
-                       LEFT JOIN p USING (file) LEFT JOIN c USING (file)),
+                       LEFT JOIN p USING (file) LEFT JOIN c USING (file)
+                       LEFT JOIN l USING (file)),
              alike AS (SELECT dir, ending, list(DISTINCT template) AS members,
                               list_sort(list(DISTINCT stem)) AS stems
-                       FROM named GROUP BY dir, ending, role, made, used
+                       FROM named GROUP BY dir, ending, role, made, used, pattern
                        HAVING count(DISTINCT template) >= 3)
         SELECT unnest(members) AS template,
                CASE WHEN dir = '' THEN '' ELSE dir || '/' END || '{'

@@ -34,6 +34,8 @@ RULE = Rule("TP003", "pipeline-placed-apart", "warning", "0.1.0")
 
 def check(context: Context) -> Iterator[Finding]:
     """Pipeline files without a DP=local hint, by template."""
+    if context.analysis.options.default_placement == "local":
+        return
     sql = f"""
         SELECT {FILES_SQL}, sum(f.size_bytes) AS bytes, sum(p.saves_bytes) AS network_bytes,
                {CONFIDENCE_SQL}

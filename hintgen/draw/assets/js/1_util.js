@@ -15,7 +15,7 @@ function h(tag, attributes, ...children) {
 }
 
 function fill(node, ...children) {
-  node.replaceChildren(...children.flat().filter((c) => c !== null));
+  node.replaceChildren(...children.flat(2).filter((c) => c !== null && c !== undefined));
   return node;
 }
 
@@ -75,7 +75,8 @@ function copyButton(value) {
     let done = false;
     try { await navigator.clipboard.writeText(value); done = true; } catch { done = copyBySelection(value); }
     button.textContent = done ? "Copied" : "Press Ctrl+C";
-    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+    button.setAttribute("aria-label", `${button.textContent} ${value}`);
+    setTimeout(() => { button.textContent = "Copy"; button.setAttribute("aria-label", "Copy " + value); }, 3000);
   });
   return button;
 }

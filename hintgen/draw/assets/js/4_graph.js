@@ -94,6 +94,9 @@ function drawGraph() {
   cy.layout({ name: "dagre", rankDir: "TB", nodeSep: 26, rankSep: 40, edgeSep: 14, animate: false, fit: false,
     useDagreEdgeControlPoints: true, automaticDagreEdgeStyle: false }).run();
   cy.style(graphStyle());
+  const box = cy.elements().boundingBox(), scale = Math.min(1.2, cy.width() / Math.max(1, box.w));
+  $("canvas").style.height = `${Math.round(Math.min(860, Math.max(340, box.h * scale + 60)))}px`;
+  cy.resize();
   cy.on("tap", "node", (event) => showNode(event.target.id()));
   cy.on("dbltap", "node", (event) => toggle(event.target.id()));
   readable();
@@ -106,10 +109,10 @@ function readable() {
   // A large graph that is fitted whole cannot be read: start at its top instead, at a legible size.
   cy.fit(undefined, 20);
   if (cy.zoom() > 1.2) { cy.zoom(1.2); cy.center(); }
-  if (cy.zoom() < 0.45) {
+  if (cy.zoom() < 0.6) {
     const box = cy.elements().boundingBox();
-    cy.zoom(0.6);
-    cy.pan({ x: cy.width() / 2 - 0.6 * (box.x1 + box.w / 2), y: 20 - 0.6 * box.y1 });
+    cy.zoom(0.8);
+    cy.pan({ x: cy.width() / 2 - 0.8 * (box.x1 + box.w / 2), y: 20 - 0.8 * box.y1 });
   }
 }
 
@@ -183,7 +186,9 @@ function setupGraph() {
     if (event.key === "Enter") $("results").querySelector("button")?.click();
     if (event.key === "Escape") { $("search").value = ""; search(); }
   });
-  fill($("evidence"), h("p", { class: "note" }, "Click a node, or pick one from a table, to see its evidence."));
+  const best = DATA.graph.nodes.filter((n) => n.kind === "file").sort((a, b) => b.saves_bytes - a.saves_bytes)[0];
+  fill($("evidence"), h("p", { class: "note" }, "Click a node, or pick one from a table, to see its evidence."),
+    best ? foldPanel(best) : null);
 }
 
 function search() {

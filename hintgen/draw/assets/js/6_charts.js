@@ -49,7 +49,7 @@ function drawTimeline() {
     legend: lines.length ? { bottom: 34, textStyle: { color: css("--ink") }, data: lines.map((s) => `${s.kind} ${s.host}`) } : undefined,
     grid: [{ left: 90, right: 24, top: 10, height: high }, { left: 90, right: 24, top: high + 40, height: 110 }],
     xAxis: [{ type: "value", min: 0, max: end_s, gridIndex: 0, ...axis(), axisLabel: { show: false } },
-      { type: "value", min: 0, max: end_s, gridIndex: 1, name: "s", ...axis() }],
+      { type: "value", min: 0, max: end_s, gridIndex: 1, ...axis(), axisLabel: { color: css("--soft"), hideOverlap: true, formatter: (v) => seconds(v) } }],
     yAxis: [{ type: "value", inverse: true, min: -1, max: lanes, gridIndex: 0, ...axis(), splitLine: { show: false },
       interval: 1, axisTick: { show: false }, axisLabel: { color: css("--soft"), formatter: (v) => {
         const host = hosts.find((x) => Math.floor(x.first + (x.lanes - 1) / 2) === v);

@@ -22,12 +22,13 @@ drawSummary();
 drawFindings();
 setupGraph();
 drawGraph();
-drawTimeline();
-drawFlow();
-drawRanges();
 drawHints();
 drawTables();
 drawRecord();
+document.documentElement.dataset.ready = "yes";
+// The page can be read and used from here on; the charts below the fold follow one by one.
+[drawTimeline, drawFlow, drawRanges, () => { document.documentElement.dataset.complete = "yes"; }]
+  .reduce((before, draw) => before.then(() => new Promise((done) => setTimeout(() => { draw(); done(); }, 0))), Promise.resolve());
 let pending = 0;
 addEventListener("resize", () => {
   clearTimeout(pending);
@@ -42,4 +43,3 @@ addEventListener("beforeprint", () => {
   }
   cy.fit(undefined, 10);
 });
-document.documentElement.dataset.ready = "yes";
