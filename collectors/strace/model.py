@@ -37,7 +37,7 @@ class FileRec:
 class Ofd:
     """An open file description: shared by dup, fork and passing over sockets."""
 
-    __slots__ = ("append", "exact", "file", "flags", "note", "offset", "path")
+    __slots__ = ("append", "exact", "file", "flags", "note", "offset", "path", "text")
 
     def __init__(self, file: FileRec, path: bytes, flags: int, *, append: bool = False) -> None:
         self.file = file
@@ -47,6 +47,7 @@ class Ofd:
         self.offset = 0
         self.exact = True  # the offset is known
         self.note: bytes | None = None  # last annotation seen, to notice missed calls
+        self.text = b""  # last annotated argument seen, not to decode it again
 
 
 class Run:

@@ -17,6 +17,7 @@ _SNIFF_LINES = 40
 _BUFFERS = 64 << 20  # bytes of read buffers for all files of one set
 _SUFFIX = re.compile(r"\.(\d{1,8})$")
 _CWD = re.compile(rb'AT_FDCWD<((?:[^<>\\]|\\.)*)>|getcwd\("((?:[^"\\]|\\.)*)"')
+_FORKED = re.compile(rb"(?:clone[23]?|v?fork)\(.*\) += (\d{1,7})\b")
 _LINE_START = re.compile(rb"(\+\+\+ |--- |<\.\.\. |strace: )")
 
 
@@ -147,9 +148,11 @@ def _by_waiting(logs: LogSet, streams: list[Iterator[Call]]) -> Iterator[Call]:
     Times are renumbered, a microsecond per call, so that they tell this order.
     """
     left = dict(zip(logs.tids, streams, strict=True))
+    children = _children(logs)
     clock = 0
     while left:
-        stack = [left.pop(min(left))]
+        roots = [tid for tid in left if tid not in children]
+        stack = [left.pop(min(roots or left))]
         while stack:
             call = next(stack[-1], None)
             if call is None:
@@ -160,6 +163,17 @@ def _by_waiting(logs: LogSet, streams: list[Iterator[Call]]) -> Iterator[Call]:
                 stack.append(left.pop(waited))
             clock += 1000
             yield call._replace(t_ns=clock, end_ns=clock)
+
+
+def _children(logs: LogSet) -> set[int]:
+    """Every process that another one of the set has forked."""
+    found: set[int] = set()
+    for path in logs.paths:
+        for line in _lines(path, 1 << 18):
+            made = _FORKED.match(line)
+            if made:
+                found.add(int(made[1]))
+    return found
 
 
 def _waited_for(call: Call) -> int:

@@ -41,12 +41,27 @@ def head_fd(st: State, thread: Thread, args: bytes, t_ns: int) -> tuple[int, Ofd
     try:
         fd = int(first, 0)
     except ValueError:
-        found = _HEAD_FD.match(args)
-        fd, note, _ = descriptor(found[0] if found else first)
-        return fd, lookup(st, thread, fd, note, t_ns)
+        return _annotated(st, thread, args, first, t_ns)
     if not -MAX_FD < fd < MAX_FD:
         raise MalformedError(first[:80])
     return fd, thread.table.fds.get(fd)
+
+
+def _annotated(
+    st: State, thread: Thread, args: bytes, first: bytes, t_ns: int
+) -> tuple[int, Ofd | None]:
+    """`3</path>`: looked up once per open description, then compared as bytes."""
+    digits = first.partition(b"<")[0]
+    if digits.isdigit() and len(digits) < 8:
+        ofd = thread.table.fds.get(int(digits))
+        if ofd is not None and ofd.text == first:
+            return int(digits), ofd
+    found = _HEAD_FD.match(args)
+    fd, note, _ = descriptor(found[0] if found else first)
+    ofd = lookup(st, thread, fd, note, t_ns)
+    if ofd is not None and first[-1:] == b">" and found is not None and found[0] == first:
+        ofd.text = first
+    return fd, ofd
 
 
 def directory(thread: Thread, dirfd: bytes) -> bytes | None:
