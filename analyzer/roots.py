@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 MAX_ROOTS = 16
+_PROBE_BYTES = 64
 # Installed software and the kernel's own file systems; /dev/shm holds data.
 SYSTEM_PREFIXES = (
     "/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/etc", "/proc", "/sys",
@@ -126,10 +127,22 @@ def _used_by_jobs(bundle: Bundle, cut: TaskCut) -> Any:
     return pc.unique(opens.filter(jobs).column("file"))
 
 
+def _probes(bundle: Bundle) -> Any:
+    """Identifiers of files that are gone and never held more than a few bytes: programs write
+    such a file to try out a directory."""
+    opens, files = bundle.tables["opens"], bundle.tables["files"]
+    sums = pa.table({"file": opens.column("file"), "bytes": opens.column("write_bytes")})
+    sums = sums.group_by("file").aggregate([("bytes", "sum")])
+    large = sums.filter(pc.greater(sums.column("bytes_sum"), _PROBE_BYTES)).column("file")
+    gone = files.filter(files.column("deleted")).column("file").combine_chunks()
+    return gone.filter(pc.invert(pc.is_in(gone, value_set=large.combine_chunks())))
+
+
 def _written_folders(bundle: Bundle, cut: TaskCut | None) -> set[bytes]:
     """Folders outside the system in which the run wrote a file."""
     opens, names, files = (bundle.tables[t] for t in ("opens", "names", "files"))
     plain = files.filter(pc.equal(files.column("kind"), "file")).column("file")
+    plain = plain.filter(pc.invert(pc.is_in(plain, value_set=_probes(bundle))))
     if cut is not None:
         plain = plain.filter(pc.is_in(plain, value_set=_used_by_jobs(bundle, cut)))
     wrote = pc.or_(pc.greater(opens.column("write_ops"), 0), opens.column("created"))
@@ -194,6 +207,13 @@ def is_system(paths: Any) -> npt.NDArray[np.bool_]:
     outside = pc.match_substring_regex(paths, _SYSTEM[1])
     answer = pc.and_(inside, pc.invert(outside)).fill_null(False)
     return np.asarray(answer.to_numpy(zero_copy_only=False), bool)
+
+
+def looks_like_data(paths: Any) -> npt.NDArray[np.bool_]:
+    """Per path: neither in the system nor software nor an engine's own file, whatever the roots."""
+    other = pc.match_substring_regex(paths, f"{_SOFTWARE}|{_BOOKKEEPING}").fill_null(False)
+    software = is_system(paths) | other.to_numpy(zero_copy_only=False)
+    return np.asarray(~software, bool)
 
 
 def is_bookkeeping(paths: Any, roots: Sequence[bytes]) -> Any:

@@ -403,7 +403,7 @@ def test_damaged_files_are_read_or_refused(tmp_path: Path, kind: str, data: st.D
 @pytest.mark.full
 @pytest.mark.parametrize("engine", list(READERS))
 @settings(
-    deadline=None, max_examples=3000, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None, max_examples=500, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(text=st.binary(max_size=400), data=st.data())
 def test_any_bytes(tmp_path: Path, engine: str, text: bytes, data: st.DataObject) -> None:

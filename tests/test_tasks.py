@@ -276,11 +276,18 @@ def test_unknown_driver(tmp_path: Path) -> None:
     def build(data: bool, own: bool) -> TaskCut:
         run = RunBuilder()
         kid = P(["sort", "a"], label="kid")
-        root = grow(run, P(["python3", "wf.py"], kid, P(SUB, P(["uniq", "b"])), P(["sbatch", "j"])))
+        far = P(["uniq", "b"])
+        root = grow(
+            run, P(["python3", "wf.py"], kid, P(SUB, far), P(["sbatch", "j"]), P(["uname"]))
+        )
         if data:
             run.write(kid.procs[-1], run.file("/data/out"), 0, 5, at=1.0)
+            run.read(far.procs[-1], run.file("/data/in", existed=True), 0, 5, at=1.0)
         if own:
             run.write(root.procs[-1], run.file("/data/config"), 0, 5, at=0.5)
+        else:  # its output goes where the user sends it: a descriptor that it was given
+            run.write(root.procs[-1], run.file("/data/log"), 0, 5, at=0.5)
+            run.rows["opens"][-1]["via"] = "inherited"
         return cut(tmp_path / f"{data}{own}", run)
 
     assert names(build(True, False)) == ["sort a", "uniq b"]

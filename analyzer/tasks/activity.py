@@ -10,6 +10,8 @@ import numpy as np
 from tracehint.analyzer.tasks.tree import Bools, Ints, find_positions, int64_column
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from tracehint.schemas.store import Bundle
 
 _ACCESS_MODE = 3  # of open flags: 0 read, 1 write, 2 both
@@ -17,13 +19,15 @@ _ACCESS_MODE = 3  # of open flags: 0 read, 1 write, 2 both
 
 @dataclass(frozen=True)
 class Activity:
-    """Per epoch: `wrote` a data file, `used` one at all. `known` is false without any opens.
+    """Per epoch: `wrote` a data file, `opened` one itself and wrote to it (not a descriptor that
+    it inherited), `used` one at all. `known` is false without any opens.
 
     Pipes: pairs of (epoch, file) that were written and read.
     """
 
     known: bool
     wrote: Bools
+    opened: Bools
     used: Bools
     pipe_writes: tuple[Ints, Ints]
     pipe_reads: tuple[Ints, Ints]
@@ -34,7 +38,7 @@ def activity_of(bundle: Bundle, proc: Ints) -> Activity:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from tracehint.analyzer.roots import is_system
+    from tracehint.analyzer.roots import looks_like_data
 
     opens, files = bundle.tables["opens"], bundle.tables["files"]
     n = len(proc)
@@ -51,22 +55,35 @@ def activity_of(bundle: Bundle, proc: Ints) -> Activity:
     read_ops = int64_column(opens, "read_ops", 0) > 0
     write_ops = int64_column(opens, "write_ops", 0) > 0
     blind = "bytes" in bundle.manifest.blind_to
-    plain = of_kind("file")
+    plain = of_kind("file") & ~_own_scratch(files, position, at)
     encoded = pc.dictionary_encode(opens.column("path").combine_chunks())
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
-    software = np.append(is_system(encoded.dictionary), False)
-    plain &= ~software[encoded.indices.to_numpy(zero_copy_only=False)]
+    data = np.append(looks_like_data(encoded.dictionary), False)
+    plain &= data[encoded.indices.to_numpy(zero_copy_only=False)]
     writes = write_ops | (flags > 0) if blind else write_ops
     reads = read_ops | (flags == 0) if blind else read_ops
-    wrote, used = np.zeros(n, bool), np.zeros(n, bool)
+    wrote, opened, used = np.zeros(n, bool), np.zeros(n, bool), np.zeros(n, bool)
     wrote[at[plain & writes]] = True
+    itself = pc.not_equal(opens.column("via"), "inherited").to_numpy(zero_copy_only=False)
+    opened[at[plain & writes & itself]] = True
     used[at[plain & (reads | writes)]] = True
     pipe = of_kind("pipe")
     # without any operation on a pipe's side, the mode in which it is open has to do
     w = pipe & (write_ops | ((flags == 1) & ~_seen(file, pipe & write_ops)))
     r = pipe & (read_ops | ((flags == 0) & ~write_ops & ~_seen(file, pipe & read_ops)))
-    return Activity(opens.num_rows > 0, wrote, used, (at[w], file[w]), (at[r], file[r]))
+    return Activity(opens.num_rows > 0, wrote, opened, used, (at[w], file[w]), (at[r], file[r]))
+
+
+def _own_scratch(files: pa.Table, position: Ints, at: Ints) -> Bools:
+    """Opens of files that are gone at the end and that one process alone used: no data of the
+    run (Python's tempfile writes one to try out each directory)."""
+    known = position >= 0
+    pairs = np.unique(np.stack((position[known], at[known])), axis=1)
+    users = np.bincount(pairs[0], minlength=files.num_rows)
+    gone = files.column("deleted").fill_null(False).to_numpy(zero_copy_only=False)
+    scratch = np.append(np.asarray(gone, bool) & (users < 2), False)
+    return np.asarray(scratch[position], bool)
 
 
 def _seen(file: Ints, which: Bools) -> Bools:

@@ -60,6 +60,9 @@ def _walk(tree: Tree, classes: Classes, activity: Activity) -> tuple[Units, Ints
         units.role[captured(units, unit_of, activity.pipe_writes, activity.pipe_reads, wrote)] = (
             HELPER
         )
+        # what an unknown program starts without data is a part of it (uname, kill)
+        aside = (units.engine == PROGRAM_CODE) & ~used & activity.known
+        units.role[aside & (units.role == JOB) & (units.driver >= 0)] = HELPER
         # `sh -c "sbatch ..."`: the job runs elsewhere
         submits = _per_unit(units, unit_of, classes.kind_is("submitter"))
         submits &= ~_per_unit(units, unit_of, classes.kind_is("program", "launcher"))
@@ -67,7 +70,8 @@ def _walk(tree: Tree, classes: Classes, activity: Activity) -> tuple[Units, Ints
         group = join_pipes(units, unit_of, activity.pipe_writes, activity.pipe_reads)
         if not _descend(classes, units, unit_of, group, wrote | (not activity.known), promoted):
             break
-    _collapse(tree, units, group, wrote, used, activity.known)
+    opened = _per_unit(units, unit_of, activity.opened)
+    _collapse(tree, units, group, opened, used, activity.known)
     return units, unit_of, group
 
 
@@ -125,7 +129,7 @@ def _descend(
 
 
 def _collapse(
-    tree: Tree, units: Units, group: Ints, wrote: Bools, used: Bools, known: bool
+    tree: Tree, units: Units, group: Ints, opened: Bools, used: Bools, known: bool
 ) -> None:
     """A root that drives nothing is one task, with all that it started.
 
@@ -153,8 +157,8 @@ def _collapse(
     # forked copies of an unknown program are parts of it
     workers = (units.role == DRIVER) & (units.engine == PROGRAM_CODE) & ~root & ~members
     group[workers] = top[workers]
-    wrote_itself = program & wrote
-    wrote_itself[top[workers & wrote]] = True
+    wrote_itself = program & opened
+    wrote_itself[top[workers & opened]] = True
     units.role[wrote_itself & ~whole] = JOB
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 _SLACK_S = 2.0  # clocks of an engine's log and of the recorder may differ by this much
+_JITTER_S = 0.005  # on one host, where only rounding is in the way
 _SPACE = re.compile(rb"\s+")
 _PREFIX = re.compile(rb"^(?:set -[a-z]+(?: pipefail)?\s*;\s*)+")
 
@@ -43,6 +44,7 @@ class Matcher:
             self.by_outputs,
             lambda: self.by_text(only_certain=False),
             self.by_folder,
+            self.by_time,
         )
         for step in steps:
             step()
@@ -152,6 +154,28 @@ class Matcher:
             tasks = self._task_of(column, rows).tolist()
             result += zip(rows.column(column).to_pylist(), tasks, strict=True)
         return result
+
+    def by_time(self) -> None:
+        """For engines that state neither pid nor command: the only task that ran within the
+        stated times, if it ran within those of no other."""
+        rest = [n for n in self._open() if not self.declared[n]["pid"] and
+                not self.declared[n]["command"] and self.declared[n]["end_ns"] is not None and
+                self.declared[n]["start_ns"] is not None]  # fmt: skip
+        if not rest:
+            return
+        tasks = [t for t in sorted(self.free) if self.observed[t]["end_s"] is not None]
+        begin = np.array([self.observed[t]["start_s"] for t in tasks]) + _JITTER_S
+        end = np.array([self.observed[t]["end_s"] for t in tasks]) - _JITTER_S
+        hosts: dict[int, list[int]] = {}
+        for number in rest:
+            row = self.declared[number]
+            start, stop = ((row[k] - self.origin) / 1e9 for k in ("start_ns", "end_ns"))
+            for i in np.flatnonzero((begin >= start) & (end <= stop)).tolist():
+                hosts.setdefault(tasks[i], []).append(number)
+        found = Counter(numbers[0] for numbers in hosts.values() if len(numbers) == 1)
+        for task, numbers in hosts.items():
+            if len(numbers) == 1 and found[numbers[0]] == 1:
+                self._give(numbers[0], [task])
 
     def by_folder(self) -> None:
         """A working directory that only one declared and one observed task have."""

@@ -66,6 +66,8 @@ class Engine:
     copies_are_jobs: a child that never starts a program is a job (a subshell), not a worker of
         the engine whose children are looked at in turn.
     pipes: children that are joined by a pipe are one job.
+    pool: its workers run the tasks of a driver elsewhere in the tree; the shells that lead to it
+        are plumbing.
     captures: a child that writes nothing but a pipe to its parent is a helper (make's `$(shell)`).
     """
 
@@ -76,3 +78,4 @@ class Engine:
     copies_are_jobs: bool = False
     pipes: bool = False
     captures: bool = False
+    pool: bool = False

@@ -14,6 +14,8 @@ from tracehint.analyzer.tasks.classify import Classes
 from tracehint.analyzer.tasks.engines.program import drives_nothing
 from tracehint.analyzer.tasks.engines.registry import (
     ENGINES,
+    PLUMBING_CODE,
+    POOLS,
     PROGRAM_CODE,
     SHELL_CODE,
     may_cut,
@@ -148,7 +150,7 @@ class Walk:
         at = self.decisive[head]
         ctx, limit = now.ctx[by], now.limit[by]
         code, copy = classes.engine_of[at], classes.kind_is("fork")[at]
-        engine = (code > PROGRAM_CODE) & MAY_CUT[limit, np.maximum(code, 0)]
+        engine = (code > PLUMBING_CODE) & MAY_CUT[limit, np.maximum(code, 0)]
         can_hold = classes.kind_is("fork", "wrapper", "inline", "script")[at]
         held = (self.contains[head] | self.contains[at]) & self.bits[limit]
         shell = can_hold & ~engine & ((held != 0) | self.promoted[head])
@@ -157,7 +159,9 @@ class Walk:
         driver = engine | shell | worker
         job = ~driver & (copy | self._is_job(ctx, classes.of[at]))
         role = np.select([driver, job], [DRIVER, JOB], HELPER)
-        own = np.select([engine, shell], [code, SHELL_CODE], ctx)
+        own = np.select(
+            [engine, shell & (held & POOLS != 0), shell], [code, PLUMBING_CODE, SHELL_CODE], ctx
+        )
         # a subshell, even when its last command takes its place
         begins = classes.kind_is("fork")[head] & (tree.kid_start[head + 1] > tree.kid_start[head])
         subshell = job & copies_are_jobs & (copy | begins)
@@ -165,7 +169,7 @@ class Walk:
         self.owner[head] = unit
         inner_limit = np.where(engine, code, limit)
         d = driver
-        outer = np.where(worker, ctx, SHELL_CODE)
+        outer = np.where(worker | (own == PLUMBING_CODE), own, SHELL_CODE)
         return self._drivers(head[d], at[d], own[d], inner_limit[d], unit[d], outer[d])
 
     def _is_job(self, ctx: Ints, command: Ints) -> Bools:

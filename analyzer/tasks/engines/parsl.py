@@ -20,4 +20,4 @@ def _is_job(command: Command) -> bool:
     return command.program not in _HELPERS
 
 
-ENGINE = Engine(name="parsl", rank=WORKFLOW, matches=_matches, is_job=_is_job)
+ENGINE = Engine(name="parsl", rank=WORKFLOW, matches=_matches, is_job=_is_job, pool=True)

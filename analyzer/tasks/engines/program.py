@@ -16,6 +16,8 @@ _NOT_DRIVERS = """ar bazel cargo cc c++ clang clang++ cpp collect2 curl docker f
     mpifort nvcc perf pip podman rsync rustc scp ssh strace sudo svn tar valgrind gdb wget zip
     sort singularity apptainer"""
 NOT_DRIVERS = frozenset(_NOT_DRIVERS.split())
+# Parts of drivers in Python that run beside the tasks.
+_SERVERS = frozenset({"interchange.py", "dask-scheduler", "ps", "kill", "uname", "lscpu"})
 _DECORATION = re.compile(r"^[a-z0-9_]+-linux-(?:gnu|musl)\w*-|-\d+(?:\.\d+)*$")
 
 
@@ -28,4 +30,8 @@ def _never(_command: Command) -> bool:
     return False  # chosen by position (the root of a run), not by its words
 
 
-ENGINE = Engine(name="program", rank=SHELL, matches=_never, pipes=True)
+def _is_job(command: Command) -> bool:
+    return command.kind != "submitter" and command.program not in _SERVERS
+
+
+ENGINE = Engine(name="program", rank=SHELL, matches=_never, is_job=_is_job, pipes=True)

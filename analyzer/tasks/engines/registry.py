@@ -9,6 +9,7 @@ from tracehint.analyzer.tasks.engines import (
     nextflow,
     parallel,
     parsl,
+    plumbing,
     program,
     shell,
     snakemake,
@@ -16,10 +17,11 @@ from tracehint.analyzer.tasks.engines import (
 )
 from tracehint.analyzer.tasks.model import RUNNER, Engine
 
-# The first that matches wins; shell and program come first so that their codes are 0 and 1.
+# The first that matches wins; these three come first: their codes are fixed.
 ENGINES: tuple[Engine, ...] = (
     shell.ENGINE,
     program.ENGINE,
+    plumbing.ENGINE,
     make.ENGINE,
     makeflow.ENGINE,
     snakemake.ENGINE,
@@ -29,7 +31,9 @@ ENGINES: tuple[Engine, ...] = (
     cwltool.ENGINE,
     parsl.ENGINE,
 )
-SHELL_CODE, PROGRAM_CODE = 0, 1
+SHELL_CODE, PROGRAM_CODE, PLUMBING_CODE = range(3)
+# Bits of the engines that are pools of workers.
+POOLS = sum(1 << i for i, engine in enumerate(ENGINES) if engine.pool)
 
 
 def may_cut(outer: Engine, inner: Engine) -> bool:
