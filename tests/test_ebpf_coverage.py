@@ -159,6 +159,9 @@ def _fact(bundle: Bundle, row: dict[str, object], folder: bytes, got: dict[Key, 
                 r["write_bytes"] for r in bundle.tables["opens"].to_pylist() if r["file"] in ids
             )
             assert total == int(row["other"])
+        case "sparse":
+            size = sum(e - s for k, v in got.items() if k[3] == "mmap" for s, e in v.union())
+            assert 0 < size <= int(row["other"])
         case "any_name":
             assert called
         case what:

@@ -12,7 +12,7 @@ from tracehint.collectors.base import Availability, RecordRequest, RecordResult
 
 LOADER = Path(__file__).parent / "bin" / "tracehint-rec"
 BTF = Path("/sys/kernel/btf/vmlinux")
-BLIND: tuple[str, ...] = ("mmap_pages",)
+BLIND: tuple[str, ...] = ()
 COST = "about 1.1 times the CPU time on small I/O, nothing measurable on computation"
 
 _CAP_SYS_ADMIN, _CAP_PERFMON, _CAP_BPF = 21, 38, 39

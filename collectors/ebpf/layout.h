@@ -100,6 +100,8 @@ enum th_process_flag {
 	TH_PROC_EXECED = 1 << 0,
 	TH_PROC_STOPPED = 1 << 1, /* not followed further: its credentials changed */
 	TH_PROC_THREADS = 1 << 2,
+	TH_PROC_MAPPED = 1 << 3, /* faults on mapped files are recorded */
+	TH_PROC_MAPPED_WRITE = 1 << 4,
 };
 
 /* `count` pieces of `length` bytes, `stride` apart, made by `ops` operations. */
@@ -267,7 +269,7 @@ struct th_spool_loss {
 /* What a system call does to files; the tables in rec/calls.c map numbers to these. */
 enum th_call {
 	TH_CALL_NONE,
-	TH_CALL_READ, /* fd, -, - at the file position */
+	TH_CALL_READ, /* at the file position; of the first four the odd ones read */
 	TH_CALL_WRITE,
 	TH_CALL_PREAD, /* position in the fourth argument, -1: the file position */
 	TH_CALL_PWRITE,
@@ -283,12 +285,12 @@ enum th_call {
 	TH_CALL_SENDFILE,
 	TH_CALL_SPLICE,
 	TH_CALL_MMAP,
+	TH_CALL_MREMAP,
 	TH_CALL_FTRUNCATE,
 	TH_CALL_TRUNCATE,
 	TH_CALL_FALLOCATE,
 	TH_CALL_IOCTL,
 	TH_CALL_IO_SUBMIT,
-	TH_CALL_IO_GETEVENTS,
 	TH_CALL_RENAME,
 	TH_CALL_RENAMEAT,
 	TH_CALL_RENAMEAT2,
@@ -342,7 +344,7 @@ struct th_state {
 	unsigned int path_gen; /* a rename makes older path cache entries void */
 	unsigned int pid_level; /* depth of the recorder's pid name space */
 	unsigned int live; /* processes being followed */
-	unsigned int spare;
+	unsigned int slots_used; /* highest slot that was ever taken */
 	unsigned long long lost[TH_LOST_KINDS];
 };
 

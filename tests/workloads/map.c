@@ -16,7 +16,7 @@ static int map_read(void)
 	close(fd);
 	for (long i = 0; i < 64; i++)
 		sink = p[i * PAGE];
-	saw("f", "read", "mmap", 0, 64 * PAGE + 101, -1, -1);
+	saw("f", "read", "mmap", 0, 64 * PAGE, -1, -1);
 	return 0;
 }
 
@@ -71,11 +71,47 @@ static int map_remap(void)
 	return 0;
 }
 
+static int map_sparse(void)
+{
+	int fd = make("f", 4096 * PAGE);
+	char *p = mmap(NULL, 4096 * PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
+
+	must(p != MAP_FAILED, "mmap");
+	for (long i = 0; i < 3; i++)
+		sink = p[(1009 + i * 1013) * PAGE];
+	saw("f", "read", "mmap", 1009 * PAGE, 1010 * PAGE, -1, -1);
+	saw("f", "read", "mmap", 3035 * PAGE, 3036 * PAGE, -1, -1);
+	fact("sparse", "f", "4194304"); /* not the 16 MiB that are mapped */
+	return 0;
+}
+
+static char *given;
+
+static int touch(void)
+{
+	for (long i = 0; i < 128; i++)
+		sink = given[i * PAGE];
+	saw("f", "read", "mmap", 0, 128 * PAGE, -1, -1);
+	return 0;
+}
+
+static int map_fork(void)
+{
+	int fd = make("f", 128 * PAGE);
+
+	given = mmap(NULL, 128 * PAGE, PROT_READ, MAP_SHARED, fd, 0);
+	must(given != MAP_FAILED, "mmap");
+	close(fd);
+	return child(touch); /* the parent touches nothing */
+}
+
 const struct workload map_cases[] = {
 	{ "map_read", map_read },
 	{ "map_part", map_part },
 	{ "map_write", map_write },
 	{ "map_private_write", map_private_write },
 	{ "map_remap", map_remap },
+	{ "map_sparse", map_sparse },
+	{ "map_fork", map_fork },
 	{ 0 },
 };

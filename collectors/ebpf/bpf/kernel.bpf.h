@@ -17,6 +17,9 @@ extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym __weak;
 /* libbpf 0.5 does not declare it. */
 static long (*th_loop)(__u32 count, void *callback, void *ctx, __u64 flags) = (void *)181;
 
+static long (*th_find_vma)(struct task_struct *task, __u64 addr, void *callback, void *ctx,
+			   __u64 flags) = (void *)180;
+
 #define K_CAST(type, addr) ((type *)bpf_rdonly_cast((void *)(addr), bpf_core_type_id_kernel(type)))
 
 /* Member of the kernel object at `addr`. A probe read costs 34 ns, a cast load 1 ns. */

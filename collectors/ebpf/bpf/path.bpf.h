@@ -9,14 +9,6 @@
 
 #include "state.bpf.h"
 
-struct walk {
-	u64 dentry;
-	u64 mount;
-	u32 len;
-	u32 user;
-	u32 cut;
-};
-
 /* Passed by address: memory turns a kernel pointer into the plain number that callees want. */
 struct where {
 	u64 dentry;
@@ -29,15 +21,17 @@ static __always_inline u64 mount_of(u64 vfsmount)
 }
 
 /* One step towards the root: over a mount point, or one name appended. */
-static long walk_step(u32 i, struct walk *w)
+static long walk_step(u32 i, u32 *user)
 {
-	struct scratch *s = bpf_map_lookup_elem(&scratches, &w->user);
+	struct scratch *s = bpf_map_lookup_elem(&scratches, user);
+	struct walk *w;
 	u64 parent, up;
 	long n;
 	u32 at;
 
 	if (!s)
 		return 1;
+	w = &s->walk;
 	if (w->dentry == (u64)K(struct mount, w->mount, mnt.mnt_root)) {
 		up = (u64)K(struct mount, w->mount, mnt_parent);
 		if (up == w->mount || !up)
@@ -62,26 +56,31 @@ static long walk_step(u32 i, struct walk *w)
 	return 0;
 }
 
-GLOBAL u32 path_walk(u64 dentry, u64 mount, u32 user, u32 slot)
+static __always_inline u32 path_walk(u64 dentry, u64 mount, u32 user, u32 slot)
 {
 	struct th_process *proc = process_at(slot);
-	struct walk w = { .dentry = dentry, .mount = mount, .user = user };
 	struct scratch *s = bpf_map_lookup_elem(&scratches, &user);
 	struct th_path *rec;
+	u64 len;
 
 	if (!s)
 		return 0;
-	th_loop(TH_MAX_LEVELS, walk_step, &w, 0);
+	s->walk.dentry = dentry;
+	s->walk.mount = mount;
+	s->walk.len = s->walk.cut = 0;
+	th_loop(TH_MAX_LEVELS, walk_step, &user, 0);
+	len = s->walk.len;
 	rec = (struct th_path *)s->bytes;
 	rec->kind = TH_PATH;
 	rec->id = __sync_fetch_and_add(&state.paths, 1) + 1;
-	rec->len = w.len;
-	rec->cut = w.cut;
-	if (w.cut)
+	rec->len = len;
+	rec->cut = s->walk.cut;
+	if (rec->cut)
 		lose(proc, TH_LOST_PATH_CUT, 1);
-	if (w.len > TH_MAX_PATH + 256)
+	barrier_var(len);
+	if (len > TH_MAX_PATH + 256)
 		return 0;
-	return send(proc, rec, sizeof(*rec) + w.len, 0) ? rec->id : 0;
+	return send(proc, rec, sizeof(*rec) + len, 0) ? rec->id : 0;
 }
 
 /* The identifier of a directory entry's path; 0 when it was lost. */

@@ -22,14 +22,20 @@ static __always_inline u32 visible_pid(struct task_struct *leader)
 
 /* Take a free slot for a process that begins to be followed. */
 static __always_inline struct th_process *process_new(struct task_struct *task, u32 parent,
-						      u32 user)
+						      u32 mapped, u32 user)
 {
 	struct th_process *proc;
 	u32 slot;
 
 	if (bpf_map_pop_elem(&free_slots, &slot)) {
-		lose(NULL, TH_LOST_TABLE, 1);
-		return NULL;
+		/* none given back: one that was never used; slot 0 means not followed */
+		slot = state.slots_used < cfg.slots ?
+			       __sync_fetch_and_add(&state.slots_used, 1) + 1 :
+			       cfg.slots;
+		if (slot >= cfg.slots) {
+			lose(NULL, TH_LOST_TABLE, 1);
+			return NULL;
+		}
 	}
 	proc = process_at(slot);
 	if (!proc)
@@ -46,6 +52,7 @@ static __always_inline struct th_process *process_new(struct task_struct *task, 
 	proc->start_ns = bpf_ktime_get_boot_ns();
 	proc->cwd = fs_path(task, FS_CWD, user, slot);
 	proc->state = TH_LIVE;
+	proc->flags = mapped;
 	set_slot(task->pid, slot);
 	__sync_fetch_and_add(&state.live, 1);
 	return proc;
@@ -153,7 +160,7 @@ static __always_inline void process_exec(struct th_process *proc, struct task_st
 	send_exec(proc, task, now);
 	proc->prev = old_epoch;
 	proc->start_ns = now;
-	proc->flags = TH_PROC_EXECED;
+	proc->flags = TH_PROC_EXECED; /* mappings are gone */
 	proc->exe = exe_path;
 	proc->cwd = cwd;
 	proc->hashed = proc->opens = proc->used = proc->unknown_call = 0;

@@ -121,16 +121,22 @@ static __always_inline void run_add(struct th_episode *ep, u32 op_how, u64 start
 	u32 tick = now_tick();
 	u32 op = op_how & 0xff;
 
+	if (((op_how >> 8) & 0xff) == TH_HOW_MMAP && in->ops && in->op == op &&
+	    in->how == TH_HOW_MMAP && start >= in->start && start < in->start + in->length) {
+		/* windows of faults overlap, ld.so maps parts over one large mapping */
+		u64 known = in->start + in->length - start;
+
+		if (len <= known) {
+			in->ops++;
+			in->last_tick = tick;
+			return;
+		}
+		start += known;
+		len -= known;
+	}
 	if (op <= TH_WRITE)
 		count_op(ep, op, start, len);
 	ep->last_tick = tick;
-	if (((op_how >> 8) & 0xff) == TH_HOW_MMAP && in->ops && in->op == op && in->inexact &&
-	    in->how == TH_HOW_MMAP && start >= in->start &&
-	    start + len <= in->start + in->length) {
-		in->ops++; /* ld.so maps the parts of a library over one large mapping */
-		in->last_tick = tick;
-		return;
-	}
 	if (in->ops && in->op == op && in->how == ((op_how >> 8) & 0xff) && op <= TH_WRITE &&
 	    in->start + in->length == start && tick - in->last_tick <= cfg.gap_ticks &&
 	    in->ops < MAX_RUN_OPS && in->inexact == ((op_how >> 16) & 1)) {

@@ -33,7 +33,19 @@ struct path_value {
 	u32 id;
 };
 
+/*
+ * Where a walk towards the root stands. In map memory, as the verifier does not
+ * follow values there: on the stack it would check each step of the loop anew.
+ */
+struct walk {
+	u64 dentry;
+	u64 mount;
+	u32 len;
+	u32 cut;
+};
+
 struct scratch {
+	struct walk walk;
 	u8 bytes[TEXT_MASK + 1 + 256];
 };
 
@@ -42,7 +54,7 @@ struct exec_scratch {
 };
 
 /* One scratch area per program: they may interrupt each other, never themselves. */
-enum scratch_user { SCRATCH_EXIT, SCRATCH_EXEC, SCRATCH_FORK, SCRATCH_URING, SCRATCH_USERS };
+enum scratch_user { SCRATCH_EXIT, SCRATCH_EXEC, SCRATCH_FORK, SCRATCH_SHARE, SCRATCH_USERS };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -6,6 +6,7 @@
 #include "io.bpf.h"
 #include "names.bpf.h"
 #include "process.bpf.h"
+#include "uring.bpf.h"
 
 #define PRCTL 157
 #define MAX_IOVECS 1024
@@ -65,6 +66,10 @@ GLOBAL int data_calls(struct call *c, u32 class)
 	case TH_CALL_MMAP:
 		if (ret >= 0 || ret < -4095)
 			do_mmap(c, a[5]);
+		break;
+	case TH_CALL_MREMAP:
+		if (ret >= 0 || ret < -4095)
+			do_mremap(c);
 		break;
 	case TH_CALL_FTRUNCATE:
 		if (!ret)
@@ -145,12 +150,10 @@ GLOBAL int meta_calls(struct call *c, u32 class)
 	return 0;
 }
 
-GLOBAL int rare_calls(struct call *c, u32 class, u32 nr)
+static __always_inline void rare_calls(struct call *c, u32 class, u32 nr)
 {
 	struct th_process *proc;
 
-	if (!c)
-		return 0;
 	if (class >= TH_CALL_OPEN && class <= TH_CALL_OPEN_HANDLE)
 		open_calls(c, class);
 	else if (class == TH_CALL_DUP2 && c->ret >= 0 && c->arg[0] != c->arg[1])
@@ -167,6 +170,8 @@ GLOBAL int rare_calls(struct call *c, u32 class, u32 nr)
 	}
 	else if (class >= TH_CALL_STAT && class <= TH_CALL_STATX)
 		meta_calls(c, class);
+	else if (class == TH_CALL_IO_SUBMIT)
+		do_io_submit(c);
 	else if (class == TH_CALL_UNKNOWN && c->ret >= 0) {
 		proc = process_at(c->slot);
 		if (proc) {
@@ -174,7 +179,6 @@ GLOBAL int rare_calls(struct call *c, u32 class, u32 nr)
 			lose(proc, TH_LOST_UNKNOWN_CALL, 1);
 		}
 	}
-	return 0;
 }
 
 /* The command says who it is: the number that this name space gives it proves nothing. */
@@ -186,7 +190,7 @@ GLOBAL int maybe_begin(u64 nr, u64 cookie)
 	if (nr != PRCTL || cookie != cfg.cookie || __sync_val_compare_and_swap(&state.armed, 1, 0) != 1)
 		return 0;
 	state.pid_level = task->thread_pid->level;
-	proc = process_new(task, 0, SCRATCH_EXIT);
+	proc = process_new(task, 0, 0, SCRATCH_EXIT);
 	if (proc)
 		state.root_epoch = proc->epoch;
 	return 0;
@@ -265,10 +269,9 @@ int BPF_PROG(th_sys_exit, struct pt_regs *regs, long ret)
 
 		if (ret <= 0)
 			return 0;
-		if (class == TH_CALL_READ || class == TH_CALL_PREAD)
-			moved(&c, proc, c.arg[0], OP(TH_READ, TH_HOW_READ, 0), pos, ret);
-		else
-			moved(&c, proc, c.arg[0], OP(TH_WRITE, TH_HOW_WRITE, 0), pos, ret);
+		moved(&c, proc, c.arg[0],
+		      class & 1 ? OP(TH_READ, TH_HOW_READ, 0) : OP(TH_WRITE, TH_HOW_WRITE, 0), pos,
+		      ret);
 		return 0;
 	}
 	if (class == TH_CALL_CLOSE) {
@@ -297,7 +300,8 @@ int BPF_PROG(th_newtask, struct task_struct *task, unsigned long clone_flags)
 		set_slot(task->pid, slot);
 		return 0;
 	}
-	process_new(task, proc->epoch, SCRATCH_FORK);
+	process_new(task, proc->epoch, proc->flags & (TH_PROC_MAPPED | TH_PROC_MAPPED_WRITE),
+		    SCRATCH_FORK);
 	return 0;
 }
 
@@ -338,5 +342,27 @@ int BPF_PROG(th_exit, struct task_struct *task)
 	if (__sync_fetch_and_add(&proc->threads, -1) > 1)
 		return 0;
 	process_end(proc, wait_status(task));
+	return 0;
+}
+
+SEC("tp_btf/io_uring_complete")
+int BPF_PROG(th_uring, void *ring, void *request)
+{
+	if (request)
+		uring_completed((u64)request);
+	return 0;
+}
+
+SEC("tp_btf/mm_filemap_fault")
+int BPF_PROG(th_fault, struct address_space *mapping, unsigned long index)
+{
+	fault((u64)mapping, index, index);
+	return 0;
+}
+
+SEC("tp_btf/mm_filemap_map_pages")
+int BPF_PROG(th_map_pages, struct address_space *mapping, unsigned long first, unsigned long last)
+{
+	fault((u64)mapping, first, last);
 	return 0;
 }

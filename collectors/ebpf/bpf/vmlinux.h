@@ -24,6 +24,7 @@ typedef __u8 u8;
 typedef __u16 u16;
 typedef __u32 u32;
 typedef __u64 u64;
+typedef __s16 s16;
 typedef __s32 s32;
 typedef __s64 s64;
 typedef _Bool bool;
@@ -108,8 +109,18 @@ struct path {
 	struct dentry *dentry;
 };
 
+struct xarray {
+	void *xa_head;
+};
+
+struct xa_node {
+	unsigned char shift;
+	void *slots[64];
+};
+
 struct address_space {
 	struct inode *host;
+	struct xarray i_pages;
 };
 
 struct file {
@@ -176,6 +187,34 @@ struct task_struct {
 	struct fs_struct *fs;
 	struct files_struct *files;
 	struct signal_struct *signal;
+};
+
+struct io_cqe {
+	s32 res;
+};
+
+struct io_uring_task {
+	struct task_struct *task;
+};
+
+struct io_kiocb {
+	struct file *file;
+	u8 opcode;
+	struct io_cqe cqe;
+	struct io_uring_task *tctx;
+};
+
+struct kiocb {
+	s64 ki_pos;
+};
+
+struct io_rw {
+	struct kiocb kiocb;
+};
+
+struct vm_area_struct {
+	unsigned long vm_start, vm_end, vm_pgoff, vm_flags;
+	struct file *vm_file;
 };
 
 struct linux_binprm {

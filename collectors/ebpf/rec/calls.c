@@ -31,13 +31,12 @@ static const struct row x86_64[] = {
 	{ 40, TH_CALL_SENDFILE },
 	{ 275, TH_CALL_SPLICE },
 	{ 9, TH_CALL_MMAP },
+	{ 25, TH_CALL_MREMAP },
 	{ 77, TH_CALL_FTRUNCATE },
 	{ 76, TH_CALL_TRUNCATE },
 	{ 285, TH_CALL_FALLOCATE },
 	{ 16, TH_CALL_IOCTL },
 	{ 209, TH_CALL_IO_SUBMIT },
-	{ 208, TH_CALL_IO_GETEVENTS },
-	{ 333, TH_CALL_IO_GETEVENTS }, /* io_pgetevents */
 	{ 82, TH_CALL_RENAME },
 	{ 264, TH_CALL_RENAMEAT },
 	{ 316, TH_CALL_RENAMEAT2 },
@@ -102,6 +101,7 @@ static const struct row i386[] = {
 	{ 239, TH_CALL_SENDFILE }, /* sendfile64 */
 	{ 313, TH_CALL_SPLICE },
 	{ 192, TH_CALL_MMAP_PAGES }, /* mmap2 */
+	{ 163, TH_CALL_MREMAP },
 	{ 93, TH_CALL_FTRUNCATE },
 	{ 194, TH_CALL_FTRUNCATE_SPLIT },
 	{ 92, TH_CALL_TRUNCATE },

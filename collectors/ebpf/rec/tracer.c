@@ -2,13 +2,13 @@
 /* The BPF object: open, configure, load, attach, read, finish. */
 #define _GNU_SOURCE
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "rec.h"
 
@@ -24,11 +24,24 @@ static const unsigned int no_data[] = {
 	0x62656570, 0x1cd1, 0x6165676c, 0x19800202, 0x42494e4d, 0xde5e81e4, 0xf97cff8c, 0x6e736673,
 };
 
-static const char *const programs[] = { "th_sys_exit", "th_newtask", "th_exec", "th_exit" };
+/* The last ones only where the kernel has their tracepoints. */
+static const struct {
+	const char *name;
+	const char *needs;
+} programs[] = {
+	{ "th_sys_exit", NULL },
+	{ "th_newtask", NULL },
+	{ "th_exec", NULL },
+	{ "th_exit", NULL },
+	{ "th_uring", "btf_trace_io_uring_complete" },
+	{ "th_fault", "btf_trace_mm_filemap_fault" },
+	{ "th_map_pages", "btf_trace_mm_filemap_map_pages" },
+};
 #define PROGRAMS (sizeof(programs) / sizeof(*programs))
 
 static struct bpf_object *object;
-static struct bpf_link *links[PROGRAMS + 8];
+static struct bpf_link *links[PROGRAMS];
+static bool wanted[PROGRAMS];
 static struct ring_buffer *rings;
 static struct th_state *state;
 static struct th_process *procs;
@@ -74,18 +87,44 @@ static unsigned int pid_max(void)
 	return n;
 }
 
-static bool kernel_has_cast(void)
+static struct bpf_program *program_of(size_t i)
 {
-	struct btf *btf = btf__load_vmlinux_btf();
-	bool has = !libbpf_get_error(btf) &&
-		   btf__find_by_name_kind(btf, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
-
-	if (!libbpf_get_error(btf))
-		btf__free(btf);
-	return has;
+	return bpf_object__find_program_by_name(object, programs[i].name);
 }
 
-static int configure(const struct options *options, unsigned long long cookie)
+/* The strings of the kernel's type information; parsing all of it would take 10 ms. */
+static char *kernel_names(size_t *size)
+{
+	FILE *f = fopen("/sys/kernel/btf/vmlinux", "re");
+	struct stat st;
+	char *text = NULL;
+
+	if (!f)
+		return NULL;
+	if (!fstat(fileno(f), &st) && st.st_size > 0 && (text = malloc((size_t)st.st_size)))
+		*size = fread(text, 1, (size_t)st.st_size, f);
+	fclose(f);
+	return text;
+}
+
+/* Ask the kernel which tracepoints it has, in its own type information. */
+static void choose_programs(struct th_config *cfg)
+{
+	size_t size = 0;
+	char *names = kernel_names(&size);
+
+	for (size_t i = 0; i < PROGRAMS; i++) {
+		if (!programs[i].needs)
+			continue;
+		wanted[i] = names && memmem(names, size, programs[i].needs,
+					    strlen(programs[i].needs) + 1);
+		bpf_program__set_autoload(program_of(i), wanted[i]);
+	}
+	cfg->faults = wanted[PROGRAMS - 1] && wanted[PROGRAMS - 2];
+	free(names);
+}
+
+static int configure(const struct options *options, unsigned long long cookie, bool direct)
 {
 	size_t size = 0;
 	struct bpf_map *map = map_named(".rodata");
@@ -94,7 +133,7 @@ static int configure(const struct options *options, unsigned long long cookie)
 
 	if (!cfg || size < sizeof(*cfg))
 		return -EINVAL;
-	cfg->direct = !options->no_direct && kernel_has_cast();
+	cfg->direct = direct;
 	cfg->slots = slots;
 	cfg->cookie = cookie;
 	cfg->only_uid = geteuid() != 0;
@@ -103,6 +142,7 @@ static int configure(const struct options *options, unsigned long long cookie)
 	cfg->wake_bytes = options->extents_ring / 4;
 	memcpy(cfg->magics, no_data, sizeof(no_data));
 	calls_fill(cfg);
+	choose_programs(cfg);
 	if (bpf_map__set_max_entries(map_named("tids"), pid_max() / TID_BLOCK + 1) ||
 	    bpf_map__set_max_entries(map_named("procs"), slots) ||
 	    bpf_map__set_max_entries(map_named("direct_episodes"), slots * TH_DIRECT_FDS) ||
@@ -112,6 +152,13 @@ static int configure(const struct options *options, unsigned long long cookie)
 	    bpf_map__set_max_entries(map_named("extents"), options->extents_ring))
 		return -EINVAL;
 	return 0;
+}
+
+static unsigned int slots_used(void)
+{
+	unsigned int used = __atomic_load_n(&state->slots_used, __ATOMIC_SEQ_CST) + 1;
+
+	return used < slots ? used : slots;
 }
 
 static void episode_out(struct th_episode *ep)
@@ -130,7 +177,7 @@ static void sweep(void)
 
 	if (!live)
 		return;
-	for (unsigned int i = 1; i < slots; i++)
+	for (unsigned int i = 1; i < slots_used(); i++)
 		if (procs[i].state == TH_LIVE)
 			live[alive++] = procs[i].epoch;
 	while (!bpf_map_get_next_key(hashed_fd, old, &next)) {
@@ -270,11 +317,10 @@ static int on_extent(void *ctx, void *data, size_t size)
 	return 0;
 }
 
-int tracer_load(const struct options *options, unsigned long long cookie)
+static int load(const struct options *options, unsigned long long cookie, bool direct)
 {
 	int err;
 
-	slots = options->slots;
 	object = bpf_object__open_mem(tracehint_bpf_start,
 				      (size_t)(tracehint_bpf_end - tracehint_bpf_start), NULL);
 	err = (int)libbpf_get_error(object);
@@ -282,9 +328,21 @@ int tracer_load(const struct options *options, unsigned long long cookie)
 		object = NULL;
 		return err;
 	}
-	err = configure(options, cookie);
-	if (!err)
-		err = bpf_object__load(object);
+	err = configure(options, cookie, direct);
+	return err ? err : bpf_object__load(object);
+}
+
+/* First with bpf_rdonly_cast; kernels before 6.2 refuse that and get probe reads. */
+int tracer_load(const struct options *options, unsigned long long cookie)
+{
+	int err;
+
+	slots = options->slots;
+	err = options->no_direct ? -ENOTSUP : load(options, cookie, true);
+	if (err) {
+		bpf_object__close(object);
+		err = load(options, cookie, false);
+	}
 	if (err)
 		return err;
 	state = map_memory(".bss", &state_size, sizeof(*state), 1);
@@ -299,17 +357,16 @@ int tracer_load(const struct options *options, unsigned long long cookie)
 		return -ENOMEM;
 	if (ring_buffer__add(rings, bpf_map__fd(map_named("extents")), on_extent, NULL))
 		return -ENOMEM;
-	for (unsigned int slot = 1; slot < slots; slot++)
-		if (bpf_map_update_elem(free_fd, NULL, &slot, BPF_ANY))
-			return -errno;
 	return 0;
 }
 
 int tracer_attach(void)
 {
 	for (size_t i = 0; i < PROGRAMS; i++) {
-		struct bpf_program *program = bpf_object__find_program_by_name(object, programs[i]);
+		struct bpf_program *program = program_of(i);
 
+		if (programs[i].needs && !wanted[i])
+			continue;
 		links[i] = program ? bpf_program__attach(program) : NULL;
 		if (!links[i] || libbpf_get_error(links[i])) {
 			int err = links[i] ? (int)libbpf_get_error(links[i]) : -errno;
@@ -349,7 +406,7 @@ int tracer_consume(void)
 /* Open episodes and processes as they are now, for a recorder that gets killed. */
 static void snapshot(void)
 {
-	for (unsigned int slot = 1; slot < slots; slot++) {
+	for (unsigned int slot = 1; slot < slots_used(); slot++) {
 		if (procs[slot].state != TH_LIVE)
 			continue;
 		struct th_process proc = procs[slot];
@@ -374,7 +431,7 @@ static void snapshot(void)
 /* About once a second: ends that the ring had no room for, old episodes, snapshots. */
 void tracer_tick(void)
 {
-	for (unsigned int slot = 1; slot < slots; slot++)
+	for (unsigned int slot = 1; slot < slots_used(); slot++)
 		if (procs[slot].state == TH_ENDED)
 			slot_finish(slot);
 	if (sweep_wanted) {
@@ -387,7 +444,7 @@ void tracer_tick(void)
 
 static void detach(void)
 {
-	for (size_t i = 0; i < sizeof(links) / sizeof(*links); i++) {
+	for (size_t i = 0; i < PROGRAMS; i++) {
 		bpf_link__destroy(links[i]);
 		links[i] = NULL;
 	}
@@ -415,12 +472,12 @@ void tracer_finish(void)
 {
 	detach();
 	ring_buffer__consume(rings);
-	for (unsigned int slot = 1; slot < slots; slot++)
+	for (unsigned int slot = 1; slot < slots_used(); slot++)
 		if (procs[slot].state == TH_ENDED)
 			slot_finish(slot);
 	memset(seen_ops, 0, (size_t)slots * TH_DIRECT_FDS * sizeof(*seen_ops));
 	snapshot(); /* processes that outlive the recording */
-	for (unsigned int slot = 1; slot < slots; slot++)
+	for (unsigned int slot = 1; slot < slots_used(); slot++)
 		procs[slot].state = TH_FREE;
 	sweep();
 	losses_out();
@@ -432,11 +489,11 @@ unsigned long long tracer_misses(void)
 	unsigned long long sum = 0;
 
 	for (size_t i = 0; i < PROGRAMS; i++) {
-		struct bpf_program *program = bpf_object__find_program_by_name(object, programs[i]);
+		struct bpf_program *program = program_of(i);
 		struct bpf_prog_info info = {};
 		unsigned int size = sizeof(info);
 
-		if (program && !bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size))
+		if (program && bpf_program__fd(program) >= 0 && !bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size))
 			sum += info.recursion_misses;
 	}
 	return sum;
