@@ -26,6 +26,16 @@ def test_digits_that_change_become_stars_and_others_stay() -> None:
     assert found["2mass/all.tbl"] == "2mass/all.tbl"
 
 
+def test_digits_are_kept_within_files_used_alike() -> None:
+    found = templates(
+        "task a_{1..3} type=a\ntask b_{1..3} type=b start=2\nfile s1/x_{1..3}.dat 1K\n"
+        "file s2/x_{1..3}.dat 1K\nwrite a_{1..3} s1/x_{1..3}.dat\nread b_{1..3} s1/x_{1..3}.dat\n"
+        "write b_{1..3} s2/x_{1..3}.dat"
+    )
+    assert found["s1/x_2.dat"] == "s1/x_*.dat"
+    assert found["s2/x_2.dat"] == "s2/x_*.dat"
+
+
 def test_random_parts_are_masked() -> None:
     assert masks("t/tmp.Ab3dEf9hIj", "t/tmpx7k2_abq", "ccX1y2Z3.o",
                  "work/3f/0123456789abcdef0123456789abcd/out.txt",

@@ -1,6 +1,6 @@
 """A run reduced to what two runs of one workflow have in common.
 
-Tasks are known by their type, files by their mask (query.py: digits and random
+Tasks are known by their type, files by their mask (names.py: digits and random
 parts as `*`) and by which types of tasks write and read them. One row per
 stage and per group of files, so the size follows the workflow, not the run.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tracehint.hintgen import query
+from tracehint.hintgen import names, query
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
@@ -88,7 +88,7 @@ _GROUPS = """
 def profile(analysis: Analysis) -> Profile:
     """The profile of a run; first attempts count, engines do not."""
     con = query.connect(analysis)
-    masked = query.mask_sql("coalesce(type, '')")
+    masked = names.mask_sql("coalesce(type, '')")
     stages = [Stage(**r) for r in query.rows(con, _STAGES.format(type=masked))]
     groups = []
     for row in query.rows(con, _GROUPS.format(type=masked)):
