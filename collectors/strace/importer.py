@@ -150,9 +150,9 @@ def _describe(
 
     processes = tables["processes"]
     first = processes.sort_by([("start_ns", "ascending"), ("proc", "ascending")])
-    roots = [r for r in first.slice(0, 100_000).to_pylist() if r["parent"] is None and r["argv"]]
+    roots = [r for r in first.slice(0, 100_000).to_pylist() if r["parent"] is None and r["exe"]]
     if roots and not manifest.command:
-        manifest.command = [os.fsdecode(a) for a in roots[0]["argv"]]
+        manifest.command = [os.fsdecode(a) for a in roots[0]["argv"] or [roots[0]["exe"]]]
     last = [r for r in roots if r["end_ns"] is not None]
     if last:
         final = last[-1]
