@@ -11,6 +11,7 @@ import numpy as np
 from tracehint.analyzer.flow import general, simple
 from tracehint.analyzer.flow.access import Raw, read_extents
 from tracehint.analyzer.flow.access import Tasks as ProcTasks
+from tracehint.analyzer.flow.additions import Scene, add_declared
 from tracehint.analyzer.flow.batches import ROWS, Batch, keep_together, split
 from tracehint.analyzer.flow.causal import after_their_writes
 from tracehint.analyzer.flow.copies import Copies
@@ -84,7 +85,14 @@ def build(
         for i, batch in enumerate(split(raw, more, objects, copies, rows)):
             if _on(parts[i], circle).any():
                 parts[i] = _solve(batch, plan, circle)
-    return together(parts, objects, raw, lambda paths: rules.relative_paths(paths, roots), notes)
+    flow, used = together(
+        parts, objects, raw, lambda paths: rules.relative_paths(paths, roots), notes
+    )
+    return add_declared(
+        Scene(flow, used, objects, table), bundle, cut.declared_task,
+        lambda paths: rules.classify_paths(paths, roots),
+        lambda paths: rules.relative_paths(paths, roots),
+    )  # fmt: skip
 
 
 def _renumber(

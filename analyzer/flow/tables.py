@@ -179,8 +179,11 @@ def _edges(facts: _Facts, edges: Edges) -> pa.Table:
 
 def together(
     parts: list[Part], objects: Objects, raw: Raw, relative: Relative, notes: list[str]
-) -> Flow:
-    """One table of each kind for all portions; files outside the roots come last."""
+) -> tuple[Flow, Ints]:
+    """One table of each kind for all portions, and the object of each file row.
+
+    Files outside the roots come last.
+    """
     counts = [len(p.entries) for p in parts]
     offsets = [sum(counts[:i]) for i in range(len(parts))]
     edge_offsets = np.cumsum([0, *(p.edge_table.num_rows for p in parts)])
@@ -190,19 +193,13 @@ def together(
         _shifted(_shifted(p.edge_table, "file", n), "edge", int(m))
         for p, n, m in zip(parts, offsets, edge_offsets, strict=False)
     ]
+    producers = [_shifted(p.producer_table, "file", n) for p, n in zip(parts, offsets, strict=True)]
+    consumers = [_shifted(p.consumer_table, "file", n) for p, n in zip(parts, offsets, strict=True)]
+    files = _files(parts, used, objects, relative)
     return Flow(
-        _files(parts, used, objects, relative),
-        _joined(
-            [_shifted(p.producer_table, "file", n) for p, n in zip(parts, offsets, strict=True)],
-            PRODUCERS,
-        ),
-        _joined(
-            [_shifted(p.consumer_table, "file", n) for p, n in zip(parts, offsets, strict=True)],
-            CONSUMERS,
-        ),
-        _joined(edges, EDGES),
-        list(dict.fromkeys(notes)),
-    )
+        files, _joined(producers, PRODUCERS), _joined(consumers, CONSUMERS),
+        _joined(edges, EDGES), list(dict.fromkeys(notes)),
+    ), used  # fmt: skip
 
 
 def _shifted(table: pa.Table, name: str, by: int) -> pa.Table:
