@@ -34,7 +34,7 @@ d.txt: b.txt
 """
 LOG = (
     "# NODE\t0\tsort data.txt > a.txt\n# PARENTS\t0\n# SOURCES\t0\tdata.txt\n"
-    "# TARGETS\t0\ta.txt\tb.txt\n# COMMAND\t0\tsort data.txt > a.txt\n# STARTED 1795168665296645\n"
+    "# TARGETS\t0\tb.txt\ta.txt\n# COMMAND\t0\tsort data.txt > a.txt\n# STARTED 1795168665296645\n"
     "# FILE 1795168665296800 a.txt 1 1073741824\n"
     "1795168665297496 0 1 14325 3 1 0 0 0 4\n1795168665302501 0 3 14325 3 0 1 0 0 4\n"
     "1795168665302600 0 0 14325 3 0 1 0 0 4\n1795168665302700 0 1 14327 3 0 1 0 0 4\n"

@@ -123,7 +123,8 @@ def _declaration(line: str, nodes: dict[int, _Node]) -> None:
     if key == "COMMAND":
         node.command = "\t".join(rest[1:])
     elif key in ("SOURCES", "TARGETS"):
-        files = [raw_name(name) for name in rest[1:] if name]
+        # the log has them in the opposite order of the file
+        files = [raw_name(name) for name in rest[:0:-1] if name]
         (node.sources if key == "SOURCES" else node.targets).extend(files)
     elif key == "PARENTS":
         node.parents = [f"n{p}" for p in rest[1:] if p.isdigit()]
