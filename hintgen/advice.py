@@ -29,6 +29,8 @@ def advisory_hints(cells: Sequence[Traits], consumers: Sequence[str]) -> tuple[H
         advise("Lifetime", f"temporary|{safe_name(reader)}" if reader else "temporary")
     if reader and len(consumers) > 1:
         advise("LastReader", safe_name(reader))
+    if all(row["reread"] >= REREAD for row in rows) and max(row["size"] for row in rows):
+        advise("CacheSize", str(max(row["size"] for row in rows)))
     if all(row["random"] for row in rows):
         advise("Access", "random")
     return tuple(out)

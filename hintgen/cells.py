@@ -55,7 +55,7 @@ select shape, producer_types, consumer_types, use, pattern,
        coalesce(median(reread), 1) as reread, bool_and(deleted) as deleted
 from facts group by all order by shape, producer_types, consumer_types, use, pattern
 """
-_TRAITS = ("last_reader", "last_readers", "role", "roles", "random", "reread", "deleted")
+_TRAITS = ("last_reader", "last_readers", "role", "roles", "random", "reread", "deleted", "size")
 
 
 def cells_of(facts: pa.Table) -> list[Cell]:

@@ -154,12 +154,15 @@ def _conditions(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _evidence(data: dict[str, Any]) -> dict[str, Any]:
-    for key, value in data.items():
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise _bad(f"evidence {key[:80]!r} is no number")
-    if not set(data) >= NUMBERS:
-        raise _bad("evidence without " + ", ".join(sorted(NUMBERS - set(data))))
-    return data
+    """The numbers of the evidence; what else somebody wrote there is dropped."""
+    kept = {
+        key: value
+        for key, value in data.items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and key.isidentifier()
+    }
+    if not set(kept) >= NUMBERS:
+        raise _bad("evidence without " + ", ".join(sorted(NUMBERS - set(kept))))
+    return kept
 
 
 def _per_file(data: dict[str, Any]) -> dict[str, dict[str, str]]:

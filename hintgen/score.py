@@ -169,20 +169,42 @@ def _same_groups(said: Said, true: Said) -> dict[str, str]:
     return out
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """A run, ready to be learned from or scored on many times."""
+
+    facts: pa.Table
+    nodes: int
+    declared: bool
+    true: Said
+    size: dict[bytes, int]
+
+
+def prepare(analysis: Analysis) -> Prepared:
+    """Facts, truth and sizes of a run."""
+    facts, nodes = facts_of(analysis), nodes_of(analysis)
+    size = dict(zip(facts["path"].to_pylist(), facts["size_bytes"].to_pylist(), strict=True))
+    return Prepared(facts, nodes, has_declared_graph(analysis), truth_of(facts, nodes), size)
+
+
 def score(
     hints: HintFile, learned_from: Iterable[Analysis], other: Analysis, *, given: str = "auto"
 ) -> dict[str, Any]:
     """JSON of `hints B --score OTHER`; `given`: graph, path, or auto (graph if declared)."""
-    facts = facts_of(other)
-    nodes = nodes_of(other)
-    graph = given == "graph" or (given == "auto" and has_declared_graph(other))
-    size = dict(zip(facts["path"].to_pylist(), facts["size_bytes"].to_pylist(), strict=True))
-    true = truth_of(facts, nodes)
+    learned = pa.concat_tables([facts_of(analysis) for analysis in learned_from])
+    return score_prepared(hints, learned, prepare(other), given=given)
+
+
+def score_prepared(
+    hints: HintFile, learned: pa.Table, other: Prepared, *, given: str = "auto"
+) -> dict[str, Any]:
+    """`score`, from facts of the runs learned from."""
+    facts, nodes, true, size = other.facts, other.nodes, other.true, other.size
+    graph = given == "graph" or (given == "auto" and other.declared)
     main = compare(predicted(hints, facts, graph=graph, nodes=nodes), true, size)
     by_path = (
         compare(predicted(hints, facts, graph=False, nodes=nodes), true, size) if graph else main
     )
-    learned = pa.concat_tables([facts_of(analysis) for analysis in learned_from])
     plain = compare(baseline(learned, facts, nodes), true, size)
     return {
         "schema": "tracehint.score/1",

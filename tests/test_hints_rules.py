@@ -222,3 +222,20 @@ def test_learning_from_two_runs_keeps_what_both_say() -> None:
     assert rule is not None
     assert rule.evidence["files"] == 9
     assert len(hints.learned_from) == 2
+
+
+def test_advice_for_files_that_are_read_again_or_at_random() -> None:
+    run = Flowing()
+    for k in range(3):
+        run.write(run.task("make"), f"index_{k}.db", BIG)
+        reader = run.task("look")
+        run.read(reader, f"index_{k}.db", BIG)
+        row = run.used[-1]
+        row["bytes"] = 4 * BIG
+        row["ranges"] = [[at * 4096, at * 4096 + 512] for at in range(200)]
+        row["unique_bytes"] = 200 * 512
+    found = one(learned(run), "index_9.db")
+    advice = {h.name: h.value for h in found.hints if h.level == "advisory"}
+    assert advice == {
+        "Lifetime": "temporary|look", "CacheSize": str(BIG), "Access": "random",
+    }  # fmt: skip

@@ -24,9 +24,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.support.wfinstances import Instance, analysis_of, corpus
+from tracehint.hintgen.facts import facts_of
 from tracehint.hintgen.rules import LearnOptions, learn
 from tracehint.hintgen.safety import NO_LIMITS
-from tracehint.hintgen.score import score
+from tracehint.hintgen.score import prepare, score_prepared
 
 FREE = LearnOptions(limits=NO_LIMITS)
 COLUMNS = ("main", "by_path_alone", "baseline")
@@ -58,11 +59,12 @@ def pairs(items: list[tuple[str, Any, Any]]) -> list[tuple[str, Any, str, Any]]:
 def table(workflow: str, items: list[tuple[str, Any, Any]]) -> tuple[list[Any], list[Any]]:
     """(row of the table, the pairs below 0.95)."""
     rules: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     results = []
     for a, learned, b, other in pairs(items):
         if a not in rules:
-            rules[a] = learn([learned], FREE)
-        results.append((a, b, score(rules[a], [learned], other)))
+            rules[a], facts[a] = learn([learned], FREE), facts_of(learned)
+        results.append((a, b, score_prepared(rules[a], facts[a], other)))
     row: list[Any] = [workflow, len(items), len(results)]
     for column in COLUMNS:
         data = [r if column == "main" else r[column] for _, _, r in results]
@@ -89,7 +91,7 @@ def main() -> None:
         salts = {"names": ("", ""), "hashes": ("s", "s"), "salted": ("s", "t")}[options.types]
         again = fresh_work_directories(instance) if workflow.startswith("nf-core") else instance
         learned = analysis_of(instance, hash_types=salts[0])
-        runs[workflow].append((name, learned, analysis_of(again, hash_types=salts[1])))
+        runs[workflow].append((name, learned, prepare(analysis_of(again, hash_types=salts[1]))))
     print("| workflow | runs | pairs | rules P min/mean | R min/mean | path alone P | R "
           "| types only P | R |")  # fmt: skip
     print("|---" * 9 + "|")
