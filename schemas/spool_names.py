@@ -69,15 +69,32 @@ def follow_names(spool: Spool, ep: Episodes, firsts: pa.Table) -> Names:
     """Play the changes of names in order."""
     events = spool.records["names"]
     events = events[(events["op"] < len(lay.NAME_OPS))]
-    events = events[np.argsort(events["t_ns"], kind="stable")]
+    events = events[np.argsort(events["t_ns"], kind="stable")].copy()
     out = Names(firsts=firsts)
     if not len(events):
         return out
     old = spool.texts(events["off"], events["len"]).to_pylist()
     new = spool.texts(events["new_off"], events["new_len"]).to_pylist()
+    _mark_directories(events, firsts, old, new)
     player = _Player(out, ep, len(ep.files))
     player.replay(spool, events, old, new, _relevant(firsts, events, old, new))
     return out
+
+
+def _mark_directories(events: Any, firsts: pa.Table, old: list[bytes], new: list[bytes]) -> None:
+    """Renames whose subject was gone when the loader looked: a directory if files are below."""
+    unknown = np.flatnonzero((events["op"] <= 1) & (events["mode"] == 0))
+    if not len(unknown):
+        return
+    parents: set[bytes] = set()
+    made = {old[i] for i in np.flatnonzero(events["op"] == lay.NAME_OPS.index("mkdir"))}
+    for path in {p.rpartition(b"/")[0] for p in firsts.column("path").to_pylist()}:
+        while path and path not in parents:
+            parents.add(path)
+            path = path.rpartition(b"/")[0]
+    for i in unknown:
+        if old[i] in parents or new[i] in parents or old[i] in made:
+            events["mode"][i] = _S_IFDIR
 
 
 def _relevant(firsts: pa.Table, events: Any, old: list[bytes], new: list[bytes]) -> pa.Table:
@@ -169,6 +186,8 @@ class _Player:
             self.out.rows.append((t, proc, one, op, old, new))
             return
         made = op in ("symlink", "mkdir")
+        if op in ("mkdir", "rmdir") and not event["mode"]:
+            event["mode"] = _S_IFDIR
         target = new if op in ("rename", "link") else old
         file = self._subject(event, old, target, existed=not made)
         self.out.rows.append((t, proc, file, op, old, new or None))
@@ -201,7 +220,7 @@ class _Player:
         self.out.extra.append(
             Extra(
                 int(event["dev"]) if described else 0, int(event["ino"]) if described else 0,
-                int(event["mode"]) if described else _S_IFREG, existed,
+                int(event["mode"]) or _S_IFREG, existed,
             )
         )  # fmt: skip
         return self.known + len(self.out.extra)

@@ -178,7 +178,8 @@ def _unsent(parts: Records, sent: Records, ahead: int) -> NDArray[np.bool_]:
     np.maximum.at(highest, group, sent["run_seq"])
     at = np.minimum(np.searchsorted(ids, parts["open_id"]), len(ids) - 1)
     came = (ids[at] == parts["open_id"]) & (highest[at] >= parts["run_seq"] + ahead)
-    return ~(snapshot & came)
+    unsent: NDArray[np.bool_] = ~(snapshot & came)
+    return unsent
 
 
 def _extent_columns(

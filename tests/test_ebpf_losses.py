@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -106,6 +108,16 @@ def test_many_files(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert len(opens.column("file").unique()) >= 100_003
 
 
+@pytest.fixture
+def started() -> Iterator[list[int]]:
+    """Processes to end when the test is over, however it went."""
+    pids: list[int] = []
+    yield pids
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
 def _start(tmp_path: Path, program: Path) -> tuple[subprocess.Popen[bytes], Path]:
     bundle = tmp_path / "b.trace"
     process = subprocess.Popen(
@@ -133,12 +145,14 @@ def _find(words: bytes, parent: int) -> int:
     raise AssertionError(f"no {words!r} below {parent}")
 
 
+@pytest.mark.slow
 def test_killed_recorder_leaves_a_bundle_and_the_command_alone(
-    program: Path, tmp_path: Path
+    program: Path, tmp_path: Path, started: list[int]
 ) -> None:
     process, bundle = _start(tmp_path, program)
     loader = _find(bytes(LOADER) + b"\0-o", process.pid)
     command = _find(b"workload\0forever", loader)
+    started += [process.pid, loader, command]
     time.sleep(2.6)  # two snapshots
     os.kill(loader, signal.SIGKILL)
     time.sleep(0.2)
@@ -159,11 +173,13 @@ def test_killed_recorder_leaves_a_bundle_and_the_command_alone(
     assert pc.sum(extents.column("ops")).as_py() >= writes - 2
 
 
-def test_killed_recorder_and_wrapper(program: Path, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_killed_recorder_and_wrapper(program: Path, tmp_path: Path, started: list[int]) -> None:
     """Both gone at once: the spool alone is a readable bundle."""
     process, bundle = _start(tmp_path, program)
     loader = _find(bytes(LOADER) + b"\0-o", process.pid)
     command = _find(b"workload\0forever", loader)
+    started += [process.pid, loader, command]
     time.sleep(1.5)
     for pid in (process.pid, loader, command):
         os.kill(pid, signal.SIGKILL)
@@ -174,6 +190,7 @@ def test_killed_recorder_and_wrapper(program: Path, tmp_path: Path) -> None:
     assert pc.sum(found.tables["opens"].column("write_ops")).as_py() > 500
 
 
+@pytest.mark.slow
 def test_full_disk_costs_records_not_the_command(program: Path, tmp_path: Path) -> None:
     small = tmp_path / "small"
     small.mkdir()

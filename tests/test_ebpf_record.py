@@ -1,0 +1,204 @@
+"""Recording must not change the run: status, signals, output; and what it says about processes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.ebpf import record, require_ebpf
+from tracehint.collectors.ebpf import EbpfCollector
+from tracehint.collectors.ebpf.collector import LOADER
+from tracehint.errors import BundleError, CollectorError
+from tracehint.schemas.store import SPOOL_DIR, read_bundle
+
+pytestmark = pytest.mark.ebpf
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require_ebpf()
+    monkeypatch.chdir(tmp_path)
+
+
+def loader(tmp_path: Path, *arguments: str, **more: object) -> subprocess.CompletedProcess[str]:
+    """The loader itself, with a fresh spool."""
+    spool = tmp_path / "spool"
+    shutil.rmtree(spool, ignore_errors=True)
+    spool.mkdir()
+    return subprocess.run(
+        [LOADER, "-o", spool, *arguments], capture_output=True, text=True, check=False,
+        timeout=30, **more,  # type: ignore[call-overload]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 77, 125, 126, 127, 255])
+def test_exit_codes_pass_through(tmp_path: Path, code: int) -> None:
+    done = loader(tmp_path, "--", "sh", "-c", f"exit {code}")
+    assert (done.returncode, done.stderr) == (code, "")
+
+
+def test_streams_pass_through(tmp_path: Path) -> None:
+    done = loader(tmp_path, "--", "sh", "-c", "cat; echo err >&2", input="in\n")
+    assert (done.stdout, done.stderr) == ("in\n", "err\n")
+
+
+def test_command_not_found_and_not_executable(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("x")
+    missing = loader(tmp_path, "--", "./missing")
+    assert missing.returncode == 127
+    assert "No such file" in missing.stderr
+    refused = loader(tmp_path, "--", "./plain")
+    assert refused.returncode == 126
+    assert "Permission denied" in refused.stderr
+
+
+def test_nothing_runs_when_recording_cannot_begin(tmp_path: Path) -> None:
+    done = loader(tmp_path, "--processes", "0", "--", "touch", str(tmp_path / "ran"))
+    assert done.returncode == 125
+    assert not (tmp_path / "ran").exists()
+    with pytest.raises(CollectorError, match="nothing was run"):
+        record(tmp_path / "b.trace", "touch", tmp_path / "ran", processes="0")
+    assert not (tmp_path / "ran").exists()
+    assert not (tmp_path / "b.trace").exists()
+
+
+def test_existing_bundle_is_refused(tmp_path: Path) -> None:
+    record(tmp_path / "b.trace", "true")
+    with pytest.raises(BundleError, match="exists"):
+        record(tmp_path / "b.trace", "touch", tmp_path / "ran")
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
+def test_signals_reach_the_command(tmp_path: Path, number: signal.Signals) -> None:
+    script = f"trap 'echo got; exit 9' {number.value}; echo ready; while :; do sleep 0.02; done"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", "ebpf", "-o",
+         tmp_path / "b.trace", "--", "sh", "-c", script],
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    assert process.stdout.read() == "got\n"
+    assert process.wait(timeout=20) == 9
+
+
+def test_death_by_signal_is_passed_on(tmp_path: Path) -> None:
+    result, bundle = record(tmp_path / "b.trace", "sh", "-c", "kill -KILL $$")
+    assert (result.exit_status, result.signal) == (137, 9)
+    (row,) = bundle.tables["processes"].to_pylist()
+    assert (row["exit_code"], row["exit_signal"]) == (None, 9)
+
+
+def test_processes_are_described(tmp_path: Path) -> None:
+    env = dict(os.environ, TRACEHINT_TASK="ta sk", PASSWORD_X="secret", MAKELEVEL="2")
+    (tmp_path / "sub").mkdir()
+    script = 'cd sub; (exit 3); /bin/echo "a b" --password=hunter2 >out'
+    done = subprocess.run(
+        [sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", "ebpf", "-o",
+         tmp_path / "b.trace", "--", "sh", "-c", script],
+        env=env, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0
+    bundle = read_bundle(tmp_path / "b.trace")
+    root, *rest = bundle.tables["processes"].to_pylist()
+    assert root["argv"][:2] == [b"sh", b"-c"]
+    assert (root["parent"], root["prev"], root["cwd"]) == (None, None, bytes(tmp_path))
+    assert root["exe"] == os.fsencode(os.path.realpath("/bin/sh"))
+    assert {e["name"]: e["value"] for e in root["env"]} == {
+        "TRACEHINT_TASK": b"ta sk", "MAKELEVEL": b"2",
+    }  # fmt: skip
+    sub = next(r for r in rest if r["exit_code"] == 3)
+    assert (sub["argv"], sub["parent"], sub["cwd"]) == ([], root["proc"], bytes(tmp_path / "sub"))
+    echo = next(r for r in rest if r["argv"])
+    assert echo["argv"] == [b"/bin/echo", b"a b", b"--password=<redacted>"]
+    assert bundle.manifest.redacted_args >= 1
+    before = next(r for r in rest if r["proc"] == echo["prev"])
+    assert before["pid"] == echo["pid"]
+    assert before["end_ns"] == echo["start_ns"]
+    written = [r for r in bundle.tables["opens"].to_pylist() if r["path"].endswith(b"/sub/out")]
+    assert {r["proc"] for r in written if r["write_bytes"]} == {echo["proc"]}
+    assert not (tmp_path / "b.trace" / SPOOL_DIR).exists()
+    assert (tmp_path / "b.trace").stat().st_mode & 0o777 == 0o700
+
+
+def test_long_arguments_are_cut_and_counted(tmp_path: Path) -> None:
+    _, bundle = record(tmp_path / "b.trace", "true", *["x" * 997] * 97)
+    (row,) = bundle.tables["processes"].to_pylist()
+    assert sum(len(a) + 1 for a in row["argv"]) <= 32769
+    assert row["argv"][1] == b"x" * 997
+    kinds = {r["kind"]: r["count"] for r in bundle.tables["losses"].to_pylist()}
+    assert kinds == {"argv_cut": 1}
+
+
+def test_process_that_outlives_the_command_is_noted(tmp_path: Path) -> None:
+    began = time.monotonic()
+    result, bundle = record(
+        tmp_path / "b.trace", "sh", "-c", "sleep 5 </dev/null >/dev/null 2>&1 &", linger="100"
+    )
+    assert result.exit_status == 0
+    assert time.monotonic() - began < 4
+    assert any("outlived the command" in note for note in bundle.manifest.notes)
+    rows = {bytes(r["argv"][0]): r for r in bundle.tables["processes"].to_pylist() if r["argv"]}
+    assert rows[b"sleep"]["end_ns"] is None
+
+
+@pytest.mark.slow
+def test_two_recorders_at_once(tmp_path: Path) -> None:
+    """Each follows its own command only."""
+    first = subprocess.Popen(
+        [sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", "ebpf", "-o",
+         tmp_path / "a.trace", "--", "sh", "-c", "for i in 1 2 3; do echo a >>a; sleep 0.2; done"],
+    )  # fmt: skip
+    record(tmp_path / "b.trace", "sh", "-c", "for i in 1 2 3; do echo b >>b; sleep 0.1; done")
+    assert first.wait(timeout=20) == 0
+    for name in ("a", "b"):
+        opens = read_bundle(tmp_path / f"{name}.trace").tables["opens"].to_pylist()
+        here = {r["path"] for r in opens if r["path"].startswith(bytes(tmp_path))}
+        assert here == {bytes(tmp_path / name)}
+
+
+def test_without_capabilities_the_reason_is_said() -> None:
+    if os.geteuid():
+        pytest.skip("needs root to become another user")
+    folder = Path(tempfile.mkdtemp())
+    try:
+        program = folder / "rec"
+        shutil.copy(LOADER, program)
+        folder.chmod(0o755)
+        done = subprocess.run(
+            [program, "--check"], user=65534, group=65534, extra_groups=[], cwd="/",
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    finally:
+        shutil.rmtree(folder)
+    assert done.returncode == 125
+    assert "cannot load the tracer" in done.stderr
+    assert EbpfCollector().check().usable
+
+
+def test_old_kernel_way_of_reading(tmp_path: Path) -> None:
+    """The variant for kernels without bpf_rdonly_cast gives the same summary."""
+    (tmp_path / "f").write_bytes(b"x" * 5003)
+    for extra in ([], ["--no-direct"]):
+        done = loader(tmp_path, *extra, "--", "sh", "-c", "cp f g")
+        assert done.returncode == 0
+        bundle = tmp_path / "b.trace"
+        shutil.rmtree(bundle, ignore_errors=True)
+        bundle.mkdir()
+        shutil.move(tmp_path / "spool", bundle / SPOOL_DIR)
+        (bundle / "manifest.json").write_text('{"format": "tracehint.bundle/1"}')
+        opens = read_bundle(bundle).tables["opens"].to_pylist()
+        found = {r["path"]: (r["read_bytes"], r["write_bytes"]) for r in opens}
+        assert found[bytes(tmp_path / "f")] == (5003, 0)
+        assert found[bytes(tmp_path / "g")] == (0, 5003)
