@@ -32,6 +32,13 @@ GROUP_SQL = "f.template, ft.producers, ft.consumers"
 CONFIDENCE_SQL = """coalesce(sum(p.confidence * greatest(f.size_bytes, 1))
     / sum(greatest(f.size_bytes, 1)), min(p.confidence), 1.0) AS confidence"""
 
+# What the cost model's choice for a label saves; where it keeps the default, nothing.
+SAVES_SQL = """greatest(0, sum(p.saves_bytes))::BIGINT AS network_bytes,
+    greatest(0, sum(p.saves_wait_bytes))::BIGINT AS waiting_bytes"""
+PAYS_SQL = """coalesce(p.placement, '') <> 'default'
+    AND greatest(p.saves_bytes, p.saves_wait_bytes) > 0"""
+ENOUGH_SQL = "greatest(sum(p.saves_bytes), sum(p.saves_wait_bytes)) >= $min_bytes"
+
 
 @dataclass
 class Context:
@@ -104,12 +111,14 @@ class Context:
         evidence: Iterable[str] = (), assumed: Iterable[str] = (), severity: str = "",
     ) -> Finding:  # fmt: skip
         """A finding from a row that holds FILES_SQL's columns and any of bytes, network_bytes,
-        storage_bytes, gb_hours, operations, confidence; `evidence` names further columns."""
+        waiting_bytes, storage_bytes, gb_hours, operations, confidence; `evidence` names further
+        columns."""
         return Finding(
             code=rule.code, name=rule.name, severity=severity or rule.severity, message=message,
             template=row["template"] or "", files=int(row["files"]), bytes=int(row["bytes"] or 0),
             saves=Savings(
                 network_bytes=int(row.get("network_bytes") or 0),
+                waiting_bytes=int(row.get("waiting_bytes") or 0),
                 storage_bytes=int(row.get("storage_bytes") or 0),
                 gb_hours=round(float(row.get("gb_hours") or 0.0), 4),
                 operations=int(row.get("operations") or 0),

@@ -30,6 +30,7 @@ class Savings:
     """What following the advice would save, by the cost model; 0 is nothing known."""
 
     network_bytes: int = 0
+    waiting_bytes: int = 0  # on the busiest link while tasks wait for them
     storage_bytes: int = 0
     gb_hours: float = 0.0
     operations: int = 0  # file-system calls
@@ -73,7 +74,8 @@ class Finding:
 def rank(finding: Finding) -> tuple[Any, ...]:
     """Sort key: errors first, then by saving, then by bytes."""
     saves = finding.saves
+    network = max(saves.network_bytes, saves.waiting_bytes)
     return (
-        finding.severity != "error", -saves.network_bytes, -saves.storage_bytes,
-        -finding.bytes, finding.code, finding.template,
+        finding.severity != "error", -network, -saves.storage_bytes, -finding.bytes,
+        finding.code, finding.template,
     )  # fmt: skip

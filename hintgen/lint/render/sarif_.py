@@ -66,6 +66,7 @@ def _result(finding: Finding, index: int, info: Info) -> dict[str, Any]:
             "files": finding.files,
             "bytes": finding.bytes,
             "savesNetworkBytes": saves.network_bytes,
+            "savesWaitingBytes": saves.waiting_bytes,
             "savesStorageBytes": saves.storage_bytes,
             "savesGbHours": saves.gb_hours,
             "savesCalls": saves.operations,

@@ -26,7 +26,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tracehint.hintgen.lint.context import CONFIDENCE_SQL, FILES_SQL, GROUP_SQL, Context
+from tracehint.hintgen.lint.context import (
+    CONFIDENCE_SQL,
+    ENOUGH_SQL,
+    FILES_SQL,
+    GROUP_SQL,
+    PAYS_SQL,
+    SAVES_SQL,
+    Context,
+)
 from tracehint.hintgen.lint.finding import Finding, Rule
 from tracehint.hintgen.units import plural, size
 
@@ -36,12 +44,12 @@ RULE = Rule("TP001", "broadcast-without-replicas", "warning", "0.1.0")
 def check(context: Context) -> Iterator[Finding]:
     """Broadcast files without a Replication hint, by template."""
     sql = f"""
-        SELECT {FILES_SQL}, sum(f.size_bytes) AS bytes, sum(p.saves_bytes) AS network_bytes,
+        SELECT {FILES_SQL}, sum(f.size_bytes) AS bytes, {SAVES_SQL},
                {CONFIDENCE_SQL}, max(ft.n_readers) AS readers, min(p.placement) AS placement
         FROM primary_label p JOIN files f USING (file) JOIN file_types ft USING (file)
-        WHERE p.pattern = 'broadcast' AND f.data AND p.saves_bytes > 0
+        WHERE p.pattern = 'broadcast' AND f.data AND {PAYS_SQL}
           AND f.path_text NOT IN (SELECT path_text FROM in_force WHERE name = 'Replication')
-        GROUP BY {GROUP_SQL} HAVING sum(p.saves_bytes) >= $min_bytes"""
+        GROUP BY {GROUP_SQL} HAVING {ENOUGH_SQL}"""
     for row in context.rows(sql):
         message = (
             f"{plural(row['files'], 'file')} ({size(row['bytes'])}) read by up to "

@@ -25,7 +25,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tracehint.hintgen.lint.context import CONFIDENCE_SQL, FILES_SQL, GROUP_SQL, Context
+from tracehint.hintgen.lint.context import (
+    CONFIDENCE_SQL,
+    ENOUGH_SQL,
+    FILES_SQL,
+    GROUP_SQL,
+    PAYS_SQL,
+    SAVES_SQL,
+    Context,
+)
 from tracehint.hintgen.lint.finding import Finding, Rule
 from tracehint.hintgen.units import plural, size
 
@@ -37,13 +45,13 @@ def check(context: Context) -> Iterator[Finding]:
     if context.analysis.options.default_placement == "local":
         return
     sql = f"""
-        SELECT {FILES_SQL}, sum(f.size_bytes) AS bytes, sum(p.saves_bytes) AS network_bytes,
+        SELECT {FILES_SQL}, sum(f.size_bytes) AS bytes, {SAVES_SQL},
                {CONFIDENCE_SQL}
         FROM primary_label p JOIN files f USING (file) JOIN file_types ft USING (file)
-        WHERE p.pattern = 'pipeline' AND f.data AND p.saves_bytes > 0
+        WHERE p.pattern = 'pipeline' AND f.data AND {PAYS_SQL}
           AND f.path_text NOT IN (SELECT path_text FROM in_force
                                   WHERE name = 'DP' AND value = 'local')
-        GROUP BY {GROUP_SQL} HAVING sum(p.saves_bytes) >= $min_bytes"""
+        GROUP BY {GROUP_SQL} HAVING {ENOUGH_SQL}"""
     for row in context.rows(sql):
         message = (
             f"{plural(row['files'], 'file')} ({size(row['bytes'])}) handed from one task to "

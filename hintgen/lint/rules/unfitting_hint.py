@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tracehint.hintgen.lint.context import CONFIDENCE_SQL, FILES_SQL, GROUP_SQL, Context
+from tracehint.hintgen.lint.context import CONFIDENCE_SQL, FILES_SQL, GROUP_SQL, SAVES_SQL, Context
 from tracehint.hintgen.lint.finding import Finding, Rule
 from tracehint.hintgen.units import plural, size
 
@@ -51,7 +51,7 @@ def check(context: Context) -> Iterator[Finding]:
                                   ELSE split_part(value, '|', 1) END AS kind
                       FROM in_force WHERE name = 'DP'
                          OR (name = 'Replication' AND try_cast(value AS BIGINT) > 1))
-        SELECT {FILES_SQL}, sum(f.size_bytes) AS bytes, sum(p.saves_bytes) AS network_bytes,
+        SELECT {FILES_SQL}, sum(f.size_bytes) AS bytes, {SAVES_SQL},
                {CONFIDENCE_SQL}, h.kind AS hint, p.pattern AS pattern, min(h.shown) AS shown
         FROM hint h JOIN files f USING (path_text) JOIN file_types ft USING (file)
              JOIN primary_label p USING (file)

@@ -16,7 +16,7 @@ Remove the file from the rule's inputs, if the program never needs it.
 
 ## What it cannot see
 Inputs that other parameters or other data would make the program read, and
-files that exist only to force an order.
+files that exist only to force an order (empty ones are left out).
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ _SQL = """
     FROM d_io d JOIN work t USING (task) LEFT JOIN last l USING (path_text)
          LEFT JOIN file_types ft ON ft.file = l.file
     WHERE d.direction = 'in' AND t.source <> 'declared'
+      AND coalesce(d.size_bytes, l.size_bytes, 1) > 0
       AND NOT EXISTS (FROM d_dir x WHERE x.task = d.task AND x.path_text = d.path_text)
       AND NOT EXISTS (FROM b_io b WHERE b.task = d.task AND b.path_text = d.path_text)
       AND NOT EXISTS (FROM consumers c JOIN files f USING (file)

@@ -8,6 +8,7 @@ import click
 
 from tracehint import __version__
 from tracehint.commands._output import terminal_width, wants_color, write_result
+from tracehint.commands._workflow import with_workflow
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK, UsageError
 
 FORMATS = ("text", "json", "sarif", "github", "junit")
@@ -15,6 +16,7 @@ FORMATS = ("text", "json", "sarif", "github", "junit")
 
 @click.command()
 @click.argument("bundle", type=click.Path())
+@click.argument("workflow", required=False, type=click.Path())
 @click.option("--format", "fmt", type=click.Choice(FORMATS), default="text", show_default=True)
 @click.option("-o", "--output", help="Write to a file instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace the output file.")
@@ -29,14 +31,16 @@ FORMATS = ("text", "json", "sarif", "github", "junit")
 @click.option("--write-baseline", type=click.Path(), help="Accept all findings: list them there.")
 @click.option("--config", type=click.Path(), help="Directory to look for the configuration.")
 def command(
-    bundle: str, fmt: str, output: str | None, force: bool,
+    bundle: str, workflow: str | None, fmt: str, output: str | None, force: bool,
     select: tuple[str, ...], ignore: tuple[str, ...], nodes: int | None, default_placement: str,
     block_size: str | None, hints_in_force: str | None, baseline: str | None,
     write_baseline: str | None, config: str | None,
 ) -> int:  # fmt: skip
     """Report what the run recorded in BUNDLE leaves on the table.
 
-    Exit code 0: nothing found, 1: findings, 2: could not do it.
+    WORKFLOW (a Makeflow file, a directory with .snakemake, a log ...) adds the
+    rules that compare what was declared with what was read and written. Exit
+    code 0: nothing found, 1: findings, 2: could not do it.
 
     Example: tracehint lint run.trace --ignore TV --format sarif -o lint.sarif
     """
@@ -57,7 +61,8 @@ def command(
     if block_size:
         settings = dataclasses.replace(settings, block_size=parse_size(block_size))
     options = Options(nodes=nodes, default_placement=default_placement)
-    run = inputs.load_run(bundle, options)
+    joined = with_workflow(bundle, workflow) if workflow else None
+    run = inputs.load_run(bundle, options, joined)
     hints = None
     if hints_in_force:
         from tracehint.hintgen.hintfile import load as load_hints
@@ -72,7 +77,7 @@ def command(
     if known:
         findings, suppressed = baselines.split(findings, baselines.read(Path(known)))
     info = Info(
-        tool=f"tracehint {__version__}", subject=bundle,
+        tool=f"tracehint {__version__}", subject=bundle, workflow=workflow or "",
         rules={code: load(code).RULE.name for code in codes},
         skipped=skipped_rules(context, codes), suppressed=suppressed,
         width=terminal_width(), color=wants_color() and not output,

@@ -1,0 +1,56 @@
+"""Give a bundle the graph that its workflow file declares, in memory."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tracehint.schemas.store import Bundle
+
+
+def with_workflow(bundle: str, workflow: str) -> Bundle:
+    """The bundle with the declared tasks and files of `workflow` (any engine's file or log).
+
+    Relative names in the workflow were meant in the directory where the run
+    took place, which need not be where the file lies now. Raises InputError,
+    BundleError.
+    """
+    import pyarrow as pa
+
+    from tracehint.adapters.engines.graphs import read_graph
+    from tracehint.errors import UsageError
+    from tracehint.schemas.store import read_bundle
+
+    run = read_bundle(bundle)
+    if not Path(workflow).exists():
+        raise UsageError(f"{workflow}: no such workflow file", "Give the engine's file or log.")
+    graph = read_graph(Path(workflow))
+    host = run.manifest.hosts[0].name if run.manifest.hosts else "unknown"
+    tasks, io = graph.tasks, graph.io
+    there, here = os.fsencode(run.manifest.cwd), graph.cwd
+    if there and here and there != here:
+        io = _moved(io, here, there)
+    columns = {"declared_tasks": tasks, "declared_io": io}
+    for name, table in columns.items():
+        index = table.column_names.index("host")
+        column = pa.array([host] * table.num_rows, pa.string())
+        table = table.set_column(index, table.schema.field("host"), column)
+        run.tables[name] = pa.concat_tables([run.tables[name], table]).combine_chunks()
+    return run
+
+
+def _moved(io: pa.Table, old: bytes, new: bytes) -> pa.Table:
+    """Paths below `old` as paths below `new`."""
+    import pyarrow as pa
+
+    prefix = old.rstrip(b"/") + b"/"
+    moved = [
+        new.rstrip(b"/") + b"/" + p[len(prefix) :] if p.startswith(prefix) else p
+        for p in io.column("path").to_pylist()
+    ]
+    index = io.column_names.index("path")
+    return io.set_column(index, io.schema.field("path"), pa.array(moved, pa.binary()))
