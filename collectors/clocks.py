@@ -13,16 +13,15 @@ import pyarrow as pa
 
 from tracehint.schemas.manifest import Manifest
 
-_ROUNDS = 64
 _LIMIT_NS = 86_400 * 10**9  # more than a day apart is not a clock that runs wrong
 
 # For each pair of hosts: by how much the reader's clock is behind, at least.
 _BEHIND = """
 with shared as (
-    select o.host, m.source || chr(0) || hex(substr(o.path, m.cut + 1)) as name,
+    select o.host, m.source || chr(0) || substr(hex(o.path), 2 * m.cut + 1) as name,
         o.created, o.open_ns, o.read_bytes
-    from opens o join mounts m on o.host = m.host and o.path[1:m.cut] = m.path
-        and (length(o.path) = m.cut or m.cut = 0 or o.path[m.cut + 1:m.cut + 1] = '/'::blob)
+    from opens o join mounts m on o.host = m.host
+        and starts_with(hex(o.path) || '2F', hex(m.path) || '2F')
 ), made as (select host, name, min(open_ns) as t from shared where created group by all),
 used as (
     select host, name, min(open_ns) as t from shared
@@ -62,7 +61,7 @@ def _network(mount: dict[str, object]) -> bool:
 
 
 def corrections(tables: dict[str, pa.Table], manifest: Manifest) -> dict[str, int]:
-    """Nanoseconds to add to each host's times; empty when there is no contradiction."""
+    """Nanoseconds to add to each host's times; empty when nothing needs or can be moved."""
     mounts = shared_mounts(manifest)
     if len(manifest.hosts) < 2 or not len(mounts):
         return {}
@@ -77,19 +76,21 @@ def corrections(tables: dict[str, pa.Table], manifest: Manifest) -> dict[str, in
 
 
 def _solve(hosts: list[str], behind: list[tuple[str, str, int]]) -> dict[str, int]:
-    """Smallest forward shifts with shift[reader] - shift[maker] >= behind for every pair."""
+    """Smallest forward shifts with shift[reader] - shift[maker] >= behind for every pair.
+
+    Empty where no shifts can do that: hosts that each read what the other made later.
+    """
     shift = dict.fromkeys(hosts, 0)
-    for _ in range(_ROUNDS):
+    for _ in range(len(hosts) + 1):
         changed = False
         for maker, reader, least in behind:
             if shift.get(reader, 0) < shift.get(maker, 0) + least:
                 shift[reader] = shift.get(maker, 0) + least
                 changed = True
         if not changed:
-            break
-        if max(shift.values()) > _LIMIT_NS:
-            return {}  # a cycle: the times contradict each other whatever is moved
-    return {host: n for host, n in shift.items() if n}
+            wide = max(shift.values()) > _LIMIT_NS
+            return {} if wide else {host: n for host, n in shift.items() if n}
+    return {}
 
 
 def shift_times(tables: dict[str, pa.Table], shifts: dict[str, int]) -> dict[str, pa.Table]:

@@ -45,6 +45,8 @@ class BundleWriter:
     def __init__(self, path: Path, *, force: bool = False) -> None:
         self.path = path
         if path.exists():
+            if not path.is_dir():
+                raise BundleError(f"{path}: is not a directory", "Choose another name with -o.")
             if not (path / MANIFEST_NAME).exists() and any(path.iterdir()):
                 raise BundleError(
                     f"{path}: exists and is not a trace bundle", "Choose another name with -o."
@@ -54,6 +56,14 @@ class BundleWriter:
             _remove_bundle(path)
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.chmod(0o700)
+
+    @classmethod
+    def append_to(cls, path: Path) -> BundleWriter:
+        """A writer that adds segments to a bundle that is there; raises BundleError if none is."""
+        read_manifest(path)
+        writer = cls.__new__(cls)
+        writer.path = path
+        return writer
 
     def write_table(self, name: str, table: pa.Table, segment: int = 0) -> None:
         """Write the rows of one table, one file per host. Raises BundleError (disk full...)."""

@@ -1,0 +1,114 @@
+"""`doctor`: its answers in both formats, and the conditions it tests."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import tracehint
+from tracehint.collectors.base import Availability
+from tracehint.collectors.registry import COLLECTORS, choose
+from tracehint.commands import _checks
+from tracehint.errors import CollectorError
+
+
+def test_json_lists_every_collector_and_condition(tmp_path: Path) -> None:
+    done = tracehint("doctor", "--format", "json", cwd=tmp_path)
+    assert done.returncode in (0, 1)
+    data = json.loads(done.stdout)
+    assert [c["name"] for c in data["collectors"]] == list(COLLECTORS)
+    for entry in data["collectors"]:
+        assert entry["reason"]
+        assert entry["usable"] or entry["remedy"]
+    usable = [c["name"] for c in data["collectors"] if c["usable"] and COLLECTORS[c["name"]].auto]
+    assert data["auto"] == (usable[0] if usable else None)
+    assert (done.returncode == 0) == bool(usable)
+    assert {c["name"] for c in data["checks"]} >= {"kernel", "BTF", "capabilities", "ptrace", "dot"}
+    for entry in data["checks"]:
+        assert entry["state"] == "ok" or entry["remedy"]
+
+
+def test_text_names_the_remedy_of_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = {f.name: f for f in (probe() for probe in _checks.CHECKS)}
+    assert (found["strace"].state, found["strace"].remedy) == ("missing", "apt install strace")
+    assert found["dot"].remedy == "apt install graphviz"
+
+
+@pytest.mark.parametrize(
+    ("mount", "problem"),
+    [
+        ({"path": "/", "fstype": "ext4", "options": "rw,relatime"}, ""),
+        ({"path": "/home", "fstype": "ext4", "options": "rw,nosuid"}, "nosuid"),
+        ({"path": "/nfs", "fstype": "nfs4", "options": "rw"}, "nfs4"),
+        ({"path": "/scratch", "fstype": "lustre", "options": "rw"}, "lustre"),
+    ],
+)
+def test_mounts_without_file_capabilities(mount: dict[str, str], problem: str) -> None:
+    assert problem in _checks.no_file_capabilities(mount)
+    assert bool(problem) == bool(_checks.no_file_capabilities(mount))
+
+
+def test_mount_of_takes_the_innermost(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = [{"path": p} for p in ("/", "/a", "/a/b", "/ab")]
+    monkeypatch.setattr(_checks, "mounts", lambda: table)
+    for path, mount in (("/a/b/c", "/a/b"), ("/a/x", "/a"), ("/ab/c", "/ab"), ("/z", "/")):
+        assert _checks.mount_of(Path(path))["path"] == mount
+
+
+@pytest.mark.parametrize("scope", ["2", "3"])
+def test_ptrace_scope(monkeypatch: pytest.MonkeyPatch, scope: str) -> None:
+    monkeypatch.setattr(Path, "read_text", lambda *_args, **_more: scope + "\n")
+    found = _checks.ptrace_scope()
+    assert (found.state, scope in found.text) == ("missing", True)
+
+
+class Fake:
+    """A collector that can or cannot run."""
+
+    def __init__(self, usable: bool) -> None:
+        self.name = "fake"
+        self.usable = usable
+
+    def check(self) -> Availability:
+        if self.usable:
+            return Availability(True, "works here")
+        return Availability(False, "no luck", "pray")
+
+
+@pytest.mark.parametrize(
+    ("ebpf", "strace", "chosen"), [(True, True, "ebpf"), (False, True, "strace")]
+)
+def test_auto_takes_the_first_that_can_run_and_says_why(
+    monkeypatch: pytest.MonkeyPatch, ebpf: bool, strace: bool, chosen: str
+) -> None:
+    fakes = {"ebpf": Fake(ebpf), "strace": Fake(strace)}
+    monkeypatch.setattr("tracehint.collectors.registry.load", fakes.get)
+    collector, why = choose("auto")
+    assert collector is fakes[chosen]
+    assert why.startswith(f"collector {chosen}: works here")
+    assert ("not ebpf: no luck. pray" in why) == (not ebpf)
+
+
+def test_without_any_collector_the_remedies_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tracehint.collectors.registry.load", lambda _: Fake(False))
+    with pytest.raises(CollectorError, match=r"ebpf: no luck\. pray") as caught:
+        choose("auto")
+    assert caught.value.exit_code == 125
+    with pytest.raises(CollectorError, match="strace: no luck") as caught:
+        choose("strace")
+    assert caught.value.remedy == "pray"
+
+
+def test_a_check_that_crashes_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: object) -> Availability:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(Fake, "check", broken)
+    monkeypatch.setattr("tracehint.collectors.registry.load", lambda _: Fake(True))
+    with pytest.raises(CollectorError, match="boom"):
+        choose("strace")

@@ -1,0 +1,212 @@
+"""`merge`: identifiers, hosts, losses, clocks; bad bundles among good ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.bundles import RunBuilder, ns
+from tests.support.cli import tracehint
+from tracehint.schemas.manifest import Host
+from tracehint.schemas.store import Bundle, read_bundle
+
+SHARED = [{"path": "/shared", "fstype": "nfs4", "source": "server:/x"},
+          {"path": "/", "fstype": "ext4", "source": "/dev/sda"}]  # fmt: skip
+
+
+def node(name: str, mounts: list[dict[str, Any]] = SHARED, **more: Any) -> RunBuilder:
+    run = RunBuilder(host=name, **more)
+    run.manifest.hosts = [Host(name=name, mounts=list(mounts))]
+    return run
+
+
+def merge(folder: Path, *runs: RunBuilder, options: tuple[str, ...] = ()) -> tuple[Bundle, str]:
+    paths = [run.save(folder / f"b{i}.trace") for i, run in enumerate(runs)]
+    done = tracehint("merge", *options, *(p.name for p in paths), "-o", "all.trace", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return read_bundle(folder / "all.trace"), done.stderr
+
+
+def rows(bundle: Bundle, table: str, **match: Any) -> list[dict[str, Any]]:
+    found = bundle.tables[table].to_pylist()
+    return [r for r in found if all(r[k] == v for k, v in match.items())]
+
+
+def producer(name: str, path: str, at: float) -> RunBuilder:
+    run = node(name)
+    file = run.file(path, existed=False)
+    run.write(run.process(["make"], start=at), file, 0, 100, at=at)
+    run.rows["opens"][-1]["created"] = True
+    run.rows["names"][-1]["t_ns"] = ns(at)
+    return run
+
+
+def consumer(name: str, path: str, at: float, mounts: list[dict[str, Any]] = SHARED) -> RunBuilder:
+    run = node(name, mounts)
+    run.read(run.process(["use"], start=at), run.file(path, existed=True), 0, 100, at=at)
+    return run
+
+
+def test_identifiers_stay_apart_and_hosts_are_kept(tmp_path: Path) -> None:
+    runs = [producer("n1", "/shared/f", 1.0), consumer("n2", "/shared/f", 5.0)]
+    runs[0].loss("extent_records", 7, proc=runs[0].rows["processes"][0]["proc"])
+    bundle, _ = merge(tmp_path, *runs)
+    assert [h.name for h in bundle.manifest.hosts] == ["n1", "n2"]
+    processes = rows(bundle, "processes")
+    assert len({r["proc"] for r in processes}) == 2
+    by_host = {r["host"]: r["proc"] for r in processes}
+    for table in ("opens", "extents"):
+        assert {(r["host"], r["proc"]) for r in rows(bundle, table)} == set(by_host.items())
+    files = {r["file"] for r in rows(bundle, "files")}
+    assert {r["file"] for r in rows(bundle, "extents")} == files
+    assert [(r["kind"], r["count"], r["proc"]) for r in rows(bundle, "losses")] == [
+        ("extent_records", 7, by_host["n1"])
+    ]
+
+
+def test_parents_and_epochs_follow(tmp_path: Path) -> None:
+    def tree(name: str) -> RunBuilder:
+        run = node(name)
+        top = run.process(["sh"])
+        fork = run.process([], parent=top)
+        run.process(["cat"], parent=top, prev=fork)
+        return run
+
+    bundle, _ = merge(tmp_path, tree("n1"), tree("n2"), tree("n3"))
+    processes = {r["proc"]: r for r in rows(bundle, "processes")}
+    assert len(processes) == 9
+    for row in processes.values():
+        for link in ("parent", "prev"):
+            if row[link] is not None:
+                assert processes[row[link]]["host"] == row["host"]
+
+
+def test_several_bundles_of_one_host_share_its_files(tmp_path: Path) -> None:
+    first, second, third = node("n1"), node("n1"), node("n1")
+    a = first.file("/d/a", existed=False, ino=77)
+    first.write(first.process(["w"]), a, 0, 10, at=1.0)
+    b = second.file("/d/a", existed=True, ino=77)
+    second.read(second.process(["r"]), b, 0, 10, at=2.0)
+    c = third.file("/d/other", existed=True, ino=78)
+    third.read(third.process(["r"]), c, 0, 10, at=3.0)
+    bundle, _ = merge(tmp_path, first, second, third)
+    assert len(rows(bundle, "files")) == 2
+    (joined,) = rows(bundle, "files", ino=77)
+    assert joined["existed"] is False  # as the first bundle saw it
+    assert len(rows(bundle, "extents", file=joined["file"])) == 2
+
+
+def test_a_reused_inode_is_another_file(tmp_path: Path) -> None:
+    first, second = node("n1"), node("n1")
+    old = first.file("/d/a", existed=False, ino=77, deleted=True)
+    first.write(first.process(["w"]), old, 0, 10, at=1.0)
+    first.name(old, "unlink", "/d/a", at=2.0)
+    new = second.file("/d/b", existed=False, ino=77)
+    second.rows["names"][-1]["t_ns"] = ns(50.0)
+    second.write(second.process(["w"]), new, 0, 10, at=51.0)
+    bundle, _ = merge(tmp_path, first, second)
+    assert len(rows(bundle, "files", ino=77)) == 2
+
+
+def test_clocks_are_aligned_only_where_causality_demands_it(tmp_path: Path) -> None:
+    bundle, said = merge(tmp_path, producer("n1", "/shared/f", 10.0),
+                         consumer("n2", "/shared/f", 4.0))  # fmt: skip
+    (read,) = rows(bundle, "extents", op="read")
+    (written,) = rows(bundle, "extents", op="write")
+    assert read["first_ns"] >= written["first_ns"]
+    assert read["first_ns"] == ns(10.0)  # not moved more than needed
+    note = next(n for n in bundle.manifest.notes if "Clocks" in n)
+    assert "n2 by 6.000000 s" in note
+    assert "n2 by 6.000000 s" in said
+
+
+def test_clocks_that_agree_are_left_alone(tmp_path: Path) -> None:
+    bundle, _ = merge(tmp_path, producer("n1", "/shared/f", 1.0), consumer("n2", "/shared/f", 4.0))
+    assert rows(bundle, "extents", op="read")[0]["first_ns"] == ns(4.0)
+    assert not any("Clocks" in n for n in bundle.manifest.notes)
+
+
+def test_clocks_may_be_kept(tmp_path: Path) -> None:
+    bundle, _ = merge(
+        tmp_path, producer("n1", "/shared/f", 10.0), consumer("n2", "/shared/f", 4.0),
+        options=("--keep-clocks",),
+    )  # fmt: skip
+    assert rows(bundle, "extents", op="read")[0]["first_ns"] == ns(4.0)
+
+
+def test_equal_local_paths_say_nothing_about_clocks(tmp_path: Path) -> None:
+    bundle, _ = merge(tmp_path, producer("n1", "/tmp/f", 10.0), consumer("n2", "/tmp/f", 4.0))
+    assert rows(bundle, "extents", op="read")[0]["first_ns"] == ns(4.0)
+
+
+def test_the_store_may_be_mounted_elsewhere(tmp_path: Path) -> None:
+    mounts = [{"path": "/mnt/a", "fstype": "nfs4", "source": "server:/x"}]
+    bundle, _ = merge(tmp_path, producer("n1", "/shared/d/f", 10.0),
+                      consumer("n2", "/mnt/a/d/f", 4.0, mounts))  # fmt: skip
+    assert rows(bundle, "extents", op="read")[0]["first_ns"] == ns(10.0)
+
+
+def test_clocks_of_a_chain_of_hosts(tmp_path: Path) -> None:
+    second = consumer("n2", "/shared/f", 4.0)
+    out = second.file("/shared/g", existed=False)
+    second.write(second.process(["make"]), out, 0, 10, at=5.0)
+    second.rows["opens"][-1]["created"] = True
+    third = consumer("n3", "/shared/g", 1.0)
+    bundle, _ = merge(tmp_path, producer("n1", "/shared/f", 10.0), second, third)
+    times = {r["host"]: r["first_ns"] for r in rows(bundle, "extents", op="read")}
+    assert times == {"n2": ns(10.0), "n3": ns(11.0)}
+
+
+def test_times_that_contradict_each_other_are_not_moved(tmp_path: Path) -> None:
+    first = producer("n1", "/shared/f", 10.0)
+    back = first.file("/shared/g", existed=True)
+    first.read(first.process(["use"]), back, 0, 10, at=11.0)
+    second = consumer("n2", "/shared/f", 4.0)
+    made = second.file("/shared/g", existed=False)
+    second.write(second.process(["make"]), made, 0, 10, at=30.0)
+    second.rows["opens"][-1]["created"] = True
+    bundle, _ = merge(tmp_path, first, second)
+    assert rows(bundle, "extents", op="read", host="n2")[0]["first_ns"] == ns(4.0)
+
+
+def test_manifests_are_joined(tmp_path: Path) -> None:
+    one, two = node("n1", collector="ebpf"), node("n2", collector="strace")
+    for run, status in ((one, 0), (two, 5)):
+        run.process(["x"])
+        run.manifest.exit_status = status
+        run.manifest.blind_to = [f"blind-{run.host}", "io_uring"]
+    two.manifest.complete = False
+    manifest = merge(tmp_path, one, two)[0].manifest
+    assert manifest.collector == "ebpf,strace"
+    assert manifest.exit_status == 5
+    assert not manifest.complete
+    assert manifest.blind_to == ["blind-n1", "io_uring", "blind-n2"]
+
+
+def test_bad_bundles_are_named_and_left_out(tmp_path: Path) -> None:
+    producer("n1", "/shared/f", 1.0).save(tmp_path / "good.trace")
+    newer = producer("n2", "/shared/f", 1.0).save(tmp_path / "newer.trace")
+    data = json.loads((newer / "manifest.json").read_text())
+    (newer / "manifest.json").write_text(json.dumps({**data, "format": "tracehint.bundle/99"}))
+    (tmp_path / "empty").mkdir()
+    done = tracehint("merge", "good.trace", "newer.trace", "empty", "missing", "-o", "all.trace",
+                     cwd=tmp_path)  # fmt: skip
+    assert done.returncode == 0
+    for name in ("newer.trace", "empty", "missing"):
+        assert name in done.stderr
+    assert not read_bundle(tmp_path / "all.trace").manifest.complete
+    nothing = tracehint("merge", "empty", "-o", "none.trace", cwd=tmp_path)
+    assert nothing.returncode == 2 and "Traceback" not in nothing.stderr
+
+
+@pytest.mark.parametrize("target", ["b0.trace", "file"])
+def test_nothing_is_overwritten(tmp_path: Path, target: str) -> None:
+    producer("n1", "/shared/f", 1.0).save(tmp_path / "b0.trace")
+    (tmp_path / "file").write_text("precious")
+    done = tracehint("merge", "b0.trace", "-o", target, cwd=tmp_path)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert (tmp_path / "file").read_text() == "precious"
+    assert read_bundle(tmp_path / "b0.trace").tables["processes"].num_rows == 1
