@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import tracehint
+from tests.support.cli import inside
 from tracehint.collectors.base import Availability
 from tracehint.collectors.registry import COLLECTORS, choose
 from tracehint.commands import _checks
@@ -15,7 +15,7 @@ from tracehint.errors import CollectorError
 
 
 def test_json_lists_every_collector_and_condition(tmp_path: Path) -> None:
-    done = tracehint("doctor", "--format", "json", cwd=tmp_path)
+    done = inside("doctor", "--format", "json", cwd=tmp_path)
     assert done.returncode in (0, 1)
     data = json.loads(done.stdout)
     assert [c["name"] for c in data["collectors"]] == list(COLLECTORS)

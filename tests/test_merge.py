@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.bundles import RunBuilder, ns
-from tests.support.cli import tracehint
+from tests.support.cli import inside
 from tracehint.schemas.manifest import Host
 from tracehint.schemas.store import Bundle, read_bundle
 
@@ -25,7 +25,7 @@ def node(name: str, mounts: list[dict[str, Any]] = SHARED, **more: Any) -> RunBu
 
 def merge(folder: Path, *runs: RunBuilder, options: tuple[str, ...] = ()) -> tuple[Bundle, str]:
     paths = [run.save(folder / f"b{i}.trace") for i, run in enumerate(runs)]
-    done = tracehint("merge", *options, *(p.name for p in paths), "-o", "all.trace", cwd=folder)
+    done = inside("merge", *options, *(p.name for p in paths), "-o", "all.trace", cwd=folder)
     assert done.returncode == 0, done.stderr
     return read_bundle(folder / "all.trace"), done.stderr
 
@@ -192,13 +192,13 @@ def test_bad_bundles_are_named_and_left_out(tmp_path: Path) -> None:
     data = json.loads((newer / "manifest.json").read_text())
     (newer / "manifest.json").write_text(json.dumps({**data, "format": "tracehint.bundle/99"}))
     (tmp_path / "empty").mkdir()
-    done = tracehint("merge", "good.trace", "newer.trace", "empty", "missing", "-o", "all.trace",
+    done = inside("merge", "good.trace", "newer.trace", "empty", "missing", "-o", "all.trace",
                      cwd=tmp_path)  # fmt: skip
     assert done.returncode == 0
     for name in ("newer.trace", "empty", "missing"):
         assert name in done.stderr
     assert not read_bundle(tmp_path / "all.trace").manifest.complete
-    nothing = tracehint("merge", "empty", "-o", "none.trace", cwd=tmp_path)
+    nothing = inside("merge", "empty", "-o", "none.trace", cwd=tmp_path)
     assert nothing.returncode == 2 and "Traceback" not in nothing.stderr
 
 
@@ -206,7 +206,7 @@ def test_bad_bundles_are_named_and_left_out(tmp_path: Path) -> None:
 def test_nothing_is_overwritten(tmp_path: Path, target: str) -> None:
     producer("n1", "/shared/f", 1.0).save(tmp_path / "b0.trace")
     (tmp_path / "file").write_text("precious")
-    done = tracehint("merge", "b0.trace", "-o", target, cwd=tmp_path)
+    done = inside("merge", "b0.trace", "-o", target, cwd=tmp_path)
     assert done.returncode == 2 and "Traceback" not in done.stderr
     assert (tmp_path / "file").read_text() == "precious"
     assert read_bundle(tmp_path / "b0.trace").tables["processes"].num_rows == 1

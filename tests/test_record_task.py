@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import tracehint
+from tests.support.cli import inside, tracehint
 from tracehint.collectors.registry import check
 from tracehint.schemas.store import read_bundle
 
@@ -37,7 +37,7 @@ def test_task_keeps_sigpipe_as_it_was(tmp_path: Path) -> None:
      ([], 125)],
 )  # fmt: skip
 def test_task_errors(tmp_path: Path, arguments: list[str], code: int) -> None:
-    done = tracehint("task", *arguments, cwd=tmp_path)
+    done = inside("task", *arguments, cwd=tmp_path)
     assert done.returncode == code
     assert done.stderr and "Traceback" not in done.stderr
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli import tracehint
+from tests.support.cli import inside
 from tracehint.collectors.strace import StraceCollector
 from tracehint.collectors.strace.importer import import_strace
 from tracehint.errors import InputError
@@ -146,7 +146,7 @@ def test_a_broken_file_among_good_ones_is_named(tmp_path: Path) -> None:
     (folder / "binary").write_bytes(b"\0\1\2" * 100)
     write(folder / "text", "dear diary", "today I wrote no log")
     (folder / "away").symlink_to("/etc/passwd")
-    done = tracehint("import", "logs", "-o", "out.trace", cwd=tmp_path)
+    done = inside("import", "logs", "-o", "out.trace", cwd=tmp_path)
     assert done.returncode == 0
     for name, why in (("empty", "empty"), ("binary", "not a strace"), ("text", "not a strace")):
         assert f"{name}: {why}" in done.stderr
@@ -160,10 +160,10 @@ def test_nothing_usable_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a strace log"):
         import_strace([tmp_path / "binary"], tmp_path / "out.trace")
     assert not (tmp_path / "out.trace").exists()
-    done = tracehint("import", "binary", "-o", "o.trace", cwd=tmp_path)
+    done = inside("import", "binary", "-o", "o.trace", cwd=tmp_path)
     assert done.returncode == 2
     assert "strace" in done.stderr and "Traceback" not in done.stderr
-    done = tracehint("import", "missing", "-o", "o.trace", cwd=tmp_path)
+    done = inside("import", "missing", "-o", "o.trace", cwd=tmp_path)
     assert (done.returncode, "no such file" in done.stderr) == (2, True)
 
 
@@ -204,11 +204,11 @@ def test_several_logs_are_one_run(tmp_path: Path) -> None:
 
 def test_existing_output_and_unreadable_input(tmp_path: Path) -> None:
     write(tmp_path / "log", '7 execve("/bin/x", ["x"], 0x7 /* 1 var */) = 0')
-    assert tracehint("import", "log", "-o", "o.trace", cwd=tmp_path).returncode == 0
-    again = tracehint("import", "log", "-o", "o.trace", cwd=tmp_path)
+    assert inside("import", "log", "-o", "o.trace", cwd=tmp_path).returncode == 0
+    again = inside("import", "log", "-o", "o.trace", cwd=tmp_path)
     assert again.returncode == 2 and "--force" in again.stderr
-    assert tracehint("import", "log", "--force", "-o", "o.trace", cwd=tmp_path).returncode == 0
-    other = tracehint("import", "log", "--force", "-o", "log", cwd=tmp_path)
+    assert inside("import", "log", "--force", "-o", "o.trace", cwd=tmp_path).returncode == 0
+    other = inside("import", "log", "--force", "-o", "log", cwd=tmp_path)
     assert other.returncode == 2
     assert (tmp_path / "log").is_file()
 

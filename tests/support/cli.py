@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
@@ -18,3 +20,19 @@ def tracehint(
         cwd=cwd, env={**os.environ, **(env or {})}, capture_output=True, text=True,
         errors="surrogateescape", timeout=120, check=False, **more,
     )  # fmt: skip
+
+
+def inside(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """The same inside this process: quick, for commands that run no other program."""
+    from tracehint.cli import main
+
+    words = list(map(str, arguments))
+    out, err = io.StringIO(), io.StringIO()
+    before = Path.cwd()
+    os.chdir(cwd)
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = main(words)
+    finally:
+        os.chdir(before)
+    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
