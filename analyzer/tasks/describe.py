@@ -62,10 +62,25 @@ def _escape(code: int) -> str:
 
 def describe(argv: Sequence[bytes]) -> Description:
     """The description of a task that was started with these arguments."""
-    words = list(argv)
+    if not argv:  # a forked shell that ran built-in commands only
+        return Description("subshell", "subshell", "")
+    words = without_shim(argv)
     text = command_text(words)
     kind = type_of(words) or "unknown"
     return Description(shorten(_without_folder(text)), printable(kind), text)
+
+
+def without_shim(argv: Sequence[bytes]) -> list[bytes]:
+    """The words as typed: version managers (pyenv, rbenv, asdf) put a script of theirs in front.
+
+    `/usr/bin/env bash /home/me/.pyenv/shims/python3 a.py` was typed `python3 a.py`.
+    """
+    for i, word in enumerate(islice(argv, 3)):
+        if word.rpartition(b"/")[0].endswith(b"/shims") and i:
+            return [word.rpartition(b"/")[2], *argv[i + 1 :]]
+        if base_name(word) not in SHELLS and base_name(word) != "env":
+            break
+    return list(argv)
 
 
 def shorten(text: str) -> str:
