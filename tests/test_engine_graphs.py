@@ -6,6 +6,7 @@ import base64
 import gzip
 import io
 import json
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.support.bundles import RunBuilder
+from tracehint.adapters.engines.discover import attach
 from tracehint.adapters.engines.graph_base import DeclaredGraph
-from tracehint.adapters.engines.graphs import READERS, read_graph, sniff, write_declared_bundle
+from tracehint.adapters.engines.graphs import (
+    READERS,
+    import_graphs,
+    read_graph,
+    sniff,
+    write_declared_bundle,
+)
 from tracehint.adapters.engines.json_stream import JsonStream, JsonStreamError
 from tracehint.analyzer.tasks import cut_tasks
+from tracehint.cli import main
 from tracehint.errors import InputError, TracehintError
 from tracehint.schemas.store import read_bundle
 from tracehint.schemas.tables import DECLARED_IO, DECLARED_TASKS
@@ -343,6 +353,49 @@ def test_a_graph_alone_becomes_a_bundle(tmp_path: Path) -> None:
     assert cut.declared_task.num_rows == 2
 
 
+def test_several_graphs_become_one_bundle(tmp_path: Path) -> None:
+    first, second = save(tmp_path, "a.mf", MAKEFLOW), save(tmp_path, "b.mf", MAKEFLOW)
+    bad = save(tmp_path, "c.txt", "nothing")
+    manifest = import_graphs([first, bad, second], tmp_path / "b.trace")
+    assert any("c.txt" in note for note in manifest.notes)
+    bundle = read_bundle(tmp_path / "b.trace")
+    rows = bundle.tables["declared_tasks"].to_pylist()
+    assert [t["task"] for t in rows] == ["0:n0", "0:n1", "1:n0", "1:n1"]
+    assert rows[3]["parents"] == ["1:n0"]
+    assert set(bundle.tables["declared_io"].column("task").to_pylist()) == {t["task"] for t in rows}
+
+
+def test_the_import_command_knows_the_files(tmp_path: Path) -> None:
+    packed = gzip.compress(json.dumps(instance("1.5")).encode())
+    job = {"rule": "r", "input": [], "shellcmd": "x", "starttime": 1.0}
+    record(tmp_path / "s", "p", **job)
+    sources = [
+        save(tmp_path, "i.json.gz", packed),
+        save(tmp_path, "w.mf", MAKEFLOW),
+        tmp_path / "s",
+    ]
+    for source in sources:
+        assert main(["import", str(source), "-o", str(tmp_path / "b.trace"), "--force"]) == 0
+        assert read_bundle(tmp_path / "b.trace").tables["declared_tasks"].num_rows
+
+
+def test_the_log_that_an_engine_of_the_run_wrote_is_attached(tmp_path: Path) -> None:
+    log = save(tmp_path, "w.mf.makeflowlog", LOG)
+    save(tmp_path, "other.makeflowlog", LOG)
+    run = RunBuilder(cwd=str(tmp_path))
+    engine = run.process(["makeflow", "w.mf"])
+    job = run.process(["sh", "-c", "sort data.txt > a.txt"], parent=engine, pid=14327)
+    run.write(engine, run.file(str(log)), 0, 5, at=1.0)
+    run.write(engine, run.file(str(tmp_path / "gone.makeflowlog")), 0, 5, at=1.0)
+    run.write(job, run.file(str(tmp_path / "a.txt")), 0, 5, at=1.0)
+    path = run.save(tmp_path / "r.trace")
+    graph = attach(path)
+    assert graph is not None and graph.engine == "makeflow"
+    assert attach(path) is None  # once
+    (task,) = [t for t in cut_tasks(read_bundle(path)).tasks.to_pylist() if t["source"] == "both"]
+    assert task["name"] == "a.txt"
+
+
 @pytest.mark.parametrize("text", ["", "{}", "[]", "hello\n", "\x00\xff", '{"rules": 3}', "a:b\n"])
 def test_what_no_reader_knows_is_named(tmp_path: Path, text: str) -> None:
     with pytest.raises(InputError):
@@ -359,6 +412,43 @@ def test_missing_and_truncated_files(tmp_path: Path) -> None:
         read_graph(
             save(tmp_path, "deep.json", '{"workflow": {"tasks": [' + "[" * 200_000), "wfformat"
         )
+
+
+@pytest.mark.slow
+def test_the_whole_corpus_has_its_counts(wfinstances: Path, tmp_path: Path) -> None:
+    """148 real instances: tasks, files and references as counted by another program."""
+    stats = json.loads((wfinstances / "corpus-stats.json").read_text())
+    expected = {row["path"]: row for row in stats["per_instance"]}
+    seen = 0
+    with tarfile.open(wfinstances / "corpus.tar.xz", "r:xz") as archive:
+        for member in archive:
+            if not member.name.endswith(".json") or not member.isfile():
+                continue
+            stream = archive.extractfile(member)
+            assert stream is not None
+            graph = read_graph(save(tmp_path, "i.json", stream.read()))
+            truth = next(t for p, t in expected.items() if member.name.endswith(p))
+            sides = graph.io.column("direction").to_pylist()
+            edges = sum(len(set(p)) for p in graph.tasks.column("parents").to_pylist())
+            found = (graph.tasks.num_rows, len(graph.io.column("path").unique()), edges)
+            assert found == (truth["tasks"], truth["files"], truth["edges_declared"]), member.name
+            assert (sides.count("in"), sides.count("out")) == (
+                truth["input_refs"], truth["output_refs"],
+            ), member.name  # fmt: skip
+            seen += 1
+    assert seen == len(expected) == 148
+
+
+@pytest.mark.slow
+def test_one_run_in_six_schema_versions(wfinstances: Path) -> None:
+    models = set()
+    for path in sorted((wfinstances / "schema-versions").glob("*.json")):
+        graph = read_graph(path)
+        rows = [str({k: t[k] for k in t if k not in ("command", "parents")}) for t in tasks(graph)]
+        parents = [str(sorted(t["parents"])) for t in tasks(graph)]
+        files = [str(r) for r in graph.io.to_pylist()]
+        models.add((*sorted(rows), *sorted(parents), *sorted(files)))
+    assert len(models) == 1
 
 
 SAMPLES = {

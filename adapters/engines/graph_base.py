@@ -162,6 +162,11 @@ def folder_of(path: Path) -> bytes:
     return os.fsencode(posixpath.abspath(path.parent))
 
 
+def is_packed(head: bytes) -> bool:
+    """Whether a file that starts so is gzip, bzip2 or xz."""
+    return head.startswith(tuple(_PACKED))
+
+
 def open_packed(path: Path) -> IO[bytes]:
     """The file, unpacked when it is gzip, bzip2 or xz. Raises InputError."""
     try:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from tracehint.adapters.engines.graph_base import DeclaredGraph, open_packed
+from tracehint.adapters.engines.graph_base import DeclaredGraph, is_packed, open_packed
 from tracehint.errors import InputError
 
+if TYPE_CHECKING:
+    from tracehint.schemas.manifest import Manifest
+
 _HEAD = 64 << 10
+_MAX_FILES = 64  # looked at in a directory
 
 
 class Reader(Protocol):
@@ -62,6 +67,10 @@ def sniff(path: Path) -> str | None:
                 head = stream.read(_HEAD)
         except (OSError, EOFError, ValueError):
             return None
+    return _sniffed(path, head)
+
+
+def _sniffed(path: Path, head: bytes) -> str | None:
     return next((engine for engine in READERS if load(engine).sniff(path, head)), None)
 
 
@@ -74,7 +83,74 @@ def read_graph(path: Path, engine: str | None = None) -> DeclaredGraph:
     return load(chosen).read(path)
 
 
-def write_declared_bundle(graph: DeclaredGraph, output: Path, *, force: bool = False) -> None:
+def combine(graphs: Sequence[DeclaredGraph]) -> DeclaredGraph:
+    """Several graphs as one; their task identifiers stay apart."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if len(graphs) == 1:
+        return graphs[0]
+    tasks: list[pa.Table] = []
+    io: list[pa.Table] = []
+    for number, graph in enumerate(graphs):
+        prefix = f"{number}:"
+        for table, parts in ((graph.tasks, tasks), (graph.io, io)):
+            renamed = pc.binary_join_element_wise(prefix, table.column("task"), "")
+            at = table.column_names.index("task")
+            parts.append(table.set_column(at, table.schema.field("task"), renamed))
+        at = graph.tasks.column_names.index("parents")
+        above = [[prefix + p for p in ps] for ps in graph.tasks.column("parents").to_pylist()]
+        column = pa.array(above, graph.tasks.schema.field("parents").type)
+        tasks[-1] = tasks[-1].set_column(at, graph.tasks.schema.field("parents"), column)
+    ends = [g.ended_ns for g in graphs]
+    return DeclaredGraph(
+        "+".join(dict.fromkeys(g.engine for g in graphs)),
+        pa.concat_tables(tasks),
+        pa.concat_tables(io),
+        graphs[0].cwd if len({g.cwd for g in graphs}) == 1 else b"/",
+        min((g.started_ns for g in graphs if g.started_ns), default=0),
+        None if None in ends else max(e for e in ends if e is not None),
+        tuple(note for g in graphs for note in g.notes),
+    )
+
+
+def recognises(path: Path, head: bytes) -> bool:
+    """Whether a reader knows the file, for `tracehint import`; never raises."""
+    if path.parent.name == "metadata" and path.parent.parent.name == ".snakemake":
+        return True
+    try:
+        return sniff(path) is not None if is_packed(head) else _sniffed(path, head) is not None
+    except InputError:
+        return False
+
+
+def import_graphs(sources: Sequence[Path], output: Path, *, force: bool = False) -> Manifest:
+    """Write the bundle of what the sources declare. Raises InputError when none can be read."""
+    graphs: list[DeclaredGraph] = []
+    left_out: list[str] = []
+    for source in sources:
+        try:
+            graphs.append(read_graph(source if sniff(source) else _inside(source)))
+        except InputError as error:
+            if len(sources) == 1:
+                raise
+            left_out.append(f"left out: {error.what}")
+    if not graphs:
+        raise InputError("none of the graphs could be read", "; ".join(left_out[:3]))
+    graph = combine(graphs)
+    return write_declared_bundle(graph, output, force=force, notes=left_out)
+
+
+def _inside(source: Path) -> Path:
+    """The first file of a directory that a reader knows; the source itself if there is none."""
+    names = sorted(source.iterdir())[:_MAX_FILES] if source.is_dir() else []
+    files = [f for f in names if f.is_file() and not f.is_symlink()]
+    return next((f for f in files if sniff(f)), source)
+
+
+def write_declared_bundle(
+    graph: DeclaredGraph, output: Path, *, force: bool = False, notes: Sequence[str] = ()
+) -> Manifest:
     """A bundle of a declared graph alone: no processes, no bytes."""
     import os
 
@@ -87,16 +163,16 @@ def write_declared_bundle(graph: DeclaredGraph, output: Path, *, force: bool = F
     if graph.io.num_rows:
         writer.write_table("declared_io", graph.io)
     hosts = graph.tasks.column("host").unique().to_pylist()
-    writer.write_manifest(
-        Manifest(
-            program=f"tracehint {tracehint.__version__}",
-            collector=f"import:{graph.engine}",
-            cwd=os.fsdecode(graph.cwd),
-            started_ns=graph.started_ns,
-            ended_ns=graph.ended_ns,
-            complete=True,
-            hosts=[Host(name=host) for host in hosts],
-            blind_to=["bytes", "offsets", "order"],
-            notes=["declared by the engine, nothing observed", *graph.notes],
-        )
+    manifest = Manifest(
+        program=f"tracehint {tracehint.__version__}",
+        collector=f"import:{graph.engine}",
+        cwd=os.fsdecode(graph.cwd),
+        started_ns=graph.started_ns,
+        ended_ns=graph.ended_ns,
+        complete=True,
+        hosts=[Host(name=host) for host in hosts],
+        blind_to=["bytes", "offsets", "order"],
+        notes=["declared by the engine, nothing observed", *graph.notes, *notes],
     )
+    writer.write_manifest(manifest)
+    return manifest

@@ -32,6 +32,7 @@ _SUBMITTERS = """bjobs bkill bsub condor_q condor_rm condor_submit flux-submit l
     qstat qsub sacct sbatch scancel scontrol sinfo squeue"""
 SUBMITTERS = frozenset(_SUBMITTERS.split())
 _SCRIPT_SUFFIXES = (".sh", ".bash", ".zsh", ".ksh", ".dash")
+_JAVA_FORK = "jspawnhelper"  # execed by Java in the new process, before the program itself
 _COPIES = re.compile(r"from multiprocessing\.|from loky\.|from joblib\.externals")
 # Words anywhere in the argument list: this Snakemake is one job of another; this Java is Nextflow.
 _FLAGS = (r"^--target-jobs$", r"^nextflow\.cli\.|/nextflow[^/]*\.jar$")
@@ -135,6 +136,8 @@ def command_of(key: bytes) -> Command:
     words = tuple(w.decode("utf-8", "backslashreplace") for w in raw)
     flag = head.decode("ascii", "replace")
     name = base_name(raw[0])
+    if name == _JAVA_FORK:
+        return Command("fork", "", ())
     if name in SHELLS:
         return _shell(words, raw)
     program = name

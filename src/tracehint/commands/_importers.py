@@ -44,9 +44,17 @@ def _darshan(path: Path, head: bytes) -> bool:
     return path.suffix == ".darshan"
 
 
+def _graph(path: Path, head: bytes) -> bool:
+    from tracehint.adapters.engines.graphs import recognises
+
+    return recognises(path, head)
+
+
 IMPORTERS: tuple[Importer, ...] = (
     Importer("darshan", "Darshan logs", _darshan,
              "tracehint.collectors.darshan.importer", "import_darshan"),
     Importer("strace", "logs of strace -f or -ff", _strace,
              "tracehint.collectors.strace.importer", "import_strace"),
+    Importer("graph", "graphs and logs of workflow engines, WfFormat", _graph,
+             "tracehint.adapters.engines.graphs", "import_graphs"),
 )  # fmt: skip

@@ -1,0 +1,89 @@
+"""The logs and records that the engines of a run left behind, found by what the run wrote.
+
+Only regular files that an engine process of this very run wrote and that are still there are
+looked into, so nothing that a stranger's bundle names is opened unless the user asks for it by
+calling this right after recording, on the recording host.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tracehint.adapters.engines.graph_base import DeclaredGraph
+from tracehint.adapters.engines.graphs import combine, read_graph, sniff
+from tracehint.errors import TracehintError
+
+if TYPE_CHECKING:
+    from tracehint.analyzer.tasks.model import TaskCut
+    from tracehint.schemas.store import Bundle
+
+_MAX_FILES = 256
+_MAX_BYTES = 1 << 30
+_SNAKEMAKE = re.compile(rb"^(.*)/\.snakemake/metadata/", re.DOTALL)
+
+
+def find_logs(bundle: Bundle, cut: TaskCut) -> list[Path]:
+    """Files and directories that a reader knows, written by engine processes of the run."""
+    import pyarrow.compute as pc
+
+    from tracehint.analyzer.roots import is_system
+
+    engines = cut.tasks.filter(cut.tasks.column("engine")).column("task").combine_chunks()
+    mask = pc.is_in(cut.proc_task.column("task"), value_set=engines)
+    procs = cut.proc_task.filter(mask).column("proc").combine_chunks()
+    opens = bundle.tables["opens"]
+    wrote = pc.or_(pc.greater(opens.column("write_ops"), 0), opens.column("created"))
+    wrote = pc.and_(wrote, pc.is_in(opens.column("proc"), value_set=procs))
+    paths = pc.unique(opens.filter(wrote).column("path"))
+    found: dict[Path, None] = {}
+    for path, system in zip(paths.to_pylist(), is_system(paths).tolist(), strict=True):
+        if system or len(found) >= _MAX_FILES:
+            continue
+        record = _SNAKEMAKE.match(path)
+        if record:
+            found[Path(os.fsdecode(record[1]) or "/")] = None
+        elif b"/." not in path:
+            found[Path(os.fsdecode(path))] = None
+    return [p for p in found if _readable(p)]
+
+
+def _readable(path: Path) -> bool:
+    try:
+        if path.is_symlink() or (path.is_file() and path.stat().st_size > _MAX_BYTES):
+            return False
+        return sniff(path) is not None
+    except (OSError, ValueError, TracehintError):
+        return False
+
+
+def attach(bundle: Path) -> DeclaredGraph | None:
+    """Add what the engines of a recorded run declare to its bundle: names, rules and attempts of
+    tasks, inputs and outputs. None: no log was found, or something is declared already.
+    """
+    from tracehint.analyzer.tasks import cut_tasks
+    from tracehint.schemas.store import BundleWriter, read_bundle, segment_files
+
+    run = read_bundle(bundle)
+    if run.tables["declared_tasks"].num_rows:
+        return None
+    graph = declared_by_run(run, cut_tasks(run))
+    if graph is None:
+        return None
+    writer = BundleWriter.append_to(bundle)
+    for name, table in (("declared_tasks", graph.tasks), ("declared_io", graph.io)):
+        writer.write_table(name, table, segment=len(segment_files(bundle, name)))
+    return graph
+
+
+def declared_by_run(bundle: Bundle, cut: TaskCut) -> DeclaredGraph | None:
+    """What the engines of a run say about it, from their own logs; None: there is nothing."""
+    graphs = []
+    for path in find_logs(bundle, cut):
+        try:
+            graphs.append(read_graph(path))
+        except TracehintError:
+            continue  # a log of another run, or one that was cut off: the trace stands alone
+    return combine(graphs) if graphs else None
