@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    import duckdb
     import pyarrow as pa
 
     from tracehint.analyzer.model import Options
@@ -33,6 +34,12 @@ class FlowTables(Protocol):
     producers: pa.Table
     consumers: pa.Table
     edges: pa.Table
+
+
+def _forget(con: duckdb.DuckDBPyConnection, tables: str) -> None:
+    """Drop tables that no later step needs: they are most of the memory."""
+    for name in tables.split():
+        con.execute(f"drop table {name}")
 
 
 def label(
@@ -73,8 +80,10 @@ def label(
         groups.find(con, options)
         chains.number(con)
         cost.choose(con, options, int(run["nodes"]))
+        _forget(con, "best offers losers facts fc base piped")
         confidence.rate(con, options, run, lost)
         evidence.write(con)
+        _forget(con, "depth fs rd sz ws wsp wr fv rr wg a2a shares rt wt single red dis pair chain")
         return edges.patterns_table(con), groups.groups_table(con)
     finally:
         con.close()

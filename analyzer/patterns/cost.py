@@ -135,7 +135,8 @@ create temp table chosen as
 with field as (
     select file, wait, net, copies, ord, placement from offers where placement <> 'default'
     union all select file, wait0, net0, 1, 99, 'default' from base semi join offers using (file)),
-top as (select file, min(row(wait, net, copies, ord, placement), 2) as two from field group by file),
+top as (
+    select file, min(row(wait, net, copies, ord, placement), 2) as two from field group by file),
 first as (
     select file, arg_min(k, row(wait, net, copies, ord)) as k
     from offers anti join losers using (k) group by file),

@@ -13,32 +13,53 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-_TABLE = """
-with full_label as (
-    select l.file, l.pattern, l.grp, c.* exclude (k, file, grp), confidence, sure_order,
-        evidence, short
-    from label l join chosen c using (k) join conf using (k) join lab_evidence using (k)),
-counted as (
+_LABELS = """
+select row_number() over (order by file, is_primary desc, pattern, grp) - 1 as row, k, file,
+    pattern, is_primary as "primary", confidence, grp as "group", evidence, placement, saves_bytes,
+    saves_wait_bytes, runner_up, runner_up_saves_bytes, short, sure_order
+from (select k, file, pattern, grp from label)
+join (select * exclude (file, grp) from chosen) using (k) join conf using (k)
+join lab_evidence using (k)
+order by row
+"""
+
+# Where all labels of the file hold so does its primary; else gather is the only one.
+_ON_EDGES = """
+with counted as (
     select e.edge, e.file, e.uncertain, eff.file is not null as counts
     from e left join eff on eff.file = e.file and eff.who = e.cw)
-select file, null::bigint as edge, pattern, is_primary as "primary", confidence, grp as "group",
-    evidence, placement, saves_bytes, saves_wait_bytes, runner_up, runner_up_saves_bytes
-from full_label
-union all by name
--- where all labels of the file hold so does its primary; else gather is the only one
-select file, edge, pattern, is_primary or not counts as "primary",
-    confidence / sure_order * case when uncertain then 0.5 else 1 end as confidence,
-    grp as "group", short as evidence, placement, saves_bytes, saves_wait_bytes, runner_up,
-    runner_up_saves_bytes
+select edge, row, "primary" or not counts as "primary",
+    confidence / sure_order * case when uncertain then 0.5 else 1 end as confidence
 from full_label join counted using (file)
 where counts or pattern in ('gather', 'concurrently_shared')
-order by file, edge nulls first, "primary" desc, pattern, "group"
+order by edge, row
 """
+_COPIED = ("file", "pattern", "group", "placement", "saves_bytes", "saves_wait_bytes", "runner_up",
+           "runner_up_saves_bytes")  # fmt: skip
 
 
 def patterns_table(con: duckdb.DuckDBPyConnection) -> pa.Table:
-    """Table `patterns` of analyzer.model, sorted by file, the file's own labels first."""
-    from tracehint.analyzer.model import PATTERNS
-    from tracehint.analyzer.sql import to_arrow
+    """Table `patterns` of analyzer.model: the files' own labels, sorted by file, then the edges'.
 
-    return to_arrow(con, _TABLE, PATTERNS)
+    The edges' text columns are copies by position of the files': nothing but numbers is sorted.
+    """
+    import pyarrow as pa
+
+    from tracehint.analyzer.model import PATTERNS
+
+    labels = con.sql(_LABELS).to_arrow_table()
+    narrow = labels.select(["row", "file", "pattern", "primary", "confidence", "sure_order"])
+    con.register("full_label", narrow)
+    edges = con.sql(_ON_EDGES).to_arrow_table()
+    con.unregister("full_label")
+    own = labels.append_column("edge", pa.nulls(labels.num_rows, pa.int64()))
+    rows = edges.column("row")
+    copies = {name: labels.column(name).take(rows) for name in _COPIED}
+    copies["evidence"] = labels.column("short").take(rows)
+    copies |= {name: edges.column(name) for name in ("edge", "primary", "confidence")}
+    return pa.concat_tables(
+        [
+            own.select(PATTERNS.names).cast(PATTERNS),
+            pa.table(copies).select(PATTERNS.names).cast(PATTERNS),
+        ]
+    )

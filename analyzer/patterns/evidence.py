@@ -109,6 +109,9 @@ _FACTORS = _json(
         "collector": "round(seen, 4)",
     }
 )  # fmt: skip
+# Most labels are certain: their text is made once.
+_ALL_SURE = '{"exact":1.0,"kept":1.0,"threshold":1.0,"peeks":1.0,"order":1.0,"collector":1.0}'
+_SURE = f"case when confidence = 1 then '{_ALL_SURE}' else {_FACTORS} end"
 _COST = _json(
     {
         "default_network": "net0", "default_wait": "wait0", "placement": "asked",
@@ -149,7 +152,7 @@ def write(con: duckdb.DuckDBPyConnection) -> None:
         con.execute(
             _ONE.format(
                 pattern=pattern, sources=_SOURCES[pattern], full=_json(full),
-                short=_json(short) if short else "'{}'", factors=_FACTORS, cost=_COST,
+                short=_json(short) if short else "'{}'", factors=_SURE, cost=_COST,
             )
         )  # fmt: skip
     con.execute(

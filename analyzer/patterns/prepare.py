@@ -1,11 +1,11 @@
 """Writers and readers that count.
 
 Temporary tables made here:
-    t    task, engine, who, attempt   `who` is the last attempt of a retried task
+    t    task, engine, who, attempt, start_s, end_s   `who` is the last attempt of a retried task
     e    edge, file, pw, cw, producer, consumer, bytes, uncertain     between different `who`
     pr   file, who, owned, unique_bytes, first_s, last_s   writers, superseded ones left out
     own  like pr, only those that own bytes (all, where nobody is known to own any)
-    co   file, who, u, bytes, cover, peek, first_s, last_s, nr, lo, hi   all readers
+    co   file, who, u, cover, peek, start_s, end_s (of its task), nr, lo, hi   all readers
     eff  like co, only the readers that decide
     pk   file, readers, peeks, decides     `decides`: the peeks count (docs/patterns.md, Peeks)
 """
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from tracehint.analyzer.patterns import FlowTables
 
 _TASKS = """
-create temp table t as select task, engine, task as who, coalesce(attempt, 1) as attempt
+create temp table t as select task, engine, task as who, coalesce(attempt, 1) as attempt,
+    start_s, coalesce(end_s, 'infinity'::double) as end_s
 from tasks_in
 """
 
@@ -31,11 +32,12 @@ from tasks_in
 _TASKS_WITH_RETRIES = """
 create temp table t as
 with series as (
-    select task, engine, coalesce(attempt, 1) as attempt, type, name, command,
+    select task, engine, coalesce(attempt, 1) as attempt, type, name, command, start_s,
+        coalesce(end_s, 'infinity'::double) as end_s,
         sum(case when coalesce(attempt, 1) = 1 then 1 else 0 end)
             over (partition by type, name, command order by start_s, task) as series
     from tasks_in)
-select task, engine, attempt,
+select task, engine, attempt, start_s, end_s,
     last_value(task) over (partition by type, name, command, series order by attempt, task
         rows between unbounded preceding and unbounded following) as who
 from series
@@ -74,9 +76,8 @@ select * from pr where file not in (select file from pr where owned > 0)
 _SEEN = """
 create temp view seen as
     select file, who, attempt, coalesce(unique_bytes, bytes, 0) as u,
-        coalesce(bytes, unique_bytes, 0) as bytes, cover, coalesce(peek, false) as peek,
-        first_s, last_s, coalesce(len(ranges), 0) as nr, ranges[1][1] as lo,
-        ranges[len(ranges)][2] as hi, ranges
+        cover, coalesce(peek, false) as peek, start_s, end_s, coalesce(len(ranges), 0) as nr,
+        ranges[1][1] as lo, ranges[len(ranges)][2] as hi, ranges
     from consumers_in join t using (task)
     where not engine
     {last_attempt}
@@ -90,11 +91,11 @@ with selfish as (
     anti join (select file, cw as who from e) using (file, who))
 select * exclude (attempt, ranges) from seen anti join selfish using (file, who)
 union all by name
-select file, cw as who, max(bytes) as u, sum(bytes)::bigint as bytes, null::double as cover,
-    false as peek, null::double as first_s, null::double as last_s, 0 as nr, null::bigint as lo,
+select file, cw as who, max(bytes) as u, null::double as cover, false as peek,
+    any_value(t.start_s) as start_s, any_value(t.end_s) as end_s, 0 as nr, null::bigint as lo,
     null::bigint as hi
-from e anti join (select file, who as cw from seen) using (file, cw)
-group by file, cw
+from (from e anti join (select file, who as cw from seen) using (file, cw)) e
+join t on t.task = cw group by file, cw
 """
 
 # Readers (a table like co) with their ranges, of some files only.

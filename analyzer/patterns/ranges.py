@@ -58,6 +58,7 @@ create temp table rd as
 select file, count(*) as n, sum(u)::double as u_sum, max(u) as u_max, max(hi) as hi,
     coalesce(min(cover), 1) as cover_min, coalesce(avg(cover), 1) as cover_mean,
     coalesce(max(cover), 1) as cover_max,
+    max(start_s) <= min(end_s) as all_at_once,
     count(*) = 1 or (max(nr) = 1 and min(nr) = 1 and min(lo) = max(lo) and min(hi) = max(hi))
         or max(u) = 0 as same,
     min(lo) as lo

@@ -17,21 +17,16 @@ if TYPE_CHECKING:
 # the recorded machine is a read at the same time when every task has a node of its own.
 _READERS = """
 create temp table rt as
-with spans as (
-    select file, start_s, coalesce(end_s, 'infinity'::double) as end_s
-    from eff join tasks_in on task = who semi join (select file from fs where n >= 2) using (file)),
-files as (
-    select file, count(*) as n, max(start_s) <= min(end_s) as all_at_once from spans group by file),
-mixed as (select file from files where not all_at_once),
+with mixed as (select file from fs where n >= 2 and not all_at_once),
 events as (
-    select file, start_s as moment, 1 as d from spans semi join mixed using (file)
+    select file, start_s as moment, 1 as d from eff semi join mixed using (file)
     union all
-    select file, end_s as moment, -1 as d from spans semi join mixed using (file)),
+    select file, end_s as moment, -1 as d from eff semi join mixed using (file)),
 swept as (select file, sum(d) over (partition by file order by moment, d desc
         rows unbounded preceding) as deep from events)
 select file, max(deep)::int as together from swept group by file
 union all
-select file, n::int as together from files where all_at_once
+select file, n::int as together from fs where n >= 2 and all_at_once
 """
 
 _WRITERS = """
