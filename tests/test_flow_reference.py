@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from hypothesis import given, settings
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from tests.support.flow_cut import Case, View
 from tests.support.flow_reference import File, Reference
 
+MORE = int(os.environ.get("TRACEHINT_EXAMPLES", "1"))  # times as many examples
 SIZE = 48
 TASKS = ("engine", "a", "b", "c", "d")
 PATHS = ("/data/one", "/data/two")
@@ -137,7 +139,7 @@ def flat(edges: dict[tuple[str, str, int, str], int]) -> set[tuple[str, str, str
     return {(p, path, c) for p, path, _, c in edges}
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=100 * MORE, deadline=None)
 @given(steps, st.tuples(st.booleans(), st.booleans()), st.booleans())
 def test_same_as_byte_by_byte(
     script: list[Step], existed: tuple[bool, bool], general: bool

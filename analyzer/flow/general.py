@@ -56,7 +56,7 @@ def solve(
         over[events.obj[version >= max_versions]] = True
         version[over[events.obj]] = 0
         many |= over
-        parts.append(_found(events, touched, version, engine, copied))
+        parts.append(_found(events, touched, objects, version, engine, copied))
     return Found.joined(parts) if parts else _nothing(), many
 
 
@@ -64,14 +64,17 @@ def _nothing() -> Found:
     return Found(Writes.empty(), Owned.empty(), Reads.empty(), Links.empty(), Versions.empty())
 
 
-def _found(events: Events, touched: Touches, version: Ints, engine: Bools, copied: Bools) -> Found:
+def _found(
+    events: Events, touched: Touches, objects: Objects, version: Ints, engine: Bools,
+    copied: Bools,
+) -> Found:  # fmt: skip
     seen = read_version(events, touched, version)
     return Found(
         _writes(events, touched, version, engine, copied),
         _owned(events, touched, version),
         _reads(events, touched, seen),
         _links(events, touched, seen),
-        _versions(events, version),
+        _versions(events, objects, version),
     )
 
 
@@ -147,7 +150,14 @@ def _links(events: Events, touched: Touches, seen: Ints) -> Links:
     )  # fmt: skip
 
 
-def _versions(events: Events, version: Ints) -> Versions:
+def _versions(events: Events, objects: Objects, version: Ints) -> Versions:
+    """The versions with their sizes: unknown for old content that nobody changed yet, unless
+    the size was seen at an open."""
     first = starts_of(events.obj, version)
     last = np.append(first[1:], len(events))[: len(first)] - 1
-    return Versions(events.obj[last], version[last], events.size[last])
+    changes = np.cumsum(events.op != READ)
+    obj = events.obj[last]
+    begin = np.searchsorted(events.obj, obj)  # first event of the object
+    changed = changes[last] > (changes - (events.op != READ))[begin]
+    old = np.where(objects.existed != 0, objects.opened_size, UNKNOWN)[obj]
+    return Versions(obj, version[last], np.where(changed, events.size[last], old))

@@ -188,14 +188,13 @@ def _links(reads: Access, spans: Spans) -> Links:
 
 def _versions(access: Access, objects: Objects, seen: Seen, made: Bools) -> Versions:
     """One version each; its size from the collector, or as far as it was written."""
-    change = access.take(is_mutation(access.op) & made[access.obj])
     size = objects.size.copy()
     still = (seen.truncated_last == -_NEVER) & (objects.existed != 0)
     size[still] = np.maximum(size, objects.opened_size)[still]
-    top = np.where(
-        change.op == TRUNCATE, change.start,
-        change.end + (change.count - 1) * np.maximum(change.stride, 0),
-    )  # fmt: skip
-    np.maximum.at(size, change.obj, top)
+    # what was read of a file of unknown size shows how large it is, once it was changed
+    shows = (access.op == READ) & access.exact & (seen.low <= seen.high)[access.obj]
+    rows = access.take((is_mutation(access.op) | shows) & made[access.obj])
+    far = rows.end + (rows.count - 1) * np.maximum(rows.stride, 0)
+    np.maximum.at(size, rows.obj, np.where(rows.op == TRUNCATE, rows.start, far))
     at = np.flatnonzero(made)
     return Versions(at, np.zeros(len(at), np.int64), size[at])

@@ -151,12 +151,14 @@ def _users(facts: _Facts, users: Users, rows: Grouped, schema: pa.Schema) -> pa.
 
 
 def _ranges(rows: Grouped, unsized: Bools) -> pa.Array:
-    if not unsized.any():
+    """Ranges of each row; none for empty files and where the size is not known."""
+    keep = rows.end > rows.start
+    if unsized.any():
+        keep &= ~np.repeat(unsized, np.diff(rows.offsets))
+    if keep.all():
         return range_lists(rows.offsets, rows.start, rows.end)
-    counts = np.diff(rows.offsets)
-    keep = ~np.repeat(unsized, counts)
-    offsets = np.concatenate([[0], np.cumsum(np.where(unsized, 0, counts))])
-    return range_lists(offsets, rows.start[keep], rows.end[keep])
+    kept = np.concatenate([[0], np.cumsum(keep)])
+    return range_lists(kept[rows.offsets], rows.start[keep], rows.end[keep])
 
 
 def _seconds(when: Ints, tasks: Tasks) -> pa.Array:
