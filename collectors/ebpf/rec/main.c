@@ -131,6 +131,8 @@ static void write_start(const struct options *o, pid_t command)
 		fprintf(stderr, "tracehint-rec: %s: cannot write start.json\n", o->spool);
 }
 
+static unsigned long long load_ns;
+
 static void write_end(const struct options *o, int status, unsigned int left)
 {
 	struct rusage self;
@@ -139,11 +141,12 @@ static void write_end(const struct options *o, int status, unsigned int left)
 	getrusage(RUSAGE_SELF, &self);
 	snprintf(text, sizeof(text),
 		 "{\"exit_status\": %d, \"signal\": %d, \"outlived\": %u, \"spool_lost\": %llu, "
-		 "\"max_rss_kb\": %ld, \"cpu_ms\": %ld}\n",
+		 "\"max_rss_kb\": %ld, \"cpu_ms\": %ld, \"load_ms\": %llu}\n",
 		 WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
 		 WIFSIGNALED(status) ? WTERMSIG(status) : 0, left, spool_lost(), self.ru_maxrss,
 		 (self.ru_utime.tv_sec + self.ru_stime.tv_sec) * 1000 +
-			 (self.ru_utime.tv_usec + self.ru_stime.tv_usec) / 1000);
+			 (self.ru_utime.tv_usec + self.ru_stime.tv_usec) / 1000,
+		 load_ns / 1000000);
 	if (spool_write_json(o->spool, "end.json", text))
 		fprintf(stderr, "tracehint-rec: %s: cannot write end.json\n", o->spool);
 }
@@ -196,9 +199,11 @@ static int run(struct options *o)
 		}
 	}
 	libbpf_set_print(on_log);
+	load_ns = clock_ns(CLOCK_MONOTONIC);
 	err = tracer_load(o, cookie);
 	if (!err)
 		err = tracer_attach();
+	load_ns = clock_ns(CLOCK_MONOTONIC) - load_ns;
 	if (err) {
 		code = complain("cannot load the tracer", err);
 		fputs(log_text, stderr);
