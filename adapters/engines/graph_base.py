@@ -13,7 +13,7 @@ import lzma
 import os
 import posixpath
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 MAX_TEXT = 1 << 30  # bytes of a text file, unpacked
 MAX_ROWS = 20_000_000
+_BATCH = 1 << 17
 MAX_WORD = 1 << 16  # bytes of one name or command that are kept
 _PACKED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
 
@@ -45,17 +46,55 @@ class DeclaredGraph:
     notes: tuple[str, ...] = ()
 
 
-@dataclass
-class GraphBuilder:
-    """Collects rows in columns. `cwd` is an absolute directory."""
+class _Rows:
+    """Rows of one table, turned into Arrow batches as they come: a graph may have millions."""
 
-    engine: str
-    cwd: bytes
-    host: str = "unknown"
-    tasks: dict[str, list[Any]] = field(default_factory=dict)
-    io: dict[str, list[Any]] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    bad_lines: list[int] = field(default_factory=list)
+    def __init__(self, table: str) -> None:
+        self.table, self.count = table, 0
+        self._batches: list[pa.RecordBatch] = []
+        self._columns: list[list[Any]] = []
+
+    def add(self, *values: Any) -> None:
+        """One row, in the order of the schema. Raises InputError over MAX_ROWS."""
+        if not self._columns:
+            self._columns = [[] for _ in values]
+        for column, value in zip(self._columns, values, strict=True):
+            column.append(value)
+        self.count += 1
+        if self.count % _BATCH == 0:
+            self._flush()
+            if self.count >= MAX_ROWS:
+                raise InputError(f"more than {MAX_ROWS:,} rows", "Split the workflow.")
+
+    def _flush(self) -> None:
+        import pyarrow as pa
+
+        from tracehint.schemas.tables import TABLES
+
+        schema = TABLES[self.table]
+        arrays = [pa.array(c, f.type) for c, f in zip(self._columns, schema, strict=True)]
+        self._batches.append(pa.record_batch(arrays, schema=schema))
+        self._columns = []
+
+    def arrow(self) -> pa.Table:
+        """The table."""
+        import pyarrow as pa
+
+        from tracehint.schemas.tables import TABLES
+
+        if self._columns:
+            self._flush()
+        return pa.Table.from_batches(self._batches, schema=TABLES[self.table])
+
+
+class GraphBuilder:
+    """Collects the rows of one graph. `cwd` is an absolute directory."""
+
+    def __init__(self, engine: str, cwd: bytes, host: str = "unknown") -> None:
+        self.engine, self.cwd, self.host = engine, cwd, host
+        self.notes: list[str] = []
+        self._bad_lines: list[int] = []
+        self._tasks, self._io = _Rows("declared_tasks"), _Rows("declared_io")
 
     def task(
         self, task: str, *, name: str = "", type: str = "", command: bytes = b"",
@@ -65,57 +104,40 @@ class GraphBuilder:
         written_bytes: int | None = None, host: str = "",
     ) -> None:  # fmt: skip
         """Add a task (one row per attempt or part)."""
-        values = {
-            "host": clean(host or self.host), "task": clean(task), "name": clean(name),
-            "type": clean(type), "command": command[:MAX_WORD], "workdir": workdir,
-            "pid": bounded(pid, 32), "start_ns": bounded(start_ns), "end_ns": bounded(end_ns),
-            "exit_status": bounded(exit_status, 32), "attempt": bounded(attempt, 32) or 1,
-            "parents": [clean(p) for p in parents], "read_bytes": bounded(read_bytes),
-            "written_bytes": bounded(written_bytes), "engine": self.engine,
-        }  # fmt: skip
-        _append(self.tasks, values)
+        self._tasks.add(
+            clean(host or self.host), clean(task), clean(name), clean(type), command[:MAX_WORD],
+            workdir, bounded(pid, 32), bounded(start_ns), bounded(end_ns),
+            bounded(exit_status, 32), bounded(attempt, 32) or 1, [clean(p) for p in parents],
+            bounded(read_bytes), bounded(written_bytes), self.engine,
+        )  # fmt: skip
 
     def file(
         self, task: str, direction: str, path: bytes, size: int | None = None, *,
-        raw: bool = False, host: str = "",
+        raw: bool = False,
     ) -> None:  # fmt: skip
         """Add an input ("in") or output ("out"); relative names lie in `cwd` unless `raw`."""
         full = path if raw else posixpath.normpath(posixpath.join(self.cwd, path))
-        values = {
-            "host": clean(host or self.host), "task": clean(task), "path": full[:MAX_WORD],
-            "direction": direction, "size_bytes": bounded(size),
-        }  # fmt: skip
-        _append(self.io, values)
+        self._io.add(self.host, clean(task), full[:MAX_WORD], direction, bounded(size))
 
     def bad_line(self, number: int) -> None:
         """A line that was not understood."""
-        self.bad_lines.append(number)
+        self._bad_lines.append(number)
 
     def graph(self, started_ns: int = 0, ended_ns: int | None = None) -> DeclaredGraph:
         """The tables. Raises InputError when there is no task in them."""
-        import pyarrow as pa
+        import pyarrow.compute as pc
 
-        from tracehint.schemas.tables import DECLARED_IO, DECLARED_TASKS
-
-        if not self.tasks:
+        if not self._tasks.count:
             raise InputError(f"no task of {self.engine} found", "Check that the file is complete.")
-        if self.bad_lines:
-            shown = ", ".join(map(str, self.bad_lines[:10]))
-            self.notes.append(f"{len(self.bad_lines)} lines not understood: {shown}")
-        known = [t for t in self.tasks["start_ns"] if t is not None]
-        io = self.io or {name: [] for name in DECLARED_IO.names}
+        if self._bad_lines:
+            shown = ", ".join(map(str, self._bad_lines[:10]))
+            self.notes.append(f"{len(self._bad_lines)} lines not understood: {shown}")
+        tasks = self._tasks.arrow()
+        first = pc.min(tasks.column("start_ns")).as_py() or 0
         return DeclaredGraph(
-            self.engine, pa.table(self.tasks, schema=DECLARED_TASKS),
-            pa.table(io, schema=DECLARED_IO), self.cwd, started_ns or min(known, default=0),
-            ended_ns, tuple(self.notes),
+            self.engine, tasks, self._io.arrow(), self.cwd, started_ns or first, ended_ns,
+            tuple(self.notes),
         )  # fmt: skip
-
-
-def _append(columns: dict[str, list[Any]], values: dict[str, Any]) -> None:
-    for name, value in values.items():
-        columns.setdefault(name, []).append(value)
-    if len(columns["task"]) > MAX_ROWS:
-        raise InputError(f"more than {MAX_ROWS:,} rows", "Split the workflow.")
 
 
 def clean(text: str) -> str:

@@ -150,12 +150,16 @@ class _Found:
                     self.tasks[child]["parents"].append(task)
         started = _time(self.run.get("executedAt"))
         span = number(self.run.get("makespanInSeconds", self.run.get("makespan")))
+        paths: dict[str, bytes] = {}
         for task, row in self.tasks.items():
             ran = self.executed.get(task, {})
             out.task(task, name=task, type=type_of(row["name"]), parents=row["parents"], **ran)
             for direction in ("in", "out"):
                 for file in dict.fromkeys(row[direction]):
-                    path = raw_name(file if file.startswith("/") else "/" + file)
+                    path = paths.get(file)
+                    if path is None:
+                        path = raw_name(file if file.startswith("/") else "/" + file)
+                        paths[file] = path
                     out.file(task, direction, path, self.sizes.get(file), raw=True)
         end = started + round(span * 1e9) if started and span is not None and span >= 0 else None
         return out.graph(started or 0, bounded(end))
