@@ -24,6 +24,9 @@ LOSSES: dict[str, tuple[bool, str]] = {
     "log_lines": (True, "{n} lines of the log could not be read"),
     "spool_write": (True, "{n} records could not be written to the spool (disk full?)"),
     "damaged_segment": (True, "{n} damaged parts of the bundle were left out"),
+    "unreadable_log": (True, "{n} logs could not be read"),
+    "log_limits": (True, "{n} records were left out by the limits of the log itself"),
+    "killed_process": (False, "{n} processes were killed: of them only counters are known"),
     "truncated_log": (False, "the log ends in the middle ({n}): what came after is unknown"),
     "killed_recorder": (False, "the recorder was killed: what came after is unknown"),
     "unknown_calls": (False, "{n} calls of a kind that the collector does not follow"),
@@ -34,7 +37,7 @@ LOSSES: dict[str, tuple[bool, str]] = {
 
 # What an answer is worth when the collector is blind to this all the time. Other blind spots
 # matter only when a run goes there, and then show up as losses.
-BLIND_SCORE = {"bytes": 0.5, "offsets": 0.8}
+BLIND_SCORE = {"bytes": 0.5, "offsets": 0.8, "copy_file_range": 0.8, "static_binaries": 0.95}
 INCOMPLETE_SCORE = 0.9  # the recorder did not reach its end
 DAMAGED_SCORE = 0.8  # some part of the bundle could not be read
 

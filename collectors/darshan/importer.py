@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tracehint import __version__
@@ -83,6 +84,26 @@ def _hosts(facts: list[LogFacts]) -> list[str]:
     return [f.hostname or of_job.get(f.jobid, default) for f in facts]
 
 
+_SUMMED = ("read_ops", "read_bytes", "write_ops", "write_bytes", "seq_ops", "small_ops")
+# column, the log's own time, how two are joined
+_TIMES = (
+    ("open_ns", "open", min), ("close_ns", "close", max),
+    ("first_ns", "first", min), ("last_ns", "last", max),
+)  # fmt: skip
+
+
+def _open_row(
+    host: str, k: int, file: int, facts: LogFacts, part: dict[str, Any], count: int
+) -> dict[str, Any]:
+    """An `opens` row without operations and times."""
+    return {
+        "host": host, "open": count + 1, "proc": k + 1, "file": file,
+        "path": facts.names[part["file"]], "fd": -1, "flags": 0, "via": "log", "created": False,
+        "truncated": False, "size_at_open": None, "open_ns": None, "close_ns": None,
+        "first_ns": None, "last_ns": None, **dict.fromkeys(_SUMMED, 0),
+    }  # fmt: skip
+
+
 class Assembly:
     """Joins the facts of all logs: identifiers, files common to all logs of a host, tasks."""
 
@@ -94,6 +115,7 @@ class Assembly:
         # process that no other recorded process forked is a task.
         self.job_is_task = len(jobs) > 1
         self.file_ids: dict[tuple[str, bytes], int] = {}
+        self.open_ids: dict[tuple[int, int], int] = {}  # (log, file) -> open
         self.local_files = [
             np.array([self._file_id(host, name) for name in f.names], dtype=np.int64)
             for host, f in zip(self.hosts, facts, strict=True)
@@ -104,12 +126,13 @@ class Assembly:
 
     def tables(self, bad: list[tuple[str, str]]) -> dict[str, pa.Table]:
         """All tables of the bundle."""
+        opens = self._opens()
         extents = self._extents()
         return {
             "processes": table_from_rows("processes", self._processes()),
             "files": self._files(extents),
             "names": self._names(),
-            "opens": self._opens(),
+            "opens": opens,
             "extents": extents,
             "losses": table_from_rows("losses", self._losses(bad)),
             "attributes": table_from_rows("attributes", self._attributes()),
@@ -181,26 +204,22 @@ class Assembly:
         return table_from_rows("names", rows)
 
     def _opens(self) -> pa.Table:
-        rows: list[dict[str, Any]] = []
+        """One row per log and file: POSIX, STDIO and the ranks of an MPI job added up."""
+        rows: dict[tuple[int, int], dict[str, Any]] = {}
         for k, (host, f) in enumerate(zip(self.hosts, self.facts, strict=True)):
-            for row in f.opens:
-
-                def at(seconds: float, base: int = f.start_ns) -> int | None:
-                    return base + round(seconds * 1e9) if seconds > 0 else None
-
-                rows.append(
-                    {
-                        "host": host, "open": len(rows) + 1, "proc": k + 1,
-                        "file": int(self.local_files[k][row["file"]]),
-                        "path": f.names[row["file"]], "fd": -1, "flags": 0, "via": "log",
-                        "created": False, "truncated": False, "size_at_open": None,
-                        "open_ns": at(row["open"]) or f.start_ns, "close_ns": at(row["close"]),
-                        "first_ns": at(row["first"]), "last_ns": at(row["last"]),
-                        **{c: row[c] for c in ("read_ops", "read_bytes", "write_ops",
-                                               "write_bytes", "seq_ops", "small_ops")},
-                    }
-                )  # fmt: skip
-        return table_from_rows("opens", rows)
+            for part in f.opens:
+                file = int(self.local_files[k][part["file"]])
+                row = rows.setdefault((k, file), _open_row(host, k, file, f, part, len(rows)))
+                for column in _SUMMED:
+                    row[column] += part[column]
+                for column, seconds, pick in _TIMES:
+                    at = f.start_ns + round(part[seconds] * 1e9) if part[seconds] > 0 else None
+                    if at is not None:
+                        row[column] = at if row[column] is None else pick(row[column], at)
+        for (k, _), row in rows.items():
+            row["open_ns"] = row["open_ns"] or self.facts[k].start_ns
+        self.open_ids = {key: row["open"] for key, row in rows.items()}
+        return table_from_rows("opens", list(rows.values()))
 
     def _extents(self) -> pa.Table:
         parts = []
@@ -215,7 +234,7 @@ class Assembly:
                 pa.table(
                     {
                         "host": pa.repeat(pa.scalar(host), count),
-                        "open": pa.nulls(count, pa.int64()),
+                        "open": self._open_of(k, runs["file"]),
                         "proc": np.full(count, k + 1, np.int64),
                         "file": self.local_files[k][runs["file"]],
                         "op": op, "how": np.where(counters, "counters", op),
@@ -231,6 +250,11 @@ class Assembly:
             )  # fmt: skip
         return pa.concat_tables(parts) if parts else TABLES["extents"].empty_table()
 
+    def _open_of(self, k: int, local: npt.NDArray[Any]) -> pa.Array:
+        """The `opens` row of each run; null where counters of the file are missing."""
+        ids = np.array([self.open_ids.get((k, int(f)), 0) for f in self.local_files[k]], np.int64)
+        return pa.array(ids[local], mask=ids[local] == 0)
+
     def _losses(self, bad: list[tuple[str, str]]) -> list[dict[str, Any]]:
         rows = [
             {"host": host, "proc": k + 1, "kind": kind, "count": count, "detail": detail}
@@ -239,7 +263,7 @@ class Assembly:
         ]
         for path, why in bad:
             rows.append(
-                {"host": self.hosts[0], "proc": None, "kind": "truncated_log", "count": 1,
+                {"host": self.hosts[0], "proc": None, "kind": "unreadable_log", "count": 1,
                  "detail": f"{Path(path).name}: {why}"}
             )  # fmt: skip
         return rows
@@ -270,7 +294,7 @@ class Assembly:
         ends = [f.end_ns for f in self.facts if f.end_ns is not None]
         return Manifest(
             program=f"tracehint {__version__}", collector="import:darshan",
-            command=["tracehint", "import", *sources], cwd="/",
+            command=["tracehint", "import", *sources], cwd="",
             started_ns=min(f.start_ns for f in self.facts), ended_ns=max(ends, default=None),
             complete=not bad, hosts=hosts, blind_to=list(BLIND_TO), notes=notes,
         )  # fmt: skip

@@ -86,14 +86,14 @@ def _read_job(lib: Any, ffi: Any, handle: Any, facts: LogFacts) -> None:
     facts.hostname = facts.metadata.get("hostname", "")
     if facts.end_ns is None or ".converted" in facts.path:
         facts.losses.append(
-            ("truncated_log", 1, "the process was killed: recovered counters, no byte ranges")
+            ("killed_process", 1, "the process was killed: recovered counters, no byte ranges")
         )
 
 
 def _read_mounts(lib: Any, ffi: Any, handle: Any, facts: LogFacts) -> None:
     mounts, count = ffi.new("struct darshan_mnt_info **"), ffi.new("int *")
     if lib.darshan_log_get_mounts(handle, mounts, count) < 0:
-        facts.losses.append(("truncated_log", 1, "no mount table"))
+        facts.losses.append(("log_limits", 1, "no mount table"))
         return
     for k in range(min(count[0], 4096)):
         path = ffi.string(mounts[0][k].mnt_path).decode("utf-8", "replace")
@@ -127,7 +127,7 @@ def _read_modules(lib: Any, ffi: Any, handle: Any, facts: LogFacts) -> dict[str,
         found[name] = modules[0][k].idx
         if modules[0][k].partial_flag:
             facts.losses.append(
-                ("truncated_log", 1, f"{name}: its record or memory limit was reached")
+                ("log_limits", 1, f"{name}: its record or memory limit was reached")
             )
     if count[0]:
         lib.darshan_free(modules[0])
@@ -245,7 +245,7 @@ class _Records:
         if seen_ops and total > seen_bytes:
             # segments were cut off: what is missing lies somewhere below max_byte
             missing = f"{ops - seen_ops} of {ops} segments of a file are missing"
-            self.facts.losses.append(("truncated_log", max(1, ops - seen_ops), missing))
+            self.facts.losses.append(("log_limits", max(1, ops - seen_ops), missing))
             consecutive = -1
         if total <= seen_bytes:
             return

@@ -84,7 +84,10 @@ def sort_sources(sources: Sequence[Path], kind: str | None) -> list[tuple[Import
 
 
 def recognise(source: Path) -> str | None:
-    """The name of the importer that understands the file, or a file of the directory."""
+    """The name of the importer that understands the file, or files of the directory.
+
+    A directory may hold other things beside its logs: the first importer of the table wins.
+    """
     if (source / RAW_DIR).is_dir():
         source = source / RAW_DIR
     paths = [source]
@@ -95,16 +98,20 @@ def recognise(source: Path) -> str | None:
             paths += [Path(base) / n for n in sorted(names)]
             if len(paths) >= _SNIFF_FILES:
                 break
-    for path in paths[:_SNIFF_FILES]:
-        try:
-            with path.open("rb") as stream:
-                head = stream.read(_HEAD)
-        except OSError:
-            continue
-        for importer in IMPORTERS:
-            if importer.recognises(path, head):
-                return importer.name
+    heads = [(path, head) for path in paths[:_SNIFF_FILES] if (head := _head_of(path)) is not None]
+    for importer in IMPORTERS:
+        if any(importer.recognises(path, head) for path, head in heads):
+            return importer.name
     return None
+
+
+def _head_of(path: Path) -> bytes | None:
+    """The first bytes of a file; None when it cannot be read."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(_HEAD)
+    except OSError:
+        return None
 
 
 def _run(work: list[tuple[Importer, list[Path]]], output: Path, *, force: bool) -> Manifest:
