@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 BINS = 240
 MAX_BARS = 20_000
 
-_TASKS = f"""
+_TASKS = """
     SELECT host, type, start_s, coalesce(end_s, start_s) AS end_s, name,
            coalesce(exit_status, 0) <> 0 AS failed
-    FROM tasks WHERE NOT engine ORDER BY host, start_s, task LIMIT {MAX_BARS}"""
+    FROM tasks WHERE NOT engine ORDER BY host, start_s, task LIMIT $limit"""
 _IO = """
     SELECT t.host, a.kind, a.bytes, a.first_s, a.last_s FROM (
       SELECT task, 'write' AS kind, bytes, first_s, last_s, file FROM producers
@@ -26,9 +26,11 @@ _IO = """
     WHERE NOT t.engine AND f.data AND a.first_s IS NOT NULL"""
 
 
-def timeline(con: duckdb.DuckDBPyConnection, duration_s: float) -> dict[str, Any]:
+def timeline(
+    con: duckdb.DuckDBPyConnection, duration_s: float, limit: int = MAX_BARS
+) -> dict[str, Any]:
     """`bars` [lane, start, end, type, failed], lanes per host, and I/O per host and time bin."""
-    rows = query.rows(con, _TASKS)
+    rows = query.rows(con, _TASKS, {"limit": limit})
     end = max([duration_s, *(r["end_s"] for r in rows)], default=0.0) or 1.0
     # In order of their start, so that stages side by side differ in colour.
     types = list(dict.fromkeys(r["type"] for r in sorted(rows, key=lambda r: r["start_s"])))

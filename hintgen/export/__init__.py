@@ -1,0 +1,67 @@
+"""A run for other tools: format name -> module with `write(run, con, target)`.
+
+`con` is query.connect's database. Each module writes one file, or one
+directory where `DIRECTORY` is true, and builds its JSON in SQL, so the cost
+follows the output.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tracehint.errors import UsageError
+from tracehint.hintgen import query
+
+if TYPE_CHECKING:
+    from tracehint.hintgen.inputs import Input
+
+
+@dataclass(frozen=True)
+class Format:
+    """`suffix` of the default name; `directory`: the result is a directory."""
+
+    module: str
+    suffix: str
+    text: str
+    directory: bool = False
+
+
+FORMATS: dict[str, Format] = {
+    "wfformat": Format("wfformat", ".json", "WfFormat 1.5 instance (WfCommons)"),
+    "prov": Format("prov", ".json", "W3C PROV as PROV-JSON"),
+    "ro-crate": Format("crate", "", "Process Run RO-Crate (a directory)", directory=True),
+    "perfetto": Format("perfetto", ".json", "trace events for Perfetto and chrome://tracing"),
+    "graphml": Format("graphml", ".graphml", "the file/task graph, unfolded"),
+    "parquet": Format("tables", "", "the tables of the analysis (a directory)", directory=True),
+    "arrow": Format("tables", "", "as parquet, in Arrow IPC files", directory=True),
+}
+
+
+def export(run: Input, name: str, target: Path, *, force: bool = False) -> None:
+    """Write the run to `target`, never over anything without `force`, and whole or not at all.
+
+    Raises UsageError.
+    """
+    chosen = FORMATS[name]
+    if (target.exists() or target.is_symlink()) and not force:
+        raise UsageError(f"{target}: exists", "Give --force to replace it, or another -o.")
+    if target.exists() and target.is_dir() != chosen.directory:
+        raise UsageError(f"{target}: is in the way", "Choose another name with -o.")
+    module = importlib.import_module(f"tracehint.hintgen.export.{chosen.module}")
+    temporary = target.with_name(f".{target.name[:200]}.tmp")
+    con = query.connect(run.analysis)
+    try:
+        if chosen.directory:
+            target.mkdir(parents=True, exist_ok=True)
+            module.write(run, con, target, name)
+        else:
+            module.write(run, con, temporary)
+            temporary.replace(target)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise UsageError(
+            f"{target}: cannot be written: {error.strerror}", "Choose another place with -o."
+        ) from None

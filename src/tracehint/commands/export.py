@@ -1,0 +1,33 @@
+"""`tracehint export`: a run in the formats of other tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+FORMATS = ("wfformat", "prov", "ro-crate", "perfetto", "graphml", "parquet", "arrow")
+
+
+@click.command()
+@click.argument("bundle", type=click.Path())
+@click.option("--to", "fmt", type=click.Choice(FORMATS), required=True, help="Format.")
+@click.option("-o", "--output", help="File or directory; default: the bundle's name.")
+@click.option("--nodes", type=click.IntRange(1), help="Nodes that the cost model counts with.")
+@click.option("--force", is_flag=True, help="Replace the output.")
+def command(bundle: str, fmt: str, output: str | None, nodes: int | None, force: bool) -> None:
+    """Write the run of BUNDLE in the format of another tool.
+
+    wfformat: WfCommons; prov: PROV-JSON; ro-crate: a Process Run RO-Crate;
+    perfetto: a timeline; graphml: the graph; parquet, arrow: all tables.
+
+    Example: tracehint export run.trace --to wfformat -o run.json
+    """
+    from tracehint.analyzer.model import Options
+    from tracehint.hintgen import export, inputs
+
+    stem = Path(bundle).name.removesuffix(".trace").removesuffix(".json") or "run"
+    target = Path(output or f"{stem}.{fmt}{export.FORMATS[fmt].suffix}")
+    run = inputs.load_run(bundle, Options(nodes=nodes))
+    export.export(run, fmt, target, force=force)
+    click.echo(f"tracehint: wrote {target}", err=True)
