@@ -172,11 +172,10 @@ def nanoseconds(seconds: Any) -> int | None:
 
 def raw_name(text: str) -> bytes:
     """The bytes of a name that was read as text with surrogate escapes."""
-    return text.encode("utf-8", "surrogateescape" if not _lone(text) else "replace")
-
-
-def _lone(text: str) -> bool:
-    return any("\ud800" <= c <= "\udfff" and not "\udc80" <= c <= "\udcff" for c in text)
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # surrogates that JSON spelled out
+        return text.encode("utf-8", "replace")
 
 
 def folder_of(path: Path) -> bytes:

@@ -144,16 +144,17 @@ class _Found:
         out = GraphBuilder("wfformat", b"/")
         if self.skipped:
             out.notes.append(f"{self.skipped} tasks left out: no name, or a name that was used")
+        above = {task: dict.fromkeys(row["parents"]) for task, row in self.tasks.items()}
         for task, row in self.tasks.items():
             for child in row.pop("children"):
-                if child in self.tasks and task not in self.tasks[child]["parents"]:
-                    self.tasks[child]["parents"].append(task)
+                if child in above:
+                    above[child][task] = None
         started = _time(self.run.get("executedAt"))
         span = number(self.run.get("makespanInSeconds", self.run.get("makespan")))
         paths: dict[str, bytes] = {}
         for task, row in self.tasks.items():
             ran = self.executed.get(task, {})
-            out.task(task, name=task, type=type_of(row["name"]), parents=row["parents"], **ran)
+            out.task(task, name=task, type=type_of(row["name"]), parents=list(above[task]), **ran)
             for direction in ("in", "out"):
                 for file in dict.fromkeys(row[direction]):
                     path = paths.get(file)
