@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import statistics
 import subprocess
 import time
 from pathlib import Path
@@ -216,18 +217,17 @@ def test_death_by_signal_is_passed_on(tmp_path: Path, helper: Path) -> None:
 
 
 def test_at_most_three_milliseconds(tmp_path: Path, helper: Path) -> None:
-    """Tagging one output of one task among 10,000: the best of several rounds of 50 starts."""
+    """Tagging one output of one task among 10,000; lower quartile, for the machine is shared."""
     tasks = [[target(f"o{i}")] for i in range(10_000)]
     (tmp_path / "table").write_bytes(encode(tasks, open_store("xattr"))[0])
-    best = 1.0
-    for round_ in range(4):
+    times = []
+    for i in range(200):
         start = time.perf_counter()
-        for i in range(50):
-            number = str(round_ * 2000 + i)
-            pid = os.posix_spawn(helper, [helper, "set", tmp_path / "table", number], os.environ)
-            os.waitpid(pid, 0)
-        best = min(best, (time.perf_counter() - start) / 50)
-    assert best < 0.003
+        command = [helper, "set", tmp_path / "table", str(50 * i)]
+        pid = os.posix_spawn(helper, command, os.environ)
+        os.waitpid(pid, 0)
+        times.append(time.perf_counter() - start)
+    assert statistics.quantiles(times, n=4)[0] < 0.003
 
 
 def test_the_shell_twin_passes_shellcheck(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tracehint.adapters.plan import inside
-from tracehint.adapters.stores.base import Gap, Store
+from tracehint.adapters.stores.base import Gap, Store, script_value, scripted
 from tracehint.errors import UsageError
 
 HEADER, INDEX = 28, 24
@@ -41,6 +41,7 @@ def encode(
     tasks: Sequence[Sequence[TagTarget]], store: Store, *, allow_trusted: bool = False
 ) -> tuple[bytes, list[Gap], int]:
     """The table, what the store cannot say, and the number of settings."""
+    store = scripted(store)
     payload = bytearray()
     index: list[tuple[int, int]] = []
     gaps: list[Gap] = []
@@ -56,7 +57,7 @@ def encode(
                 store.check_key(setting.key, allow_trusted=allow_trusted)
                 record = b"\0".join(
                     (target.kind.encode(), target.path or b".", setting.key.encode(),
-                     b"0x" + setting.value.hex().encode(), b"")
+                     script_value(setting), b"")
                 )  # fmt: skip
                 if len(record) <= MAX_RECORD and (not target.path or inside(target.path)):
                     payload += record
@@ -73,7 +74,8 @@ def tag_files(folder: Path, table: bytes, *, helper: bool = True) -> dict[Path |
         folder / "tag": (_TAG / "tag.sh").read_bytes(),
         folder / "table": table,
     }
-    program = find_helper() if helper else None
+    # MooseFS is set by its own tools, which the shell twin calls.
+    program = find_helper() if helper and b"\0mfs:" not in table else None
     if program is not None:
         files[folder / "helper"] = program.read_bytes()
     return files

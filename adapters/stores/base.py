@@ -113,6 +113,19 @@ class Locator(Protocol):
         ...
 
 
+def scripted(store: Store) -> Store:
+    """The store as a script needs it that may run on another node."""
+    made: Store = store.scripted() if hasattr(store, "scripted") else store
+    return made
+
+
+def script_value(setting: Setting) -> bytes:
+    """The value as it stands in a script's table: hexadecimal, or a plain name for a tool."""
+    if setting.key.startswith("mfs:"):
+        return setting.value
+    return b"0x" + setting.value.hex().encode()
+
+
 def capability_key(name: str, value: str) -> str:
     """The row of the vocabulary that a hint belongs to: `DP=scatter|4` -> `DP=scatter`."""
     return f"DP={value.partition('|')[0]}" if name == "DP" else name

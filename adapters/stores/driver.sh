@@ -8,7 +8,8 @@
 # This text is the same in every script. Names and values stand in the table only: records of
 # five fields, each ended by a NUL byte: kind (D directory, M directory to be made, F file,
 # C file to be made), path, attribute, value in hexadecimal, and a remark for people.
-# Needs: sh, xargs -0, setfattr and getfattr (Debian: apt-get install attr).
+# Needs: sh, xargs -0, setfattr and getfattr (Debian: apt-get install attr). An attribute mfs:sclass
+# is a storage class of MooseFS, @host in its value the name of the node that this runs on.
 
 set -eu
 mode=set quiet='' dir=.
@@ -45,6 +46,8 @@ export LC_ALL
 mode=$1 quiet=$2 failed=0
 shift 2
 notes=.tracehint
+host=$(uname -n)
+host=${host%%.*}
 
 say() { # verb, path, remark: unprintable bytes become a question mark
     [ -n "$quiet" ] && return
@@ -67,7 +70,18 @@ safe() { # relative, without .. and without a symbolic link on the way
     done
     return 0
 }
+put() { # attribute, value, path
+    case $1 in
+    mfs:sclass) mfssetsclass "$2" "$3" >/dev/null ;;
+    *) setfattr -h -n "$1" -v "$2" -- "$3" ;;
+    esac
+}
 current() { # attribute, path: its value in hexadecimal, or nothing
+    if [ "$1" = mfs:sclass ]; then
+        value=$(mfsgetsclass "$2" 2>/dev/null) || value=
+        value=${value##*: } && value=${value#[!0-9A-Za-z_]} && value=${value%[!0-9A-Za-z_]}
+        return
+    fi
     value=$(getfattr -h -e hex -n "$1" -- "$2" 2>/dev/null) || value=
     case $value in
     *"
@@ -115,19 +129,23 @@ set_one() { # kind, path, attribute, value, remark
         say set "$2" "$5"
     else
         [ -z "$value" ] || note old "$2" "$3" "$value"
-        if setfattr -h -n "$3" -v "$4" -- "$2"; then say set "$2" "$5"; else fail "$2" "$5"; fi
+        if put "$3" "$4" "$2"; then say set "$2" "$5"; else fail "$2" "$5"; fi
     fi
 }
 undo_one() {
     [ -e "$2" ] || return 0
     current "$3" "$2"
-    [ "$value" = "$4" ] || return 0
+    [ "$value" = "$4" ] && [ "$3" != mfs:sclass ] || return 0
     if setfattr -h -x "$3" -- "$2"; then say unset "$2" "$5"; else fail "$2" "$5"; fi
 }
 old_one() { # path, attribute, value
     [ -e "$1" ] || return 0
     current "$2" "$1"
-    [ -n "$value" ] || setfattr -h -n "$2" -v "$3" -- "$1" || fail "$1" "$2"
+    case $2 in
+    mfs:sclass) ;;
+    *) [ -z "$value" ] || return 0 ;;
+    esac
+    put "$2" "$3" "$1" || fail "$1" "$2"
 }
 made_one() { # prints one letter for each thing that it removed
     if [ -d "$1" ]; then
@@ -140,6 +158,7 @@ while [ $# -gt 0 ]; do
     case $mode in
     set | dry | undo)
         kind=$1 path=$2 name=$3 hex=$4 remark=$5
+        case $hex in *@host*) hex=${hex%%@host*}$host${hex#*@host} ;; esac
         shift 5 ;;
     old)
         path=$1 name=$2 hex=$3

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from tracehint.adapters.stores.base import Store
+from tracehint.adapters.stores.cephfs import CephFs
+from tracehint.adapters.stores.moosefs import MooseFs
+from tracehint.adapters.stores.places import Places, load_places
 from tracehint.adapters.stores.table import load_table
 from tracehint.errors import UsageError
 
@@ -18,13 +22,27 @@ TABLES: dict[str, str] = {
 }
 
 
+# name -> adapter with code of its own
+ADAPTERS: dict[str, Callable[[Places], Store]] = {
+    "cephfs": CephFs,
+    "moosefs": MooseFs,
+}
+
+
 def names() -> list[str]:
     """Every store that --store takes by name."""
-    return list(TABLES)
+    return [*TABLES, *ADAPTERS]
 
 
-def open_store(name: str, *, prefix: str | None = None) -> Store:
-    """The store of that name, or of that TOML file; raises UsageError for an unknown one."""
+def open_store(name: str, *, prefix: str | None = None, places: Path | None = None) -> Store:
+    """The store of that name, or of that TOML file; raises UsageError for an unknown one.
+
+    `places` is a --map file, for stores that put files on nodes by class or pool.
+    """
+    if name in ADAPTERS:
+        if prefix is not None:
+            raise UsageError(f"the store {name} has no prefix", "Leave --prefix away.")
+        return ADAPTERS[name](load_places(places))
     if name in TABLES:
         return load_table(_HERE / TABLES[name], prefix=prefix)
     if name.endswith(".toml"):

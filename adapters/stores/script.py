@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tracehint import __version__
 from tracehint.adapters.plan import Plan, Target
-from tracehint.adapters.stores.base import Gap, Store, merge_gaps
+from tracehint.adapters.stores.base import Gap, Store, merge_gaps, script_value, scripted
 from tracehint.errors import UsageError
 from tracehint.hintgen.escape import comment
 from tracehint.hintgen.model import HintFile
@@ -39,6 +39,7 @@ class Script:
 
 def make_script(hints: HintFile, plan: Plan, store: Store, *, inside: bool) -> Script:
     """Build script and table; with `inside`, the table is part of the text."""
+    store = scripted(store)
     records: list[bytes] = []
     gaps: list[Gap] = []
     skipped = 0
@@ -49,7 +50,7 @@ def make_script(hints: HintFile, plan: Plan, store: Store, *, inside: bool) -> S
             remark = f"{setting.key} ({setting.hint}, {target.rule})"
             fields = (
                 _kind(target), target.path or b".", setting.key.encode(),
-                b"0x" + setting.value.hex().encode(), comment(remark)[:200].encode("ascii"),
+                script_value(setting), comment(remark)[:200].encode("ascii"),
             )  # fmt: skip
             record = b"".join(field + b"\0" for field in fields)
             if len(record) > MAX_RECORD:

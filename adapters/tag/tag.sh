@@ -27,7 +27,8 @@ _tracehint() { # set or clean; status 3: something was made
 
 # shellcheck disable=SC2016 # the worker expands its own variables
 _tracehint_worker='
-mode=$1 table=$2 made=0
+mode=$1 table=$2 made=0 host=$(uname -n)
+host=${host%%.*}
 shift 2
 safe() { # relative, without .. and without a symbolic link on the way
     case $1 in "" | /* | .. | ../* | */.. | */../*) return 1 ;; esac
@@ -58,7 +59,11 @@ while [ $# -ge 4 ]; do
     fi
     [ -e "$path" ] || continue
     [ "$kind" = C ] && [ ! -s "$path" ] && made=1
-    setfattr -h -n "$name" -v "$value" -- "$path"
+    case $value in *@host*) value=${value%%@host*}$host${value#*@host} ;; esac
+    case $name in
+    mfs:sclass) mfssetsclass "$value" "$path" >/dev/null ;;
+    *) setfattr -h -n "$name" -v "$value" -- "$path" ;;
+    esac
 done
 exit $made
 '

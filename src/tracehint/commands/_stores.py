@@ -17,9 +17,13 @@ if TYPE_CHECKING:
 
 
 def store_options(required: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """--store and --prefix."""
+    """--store, --prefix and --map."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        function = click.option(
+            "--map", "places", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help="Names of the site's storage classes or pools (cephfs, moosefs; docs: stores).",
+        )(function)  # fmt: skip
         function = click.option(
             "--prefix", help="Name space before every attribute (default: the store's, e.g. user.)."
         )(function)
@@ -97,13 +101,13 @@ def report_gaps(gaps: dict[Gap, int]) -> None:
         click.echo(f"{gap.hint}: {word} on {count:,} targets: {gap.reason}", err=True)
 
 
-def require_store(store: str | None, prefix: str | None) -> Store:
+def require_store(store: str | None, prefix: str | None, places: Path | None) -> Store:
     """The store that --store names."""
     from tracehint.adapters.stores.registry import open_store
 
     if store is None:
         raise UsageError("no store given", "Add --store xattr (or another; see --help).")
-    return open_store(store, prefix=prefix)
+    return open_store(store, prefix=prefix, places=places)
 
 
 def open_directory(path: Path) -> Any:

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 @click.option("--as-root", is_flag=True, help="Work although you are root.")
 @click.option("--quiet", is_flag=True, help="No list and no summary.")
 def command(
-    hints: Path, directory: Path, store: str, prefix: str | None, dry_run: bool, take_back: bool,
+    hints: Path, directory: Path, store: str, prefix: str | None, places: Path | None,
+    dry_run: bool, take_back: bool,
     allow_trusted: bool, as_root: bool, quiet: bool, **which: Any,
 ) -> int:  # fmt: skip
     """Set the hints of HINTS below DIRECTORY, directory defaults first.
@@ -57,7 +58,7 @@ def command(
             "you are root, and hint files can come from anywhere",
             "Run it as the owner of the data, or give --as-root.",
         )
-    chosen = require_store(store, prefix)
+    chosen = require_store(store, prefix, places)
     with open_directory(directory) as root:
         if take_back:
             return _undo(root, chosen, store, dry_run, allow_trusted, quiet)

@@ -20,7 +20,8 @@ from tracehint.commands._stores import require_store, store_options
 @click.option("-o", "--output", help="Write the JSON here.")
 @click.option("--force", is_flag=True, help="Replace an existing output.")
 def command(
-    directory: Path, store: str | None, prefix: str | None, seconds: float, size_mb: int,
+    directory: Path, store: str | None, prefix: str | None, places: Path | None,
+    seconds: float, size_mb: int,
     output: str | None, force: bool,
 ) -> None:  # fmt: skip
     """Measure the cost of calls and the data rate of the store below DIRECTORY.
@@ -35,6 +36,6 @@ def command(
 
     from tracehint.adapters.calibrate import measure
 
-    chosen = require_store(store or "xattr", prefix)
+    chosen = require_store(store or "xattr", prefix, places)
     result = measure(directory, chosen, seconds=seconds, size=size_mb << 20)
     write_result(json.dumps(result, indent=1) + "\n", output, force=force)

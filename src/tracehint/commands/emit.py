@@ -49,7 +49,8 @@ ENGINES = ("makeflow", "swift", "swift-k", "swift-t", "snakemake", "nextflow")
 @click.option("--allow-trusted", is_flag=True, help="Allow attributes below trusted.")
 @click.option("--force", is_flag=True, help="Replace existing output files.")
 def command(
-    hints: Path, source: Path | None, store: str | None, prefix: str | None, engine: str | None,
+    hints: Path, source: Path | None, store: str | None, prefix: str | None, places: Path | None,
+    engine: str | None,
     output: Path | None, directory: Path | None, allow_trusted: bool, force: bool,
     local_dir: str, shared_dir: str, locations: Path | None, temporary: bool, **which: Any,
 ) -> None:  # fmt: skip
@@ -75,7 +76,7 @@ def command(
 
         request = EmitRequest(
             engine=engine, workflow=which["workflow"],
-            store=require_store(store or "xattr", prefix),
+            store=require_store(store or "xattr", prefix, places),
             output=output if str(output) != "-" else None,
             nodes=which["nodes"],
             allow_trusted=allow_trusted, local_dir=local_dir, shared_dir=shared_dir,
@@ -84,7 +85,7 @@ def command(
         _engine(loaded, request, force=force)
         return
     inside = output is None or str(output) == "-"
-    chosen = require_store(store, prefix)
+    chosen = require_store(store, prefix, places)
     script = _script(loaded, chosen, directory, which, allow_trusted=allow_trusted, inside=inside)
     report_gaps(script.gaps)
     if script.skipped:

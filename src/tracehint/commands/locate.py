@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @store_options(required=True)
 @click.option("--format", "fmt", type=click.Choice(["text", "json"]), default="text")
-def command(files: tuple[Path, ...], store: str, prefix: str | None, fmt: str) -> int:
+def command(
+    files: tuple[Path, ...], store: str, prefix: str | None, places: Path | None, fmt: str
+) -> int:
     """Print the nodes that hold each of FILES, as the store reports them.
 
     Exits with 1 when the store does not say for some file.
@@ -31,7 +33,7 @@ def command(files: tuple[Path, ...], store: str, prefix: str | None, fmt: str) -
     from tracehint.hintgen.escape import text
     from tracehint.hintgen.pathtext import to_text
 
-    chosen = require_store(store, prefix)
+    chosen = require_store(store, prefix, places)
     if not isinstance(chosen, Locator):
         raise UsageError(
             f"the store {chosen.name} cannot tell where files lie",

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 @click.option("--strict", is_flag=True, help="A file that is not there counts as a mismatch.")
 @click.option("--format", "fmt", type=click.Choice(["text", "json"]), default="text")
 def command(
-    hints: Path, directory: Path, store: str, prefix: str | None, strict: bool, fmt: str,
+    hints: Path, directory: Path, store: str, prefix: str | None, places: Path | None,
+    strict: bool, fmt: str,
     **which: Any,
 ) -> int:  # fmt: skip
     """Compare the hints of HINTS with what the store reports below DIRECTORY.
@@ -42,7 +43,7 @@ def command(
     from tracehint.adapters.stores.act import Outcome, verify
     from tracehint.hintgen.hintfile import load
 
-    chosen = require_store(store, prefix)
+    chosen = require_store(store, prefix, places)
     outcome = Outcome()
     with open_directory(directory) as root:
         plan = make_plan(load(hints), root_fd=root.fd, **which)

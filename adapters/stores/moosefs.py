@@ -1,0 +1,148 @@
+"""MooseFS: storage classes. A goal of n copies is the storage class named `n`.
+
+Set and read by MooseFS's own tools (attributes are stored and ignored). The tools take paths, so
+the open descriptor is named through /proc/self/fd. Facts tried with 3.0.117.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from tracehint.adapters.stores.base import (
+    Capability,
+    Gap,
+    Kind,
+    Location,
+    Setting,
+    capability_key,
+)
+from tracehint.adapters.stores.places import NAME, Places
+from tracehint.errors import MissingDependencyError, UsageError
+
+KEY = "mfs:sclass"
+MAX_COPIES = 9
+TIMEOUT_S = 30
+_COPY = re.compile(r"^\t\tcopy \d+: ([0-9A-Za-z.:_-]+):\d+ \(status:VALID\)", re.MULTILINE)
+
+CAPABILITIES: dict[str, Capability] = {
+    "DP=local": Capability(
+        level="approximate", acts=("directory", "creation"),
+        how="a storage class per node (--map); or for the whole system CREATIONS_RESPECT_TOPOLOGY",
+    ),
+    "DP=collocation": Capability(
+        level="full", how="a storage class per node (--map)", acts=("directory", "creation")
+    ),
+    "DP=scatter": Capability(level="none", how="chunks are 64 MiB, always"),
+    "DP=distribute": Capability(level="none", how="new chunks are spread anyway"),
+    "Replication": Capability(level="full", how="1 to 9 copies", acts=("directory", "any")),
+    "ReplicationSemantics": Capability(
+        level="approximate", acts=("directory", "creation"),
+        how="all copies are written at once (pessimistic); optimistic needs a class with -C and -K",
+    ),
+    "BlockSize": Capability(level="none", how="chunks are 64 MiB, always"),
+    "CacheSize": Capability(level="none", how="a setting of the mount"),
+    "Access": Capability(level="none", how="no such setting"),
+    "Lifetime": Capability(level="none", how="trash time is about deletion, not placement"),
+    "LastReader": Capability(level="none", how="no such setting"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class MooseFs:
+    """The adapter; `places` names the storage classes of nodes."""
+
+    places: Places
+    name: str = "moosefs"
+    title: str = "MooseFS (storage classes and goals)"
+    late: bool = False  # leave the host to the script that runs there
+
+    def capabilities(self) -> Mapping[str, Capability]:
+        """One entry per row of the vocabulary."""
+        return CAPABILITIES
+
+    def translate(self, hints: Mapping[str, str], kind: Kind) -> tuple[list[Setting], list[Gap]]:
+        """One storage class at most; a placement goes before a number of copies."""
+        chosen: Setting | None = None
+        gaps: list[Gap] = []
+        for name, value in sorted(hints.items()):
+            key = capability_key(name, value)
+            place = self._place(key, value)
+            row = CAPABILITIES.get(key)
+            if place is None or row is None:
+                reason = row.how if row else "unknown hint"
+                if key not in ("ReplicationSemantics",) or value != "pessimistic":
+                    gaps.append(Gap(hint=key, level="none", reason=reason))
+            elif chosen is not None:
+                gaps.append(Gap(hint=key, level="none", reason=f"{chosen.hint} decides the class"))
+            else:
+                chosen = Setting(key=KEY, value=place.encode(), hint=f"{name}={value}")
+                if key == "Replication" and place != value:
+                    gaps.append(Gap(hint=key, level="approximate", reason=f"at most {place}"))
+        return [chosen] if chosen else [], gaps
+
+    def _place(self, key: str, value: str) -> str | None:
+        if key == "Replication":
+            return str(min(MAX_COPIES, int(value)))
+        if key == "DP=local":
+            return self.places.of_host(late=self.late)
+        if key == "DP=collocation":
+            return self.places.of_group(value.partition("|")[2])
+        return None
+
+    def scripted(self) -> MooseFs:
+        """For a script that may run on any node."""
+        return replace(self, late=True)
+
+    def check_key(self, key: str, *, allow_trusted: bool) -> None:
+        """Storage classes are all that is ever set."""
+        if key != KEY:
+            raise UsageError(f"{key[:80]!r} is no setting of MooseFS", "Use the store it is for.")
+
+    def read(self, fd: int, key: str) -> bytes | None:
+        """The storage class, as `mfsgetsclass` reports it."""
+        return _run(["mfsgetsclass"], fd).strip().strip("'").encode()
+
+    def write(self, fd: int, key: str, value: bytes) -> None:
+        """Assign a storage class."""
+        name = value.decode("ascii", "replace")
+        if not NAME.fullmatch(name):
+            raise OSError(errno.EINVAL, "no name of a storage class")
+        _run(["mfssetsclass", name], fd)
+
+    def remove(self, fd: int, key: str) -> None:
+        """There is always a class; undo sets the one from before."""
+        raise OSError(errno.ENOTSUP, "a storage class cannot be removed, only changed")
+
+    def locate(self, fd: int) -> Location | None:
+        """Chunk servers that hold valid copies, those with most copies first."""
+        text = _run(["mfsfileinfo"], fd)
+        copies = _COPY.findall(text)
+        nodes = sorted(dict.fromkeys(copies), key=lambda node: -copies.count(node))
+        if not nodes:
+            return None
+        return Location(nodes=tuple(nodes), detail={"copies": {n: copies.count(n) for n in nodes}})
+
+
+def _run(command: list[str], fd: int) -> str:
+    """Run a tool on the descriptor; its answer after the path. Raises OSError with its words."""
+    if shutil.which(command[0]) is None:
+        raise MissingDependencyError(
+            f"{command[0]} is not installed", "Debian: apt-get install moosefs-client"
+        )
+    path = f"/proc/self/fd/{fd}"
+    try:
+        done = subprocess.run(
+            [*command, path], pass_fds=[fd], capture_output=True, timeout=TIMEOUT_S
+        )
+    except subprocess.TimeoutExpired:
+        raise OSError(errno.ETIMEDOUT, f"{command[0]} did not answer") from None
+    text = done.stdout.decode("utf-8", "backslashreplace").removeprefix(f"{path}:")
+    if done.returncode != 0:
+        said = (text + done.stderr.decode("utf-8", "backslashreplace")).strip()
+        raise OSError(errno.EINVAL, said.splitlines()[0][:200] if said else "the tool failed")
+    return text

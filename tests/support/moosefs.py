@@ -1,0 +1,136 @@
+"""A small real MooseFS in a network namespace: one master, chunk servers A, B, C, one mount.
+
+    with cluster(folder) as store:
+        store.run("mfsgetgoal", "f", cwd=store.mount)
+
+Needs root, /dev/fuse and Debian's moosefs packages; `missing()` names what is not there.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+TOOLS = ("mfsmaster", "mfschunkserver", "mfsmount", "mfssetsclass", "nsenter", "ip")
+ADDRESS = "10.99.7."
+LABELS = "ABC"
+_MASTER = """WORKING_USER = root
+WORKING_GROUP = root
+DATA_PATH = {folder}/master
+EXPORTS_FILENAME = {folder}/exports
+MATOML_LISTEN_HOST = 10.99.7.1
+MATOCS_LISTEN_HOST = 10.99.7.1
+MATOCL_LISTEN_HOST = 10.99.7.1
+"""
+_SERVER = """WORKING_USER = root
+WORKING_GROUP = root
+DATA_PATH = {folder}/state{label}
+HDD_CONF_FILENAME = {folder}/hdd{label}
+MASTER_HOST = 10.99.7.1
+BIND_HOST = {address}
+CSSERV_LISTEN_HOST = {address}
+LABELS = {label}
+HDD_LEAVE_SPACE_DEFAULT = 16MiB
+"""
+
+
+def missing() -> str:
+    """What is needed and not there; empty: a cluster can run."""
+    lost = [tool for tool in TOOLS if shutil.which(tool) is None]
+    if lost:
+        return f"not installed: {', '.join(lost)}"
+    if os.geteuid() != 0 or not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        return "needs root and /dev/fuse"
+    return ""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A running cluster. `servers` maps label to address."""
+
+    space: str
+    mount: Path
+    servers: dict[str, str]
+
+    def run(
+        self, *command: str | Path, cwd: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command in the cluster's network name space."""
+        return subprocess.run(
+            ["nsenter", f"--net=/run/netns/{self.space}", *command], cwd=cwd, text=True,
+            capture_output=True, timeout=60,
+        )  # fmt: skip
+
+
+@contextmanager
+def cluster(folder: Path) -> Iterator[Cluster]:
+    """Start everything, wait until all chunk servers answer, and stop it again."""
+    space = f"thm{os.getpid()}"
+    servers = {label: f"{ADDRESS}{11 + i}" for i, label in enumerate(LABELS)}
+    _network(space, servers.values())
+    started = Cluster(space, folder / "mount", servers)
+    _write(folder, servers)
+    try:
+        _ok(started.run("mfsmaster", "-c", folder / "master.cfg", "start"))
+        for label in servers:
+            _ok(started.run("mfschunkserver", "-c", folder / f"server{label}.cfg", "start"))
+        _ok(started.run("mfsmount", started.mount, "-H", "10.99.7.1", "-o", "mfscachemode=DIRECT"))
+        _wait(started)
+        for label in servers:
+            _ok(started.run("mfsscadmin", "create", "-m", "S", "-K", label, f"node_{label}",
+                            cwd=started.mount))  # fmt: skip
+        yield started
+    finally:
+        subprocess.run(["umount", "-l", started.mount], capture_output=True)
+        for label in servers:
+            started.run("mfschunkserver", "-c", folder / f"server{label}.cfg", "stop")
+        started.run("mfsmaster", "-c", folder / "master.cfg", "stop")
+        subprocess.run(["ip", "netns", "del", space], capture_output=True)
+
+
+def _ok(done: subprocess.CompletedProcess[str]) -> None:
+    assert done.returncode == 0, f"{done.args}\n{done.stdout}\n{done.stderr}"
+
+
+def _network(space: str, addresses: Iterable[str]) -> None:
+    commands = [["ip", "netns", "add", space], ["ip", "-n", space, "link", "set", "lo", "up"]]
+    commands += [
+        ["ip", "-n", space, "addr", "add", f"{address}/24", "dev", "lo"]
+        for address in ("10.99.7.1", *addresses)
+    ]
+    for command in commands:
+        subprocess.run(command, check=True, capture_output=True)
+
+
+def _write(folder: Path, servers: dict[str, str]) -> None:
+    for name in ("master", "mount", *(f"{kind}{x}" for kind in ("state", "disk") for x in servers)):
+        (folder / name).mkdir(mode=0o777)
+    (folder / "master" / "metadata.mfs").write_text("MFSM NEW")
+    (folder / "exports").write_text("* / rw,alldirs,admin,maproot=0:0\n")
+    (folder / "master.cfg").write_text(_MASTER.format(folder=folder))
+    for label, address in servers.items():
+        (folder / f"hdd{label}").write_text(f"{folder}/disk{label}\n")
+        text = _SERVER.format(folder=folder, label=label, address=address)
+        (folder / f"server{label}.cfg").write_text(text)
+
+
+def _wait(started: Cluster) -> None:
+    """Until a file with as many copies as there are servers really has them."""
+    probe = started.mount / "probe"
+    for _ in range(60):
+        probe.write_bytes(b"")
+        started.run("mfssetgoal", str(len(started.servers)), probe)
+        with suppress(OSError):
+            probe.write_bytes(b"x" * 65536)
+        if started.run("mfsfileinfo", probe).stdout.count("VALID") == len(started.servers):
+            probe.unlink()
+            return
+        probe.unlink()
+        time.sleep(0.5)
+    raise AssertionError("the chunk servers did not come up")

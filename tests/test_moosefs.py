@@ -1,0 +1,179 @@
+"""The MooseFS adapter, on a real MooseFS: what is set is what its own tools read, and it acts."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.hints import rule, save
+from tests.support.moosefs import Cluster, cluster, missing
+from tracehint.adapters.stores.moosefs import MooseFs
+from tracehint.adapters.stores.places import Places, load_places
+from tracehint.errors import InputError
+
+TOOL = [sys.executable, "-m", "tracehint"]
+PLACES = 'local = "node_{host}"\ngroups = ["node_A", "node_B", "node_C"]\n'
+
+
+def test_a_goal_is_the_class_of_that_name() -> None:
+    store = MooseFs(Places())
+    settings, gaps = store.translate({"Replication": "3"}, "file")
+    assert [(s.key, s.value) for s in settings] == [("mfs:sclass", b"3")]
+    assert gaps == []
+    settings, gaps = store.translate({"Replication": "40"}, "file")
+    assert settings[0].value == b"9"
+    assert gaps[0].level == "approximate"
+
+
+def test_groups_keep_together_and_spread() -> None:
+    places = Places("", tuple(f"node_{x}" for x in "ABCDE"))
+    assert places.of_group("sum") == places.of_group("sum")
+    assert {places.of_group(f"g{i}") for i in range(100)} == set(places.groups)
+
+
+def test_without_a_map_placement_is_a_gap() -> None:
+    settings, gaps = MooseFs(Places()).translate({"DP": "local"}, "file")
+    assert settings == []
+    assert "--map" in gaps[0].reason
+
+
+@pytest.mark.parametrize("text", ["local = 3", 'groups = ["a b"]', 'groups = "x"', "x = 1", "[",
+                                  'groups = ["-K"]', 'local = "$(id)"'])  # fmt: skip
+def test_a_wrong_map_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "m.toml").write_text(text)
+    with pytest.raises(InputError):
+        load_places(tmp_path / "m.toml")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A running MooseFS."""
+    reason = missing()
+    if reason:
+        pytest.skip(reason)
+    with cluster(tmp_path_factory.mktemp("mfs")) as started:
+        yield started
+
+
+def tracehint(store: Cluster, *arguments: str | Path, code: int = 0) -> str:
+    """Run tracehint where the store is reachable; its standard output."""
+    done = store.run(*TOOL, *map(str, arguments))
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout
+
+
+RULES = (
+    rule("table.txt", producer=None, Replication=2),
+    rule("parts/p_{n}.dat", DP="collocation|sum"),
+)
+
+
+@pytest.fixture
+def work(store: Cluster, tmp_path: Path) -> tuple[Path, list[str | Path]]:
+    """A data directory on the store, and the arguments after the command's name."""
+    data = store.mount / tmp_path.name
+    (data / "parts").mkdir(parents=True)
+    (data / "table.txt").write_text("x")
+    for i in range(3):
+        (data / "parts" / f"p_{i}.dat").touch()
+    (tmp_path / "map.toml").write_text(PLACES)
+    hints = save(tmp_path, *RULES)
+    return data, [hints, "--store", "moosefs", "--map", tmp_path / "map.toml", data]
+
+
+def storage_class(store: Cluster, path: Path) -> str:
+    """As MooseFS's own tool prints it."""
+    return store.run("mfsgetsclass", path).stdout.strip().rpartition(": ")[2].strip("'")
+
+
+def nodes(store: Cluster, path: Path) -> set[str]:
+    """Addresses of the servers that hold the file, by `locate`."""
+    found = json.loads(tracehint(store, "locate", path, "--store", "moosefs", "--format", "json"))
+    return set(found["files"][0]["nodes"])
+
+
+@pytest.mark.slow
+@pytest.mark.store
+class TestRealStore:
+    """One suite on one running cluster."""
+
+    def test_apply_verify_undo(self, store: Cluster, work: tuple[Path, list[str | Path]]) -> None:
+        data, arguments = work
+        before = storage_class(store, data / "parts" / "p_0.dat")
+        tracehint(store, "verify", *arguments, code=1)
+        tracehint(store, "apply", *arguments, "--as-root")
+        group = storage_class(store, data / "parts" / "p_0.dat")
+        assert group in ("node_A", "node_B", "node_C")
+        assert storage_class(store, data / "parts") == group
+        assert storage_class(store, data / "table.txt") == "2"
+        tracehint(store, "verify", *arguments)
+        tracehint(store, "apply", *arguments, "--as-root", "--undo")
+        assert storage_class(store, data / "parts" / "p_0.dat") == before
+        assert storage_class(store, data / "parts") == before
+
+    def test_the_hints_act(self, store: Cluster, work: tuple[Path, list[str | Path]]) -> None:
+        data, arguments = work
+        tracehint(store, "apply", *arguments, "--as-root")
+        group = storage_class(store, data / "parts" / "p_0.dat")
+        server = store.servers[group[-1]]
+        for i in range(5):  # two of them are new: the directory's default places them
+            (data / "parts" / f"p_{i}.dat").write_bytes(b"x" * 100_000)
+            assert nodes(store, data / "parts" / f"p_{i}.dat") == {server}
+        (data / "table.txt").write_bytes(b"x" * 100_000)
+        assert len(nodes(store, data / "table.txt")) == 2
+
+    def test_the_script_does_the_same(
+        self, store: Cluster, work: tuple[Path, list[str | Path]], tmp_path: Path
+    ) -> None:
+        data, arguments = work
+        hints, _, _, _, places, _ = arguments
+        script = tmp_path / "set.sh"
+        tracehint(store, "emit", hints, "--store", "moosefs", "--map", places, "--dir", data,
+                  "-o", script)  # fmt: skip
+        before = storage_class(store, data / "table.txt")
+        done = store.run("sh", script, data)
+        assert (done.returncode, done.stderr) == (0, "")
+        tracehint(store, "verify", *arguments)
+        again = store.run("sh", script, data)
+        assert {line.split()[0] for line in again.stdout.splitlines()} == {"unchanged:"}
+        assert store.run("sh", script, "--undo", data).returncode == 0
+        assert storage_class(store, data / "table.txt") == before
+
+    def test_an_unknown_class_is_named(
+        self, store: Cluster, work: tuple[Path, list[str | Path]], tmp_path: Path
+    ) -> None:
+        _, arguments = work
+        (tmp_path / "map.toml").write_text('groups = ["nosuch"]')
+        done = store.run(*TOOL, "apply", *map(str, arguments), "--as-root")
+        assert done.returncode == 2
+        assert "Invalid argument" in done.stderr
+
+    def test_local_goes_to_the_host_that_tags(
+        self, store: Cluster, work: tuple[Path, list[str | Path]], tmp_path: Path
+    ) -> None:
+        """`@host` in a script is the node that runs it: a name space of its own plays node B."""
+        data, _ = work
+        hints = save(tmp_path, rule("parts/p_{n}.dat", DP="local"))
+        script = tmp_path / "set.sh"
+        tracehint(store, "emit", hints, "--store", "moosefs", "--map", tmp_path / "map.toml",
+                  "--dir", data, "-o", script)  # fmt: skip
+        command = f"hostname B.cluster && sh {script} {data}"
+        done = store.run("unshare", "--uts", "sh", "-c", command)
+        assert done.returncode == 0, done.stderr
+        (data / "parts" / "p_0.dat").write_bytes(b"x" * 100_000)
+        assert nodes(store, data / "parts" / "p_0.dat") == {store.servers["B"]}
+
+
+def test_a_file_of_another_store(tmp_path: Path) -> None:
+    if missing():
+        pytest.skip(missing())
+    (tmp_path / "f").write_text("x")
+    command = [*TOOL, "locate", str(tmp_path / "f"), "--store", "moosefs"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "not MFS object" in done.stdout
