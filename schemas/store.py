@@ -180,8 +180,10 @@ def _read_table(root: Path, name: str, problems: list[str]) -> pa.Table:
     for path in segment_files(root, name):
         relative = os.fspath(path.relative_to(root))
         try:
-            # partitioning=None: the host is a column of the file, the folder name is not trusted
-            part = pq.read_table(path, partitioning=None)
+            # One file, without the dataset layer: the host is a column of the file, the folder
+            # name is not trusted. pq.read_table would import pandas where it is installed.
+            with pq.ParquetFile(path) as source:
+                part = source.read(columns=schema.names)
             parts.append(part.select(schema.names).cast(schema))
         except (OSError, pa.ArrowException, KeyError, ValueError) as error:
             first = str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -244,3 +244,16 @@ def test_text_is_a_summary(bundle: Path) -> None:
 
 def test_no_bundle_is_a_message(tmp_path: Path) -> None:
     assert "not a trace bundle" in command(tmp_path, code=2)
+
+
+def test_json_needs_no_pandas_networkx_or_rich(bundle: Path, tmp_path: Path) -> None:
+    """They take longer to import than a small run takes to analyze."""
+    program = (
+        "import sys; from tracehint.cli import main;"
+        f" code = main(['analyze', {str(bundle)!r}, '--format', 'json', '-o',"
+        f" {str(tmp_path / 'x.json')!r}]);"
+        " print(sorted({'pandas', 'networkx', 'rich', 'jsonschema'} & set(sys.modules)));"
+        " sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, "[]"), done.stderr

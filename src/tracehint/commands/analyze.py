@@ -90,11 +90,13 @@ def command(
     Example: tracehint analyze run.trace --format json -o run.json
     """
     from tracehint.analyzer import analyze
+    from tracehint.commands._arrow import skip_pandas
     from tracehint.schemas.store import read_bundle
 
     if form == "parquet" and output is None:
         raise UsageError("--format parquet needs a directory", "Name it with -o.")
     _check_free(output, force)
+    skip_pandas()
     analysis = analyze(read_bundle(bundle), options_from(values, ranges=not no_ranges))
     if form == "json":
         from tracehint.analyzer.output import write_json
