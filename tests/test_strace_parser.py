@@ -40,8 +40,8 @@ def test_positioned_calls_leave_the_offset_alone() -> None:
         '1 preadv(3, [{iov_base="x", iov_len=2}], 1, 50) = 2\n1 read(3, "x", 1) = 1\n'
     )  # fmt: skip
     assert moved(tables, b"/w/f") == [
-        ("write", "write", 0, 10), ("write", "write", 100, 5), ("write", "write", 10, 10),
-        ("read", "read", 50, 2), ("read", "read", 20, 1),
+        ("write", "write", 0, 20), ("write", "write", 100, 5), ("read", "read", 50, 2),
+        ("read", "read", 20, 1),
     ]  # fmt: skip
 
 
@@ -244,6 +244,49 @@ def test_truncation_and_holes() -> None:
     ]  # fmt: skip
     last = rows(tables, "opens", truncated=True)
     assert [(r["size_at_open"], r["write_bytes"]) for r in last] == [(300, 1)]
+
+
+def test_streams_that_take_turns_are_few_runs() -> None:
+    tables, _ = parse(
+        RUN + '1 open("f", O_RDONLY) = 3\n'
+        + "".join(
+            f'1 pread64(3, "x"..., 10, {1000 * stream + 10 * i}) = 10\n'
+            for i in range(13) for stream in range(8)
+        )
+    )  # fmt: skip
+    runs = rows(tables, "extents")
+    assert len(runs) <= 16  # of 104 calls
+    seen = {
+        run["start"] + i * run["stride"] + k
+        for run in runs for i in range(run["count"]) for k in range(run["length"])
+    }  # fmt: skip
+    assert seen == {1000 * s + k for s in range(8) for k in range(130)}
+    assert sum(r["bytes"] for r in runs) == 1040
+
+
+def test_random_reads_keep_every_range() -> None:
+    offsets = [(i * 7919) % 100_003 * 10 for i in range(997)]
+    tables, _ = parse(
+        RUN + '1 open("f", O_RDONLY) = 3\n'
+        + "".join(f'1 pread64(3, "x"..., 7, {at}) = 7\n' for at in offsets)
+    )  # fmt: skip
+    seen: list[int] = []
+    for run in rows(tables, "extents"):
+        assert run["length"] == 7
+        seen += [run["start"] + i * run["stride"] for i in range(run["count"])]
+    assert sorted(seen) == sorted(offsets)
+    assert sum(r["ops"] for r in rows(tables, "extents")) == 997
+    assert sum(r["bytes"] for r in rows(tables, "extents")) == 7 * 997
+
+
+def test_no_run_spans_a_truncation() -> None:
+    tables, _ = parse(
+        RUN + '1 open("f", O_RDWR) = 3\n1 write(3, "x"..., 10) = 10\n1 ftruncate(3, 0) = 0\n'
+        '1 write(3, "x"..., 10) = 10\n'
+    )  # fmt: skip
+    assert moved(tables, b"/w/f") == [
+        ("write", "write", 0, 10), ("truncate", "truncate", 0, 0), ("write", "write", 10, 10),
+    ]  # fmt: skip
 
 
 def test_writers_and_readers_in_turn_keep_their_order() -> None:

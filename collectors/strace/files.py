@@ -28,6 +28,8 @@ def absolute(thread: Thread, path: bytes, dirfd: bytes | None = None) -> bytes:
         path = base + b"/" + path if base != b"/" else b"/" + path
         if path[:1] != b"/":
             path = b"/" + path
+    elif thread.fs.root:
+        return normal(thread.fs.root + path)
     return normal(path)
 
 

@@ -170,7 +170,7 @@ def _describe(
             f"The log does not name its working directory: relative paths are put below "
             f"{manifest.cwd} (strace -y names it)."
         )
-    blind = ["io_uring", "mmap", "libaio"]
+    blind = ["io_uring", "mmap"]
     if not seen.intersection(_BYTE_CALLS):
         blind.insert(0, "bytes")
     if not seen.intersection((b"clone", b"clone3", b"fork", b"vfork")):

@@ -25,7 +25,9 @@ _PREFIX = (
 _CALL = re.compile(_PREFIX + rb"([a-z_]\w*)\((.*)\) += ([^\n]*)\n?")
 _OTHER = re.compile(_PREFIX + rb"([^\n]*)\n?")
 _BODY = re.compile(rb"([a-z_]\w*)\((.*)\) += ([^\n]*)")
-_UNFINISHED = re.compile(rb"([a-z_]\w*)\((.*?)\s*<(?:unfinished|detached) \.\.\.>(?:\) += \?.*)?$")
+_UNFINISHED = re.compile(
+    rb"([a-z_]\w*)\((.*?)\s*<(?:unfinished|detached|pid changed to \d+) \.\.\.>(?:\) += \?.*)?$"
+)
 _RESUMED = re.compile(rb"<\.\.\. ([a-z_]\w*) resumed>(.*)$")
 _EXIT = re.compile(rb"\+\+\+ (exited with|killed by|superseded by execve in pid) (\w+).*\+\+\+")
 _DURATION = re.compile(rb" +<\d+\.\d+>$")

@@ -74,13 +74,45 @@ class Run:
         self.exact = exact
 
 
+class Runs:
+    """Runs of one direction that still grow; `aside` by the offset that would continue them."""
+
+    __slots__ = ("aside", "before", "current", "op")
+
+    def __init__(self, op: str) -> None:
+        self.op = op
+        self.current: Run | None = None
+        self.before: Run | None = None  # the one that was current before
+        self.aside: dict[int, Run] = {}
+
+
 class OpenRow:
     """One row of `opens` while it grows."""
 
     __slots__ = (
-        "created", "fd", "file", "first", "flags", "last", "next_read", "next_write", "number",
-        "open_ns", "path", "proc", "read", "read_bytes", "read_ops", "seq_ops", "size_at_open",
-        "small_ops", "truncated", "via", "write", "write_bytes", "write_ops",
+        "created",
+        "fd",
+        "file",
+        "first",
+        "flags",
+        "last",
+        "next_read",
+        "next_write",
+        "number",
+        "open_ns",
+        "path",
+        "proc",
+        "read_bytes",
+        "read_ops",
+        "reads",
+        "seq_ops",
+        "size_at_open",
+        "small_ops",
+        "truncated",
+        "via",
+        "write_bytes",
+        "write_ops",
+        "writes",
     )  # fmt: skip
 
     def __init__(self, number: int, proc: int, ofd: Ofd, fd: int, via: str, open_ns: int) -> None:
@@ -100,8 +132,8 @@ class OpenRow:
         self.read_ops = self.read_bytes = self.write_ops = self.write_bytes = 0
         self.seq_ops = self.small_ops = 0
         self.next_read = self.next_write = 0
-        self.read: Run | None = None
-        self.write: Run | None = None
+        self.reads = Runs("read")
+        self.writes = Runs("write")
 
 
 @dataclass(slots=True)
@@ -118,9 +150,10 @@ class FdTable:
 
 @dataclass(slots=True)
 class Fs:
-    """The working directory, shared by CLONE_FS. Empty: not known."""
+    """Working directory and root, shared by CLONE_FS. Empty: not known, or not changed."""
 
     cwd: bytes = b""
+    root: bytes = b""  # after chroot; paths are kept as they are seen from outside
 
 
 @dataclass(slots=True)
@@ -148,6 +181,8 @@ class Group:
     epoch: Epoch
     threads: set[int] = field(default_factory=set)
     exit_code: int | None = None
+    # address -> (open description, descriptor, offset in the file, "read"/"write"), for mremap
+    maps: dict[int, tuple[Ofd, int, int, tuple[str, ...]]] = field(default_factory=dict)
     exit_ns: int | None = None  # of exit_group, for logs without `+++ exited` lines
 
 

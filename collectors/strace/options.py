@@ -20,10 +20,11 @@ NAME_CALLS = (
     "pipe", "pipe2", "memfd_create", "sendmsg", "recvmsg", "pidfd_getfd", "truncate", "ftruncate",
     "rename", "renameat", "renameat2", "link", "linkat", "unlink", "unlinkat", "symlink",
     "symlinkat", "mkdir", "mkdirat", "rmdir", "clone", "clone3", "fork", "vfork", "execve",
-    "execveat", "chdir", "fchdir", "exit_group",
+    "execveat", "chdir", "fchdir", "chroot", "exit_group",
 )  # fmt: skip
 BYTE_CALLS = (
-    *RAW_CALLS, "copy_file_range", "sendfile", "splice", "tee", "mmap", "fallocate", "lseek",
+    *RAW_CALLS, "copy_file_range", "sendfile", "splice", "tee", "mmap", "mremap", "fallocate",
+    "lseek",
     "ioctl", "io_submit", "io_uring_enter", "stat", "lstat", "fstat", "newfstatat", "statx",
     "access", "faccessat", "faccessat2", "getdents", "getdents64", "chmod", "fchmodat",
     "getxattr", "lgetxattr", "setxattr", "lsetxattr",

@@ -16,6 +16,7 @@ from tracehint.collectors.strace.model import (
     Ofd,
     OpenRow,
     Run,
+    Runs,
     Thread,
 )  # fmt: skip
 from tracehint.collectors.strace.names import Names
@@ -140,10 +141,8 @@ class State:
 
     def write_row(self, row: OpenRow, close_ns: int | None) -> None:
         """The episode ended (close, exec, exit; None: the log ended first): write its rows."""
-        if row.read is not None:
-            self.write_run(row, "read", row.read)
-        if row.write is not None:
-            self.write_run(row, "write", row.write)
+        self.write_runs(row, row.reads)
+        self.write_runs(row, row.writes)
         self.out.opens.append(
             (row.number, row.proc, row.file.id, row.path, row.fd, row.flags, row.via, row.created,
              row.truncated, row.size_at_open, row.open_ns, close_ns, row.first, row.last,
@@ -152,6 +151,15 @@ class State:
         )  # fmt: skip
         if len(self.out.opens) >= BATCH:
             self.out.spill()
+
+    def write_runs(self, row: OpenRow, runs: Runs) -> None:
+        """Write all runs of one direction that still grow."""
+        for run in runs.aside.values():
+            self.write_run(row, runs.op, run)
+        if runs.current is not None:
+            self.write_run(row, runs.op, runs.current)
+        runs.current = runs.before = None
+        runs.aside.clear()
 
     def write_run(self, row: OpenRow, op: str, run: Run) -> None:
         """Write one run of accesses."""

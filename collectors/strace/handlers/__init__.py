@@ -49,6 +49,7 @@ HANDLERS: dict[bytes, Handler] = {
     b"_llseek": data.llseek,
     b"mmap": data.mmap,
     b"mmap2": data.mmap,
+    b"mremap": data.mremap,
     b"truncate": data.truncate,
     b"truncate64": data.truncate,
     b"ftruncate": data.ftruncate,
@@ -65,6 +66,7 @@ HANDLERS: dict[bytes, Handler] = {
     b"exit_group": process.exit_group,
     b"chdir": process.chdir,
     b"fchdir": process.fchdir,
+    b"chroot": process.chroot,
     b"rename": naming.rename,
     b"renameat": naming.renameat,
     b"renameat2": naming.renameat,
@@ -97,6 +99,6 @@ HANDLERS: dict[bytes, Handler] = {
     b"lgetxattr": meta.counted("xattr"),
     b"setxattr": meta.counted("xattr"),
     b"lsetxattr": meta.counted("xattr"),
-    b"io_submit": meta.unseen,
+    b"io_submit": data.io_submit,
     b"io_uring_enter": meta.unseen,
 }

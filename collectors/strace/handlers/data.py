@@ -16,6 +16,9 @@ _BRACKET = re.compile(rb"\[(-?(?:0x[0-9a-f]+|\d+))")
 _FIELD = re.compile(rb"(\w+)=(?:\[)?([^,}\]]+)")
 _MINUS_ONE = b"0xffffffffffffffff"
 _RWF_APPEND = 0x10
+_MAX_MAPS = 65_536  # of one process, remembered for mremap
+_IOCB_FIELD = re.compile(rb"(\w+)=([^,{}\"]*(?:\"(?:[^\"\\]|\\.)*\"(?:\.\.\.)?)?)", re.DOTALL)
+_IOCB = re.compile(rb"\{aio_data=(?:[^{}\"]|\"(?:[^\"\\]|\\.)*\")*\}")
 
 
 def read(st: State, thread: Thread, call: Call) -> None:
@@ -74,6 +77,9 @@ def _offset(call: Call) -> tuple[int | None, bool]:
     """
     name, args = call.name, call.args
     if name in (b"pread64", b"pwrite64", b"pread", b"pwrite"):
+        if b'"' not in args and args.count(b",") == 4:  # raw, of a 32-bit program: two halves
+            low, high = args.rsplit(b", ", 2)[1:]
+            return number(low) | number(high) << 32, False
         return _position(args.rpartition(b",")[2]), False
     parts = args.rsplit(b", ", 3)
     raw = b"[" not in args
@@ -172,10 +178,30 @@ def mmap(st: State, thread: Thread, call: Call) -> None:
     if ofd is None:
         return
     start, length = number(args[5]), number(args[1])
+    ops = []
     if b"PROT_READ" in args[2] or b"PROT_EXEC" in args[2]:
-        access.mapped(st, thread, ofd, fd, "read", start, length, call.t_ns)
+        ops.append("read")
     if b"PROT_WRITE" in args[2] and b"MAP_SHARED" in args[3]:
-        access.mapped(st, thread, ofd, fd, "write", start, length, call.t_ns)
+        ops.append("write")
+    for op in ops:
+        access.mapped(st, thread, ofd, fd, op, start, length, call.t_ns)
+    if ofd.file.kind == "file" and len(thread.group.maps) < _MAX_MAPS:
+        thread.group.maps[number(call.result)] = (ofd, fd, start, tuple(ops))
+
+
+def mremap(st: State, thread: Thread, call: Call) -> None:
+    """mremap(old, old_length, new_length, flags[, new]): the range that was added."""
+    if returned(call.result) is None:
+        return
+    old, before, after = (number(a) for a in split_args(call.args)[:3])
+    mapping = thread.group.maps.pop(old, None)
+    if mapping is None:
+        return
+    ofd, fd, start, ops = mapping
+    thread.group.maps[number(call.result)] = mapping
+    if after > before:
+        for op in ops:
+            access.mapped(st, thread, ofd, fd, op, start + before, after - before, call.t_ns)
 
 
 def truncate(st: State, thread: Thread, call: Call) -> None:
@@ -190,7 +216,7 @@ def truncate(st: State, thread: Thread, call: Call) -> None:
         rec.existed = True
         st.name_row(proc, rec, "open", path, None, call.t_ns)
     rec.size = number(size)
-    access.wrote(rec, proc)
+    access.cut(rec, proc)
     st.extent(proc, rec, "truncate", "truncate", rec.size, 0, call.t_ns)
 
 
@@ -205,7 +231,7 @@ def ftruncate(st: State, thread: Thread, call: Call) -> None:
 
 def _cut(st: State, thread: Thread, ofd: Ofd, fd: int, call: Call, size: int) -> None:
     row = st.row(thread, ofd, fd, call.t_ns)
-    access.wrote(ofd.file, row.proc)
+    access.cut(ofd.file, row.proc)
     ofd.file.size = size
     st.extent(row.proc, ofd.file, "truncate", "truncate", size, 0, call.t_ns, row.number)
 
@@ -223,9 +249,11 @@ def fallocate(st: State, thread: Thread, call: Call) -> None:
     rec = ofd.file
     if b"KEEP_SIZE" not in mode and b"RANGE" not in mode and rec.size is not None:
         rec.size = max(rec.size, start + length)
-    if b"PUNCH_HOLE" in mode or b"_RANGE" in mode:
+    if b"ZERO_RANGE" in mode:
+        access.write_at(st, thread, ofd, fd, start, length, "fallocate", call)
+    elif b"PUNCH_HOLE" in mode or b"_RANGE" in mode:
         row = st.row(thread, ofd, fd, call.t_ns)
-        access.wrote(rec, row.proc)
+        access.cut(rec, row.proc)
         st.extent(row.proc, rec, "deallocate", "fallocate", start, length, call.t_ns, row.number)
 
 
@@ -247,3 +275,27 @@ def ioctl(st: State, thread: Thread, call: Call) -> None:
     access.read(st, thread, source, source_fd, start, n, "clone", call.t_ns, call.end_ns)
     access.write(st, thread, target, fd, to, n, "clone", call.t_ns, call.end_ns)
     source.offset, target.offset = keep
+
+
+def io_submit(st: State, thread: Thread, call: Call) -> None:
+    """io_submit(ctx, n, [{...}]): the requests that were taken; their results are not seen."""
+    taken = returned(call.result) or 0
+    for found in list(_IOCB.finditer(call.args))[:taken]:
+        fields = dict(_IOCB_FIELD.findall(found[0]))
+        kind = fields.get(b"aio_lio_opcode", b"")
+        if kind not in (b"IOCB_CMD_PREAD", b"IOCB_CMD_PWRITE"):
+            st.losses["unknown_calls", "io_submit"] += 1
+            continue
+        taken -= 1
+        fd, note, _ = descriptor(fields[b"aio_fildes"])
+        ofd = lookup(st, thread, fd, note, call.t_ns)
+        if ofd is None:
+            continue
+        at, n, size = number(fields[b"aio_offset"]), number(fields[b"aio_nbytes"]), ofd.file.size
+        keep = ofd.offset
+        if kind == b"IOCB_CMD_PREAD":
+            n = n if size is None else max(0, min(n, size - at))
+            access.read(st, thread, ofd, fd, at, n, "aio", call.t_ns, call.end_ns)
+        else:
+            access.write(st, thread, ofd, fd, at, n, "aio", call.t_ns, call.end_ns)
+        ofd.offset = keep

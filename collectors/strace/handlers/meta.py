@@ -135,10 +135,7 @@ def getdents(st: State, thread: Thread, call: Call) -> None:
 
 def unseen(st: State, _: Thread, call: Call) -> None:
     """Calls whose I/O a log of system calls does not show."""
-    if call.name == b"io_submit":
-        n = returned(call.result) or 0
-        st.losses["unknown_calls", "io_submit"] += n
-    elif call.name == b"io_uring_enter":
+    if call.name == b"io_uring_enter":
         parts = split_args(call.args)
         n = number(parts[1]) if len(parts) > 1 else 1
         st.losses["unknown_calls", "io_uring"] += n

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from tracehint.collectors.strace.access import wrote
+from tracehint.collectors.strace.access import cut
 from tracehint.collectors.strace.decode import descriptor, flags, number, split_args, string
 from tracehint.collectors.strace.files import absolute, file_at, kind_of, lookup, new_file, real
 from tracehint.collectors.strace.handlers.common import directory, head_fd, returned
@@ -108,7 +108,7 @@ def _episode(
     if b"O_TRUNC" in how:
         if (rec.size is None and not unsure) or rec.size:
             row.truncated = True
-            wrote(rec, epoch.proc)
+            cut(rec, epoch.proc)
             st.extent(epoch.proc, rec, "truncate", "open", 0, 0, call.t_ns, row.number)
         rec.size = 0
     if unsure:

@@ -38,7 +38,7 @@ def spawn(st: State, parent: Thread, tid: int, args: bytes, t_ns: int) -> Thread
     found = _FLAGS.search(args)
     how = found[1] if found else b""
     table = parent.table if b"CLONE_FILES" in how else parent.table.copy()
-    fs = parent.fs if b"CLONE_FS" in how else Fs(parent.fs.cwd)
+    fs = parent.fs if b"CLONE_FS" in how else Fs(parent.fs.cwd, parent.fs.root)
     if b"CLONE_THREAD" in how:
         group = parent.group
         group.threads.add(tid)
@@ -90,6 +90,7 @@ def _exec(
     for tid in group.threads - {thread.tid}:
         st.threads.pop(tid, None)
     group.threads = {thread.tid}
+    group.maps = {}
     if not first:
         thread.table = thread.table.copy()
     for fd in thread.table.cloexec:
@@ -170,6 +171,12 @@ def chdir(st: State, thread: Thread, call: Call) -> None:
     """chdir(path)."""
     if returned(call.result) is not None:
         thread.fs.cwd = path_at(st, thread, None, split_args(call.args)[0], follow=True)
+
+
+def chroot(st: State, thread: Thread, call: Call) -> None:
+    """chroot(path): absolute paths begin there from now on."""
+    if returned(call.result) is not None:
+        thread.fs.root = path_at(st, thread, None, split_args(call.args)[0], follow=True)
 
 
 def fchdir(st: State, thread: Thread, call: Call) -> None:
