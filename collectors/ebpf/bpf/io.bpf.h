@@ -260,17 +260,26 @@ static __always_inline void do_clone(struct call *c)
 }
 
 /* Descriptors of an interval are gone. Above the direct ones the check at first use notices. */
-static __always_inline void do_close_range(struct call *c)
+GLOBAL int do_close_range(struct call *c)
 {
-	struct th_process *proc = process_at(c->slot);
-	u32 first = c->arg[0], last = c->arg[1], fd;
 	u64 now = bpf_ktime_get_boot_ns();
+	struct th_process *proc;
+	u32 first, last, gone, fd;
 
-	if ((c->arg[2] & CLOSE_RANGE_CLOEXEC) || !proc)
-		return;
+	if (!c || (c->arg[2] & CLOSE_RANGE_CLOEXEC))
+		return 0;
+	proc = process_at(c->slot);
+	first = c->arg[0];
+	last = c->arg[1];
+	if (!proc || first >= TH_DIRECT_FDS)
+		return 0;
+	gone = proc->used & ~((1U << (first & 31)) - 1);
+	if (last < TH_DIRECT_FDS)
+		gone &= (2U << (last & 31)) - 1;
 	for (fd = 0; fd < TH_DIRECT_FDS; fd++)
-		if (fd >= first && fd <= last && (proc->used & (1U << fd)))
+		if (gone & (1U << fd))
 			close_fd(c->slot, c->tid, fd, now);
+	return 0;
 }
 
 /* include/uapi/linux/aio_abi.h */

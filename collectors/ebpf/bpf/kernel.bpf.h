@@ -53,10 +53,19 @@ static long (*th_find_vma)(struct task_struct *task, __u64 addr, void *callback,
 #define SIGNAL_GROUP_EXIT 4
 #define CLONE_THREAD 0x10000
 
+/*
+ * A task to follow pointers from. From a trusted pointer each step would make
+ * the verifier search all names of the kernel's type information, 2 ms a time.
+ */
+static __always_inline struct task_struct *plain(struct task_struct *task)
+{
+	return cfg.direct ? K_CAST(struct task_struct, task) : task;
+}
+
 /* The struct file behind a descriptor of the current task, or 0. */
 static __always_inline u64 fd_file(struct task_struct *task, u32 fd)
 {
-	struct fdtable *fdt = task->files->fdt;
+	struct fdtable *fdt = plain(task)->files->fdt;
 	u64 slot, file = 0;
 
 	if (fd >= fdt->max_fds)

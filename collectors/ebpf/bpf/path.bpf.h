@@ -120,7 +120,7 @@ enum fs_place { FS_ROOT, FS_CWD };
 static __always_inline u32 fs_path(struct task_struct *task, enum fs_place place, u32 user,
 				   u32 slot)
 {
-	struct fs_struct *fs = task->fs;
+	struct fs_struct *fs = plain(task)->fs;
 	struct where at;
 
 	if (place == FS_ROOT) {

@@ -8,7 +8,7 @@
 /* The number that the recorder's name space gives to a process. */
 static __always_inline u32 visible_pid(struct task_struct *leader)
 {
-	struct pid *pid = leader->thread_pid;
+	struct pid *pid = plain(leader)->thread_pid;
 	u64 number = (u64)pid + bpf_core_field_offset(struct pid, numbers) +
 		     (u64)state.pid_level * bpf_core_type_size(struct upid);
 	int nr = leader->pid;
@@ -47,7 +47,7 @@ static __always_inline struct th_process *process_new(struct task_struct *task, 
 	proc->parent = parent;
 	proc->tgid = task->tgid;
 	proc->pid = visible_pid(task);
-	proc->uid = task->cred->uid.val;
+	proc->uid = plain(task)->cred->uid.val;
 	proc->threads = 1;
 	proc->start_ns = bpf_ktime_get_boot_ns();
 	proc->cwd = fs_path(task, FS_CWD, user, slot);
@@ -90,11 +90,11 @@ static __always_inline void process_end(struct th_process *proc, int status)
 
 static __always_inline int wait_status(struct task_struct *task)
 {
-	struct signal_struct *signal = task->signal;
+	struct signal_struct *signal = plain(task)->signal;
 
 	if (signal->flags & SIGNAL_GROUP_EXIT)
 		return signal->group_exit_code;
-	return task->group_leader->exit_code;
+	return plain(task)->group_leader->exit_code;
 }
 
 /* Arguments and environment lie one after the other in the new program's memory. */
@@ -102,7 +102,7 @@ static __noinline void send_exec(struct th_process *proc, struct task_struct *ta
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct exec_scratch *s = bpf_map_lookup_elem(&exec_scratches, &cpu);
-	struct mm_struct *mm = task->mm;
+	struct mm_struct *mm = plain(task)->mm;
 	struct th_exec *rec = (struct th_exec *)s;
 	u64 argv = mm->arg_end - mm->arg_start, env = mm->env_end - mm->env_start, at;
 
@@ -140,7 +140,7 @@ static __always_inline void process_exec(struct th_process *proc, struct task_st
 					 u32 old_tid)
 {
 	u64 now = bpf_ktime_get_boot_ns();
-	u64 exe = (u64)task->mm->exe_file;
+	u64 exe = (u64)plain(task)->mm->exe_file;
 	u32 fd, used = proc->used, old_epoch = proc->epoch;
 	u32 exe_path = file_path(exe, SCRATCH_EXEC, proc->slot);
 	u32 cwd = fs_path(task, FS_CWD, SCRATCH_EXEC, proc->slot);

@@ -189,7 +189,7 @@ GLOBAL int maybe_begin(u64 nr, u64 cookie)
 
 	if (nr != PRCTL || cookie != cfg.cookie || __sync_val_compare_and_swap(&state.armed, 1, 0) != 1)
 		return 0;
-	state.pid_level = task->thread_pid->level;
+	state.pid_level = plain(task)->thread_pid->level;
 	proc = process_new(task, 0, 0, SCRATCH_EXIT);
 	if (proc)
 		state.root_epoch = proc->epoch;
@@ -316,7 +316,8 @@ int BPF_PROG(th_exec, struct task_struct *task, int old_tid, struct linux_binprm
 	proc = process_at(slot);
 	if (!proc || proc->state != TH_LIVE)
 		return 0;
-	if (cfg.only_uid && (task->cred->uid.val != cfg.uid || task->cred->euid.val != cfg.uid)) {
+	if (cfg.only_uid && (plain(task)->cred->uid.val != cfg.uid ||
+			     plain(task)->cred->euid.val != cfg.uid)) {
 		lose(proc, TH_LOST_CREDENTIALS, 1);
 		proc->flags |= TH_PROC_STOPPED;
 		set_slot(old_tid, 0);
