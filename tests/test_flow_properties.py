@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 from typing import Any
@@ -46,7 +47,7 @@ def play(rows: list[Access], existed: tuple[bool | None, ...], *, split: bool = 
         cuts = [start, start + length]
         if split and length > 1:
             cuts.insert(1, start + length // 2)
-        for a, b in zip(cuts, cuts[1:], strict=False):
+        for a, b in itertools.pairwise(cuts):
             case.run.access(
                 op, task, file, a, b, at=when, until=when + long, exact=exact,
                 how="mmap" if not exact else None,
@@ -137,7 +138,7 @@ def test_tables_fit_together(rows: list[Access], existed: tuple[bool | None, ...
         assert not view.producers[key][p]["superseded"]
         assert view.file(path, version)["role"] == "intermediate"
     for users in (view.producers, view.consumers):
-        for key, found in users.items():
+        for found in users.values():
             for name, row in found.items():
                 assert name != "engine"
                 assert row["unique_bytes"] == sum(b - a for a, b in row["ranges"])
