@@ -10,6 +10,7 @@ import pytest
 
 from tracehint.adapters.stores.base import VOCABULARY, Store
 from tracehint.adapters.stores.beneath import open_root
+from tracehint.adapters.stores.matrix import matrix, remarks
 from tracehint.adapters.stores.registry import TABLES, names, open_store
 from tracehint.errors import InputError, TracehintError, UsageError
 
@@ -195,3 +196,24 @@ def test_create_never_opens_what_is_there(data: Path, how: bool) -> None:
 def test_a_table_of_any_size_is_bounded(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="larger"):
         open_store(_table(tmp_path, "#" * (1 << 21)))
+
+
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "stores.md"
+
+
+@pytest.mark.parametrize("part", ["matrix", "moosefs", "cephfs"])
+def test_the_reference_page_says_what_the_adapters_say(part: str) -> None:
+    """Regenerate the part between the markers when an adapter changes."""
+    text = PAGE.read_text(encoding="utf-8")
+    found = text.partition(f"<!-- generated: {part} -->\n")[2].partition("\n<!-- end -->")[0]
+    assert found == (matrix() if part == "matrix" else remarks(part))
+
+
+def test_the_table_in_the_reference_page_is_a_table(tmp_path: Path) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    example = text.partition("## A new store")[2].partition("```toml\n")[2].partition("```")[0]
+    store = open_store(_table(tmp_path, example))
+    settings, _ = store.translate({"DP": "scatter|2", "BlockSize": "1024"}, "file")
+    assert {s.key: s.value for s in settings} == {
+        "user.my.strip": b"2048", "user.my.order": b"round-robin",
+    }  # fmt: skip
