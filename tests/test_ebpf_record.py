@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -202,3 +203,43 @@ def test_old_kernel_way_of_reading(tmp_path: Path) -> None:
         found = {r["path"]: (r["read_bytes"], r["write_bytes"]) for r in opens}
         assert found[bytes(tmp_path / "f")] == (5003, 0)
         assert found[bytes(tmp_path / "g")] == (0, 5003)
+
+
+@pytest.mark.slow
+def test_two_capabilities_suffice() -> None:
+    """Recorded as an ordinary user; set-uid programs are not followed."""
+    if os.geteuid():
+        pytest.skip("needs root to give capabilities and become another user")
+    folder = Path(tempfile.mkdtemp())
+    try:
+        folder.chmod(0o755)
+        program, spool = folder / "rec", folder / "b.trace" / SPOOL_DIR
+        shutil.copy(LOADER, program)
+        wanted = 1 << (38 - 32) | 1 << (39 - 32)  # CAP_PERFMON, CAP_BPF
+        value = struct.pack("<5I", 0x02000001, 0, 0, wanted, 0)
+        os.setxattr(program, "security.capability", value)
+        setuid = folder / "setuid"
+        shutil.copy(shutil.which("cat") or "/bin/cat", setuid)
+        setuid.chmod(0o4755)
+        spool.mkdir(parents=True)
+        for path in (folder, folder / "b.trace", spool):
+            os.chown(path, 65534, 65534)
+        script = f"echo x >out; grep Cap /proc/self/status; {setuid} out; cp out out2"
+        done = subprocess.run(
+            [program, "-o", spool, "--", "sh", "-c", script], user=65534, group=65534,
+            extra_groups=[], cwd=folder, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "CapEff:\t0000000000000000" in done.stdout  # the command gets none of it
+        (folder / "b.trace" / "manifest.json").write_text('{"format": "tracehint.bundle/1"}')
+        bundle = read_bundle(folder / "b.trace")
+        assert {(r["kind"], r["count"]) for r in bundle.tables["losses"].to_pylist()} == {
+            ("credentials_exec", 1)
+        }
+        paths = {r["path"] for r in bundle.tables["opens"].to_pylist()}
+        assert bytes(folder / "out2") in paths
+        assert not any(
+            b"setuid" in bytes(r["exe"] or b"") for r in bundle.tables["processes"].to_pylist()
+        )
+    finally:
+        shutil.rmtree(folder)

@@ -17,6 +17,7 @@
 #define TH_MAX_PATH 4096 /* bytes of one path */
 #define TH_MAX_LEVELS 1024 /* directories of one path */
 #define TH_MAX_MAGIC 24
+#define TH_PATHS_KEPT 262144 /* the loader remembers the places of so many paths */
 
 enum th_record {
 	TH_EPISODE = 1, /* an open episode ended */

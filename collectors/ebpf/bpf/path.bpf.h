@@ -97,7 +97,7 @@ GLOBAL u32 path_id(struct where *at, u32 user, u32 slot)
 	struct path_value *old = bpf_map_lookup_elem(&path_cache, &key);
 
 	if (old && old->name == now.name && old->parent == now.parent && old->inode == now.inode &&
-	    old->gen == now.gen)
+	    old->gen == now.gen && state.paths - old->id < TH_PATHS_KEPT / 2)
 		return old->id;
 	now.id = path_walk(dentry, key.mount, user, slot);
 	if (now.id)

@@ -240,7 +240,6 @@ cleanup:
 	tracer_free();
 	if (!o->check)
 		spool_close();
-	resolve_free();
 	return code;
 }
 

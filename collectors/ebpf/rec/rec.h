@@ -58,6 +58,7 @@ enum spool_file {
 int spool_open(const char *dir);
 void spool_put(enum spool_file file, const void *record, size_t size);
 uint64_t spool_text(const void *text, size_t len);
+size_t spool_fetch(uint64_t off, char *out, size_t len);
 void spool_flush(void);
 void spool_close(void);
 unsigned long long spool_lost(void);
@@ -66,7 +67,6 @@ int spool_write_json(const char *dir, const char *name, const char *text);
 /* resolve.c: strings of calls that change names */
 void resolve_path_added(const struct th_path *rec);
 void resolve_name(const struct th_name *rec);
-void resolve_free(void);
 
 /* tracer.c: the BPF object and its maps */
 int tracer_load(const struct options *options, unsigned long long cookie);

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,31 +17,12 @@
 
 #define TEXT (3 * TH_MAX_PATH)
 
-struct entry {
+/* Where the newest paths lie on the heap, by identifier modulo the table's size. */
+static struct {
 	uint64_t off;
+	unsigned int id;
 	unsigned int len;
-	char *text; /* directories of names only would do, but the cost is small */
-};
-static struct entry *paths;
-static unsigned int capacity;
-
-static struct entry *entry(unsigned int id)
-{
-	if (id >= capacity) {
-		unsigned int grown = capacity ? capacity : 1024;
-		struct entry *more;
-
-		while (grown <= id)
-			grown *= 2;
-		more = realloc(paths, grown * sizeof(*paths));
-		if (!more)
-			return NULL;
-		memset(more + capacity, 0, (grown - capacity) * sizeof(*paths));
-		paths = more;
-		capacity = grown;
-	}
-	return &paths[id];
-}
+} places[TH_PATHS_KEPT];
 
 /* "c\0b\0a\0" becomes "/a/b/c". */
 void resolve_path_added(const struct th_path *rec)
@@ -67,18 +47,21 @@ void resolve_path_added(const struct th_path *rec)
 	out.len = (unsigned int)at;
 	out.off = spool_text(text, at);
 	spool_put(SPOOL_PATHS, &out, sizeof(out));
-	struct entry *e = entry(rec->id);
-
-	if (e) {
-		e->off = out.off;
-		e->len = out.len;
-		e->text = strndup(text, at);
-	}
+	places[rec->id % TH_PATHS_KEPT].id = rec->id;
+	places[rec->id % TH_PATHS_KEPT].off = out.off;
+	places[rec->id % TH_PATHS_KEPT].len = out.len;
 }
 
 static const char *path_text(unsigned int id)
 {
-	return id && id < capacity && paths[id].text ? paths[id].text : "";
+	static char text[TH_MAX_PATH + 512];
+	unsigned int i = id % TH_PATHS_KEPT;
+	size_t len = id && places[i].id == id && places[i].len < sizeof(text) ?
+			     spool_fetch(places[i].off, text, places[i].len) :
+			     0;
+
+	text[len] = 0;
+	return text;
 }
 
 /* Without symbolic links where that can be found out; else without "." and doubled "/". */
@@ -163,11 +146,4 @@ void resolve_name(const struct th_name *rec)
 	out.off = spool_text(first, out.len);
 	out.new_off = spool_text(second, out.new_len);
 	spool_put(SPOOL_NAMES, &out, sizeof(out));
-}
-
-void resolve_free(void)
-{
-	for (unsigned int i = 0; i < capacity; i++)
-		free(paths[i].text);
-	free(paths);
 }

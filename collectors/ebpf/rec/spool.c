@@ -37,7 +37,7 @@ int spool_open(const char *dir)
 	if (at < 0)
 		return -errno;
 	for (int i = 0; i < SPOOL_FILES; i++) {
-		files[i].fd = openat(at, names[i], O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		files[i].fd = openat(at, names[i], O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 		files[i].buffer = malloc(BUFFER);
 		if (files[i].fd < 0 || !files[i].buffer) {
 			int error = errno ? errno : ENOMEM;
@@ -106,6 +106,20 @@ uint64_t spool_text(const void *text, size_t len)
 	spool_put(SPOOL_HEAP, text, len);
 	heap_size += len;
 	return at;
+}
+
+/* Read a string of the heap back; returns its length, 0 when it is not there. */
+size_t spool_fetch(uint64_t off, char *out, size_t len)
+{
+	uint64_t written = heap_size - files[SPOOL_HEAP].used;
+
+	if (off + len > heap_size)
+		return 0;
+	if (off >= written) {
+		memcpy(out, files[SPOOL_HEAP].buffer + (off - written), len);
+		return len;
+	}
+	return pread(files[SPOOL_HEAP].fd, out, len, (off_t)off) == (ssize_t)len ? len : 0;
 }
 
 void spool_close(void)

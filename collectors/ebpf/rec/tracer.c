@@ -14,6 +14,7 @@
 
 #define TID_BLOCK 32
 #define PAGE 4096UL
+#define HASH_TICKS 5
 
 /* The object file, put into this program by tracehint_bpf.S. */
 extern const unsigned char tracehint_bpf_start[], tracehint_bpf_end[];
@@ -50,6 +51,7 @@ static size_t state_size, procs_size, episodes_size;
 static unsigned int slots;
 static int hashed_fd = -1, free_fd = -1;
 static bool sweep_wanted;
+static unsigned int ticks;
 /* what the last snapshot of each open episode saw */
 static unsigned long long *seen_ops;
 
@@ -166,14 +168,19 @@ static void episode_out(struct th_episode *ep)
 	spool_put(SPOOL_EPISODES, ep, sizeof(*ep));
 }
 
-/* Episodes of finished epochs in the hash table: descriptors 16 and above, threads. */
-static void sweep(void)
+/*
+ * The hash table: descriptors 16 and above, threads, io_uring, mappings. Episodes
+ * of finished epochs are written out and removed; with `snapshots`, the others
+ * are written as they are.
+ */
+static void sweep(bool snapshots)
 {
 	struct fd_key { unsigned int epoch, fd, tid; } key, next, *old = NULL;
 	struct fd_key *gone = NULL;
 	size_t n = 0, room = 0;
 	unsigned int *live = calloc(slots, sizeof(*live));
 	size_t alive = 0;
+	struct th_episode ep;
 
 	if (!live)
 		return;
@@ -195,12 +202,15 @@ static void sweep(void)
 			}
 			gone[n++] = next;
 		}
+		if (found && snapshots && !bpf_map_lookup_elem(hashed_fd, &next, &ep) &&
+		    (ep.state & TH_EP_LIVE) && !(ep.state & TH_EP_IGNORED)) {
+			ep.kind = TH_SNAPSHOT;
+			episode_out(&ep);
+		}
 		key = next;
 		old = &key;
 	}
 	for (size_t i = 0; i < n; i++) {
-		struct th_episode ep;
-
 		if (bpf_map_lookup_elem(hashed_fd, &gone[i], &ep))
 			continue;
 		ep.kind = TH_EPISODE;
@@ -434,9 +444,10 @@ void tracer_tick(void)
 	for (unsigned int slot = 1; slot < slots_used(); slot++)
 		if (procs[slot].state == TH_ENDED)
 			slot_finish(slot);
-	if (sweep_wanted) {
+	/* walking the whole table takes up to 50 ms: not each second */
+	if (sweep_wanted || ticks++ % HASH_TICKS == 1) {
+		sweep(ticks % HASH_TICKS == 2);
 		sweep_wanted = false;
-		sweep();
 	}
 	snapshot();
 	spool_flush();
@@ -479,7 +490,7 @@ void tracer_finish(void)
 	snapshot(); /* processes that outlive the recording */
 	for (unsigned int slot = 1; slot < slots_used(); slot++)
 		procs[slot].state = TH_FREE;
-	sweep();
+	sweep(false);
 	losses_out();
 }
 
