@@ -34,6 +34,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "explain": ("explain", "Explain a lint rule."),
     "report": ("report", "Write a self-contained HTML report."),
     "diff": ("diff", "Compare two runs."),
+    "export": ("export", "Write a run in the format of another tool."),
+    "anonymize": ("anonymize", "Write a copy of a bundle that can be shared."),
     "task": ("task", "Run a command as a named task."),
     "doctor": ("doctor", "Tell which collectors can run here, and what each would miss."),
 }

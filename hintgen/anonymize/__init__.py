@@ -1,0 +1,1 @@
+"""A bundle without the names of its owner: same structure, other words."""

@@ -1,0 +1,75 @@
+"""Words to other words: the same one always to the same one, and no two to one.
+
+Kept: punctuation, white space, runs of digits (counters), endings of file
+names, options of one letter, and the vocabulary. Everything else made of
+letters becomes seven letters that follow from a secret key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+
+from tracehint.hintgen.anonymize.vocabulary import MAX_EXTENSION, WORDS
+
+_TOKEN = re.compile(rb"[A-Za-z0-9\x80-\xff]+")
+_PARTS = re.compile(rb"[0-9]+|[A-Za-z\x80-\xff]+")
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_ENDS = b"/ \t\n'\":;,)]}>|&"
+_MAX_PARTS = 5  # more changes between letters and digits are a hash, not a counter
+
+
+class Words:
+    """The mapping of one anonymised bundle; without `key` nobody can repeat it."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self._known: dict[bytes, bytes] = {}
+        self._taken: set[bytes] = set()
+
+    def replace(self, raw: bytes) -> bytes:
+        """The text with its words replaced.
+
+        >>> Words(b"k").replace(b"/usr/bin/make -j4 p_012.fits").endswith(b"_012.fits")
+        False
+        """
+        return _TOKEN.sub(lambda match: self._token(match, raw), raw)
+
+    def _token(self, match: re.Match[bytes], raw: bytes) -> bytes:
+        token, start, end = match[0], match.start(), match.end()
+        if token.isdigit() or token.lower().decode("latin-1") in WORDS:
+            return token
+        before = raw[start - 1 : start]
+        if before == b"-" and len(token) == 1:
+            return token  # an option of one letter
+        if before == b"." and start > 1 and self._is_ending(token, raw, end):
+            return token
+        parts = _PARTS.findall(token)
+        if len(parts) > _MAX_PARTS:
+            return self._word(token)
+        return b"".join(p if p.isdigit() else self._word(p) for p in parts)
+
+    @staticmethod
+    def _is_ending(token: bytes, raw: bytes, end: int) -> bool:
+        after = raw[end : end + 1]
+        return (
+            len(token) <= MAX_EXTENSION
+            and token.isascii()
+            and token[:1].isalpha()
+            and (not after or after in _ENDS)
+        )
+
+    def _word(self, word: bytes) -> bytes:
+        found = self._known.get(word)
+        if found is not None:
+            return found
+        for attempt in range(1000):
+            seed = word + b"\0%d" % attempt
+            number = int.from_bytes(hmac.new(self._key, seed, hashlib.sha256).digest()[:8])
+            letters = "".join(_LETTERS[number // 26**i % 26] for i in range(7)).encode()
+            if letters not in self._taken and letters.decode() not in WORDS:
+                break
+        self._taken.add(letters)
+        self._known[word] = letters
+        return letters

@@ -1,0 +1,31 @@
+"""`tracehint anonymize`: a bundle that can be shared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("bundle", type=click.Path())
+@click.option("-o", "--output", required=True, help="The new bundle.")
+@click.option("--key", help="Secret; the same key gives the same words. Default: random, lost.")
+@click.option("--force", is_flag=True, help="Replace the output bundle.")
+def command(bundle: str, output: str, key: str | None, force: bool) -> None:
+    """Write a copy of BUNDLE in which names, paths, hosts and arguments are other words.
+
+    The same word becomes the same word everywhere. File endings, counters,
+    times, sizes and the names of public programs stay, so that patterns and
+    reports come out as before.
+
+    Example: tracehint anonymize run.trace -o shared.trace
+    """
+    import secrets
+
+    from tracehint.hintgen.anonymize.bundle import anonymize
+    from tracehint.schemas.store import read_bundle
+
+    secret = key.encode("utf-8", "surrogateescape") if key else secrets.token_bytes(32)
+    anonymize(read_bundle(bundle), Path(output), secret, force=force)
+    click.echo(f"tracehint: wrote {output}", err=True)
