@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.support.bundles import RunBuilder
 from tests.support.trees import SUB, P, grow, labelled
 from tracehint.analyzer.model import TASKS
 from tracehint.analyzer.tasks import TaskCut, cut_tasks
+from tracehint.schemas.store import Bundle, table_from_rows
 
 
 def cut(tmp_path: Path, run: RunBuilder) -> TaskCut:
@@ -302,3 +305,84 @@ def test_times_status_and_host(tmp_path: Path) -> None:
     first, second = jobs(cut_tree(tmp_path, tree))
     assert (first["start_s"], first["end_s"], first["exit_status"]) == (1.0, 2.5, 137)
     assert (second["exit_status"], second["host"], second["source"]) == (0, "node1", "observed")
+
+
+def test_parsl_pool_its_workers_and_the_shells_around_it(tmp_path: Path) -> None:
+    def spawn(*kids: P) -> P:
+        text = "from multiprocessing.spawn import spawn_main; spawn_main(tracker_fd=13)"
+        return P(["/v/bin/python3", "-B", "-c", text, "--multiprocessing-fork"], *kids)
+
+    pool = P(
+        ["/v/bin/python3", "/v/bin/process_worker_pool.py", "-a", "127.0.0.1"],
+        spawn(),
+        spawn(P(["/bin/bash", "-c", "tr a b < x > o0"], P(["tr", "a", "b"]), label="one")),
+        spawn(P(["/bin/bash", "-c", "tr a b < x > o1"], P(["tr", "a", "b"]), label="two")),
+    )
+    block = P(["bash", "/r/parsl.block-0.sh"], P(["getconf", "N"]), P(["seq", "1"]), P(SUB, pool))
+    tree = P(
+        ["python3", "w.py"],
+        P(["/v/bin/python3", "/v/bin/interchange.py"]),
+        P(["/bin/sh", "-c", "bash -c '...'"], P(["/bin/bash", "-c", "..."], P(SUB, block))),
+        P(["/bin/sh", "-c", "kill -- -$(ps)"], P(SUB, P(["ps"]))),
+    )
+    run = RunBuilder()
+    found = labelled(grow(run, tree))
+    for who, job in found.items():
+        run.write(job.kids[0].procs[-1], run.file(f"/data/{who}"), 0, 5, at=1.0)
+    result = cut(tmp_path, run)
+    assert names(result) == ["tr a b < x > o0", "tr a b < x > o1"]
+    assert "process_worker_pool.py" in engines(result)
+
+
+def test_java_starts_programs_through_a_helper(tmp_path: Path) -> None:
+    run = RunBuilder()
+    root = grow(run, P(["nextflow", "run", "m.nf"]))
+    fork = run.process([], parent=root.procs[-1], start=0.1)
+    helper = run.process(["/usr/lib/jvm/java-17/lib/jspawnhelper", "17", "69:70:72"], prev=fork)
+    run.process(["/bin/bash", "-ue", ".command.run"], prev=helper, start=0.3, cwd="/w/ab/cd")
+    assert names(cut(tmp_path, run)) == ["bash -ue .command.run"]
+
+
+def test_cwltool_runs_tools_and_asks_versions(tmp_path: Path) -> None:
+    tree = P(
+        ["/v/bin/python3", "/v/bin/cwltool", "--no-container", "w.cwl"],
+        P(["nodejs", "--version"]), P(["docker", "--version"]), P(["tr", "a", "b"]),
+        P(["sh", "-c", 'cat "$@" | sort', "sh", "x"], P(["cat", "x"]), P(["sort"])),
+    )  # fmt: skip
+    assert [t["type"] for t in jobs(cut_tree(tmp_path, tree))] == ["tr", "sort"]
+
+
+WORDS = [
+    [], ["sh", "wf.sh"], ["sh", "-c", "a | b"], ["make"], ["makeflow", "w"], ["xargs", "x"], ["cp", "a"],
+    ["env", "A=1", "cp"], ["python3", "w.py"], ["mpirun", "x"], ["sbatch", "j"], ["nextflow", "run"],
+    ["python3", "-m", "snakemake", "--target-jobs", "r:"], ["/usr/bin/parallel", "x"], [""], ["-"],
+]  # fmt: skip
+
+
+@settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+def test_any_table_of_processes(tmp_path: Path, data: st.DataObject) -> None:
+    """Links of any kind: every epoch gets one task, and the same one each time."""
+    number = data.draw(st.integers(0, 14))
+    any_id = st.none() | st.integers(0, number + 2)
+    run = RunBuilder()
+    for _ in range(number):
+        run.process(
+            data.draw(st.sampled_from(WORDS)), parent=data.draw(any_id), prev=data.draw(any_id),
+            start=data.draw(st.floats(0, 9)), end=data.draw(st.none() | st.floats(0, 9)),
+            exit_code=data.draw(st.sampled_from([None, 0, 1])),
+            env=data.draw(st.sampled_from([{}, {"TRACEHINT_TASK": "t1"}, {"SLURM_JOB_ID": "5"}])),
+        )  # fmt: skip
+    file = run.file("pipe:[1]", kind="pipe")
+    for _ in range(data.draw(st.integers(0, 6)) if number else 0):
+        use = data.draw(st.sampled_from([run.read, run.write]))
+        use(data.draw(st.integers(0, number + 2)), file, 0, 5, at=1.0)
+    tables = {name: table_from_rows(name, rows) for name, rows in run.rows.items()}
+    bundle = Bundle(tmp_path, run.manifest, tables)
+    first, second = cut_tasks(bundle), cut_tasks(bundle)
+    assert first.proc_task.num_rows == number
+    assert set(first.proc_task["task"].to_pylist()) == set(first.tasks["task"].to_pylist())
+    assert first.tasks.equals(second.tasks) and first.proc_task.equals(second.proc_task)
+    assert all(1 <= t["attempt"] <= max(number, 1) for t in first.tasks.to_pylist())
