@@ -10,5 +10,5 @@ for name in sources:
             _, day, mean, _, _ = line.split(",")
             sums[int(day)] = sums.get(int(day), 0.0) + float(mean)
 with open(target, "w") as out:
-    for day in sorted(sums):
-        out.write(f"{day},{sums[day] / len(sources):.4f}\n")
+    for number, total in sorted(sums.items()):
+        out.write(f"{number},{total / len(sources):.4f}\n")

@@ -10,17 +10,20 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 from astropy.io import fits
 
+Values = npt.NDArray[np.float64]
 PIXEL = 2.0 / 3600  # degrees
 RA, DEC = 210.0, 54.0
 OVERLAP = 0.2  # share of a tile's width
 
 
-def sky(ra: np.ndarray, dec: np.ndarray) -> np.ndarray:
+def sky(ra: Values, dec: Values) -> Values:
     """Brightness at a position in degrees: smooth background and a lattice of stars."""
     stars = np.exp(-(np.sin(ra * 400) ** 2 + np.sin(dec * 400) ** 2) * 40)
-    return 100 + 20 * np.sin(ra * 3) * np.cos(dec * 5) + 400 * stars
+    brightness: Values = 100 + 20 * np.sin(ra * 3) * np.cos(dec * 5) + 400 * stars
+    return brightness
 
 
 def tile(column: int, row: int, columns: int, rows: int, pixels: int) -> fits.PrimaryHDU:
