@@ -27,7 +27,7 @@ pytestmark = pytest.mark.ebpf
 CASES = sorted(
     name
     for source in WORKLOADS.glob("*.c")
-    for name in re.findall(r'^\t\{ "(\w+)", \w+ \}', source.read_text(), re.MULTILINE)
+    for name in re.findall(r'\{\s*"(\w+)",\s*\1\s*\}', source.read_text())
 )
 
 

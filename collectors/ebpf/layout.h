@@ -11,30 +11,30 @@
 #define TRACEHINT_LAYOUT_H
 
 #define TH_SPOOL_VERSION 1
-#define TH_DIRECT_FDS 16 /* descriptors with an episode slot of their own per process */
-#define TH_MAX_CALLS 512 /* system call numbers known to the tables */
-#define TH_MAX_ARGV 32768 /* bytes of arguments, and of environment, read at exec */
-#define TH_MAX_PATH 4096 /* bytes of one path */
+#define TH_DIRECT_FDS 16   /* descriptors with an episode slot of their own per process */
+#define TH_MAX_CALLS 512   /* system call numbers known to the tables */
+#define TH_MAX_ARGV 32768  /* bytes of arguments, and of environment, read at exec */
+#define TH_MAX_PATH 4096   /* bytes of one path */
 #define TH_MAX_LEVELS 1024 /* directories of one path */
 #define TH_MAX_MAGIC 24
 #define TH_PATHS_KEPT 262144 /* the loader remembers the places of so many paths */
 
 enum th_record {
 	TH_EPISODE = 1, /* an open episode ended */
-	TH_SNAPSHOT, /* an open episode that goes on (written by the loader) */
-	TH_EXTENT, /* a finished run of accesses */
-	TH_EXEC, /* end of a process epoch by exec, with what the next one runs */
-	TH_EXIT, /* end of a process */
-	TH_ALIVE, /* a process that goes on (written by the loader) */
-	TH_PATH, /* the text of a path identifier */
-	TH_NAME, /* rename, link, unlink ... */
+	TH_SNAPSHOT,	/* an open episode that goes on (written by the loader) */
+	TH_EXTENT,	/* a finished run of accesses */
+	TH_EXEC,	/* end of a process epoch by exec, with what the next one runs */
+	TH_EXIT,	/* end of a process */
+	TH_ALIVE,	/* a process that goes on (written by the loader) */
+	TH_PATH,	/* the text of a path identifier */
+	TH_NAME,	/* rename, link, unlink ... */
 };
 
 /* Loss counters, in the order of tables.LOSS_KINDS where they are the kernel's to count. */
 enum th_loss {
 	TH_LOST_LIFECYCLE,
 	TH_LOST_EXTENTS, /* operations, not records */
-	TH_LOST_TABLE, /* no room for a process or an open file */
+	TH_LOST_TABLE,	 /* no room for a process or an open file */
 	TH_LOST_PATH_CUT,
 	TH_LOST_ARGV_CUT,
 	TH_LOST_UNKNOWN_CALL,
@@ -91,8 +91,8 @@ enum th_episode_state {
 	TH_EP_CREATED = 1 << 3,
 	TH_EP_TRUNCATED = 1 << 4,
 	TH_EP_INHERITED = 1 << 5, /* the descriptor was not opened in this epoch */
-	TH_EP_PARTIAL = 1 << 6, /* one thread's share of an episode: add up by open_id */
-	TH_EP_FAULTS = 1 << 7, /* pages touched through a mapping, no descriptor */
+	TH_EP_PARTIAL = 1 << 6,	  /* one thread's share of an episode: add up by open_id */
+	TH_EP_FAULTS = 1 << 7,	  /* pages touched through a mapping, no descriptor */
 };
 
 enum th_process_state { TH_FREE, TH_LIVE, TH_ENDED };
@@ -115,8 +115,8 @@ struct th_run {
 	unsigned int first_tick;
 	unsigned int last_tick;
 	unsigned int count;
-	unsigned int ops; /* 0: no run */
-	unsigned char op; /* enum th_op */
+	unsigned int ops;  /* 0: no run */
+	unsigned char op;  /* enum th_op */
 	unsigned char how; /* enum th_how */
 	unsigned char inexact;
 	unsigned char spare[5];
@@ -127,7 +127,8 @@ struct th_episode {
 	unsigned int kind;
 	unsigned int state;
 	unsigned long long open_id; /* epoch << 32 | counter */
-	unsigned long long file; /* kernel addresses: tell whether the descriptor still means the same */
+	unsigned long long
+		file; /* kernel addresses: tell whether the descriptor still means the same */
 	unsigned long long inode;
 	unsigned int epoch;
 	int fd;
@@ -152,8 +153,8 @@ struct th_episode {
 	unsigned long long small_ops;
 	unsigned long long lost_ops; /* operations whose run was dropped */
 	unsigned long long first_ns; /* first operation; 0: none */
-	unsigned long long next; /* where the last operation ended */
-	unsigned int run_seq; /* runs sent to the extents ring */
+	unsigned long long next;     /* where the last operation ended */
+	unsigned int run_seq;	     /* runs sent to the extents ring */
 	unsigned int last_tick;
 	struct th_run outer; /* the last two runs travel with the summary */
 	struct th_run inner;
@@ -172,9 +173,9 @@ struct th_process {
 	unsigned int state;
 	unsigned int epoch;
 	unsigned int parent; /* epoch that forked it; 0: the command itself */
-	unsigned int prev; /* epoch before the exec; 0: began with a fork */
+	unsigned int prev;   /* epoch before the exec; 0: began with a fork */
 	unsigned int slot;
-	unsigned int pid; /* in the recorder's name space */
+	unsigned int pid;  /* in the recorder's name space */
 	unsigned int tgid; /* in the first name space */
 	unsigned int uid;
 	unsigned int flags;
@@ -185,8 +186,8 @@ struct th_process {
 	int exit_status; /* as wait() gives it */
 	unsigned int cwd;
 	unsigned int exe;
-	unsigned int opens; /* counter for open_id */
-	unsigned int used; /* direct episodes in use, one bit per descriptor */
+	unsigned int opens;	   /* counter for open_id */
+	unsigned int used;	   /* direct episodes in use, one bit per descriptor */
 	unsigned int unknown_call; /* number of the last call that was not understood */
 	unsigned int meta[TH_META_KINDS];
 	unsigned int meta_errors[TH_META_KINDS];
@@ -217,7 +218,7 @@ struct th_name {
 	unsigned int op;
 	unsigned int epoch;
 	unsigned int root; /* path identifier of the caller's root directory */
-	unsigned int dir; /* of the directory that the string is relative to; 0: absolute */
+	unsigned int dir;  /* of the directory that the string is relative to; 0: absolute */
 	unsigned int new_dir;
 	unsigned int len;
 	unsigned int new_len;
@@ -310,7 +311,7 @@ enum th_call {
 	TH_CALL_CHMOD,
 	TH_CALL_XATTR,
 	TH_CALL_ACCESS,
-	TH_CALL_STATX, /* flags in the third argument */
+	TH_CALL_STATX,	     /* flags in the third argument */
 	TH_CALL_PREAD_SPLIT, /* 32 bits: position in two halves */
 	TH_CALL_PWRITE_SPLIT,
 	TH_CALL_MMAP_PAGES, /* 32 bits: offset in pages */
@@ -328,9 +329,9 @@ struct th_config {
 	unsigned int uid;
 	unsigned int faults; /* page fault tracepoints are attached */
 	unsigned int spare;
-	unsigned long long cookie; /* the command announces itself with it */
-	unsigned long long gap_ticks; /* a pause that ends a run */
-	unsigned long long wake_bytes; /* wake the loader when a ring holds more */
+	unsigned long long cookie;	   /* the command announces itself with it */
+	unsigned long long gap_ticks;	   /* a pause that ends a run */
+	unsigned long long wake_bytes;	   /* wake the loader when a ring holds more */
 	unsigned int magics[TH_MAX_MAGIC]; /* file systems without data: proc, sysfs ... */
 	unsigned char calls[TH_MAX_CALLS];
 	unsigned char calls32[TH_MAX_CALLS];
@@ -342,9 +343,9 @@ struct th_state {
 	unsigned int root_epoch;
 	unsigned int epochs;
 	unsigned int paths;
-	unsigned int path_gen; /* a rename makes older path cache entries void */
-	unsigned int pid_level; /* depth of the recorder's pid name space */
-	unsigned int live; /* processes being followed */
+	unsigned int path_gen;	 /* a rename makes older path cache entries void */
+	unsigned int pid_level;	 /* depth of the recorder's pid name space */
+	unsigned int live;	 /* processes being followed */
 	unsigned int slots_used; /* highest slot that was ever taken */
 	unsigned long long lost[TH_LOST_KINDS];
 };

@@ -16,11 +16,12 @@ static int aio_scattered(void)
 	if (syscall(SYS_io_setup, 16, &context))
 		return SKIPPED;
 	for (int i = 0; i < 7; i++) {
-		requests[i] = (struct iocb){ .aio_fildes = (unsigned int)fd,
-					     .aio_lio_opcode = i < 5 ? IOCB_CMD_PREAD : IOCB_CMD_PWRITE,
-					     .aio_buf = (unsigned long)buffers[i],
-					     .aio_nbytes = 1009,
-					     .aio_offset = i * 10007 };
+		requests[i] =
+			(struct iocb){.aio_fildes = (unsigned int)fd,
+				      .aio_lio_opcode = i < 5 ? IOCB_CMD_PREAD : IOCB_CMD_PWRITE,
+				      .aio_buf = (unsigned long)buffers[i],
+				      .aio_nbytes = 1009,
+				      .aio_offset = i * 10007};
 		list[i] = &requests[i];
 	}
 	must(syscall(SYS_io_submit, context, 7L, list) == 7, "io_submit");
@@ -31,6 +32,6 @@ static int aio_scattered(void)
 }
 
 const struct workload aio_cases[] = {
-	{ "aio_scattered", aio_scattered },
-	{ 0 },
+	{"aio_scattered", aio_scattered},
+	{0},
 };

@@ -94,11 +94,11 @@ static int copy_truncate(void)
 }
 
 const struct workload copy_cases[] = {
-	{ "copy_range", copy_range },
-	{ "copy_sendfile", copy_sendfile },
-	{ "copy_splice", copy_splice },
-	{ "copy_clone", copy_clone },
-	{ "copy_fallocate", copy_fallocate },
-	{ "copy_truncate", copy_truncate },
-	{ 0 },
+	{"copy_range", copy_range},
+	{"copy_sendfile", copy_sendfile},
+	{"copy_splice", copy_splice},
+	{"copy_clone", copy_clone},
+	{"copy_fallocate", copy_fallocate},
+	{"copy_truncate", copy_truncate},
+	{0},
 };

@@ -63,9 +63,11 @@ static int fd_close_range(void)
 static int receive(void)
 {
 	char space[CMSG_SPACE(sizeof(int))];
-	struct iovec v = { buffer, 1 };
-	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = space,
-			    .msg_controllen = sizeof(space) };
+	struct iovec v = {buffer, 1};
+	struct msghdr m = {.msg_iov = &v,
+			   .msg_iovlen = 1,
+			   .msg_control = space,
+			   .msg_controllen = sizeof(space)};
 	int fd;
 
 	must(recvmsg(shared, &m, 0) == 1, "recvmsg");
@@ -79,9 +81,11 @@ static int fd_passed(void)
 {
 	int pair[2], fd = make("f", 10007), status;
 	char space[CMSG_SPACE(sizeof(int))] = {};
-	struct iovec v = { "x", 1 };
-	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = space,
-			    .msg_controllen = sizeof(space) };
+	struct iovec v = {"x", 1};
+	struct msghdr m = {.msg_iov = &v,
+			   .msg_iovlen = 1,
+			   .msg_control = space,
+			   .msg_controllen = sizeof(space)};
 	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 	pid_t pid;
 
@@ -201,15 +205,15 @@ static int fd_cloexec_after_exec(void)
 }
 
 const struct workload fd_cases[] = {
-	{ "fd_fork", fd_fork },
-	{ "fd_dup", fd_dup },
-	{ "fd_close_range", fd_close_range },
-	{ "fd_passed", fd_passed },
-	{ "fd_pidfd_getfd", fd_pidfd_getfd },
-	{ "fd_reopened", fd_reopened },
-	{ "fd_shell", fd_shell },
-	{ "fd_many", fd_many },
-	{ "fd_memfd", fd_memfd },
-	{ "fd_cloexec_after_exec", fd_cloexec_after_exec },
-	{ 0 },
+	{"fd_fork", fd_fork},
+	{"fd_dup", fd_dup},
+	{"fd_close_range", fd_close_range},
+	{"fd_passed", fd_passed},
+	{"fd_pidfd_getfd", fd_pidfd_getfd},
+	{"fd_reopened", fd_reopened},
+	{"fd_shell", fd_shell},
+	{"fd_many", fd_many},
+	{"fd_memfd", fd_memfd},
+	{"fd_cloexec_after_exec", fd_cloexec_after_exec},
+	{0},
 };

@@ -13,7 +13,8 @@ int loss_random(long n, long pages)
 	must(fd >= 0 && !ftruncate(fd, pages * 4096), "f");
 	for (long i = 0; i < n; i++) {
 		at = at * 6364136223846793005UL + 1442695040888963407UL;
-		must(pread(fd, buffer, 4096, (long)((at >> 33) % (unsigned long)pages) * 4096) == 4096,
+		must(pread(fd, buffer, 4096, (long)((at >> 33) % (unsigned long)pages) * 4096) ==
+			     4096,
 		     "pread");
 	}
 	return 0;

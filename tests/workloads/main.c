@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 
 static const struct workload *const groups[] = {
-	rw_cases, fd_cases, copy_cases, name_cases, map_cases, process_cases, thread_cases,
-	special_cases, uring_cases, aio_cases,
+	rw_cases,      fd_cases,     copy_cases,    name_cases,	 map_cases,
+	process_cases, thread_cases, special_cases, uring_cases, aio_cases,
 };
 
 /* One write per line: lines of several processes do not mix. */

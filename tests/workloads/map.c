@@ -106,12 +106,8 @@ static int map_fork(void)
 }
 
 const struct workload map_cases[] = {
-	{ "map_read", map_read },
-	{ "map_part", map_part },
-	{ "map_write", map_write },
-	{ "map_private_write", map_private_write },
-	{ "map_remap", map_remap },
-	{ "map_sparse", map_sparse },
-	{ "map_fork", map_fork },
-	{ 0 },
+	{"map_read", map_read},	  {"map_part", map_part},
+	{"map_write", map_write}, {"map_private_write", map_private_write},
+	{"map_remap", map_remap}, {"map_sparse", map_sparse},
+	{"map_fork", map_fork},	  {0},
 };

@@ -149,8 +149,8 @@ static int name_tmpfile(void)
 
 static int name_hostile(void)
 {
-	static const char *const names[] = { "a b", "new\nline", "qu'o\"te", "$(x)", "\x1b[31m",
-					     "\xff\xfe", "*?", "-rf" };
+	static const char *const names[] = {"a b",	"new\nline", "qu'o\"te", "$(x)",
+					    "\x1b[31m", "\xff\xfe",  "*?",	 "-rf"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		close(make(names[i], 101));
@@ -191,18 +191,18 @@ static int name_inode_reuse(void)
 }
 
 const struct workload name_cases[] = {
-	{ "name_rename_chain", name_rename_chain },
-	{ "name_replace", name_replace },
-	{ "name_exchange", name_exchange },
-	{ "name_link_unlink", name_link_unlink },
-	{ "name_unlink", name_unlink },
-	{ "name_unlink_open", name_unlink_open },
-	{ "name_symlink", name_symlink },
-	{ "name_directory", name_directory },
-	{ "name_at", name_at },
-	{ "name_tmpfile", name_tmpfile },
-	{ "name_hostile", name_hostile },
-	{ "name_deep", name_deep },
-	{ "name_inode_reuse", name_inode_reuse },
-	{ 0 },
+	{"name_rename_chain", name_rename_chain},
+	{"name_replace", name_replace},
+	{"name_exchange", name_exchange},
+	{"name_link_unlink", name_link_unlink},
+	{"name_unlink", name_unlink},
+	{"name_unlink_open", name_unlink_open},
+	{"name_symlink", name_symlink},
+	{"name_directory", name_directory},
+	{"name_at", name_at},
+	{"name_tmpfile", name_tmpfile},
+	{"name_hostile", name_hostile},
+	{"name_deep", name_deep},
+	{"name_inode_reuse", name_inode_reuse},
+	{0},
 };

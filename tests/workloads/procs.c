@@ -60,7 +60,8 @@ static int cloned(void *arg)
 static int process_clone(void)
 {
 	/* shared files and memory, but a process of its own */
-	char *stack = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *stack =
+		mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int status;
 	pid_t pid;
 
@@ -139,11 +140,11 @@ static int process_daemon(void)
 }
 
 const struct workload process_cases[] = {
-	{ "process_fork", process_fork },
-	{ "process_vfork", process_vfork },
-	{ "process_clone", process_clone },
-	{ "process_killed", process_killed },
-	{ "process_exec_chain", process_exec_chain },
-	{ "process_daemon", process_daemon },
-	{ 0 },
+	{"process_fork", process_fork},
+	{"process_vfork", process_vfork},
+	{"process_clone", process_clone},
+	{"process_killed", process_killed},
+	{"process_exec_chain", process_exec_chain},
+	{"process_daemon", process_daemon},
+	{0},
 };

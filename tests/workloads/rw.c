@@ -38,7 +38,7 @@ static int rw_positions(void)
 
 static int rw_vectors(void)
 {
-	struct iovec v[3] = { { buffer, 101 }, { buffer + 200, 103 }, { buffer + 400, 107 } };
+	struct iovec v[3] = {{buffer, 101}, {buffer + 200, 103}, {buffer + 400, 107}};
 	int fd = make("f", 50021);
 
 	lseek(fd, 17, SEEK_SET);
@@ -153,14 +153,14 @@ static int rw_failed(void)
 }
 
 const struct workload rw_cases[] = {
-	{ "rw_sequential", rw_sequential },
-	{ "rw_positions", rw_positions },
-	{ "rw_vectors", rw_vectors },
-	{ "rw_append", rw_append },
-	{ "rw_append_processes", rw_append_processes },
-	{ "rw_direct", rw_direct },
-	{ "rw_small", rw_small },
-	{ "rw_stride", rw_stride },
-	{ "rw_failed", rw_failed },
-	{ 0 },
+	{"rw_sequential", rw_sequential},
+	{"rw_positions", rw_positions},
+	{"rw_vectors", rw_vectors},
+	{"rw_append", rw_append},
+	{"rw_append_processes", rw_append_processes},
+	{"rw_direct", rw_direct},
+	{"rw_small", rw_small},
+	{"rw_stride", rw_stride},
+	{"rw_failed", rw_failed},
+	{0},
 };

@@ -80,7 +80,8 @@ static int special_bind(void)
 
 static int special_overlay(void)
 {
-	static const char *const dirs[] = { "base", "base/lower", "base/upper", "base/work", "merged" };
+	static const char *const dirs[] = {"base", "base/lower", "base/upper", "base/work",
+					   "merged"};
 
 	must(!mkdir("base", 0755), "mkdir");
 	/* overlayfs wants its upper layer on a file system that can hold one */
@@ -116,10 +117,7 @@ static int special_tmpfs(void)
 }
 
 const struct workload special_cases[] = {
-	{ "special_32bit", special_32bit },
-	{ "special_chroot", special_chroot },
-	{ "special_bind", special_bind },
-	{ "special_overlay", special_overlay },
-	{ "special_tmpfs", special_tmpfs },
-	{ 0 },
+	{"special_32bit", special_32bit}, {"special_chroot", special_chroot},
+	{"special_bind", special_bind},	  {"special_overlay", special_overlay},
+	{"special_tmpfs", special_tmpfs}, {0},
 };

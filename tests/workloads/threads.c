@@ -102,9 +102,9 @@ static int thread_outlives_first(void)
 }
 
 const struct workload thread_cases[] = {
-	{ "thread_stripes", thread_stripes },
-	{ "thread_files", thread_files },
-	{ "thread_exec", thread_exec },
-	{ "thread_outlives_first", thread_outlives_first },
-	{ 0 },
+	{"thread_stripes", thread_stripes},
+	{"thread_files", thread_files},
+	{"thread_exec", thread_exec},
+	{"thread_outlives_first", thread_outlives_first},
+	{0},
 };

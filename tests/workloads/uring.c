@@ -18,7 +18,7 @@ static char buffers[16][65536];
 
 static int ring_open(struct ring *r, unsigned int flags)
 {
-	struct io_uring_params p = { .flags = flags, .sq_thread_idle = 50 };
+	struct io_uring_params p = {.flags = flags, .sq_thread_idle = 50};
 	char *sq, *cq;
 
 	r->flags = flags;
@@ -31,7 +31,8 @@ static int ring_open(struct ring *r, unsigned int flags)
 		  PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, r->fd, IORING_OFF_CQ_RING);
 	r->sqes = mmap(NULL, 16 * sizeof(struct io_uring_sqe), PROT_READ | PROT_WRITE,
 		       MAP_SHARED | MAP_POPULATE, r->fd, IORING_OFF_SQES);
-	must(sq != MAP_FAILED && cq != MAP_FAILED && (void *)r->sqes != MAP_FAILED, "mmap of the ring");
+	must(sq != MAP_FAILED && cq != MAP_FAILED && (void *)r->sqes != MAP_FAILED,
+	     "mmap of the ring");
 	r->sq_tail = (unsigned int *)(sq + p.sq_off.tail);
 	r->sq_mask = (unsigned int *)(sq + p.sq_off.ring_mask);
 	r->sq_array = (unsigned int *)(sq + p.sq_off.array);
@@ -140,10 +141,11 @@ static int uring_linked(void)
 static int uring_fixed(void)
 {
 	struct ring r;
-	struct iovec v = { buffers[0], sizeof(buffers[0]) };
+	struct iovec v = {buffers[0], sizeof(buffers[0])};
 	int fd = make("f", 50021);
 
-	if (ring_open(&r, 0) || syscall(SYS_io_uring_register, r.fd, IORING_REGISTER_FILES, &fd, 1) ||
+	if (ring_open(&r, 0) ||
+	    syscall(SYS_io_uring_register, r.fd, IORING_REGISTER_FILES, &fd, 1) ||
 	    syscall(SYS_io_uring_register, r.fd, IORING_REGISTER_BUFFERS, &v, 1))
 		return SKIPPED;
 	close(fd); /* the ring keeps the file */
@@ -159,7 +161,7 @@ static int uring_fixed(void)
 static int uring_vectors(void)
 {
 	struct ring r;
-	struct iovec v[2] = { { buffers[0], 307 }, { buffers[1], 401 } };
+	struct iovec v[2] = {{buffers[0], 307}, {buffers[1], 401}};
 	int fd = make("f", 50021);
 
 	if (ring_open(&r, 0))
@@ -175,11 +177,11 @@ static int uring_vectors(void)
 }
 
 const struct workload uring_cases[] = {
-	{ "uring_plain", uring_plain },
-	{ "uring_async", uring_async },
-	{ "uring_sqpoll", uring_sqpoll },
-	{ "uring_linked", uring_linked },
-	{ "uring_fixed", uring_fixed },
-	{ "uring_vectors", uring_vectors },
-	{ 0 },
+	{"uring_plain", uring_plain},
+	{"uring_async", uring_async},
+	{"uring_sqpoll", uring_sqpoll},
+	{"uring_linked", uring_linked},
+	{"uring_fixed", uring_fixed},
+	{"uring_vectors", uring_vectors},
+	{0},
 };

@@ -46,8 +46,8 @@ void named(const char *op, const char *path, const char *new_path);
 void fact(const char *what, const char *path, const char *other);
 
 int make(const char *path, size_t size); /* a file, its writes printed; read-write descriptor */
-void must(int ok, const char *what); /* ends the case when !ok */
-int child(int (*run)(void)); /* fork, run, wait; the exit status */
-void here(const char *text); /* comment line */
+void must(int ok, const char *what);	 /* ends the case when !ok */
+int child(int (*run)(void));		 /* fork, run, wait; the exit status */
+void here(const char *text);		 /* comment line */
 
 #endif

@@ -28,7 +28,7 @@ static __always_inline struct th_episode *direct_at(u32 slot, u32 fd)
 
 static __always_inline struct th_episode *hashed_at(u32 epoch, u32 fd, u32 tid)
 {
-	struct fd_key key = { .epoch = epoch, .fd = fd, .tid = tid };
+	struct fd_key key = {.epoch = epoch, .fd = fd, .tid = tid};
 
 	return bpf_map_lookup_elem(&hashed_episodes, &key);
 }
@@ -36,7 +36,7 @@ static __always_inline struct th_episode *hashed_at(u32 epoch, u32 fd, u32 tid)
 static __always_inline struct th_episode *hashed_new(struct th_process *proc, u32 fd, u32 tid,
 						     struct th_episode *from)
 {
-	struct fd_key key = { .epoch = proc->epoch, .fd = fd, .tid = tid };
+	struct fd_key key = {.epoch = proc->epoch, .fd = fd, .tid = tid};
 
 	if (bpf_map_update_elem(&hashed_episodes, &key, from, BPF_ANY)) {
 		lose(proc, TH_LOST_TABLE, 1);
@@ -74,7 +74,7 @@ GLOBAL int close_fd(u32 slot, u32 tid, u32 fd, u64 now)
 {
 	struct th_process *proc = process_at(slot);
 	struct th_episode *ep;
-	struct fd_key key = { .fd = fd };
+	struct fd_key key = {.fd = fd};
 
 	if (!proc)
 		return 0;
@@ -210,8 +210,7 @@ static __always_inline struct th_episode *episode_use(struct call *c, struct th_
 {
 	struct th_episode *ep = episode_at(proc, c->slot, fd), *part;
 
-	if (!ep || !(ep->state & TH_EP_LIVE) || ep->file != file ||
-	    ep->inode != file_inode(file)) {
+	if (!ep || !(ep->state & TH_EP_LIVE) || ep->file != file || ep->inode != file_inode(file)) {
 		if (!file)
 			return NULL;
 		c->file = file;

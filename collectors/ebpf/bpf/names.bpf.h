@@ -80,7 +80,7 @@ static __always_inline void name_changed(struct call *c, struct change *what)
 /* One row per call: what it changes and which argument says where. */
 GLOBAL int name_call(struct call *c, u32 class)
 {
-	struct change w = { .dirfd = AT_FDCWD, .new_dirfd = AT_FDCWD };
+	struct change w = {.dirfd = AT_FDCWD, .new_dirfd = AT_FDCWD};
 	u64 *a;
 
 	if (!c)

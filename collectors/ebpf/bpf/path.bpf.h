@@ -87,7 +87,7 @@ static __always_inline u32 path_walk(u64 dentry, u64 mount, u32 user, u32 slot)
 GLOBAL u32 path_id(struct where *at, u32 user, u32 slot)
 {
 	u64 dentry = at ? at->dentry : 0;
-	struct path_key key = { .dentry = dentry, .mount = at ? mount_of(at->vfsmount) : 0 };
+	struct path_key key = {.dentry = dentry, .mount = at ? mount_of(at->vfsmount) : 0};
 	struct path_value now = {
 		.name = K(struct dentry, dentry, d_name.hash_len),
 		.parent = (u64)K(struct dentry, dentry, d_parent),

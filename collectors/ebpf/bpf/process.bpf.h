@@ -16,7 +16,8 @@ static __always_inline u32 visible_pid(struct task_struct *leader)
 	barrier_var(nr);
 	if (state.pid_level > pid->level)
 		return nr;
-	bpf_probe_read_kernel(&nr, sizeof(nr), (void *)number + bpf_core_field_offset(struct upid, nr));
+	bpf_probe_read_kernel(&nr, sizeof(nr),
+			      (void *)number + bpf_core_field_offset(struct upid, nr));
 	return nr;
 }
 
@@ -29,9 +30,8 @@ static __always_inline struct th_process *process_new(struct task_struct *task, 
 
 	if (bpf_map_pop_elem(&free_slots, &slot)) {
 		/* none given back: one that was never used; slot 0 means not followed */
-		slot = state.slots_used < cfg.slots ?
-			       __sync_fetch_and_add(&state.slots_used, 1) + 1 :
-			       cfg.slots;
+		slot = state.slots_used < cfg.slots ? __sync_fetch_and_add(&state.slots_used, 1) + 1
+						    : cfg.slots;
 		if (slot >= cfg.slots) {
 			lose(NULL, TH_LOST_TABLE, 1);
 			return NULL;

@@ -47,20 +47,25 @@ GLOBAL int data_calls(struct call *c, u32 class)
 	switch (class) {
 	case TH_CALL_COPY_RANGE:
 		if (ret > 0) {
-			moved_slow(c, a[0], OP(TH_READ, TH_HOW_COPY, 0), end_offset(a[1], ret), ret);
-			moved_slow(c, a[2], OP(TH_WRITE, TH_HOW_COPY, 0), end_offset(a[3], ret), ret);
+			moved_slow(c, a[0], OP(TH_READ, TH_HOW_COPY, 0), end_offset(a[1], ret),
+				   ret);
+			moved_slow(c, a[2], OP(TH_WRITE, TH_HOW_COPY, 0), end_offset(a[3], ret),
+				   ret);
 		}
 		break;
 	case TH_CALL_SENDFILE:
 		if (ret > 0) {
-			moved_slow(c, a[1], OP(TH_READ, TH_HOW_SENDFILE, 0), end_offset(a[2], ret), ret);
+			moved_slow(c, a[1], OP(TH_READ, TH_HOW_SENDFILE, 0), end_offset(a[2], ret),
+				   ret);
 			moved_slow(c, a[0], OP(TH_WRITE, TH_HOW_SENDFILE, 0), -1, ret);
 		}
 		break;
 	case TH_CALL_SPLICE:
 		if (ret > 0) {
-			moved_slow(c, a[0], OP(TH_READ, TH_HOW_SPLICE, 0), end_offset(a[1], ret), ret);
-			moved_slow(c, a[2], OP(TH_WRITE, TH_HOW_SPLICE, 0), end_offset(a[3], ret), ret);
+			moved_slow(c, a[0], OP(TH_READ, TH_HOW_SPLICE, 0), end_offset(a[1], ret),
+				   ret);
+			moved_slow(c, a[2], OP(TH_WRITE, TH_HOW_SPLICE, 0), end_offset(a[3], ret),
+				   ret);
 		}
 		break;
 	case TH_CALL_MMAP:
@@ -167,8 +172,7 @@ static __always_inline void rare_calls(struct call *c, u32 class, u32 nr)
 			name_meta(c, class);
 		if (!c->ret)
 			name_call(c, class);
-	}
-	else if (class >= TH_CALL_STAT && class <= TH_CALL_STATX)
+	} else if (class >= TH_CALL_STAT && class <= TH_CALL_STATX)
 		meta_calls(c, class);
 	else if (class == TH_CALL_IO_SUBMIT)
 		do_io_submit(c);
@@ -187,7 +191,8 @@ GLOBAL int maybe_begin(u64 nr, u64 cookie)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct th_process *proc;
 
-	if (nr != PRCTL || cookie != cfg.cookie || __sync_val_compare_and_swap(&state.armed, 1, 0) != 1)
+	if (nr != PRCTL || cookie != cfg.cookie ||
+	    __sync_val_compare_and_swap(&state.armed, 1, 0) != 1)
 		return 0;
 	state.pid_level = plain(task)->thread_pid->level;
 	proc = process_new(task, 0, 0, SCRATCH_EXIT);
@@ -316,8 +321,8 @@ int BPF_PROG(th_exec, struct task_struct *task, int old_tid, struct linux_binprm
 	proc = process_at(slot);
 	if (!proc || proc->state != TH_LIVE)
 		return 0;
-	if (cfg.only_uid && (plain(task)->cred->uid.val != cfg.uid ||
-			     plain(task)->cred->euid.val != cfg.uid)) {
+	if (cfg.only_uid &&
+	    (plain(task)->cred->uid.val != cfg.uid || plain(task)->cred->euid.val != cfg.uid)) {
 		lose(proc, TH_LOST_CREDENTIALS, 1);
 		proc->flags |= TH_PROC_STOPPED;
 		set_slot(old_tid, 0);

@@ -16,8 +16,8 @@
 #include <unistd.h>
 #include "rec.h"
 
-static const int forwarded[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH,
-				 SIGALRM, SIGVTALRM, SIGCONT };
+static const int forwarded[] = {SIGINT,	 SIGQUIT,  SIGTERM, SIGHUP,    SIGUSR1,
+				SIGUSR2, SIGWINCH, SIGALRM, SIGVTALRM, SIGCONT};
 static sigset_t before;
 
 int signals_block(void)
@@ -62,7 +62,7 @@ static void child_main(int go, int ready, int failed, char **command, unsigned l
 	int error;
 
 	if (read(go, &byte, 1) != 1)
-		_exit(REC_FAILED); /* the recorder gave up or died: nothing must run */
+		_exit(REC_FAILED);		/* the recorder gave up or died: nothing must run */
 	syscall(SYS_prctl, cookie, 0, 0, 0, 0); /* no such option: it only says who we are */
 	if (write(ready, "r", 1) != 1 || read(go, &byte, 1) != 1)
 		_exit(REC_FAILED);

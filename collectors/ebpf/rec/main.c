@@ -61,12 +61,12 @@ static int parse(int argc, char **argv, struct options *o)
 {
 	enum { RING = 256, EXTENTS, PROCESSES, LINGER, CHECK, NO_DIRECT };
 	static const struct option table[] = {
-		{ "ring", required_argument, NULL, RING },
-		{ "extents", required_argument, NULL, EXTENTS },
-		{ "processes", required_argument, NULL, PROCESSES },
-		{ "linger", required_argument, NULL, LINGER },
-		{ "check", no_argument, NULL, CHECK },
-		{ "no-direct", no_argument, NULL, NO_DIRECT },
+		{"ring", required_argument, NULL, RING},
+		{"extents", required_argument, NULL, EXTENTS},
+		{"processes", required_argument, NULL, PROCESSES},
+		{"linger", required_argument, NULL, LINGER},
+		{"check", no_argument, NULL, CHECK},
+		{"no-direct", no_argument, NULL, NO_DIRECT},
 		{},
 	};
 	int c;
@@ -101,7 +101,8 @@ static int parse(int argc, char **argv, struct options *o)
 		}
 	}
 	o->command = argv + optind;
-	return o->check || (o->spool && *o->command && o->slots > 1 && o->slots < 65536) ? 0 : -EINVAL;
+	return o->check || (o->spool && *o->command && o->slots > 1 && o->slots < 65536) ? 0
+											 : -EINVAL;
 }
 
 /* How BOOTTIME maps to REALTIME: the tightest of several paired readings. */
@@ -125,8 +126,7 @@ static void write_start(const struct options *o, pid_t command)
 	snprintf(text, sizeof(text),
 		 "{\"version\": %d, \"boot_ns\": %llu, \"real_ns\": %llu, \"error_ns\": %llu, "
 		 "\"tick_ns\": %ld, \"pid\": %d, \"command\": %d}\n",
-		 TH_SPOOL_VERSION, boot, real, best, tick.tv_nsec, (int)getpid(),
-		 (int)command);
+		 TH_SPOOL_VERSION, boot, real, best, tick.tv_nsec, (int)getpid(), (int)command);
 	if (spool_write_json(o->spool, "start.json", text))
 		fprintf(stderr, "tracehint-rec: %s: cannot write start.json\n", o->spool);
 }
@@ -155,9 +155,9 @@ static void write_end(const struct options *o, int status, unsigned int left)
 static int follow(const struct options *o, struct child *child, int signals)
 {
 	struct pollfd fds[] = {
-		{ .fd = tracer_epoll_fd(), .events = POLLIN },
-		{ .fd = signals, .events = POLLIN },
-		{ .fd = child->pidfd, .events = POLLIN },
+		{.fd = tracer_epoll_fd(), .events = POLLIN},
+		{.fd = signals, .events = POLLIN},
+		{.fd = child->pidfd, .events = POLLIN},
 	};
 	unsigned long long next_tick = clock_ns(CLOCK_MONOTONIC) + 1000000000ULL, end = 0, now;
 	int status = 0;

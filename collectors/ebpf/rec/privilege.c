@@ -11,7 +11,7 @@
 
 int privileges_drop(void)
 {
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[2], keep[2];
 	unsigned int wanted = 0;
 

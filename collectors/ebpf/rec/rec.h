@@ -18,10 +18,10 @@ struct options {
 	char **command;
 	unsigned int ring; /* bytes, powers of two */
 	unsigned int extents_ring;
-	unsigned int slots; /* processes followed at the same time */
+	unsigned int slots;	/* processes followed at the same time */
 	unsigned int linger_ms; /* how long processes are followed that outlive the command */
-	bool check; /* load, attach, say so, end */
-	bool no_direct; /* as on kernels without bpf_rdonly_cast (tests) */
+	bool check;		/* load, attach, say so, end */
+	bool no_direct;		/* as on kernels without bpf_rdonly_cast (tests) */
 };
 
 /* calls.c */
@@ -31,7 +31,7 @@ void calls_fill(struct th_config *cfg);
 struct child {
 	pid_t pid;
 	int pidfd;
-	int go; /* write end: one byte lets it run */
+	int go;	    /* write end: one byte lets it run */
 	int failed; /* read end: errno of a failed exec */
 };
 int child_start(struct child *child, char **command, unsigned long long cookie);

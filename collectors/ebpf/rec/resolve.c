@@ -28,7 +28,7 @@ static struct {
 void resolve_path_added(const struct th_path *rec)
 {
 	const char *names = (const char *)(rec + 1);
-	struct th_spool_path out = { .id = rec->id };
+	struct th_spool_path out = {.id = rec->id};
 	char text[TH_MAX_PATH + 512];
 	size_t end = rec->len, at = 0;
 
@@ -56,9 +56,9 @@ static const char *path_text(unsigned int id)
 {
 	static char text[TH_MAX_PATH + 512];
 	unsigned int i = id % TH_PATHS_KEPT;
-	size_t len = id && places[i].id == id && places[i].len < sizeof(text) ?
-			     spool_fetch(places[i].off, text, places[i].len) :
-			     0;
+	size_t len = id && places[i].id == id && places[i].len < sizeof(text)
+			     ? spool_fetch(places[i].off, text, places[i].len)
+			     : 0;
 
 	text[len] = 0;
 	return text;
@@ -124,7 +124,10 @@ void resolve_name(const struct th_name *rec)
 	const char *text = rec->len ? (const char *)(rec + 1) : "";
 	const char *other = rec->new_len ? (const char *)(rec + 1) + rec->len : "";
 	struct th_spool_name out = {
-		.op = rec->op, .epoch = rec->epoch, .t_ns = rec->t_ns, .size = rec->size,
+		.op = rec->op,
+		.epoch = rec->epoch,
+		.t_ns = rec->t_ns,
+		.size = rec->size,
 	};
 	struct stat st;
 	const char *now = first;

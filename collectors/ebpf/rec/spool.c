@@ -17,7 +17,7 @@
 
 static const char *const names[SPOOL_FILES] = {
 	"episodes.bin", "extents.bin", "processes.bin", "execs.bin",
-	"paths.bin", "names.bin", "losses.bin", "heap.bin",
+	"paths.bin",	"names.bin",   "losses.bin",	"heap.bin",
 };
 
 static struct {

@@ -21,8 +21,9 @@ extern const unsigned char tracehint_bpf_start[], tracehint_bpf_end[];
 
 /* File systems whose files hold no data: proc, sysfs, cgroup, cgroup2, debugfs, tracefs ... */
 static const unsigned int no_data[] = {
-	0x9fa0, 0x62656572, 0x27e0eb, 0x63677270, 0x64626720, 0x74726163, 0x73636673, 0xcafe4a11,
-	0x62656570, 0x1cd1, 0x6165676c, 0x19800202, 0x42494e4d, 0xde5e81e4, 0xf97cff8c, 0x6e736673,
+	0x9fa0,	    0x62656572, 0x27e0eb,   0x63677270, 0x64626720, 0x74726163,
+	0x73636673, 0xcafe4a11, 0x62656570, 0x1cd1,	0x6165676c, 0x19800202,
+	0x42494e4d, 0xde5e81e4, 0xf97cff8c, 0x6e736673,
 };
 
 /* The last ones only where the kernel has their tracepoints. */
@@ -30,13 +31,13 @@ static const struct {
 	const char *name;
 	const char *needs;
 } programs[] = {
-	{ "th_sys_exit", NULL },
-	{ "th_newtask", NULL },
-	{ "th_exec", NULL },
-	{ "th_exit", NULL },
-	{ "th_uring", "btf_trace_io_uring_complete" },
-	{ "th_fault", "btf_trace_mm_filemap_fault" },
-	{ "th_map_pages", "btf_trace_mm_filemap_map_pages" },
+	{"th_sys_exit", NULL},
+	{"th_newtask", NULL},
+	{"th_exec", NULL},
+	{"th_exit", NULL},
+	{"th_uring", "btf_trace_io_uring_complete"},
+	{"th_fault", "btf_trace_mm_filemap_fault"},
+	{"th_map_pages", "btf_trace_mm_filemap_map_pages"},
 };
 #define PROGRAMS (sizeof(programs) / sizeof(*programs))
 
@@ -59,10 +60,9 @@ static struct bpf_map *map_named(const char *name)
 {
 	struct bpf_map *map;
 
-	bpf_object__for_each_map(map, object)
-		if (!strcmp(bpf_map__name(map), name) ||
-		    (name[0] == '.' && strstr(bpf_map__name(map), name)))
-			return map;
+	bpf_object__for_each_map(
+		map, object) if (!strcmp(bpf_map__name(map), name) ||
+				 (name[0] == '.' && strstr(bpf_map__name(map), name))) return map;
 	return NULL;
 }
 
@@ -118,8 +118,8 @@ static void choose_programs(struct th_config *cfg)
 	for (size_t i = 0; i < PROGRAMS; i++) {
 		if (!programs[i].needs)
 			continue;
-		wanted[i] = names && memmem(names, size, programs[i].needs,
-					    strlen(programs[i].needs) + 1);
+		wanted[i] = names &&
+			    memmem(names, size, programs[i].needs, strlen(programs[i].needs) + 1);
 		bpf_program__set_autoload(program_of(i), wanted[i]);
 	}
 	cfg->faults = wanted[PROGRAMS - 1] && wanted[PROGRAMS - 2];
@@ -175,7 +175,9 @@ static void episode_out(struct th_episode *ep)
  */
 static void sweep(bool snapshots)
 {
-	struct fd_key { unsigned int epoch, fd, tid; } key, next, *old = NULL;
+	struct fd_key {
+		unsigned int epoch, fd, tid;
+	} key, next, *old = NULL;
 	struct fd_key *gone = NULL;
 	size_t n = 0, room = 0;
 	unsigned int *live = calloc(slots, sizeof(*live));
@@ -194,7 +196,8 @@ static void sweep(bool snapshots)
 			found = live[i] == next.epoch;
 		if (!found) {
 			if (n == room) {
-				struct fd_key *more = realloc(gone, (room = room * 2 + 256) * sizeof(*gone));
+				struct fd_key *more =
+					realloc(gone, (room = room * 2 + 256) * sizeof(*gone));
 
 				if (!more)
 					break;
@@ -252,9 +255,20 @@ static void slot_finish(unsigned int slot)
 static bool marker(const char *text, size_t len)
 {
 	static const char *const names[] = {
-		"TRACEHINT_TASK=", "SLURM_JOB_ID=", "SLURM_ARRAY_JOB_ID=", "SLURM_ARRAY_TASK_ID=",
-		"SLURM_STEP_ID=", "SLURM_PROCID=", "PBS_JOBID=", "PBS_ARRAY_INDEX=", "LSB_JOBID=",
-		"LSB_JOBINDEX=", "OMPI_COMM_WORLD_RANK=", "PMI_RANK=", "PARALLEL_SEQ=", "MAKELEVEL=",
+		"TRACEHINT_TASK=",
+		"SLURM_JOB_ID=",
+		"SLURM_ARRAY_JOB_ID=",
+		"SLURM_ARRAY_TASK_ID=",
+		"SLURM_STEP_ID=",
+		"SLURM_PROCID=",
+		"PBS_JOBID=",
+		"PBS_ARRAY_INDEX=",
+		"LSB_JOBID=",
+		"LSB_JOBINDEX=",
+		"OMPI_COMM_WORLD_RANK=",
+		"PMI_RANK=",
+		"PARALLEL_SEQ=",
+		"MAKELEVEL=",
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
@@ -267,7 +281,7 @@ static bool marker(const char *text, size_t len)
 static void exec_out(const struct th_exec *rec, size_t size)
 {
 	const char *argv = (const char *)(rec + 1), *env = argv + rec->argv_len;
-	struct th_spool_exec out = { .epoch = rec->epoch, .argv_len = rec->argv_len };
+	struct th_spool_exec out = {.epoch = rec->epoch, .argv_len = rec->argv_len};
 	char chosen[4096];
 	size_t used = 0;
 
@@ -464,13 +478,13 @@ static void detach(void)
 static void losses_out(void)
 {
 	for (unsigned int kind = 0; kind < TH_LOST_KINDS; kind++) {
-		struct th_spool_loss loss = { .kind = kind, .count = state->lost[kind] };
+		struct th_spool_loss loss = {.kind = kind, .count = state->lost[kind]};
 
 		if (loss.count)
 			spool_put(SPOOL_LOSSES, &loss, sizeof(loss));
 	}
-	struct th_spool_loss misses = { .kind = TH_LOSS_RECURSION, .count = tracer_misses() };
-	struct th_spool_loss unwritten = { .kind = TH_LOSS_SPOOL_WRITE, .count = spool_lost() };
+	struct th_spool_loss misses = {.kind = TH_LOSS_RECURSION, .count = tracer_misses()};
+	struct th_spool_loss unwritten = {.kind = TH_LOSS_SPOOL_WRITE, .count = spool_lost()};
 
 	if (misses.count)
 		spool_put(SPOOL_LOSSES, &misses, sizeof(misses));
@@ -504,7 +518,8 @@ unsigned long long tracer_misses(void)
 		struct bpf_prog_info info = {};
 		unsigned int size = sizeof(info);
 
-		if (program && bpf_program__fd(program) >= 0 && !bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size))
+		if (program && bpf_program__fd(program) >= 0 &&
+		    !bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size))
 			sum += info.recursion_misses;
 	}
 	return sum;

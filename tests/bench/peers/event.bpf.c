@@ -36,7 +36,16 @@ int BPF_PROG(event_exit, struct pt_regs *regs, long ret)
 	if (!bpf_map_lookup_elem(&followed, &pid))
 		return 0;
 	switch (regs->orig_ax) {
-	case 0: case 1: case 2: case 3: case 17: case 18: case 19: case 20: case 257: case 262:
+	case 0:
+	case 1:
+	case 2:
+	case 3:
+	case 17:
+	case 18:
+	case 19:
+	case 20:
+	case 257:
+	case 262:
 		break;
 	default:
 		return 0;

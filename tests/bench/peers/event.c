@@ -24,15 +24,14 @@ int main(int argc, char **argv)
 
 	if (!object || !out || bpf_object__load(object))
 		return 125;
-	bpf_object__for_each_program(program, object)
-		if (!bpf_program__attach(program))
-			return 125;
+	bpf_object__for_each_program(program, object) if (!bpf_program__attach(program)) return 125;
 	ring = ring_buffer__new(bpf_object__find_map_fd_by_name(object, "events"), on_event, out,
 				NULL);
 	pid = fork();
 	if (!pid) {
 		pid = getpid();
-		bpf_map_update_elem(bpf_object__find_map_fd_by_name(object, "followed"), &pid, &one, 0);
+		bpf_map_update_elem(bpf_object__find_map_fd_by_name(object, "followed"), &pid, &one,
+				    0);
 		execvp(argv[3], argv + 3);
 		_exit(127);
 	}
