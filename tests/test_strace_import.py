@@ -239,3 +239,22 @@ def test_speed_and_memory(tmp_path: Path) -> None:
     assert rows(bundle, "opens")[0]["read_bytes"] == 4096 * 1_000_000
     assert used < 25, f"{1e6 / used:,.0f} lines/s"
     assert grown < 100 << 10
+
+
+def test_a_workflow_file_adds_what_it_declares(tmp_path: Path) -> None:
+    write(
+        tmp_path / "log",
+        '7 1700000000.1 execve("/bin/sh", ["sh", "-c", "cat in > out"], 0x7 /* 1 var */) = 0',
+        f'7 1700000000.2 getcwd("{tmp_path}", 4096) = 9',
+        '7 1700000000.3 openat(AT_FDCWD, "in", O_RDONLY) = 3',
+        '7 1700000000.4 read(3, "x"..., 9) = 9', "7 1700000000.5 +++ exited with 0 +++",
+    )  # fmt: skip
+    (tmp_path / "wf.makeflow").write_text("out: in never-opened\n\tcat in > out\n")
+    done = inside("import", "log", "--workflow", "wf.makeflow", "-o", "out.trace", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    declared = rows(read_bundle(tmp_path / "out.trace"), "declared_io")
+    names = {(r["path"].rpartition(b"/")[2], r["direction"]) for r in declared}
+    assert names == {(b"in", "in"), (b"never-opened", "in"), (b"out", "out")}
+    missing = inside("import", "log", "--workflow", "nope", "-o", "b.trace", cwd=tmp_path)
+    assert missing.returncode == 2 and "nope" in missing.stderr
+    assert not (tmp_path / "b.trace").exists()

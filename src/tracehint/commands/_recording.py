@@ -13,6 +13,7 @@ from tracehint.collectors.base import RecordRequest, RecordResult
 from tracehint.collectors.registry import COLLECTORS, choose
 from tracehint.collectors.run import Ended, find_command, run_child, without_shebang
 from tracehint.collectors.session import default_bundle, recorded_already
+from tracehint.commands._arrow import skip_pandas
 from tracehint.errors import EXIT_RECORDER_FAILED, BundleError, TracehintError, UsageError
 from tracehint.schemas.manifest import MANIFEST_NAME
 
@@ -85,6 +86,7 @@ def start(
     Raises TracehintError with exit code 125, 126 or 127 when the command was
     not run.
     """
+    skip_pandas()
     if recorded_already():
         if not quiet:
             click.echo(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from tracehint.commands._arrow import skip_pandas
 from tracehint.commands._importers import IMPORTERS, Importer
 from tracehint.errors import BundleError, InputError, TracehintError
 from tracehint.schemas.manifest import MANIFEST_NAME, Manifest
@@ -25,10 +26,19 @@ _SNIFF_FILES = 64  # of a directory
     "--from", "kind", type=click.Choice([i.name for i in IMPORTERS]),
     help="What the sources are. Default: recognised by their contents.",
 )  # fmt: skip
+@click.option(
+    "--workflow", metavar="FILE", type=click.Path(path_type=Path),
+    help="Workflow file or engine log whose declared tasks and files are joined.",
+)  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace an existing bundle.")
 @click.option("--quiet", is_flag=True, help="Print errors only.")
 def command(
-    sources: tuple[Path, ...], output: Path, kind: str | None, force: bool, quiet: bool
+    sources: tuple[Path, ...],
+    output: Path,
+    kind: str | None,
+    workflow: Path | None,
+    force: bool,
+    quiet: bool,
 ) -> int:
     """Make a bundle of SOURCES: log files, or directories of them.
 
@@ -37,9 +47,14 @@ def command(
 
     Example: tracehint import strace.log -o run.trace
     """
+    skip_pandas()
     refuse_existing(output, force=force)
+    if workflow is not None and not workflow.exists():
+        raise InputError(f"{workflow}: no such file or directory", "Check --workflow.")
     sorted_out = sort_sources(sources, kind)
     manifest = _run(sorted_out, output, force=force)
+    if workflow is not None:
+        _declare(output, workflow)
     if not quiet:
         for note in manifest.notes:
             click.echo(f"tracehint: {note}", err=True)
@@ -48,6 +63,21 @@ def command(
         click.echo(f"tracehint: wrote {click.format_filename(output)}", err=True)
         click.echo(f"  next: tracehint analyze {_quoted(output)}", err=True)
     return 0
+
+
+def _declare(bundle: Path, workflow: Path) -> None:
+    """Add what the workflow declares to the bundle that was just written."""
+    from tracehint.commands._workflow import with_workflow
+    from tracehint.schemas.store import BundleWriter, segment_files
+
+    joined = with_workflow(str(bundle), str(workflow))
+    writer = BundleWriter.append_to(bundle)
+    for name in ("declared_tasks", "declared_io"):
+        there = segment_files(bundle, name)
+        for path in there:
+            path.unlink()  # its rows are among the joined ones
+        if joined.tables[name].num_rows:
+            writer.write_table(name, joined.tables[name])
 
 
 def refuse_existing(output: Path, *, force: bool) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from tracehint.commands._arrow import skip_pandas
 from tracehint.errors import BundleError
 
 
@@ -30,6 +31,7 @@ def command(
     from tracehint.collectors.join import join_manifests, join_tables, one_file_each
     from tracehint.schemas.store import BundleWriter, read_bundle
 
+    skip_pandas()
     parts, problems = [], []
     for path in bundles:
         if path.absolute() == output.absolute():

@@ -48,6 +48,7 @@ def show(bundle: Path, *, force: bool, quiet: bool) -> None:
     from tracehint.analyzer.summary import console_for, print_summary
     from tracehint.commands._stages import Work, prepare, results_folder, write_all
 
+    _join_engine_logs(bundle)
     work = Work(bundle, prepare(results_folder(bundle), force=force))
     if not quiet:
         print_summary(work.run.analysis, console_for(sys.stderr))
@@ -56,6 +57,16 @@ def show(bundle: Path, *, force: bool, quiet: bool) -> None:
         click.echo(f"tracehint: {name} was not written: {why}", err=True)
     if not quiet:
         _next(bundle, work.folder, made)
+
+
+def _join_engine_logs(bundle: Path) -> None:
+    """Names, rules and attempts from the logs that the run's engines left; never a failure."""
+    from tracehint.adapters.engines.discover import attach
+
+    try:
+        attach(bundle)
+    except TracehintError as error:
+        click.echo(f"tracehint: the engine's log was not joined: {error}", err=True)
 
 
 def _next(bundle: Path, folder: Path, made: dict[str, str]) -> None:
