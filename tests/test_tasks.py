@@ -353,10 +353,11 @@ def test_cwltool_runs_tools_and_asks_versions(tmp_path: Path) -> None:
 
 
 WORDS = [
-    [], ["sh", "wf.sh"], ["sh", "-c", "a | b"], ["make"], ["makeflow", "w"], ["xargs", "x"], ["cp", "a"],
-    ["env", "A=1", "cp"], ["python3", "w.py"], ["mpirun", "x"], ["sbatch", "j"], ["nextflow", "run"],
-    ["python3", "-m", "snakemake", "--target-jobs", "r:"], ["/usr/bin/parallel", "x"], [""], ["-"],
-]  # fmt: skip
+    *([], ["sh", "wf.sh"], ["sh", "-c", "a | b"], ["make"], ["makeflow", "w"], ["xargs", "x"]),
+    *(["cp", "a"], ["env", "A=1", "cp"], ["python3", "w.py"], ["mpirun", "x"], ["sbatch", "j"]),
+    *(["nextflow", "run"], ["python3", "-m", "snakemake", "--target-jobs", "r:"], [""], ["-"]),
+    ["/usr/bin/parallel", "x"],
+]
 
 
 @settings(

@@ -237,3 +237,12 @@ def test_read_back_from_disk(tmp_path: Path) -> None:
     run = RunBuilder()
     grow(run, P(["sh", "wf.sh"], P(["sort", "a"])))
     assert names(cut_tasks(read_bundle(run.save(tmp_path / "r.trace")))) == ["sort a"]
+
+
+def test_named_epochs_in_a_circle(tmp_path: Path) -> None:
+    """Found by drawing tables at random: a name without a first process."""
+    run = RunBuilder()
+    a = run.process(["sh", "x"], env={"TRACEHINT_TASK": "t"})
+    b = run.process(["sh", "y"], parent=a, env={"TRACEHINT_TASK": "t"})
+    run.rows["processes"][0]["parent"] = b
+    assert len(cut(tmp_path, run).tasks) == 2
