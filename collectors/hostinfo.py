@@ -28,8 +28,17 @@ def boot_id() -> str:
         return ""
 
 
+# Directories, separated by colons, that every host of the run sees as the same tree although
+# their file system does not tell (a local one in a test, an exotic network one).
+SHARED = "TRACEHINT_SHARED"
+
+
 def mounts() -> list[dict[str, Any]]:
-    """The mount table as the recorder sees it: path, fstype, source, dev (`major:minor`)."""
+    """The mount table as the recorder sees it: path, fstype, source, dev (`major:minor`).
+
+    The source of a mount of a part of a file system (bind mounts, containers) is
+    `SOURCE[/part]`, as findmnt prints it. `shared`: named in TRACEHINT_SHARED.
+    """
     found: list[dict[str, Any]] = []
     try:
         lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
@@ -43,11 +52,36 @@ def mounts() -> list[dict[str, Any]]:
         path, source = (
             _OCTAL.sub(lambda m: chr(int(m[1], 8)), text) for text in (parts[4], tail[1])
         )
+        root = _OCTAL.sub(lambda m: chr(int(m[1], 8)), parts[3])
         found.append(
-            {"path": path, "fstype": tail[0], "source": source, "dev": parts[2],
+            {"path": path, "fstype": tail[0], "source": _part(source, root), "dev": parts[2],
              "options": parts[5]}
         )  # fmt: skip
-    return found
+    return [*found, *_shared(found)]
+
+
+def _part(source: str, root: str) -> str:
+    return source if root == "/" else f"{source}[{root}]"
+
+
+def _shared(table: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows for the directories that the user says are shared."""
+    rows = []
+    for name in filter(None, os.environ.get(SHARED, "").split(":")):
+        path = os.path.realpath(name)
+        inside = [m for m in table if path == m["path"] or _below(path, str(m["path"]))]
+        if inside:
+            mount = max(inside, key=lambda m: len(str(m["path"])))
+            rest = path[len(str(mount["path"]).rstrip("/")) :]
+            row = {**mount, "path": path, "shared": True}
+            if rest:
+                row["source"] = f"{mount['source']}:{rest}"
+            rows.append(row)
+    return rows
+
+
+def _below(path: str, folder: str) -> bool:
+    return path.startswith(folder.rstrip("/") + "/")
 
 
 def clock() -> dict[str, int]:

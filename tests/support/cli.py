@@ -27,7 +27,7 @@ def inside(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str
     from tracehint.cli import main
 
     words = list(map(str, arguments))
-    out, err = io.StringIO(), io.StringIO()
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", "surrogateescape") for _ in range(2))
     before = Path.cwd()
     os.chdir(cwd)
     try:
@@ -35,4 +35,8 @@ def inside(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str
             code = main(words)
     finally:
         os.chdir(before)
-    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
+    texts = []
+    for stream in (out, err):
+        stream.flush()
+        texts.append(stream.buffer.getvalue().decode("utf-8", "surrogateescape"))  # type: ignore[attr-defined]
+    return subprocess.CompletedProcess(words, code, *texts)
