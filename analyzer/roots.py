@@ -15,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tracehint.analyzer.path_rules import BOOKKEEPING, SOFTWARE, is_system
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -23,34 +25,6 @@ if TYPE_CHECKING:
 
 MAX_ROOTS = 16
 _PROBE_BYTES = 64
-# Installed software and the kernel's own file systems; /dev/shm holds data.
-SYSTEM_PREFIXES = (
-    "/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/etc", "/proc", "/sys",
-    "/dev", "/boot", "/opt", "/snap", "/nix", "/gnu", "/cvmfs", "/run", "/var", "/selinux",
-    "/System", "/Library", "/Applications",
-)  # fmt: skip
-NOT_SYSTEM = ("/dev/shm", "/var/tmp", "/run/user", "/var/scratch", "/opt/scratch")
-_SYSTEM = (
-    "^(?:" + "|".join(map(re.escape, SYSTEM_PREFIXES)) + ")(?:/|$)",
-    "^(?:" + "|".join(map(re.escape, NOT_SYSTEM)) + ")(?:/|$)",
-)
-# Below a root, matched against "/" + the path relative to it.
-_SOFTWARE = "|".join((
-    "/(?:site-packages|dist-packages|__pycache__|node_modules|conda-meta|pkgs/cache)/",
-    r"/\.(?:git|svn|hg|bzr|tox|nox|venv|virtualenv|mypy_cache|pytest_cache|ruff_cache|cache|conda)/",
-    r"/\.(?:singularity|apptainer|docker|npm|cargo|rustup|julia|R|local|config|ipython|jupyter)/",
-    "/renv/library/", "/work/(?:conda|singularity|apptainer)/",
-    r"\.(?:pyc|sif|simg|squashfs)$", "/pyvenv\\.cfg$",
-))  # fmt: skip
-# What engines write for themselves: no data of the workflow.
-_BOOKKEEPING = "|".join((
-    r"/\.snakemake/(?:metadata|log|locks|incomplete|auxiliary|scripts|conda|conda-archive|"
-    r"singularity|iocache|source-cache|unit-tests|[^/]*$)",
-    r"/\.nextflow(?:/|\.log|[^/]*$)", r"/\.command\.(?:run|sh|begin|log|out|err|trace|env|stub)$",
-    r"/\.exitcode$", r"\.makeflowlog$", r"\.batchlog$", r"/\.makeflow(?:\.|/)",
-    r"/makeflow\.failed\.", r"/\.parallel/", r"/runinfo/\d+/", r"/vine-run-info/",
-    r"/\.lineage/", r"/\.parsl",
-))  # fmt: skip
 _SHARED = (b"/var/tmp", b"/dev/shm", b"/run/user")
 _HOME = re.compile(rb"^(?:/root|/(?:home|Users)/[^/]+)$")
 _HIDDEN_IN_HOME = re.compile(rb"^(?:/root|/(?:home|Users)/[^/]+)/\.")
@@ -201,32 +175,17 @@ def _parents(folder: bytes) -> Iterable[bytes]:
         yield folder
 
 
-def is_system(paths: Any) -> npt.NDArray[np.bool_]:
-    """Per path: whether it lies in a system prefix."""
-    inside = pc.match_substring_regex(paths, _SYSTEM[0])
-    outside = pc.match_substring_regex(paths, _SYSTEM[1])
-    answer = pc.and_(inside, pc.invert(outside)).fill_null(False)
-    return np.asarray(answer.to_numpy(zero_copy_only=False), bool)
-
-
-def looks_like_data(paths: Any) -> npt.NDArray[np.bool_]:
-    """Per path: neither in the system nor software nor an engine's own file, whatever the roots."""
-    other = pc.match_substring_regex(paths, f"{_SOFTWARE}|{_BOOKKEEPING}").fill_null(False)
-    software = is_system(paths) | other.to_numpy(zero_copy_only=False)
-    return np.asarray(~software, bool)
-
-
 def is_bookkeeping(paths: Any, roots: Sequence[bytes]) -> Any:
     """Per path: whether a workflow engine keeps it for itself (logs, metadata, job scripts)."""
     relative, _ = _split(pa.array(paths, pa.binary()), roots)
-    return pc.match_substring_regex(relative, _BOOKKEEPING).fill_null(False)
+    return pc.match_substring_regex(relative, BOOKKEEPING).fill_null(False)
 
 
 def classify_paths(paths: Any, roots: Sequence[bytes]) -> Any:
     """Per path: true for software (outside the roots, environments, caches, engines' own files)."""
     whole = pa.array(paths, pa.binary())
     relative, root = _split(whole, roots)
-    software = pc.match_substring_regex(relative, f"{_SOFTWARE}|{_BOOKKEEPING}").fill_null(False)
+    software = pc.match_substring_regex(relative, f"{SOFTWARE}|{BOOKKEEPING}").fill_null(False)
     answer = pc.or_(pc.less(pa.array(root), 0), software)
     return pc.or_(answer, _in_environments(whole, roots))
 

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.bundles import RunBuilder
+from tracehint.analyzer.path_rules import is_system
 from tracehint.analyzer.roots import (
     classify_paths,
     data_roots,
     is_bookkeeping,
-    is_system,
     relative_paths,
 )
 from tracehint.analyzer.tasks import cut_tasks

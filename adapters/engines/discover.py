@@ -29,7 +29,7 @@ def find_logs(bundle: Bundle, cut: TaskCut) -> list[Path]:
     """Files and directories that a reader knows, written by engine processes of the run."""
     import pyarrow.compute as pc
 
-    from tracehint.analyzer.roots import is_system
+    from tracehint.analyzer.path_rules import is_system
 
     engines = cut.tasks.filter(cut.tasks.column("engine")).column("task").combine_chunks()
     mask = pc.is_in(cut.proc_task.column("task"), value_set=engines)

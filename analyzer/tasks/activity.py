@@ -38,7 +38,7 @@ def activity_of(bundle: Bundle, proc: Ints) -> Activity:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from tracehint.analyzer.roots import looks_like_data
+    from tracehint.analyzer.path_rules import looks_like_data
 
     opens, files = bundle.tables["opens"], bundle.tables["files"]
     n = len(proc)

@@ -2,53 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tracehint.analyzer.model import TASKS
 from tracehint.analyzer.tasks.classify import Classes
-from tracehint.analyzer.tasks.describe import (
-    Description,
-    describe,
-    printable,
-    shorten,
-    type_of_name,
-    type_of_text,
-)
+from tracehint.analyzer.tasks.describe import Description
+from tracehint.analyzer.tasks.grouping import Grouping, Keys
 from tracehint.analyzer.tasks.marks import Names, failed_processes
 from tracehint.analyzer.tasks.model import PROC_TASK, TaskCut
+from tracehint.analyzer.tasks.texts import descriptions
 from tracehint.analyzer.tasks.tree import NEVER, Bools, Ints, Tree, int64_column, jump
-from tracehint.analyzer.tasks.units import JOB, Units
+from tracehint.analyzer.tasks.units import JOB
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from tracehint.schemas.store import Bundle
-
-_MAX_PARTS = 16  # commands that a subshell's or pipeline's text is made of
-
-
-@dataclass
-class Grouping:
-    """Which unit stands for the task of each epoch; per unit whether that task is an engine's."""
-
-    of: Ints
-    engine: Bools
-    units: Units
-    unit_of: Ints
-
-
-@dataclass
-class _Keys:
-    """One entry per task: `unit` that stands for it, or the given name, or the batch job."""
-
-    of: Ints  # per epoch
-    unit: Ints
-    name: Ints
-    job: Ints
-    engine: Bools
 
 
 def assemble(
@@ -67,13 +38,13 @@ def assemble(
     rank = np.empty(n, np.int64)
     rank[order] = np.arange(n)
     task_of = rank[keys.of]
-    keys = _Keys(task_of, keys.unit[order], keys.name[order], keys.job[order], keys.engine[order])
+    keys = Keys(task_of, keys.unit[order], keys.name[order], keys.job[order], keys.engine[order])
     table = _task_table(bundle, processes, tree, classes, grouping, names, jobs, keys)
     proc_task = pa.table({"proc": tree.proc, "task": task_of}, schema=PROC_TASK)
     return TaskCut(table, proc_task)
 
 
-def _keys(grouping: Grouping, names: Names | None, jobs: tuple[Ints, list[str]] | None) -> _Keys:
+def _keys(grouping: Grouping, names: Names | None, jobs: tuple[Ints, list[str]] | None) -> Keys:
     """Given names win over batch jobs, these over what the process tree says."""
     n_units = len(grouping.units)
     engine = grouping.engine.copy()
@@ -87,7 +58,7 @@ def _keys(grouping: Grouping, names: Names | None, jobs: tuple[Ints, list[str]] 
     distinct, of = np.unique(key, return_inverse=True)
     is_unit, is_name = distinct < n_units, distinct < n_units + n_names
     none = np.full(len(distinct), -1)
-    return _Keys(
+    return Keys(
         of.reshape(-1),
         np.where(is_unit, distinct, none),
         np.where(is_name & ~is_unit, distinct - n_units, none),
@@ -115,7 +86,7 @@ def _absorb_leftovers(
 
 def _task_table(
     bundle: Bundle, processes: pa.Table, tree: Tree, classes: Classes, grouping: Grouping,
-    names: Names | None, jobs: tuple[Ints, list[str]] | None, keys: _Keys,
+    names: Names | None, jobs: tuple[Ints, list[str]] | None, keys: Keys,
 ) -> pa.Table:  # fmt: skip
     import pyarrow as pa
 
@@ -128,7 +99,7 @@ def _task_table(
     np.maximum.at(end, keys.of, tree.end)
     pairs = np.unique(keys.of * len(tree.proc) + tree.head)
     count = np.bincount(pairs // max(1, len(tree.proc)), minlength=n)
-    texts = _descriptions(processes, tree, classes, grouping, names, jobs, keys, first)
+    texts = descriptions(processes, tree, classes, grouping, names, jobs, keys, first)
     status, status_known = _exit_status(processes, last_epoch[last])
     hosts = processes.column("host").combine_chunks().take(pa.array(first)).to_pylist()
     sites = {h.name: h.site for h in bundle.manifest.hosts}
@@ -152,7 +123,7 @@ def _task_table(
 
 
 def _representatives(
-    tree: Tree, grouping: Grouping, names: Names | None, keys: _Keys
+    tree: Tree, grouping: Grouping, names: Names | None, keys: Keys
 ) -> tuple[Ints, Ints]:
     """Per task its first epoch, and the epoch whose process gives the exit status."""
     heads = grouping.units.head
@@ -187,75 +158,8 @@ def _exit_status(processes: pa.Table, last: Ints) -> tuple[Ints, Bools]:
     return np.maximum(status, 0), (signal > 0) | (code >= 0)
 
 
-def _descriptions(
-    processes: pa.Table, tree: Tree, classes: Classes, grouping: Grouping, names: Names | None,
-    jobs: tuple[Ints, list[str]] | None, keys: _Keys, first: Ints,
-) -> list[Description]:  # fmt: skip
-    import pyarrow as pa
-
-    units = grouping.units
-    has_argv = ~classes.kind_is("fork") | (tree.next < 0)
-    speaks = jump(tree.next, has_argv)[first]
-    unit = np.maximum(keys.unit, 0)
-    is_engine = keys.engine & (keys.unit >= 0)
-    speaks = np.where(is_engine, units.engine_epoch[unit], speaks)
-    argv = processes.column("argv").combine_chunks().take(pa.array(speaks)).to_pylist()
-    result = [describe(words) for words in argv]
-    for task, text in _composed(processes, tree, classes, grouping, keys).items():
-        if keys.unit[task] >= 0:
-            command = printable(text)
-            result[task] = Description(shorten(command), type_of_text(text) or "shell", command)
-    for task in np.flatnonzero(is_engine & classes.kind_is("fork")[speaks]).tolist():
-        result[task] = Description("worker", "worker", "")
-    if names is not None:
-        for task in np.flatnonzero(keys.name >= 0).tolist():
-            name = printable(names.texts[keys.name[task]])
-            result[task] = Description(name, type_of_name(name), result[task].command)
-    if jobs is not None:
-        for task in np.flatnonzero(keys.job >= 0).tolist():
-            name = printable(jobs[1][keys.job[task]])
-            result[task] = Description(name, result[task].type, result[task].command)
-    return result
-
-
-def _composed(
-    processes: pa.Table, tree: Tree, classes: Classes, grouping: Grouping, keys: _Keys
-) -> dict[int, str]:
-    """Texts of tasks that several processes make up: pipelines and subshells."""
-    import pyarrow as pa
-
-    units = grouping.units
-    heads = units.head
-    joined = np.flatnonzero((grouping.of[heads] != np.arange(len(heads))) & (units.role == JOB))
-    joined = joined[units.driver[joined] == units.driver[grouping.of[heads[joined]]]]
-    wanted = np.unique(np.concatenate((grouping.of[heads[joined]], np.flatnonzero(units.subshell))))
-    wanted = wanted[units.role[wanted] == JOB]
-    members = np.unique(np.concatenate((joined, wanted))) if len(wanted) else wanted
-    inside = np.flatnonzero(np.isin(grouping.unit_of, members))
-    # what the shell itself started: programs whose process was forked from one without a program
-    origin = tree.up[inside]
-    own = ~classes.kind_is("fork")[inside]
-    own &= (origin < 0) | classes.kind_is("fork")[np.maximum(origin, 0)]
-    inside = inside[own]
-    inside = inside[np.lexsort((inside, tree.start[inside]))]
-    argv = processes.column("argv").combine_chunks().take(pa.array(inside, pa.int64())).to_pylist()
-    parts: dict[int, dict[int, list[str]]] = {}
-    for epoch, words in zip(inside.tolist(), argv, strict=True):
-        unit = int(grouping.unit_of[epoch])
-        commands = parts.setdefault(int(keys.of[epoch]), {}).setdefault(unit, [])
-        if len(commands) < _MAX_PARTS:
-            commands.append(describe(words).command)
-    return {
-        task: " | ".join(
-            f"( {'; '.join(c)} )" if len(c) > 1 or units.subshell[u] else c[0]
-            for u, c in sorted(by_unit.items(), key=lambda item: tree.start[heads[item[0]]])
-        )
-        for task, by_unit in parts.items()
-    }
-
-
 def _attempts(
-    processes: pa.Table, tree: Tree, grouping: Grouping, names: Names | None, keys: _Keys,
+    processes: pa.Table, tree: Tree, grouping: Grouping, names: Names | None, keys: Keys,
     first: Ints, start: Ints, end: Ints, texts: list[Description],
 ) -> Ints:  # fmt: skip
     """1, and one more for each time that the same command in the same directory had failed."""

@@ -1,0 +1,56 @@
+"""What a path's name says: system, software, an engine's own file. Tables, matched by regex."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+# Installed software and the kernel's own file systems; /dev/shm holds data.
+SYSTEM_PREFIXES = (
+    "/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/etc", "/proc", "/sys",
+    "/dev", "/boot", "/opt", "/snap", "/nix", "/gnu", "/cvmfs", "/run", "/var", "/selinux",
+    "/System", "/Library", "/Applications",
+)  # fmt: skip
+NOT_SYSTEM = ("/dev/shm", "/var/tmp", "/run/user", "/var/scratch", "/opt/scratch")
+_SYSTEM = (
+    "^(?:" + "|".join(map(re.escape, SYSTEM_PREFIXES)) + ")(?:/|$)",
+    "^(?:" + "|".join(map(re.escape, NOT_SYSTEM)) + ")(?:/|$)",
+)
+# Below a root, matched against "/" + the path relative to it.
+SOFTWARE = "|".join((
+    "/(?:site-packages|dist-packages|__pycache__|node_modules|conda-meta|pkgs/cache)/",
+    r"/\.(?:git|svn|hg|bzr|tox|nox|venv|virtualenv|mypy_cache|pytest_cache|ruff_cache|cache|conda)/",
+    r"/\.(?:singularity|apptainer|docker|npm|cargo|rustup|julia|R|local|config|ipython|jupyter)/",
+    "/renv/library/", "/work/(?:conda|singularity|apptainer)/",
+    r"\.(?:pyc|sif|simg|squashfs)$", "/pyvenv\\.cfg$",
+))  # fmt: skip
+# What engines write for themselves: no data of the workflow.
+BOOKKEEPING = "|".join((
+    r"/\.snakemake/(?:metadata|log|locks|incomplete|auxiliary|scripts|conda|conda-archive|"
+    r"singularity|iocache|source-cache|unit-tests|[^/]*$)",
+    r"/\.nextflow(?:/|\.log|[^/]*$)", r"/\.command\.(?:run|sh|begin|log|out|err|trace|env|stub)$",
+    r"/\.exitcode$", r"\.makeflowlog$", r"\.batchlog$", r"/\.makeflow(?:\.|/)",
+    r"/makeflow\.failed\.", r"/\.parallel/", r"/runinfo/\d+/", r"/vine-run-info/",
+    r"/\.lineage/", r"/\.parsl",
+))  # fmt: skip
+
+
+def is_system(paths: Any) -> npt.NDArray[np.bool_]:
+    """Per path: whether it lies in a system prefix."""
+    inside = pc.match_substring_regex(paths, _SYSTEM[0])
+    outside = pc.match_substring_regex(paths, _SYSTEM[1])
+    answer = pc.and_(inside, pc.invert(outside)).fill_null(False)
+    return np.asarray(answer.to_numpy(zero_copy_only=False), bool)
+
+
+def looks_like_data(paths: Any) -> npt.NDArray[np.bool_]:
+    """Per path: neither in the system nor software nor an engine's own file, whatever the roots."""
+    other = pc.match_substring_regex(paths, f"{SOFTWARE}|{BOOKKEEPING}").fill_null(False)
+    software = is_system(paths) | other.to_numpy(zero_copy_only=False)
+    return np.asarray(~software, bool)
