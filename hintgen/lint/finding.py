@@ -74,7 +74,7 @@ class Finding:
 def rank(finding: Finding) -> tuple[Any, ...]:
     """Sort key: errors first, then by saving, then by bytes."""
     saves = finding.saves
-    network = max(saves.network_bytes, saves.waiting_bytes)
+    network = saves.network_bytes + saves.waiting_bytes  # docs/rationale/saved-bytes.md
     return (
         finding.severity != "error", -network, -saves.storage_bytes, -finding.bytes,
         finding.code, finding.template,

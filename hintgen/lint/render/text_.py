@@ -23,8 +23,8 @@ def savings_text(saves: Savings) -> str:
     parts = []
     if saves.network_bytes:
         parts.append(f"{size(saves.network_bytes)} network")
-    elif saves.waiting_bytes:
-        parts.append(f"{size(saves.waiting_bytes)} on the busiest link")
+    if saves.waiting_bytes:
+        parts.append(f"{size(saves.waiting_bytes)} waiting")
     if saves.storage_bytes:
         parts.append(f"{size(saves.storage_bytes)} storage")
     if saves.gb_hours >= 0.01:

@@ -40,8 +40,8 @@ def check(context: Context) -> Iterator[Finding]:
                         FROM producers p JOIN work t USING (task) GROUP BY p.file)
         SELECT {FILES_SQL}, sum(f.size_bytes) AS bytes, sum(f.size_bytes) AS storage_bytes
         FROM unread u JOIN files f USING (file) JOIN file_types ft USING (file)
-        WHERE u.midway AND f.role = 'output' AND coalesce(ft.n_consumers, 0) = 0
-          AND NOT f.deleted
+        WHERE u.midway AND f.role IN ('output', 'intermediate') AND NOT f.deleted
+          AND coalesce(ft.n_consumers, 0) = 0
         GROUP BY {GROUP_SQL} HAVING sum(f.size_bytes) >= $min_storage_bytes"""
     for row in context.rows(sql):
         message = (

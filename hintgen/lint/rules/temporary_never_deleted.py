@@ -39,7 +39,8 @@ def check(context: Context) -> Iterator[Finding]:
         SELECT {FILES_SQL}, sum(f.size_bytes) AS bytes, sum(f.size_bytes) AS storage_bytes,
                max(ft.last_read_s) AS last_read_s
         FROM files f JOIN file_types ft USING (file)
-        WHERE f.role IN ('intermediate', 'scratch') AND NOT f.deleted AND ft.n_producers > 0
+        WHERE NOT f.deleted AND ft.n_producers > 0
+          AND (f.role = 'scratch' OR (f.role = 'intermediate' AND ft.n_consumers > 0))
           AND f.version = (SELECT max(version) FROM files l WHERE l.lineage = f.lineage)
         GROUP BY {GROUP_SQL} HAVING sum(f.size_bytes) >= $min_storage_bytes"""
     for row in context.rows(sql):

@@ -63,7 +63,7 @@ function swatch(pattern) {
 function saved(saves) {
   const parts = [];
   if (saves.network_bytes) parts.push(size(saves.network_bytes) + " network");
-  else if (saves.waiting_bytes) parts.push(size(saves.waiting_bytes) + " on the busiest link");
+  if (saves.waiting_bytes) parts.push(size(saves.waiting_bytes) + " waiting");
   if (saves.storage_bytes) parts.push(size(saves.storage_bytes) + " storage");
   if (saves.gb_hours >= 0.01) parts.push(saves.gb_hours.toFixed(2) + " GB-hours");
   if (saves.operations) parts.push(plural(saves.operations, "call"));

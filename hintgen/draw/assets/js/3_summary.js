@@ -23,7 +23,7 @@ function drawSummary() {
     h("ul", { class: "legend" }, DATA.mix.map((m) => h("li", null, swatch(m.pattern),
       `${shown(m.pattern)}: ${size(m.bytes)} in ${plural(m.files, "file")}`))));
   const top = findings.filter((f) => saved(f.saves))
-    .sort((a, b) => Math.max(b.saves.network_bytes, b.saves.waiting_bytes) - Math.max(a.saves.network_bytes, a.saves.waiting_bytes) || b.saves.storage_bytes - a.saves.storage_bytes).slice(0, 3);
+    .sort((a, b) => b.saves.network_bytes + b.saves.waiting_bytes - a.saves.network_bytes - a.saves.waiting_bytes || b.saves.storage_bytes - a.saves.storage_bytes).slice(0, 3);
   fill($("top"), top.length ? top.map((f) => h("li", null, h("span", { class: "saved" }, "Saves " + saved(f.saves)), ": ",
     h("span", { class: "mono" }, f.template), " \u2013 ", f.message)) : [h("li", null, "Nothing to save was found.")]);
   $("footer").textContent = `${DATA.tool}, recorded by ${run.collector || "?"}, started ${run.started || "?"}. `
