@@ -26,8 +26,10 @@ order by row
 # Where all labels of the file hold so does its primary; else gather is the only one.
 _ON_EDGES = """
 with counted as (
-    select e.edge, e.file, e.uncertain, eff.file is not null as counts
-    from e left join eff on eff.file = e.file and eff.who = e.cw)
+    select e.edge, e.file, e.uncertain, aside.file is null as counts
+    from e left join (
+        select file, who as cw from co
+        where peek and file in (select file from pk where not decides)) aside using (file, cw))
 select edge, row, "primary" or not counts as "primary",
     confidence / sure_order * case when uncertain then 0.5 else 1 end as confidence
 from full_label join counted using (file)

@@ -18,12 +18,12 @@ def _json(fields: dict[str, str]) -> str:
     return "to_json({" + ", ".join(f"'{name}': {sql}" for name, sql in fields.items()) + "})"
 
 
+_PEEKED = {"peeks": "coalesce(peeks, 0)", "peeks_decide": "coalesce(peeks > 0 and decides, false)"}
 _NUMBERS = {"n": "n", "m": "round(m, 4)"}
 _READ = {
     **_NUMBERS,
     "header_bytes": "header",
-    "peeks": "peeks",
-    "peeks_decide": "peeks > 0 and decides",
+    **_PEEKED,
     "cover": "{'min': round(cover_min, 4), 'mean': round(cover_mean, 4),"
     " 'max': round(cover_max, 4)}",
     "concurrent_readers": "coalesce(rt.together, 1)",
@@ -35,7 +35,6 @@ def _shape(table: str) -> dict[str, str]:
     return {name: f"{table}.{name}" for name in ("regions", *names)}
 
 
-_PEEKED = {"peeks": "coalesce(peeks, 0)", "peeks_decide": "coalesce(peeks > 0 and decides, false)"}
 _REDUCE = {
     "fan_in": "files",
     "producers": "partners",
@@ -87,7 +86,7 @@ SHAPES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
 }  # fmt: skip
 
 # pattern -> tables that its numbers come from, besides the label, its cost and its confidence
-_OF_READERS = "join fs using (file) join pk using (file) left join rt using (file)"
+_OF_READERS = "join fs using (file) left join pk using (file) left join rt using (file)"
 _SOURCES = {
     "broadcast": _OF_READERS,
     "scatter": f"{_OF_READERS} left join rr using (file) left join a2a using (file)",

@@ -21,27 +21,29 @@ if TYPE_CHECKING:
 # owner. The bytes of a file with several producers are split among them as the edges say.
 _SINGLE = """
 create temp table single as
-select e.file, cw as c, pw as p, np = 1 and pw = writer as alone, u, e.bytes as fed
-from (select file, pw, cw, sum(coalesce(bytes, 0)) as bytes from e group by all) e
-join eff on eff.file = e.file and eff.who = e.cw
-join fv on fv.file = e.file
-where fv.n = 1 and e.file not in (select file from cyc)
+select file, cw as c, pw as p, np = 1 and pw = writer as alone, u_sum::bigint as u,
+    e.bytes as fed
+from fed e join fv using (file)
+where e.file not in (select file from cyc)
 """
 
 _REDUCE = """
 create temp table red as
-with reads as (
+with files as (select c, file, any_value(u) as u from single group by c, file),
+sums as (select c, count(*) as files, sum(u)::double as bytes from files group by c
+    having count(*) >= 2),
+feeds as (select c, p, sum(fed)::double as fed from single semi join sums using (c) group by c, p),
+fed as (select c, count(*) as partners, max(fed) as largest from feeds group by c
+    having count(*) >= 2),
+reads as (
     select co.who as c, sum(co.u)::double as total
-    from co semi join e on e.file = co.file and e.cw = co.who group by co.who),
-files as (select c, file, any_value(u) as u from single group by c, file),
-sums as (select c, count(*) as files, sum(u)::double as bytes from files group by c),
-feeds as (select c, p, sum(fed)::double as fed from single group by c, p),
-fed as (select c, count(*) as partners, max(fed) as largest from feeds group by c)
+    from (from co semi join fed on fed.c = co.who) co
+    semi join e on e.file = co.file and e.cw = co.who group by co.who)
 select 'reduce' as pattern, c as task, files, partners, bytes,
     case when total > 0 then bytes / total else 1 end as share,
     case when bytes > 0 then largest else 0 end as largest, null::double as spread
 from sums join fed using (c) join reads using (c)
-where files >= 2 and partners >= 2 and bytes >= {share} * total
+where bytes >= {share} * total
 """
 
 _DISTRIBUTE = """

@@ -1,6 +1,7 @@
 """Which labels hold for a file by itself (groups come later), and how near to a threshold.
 
 Temporary table made here:
+    fed   file, pw, cw, bytes       edges into the only reader of a file
     lab   file, pattern, grp (null here), near   `near`: 0.5 at the threshold, 1 far from it
 """
 
@@ -13,14 +14,20 @@ if TYPE_CHECKING:
 
     from tracehint.analyzer.model import Options
 
+# What each producer handed to the one reader that counts.
+_FED = """
+create temp table fed as
+select e.file, pw, cw, sum(coalesce(e.bytes, 0)) as bytes
+from e join fs on e.file = fs.file and e.cw = fs.reader where fs.n = 1 group by all
+"""
+
 _FILES = """
 create temp table fv as
 select sz.file, role, sz.s, coalesce(n, 0) as n, coalesce(np, 0) as np, m, overlap, u_sum,
     writer, coalesce(exists_edge, false) as fed
 from sz join files_in using (file)
 left join fs using (file) left join ws using (file)
-left join (select file, true as exists_edge from e semi join eff on eff.file = e.file
-    and eff.who = e.cw group by file) using (file)
+left join (select distinct file, true as exists_edge from fed) using (file)
 where role <> 'scratch'
 """
 
@@ -51,6 +58,7 @@ _RULES = (
 
 def find(con: duckdb.DuckDBPyConnection, options: Options) -> None:
     """Make `fv` (one row per file version that can have a label) and `lab`."""
+    con.execute(_FED)
     con.execute(_FILES)
     numbers = {
         "slope": max(options.broadcast_slope, 1e-9),

@@ -2,12 +2,12 @@
 
 Temporary tables made here:
     t    task, engine, who, attempt, start_s, end_s   `who` is the last attempt of a retried task
-    e    edge, file, pw, cw, producer, consumer, bytes, uncertain     between different `who`
+    e    edge, file, pw, cw, bytes, via, uncertain     between different `who`
     pr   file, who, owned, unique_bytes, first_s, last_s   writers, superseded ones left out
     own  like pr, only those that own bytes (all, where nobody is known to own any)
     co   file, who, u, cover, peek, start_s, end_s (of its task), nr, lo, hi   all readers
     eff  like co, only the readers that decide
-    pk   file, readers, peeks, decides     `decides`: the peeks count (docs/patterns.md, Peeks)
+    pk   file, readers, peeks, decides     files with peeks; `decides`: they count
 """
 
 from __future__ import annotations
@@ -43,10 +43,19 @@ select task, engine, attempt, start_s, end_s,
 from series
 """
 
+# Two ways for each table: without retries a task stands for itself, and leaving out the few
+# engines is cheaper than joining all tasks.
+_ENGINES = "create temp table engines as select task from t where engine"
+
 _EDGES = """
 create temp table e as
-select edge, file, p.who as pw, c.who as cw, producer, consumer, bytes, via,
-    order_in = 'uncertain' as uncertain
+select edge, file, producer as pw, consumer as cw, bytes, via, "order" = 'uncertain' as uncertain
+from edges_in
+where producer <> consumer and producer not in (from engines) and consumer not in (from engines)
+"""
+_EDGES_WITH_RETRIES = """
+create temp table e as
+select edge, file, p.who as pw, c.who as cw, bytes, via, order_in = 'uncertain' as uncertain
 from (select *, "order" as order_in from edges_in) x
 join t p on p.task = producer
 join t c on c.task = consumer
@@ -54,6 +63,13 @@ where not p.engine and not c.engine and p.who <> c.who
 """
 
 _PRODUCERS = """
+create temp table pr as
+select file, task as who, coalesce(owned_bytes, unique_bytes, bytes, 0) as owned,
+    coalesce(unique_bytes, bytes, 0) as unique_bytes, first_s, last_s
+from producers_in
+where task not in (from engines) and not coalesce(superseded, false)
+"""
+_PRODUCERS_WITH_RETRIES = """
 create temp table pr as
 select file, who, sum(coalesce(owned_bytes, unique_bytes, bytes, 0))::bigint as owned,
     sum(coalesce(unique_bytes, bytes, 0))::bigint as unique_bytes,
@@ -70,31 +86,40 @@ union all by name
 select * from pr where file not in (select file from pr where owned > 0)
 """
 
-# A reader that only read back what it wrote itself has no edge and is no reader. A reader that
-# got the bytes through an engine's copy may have an edge only.
 # The ranges stay in the view: few files need them, and they are most of the memory.
 _SEEN = """
 create temp view seen as
-    select file, who, attempt, coalesce(unique_bytes, bytes, 0) as u,
-        cover, coalesce(peek, false) as peek, start_s, end_s, coalesce(len(ranges), 0) as nr,
-        ranges[1][1] as lo, ranges[len(ranges)][2] as hi, ranges
-    from consumers_in join t using (task)
-    where not engine
-    {last_attempt}
+select file, {who} as who, coalesce(unique_bytes, bytes, 0) as u, cover,
+    coalesce(peek, false) as peek, coalesce(len(ranges), 0) as nr, ranges[1][1] as lo,
+    ranges[len(ranges)][2] as hi, ranges
+from consumers_in {where}
 """
-_LAST_ATTEMPT = "qualify row_number() over (partition by file, who order by attempt desc) = 1"
+_PLAIN = {"who": "task", "where": "where task not in (from engines)"}
+_LAST_ATTEMPT = {
+    "who": "who",
+    "where": "join t using (task) where not engine"
+    " qualify row_number() over (partition by file, who order by attempt desc) = 1",
+}
 
+# A reader that only read back what it wrote itself has no edge and is no reader.
+_SELFISH = """
+create temp table selfish as
+select file, who from seen semi join pr using (file, who)
+anti join (select file, cw as who from e) using (file, who)
+"""
+
+# A reader that got the bytes through an engine's copy may have an edge only.
 _CONSUMERS = """
 create temp table co as
-with selfish as (
-    select file, who from seen semi join pr using (file, who)
-    anti join (select file, cw as who from e) using (file, who))
-select * exclude (attempt, ranges) from seen anti join selfish using (file, who)
+select seen.* exclude (ranges), start_s, end_s
+from (from seen {less}) seen join t on t.task = seen.who
 union all by name
 select file, cw as who, max(bytes) as u, null::double as cover, false as peek,
     any_value(t.start_s) as start_s, any_value(t.end_s) as end_s, 0 as nr, null::bigint as lo,
     null::bigint as hi
-from (from e anti join (select file, who as cw from seen) using (file, cw)) e
+from (from e anti join (select file, who as cw from seen
+        semi join (select file from e where via <> 'data') using (file)) using (file, cw)
+    where via <> 'data') e
 join t on t.task = cw group by file, cw
 """
 
@@ -110,7 +135,7 @@ create temp table pk as
 select file, count(*) as readers, count(*) filter (peek) as peeks,
     count(*) filter (peek) = count(*) as decides,
     coalesce(sum(u) filter (peek), 0) as peeked, coalesce(max(u) filter (not peek), 0) as most
-from co group by file
+from co semi join (select file from co where peek) using (file) group by file
 """
 
 # Peeks that read most of what anybody read: an uneven scatter, not a look at a header.
@@ -125,10 +150,7 @@ _EFFECTIVE = """
 create temp {kind} eff as
 select * from co {less}
 """
-_ASIDE = (
-    "anti join (select file, true as peek from pk where peeks > 0 and not decides)"
-    " using (file, peek)"
-)
+_ASIDE = "anti join (select file, true as peek from pk where not decides) using (file, peek)"
 
 
 def prepare(con: duckdb.DuckDBPyConnection, flow: FlowTables, tasks: pa.Table) -> bool:
@@ -142,16 +164,20 @@ def prepare(con: duckdb.DuckDBPyConnection, flow: FlowTables, tasks: pa.Table) -
     found = con.execute("select coalesce(max(attempt), 1) > 1 from tasks_in").fetchone()
     retried = bool(found and found[0])
     con.execute(_TASKS_WITH_RETRIES if retried else _TASKS)
-    con.execute(_EDGES)
-    con.execute(_PRODUCERS)
+    con.execute(_ENGINES)
+    con.execute(_EDGES_WITH_RETRIES if retried else _EDGES)
+    con.execute(_PRODUCERS_WITH_RETRIES if retried else _PRODUCERS)
     con.execute(_OWNERS)
-    con.execute(_SEEN.format(last_attempt=_LAST_ATTEMPT if retried else ""))
-    con.execute(_CONSUMERS)
+    con.execute(_SEEN.format(**(_LAST_ATTEMPT if retried else _PLAIN)))
+    con.execute(_SELFISH)
+    selfish = con.execute("select 1 from selfish limit 1").fetchone()
+    less = "anti join selfish using (file, who)" if selfish else ""
+    con.execute(_CONSUMERS.format(less=less))
     con.execute(_PEEKS)
     mixed = "select file from pk where 0 < peeks and peeks < readers and peeked > most"
     if con.execute(f"{mixed} limit 1").fetchone():
         spans = spans_sql(RANGED.format(readers="co", files=mixed))
         con.execute(_PEEKS_OF_MOST.format(covered=covered_sql(spans)))
-    aside = con.execute("select 1 from pk where peeks > 0 and not decides limit 1").fetchone()
+    aside = con.execute("select 1 from pk where not decides limit 1").fetchone()
     con.execute(_EFFECTIVE.format(kind="table" if aside else "view", less=_ASIDE if aside else ""))
     return retried

@@ -1,8 +1,8 @@
 """How often each byte was read or written: sweeps over the ends of byte ranges.
 
 Temporary tables made here:
-    fs    per file: n, u_sum, m, read_bytes (length of the union), header, gap_bytes, gaps,
-          cover_min, cover_mean, cover_max
+    fs    per file: n, reader (one of them), u_sum, m, read_bytes (length of the union), header,
+          gap_bytes, gaps, cover_min, cover_mean, cover_max
     ws    per file: np, owned_max, overlap (share of the written bytes with several writers)
     wsp   file, who, a, b   written by each owner of a file that has several, each byte once
     depth per irregular file: stretches [start, stop) read by `deep` readers, `head`: set aside
@@ -61,17 +61,19 @@ select file, count(*) as n, sum(u)::double as u_sum, max(u) as u_max, max(hi) as
     max(start_s) <= min(end_s) as all_at_once,
     count(*) = 1 or (max(nr) = 1 and min(nr) = 1 and min(lo) = max(lo) and min(hi) = max(hi))
         or max(u) = 0 as same,
-    min(lo) as lo
+    min(lo) as lo, any_value(who) as reader
 from eff group by file
 """
 
 _SIZES = """
 create temp table sz as
+select file, size_bytes as s from files_in where role <> 'software' and size_bytes is not null
+union all
 select file, greatest(coalesce(size_bytes, 0), case when size_bytes is null
     then coalesce(rd.hi, rd.u_max, w.written, 0) else 0 end) as s
 from files_in left join rd using (file)
 left join (select file, max(unique_bytes) as written from pr group by file) w using (file)
-where role <> 'software'
+where role <> 'software' and size_bytes is null
 """
 
 # The header ends at `h` at most: a cut there lets a stretch be inside or outside, never both.
@@ -100,22 +102,19 @@ with odd as (
         count(*) filter (deep = 0) as gaps
     from depth group by file),
 even as (
-    select file, coalesce(hi - lo, 0) as read_bytes,
-        greatest(0, least(hi, least({header_bytes}, floor(s * {header_share}))::bigint) - lo)
-            as header
-    from rd join sz using (file) where same)
-select rd.*, s,
-    coalesce(odd.read_bytes, even.read_bytes, 0) as read_bytes,
-    case when odd.file is not null
-        then case when odd.header < odd.read_bytes then odd.header else 0 end
-        else case when n >= 2 and even.header < even.read_bytes then even.header else 0 end
-        end::bigint as header,
+    select rd.*, s, case when same and n >= 2 then greatest(0,
+        least(hi, least({header_bytes}, floor(s * {header_share}))::bigint) - lo) end as head
+    from rd join sz using (file))
+select even.* exclude (head),
+    coalesce(odd.read_bytes, hi - lo, 0) as read_bytes,
+    case when odd.file is null then case when head < hi - lo then head else 0 end
+        when odd.header < odd.read_bytes then odd.header else 0 end::bigint as header,
     case when odd.file is null then n::double
         when odd.header < odd.read_bytes
         then (odd.moved - odd.header_moved)::double / (odd.read_bytes - odd.header)
         else odd.moved::double / odd.read_bytes end as m,
     coalesce(odd.gap_bytes, 0)::bigint as gap_bytes, coalesce(odd.gaps, 0) as gaps
-from rd join sz using (file) left join odd using (file) left join even using (file)
+from even left join odd using (file)
 """
 
 _WRITERS = """
