@@ -102,8 +102,14 @@ def lint_text(work: Work, path: Path) -> str:
 
 def report_html(work: Work, path: Path) -> str:
     """The self-contained report."""
-    _command("report", str(work.bundle), "-o", str(path))
+    from tracehint.hintgen.draw.report import report_html
+
+    path.write_bytes(_encoded(report_html(work.run, work.hints)))
     return "everything on one page"
+
+
+def _encoded(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else text.encode("utf-8", "backslashreplace")
 
 
 def _command(module: str, *arguments: str) -> None:

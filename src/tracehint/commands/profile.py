@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
 from pathlib import Path
@@ -12,6 +13,12 @@ import click
 from tracehint.collectors.run import Ended, die_like
 from tracehint.commands._recording import RunCommand, recording_options, start
 from tracehint.errors import TracehintError
+
+# engine programs -> `emit --workflow-engine`
+_ENGINES = {
+    "makeflow": "makeflow", "snakemake": "snakemake", "nextflow": "nextflow",
+    "swift": "swift-k", "swift-t": "swift-t",
+}  # fmt: skip
 
 
 @click.command(cls=RunCommand, context_settings={"allow_interspersed_args": False})
@@ -50,13 +57,19 @@ def show(bundle: Path, *, force: bool, quiet: bool) -> None:
 
     _join_engine_logs(bundle)
     work = Work(bundle, prepare(results_folder(bundle), force=force))
+    try:
+        analysis = work.run.analysis
+    except BaseException:
+        with contextlib.suppress(OSError):  # nothing will be in it
+            work.folder.rmdir()
+        raise
     if not quiet:
-        print_summary(work.run.analysis, console_for(sys.stderr))
+        print_summary(analysis, console_for(sys.stderr))
     made, failed = write_all(work)
     for name, why in failed.items():
         click.echo(f"tracehint: {name} was not written: {why}", err=True)
     if not quiet:
-        _next(bundle, work.folder, made)
+        _next(bundle, work.folder, made, work.run.analysis.run["command"])
 
 
 def _join_engine_logs(bundle: Path) -> None:
@@ -69,7 +82,7 @@ def _join_engine_logs(bundle: Path) -> None:
         click.echo(f"tracehint: the engine's log was not joined: {error}", err=True)
 
 
-def _next(bundle: Path, folder: Path, made: dict[str, str]) -> None:
+def _next(bundle: Path, folder: Path, made: dict[str, str], ran: list[str]) -> None:
     where = shlex.quote(_short(folder))
     click.echo(f"\nWritten to {where}/ (recording: {shlex.quote(_short(bundle))})", err=True)
     for name, text in made.items():
@@ -78,12 +91,18 @@ def _next(bundle: Path, folder: Path, made: dict[str, str]) -> None:
     click.echo("\nNext:", err=True)
     if "hints.sh" in made:
         click.echo(f"  sh {where}/hints.sh --dry-run DIRECTORY", err=True)
-    if "hints.json" in made:
-        click.echo(
-            f"  tracehint emit {where}/hints.json --workflow-engine makeflow WORKFLOW -o tagged.mf",
-            err=True,
-        )
+    engine = _ENGINES.get(Path(ran[0]).name) if ran else None
+    if "hints.json" in made and engine is not None:
+        click.echo(f"  tracehint emit {where}/hints.json {_annotations(engine, ran)}", err=True)
     click.echo(f"  tracehint lint {trace}", err=True)
+
+
+def _annotations(engine: str, ran: list[str]) -> str:
+    """The rest of the `emit` command for the engine that was just run."""
+    given = next((a for a in reversed(ran[1:]) if Path(a).is_file()), None)
+    source = f"{shlex.quote(given)} " if engine == "makeflow" and given else ""
+    target = f"tagged.{engine}"
+    return f"{source}--workflow-engine {engine} -o {target}"
 
 
 def _short(path: Path) -> str:
