@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -491,3 +492,61 @@ def test_portions_give_the_same(case: Case) -> None:
     whole, parts = case.flow(), case.flow(rows=7)
     for name in ("files", "producers", "consumers", "edges"):
         assert getattr(whole.flow, name).to_pylist() == getattr(parts.flow, name).to_pylist()
+
+
+def test_a_file_of_too_many_ranges_is_followed_roughly(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every task rewrites the file in place, each up to another byte, and reads all of it."""
+    from tracehint.analyzer.flow import coarse, general
+
+    tasks = chain(case, *(f"t{i}" for i in range(100)))
+    f = case.run.file("/data/f", existed=False, size=1000)
+    for i, task in enumerate(tasks):
+        case.run.write(task, f, 0, 100 + 7 * i, at=2 * i)
+        case.run.read(case.engine, f, 0, 100 + 7 * i, at=2 * i + 1)
+    case.run.read(tasks[0], f, 0, 300, at=900)
+    exact = case.flow(general=True)
+    monkeypatch.setattr(
+        general, "coarsen", lambda events, notes: coarse.coarsen(events, notes, 2000)
+    )
+    rough = case.flow(general=True)
+    assert set(exact.edges) == set(rough.edges) == {("t99", "f", 0, "t0")}
+    assert exact.file("f")["exact_share"] == 1
+    assert rough.file("f")["exact_share"] == 0
+    assert any("roughly" in n for n in rough.flow.notes)
+
+
+def test_a_large_run_with_a_known_answer() -> None:
+    """1,100 tasks: per unit of 11 tasks 33 edges, 12 files and, for the run, 3 inputs."""
+    import numpy as np
+    import pyarrow as pa
+
+    from tests.support.flow_cut import ROOTS
+    from tracehint.analyzer.flow import build_flow
+    from tracehint.analyzer.model import TASKS, Options
+    from tracehint.analyzer.tasks.model import PROC_TASK, TaskCut
+    from tracehint.datasets import synthetic
+    from tracehint.schemas.manifest import Manifest
+    from tracehint.schemas.store import Bundle
+    from tracehint.schemas.tables import TABLES
+
+    units = 100
+    ids = np.arange(1, 11 * units + 2)
+    tasks = [
+        {"task": int(i), "name": "t", "type": "t", "command": "c", "attempt": 1, "engine": i == 1,
+         "start_s": 0.0, "end_s": 1.0, "exit_status": 0, "source": "observed"}
+        for i in ids
+    ]  # fmt: skip
+    tables = {name: schema.empty_table() for name, schema in TABLES.items()}
+    bundle = Bundle(Path("x"), Manifest(cwd="/data"), tables | synthetic.tables(units))
+    cut = TaskCut(
+        pa.Table.from_pylist(tasks, TASKS), pa.table([ids, ids], schema=PROC_TASK)
+    )  # fmt: skip
+    flow = build_flow(bundle, cut, ROOTS, Options())
+    assert flow.edges.num_rows == 33 * units
+    assert sorted(flow.files.column("role").value_counts().to_pylist(), key=str) == [
+        {"values": "input", "counts": 3}, {"values": "intermediate", "counts": 12 * units},
+    ]  # fmt: skip
+    producers = flow.producers.group_by("file").aggregate([("task", "count")])
+    assert sum(n == 8 for n in producers.column("task_count").to_pylist()) == units  # grid files

@@ -11,6 +11,7 @@ from tracehint.analyzer.flow.identity import column, lookup
 from tracehint.analyzer.flow.model import (
     EXTEND,
     HOW_BIT,
+    MAX_ALL_PIECES,
     MAX_PIECES,
     OPS,
     READ,
@@ -132,16 +133,19 @@ def clip(access: Access, objects: Objects) -> Access:
 
 
 def pieces(access: Access, notes: list[str]) -> Access:
-    """Strided runs as single pieces; those of more than MAX_PIECES as one inexact range."""
+    """Strided runs as single pieces; those of too many pieces as one inexact range."""
     strided = access.count > 1
     if not strided.any():
         return access
     plain, runs = access.take(~strided), access.take(strided)
-    far = runs.count > MAX_PIECES
+    most = MAX_PIECES
+    while runs.count[runs.count <= most].sum() > MAX_ALL_PIECES:
+        most //= 2
+    far = runs.count > most
     if far.any():
         notes.append(
-            f"{int(far.sum())} strided accesses of more than {MAX_PIECES} pieces are taken as "
-            "one range (upper bound)"
+            f"{int(far.sum())} strided accesses of more than {most} pieces are taken as one "
+            "range (upper bound)"
         )
         reach = runs.stride * (runs.count - 1)
         runs.start[far] += np.minimum(reach, 0)[far]

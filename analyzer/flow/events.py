@@ -74,6 +74,13 @@ def events_of(access: Access, objects: Objects, notes: list[str]) -> Events:
     )  # fmt: skip
 
 
+def epochs(events: Events) -> Ints:
+    """A number per object and stretch of its life between truncations to nothing, upwards."""
+    new = (events.op == TRUNCATE) & (events.start == 0)
+    new[starts_of(events.obj)] = True
+    return np.asarray(np.cumsum(new) - 1, np.int64)
+
+
 def _positions(access: Access) -> tuple[Ints, Ints]:
     """When each access counts, and what goes first at one instant (see the module's text)."""
     position = np.where(access.op == READ, access.last, access.first)

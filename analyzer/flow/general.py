@@ -6,6 +6,7 @@ import numpy as np
 
 from tracehint.analyzer.flow import copies as engine_copies
 from tracehint.analyzer.flow.access import is_mutation
+from tracehint.analyzer.flow.coarse import coarsen
 from tracehint.analyzer.flow.copies import Carried, Copies
 from tracehint.analyzer.flow.events import Events, events_of
 from tracehint.analyzer.flow.model import (
@@ -46,6 +47,7 @@ def solve(
         events = events_of(access.take(level[access.obj] == depth), objects, notes)
         if depth:
             events = engine_copies.substitute(events, copies, pieces)
+        coarsen(events, notes)
         touched = touches(events, objects)
         more, copied = engine_copies.carried(copies, events, touched)
         pieces = Carried.joined([pieces, more])

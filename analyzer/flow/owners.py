@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracehint.analyzer.flow.access import is_mutation
-from tracehint.analyzer.flow.events import END, Events, initial_owners
+from tracehint.analyzer.flow.events import END, Events, epochs, initial_owners
 from tracehint.analyzer.flow.model import TRUNCATE, UNKNOWN, Objects
 from tracehint.analyzer.flow.ranges import (
     Bools,
@@ -48,13 +48,12 @@ class Touches:
 
 def touches(events: Events, objects: Objects) -> Touches:
     """Lay the events on segments. A truncation to nothing begins a new set of segments."""
-    n = len(events)
+    if not len(events):
+        return _none()
     wipe = (events.op == TRUNCATE) & (events.start == 0)
     first = starts_of(events.obj)
-    new = wipe.copy()
-    new[first] = True
-    epoch = np.cumsum(new) - 1
-    opening = np.flatnonzero(new)
+    epoch = epochs(events)
+    opening = starts_of(epoch)
     change = is_mutation(events.op)
     seg_epoch, seg_start, seg_end = _segments(epoch, events, change)
     base = np.searchsorted(seg_epoch, np.arange(len(opening) + 1))
@@ -72,7 +71,7 @@ def touches(events: Events, objects: Objects) -> Touches:
         event=row, start=np.maximum(seg_start[segment], events.start[row]),
         end=np.minimum(seg_end[segment], events.end[row]), last=last, next=following,
         owner=owner, hole=hole, epoch_end=ends[seg_epoch][segment],
-    ) if n else _none()  # fmt: skip
+    )  # fmt: skip
 
 
 def _none() -> Touches:
