@@ -16,7 +16,7 @@ from tests.support.hostile import HOSTILE_NAMES
 from tests.support.runs import parse_run
 from tracehint.errors import MissingDependencyError, TracehintError
 from tracehint.hintgen.draw import dot, export
-from tracehint.hintgen.draw.build import FOLD_ABOVE, MAX_FOLDED_FILES, build
+from tracehint.hintgen.draw.build import FOLD_ABOVE, FOLD_NODES, MAX_FOLDED_FILES, build
 from tracehint.hintgen.draw.palette import PATTERN_COLOR
 
 MONTAGE = (Path(__file__).parent / "runs" / "montage.txt").read_text()
@@ -52,6 +52,8 @@ def test_small_run_is_not_folded() -> None:
     text = "\n".join(f"task t_{i}" for i in range(FOLD_ABOVE))
     assert not build(parse_run(text).analysis()).folded
     assert build(parse_run(text + "\ntask one_more").analysis()).folded
+    few = "task a\n" + "\n".join(f"file x{i} 1K\nwrite a x{i}" for i in range(FOLD_NODES))
+    assert build(parse_run(few).analysis()).folded
 
 
 def test_many_kinds_of_files_between_two_stages_are_one_node() -> None:

@@ -18,6 +18,7 @@ from tracehint.hintgen.lint.config import choose, find_config
 from tracehint.hintgen.lint.finding import Finding, Savings
 from tracehint.hintgen.lint.registry import RULES
 from tracehint.hintgen.lint.render import FORMATS, Info, render
+from tracehint.hintgen.lint.seconds import read_rates, with_seconds
 from tracehint.hintgen.query import text_column
 
 
@@ -132,3 +133,26 @@ def test_select_and_ignore() -> None:
     assert choose(["tp"], ["TP001"]) == [c for c in RULES if c[:2] == "TP" and c != "TP001"]
     with pytest.raises(UsageError):
         choose(["XX1"], [])
+
+
+def test_seconds_only_with_a_calibration_and_as_a_range(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    path = tmp_path / "store.json"
+    measured = {
+        "schema": "tracehint.calibration/1", "store": "xattr",
+        "calls": {"open": {"seconds": 2e-4, "low": 1e-4, "high": 4e-4, "samples": 9}},
+        "write": {"bytes_per_s": 1 << 20, "bytes": 1}, "read": {"bytes_per_s": None},
+    }  # fmt: skip
+    path.write_text(json.dumps(measured))
+    plain = finding(saves=Savings(network_bytes=8 << 20, operations=1000))
+    (found,) = with_seconds([plain], read_rates(path), nodes=4)
+    assert found.saves.seconds == (2.1, 8.4)
+    assert "2.1 s to 8.4 s" in render("text", [found], info())
+    assert "2.1 s" not in render("text", [plain], info())
+    measured["write"] = {"bytes_per_s": None}
+    path.write_text(json.dumps(measured))
+    with pytest.raises(InputError, match="no rate"):
+        read_rates(path)
+    for bad in ("{", "[]", '{"schema": "x"}', '{"schema": "tracehint.calibration/1", "calls": 1}'):
+        path.write_text(bad)
+        with pytest.raises(InputError):
+            read_rates(path)

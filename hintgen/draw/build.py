@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
 
 FOLD_ABOVE = 60  # tasks
+FOLD_NODES = 120  # tasks and files together: a stage wider than that cannot be read
 MAX_FOLDED_FILES = 40  # kinds of files; beyond, kinds of one flow are folded together
 
 # One key per node: what shares a key is one node of the picture. Keys are made of numbers, so
@@ -100,11 +101,15 @@ _LEFT_OUT = """
 
 
 def build(analysis: Analysis, fold: bool | None = None) -> Drawing:
-    """The drawing of a run. `fold` None: folded when there are more than FOLD_ABOVE tasks."""
+    """The drawing of a run. `fold` None: folded when there are more than FOLD_ABOVE tasks or
+    more than FOLD_NODES tasks and files."""
     con = query.connect(analysis)
     if fold is None:
-        row = con.execute("SELECT count(*) FROM tasks WHERE NOT engine").fetchone()
-        fold = bool(row and row[0] > FOLD_ABOVE)
+        tasks, files = con.execute(
+            """SELECT (SELECT count(*) FROM tasks WHERE NOT engine),
+                      (SELECT count(*) FROM files WHERE role NOT IN ('software', 'scratch'))"""
+        ).fetchone() or (0, 0)
+        fold = tasks > FOLD_ABOVE or tasks + files > FOLD_NODES
     return build_on(con, fold)
 
 

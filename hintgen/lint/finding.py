@@ -34,6 +34,7 @@ class Savings:
     storage_bytes: int = 0
     gb_hours: float = 0.0
     operations: int = 0  # file-system calls
+    seconds: tuple[float, float] | None = None  # only with a calibration: best and worst case
 
 
 @dataclass(frozen=True)

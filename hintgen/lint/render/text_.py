@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tracehint.hintgen.escape import shorten, terminal
-from tracehint.hintgen.units import plural, size
+from tracehint.hintgen.units import plural, seconds, size
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,6 +31,8 @@ def savings_text(saves: Savings) -> str:
         parts.append(f"{saves.gb_hours:,.2f} GB-hours")
     if saves.operations:
         parts.append(plural(saves.operations, "call"))
+    if saves.seconds:
+        parts.append(f"{seconds(saves.seconds[0])} to {seconds(saves.seconds[1])}")
     return ", ".join(parts)
 
 

@@ -16,7 +16,7 @@ FORMATS = ("svg", "png", "dot", "graphml", "json")
 @click.argument("bundle", type=click.Path())
 @click.option("-o", "--output", help="File; its ending is the format. `-`: stdout.")
 @click.option("--format", "fmt", type=click.Choice(FORMATS), help="Default: by the file's ending.")
-@click.option("--fold/--no-fold", default=None, help="Default: fold when there are over 60 tasks.")
+@click.option("--fold/--no-fold", default=None, help="Default: fold above 60 tasks or 120 nodes.")
 @click.option("--nodes", type=click.IntRange(1), help="Nodes that the cost model counts with.")
 @click.option("--timeout", type=click.FloatRange(1), default=120, show_default=True,
               help="Seconds for Graphviz.")  # fmt: skip
@@ -28,8 +28,8 @@ def command(
     """Draw how the tasks of BUNDLE hand data to each other through files.
 
     Boxes with round corners are tasks, the others files; colours are
-    patterns, line width is bytes. Runs of more than 60 tasks are folded by
-    task type and file template.
+    patterns, line width is bytes. Large runs are folded by task type and file
+    template.
 
     Example: tracehint graph run.trace -o run.svg
     """

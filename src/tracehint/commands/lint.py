@@ -27,13 +27,15 @@ FORMATS = ("text", "json", "sarif", "github", "junit")
               default="striped", show_default=True)  # fmt: skip
 @click.option("--block-size", help="Block size of the store, e.g. 1M; default 4M.")
 @click.option("--hints-in-force", type=click.Path(), help="Hints that the store already had.")
+@click.option("--calibration", type=click.Path(), help="Of `tracehint calibrate`: adds seconds.")
 @click.option("--baseline", type=click.Path(), help="Hide the findings listed in this file.")
 @click.option("--write-baseline", type=click.Path(), help="Accept all findings: list them there.")
 @click.option("--config", type=click.Path(), help="Directory to look for the configuration.")
 def command(
     bundle: str, workflow: str | None, fmt: str, output: str | None, force: bool,
     select: tuple[str, ...], ignore: tuple[str, ...], nodes: int | None, default_placement: str,
-    block_size: str | None, hints_in_force: str | None, baseline: str | None,
+    block_size: str | None, hints_in_force: str | None,
+    calibration: str | None, baseline: str | None,
     write_baseline: str | None, config: str | None,
 ) -> int:  # fmt: skip
     """Report what the run recorded in BUNDLE leaves on the table.
@@ -70,6 +72,10 @@ def command(
         hints = load_hints(Path(hints_in_force))
     context = Context(run.analysis, run.bundle, settings, hints, bundle_name=bundle)
     findings = run_rules(context, codes)
+    if calibration:
+        from tracehint.hintgen.lint.seconds import read_rates, with_seconds
+
+        findings = with_seconds(findings, read_rates(Path(calibration)), context.nodes)
     if write_baseline:
         write_result(baselines.dump(findings), write_baseline, force=force)
     known = baseline or ("" if write_baseline else found.baseline)
