@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,13 +77,13 @@ def cluster(folder: Path) -> Iterator[Cluster]:
     started = Cluster(space, folder / "mount", servers)
     _write(folder, servers)
     try:
-        _ok(started.run("mfsmaster", "-c", folder / "master.cfg", "start"))
+        ok(started.run("mfsmaster", "-c", folder / "master.cfg", "start"))
         for label in servers:
-            _ok(started.run("mfschunkserver", "-c", folder / f"server{label}.cfg", "start"))
-        _ok(started.run("mfsmount", started.mount, "-H", "10.99.7.1", "-o", "mfscachemode=DIRECT"))
-        _wait(started)
+            ok(started.run("mfschunkserver", "-c", folder / f"server{label}.cfg", "start"))
+        ok(started.run("mfsmount", started.mount, "-H", "10.99.7.1", "-o", "mfscachemode=DIRECT"))
+        wait_for_servers(started.run, started.mount, len(servers))
         for label in servers:
-            _ok(started.run("mfsscadmin", "create", "-m", "S", "-K", label, f"node_{label}",
+            ok(started.run("mfsscadmin", "create", "-m", "S", "-K", label, f"node_{label}",
                             cwd=started.mount))  # fmt: skip
         yield started
     finally:
@@ -94,7 +94,8 @@ def cluster(folder: Path) -> Iterator[Cluster]:
         subprocess.run(["ip", "netns", "del", space], capture_output=True)
 
 
-def _ok(done: subprocess.CompletedProcess[str]) -> None:
+def ok(done: subprocess.CompletedProcess[str]) -> None:
+    """Fail with what a command said."""
     assert done.returncode == 0, f"{done.args}\n{done.stdout}\n{done.stderr}"
 
 
@@ -120,17 +121,19 @@ def _write(folder: Path, servers: dict[str, str]) -> None:
         (folder / f"server{label}.cfg").write_text(text)
 
 
-def _wait(started: Cluster) -> None:
+def wait_for_servers(
+    run: Callable[..., subprocess.CompletedProcess[str]], mount: Path, servers: int
+) -> None:
     """Until a file with as many copies as there are servers really has them."""
-    probe = started.mount / "probe"
+    probe = mount / "probe"
     for _ in range(60):
         probe.write_bytes(b"")
-        started.run("mfssetgoal", str(len(started.servers)), probe)
+        run("mfssetgoal", str(servers), probe)
         with suppress(OSError):
             probe.write_bytes(b"x" * 65536)
-        if started.run("mfsfileinfo", probe).stdout.count("VALID") == len(started.servers):
-            probe.unlink()
-            return
+        done = run("mfsfileinfo", probe)
         probe.unlink()
+        if done.stdout.count("VALID") == servers:
+            return
         time.sleep(0.5)
     raise AssertionError("the chunk servers did not come up")
