@@ -146,7 +146,7 @@ def test_seconds_only_with_a_calibration_and_as_a_range(tmp_path) -> None:  # ty
     plain = finding(saves=Savings(network_bytes=8 << 20, operations=1000))
     (found,) = with_seconds([plain], read_rates(path), nodes=4)
     assert found.saves.seconds == (2.1, 8.4)
-    assert "2.1 s to 8.4 s" in render("text", [found], info())
+    assert "2.1 s to 8.4 s" in render("text", [found], info(width=120))
     assert "2.1 s" not in render("text", [plain], info())
     measured["write"] = {"bytes_per_s": None}
     path.write_text(json.dumps(measured))
