@@ -128,7 +128,7 @@ def _header(analysis: Analysis, con: duckdb.DuckDBPyConnection, console: Console
 
     (t,) = _rows(con, _TOTALS)
     run = analysis.run
-    console.print(Text(_name(" ".join(run["command"]) or "(no command)", console.width), "bold"))
+    console.print(Text(_name(" ".join(run["command"]) or "(imported run)", console.width), "bold"))
     hosts = _name(run["hosts"][0], 30) if len(run["hosts"]) == 1 else f"{len(run['hosts'])} hosts"
     words = [
         f"{_many(t['tasks'], 'task')} of {_many(t['types'], 'type')}",

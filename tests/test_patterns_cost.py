@@ -59,6 +59,17 @@ def test_replicas_one_per_two_to_three_readers_and_no_more_than_pays(
     assert row["placement"] == f"replicas={copies}"
 
 
+def test_more_readers_than_nodes_share_the_copies() -> None:
+    """40 readers on two nodes, a copy on each: one copy moves, nobody reads from afar."""
+    flow, file, _ = one_to_many([[(0, 100 * MB)]] * 40, 100 * MB)
+    flow.nodes = 2
+    labels = flow.labels()
+    assert labels.get(file, "broadcast")["placement"] == "replicas=2"
+    numbers = cost(labels, file, "broadcast")
+    assert (numbers["network"], numbers["wait"]) == (100 * MB, 100 * MB)
+    assert (numbers["default_network"], numbers["default_wait"]) == (2050 * MB, 2000 * MB)
+
+
 def test_replicas_that_do_not_pay_are_not_asked_for() -> None:
     """Eight readers one after another: one copy at a time is enough."""
     flow, file, _ = one_to_many([[(0, MB)]] * 8, MB)
@@ -129,7 +140,7 @@ def test_default_placements(placement: str, network: int, wait: int) -> None:
 
 
 def test_on_one_node_nothing_is_worth_a_hint() -> None:
-    flow, files, _ = many_to_one([MB] * 4)
+    flow, _, _ = many_to_one([MB] * 4)
     flow.nodes = 1
     labels = flow.labels()
     assert {p["saves_bytes"] for p in labels.patterns} == {0}

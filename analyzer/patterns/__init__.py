@@ -84,6 +84,7 @@ def label(
         confidence.rate(con, options, run, lost)
         evidence.write(con)
         _forget(con, "depth fs rd sz ws wsp wr fv rr wg a2a shares rt wt single red dis pair chain")
-        return edges.patterns_table(con), groups.groups_table(con)
+        group_rows = groups.groups_table(con)
+        return edges.patterns_table(con), group_rows
     finally:
         con.close()

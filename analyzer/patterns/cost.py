@@ -55,8 +55,8 @@ _PLACEMENTS = (
         (
             pattern,
             "case when r < 2 then 'default' else 'replicas=' || r end",
-            "case when r < 2 then net0 else (r - 1) * s + greatest(0, n - r) * u end",
-            "case when r < 2 then wait0 else greatest(u, (n - r) * u / r) end",
+            "case when r < 2 then net0 else (r - 1) * s + remote * u end",
+            "case when r < 2 then wait0 else greatest(u, remote * u / r) end",
             "r",
         )
         for pattern in ("broadcast", "partly_shared")
@@ -100,13 +100,15 @@ select k, lab.file, lab.pattern, lab.grp, fc.* exclude (file),
 from label lab join fc using (file) left join piped using (file) left join grp using (grp)
 """
 
-# One copy per 3 or per 2 simultaneous readers; fewer than two copies are no replication.
+# One copy per 3 or per 2 simultaneous readers; fewer than two copies are no replication. With
+# more readers than nodes several run beside each copy: n - r readers are remote, or their share.
 _REPLICAS = """
-select distinct k, facts.file, pattern, grp, s, n, u, net0, wait0,
+select *, greatest(0, n - r * greatest(1, n / nodes)) as remote from (
+select distinct k, facts.file, pattern, grp, s, n, u, nodes, net0, wait0,
     least(nodes, n, greatest(least(2, together), x))::int as r
 from (select *, unnest([ceil(together / 3), ceil(together / 2)]) as x
     from facts where pattern in ('broadcast', 'partly_shared')) facts
-join base using (file)
+join base using (file))
 """
 
 _ONE_COUNT = " qualify row_number() over (partition by file order by {wait}, {net}, r) = 1"

@@ -50,6 +50,7 @@ def patterns_table(con: duckdb.DuckDBPyConnection) -> pa.Table:
     from tracehint.analyzer.model import PATTERNS
 
     labels = con.sql(_LABELS).to_arrow_table()
+    con.execute("drop table lab_evidence")  # the text is in `labels` now
     narrow = labels.select(["row", "file", "pattern", "primary", "confidence", "sure_order"])
     con.register("full_label", narrow)
     edges = con.sql(_ON_EDGES).to_arrow_table()

@@ -267,9 +267,9 @@ class Reference:
             together = self.together(file)
             tries = {min(k, n, max(min(2, together), ceil(together / d))) for d in (2, 3)}
             offers = [
-                (max(u, (n - r) * u / r), (r - 1) * s + max(0, n - r) * u, r)
+                (max(u, far * u / r), (r - 1) * s + far * u, r)
                 if r > 1 else self.default(file)
-                for r in tries
+                for r, far in ((r, max(0, n - r * max(1, n / k))) for r in tries)
             ]  # fmt: skip
             return min(offers)
         if pattern == "gather":
