@@ -260,8 +260,8 @@ static int tag(struct table t)
 			opened = r.path;
 			if (fd < 0 && errno != ENOENT)
 				complain("cannot open a file to tag it", errno);
-			if (fd >= 0 && (fstat(fd, &st) < 0 ||
-					!(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))) {
+			if (fd >= 0 &&
+			    (fstat(fd, &st) < 0 || !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))) {
 				close(fd);
 				fd = -1;
 			}
