@@ -159,6 +159,14 @@ def add_in_force(con: duckdb.DuckDBPyConnection, context: Context) -> None:
     rows = [*_seen(context), *_stated(con, context)]
     if rows:
         con.executemany("INSERT INTO in_force VALUES (?, ?, ?, ?)", rows)
+        # A hint on a directory is the default of the files in it.
+        con.execute(
+            """INSERT INTO in_force
+               SELECT DISTINCT f.path_text, i.name, i.value, i.set_s
+               FROM in_force i JOIN files f ON f.dir = i.path_text AND i.path_text <> ''
+               WHERE NOT EXISTS (FROM in_force o WHERE o.path_text = f.path_text
+                                 AND o.name = i.name)"""
+        )
 
 
 def _seen(context: Context) -> Iterator[tuple[str, str, str, float]]:
