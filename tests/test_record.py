@@ -330,22 +330,46 @@ def test_bundle_directory_and_host_from_the_outside(tmp_path: Path) -> None:
 def test_a_process_that_outlives_the_command_is_not_stopped(tmp_path: Path) -> None:
     if "strace" not in USABLE:
         pytest.skip("strace cannot run here")
-    work = "(sleep 3.5; echo late > late) > /dev/null 2>&1 & echo started"
-    began = time.monotonic()
+    work = "(sleep 8; echo late > late) > /dev/null 2>&1 & echo started"
     done = tracehint(
-        "record", "--quiet", "--collector", "strace", "-o", "r.trace", "--", "sh", "-c", work,
-        cwd=tmp_path,
+        "record", "--quiet", "--collector", "strace", "--option", "linger=300", "-o", "r.trace",
+        "--", "sh", "-c", work, cwd=tmp_path,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, "started\n")
-    assert time.monotonic() - began < 4
+    assert not (tmp_path / "late").exists()  # it was not waited for
     bundle = read_bundle(tmp_path / "r.trace")
     assert any("outlived" in note for note in bundle.manifest.notes)
     assert None in [p["end_ns"] for p in bundle.tables["processes"].to_pylist()]
-    for _ in range(100):
+    for _ in range(300):
         if (tmp_path / "late").exists():
             break
         time.sleep(0.1)
     assert (tmp_path / "late").read_text() == "late\n"
+
+
+@slow
+def test_processes_that_outlive_the_command_may_be_waited_for(tmp_path: Path) -> None:
+    if "strace" not in USABLE:
+        pytest.skip("strace cannot run here")
+    done = tracehint(
+        "record", "--quiet", "--collector", "strace", "--option", "linger=20000", "-o", "r.trace",
+        "--", "sh", "-c", "(sleep 2.5; echo late > late) & echo started", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0
+    bundle = read_bundle(tmp_path / "r.trace")
+    assert bundle.manifest.notes == []
+    paths = [r["path"] for r in bundle.tables["opens"].to_pylist() if r["write_bytes"]]
+    assert os.fsencode(tmp_path / "late") in paths
+
+
+@slow
+def test_wrong_settings_are_refused(tmp_path: Path) -> None:
+    for text in ("linger", "linger=soon"):
+        done = tracehint("record", "--collector", "strace", "--option", text, "--", "touch", "ran",
+                         cwd=tmp_path)  # fmt: skip
+        assert done.returncode == 125
+        assert "linger" in done.stderr
+    assert not (tmp_path / "ran").exists()
 
 
 def test_a_killed_recorder_leaves_the_command_and_a_usable_bundle(tmp_path: Path) -> None:

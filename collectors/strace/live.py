@@ -21,7 +21,7 @@ from tracehint.collectors.strace.model import FileRec, Ofd
 from tracehint.collectors.strace.options import strace_argv
 from tracehint.errors import CollectorError
 
-GRACE_S = 2.0  # how long processes that outlive the command are waited for
+LINGER_S = 2.0  # how long processes that outlive the command are waited for
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,9 @@ def initial_table(
 
 
 def run_traced(
-    command: Sequence[str], env: Mapping[str, str], log: Path, *, light: bool
-) -> LiveLog:
+    command: Sequence[str], env: Mapping[str, str], log: Path, *, light: bool,
+    linger_s: float = LINGER_S,
+) -> LiveLog:  # fmt: skip
     """Run the command under strace; the log is complete when this returns.
 
     strace runs as a grandchild (-D), so the command is our own child: its exit
@@ -102,13 +103,13 @@ def run_traced(
                 drainer.kill()
                 raise
             ended_ns = time.time_ns()
-            lost, left = _wait_for(drainer, fifo)
+            lost, left = _wait_for(drainer, fifo, linger_s)
     return LiveLog(ended, started, ended_ns, lost, left)
 
 
-def _wait_for(drainer: subprocess.Popen[bytes], fifo: str) -> tuple[int, bool]:
+def _wait_for(drainer: subprocess.Popen[bytes], fifo: str, linger_s: float) -> tuple[int, bool]:
     """Wait until strace has written everything; (lines lost, whether processes are left)."""
-    deadline = time.monotonic() + GRACE_S
+    deadline = time.monotonic() + linger_s
     while True:
         try:
             out, _ = drainer.communicate(timeout=max(0.05, deadline - time.monotonic()))

@@ -16,8 +16,8 @@ from tracehint.collectors.redact import redact_argv
 from tracehint.collectors.run import find_command, without_shebang
 from tracehint.collectors.session import child_environment
 from tracehint.collectors.strace.collector import BLIND, BLIND_LIGHT
-from tracehint.collectors.strace.live import LiveLog, inherited, initial_table, run_traced
-from tracehint.errors import BundleError, TracehintError
+from tracehint.collectors.strace.live import LINGER_S, LiveLog, inherited, initial_table, run_traced
+from tracehint.errors import BundleError, TracehintError, UsageError
 from tracehint.schemas.manifest import Manifest
 from tracehint.schemas.store import RAW_DIR, BundleWriter
 
@@ -33,6 +33,7 @@ def record(request: RecordRequest, *, light: bool) -> RecordResult:
     """
     path = find_command(request.command[0])
     command = without_shebang(path, request.command)
+    linger_s = _linger(request)
     writer = BundleWriter(request.output, force=request.force)
     raw = request.output / RAW_DIR
     manifest = _manifest(request, light=light)
@@ -47,7 +48,7 @@ def record(request: RecordRequest, *, light: bool) -> RecordResult:
     writer.write_manifest(manifest)
     facts = inherited()
     try:
-        run = run_traced(command, child_environment(request), log, light=light)
+        run = run_traced(command, child_environment(request), log, light=light, linger_s=linger_s)
     except TracehintError:
         shutil.rmtree(request.output, ignore_errors=True)
         raise
@@ -60,6 +61,16 @@ def record(request: RecordRequest, *, light: bool) -> RecordResult:
         # The run is over: its status must not change, and the log is kept.
         print(f"tracehint: {error or type(error).__name__}\n{_later(log)}", file=sys.stderr)
     return RecordResult(run.ended.status, run.ended.signal, lost)
+
+
+def _linger(request: RecordRequest) -> float:
+    """Option `linger`: milliseconds to follow processes that outlive the command."""
+    text = request.options.get("linger", "")
+    if text and not text.isdigit():
+        raise UsageError(
+            f"linger={text}: not a number of milliseconds", "Give --option linger=5000"
+        )
+    return int(text) / 1000 if text else LINGER_S
 
 
 def _later(log: Path) -> str:

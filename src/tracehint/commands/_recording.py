@@ -61,6 +61,13 @@ def recording_options(command: F) -> F:
                 help="Directory of workflow data; repeatable. Default: derived from the run.",
             ),
             click.option("--host-id", default="", metavar="NAME", help="Name of this host."),
+            click.option(
+                "--option",
+                "settings",
+                multiple=True,
+                metavar="KEY=VALUE",
+                help="Setting of the collector (see its page); repeatable.",
+            ),
             click.option("--force", is_flag=True, help="Replace an existing bundle."),
             click.option("--quiet", is_flag=True, help="Print errors only."),
             click.option("--keep-args", is_flag=True, help="Keep secrets in arguments."),
@@ -79,6 +86,7 @@ def run_plain(command: tuple[str, ...]) -> Ended:
 
 def start(
     *, output: str | None, collector: str, data_roots: tuple[str, ...], host_id: str,
+    settings: tuple[str, ...],
     force: bool, quiet: bool, keep_args: bool, command: tuple[str, ...],
 ) -> tuple[RecordResult, Path | None]:  # fmt: skip
     """Record the command. The bundle is None inside a run that is recorded already.
@@ -108,6 +116,7 @@ def start(
             command=command, output=bundle,
             data_roots=tuple(os.path.abspath(r) for r in data_roots),  # noqa: PTH100
             keep_args=keep_args, force=force, quiet=quiet, host=host_id,
+            options=_settings(settings),
         )  # fmt: skip
         return chosen.record(request), bundle
     except TracehintError as error:
@@ -117,6 +126,14 @@ def start(
             raise
         failure = RecordError(error.what, error.remedy)
         raise failure from None
+
+
+def _settings(given: tuple[str, ...]) -> dict[str, str]:
+    """`--option KEY=VALUE` as a table. Raises UsageError."""
+    wrong = next((text for text in given if "=" not in text[1:]), None)
+    if wrong is not None:
+        raise UsageError(f"--option {wrong}: not KEY=VALUE", "For example: --option linger=5000")
+    return dict(text.split("=", 1) for text in given)
 
 
 def _bundle_path(output: str | None, *, force: bool) -> Path | None:
