@@ -234,6 +234,16 @@ def _ratio(native: Result, other: Result, start: float) -> str:
     return f"{cpu:.2f} ({wall:.2f})"
 
 
+HEAD = """# What recording costs
+
+From `make bench-record` (`python -m tests.bench.bench_record --rounds 5 -o
+docs/collectors/ebpf-cost.md`) on a two-core virtual machine with Linux 6.18 that had other work
+to do at the same time: ratios and added CPU time are of use, wall times less so. The CPU time is
+that of the command and the recorder together, less what recording `true` costs.
+
+"""
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -254,7 +264,7 @@ def main() -> None:
     )
     print(report)
     if options.output:
-        options.output.write_text(report, encoding="utf-8")
+        options.output.write_text(HEAD + report, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 #ifndef TRACEHINT_IO_BPF_H
 #define TRACEHINT_IO_BPF_H
 
-#include "mapped.bpf.h"
+#include "episode.bpf.h"
 
 #define FALLOC_FL_PUNCH_HOLE 2
 #define FALLOC_FL_COLLAPSE_RANGE 8
@@ -11,15 +11,6 @@
 #define FALLOC_FL_INSERT_RANGE 32
 #define FICLONE 0x40049409
 #define FICLONERANGE 0x4020940d
-#define MAP_PRIVATE 2
-#define MAP_TYPE 15
-#define MAP_ANONYMOUS 32
-#define MAP_DENYWRITE 2048 /* ld.so marks libraries with it */
-#define VM_WRITE 2
-#define VM_SHARED 8
-#define PROT_READ 1
-#define PROT_WRITE 2
-#define PROT_EXEC 4
 #define CLOSE_RANGE_UNSHARE 2
 #define CLOSE_RANGE_CLOEXEC 4
 
@@ -121,111 +112,6 @@ static __always_inline s64 end_offset(u64 user, u64 moved_bytes)
 	return end - moved_bytes;
 }
 
-/* The faults will tell which pages are touched. */
-GLOBAL int map_fd(struct call *c, u32 fd, u32 written)
-{
-	u64 file = fd_file(bpf_get_current_task_btf(), fd);
-	struct th_process *proc;
-
-	if (!c)
-		return 0;
-	proc = process_at(c->slot);
-	if (!proc || !file || !episode_use(c, proc, fd, file))
-		return 0;
-	map_begin(c, file, KEY_MAPPED);
-	if (written) {
-		map_begin(c, file, KEY_MAPPED | 1);
-		proc->flags |= TH_PROC_MAPPED_WRITE;
-	}
-	return 0;
-}
-
-GLOBAL int remapped(struct call *c, u64 start, u64 len, u32 written)
-{
-	struct find f = {};
-	struct th_process *proc;
-	struct th_episode *ep;
-	u64 size;
-
-	if (!c)
-		return 0;
-	proc = process_at(c->slot);
-	if (!proc)
-		return 0;
-	if (cfg.faults) {
-		map_begin(c, c->file, KEY_MAPPED);
-		if (written) {
-			map_begin(c, c->file, KEY_MAPPED | 1);
-			proc->flags |= TH_PROC_MAPPED_WRITE;
-		}
-	}
-	/* pages that are there already do not fault again: record the range as well */
-	f.file = c->file;
-	f.slot = c->slot;
-	f.inode = file_inode(c->file);
-	find_key(&f, KEY_MAPPED);
-	if (!hashed_at(proc->epoch, f.key, 0))
-		share_make(&f);
-	ep = hashed_at(proc->epoch, f.key, 0);
-	size = K(struct inode, f.inode, i_size);
-	if (!ep || start >= size)
-		return 0;
-	if (len > size - start)
-		len = size - start;
-	run_add(ep, OP(TH_READ, TH_HOW_MMAP, 1), start, len);
-	if (written)
-		run_add(ep, OP(TH_WRITE, TH_HOW_MMAP, 1), start, len);
-	return 0;
-}
-
-struct vma_found {
-	u64 file;
-	u64 start;
-	u64 flags;
-};
-
-static long vma_seen(struct task_struct *task, struct vm_area_struct *vma, struct vma_found *found)
-{
-	found->file = (u64)vma->vm_file;
-	found->start = vma->vm_pgoff << PAGE_SHIFT;
-	found->flags = vma->vm_flags;
-	return 0;
-}
-
-/* A grown mapping of a file: without its descriptor, so through the mapping itself. */
-GLOBAL int do_mremap(struct call *c)
-{
-	struct vma_found found = {};
-
-	if (!c || c->arg[2] <= c->arg[1])
-		return 0;
-	th_find_vma(bpf_get_current_task_btf(), c->ret, vma_seen, &found, 0);
-	if (!found.file)
-		return 0;
-	c->file = found.file;
-	return remapped(c, found.start, c->arg[2],
-			(found.flags & VM_SHARED) && (found.flags & VM_WRITE));
-}
-
-static __always_inline void do_mmap(struct call *c, u64 offset)
-{
-	u64 len = c->arg[1], prot = c->arg[2], flags = c->arg[3];
-	u32 fd = c->arg[4];
-
-	bool written = (flags & MAP_TYPE) != MAP_PRIVATE && (prot & PROT_WRITE);
-
-	if (flags & MAP_ANONYMOUS)
-		return;
-	if (cfg.faults && len > FAULT_AROUND && !(flags & MAP_DENYWRITE)) {
-		map_fd(c, fd, written);
-		return;
-	}
-	if (prot & (PROT_READ | PROT_EXEC))
-		touched(c, fd, OP(TH_READ, TH_HOW_MMAP, 1), offset, len);
-	if (written)
-		touched(c, fd, OP(TH_WRITE, TH_HOW_MMAP, 1), offset, len);
-}
-
 static __always_inline void do_fallocate(struct call *c, u64 offset, u64 len)
 {
 	u32 mode = c->arg[1];
@@ -279,76 +165,6 @@ GLOBAL int do_close_range(struct call *c)
 	for (fd = 0; fd < TH_DIRECT_FDS; fd++)
 		if (gone & (1U << fd))
 			close_fd(c->slot, c->tid, fd, now);
-	return 0;
-}
-
-/* include/uapi/linux/aio_abi.h */
-struct aio_request {
-	u64 data;
-	u32 key, rw_flags;
-	u16 opcode;
-	s16 priority;
-	u32 fd;
-	u64 buffer, bytes;
-	s64 offset;
-};
-
-#define AIO_PREAD 0
-#define AIO_PWRITE 1
-#define AIO_PREADV 7
-#define AIO_PWRITEV 8
-#define AIO_VECTORS 32
-#define AIO_REQUESTS 4096
-
-struct vector {
-	u64 base, len;
-};
-
-static __always_inline u64 vectors_length(u64 at, u64 n)
-{
-	struct vector v;
-	u64 sum = 0;
-	u32 i;
-
-	for (i = 0; i < AIO_VECTORS; i++) {
-		if (i >= n || bpf_probe_read_user(&v, sizeof(v), (void *)(at + i * sizeof(v))))
-			break;
-		sum += v.len;
-	}
-	return sum;
-}
-
-/* Completions can be reaped without a call, so requests are counted: an upper bound. */
-static long aio_step(u32 i, struct call *c)
-{
-	struct aio_request request;
-	u64 at, len;
-	u32 op;
-
-	if (bpf_probe_read_user(&at, sizeof(at), (void *)(c->arg[2] + i * 8ULL)) ||
-	    bpf_probe_read_user(&request, sizeof(request), (void *)at))
-		return 1;
-	if (request.opcode == AIO_PREAD || request.opcode == AIO_PREADV)
-		op = OP(TH_READ, TH_HOW_AIO, 1);
-	else if (request.opcode == AIO_PWRITE || request.opcode == AIO_PWRITEV)
-		op = OP(TH_WRITE, TH_HOW_AIO, 1);
-	else
-		return 0;
-	len = request.bytes;
-	if (request.opcode >= AIO_PREADV)
-		len = vectors_length(request.buffer, request.bytes);
-	touched(c, request.fd, op, request.offset, len);
-	return 0;
-}
-
-GLOBAL int do_io_submit(struct call *c)
-{
-	struct call copy;
-
-	if (!c || c->ret <= 0)
-		return 0;
-	copy = *c;
-	th_loop(copy.ret > AIO_REQUESTS ? AIO_REQUESTS : copy.ret, aio_step, &copy, 0);
 	return 0;
 }
 

@@ -168,7 +168,7 @@ static int follow(const struct options *o, struct child *child, int signals)
 		signal_forward(signals, child->pid);
 		now = clock_ns(CLOCK_MONOTONIC);
 		if (now >= next_tick) {
-			tracer_tick();
+			collect_tick();
 			next_tick = now + 1000000000ULL;
 		}
 		if (!end && waitpid(child->pid, &status, WNOHANG) == child->pid)

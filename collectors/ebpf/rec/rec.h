@@ -56,6 +56,7 @@ enum spool_file {
 	SPOOL_FILES,
 };
 int spool_open(const char *dir);
+bool spool_full(enum spool_file file, size_t size);
 void spool_put(enum spool_file file, const void *record, size_t size);
 uint64_t spool_text(const void *text, size_t len);
 size_t spool_fetch(uint64_t off, char *out, size_t len);
@@ -76,10 +77,28 @@ bool tracer_armed(void);
 unsigned int tracer_live(void);
 int tracer_epoll_fd(void);
 int tracer_consume(void);
-void tracer_tick(void);
 void tracer_finish(void);
 unsigned long long tracer_misses(void);
 void tracer_free(void);
+
+/* The maps' memory, shared with the kernel, and what else the records are collected from. */
+struct maps {
+	struct th_state *state;
+	struct th_process *procs;    /* by slot; slot 0 is not used */
+	struct th_episode *episodes; /* TH_DIRECT_FDS per slot */
+	unsigned int slots;
+	int hashed_fd;
+	int free_fd;
+};
+extern struct maps maps;
+
+/* collect.c: from rings and maps to the spool */
+int collect_init(void);
+int collect_event(void *ctx, void *data, size_t size);
+int collect_extent(void *ctx, void *data, size_t size);
+void collect_tick(void);
+void collect_finish(void);
+void collect_free(void);
 
 /* privilege.c */
 int privileges_drop(void);

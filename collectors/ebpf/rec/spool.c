@@ -85,6 +85,12 @@ void spool_flush(void)
 			write_out(i);
 }
 
+/* Whether the next record makes this file's buffer go to disk. */
+bool spool_full(enum spool_file file, size_t size)
+{
+	return files[file].used + size > BUFFER;
+}
+
 void spool_put(enum spool_file file, const void *record, size_t size)
 {
 	if (files[file].used + size > BUFFER) {

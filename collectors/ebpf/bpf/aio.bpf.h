@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* libaio: what is submitted. */
+#ifndef TRACEHINT_AIO_BPF_H
+#define TRACEHINT_AIO_BPF_H
+
+#include "io.bpf.h"
+
+/* include/uapi/linux/aio_abi.h */
+struct aio_request {
+	u64 data;
+	u32 key, rw_flags;
+	u16 opcode;
+	s16 priority;
+	u32 fd;
+	u64 buffer, bytes;
+	s64 offset;
+};
+
+#define AIO_PREAD 0
+#define AIO_PWRITE 1
+#define AIO_PREADV 7
+#define AIO_PWRITEV 8
+#define AIO_VECTORS 32
+#define AIO_REQUESTS 4096
+
+struct vector {
+	u64 base, len;
+};
+
+static __always_inline u64 vectors_length(u64 at, u64 n)
+{
+	struct vector v;
+	u64 sum = 0;
+	u32 i;
+
+	for (i = 0; i < AIO_VECTORS; i++) {
+		if (i >= n || bpf_probe_read_user(&v, sizeof(v), (void *)(at + i * sizeof(v))))
+			break;
+		sum += v.len;
+	}
+	return sum;
+}
+
+/* Completions can be reaped without a call, so requests are counted: an upper bound. */
+static long aio_step(u32 i, struct call *c)
+{
+	struct aio_request request;
+	u64 at, len;
+	u32 op;
+
+	if (bpf_probe_read_user(&at, sizeof(at), (void *)(c->arg[2] + i * 8ULL)) ||
+	    bpf_probe_read_user(&request, sizeof(request), (void *)at))
+		return 1;
+	if (request.opcode == AIO_PREAD || request.opcode == AIO_PREADV)
+		op = OP(TH_READ, TH_HOW_AIO, 1);
+	else if (request.opcode == AIO_PWRITE || request.opcode == AIO_PWRITEV)
+		op = OP(TH_WRITE, TH_HOW_AIO, 1);
+	else
+		return 0;
+	len = request.bytes;
+	if (request.opcode >= AIO_PREADV)
+		len = vectors_length(request.buffer, request.bytes);
+	touched(c, request.fd, op, request.offset, len);
+	return 0;
+}
+
+GLOBAL int do_io_submit(struct call *c)
+{
+	struct call copy;
+
+	if (!c || c->ret <= 0)
+		return 0;
+	copy = *c;
+	th_loop(copy.ret > AIO_REQUESTS ? AIO_REQUESTS : copy.ret, aio_step, &copy, 0);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Pages touched through a mapping, where the kernel has tracepoints for faults
+ * (Linux 6.12). Without them, and for mappings no larger than what one fault
+ * brings in, the mapped range is recorded: an upper bound either way.
+ */
+#ifndef TRACEHINT_MAPPED_BPF_H
+#define TRACEHINT_MAPPED_BPF_H
+
+#include "share.bpf.h"
+
+#define FAULT_AROUND 65536
+#define PAGE_SHIFT 12
+
+/* Follow faults on the file behind `fd`; `key` says whether pages are read or written. */
+static __always_inline void map_begin(struct call *c, u64 file, u32 kind)
+{
+	struct find f = {.file = file, .slot = c->slot};
+	struct th_process *proc = process_at(c->slot);
+
+	if (!proc || !file)
+		return;
+	f.inode = file_inode(file);
+	find_key(&f, kind);
+	if (!hashed_at(proc->epoch, f.key, 0))
+		share_make(&f);
+	proc->flags |= TH_PROC_MAPPED;
+}
+
+/* This thread's record of pages of an inode; its process' or, after a fork, the parent's. */
+GLOBAL int map_share(struct find *f)
+{
+	u32 user = SCRATCH_SHARE, n;
+	struct th_episode *fresh = bpf_map_lookup_elem(&scratches, &user), *from;
+	struct th_process *proc;
+
+	if (!f || !fresh)
+		return 0;
+	proc = process_at(f->slot);
+	if (!proc)
+		return 0;
+	from = hashed_at(proc->epoch, f->key, 0);
+	if (from) {
+		share_of(fresh, from);
+	} else {
+		from = hashed_at(proc->parent, f->key, 0);
+		if (!from)
+			return 0;
+		share_of(fresh, from);
+		n = __sync_fetch_and_add(&proc->opens, 1);
+		fresh->state = TH_EP_LIVE | TH_EP_INHERITED;
+		fresh->open_id = (u64)proc->epoch << 32 | n;
+		fresh->epoch = proc->epoch;
+		fresh->open_ns = bpf_ktime_get_boot_ns();
+		fresh->fd = -1;
+	}
+	fresh->tid = f->tid ? f->tid : f->key;
+	hashed_new(proc, f->key, f->tid, fresh);
+	return 0;
+}
+
+static __always_inline void touched_pages(struct find *f, struct th_process *proc, u32 kind,
+					  u64 start, u64 end)
+{
+	struct th_episode *ep;
+
+	find_key(f, kind);
+	ep = hashed_at(proc->epoch, f->key, f->tid);
+	if (!ep) {
+		map_share(f);
+		ep = hashed_at(proc->epoch, f->key, f->tid);
+	}
+	if (ep && ep->inode == f->inode)
+		run_add(ep, OP(kind & 1 ? TH_WRITE : TH_READ, TH_HOW_MMAP, 1), start, end - start);
+}
+
+#define XA_INTERNAL 2 /* low two bits of entries that are no pages */
+#define XA_NODE_ABOVE 4096
+#define XA_SLOTS 64
+#define XA_LEVELS 6
+
+struct pages {
+	u64 mapping;
+	u64 first;
+	u64 end;
+};
+
+static __always_inline u64 xa_slot(u64 node, u32 offset)
+{
+	u64 entry = 0;
+
+	bpf_probe_read_kernel(&entry, sizeof(entry),
+			      (void *)(node + bpf_core_field_offset(struct xa_node, slots) +
+				       (offset & (XA_SLOTS - 1)) * 8ULL));
+	return entry;
+}
+
+/*
+ * Since Linux 6.18 a fault maps a large folio whole, beyond what its tracepoint
+ * says ("mm/filemap: map entire large folio faultaround"). The page cache's
+ * tree knows where a folio begins and ends: a slot and its siblings.
+ */
+GLOBAL int whole_folio(struct pages *p, u64 index)
+{
+	u64 node, entry, first, end;
+	u32 level, shift, offset, n;
+
+	if (!p)
+		return 0;
+	entry = (u64)K(struct address_space, p->mapping, i_pages.xa_head);
+	for (level = 0; level < XA_LEVELS; level++) {
+		if ((entry & 3) != XA_INTERNAL || entry <= XA_NODE_ABOVE)
+			return 0;
+		node = entry - XA_INTERNAL;
+		shift = K(struct xa_node, node, shift) & 63;
+		offset = (index >> shift) & (XA_SLOTS - 1);
+		entry = xa_slot(node, offset);
+		if ((entry & 3) == XA_INTERNAL && entry < XA_SLOTS * 4) {
+			offset = entry >> 2 & (XA_SLOTS - 1);
+			entry = xa_slot(node, offset);
+		}
+		if ((entry & 3) == XA_INTERNAL)
+			continue;
+		for (n = 1; n < XA_SLOTS && offset + n < XA_SLOTS; n *= 2)
+			if (xa_slot(node, offset + n) != (u64)(offset << 2 | XA_INTERNAL))
+				break;
+		first = (((index >> shift) & ~(u64)(XA_SLOTS - 1)) | offset) << shift;
+		end = first + ((u64)n << shift);
+		if (first < p->first)
+			p->first = first;
+		if (end > p->end)
+			p->end = end;
+		return 0;
+	}
+	return 0;
+}
+
+static __always_inline void fault(u64 mapping, u64 first, u64 last)
+{
+	u64 id = bpf_get_current_pid_tgid(), size;
+	struct find f = {.slot = slot_of((u32)id)};
+	struct th_process *proc;
+	struct pages p = {};
+
+	if (!f.slot)
+		return;
+	proc = process_at(f.slot);
+	if (!proc || !(proc->flags & TH_PROC_MAPPED) || proc->state != TH_LIVE)
+		return;
+	f.tid = (u32)id == (u32)(id >> 32) ? 0 : (u32)id;
+	f.inode = (u64)K(struct address_space, mapping, host);
+	size = K(struct inode, f.inode, i_size);
+	p.mapping = mapping;
+	p.first = first;
+	p.end = last + 1;
+	whole_folio(&p, first);
+	whole_folio(&p, last);
+	first = p.first << PAGE_SHIFT;
+	last = p.end << PAGE_SHIFT;
+	if (first >= size)
+		return;
+	if (last > size)
+		last = size;
+	touched_pages(&f, proc, KEY_MAPPED, first, last);
+	if (proc->flags & TH_PROC_MAPPED_WRITE)
+		touched_pages(&f, proc, KEY_MAPPED | 1, first, last);
+}
+
+#endif
