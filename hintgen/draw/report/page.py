@@ -30,6 +30,7 @@ def page(data: dict[str, Any]) -> str:
         "CSP": policy,
         "TITLE": html(f"{title[:80]} - tracehint"),
         "CSS": _read("report.css"),
+        "LICENCES": _licences(),
         "DATA": json_in_script(data),
         "VENDOR": vendor,
         "SCRIPT": script,
@@ -40,6 +41,12 @@ def page(data: dict[str, Any]) -> str:
 
 def _read(name: str) -> str:
     return (ASSETS / name).read_text(encoding="utf-8")
+
+
+def _licences() -> str:
+    """The libraries' licences ask to go with every copy of them, and each page is one."""
+    lines = _read("vendor/LICENSES.txt").splitlines()
+    return "\n".join(html(line.replace("\t", "    ")) for line in lines)
 
 
 def _script(text: str) -> str:

@@ -1,0 +1,51 @@
+"""The loop closes: what lint asks for, `hints` and `emit` give, and then lint is content."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.support import tracehint
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, demo: Path) -> Path:
+    base = tmp_path_factory.mktemp("loop")
+    if not shutil.which("setfattr"):
+        pytest.skip("no setfattr (apt install attr)")
+    try:
+        os.setxattr(base, "user.tracehint", b"1")
+    except OSError:
+        pytest.skip("the temporary directory takes no attributes")
+    for name in ("first", "second"):
+        shutil.copytree(demo, base / name)
+    tracehint("record", "-o", base / "first.trace", "--", "sh", "run.sh", cwd=base / "first")
+    tracehint("hints", "first.trace", "-o", "h.json", cwd=base)
+    tracehint("emit", "h.json", "--store", "xattr", "--create", "-o", "hints.sh", cwd=base)
+    both = "sh ../hints.sh . >/dev/null && sh run.sh"
+    tracehint("record", "-o", base / "second.trace", "--", "sh", "-c", both, cwd=base / "second")
+    return base
+
+
+def codes(bundle: Path, *options: str) -> set[str]:
+    done = tracehint("lint", bundle, "--format", "json", "--nodes", "8", *options, ok=(0, 1))
+    return {f["code"] for f in json.loads(done.stdout)["findings"]}
+
+
+def test_first_run_has_placement_findings(folder: Path) -> None:
+    assert {"TP001", "TP002", "TP003", "TP004"} <= codes(folder / "first.trace")
+
+
+def test_run_with_the_hints_set_has_none(folder: Path) -> None:
+    assert codes(folder / "second.trace", "--select", "TP") == set()
+
+
+def test_hints_may_be_stated_instead_of_seen(folder: Path) -> None:
+    stated = ("--select", "TP", "--hints-in-force", str(folder / "h.json"))
+    assert codes(folder / "first.trace", *stated) == set()
