@@ -6,6 +6,8 @@ import functools
 import json
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -184,3 +186,72 @@ def test_logs_cut_at_any_length_never_stop_the_import(tmp_path: Path) -> None:
     bundle = load(folder, tmp_path)
     assert good.name not in " ".join(bundle.manifest.notes)
     assert len([n for n in bundle.manifest.notes if n.startswith("log not read")]) >= 20
+
+
+STAND_IN = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* At exit, every process with the switches on leaves a copy of a real log, as Darshan would. */
+__attribute__((destructor)) static void leave(void)
+{
+	const char *on = getenv("DARSHAN_ENABLE_NONMPI"), *dxt = getenv("DXT_ENABLE_IO_TRACE");
+	const char *dir = getenv("DARSHAN_LOG_DIR_PATH"), *from = getenv("STAND_IN_LOG");
+	char name[4096], buffer[65536];
+	FILE *in, *out;
+	size_t n;
+
+	if (!on || !dxt || !dir || !from || !getenv("DARSHAN_CONFIG_PATH"))
+		return;
+	snprintf(name, sizeof(name), "%s/me_true_id77-88_1.darshan", dir);
+	in = fopen(from, "rb");
+	out = fopen(name, "wb");
+	while (in && out && (n = fread(buffer, 1, sizeof(buffer), in)) > 0)
+		fwrite(buffer, 1, n, out);
+	if (out)
+		fclose(out);
+}
+"""
+
+
+def recorder(tmp_path: Path, *command: str, **extra: str) -> subprocess.CompletedProcess[str]:
+    """`tracehint record --collector darshan` in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "tracehint", "record", "--collector", "darshan",
+         "-o", str(tmp_path / "r.trace"), "--", *command],
+        capture_output=True, text=True, cwd=tmp_path, env={**os.environ, **extra}, timeout=120,
+    )  # fmt: skip
+
+
+def test_record_preloads_the_library_of_the_site(tmp_path: Path) -> None:
+    library = tmp_path / "libdarshan.so"
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", "-o", library, "-xc", "-"], input=STAND_IN, text=True, check=True
+    )
+    log = next((LOGS / "scatter").glob("*_dd_id2028*.darshan"))
+    done = recorder(
+        tmp_path, "bash", "-c", "echo out; exit 7", DARSHAN_LIB=str(library), STAND_IN_LOG=str(log)
+    )
+    assert (done.returncode, done.stdout) == (7, "out\n"), done.stderr
+    bundle = read_bundle(tmp_path / "r.trace")
+    assert bundle.manifest.collector == "darshan"
+    assert bundle.manifest.exit_status == 7, done.stderr
+    assert bundle.manifest.command == ["bash", "-c", "echo out; exit 7"]
+    paths = bundle.tables["names"].column("path").to_pylist()
+    assert b"/scratch/wf/scatter/grid.dat" in paths
+    assert not (tmp_path / "r.trace" / "raw").exists()
+
+
+def test_record_without_a_library_tells_how_to_get_it(tmp_path: Path) -> None:
+    done = recorder(tmp_path, "true", DARSHAN_LIB=str(tmp_path / "none.so"))
+    assert done.returncode == 125
+    assert "no libdarshan.so found" in done.stderr
+    assert "DARSHAN_LIB" in done.stderr
+
+
+def test_a_run_without_logs_keeps_its_status(tmp_path: Path) -> None:
+    library = tmp_path / "libdarshan.so"
+    subprocess.run(["cc", "-shared", "-o", library, "-xc", "/dev/null"], check=True)
+    done = recorder(tmp_path, "sh", "-c", "exit 3", DARSHAN_LIB=str(library))
+    assert done.returncode == 3
+    assert "no .darshan files found" in done.stderr

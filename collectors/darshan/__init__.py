@@ -1,1 +1,5 @@
-"""Darshan logs, one per process or MPI job, as one run."""
+"""Darshan: logs that a site keeps anyway as one run, or a recording with its runtime."""
+
+from tracehint.collectors.darshan.collector import DarshanCollector
+
+__all__ = ["DarshanCollector"]

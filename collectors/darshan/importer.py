@@ -45,6 +45,18 @@ def import_darshan(sources: Sequence[Path], output: Path, *, force: bool = False
     Logs that cannot be read are listed in the manifest's notes and counted as
     losses. Raises InputError when none can be read.
     """
+    tables, manifest = gather(sources)
+    manifest.command = ["tracehint", "import", *map(str, sources)]
+    writer = BundleWriter(output, force=force)
+    for name, table in tables.items():
+        if table.num_rows:
+            writer.write_table(name, table)
+    writer.write_manifest(manifest)
+    return manifest
+
+
+def gather(sources: Sequence[Path]) -> tuple[dict[str, pa.Table], Manifest]:
+    """Tables and manifest of all logs. Raises InputError when none can be read."""
     try:
         import darshan  # noqa: F401
     except ImportError:
@@ -63,17 +75,13 @@ def import_darshan(sources: Sequence[Path], output: Path, *, force: bool = False
             bad.append((path, outcome))
     if not facts:
         reasons = "; ".join(f"{path}: {why}" for path, why in sorted(bad)[:3])
-        raise InputError(f"none of {len(logs)} Darshan logs can be read ({reasons})", "")
+        raise InputError(
+            f"none of {len(logs)} Darshan logs can be read ({reasons})",
+            "Copy the logs again from where Darshan wrote them.",
+        )
     facts.sort(key=lambda f: (f.start_ns, f.jobid, f.pid or 0, f.path))
     assembly = Assembly(facts)
-    tables = assembly.tables(sorted(bad))
-    writer = BundleWriter(output, force=force)
-    for name, table in tables.items():
-        if table.num_rows:
-            writer.write_table(name, table)
-    manifest = assembly.manifest(sorted(bad), [str(s) for s in sources])
-    writer.write_manifest(manifest)
-    return manifest
+    return assembly.tables(sorted(bad)), assembly.manifest(sorted(bad))
 
 
 def _hosts(facts: list[LogFacts]) -> list[str]:
@@ -277,7 +285,7 @@ class Assembly:
                     rows.append({"host": host, "file": file, "name": name, "value": value})
         return rows
 
-    def manifest(self, bad: list[tuple[str, str]], sources: list[str]) -> Manifest:
+    def manifest(self, bad: list[tuple[str, str]]) -> Manifest:
         """The manifest: hosts with their mounts, what Darshan cannot see, which logs were bad."""
         hosts = []
         for name in sorted(set(self.hosts)):
@@ -294,7 +302,7 @@ class Assembly:
         ends = [f.end_ns for f in self.facts if f.end_ns is not None]
         return Manifest(
             program=f"tracehint {__version__}", collector="import:darshan",
-            command=["tracehint", "import", *sources], cwd="",
+            cwd="",
             started_ns=min(f.start_ns for f in self.facts), ended_ns=max(ends, default=None),
             complete=not bad, hosts=hosts, blind_to=list(BLIND_TO), notes=notes,
         )  # fmt: skip
