@@ -114,5 +114,6 @@ def _manifest(request: RecordRequest) -> Manifest:
     return Manifest(
         program=f"tracehint {__version__}", collector="darshan",
         command=[os.fsdecode(a) for a in argv], cwd=str(Path.cwd()),
-        hosts=[hostinfo.this_host(request.host)], data_roots=list(request.data_roots), redacted_args=hits,
+        hosts=[hostinfo.this_host(request.host)], data_roots=list(request.data_roots),
+        redacted_args=hits,
     )  # fmt: skip
