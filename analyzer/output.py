@@ -128,7 +128,8 @@ def write_json(analysis: Analysis) -> Iterator[bytes]:
         yield from section("tasks", _TASKS)
         yield from section(
             "files", _FILES,
-            ("producers", side("producers", _PRODUCER)), ("consumers", side("consumers", _CONSUMER)),
+            ("producers", side("producers", _PRODUCER)),
+            ("consumers", side("consumers", _CONSUMER)),
             ("patterns", labels("file", "edge is null")),
         )  # fmt: skip
         yield from section("edges", _EDGES, ("patterns", labels("edge", "edge is not null")))

@@ -61,7 +61,8 @@ from labelled group by pattern order by bytes desc, pattern
 """
 
 _BEST = """
-select kinds_of, any_value(kind) as template, pattern, count(*) as files, sum(bytes)::bigint as bytes,
+select kinds_of, any_value(kind) as template, pattern, count(*) as files,
+    sum(bytes)::bigint as bytes,
     sum(saves_bytes)::bigint as saves, sum(wait_bytes)::bigint as waits,
     min(path) as path, arg_max(evidence, saves_bytes + wait_bytes) as evidence,
     arg_max(placement, saves_bytes + wait_bytes) as placement, min(confidence) as confidence

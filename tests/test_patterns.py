@@ -192,6 +192,14 @@ def test_an_uneven_scatter_with_a_straggler_region_is_a_scatter() -> None:
     assert labels.on_edge(1, file, tasks[0]) == ["scatter"]
 
 
+def test_bytes_that_nobody_read_do_not_make_peeks_readers() -> None:
+    """A reader of the first and the last bytes, three that look at the header."""
+    size = 100 * MB
+    ranges = [[(0, 40 * KB), (size - 60 * KB, size)], *[[(0, 40 * KB)]] * 3]
+    flow, file, _ = one_to_many(ranges, size)
+    assert flow.labels().of(file) == {"pipeline"}
+
+
 def test_header_peeks_make_no_reduce() -> None:
     """A task that looks at the headers of all images is not the one that reduces them."""
     flow = FlowBuilder()

@@ -18,7 +18,7 @@ from tracehint.analyzer.patterns import label
 
 # Small thresholds for small files, so that random ranges fall on both sides of them.
 OPTIONS = Options(peek_bytes=30, header_bytes=20, call_cost_bytes=60, max_versions=3)
-QUICK = settings(max_examples=10, deadline=None, suppress_health_check=[*HealthCheck])
+QUICK = settings(max_examples=6, deadline=None, suppress_health_check=[*HealthCheck])
 THOROUGH = settings(max_examples=400, deadline=None, suppress_health_check=[*HealthCheck])
 
 
@@ -146,7 +146,7 @@ def test_labels_are_those_of_the_reference_thorough(flow: FlowBuilder) -> None:
     check(flow)
 
 
-@settings(QUICK, max_examples=4)
+@settings(QUICK, max_examples=3)
 @given(flows(), st.randoms(use_true_random=False))
 def test_order_of_rows_does_not_matter(flow: FlowBuilder, random: Any) -> None:
     def shuffled(table: pa.Table) -> pa.Table:
@@ -159,7 +159,7 @@ def test_order_of_rows_does_not_matter(flow: FlowBuilder, random: Any) -> None:
     assert run(flow, mixed) == run(flow, tables)
 
 
-@settings(QUICK, max_examples=4)
+@settings(QUICK, max_examples=3)
 @given(flows())
 def test_names_do_not_matter(flow: FlowBuilder) -> None:
     before = run(flow)
@@ -170,7 +170,7 @@ def test_names_do_not_matter(flow: FlowBuilder) -> None:
     assert run(flow) == before
 
 
-@settings(QUICK, max_examples=4)
+@settings(QUICK, max_examples=3)
 @given(flows(), st.integers(2, 5))
 def test_splitting_accesses_does_not_matter(flow: FlowBuilder, pieces: int) -> None:
     before = run(flow)

@@ -39,7 +39,7 @@ class FlowTables(Protocol):
 def _forget(con: duckdb.DuckDBPyConnection, tables: str) -> None:
     """Drop tables that no later step needs: they are most of the memory."""
     for name in tables.split():
-        con.execute(f"drop table {name}")
+        con.execute(f"drop table if exists {name}")
 
 
 def label(

@@ -141,7 +141,8 @@ from co semi join (select file from co where peek) using (file) group by file
 # Peeks that read most of what anybody read: an uneven scatter, not a look at a header.
 _PEEKS_OF_MOST = """
 update pk set decides = true from (
-    select file, sum(stop - start) filter (wide = 0) > sum(stop - start) filter (wide > 0) as most
+    select file, coalesce(sum(stop - start) filter (wide = 0 and deep > 0), 0)
+        > sum(stop - start) filter (wide > 0) as most
     from ({covered}) group by file) x
 where pk.file = x.file and x.most
 """

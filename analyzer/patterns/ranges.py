@@ -91,6 +91,10 @@ cut as (
 select file, start, stop, deep::int as deep, stop <= h and deep >= {readers} * n as head from cut
 """
 
+_NO_DEPTH = """
+create temp table depth (file bigint, start bigint, stop bigint, deep int, head boolean)
+"""
+
 _MEASURED = """
 create temp table fs as
 with odd as (
@@ -159,13 +163,19 @@ def measure(con: duckdb.DuckDBPyConnection, options: Options, *, retried: bool) 
     con.execute(_SIZES)
     sizes = {"header_bytes": options.header_bytes, "header_share": options.header_share}
     odd = RANGED.format(readers="eff", files="select file from rd where n >= 2 and not same")
+    uneven = con.execute("select 1 from rd where n >= 2 and not same limit 1").fetchone()
     con.execute(
-        _DEPTH.format(
+        _NO_DEPTH
+        if not uneven
+        else _DEPTH.format(
             covered=covered_sql(spans_sql(odd)), readers=options.header_readers - 1e-9, **sizes
         )
     )
     con.execute(_MEASURED.format(**sizes))
     con.execute(_WRITERS)
+    if not con.execute("select 1 from wr where np >= 2 limit 1").fetchone():
+        con.execute("create temp table ws as select *, 0::double as overlap from wr")
+        return
     spans = spans_sql(_WRITTEN)
     con.execute(f"create temp table wsp as {_JOINED.format(spans=spans) if retried else spans}")
     con.execute(_OVERLAP.format(covered=covered_sql("select file, a, b, false as wide from wsp")))

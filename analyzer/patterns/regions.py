@@ -1,8 +1,8 @@
 """Shape of the regions that readers (scatter) or writers (gather) of one file touch.
 
-Temporary tables made here, both with columns file, regions, region_bytes (mean), region_min,
-region_max, stride (null: one region), regular, alignment (largest power of two that divides
-every start but 0; null: only 0):
+Temporary tables made here, where such labels occur, both with columns file, regions,
+region_bytes (mean), region_min, region_max, stride (null: one region), regular, alignment
+(largest power of two that divides every start but 0; null: only 0):
     rr    scatter files, by reader, the shared header left out
     wg    gather files, by writer
 and
@@ -72,8 +72,12 @@ from runs group by file
 def measure(con: duckdb.DuckDBPyConnection) -> None:
     """Make the tables above from `lab`, `eff` and the writers."""
     scattered = RANGED.format(readers="eff", files="select file from lab where pattern = 'scatter'")
-    con.execute(_SHAPE.format(name="rr", spans=_READ.format(spans=spans_sql(scattered))))
+    found = {row[0] for row in con.execute("select distinct pattern from lab").fetchall()}
+    if "scatter" in found:
+        con.execute(_SHAPE.format(name="rr", spans=_READ.format(spans=spans_sql(scattered))))
+        con.execute(_ALL_TO_ALL)
     gathered = "from wsp semi join (select file from lab where pattern = 'gather') using (file)"
-    con.execute(_SHAPE.format(name="wg", spans=gathered))
-    con.execute(_ALL_TO_ALL)
-    con.execute(_SHARED)
+    if "gather" in found:
+        con.execute(_SHAPE.format(name="wg", spans=gathered))
+    if "partly_shared" in found:
+        con.execute(_SHARED)

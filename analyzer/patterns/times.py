@@ -2,8 +2,8 @@
 
 Temporary tables made here:
     rt   per file with several readers: together (most of their tasks at one time, ends included)
-    wt   per file with several writers: together (ends excluded), appended (in turn, each
-         where the one before stopped)
+    wt   (where there are such) per file with several writers: together (ends excluded),
+         appended (in turn, each where the one before stopped)
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ select file, max(deep)::int as together from swept group by file
 union all
 select file, n::int as together from fs where n >= 2 and all_at_once
 """
+
+_ALL_AT_ONCE = "create temp table rt as select file, n::int as together from fs where n >= 2"
 
 _WRITERS = """
 create temp table wt as
@@ -56,5 +58,7 @@ from many left join swept using (file) left join appended using (file) group by 
 
 def measure(con: duckdb.DuckDBPyConnection) -> None:
     """Make the tables above."""
-    con.execute(_READERS)
-    con.execute(_WRITERS)
+    staggered = con.execute("select 1 from fs where n >= 2 and not all_at_once limit 1").fetchone()
+    con.execute(_READERS if staggered else _ALL_AT_ONCE)
+    if con.execute("select 1 from ws where np >= 2 limit 1").fetchone():
+        con.execute(_WRITERS)
