@@ -25,6 +25,7 @@ from tracehint.schemas.spool_opens import (
     extents_table,
     load_episodes,
     opens_table,
+    runs_in_flight,
 )
 from tracehint.schemas.spool_processes import (
     Redact,
@@ -100,6 +101,9 @@ def _tables(spool: Spool, manifest: Manifest, redact: Redact | None) -> dict[str
     tables["names"] = _names_table(spool, names)
     tables["metadata_ops"] = metadata_table(spool, proc)
     tables["losses"] = losses_table(spool, proc, ep.parts)
+    if not spool.ended:
+        missing = runs_in_flight(spool, ep, tables["extents"])
+        tables["losses"] = pa.concat_tables([tables["losses"], missing])
     return tables
 
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tracehint.schemas import spool_layout as lay
 from tracehint.schemas.spool_read import Records, Spool
-from tracehint.schemas.tables import EXTENTS, OPENS
+from tracehint.schemas.tables import EXTENTS, LOSSES, OPENS
 
 _SUMS = (
     "read_ops", "read_bytes", "write_ops", "write_bytes", "seq_ops", "small_ops", "lost_ops",
@@ -166,6 +167,25 @@ def extents_table(spool: Spool, ep: Episodes, ends: NDArray[np.int64]) -> pa.Tab
     runs, row = runs[keep], row[keep]
     by_time = np.argsort(runs["first_ns"], kind="stable")
     return _extent_columns(spool, ep, runs[by_time], row[by_time], ends)
+
+
+def runs_in_flight(spool: Spool, ep: Episodes, extents: pa.Table) -> pa.Table:
+    """Rows for `losses`: operations whose runs were in a ring when the recorder was killed."""
+    moved = extents.filter(pc.is_in(extents.column("op"), pa.array(["read", "write"])))
+    at = np.searchsorted(np.sort(ep.open), moved.column("open").to_numpy())
+    recorded = np.zeros(len(ep.open), np.int64)
+    np.add.at(recorded, at, moved.column("ops").to_numpy())
+    recorded = recorded[np.argsort(np.argsort(ep.open, kind="stable"))]
+    rows = ep.rows
+    counted = (rows["read_ops"] + rows["write_ops"] - rows["lost_ops"]).astype(np.int64)
+    missing = np.where((rows["state"] & lay.PIPE) == 0, np.maximum(counted - recorded, 0), 0)
+    found = [
+        {"host": spool.host, "proc": int(proc), "kind": "extent_records",
+         "count": int(missing[rows["epoch"] == proc].sum()),
+         "detail": "in the ring when the recorder was killed"}
+        for proc in np.unique(rows["epoch"][missing > 0])
+    ]  # fmt: skip
+    return pa.Table.from_pylist(found, schema=LOSSES)
 
 
 def _unsent(parts: Records, sent: Records, ahead: int) -> NDArray[np.bool_]:
