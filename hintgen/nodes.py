@@ -92,7 +92,7 @@ def _pin(node: Node) -> list[Node]:
     """Fix one placeholder to the few values that tell the pattern; empty: none does."""
     parts = list(node.template.parts)
     for at, part in enumerate(parts):
-        if not isinstance(part, str):
+        if part not in ("n", "word", "alnum"):  # a hash or date never comes again
             continue
         hole = sum(isinstance(p, str) for p in parts[:at])
         by_value: dict[bytes, list[Cell]] = defaultdict(list)
