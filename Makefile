@@ -6,11 +6,12 @@ BIN     := $(VENV)/bin
 READY   := $(VENV)/.ready
 DEVREADY:= $(VENV)/.ready-dev
 TRACER  := collectors/ebpf/bin/tracehint-rec
+TAG     := adapters/tag/bin/tracehint-tag
 PYTEST  := $(BIN)/pytest
 TRACEHINT_DATA ?= $(wildcard ../shared/data)
 export TRACEHINT_DATA
 
-.PHONY: demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test
+.PHONY: e2e-moosefs bench-record bench-analyze demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test
 
 help:
 	@sed -n 's/^# make /make /p' Makefile; sed -n 's/^\([a-z-]*\):.*## /make \1: /p' Makefile
@@ -32,12 +33,13 @@ $(DEVREADY): pyproject.toml CMakeLists.txt | setup-test $(VENV)/bin/python
 	$(BIN)/pip install -q --disable-pip-version-check -e '.[dev,engines]'
 	touch $@ $(READY)
 
-tracer: ## build the eBPF recorder into collectors/ebpf/bin
+tracer: ## build the two C programs: the eBPF recorder and the tagger
 	@scripts/setup.sh build
 	cmake -S . -B build/tracer -DWITH_BPF=ON -DCMAKE_BUILD_TYPE=Release >/dev/null
-	cmake --build build/tracer -j2
-	mkdir -p collectors/ebpf/bin
-	cp build/tracer/tracehint-rec $(TRACER)
+	cmake --build build/tracer -j2 -- --no-print-directory
+	mkdir -p $(dir $(TRACER)) $(dir $(TAG))
+	install -m 755 build/tracer/tracehint-rec $(TRACER)
+	install -m 755 build/tracer/tracehint-tag $(TAG)
 
 demo: setup-run $(READY) tracer ## profile the bundled workflow
 	@scripts/demo.sh $(BIN)/tracehint
@@ -67,6 +69,9 @@ docs: dev ## build the documentation into site/
 	$(BIN)/pip install -q --disable-pip-version-check '.[docs]'
 	$(BIN)/mkdocs build --strict
 
+e2e-moosefs: dev ## a real MooseFS on five nodes with shaped links: hints against none
+	$(PYTEST) tests/test_moosefs_proof.py -s
+
 bench: bench-record bench-analyze ## all benchmarks
 
 bench-record: dev ## cost of recording, in alternating pairs
@@ -76,4 +81,4 @@ bench-analyze: dev ## time and memory of analyze
 	$(BIN)/python -m tests.bench.bench_analyze
 
 clean: ## remove what was built (not the virtual environment)
-	rm -rf build site collectors/ebpf/bin tests/output
+	rm -rf build site $(dir $(TRACER)) $(dir $(TAG)) tests/output

@@ -38,6 +38,7 @@ BOOKKEEPING = "|".join((
     r"/\.exitcode$", r"\.makeflowlog$", r"\.batchlog$", r"/\.makeflow(?:\.|/)",
     r"/makeflow\.failed\.", r"/\.parallel/", r"/runinfo/\d+/", r"/vine-run-info/",
     r"/\.lineage/", r"/\.parsl",
+    r"\.tracehint/(?:[^/]*$|bin/)",  # what emit puts beside an annotated workflow
 ))  # fmt: skip
 
 

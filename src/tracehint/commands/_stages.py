@@ -62,7 +62,8 @@ def hints_json(work: Work, path: Path) -> str:
 
 def setfattr_script(work: Work, path: Path) -> str:
     """The rules as a script that a person can review."""
-    _command("emit", str(work.folder / "hints.json"), "--store", "xattr", "-o", str(path))
+    hints, like = str(work.folder / "hints.json"), str(work.folder / "analysis.json")
+    _command("emit", hints, "--store", "xattr", "--like", like, "-o", str(path))
     return "review it, then: sh hints.sh --dry-run DIRECTORY"
 
 
@@ -121,12 +122,12 @@ def _command(module: str, *arguments: str) -> None:
 
 # file name -> what writes it, in this order
 STAGES: dict[str, Callable[[Work, Path], str]] = {
+    "analysis.json": analysis_json,
     "hints.json": hints_json,
-    "hints.sh": setfattr_script,
+    "hints.sh": setfattr_script,  # reads the two above
     "graph.svg": graph_svg,
     "lint.txt": lint_text,
     "report.html": report_html,
-    "analysis.json": analysis_json,
 }
 
 
