@@ -57,7 +57,7 @@ def recover_spool(
     root: Path, manifest: Manifest, tables: Mapping[str, pa.Table]
 ) -> tuple[dict[str, pa.Table], list[str]]:
     """The tables with the spool's rows in place of what was not yet converted, and problems."""
-    from tracehint.collectors.redact import redact_argv
+    from tracehint.schemas.redact import redact_argv
 
     merged = dict(tables)
     if any(len(merged[name]) for name in ("processes", "opens", "extents")):

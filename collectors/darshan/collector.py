@@ -12,11 +12,11 @@ from pathlib import Path
 from tracehint import __version__
 from tracehint.collectors import hostinfo
 from tracehint.collectors.base import Availability, RecordRequest, RecordResult
-from tracehint.collectors.redact import redact_argv
 from tracehint.collectors.run import find_command, run_child, without_shebang
 from tracehint.collectors.session import child_environment
 from tracehint.errors import CollectorError, TracehintError
 from tracehint.schemas.manifest import Manifest
+from tracehint.schemas.redact import redact_argv
 from tracehint.schemas.store import RAW_DIR, BundleWriter
 
 REMEDY = (

@@ -15,11 +15,11 @@ from tracehint import __version__
 from tracehint.collectors import hostinfo
 from tracehint.collectors.base import RecordRequest, RecordResult
 from tracehint.collectors.ebpf.collector import BLIND, LOADER
-from tracehint.collectors.redact import redact_argv
 from tracehint.collectors.run import Ended, find_command, run_child, without_shebang
 from tracehint.collectors.session import child_environment
 from tracehint.errors import BundleError, CollectorError, TracehintError
 from tracehint.schemas.manifest import Manifest
+from tracehint.schemas.redact import redact_argv
 from tracehint.schemas.store import SPOOL_DIR, BundleWriter
 
 _PR_SET_CHILD_SUBREAPER = 36

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracehint import __version__
-from tracehint.collectors.redact import redact_argv
 from tracehint.collectors.strace.lexer import LexStats
 from tracehint.collectors.strace.sources import (
     LogSet,
@@ -21,6 +20,7 @@ from tracehint.collectors.strace.sources import (
 )  # fmt: skip
 from tracehint.errors import InputError
 from tracehint.schemas.manifest import Host, Manifest, read_manifest
+from tracehint.schemas.redact import redact_argv
 from tracehint.schemas.store import RAW_DIR, BundleWriter
 
 if TYPE_CHECKING:

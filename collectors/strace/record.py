@@ -12,13 +12,13 @@ from pathlib import Path
 from tracehint import __version__
 from tracehint.collectors import hostinfo
 from tracehint.collectors.base import RecordRequest, RecordResult
-from tracehint.collectors.redact import redact_argv
 from tracehint.collectors.run import find_command, without_shebang
 from tracehint.collectors.session import child_environment
 from tracehint.collectors.strace.collector import BLIND, BLIND_LIGHT
 from tracehint.collectors.strace.live import LINGER_S, LiveLog, inherited, initial_table, run_traced
 from tracehint.errors import BundleError, TracehintError, UsageError
 from tracehint.schemas.manifest import Manifest
+from tracehint.schemas.redact import redact_argv
 from tracehint.schemas.store import RAW_DIR, BundleWriter
 
 LOG_NAME = "strace.log"
