@@ -27,7 +27,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory, demo: Path) -> Path:
         shutil.copytree(demo, base / name)
     tracehint("record", "-o", base / "first.trace", "--", "sh", "run.sh", cwd=base / "first")
     tracehint("hints", "first.trace", "-o", "h.json", cwd=base)
-    tracehint("emit", "h.json", "--store", "xattr", "--create", "-o", "hints.sh", cwd=base)
+    every_file = ("--like", "first.trace", "--create")
+    tracehint("emit", "h.json", "--store", "xattr", *every_file, "-o", "hints.sh", cwd=base)
     both = "sh ../hints.sh . >/dev/null && sh run.sh"
     tracehint("record", "-o", base / "second.trace", "--", "sh", "-c", both, cwd=base / "second")
     return base

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from tests.support.runs import parse_run
 from tracehint.hintgen import query
-from tracehint.hintgen.lint.facts import relative_sql
+from tracehint.hintgen.lint.facts import parse_setfattr, relative_sql
 
 
 def templates(text: str) -> dict[str, str]:
@@ -72,3 +72,18 @@ def test_relative_paths_take_the_longest_root() -> None:
         "('/data')) t(p)"
     ).fetchall()
     assert [r[0] for r in rows] == ["x", "x", "/datax/x", "y", ""]
+
+
+def test_setfattr_command_lines() -> None:
+    def parsed(*words: bytes) -> tuple[str, str, list[bytes]]:
+        return parse_setfattr([b"setfattr", *words])
+
+    assert parsed(b"-n", b"user.DP", b"-v", b"local", b"x") == ("DP", "local", [b"x"])
+    assert parsed(b"-h", b"--name=user.a.DP", b'--value="local"', b"--", b"-x") == (
+        "DP", "local", [b"-x"],
+    )  # fmt: skip
+    assert parsed(b"-n", b"user.DP", b"-v", b"0x6c6f63616c", b"x")[1] == "local"
+    assert parsed(b"-n", b"user.DP", b"-v", b"0sbG9jYWw=", b"x")[1] == "local"
+    assert parsed(b"-n", b"user.DP", b"-v", b"0xzz", b"x")[1] == "0xzz"
+    assert parsed(b"-x", b"user.DP", b"x")[0] == ""
+    assert parsed()[2] == []

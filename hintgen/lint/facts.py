@@ -203,6 +203,8 @@ def parse_setfattr(argv: list[bytes]) -> tuple[str, str, list[bytes]]:
 
     >>> parse_setfattr([b"setfattr", b"-n", b"user.DP", b"-v", b"local", b"a", b"b"])
     ('DP', 'local', [b'a', b'b'])
+    >>> parse_setfattr([b"setfattr", b"-n", b"user.DP", b"-v", b"0x6c6f63616c", b"a"])[1]
+    'local'
     """
     name = value = b""
     files: list[bytes] = []
@@ -221,7 +223,22 @@ def parse_setfattr(argv: list[bytes]) -> tuple[str, str, list[bytes]]:
         elif not word.startswith(b"-"):
             files.append(word)
     short = name.rsplit(b".", 1)[-1].decode("utf-8", "replace")
-    return short, value.decode("utf-8", "replace"), files
+    return short, _decoded(value).decode("utf-8", "replace"), files
+
+
+def _decoded(value: bytes) -> bytes:
+    """The value as setfattr takes it: text, `0x` hexadecimal, `0s` base64, or in quotes."""
+    import base64
+    import binascii
+
+    try:
+        if value[:2] in (b"0x", b"0X"):
+            return binascii.unhexlify(value[2:])
+        if value[:2] in (b"0s", b"0S"):
+            return base64.b64decode(value[2:])
+    except ValueError:
+        return value
+    return value[1:-1] if len(value) > 1 and value[:1] == value[-1:] == b'"' else value
 
 
 def _stated(

@@ -29,12 +29,12 @@ _LINKS = """
     FROM raw LEFT JOIN label l USING (file)
     GROUP BY source, target HAVING sum(bytes) > 0 ORDER BY bytes DESC"""
 _ORDER = """
-    SELECT type, row_number() OVER (ORDER BY avg(start_s), type) AS rank
+    SELECT type, row_number() OVER (ORDER BY min(start_s), type) AS rank
     FROM tasks WHERE NOT engine GROUP BY type"""
 
 
 def sankey(con: duckdb.DuckDBPyConnection) -> dict[str, Any]:
-    """Stages in order of their mean start; `back` counts bytes that flow to an earlier stage
+    """Stages in order of their first start; `back` counts bytes that flow to an earlier stage
     or within one, which are not drawn. Node -1 stands for the inputs, -2 for the outputs."""
     rank = {r["type"]: int(r["rank"]) - 1 for r in query.rows(con, _ORDER)}
     names = sorted(rank, key=rank.__getitem__)

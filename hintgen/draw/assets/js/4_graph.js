@@ -91,7 +91,9 @@ function drawGraph() {
   cy = TH.cytoscape({ container: $("canvas"), elements, style: graphStyle(), minZoom: 0.02, maxZoom: 3,
     boxSelectionEnabled: false });
   // The lines follow dagre's own bends, so that they pass beside the boxes and not through them.
-  cy.layout({ name: "dagre", rankDir: "TB", nodeSep: 26, rankSep: 40, edgeSep: 14, animate: false, fit: false,
+  // Two stages of one type can make a cycle: it is cut where the fewest bytes flow.
+  cy.layout({ name: "dagre", rankDir: "TB", acyclicer: "greedy",
+    edgeWeight: (e) => (e.data("peek") ? 1 : 2 + Math.round(e.data("width"))), nodeSep: 26, rankSep: 40, edgeSep: 14, animate: false, fit: false,
     useDagreEdgeControlPoints: true, automaticDagreEdgeStyle: false }).run();
   cy.style(graphStyle());
   const box = cy.elements().boundingBox(), scale = Math.min(1.2, cy.width() / Math.max(1, box.w));
