@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tracehint.errors import BundleError
-from tracehint.schemas.tables import FORMAT
+from tracehint.schemas.version import FORMAT
 
 MANIFEST_NAME = "manifest.json"
 _MAX_MANIFEST_BYTES = 64 << 20

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from tracehint.errors import BundleError
 from tracehint.schemas.manifest import MANIFEST_NAME, Manifest, manifest_to_json, read_manifest
-from tracehint.schemas.tables import LOSSES, TABLES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,6 +34,8 @@ def safe_host(name: str) -> str:
 def table_from_rows(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
     """An Arrow table of the bundle's schema from Python rows (small tables and tests only)."""
     import pyarrow as pa
+
+    from tracehint.schemas.tables import TABLES
 
     return pa.Table.from_pylist(list(rows), schema=TABLES[name])
 
@@ -71,6 +72,8 @@ class BundleWriter:
         import pyarrow.compute as pc
         import pyarrow.parquet as pq
 
+        from tracehint.schemas.tables import TABLES
+
         if not table.schema.equals(TABLES[name]):
             table = table.cast(TABLES[name])
         for host in table.column("host").unique().to_pylist():
@@ -105,6 +108,8 @@ def _remove_bundle(path: Path) -> None:
     """Remove only what a bundle consists of, never through a symbolic link."""
     import shutil
 
+    from tracehint.schemas.tables import TABLES
+
     if path.is_symlink():
         raise BundleError(f"{path}: is a symbolic link", "Give the directory itself.")
     for name in [*TABLES, SPOOL_DIR, RAW_DIR, "cache"]:
@@ -132,6 +137,8 @@ def read_bundle(path: Path | str) -> Bundle:
     Unreadable parts are listed in `problems` and in the `losses` table (kind
     `damaged_segment`). Raises BundleError when there is no bundle at all.
     """
+    from tracehint.schemas.tables import LOSSES, TABLES
+
     root = Path(path)
     manifest = read_manifest(root)
     problems: list[str] = []
@@ -174,6 +181,8 @@ def segment_files(root: Path, name: str) -> list[Path]:
 def _read_table(root: Path, name: str, problems: list[str]) -> pa.Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
+
+    from tracehint.schemas.tables import TABLES
 
     schema = TABLES[name]
     parts = []

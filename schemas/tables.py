@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-FORMAT = "tracehint.bundle/1"
-
 _HOST = pa.field("host", pa.string(), nullable=False)
 
 
@@ -195,7 +193,8 @@ METADATA_OPS_KINDS = (
 LOSS_KINDS = (
     "lifecycle_records", "extent_records", "open_table_full", "path_cut", "argv_cut",
     "unknown_calls", "recursion_misses", "credentials_exec", "log_lines", "damaged_segment",
-    "truncated_log", "unreadable_log", "log_limits", "killed_process", "killed_recorder", "spool_write",
+    "truncated_log", "unreadable_log", "log_limits", "killed_process", "killed_recorder",
+    "spool_write",
 )  # fmt: skip
 # Environment variables that name a task; nothing else of the environment is recorded.
 ENV_MARKERS = (
