@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 from pathlib import Path
 
@@ -41,6 +42,16 @@ def codes(bundle: Path, *options: str) -> set[str]:
 
 def test_first_run_has_placement_findings(folder: Path) -> None:
     assert {"TP001", "TP002", "TP003", "TP004"} <= codes(folder / "first.trace")
+
+
+def test_the_mend_of_a_finding_is_a_command_that_runs(folder: Path, tmp_path: Path) -> None:
+    bundle = folder / "first.trace"
+    done = tracehint("lint", bundle, "--format", "json", "--select", "TP", ok=(1,))
+    for command in json.loads(done.stdout)["findings"][0]["fix"].split("&&"):
+        words = shlex.split(command)
+        assert words[0] == "tracehint"
+        tracehint(*words[1:], cwd=tmp_path)
+    assert (tmp_path / "hints.sh").is_file()
 
 
 def test_run_with_the_hints_set_has_none(folder: Path) -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
+
 import pyarrow as pa
+import pytest
 
 from tests.support.runs import parse_run
 from tracehint.hintgen import query
-from tracehint.hintgen.lint.facts import parse_setfattr, relative_sql
+from tracehint.hintgen.lint.facts import relative_sql
+from tracehint.hintgen.lint.in_force import parse_setfattr
 
 
 def templates(text: str) -> dict[str, str]:
@@ -87,3 +92,14 @@ def test_setfattr_command_lines() -> None:
     assert parsed(b"-n", b"user.DP", b"-v", b"0xzz", b"x")[1] == "0xzz"
     assert parsed(b"-x", b"user.DP", b"x")[0] == ""
     assert parsed()[2] == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["hintgen.escape", "hintgen.units", "hintgen.lint.in_force", "hintgen.draw.dot",
+     "hintgen.draw.palette", "hintgen.anonymize.words", "commands.lint"],
+)  # fmt: skip
+def test_examples_in_docstrings(name: str) -> None:
+    result = doctest.testmod(importlib.import_module(f"tracehint.{name}"))
+    assert result.attempted > 0
+    assert result.failed == 0

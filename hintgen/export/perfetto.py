@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tracehint.hintgen.draw.report.timeline import BINS, timeline
 from tracehint.hintgen.escape import text
@@ -31,7 +31,7 @@ def _document(run: Input, con: duckdb.DuckDBPyConnection) -> Iterator[str]:
     yield "\n]}\n"
 
 
-def _events(data: dict) -> Iterator[str]:  # type: ignore[type-arg]
+def _events(data: dict[str, Any]) -> Iterator[str]:
     hosts = {h["name"]: number for number, h in enumerate(data["hosts"], 1)}
     for name, pid in hosts.items():
         yield _event("M", pid, 0, 0, "process_name", {"name": text(name)})

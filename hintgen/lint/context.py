@@ -56,10 +56,11 @@ class Context:
     def con(self) -> duckdb.DuckDBPyConnection:
         """The run as SQL tables: query.connect's, the views below, `in_force`."""
         from tracehint.hintgen.lint import facts
+        from tracehint.hintgen.lint.in_force import add_in_force
 
         con = query.connect(self.analysis, self.bundle)
         facts.add_views(con)
-        facts.add_in_force(con, self)
+        add_in_force(con, self)
         if self.bundle is not None:
             facts.add_bundle_views(con, self)
         return con
@@ -95,7 +96,10 @@ class Context:
     def hints_command(self) -> str:
         """The command line that writes the hints a placement finding asks for."""
         name = shlex.quote(self.bundle_name)
-        return f"tracehint hints {name} -o hints.json && tracehint emit hints.json --store xattr"
+        return (
+            f"tracehint hints {name} -o hints.json && "
+            f"tracehint emit hints.json --store xattr --like {name} -o hints.sh"
+        )
 
     def placement_assumed(self) -> tuple[str, ...]:
         """What a placement finding takes for granted."""

@@ -115,7 +115,8 @@ def collect(
                    for p in palette.PATTERN_COLOR},
         **_detail(con, totals),
     }  # fmt: skip
-    return _clean(data)  # type: ignore[no-any-return]
+    cleaned: dict[str, Any] = _clean(data)
+    return cleaned
 
 
 def _run(run: dict[str, Any]) -> dict[str, Any]:
