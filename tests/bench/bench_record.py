@@ -182,6 +182,26 @@ def load_time(bench: Bench, rounds: int) -> tuple[float, int]:
     return statistics.median(times), memory
 
 
+def trace_sizes(bench: Bench, *, quick: bool) -> str:
+    """Bytes of the finished bundle per call, or per short process."""
+    cells = []
+    many = 100_000 if quick else 1_000_000
+    for kind, count, unit in (
+        ("read", many, "sequential read"), ("random", many // 5, "random 4 KiB read"),
+        ("processes", 500, "short process with 20 files"),
+    ):  # fmt: skip
+        bundle = bench.work / f"{kind}.trace"
+        subprocess.run(
+            [sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", "ebpf", "-o",
+             bundle, "--", bench.calls, kind, str(count)],
+            cwd=bench.work, stderr=subprocess.DEVNULL, check=True,
+        )  # fmt: skip
+        size = sum(p.stat().st_size for p in bundle.rglob("*") if p.is_file())
+        cells.append(f"{size / count:.2g} per {unit}" if size < 10 * count else
+                     f"{size / count:.0f} per {unit}")  # fmt: skip
+    return "Bytes of trace: " + ", ".join(cells) + "."
+
+
 def measure(bench: Bench, rounds: int, *, quick: bool) -> dict[str, dict[str, Result]]:
     """All recorders on all workloads, alternating."""
     table: dict[str, dict[str, Result]] = {}
@@ -257,10 +277,12 @@ def main() -> None:
         plain, attached = untraced(bench, options.rounds)
         load, memory = load_time(bench, options.rounds)
         report = render(bench, table, options.rounds)
+        sizes = trace_sizes(bench, quick=options.quick)
     report += (
         f"\n\nA process that is not followed, per system call while a recorder is attached: "
         f"+{attached - plain:.0f} ns (native {plain:.0f} ns).\n"
         f"Load and attach: {load * 1e3:.0f} ms. Loader's memory: {memory / 1024:.0f} MiB.\n"
+        f"{sizes}\n"
     )
     print(report)
     if options.output:

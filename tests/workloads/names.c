@@ -144,6 +144,7 @@ static int name_tmpfile(void)
 	close(fd);
 	read_some("named", 401);
 	fact("written", "named", "401");
+	fact("created", "named", NULL);
 	return 0;
 }
 

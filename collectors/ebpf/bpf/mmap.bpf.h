@@ -13,6 +13,7 @@
 #define VM_WRITE 2
 #define VM_SHARED 8
 #define PROT_READ 1
+#define OVERLAYFS_MAGIC 0x794c7630
 #define PROT_WRITE 2
 #define PROT_EXEC 4
 
@@ -21,18 +22,22 @@ GLOBAL int map_fd(struct call *c, u32 fd, u32 written)
 {
 	u64 file = fd_file(bpf_get_current_task_btf(), fd);
 	struct th_process *proc;
+	struct th_episode *ep;
 
 	if (!c)
 		return 0;
 	proc = process_at(c->slot);
-	if (!proc || !file || !episode_use(c, proc, fd, file))
+	if (!proc || !file)
 		return 0;
+	ep = episode_use(c, proc, fd, file);
+	if (!ep || ep->magic == OVERLAYFS_MAGIC)
+		return 0; /* overlayfs maps another inode: the range will have to do */
 	map_begin(c, file, KEY_MAPPED);
 	if (written) {
 		map_begin(c, file, KEY_MAPPED | 1);
 		proc->flags |= TH_PROC_MAPPED_WRITE;
 	}
-	return 0;
+	return 1;
 }
 
 GLOBAL int remapped(struct call *c, u64 start, u64 len, u32 written)
@@ -111,10 +116,8 @@ static __always_inline void do_mmap(struct call *c, u64 offset)
 
 	if (flags & MAP_ANONYMOUS)
 		return;
-	if (cfg.faults && len > FAULT_AROUND && !(flags & MAP_DENYWRITE)) {
-		map_fd(c, fd, written);
+	if (cfg.faults && len > FAULT_AROUND && !(flags & MAP_DENYWRITE) && map_fd(c, fd, written))
 		return;
-	}
 	if (prot & (PROT_READ | PROT_EXEC))
 		touched(c, fd, OP(TH_READ, TH_HOW_MMAP, 1), offset, len);
 	if (written)
