@@ -202,3 +202,28 @@ def test_truncation_known_from_the_open_alone(case: Case) -> None:
     flow = case.flow()
     assert flow.edges == {("b", "f", 1, "c"): 50}
     assert flow.producers["f", 0]["a"]["superseded"]
+
+
+def test_upper_bounds_do_not_hide_other_writers(case: Case) -> None:
+    """A gather in a light trace: nobody knows which part each one wrote, but each wrote some."""
+    a, b, c, d = chain(case, "a", "b", "c", "d")
+    case.run.manifest.blind_to = ["bytes"]
+    f = case.run.file("/data/f", existed=False, size=1000)
+    for at, task in enumerate((a, b, c), 1):
+        open_only(case, task, f, 1, at)
+    open_only(case, d, f, 0, 9)
+    flow = case.flow()
+    assert set(flow.edges) == {(p, "f", 0, "d") for p in "abc"}
+    assert not any(r["superseded"] for r in flow.producers["f", 0].values())
+
+
+def test_a_truncation_in_a_light_trace_removes_all(case: Case) -> None:
+    a, b, d = chain(case, "a", "b", "d")
+    case.run.manifest.blind_to = ["bytes"]
+    f = case.run.file("/data/f", existed=False, size=1000)
+    open_only(case, a, f, 1, 1)
+    open_only(case, b, f, 0o1001, 2, truncated=True)
+    open_only(case, d, f, 0, 9)
+    flow = case.flow()
+    assert set(flow.edges) == {("b", "f", 1, "d")}
+    assert flow.producers["f", 0]["a"]["superseded"]

@@ -18,6 +18,7 @@ from tracehint.analyzer.flow.model import (
     READ,
     TRUNCATE,
     UNKNOWN,
+    WRITE,
     Access,
     Objects,
     Rows,
@@ -33,7 +34,7 @@ class Events(Rows):
 
     actor: the task that did it; owner: the task whose bytes these are from now on, which
     differs only for an engine's complete copy. `hole`: the bytes are gone or zero afterwards.
-    `size`: of the file afterwards.
+    `size`: of the file afterwards. `loose`: a write that may have left bytes of its range.
     """
 
     obj: Ints
@@ -47,6 +48,7 @@ class Events(Rows):
     first: Ints
     last: Ints
     exact: Bools
+    loose: Bools
     hole: Bools
     size: Ints
     copied: Bools
@@ -69,7 +71,8 @@ def events_of(access: Access, objects: Objects, notes: list[str]) -> Events:
     return Events(
         obj=cut.obj, op=cut.op, actor=cut.task, owner=cut.task, start=cut.start,
         end=np.where(truncated, END, cut.end), bytes=cut.bytes, how=cut.how, first=cut.first,
-        last=cut.last, exact=cut.exact, hole=truncated | (cut.op == HOLE), size=size[row],
+        last=cut.last, exact=cut.exact, loose=~cut.exact & (cut.op == WRITE),
+        hole=truncated | (cut.op == HOLE), size=size[row],
         copied=np.zeros(len(cut), bool), proc=access.proc[row],
     )  # fmt: skip
 

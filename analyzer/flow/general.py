@@ -10,6 +10,7 @@ from tracehint.analyzer.flow.coarse import coarsen
 from tracehint.analyzer.flow.copies import Carried, Copies
 from tracehint.analyzer.flow.events import Events, events_of
 from tracehint.analyzer.flow.model import (
+    MAX_TOUCHES,
     READ,
     UNKNOWN,
     WRITE,
@@ -25,6 +26,8 @@ from tracehint.analyzer.flow.model import (
 from tracehint.analyzer.flow.owners import Touches, touches
 from tracehint.analyzer.flow.ranges import Bools, Ints, expand, starts_of
 from tracehint.analyzer.flow.versions import foreign_reads, read_version, version_of
+
+_DEEPEST = 1 << 10  # inexact writes over each other that are looked through
 
 
 def solve(
@@ -88,10 +91,10 @@ def _writes(
     change = is_mutation(events.op[touched.event])
     final = change & (touched.next == UNKNOWN) & (touched.epoch_end == UNKNOWN)
     stays[touched.event[final]] = True
-    reader = events.actor[touched.event]
-    read = ~change & (touched.last != UNKNOWN) & (touched.owner != reader)
-    read &= ~engine[reader] | copied[touched.event]
-    seen[touched.event[touched.last[read]]] = True
+    reading, source = sources(events, touched)
+    reader = events.actor[touched.event[reading]]
+    counts = ~engine[reader] | copied[touched.event[reading]]
+    seen[touched.event[source[counts]]] = True
     at = np.flatnonzero(events.op == WRITE)
     e = events.take(at)
     return Writes(
@@ -140,16 +143,38 @@ def _reads(events: Events, touched: Touches, seen: Ints) -> Reads:
 
 def _links(events: Events, touched: Touches, seen: Ints) -> Links:
     """Which written bytes were read by another task, and whether the order is certain."""
+    reading, source = sources(events, touched)
+    event, wrote = touched.event[reading], touched.event[source]
+    keep = (events.owner[wrote] >= 0) & (events.owner[wrote] != events.actor[event])
+    reading, event, wrote = reading[keep], event[keep], wrote[keep]
+    return Links(
+        events.obj[event], seen[reading], events.owner[wrote], events.actor[event],
+        touched.start[reading], touched.end[reading], events.last[wrote] > events.first[event],
+        events.copied[wrote],
+    )  # fmt: skip
+
+
+def sources(events: Events, touched: Touches) -> tuple[Ints, Ints]:
+    """Pairs of rows (a read, a write that its bytes may come from), the reader's own left out.
+
+    That is the last write before the read. One whose range is an upper bound may have left bytes
+    of those before it: then these count as well.
+    """
     event = touched.event
     hit = (events.op[event] == READ) & (touched.last != UNKNOWN) & ~touched.hole
-    hit &= (touched.owner != events.actor[event]) & (touched.owner >= 0)
-    at = np.flatnonzero(hit)
-    event, source = touched.event[at], touched.event[touched.last[at]]
-    return Links(
-        events.obj[event], seen[at], touched.owner[at], events.actor[event],
-        touched.start[at], touched.end[at], events.last[source] > events.first[event],
-        events.copied[source],
-    )  # fmt: skip
+    row = np.flatnonzero(hit & (touched.owner != events.actor[event]))
+    source = touched.last[row]
+    rows, found = [row], [source]
+    for _ in range(_DEEPEST):
+        deeper = touched.last[source]
+        more = events.loose[event[source]] & (deeper != UNKNOWN)
+        more[more] = ~events.hole[event[deeper[more]]]
+        if not more.any() or sum(map(len, rows)) > MAX_TOUCHES:
+            break
+        row, source = row[more], deeper[more]
+        rows.append(row)
+        found.append(source)
+    return np.concatenate(rows), np.concatenate(found)
 
 
 def _versions(events: Events, objects: Objects, version: Ints) -> Versions:

@@ -31,7 +31,8 @@ class Touches:
     """One row per event and segment that it touches, sorted by segment, then order.
 
     `last`: row of the last change of the segment before this one, UNKNOWN if there is none.
-    `next`: row of the next change of the segment, UNKNOWN if there is none.
+    `next`: row of the next change that surely replaced the bytes, UNKNOWN if there is none (a
+    write whose range is an upper bound may have left them).
     `owner`, `hole`: whose bytes they are, just before this event; UNKNOWN: older content.
     `epoch_end`: event of the truncation to nothing that ended the segment, UNKNOWN if none.
     """
@@ -62,7 +63,8 @@ def touches(events: Events, objects: Objects) -> Touches:
     row, segment = expand(low, high)
     order = np.argsort(segment, kind="stable")  # events are in order already
     row, segment = row[order], segment[order]
-    last, following = _neighbours(segment, change[row])
+    sure = change & ~events.loose
+    last, following = _neighbours(segment, change[row], sure[row])
     owner, hole = _before(events, objects, row, last, opening[seg_epoch][segment], wipe)
     ends = np.full(len(opening), UNKNOWN, np.int64)
     follows = np.flatnonzero(wipe[opening] & ~np.isin(opening, first))
@@ -109,8 +111,8 @@ def _spans(
     return np.maximum(low, base[epoch]), high
 
 
-def _neighbours(segment: Ints, change: Bools) -> tuple[Ints, Ints]:
-    """Rows of the last change before and the next change after each row, in its segment."""
+def _neighbours(segment: Ints, change: Bools, sure: Bools) -> tuple[Ints, Ints]:
+    """Rows of the last change before and the next sure one after each row, in its segment."""
     n = len(segment)
     index = np.arange(n)
     first = starts_of(segment)
@@ -118,7 +120,7 @@ def _neighbours(segment: Ints, change: Bools) -> tuple[Ints, Ints]:
     past = np.maximum.accumulate(np.where(change, index, -1)) if n else index
     last = np.concatenate([[-1], past[:-1]]) if n else index
     last = np.where(last >= first[group], last, UNKNOWN) if n else index
-    ahead = np.minimum.accumulate(np.where(change, index, n)[::-1])[::-1] if n else index
+    ahead = np.minimum.accumulate(np.where(sure, index, n)[::-1])[::-1] if n else index
     following = np.append(ahead[1:], n) if n else index
     after = np.append(first[1:], n)[group] if n else index
     return last, np.where(following < after, following, UNKNOWN)
