@@ -18,9 +18,14 @@ from tests.support.big import SIZE, chains, hostile_run
 from tests.support.hostile import HOSTILE_NAMES
 from tests.support.runs import parse_run
 from tracehint.analyzer.model import Analysis
+from tracehint.hintgen.diff import diff
+from tracehint.hintgen.draw import dot
+from tracehint.hintgen.draw.build import build
 from tracehint.hintgen.draw.report.data import MAX_FILES, collect
 from tracehint.hintgen.draw.report.page import page
 from tracehint.hintgen.draw.report.timeline import _lanes, _spread
+from tracehint.hintgen.export import FORMATS, export
+from tracehint.hintgen.inputs import Input
 from tracehint.hintgen.lint import run_rules
 from tracehint.hintgen.lint.context import Context
 from tracehint.hintgen.model import Hint, HintFile, Rule
@@ -106,6 +111,51 @@ def test_hostile_names_are_data() -> None:
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u202e]", raw)
 
 
+SPARSE = ["", "task a engine", "task a\nfile x 0\nwrite a x", "task a start=0 end=0\nfile x 1K"]
+
+
+def without_measures() -> Analysis:
+    """A run of which a collector knew names and order only."""
+    import pyarrow as pa
+
+    analysis = parse_run(
+        "task a\ntask b start=3\nfile x 1K\nwrite a x\nread b x\nlabel x pipeline saves=1M"
+    ).analysis()
+    unknown = {
+        "tasks": ["end_s", "exit_status", "command"], "files": ["size_bytes", "exact_share"],
+        "consumers": ["cover", "ranges", "first_s", "last_s"],
+        "producers": ["first_s", "last_s", "ranges"], "patterns": ["evidence", "placement"],
+    }  # fmt: skip
+    for name, columns in unknown.items():
+        table = getattr(analysis, name)
+        for column in columns:
+            index = table.column_names.index(column)
+            field = table.schema.field(index)
+            table = table.set_column(index, field, pa.nulls(table.num_rows, field.type))
+        setattr(analysis, name, table)
+    return analysis
+
+
+@pytest.mark.parametrize("text", SPARSE)
+def test_runs_with_next_to_nothing(text: str, tmp_path: Path) -> None:
+    run = parse_run(text)
+    analysis = run.analysis()
+    assert run_rules(Context(analysis, run.bundle(), cut=run.cut())) == []
+    assert dot.to_dot(build(analysis)).startswith("digraph")
+    assert page(data_of(analysis)).startswith("<!DOCTYPE html>")
+    assert diff(analysis, analysis) == []
+    for name in FORMATS:
+        export(Input("run", analysis), name, tmp_path / name)
+        assert (tmp_path / name).exists()
+
+
+def test_what_was_not_measured_is_shown_as_unknown() -> None:
+    analysis = without_measures()
+    (finding,) = run_rules(Context(analysis))
+    assert "(?)" in finding.message
+    assert data_of(analysis)["files"]["size_bytes"] == [None]
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     api = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
@@ -186,6 +236,12 @@ def test_loads_without_trouble(browser: Any, write: Any, name: str, context: Any
             place,
         )
         assert colors > 5, place
+
+
+@pytest.mark.slow
+def test_sparse_runs_load_without_trouble(browser: Any, write: Any) -> None:
+    for analysis in (*(parse_run(text).analysis() for text in SPARSE), without_measures()):
+        assert Opened(browser, write(data_of(analysis)), **WIDE).trouble == []
 
 
 @pytest.mark.slow
