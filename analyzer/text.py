@@ -79,15 +79,18 @@ def shortened(text: str, width: int) -> str:
 
 
 def human_bytes(count: float) -> str:
-    """`1.2 GB`: decimal units, three significant digits at most."""
-    size = float(abs(count))
-    sign = "-" if count < 0 else ""
-    for unit in ("B", "kB", "MB", "GB", "TB", "PB"):
-        if size < 999.5 or unit == "PB":
-            break
-        size /= 1000
-    digits = 0 if unit == "B" or size >= 99.5 else 1
-    return f"{sign}{size:.{digits}f} {unit}"
+    """Bytes with a binary unit, three significant digits.
+
+    >>> human_bytes(1536), human_bytes(0), human_bytes(-1023 * 1024)
+    ('1.5 KiB', '0 B', '-1023 KiB')
+    """
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if abs(value) < 1023.5:
+            whole = unit == "B" or abs(value) >= 99.95
+            return f"{value:.0f} {unit}" if whole else f"{value:.3g} {unit}"
+        value /= 1024
+    return f"{value:,.3g} PiB"
 
 
 def human_seconds(seconds: float) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tracehint.analyzer.text import human_bytes
+
 
 def size(count: float | None) -> str:
     """Bytes with a binary unit.
@@ -11,15 +13,7 @@ def size(count: float | None) -> str:
     >>> size(1023 * 1024)
     '1023 KiB'
     """
-    if count is None:
-        return "?"
-    value = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if abs(value) < 1024:
-            exact = unit == "B" or abs(value) >= 100
-            return f"{value:.0f} {unit}" if exact else f"{value:.3g} {unit}"
-        value /= 1024
-    return f"{value:,.3g} PiB"
+    return "?" if count is None else human_bytes(count)
 
 
 def number(count: int) -> str:
