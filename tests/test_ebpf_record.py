@@ -243,3 +243,25 @@ def test_two_capabilities_suffice() -> None:
         )
     finally:
         shutil.rmtree(folder)
+
+
+@pytest.mark.slow
+def test_pid_namespaces(tmp_path: Path) -> None:
+    """Processes have the numbers that the recorder's name space gives them."""
+    if os.geteuid() or shutil.which("unshare") is None:
+        pytest.skip("needs root and unshare")
+    spool = tmp_path / "b.trace" / SPOOL_DIR
+    spool.mkdir(parents=True)
+    (tmp_path / "b.trace" / "manifest.json").write_text('{"format": "tracehint.bundle/1"}')
+    inside = ["unshare", "-pf", "--mount-proc"]
+    done = subprocess.run(
+        [*inside, LOADER, "-o", spool, "--", "sh", "-c", "echo $$ >pid; (cp pid copy); :"],
+        check=False, timeout=30,
+    )  # fmt: skip
+    assert done.returncode == 0
+    bundle = read_bundle(tmp_path / "b.trace")
+    root = bundle.tables["processes"].to_pylist()[0]
+    assert root["pid"] == int((tmp_path / "pid").read_text())
+    _, bundle = record(tmp_path / "c.trace", *inside, "sh", "-c", "echo x >y")
+    opens = bundle.tables["opens"].to_pylist()
+    assert {r["write_bytes"] for r in opens if r["path"] == bytes(tmp_path / "y")} == {0, 2}

@@ -134,15 +134,6 @@ static __always_inline u32 slot_of(u32 tid)
 	return b ? b->slot[tid % TID_BLOCK] : 0;
 }
 
-static __always_inline void set_slot(u32 tid, u32 slot)
-{
-	u32 block = tid / TID_BLOCK;
-	struct tid_block *b = bpf_map_lookup_elem(&tids, &block);
-
-	if (b)
-		b->slot[tid % TID_BLOCK] = slot;
-}
-
 static __always_inline struct th_process *process_at(u32 slot)
 {
 	return bpf_map_lookup_elem(&procs, &slot);
@@ -155,6 +146,17 @@ static __always_inline void lose(struct th_process *proc, u32 kind, u64 n)
 	__sync_fetch_and_add(&state.lost[kind], n);
 	if (proc)
 		__sync_fetch_and_add(&proc->lost[kind], (u32)n);
+}
+
+static __always_inline void set_slot(u32 tid, u32 slot)
+{
+	u32 block = tid / TID_BLOCK;
+	struct tid_block *b = bpf_map_lookup_elem(&tids, &block);
+
+	if (b)
+		b->slot[tid % TID_BLOCK] = slot;
+	else
+		lose(NULL, TH_LOST_TABLE, 1);
 }
 
 /* Waking the loader for each record would cost more than the record. */

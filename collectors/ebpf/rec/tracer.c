@@ -69,13 +69,21 @@ static void *map_memory(const char *name, size_t *size, size_t value, unsigned i
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
+#define FIRST_PID_NAMESPACE 0xeffffffcU /* its inode number */
+
+/* Thread numbers of the first name space, which those of a nested one do not bound. */
 static unsigned int pid_max(void)
 {
 	unsigned int n = 4194304;
 	FILE *f = fopen("/proc/sys/kernel/pid_max", "re");
+	struct stat st;
 
 	if (!f)
 		return n;
+	if (stat("/proc/self/ns/pid", &st) || st.st_ino != FIRST_PID_NAMESPACE) {
+		fclose(f);
+		return n;
+	}
 	if (fscanf(f, "%u", &n) != 1 || n < 1024 || n > 4194304)
 		n = 4194304;
 	fclose(f);
