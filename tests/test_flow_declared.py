@@ -52,7 +52,8 @@ def test_declared_only_run(case: Case) -> None:
 
 
 def test_declared_but_not_done(case: Case) -> None:
-    """b declares f and g, but reads f only: f is data, g an edge by declaration without reader."""
+    """b declares f and g and was seen to read f; a blind collector may have missed g."""
+    case.run.manifest.blind_to = ["copy_file_range"]
     a, b = case.task("a", source="both"), case.task("b", source="both")
     f, g = (case.run.file(f"/data/{n}", existed=False) for n in "fg")
     for file in (f, g):
@@ -67,6 +68,18 @@ def test_declared_but_not_done(case: Case) -> None:
     assert ("g", 0) not in flow.consumers
     assert flow.file("g")["exact_share"] == 1
     assert flow.roles == {("f", 0): "intermediate", ("g", 0): "intermediate"}
+
+
+def test_what_a_collector_that_sees_all_did_not_see_did_not_happen(case: Case) -> None:
+    """b declares g and never reads it: no edge, and g is an output that nobody reads."""
+    a, b = case.task("a", source="both"), case.task("b", source="both")
+    g = case.run.file("/data/g", existed=False)
+    case.run.write(a, g, 0, 100, at=1)
+    declare(case, a, {}, {"g": None})
+    declare(case, b, {"g": None}, {})
+    flow = case.flow()
+    assert flow.edges == {}
+    assert flow.roles == {("g", 0): "output"}
 
 
 def test_observed_writer_declared_reader(case: Case) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tracehint.analyzer.flow.blind import may_hide_reads
 from tracehint.analyzer.flow.declared import (
     Declared,
     Uses,
@@ -55,6 +56,13 @@ def add_declared(
     engine = np.append(column(scene.tasks, "engine") == 1, True)
     uses = uses.take(~engine[declared.first[uses.task]])
     writer, reader = _unseen(scene, declared, uses, obj, *pairs(uses, declared))
+    if not may_hide_reads(bundle):  # then what was not seen did not happen
+        both = declared.observed[uses.task[writer]] & declared.observed[uses.task[reader]]
+        if both.any():
+            scene.flow.notes.append(
+                f"{int(both.sum())} hand-overs are declared by the workflow and did not happen"
+            )
+        writer, reader = writer[~both], reader[~both]
     users = np.flatnonzero(~declared.observed[uses.task])
     needed = np.zeros(len(paths), bool)
     needed[uses.path[users]] = True

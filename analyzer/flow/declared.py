@@ -1,8 +1,8 @@
 """What a workflow's graph or log declares, beside what was observed.
 
 A declared input or output stands for the whole file and is never exact. A task that was not
-observed becomes producer or consumer by its declaration; of a task that was observed we know
-better, so there a declaration only adds the edge (via `declared`) that was not seen.
+observed becomes producer or consumer by its declaration. Between tasks that were observed a
+declaration adds an edge (via `declared`) only where the collector can have missed it (blind.py).
 """
 
 from __future__ import annotations
