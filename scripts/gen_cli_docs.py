@@ -24,7 +24,9 @@ def page() -> str:
 
     parts = [INTRO]
     for name in COMMANDS:
-        context = click.Context(cli, info_name="tracehint", terminal_width=90)
+        context = click.Context(
+            cli, info_name="tracehint", terminal_width=90, **cli.context_settings
+        )
         command = cli.get_command(context, name)
         assert command is not None
         inner = click.Context(command, info_name=name, parent=context, terminal_width=90)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support.cli import tracehint
+
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(p for p in DOCS.rglob("*.md") if re.search(r"^```sh$", p.read_text(), re.M))
+GENERATORS = ("gen_cli_docs.py", "gen_man.py", "rule_pages.py")
+MAN = DOCS / "man" / "tracehint.1"
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -45,12 +50,71 @@ def test_commands_of_the_page_run(page: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
 
 
-def test_the_command_reference_is_current() -> None:
+@pytest.mark.parametrize("script", GENERATORS)
+def test_generated_pages_are_current(script: str) -> None:
     done = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "gen_cli_docs.py", "--check"],
+        [sys.executable, ROOT / "scripts" / script, "--check"],
         capture_output=True, text=True, env={**os.environ, "COLUMNS": "90"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+def test_man_page_has_the_form_of_one() -> None:
+    """Also where no groff is installed: macros of man(7), and no text taken for a request."""
+    lines = MAN.read_text().splitlines()
+    macros = re.findall(r"^\.([A-Za-z]+|\\\")", MAN.read_text(), re.M)
+    assert set(macros) <= {"TH", "SH", "SS", "PP", "TP", "B", "I", "BR", "RS", "RE", "nf", "fi",
+                           '\\"'}  # fmt: skip
+    assert [line.split()[1] for line in lines if line.startswith(".SH ")][:2] == [
+        "NAME",
+        "SYNOPSIS",
+    ]
+    assert macros.count("nf") == macros.count("fi") and macros.count("RS") == macros.count("RE")
+    assert not any(line.startswith("'") for line in lines)
+
+
+@pytest.mark.skipif(not shutil.which("groff"), reason="groff is not installed")
+def test_man_page_formats_without_warnings() -> None:
+    done = subprocess.run(
+        ["groff", "-ww", "-man", "-Tutf8", MAN], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0 and not done.stderr
+    shown = re.sub("\x1b\\[[0-9;]*m|.\x08", "", done.stdout)
+    from tracehint.cli import COMMANDS
+
+    for name in COMMANDS:
+        assert f"tracehint {name} " in shown
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_script_is_one_that_the_shell_reads(shell: str, tmp_path: Path) -> None:
+    done = tracehint("completion", shell, cwd=tmp_path)
+    assert done.returncode == 0 and not done.stderr and "_TRACEHINT_COMPLETE" in done.stdout
+    if shutil.which(shell):
+        read = subprocess.run([shell, "-n"], input=done.stdout, text=True, capture_output=True)
+        assert read.returncode == 0, read.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [("tracehint li", ["lint"]), ("tracehint hints --expl", ["--explain"]),
+     ("tracehint lint --format ju", ["junit"]), ("tracehint nothing", [])],
+)  # fmt: skip
+def test_bash_completes(line: str, wanted: list[str], tmp_path: Path) -> None:
+    if not shutil.which("bash"):
+        pytest.skip("bash is not installed")
+    words = line.split()
+    program = tmp_path / "tracehint"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tracehint "$@"\n')
+    program.chmod(0o755)
+    text = tracehint("completion", "bash", cwd=tmp_path).stdout
+    ask = f"COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _tracehint_completion tracehint"
+    done = subprocess.run(
+        ["bash", "--norc", "-c", f'{text}\n{ask}\nprintf "%s\\n" "${{COMPREPLY[@]}}"'],
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}, cwd=tmp_path,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout.split() == wanted, done.stderr
 
 
 @pytest.mark.parametrize("page", [*sorted(DOCS.rglob("*.md")), ROOT / "README.md"], ids=str)
@@ -66,3 +130,10 @@ def test_every_command_has_its_place_in_the_reference() -> None:
     text = (DOCS / "reference" / "commands.md").read_text()
     for name in COMMANDS:
         assert f"\n## {name}\n" in text
+
+
+def test_every_page_has_its_place_in_the_navigation() -> None:
+    listed = set(re.findall(r"[\w./-]+\.md", (ROOT / "mkdocs.yml").read_text()))
+    there = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
+    assert there - listed == set()
+    assert listed - there == set()

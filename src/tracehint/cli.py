@@ -38,6 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "anonymize": ("anonymize", "Write a copy of a bundle that can be shared."),
     "task": ("task", "Run a command as a named task."),
     "doctor": ("doctor", "Tell which collectors can run here, and what each would miss."),
+    "completion": ("completion", "Print the completion script of a shell."),
 }
 
 
