@@ -50,7 +50,7 @@ test: dev ## all tests (under 15 minutes)
 	$(PYTEST) -m "not full"
 
 test-quick: dev ## the quick tests (under 90 s)
-	$(PYTEST) -m "not slow and not full"
+	$(PYTEST) -m "not slow"
 
 test-full: dev ## also soaks, fuzzing, more engines and stores
 	$(PYTEST)

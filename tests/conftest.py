@@ -11,6 +11,14 @@ import pytest
 MUST_RUN_IN_CI = ("ebpf", "store", "engine")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What only `make test-full` runs is slow as well, for `-m "not slow"`."""
+    for item in items:
+        if item.get_closest_marker("full"):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> object:
     """With CI=true, turn the skip of a test that must run there into a failure."""
