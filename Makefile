@@ -8,6 +8,9 @@ DEVREADY:= $(VENV)/.ready-dev
 TRACER  := collectors/ebpf/bin/tracehint-rec
 TAG     := adapters/tag/bin/tracehint-tag
 PYTEST  := $(BIN)/pytest
+# The docs extra of pyproject.toml alone: `pip install .[docs]` would build the wheel again.
+DOCS_REQUIREMENTS = $$($(BIN)/python -c \
+    'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])')
 # AUTO: go on without the eBPF recorder where it cannot be built; ON: fail
 WITH_BPF ?= AUTO
 TRACEHINT_DATA ?= $(wildcard ../shared/data)
@@ -69,8 +72,10 @@ format: dev ## format all code
 	$(BIN)/ruff check --fix .
 
 docs: dev ## build the documentation into site/
-	$(BIN)/pip install -q --disable-pip-version-check '.[docs]'
-	$(BIN)/mkdocs build --strict
+	$(BIN)/pip install -q --disable-pip-version-check $(DOCS_REQUIREMENTS)
+	for script in gen_cli_docs gen_man rule_pages; do \
+	    COLUMNS=90 $(BIN)/python scripts/$$script.py --check || exit 1; done
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 e2e-moosefs: dev ## a real MooseFS on five nodes with shaped links: hints against none
 	$(PYTEST) tests/test_moosefs_proof.py -s

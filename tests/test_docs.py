@@ -38,7 +38,7 @@ def test_commands_of_the_page_run(page: Path, tmp_path: Path) -> None:
     work.mkdir()
     environment = {
         **os.environ,
-        "PATH": f"{folder}:{os.environ['PATH']}",
+        "PATH": f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         "TRACEHINT_DEMO": str(ROOT / "datasets" / "demo"),
         "TRACEHINT_DATASETS": str(ROOT / "datasets"),
         "TRACEHINT_PYTHON": sys.executable,
