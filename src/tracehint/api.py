@@ -1,0 +1,108 @@
+"""A run in Python: `tracehint.load` and what a run can be asked (docs/reference/python.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tracehint.errors import InputError
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pyarrow as pa
+
+    from tracehint.analyzer.model import Analysis, Options
+    from tracehint.hintgen.model import HintFile
+    from tracehint.hintgen.rules import LearnOptions
+    from tracehint.schemas.store import Bundle
+
+__all__ = ["Run", "load"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One analyzed run; made by `load`.
+
+    Tables are Arrow tables with integer keys: `task`, `file` (a version of a file), `edge`,
+    `group`. Seconds count from the start of the run; sizes are bytes; ranges are half open.
+    """
+
+    name: str
+    analysis: Analysis = field(repr=False)
+    bundle: Bundle | None = field(default=None, repr=False)  # None: loaded from JSON
+
+    @property
+    def tasks(self) -> pa.Table:
+        """One row per task: `analyzer.model.TASKS`. Engines have `engine` true."""
+        return self.analysis.tasks
+
+    @property
+    def files(self) -> pa.Table:
+        """One row per version of a file: `analyzer.model.FILES`. `path` is bytes."""
+        return self.analysis.files
+
+    @property
+    def edges(self) -> pa.Table:
+        """One row per (producer, file, consumer): `analyzer.model.EDGES`."""
+        return self.analysis.edges
+
+    @cached_property
+    def accesses(self) -> pa.Table:
+        """One row per recorded run of accesses, in the order of recording.
+
+        Columns: task, file (null: no such row), op, how, start, length, stride, count, ops,
+        bytes, first_s, last_s, exact, host, proc. Computed at the first use.
+        Raises InputError for a run that was loaded from JSON: it has no accesses.
+        """
+        if self.bundle is None:
+            raise InputError(
+                f"{self.name}: an analysis has no single accesses", "Load the trace bundle."
+            )
+        from tracehint.analyzer.accesses import accesses
+
+        return accesses(self.bundle, self.analysis)
+
+    def graph(self, *, fold: bool = False) -> nx.DiGraph[str]:
+        """The graph of tasks and file versions; `fold` joins those of one kind.
+
+        Attributes of nodes: kind (task, file), label, count, bytes, and role, pattern,
+        confidence, saves_bytes (files) or start_s, end_s (tasks, seconds). Of edges: bytes,
+        count, pattern, via, peek. Engines, software and scratch files are left out.
+        """
+        from tracehint.hintgen.draw.export import to_networkx
+
+        return to_networkx(self.analysis, fold)
+
+    def patterns(self, *, edges: bool = False) -> pa.Table:
+        """The labels of the files, or with `edges` their copies on the edges.
+
+        Columns: `analyzer.model.PATTERNS`; definitions: docs/patterns.md. `evidence` is the
+        text of a JSON object, `confidence` is in [0, 1], `saves_bytes` are network bytes.
+        """
+        import pyarrow.compute as pc
+
+        table = self.analysis.patterns
+        own = pc.is_null(table.column("edge"))
+        return table.filter(pc.invert(own) if edges else own)
+
+    def hints(self, options: LearnOptions | None = None) -> HintFile:
+        """Rules for the files of the next run, learned from this one alone."""
+        from tracehint.hintgen.rules import learn
+
+        return learn([self.analysis], options)
+
+
+def load(path: str | Path, options: Options | None = None) -> Run:
+    """Analyze a trace bundle, or read the output of `tracehint analyze --format json`.
+
+    `options` (`tracehint.analyzer.model.Options`) counts for bundles only: thresholds, number
+    of nodes, default placement. Raises BundleError where there is no bundle, InputError where
+    a file is no analysis; both say what to do.
+    """
+    from tracehint.analyzer.model import Options
+    from tracehint.hintgen.inputs import load_run
+
+    run = load_run(path, options or Options())
+    return Run(run.name, run.analysis, run.bundle)
