@@ -19,7 +19,7 @@ from tracehint.schemas.store import Bundle, read_bundle
 
 pytest.importorskip("darshan")
 
-from tracehint.collectors.darshan.log import LogFacts
+from tracehint.collectors.darshan.facts import LogFacts
 from tracehint.collectors.darshan.pool import read_logs
 
 LOGS = Path(__file__).parent.parent / "datasets" / "darshan-logs"

@@ -9,7 +9,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.context import SpawnContext
 
-from tracehint.collectors.darshan.log import LogFacts, UnreadableLogError, read_log
+from tracehint.collectors.darshan.facts import LogFacts, UnreadableLogError
+from tracehint.collectors.darshan.log import read_log
 
 CHUNK = 32
 Outcome = tuple[str, LogFacts | str]  # path, its facts or the reason why there are none

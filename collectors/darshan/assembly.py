@@ -1,0 +1,246 @@
+"""The facts of all logs as the tables of one bundle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tracehint import __version__
+from tracehint.collectors.darshan.facts import LogFacts
+from tracehint.collectors.darshan.runs import HOW_COUNTERS
+from tracehint.schemas.manifest import Host, Manifest
+from tracehint.schemas.store import table_from_rows
+from tracehint.schemas.tables import TABLES
+
+BLIND_TO = (
+    "copy_file_range", "mmap", "io_uring", "static_binaries", "go_binaries", "killed_processes",
+    "rename", "unlink", "append_offsets", "stdio_ranges", "metadata_ops",
+)  # fmt: skip
+
+
+def _hosts(facts: list[LogFacts]) -> list[str]:
+    """Host of each log. Only DXT records name it: other logs take that of their job or run."""
+    known = {f.hostname for f in facts if f.hostname}
+    of_job = {f.jobid: f.hostname for f in facts if f.hostname}
+    default = next(iter(known)) if len(known) == 1 else "unknown"
+    return [f.hostname or of_job.get(f.jobid, default) for f in facts]
+
+
+_SUMMED = ("read_ops", "read_bytes", "write_ops", "write_bytes", "seq_ops", "small_ops")
+# column, the log's own time, how two are joined
+_TIMES = (
+    ("open_ns", "open", min), ("close_ns", "close", max),
+    ("first_ns", "first", min), ("last_ns", "last", max),
+)  # fmt: skip
+
+
+def _open_row(
+    host: str, k: int, file: int, facts: LogFacts, part: dict[str, Any], count: int
+) -> dict[str, Any]:
+    """An `opens` row without operations and times."""
+    return {
+        "host": host, "open": count + 1, "proc": k + 1, "file": file,
+        "path": facts.names[part["file"]], "fd": -1, "flags": 0, "via": "log", "created": False,
+        "truncated": False, "size_at_open": None, "open_ns": None, "close_ns": None,
+        "first_ns": None, "last_ns": None, **dict.fromkeys(_SUMMED, 0),
+    }  # fmt: skip
+
+
+class Assembly:
+    """Joins the facts of all logs: identifiers, files common to all logs of a host, tasks."""
+
+    def __init__(self, facts: list[LogFacts]) -> None:
+        self.facts = facts
+        self.hosts = _hosts(facts)
+        jobs = {f.jobid for f in facts}
+        # Several jobs: each is a task. One job: a workflow inside one allocation, so each
+        # process that no other recorded process forked is a task.
+        self.job_is_task = len(jobs) > 1
+        self.file_ids: dict[tuple[str, bytes], int] = {}
+        self.open_ids: dict[tuple[int, int], int] = {}  # (log, file) -> open
+        self.local_files = [
+            np.array([self._file_id(host, name) for name in f.names], dtype=np.int64)
+            for host, f in zip(self.hosts, facts, strict=True)
+        ]
+
+    def _file_id(self, host: str, name: bytes) -> int:
+        return self.file_ids.setdefault((host, name), len(self.file_ids) + 1)
+
+    def tables(self, bad: list[tuple[str, str]]) -> dict[str, pa.Table]:
+        """All tables of the bundle."""
+        opens = self._opens()
+        extents = self._extents()
+        return {
+            "processes": table_from_rows("processes", self._processes()),
+            "files": self._files(extents),
+            "names": self._names(),
+            "opens": opens,
+            "extents": extents,
+            "losses": table_from_rows("losses", self._losses(bad)),
+            "attributes": table_from_rows("attributes", self._attributes()),
+        }
+
+    def _processes(self) -> list[dict[str, Any]]:
+        by_pid = {(h, f.jobid, f.pid): k + 1
+                  for k, (h, f) in enumerate(zip(self.hosts, self.facts, strict=True))}  # fmt: skip
+        rows = []
+        for k, (host, f) in enumerate(zip(self.hosts, self.facts, strict=True)):
+            parent_pid = int(f.metadata.get("fork_parent", -1) or -1)
+            env = []
+            if self.job_is_task:
+                env.append({"name": "SLURM_JOB_ID", "value": str(f.jobid).encode()})
+            argv = [w for w in f.exe.split(b" ") if w]
+            rows.append(
+                {
+                    "host": host, "proc": k + 1, "parent": by_pid.get((host, f.jobid, parent_pid)),
+                    "prev": None, "pid": f.pid if f.pid is not None else 0, "uid": f.uid,
+                    "start_ns": f.start_ns, "end_ns": f.end_ns, "exit_code": None,
+                    "exit_signal": None, "exe": argv[0] if argv else None, "argv": argv,
+                    "cwd": None, "env": env,
+                }
+            )  # fmt: skip
+        return rows
+
+    def _files(self, extents: pa.Table) -> pa.Table:
+        """Sizes are the last byte that any log saw: a lower bound for files only read."""
+        count = len(self.file_ids)
+        size = np.zeros(count + 1, dtype=np.int64)
+        file = extents.column("file").to_numpy()
+        end = extents.column("start").to_numpy() + extents.column("length").to_numpy()
+        np.maximum.at(size, file, end)
+        touched = np.zeros(count + 1, dtype=bool)
+        touched[file] = True
+        ids = np.arange(1, count + 1)
+        hosts = [host for host, _ in self.file_ids]
+        kinds = self._fstypes(list(self.file_ids))
+        return pa.table(
+            {
+                "host": pa.array(hosts), "file": ids, "dev": np.zeros(count, np.int64), "ino": ids,
+                "generation": np.zeros(count, np.int64), "fstype": pa.array(kinds, pa.string()),
+                "kind": pa.array(["file"] * count),
+                "size_bytes": pa.array(size[1:], mask=~touched[1:]),
+                "deleted": np.zeros(count, bool), "existed": pa.nulls(count, pa.bool_()),
+            },
+            schema=TABLES["files"],
+        )  # fmt: skip
+
+    def _fstypes(self, keys: list[tuple[str, bytes]]) -> list[str | None]:
+        mounts = {m for f in self.facts for m in f.mounts}
+        table = sorted(
+            ((p.rstrip("/") + "/", kind) for p, kind in mounts), key=lambda m: -len(m[0])
+        )
+
+        def kind_of(name: bytes) -> str | None:
+            text = name.decode("utf-8", "surrogateescape")
+            return next((kind for prefix, kind in table if text.startswith(prefix)), None)
+
+        return [kind_of(name) for _, name in keys]
+
+    def _names(self) -> pa.Table:
+        start = min(f.start_ns for f in self.facts)
+        rows = [
+            {"host": host, "seq": file, "t_ns": start, "proc": None, "file": file, "op": "open",
+             "path": name, "new_path": None}
+            for (host, name), file in self.file_ids.items()
+        ]  # fmt: skip
+        return table_from_rows("names", rows)
+
+    def _opens(self) -> pa.Table:
+        """One row per log and file: POSIX, STDIO and the ranks of an MPI job added up."""
+        rows: dict[tuple[int, int], dict[str, Any]] = {}
+        for k, (host, f) in enumerate(zip(self.hosts, self.facts, strict=True)):
+            for part in f.opens:
+                file = int(self.local_files[k][part["file"]])
+                row = rows.setdefault((k, file), _open_row(host, k, file, f, part, len(rows)))
+                for column in _SUMMED:
+                    row[column] += part[column]
+                for column, seconds, pick in _TIMES:
+                    at = f.start_ns + round(part[seconds] * 1e9) if part[seconds] > 0 else None
+                    if at is not None:
+                        row[column] = at if row[column] is None else pick(row[column], at)
+        for (k, _), row in rows.items():
+            row["open_ns"] = row["open_ns"] or self.facts[k].start_ns
+        self.open_ids = {key: row["open"] for key, row in rows.items()}
+        return table_from_rows("opens", list(rows.values()))
+
+    def _extents(self) -> pa.Table:
+        parts = []
+        for k, (host, f) in enumerate(zip(self.hosts, self.facts, strict=True)):
+            runs = f.runs
+            count = len(runs)
+            if not count:
+                continue
+            counters = runs["how"] == HOW_COUNTERS
+            op = np.where(runs["write"], "write", "read")
+            parts.append(
+                pa.table(
+                    {
+                        "host": pa.repeat(pa.scalar(host), count),
+                        "open": self._open_of(k, runs["file"]),
+                        "proc": np.full(count, k + 1, np.int64),
+                        "file": self.local_files[k][runs["file"]],
+                        "op": op, "how": np.where(counters, "counters", op),
+                        "start": runs["start"], "length": runs["length"],
+                        "stride": runs["length"], "count": np.ones(count, np.int64),
+                        "ops": runs["ops"], "bytes": runs["bytes"],
+                        "first_ns": f.start_ns + (runs["first"] * 1e9).astype(np.int64),
+                        "last_ns": f.start_ns + (runs["last"] * 1e9).astype(np.int64),
+                        "exact": runs["exact"], "rank": runs["rank"],
+                    },
+                    schema=TABLES["extents"],
+                )
+            )  # fmt: skip
+        return pa.concat_tables(parts) if parts else TABLES["extents"].empty_table()
+
+    def _open_of(self, k: int, local: npt.NDArray[Any]) -> pa.Array:
+        """The `opens` row of each run; null where counters of the file are missing."""
+        ids = np.array([self.open_ids.get((k, int(f)), 0) for f in self.local_files[k]], np.int64)
+        return pa.array(ids[local], mask=ids[local] == 0)
+
+    def _losses(self, bad: list[tuple[str, str]]) -> list[dict[str, Any]]:
+        rows = [
+            {"host": host, "proc": k + 1, "kind": kind, "count": count, "detail": detail}
+            for k, (host, f) in enumerate(zip(self.hosts, self.facts, strict=True))
+            for kind, count, detail in f.losses
+        ]
+        for path, why in bad:
+            rows.append(
+                {"host": self.hosts[0], "proc": None, "kind": "unreadable_log", "count": 1,
+                 "detail": f"{Path(path).name}: {why}"}
+            )  # fmt: skip
+        return rows
+
+    def _attributes(self) -> list[dict[str, Any]]:
+        rows = []
+        for host, f in zip(self.hosts, self.facts, strict=True):
+            for path, name, value in f.attributes:
+                file = self.file_ids.get((host, path))
+                if file is not None:
+                    rows.append({"host": host, "file": file, "name": name, "value": value})
+        return rows
+
+    def manifest(self, bad: list[tuple[str, str]]) -> Manifest:
+        """The manifest: hosts with their mounts, what Darshan cannot see, which logs were bad."""
+        hosts = []
+        for name in sorted(set(self.hosts)):
+            mounts = {
+                m
+                for h, f in zip(self.hosts, self.facts, strict=True)
+                if h == name
+                for m in f.mounts
+            }
+            rows = [{"path": p, "fstype": kind, "source": ""} for p, kind in sorted(mounts)]
+            hosts.append(Host(name=name, mounts=rows))
+        notes = [f"{len(self.facts)} Darshan logs of {len({f.jobid for f in self.facts})} jobs"]
+        notes += [f"log not read: {path}: {why}" for path, why in bad]
+        ends = [f.end_ns for f in self.facts if f.end_ns is not None]
+        return Manifest(
+            program=f"tracehint {__version__}", collector="import:darshan",
+            cwd="",
+            started_ns=min(f.start_ns for f in self.facts), ended_ns=max(ends, default=None),
+            complete=not bad, hosts=hosts, blind_to=list(BLIND_TO), notes=notes,
+        )  # fmt: skip

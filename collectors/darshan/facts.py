@@ -1,0 +1,36 @@
+"""What one Darshan log says, before it is joined with others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tracehint.collectors.darshan.runs import RUN, Runs
+
+
+@dataclass
+class LogFacts:
+    """What one log says. Times in `opens` and `runs` are seconds from `start_ns`."""
+
+    path: str
+    jobid: int = 0
+    pid: int | None = None
+    uid: int = 0
+    nprocs: int = 1
+    start_ns: int = 0
+    end_ns: int | None = None
+    hostname: str = ""
+    exe: bytes = b""
+    metadata: dict[str, str] = field(default_factory=dict)
+    mounts: list[tuple[str, str]] = field(default_factory=list)
+    names: list[bytes] = field(default_factory=list)
+    opens: list[dict[str, Any]] = field(default_factory=list)
+    runs: Runs = field(default_factory=lambda: np.zeros(0, RUN))
+    attributes: list[tuple[bytes, str, str]] = field(default_factory=list)
+    losses: list[tuple[str, int, str]] = field(default_factory=list)
+
+
+class UnreadableLogError(Exception):
+    """The library could not open or read the log."""
