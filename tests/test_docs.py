@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -48,6 +50,66 @@ def test_commands_of_the_page_run(page: Path, tmp_path: Path) -> None:
         cwd=work, env=environment, capture_output=True, text=True, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+
+
+def python_block(page: str, tmp_path: Path, name: str) -> ModuleType:
+    """The first ```python block of a how-to page, as a module."""
+    found = re.search(r"^```python\n(.*?)^```$", (DOCS / "how-to" / page).read_text(), re.M | re.S)
+    assert found
+    path = tmp_path / f"{name}.py"
+    path.write_text(found[1])
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_rule_of_the_page_does_what_its_examples_say(tmp_path: Path) -> None:
+    from tests import test_lint_rules as lint
+    from tracehint.hintgen.lint.context import Context
+    from tracehint.hintgen.lint.explain import SECTIONS
+    from tracehint.hintgen.lint.registry import RULES
+
+    rule = python_block("add-a-rule.md", tmp_path, "colon_in_name")
+    assert rule.RULE.code not in RULES
+    assert tuple(re.findall(r"^## (.+)$", rule.__doc__ or "", re.M)) == SECTIONS
+    page = (DOCS / "how-to" / "add-a-rule.md").read_text().partition("~~~text")[2]
+    examples = lint._EXAMPLE.findall(page)
+    assert [e[0] for e in examples] == ["handed on", "no colon"]
+    for _, text, expected in examples:
+        run = lint.parse_run(text)
+        context = Context(run.analysis(), run.bundle(), lint.Settings(), cut=run.cut())
+        lint.compare(list(rule.check(context)), expected.splitlines())
+        assert not lint.lint(text, [c for c in RULES if c.startswith("TD")])
+
+
+STEPPER = """
+import pathlib, sys
+from tracehint.analyzer.tasks.engines import registry
+import stepper
+registry.ENGINES += (stepper.ENGINE,)
+kept = ("tracehint.analyzer.tasks.model", "tracehint.analyzer.tasks.engines")
+for name in list(sys.modules):  # tables made from the registry are made again
+    if name.startswith("tracehint.analyzer.tasks") and not name.startswith(kept):
+        del sys.modules[name]
+from tests.support.trees import P
+from tests.test_tasks import cut_tree, engines, names
+tree = P(["python3", "-m", "stepper"], P(["git", "describe"]),
+         P(["sh", "-cu", "cp a b"], P(["cp", "a", "b"])),
+         P(["sh", "-cu", "sort b > c"], P(["sort", "b"])))
+result = cut_tree(pathlib.Path(sys.argv[1]), tree)
+print(names(result), engines(result))
+"""
+
+
+def test_the_engine_of_the_page_cuts_its_tasks(tmp_path: Path) -> None:
+    python_block("add-an-engine.md", tmp_path, "stepper")
+    done = subprocess.run(
+        [sys.executable, "-c", STEPPER, tmp_path], text=True, capture_output=True, check=False,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"},
+    )  # fmt: skip
+    assert done.stdout == "['cp a b', 'sort b > c'] ['stepper', 'git']\n", done.stderr
 
 
 @pytest.mark.parametrize("script", GENERATORS)
