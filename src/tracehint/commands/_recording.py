@@ -14,6 +14,7 @@ from tracehint.collectors.registry import COLLECTORS, choose
 from tracehint.collectors.run import Ended, find_command, run_child, without_shebang
 from tracehint.collectors.session import default_bundle, recorded_already
 from tracehint.commands._arrow import skip_pandas
+from tracehint.commands._progress import progress, wanted
 from tracehint.errors import EXIT_RECORDER_FAILED, BundleError, TracehintError, UsageError
 from tracehint.schemas.manifest import MANIFEST_NAME
 
@@ -86,13 +87,13 @@ def run_plain(command: tuple[str, ...]) -> Ended:
 
 def start(
     *, output: str | None, collector: str, data_roots: tuple[str, ...], host_id: str,
-    settings: tuple[str, ...],
+    settings: tuple[str, ...], live: bool = False,
     force: bool, quiet: bool, keep_args: bool, command: tuple[str, ...],
 ) -> tuple[RecordResult, Path | None]:  # fmt: skip
     """Record the command. The bundle is None inside a run that is recorded already.
 
-    Raises TracehintError with exit code 125, 126 or 127 when the command was
-    not run.
+    live: tell on a terminal how far it has come. Raises TracehintError with
+    exit code 125, 126 or 127 when the command was not run.
     """
     skip_pandas()
     if recorded_already():
@@ -118,7 +119,8 @@ def start(
             keep_args=keep_args, force=force, quiet=quiet, host=host_id,
             options=_settings(settings),
         )  # fmt: skip
-        return chosen.record(request), bundle
+        with progress(bundle, shown=live and wanted(quiet=quiet)):
+            return chosen.record(request), bundle
     except TracehintError as error:
         if made is not None and not any(made.iterdir()):
             made.rmdir()

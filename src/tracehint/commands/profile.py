@@ -32,7 +32,7 @@ def command(**options: Any) -> int:
 
     Example: tracehint profile -- makeflow montage.mf
     """
-    result, bundle = start(**options)
+    result, bundle = start(**options, live=True)
     if bundle is not None:
         try:
             show(bundle, force=options["force"], quiet=options["quiet"])
