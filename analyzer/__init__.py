@@ -8,7 +8,13 @@ if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis, Options
     from tracehint.schemas.store import Bundle
 
-__all__ = ["analyze"]
+__all__ = ["NOT_NEEDED", "analyze"]
+
+# Columns of the bundle that no step looks at, for `read_bundle`: a sixth of its memory.
+NOT_NEEDED = {
+    "extents": ("host", "ops", "rank"),
+    "opens": ("host", "fd", "seq_ops", "small_ops"),
+}
 
 
 def analyze(bundle: Bundle, options: Options | None = None) -> Analysis:
@@ -29,9 +35,12 @@ def analyze(bundle: Bundle, options: Options | None = None) -> Analysis:
     roots = data_roots(bundle, options.data_roots, cut)
     flow = build_flow(bundle, cut, roots, options)
     run = run_object(bundle, cut.tasks, roots, options, flow.notes)
-    patterns, groups = label(flow, cut.tasks, options, run, lost_events(bundle, cut.proc_task))
+    lost = lost_events(bundle, cut.proc_task)
+    tasks = cut.tasks
+    del bundle, cut  # most of the memory, where the caller does not keep it
+    patterns, groups = label(flow, tasks, options, run, lost)
     return Analysis(
-        run=run, tasks=cut.tasks, files=flow.files, producers=flow.producers,
+        run=run, tasks=tasks, files=flow.files, producers=flow.producers,
         consumers=flow.consumers, edges=flow.edges, patterns=patterns, groups=groups,
         options=options,
     )  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -131,8 +131,10 @@ class Bundle:
     problems: list[str] = field(default_factory=list)
 
 
-def read_bundle(path: Path | str) -> Bundle:
+def read_bundle(path: Path | str, leave_out: Mapping[str, Collection[str]] | None = None) -> Bundle:
     """Read a bundle, recovering what a killed recorder left.
+
+    `leave_out`: columns by table that the caller does not need; they may be missing then.
 
     Unreadable parts are listed in `problems` and in the `losses` table (kind
     `damaged_segment`). Raises BundleError when there is no bundle at all.
@@ -142,8 +144,10 @@ def read_bundle(path: Path | str) -> Bundle:
     root = Path(path)
     manifest = read_manifest(root)
     problems: list[str] = []
-    tables = {name: _read_table(root, name, problems) for name in TABLES}
-    if (root / SPOOL_DIR).is_dir():
+    spooled = (root / SPOOL_DIR).is_dir()
+    less = leave_out if leave_out and not spooled else {}
+    tables = {name: _read_table(root, name, problems, less.get(name, ())) for name in TABLES}
+    if spooled:
         # A recorder that was killed left its spool: convert it in memory.
         from tracehint.schemas.spool import recover_spool
 
@@ -178,13 +182,15 @@ def segment_files(root: Path, name: str) -> list[Path]:
     return found
 
 
-def _read_table(root: Path, name: str, problems: list[str]) -> pa.Table:
+def _read_table(
+    root: Path, name: str, problems: list[str], leave_out: Collection[str] = ()
+) -> pa.Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     from tracehint.schemas.tables import TABLES
 
-    schema = TABLES[name]
+    schema = pa.schema([field for field in TABLES[name] if field.name not in leave_out])
     parts = []
     for path in segment_files(root, name):
         relative = os.fspath(path.relative_to(root))

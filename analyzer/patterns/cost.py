@@ -131,30 +131,56 @@ select k from offers join totals g using (grp) semi join rivals using (file)
 qualify row_number() over (partition by file order by g.wait desc, g.net desc, ord) > 1
 """
 
-# `two`: the best placements of the file, the default among them; `k`: its primary label.
+# Equal costs get one number, in their order of preference: few numbers are compared and kept
+# per file instead of rows. The default placement takes part with number 99.
+_FIELD = """
+create temp table field as
+select file, wait, net, copies, ord, placement, k, pays, grp, wait0, net0 from offers
+union all by name
+select file, wait0 as wait, net0 as net, 1 as copies, 99 as ord, 'default' as placement
+from base semi join offers using (file)
+"""
+_RANKS = """
+create temp table ranks as
+select wait, net, copies, ord, placement,
+    row_number() over (order by wait, net, copies, ord, placement) as rank
+from (select distinct wait, net, copies, ord, placement from field)
+"""
+_RANKED = """
+create temp table ranked as
+select field.file, k, grp, pays, wait0, net0, field.wait, field.net, field.copies,
+    field.placement, rank
+from field join ranks on field.wait is not distinct from ranks.wait
+    and field.net is not distinct from ranks.net
+    and field.copies = ranks.copies and field.ord = ranks.ord
+    and field.placement = ranks.placement
+"""
+
+# `one`, `two`: the best placements of the file, the default among them; `k`: its primary label.
 _CHOICE = """
 create temp table chosen as
-with field as (
-    select file, wait, net, copies, ord, placement from offers where placement <> 'default'
-    union all select file, wait0, net0, 1, 99, 'default' from base semi join offers using (file)),
-top as (
-    select file, min(row(wait, net, copies, ord, placement), 2) as two from field group by file),
+with top as (
+    select file, min(rank) as one, min(rank, 2)[2] as two from ranked
+    where k is null or placement <> 'default' group by file),
 first as (
-    select file, arg_min(k, row(wait, net, copies, ord)) as k
-    from offers anti join losers using (k) group by file),
+    select file, arg_min(k, rank) as k from {primaries} where k is not null group by file),
 own as (
-    select offers.*, first.k is not null as is_primary, two,
+    select ranked.*, first.k is not null as is_primary, one, two,
         case when pays and wait0 - wait + net0 - net >= {call_cost} then placement
             else 'default' end as choice
-    from offers join top using (file) left join first using (k))
-select k, file, grp, is_primary, choice as placement,
-    case when choice = 'default' then 0 else round(net0 - net) end::bigint as saves_bytes,
-    case when choice = 'default' then 0 else round(wait0 - wait) end::bigint as saves_wait_bytes,
-    coalesce(other[5], 'default') as runner_up,
-    coalesce(round(net0 - other[2]), 0)::bigint as runner_up_saves_bytes,
-    round(net0)::bigint as net0, round(wait0)::bigint as wait0, round(net)::bigint as net,
-    round(wait)::bigint as wait, copies, placement as asked
-from (select own.*, case when two[1][5] <> choice then two[1] else two[2] end as other from own)
+    from ranked join top using (file) left join first using (k)
+    where ranked.k is not null)
+select own.k, own.file, grp, is_primary, choice as placement,
+    case when choice = 'default' then 0 else round(net0 - own.net) end::bigint as saves_bytes,
+    case when choice = 'default' then 0 else round(wait0 - own.wait) end::bigint
+        as saves_wait_bytes,
+    coalesce(case when a.placement <> choice then a.placement else b.placement end, 'default')
+        as runner_up,
+    coalesce(round(net0 - case when a.placement <> choice then a.net else b.net end), 0)::bigint
+        as runner_up_saves_bytes,
+    round(net0)::bigint as net0, round(wait0)::bigint as wait0, round(own.net)::bigint as net,
+    round(own.wait)::bigint as wait, own.copies, own.placement as asked
+from own join ranks a on a.rank = one left join ranks b on b.rank = two
 """
 
 
@@ -189,4 +215,9 @@ def choose(con: duckdb.DuckDBPyConnection, options: Options, nodes: int) -> None
     )
     con.execute(_OFFERS)
     con.execute(_LOSERS)
-    con.execute(_CHOICE.format(call_cost=options.call_cost_bytes))
+    for statement in (_FIELD, _RANKS, _RANKED):
+        con.execute(statement)
+    some = con.execute("select 1 from losers limit 1").fetchone()
+    primaries = "(from ranked anti join losers using (k))" if some else "ranked"
+    con.execute(_CHOICE.format(call_cost=options.call_cost_bytes, primaries=primaries))
+    con.execute("drop table field; drop table ranked; drop table ranks")

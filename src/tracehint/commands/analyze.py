@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterable
@@ -89,7 +90,7 @@ def command(
 
     Example: tracehint analyze run.trace --format json -o run.json
     """
-    from tracehint.analyzer import analyze
+    from tracehint.analyzer import NOT_NEEDED, analyze
     from tracehint.commands._arrow import skip_pandas
     from tracehint.schemas.store import read_bundle
 
@@ -97,7 +98,11 @@ def command(
         raise UsageError("--format parquet needs a directory", "Name it with -o.")
     _check_free(output, force)
     skip_pandas()
-    analysis = analyze(read_bundle(bundle), options_from(values, ranges=not no_ranges))
+    options = options_from(values, ranges=not no_ranges)
+    # Millions of live objects and no garbage in circles: the collector would only look on.
+    gc.disable()
+    # The bundle is handed over and not kept: it can go before the labels are made.
+    analysis = analyze(read_bundle(bundle, NOT_NEEDED), options)
     if form == "json":
         from tracehint.analyzer.output import write_json
 
