@@ -19,6 +19,15 @@ class Availability:
 
 
 @dataclass(frozen=True)
+class Follow:
+    """What to follow instead of running a command: a process tree, or a cgroup v2 directory."""
+
+    pid: int = 0  # 0: none
+    cgroup: str = ""
+    duration: float = 0.0  # seconds; 0: until the processes have ended
+
+
+@dataclass(frozen=True)
 class RecordRequest:
     """One recording. Paths are absolute; `command` is run as it is, without a shell."""
 
@@ -30,6 +39,7 @@ class RecordRequest:
     quiet: bool = False
     host: str = ""  # empty: this machine's name
     options: dict[str, str] = field(default_factory=dict)  # collector specific, e.g. light=1
+    follow: Follow | None = None  # then `command` is empty; eBPF only
 
 
 @dataclass(frozen=True)

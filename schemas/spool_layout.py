@@ -62,7 +62,7 @@ PROCESS_DT = _struct(
     ("threads", _U32), ("hashed", _U32), ("start_ns", _U64), ("end_ns", _U64),
     ("exit_status", "<i4"), ("cwd", _U32), ("exe", _U32), ("opens", _U32), ("used", _U32),
     ("unknown_call", _U32), ("meta", _U32, (META,)), ("meta_errors", _U32, (META,)),
-    ("lost", _U32, (LOST,)), ("spare", _U32),
+    ("lost", _U32, (LOST,)), ("ppid", _U32),
 )  # fmt: skip
 
 EXEC_DT = _struct(

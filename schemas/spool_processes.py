@@ -74,10 +74,11 @@ def processes_table(spool: Spool, proc: Processes, redact: Redact | None) -> tup
     exited = (rows["kind"] == lay.EXIT) & ((rows["flags"] & lay.STOPPED) == 0)
     status = rows["exit_status"]
     signal = status & 0x7F
+    parent = _parents(rows)
     columns = {
         "host": pa.array([spool.host] * n, pa.string()),
         "proc": pa.array(rows["epoch"]),
-        "parent": pa.array(rows["parent"], mask=rows["parent"] == 0),
+        "parent": pa.array(parent, mask=parent == 0),
         "prev": pa.array(rows["prev"], mask=rows["prev"] == 0),
         "pid": pa.array(rows["pid"]), "uid": pa.array(rows["uid"].astype(np.int32)),
         "start_ns": pa.array(proc.start), "end_ns": pa.array(proc.end, mask=proc.end == 0),
@@ -90,6 +91,20 @@ def processes_table(spool: Spool, proc: Processes, redact: Redact | None) -> tup
         [columns[c].cast(PROCESSES.field(c).type) for c in PROCESSES.names], schema=PROCESSES
     )
     return table, redacted
+
+
+def _parents(rows: Records) -> Records:
+    """The epoch of each parent; 0 where it was not followed.
+
+    Processes that ran already are let in one by one, a child perhaps before its parent.
+    """
+    parent = rows["parent"].copy()
+    adopted = np.flatnonzero((rows["ppid"] > 0) & (parent == 0))  # their epochs after an exec too
+    first = adopted[rows["prev"][adopted] == 0]
+    known = {int(rows["tgid"][i]): int(rows["epoch"][i]) for i in first}
+    for i in adopted:
+        parent[i] = known.get(int(rows["ppid"][i]), 0)
+    return parent
 
 
 def _arguments(

@@ -103,6 +103,7 @@ enum th_process_flag {
 	TH_PROC_THREADS = 1 << 2,
 	TH_PROC_MAPPED = 1 << 3, /* faults on mapped files are recorded */
 	TH_PROC_MAPPED_WRITE = 1 << 4,
+	TH_PROC_ADOPTED = 1 << 5, /* ran already when it began to be followed */
 };
 
 /* `count` pieces of `length` bytes, `stride` apart, made by `ops` operations. */
@@ -192,7 +193,7 @@ struct th_process {
 	unsigned int meta[TH_META_KINDS];
 	unsigned int meta_errors[TH_META_KINDS];
 	unsigned int lost[TH_LOST_KINDS];
-	unsigned int spare;
+	unsigned int ppid; /* adopted: tgid of the parent, whose epoch may come later */
 };
 
 /* Followed by the arguments, then the environment, as they lie in memory. */
@@ -321,14 +322,17 @@ enum th_call {
 	TH_CALL_UNKNOWN, /* moves file data in a way that is not followed: counted */
 };
 
+/* Whose processes are followed. */
+enum th_follow { TH_FOLLOW_COMMAND, TH_FOLLOW_PIDS, TH_FOLLOW_CGROUP };
+
 /* Set by the loader between open and load. */
 struct th_config {
 	unsigned int direct; /* bpf_rdonly_cast is there: read kernel memory without a call */
 	unsigned int slots;
 	unsigned int only_uid; /* 1: follow processes of `uid` only */
 	unsigned int uid;
-	unsigned int faults; /* page fault tracepoints are attached */
-	unsigned int spare;
+	unsigned int faults;		   /* page fault tracepoints are attached */
+	unsigned int follow;		   /* enum th_follow */
 	unsigned long long cookie;	   /* the command announces itself with it */
 	unsigned long long gap_ticks;	   /* a pause that ends a run */
 	unsigned long long wake_bytes;	   /* wake the loader when a ring holds more */
@@ -337,9 +341,15 @@ struct th_config {
 	unsigned char calls32[TH_MAX_CALLS];
 };
 
+enum th_armed {
+	TH_IDLE,
+	TH_ARMED,    /* waiting for the command, or the loader, to announce itself */
+	TH_ADOPTING, /* processes that run already are let in */
+};
+
 /* Shared while it runs. */
 struct th_state {
-	unsigned int armed; /* waiting for the command to announce itself */
+	unsigned int armed; /* enum th_armed */
 	unsigned int root_epoch;
 	unsigned int epochs;
 	unsigned int paths;
@@ -347,6 +357,10 @@ struct th_state {
 	unsigned int pid_level;	 /* depth of the recorder's pid name space */
 	unsigned int live;	 /* processes being followed */
 	unsigned int slots_used; /* highest slot that was ever taken */
+	unsigned int self;	 /* adopting: the recorder's processes, never followed */
+	unsigned int recorder;
+	unsigned long long pid_ns;   /* address of the recorder's pid name space */
+	unsigned long long begin_ns; /* adopting began */
 	unsigned long long lost[TH_LOST_KINDS];
 };
 

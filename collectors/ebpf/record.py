@@ -15,6 +15,7 @@ from tracehint import __version__
 from tracehint.collectors import hostinfo
 from tracehint.collectors.base import RecordRequest, RecordResult
 from tracehint.collectors.ebpf.collector import BLIND, LOADER
+from tracehint.collectors.ebpf.follow import follow_arguments, follow_notes, followed_command
 from tracehint.collectors.run import Ended, find_command, run_child, without_shebang
 from tracehint.collectors.session import child_environment
 from tracehint.errors import BundleError, CollectorError, TracehintError
@@ -34,8 +35,9 @@ def record(request: RecordRequest) -> RecordResult:
     started. Afterwards problems are notes or messages, and the command's own
     status is returned.
     """
-    path = find_command(request.command[0])
-    command = without_shebang(path, request.command)
+    command: tuple[str, ...] = ()
+    if request.follow is None:
+        command = without_shebang(find_command(request.command[0]), request.command)
     writer = BundleWriter(request.output, force=request.force)
     manifest = _manifest(request)
     spool = request.output / SPOOL_DIR
@@ -49,7 +51,7 @@ def record(request: RecordRequest) -> RecordResult:
     writer.write_manifest(manifest)
     ended = _run(_loader_command(request, spool, command), request, spool)
     manifest.ended_ns = time.time_ns()
-    manifest.exit_status = ended.status
+    manifest.exit_status = ended.status if request.follow is None else None
     try:
         lost = _convert(request, writer, manifest)
     except TracehintError as error:  # the run is over: its status must not change
@@ -60,6 +62,8 @@ def record(request: RecordRequest) -> RecordResult:
 
 def _manifest(request: RecordRequest) -> Manifest:
     raw = [os.fsencode(a) for a in request.command]
+    if request.follow is not None:
+        raw = followed_command(request.follow)
     argv, _ = (raw, 0) if request.keep_args else redact_argv(raw)
     return Manifest(
         program=f"tracehint {__version__}",
@@ -75,6 +79,8 @@ def _manifest(request: RecordRequest) -> Manifest:
 
 def _loader_command(request: RecordRequest, spool: Path, command: tuple[str, ...]) -> list[str]:
     chosen = [f"--{k}={v}" for k, v in request.options.items() if k in _LOADER_OPTIONS]
+    if request.follow is not None:
+        return [str(LOADER), "-o", str(spool), *chosen, *follow_arguments(request.follow)]
     return [str(LOADER), "-o", str(spool), *chosen, "--", *command]
 
 
@@ -87,10 +93,13 @@ def _run(argv: list[str], request: RecordRequest, spool: Path) -> Ended:
         if not (spool / "start.json").exists():
             shutil.rmtree(request.output, ignore_errors=True)
             raise CollectorError(
-                "the eBPF tracer could not begin; nothing was run",
+                "the eBPF tracer could not begin; nothing was "
+                + ("run" if request.follow is None else "recorded"),
                 "See the message above and `tracehint doctor`; or use --collector strace.",
             )
         end = _json(spool / "end.json")
+        if not end and request.follow is not None:
+            return ended
         if not end:
             return _orphan(_json(spool / "start.json").get("command")) or ended
         number = end.get("signal")
@@ -127,7 +136,9 @@ def _convert(request: RecordRequest, writer: BundleWriter, manifest: Manifest) -
     tables = convert_spool(request.output, manifest, None if request.keep_args else redact_argv)
     end = _json(request.output / SPOOL_DIR / "end.json")
     manifest.notes = []
-    if end.get("outlived"):
+    if request.follow is not None:
+        manifest.notes += follow_notes(request.follow, int(end.get("outlived", 0)))
+    elif end.get("outlived"):
         manifest.notes.append(
             f"{end['outlived']} processes outlived the command; what they did later was not "
             "recorded."

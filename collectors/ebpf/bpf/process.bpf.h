@@ -98,10 +98,11 @@ static __always_inline int wait_status(struct task_struct *task)
 }
 
 /* Arguments and environment lie one after the other in the new program's memory. */
-static __noinline void send_exec(struct th_process *proc, struct task_struct *task, u64 now)
+static __noinline void send_exec(struct th_process *proc, struct task_struct *task, u64 now,
+				 u32 area)
 {
-	u32 cpu = bpf_get_smp_processor_id();
-	struct exec_scratch *s = bpf_map_lookup_elem(&exec_scratches, &cpu);
+	u32 cpu = bpf_get_smp_processor_id(), at_cpu = cfg.follow ? cpu * EXEC_AREAS + area : cpu;
+	struct exec_scratch *s = bpf_map_lookup_elem(&exec_scratches, &at_cpu);
 	struct mm_struct *mm = plain(task)->mm;
 	struct th_exec *rec = (struct th_exec *)s;
 	u64 argv = mm->arg_end - mm->arg_start, env = mm->env_end - mm->env_start, at;
@@ -129,7 +130,11 @@ static __noinline void send_exec(struct th_process *proc, struct task_struct *ta
 		env = 0;
 	rec->argv_len = argv;
 	rec->env_len = env;
-	rec->epoch = proc->epoch = __sync_fetch_and_add(&state.epochs, 1) + 1;
+	if (area != EXEC_AREA)
+		rec->old.epoch = 0; /* no epoch ended */
+	else
+		proc->epoch = __sync_fetch_and_add(&state.epochs, 1) + 1;
+	rec->epoch = proc->epoch;
 	at += env;
 	barrier_var(at);
 	if (at <= EXEC_BYTES)
@@ -157,7 +162,7 @@ static __always_inline void process_exec(struct th_process *proc, struct task_st
 		set_slot(old_tid, 0);
 		set_slot(task->pid, proc->slot);
 	}
-	send_exec(proc, task, now);
+	send_exec(proc, task, now, EXEC_AREA);
 	proc->prev = old_epoch;
 	proc->start_ns = now;
 	proc->flags = TH_PROC_EXECED; /* mappings are gone */

@@ -94,6 +94,22 @@ struct {
 	__type(value, struct path_value);
 } path_cache SEC(".maps");
 
+/* Processes to adopt, by their number in the recorder's name space. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, u32);
+	__type(value, u32);
+} pids_wanted SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_CGROUP_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(u32));
+} cgroup_wanted SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, 1); /* slots */
@@ -118,7 +134,9 @@ struct {
 	__type(value, struct scratch);
 } scratches SEC(".maps");
 
-/* One per processor; too large for a per-CPU map. */
+/* One per processor, and when adopting one for each program that adopts; too large for a per-CPU map. */
+enum exec_area { EXEC_AREA, EXEC_AREA_CALL, EXEC_AREA_FORK, EXEC_AREAS };
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1); /* processors */

@@ -4,7 +4,7 @@
  * Stands on BTF raw tracepoints only. docs/collectors/ebpf.md explains the parts.
  */
 #include "calls.bpf.h"
-#include "process.bpf.h"
+#include "adopt.bpf.h"
 #include "uring.bpf.h"
 
 #define PRCTL 157
@@ -18,9 +18,13 @@ GLOBAL int maybe_begin(u64 nr, u64 cookie)
 	struct th_process *proc;
 
 	if (nr != PRCTL || cookie != cfg.cookie ||
-	    __sync_val_compare_and_swap(&state.armed, 1, 0) != 1)
+	    __sync_val_compare_and_swap(&state.armed, TH_ARMED, TH_IDLE) != TH_ARMED)
 		return 0;
 	state.pid_level = plain(task)->thread_pid->level;
+	if (cfg.follow) {
+		adopting_begin(task);
+		return 0;
+	}
 	proc = process_new(task, 0, 0, SCRATCH_EXIT);
 	if (proc)
 		state.root_epoch = proc->epoch;
@@ -37,9 +41,12 @@ int BPF_PROG(th_sys_exit, struct pt_regs *regs, long ret)
 
 	c.slot = slot_of((u32)id);
 	if (!c.slot) {
-		if (state.armed)
+		if (state.armed == TH_ARMED)
 			maybe_begin(regs->orig_ax, regs->di);
-		return 0;
+		if (adopting())
+			c.slot = adopt(SCRATCH_EXIT);
+		if (!c.slot)
+			return 0;
 	}
 	nr = regs->orig_ax;
 	if (nr >= TH_MAX_CALLS)
@@ -95,6 +102,8 @@ int BPF_PROG(th_newtask, struct task_struct *task, unsigned long clone_flags)
 	u32 slot = slot_of((u32)bpf_get_current_pid_tgid());
 	struct th_process *proc;
 
+	if (!slot && adopting())
+		slot = adopt(SCRATCH_FORK);
 	if (!slot)
 		return 0;
 	proc = process_at(slot);
@@ -117,6 +126,8 @@ int BPF_PROG(th_exec, struct task_struct *task, int old_tid, struct linux_binprm
 	u32 slot = slot_of(old_tid);
 	struct th_process *proc;
 
+	if (!slot && adopting())
+		slot = slot_of(task->tgid);
 	if (!slot)
 		return 0;
 	proc = process_at(slot);
@@ -140,10 +151,22 @@ int BPF_PROG(th_exit, struct task_struct *task)
 	u32 slot = slot_of(task->pid);
 	struct th_process *proc;
 
+	if (!slot && adopting()) {
+		slot = slot_of(task->tgid);
+		if (!slot)
+			unwanted(task);
+	}
 	if (!slot)
 		return 0;
-	set_slot(task->pid, 0);
 	proc = process_at(slot);
+	if (cfg.follow && proc && (proc->flags & TH_PROC_ADOPTED)) {
+		if (task->pid != task->tgid)
+			set_slot(task->pid, 0);
+		if (proc->state == TH_LIVE && adopted_ends(proc, task))
+			process_end(proc, wait_status(task));
+		return 0;
+	}
+	set_slot(task->pid, 0);
 	if (!proc || proc->state != TH_LIVE)
 		return 0;
 	if (__sync_fetch_and_add(&proc->threads, -1) > 1)

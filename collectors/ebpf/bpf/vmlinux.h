@@ -35,6 +35,7 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_CGROUP_ARRAY = 8,
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_QUEUE = 22,
 	BPF_MAP_TYPE_RINGBUF = 27,
@@ -151,6 +152,7 @@ struct mm_struct {
 
 struct upid {
 	int nr;
+	struct pid_namespace *ns;
 };
 
 struct pid {
@@ -170,7 +172,13 @@ struct cred {
 	kuid_t uid, euid;
 };
 
+typedef struct {
+	int counter;
+} atomic_t;
+
 struct signal_struct {
+	atomic_t live;
+	int nr_threads;
 	unsigned int flags;
 	int group_exit_code;
 };
@@ -181,6 +189,8 @@ struct task_struct {
 	int exit_code;
 	int pid;
 	int tgid;
+	u64 start_boottime;
+	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	const struct cred *cred;

@@ -169,6 +169,8 @@ static void exec_out(const struct th_exec *rec, size_t size)
 	out.env_len = (unsigned int)used;
 	out.env_off = spool_text(chosen, used);
 	spool_put(SPOOL_EXECS, &out, sizeof(out));
+	if (!rec->old.epoch)
+		return; /* it ran already when it began to be followed */
 	spool_put(SPOOL_PROCESSES, &rec->old, sizeof(rec->old));
 	if (rec->old.hashed)
 		sweep_wanted = true;

@@ -23,12 +23,16 @@
 
 static const char usage[] =
 	"usage: tracehint-rec -o DIR [options] -- COMMAND [ARGUMENT]...\n"
+	"       tracehint-rec -o DIR [options] --pid PID | --cgroup DIR\n"
 	"       tracehint-rec --check\n"
 	"  -o DIR              existing empty directory for the spool\n"
 	"  --ring BYTES        life-cycle ring, a power of two (default 8388608)\n"
 	"  --extents BYTES     extents ring, a power of two (default 8388608)\n"
 	"  --processes N       processes followed at the same time (default 4096)\n"
 	"  --linger MS         follow processes that outlive the command so long (default 1000)\n"
+	"  --pid PID           follow a running process and its descendants\n"
+	"  --cgroup DIR        follow the processes of a cgroup v2 directory\n"
+	"  --duration MS       of following (default: until the processes have ended)\n"
 	"  --no-direct         read kernel memory as on Linux before 6.2\n";
 
 unsigned long long clock_ns(int clock)
@@ -59,7 +63,7 @@ static int on_log(enum libbpf_print_level level, const char *format, va_list arg
 
 static int parse(int argc, char **argv, struct options *o)
 {
-	enum { RING = 256, EXTENTS, PROCESSES, LINGER, CHECK, NO_DIRECT };
+	enum { RING = 256, EXTENTS, PROCESSES, LINGER, CHECK, NO_DIRECT, PID, CGROUP, DURATION };
 	static const struct option table[] = {
 		{"ring", required_argument, NULL, RING},
 		{"extents", required_argument, NULL, EXTENTS},
@@ -67,6 +71,9 @@ static int parse(int argc, char **argv, struct options *o)
 		{"linger", required_argument, NULL, LINGER},
 		{"check", no_argument, NULL, CHECK},
 		{"no-direct", no_argument, NULL, NO_DIRECT},
+		{"pid", required_argument, NULL, PID},
+		{"cgroup", required_argument, NULL, CGROUP},
+		{"duration", required_argument, NULL, DURATION},
 		{},
 	};
 	int c;
@@ -96,13 +103,25 @@ static int parse(int argc, char **argv, struct options *o)
 		case NO_DIRECT:
 			o->no_direct = true;
 			break;
+		case PID:
+			o->pid = (int)n;
+			break;
+		case CGROUP:
+			o->cgroup = optarg;
+			break;
+		case DURATION:
+			o->duration_ms = n;
+			break;
 		default:
 			return -EINVAL;
 		}
 	}
 	o->command = argv + optind;
-	return o->check || (o->spool && *o->command && o->slots > 1 && o->slots < 65536) ? 0
-											 : -EINVAL;
+	if (o->check)
+		return 0;
+	if ((*o->command != NULL) + (o->pid > 0) + (o->cgroup != NULL) != 1)
+		return -EINVAL;
+	return o->spool && o->slots > 1 && o->slots < 65536 ? 0 : -EINVAL;
 }
 
 /* How BOOTTIME maps to REALTIME: the tightest of several paired readings. */
@@ -178,6 +197,24 @@ static int follow(const struct options *o, struct child *child, int signals)
 	}
 }
 
+/* Follow what runs already: no child, no command's status. */
+static int run_attached(struct options *o, unsigned long long cookie)
+{
+	int signals = signals_fd(), err;
+
+	tracer_arm();
+	err = follow_begin(o, cookie);
+	if (!err && tracer_armed())
+		err = ESRCH;
+	if (err)
+		return complain(o->cgroup ? o->cgroup : "the process", err);
+	write_start(o, 0);
+	follow_until_end(o, signals);
+	tracer_finish();
+	write_end(o, 0, tracer_live());
+	return 0;
+}
+
 static int run(struct options *o)
 {
 	struct child child = {};
@@ -188,11 +225,14 @@ static int run(struct options *o)
 		return complain("random numbers", errno);
 	cookie = cookie << 32 | 0x7fffffff; /* no prctl option has this number */
 	if (!o->check) {
+		err = follow_check(o);
+		if (err)
+			return complain(o->cgroup ? o->cgroup : "the process", err);
 		err = spool_open(o->spool);
 		if (err)
 			return complain(o->spool, err);
 		signals_block();
-		err = child_start(&child, o->command, cookie);
+		err = o->pid || o->cgroup ? 0 : child_start(&child, o->command, cookie);
 		if (err) {
 			code = complain("cannot fork", err);
 			goto cleanup;
@@ -216,6 +256,10 @@ static int run(struct options *o)
 	err = privileges_drop();
 	if (err) {
 		code = complain("cannot drop privileges", err);
+		goto cleanup;
+	}
+	if (o->pid || o->cgroup) {
+		code = run_attached(o, cookie);
 		goto cleanup;
 	}
 	write_start(o, child.pid);

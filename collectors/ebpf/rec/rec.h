@@ -16,7 +16,10 @@
 struct options {
 	const char *spool; /* existing directory */
 	char **command;
-	unsigned int ring; /* bytes, powers of two */
+	int pid;		  /* follow this process and its descendants; 0: none */
+	const char *cgroup;	  /* follow the processes of this cgroup v2 directory */
+	unsigned int duration_ms; /* of following; 0: no limit */
+	unsigned int ring;	  /* bytes, powers of two */
 	unsigned int extents_ring;
 	unsigned int slots;	/* processes followed at the same time */
 	unsigned int linger_ms; /* how long processes are followed that outlive the command */
@@ -74,6 +77,11 @@ int tracer_load(const struct options *options, unsigned long long cookie);
 int tracer_attach(void);
 void tracer_arm(void);
 bool tracer_armed(void);
+unsigned int tracer_epochs(void);
+int tracer_want_pid(unsigned int pid);
+void tracer_unwant_pid(unsigned int pid);
+bool tracer_wants(void);
+int tracer_want_cgroup(int fd);
 unsigned int tracer_live(void);
 int tracer_epoll_fd(void);
 int tracer_consume(void);
@@ -91,6 +99,11 @@ struct maps {
 	int free_fd;
 };
 extern struct maps maps;
+
+/* follow.c: processes that run already */
+int follow_check(const struct options *o);
+int follow_begin(const struct options *o, unsigned long long cookie);
+void follow_until_end(const struct options *o, int signals);
 
 /* collect.c: from rings and maps to the spool */
 int collect_init(void);

@@ -140,6 +140,9 @@ static int configure(const struct options *options, unsigned long long cookie, b
 	cfg->direct = direct;
 	cfg->slots = maps.slots;
 	cfg->cookie = cookie;
+	cfg->follow = options->pid	? TH_FOLLOW_PIDS
+		      : options->cgroup ? TH_FOLLOW_CGROUP
+					: TH_FOLLOW_COMMAND;
 	cfg->only_uid = geteuid() != 0;
 	cfg->uid = getuid();
 	clock_getres(CLOCK_REALTIME_COARSE, &tick); /* the kernel's tick; _SC_CLK_TCK is not */
@@ -152,7 +155,7 @@ static int configure(const struct options *options, unsigned long long cookie, b
 	    bpf_map__set_max_entries(map_named("procs"), maps.slots) ||
 	    bpf_map__set_max_entries(map_named("direct_episodes"), maps.slots * TH_DIRECT_FDS) ||
 	    bpf_map__set_max_entries(map_named("free_slots"), maps.slots) ||
-	    bpf_map__set_max_entries(map_named("exec_scratches"), cpus) ||
+	    bpf_map__set_max_entries(map_named("exec_scratches"), cfg->follow ? 3 * cpus : cpus) ||
 	    bpf_map__set_max_entries(map_named("events"), options->ring) ||
 	    bpf_map__set_max_entries(map_named("extents"), options->extents_ring))
 		return -EINVAL;
@@ -222,12 +225,45 @@ int tracer_attach(void)
 
 void tracer_arm(void)
 {
-	__atomic_store_n(&maps.state->armed, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&maps.state->armed, TH_ARMED, __ATOMIC_SEQ_CST);
 }
 
 bool tracer_armed(void)
 {
-	return __atomic_load_n(&maps.state->armed, __ATOMIC_SEQ_CST) || !maps.state->root_epoch;
+	return __atomic_load_n(&maps.state->armed, __ATOMIC_SEQ_CST) == TH_ARMED ||
+	       !maps.state->root_epoch;
+}
+
+unsigned int tracer_epochs(void)
+{
+	return __atomic_load_n(&maps.state->epochs, __ATOMIC_SEQ_CST);
+}
+
+int tracer_want_pid(unsigned int pid)
+{
+	unsigned int one = 1;
+
+	return bpf_map_update_elem(bpf_map__fd(map_named("pids_wanted")), &pid, &one, BPF_ANY);
+}
+
+void tracer_unwant_pid(unsigned int pid)
+{
+	bpf_map_delete_elem(bpf_map__fd(map_named("pids_wanted")), &pid);
+}
+
+/* Whether a process is still awaited that has made no call. */
+bool tracer_wants(void)
+{
+	unsigned int pid;
+
+	return !bpf_map_get_next_key(bpf_map__fd(map_named("pids_wanted")), NULL, &pid);
+}
+
+int tracer_want_cgroup(int fd)
+{
+	unsigned int zero = 0;
+
+	return bpf_map_update_elem(bpf_map__fd(map_named("cgroup_wanted")), &zero, &fd, BPF_ANY);
 }
 
 unsigned int tracer_live(void)

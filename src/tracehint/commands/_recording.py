@@ -9,11 +9,13 @@ from typing import Any, TypeVar
 
 import click
 
-from tracehint.collectors.base import RecordRequest, RecordResult
+from tracehint.collectors.base import Follow, RecordRequest, RecordResult
+from tracehint.collectors.ebpf.follow import check_follow
 from tracehint.collectors.registry import COLLECTORS, choose
 from tracehint.collectors.run import Ended, find_command, run_child, without_shebang
 from tracehint.collectors.session import default_bundle, recorded_already
 from tracehint.commands._arrow import skip_pandas
+from tracehint.commands._following import default_name, follow_collector
 from tracehint.commands._progress import progress, wanted
 from tracehint.errors import EXIT_RECORDER_FAILED, BundleError, TracehintError, UsageError
 from tracehint.schemas.manifest import MANIFEST_NAME
@@ -42,7 +44,7 @@ class RunCommand(click.Command):
             raise RecordError(error.format_message(), f"See: tracehint {name} --help") from None
 
 
-def recording_options(command: F) -> F:
+def recording_options(command: F, *, needs_command: bool = True) -> F:
     """`-o`, `--collector`, `--data-root` and the others, in one place."""
     for option in reversed(
         (
@@ -72,7 +74,7 @@ def recording_options(command: F) -> F:
             click.option("--force", is_flag=True, help="Replace an existing bundle."),
             click.option("--quiet", is_flag=True, help="Print errors only."),
             click.option("--keep-args", is_flag=True, help="Keep secrets in arguments."),
-            click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED),
+            click.argument("command", nargs=-1, required=needs_command, type=click.UNPROCESSED),
         )
     ):
         command = option(command)
@@ -89,14 +91,15 @@ def start(
     *, output: str | None, collector: str, data_roots: tuple[str, ...], host_id: str,
     settings: tuple[str, ...], live: bool = False,
     force: bool, quiet: bool, keep_args: bool, command: tuple[str, ...],
+    follow: Follow | None = None,
 ) -> tuple[RecordResult, Path | None]:  # fmt: skip
-    """Record the command. The bundle is None inside a run that is recorded already.
+    """Record the command or `follow`. The bundle is None inside a run that is recorded already.
 
     live: tell on a terminal how far it has come. Raises TracehintError with
     exit code 125, 126 or 127 when the command was not run.
     """
     skip_pandas()
-    if recorded_already():
+    if follow is None and recorded_already():
         if not quiet:
             click.echo(
                 "tracehint: this process is recorded already; running the command as it is",
@@ -104,20 +107,26 @@ def start(
             )
         ended = run_plain(command)
         return RecordResult(ended.status, ended.signal), None
-    find_command(command[0])
+    if follow is None:
+        find_command(command[0])
     made: Path | None = None
     try:
+        if follow is not None:
+            collector = follow_collector(collector)
+            check_follow(follow)
         chosen, why = choose(collector)
         if not quiet:
             click.echo(f"tracehint: {why}", err=True)
         bundle = _bundle_path(output, force=force)
         if bundle is None:
-            made = bundle = default_bundle(command, host_id)
+            made = bundle = default_bundle(
+                command if follow is None else default_name(follow), host_id
+            )
         request = RecordRequest(
             command=command, output=bundle,
             data_roots=tuple(os.path.abspath(r) for r in data_roots),  # noqa: PTH100
             keep_args=keep_args, force=force, quiet=quiet, host=host_id,
-            options=_settings(settings),
+            options=_settings(settings), follow=follow,
         )  # fmt: skip
         with progress(bundle, shown=live and wanted(quiet=quiet)):
             return chosen.record(request), bundle

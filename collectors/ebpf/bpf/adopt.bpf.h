@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Following processes that run already (`record --pid`, `--cgroup`). Each is let
+ * in by its own next system call, with the result of that call: none is missed
+ * and none has to be stopped. Its descriptors are found when they are used.
+ */
+#ifndef TRACEHINT_ADOPT_BPF_H
+#define TRACEHINT_ADOPT_BPF_H
+
+#include "process.bpf.h"
+
+/* The recorder says who it is, and from when on others are let in. */
+static __always_inline void adopting_begin(struct task_struct *task)
+{
+	struct pid *pid = plain(task)->thread_pid;
+	u64 at = (u64)pid + bpf_core_field_offset(struct pid, numbers) +
+		 (u64)state.pid_level * bpf_core_type_size(struct upid) +
+		 bpf_core_field_offset(struct upid, ns);
+	u64 ns = 0;
+
+	bpf_probe_read_kernel(&ns, sizeof(ns), (void *)at);
+	state.pid_ns = ns;
+	state.self = task->tgid;
+	state.recorder = plain(task)->real_parent->tgid;
+	state.begin_ns = bpf_ktime_get_boot_ns();
+	state.epochs = 1; /* the first one is a command's launcher elsewhere */
+	state.root_epoch = 1;
+	state.armed = TH_ADOPTING;
+}
+
+/* The number in the recorder's name space; 0 when the process has none there. */
+static __always_inline u32 wanted_key(struct task_struct *leader)
+{
+	struct pid *pid = plain(leader)->thread_pid;
+	u64 at = (u64)pid + bpf_core_field_offset(struct pid, numbers) +
+		 (u64)state.pid_level * bpf_core_type_size(struct upid) +
+		 bpf_core_field_offset(struct upid, ns);
+	u64 ns = 0;
+
+	if (!state.pid_level)
+		return leader->pid;
+	if (state.pid_level > pid->level)
+		return 0;
+	bpf_probe_read_kernel(&ns, sizeof(ns), (void *)at);
+	return ns == state.pid_ns ? visible_pid(leader) : 0;
+}
+
+static __always_inline bool is_wanted(struct task_struct *task)
+{
+	u32 key;
+
+	if (cfg.follow == TH_FOLLOW_CGROUP)
+		return bpf_current_task_under_cgroup(&cgroup_wanted, 0) == 1;
+	key = wanted_key(task->group_leader);
+	return key && !bpf_map_delete_elem(&pids_wanted, &key);
+}
+
+/* A constant false when a command is recorded. */
+static __always_inline bool adopting(void)
+{
+	return cfg.follow && state.armed == TH_ADOPTING;
+}
+
+/* The slot of the current thread, which has none yet; 0 when it is not to be followed. */
+GLOBAL u32 adopt(u32 user)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct th_process *proc;
+	u32 slot;
+
+	if (!cfg.follow)
+		return 0; /* known at load: nothing below is verified then */
+	slot = slot_of(task->tgid);
+	if (slot) { /* another thread let the process in */
+		set_slot(task->pid, slot);
+		return slot;
+	}
+	if ((u32)task->tgid == state.self || (u32)task->tgid == state.recorder || !plain(task)->mm)
+		return 0;
+	if (cfg.only_uid &&
+	    (plain(task)->cred->uid.val != cfg.uid || plain(task)->cred->euid.val != cfg.uid))
+		return 0;
+	if (!is_wanted(task))
+		return 0;
+	proc = process_new(task->group_leader, 0, TH_PROC_MAPPED | TH_PROC_MAPPED_WRITE, user);
+	if (!proc)
+		return 0;
+	set_slot(task->pid, proc->slot);
+	proc->flags |= TH_PROC_ADOPTED;
+	proc->threads = plain(task)->signal->nr_threads;
+	if (proc->threads > 1)
+		proc->flags |= TH_PROC_THREADS;
+	proc->ppid = plain(task)->real_parent->tgid;
+	proc->start_ns = plain(task)->group_leader->start_boottime;
+	if (proc->start_ns < state.begin_ns)
+		proc->start_ns = state.begin_ns;
+	proc->exe = file_path((u64)plain(task)->mm->exe_file, user, proc->slot);
+	send_exec(proc, task, proc->start_ns,
+		  user == SCRATCH_FORK ? EXEC_AREA_FORK : EXEC_AREA_CALL);
+	return proc->slot;
+}
+
+/* The last thread of a process is gone; threads of an adopted one may have no slot. */
+static __always_inline bool adopted_ends(struct th_process *proc, struct task_struct *task)
+{
+	if (plain(task)->signal->live.counter > 0)
+		return false;
+	set_slot(task->tgid, 0);
+	return __sync_lock_test_and_set(&proc->threads, 0) != 0;
+}
+
+/* A process that never made a call since: nothing to follow any more. */
+static __always_inline void unwanted(struct task_struct *task)
+{
+	u32 key;
+
+	if (cfg.follow != TH_FOLLOW_PIDS || plain(task)->signal->live.counter > 0)
+		return;
+	key = wanted_key(task->group_leader);
+	if (key)
+		bpf_map_delete_elem(&pids_wanted, &key);
+}
+
+#endif

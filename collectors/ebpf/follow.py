@@ -1,0 +1,94 @@
+"""Following processes that run already: what may be followed, and what the bundle says of it."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from tracehint.collectors.base import Follow
+from tracehint.errors import CollectorError
+
+_CONTROLLERS = "cgroup.controllers"  # in every cgroup v2 directory, in none of version 1
+_MAX_PID = 1 << 22
+
+
+def check_follow(follow: Follow) -> None:
+    """Raises CollectorError where the process or the cgroup cannot be followed."""
+    if follow.cgroup:
+        _check_cgroup(Path(follow.cgroup))
+    else:
+        _check_pid(follow.pid)
+
+
+def _check_pid(pid: int) -> None:
+    status = _status(pid) if 0 < pid < _MAX_PID else {}
+    if not status:
+        raise CollectorError(f"--pid {pid}: no such process", "See `ps -e` for those that run.")
+    if status.get("Tgid", [pid]) != [pid]:
+        raise CollectorError(
+            f"--pid {pid}: is a thread of process {status['Tgid'][0]}",
+            f"Give --pid {status['Tgid'][0]}: all threads of a process are followed.",
+        )
+    if os.geteuid() and status.get("Uid", [])[:2] != [os.getuid()] * 2:
+        raise CollectorError(
+            f"--pid {pid}: not permitted, it is another user's process",
+            "Only root may follow processes of other users.",
+        )
+
+
+def _status(pid: int) -> dict[str, list[int]]:
+    try:
+        text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return {}
+    rows = re.findall(r"^(Tgid|Uid):((?:\s+\d+)+)$", text, re.MULTILINE)
+    return {name: [int(n) for n in numbers.split()] for name, numbers in rows}
+
+
+def _check_cgroup(path: Path) -> None:
+    if not path.is_dir():
+        raise CollectorError(
+            f"--cgroup {path}: no such directory",
+            "`cat /proc/PID/cgroup` names the cgroup of a process (the line that begins with 0::).",
+        )
+    if not (path / _CONTROLLERS).exists():
+        raise CollectorError(
+            f"--cgroup {path}: not a cgroup v2 directory",
+            "Give a directory below the mount point of type cgroup2 (`findmnt -t cgroup2`); for "
+            "version 1 use --pid.",
+        )
+    if not os.access(path, os.R_OK | os.X_OK):
+        raise CollectorError(
+            f"--cgroup {path}: not permitted", "Ask for read access, or use --pid."
+        )
+
+
+def follow_arguments(follow: Follow) -> list[str]:
+    """The loader's arguments."""
+    what = ["--cgroup", follow.cgroup] if follow.cgroup else ["--pid", str(follow.pid)]
+    if follow.duration:
+        what += ["--duration", str(max(1, round(follow.duration * 1000)))]
+    return what
+
+
+def followed_command(follow: Follow) -> list[bytes]:
+    """The arguments of the process; none for a cgroup."""
+    if follow.cgroup:
+        return []
+    try:
+        text = Path(f"/proc/{follow.pid}/cmdline").read_bytes()
+    except OSError:
+        return []
+    return text.removesuffix(b"\0").split(b"\0") if text else []
+
+
+def follow_notes(follow: Follow, running: int) -> list[str]:
+    """What a reader must know: the recording has a beginning and an end of its own."""
+    what = f"cgroup {follow.cgroup}" if follow.cgroup else f"process {follow.pid}"
+    notes = [
+        f"Followed {what} from outside: what was done before the recording began is not known."
+    ]
+    if running:
+        notes.append(f"{running} processes were still running when the recording ended.")
+    return notes
