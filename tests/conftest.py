@@ -20,7 +20,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> object:
+def pytest_runtest_makereport(item: pytest.Item) -> object:
     """With CI=true, turn the skip of a test that must run there into a failure."""
     outcome = yield
     report = outcome.get_result()  # type: ignore[attr-defined]

@@ -94,13 +94,18 @@ def _add_record(
         k: record.get(k) if isinstance(record.get(k), str) else "" for k in ("rule", "shellcmd")
     }
     start, end = nanoseconds(record.get("starttime")), nanoseconds(record.get("endtime"))
-    key = (texts["rule"], texts["shellcmd"], start, str(record.get("job_hash")))
     inputs = record.get("input") if isinstance(record.get("input"), list) else []
+    # The times are those of each output, so they cannot tell jobs apart; the hash can.
+    job_hash = record.get("job_hash")
+    apart = start if job_hash is None else str(job_hash)
+    key = (texts["rule"], texts["shellcmd"], apart, tuple(map(str, inputs)))
     job = jobs.setdefault(
         key, {"outputs": [], "inputs": inputs, "start": start, "end": end,
               "incomplete": record.get("incomplete") is True, **texts},
     )  # fmt: skip
     job["outputs"].append(output)
+    job["start"] = min((t for t in (job["start"], start) if t is not None), default=None)
+    job["end"] = max((t for t in (job["end"], end) if t is not None), default=None)
 
 
 def _add_job(out: GraphBuilder, task: str, job: dict[str, Any]) -> None:
