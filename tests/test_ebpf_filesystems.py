@@ -46,9 +46,14 @@ def mounted(kind: str, folder: Path) -> Iterator[Path | None]:
         for name in ("lower", "upper", "work"):
             (layers / name).mkdir()
         options = ["-o", OPTIONS.format(layers)]
-    done = subprocess.run(
-        ["mount", "-t", kind, *options, source, where], capture_output=True, check=False
-    )
+    command: list[str | Path] = ["mount", "-t", kind, *options, source, where]
+    if kind == "fuse":
+        (folder / "behind").mkdir()
+        if shutil.which("bindfs") is None or not Path("/dev/fuse").exists():
+            yield None
+            return
+        command = ["bindfs", "-o", "hard_remove", folder / "behind", where]
+    done = subprocess.run(command, capture_output=True, check=False)
     try:
         yield None if done.returncode else where
     finally:
@@ -57,7 +62,7 @@ def mounted(kind: str, folder: Path) -> Iterator[Path | None]:
             subprocess.run(["umount", layers], check=True)
 
 
-@pytest.mark.parametrize("kind", ["tmpfs", "overlay", "xfs", "btrfs"])
+@pytest.mark.parametrize("kind", ["tmpfs", "overlay", "xfs", "btrfs", "fuse"])
 def test_all_cases(tmp_path: Path, kind: str) -> None:
     require_ebpf()
     if os.geteuid():
