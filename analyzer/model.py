@@ -15,6 +15,7 @@ ANALYSIS_SCHEMA = "tracehint.analysis/1"
 
 _RANGES = pa.list_(pa.list_(pa.int64(), 2))
 _STRS = pa.list_(pa.string())
+_WORD = pa.dictionary(pa.int32(), pa.string())  # few distinct values, many rows
 
 TASKS = pa.schema(
     [
@@ -100,15 +101,15 @@ PATTERNS = pa.schema(
     [
         ("file", pa.int64()),
         ("edge", pa.int64()),
-        ("pattern", pa.string()),
+        ("pattern", _WORD),
         ("primary", pa.bool_()),
         ("confidence", pa.float64()),
         ("group", pa.int64()),  # reduce and distribute; else null
-        ("evidence", pa.string()),  # JSON object
-        ("placement", pa.string()),
+        ("evidence", _WORD),  # JSON object
+        ("placement", _WORD),
         ("saves_bytes", pa.int64()),  # network bytes less than by the default placement
         ("saves_wait_bytes", pa.int64()),  # the same on the busiest link while readers wait
-        ("runner_up", pa.string()),
+        ("runner_up", _WORD),
         ("runner_up_saves_bytes", pa.int64()),
     ]
 )

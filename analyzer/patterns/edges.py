@@ -38,31 +38,37 @@ order by edge, row
 """
 _COPIED = ("file", "pattern", "group", "placement", "saves_bytes", "saves_wait_bytes", "runner_up",
            "runner_up_saves_bytes")  # fmt: skip
+_TEXTS = ("pattern", "placement", "runner_up", "evidence", "short")
 
 
 def patterns_table(con: duckdb.DuckDBPyConnection) -> pa.Table:
     """Table `patterns` of analyzer.model: the files' own labels, sorted by file, then the edges'.
 
-    The edges' text columns are copies by position of the files': nothing but numbers is sorted.
+    The text columns are dictionaries: few texts are distinct, and the edges copy numbers.
     """
     import pyarrow as pa
 
     from tracehint.analyzer.model import PATTERNS
 
-    labels = con.sql(_LABELS).to_arrow_table()
+    labels = _encoded(con.sql(_LABELS).to_arrow_table())
     con.execute("drop table lab_evidence")  # the text is in `labels` now
     narrow = labels.select(["row", "file", "pattern", "primary", "confidence", "sure_order"])
     con.register("full_label", narrow)
     edges = con.sql(_ON_EDGES).to_arrow_table()
     con.unregister("full_label")
     own = labels.append_column("edge", pa.nulls(labels.num_rows, pa.int64()))
-    rows = edges.column("row")
+    rows = edges.column("row").combine_chunks()
     copies = {name: labels.column(name).take(rows) for name in _COPIED}
     copies["evidence"] = labels.column("short").take(rows)
     copies |= {name: edges.column(name) for name in ("edge", "primary", "confidence")}
-    return pa.concat_tables(
-        [
-            own.select(PATTERNS.names).cast(PATTERNS),
-            pa.table(copies).select(PATTERNS.names).cast(PATTERNS),
-        ]
-    )
+    del labels, edges, narrow, rows
+    tables = [own, pa.table(copies)]
+    return pa.concat_tables(t.select(PATTERNS.names).cast(PATTERNS) for t in tables)
+
+
+def _encoded(labels: pa.Table) -> pa.Table:
+    """The text columns as one array of numbers and the distinct texts each."""
+    for name in _TEXTS:
+        at = labels.schema.get_field_index(name)
+        labels = labels.set_column(at, name, labels.column(name).dictionary_encode())
+    return labels.unify_dictionaries().combine_chunks()
