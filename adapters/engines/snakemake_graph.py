@@ -94,7 +94,8 @@ def _add_record(
         k: record.get(k) if isinstance(record.get(k), str) else "" for k in ("rule", "shellcmd")
     }
     start, end = nanoseconds(record.get("starttime")), nanoseconds(record.get("endtime"))
-    inputs = record.get("input") if isinstance(record.get("input"), list) else []
+    given = record.get("input")
+    inputs: list[Any] = given if isinstance(given, list) else []
     # The times are those of each output, so they cannot tell jobs apart; the hash can.
     job_hash = record.get("job_hash")
     apart = start if job_hash is None else str(job_hash)
