@@ -6,6 +6,8 @@ import os
 import sys
 from pathlib import Path
 
+from generated import write_or_check
+
 TARGET = Path(__file__).parent.parent / "docs" / "reference" / "commands.md"
 INTRO = """# Commands
 
@@ -36,16 +38,7 @@ def page() -> str:
 
 def main() -> int:
     os.environ.setdefault("COLUMNS", "90")
-    text = page()
-    if "--check" in sys.argv:
-        current = TARGET.read_text(encoding="utf-8") if TARGET.exists() else ""
-        if current != text:
-            print(f"{TARGET}: not current; run python scripts/gen_cli_docs.py", file=sys.stderr)
-            return 1
-        return 0
-    TARGET.parent.mkdir(parents=True, exist_ok=True)
-    TARGET.write_text(text, encoding="utf-8")
-    return 0
+    return write_or_check(TARGET, page(), "gen_cli_docs.py")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from generated import write_or_check
+
 TARGET = Path(__file__).parent.parent / "docs" / "man" / "tracehint.1"
 EXIT_CODES = (
     ("0", "Fine."),
@@ -103,16 +105,7 @@ def page() -> str:
 
 
 def main() -> int:
-    text = page()
-    if "--check" in sys.argv:
-        current = TARGET.read_text(encoding="utf-8") if TARGET.exists() else ""
-        if current != text:
-            print(f"{TARGET}: not current; run python scripts/gen_man.py", file=sys.stderr)
-            return 1
-        return 0
-    TARGET.parent.mkdir(parents=True, exist_ok=True)
-    TARGET.write_text(text, encoding="utf-8")
-    return 0
+    return write_or_check(TARGET, page(), "gen_man.py")
 
 
 if __name__ == "__main__":
