@@ -78,11 +78,11 @@ def activity_of(bundle: Bundle, proc: Ints) -> Activity:
 def _own_scratch(files: pa.Table, position: Ints, at: Ints) -> Bools:
     """Opens of files that are gone at the end and that one process alone used: no data of the
     run (Python's tempfile writes one to try out each directory)."""
-    known = position >= 0
-    pairs = np.unique(np.stack((position[known], at[known])), axis=1)
+    gone = np.asarray(files.column("deleted").fill_null(False).to_numpy(zero_copy_only=False), bool)
+    uses = np.append(gone, False)[position]  # of such files only: nearly always few
+    pairs = np.unique(np.stack((position[uses], at[uses])), axis=1)
     users = np.bincount(pairs[0], minlength=files.num_rows)
-    gone = files.column("deleted").fill_null(False).to_numpy(zero_copy_only=False)
-    scratch = np.append(np.asarray(gone, bool) & (users < 2), False)
+    scratch = np.append(gone & (users < 2), False)
     return np.asarray(scratch[position], bool)
 
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from tracehint.analyzer.model import TASKS
 from tracehint.analyzer.tasks.classify import Classes
-from tracehint.analyzer.tasks.describe import Description
 from tracehint.analyzer.tasks.grouping import Grouping, Keys
 from tracehint.analyzer.tasks.marks import Names, failed_processes
 from tracehint.analyzer.tasks.model import PROC_TASK, TaskCut
@@ -106,15 +105,15 @@ def _task_table(
     origin = bundle.manifest.started_ns or (int(start.min()) if n else 0)
     columns = {
         "task": np.arange(n),
-        "name": [t.name for t in texts],
-        "type": [t.type for t in texts],
-        "command": [t.command for t in texts],
+        **texts,
         "host": hosts,
         "site": [sites.get(h, "") for h in hosts],
         "start_s": (start - origin) / 1e9,
         "end_s": pa.array((end - origin) / 1e9, mask=end == NEVER),
         "exit_status": pa.array(status, pa.int32(), mask=~status_known),
-        "attempt": _attempts(processes, tree, grouping, names, keys, first, start, end, texts),
+        "attempt": _attempts(
+            processes, tree, grouping, names, keys, first, start, end, texts["command"]
+        ),
         "processes": count,
         "engine": keys.engine,
         "source": ["observed"] * n,
@@ -160,13 +159,13 @@ def _exit_status(processes: pa.Table, last: Ints) -> tuple[Ints, Bools]:
 
 def _attempts(
     processes: pa.Table, tree: Tree, grouping: Grouping, names: Names | None, keys: Keys,
-    first: Ints, start: Ints, end: Ints, texts: list[Description],
+    first: Ints, start: Ints, end: Ints, command: pa.Array,
 ) -> Ints:  # fmt: skip
     """1, and one more for each time that the same command in the same directory had failed."""
     import pyarrow as pa
 
     n = len(keys.unit)
-    commands: Any = pa.array([t.command for t in texts], pa.string()).dictionary_encode()
+    commands: Any = command.dictionary_encode()
     cwd = processes.column("cwd").combine_chunks().take(pa.array(first)).dictionary_encode()
     driver = grouping.units.driver[np.maximum(keys.unit, 0)]
     kind = np.where(keys.engine | (keys.unit < 0), np.arange(n) + 1, 0)

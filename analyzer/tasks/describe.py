@@ -29,7 +29,7 @@ _PREPARING = """: [ [[ alias bash_completion break cat cd chmod conda continue d
     type ulimit umask unset wait yes zcat bzcat xzcat zstdcat"""
 PREPARING = frozenset(_PREPARING.split())
 # Programs that are not the type themselves, or not always.
-_LOOKED_INTO = (
+LOOKED_INTO = (
     PREPARING | SHELLS | LAUNCHERS | frozenset(WRAPPERS) | frozenset(INTERPRETERS)
     | {"", " ", "exec", "command", "builtin", "snakemake", "tracehint"}
 )  # fmt: skip
@@ -107,7 +107,7 @@ def _without_folder(text: str) -> str:
 
 def type_of(argv: Sequence[bytes], depth: int = 0) -> str:
     """The program or script that the arguments really run; empty: nothing found."""
-    if argv and base_name(argv[0]) not in _LOOKED_INTO:
+    if argv and base_name(argv[0]) not in LOOKED_INTO:
         return base_name(argv[0])
     words = [w.decode("utf-8", "backslashreplace") for w in islice(argv, 256)]
     return _type_of_words(words, depth)
@@ -142,7 +142,7 @@ def _job_name(words: list[str]) -> str:
 def type_of_text(text: str, depth: int = 0) -> str:
     """The type of a shell text: its first command that does more than prepare."""
     plain = base_name(first_word(text) or " ")
-    if plain not in _LOOKED_INTO:
+    if plain not in LOOKED_INTO:
         return plain
     first = ""
     for words in simple_commands(text):

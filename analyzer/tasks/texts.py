@@ -17,6 +17,7 @@ from tracehint.analyzer.tasks.describe import (
 )
 from tracehint.analyzer.tasks.grouping import Grouping, Keys
 from tracehint.analyzer.tasks.marks import Names
+from tracehint.analyzer.tasks.plain import plain_descriptions
 from tracehint.analyzer.tasks.tree import Ints, Tree, jump
 from tracehint.analyzer.tasks.units import JOB
 
@@ -29,7 +30,8 @@ _MAX_PARTS = 16  # commands that a subshell's or pipeline's text is made of
 def descriptions(
     processes: pa.Table, tree: Tree, classes: Classes, grouping: Grouping, names: Names | None,
     jobs: tuple[Ints, list[str]] | None, keys: Keys, first: Ints,
-) -> list[Description]:  # fmt: skip
+) -> dict[str, pa.Array]:  # fmt: skip
+    """Columns name, type and command, one row per task."""
     import pyarrow as pa
 
     units = grouping.units
@@ -38,13 +40,21 @@ def descriptions(
     unit = np.maximum(keys.unit, 0)
     is_engine = keys.engine & (keys.unit >= 0)
     speaks = np.where(is_engine, units.engine_epoch[unit], speaks)
-    argv = processes.column("argv").combine_chunks().take(pa.array(speaks)).to_pylist()
-    result = [describe(words) for words in argv]
-    for task, text in _composed(processes, tree, classes, grouping, keys).items():
-        if keys.unit[task] >= 0:
-            command = printable(text)
-            result[task] = Description(shorten(command), type_of_text(text) or "shell", command)
-    for task in np.flatnonzero(is_engine & classes.kind_is("fork")[speaks]).tolist():
+    composed = _composed(processes, tree, classes, grouping, keys)
+    composed = {task: text for task, text in composed.items() if keys.unit[task] >= 0}
+    workers = is_engine & classes.kind_is("fork")[speaks]
+    special = workers | (keys.name >= 0) | (keys.job >= 0)
+    special[list(composed)] = True
+
+    argv = processes.column("argv").combine_chunks().take(pa.array(speaks))
+    columns, easy = plain_descriptions(argv)
+    at = np.flatnonzero(special | ~easy)
+    words = zip(at.tolist(), argv.take(pa.array(at)).to_pylist(), strict=True)
+    result = {task: describe(own) for task, own in words}
+    for task, text in composed.items():
+        command = printable(text)
+        result[task] = Description(shorten(command), type_of_text(text) or "shell", command)
+    for task in np.flatnonzero(workers).tolist():
         result[task] = Description("worker", "worker", "")
     if names is not None:
         for task in np.flatnonzero(keys.name >= 0).tolist():
@@ -54,7 +64,22 @@ def descriptions(
         for task in np.flatnonzero(keys.job >= 0).tolist():
             name = printable(jobs[1][keys.job[task]])
             result[task] = Description(name, result[task].type, result[task].command)
-    return result
+    return _with(columns, at, [result[task] for task in at.tolist()])
+
+
+def _with(columns: dict[str, pa.Array], at: Ints, texts: list[Description]) -> dict[str, pa.Array]:
+    """The columns with other rows at these places (sorted)."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    mask = np.zeros(len(columns["name"]), bool)
+    mask[at] = True
+    return {
+        name: pc.replace_with_mask(
+            column, pa.array(mask), pa.array([getattr(t, name) for t in texts], pa.string())
+        )
+        for name, column in columns.items()
+    }
 
 
 def _composed(
