@@ -23,6 +23,8 @@ def analyze(bundle: Bundle, options: Options | None = None) -> Analysis:
     Works on damaged and partial bundles: what is missing is stated in
     `run["completeness"]` and lowers the confidence of the labels.
     """
+    import pyarrow as pa
+
     from tracehint.analyzer.flow import build_flow
     from tracehint.analyzer.model import Analysis, Options
     from tracehint.analyzer.patterns import label
@@ -38,6 +40,7 @@ def analyze(bundle: Bundle, options: Options | None = None) -> Analysis:
     lost = lost_events(bundle, cut.proc_task)
     tasks = cut.tasks
     del bundle, cut  # most of the memory, where the caller does not keep it
+    pa.default_memory_pool().release_unused()  # DuckDB has an allocator of its own
     patterns, groups = label(flow, tasks, options, run, lost)
     return Analysis(
         run=run, tasks=tasks, files=flow.files, producers=flow.producers,

@@ -82,9 +82,9 @@ def label(
         cost.choose(con, options, int(run["nodes"]))
         _forget(con, "best offers losers facts fc base piped")
         confidence.rate(con, options, run, lost)
-        evidence.write(con)
+        texts = evidence.write(con)
         _forget(con, "depth fs rd sz ws wsp wr fv rr wg a2a shares rt wt single red dis pair chain")
         group_rows = groups.groups_table(con)
-        return edges.patterns_table(con), group_rows
+        return edges.patterns_table(con, texts), group_rows
     finally:
         con.close()

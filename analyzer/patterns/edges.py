@@ -15,11 +15,10 @@ if TYPE_CHECKING:
 
 _LABELS = """
 select row_number() over (order by file, is_primary desc, pattern, grp) - 1 as row, k, file,
-    pattern, is_primary as "primary", confidence, grp as "group", evidence, placement, saves_bytes,
-    saves_wait_bytes, runner_up, runner_up_saves_bytes, short, sure_order
+    pattern, is_primary as "primary", confidence, grp as "group", placement, saves_bytes,
+    saves_wait_bytes, runner_up, runner_up_saves_bytes, sure_order
 from (select k, file, pattern, grp from label)
 join (select * exclude (file, grp) from chosen) using (k) join conf using (k)
-join lab_evidence using (k)
 order by row
 """
 
@@ -38,20 +37,27 @@ order by edge, row
 """
 _COPIED = ("file", "pattern", "group", "placement", "saves_bytes", "saves_wait_bytes", "runner_up",
            "runner_up_saves_bytes")  # fmt: skip
-_TEXTS = ("pattern", "placement", "runner_up", "evidence", "short")
+_TEXTS = ("pattern", "placement", "runner_up")
 
 
-def patterns_table(con: duckdb.DuckDBPyConnection) -> pa.Table:
+def patterns_table(con: duckdb.DuckDBPyConnection, texts: pa.Table) -> pa.Table:
     """Table `patterns` of analyzer.model: the files' own labels, sorted by file, then the edges'.
+
+    `texts` are those of `evidence.write`.
 
     The text columns are dictionaries: few texts are distinct, and the edges copy numbers.
     """
+    import numpy as np
     import pyarrow as pa
 
     from tracehint.analyzer.model import PATTERNS
 
     labels = _encoded(con.sql(_LABELS).to_arrow_table())
-    con.execute("drop table lab_evidence")  # the text is in `labels` now
+    at = np.empty(texts.num_rows + 1, np.int64)  # labels are numbered from 1
+    at[texts.column("k").to_numpy()] = np.arange(texts.num_rows)
+    rows = pa.array(at[labels.column("k").to_numpy()])
+    for name in ("evidence", "short"):
+        labels = labels.append_column(name, texts.column(name).take(rows))
     narrow = labels.select(["row", "file", "pattern", "primary", "confidence", "sure_order"])
     con.register("full_label", narrow)
     edges = con.sql(_ON_EDGES).to_arrow_table()

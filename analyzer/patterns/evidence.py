@@ -1,7 +1,6 @@
 """The numbers that decided, as JSON text: in full at the file, in short at its edges.
 
-Temporary tables made here:
-    lab_evidence   k, evidence, short
+Temporary table made here:
     grp_text       grp, evidence
 """
 
@@ -11,6 +10,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
+
+_BATCH = 1 << 17  # labels whose text is in memory before it is encoded
 
 
 def _json(fields: dict[str, str]) -> str:
@@ -119,9 +121,8 @@ _COST = _json(
 )  # fmt: skip
 
 _ONE = """
-insert into lab_evidence
-select k, left(own, length(own) - 1) || ',"factors":' || {factors} || ',"cost":' || {cost} || '}}',
-    short
+select k, left(own, length(own) - 1) || ',"factors":' || {factors} || ',"cost":' || {cost} || '}}'
+    as evidence, short
 from (select k, {full} as own, {short} as short
     from label lab {sources} where lab.pattern = '{pattern}') lab
 join chosen using (k) join conf using (k)
@@ -138,24 +139,49 @@ from grp join saved using (grp)
 _SAVED = {"saves_bytes": "saves_bytes", "saves_wait_bytes": "waits"}
 
 
-def write(con: duckdb.DuckDBPyConnection) -> None:
-    """Make the tables above from everything that was measured."""
+def write(con: duckdb.DuckDBPyConnection) -> pa.Table:
+    """Make the table above, and return the texts of all labels: columns k, evidence, short.
+
+    The texts are dictionaries: most labels of a large run have one of a few texts.
+    """
+    import pyarrow as pa
+
     from tracehint.analyzer.patterns import regions
 
     regions.measure(con)
-    con.execute("create temp table lab_evidence (k bigint, evidence varchar, short varchar)")
     found = con.execute("select distinct pattern from label").fetchall()
+    texts = [
+        pa.schema([("k", pa.int64()), ("evidence", _word()), ("short", _word())]).empty_table()
+    ]
     for pattern, (full, short) in SHAPES.items():
         if (pattern,) not in found:
             continue
-        con.execute(
-            _ONE.format(
-                pattern=pattern, sources=_SOURCES[pattern], full=_json(full),
-                short=_json(short) if short else "'{}'", factors=_SURE, cost=_COST,
-            )
+        query = _ONE.format(
+            pattern=pattern, sources=_SOURCES[pattern], full=_json(full),
+            short=_json(short) if short else "'{}'", factors=_SURE, cost=_COST,
         )  # fmt: skip
+        texts += _encoded(con.sql(query).to_arrow_reader(_BATCH))
     con.execute(
         _GROUPS.format(
             reduce=_json({**_REDUCE, **_SAVED}), distribute=_json({**_DISTRIBUTE, **_SAVED})
         )
     )
+    return pa.concat_tables(texts).unify_dictionaries().combine_chunks()
+
+
+def _word() -> pa.DataType:
+    import pyarrow as pa
+
+    return pa.dictionary(pa.int32(), pa.string())
+
+
+def _encoded(batches: pa.RecordBatchReader) -> list[pa.Table]:
+    """The batches with their texts as dictionaries."""
+    import pyarrow as pa
+
+    done = []
+    for batch in batches:
+        k, *texts = batch.columns
+        words = [text.cast(pa.string()).dictionary_encode() for text in texts]
+        done.append(pa.table([k, *words], names=batch.schema.names))
+    return done
