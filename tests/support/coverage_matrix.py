@@ -123,8 +123,11 @@ Runtimes, each exact with eBPF (`tests/test_ebpf_runtimes.py`): a static C progr
 above), static Go with 8 goroutines, a JVM with 8 threads, Python with mmap, copyfile and fork
 without exec. Darshan left no log for static C, static Go, `env -i` and killed programs.
 
-File systems: all cases pass on ext4, tmpfs, XFS and btrfs (there FICLONE too) and, but for touched
-pages and mremap, on overlayfs (`tests/test_ebpf_filesystems.py`).
+File systems: all cases pass on ext4, tmpfs, XFS, FUSE (bindfs) and btrfs (there FICLONE too) and,
+but for touched pages and mremap, on overlayfs (`tests/test_ebpf_filesystems.py`).
+
+[bpftrace](bpftrace.md) passes all cases but the fifteen that its page lists
+(`tests/test_bpftrace.py`).
 
 Not had on eBPF, and why:
 

@@ -1,0 +1,52 @@
+"""The bpftrace collector: whether it can run here, and recording a command with it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from pathlib import Path
+
+from tracehint.collectors.base import Availability, RecordRequest, RecordResult
+
+BLIND = ("io_uring", "aio", "mmap", "passed_descriptors", "long_paths", "environment")
+COST = "about 3 us per call of the followed processes; 1 to 3 s to attach"
+TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
+
+
+class BpftraceCollector:
+    """Records by `tracehint.bt`; what it cannot see is in `blind_to` and on its page."""
+
+    name = "bpftrace"
+    blind_to = BLIND
+
+    def check(self) -> Availability:
+        """Test each condition; attaching itself takes too long for a check."""
+        for wrong, reason, remedy in (
+            (
+                platform.system() != "Linux" or platform.machine() != "x86_64",
+                "the script knows the calls of x86-64 Linux only",
+                "Use --collector strace.",
+            ),
+            (
+                shutil.which("bpftrace") is None,
+                "bpftrace is not installed",
+                "Install it: apt install bpftrace",
+            ),
+            (bool(os.geteuid()), "bpftrace needs root", "Run as root, or use --collector strace."),
+            (
+                not any((path / "events/raw_syscalls").is_dir() for path in TRACEFS),
+                "the kernel's tracepoints are not to be seen: tracefs is not mounted, or the "
+                "kernel has no CONFIG_FTRACE_SYSCALLS",
+                "As root: mount -t tracefs tracefs /sys/kernel/tracing",
+            ),
+        ):
+            if wrong:
+                return Availability(False, reason, remedy, BLIND, COST)
+        return Availability(True, "bpftrace and the tracepoints are there", "", BLIND, COST)
+
+    def record(self, request: RecordRequest) -> RecordResult:
+        """Run the command beside bpftrace and write the bundle."""
+        from tracehint.collectors.bpftrace.record import record
+
+        return record(request)

@@ -1,0 +1,119 @@
+"""The bpftrace collector: the coverage cases, and its translator on hostile lines."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.ebpf import compile_workloads
+from tests.test_ebpf_coverage import CASES, Run
+from tests.test_strace_coverage import _check
+from tracehint.collectors.bpftrace.translate import translate
+from tracehint.schemas.store import read_bundle
+
+_URING = {f"uring_{kind}" for kind in ("plain", "async", "sqpoll", "linked", "fixed", "vectors")}
+# case -> why bpftrace cannot have it; a case that begins to pass must leave this table
+UNSEEN = {
+    "aio_scattered": "requests are structures in memory",
+    "fd_passed": "the message is a structure in memory",
+    "fd_pidfd_getfd": "which process a pidfd means is not in the call",
+    "map_fork": "which process touches a shared mapping is no system call",
+    "map_sparse": "pages touched are no system calls",
+    "name_hostile": "a name with a newline ends the line",
+    "special_32bit": "other numbers of calls",
+    "special_bind": "two paths of one bind mount: calls name paths, not inodes",
+    "thread_exec": "the thread number changes at exec",
+    **dict.fromkeys(_URING, "requests lie in memory shared with the kernel"),
+}
+# a mount name space of its own: tracefs is not left behind
+MOUNT = 'mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null; exec "$@"'
+
+
+def bpftrace(*command: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """`record --collector bpftrace`; skips where it cannot run even with tracefs."""
+    if os.geteuid():
+        pytest.skip("needs root")
+    wrap = ["unshare", "-m", "sh", "-c", MOUNT, "sh", sys.executable, "-m", "tracehint"]
+    doctor = subprocess.run(
+        [*wrap[:-2], "-c", "from tracehint.collectors.registry import check as c;"
+         "f = c('bpftrace'); print('' if f.usable else f.reason + ': ' + f.remedy)"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    if doctor.stdout.strip():
+        pytest.skip(doctor.stdout.strip())
+    return subprocess.run(
+        [*wrap, "record", "--quiet", "--collector", "bpftrace", "-o", "run.trace", "--",
+         *map(str, command)],
+        cwd=cwd, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+
+
+@pytest.mark.ebpf
+@pytest.mark.slow
+def test_all_cases(tmp_path: Path) -> None:
+    program = compile_workloads(tmp_path)
+    base = tmp_path / "base"
+    base.mkdir()
+    done = bpftrace(program, "all", base, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    bundle = read_bundle(tmp_path / "run.trace")
+    status = {
+        row["argv"][1].decode(): row["exit_code"]
+        for row in bundle.tables["processes"].to_pylist()
+        if len(row["argv"]) == 2 and row["exit_code"] is not None
+    }
+    run = Run(bundle, base, status)
+    failed = {}
+    for case in CASES:
+        if status.get(case) == 77:
+            continue  # this kernel or file system does not have it
+        try:
+            _check(run, case)
+        except (AssertionError, KeyError) as error:
+            failed[case] = str(error)[:300]
+    skipped = {case for case in CASES if status.get(case) == 77}
+    assert set(failed) == set(UNSEEN) - skipped, failed
+
+
+@pytest.mark.ebpf
+@pytest.mark.slow
+def test_status_streams_and_files(tmp_path: Path) -> None:
+    done = bpftrace("sh", "-c", "echo data >a; cat a >b; echo said; exit 7", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (7, "said\n", "")
+    bundle = read_bundle(tmp_path / "run.trace")
+    assert bundle.manifest.collector == "bpftrace"
+    assert "io_uring" in bundle.manifest.blind_to
+    assert bundle.manifest.complete
+    moved = {
+        (o["path"][-2:], bool(o["write_bytes"])): o["write_bytes"] or o["read_bytes"]
+        for o in bundle.tables["opens"].to_pylist()
+        if o["path"] in (bytes(tmp_path / "a"), bytes(tmp_path / "b"))
+        and (o["read_bytes"] or o["write_bytes"])
+    }
+    assert moved == {(b"/a", True): 5, (b"/a", False): 5, (b"/b", True): 5}
+
+
+def test_lines_are_put_in_order_and_losses_counted() -> None:
+    lines = [
+        b"ready first\n",
+        b"S 7 7 300 310 1 4 3 0 4 0 0 0\n",
+        b"Lost 12 events\n",
+        b"S 7 7 100 120 257 3 ffffff9c 0 241 1b6 0 0\n",
+        b'P 7 120 0 a "b" \\ $( )\n',
+        b"S 7 7 400\n",
+        b"second line of a name\n",
+        b"P 7 120 1 " + b"x" * 199 + b"\n",
+        b"F 7 320 8 1200011\n",
+        b"D 8 500 9\n",
+        b"S 7 7 350 360 209 1 0 0 0 0 0 0\n",
+    ]
+    log = translate(lines, 1000)
+    assert [c.name for c in log.calls] == [b"openat", b"write", b"clone", b"killed by"]
+    opened = log.calls[0]
+    assert opened.args == b'AT_FDCWD, "a \\"b\\" \\\\ $( )", O_WRONLY|O_CREAT|O_TRUNC, 438'
+    assert (opened.t_ns, opened.end_ns, opened.result) == (1100, 1120, b"3")
+    assert (log.lost, log.bad, log.cut, log.unseen) == (12, 2, 1, {"io_submit": 1})
