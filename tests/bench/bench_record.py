@@ -3,8 +3,8 @@
     python tests/bench/bench_record.py [--rounds 5] [--quick] [-o docs/collectors/ebpf-cost.md]
 
 Columns: native, tracehint (eBPF), one event per call (tests/bench/peers, the
-usual design of eBPF tools), strace --seccomp-bpf, bpftrace; a recorder that is
-not installed is left out and named. CPU is user + system time of the command
+usual design of eBPF tools), strace --seccomp-bpf, bpftrace, DFTracer (a preloaded
+library); one that is not installed is left out and named. CPU is user + system time of the command
 with the recorder's own process, less what recording `true` costs (that is
 stated apart as load and attach).
 """
@@ -12,8 +12,10 @@ stated apart as load and attach).
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -29,7 +31,7 @@ ROOT = HERE.parent.parent
 LOADER = ROOT / "collectors" / "ebpf" / "bin" / "tracehint-rec"
 BPFTRACE = (
     "tracepoint:syscalls:sys_exit_read,tracepoint:syscalls:sys_exit_write "
-    '{ printf("%d %d\\n", pid, args.ret); }'
+    '{ printf("%d %d\\n", pid, args->ret); }'
 )
 
 
@@ -96,10 +98,21 @@ class Bench:
             self.missing.append("strace: not installed")
         if shutil.which("bpftrace") and Path("/sys/kernel/tracing/events").is_dir():
             self.recorders["bpftrace"] = lambda out, command: [
-                "bpftrace", "-q", "-o", str(out / "log"), "-e", BPFTRACE, "-c", " ".join(command)
+                "bpftrace", "-q", "-o", str(out / "log"), "-e", BPFTRACE, "-c",
+                f"/bin/sh {_script(out, command)}",
             ]  # fmt: skip
         else:
             self.missing.append("bpftrace: not installed, or no tracefs")
+        preload = _dftracer()
+        if preload is not None:
+            self.recorders["DFTracer"] = lambda out, command: [
+                "env", f"LD_PRELOAD={preload}", "DFTRACER_ENABLE=1", "DFTRACER_INIT=PRELOAD",
+                "DFTRACER_DATA_DIR=all", f"DFTRACER_LOG_FILE={out / 'log'}", *command,
+            ]  # fmt: skip
+        else:
+            self.missing.append(
+                "DFTracer: not installed (pip install dftracer; $DFTRACER names it)"
+            )
 
     def once(self, recorder: str, workload: Workload, result: Result) -> None:
         """Run it once and add the measures."""
@@ -121,6 +134,23 @@ class Bench:
             if workload.per_call:
                 result.per_call.append(float(text_err.split()[-1]))
             result.trace_bytes = sum(p.stat().st_size for p in out.rglob("*") if p.is_file())
+
+
+def _script(out: Path, command: tuple[str, ...]) -> Path:
+    """The command as a file: bpftrace -c knows no quotes and no search path."""
+    path = out / "run.sh"
+    path.write_text(f"exec {shlex.join(command)}\n")
+    return path
+
+
+def _dftracer() -> Path | None:
+    """The preload library of the PyPI package, of this Python or of the folder $DFTRACER."""
+    spec = importlib.util.find_spec("dftracer")
+    places = [os.environ.get("DFTRACER"), *((spec and spec.submodule_search_locations) or ())]
+    for place in filter(None, places):
+        for found in Path(place).rglob("libdftracer_preload.so"):
+            return found
+    return None
 
 
 def _cc(source: Path, program: Path, *libraries: str) -> None:
