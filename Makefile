@@ -16,7 +16,7 @@ WITH_BPF ?= AUTO
 TRACEHINT_DATA ?= $(wildcard ../shared/data)
 export TRACEHINT_DATA
 
-.PHONY: e2e-moosefs bench-montage bench-record bench-analyze demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test
+.PHONY: e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test
 
 help:
 	@sed -n 's/^# make /make /p' Makefile; sed -n 's/^\([a-z-]*\):.*## /make \1: /p' Makefile
@@ -80,13 +80,16 @@ docs: dev ## build the documentation into site/
 e2e-moosefs: dev ## a real MooseFS on five nodes with shaped links: hints against none
 	$(PYTEST) tests/test_moosefs_proof.py -s
 
-bench: bench-record bench-analyze bench-montage ## all benchmarks
+bench: bench-record bench-analyze bench-montage bench-adapters ## all benchmarks
 
 bench-record: dev ## cost of recording, in alternating pairs
 	$(BIN)/python -m tests.bench.bench_record
 
 bench-analyze: dev ## time and memory of analyze
 	$(BIN)/python -m tests.bench.bench_analyze
+
+bench-adapters: dev ## what setting hints costs
+	$(BIN)/python -m tests.bench.bench_adapters
 
 bench-montage: dev ## what recording adds to the Montage run
 	$(BIN)/python -m tests.bench.bench_montage

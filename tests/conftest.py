@@ -6,6 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# The machine is shared: how long an example takes says nothing about the code.
+settings.register_profile("project", deadline=None)
+settings.load_profile("project")
 
 # Markers whose tests must run on the continuous integration machine: a skip there is a failure.
 MUST_RUN_IN_CI = ("ebpf", "store", "engine")

