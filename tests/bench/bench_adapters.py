@@ -20,8 +20,8 @@ from tests.support.hints import rule, save
 
 def tag_helper(folder: Path) -> float:
     """Seconds per task."""
-    from tracehint.adapters.tag.table import encode
-
+    from tests.test_tag_helper import target
+    from tracehint.adapters.engines.tag_table import encode
     from tracehint.adapters.stores.registry import open_store
 
     helper = Path(__file__).parents[2] / "adapters" / "tag" / "bin" / "tracehint-tag"
