@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracehint.errors import BundleError
 from tracehint.schemas.manifest import MANIFEST_NAME, Manifest, manifest_to_json, read_manifest
+from tracehint.schemas.version import TABLE_NAMES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -108,11 +109,9 @@ def _remove_bundle(path: Path) -> None:
     """Remove only what a bundle consists of, never through a symbolic link."""
     import shutil
 
-    from tracehint.schemas.tables import TABLES
-
     if path.is_symlink():
         raise BundleError(f"{path}: is a symbolic link", "Give the directory itself.")
-    for name in [*TABLES, SPOOL_DIR, RAW_DIR, "cache"]:
+    for name in [*TABLE_NAMES, SPOOL_DIR, RAW_DIR, "cache"]:
         part = path / name
         if part.is_symlink():
             part.unlink()

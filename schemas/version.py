@@ -1,3 +1,8 @@
-"""The format version of trace bundles: raised when the meaning of something written changes."""
+"""The format version of trace bundles and the names of their tables, without loading Arrow."""
 
-FORMAT = "tracehint.bundle/1"
+FORMAT = "tracehint.bundle/1"  # raised when the meaning of something written changes
+# schemas/tables.py has their columns
+TABLE_NAMES = (
+    "processes", "files", "names", "opens", "extents", "metadata_ops", "marks", "losses",
+    "attributes", "declared_tasks", "declared_io",
+)  # fmt: skip

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,6 +61,28 @@ def test_the_version_is_stated_once_in_two_places() -> None:
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["version"] == __version__
+
+
+def test_the_names_of_the_tables_are_those_of_the_schemas() -> None:
+    from tracehint.schemas.tables import TABLES
+    from tracehint.schemas.version import TABLE_NAMES
+
+    assert set(TABLE_NAMES) == set(TABLES)
+
+
+def test_recording_loads_no_arrow_before_the_command_runs(tmp_path: Path) -> None:
+    """What it would load costs CPU, and its settings would be seen by the command."""
+    code = (
+        "import sys; from tracehint.collectors import registry, session, run;"
+        "from tracehint.commands import record; from tracehint.schemas.store import BundleWriter;"
+        "from pathlib import Path; BundleWriter(Path(sys.argv[1]), force=True);"
+        "import tracehint.collectors.ebpf.record;"
+        "print('pyarrow' in sys.modules, 'numpy' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["False", "False"]
 
 
 def test_every_command_module_exists_and_has_help() -> None:

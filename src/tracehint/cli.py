@@ -15,6 +15,7 @@ import click
 
 from tracehint import __version__
 from tracehint.errors import EXIT_FAILED, TracehintError
+from tracehint.schemas.arrow import no_blas_threads
 
 # name -> (module in tracehint.commands, one line for --help)
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -42,6 +43,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
+# Their children must not see what this process sets for itself.
+RUN_A_COMMAND = ("profile", "record", "task")
+
+
 class LazyGroup(click.Group):
     """A click group that imports a command's module only when it is used."""
 
@@ -52,6 +57,8 @@ class LazyGroup(click.Group):
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
+        if cmd_name not in RUN_A_COMMAND:
+            no_blas_threads()
         module = importlib.import_module(f"tracehint.commands.{entry[0]}")
         command: click.Command = module.command
         return command

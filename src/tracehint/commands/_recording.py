@@ -14,7 +14,6 @@ from tracehint.collectors.ebpf.follow import check_follow
 from tracehint.collectors.registry import COLLECTORS, choose
 from tracehint.collectors.run import Ended, find_command, run_child, without_shebang
 from tracehint.collectors.session import default_bundle, recorded_already
-from tracehint.commands._arrow import skip_pandas
 from tracehint.commands._following import default_name, follow_collector
 from tracehint.commands._progress import progress, wanted
 from tracehint.errors import EXIT_RECORDER_FAILED, BundleError, TracehintError, UsageError
@@ -98,7 +97,6 @@ def start(
     live: tell on a terminal how far it has come. Raises TracehintError with
     exit code 125, 126 or 127 when the command was not run.
     """
-    skip_pandas()
     if follow is None and recorded_already():
         if not quiet:
             click.echo(

@@ -91,7 +91,7 @@ def command(
     Example: tracehint analyze run.trace --format json -o run.json
     """
     from tracehint.analyzer import NOT_NEEDED, analyze
-    from tracehint.commands._arrow import skip_pandas
+    from tracehint.schemas.arrow import skip_pandas
     from tracehint.schemas.store import read_bundle
 
     if form == "parquet" and output is None:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import click
 
-from tracehint.commands._arrow import skip_pandas
 from tracehint.commands._importers import IMPORTERS, Importer
 from tracehint.errors import BundleError, InputError, TracehintError
+from tracehint.schemas.arrow import skip_pandas
 from tracehint.schemas.manifest import MANIFEST_NAME, Manifest
 from tracehint.schemas.store import RAW_DIR
 

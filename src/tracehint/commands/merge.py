@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from tracehint.commands._arrow import skip_pandas
 from tracehint.errors import BundleError
+from tracehint.schemas.arrow import skip_pandas
 
 
 @click.command()

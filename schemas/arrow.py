@@ -1,10 +1,23 @@
-"""Start-up of the commands that use Arrow."""
+"""Arrow and numpy without what they load or start and nothing here uses."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from types import ModuleType
+
+_BLAS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def no_blas_threads() -> None:
+    """Keep numpy from starting a pool of linear algebra threads: about 0.15 s of CPU.
+
+    To be called before numpy is imported, and never before a command of the user's is started:
+    it would inherit the variables.
+    """
+    for variable in _BLAS:
+        os.environ.setdefault(variable, "1")
 
 
 class _NoPandas:
