@@ -27,11 +27,11 @@ struct row {
 
 static int cgroup_fd = -1;
 
-/* Who runs a process; -ESRCH when there is none. */
+/* Who runs a process; -ESRCH when there is none, or only its exit status is left. */
 static int read_row(int pid, struct row *row)
 {
 	unsigned int real = 0, effective = 0;
-	char name[64], line[256];
+	char name[64], line[256], state = 0;
 	FILE *f;
 
 	snprintf(name, sizeof(name), "/proc/%d/status", pid);
@@ -40,12 +40,15 @@ static int read_row(int pid, struct row *row)
 		return -ESRCH;
 	*row = (struct row){.pid = pid};
 	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "PPid: %d", &row->ppid) == 1)
+		if (sscanf(line, "State: %c", &state) == 1 ||
+		    sscanf(line, "PPid: %d", &row->ppid) == 1)
 			continue;
 		if (sscanf(line, "Uid: %u %u", &real, &effective) == 2)
 			break;
 	}
 	fclose(f);
+	if (state == 'Z' || state == 'X')
+		return -ESRCH;
 	row->ours = !geteuid() || (real == getuid() && effective == getuid());
 	return 0;
 }
@@ -199,12 +202,31 @@ static bool populated(void)
 	return !strstr(text, "populated 0");
 }
 
+/* Without those that ended between the tracer's last look at them and our asking for them. */
+static bool any_wanted(void)
+{
+	unsigned int pid = tracer_next_wanted(0);
+	bool any = false;
+
+	while (pid) {
+		unsigned int next = tracer_next_wanted(pid);
+		struct row row;
+
+		if (read_row((int)pid, &row))
+			tracer_unwant_pid(pid);
+		else
+			any = true;
+		pid = next;
+	}
+	return any;
+}
+
 static bool all_ended(const struct options *o)
 {
 	if (tracer_live())
 		return false;
 	if (o->pid)
-		return !tracer_wants();
+		return !any_wanted();
 	/* an empty cgroup may be waiting for its first process */
 	return !populated() &&
 	       (tracer_epochs() > 1 || faccessat(cgroup_fd, "cgroup.procs", F_OK, 0));

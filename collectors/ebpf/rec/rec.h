@@ -80,7 +80,7 @@ bool tracer_armed(void);
 unsigned int tracer_epochs(void);
 int tracer_want_pid(unsigned int pid);
 void tracer_unwant_pid(unsigned int pid);
-bool tracer_wants(void);
+unsigned int tracer_next_wanted(unsigned int after);
 int tracer_want_cgroup(int fd);
 unsigned int tracer_live(void);
 int tracer_epoll_fd(void);

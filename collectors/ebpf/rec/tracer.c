@@ -251,12 +251,13 @@ void tracer_unwant_pid(unsigned int pid)
 	bpf_map_delete_elem(bpf_map__fd(map_named("pids_wanted")), &pid);
 }
 
-/* Whether a process is still awaited that has made no call. */
-bool tracer_wants(void)
+/* The next process that has not been let in yet; 0: no more. */
+unsigned int tracer_next_wanted(unsigned int after)
 {
+	int fd = bpf_map__fd(map_named("pids_wanted"));
 	unsigned int pid;
 
-	return !bpf_map_get_next_key(bpf_map__fd(map_named("pids_wanted")), NULL, &pid);
+	return bpf_map_get_next_key(fd, after ? &after : NULL, &pid) ? 0 : pid;
 }
 
 int tracer_want_cgroup(int fd)
