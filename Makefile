@@ -13,7 +13,7 @@ DOCS_REQUIREMENTS = $$($(BIN)/python -c \
     'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])')
 # AUTO: go on without the eBPF recorder where it cannot be built; ON: fail
 WITH_BPF ?= AUTO
-TRACEHINT_DATA ?= $(wildcard ../shared/data)
+TRACEHINT_DATA ?= $(abspath $(wildcard ../shared/data))
 export TRACEHINT_DATA
 
 .PHONY: e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test
