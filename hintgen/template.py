@@ -106,13 +106,6 @@ class Template:
         return None if found is None else found.groups()
 
 
-def _literal(raw: bytes) -> str:
-    """Regex of literal bytes in printable ASCII."""
-    return "".join(
-        re.escape(chr(byte)) if 0x20 <= byte <= 0x7E else f"\\x{byte:02x}" for byte in raw
-    )
-
-
 @lru_cache(maxsize=65536)
 def _compiled(regex: str) -> re.Pattern[bytes]:
     return re.compile(regex.encode("latin-1"), re.DOTALL)

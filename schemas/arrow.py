@@ -39,6 +39,7 @@ def skip_pandas() -> None:
     """
     if "pandas" in sys.modules:
         return
+    no_blas_threads()
     import pyarrow as pa
 
     finder = _NoPandas()

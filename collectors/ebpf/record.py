@@ -19,7 +19,7 @@ from tracehint.collectors.ebpf.follow import follow_arguments, follow_notes, fol
 from tracehint.collectors.run import Ended, find_command, run_child, without_shebang
 from tracehint.collectors.session import child_environment
 from tracehint.errors import BundleError, CollectorError, TracehintError
-from tracehint.schemas.arrow import no_blas_threads, skip_pandas
+from tracehint.schemas.arrow import skip_pandas
 from tracehint.schemas.manifest import Manifest
 from tracehint.schemas.redact import redact_argv
 from tracehint.schemas.store import SPOOL_DIR, BundleWriter
@@ -132,7 +132,6 @@ def _json(path: Path) -> dict[str, Any]:
 
 def _convert(request: RecordRequest, writer: BundleWriter, manifest: Manifest) -> int:
     """From the spool to Parquet; the number of events lost."""
-    no_blas_threads()
     skip_pandas()
     from tracehint.schemas.spool import convert_spool
 

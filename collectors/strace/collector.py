@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 
 from tracehint.collectors.base import Availability, RecordRequest, RecordResult
-from tracehint.collectors.run import Ended
 
 BLIND = ("io_uring", "mmap", "setuid_programs")
 BLIND_LIGHT = ("bytes", "io_uring", "mmap", "setuid_programs")
@@ -109,8 +108,3 @@ def _remedy() -> str:
     if scope == "2" and os.geteuid() != 0:
         return "kernel.yama.ptrace_scope is 2: ask for `sysctl kernel.yama.ptrace_scope=1`."
     return "In a container: start it with --cap-add=SYS_PTRACE."
-
-
-def result_of(ended: Ended, lost: int) -> RecordResult:
-    """The collector's answer from how the command ended."""
-    return RecordResult(ended.status, ended.signal, lost)

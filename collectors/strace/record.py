@@ -17,7 +17,7 @@ from tracehint.collectors.session import child_environment
 from tracehint.collectors.strace.collector import BLIND, BLIND_LIGHT
 from tracehint.collectors.strace.live import LINGER_S, LiveLog, inherited, initial_table, run_traced
 from tracehint.errors import BundleError, TracehintError, UsageError
-from tracehint.schemas.arrow import no_blas_threads, skip_pandas
+from tracehint.schemas.arrow import skip_pandas
 from tracehint.schemas.manifest import Manifest
 from tracehint.schemas.redact import redact_argv
 from tracehint.schemas.store import RAW_DIR, BundleWriter
@@ -106,7 +106,6 @@ def convert(
 
     Raises BundleError when the tables cannot be written: the log stays where it is.
     """
-    no_blas_threads()
     skip_pandas()
     from tracehint.collectors.strace.finish import finish, look_at
     from tracehint.collectors.strace.lexer import MAX_LINE, LexStats, lex

@@ -27,7 +27,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tracehint.hintgen.lint.context import CONFIDENCE_SQL, FILES_SQL, GROUP_SQL, Context
+from tracehint.hintgen.lint.blocks import BLOCK_SQL, PART_SQL, by_template
+from tracehint.hintgen.lint.context import Context
 from tracehint.hintgen.lint.finding import Finding, Rule
 from tracehint.hintgen.units import plural, size
 
@@ -36,17 +37,10 @@ RULE = Rule("TP005", "gather-sharing-blocks", "warning", "0.1.0")
 # As in scatter-straddling-blocks, on what was written; a block counts when one of its writers
 # began before an earlier one had finished.
 _SQL = f"""
-    WITH p AS (SELECT * FROM primary_label WHERE pattern = 'gather'),
-         block AS (SELECT f.file, coalesce(try_cast(h.value AS BIGINT), $block_size) AS bs
-                   FROM p JOIN files f USING (file)
-                   LEFT JOIN in_force h ON h.path_text = f.path_text AND h.name = 'BlockSize'),
+    WITH p AS (SELECT * FROM primary_label WHERE pattern = 'gather'),{BLOCK_SQL},
          region AS (SELECT c.file, c.task, c.first_s, c.last_s, r.r[1] AS a, r.r[2] AS b
                     FROM producers c, unnest(c.ranges) AS r(r)
-                    WHERE c.file IN (SELECT file FROM p) AND NOT c.superseded),
-         part AS (SELECT region.file, task, first_s, last_s, k,
-                         least(b, (k + 1) * bs) - greatest(a, k * bs) AS bytes
-                  FROM region JOIN block USING (file),
-                       unnest(list_distinct([a // bs, (b - 1) // bs])) AS u(k)),
+                    WHERE c.file IN (SELECT file FROM p) AND NOT c.superseded),{PART_SQL},
          whole AS (SELECT file, k, task, sum(bytes) AS bytes, min(first_s) AS first_s,
                           max(last_s) AS last_s FROM part GROUP BY file, k, task),
          timed AS (SELECT *, first_s < max(last_s) OVER (
@@ -54,14 +48,7 @@ _SQL = f"""
                        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS meets FROM whole),
          shared AS (SELECT file, k, sum(bytes) - max(bytes) AS moved
                     FROM timed GROUP BY file, k HAVING bool_or(meets)),
-         per_file AS (SELECT file, count(*) AS blocks, sum(moved) AS moved
-                      FROM shared GROUP BY file)
-    SELECT {FILES_SQL}, sum(f.size_bytes) AS bytes, sum(s.moved) AS network_bytes,
-           {CONFIDENCE_SQL}, sum(s.blocks)::BIGINT AS blocks, max(block.bs) AS block_size,
-           max(ft.n_producers) AS writers
-    FROM per_file s JOIN p USING (file) JOIN files f USING (file)
-         JOIN file_types ft USING (file) JOIN block USING (file)
-    GROUP BY {GROUP_SQL} HAVING sum(s.moved) >= $min_bytes"""
+{by_template("n_producers", "writers")}"""
 
 
 def check(context: Context) -> Iterator[Finding]:

@@ -26,7 +26,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tracehint.hintgen.lint.context import CONFIDENCE_SQL, FILES_SQL, GROUP_SQL, Context
+from tracehint.hintgen.lint.blocks import BLOCK_SQL, PART_SQL, by_template
+from tracehint.hintgen.lint.context import Context
 from tracehint.hintgen.lint.finding import Finding, Rule
 from tracehint.hintgen.units import plural, size
 
@@ -36,28 +37,14 @@ RULE = Rule("TP004", "scatter-straddling-blocks", "warning", "0.1.0")
 # the largest part crosses the network. Only a range's first and last block can be shared
 # (a block inside a range is read by that reader alone, or the file would be no scatter).
 _SQL = f"""
-    WITH p AS (SELECT * FROM primary_label WHERE pattern = 'scatter'),
-         block AS (SELECT f.file, coalesce(try_cast(h.value AS BIGINT), $block_size) AS bs
-                   FROM p JOIN files f USING (file)
-                   LEFT JOIN in_force h ON h.path_text = f.path_text AND h.name = 'BlockSize'),
+    WITH p AS (SELECT * FROM primary_label WHERE pattern = 'scatter'),{BLOCK_SQL},
          region AS (SELECT c.file, c.task, r.r[1] AS a, r.r[2] AS b
                     FROM consumers c, unnest(c.ranges) AS r(r)
-                    WHERE c.file IN (SELECT file FROM p) AND NOT c.peek),
-         part AS (SELECT region.file, task, k,
-                         least(b, (k + 1) * bs) - greatest(a, k * bs) AS bytes
-                  FROM region JOIN block USING (file),
-                       unnest(list_distinct([a // bs, (b - 1) // bs])) AS u(k)),
+                    WHERE c.file IN (SELECT file FROM p) AND NOT c.peek),{PART_SQL},
          whole AS (SELECT file, k, task, sum(bytes) AS bytes FROM part GROUP BY ALL),
          shared AS (SELECT file, k, sum(bytes) - max(bytes) AS moved
                     FROM whole GROUP BY file, k HAVING count(*) > 1),
-         per_file AS (SELECT file, count(*) AS blocks, sum(moved) AS moved
-                      FROM shared GROUP BY file)
-    SELECT {FILES_SQL}, sum(f.size_bytes) AS bytes, sum(s.moved) AS network_bytes,
-           {CONFIDENCE_SQL}, sum(s.blocks)::BIGINT AS blocks, max(block.bs) AS block_size,
-           max(ft.n_readers) AS readers
-    FROM per_file s JOIN p USING (file) JOIN files f USING (file)
-         JOIN file_types ft USING (file) JOIN block USING (file)
-    GROUP BY {GROUP_SQL} HAVING sum(s.moved) >= $min_bytes"""
+{by_template("n_readers", "readers")}"""
 
 
 def check(context: Context) -> Iterator[Finding]:
