@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tracehint.collectors.base import Availability, Collector
@@ -11,16 +12,21 @@ from tracehint.errors import CollectorError
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a collector lives. `auto`: may be chosen without being asked for."""
+    """Where a collector lives. `auto`: may be chosen without being asked for.
+
+    `before_run`: the check before a recording. Cheaper than `check` where the beginning
+    of the recording itself tells the rest (NotBegunError).
+    """
 
     module: str
     factory: str
     auto: bool = False
+    before_run: str = "check"
     arguments: dict[str, object] = field(default_factory=dict)
 
 
 COLLECTORS: dict[str, Entry] = {
-    "ebpf": Entry("tracehint.collectors.ebpf", "EbpfCollector", auto=True),
+    "ebpf": Entry("tracehint.collectors.ebpf", "EbpfCollector", auto=True, before_run="conditions"),
     "strace": Entry("tracehint.collectors.strace", "StraceCollector", auto=True),
     "strace-light": Entry(
         "tracehint.collectors.strace", "StraceCollector", arguments={"light": True}
@@ -41,26 +47,28 @@ def load(name: str) -> Collector | None:
     return collector
 
 
-def check(name: str) -> Availability:
-    """Whether the collector can run here; never raises."""
+def check(name: str, method: str = "check") -> Availability:
+    """Whether the collector can run here, by this method of it; never raises."""
     collector = load(name)
     if collector is None:
         return Availability(
             False, "not part of this installation", "Install a tracehint built with it."
         )
     try:
-        return collector.check()
+        found: Availability = getattr(collector, method)()
+        return found
     except Exception as error:  # a failing check is an answer, not a crash
         return Availability(False, f"its check failed: {error}", "Report this as a bug.")
 
 
-def choose(name: str) -> tuple[Collector, str]:
+def choose(name: str, refused: Mapping[str, str] | None = None) -> tuple[Collector, str]:
     """The collector to use, and the sentence that says which and why.
 
-    Raises CollectorError where the wish cannot be met, naming the remedy.
+    `refused`: collectors that `auto` must not take (again), and why. Raises
+    CollectorError where the wish cannot be met, naming the remedy.
     """
     if name != "auto":
-        found = check(name)
+        found = check(name, COLLECTORS[name].before_run)
         collector = load(name)
         if collector is None or not found.usable:
             raise CollectorError(f"{name}: {found.reason}", found.remedy)
@@ -69,7 +77,10 @@ def choose(name: str) -> tuple[Collector, str]:
     for candidate, entry in COLLECTORS.items():
         if not entry.auto:
             continue
-        found = check(candidate)
+        if refused and candidate in refused:
+            reasons.append(f"{candidate}: {refused[candidate]}")
+            continue
+        found = check(candidate, entry.before_run)
         collector = load(candidate)
         if found.usable and collector is not None:
             why = f"collector {candidate}: {found.reason}"

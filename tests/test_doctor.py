@@ -80,6 +80,9 @@ class Fake:
         return Availability(False, "no luck", "pray")
 
 
+    conditions = check
+
+
 @pytest.mark.parametrize(
     ("ebpf", "strace", "chosen"), [(True, True, "ebpf"), (False, True, "strace")]
 )

@@ -407,3 +407,26 @@ def test_every_collector_answers_its_check() -> None:
         found = check(name)
         assert found.reason
         assert found.usable or found.remedy
+
+
+@pytest.mark.skipif(len(USABLE) < 2, reason="needs eBPF and strace")
+def test_a_kernel_that_refuses_the_tracer_only_at_the_start_leads_to_strace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Whether programs load is not tried before a run: a seccomp filter shows at the start."""
+    from tracehint.cli import main
+
+    monkeypatch.setattr("tracehint.collectors.ebpf.record.LOADER", Path("/bin/false"))
+    bundle = tmp_path / "r.trace"
+    arguments = ["record", "-o", str(bundle), "--", "sh", "-c", "echo data >out; exit 5"]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["tracehint", *arguments])
+    assert main() == 5
+    told = capfd.readouterr().err
+    assert "collector strace" in told
+    assert "not ebpf: the eBPF tracer could not begin" in told
+    assert read_bundle(bundle).manifest.collector == "strace"
+    arguments[1:1] = ["--collector", "ebpf", "--force"]
+    monkeypatch.setattr(sys, "argv", ["tracehint", *arguments])
+    assert main() == 125
+    assert "nothing was run" in capfd.readouterr().err

@@ -6,6 +6,7 @@ import functools
 import os
 import platform
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from tracehint.collectors.base import Availability, RecordRequest, RecordResult
@@ -27,17 +28,26 @@ class EbpfCollector:
 
     def check(self) -> Availability:
         """Test each condition, and last by loading the programs."""
-        for test in (_machine, _loader, _btf, _loads):
-            reason, remedy = test()
-            if remedy:
-                return Availability(False, reason, remedy, BLIND, COST)
-        return Availability(True, reason, "", BLIND, COST)
+        return _all_of(_machine, _loader, _btf, _loads)
+
+    def conditions(self) -> Availability:
+        """The same without a trial load (0.07 s CPU): `record` raises NotBegunError then."""
+        return _all_of(_machine, _loader, _btf, _allowed)
 
     def record(self, request: RecordRequest) -> RecordResult:
         """Run the command below the loader and write the bundle."""
         from tracehint.collectors.ebpf.record import record
 
         return record(request)
+
+
+def _all_of(*tests: Callable[[], tuple[str, str]]) -> Availability:
+    reason = ""
+    for test in tests:
+        reason, remedy = test()
+        if remedy:
+            return Availability(False, reason, remedy, BLIND, COST)
+    return Availability(True, reason, "", BLIND, COST)
 
 
 def _machine() -> tuple[str, str]:
@@ -101,6 +111,15 @@ def _file_capabilities() -> int:
     return int.from_bytes(low, "little") | int.from_bytes(high, "little") << 32
 
 
+def _allowed() -> tuple[str, str]:
+    if may_trace():
+        return "this process may load BPF programs", ""
+    return (
+        "loading BPF programs needs CAP_BPF and CAP_PERFMON",
+        f"As root, once: {_SETCAP}  (or run as root)",
+    )
+
+
 @functools.cache
 def _loads() -> tuple[str, str]:
     try:
@@ -113,10 +132,7 @@ def _loads() -> tuple[str, str]:
     if done.returncode == 0:
         return "the programs load and attach", ""
     if not may_trace():
-        return (
-            "loading BPF programs needs CAP_BPF and CAP_PERFMON",
-            f"As root, once: {_SETCAP}  (or run as root)",
-        )
+        return _allowed()
     first = done.stderr.strip().splitlines()[0] if done.stderr.strip() else "no message"
     return (
         f"the kernel refuses the programs: {first}",

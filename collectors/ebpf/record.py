@@ -18,7 +18,7 @@ from tracehint.collectors.ebpf.collector import BLIND, LOADER
 from tracehint.collectors.ebpf.follow import follow_arguments, follow_notes, followed_command
 from tracehint.collectors.run import Ended, find_command, run_child, without_shebang
 from tracehint.collectors.session import child_environment
-from tracehint.errors import BundleError, CollectorError, TracehintError
+from tracehint.errors import BundleError, NotBegunError, TracehintError
 from tracehint.schemas.arrow import skip_pandas
 from tracehint.schemas.manifest import Manifest
 from tracehint.schemas.redact import redact_argv
@@ -93,7 +93,7 @@ def _run(argv: list[str], request: RecordRequest, spool: Path) -> Ended:
         ended = run_child(argv, child_environment(request))
         if not (spool / "start.json").exists():
             shutil.rmtree(request.output, ignore_errors=True)
-            raise CollectorError(
+            raise NotBegunError(
                 "the eBPF tracer could not begin; nothing was "
                 + ("run" if request.follow is None else "recorded"),
                 "See the message above and `tracehint doctor`; or use --collector strace.",

@@ -49,5 +49,9 @@ class CollectorError(TracehintError):
     exit_code = EXIT_RECORDER_FAILED
 
 
+class NotBegunError(CollectorError):
+    """A collector that seemed usable could not begin; nothing was run, another one may be tried."""
+
+
 class MissingDependencyError(TracehintError):
     """A program or package that an optional feature needs is not installed."""

@@ -9,14 +9,20 @@ from typing import Any, TypeVar
 
 import click
 
-from tracehint.collectors.base import Follow, RecordRequest, RecordResult
+from tracehint.collectors.base import Collector, Follow, RecordRequest, RecordResult
 from tracehint.collectors.ebpf.follow import check_follow
 from tracehint.collectors.registry import COLLECTORS, choose
 from tracehint.collectors.run import Ended, find_command, run_child, without_shebang
 from tracehint.collectors.session import default_bundle, recorded_already
 from tracehint.commands._following import default_name, follow_collector
 from tracehint.commands._progress import progress, wanted
-from tracehint.errors import EXIT_RECORDER_FAILED, BundleError, TracehintError, UsageError
+from tracehint.errors import (
+    EXIT_RECORDER_FAILED,
+    BundleError,
+    NotBegunError,
+    TracehintError,
+    UsageError,
+)
 from tracehint.schemas.manifest import MANIFEST_NAME
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -127,14 +133,27 @@ def start(
             options=_settings(settings), follow=follow,
         )  # fmt: skip
         with progress(bundle, shown=live and wanted(quiet=quiet)):
-            return chosen.record(request), bundle
+            return _record(chosen, request, again=collector == "auto"), bundle
     except TracehintError as error:
-        if made is not None and not any(made.iterdir()):
+        if made is not None and made.is_dir() and not any(made.iterdir()):
             made.rmdir()
         if error.exit_code in (126, 127):
             raise
         failure = RecordError(error.what, error.remedy)
         raise failure from None
+
+
+def _record(chosen: Collector, request: RecordRequest, *, again: bool) -> RecordResult:
+    """Record; `again`: with the next collector where this one could not begin."""
+    try:
+        return chosen.record(request)
+    except NotBegunError as error:
+        if not again:
+            raise
+        other, why = choose("auto", {chosen.name: error.what})
+    click.echo(f"tracehint: {why}", err=True)
+    request.output.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return other.record(request)
 
 
 def _settings(given: tuple[str, ...]) -> dict[str, str]:
