@@ -14,6 +14,7 @@ from tracehint.hintgen.nodes import Node
 from tracehint.hintgen.pathtext import to_text
 from tracehint.hintgen.uses import BY_DEFINITION, USES
 
+RANDOM = ("hash", "uuid", "date")  # placeholders that no two runs share
 FAN_USES = ("fan_in", "fan_out", "fan_both")
 
 
@@ -30,32 +31,43 @@ def _need(cells: list[Cell], node: Node, nodes: int, pattern: str) -> Need:
         readers=max(2, round(sum(cell.readers * cell.files for cell in cells) / files)),
         nodes=nodes, size=largest.size, region=largest.region,
         starts=tuple(start for cell in cells for start in cell.starts),
-        group=group, captures=_captures(node, cells),
+        group=group, captures=_captures(node, cells, pattern == "distribute"),
     )  # fmt: skip
 
 
-def _captures(node: Node, cells: list[Cell]) -> tuple[int, ...]:
-    """Placeholders that are the same within each group and tell the groups apart."""
+def _captures(node: Node, cells: list[Cell], by_producer: bool) -> tuple[int, ...]:
+    """Placeholders that are the same within each group and tell the groups apart.
+
+    In a run with one group these are all that never change in it: another run may
+    have several (one per lane, colour, sample), and then they change between them.
+    """
     rows = [
         (node.template.match(path), group)
         for cell in cells
         for path, group in cell.samples
         if group is not None
     ]
-    groups = {group for _, group in rows}
-    if len(groups) < 2 or any(row is None for row, _ in rows):
+    if len(rows) < 2 or any(row is None for row, _ in rows):
         return ()
+    by_group: dict[int, list[set[bytes]]] = {}
+    for row, group in rows:
+        seen = by_group.setdefault(group, [set() for _ in row or ()])
+        for values, value in zip(seen, row or (), strict=True):
+            values.add(value)
     width = len(rows[0][0] or ())
     steady = [
-        hole
-        for hole in range(width)
-        if all(len({(row or ())[hole] for row, g in rows if g == group}) == 1 for group in groups)
+        hole for hole in range(width) if all(len(seen[hole]) == 1 for seen in by_group.values())
     ]
-    for hole in steady:
-        if len({(row or ())[hole] for row, _ in rows}) == len(groups):
+    if len(by_group) == 1:
+        if sum(cell.size_sum for cell in cells) < max(cell.group_bytes for cell in cells):
+            return ()  # part of a group with other names as well
+        holes = [part for part in node.template.parts if isinstance(part, str)]
+        return tuple(hole for hole in steady if by_producer or holes[hole] not in RANDOM)
+    keys = [tuple(next(iter(seen[hole])) for hole in steady) for seen in by_group.values()]
+    for place, hole in enumerate(steady):
+        if len({key[place] for key in keys}) == len(keys):
             return (hole,)
-    told = {tuple((row or ())[hole] for hole in steady) for row, _ in rows}
-    return tuple(steady) if len(told) == len(groups) else ()
+    return tuple(steady) if len(set(keys)) == len(keys) else ()
 
 
 def rule_of(node: Node, nodes: int) -> Rule | None:

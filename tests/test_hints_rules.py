@@ -236,3 +236,28 @@ def test_advice_for_files_that_are_read_again_or_at_random() -> None:
     assert advice == {
         "Lifetime": "temporary|look", "CacheSize": str(BIG), "Access": "random",
     }  # fmt: skip
+
+
+def test_a_group_seen_once_is_named_by_what_never_changed_in_it() -> None:
+    run = Flowing()
+    add = run.task("add")
+    for k in range(4):
+        make = run.task("make")
+        run.write(make, f"lane_3-{k}.part", BIG)
+        run.read(add, f"lane_3-{k}.part", BIG)
+    hints = learned(run)
+    groups = [one(hints, f"lane_{lane}-{k}.part").values["DP"] for lane in (3, 8) for k in (7, 9)]
+    assert groups[0] == groups[1] != groups[2] == groups[3]
+
+
+def test_a_group_of_several_kinds_of_names_is_not_torn() -> None:
+    run = Flowing()
+    add = run.task("add")
+    for k in range(4):
+        make = run.task("make")
+        for name in (f"lane_3-{k}.part", f"index_5-{k}.tab"):
+            run.write(make, name, BIG)
+            run.read(add, name, BIG)
+    hints = learned(run)
+    values = {one(hints, name).values["DP"] for name in ("lane_3-9.part", "index_5-9.tab")}
+    assert values == {"collocation|add"}
