@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tracehint.analyzer.execution.model import Execution
     from tracehint.analyzer.model import Analysis, Options
     from tracehint.schemas.store import Bundle
 
@@ -17,14 +18,20 @@ NOT_NEEDED = {
 }
 
 
-def analyze(bundle: Bundle, options: Options | None = None) -> Analysis:
+def analyze(
+    bundle: Bundle, options: Options | None = None, extents: Execution | None = None
+) -> Analysis:
     """Cut the tasks, follow the bytes, label the patterns.
+
+    `extents` is who has that table and computes on it (default: it is in the bundle, and this
+    process does).
 
     Works on damaged and partial bundles: what is missing is stated in
     `run["completeness"]` and lowers the confidence of the labels.
     """
     import pyarrow as pa
 
+    from tracehint.analyzer.execution.local import LocalExtents
     from tracehint.analyzer.flow import build_flow
     from tracehint.analyzer.model import Analysis, Options
     from tracehint.analyzer.patterns import label
@@ -33,13 +40,14 @@ def analyze(bundle: Bundle, options: Options | None = None) -> Analysis:
     from tracehint.analyzer.tasks import cut_tasks
 
     options = options or Options()
+    extents = extents or LocalExtents(bundle.tables["extents"])
     cut = cut_tasks(bundle)
     roots = data_roots(bundle, options.data_roots, cut)
-    flow = build_flow(bundle, cut, roots, options)
-    run = run_object(bundle, cut.tasks, roots, options, flow.notes)
-    lost = lost_events(bundle, cut.proc_task)
+    flow = build_flow(bundle, cut, roots, options, extents)
+    run = run_object(bundle, cut.tasks, roots, options, extents, flow.notes)
+    lost = lost_events(bundle, cut.proc_task, extents)
     tasks = cut.tasks
-    del bundle, cut  # most of the memory, where the caller does not keep it
+    del bundle, cut, extents  # most of the memory, where the caller does not keep it
     pa.default_memory_pool().release_unused()  # DuckDB has an allocator of its own
     patterns, groups = label(flow, tasks, options, run, lost)
     return Analysis(

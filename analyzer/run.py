@@ -12,6 +12,7 @@ from tracehint.analyzer.text import clean
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tracehint.analyzer.execution.model import Execution
     from tracehint.analyzer.model import Options
     from tracehint.schemas.store import Bundle
 
@@ -47,24 +48,25 @@ def run_object(
     tasks: pa.Table,
     roots: Sequence[bytes],
     options: Options,
+    extents: Execution,
     notes: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The contract's `run` object; `notes` are added to those of the completeness."""
     manifest = bundle.manifest
     started = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=manifest.started_ns // 1000)
     hosts = _hosts(bundle, tasks)
-    lost, _ = _totals(bundle)
+    lost, _ = _totals(bundle, extents)
     return {
         "command": [clean(part) for part in manifest.command],
         "hosts": hosts,
         "sites": sorted({h.site for h in manifest.hosts if h.site}),
         "collector": manifest.collector,
         "started": started.isoformat().replace("+00:00", "Z"),
-        "duration_s": _duration(bundle, tasks),
+        "duration_s": _duration(bundle, tasks, extents),
         "nodes": options.nodes or default_nodes(tasks, len(hosts)),
         "data_roots": [root.decode("utf-8", "replace") for root in roots],
         "lost_events": lost,
-        "completeness": _completeness(bundle, notes),
+        "completeness": _completeness(bundle, extents, notes),
         "parameters": parameters(options),
     }
 
@@ -96,7 +98,7 @@ def most_at_once(tasks: pa.Table) -> int:
     return max(1, int(np.cumsum(steps[np.lexsort((steps, moments))]).max()))
 
 
-def lost_events(bundle: Bundle, proc_task: pa.Table) -> pa.Table | None:
+def lost_events(bundle: Bundle, proc_task: pa.Table, extents: Execution) -> pa.Table | None:
     """Columns task, lost, seen: events lost and recorded per task; None when nothing was lost.
 
     Losses of no known process are spread over all tasks in proportion to what they did.
@@ -106,15 +108,16 @@ def lost_events(bundle: Bundle, proc_task: pa.Table) -> pa.Table | None:
     from tracehint.analyzer.sql import connect
 
     con = connect()
-    for name in ("losses", "opens", "extents"):
+    for name in ("losses", "opens"):
         con.register(name, bundle.tables[name])
+    con.register("extents", extents.by_process())
     con.register("proc_task", proc_task)
     kinds = ", ".join(f"'{kind}'" for kind, (event, _) in LOSSES.items() if event)
     return con.sql(
         f"""
         with seen as (
-            select task, count(*) as seen
-            from (select proc from opens union all select proc from extents)
+            select task, sum(n) as seen
+            from (select proc, 1 as n from opens union all select proc, "count" from extents)
             join proc_task using (proc) group by task),
         lost as (
             select task, sum("count")::double as lost from losses left join proc_task using (proc)
@@ -130,17 +133,18 @@ def lost_events(bundle: Bundle, proc_task: pa.Table) -> pa.Table | None:
     ).to_arrow_table()
 
 
-def _totals(bundle: Bundle) -> tuple[int, int]:
+def _totals(bundle: Bundle, extents: Execution) -> tuple[int, int]:
     """Lost and recorded events of the whole run."""
     losses = bundle.tables["losses"]
-    rows = zip(losses.column("kind").to_pylist(), losses.column("count").to_pylist(), strict=True)
-    lost = sum(max(0, n) for kind, n in rows if LOSSES.get(kind, (False, ""))[0])
-    return lost, sum(bundle.tables[name].num_rows for name in ("processes", "opens", "extents"))
+    pairs = zip(losses.column("kind").to_pylist(), losses.column("count").to_pylist(), strict=True)
+    lost = sum(max(0, n) for kind, n in pairs if LOSSES.get(kind, (False, ""))[0])
+    rows = sum(bundle.tables[name].num_rows for name in ("processes", "opens"))
+    return lost, rows + extents.rows()
 
 
-def _completeness(bundle: Bundle, notes: Sequence[str]) -> dict[str, Any]:
+def _completeness(bundle: Bundle, extents: Execution, notes: Sequence[str]) -> dict[str, Any]:
     manifest = bundle.manifest
-    lost, seen = _totals(bundle)
+    lost, seen = _totals(bundle, extents)
     score = seen / (seen + lost) if seen + lost else 1.0
     for code in manifest.blind_to:
         score *= BLIND_SCORE.get(code, 1.0)
@@ -181,7 +185,7 @@ def _hosts(bundle: Bundle, tasks: pa.Table) -> list[str]:
     return sorted(clean(name) for name in names)
 
 
-def _duration(bundle: Bundle, tasks: pa.Table) -> float:
+def _duration(bundle: Bundle, tasks: pa.Table, extents: Execution) -> float:
     """Seconds; to the last thing seen when the recorder did not note the end."""
     import pyarrow.compute as pc
 
@@ -189,7 +193,7 @@ def _duration(bundle: Bundle, tasks: pa.Table) -> float:
     if manifest.ended_ns is not None:
         return round(max(0, manifest.ended_ns - manifest.started_ns) / 1e9, 6)
     ends = [pc.max(tasks.column("end_s")).as_py(), pc.max(tasks.column("start_s")).as_py()]
-    last = pc.max(bundle.tables["extents"].column("last_ns")).as_py()
+    last = extents.last_ns()
     if last is not None:
         ends.append((last - manifest.started_ns) / 1e9)
     longest: float = max([0.0, *(e for e in ends if e is not None)])

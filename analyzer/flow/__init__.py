@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tracehint.analyzer.flow.model import Flow
 
 if TYPE_CHECKING:
+    from tracehint.analyzer.execution.model import Execution
     from tracehint.analyzer.flow.build import Cut
     from tracehint.analyzer.model import Options
     from tracehint.schemas.store import Bundle
@@ -15,14 +16,22 @@ if TYPE_CHECKING:
 __all__ = ["Flow", "build_flow"]
 
 
-def build_flow(bundle: Bundle, cut: Cut, roots: Sequence[bytes], options: Options) -> Flow:
+def build_flow(
+    bundle: Bundle, cut: Cut, roots: Sequence[bytes], options: Options,
+    extents: Execution | None = None,
+) -> Flow:  # fmt: skip
     """Files by version, their producers and consumers, and the edges between tasks.
 
-    `cut` says which process epoch belongs to which task, `roots` are the data roots. Tables
-    have the schemas of `tracehint.analyzer.model`. Never raises on damaged rows: what was left
-    out is in `Flow.notes`.
+    `cut` says which process epoch belongs to which task, `roots` are the data roots, `extents`
+    who has that table and computes (default: this process). Tables have the schemas of
+    `tracehint.analyzer.model`. Never raises on damaged rows: what was left out is in
+    `Flow.notes`.
     """
     from tracehint.analyzer import roots as rules
     from tracehint.analyzer.flow.build import build
 
-    return build(bundle, cut, roots, options, rules)
+    if extents is None:
+        from tracehint.analyzer.execution.local import LocalExtents
+
+        extents = LocalExtents(bundle.tables["extents"])
+    return build(bundle, cut, roots, options, rules, extents)

@@ -93,8 +93,8 @@ def _codes(table: pa.Table, name: str, known: dict[str, int], unknown: int) -> S
     return np.concatenate(found)
 
 
-def read_extents(table: pa.Table, objects: Objects, known: Tasks, notes: list[str]) -> Raw:
-    """Look at all extents; notes how many were damaged."""
+def read_extents(table: pa.Table, objects: Objects, known: Tasks) -> tuple[Raw, int]:
+    """The extents with their objects and tasks, and how many damaged ones were left out."""
     op = _codes(table, "op", OPS, UNKNOWN)
     obj = lookup(objects.file_ids, objects.file_obj, column(table, "file")).astype(np.int32)
     task = known.of(column(table, "proc")).astype(np.int32)
@@ -109,10 +109,8 @@ def read_extents(table: pa.Table, objects: Objects, known: Tasks, notes: list[st
     reach = start[many] + (count[many] - 1).astype(float) * raw.columns["stride"][many]
     sane[many] &= (reach >= 0) & (reach + length[many] <= _HUGE)
     sane[many] &= length[many].astype(float) * count[many] <= _HUGE
-    if dropped := int(np.count_nonzero(wanted & ~sane)):
-        notes.append(f"{dropped} damaged access records were left out")
     raw.rows = np.flatnonzero(wanted & sane & ((length > 0) | (op == TRUNCATE)))
-    return raw
+    return raw, int(np.count_nonzero(wanted & ~sane))
 
 
 def clip(access: Access, objects: Objects) -> Access:

@@ -6,15 +6,18 @@ through several files (`build`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.flow.access import Raw, clip
+from tracehint.analyzer.flow.access import clip
 from tracehint.analyzer.flow.copies import Copies, find
-from tracehint.analyzer.flow.model import READ, Access, Objects
+from tracehint.analyzer.flow.model import READ, WRITE, Access, Objects
 from tracehint.analyzer.flow.ranges import Bools, Ints, starts_of
+
+if TYPE_CHECKING:
+    from tracehint.analyzer.execution.model import Accesses
 
 ROWS = 1 << 19  # accesses of one portion, unless one path has more
 
@@ -29,18 +32,56 @@ class Batch:
     access: Access
     copies: Copies
 
+    def filled(self, extents: Access) -> Batch:
+        """The batch with these accesses (objects numbered as in the run) before its own."""
+        access = Access.joined([extents, self.access])
+        access.obj = access.obj - self.low
+        return replace(self, access=clip(access, self.objects))
 
-def keep_together(raw: Raw, more: Access, objects: Objects, engine: Bools) -> tuple[Copies, Ints]:
+
+@dataclass
+class Portions:
+    """How the objects are divided: portion i are those from `bounds[i]` up to `bounds[i + 1]`.
+
+    `more` are the accesses that are not extents.
+    """
+
+    bounds: Ints
+    objects: Objects
+    more: Access
+    copies: Copies
+
+    def __post_init__(self) -> None:
+        self._of_more = self.of_object()[self.more.obj]
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    def of_object(self) -> Ints:
+        """The portion of each object."""
+        return np.repeat(np.arange(len(self), dtype=np.uint16), np.diff(self.bounds))
+
+    def frame(self, i: int) -> Batch:
+        """Portion i without extents; its accesses keep the numbers of the run (`filled`)."""
+        low, high = int(self.bounds[i]), int(self.bounds[i + 1])
+        copies = self.copies
+        inside = copies.take((copies.source >= low) & (copies.source < high))
+        inside = Copies(inside.source - low, inside.target - low, inside.proc)
+        more = self.more.take(self._of_more == i)
+        return Batch(low, high, self.objects.part(low, high), more, inside)
+
+
+def keep_together(
+    extents: Accesses, more: Access, objects: Objects, engine: Bools
+) -> tuple[Copies, Ints]:
     """Complete copies by engines, and the order of the objects that puts the paths last that
     they concern (see `Objects.reordered`)."""
-    mine = raw.rows[engine[raw.task[raw.rows]]]
-    access = Access.joined([raw.access(mine), more.take(engine[more.task])])
+    access = Access.joined([extents.of_tasks(engine), more.take(engine[more.task])])
     copies = Copies.empty()
-    if len(access):
-        read = np.zeros(len(objects) + 1, bool)
+    if (access.op == WRITE).any():
+        read = np.zeros(len(objects), bool)
         read[access.obj[access.op == READ]] = True
-        rows = raw.rows[read[raw.obj[raw.rows]]]
-        everything = Access.joined([raw.access(rows), more.take(read[more.obj])])
+        everything = Access.joined([extents.of_objects(read), more.take(read[more.obj])])
         copies = find(access, everything, objects)
     special = np.zeros(int(objects.lineage.max(initial=-1)) + 1, bool)
     special[objects.lineage[copies.source]] = True
@@ -49,34 +90,15 @@ def keep_together(raw: Raw, more: Access, objects: Objects, engine: Bools) -> tu
     return copies, np.concatenate([np.flatnonzero(~late), np.flatnonzero(late)])
 
 
-def split(
-    raw: Raw, more: Access, objects: Objects, copies: Copies, rows: int = ROWS
-) -> Iterator[Batch]:
-    """Portions of about `rows` accesses, in the order of the objects.
+def divide(
+    extents: Accesses, more: Access, objects: Objects, copies: Copies, rows: int = ROWS
+) -> Portions:
+    """Portions of about `rows` accesses, in the order of the objects; at most 65535.
 
     Objects that copies concern are in one portion, the last one.
     """
-    bounds = _bounds(raw, more, objects, copies, rows)
-    of_object = np.repeat(np.arange(len(bounds) - 1, dtype=np.uint16), np.diff(bounds))
-    number = of_object[raw.obj[raw.rows]]
-    order = np.argsort(number, kind="stable")
-    cuts = np.searchsorted(number[order], np.arange(len(bounds)))
-    more_number = of_object[more.obj]
-    for i, (low, high) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
-        part = objects.part(low, high)
-        at = raw.rows[order[cuts[i] : cuts[i + 1]]]
-        access = Access.joined([raw.access(at), more.take(more_number == i)])
-        access.obj = access.obj - low
-        inside = copies.take((copies.source >= low) & (copies.source < high))
-        inside = Copies(inside.source - low, inside.target - low, inside.proc)
-        yield Batch(low, high, part, clip(access, part), inside)
-
-
-def _bounds(raw: Raw, more: Access, objects: Objects, copies: Copies, rows: int) -> Ints:
-    """First objects of the portions, and the number of objects; at most 65535 portions."""
     count = len(objects)
-    weight = np.ones(count, np.int64)  # objects cost something too
-    weight += np.bincount(raw.obj[raw.rows], minlength=count)
+    weight = 1 + extents.per_object()  # objects cost something too
     weight += np.bincount(more.obj, minlength=count)
     first = starts_of(objects.lineage)
     before = np.cumsum(weight) - weight
@@ -87,4 +109,4 @@ def _bounds(raw: Raw, more: Access, objects: Objects, copies: Copies, rows: int)
         low = min(int(copies.source.min()), int(copies.target.min()))
         low = int(first[np.searchsorted(first, low, side="right") - 1])
         bounds = np.append(bounds[bounds < low], low)
-    return np.append(bounds, count)
+    return Portions(np.append(bounds, count), objects, more, copies)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from tracehint.analyzer.flow import general, simple
-from tracehint.analyzer.flow.access import Raw, read_extents
 from tracehint.analyzer.flow.access import Tasks as ProcTasks
 from tracehint.analyzer.flow.additions import Scene, add_declared
-from tracehint.analyzer.flow.batches import ROWS, Batch, keep_together, split
+from tracehint.analyzer.flow.batches import ROWS, Batch, Portions, divide, keep_together
 from tracehint.analyzer.flow.causal import after_their_writes
 from tracehint.analyzer.flow.copies import Copies
 from tracehint.analyzer.flow.empty import add_empty
@@ -29,6 +29,7 @@ from tracehint.analyzer.flow.whole import from_opens
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tracehint.analyzer.execution.model import Accesses, Execution
     from tracehint.analyzer.model import Options
     from tracehint.schemas.store import Bundle
 
@@ -57,13 +58,12 @@ class Plan:
 
     tasks: Tasks
     options: Options
-    notes: list[str]
     always_general: bool
 
 
 def build(
     bundle: Bundle, cut: Cut, roots: Sequence[bytes], options: Options, rules: Roots,
-    *, always_general: bool = False, rows: int = ROWS,
+    extents: Execution, *, always_general: bool = False, rows: int = ROWS,
 ) -> Flow:  # fmt: skip
     """See `build_flow`; `rows` is the size of a portion."""
     notes: list[str] = []
@@ -71,22 +71,16 @@ def build(
     ids = column(table, "task")
     procs = ProcTasks(cut.proc_task, ids)
     tasks = Tasks(ids, column(table, "engine") == 1, *series_of(table), bundle.manifest.started_ns)
-    plan = Plan(tasks, options, notes, always_general)
+    plan = Plan(tasks, options, always_general)
     objects = build_objects(bundle, procs.of, lambda p: rules.classify_paths(p, roots))
-    raw = read_extents(bundle.tables["extents"], objects, procs, notes)
-    more = from_opens(bundle, objects, procs, raw.table.num_rows, notes)
-    copies, order = keep_together(raw, more, objects, tasks.engine)
+    accesses = extents.look(objects, procs, notes)
+    more = from_opens(bundle, objects, procs, extents, notes)
+    copies, order = keep_together(accesses, more, objects, tasks.engine)
     if len(copies):
-        objects, copies = _renumber(objects, raw, more, copies, order)
-
-    parts = [_solve(b, plan) for b in split(raw, more, objects, copies, rows)]
-    circle = _circles(parts, tasks)
-    if circle is not None:
-        for i, batch in enumerate(split(raw, more, objects, copies, rows)):
-            if _on(parts[i], circle).any():
-                parts[i] = _solve(batch, plan, circle)
+        objects, copies = _renumber(objects, accesses, more, copies, order)
+    parts = _parts(accesses, divide(accesses, more, objects, copies, rows), plan, notes)
     flow, used = together(
-        parts, objects, raw, lambda paths: rules.relative_paths(paths, roots), notes
+        parts, objects, accesses.touched(), lambda paths: rules.relative_paths(paths, roots), notes
     )
     return add_declared(
         Scene(flow, used, objects, table), bundle, cut.declared_task,
@@ -95,22 +89,39 @@ def build(
     )  # fmt: skip
 
 
+def _parts(accesses: Accesses, portions: Portions, plan: Plan, notes: list[str]) -> list[Part]:
+    """The rows of all portions; those on circles of tasks are computed again."""
+    solved = accesses.compute(portions, partial(_solve, plan))
+    parts = [part for part, _ in solved]
+    notes += [note for _, said in solved for note in said]
+    circle = _circles(parts, plan.tasks)
+    if circle is not None:
+        again = np.flatnonzero([_on(part, circle).any() for part in parts])
+        solved = accesses.compute(portions, partial(_solve, plan, circle=circle), again)
+        for i, (part, _) in zip(again.tolist(), solved, strict=True):
+            parts[i] = part
+    return parts
+
+
 def _renumber(
-    objects: Objects, raw: Raw, more: Access, copies: Copies, order: Ints
+    objects: Objects, accesses: Accesses, more: Access, copies: Copies, order: Ints
 ) -> tuple[Objects, Copies]:
     """Objects in another order, everywhere."""
     number = np.empty(len(order), np.int64)
     number[order] = np.arange(len(order))
-    raw.obj = np.append(number, UNKNOWN).astype(np.int32)[raw.obj]
+    accesses.renumber(number)
     more.obj = number[more.obj]
     copies = Copies(number[copies.source], number[copies.target], copies.proc)
     return objects.reordered(order), copies
 
 
-def _solve(batch: Batch, plan: Plan, circle: Ints | None = None) -> Part:
-    """The rows of one portion. `circle`: per task the circle that it is on, once known."""
+def _solve(plan: Plan, batch: Batch, circle: Ints | None = None) -> tuple[Part, list[str]]:
+    """The rows of one portion, and notes. `circle`: per task the circle that it is on, once known.
+
+    A pure function of its arguments: it may run in another process.
+    """
     objects, access, tasks, options = batch.objects, batch.access, plan.tasks, plan.options
-    notes = plan.notes if circle is None else []
+    notes: list[str] = []
     if objects.hosts > 1:
         after_their_writes(access, objects, notes)
     found, alone, many = _found(batch, plan, notes)
@@ -118,11 +129,12 @@ def _solve(batch: Batch, plan: Plan, circle: Ints | None = None) -> Part:
     entries = make_entries(found, objects, tasks.engine, alone, many, options.max_versions, circle)
     edges = edges_of(found, entries, tasks)
     replaced = _replaced(entries, objects)
-    return make_part(
+    part = make_part(
         batch.low, objects, entries, tasks,
         producers_of(found, entries, tasks, edges, replaced, alone),
         consumers_of(found, entries, tasks), edges, options,
     )  # fmt: skip
+    return part, notes
 
 
 def _found(batch: Batch, plan: Plan, notes: list[str]) -> tuple[Found, Bools, Bools]:

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracehint.analyzer.flow.access import Raw
 from tracehint.analyzer.flow.entries import Entries
 from tracehint.analyzer.flow.grouping import Grouped, how_lists, range_lists
 from tracehint.analyzer.flow.model import UNKNOWN, Flow, Objects
@@ -180,17 +179,17 @@ def _edges(facts: _Facts, edges: Edges) -> pa.Table:
 
 
 def together(
-    parts: list[Part], objects: Objects, raw: Raw, relative: Relative, notes: list[str]
+    parts: list[Part], objects: Objects, touched: Bools, relative: Relative, notes: list[str]
 ) -> tuple[Flow, Ints]:
     """One table of each kind for all portions, and the object of each file row.
 
-    Files outside the roots come last.
+    Files outside the roots come last: those that are `touched` (a mask over the objects).
     """
     counts = [len(p.entries) for p in parts]
     offsets = [sum(counts[:i]) for i in range(len(parts))]
     edge_offsets = np.cumsum([0, *(p.edge_table.num_rows for p in parts)])
     used = np.concatenate([p.entries for p in parts] or [np.empty(0, np.int64)])
-    used = np.concatenate([used, software_files(objects, raw)])
+    used = np.concatenate([used, np.flatnonzero(touched & objects.software)])
     edges = [
         _shifted(_shifted(p.edge_table, "file", n), "edge", int(m))
         for p, n, m in zip(parts, offsets, edge_offsets, strict=False)
@@ -214,13 +213,6 @@ def _shifted(table: pa.Table, name: str, by: int) -> pa.Table:
 
 def _joined(tables: list[pa.Table], schema: pa.Schema) -> pa.Table:
     return pa.concat_tables(tables) if tables else schema.empty_table()
-
-
-def software_files(objects: Objects, raw: Raw) -> Ints:
-    """Objects outside the data roots that were read or written."""
-    touched = np.zeros(len(objects) + 1, bool)
-    touched[raw.obj] = True
-    return np.flatnonzero(touched[:-1] & objects.software)
 
 
 def _files(parts: list[Part], used: Ints, objects: Objects, relative: Relative) -> pa.Table:

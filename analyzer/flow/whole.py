@@ -14,17 +14,18 @@ from tracehint.analyzer.flow.ranges import Bools, Ints, Shorts, order_by
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tracehint.analyzer.execution.model import Execution
     from tracehint.schemas.store import Bundle
 
 _ACCMODE, _WRONLY, _RDWR = 3, 1, 2
 
 
 def from_opens(
-    bundle: Bundle, objects: Objects, known: Tasks, seq: int, notes: list[str]
+    bundle: Bundle, objects: Objects, known: Tasks, extents: Execution, notes: list[str]
 ) -> Access:
     """Truncations and accesses of whole files (upper bounds); notes how many of the latter.
 
-    `seq` is the number of extents: these accesses are numbered behind them.
+    They are numbered behind the extents.
     """
     opens = bundle.tables["opens"]
     obj = lookup(objects.file_ids, objects.file_obj, column(opens, "file")).astype(np.int32)
@@ -32,7 +33,7 @@ def from_opens(
     mine &= ~np.append(objects.software, True)[obj]
     cut = np.flatnonzero(mine & (column(opens, "truncated") == 1))
     parts = [_truncations(opens, obj, known, cut)]
-    reads, writes = _unranged(bundle, mine)
+    reads, writes = _unranged(bundle, extents, mine)
     for op, at in ((READ, reads), (WRITE, writes)):
         if len(at):
             parts.append(_whole(opens, objects, obj, known, at, op))
@@ -48,7 +49,7 @@ def from_opens(
             f"{bounds} accesses without recorded ranges are taken as of the whole file "
             "(upper bound)"
         )
-    found.seq = np.where(found.op == TRUNCATE, -1, seq + np.arange(len(found)))
+    found.seq = np.where(found.op == TRUNCATE, -1, extents.rows() + np.arange(len(found)))
     return found
 
 
@@ -63,7 +64,7 @@ def _truncations(opens: pa.Table, obj: Shorts, known: Tasks, at: Ints) -> Access
     )  # fmt: skip
 
 
-def _unranged(bundle: Bundle, mine: Bools) -> tuple[Ints, Ints]:
+def _unranged(bundle: Bundle, extents: Execution, mine: Bools) -> tuple[Ints, Ints]:
     """Opens to read and to write that have no extents.
 
     A bare open without any counter is one only where the collector is blind to bytes: elsewhere
@@ -76,7 +77,7 @@ def _unranged(bundle: Bundle, mine: Bools) -> tuple[Ints, Ints]:
     number = column(opens, "open")
     order = order_by(number)
     ranged = np.zeros(len(number), bool)
-    at = lookup(number[order], order, column(bundle.tables["extents"], "open"))
+    at = lookup(number[order], order, extents.opens())
     ranged[at[at >= 0]] = True
     mine = mine & ~ranged
     if not mine.any():

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tests.support.bundles import RunBuilder
 from tracehint.analyzer import roots as rules
+from tracehint.analyzer.execution.local import LocalExtents
 from tracehint.analyzer.flow import Flow
 from tracehint.analyzer.flow.build import build
 from tracehint.analyzer.model import TASKS, Options
@@ -70,8 +71,9 @@ class Case:
         """The flow; `general` sends every file the long way, `rows` is the size of a portion."""
         bundle = bundle_of(self.run)
         flow = build(
-            bundle, self.cut(), roots, Options(**options), rules, always_general=general, rows=rows
-        )
+            bundle, self.cut(), roots, Options(**options), rules,
+            LocalExtents(bundle.tables["extents"]), always_general=general, rows=rows,
+        )  # fmt: skip
         return View(flow, {t["task"]: t["name"] for t in self.tasks})
 
 

@@ -1,0 +1,1 @@
+"""Who computes on the accesses of a run: this process, or a distributed engine."""
