@@ -1,13 +1,10 @@
 """A workflow's own graph as far as emitting needs it: tasks with files, in the engine's order.
 
-Makeflow, classic and JSON; JX is expanded by Makeflow's `jx2json` where that is installed.
+Makeflow: classic, JSON and JX.
 """
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tracehint.adapters.plan import inside
-from tracehint.errors import InputError, MissingDependencyError
+from tracehint.errors import InputError
 from tracehint.hintgen.match import Declared
 
 MAX_WORKFLOW = 256 << 20
@@ -103,28 +100,12 @@ def read_workflow(path: Path) -> Workflow:
 
 
 def _json(path: Path, raw: bytes) -> dict[str, Any]:
-    try:
-        data = json.loads(raw)
-    except (ValueError, RecursionError):
-        data = _jx(path)
+    from tracehint.adapters.engines.makeflow_graph import load_rules
+
+    data = load_rules(raw.decode("utf-8", "surrogateescape"), path)
     if not isinstance(data, dict):
         raise InputError(f"{path} is no JSON object", "Give a Makeflow file.")
     return data
-
-
-def _jx(path: Path) -> Any:
-    """Expand a JX file; its output escapes the single quote, which JSON does not know."""
-    if shutil.which("jx2json") is None:
-        raise MissingDependencyError(
-            f"{path} is not plain JSON, and jx2json, which expands JX, is not installed",
-            "Debian: apt-get install coop-computing-tools",
-        )
-    done = subprocess.run(["jx2json", str(path.resolve())], capture_output=True, timeout=60)
-    try:
-        return json.loads(done.stdout.replace(b"\\'", b"'"))
-    except (ValueError, RecursionError) as error:
-        said = done.stderr.decode("utf-8", "backslashreplace").strip()[:200]
-        raise InputError(f"{path} is neither JSON nor JX {said}", "Check the file.") from error
 
 
 def _task(path: Path, number: int, raw: Any) -> Task:

@@ -168,12 +168,22 @@ def test_makeflow_json(tmp_path: Path) -> None:
     graph = read_graph(path)
     assert [t["command"] for t in tasks(graph)] == [b"sort a > b", b"MAKEFLOW sub.jx"]
     assert files(graph, "n0", "out") == [b"b"] and graph.notes
-    jx = save(
-        tmp_path, "w.jx", '{"rules": [{"command": "echo " + x, "outputs": ["y"]} for x in [1]]}'
-    )
-    with pytest.raises(InputError, match="JX expressions are not evaluated") as error:
-        read_graph(jx)
-    assert "jx2json" in str(error.value)
+
+
+def test_makeflow_jx(tmp_path: Path) -> None:
+    text = """{ # two loops
+        "define": {"N": 2, "sites": ["a", "b"]},
+        "rules": [
+            {"command": "sim " + i + " > " + s + i, "outputs": [s + i]}
+                for s in sites for i in range(N) if i > 0,
+            {"command": "cat > all", "inputs": [s + "1" for s in sites], "outputs": ["all"]},
+        ]}"""
+    graph = read_graph(save(tmp_path, "w.jx", text))
+    assert [t["name"] for t in tasks(graph)] == ["a1", "b1", "all"]
+    assert tasks(graph)[2]["parents"] == ["n0", "n1"]
+    with pytest.raises(InputError, match="M: undefined symbol") as error:
+        read_graph(save(tmp_path, "bad.jx", '{"rules": [{"command": "echo " + M}]}'), "makeflow")
+    assert "jx2json --define" in str(error.value)
 
 
 def record(folder: Path, output: str, **more: Any) -> None:

@@ -46,7 +46,7 @@ READERS: dict[str, Entry] = {
     "make": Entry("make_graph", "output of make -np or make --debug=j"),
     "cwl": Entry("cwl_graph", "directory of cwltool --provenance"),
     "pegasus": Entry("pegasus_graph", "workflow.yml"),
-    "makeflow": Entry("makeflow_graph", "Makeflow file (classic, JSON) or .makeflowlog"),
+    "makeflow": Entry("makeflow_graph", "Makeflow file (classic, JSON, JX) or .makeflowlog"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Makeflow: classic and JSON files, and the log. The log's job id is the pid of a local job.
+"""Makeflow: classic, JSON and JX files, and the log. The log's job id is the pid of a local job.
 
 Given a Makeflow file, its log beside it is read too, and the other way round.
 """
@@ -165,14 +165,26 @@ def _classic_rules(text: str) -> list[_RuleRow]:
     return rows
 
 
-def _json_rules(text: str, path: Path) -> list[_RuleRow]:
+def load_rules(text: str, path: Path) -> Any:
+    """The document of a JSON or JX workflow. Raises InputError."""
+    from tracehint.adapters.engines.jx import JxError, evaluate
+
     try:
-        data = parse_json(text, path)
+        return parse_json(text, path)
     except InputError:
+        pass
+    try:
+        return evaluate(text, path.parent)
+    except JxError as error:
         raise InputError(
-            f"{path}: not plain JSON; JX expressions are not evaluated",
-            f"Convert it first: jx2json {path.name} > plain.json",
+            f"{path}: neither JSON nor JX: {error}",
+            "Check it with jx2json, which also takes values from outside: "
+            f"jx2json --define NAME=VALUE {path.name} > plain.json",
         ) from None
+
+
+def _json_rules(text: str, path: Path) -> list[_RuleRow]:
+    data = load_rules(text, path)
     rules = data.get("rules") if isinstance(data, dict) else None
     if not isinstance(rules, list):
         raise InputError(f"{path}: no list of rules", "Check it: makeflow_analyze --json -k F")

@@ -155,7 +155,8 @@ def _header(text: str, start: int, line: str) -> tuple[tuple[bytes, ...], tuple[
 
 
 def _words(line: str) -> Iterator[bytes | None]:
-    """File names, unquoted; None for the colon. `a->b` is the name in the workflow, b."""
+    """File names, unquoted; None for the colon. Of `a->b`, b is the name in the job's sandbox:
+    rules are joined by a (makeflow_viz -D dot draws it so)."""
     word: list[str] | None = None
     quote = ""
     at = 0
@@ -173,18 +174,18 @@ def _words(line: str) -> Iterator[bytes | None]:
             quote, word = char, word or []
         elif char in " \t\n\r:":
             if word is not None:
-                yield _renamed(word)
+                yield _local_name(word)
                 word = None
             if char == ":":
                 yield None
         else:
             word = [*(word or []), char]
     if word is not None:
-        yield _renamed(word)
+        yield _local_name(word)
 
 
-def _renamed(word: list[str]) -> bytes:
-    return "".join(word).rpartition("->")[2].encode("latin-1", "replace")
+def _local_name(word: list[str]) -> bytes:
+    return "".join(word).partition("->")[0].encode("latin-1", "replace")
 
 
 def _rule(
