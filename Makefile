@@ -16,7 +16,7 @@ WITH_BPF ?= AUTO
 TRACEHINT_DATA ?= $(abspath $(wildcard ../shared/data))
 export TRACEHINT_DATA
 
-.PHONY: e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test
+.PHONY: test-kernels e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test
 
 help:
 	@sed -n 's/^# make /make /p' Makefile; sed -n 's/^\([a-z-]*\):.*## /make \1: /p' Makefile
@@ -76,6 +76,10 @@ docs: dev ## build the documentation into site/
 	for script in gen_cli_docs gen_man rule_pages; do \
 	    COLUMNS=90 $(BIN)/python scripts/$$script.py --check || exit 1; done
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+test-kernels: dev ## the coverage cases on stock Debian 6.1 and 6.12 kernels in QEMU
+	@scripts/setup.sh kernels
+	$(PYTEST) -n0 -m kernels tests/test_kernels.py
 
 e2e-moosefs: dev ## a real MooseFS on five nodes with shaped links: hints against none
 	$(PYTEST) tests/test_moosefs_proof.py -s

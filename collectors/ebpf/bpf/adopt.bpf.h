@@ -14,7 +14,7 @@ static __always_inline void adopting_begin(struct task_struct *task)
 {
 	struct pid *pid = plain(task)->thread_pid;
 	u64 at = (u64)pid + bpf_core_field_offset(struct pid, numbers) +
-		 (u64)state.pid_level * bpf_core_type_size(struct upid) +
+		 recorder_level() * bpf_core_type_size(struct upid) +
 		 bpf_core_field_offset(struct upid, ns);
 	u64 ns = 0;
 
@@ -33,7 +33,7 @@ static __always_inline u32 wanted_key(struct task_struct *leader)
 {
 	struct pid *pid = plain(leader)->thread_pid;
 	u64 at = (u64)pid + bpf_core_field_offset(struct pid, numbers) +
-		 (u64)state.pid_level * bpf_core_type_size(struct upid) +
+		 recorder_level() * bpf_core_type_size(struct upid) +
 		 bpf_core_field_offset(struct upid, ns);
 	u64 ns = 0;
 

@@ -5,10 +5,9 @@
 
 #include "io.bpf.h"
 
-/* include/uapi/linux/aio_abi.h */
+/* The part of interest of struct iocb, include/uapi/linux/aio_abi.h */
+#define AIO_OPCODE 16
 struct aio_request {
-	u64 data;
-	u32 key, rw_flags;
 	u16 opcode;
 	s16 priority;
 	u32 fd;
@@ -27,7 +26,7 @@ struct vector {
 	u64 base, len;
 };
 
-static __always_inline u64 vectors_length(u64 at, u64 n)
+GLOBAL u64 vectors_length(u64 at, u64 n)
 {
 	struct vector v;
 	u64 sum = 0;
@@ -49,7 +48,7 @@ static long aio_step(u32 i, struct call *c)
 	u32 op;
 
 	if (bpf_probe_read_user(&at, sizeof(at), (void *)(c->arg[2] + i * 8ULL)) ||
-	    bpf_probe_read_user(&request, sizeof(request), (void *)at))
+	    bpf_probe_read_user(&request, sizeof(request), (void *)(at + AIO_OPCODE)))
 		return 1;
 	if (request.opcode == AIO_PREAD || request.opcode == AIO_PREADV)
 		op = OP(TH_READ, TH_HOW_AIO, 1);
@@ -64,15 +63,11 @@ static long aio_step(u32 i, struct call *c)
 	return 0;
 }
 
-GLOBAL int do_io_submit(struct call *c)
+/* Inlined: the loop wants its context on the stack, and there is no room for a copy of it. */
+static __always_inline void do_io_submit(struct call *c)
 {
-	struct call copy;
-
-	if (!c || c->ret <= 0)
-		return 0;
-	copy = *c;
-	th_loop(copy.ret > AIO_REQUESTS ? AIO_REQUESTS : copy.ret, aio_step, &copy, 0);
-	return 0;
+	if (c->ret > 0)
+		th_loop(c->ret > AIO_REQUESTS ? AIO_REQUESTS : c->ret, aio_step, c, 0);
 }
 
 #endif

@@ -63,14 +63,6 @@ GLOBAL int data_calls(struct call *c, u32 class)
 				   ret);
 		}
 		break;
-	case TH_CALL_MMAP:
-		if (ret >= 0 || ret < -4095)
-			do_mmap(c, a[5]);
-		break;
-	case TH_CALL_MREMAP:
-		if (ret >= 0 || ret < -4095)
-			do_mremap(c);
-		break;
 	case TH_CALL_FTRUNCATE:
 		if (!ret)
 			touched(c, a[0], OP(TH_TRUNCATE, TH_HOW_TRUNCATE, 0), a[1], 0);
@@ -160,7 +152,16 @@ static __always_inline void rare_calls(struct call *c, u32 class, u32 nr)
 		close_fd(c->slot, c->tid, c->arg[1], bpf_ktime_get_boot_ns());
 	else if (class == TH_CALL_CLOSE_RANGE && !c->ret)
 		do_close_range(c);
-	else if (class >= TH_CALL_COPY_RANGE && class <= TH_CALL_IOCTL && class != TH_CALL_TRUNCATE)
+	else if (class == TH_CALL_MMAP || class == TH_CALL_MREMAP) {
+		/* not below data_calls: there are 512 bytes of stack in all */
+		if (c->ret < 0 && c->ret >= -4095)
+			return;
+		if (class == TH_CALL_MMAP)
+			do_mmap(c, c->arg[5]);
+		else
+			do_mremap(c);
+	} else if (class >= TH_CALL_COPY_RANGE && class <= TH_CALL_IOCTL &&
+		   class != TH_CALL_TRUNCATE)
 		data_calls(c, class);
 	else if (class == TH_CALL_TRUNCATE || (class >= TH_CALL_RENAME && class <= TH_CALL_RMDIR)) {
 		if (class != TH_CALL_TRUNCATE)

@@ -49,6 +49,7 @@ static __always_inline void moved(struct call *c, struct th_process *proc, u32 f
 	run_add(ep, op_how, pos, len);
 }
 
+/* For calls that are rarer: through a function it takes 20 ns more. */
 GLOBAL int moved_slow(struct call *c, u32 fd, u32 op_how, s64 pos, u64 len)
 {
 	struct th_process *proc;

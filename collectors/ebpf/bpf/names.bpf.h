@@ -73,6 +73,8 @@ static __always_inline void name_changed(struct call *c, struct change *what)
 			at += n;
 		}
 	}
+	barrier_var(at);
+	at &= TEXT_MASK; /* changes nothing: the sum is below, which Linux 6.12 does not see */
 	/* The loader looks the new name up: soon, before it changes again. */
 	send(proc, rec, at, op == TH_NAME_UNLINK || op == TH_NAME_RMDIR ? 0 : BPF_RB_FORCE_WAKEUP);
 }

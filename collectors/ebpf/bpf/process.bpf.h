@@ -5,12 +5,21 @@
 
 #include "episode.bpf.h"
 
+/* How far down the recorder's name space is. Kernels before 6.2 want a bound (at most 32 levels). */
+static __always_inline u64 recorder_level(void)
+{
+	u64 level = state.pid_level;
+
+	barrier_var(level);
+	return level & 63;
+}
+
 /* The number that the recorder's name space gives to a process. */
 static __always_inline u32 visible_pid(struct task_struct *leader)
 {
 	struct pid *pid = plain(leader)->thread_pid;
 	u64 number = (u64)pid + bpf_core_field_offset(struct pid, numbers) +
-		     (u64)state.pid_level * bpf_core_type_size(struct upid);
+		     recorder_level() * bpf_core_type_size(struct upid);
 	int nr = leader->pid;
 
 	barrier_var(nr);

@@ -110,8 +110,13 @@ static char *kernel_names(size_t *size)
 	return text;
 }
 
-/* Ask the kernel which tracepoints it has, in its own type information. */
-static void choose_programs(struct th_config *cfg)
+static bool named(const char *names, size_t size, const char *name)
+{
+	return names && memmem(names, size, name, strlen(name) + 1);
+}
+
+/* Ask the kernel's own type information what it has: tracepoints, and reading without a call. */
+static void choose_programs(struct th_config *cfg, bool direct)
 {
 	size_t size = 0;
 	char *names = kernel_names(&size);
@@ -119,11 +124,11 @@ static void choose_programs(struct th_config *cfg)
 	for (size_t i = 0; i < PROGRAMS; i++) {
 		if (!programs[i].needs)
 			continue;
-		wanted[i] = names &&
-			    memmem(names, size, programs[i].needs, strlen(programs[i].needs) + 1);
+		wanted[i] = named(names, size, programs[i].needs);
 		bpf_program__set_autoload(program_of(i), wanted[i]);
 	}
 	cfg->faults = wanted[PROGRAMS - 1] && wanted[PROGRAMS - 2];
+	cfg->direct = direct && named(names, size, "bpf_rdonly_cast");
 	free(names);
 }
 
@@ -137,7 +142,6 @@ static int configure(const struct options *options, unsigned long long cookie, b
 
 	if (!cfg || size < sizeof(*cfg))
 		return -EINVAL;
-	cfg->direct = direct;
 	cfg->slots = maps.slots;
 	cfg->cookie = cookie;
 	cfg->follow = options->pid	? TH_FOLLOW_PIDS
@@ -150,7 +154,7 @@ static int configure(const struct options *options, unsigned long long cookie, b
 	cfg->wake_bytes = options->extents_ring / 4;
 	memcpy(cfg->magics, no_data, sizeof(no_data));
 	calls_fill(cfg);
-	choose_programs(cfg);
+	choose_programs(cfg, direct);
 	if (bpf_map__set_max_entries(map_named("tids"), pid_max() / TID_BLOCK + 1) ||
 	    bpf_map__set_max_entries(map_named("procs"), maps.slots) ||
 	    bpf_map__set_max_entries(map_named("direct_episodes"), maps.slots * TH_DIRECT_FDS) ||

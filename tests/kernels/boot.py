@@ -1,0 +1,109 @@
+"""Boot a kernel with the loader and the workloads, and read what it recorded.
+
+Inside the guest there is no Python: the loader writes its spool, a tar archive
+on a disk image brings it out, and the host converts it as `record` would.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.ebpf import compile_workloads
+from tracehint.collectors.ebpf.collector import LOADER
+from tracehint.schemas.manifest import Host, Manifest
+from tracehint.schemas.spool import convert_spool
+from tracehint.schemas.store import Bundle
+
+HERE = Path(__file__).parent
+CACHE = HERE.parent.parent / "build" / "kernels"  # git-ignored; some 500 MB
+TOOLS = ("qemu-system-x86_64", "busybox", "mkfs.ext4", "xz")
+BASE = Path("/data/base")  # the cases' directory in the guest, on ext4
+SECONDS = 400  # 12 s on an idle machine with software emulation
+_DISK, _OUT = 512 << 20, 192 << 20
+
+
+@dataclass(frozen=True)
+class Booted:
+    """One boot: what the console said and what was recorded."""
+
+    release: str  # uname -r
+    status: dict[str, int]  # case -> exit code
+    bundle: Bundle
+    stated: Path  # directory of the cases' statements
+    console: str
+
+
+class BootError(Exception):
+    """The guest did not come to its end; the text is the console's."""
+
+
+def kernel_names() -> list[str]:
+    """The first column of kernels.txt."""
+    lines = (HERE / "kernels.txt").read_text().splitlines()
+    return [line.split()[0] for line in lines if line.strip()]
+
+
+def missing_tools() -> list[str]:
+    """Programs of the purpose `kernels` in scripts/packages.txt that are not there."""
+    path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    return [tool for tool in TOOLS if shutil.which(tool, path=path) is None]
+
+
+def boot(name: str, folder: Path, options: tuple[str, ...] = ()) -> Booted:
+    """Boot the kernel `name`, record all cases with these loader options. Raises BootError."""
+    subprocess.run([HERE / "fetch.sh", CACHE, name], check=True, timeout=900)
+    kernel = CACHE / name
+    program = compile_workloads(folder, "-static")
+    image = folder / "initramfs.gz"
+    subprocess.run([HERE / "initramfs.sh", kernel, LOADER, program, image], check=True)
+    disk, out, log = folder / "disk.img", folder / "out.img", folder / "console.log"
+    for path, size in ((disk, _DISK), (out, _OUT)):
+        with path.open("wb") as stream:
+            stream.truncate(size)
+    subprocess.run(["/usr/sbin/mkfs.ext4", "-q", "-F", disk], check=True)
+    given = f" tracehint.options={','.join(options)}" if options else ""
+    (vmlinuz,) = kernel.glob("boot/vmlinuz-*")
+    try:
+        subprocess.run(
+            ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-smp", "2", "-m", "1G",
+             "-cpu", "max", "-display", "none", "-no-reboot", "-nic", "none",
+             "-kernel", vmlinuz, "-initrd", image,
+             "-append", f"console=ttyS0 panic=-1 quiet{given}", "-serial", f"file:{log}",
+             *(word for path in (disk, out)
+               for word in ("-drive", f"file={path},format=raw,if=virtio"))],
+            check=True, timeout=SECONDS,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise BootError(_text(log)) from None
+    return _read(folder, out, _text(log))
+
+
+def _text(log: Path) -> str:
+    return log.read_text(errors="replace") if log.exists() else ""
+
+
+def _read(folder: Path, out: Path, console: str) -> Booted:
+    if "tracehint: done" not in console:
+        raise BootError(console)
+    results = folder / "results"
+    with tarfile.open(out) as archive:
+        archive.extractall(results, filter="data")
+    if "tracehint: recorded 0" not in console:
+        raise BootError(console + (results / "errors").read_text(errors="replace"))
+    host = Host(name="guest", cpus=2)
+    manifest = Manifest(program="tracehint", collector="ebpf", command=[], cwd="/", hosts=[host])
+    tables = convert_spool(results / "run", manifest)
+    status = dict(re.findall(r"^case (\w+) (\d+)\r?$", console, re.MULTILINE))
+    found = re.search(r"^tracehint: kernel (\S+)", console, re.MULTILINE)
+    return Booted(
+        release=found[1] if found else "",
+        status={case: int(code) for case, code in status.items()},
+        bundle=Bundle(results / "run", manifest, tables, []),
+        stated=results,
+        console=console,
+    )
