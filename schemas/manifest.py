@@ -65,18 +65,23 @@ def read_manifest(bundle: Path) -> Manifest:
     try:
         if path.stat().st_size > _MAX_MANIFEST_BYTES:
             raise BundleError(f"{path}: manifest is larger than 64 MiB", "It is damaged.")
-        data = json.loads(path.read_bytes())
+        data = path.read_bytes()
     except FileNotFoundError:
         raise BundleError(
             f"{bundle}: not a trace bundle (no {MANIFEST_NAME})",
             "Give the directory that `tracehint record` or `import` wrote.",
         ) from None
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise BundleError(f"{path}: cannot be read: {error}", "Record the run again.") from None
-    return _manifest_from(data, path)
+    return parse_manifest(data, path)
 
 
-def _manifest_from(data: Any, path: Path) -> Manifest:
+def parse_manifest(text: bytes, path: Path | str) -> Manifest:
+    """The manifest in `text`; `path` is named in errors (BundleError)."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BundleError(f"{path}: cannot be read: {error}", "Record the run again.") from None
     if not isinstance(data, dict) or not isinstance(data.get("format"), str):
         raise BundleError(f"{path}: not a tracehint manifest", "Record the run again.")
     name, _, version = data["format"].partition("/")

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tracehint.errors import BundleError
 from tracehint.schemas.manifest import MANIFEST_NAME, Manifest, manifest_to_json, read_manifest
@@ -138,7 +138,7 @@ def read_bundle(path: Path | str, leave_out: Mapping[str, Collection[str]] | Non
     Unreadable parts are listed in `problems` and in the `losses` table (kind
     `damaged_segment`). Raises BundleError when there is no bundle at all.
     """
-    from tracehint.schemas.tables import LOSSES, TABLES
+    from tracehint.schemas.tables import TABLES
 
     root = Path(path)
     manifest = read_manifest(root)
@@ -152,18 +152,25 @@ def read_bundle(path: Path | str, leave_out: Mapping[str, Collection[str]] | Non
 
         tables, recovered = recover_spool(root, manifest, tables)
         problems += recovered
-    if problems:
-        host = manifest.hosts[0].name if manifest.hosts else "unknown"
+    return stated(Bundle(root, manifest, tables, problems))
+
+
+def stated(bundle: Bundle) -> Bundle:
+    """The bundle with its problems in the table `losses` too."""
+    import pyarrow as pa
+
+    from tracehint.schemas.tables import LOSSES
+
+    if bundle.problems:
+        hosts = bundle.manifest.hosts
+        host = hosts[0].name if hosts else "unknown"
         rows = [
             {"host": host, "proc": None, "kind": "damaged_segment", "count": 1, "detail": text}
-            for text in problems
+            for text in bundle.problems
         ]
-        import pyarrow as pa
-
-        tables["losses"] = pa.concat_tables(
-            [tables["losses"], pa.Table.from_pylist(rows, schema=LOSSES)]
-        )
-    return Bundle(root, manifest, tables, problems)
+        more = pa.Table.from_pylist(rows, schema=LOSSES)
+        bundle.tables["losses"] = pa.concat_tables([bundle.tables["losses"], more])
+    return bundle
 
 
 def segment_files(root: Path, name: str) -> list[Path]:
@@ -184,22 +191,35 @@ def segment_files(root: Path, name: str) -> list[Path]:
 def _read_table(
     root: Path, name: str, problems: list[str], leave_out: Collection[str] = ()
 ) -> pa.Table:
+    parts = ((os.fspath(f.relative_to(root)), f) for f in segment_files(root, name))
+    return read_parts(name, parts, problems, leave_out)
+
+
+def read_parts(
+    name: str,
+    parts: Iterable[tuple[str, Path | BinaryIO]],
+    problems: list[str],
+    leave_out: Collection[str] = (),
+) -> pa.Table:
+    """One table from its Parquet files (name inside the bundle, where to read it).
+
+    What cannot be read is left out and added to `problems`.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     from tracehint.schemas.tables import TABLES
 
     schema = pa.schema([field for field in TABLES[name] if field.name not in leave_out])
-    parts = []
-    for path in segment_files(root, name):
-        relative = os.fspath(path.relative_to(root))
+    tables = []
+    for relative, where in parts:
         try:
             # One file, without the dataset layer: the host is a column of the file, the folder
             # name is not trusted. pq.read_table would import pandas where it is installed.
-            with pq.ParquetFile(path) as source:
+            with pq.ParquetFile(where) as source:
                 part = source.read(columns=schema.names)
-            parts.append(part.select(schema.names).cast(schema))
+            tables.append(part.select(schema.names).cast(schema))
         except (OSError, pa.ArrowException, KeyError, ValueError) as error:
             first = str(error).splitlines()[0] if str(error) else type(error).__name__
             problems.append(f"{relative}: {first[:200]}")
-    return pa.concat_tables(parts) if parts else schema.empty_table()
+    return pa.concat_tables(tables) if tables else schema.empty_table()
