@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "apply": ("apply", "Set hints below a directory."),
     "verify": ("verify", "Read hints back from the store."),
     "locate": ("locate", "Ask the store where files lie."),
+    "place": ("place", "Start a task on the node that holds its inputs."),
     "calibrate": ("calibrate", "Measure a store: cost of calls, rate of data."),
     "lint": ("lint", "Report missed optimisations of a run."),
     "explain": ("explain", "Explain a lint rule."),
@@ -44,7 +45,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 
 # Their children must not see what this process sets for itself.
-RUN_A_COMMAND = ("profile", "record", "task")
+RUN_A_COMMAND = ("profile", "record", "task", "place")
 
 
 class LazyGroup(click.Group):

@@ -1,0 +1,1 @@
+"""Start a task on the node that holds its inputs (`tracehint place`)."""

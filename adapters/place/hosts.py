@@ -1,0 +1,162 @@
+"""The host file: nodes that tasks may run on, and how a command is started on one.
+
+start = "ssh"                     # here, ssh, srun, or a list of words
+check = ["ssh", "{host}", "true"] # optional: a node that fails this is not used
+[[host]]
+name = "node1"
+also = ["10.0.0.1"]               # what the store calls it, where that differs
+slots = 4                         # tasks at the same time; 0: any number
+
+Words of `start` may hold {host}, {cwd} and {command} (the whole command, quoted for a remote
+shell); the word {argv} alone stands for the command's own words. No shell reads them here. Only
+nodes of this file are ever used: a store that names another one cannot send a task there.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import socket
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tracehint.errors import InputError
+
+MAX_FILE = 4 << 20
+MAX_HOSTS = 100_000
+MAX_SLOTS = 100_000
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,250}")
+_FIELD = re.compile(r"\{([a-z]+)\}")
+_REMEDY = "The format of host files is in docs/how-to/start-where-data-is.md."
+
+# name -> words that start a command on a node
+STARTS: dict[str, tuple[str, ...]] = {
+    "here": ("{argv}",),
+    "ssh": ("ssh", "-o", "BatchMode=yes", "--", "{host}", "{command}"),
+    "srun": ("srun", "--nodelist={host}", "--nodes=1", "--ntasks=1", "--chdir={cwd}", "--",
+             "{argv}"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Host:
+    """A node: its name for `start`, the names that the store may use, and how it is reached."""
+
+    name: str
+    also: tuple[str, ...] = ()
+    slots: int = 0
+    start: tuple[str, ...] = STARTS["here"]
+    check: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name of the node."""
+        return (self.name, *self.also)
+
+
+def read_hosts(path: Path) -> tuple[Host, ...]:
+    """Read a host file; raises InputError naming what is wrong with it."""
+    try:
+        if path.stat().st_size > MAX_FILE:
+            raise InputError(f"{path} is larger than 4 MiB", "A host file is never that large.")
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}", "Check --hosts.") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} is not TOML: {str(error)[:200]}", _REMEDY) from error
+    unknown = sorted(set(data) - {"start", "check", "host"})
+    if unknown:
+        raise InputError(f"{path}: unknown key {unknown[0][:80]!r}", _REMEDY)
+    rows = data.get("host")
+    if not isinstance(rows, list) or not 0 < len(rows) <= MAX_HOSTS:
+        raise InputError(f"{path} has no [[host]], or too many", _REMEDY)
+    start = _start(str(path), data.get("start", "ssh"))
+    check = _words(str(path), "check", data.get("check", []))
+    hosts = tuple(_host(str(path), row, start, check) for row in rows)
+    names = [name for host in hosts for name in host.names]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"{path}: the name {twice!r} is given twice", _REMEDY)
+    return hosts
+
+
+def _host(origin: str, row: Any, start: tuple[str, ...], check: tuple[str, ...]) -> Host:
+    if not isinstance(row, dict) or set(row) - {"name", "also", "slots", "start", "check"}:
+        raise InputError(f"{origin}: a [[host]] has name, also, slots, start, check", _REMEDY)
+    also, slots = row.get("also", []), row.get("slots", 0)
+    names = [row.get("name"), *(also if isinstance(also, list) else [None])]
+    for name in names:
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            raise InputError(f"{origin}: {str(name)[:80]!r} is no name of a node", _REMEDY)
+    if not isinstance(slots, int) or isinstance(slots, bool) or not 0 <= slots <= MAX_SLOTS:
+        raise InputError(f"{origin}: slots of {names[0]} is no number from 0", _REMEDY)
+    return Host(
+        name=names[0], also=tuple(names[1:]), slots=slots,
+        start=_start(origin, row["start"]) if "start" in row else start,
+        check=_words(origin, "check", row["check"]) if "check" in row else check,
+    )  # fmt: skip
+
+
+def _start(origin: str, value: Any) -> tuple[str, ...]:
+    if isinstance(value, str) and value in STARTS:
+        return STARTS[value]
+    words = _words(origin, "start", value)
+    if not any("{argv}" in word or "{command}" in word for word in words):
+        raise InputError(f"{origin}: start has neither {{argv}} nor {{command}}", _REMEDY)
+    return words
+
+
+def _words(origin: str, key: str, value: Any) -> tuple[str, ...]:
+    known = {"host", "cwd", "command", "argv"} if key == "start" else {"host"}
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        names = ", ".join(STARTS)
+        raise InputError(f"{origin}: {key} is neither a list of words nor one of {names}", _REMEDY)
+    for word in value:
+        for field in _FIELD.findall(word):
+            if field not in known or (field == "argv" and word != "{argv}"):
+                raise InputError(f"{origin}: {key} has {word[:80]!r}", _REMEDY)
+    return tuple(value)
+
+
+def by_name(hosts: Sequence[Host]) -> dict[str, Host]:
+    """Every name of every node -> the node; what follows the first dot may be left out."""
+    table = {name.partition(".")[0]: host for host in hosts for name in host.names
+             if not name[0].isdigit()}  # fmt: skip
+    table.update({name: host for host in hosts for name in host.names})
+    return table
+
+
+def find(table: Mapping[str, Host], node: str) -> Host | None:
+    """The node that a store calls `node`, with or without its domain and port."""
+    bare = node.rpartition(":")[0] if node.count(":") == 1 else node
+    short = bare.partition(".")[0]
+    return table.get(node) or table.get(bare) or (None if short.isdigit() else table.get(short))
+
+
+def start_words(host: Host, argv: Sequence[str], cwd: str) -> list[str]:
+    """The words to execute, so that `argv` runs on the node in the directory `cwd`.
+
+    On the node itself there is nothing to reach: the command runs as it is, unless the node has a
+    template of words of its own.
+    """
+    template = host.start
+    if template in (STARTS["ssh"], STARTS["srun"]) and is_here(host):
+        template = STARTS["here"]
+    command = f"cd -- {shlex.quote(cwd)} && exec {shlex.join(argv)}"
+    fields = {"host": host.name, "cwd": cwd, "command": command}
+    out: list[str] = []
+    for word in template:
+        if word == "{argv}":
+            out += argv
+        else:
+            out.append(_FIELD.sub(lambda found: fields[found.group(1)], word))
+    return out
+
+
+def is_here(host: Host) -> bool:
+    """True when this process runs on the node."""
+    own = socket.gethostname()
+    return any(name in (own, own.partition(".")[0], "localhost") for name in host.names)

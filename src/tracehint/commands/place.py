@@ -1,0 +1,233 @@
+"""`tracehint place`: start a task on the node that holds most bytes of its inputs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from tracehint.collectors.run import CommandError
+from tracehint.commands._recording import RunCommand
+from tracehint.commands._stores import require_store, store_options
+from tracehint.errors import (
+    EXIT_NOT_EXECUTABLE,
+    EXIT_NOT_FOUND,
+    EXIT_OK,
+    TracehintError,
+    UsageError,
+)
+
+if TYPE_CHECKING:
+    from tracehint.adapters.place.choose import Choice, Known
+    from tracehint.adapters.place.hosts import Host
+    from tracehint.adapters.place.slots import Slots
+    from tracehint.adapters.stores.base import Locator
+
+CHECK_S = 5.0
+
+
+class SplitCommand(RunCommand):
+    """Everything after the first `--` is the command."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep the command apart from the inputs."""
+        at = args.index("--") if "--" in args else len(args)
+        ctx.meta["place.command"] = tuple(args[at + 1 :])
+        ctx.meta["place.starts"] = "--" in args
+        return super().parse_args(ctx, args[:at])
+
+
+@click.command(cls=SplitCommand)
+@click.argument("inputs", nargs=-1, metavar="[INPUT]... [-- COMMAND...]")
+@click.option(
+    "--hosts",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Nodes that tasks may run on (TOML; docs: start where the data is).",
+)
+@store_options(required=True)
+@click.option(
+    "--policy",
+    type=click.Choice(["soft", "hard"]),
+    default="soft",
+    show_default=True,
+    help="soft: another node when the best one has no free slot; hard: never.",
+)
+@click.option(
+    "--workflow",
+    type=click.Path(path_type=Path),
+    help="Makeflow file whose rule --task has the inputs.",
+)
+@click.option("--task", type=click.IntRange(0), help="Number of the rule, as in Makeflow's %%.")
+@click.option(
+    "--slots",
+    "folder",
+    type=click.Path(path_type=Path),
+    help="Directory of the slots' locks (default: HOSTS with .slots added).",
+)
+@click.option("--format", "fmt", type=click.Choice(["text", "json"]), default="text")
+@click.option("--quiet", is_flag=True, help="Say nothing, unless the task cannot go to its data.")
+@click.pass_context
+def command(
+    ctx: click.Context, inputs: tuple[str, ...], hosts: Path, store: str, prefix: str | None,
+    places: Path | None, policy: str, workflow: Path | None, task: int | None,
+    folder: Path | None, fmt: str, quiet: bool,
+) -> int:  # fmt: skip
+    """Start COMMAND on the node that holds most bytes of its INPUTs; without one, print the node.
+
+    A task is never held up: where the store does not say, a node does not answer or the host file
+    cannot be read, COMMAND runs on another node, or here, and the reason is said.
+
+    Example: tracehint place --hosts hosts.toml --store moosefs a.dat b.dat -- ./merge a.dat b.dat
+
+    Example: sbatch --nodelist=$(tracehint place --hosts hosts.toml --store moosefs a.dat) job.sh
+    """
+    argv: tuple[str, ...] = ctx.meta["place.command"]
+    starts: bool = ctx.meta["place.starts"]
+    if starts and not argv:
+        raise UsageError("no command after --", "Leave -- away to print the node.")
+    try:
+        names = [*inputs, *_of_rule(workflow, task)]
+        nodes = _nodes(hosts)
+        known = _look(store, prefix, places, nodes, names)
+    except TracehintError as error:
+        if not starts:
+            raise
+        _say(f"runs here: {error.what}")
+        _execute(list(argv))
+    slots = _slots(hosts, folder)
+    choice = _choose(nodes, known, policy, slots)
+    if not starts:
+        _print(choice, known, policy, fmt)
+        return EXIT_OK
+    if choice.fallback or not quiet:
+        _say(f"{choice.host.name if choice.host else 'here'}: {choice.reason}")
+    if slots.problem:
+        _say(slots.problem)
+    slots.keep(choice.host)
+    return _start(choice, list(argv))
+
+
+def _of_rule(workflow: Path | None, task: int | None) -> list[str]:
+    """Inputs of a Makeflow rule."""
+    if workflow is None and task is None:
+        return []
+    if workflow is None or task is None:
+        raise UsageError("--workflow and --task belong together", "Give both, or neither.")
+    from tracehint.adapters.workflow import read_workflow
+
+    tasks = read_workflow(workflow).tasks
+    if task >= len(tasks):
+        raise UsageError(f"{workflow} has no rule {task}", f"It has {len(tasks)}, from 0.")
+    return [os.fsdecode(path) for path in tasks[task].sources]
+
+
+def _nodes(path: Path) -> tuple[Host, ...]:
+    from tracehint.adapters.place.hosts import read_hosts
+
+    return read_hosts(path)
+
+
+def _look(
+    store: str, prefix: str | None, places: Path | None, nodes: tuple[Host, ...], names: list[str]
+) -> Known:
+    """Where the inputs lie; a store that cannot tell is an error."""
+    from tracehint.adapters.place.choose import look
+    from tracehint.adapters.stores.base import Locator
+
+    chosen = require_store(store, prefix, places)
+    if not isinstance(chosen, Locator):
+        raise UsageError(
+            f"the store {chosen.name} cannot tell where files lie",
+            "Use a store with a location attribute or tool (docs/reference/stores.md).",
+        )
+    locator: Locator = chosen
+    return look(locator, nodes, names)
+
+
+def _slots(hosts: Path, folder: Path | None) -> Slots:
+    from tracehint.adapters.place.slots import open_slots
+
+    return open_slots(folder or hosts.with_name(f"{hosts.name}.slots"))
+
+
+def _choose(nodes: tuple[Host, ...], known: Known, policy: str, slots: Slots) -> Choice:
+    from tracehint.adapters.place.choose import choose
+
+    return choose(nodes, known, policy, slots.take, _answers)
+
+
+def _answers(host: Host) -> bool:
+    """Whether the node passes the check of the host file."""
+    if not host.check:
+        return True
+    words = [word.replace("{host}", host.name) for word in host.check]
+    try:
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=CHECK_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def _print(choice: Choice, known: Known, policy: str, fmt: str) -> None:
+    from tracehint.adapters.place.hosts import start_words
+    from tracehint.hintgen.pathtext import to_text
+
+    if fmt == "text":
+        click.echo(choice.host.name if choice.host else "localhost")
+        _say(choice.reason)
+        return
+    rows: list[dict[str, Any]] = [
+        {"path": to_text(os.fsencode(path)), "nodes": list(known.nodes.get(path, ())),
+         "problem": known.unknown.get(path, "")}
+        for path in dict.fromkeys([*known.nodes, *known.unknown])
+    ]  # fmt: skip
+    data = {
+        "schema": "tracehint.place/1", "host": choice.host.name if choice.host else None,
+        "policy": policy, "reason": choice.reason, "fallback": choice.fallback,
+        "total_bytes": known.total_bytes, "bytes": known.bytes, "inputs": rows,
+        "not_asked": known.unasked,
+        "start": start_words(choice.host, ["COMMAND"], str(Path.cwd())) if choice.host else [],
+    }  # fmt: skip
+    click.echo(json.dumps(data, indent=1))
+
+
+def _start(choice: Choice, argv: list[str]) -> NoReturn:
+    """Become the command that runs `argv` on the node; here where that program is missing."""
+    from tracehint.adapters.place.hosts import start_words
+
+    words = start_words(choice.host, argv, str(Path.cwd())) if choice.host else argv
+    if words != argv:
+        _defaults()
+        try:
+            os.execvp(words[0], words)
+        except OSError as error:
+            _say(f"runs here: {words[0]}: {error.strerror}")
+    _execute(argv)
+
+
+def _execute(argv: list[str]) -> NoReturn:
+    _defaults()
+    try:
+        os.execvp(argv[0], argv)
+    except OSError as error:
+        missing = isinstance(error, FileNotFoundError)
+        code = EXIT_NOT_FOUND if missing else EXIT_NOT_EXECUTABLE
+        raise CommandError(f"{argv[0]}: {error.strerror}", "Check the program.", code) from None
+
+
+def _defaults() -> None:
+    """Signals that Python ignores mean to the command what they mean elsewhere."""
+    for ignored_by_python in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(ignored_by_python, signal.SIG_DFL)
+
+
+def _say(text: str) -> None:
+    from tracehint.hintgen.escape import text as visible
+
+    click.echo(f"tracehint place: {visible(text)}", err=True)
