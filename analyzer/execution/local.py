@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from tracehint.analyzer import NOT_NEEDED, analyze
 from tracehint.analyzer.flow.access import Raw, Tasks, read_extents
 from tracehint.analyzer.flow.batches import Batch, Portions
 from tracehint.analyzer.flow.identity import column
 from tracehint.analyzer.flow.model import Access, Objects
 from tracehint.analyzer.flow.ranges import Bools, Ints
+from tracehint.errors import UsageError
+from tracehint.schemas.store import read_bundle
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tracehint.analyzer.model import Analysis, Options
+
 T = TypeVar("T")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+def analyze_at(where: str, options: Options, master: str | None = None) -> Analysis:
+    """The analysis of the bundle in the directory `where`."""
+    if master is not None:
+        raise UsageError("--master: this engine runs in one process", "Add --engine spark.")
+    if _URL.match(where):
+        raise UsageError(
+            f"{where}: a URL, and this engine reads directories only",
+            "Add --engine spark, or copy the bundle to this machine.",
+        )
+    # The bundle is handed over and not kept: it can go before the labels are made.
+    return analyze(read_bundle(where, NOT_NEEDED), options)
 
 
 class LocalExtents:

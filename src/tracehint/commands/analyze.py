@@ -69,7 +69,7 @@ def options_from(values: dict[str, Any], *, ranges: bool = True) -> Options:
 
 
 @click.command()
-@click.argument("bundle", type=click.Path(path_type=Path))
+@click.argument("bundle", type=click.Path())
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "parquet"]), default="text",
     show_default=True,
@@ -77,22 +77,31 @@ def options_from(values: dict[str, Any], *, ranges: bool = True) -> Options:
 @click.option("-o", "--output", metavar="PATH", help="File, or directory for parquet.")
 @click.option("--force", is_flag=True, help="Replace what is there.")
 @click.option("--no-ranges", is_flag=True, help="Leave the byte ranges out of the output.")
-@click.option("--engine", type=click.Choice(["duckdb"]), default="duckdb", help="Runs the queries.")
+@click.option(
+    "--engine",
+    type=click.Choice(["duckdb", "spark"]),
+    default="duckdb",
+    show_default=True,
+    help="Who computes: this process, or Spark. The result is the same.",
+)
+@click.option(
+    "--master", metavar="URL", help="Spark's cluster (default: local[*], this machine's cores)."
+)
 @analysis_options
 def command(
-    bundle: Path, form: str, output: str | None, force: bool, no_ranges: bool, engine: str,  # noqa: ARG001
-    **values: Any,
+    bundle: str, form: str, output: str | None, force: bool, no_ranges: bool, engine: str,
+    master: str | None, **values: Any,
 ) -> None:  # fmt: skip
     """Print the graph and the patterns of BUNDLE.
 
     Text is a summary for people; json is one document with everything; parquet is one file
-    per table in the directory that -o names.
+    per table in the directory that -o names. With --engine spark, BUNDLE may be a URL that
+    Spark can read (s3://, hdfs://, ...).
 
     Example: tracehint analyze run.trace --format json -o run.json
     """
-    from tracehint.analyzer import NOT_NEEDED, analyze
+    from tracehint.analyzer.execution import analyze_at
     from tracehint.schemas.arrow import skip_pandas
-    from tracehint.schemas.store import read_bundle
 
     if form == "parquet" and output is None:
         raise UsageError("--format parquet needs a directory", "Name it with -o.")
@@ -101,8 +110,7 @@ def command(
     options = options_from(values, ranges=not no_ranges)
     # Millions of live objects and no garbage in circles: the collector would only look on.
     gc.disable()
-    # The bundle is handed over and not kept: it can go before the labels are made.
-    analysis = analyze(read_bundle(bundle, NOT_NEEDED), options)
+    analysis = analyze_at(bundle, options, engine, master)
     if form == "json":
         from tracehint.analyzer.output import write_json
 

@@ -1,0 +1,130 @@
+"""The files of a bundle where Spark reads them: a directory, or a URL."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import unquote
+
+from tracehint.analyzer.execution.spark_session import asking
+from tracehint.errors import BundleError
+from tracehint.schemas.manifest import MANIFEST_NAME, Manifest, parse_manifest, read_manifest
+from tracehint.schemas.store import SPOOL_DIR, segment_files
+from tracehint.schemas.version import TABLE_NAMES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_SEGMENT = re.compile(r"(host=[^/]*)/([^/.][^/]*\.parquet)")
+
+
+class Files(Protocol):
+    """Names inside the bundle are `table/host=HOST/SEGMENT.parquet`."""
+
+    def manifest(self) -> Manifest: ...
+
+    def segments(self, table: str) -> list[str]:
+        """Names of a table's files, in the order in which they are read."""
+        ...
+
+    def uri(self, name: str) -> str:
+        """What Spark's readers call it."""
+        ...
+
+    def open(self, names: list[str]) -> Iterator[tuple[str, Path | io.BytesIO]]:
+        """The named files, in order, to be read by this process."""
+        ...
+
+
+class Folder:
+    """A bundle on this machine or on a file system that all nodes share."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
+
+    def manifest(self) -> Manifest:
+        return read_manifest(self.root)
+
+    def segments(self, table: str) -> list[str]:
+        return [os.fspath(f.relative_to(self.root)) for f in segment_files(self.root, table)]
+
+    def uri(self, name: str) -> str:
+        return no_pattern(f"file://{self.root}/{name}")
+
+    def open(self, names: list[str]) -> Iterator[tuple[str, Path | io.BytesIO]]:
+        for name in names:
+            yield name, self.root / name
+
+
+@dataclass
+class Remote:
+    """A bundle at a URL, listed and read by Spark."""
+
+    spark: SparkSession
+    root: str
+
+    def __post_init__(self) -> None:
+        self.root = self.root.rstrip("/")
+        with asking():
+            found = self._read(self.root).select("path").collect()
+        # Path as Spark writes it: one slash or three after the scheme, some characters quoted.
+        inside = [str(row["path"]).split("/") for row in found]
+        depth = min((len(parts) for parts in inside if parts[-1] == MANIFEST_NAME), default=0)
+        self._paths = {"/".join(parts[depth - 1 :]): "/".join(parts) for parts in inside}
+        if not depth or MANIFEST_NAME not in self._paths:
+            raise BundleError(
+                f"{self.root}: not a trace bundle (no {MANIFEST_NAME})",
+                "Give the directory that `tracehint record` or `import` wrote.",
+            )
+        if any(name.startswith(f"{SPOOL_DIR}/") for name in self._paths):
+            raise BundleError(
+                f"{self.root}: its recorder was killed and left data that is not converted",
+                "Where it was recorded: tracehint merge BUNDLE -o NEW, and copy that one.",
+            )
+
+    def manifest(self) -> Manifest:
+        _, text = next(self.open([MANIFEST_NAME]))
+        return parse_manifest(text.getvalue(), f"{self.root}/{MANIFEST_NAME}")
+
+    def segments(self, table: str) -> list[str]:
+        assert table in TABLE_NAMES
+        found = []
+        for name in self._paths:
+            folder, _, rest = name.partition("/")
+            match = _SEGMENT.fullmatch(rest)
+            if folder == table and match:
+                found.append((match[1], match[2]))
+        return [f"{table}/{host}/{segment}" for host, segment in sorted(found)]
+
+    def uri(self, name: str) -> str:
+        return no_pattern(self._paths[name])
+
+    def open(self, names: list[str]) -> Iterator[tuple[str, io.BytesIO]]:
+        for name in names:
+            with asking():
+                row = self._read(self.uri(name)).select("content").collect()[0]
+            yield name, io.BytesIO(bytes(row["content"]))
+
+    def _read(self, uri: str) -> DataFrame:
+        return self.spark.read.format("binaryFile").option("recursiveFileLookup", True).load(uri)
+
+
+def files_at(spark: SparkSession, where: str) -> Files:
+    """The files of the bundle at a path or URL."""
+    return Remote(spark, where) if URL.match(where) else Folder(Path(where))
+
+
+def no_pattern(uri: str) -> str:
+    """The URI with the characters quoted that Spark would take for a pattern of names."""
+    return re.sub(r"([\\{}\[\]*?])", r"\\\1", uri)
+
+
+def segment_of(path: str) -> str:
+    """`host=HOST/SEGMENT.parquet` of a path as Spark's column `_metadata.file_path` gives it."""
+    return "/".join(unquote(part) for part in path.split("/")[-2:])

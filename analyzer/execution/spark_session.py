@@ -1,0 +1,159 @@
+"""A Spark session for one command, and Spark's failures as errors that name a remedy."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tracehint.errors import MissingDependencyError, TracehintError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCAL = "local[*]"
+_NEEDS_JAVA = (
+    "Spark 4 needs Java 17 or later: apt-get install openjdk-17-jre-headless, or set JAVA_HOME."
+)
+# What every session needs, ours or one that was there. Results are large binary cells: as few
+# as possible to a batch of the cache, as Arrow and Java arrays end at 2 GiB.
+SETTINGS = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(1 << 17),
+    "spark.sql.inMemoryColumnarStorage.batchSize": "1",
+    "spark.sql.parquet.enableVectorizedReader": "true",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.caseSensitive": "true",
+}
+# Errors come as exceptions. Spark resets the root's level to that of its gateway.
+_LOGGING = """rootLogger.level = off
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = off
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+rootLogger.appenderRef.console.ref = console
+"""
+
+
+class EngineFailed(Exception):  # noqa: N818 (becomes a TracehintError or a second try)
+    """A job failed; the text is the innermost reason that Spark gave."""
+
+
+@contextmanager
+def session(master: str | None) -> Iterator[SparkSession]:
+    """The active session, or a new one on `master` that ends with the block.
+
+    Raises MissingDependencyError without PySpark or Java.
+    """
+    try:
+        import pandas  # noqa: F401  (PySpark wants it for functions on Arrow data)
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"--engine spark: {error.name or 'pyspark'} is not installed",
+            "Install it: pip install 'tracehint[spark]'",
+        ) from None
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        with _settings(active):
+            yield active
+        return
+    _check_java()
+    with tempfile.TemporaryDirectory(prefix="tracehint-spark-") as folder:
+        spark = _start(SparkSession.builder, master or LOCAL, Path(folder))
+        try:
+            with _settings(spark):
+                yield spark
+        finally:
+            spark.stop()
+
+
+def _check_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    found = Path(home, "bin", "java").exists() if home else shutil.which("java")
+    if not found:
+        where = f"no bin/java below JAVA_HOME={home}" if home else "no Java on this machine"
+        raise MissingDependencyError(f"--engine spark: {where}", _NEEDS_JAVA)
+
+
+def _start(builder: SparkSession.Builder, master: str, folder: Path) -> SparkSession:
+    """A session on `master`; what Spark's own configuration says about the cluster stays."""
+    builder = builder.master(master).appName("tracehint analyze")
+    builder = builder.config("spark.ui.enabled", "false")
+    builder = builder.config("spark.ui.showConsoleProgress", "false")
+    builder = builder.config("spark.driver.maxResultSize", "0")
+    # s3:// is what bundles are called; Hadoop's own reader is called s3a
+    builder = builder.config("spark.hadoop.fs.s3.impl", "org.apache.hadoop.fs.s3a.S3AFileSystem")
+    if not {"SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS"} & set(os.environ):
+        logging = folder / "log4j2.properties"
+        logging.write_text(_LOGGING, encoding="utf-8")
+        options = f"-Dlog4j2.configurationFile={logging} -Dsun.jnu.encoding=UTF-8"
+        builder = builder.config("spark.driver.extraJavaOptions", options)
+        if master.startswith("local"):
+            builder = builder.config("spark.driver.memory", f"{_memory_mib()}m")
+    if master.startswith("local"):
+        builder = builder.config("spark.local.dir", str(folder))
+        builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
+        builder = builder.config("spark.driver.host", "127.0.0.1")
+    had = os.environ.get("PYSPARK_PYTHON")
+    os.environ["PYSPARK_PYTHON"] = had or sys.executable  # read by Spark at this moment only
+    try:
+        return builder.getOrCreate()
+    except Exception as error:
+        raise TracehintError(
+            f"--engine spark: no session on {master}: {reason(error)}",
+            f"Check the master's URL. {_NEEDS_JAVA}",
+        ) from None
+    finally:
+        if had is None:
+            del os.environ["PYSPARK_PYTHON"]
+
+
+def _memory_mib() -> int:
+    """Java's memory in a local session: a quarter of the machine's, at most 16 GiB."""
+    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
+    return max(1024, min(whole // 4, 16 << 10))
+
+
+@contextmanager
+def _settings(spark: SparkSession) -> Iterator[None]:
+    before = {name: spark.conf.get(name, None) for name in SETTINGS}
+    for name, value in SETTINGS.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, old)
+
+
+@contextmanager
+def asking() -> Iterator[None]:
+    """Turn what Spark raises into EngineFailed."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError, OSError) as error:
+        raise EngineFailed(reason(error)) from None
+
+
+def reason(error: BaseException) -> str:
+    """The last line of an error that says what happened, without Java's stack."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    lines = [line for line in lines if line and not line.startswith(("at ", "File ", "..."))]
+    causes = [line for line in lines if line.startswith("Caused by:")]
+    found = (causes or lines[:1] or [type(error).__name__])[-1]
+    if "Python worker" in found:  # its own error is at the end of a Python traceback
+        found = lines[-1]
+    return found.removeprefix("Caused by:").strip()[:300]
