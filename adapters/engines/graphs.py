@@ -39,13 +39,17 @@ class Entry:
 
 # In the order in which they are tried. To add one: a file beside this one, and a line here.
 READERS: dict[str, Entry] = {
+    "snakemake": Entry(
+        "snakemake_graph", "directory with .snakemake, --detailed-summary, or --d3dag (JSON)"
+    ),
     "wfformat": Entry("wfformat_graph", "WfFormat 1.0-1.6 instance (.json, also packed)"),
-    "snakemake": Entry("snakemake_graph", "directory with .snakemake, or --detailed-summary"),
     "nextflow": Entry("nextflow_graph", "trace.txt (its work directory beside it is used)"),
     "parallel": Entry("parallel_graph", "file of --joblog"),
     "make": Entry("make_graph", "output of make -np or make --debug=j"),
     "cwl": Entry("cwl_graph", "directory of cwltool --provenance"),
-    "pegasus": Entry("pegasus_graph", "workflow.yml"),
+    "pegasus": Entry("pegasus_graph", "workflow.yml, kickstart records, or a submit directory"),
+    "swift-k": Entry("swift_k_graph", "SCRIPT-RUNID.log (its .d directory beside it is used)"),
+    "swift-t": Entry("swift_t_graph", "log of TURBINE_LOG=1"),
     "makeflow": Entry("makeflow_graph", "Makeflow file (classic, JSON, JX) or .makeflowlog"),
 }
 

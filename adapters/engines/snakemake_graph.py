@@ -1,10 +1,13 @@
-"""Snakemake: the records of `.snakemake/metadata`, or the table of `--detailed-summary`."""
+"""Snakemake: the records of `.snakemake/metadata`, the table of `--detailed-summary`, or the graph
+of `--d3dag`, which has jobs and their order but no files.
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ from tracehint.errors import InputError
 
 _MAX_RECORD = 64 << 20
 _MAX_RECORDS = 5_000_000
+_D3DAG = re.compile(rb'\s*\{\s*"(?:nodes|links|edges)"\s*:\s*\[\s*\{')
 _SUMMARY = ("output_file", "date", "rule")
 
 
@@ -28,7 +32,7 @@ def sniff(path: Path, head: bytes) -> bool:
     """A workflow directory that has run, its .snakemake, the metadata in it, or a summary."""
     if path.is_dir():
         return _metadata_folder(path) is not None
-    return head.startswith(b"output_file\tdate\trule")
+    return head.startswith(b"output_file\tdate\trule") or bool(_D3DAG.match(head))
 
 
 def _metadata_folder(path: Path) -> Path | None:
@@ -42,7 +46,10 @@ def _metadata_folder(path: Path) -> Path | None:
 def read(path: Path) -> DeclaredGraph:
     """One task per job. Outputs of one job share rule, command, start and job hash."""
     if not path.is_dir():
-        return _read_summary(path)
+        text = read_text(path)
+        if text.lstrip()[:1] == "{":
+            return _read_d3dag(path, text)
+        return _read_summary(path, text)
     folder = _metadata_folder(path)
     if folder is None:
         raise InputError(f"{path}: no .snakemake/metadata", "Give the workflow's directory.")
@@ -125,8 +132,32 @@ def _add_job(out: GraphBuilder, task: str, job: dict[str, Any]) -> None:
         out.file(task, "out", name)
 
 
-def _read_summary(path: Path) -> DeclaredGraph:
-    header, *lines = read_text(path).split("\n")
+def _read_d3dag(path: Path, text: str) -> DeclaredGraph:
+    """Nodes are jobs; an edge leads from the job that makes a file to one that needs it."""
+    data = parse_json(text, path)
+    nodes, edges = data.get("nodes"), data.get("edges", data.get("links"))
+    if not isinstance(nodes, list) or not isinstance(edges, list):
+        raise InputError(f"{path}: no nodes and edges", "Use: snakemake --d3dag")
+    out = GraphBuilder("snakemake", folder_of(path))
+    parents: dict[str, list[str]] = {}
+    for edge in edges:
+        if isinstance(edge, dict) and {"u", "v"} <= edge.keys():
+            parents.setdefault(str(edge["v"])[:64], []).append(f"s{str(edge['u'])[:64]}")
+    for at, node in enumerate(nodes):
+        value = node.get("value") if isinstance(node, dict) else None
+        if not isinstance(value, dict):
+            out.notes.append(f"node {at} is not a job")
+            continue
+        job, rule = str(node.get("id", value.get("jobid", at)))[:64], value.get("rule")
+        label = value.get("label")
+        rule = rule if isinstance(rule, str) else ""
+        name = " ".join(label.split()) if isinstance(label, str) else rule
+        out.task(f"s{job}", name=name, type=rule, parents=parents.get(job, []))
+    return out.graph()
+
+
+def _read_summary(path: Path, text: str) -> DeclaredGraph:
+    header, *lines = text.split("\n")
     columns = header.rstrip("\r").split("\t")
     if tuple(columns[:3]) != _SUMMARY or "input-file(s)" not in columns:
         raise InputError(f"{path}: not a detailed summary", "Use: snakemake --detailed-summary")

@@ -1,0 +1,51 @@
+"""YAML from strangers: texts, lists and mappings only, no aliases, bounded depth and size."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+from tracehint.errors import InputError, MissingDependencyError
+
+MAX_DEPTH = 64
+MAX_EVENTS = 20_000_000
+
+
+def load_yaml(text: str, path: Path) -> Any:
+    """The document as str, list and dict: numbers and dates stay texts, tags mean nothing.
+
+    path: for messages. Raises InputError; MissingDependencyError without PyYAML.
+    """
+    try:
+        yaml: Any = importlib.import_module("yaml")
+    except ImportError:
+        raise MissingDependencyError(
+            f"{path}: PyYAML is needed to read it", "Install it: pip install 'tracehint[pegasus]'"
+        ) from None
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # in C where PyYAML was built so
+    clean = text.encode("utf-8", "replace").decode()
+    try:
+        _check(yaml, loader, clean, path)
+        return yaml.load(clean, Loader=loader)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise InputError(f"{path}: not YAML: {str(error)[:200]}", "Check the file.") from None
+
+
+def _check(yaml: Any, loader: Any, text: str, path: Path) -> None:
+    """Look at the events alone first: building the document would already be the damage."""
+    events = yaml.events
+    begins, ends = events.CollectionStartEvent, events.CollectionEndEvent
+    depth = 0
+    for count, event in enumerate(yaml.parse(text, Loader=loader)):
+        if isinstance(event, begins):
+            depth += 1
+        elif isinstance(event, ends):
+            depth -= 1
+        elif isinstance(event, events.AliasEvent):
+            raise InputError(f"{path}: YAML aliases are not read", "Write it without them.")
+        if depth > MAX_DEPTH or count > MAX_EVENTS:
+            raise InputError(
+                f"{path}: nested deeper than {MAX_DEPTH}, or more than {MAX_EVENTS:,} values",
+                "Check that it is the file that you mean.",
+            )
