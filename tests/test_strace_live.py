@@ -286,3 +286,30 @@ def test_full_disk_does_not_reach_the_command(tmp_path: Path) -> None:
         assert bundle.tables["processes"].num_rows > 20
     finally:
         subprocess.run(["umount", small], check=False)
+
+
+# A batch system signals every process of a job, the recorder's own ones included.
+ALL_BUT_THE_RECORDER = """
+for p in /proc/[0-9]*; do
+    if tr '\\0' ' ' < $p/cmdline | grep -q -e "drain.py .*$PWD/run.trace" -e "strace.*$PPID"; then
+        kill -TERM ${p#/proc/}; echo ${p#/proc/} >> signalled
+    fi
+done
+sleep 0.2
+echo later > after
+kill -TERM $$
+"""
+
+
+def test_nothing_is_lost_when_all_processes_of_a_job_are_signalled(tmp_path: Path) -> None:
+    done = tracehint(
+        "record", "--quiet", "--collector", "strace", "-o", tmp_path / "run.trace", "--",
+        "sh", "-c", ALL_BUT_THE_RECORDER, cwd=tmp_path,
+    )  # fmt: skip
+    assert (tmp_path / "signalled").read_text().split()
+    assert done.returncode == -15, done.stderr
+    bundle = read_bundle(tmp_path / "run.trace")
+    assert bundle.manifest.exit_status == 128 + 15 and bundle.manifest.complete
+    assert bundle.tables["losses"].num_rows == 0 and not bundle.manifest.notes
+    opened = [r["path"] for r in bundle.tables["opens"].to_pylist() if r["flags"] & 3]
+    assert os.fsencode(tmp_path / "after") in opened

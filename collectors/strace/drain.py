@@ -4,7 +4,7 @@ Runs as a process of its own (`python -I -S drain.py FIFO LOG`), so that the
 traced command is safe whatever becomes of the recorder: strace writes complaints
 into the command's stderr when its log cannot be written, and stops the command
 while nobody reads. When the disk is full the rest is counted and dropped.
-Prints the number of lines that were dropped. SIGTERM: drop everything from now.
+Prints the number of lines that were dropped. STOP: drop everything from now.
 """
 
 import contextlib
@@ -15,14 +15,21 @@ import time
 
 _CHUNK = 1 << 20
 _F_SETPIPE_SZ = 1031
+# A real-time signal: batch systems send SIGTERM, SIGUSR1 ... to every process of a job, and what
+# the job does until its end is still to be kept.
+STOP = signal.SIGRTMIN + 7
+_NOT_MEANT = (
+    signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTERM, signal.SIGUSR1,
+    signal.SIGUSR2, signal.SIGXCPU, signal.SIGALRM,
+)  # fmt: skip
 
 
 def main(fifo: str, log: str) -> int:
     """Copy until the last writer has gone. Returns 0."""
-    for ignored in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE):
+    for ignored in _NOT_MEANT:
         signal.signal(ignored, signal.SIG_IGN)
     state = {"drop": False}
-    signal.signal(signal.SIGTERM, lambda *_: state.update(drop=True))
+    signal.signal(STOP, lambda *_: state.update(drop=True))
     target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     source = os.open(fifo, os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -124,7 +123,7 @@ def _wait_for(drainer: subprocess.Popen[bytes], fifo: str, linger_s: float) -> t
         drainer.kill()  # strace never opened the FIFO
         drainer.communicate()
         return 0, False
-    drainer.send_signal(signal.SIGTERM)  # goes on reading, so that the daemons are not stopped
+    drainer.send_signal(drain.STOP)  # goes on reading, so that the daemons are not stopped
     if drainer.stdout is not None:
         drainer.stdout.close()
     drainer.returncode = 0  # left to itself: not waited for
