@@ -43,7 +43,7 @@ tracer: ## build the two C programs: the eBPF recorder and the tagger
 	@mkdir -p build $(dir $(TRACER)) $(dir $(TAG))
 	cmake -S . -B build/tracer -DWITH_BPF=$(WITH_BPF) -DCMAKE_BUILD_TYPE=Release >build/tracer.log
 	cmake --build build/tracer -j2 -- --no-print-directory
-	@if [ -e build/tracer/tracehint-rec ]; then install -m 755 build/tracer/tracehint-rec $(TRACER); \
+	@if [ -e build/tracer/tracehint-rec ]; then install -m 755 build/tracer/tracehint-rec build/tracer/tracehint-join $(dir $(TRACER)); \
 	else grep "Without the eBPF tracer" build/tracer.log >&2; fi
 	install -m 755 build/tracer/tracehint-tag $(TAG)
 
@@ -94,6 +94,9 @@ bench-analyze: dev ## time and memory of analyze
 
 bench-adapters: dev ## what setting hints costs
 	$(BIN)/python -m tests.bench.bench_adapters
+
+bench-hints: dev ## what hints bring on a real MooseFS, four settings side by side; goes on where it was
+	$(BIN)/python -m tests.bench.hints
 
 bench-montage: dev ## what recording adds to the Montage run
 	$(BIN)/python -m tests.bench.bench_montage

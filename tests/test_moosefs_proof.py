@@ -1,54 +1,35 @@
 """Proof on a real store: hints learned from one run make the next one move fewer bytes.
 
-A pipeline workflow is recorded on a plain disk with small files. Its hints go into the Makeflow tag
-table, and the workflow runs twice on MooseFS over five shaped nodes with files ten times as large:
-without hints on nodes chosen at random, and with hints, each task where `locate` says its input is.
+A workflow is recorded on a plain disk, unhinted. Its hints go into the Makeflow tag table, and it
+runs twice on MooseFS over five shaped nodes: without hints on nodes chosen at random, and with
+hints, each task where its input is. The same rows as in `make bench-hints`, one run each.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import random
 import shutil
 import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.bench.hints.__main__ import run_once
+from tests.bench.hints.row import NODES
+from tests.bench.hints.rows import ROWS
+from tests.bench.hints.settings import Prepared, prepare
+from tests.support.cluster_run import Result
 from tests.support.moosefs import missing
-from tests.support.shaped import Node, bytes_moved, shaped_cluster
+from tests.support.shaped import MooseBed, shaped_cluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.store]
 
-TOOL = [sys.executable, "-m", "tracehint"]
-CHAINS = 5
-MB = 1_000_000
-STAGES = (
-    ("a_{i}.dat", "", "yes chain_{i} | head -c {size} > a_{i}.dat"),
-    ("b_{i}.dat", "a_{i}.dat", "tr a-y b-z < a_{i}.dat > b_{i}.dat"),
-    ("c_{i}.dat", "b_{i}.dat", "dd if=b_{i}.dat of=c_{i}.dat bs=1M conv=swab status=none"),
-    ("sum_{i}.txt", "c_{i}.dat", "sha256sum < c_{i}.dat > sum_{i}.txt"),
-)
-
-
-def workflow(size: int) -> str:
-    """The Makeflow file: CHAINS independent pipelines."""
-    rules = [
-        f"{made}: {read}\n\t{command}\n".format(i=i, size=size)
-        for made, read, command in STAGES
-        for i in range(CHAINS)
-    ]
-    return "\n".join(rules)
-
 
 @pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Node]]:
+def bed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MooseBed]:
     """The cluster."""
     reason = missing() or ("no tc" if shutil.which("tc") is None else "")
     if reason:
@@ -57,92 +38,62 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Node]]:
         yield started
 
 
-@pytest.fixture(scope="module")
-def hints(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Learned from a run with files of 4 MB on a plain disk, by the project's own collector."""
+@dataclass
+class Both:
+    """A row without hints and with ours."""
+
+    row: Prepared
+    plain: Result
+    hinted: Result
+
+
+def both(bed: MooseBed, name: str, tmp_path: Path) -> Both:
+    """Record, learn, run twice; outputs must be the same."""
     if shutil.which("makeflow") is None:
         pytest.skip("makeflow is not installed")
-    folder = tmp_path_factory.mktemp("learn")
-    (folder / "w.mf").write_text(workflow(4 * MB))
-    for command in (
-        ["record", "-o", "run.trace", "--", "makeflow", "-T", "local", "w.mf"],
-        ["hints", "run.trace", "--nodes", "5", "-o", "hints.json"],
-    ):
-        done = subprocess.run([*TOOL, *command], cwd=folder, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-    return folder / "hints.json"
-
-
-@dataclass
-class Result:
-    """One run of the workflow on the store."""
-
-    bytes: int
-    seconds: float
-    sums: list[str]
-    writer: dict[str, str]  # file -> label of the node that wrote it
-
-
-def run_on(nodes: list[Node], name: str, tags: Path | None, seed: int) -> Result:
-    """Run stage by stage, all chains of a stage at the same time."""
-    rng = random.Random(seed)
-    folder = nodes[0].mount / name
-    folder.mkdir()
-    if tags is not None:
-        shutil.copytree(tags, folder / "w.tracehint")
-        (folder / "w.tracehint" / "tag").chmod(0o755)
-    start, before = time.monotonic(), bytes_moved(nodes)
-    writer: dict[str, str] = {}
-    for stage, (made, read, command) in enumerate(STAGES):
-        where = located(nodes, folder, [read.format(i=i) for i in range(CHAINS)]) if (
-            tags is not None and read) else {}  # fmt: skip
-        running = []
-        for i in range(CHAINS):
-            node = where.get(read.format(i=i)) or rng.choice(nodes)
-            words = ["/bin/sh", "-c", command.format(i=i, size=40 * MB)]
-            if tags is not None:
-                words = ["./w.tracehint/tag", str(stage * CHAINS + i), *words]
-            writer[made.format(i=i)] = node.label
-            running.append(subprocess.Popen(node.command(*words), cwd=node.mount / name))
-        assert [process.wait(timeout=120) for process in running] == [0] * CHAINS
-    seconds, moved = time.monotonic() - start, bytes_moved(nodes) - before
-    sums = [hashlib.sha256((folder / f"c_{i}.dat").read_bytes()).hexdigest()
-            for i in range(CHAINS)]  # fmt: skip
-    sums += [(folder / f"sum_{i}.txt").read_text() for i in range(CHAINS)]
-    return Result(moved, seconds, sums, writer)
-
-
-def located(nodes: list[Node], folder: Path, names: list[str]) -> dict[str, Node]:
-    """The node of each file, by `tracehint locate`."""
-    command = [*TOOL, "locate", *names, "--store", "moosefs", "--format", "json"]
-    done = nodes[0].run(*command, cwd=folder)
-    by_address = {node.address: node for node in nodes}
-    return {row["path"]: by_address[row["nodes"][0]] for row in json.loads(done.stdout)["files"]}
-
-
-def test_a_hinted_pipeline_stays_on_its_nodes(
-    nodes: list[Node], hints: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "w.mf").write_text(workflow(40 * MB))
-    (tmp_path / "map.toml").write_text('local = "node_{host}"\n')
-    command = ["emit", hints, "--workflow-engine", "makeflow", "w.mf", "-o", "t.mf",
-               "--store", "moosefs", "--map", "map.toml"]  # fmt: skip
-    subprocess.run([*TOOL, *map(str, command)], cwd=tmp_path, check=True)
-
-    plain = run_on(nodes, "plain", None, seed=1)
-    hinted = run_on(nodes, "hinted", tmp_path / "t.mf.tracehint", seed=1)
-
+    prepared = prepare(ROWS[name], tmp_path, "moosefs", {"ours"})
+    plain = run_once(bed, prepared, "default", 1)
+    hinted = run_once(bed, prepared, "ours", 1, keep=True)
     report = {
-        "pipeline, 40 MB files, 5 nodes": {
-            "default": {"MB": round(plain.bytes / MB, 1), "s": round(plain.seconds, 2)},
-            "hinted": {"MB": round(hinted.bytes / MB, 1), "s": round(hinted.seconds, 2)},
-        }
+        f"{name}, {setting}": {"MB": round(run.bytes / 1e6, 1), "s": round(run.seconds, 2)}
+        for setting, run in (("default", plain), ("hinted", hinted))
     }
     print(json.dumps(report))
     if os.environ.get("TRACEHINT_BENCH_OUT"):
-        Path(os.environ["TRACEHINT_BENCH_OUT"]).write_text(json.dumps(report) + "\n")
+        with Path(os.environ["TRACEHINT_BENCH_OUT"]).open("a") as out:
+            out.write(json.dumps(report) + "\n")
+    assert plain.sums, "the workflow has outputs"
     assert hinted.sums == plain.sums, "outputs are identical"
-    where = located(nodes, nodes[0].mount / "hinted", sorted(hinted.writer))
-    large = [name for name in hinted.writer if name.endswith(".dat")]
-    assert {n: where[n].label for n in large} == {n: hinted.writer[n] for n in large}
-    assert hinted.bytes <= plain.bytes / 5
+    return Both(prepared, plain, hinted)
+
+
+def test_a_hinted_pipeline_stays_on_its_nodes(bed: MooseBed, tmp_path: Path) -> None:
+    run = both(bed, "pipeline", tmp_path)
+    names = [name for name in run.hinted.writer if name.endswith(".dat")]
+    assert len(names) == 3 * NODES
+    folder = bed.mount / "pipeline-ours-1"
+    for path, found in bed.where([folder / name for name in names]).items():
+        assert set(found) == {run.hinted.writer[path.name]}, path.name
+    assert run.hinted.bytes <= run.plain.bytes / 5
+
+
+def test_a_broadcast_file_has_copies(bed: MooseBed, tmp_path: Path) -> None:
+    run = both(bed, "broadcast", tmp_path)
+    folder = bed.mount / "broadcast-ours-1"
+    (found,) = bed.where([folder / "table.dat"]).values()
+    assert len(found) >= 2
+    goal = subprocess.run(bed.command("mfsgetsclass", folder / "table.dat"), text=True,
+                          capture_output=True)  # fmt: skip
+    assert goal.stdout.strip().endswith(f": {len(found)}")
+    # At most what each of the four other nodes needs once, and a little for the protocol.
+    assert run.hinted.bytes <= 1.1 * NODES * run.row.row.size
+
+
+def test_a_reduce_group_lies_where_it_is_read(bed: MooseBed, tmp_path: Path) -> None:
+    run = both(bed, "reduce", tmp_path)
+    folder = bed.mount / "reduce-ours-1"
+    parts = bed.where([folder / f"part_{i}.dat" for i in range(NODES)])
+    places = {label for found in parts.values() for label in found}
+    assert len(places) == 1
+    assert places == {run.hinted.writer["total.txt"]}
+    assert run.hinted.bytes <= run.plain.bytes * 0.75

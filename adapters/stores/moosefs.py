@@ -121,11 +121,16 @@ class MooseFs:
     def locate(self, fd: int) -> Location | None:
         """Chunk servers that hold valid copies, those with most copies first."""
         text = _run(["mfsfileinfo"], fd)
-        copies = _COPY.findall(text)
+        copies = copies_of(text)
         nodes = sorted(dict.fromkeys(copies), key=lambda node: -copies.count(node))
         if not nodes:
             return None
         return Location(nodes=tuple(nodes), detail={"copies": {n: copies.count(n) for n in nodes}})
+
+
+def copies_of(text: str) -> list[str]:
+    """Addresses in what `mfsfileinfo` says, once per valid copy of a chunk."""
+    return _COPY.findall(text)
 
 
 def _run(command: list[str], fd: int) -> str:

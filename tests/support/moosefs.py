@@ -17,6 +17,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.bed import ok
+
 TOOLS = ("mfsmaster", "mfschunkserver", "mfsmount", "mfssetsclass", "nsenter", "ip")
 ADDRESS = "10.99.7."
 LABELS = "ABC"
@@ -92,11 +94,6 @@ def cluster(folder: Path) -> Iterator[Cluster]:
             started.run("mfschunkserver", "-c", folder / f"server{label}.cfg", "stop")
         started.run("mfsmaster", "-c", folder / "master.cfg", "stop")
         subprocess.run(["ip", "netns", "del", space], capture_output=True)
-
-
-def ok(done: subprocess.CompletedProcess[str]) -> None:
-    """Fail with what a command said."""
-    assert done.returncode == 0, f"{done.args}\n{done.stdout}\n{done.stderr}"
 
 
 def _network(space: str, addresses: Iterable[str]) -> None:

@@ -1,0 +1,48 @@
+"""The real stores that the rows run on."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from tests.bench.hints.rows import ROWS
+from tests.bench.hints.settings import SETTINGS
+from tests.support import moosefs
+from tests.support.cluster_run import Cluster
+from tests.support.shaped import shaped_cluster
+
+
+class StoreBed(Cluster, Protocol):
+    """A running store."""
+
+    def command(self, *words: str | Path) -> list[str | Path]:
+        """A command line that runs on the head."""
+        ...
+
+    def local_first(self, on: bool) -> None:
+        """Put new files on the writing client's node, for the whole store."""
+        ...
+
+
+@dataclass(frozen=True)
+class Store:
+    """How to start a store, and what is measured on it."""
+
+    name: str
+    start: Callable[[Path], AbstractContextManager[StoreBed]]
+    missing: Callable[[], str]
+    rows: tuple[str, ...]
+    settings: tuple[str, ...]
+
+
+def _moosefs_missing() -> str:
+    return moosefs.missing() or ("tc is not installed" if shutil.which("tc") is None else "")
+
+
+STORES: dict[str, Store] = {
+    "moosefs": Store("moosefs", shaped_cluster, _moosefs_missing, tuple(ROWS), tuple(SETTINGS)),
+}

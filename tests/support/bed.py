@@ -1,0 +1,120 @@
+"""A small cluster of nodes on one machine: name spaces behind shaped links (tbf, 200 Mbit).
+
+A bridge joins five nodes and the head, which has no store's disk and whose traffic is not counted.
+`received()` counts what came in over a node's link. Needs root, `ip` and `tc`.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+LABELS = "ABCDE"
+HEAD = "10.99.8.1"
+RATE = "200mbit"
+
+
+@dataclass(frozen=True)
+class Node:
+    """One node: its name space, address and mount."""
+
+    label: str
+    space: str
+    address: str
+    mount: Path
+
+    def command(self, *words: str | Path) -> list[str | Path]:
+        """A command line that runs on this node: its network, and its label as host name."""
+        inner = ["sh", "-c", 'hostname "$0" && exec "$@"', self.label, *words]
+        return ["nsenter", f"--net=/run/netns/{self.space}", "unshare", "--uts", *inner]
+
+    def run(self, *words: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        """Run it and wait."""
+        return subprocess.run(self.command(*words), cwd=cwd, text=True, capture_output=True,
+                              timeout=120)  # fmt: skip
+
+    def received(self) -> int:
+        """Bytes that came in over the link so far."""
+        done = self.run("cat", "/proc/net/dev")
+        line = next(x for x in done.stdout.splitlines() if x.strip().startswith("eth0:"))
+        return int(line.partition(":")[2].split()[0])
+
+
+@dataclass(frozen=True)
+class Bed:
+    """Nodes and head; `mount` is the head's own mount of the store, `folder` holds everything."""
+
+    nodes: list[Node]
+    space: str
+    folder: Path
+
+    @property
+    def mount(self) -> Path:
+        """The head's mount."""
+        return self.folder / "mounthead"
+
+    def command(self, *words: str | Path) -> list[str | Path]:
+        """A command line that runs on the head."""
+        return ["nsenter", f"--net=/run/netns/{self.space}", *words]
+
+    def head(self, *words: str | Path, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+        """Run on the head and wait."""
+        return subprocess.run(self.command(*words), text=True, capture_output=True,
+                              timeout=timeout)  # fmt: skip
+
+    def received(self) -> int:
+        """What all nodes received so far, in bytes."""
+        return sum(node.received() for node in self.nodes)
+
+
+def ok(done: subprocess.CompletedProcess[str]) -> str:
+    """Fail with what a command said; its standard output."""
+    assert done.returncode == 0, f"{done.args}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@contextmanager
+def network(folder: Path) -> Iterator[Bed]:
+    """Name spaces and links; `folder` gets the mount points."""
+    nodes = [
+        Node(label, f"thn{label}{os.getpid()}", f"10.99.8.{11 + i}", folder / f"mount{label}")
+        for i, label in enumerate(LABELS)
+    ]
+    bed = Bed(nodes, f"thhead{os.getpid()}", folder)
+    for mount in (bed.mount, *(node.mount for node in nodes)):
+        mount.mkdir(mode=0o777)
+    try:
+        _links(bed)
+        yield bed
+    finally:
+        for mount in (bed.mount, *(node.mount for node in nodes)):
+            subprocess.run(["umount", "-l", mount], capture_output=True)
+        for space in (bed.space, *(node.space for node in nodes)):
+            subprocess.run(["ip", "netns", "del", space], capture_output=True)
+
+
+def _links(bed: Bed) -> None:
+    def ip(*words: str) -> None:
+        subprocess.run(["ip", *words], check=True, capture_output=True)
+
+    ip("netns", "add", bed.space)
+    ip("-n", bed.space, "link", "add", "br0", "type", "bridge")
+    ip("-n", bed.space, "addr", "add", f"{HEAD}/24", "dev", "br0")
+    for link in ("lo", "br0"):
+        ip("-n", bed.space, "link", "set", link, "up")
+    for node in bed.nodes:
+        port = f"v{node.label}"
+        ip("netns", "add", node.space)
+        ip("-n", bed.space, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns",
+           node.space)  # fmt: skip
+        ip("-n", bed.space, "link", "set", port, "master", "br0", "up")
+        ip("-n", node.space, "addr", "add", f"{node.address}/24", "dev", "eth0")
+        for link in ("lo", "eth0"):
+            ip("-n", node.space, "link", "set", link, "up")
+        for space, link in ((bed.space, port), (node.space, "eth0")):
+            shape = ["root", "tbf", "rate", RATE, "burst", "256k", "latency", "50ms"]
+            ip("netns", "exec", space, "tc", "qdisc", "add", "dev", link, *shape)
