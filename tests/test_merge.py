@@ -210,3 +210,34 @@ def test_nothing_is_overwritten(tmp_path: Path, target: str) -> None:
     assert done.returncode == 2 and "Traceback" not in done.stderr
     assert (tmp_path / "file").read_text() == "precious"
     assert read_bundle(tmp_path / "b0.trace").tables["processes"].num_rows == 1
+
+
+KILLED = """\
+7 1700000000.000000100 execve("/bin/sh", ["sh", "-c", "work"], ["SLURM_JOB_ID=9"]) = 0
+7 1700000000.100000000 openat(AT_FDCWD</shared>, "part", O_WRONLY|O_CREAT, 0666) = 3</shared/part>
+7 1700000000.200000000 write(0x3, 0x7ffc, 0x64) = 0x64
+"""
+
+
+def test_log_of_a_killed_recorder_is_read(tmp_path: Path) -> None:
+    killed = node("n1")
+    killed.manifest.complete = False
+    killed.manifest.cwd = "/shared"
+    killed.save(tmp_path / "killed.trace")
+    (tmp_path / "killed.trace" / "raw").mkdir()
+    (tmp_path / "killed.trace" / "raw" / "strace.log").write_text(KILLED)
+    useless = node("n3").save(tmp_path / "useless.trace")
+    (useless / "raw").mkdir()
+    (useless / "raw" / "strace.log").write_text("not a log\n")
+    consumer("n2", "/shared/part", 1_700_000_005.0).save(tmp_path / "whole.trace")
+    done = inside("merge", "killed.trace", "useless.trace", "whole.trace", "-o", "all.trace",
+                  cwd=tmp_path)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "left out" in done.stderr and "useless.trace" in done.stderr
+    bundle = read_bundle(tmp_path / "all.trace")
+    assert not bundle.manifest.complete
+    assert any("killed.trace was killed" in note for note in bundle.manifest.notes)
+    assert {h.name for h in bundle.manifest.hosts} == {"n1", "n2"}
+    (row,) = rows(bundle, "extents", op="write")
+    assert (row["start"], row["length"]) == (0, 100)
+    assert not (tmp_path / "killed.trace" / "extents").exists()  # the source stays as it was

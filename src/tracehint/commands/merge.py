@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tracehint.errors import BundleError
+from tracehint.errors import BundleError, TracehintError
 from tracehint.schemas.arrow import skip_pandas
 
 
@@ -29,7 +29,8 @@ def command(
     """
     from tracehint.collectors import clocks
     from tracehint.collectors.join import join_manifests, join_tables, one_file_each
-    from tracehint.schemas.store import BundleWriter, read_bundle
+    from tracehint.commands._unfinished import read_finished
+    from tracehint.schemas.store import BundleWriter
 
     skip_pandas()
     parts, problems = [], []
@@ -37,8 +38,8 @@ def command(
         if path.absolute() == output.absolute():
             raise BundleError(f"{path}: is the output too", "Choose another name with -o.")
         try:
-            parts.append(read_bundle(path))
-        except BundleError as error:
+            parts.append(read_finished(path))
+        except TracehintError as error:
             problems.append(str(error.what))
     if not parts:
         raise BundleError(
