@@ -89,6 +89,49 @@ def test_each_job_of_a_batch_system_is_a_task(tmp_path: Path) -> None:
     ]
 
 
+def batch(tmp_path: Path, *envs: dict[str, str]) -> list[str]:
+    """Names of the tasks of one recording per environment, each of a shell and a program."""
+    folder = tmp_path / str(len(list(tmp_path.iterdir())))
+    folder.mkdir()
+    result = build(folder, *(P(["bash", "s"], P(["sort"], env=e), env=e) for e in envs))
+    return [str(t["name"]) for t in jobs(result)]
+
+
+def slurm(job: int, **more: int | str) -> dict[str, str]:
+    return {"SLURM_JOB_ID": str(job), **{f"SLURM_{k}": str(v) for k, v in more.items()}}
+
+
+def test_an_array_is_named_as_slurm_names_it(tmp_path: Path) -> None:
+    elements = [slurm(7 + i, ARRAY_JOB_ID=7, ARRAY_TASK_ID=i, PROCID=0) for i in (1, 2)]
+    assert batch(tmp_path, *elements, slurm(12, PROCID=0)) == ["job 7_1", "job 7_2", "job 12"]
+
+
+def test_steps_of_a_job_and_their_processes_are_tasks(tmp_path: Path) -> None:
+    steps = [slurm(7, STEP_ID=0, PROCID=0), slurm(7, STEP_ID=1, PROCID=0)]
+    assert batch(tmp_path, *steps) == ["job 7.0", "job 7.1"]
+    farm = [slurm(7, STEP_ID=0, PROCID=n) for n in range(3)]
+    assert batch(tmp_path, *farm, slurm(8, PROCID=0)) == [
+        "job 7.0 task 0", "job 7.0 task 1", "job 7.0 task 2", "job 8",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("variable", ["PMI_RANK", "OMPI_COMM_WORLD_RANK"])
+def test_ranks_of_an_mpi_step_are_one_task(tmp_path: Path, variable: str) -> None:
+    ranks = [slurm(7, STEP_ID=0, PROCID=n) | {variable: str(n)} for n in range(3)]
+    assert batch(tmp_path, *ranks, slurm(8)) == ["job 7.0", "job 8"]
+
+
+def test_jobs_of_pbs_and_lsf_are_tasks(tmp_path: Path) -> None:
+    array = [{"PBS_JOBID": f"12[{i}].head", "PBS_ARRAY_INDEX": str(i)} for i in (1, 2)]
+    assert batch(tmp_path, *array, {"PBS_JOBID": "13.head"}) == [
+        "job 12[1].head", "job 12[2].head", "job 13.head",
+    ]  # fmt: skip
+    lsf = [{"LSB_JOBID": "7", "LSB_JOBINDEX": str(i)} for i in (1, 2)]
+    assert batch(tmp_path, *lsf, {"LSB_JOBID": "8", "LSB_JOBINDEX": "0"}) == [
+        "job 7[1]", "job 7[2]", "job 8",
+    ]  # fmt: skip
+
+
 def test_a_whole_run_inside_one_batch_job_is_cut_as_ever(tmp_path: Path) -> None:
     env = {"SLURM_JOB_ID": "7"}
     tree = P(["sh", "wf.sh"], P(["a"], env=env), P(["b"], env=env), env=env)

@@ -8,11 +8,12 @@ import numpy as np
 
 from tracehint.analyzer.tasks.activity import Activity, activity_of
 from tracehint.analyzer.tasks.assemble import assemble
+from tracehint.analyzer.tasks.batch import batch_jobs
 from tracehint.analyzer.tasks.classify import Classes, classify
 from tracehint.analyzer.tasks.declared import declared_only, join_declared
 from tracehint.analyzer.tasks.engines.registry import PROGRAM_CODE, SHELL_CODE
 from tracehint.analyzer.tasks.grouping import Grouping
-from tracehint.analyzer.tasks.marks import batch_jobs, given_names
+from tracehint.analyzer.tasks.marks import given_names
 from tracehint.analyzer.tasks.model import TaskCut
 from tracehint.analyzer.tasks.pipes import captured, join_pipes
 from tracehint.analyzer.tasks.tree import Bools, Ints, Tree, build_tree

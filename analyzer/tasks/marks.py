@@ -1,4 +1,4 @@
-"""Names that somebody gave: TRACEHINT_TASK, `tracehint task`, batch systems. They win."""
+"""Names that somebody gave: TRACEHINT_TASK, `tracehint task`. They win."""
 
 from __future__ import annotations
 
@@ -19,13 +19,6 @@ from tracehint.analyzer.tasks.tree import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-# Per batch system: the job, then what tells its parts apart; the first present one decides.
-BATCH_SYSTEMS: tuple[tuple[str, ...], ...] = (
-    ("SLURM_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_STEP_ID"),
-    ("PBS_JOBID", "PBS_ARRAY_INDEX"),
-    ("LSB_JOBID", "LSB_JOBINDEX"),
-)
 
 
 @dataclass(frozen=True)
@@ -163,38 +156,3 @@ def failed_processes(processes: pa.Table, tree: Tree) -> Bools:
     signal = int64_column(processes, "exit_signal", 0)
     last = jump(tree.next)
     return np.asarray((code[last] != 0) | (signal[last] != 0), bool)
-
-
-def batch_jobs(processes: pa.Table, tree: Tree, better: Bools) -> tuple[Ints, list[str]] | None:
-    """Per epoch the number of its batch job and host (-1: none), and the jobs' names.
-
-    better: per epoch, whether a known engine cuts its recording into tasks.
-    None when the whole run lies in one job: then the job says nothing about tasks.
-    """
-    roots = np.flatnonzero(tree.up < 0)
-    host = processes.column("host").combine_chunks().dictionary_encode().indices
-    for variables in BATCH_SYSTEMS:
-        columns = [environment(processes, v) for v in variables]
-        values = [_value_of_process(c[0], tree)[roots] for c in columns]
-        inside = values[0] >= 0
-        if not inside.any():
-            continue
-        keys = np.stack([*values, host.to_numpy(zero_copy_only=False)[roots]])
-        distinct, back = np.unique(keys, axis=1, return_inverse=True)
-        if distinct.shape[1] < 2:
-            return None
-        names = []
-        for column in distinct.T.tolist():
-            parts = [c[1][v].decode("utf-8", "backslashreplace")
-                     for v, c in zip(column[:-1], columns, strict=True) if v >= 0]  # fmt: skip
-            names.append("job " + "_".join(parts))
-        job = np.full(len(tree.proc), -1, np.int64)
-        job[roots] = np.where(inside & ~better[roots], back.reshape(-1), -1)
-        return job[jump(tree.up)], names
-    return None
-
-
-def _value_of_process(value: Ints, tree: Tree) -> Ints:
-    """Per epoch its value, or that of the program which its process execs later."""
-    found: Ints = value[jump(tree.next, value >= 0)]
-    return found

@@ -1,0 +1,107 @@
+"""Jobs of batch systems: which processes of a run of several recordings are one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracehint.analyzer.tasks.marks import environment
+from tracehint.analyzer.tasks.tree import Bools, Ints, Tree, jump
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class BatchSystem:
+    """`parts`: the variables that tell jobs apart, the job itself first, and how each is shown
+    in a task's name; where `outer` is set it is shown in place of the first."""
+
+    parts: tuple[tuple[str, str], ...]
+    outer: str = ""
+    process: str = ""  # the one of `parts` that numbers the processes of a step
+
+
+# The first one that is present decides. Names as the systems' own tools print them.
+BATCH_SYSTEMS: tuple[BatchSystem, ...] = (
+    BatchSystem(
+        (
+            ("SLURM_JOB_ID", "{}"),
+            ("SLURM_ARRAY_TASK_ID", "_{}"),
+            ("SLURM_STEP_ID", ".{}"),
+            ("SLURM_PROCID", " task {}"),
+        ),
+        outer="SLURM_ARRAY_JOB_ID",
+        process="SLURM_PROCID",
+    ),
+    BatchSystem((("PBS_JOBID", "{}"), ("PBS_ARRAY_INDEX", ""))),  # 12[3].host: the id has both
+    BatchSystem((("LSB_JOBID", "{}"), ("LSB_JOBINDEX", "[{}]"))),
+)
+# The processes of an MPI program are ranks of one task.
+_MPI_RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK")
+_NO_INDEX = b"0"  # of a job that is no array, of the only process of a step
+
+
+def batch_jobs(processes: pa.Table, tree: Tree, better: Bools) -> tuple[Ints, list[str]] | None:
+    """Per epoch the number of its batch job and host (-1: none), and the jobs' names.
+
+    better: per epoch, whether a known engine cuts its recording into tasks.
+    None when the whole run lies in one job: then the job says nothing about tasks.
+    """
+    roots = np.flatnonzero(tree.up < 0)
+    host = processes.column("host").combine_chunks().dictionary_encode().indices
+    for system in BATCH_SYSTEMS:
+        columns = [_of_roots(processes, tree, roots, variable) for variable, _ in system.parts]
+        if not (columns[0][0] >= 0).any():
+            continue
+        if system.process:
+            _leave_out_ranks(processes, tree, roots, columns)
+        keys = np.stack([*(c[0] for c in columns), host.to_numpy(zero_copy_only=False)[roots]])
+        distinct, first, back = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+        if distinct.shape[1] < 2:
+            return None
+        shown = [(c, text) for c, (_, text) in zip(columns, system.parts, strict=True)]
+        if system.outer:
+            shown[0] = (_either(_of_roots(processes, tree, roots, system.outer), columns[0]), "{}")
+        job = np.full(len(tree.proc), -1, np.int64)
+        inside = (columns[0][0] >= 0) & ~better[roots]
+        job[roots] = np.where(inside, back.reshape(-1), -1)
+        return job[jump(tree.up)], [_name(shown, int(root)) for root in first]
+    return None
+
+
+Column = tuple[Ints, list[bytes]]
+
+
+def _of_roots(processes: pa.Table, tree: Tree, roots: Ints, variable: str) -> Column:
+    """Per root the number of its value of a variable, or of the program that it execs later."""
+    value, texts = environment(processes, variable)
+    found: Ints = value[jump(tree.next, value >= 0)][roots]
+    return found, texts
+
+
+def _leave_out_ranks(processes: pa.Table, tree: Tree, roots: Ints, columns: list[Column]) -> None:
+    """The number of a process (the last column) stays only where it tells tasks apart."""
+    (step, _), (number, texts) = columns[-2:]
+    number[step < 0] = -1  # the job script: it has a number and is not a step's process
+    for variable in _MPI_RANKS:
+        number[_of_roots(processes, tree, roots, variable)[0] >= 0] = -1
+    if {texts[v] for v in np.unique(number[number >= 0]).tolist()} <= {_NO_INDEX}:
+        number[:] = -1
+
+
+def _either(first: Column, second: Column) -> Column:
+    """The first column, where it is not set the second."""
+    (a, texts), (b, more) = first, second
+    return np.where(a >= 0, a, np.where(b >= 0, b + len(texts), -1)), [*texts, *more]
+
+
+def _name(shown: list[tuple[Column, str]], root: int) -> str:
+    parts = []
+    for i, ((value, texts), form) in enumerate(shown):
+        text = texts[value[root]] if value[root] >= 0 else b""
+        if text and not (form == "[{}]" and text == _NO_INDEX and i):
+            parts.append(form.format(text.decode("utf-8", "backslashreplace")))
+    return "job " + "".join(parts)
