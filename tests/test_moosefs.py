@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.hints import rule, save
 from tests.support.moosefs import Cluster, cluster, missing
+from tracehint.adapters.engines.tag_table import TagTarget, encode, find_helper, tag_files
 from tracehint.adapters.stores.moosefs import MooseFs
 from tracehint.adapters.stores.places import Places, load_places
 from tracehint.errors import InputError
@@ -167,6 +168,40 @@ class TestRealStore:
         assert done.returncode == 0, done.stderr
         (data / "parts" / "p_0.dat").write_bytes(b"x" * 100_000)
         assert nodes(store, data / "parts" / "p_0.dat") == {store.servers["B"]}
+
+    @pytest.mark.parametrize("program", [True, False])
+    def test_a_task_is_tagged_on_its_own_node(
+        self, store: Cluster, work: tuple[Path, list[str | Path]], tmp_path: Path, program: bool
+    ) -> None:
+        """The tag program and its shell twin; several files are one call of MooseFS's tool."""
+        data, arguments = work
+        if program and find_helper() is None:
+            pytest.skip("tracehint-tag is not built (make tracer)")
+        places = load_places(arguments[4])  # type: ignore[arg-type]
+        targets = [TagTarget(path=b"parts/new_%d" % i, kind="C", hints={"DP": "local"})
+                   for i in range(70)]  # fmt: skip
+        targets += [
+            TagTarget(path=b"parts", kind="D", hints={"DP": "local"}),
+            TagTarget(path=b"table.txt", kind="F", hints={"DP": "local"}),
+            TagTarget(path=b"twice", kind="K", hints={"Replication": "2"}),
+        ]
+        table, gaps, count = encode([targets], MooseFs(places))
+        assert count == 71
+        assert {"no directory can" in gap.reason or "already" in gap.reason for gap in gaps} == {
+            True
+        }
+        folder = tmp_path / "tags"
+        folder.mkdir()
+        for path, text in tag_files(folder, table, helper=program).items():
+            assert path is not None
+            path.write_bytes(text)
+            path.chmod(0o755)
+        command = f"hostname B.cluster && cd {data} && {folder}/tag 0 touch parts/new_1"
+        done = store.run("unshare", "--uts", "sh", "-c", command)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert storage_class(store, data / "parts" / "new_1") == "node_B"
+        assert storage_class(store, data / "twice") == "2"
+        assert [p.name for p in (data / "parts").glob("new_*")] == ["new_1"], "unused are removed"
 
 
 def test_a_file_of_another_store(tmp_path: Path) -> None:

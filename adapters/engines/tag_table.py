@@ -16,10 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tracehint.adapters.plan import inside
-from tracehint.adapters.stores.base import Gap, Store, script_value, scripted
+from tracehint.adapters.stores.base import (
+    Gap,
+    Store,
+    capability_key,
+    script_value,
+    scripted,
+    too_late,
+)
 from tracehint.errors import UsageError
 
 HEADER, INDEX = 28, 24
+_LATE = "an input that is there already, and the store places data when they are written"
 MAX_RECORD = 6000  # bytes: 20 records fit into one argument list of xargs
 _TAG = Path(__file__).resolve().parent.parent / "tag"
 
@@ -51,7 +59,11 @@ def encode(
         begin = len(payload)
         for target in targets:
             kind = "directory" if target.kind == "D" else "file"
-            settings, missing = store.translate(target.hints, kind)  # type: ignore[arg-type]
+            late = too_late(store, target.hints) if target.kind == "F" else {}
+            gaps += [Gap(hint=capability_key(n, v), level="none", reason=_LATE)
+                     for n, v in late.items()]  # fmt: skip
+            hints = {n: v for n, v in target.hints.items() if n not in late}
+            settings, missing = store.translate(hints, kind)  # type: ignore[arg-type]
             gaps += missing
             for setting in settings:
                 store.check_key(setting.key, allow_trusted=allow_trusted)
@@ -74,8 +86,7 @@ def tag_files(folder: Path, table: bytes, *, helper: bool = True) -> dict[Path |
         folder / "tag": (_TAG / "tag.sh").read_bytes(),
         folder / "table": table,
     }
-    # MooseFS is set by its own tools, which the shell twin calls.
-    program = find_helper() if helper and b"\0mfs:" not in table else None
+    program = find_helper() if helper else None
     if program is not None:
         files[folder / "helper"] = program.read_bytes()
     return files

@@ -119,6 +119,18 @@ def scripted(store: Store) -> Store:
     return made
 
 
+def too_late(store: Store, hints: Mapping[str, str]) -> dict[str, str]:
+    """The hints that do nothing on a file that holds data, on a store that places at creation."""
+    if not getattr(store, "at_creation", False):
+        return {}
+    rows = store.capabilities()
+    return {
+        name: value
+        for name, value in hints.items()
+        if (row := rows.get(capability_key(name, value))) and row.acts and "any" not in row.acts
+    }
+
+
 def script_value(setting: Setting) -> bytes:
     """The value as it stands in a script's table: hexadecimal, or a plain name for a tool."""
     if setting.key.startswith("mfs:"):

@@ -54,6 +54,7 @@ class CephFs:
     places: Places
     name: str = "cephfs"
     title: str = "CephFS (layouts)"
+    at_creation: bool = True  # data that lie there already are not moved for a hint
 
     def capabilities(self) -> Mapping[str, Capability]:
         """One entry per row of the vocabulary."""

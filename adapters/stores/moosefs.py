@@ -29,6 +29,8 @@ MAX_COPIES = 9
 TIMEOUT_S = 30
 _COPY = re.compile(r"^\t\tcopy \d+: ([0-9A-Za-z.:_-]+):\d+ \(status:VALID\)", re.MULTILINE)
 
+_NO_DEFAULT = "every task has its own node: its files say it, no directory can"
+
 CAPABILITIES: dict[str, Capability] = {
     "DP=local": Capability(
         level="approximate", acts=("directory", "creation"),
@@ -60,6 +62,7 @@ class MooseFs:
     name: str = "moosefs"
     title: str = "MooseFS (storage classes and goals)"
     late: bool = False  # leave the host to the script that runs there
+    at_creation: bool = True  # data that lie there already are not moved for a hint
 
     def capabilities(self) -> Mapping[str, Capability]:
         """One entry per row of the vocabulary."""
@@ -73,7 +76,9 @@ class MooseFs:
             key = capability_key(name, value)
             place = self._place(key, value)
             row = CAPABILITIES.get(key)
-            if place is None or row is None:
+            if key == "DP=local" and self.late and kind == "directory":
+                gaps.append(Gap(hint=key, level="none", reason=_NO_DEFAULT))
+            elif place is None or row is None:
                 reason = row.how if row else "unknown hint"
                 if key not in ("ReplicationSemantics",) or value != "pessimistic":
                     gaps.append(Gap(hint=key, level="none", reason=reason))

@@ -8,7 +8,7 @@
  *
  * TABLE is written by `tracehint emit --workflow-engine` (adapters/engines/tag_table.py): a line
  * "tracehint-tags 1 <number of tasks>", an index of "<offset> <length>" lines of fixed width, and
- * NUL-ended records kind, path, attribute, value in hexadecimal. Kinds: D directory, F file,
+ * NUL-ended records kind, path, attribute, value in hexadecimal (a plain name for mfs:sclass). Kinds: D directory, F file,
  * C file to be made, K file to be made and kept (several tasks write it). Directories are never made:
  * a task that says `mkdir out` would fail. Paths are below the working directory and are opened so
  * that no link and no ".." can lead out of it.
@@ -24,6 +24,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +32,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -39,6 +41,8 @@
 #define INDEX_LEN 24
 #define MAX_VALUE 4096
 #define MARK 1 /* seconds since the epoch */
+#define MAX_BATCH 64
+#define MFS_CLASS "mfs:sclass"
 #define EXIT_MADE 3
 
 struct record {
@@ -58,6 +62,13 @@ static void complain(const char *what, int error)
 		fprintf(stderr, "tracehint-tag: %s: %s\n", what, strerror(error));
 	complained = true;
 }
+
+/* Files that get the same storage class of MooseFS: one call of its tool sets them all. */
+struct batch {
+	const char *value;
+	int fds[MAX_BATCH];
+	int count;
+};
 
 /* Map the table and find the records of one task. */
 static int table_open(struct table *t, const char *path, const char *task)
@@ -244,10 +255,67 @@ static void set_one(int fd, const struct record *r)
 	}
 }
 
+/* The name of a storage class, with the short name of this host in the place of @host. */
+static int class_name(const char *value, char *out, size_t size)
+{
+	static const char plain[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
+	const char *mark = strstr(value, "@host");
+	struct utsname system;
+	int n;
+
+	if (mark && uname(&system) == 0) {
+		system.nodename[strcspn(system.nodename, ".")] = 0;
+		n = snprintf(out, size, "%.*s%s%s", (int)(mark - value), value, system.nodename,
+			     mark + strlen("@host"));
+	} else {
+		n = snprintf(out, size, "%s", value);
+	}
+	return n > 0 && (size_t)n < size && out[0] != '-' && !out[strspn(out, plain)] ? 0 : -1;
+}
+
+/* MooseFS is set by its own tool. It takes paths: the open files are named through /proc. */
+static void set_class(struct batch *b)
+{
+	char name[256], paths[MAX_BATCH][32], *words[MAX_BATCH + 3] = {"mfssetsclass", name};
+	posix_spawn_file_actions_t actions;
+	pid_t pid;
+	int status, error = EINVAL;
+
+	if (b->count && class_name(b->value, name, sizeof(name)) == 0) {
+		for (int i = 0; i < b->count; i++) {
+			snprintf(paths[i], sizeof(paths[i]), "/proc/self/fd/%d", b->fds[i]);
+			fcntl(b->fds[i], F_SETFD, 0);
+			words[i + 2] = paths[i];
+		}
+		posix_spawn_file_actions_init(&actions);
+		posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+		error = posix_spawnp(&pid, words[0], &actions, NULL, words, environ);
+		posix_spawn_file_actions_destroy(&actions);
+		if (!error && (waitpid(pid, &status, 0) != pid || status))
+			error = EIO;
+	}
+	if (b->count && error)
+		complain("cannot set a storage class", error);
+	while (b->count)
+		close(b->fds[--b->count]);
+}
+
+static void add_to_class(struct batch *b, int fd, const char *value)
+{
+	if (b->count == MAX_BATCH || (b->count && strcmp(b->value, value)))
+		set_class(b);
+	b->value = value;
+	fd = dup(fd);
+	if (fd >= 0)
+		b->fds[b->count++] = fd;
+}
+
 static int tag(struct table t)
 {
 	struct record r;
 	const char *opened = NULL;
+	struct batch batch = {0};
 	struct stat st;
 	bool made = false;
 	int fd = -1;
@@ -267,9 +335,12 @@ static int tag(struct table t)
 			}
 			made |= fd >= 0 && r.kind[0] == 'C' && st.st_size == 0;
 		}
-		if (fd >= 0)
+		if (fd >= 0 && !strcmp(r.name, MFS_CLASS))
+			add_to_class(&batch, fd, r.value);
+		else if (fd >= 0)
 			set_one(fd, &r);
 	}
+	set_class(&batch);
 	if (fd >= 0)
 		close(fd);
 	return made ? EXIT_MADE : 0;
