@@ -41,13 +41,25 @@ BOOKKEEPING = "|".join((
     r"\.tracehint/(?:[^/]*$|bin/)",  # what emit puts beside an annotated workflow
 ))  # fmt: skip
 
+# What MPI and other runtimes keep in memory or below /tmp for their own messages and locks.
+RUNTIME = "|".join((
+    r"/ompi\.[^/]+\.\d+/(?:pid|jf)\.\d+(?:/|$)", r"/pmix_dstor[^/]*/",
+    r"^/dev/shm/(?:vader_segment|sm_segment|sem\.|osc_(?:rdma|sm)|open_mpi\.|mpich_shm|"
+    r"psm[23]?_shm|ucx_shm|cma_shm|nccl-|intel_shm|Intel_MPI|psm_|pym-)[^/]*$",
+))  # fmt: skip
+
 
 def is_system(paths: Any) -> npt.NDArray[np.bool_]:
-    """Per path: whether it lies in a system prefix."""
+    """Per path: whether it lies in a system prefix, or is a runtime's own."""
     inside = pc.match_substring_regex(paths, _SYSTEM[0])
     outside = pc.match_substring_regex(paths, _SYSTEM[1])
-    answer = pc.and_(inside, pc.invert(outside)).fill_null(False)
+    answer = pc.or_(pc.and_(inside, pc.invert(outside)), is_runtime(paths)).fill_null(False)
     return np.asarray(answer.to_numpy(zero_copy_only=False), bool)
+
+
+def is_runtime(paths: Any) -> Any:
+    """Per path: whether a runtime (MPI, ...) keeps it for its own messages and locks."""
+    return pc.match_substring_regex(paths, RUNTIME)
 
 
 def looks_like_data(paths: Any) -> npt.NDArray[np.bool_]:

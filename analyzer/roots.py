@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracehint.analyzer.path_rules import BOOKKEEPING, SOFTWARE, is_system
+from tracehint.analyzer.path_rules import BOOKKEEPING, SOFTWARE, is_runtime, is_system
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -186,6 +186,7 @@ def classify_paths(paths: Any, roots: Sequence[bytes]) -> Any:
     whole = pa.array(paths, pa.binary())
     relative, root = _split(whole, roots)
     software = pc.match_substring_regex(relative, f"{SOFTWARE}|{BOOKKEEPING}").fill_null(False)
+    software = pc.or_(software, is_runtime(whole).fill_null(False))
     answer = pc.or_(pc.less(pa.array(root), 0), software)
     return pc.or_(answer, _in_environments(whole, roots))
 

@@ -134,6 +134,20 @@ def test_relative_paths_are_unambiguous() -> None:
     assert relative_paths(paths[:4], [b"/a"]).to_pylist() == [b"x", b"/b/x", b"/b/y", b"."]
 
 
+def test_what_mpi_keeps_for_itself_is_no_data() -> None:
+    own = [
+        "/tmp/ompi.node1.0/pid.17/1/a.sm", "/scratch/u/ompi.node1.1000/pid.17/x",
+        "/dev/shm/vader_segment.node1.0.7c.1", "/dev/shm/sem.OMPIO_out.bin",
+        "/tmp/x/pmix_dstor_ds21_17/lock",
+    ]  # fmt: skip
+    data = ["/dev/shm/out.bin", "/tmp/ompi.txt", "/dev/shm/run/sem.dat", "/d/ompi.old.1/x"]
+    paths = pa.array([p.encode() for p in [*own, *data]], pa.binary())
+    roots = [b"/tmp", b"/dev/shm", b"/d", b"/scratch"]
+    expected = [True] * len(own) + [False] * len(data)
+    assert classify_paths(paths, roots).to_pylist() == expected
+    assert is_system(paths).tolist() == expected
+
+
 def test_system_prefixes_are_whole_names() -> None:
     paths = pa.array([b"/usr/x", b"/usrdata/x", b"/dev/shm/x", b"/dev/sda", b""], pa.binary())
     assert is_system(paths).tolist() == [True, False, False, True, False]
