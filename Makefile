@@ -16,7 +16,7 @@ WITH_BPF ?= AUTO
 TRACEHINT_DATA ?= $(abspath $(wildcard ../shared/data))
 export TRACEHINT_DATA
 
-.PHONY: test-kernels e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test
+.PHONY: real-runs-table test-kernels e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test
 
 help:
 	@sed -n 's/^# make /make /p' Makefile; sed -n 's/^\([a-z-]*\):.*## /make \1: /p' Makefile
@@ -100,6 +100,9 @@ bench-hints: dev ## what hints bring on a real MooseFS, four settings side by si
 
 bench-montage: dev ## what recording adds to the Montage run
 	$(BIN)/python -m tests.bench.bench_montage
+
+real-runs-table: dev ## run the real workflows and write docs/reference/real-runs.md
+	$(BIN)/python -m tests.e2e.real.table
 
 clean: ## remove what was built (not the virtual environment)
 	rm -rf build site $(dir $(TRACER)) $(dir $(TAG)) tests/output

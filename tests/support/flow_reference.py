@@ -59,11 +59,14 @@ class Reference:
         self.files: list[File] = []
         self.clock = 0
 
-    def create(self, path: str, size: int, *, existed: bool) -> File:
-        """A new inode; one that existed before has content that nobody in the run wrote."""
+    def create(self, path: str, size: int, *, existed: bool, units: int = LARGEST) -> File:
+        """A new inode; one that existed before has content that nobody in the run wrote.
+
+        `units`: how many bytes the file can have.
+        """
         file = File(path, size if existed else 0, existed)
         hole = not existed
-        file.bytes = [Byte(None, hole) for _ in range(LARGEST)]
+        file.bytes = [Byte(None, hole) for _ in range(units)]
         self.files.append(file)
         return file
 
@@ -116,7 +119,7 @@ class Reference:
         if self._read_by_another(file, task) or file.writers - {task}:
             self._begin(file)
         file.writers.add(task)
-        for i in range(size, LARGEST):
+        for i in range(size, len(file.bytes)):
             file.bytes[i] = Byte(task, True, file.version, self.clock)
         file.size = size
         self._sized(file)

@@ -7,6 +7,7 @@ files of at most some thousand bytes. Used on random flows in tests/test_pattern
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import ceil, floor
 from typing import Any
@@ -68,6 +69,18 @@ class Reference:
             self._drop_own_readers(file)
         self.out = Expected()
 
+    def positions(self, row: dict[str, Any], fallback: int) -> set[int]:
+        """What the row's task touched, byte by byte; real runs take units of bytes."""
+        return bytes_of(row, fallback)
+
+    def weight(self, file: int, at: int) -> int:
+        """Bytes in the unit at a position."""
+        return 1
+
+    def count(self, file: int, positions: Iterable[int]) -> int:
+        """Bytes in all units."""
+        return sum(self.weight(file, k) for k in positions)
+
     def _attempt(self, task: int) -> int:
         return int(self.tasks[task]["attempt"])
 
@@ -86,7 +99,7 @@ class Reference:
     def _add_writer(self, p: dict[str, Any]) -> None:
         row = self.writers[p["file"]].setdefault(self.who[p["task"]], {"owned": 0, "bytes": []})
         row["owned"] += p["owned_bytes"]
-        row["bytes"].append(bytes_of(p, p["unique_bytes"]))
+        row["bytes"].append(self.positions(p, p["unique_bytes"]))
 
     def _drop_own_readers(self, file: int) -> None:
         fed = {e["c"] for e in self.edges if e["file"] == file}
@@ -102,12 +115,13 @@ class Reference:
     def deciding(self, file: int) -> dict[int, set[int]]:
         """Readers that count, with the bytes that each read."""
         rows = self.readers[file]
-        read = {t: bytes_of(c, c["unique_bytes"]) for t, c in rows.items()}
+        read = {t: self.positions(c, c["unique_bytes"]) for t, c in rows.items()}
         wide = {t: b for t, b in read.items() if not rows[t]["peek"]}
         if not wide:
             return read
         seen = set().union(*wide.values())
-        if len(set().union(*read.values()) - seen) > len(seen):
+        rest = set().union(*read.values()) - seen
+        if self.count(file, rest) > self.count(file, seen):
             return read
         return wide
 
@@ -123,8 +137,9 @@ class Reference:
         } if len(read) > 1 else set()  # fmt: skip
         if len(header) == len(count):
             header = set()
-        rest = [n for k, n in count.items() if k not in header]
-        return sum(rest) / len(rest)
+        rest = {k: n for k, n in count.items() if k not in header}
+        reads = sum(n * self.weight(file, k) for k, n in rest.items())
+        return reads / self.count(file, rest)
 
     def run(self) -> Expected:
         shared = self.concurrent()
@@ -165,8 +180,8 @@ class Reference:
             written = Counter(
                 k for row in owners.values() for k in set().union(*row["bytes"])
             )  # fmt: skip
-            twice = sum(1 for k in written.values() if k > 1)
-            if twice <= o.gather_max_overlap * max(1, len(written)):
+            twice = self.count(file, (k for k, times in written.items() if times > 1))
+            if twice <= o.gather_max_overlap * max(1, self.count(file, written)):
                 labels.add("gather")
         if n == 1 and len(owners) == 1 and self.feeds(file, *read):
             labels.add("pipeline")

@@ -1,0 +1,1 @@
+"""Real programs, traced twice at once: by the product, and by strace as the truth."""

@@ -1,0 +1,15 @@
+"""The real workflows: one file each, one line each."""
+
+from __future__ import annotations
+
+from tests.e2e.real.model import Workflow
+from tests.e2e.real.workflows import blast, bwa, library, montage, ranges, regions
+
+WORKFLOWS: tuple[Workflow, ...] = (
+    montage.WORKFLOW,
+    blast.WORKFLOW,
+    bwa.WORKFLOW,
+    ranges.WORKFLOW,
+    regions.WORKFLOW,
+    library.WORKFLOW,
+)

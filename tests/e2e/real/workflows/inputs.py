@@ -1,0 +1,14 @@
+"""Run a script of datasets/ that makes inputs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+DATASETS = Path(__file__).parents[4] / "datasets"
+
+
+def make(script: str, folder: Path, *arguments: str) -> None:
+    """`datasets/SCRIPT FOLDER ARGUMENTS`."""
+    subprocess.run([sys.executable, DATASETS / script, folder, *arguments], check=True)
