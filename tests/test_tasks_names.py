@@ -110,8 +110,8 @@ def test_steps_of_a_job_and_their_processes_are_tasks(tmp_path: Path) -> None:
     steps = [slurm(7, STEP_ID=0, PROCID=0), slurm(7, STEP_ID=1, PROCID=0)]
     assert batch(tmp_path, *steps) == ["job 7.0", "job 7.1"]
     farm = [slurm(7, STEP_ID=0, PROCID=n) for n in range(3)]
-    assert batch(tmp_path, *farm, slurm(8, PROCID=0)) == [
-        "job 7.0 task 0", "job 7.0 task 1", "job 7.0 task 2", "job 8",
+    assert batch(tmp_path, *farm, slurm(7, STEP_ID=1, PROCID=0), slurm(8, PROCID=0)) == [
+        "job 7.0 task 0", "job 7.0 task 1", "job 7.0 task 2", "job 7.1", "job 8",
     ]  # fmt: skip
 
 

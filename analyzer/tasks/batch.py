@@ -84,12 +84,16 @@ def _of_roots(processes: pa.Table, tree: Tree, roots: Ints, variable: str) -> Co
 
 def _leave_out_ranks(processes: pa.Table, tree: Tree, roots: Ints, columns: list[Column]) -> None:
     """The number of a process (the last column) stays only where it tells tasks apart."""
-    (step, _), (number, texts) = columns[-2:]
-    number[step < 0] = -1  # the job script: it has a number and is not a step's process
+    number, texts = columns[-1]
+    number[columns[-2][0] < 0] = -1  # the job script: it has a number and is not a step's process
     for variable in _MPI_RANKS:
         number[_of_roots(processes, tree, roots, variable)[0] >= 0] = -1
-    if {texts[v] for v in np.unique(number[number >= 0]).tolist()} <= {_NO_INDEX}:
-        number[:] = -1
+    _, step = np.unique(np.stack([c[0] for c in columns[:-1]]), axis=1, return_inverse=True)
+    step = step.reshape(-1)
+    several = np.zeros(len(roots), bool)
+    other = np.array([text != _NO_INDEX for text in texts] + [False])
+    several[step[other[number]]] = True
+    number[~several[step]] = -1
 
 
 def _either(first: Column, second: Column) -> Column:

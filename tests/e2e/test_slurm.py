@@ -1,0 +1,145 @@
+"""A real Slurm of two nodes: a job, an array of 20 and a job after it, each recorded by itself."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.support import Run, analyze, tracehint
+from tests.support.slurm import Cluster, cluster, missing
+
+pytestmark = [pytest.mark.slow, pytest.mark.engine]
+
+TASKS = 20
+PART = 3000  # bytes of in.bin that one element of the array reads
+PROGRAM = f"{sys.executable} -m tracehint"
+# As the how-to page says: the recorder runs inside the job, and inside of srun.
+RECORD = f"srun {PROGRAM} record --quiet --collector strace --"
+SCRIPTS = {
+    "make.sh": f"head -c {TASKS * PART} /dev/urandom > in.bin; seq 1 9000 > table.txt",
+    "map.sh": f"dd if=in.bin of=part_$1.bin bs={PART} skip=$(($1 - 1)) count=1 2>/dev/null\n"
+    "cat table.txt | wc -l >> part_$1.bin",
+    "reduce.sh": "cat part_*.bin > total.bin",
+    "check.sh": "gzip -1 < total.bin > check_$SLURM_PROCID.gz",
+}
+JOBS = {
+    "make.job": f"{RECORD} sh make.sh",
+    "map.job": f"{RECORD} sh map.sh $SLURM_ARRAY_TASK_ID",
+    "reduce.job": f"{RECORD} sh reduce.sh",
+    "check.job": f"srun -n2 {PROGRAM} record --quiet --collector strace -- sh check.sh",
+}
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[Cluster]:
+    if lost := missing():
+        pytest.skip(lost)
+    with cluster(("node1", "node2")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def merged(slurm: Cluster, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, dict[str, int]]:
+    """The merged run, and the number of each job."""
+    work = tmp_path_factory.mktemp("array")
+    write(work)
+    job = {"make": slurm.sbatch("make.job", cwd=work)}
+    for name, before, *more in (
+        ("map", "make", f"--array=1-{TASKS}"), ("reduce", "map"),
+        ("check", "reduce", "--ntasks=2"),
+    ):  # fmt: skip
+        after = f"--dependency=afterok:{job[before]}"
+        job[name] = slurm.sbatch(after, *more, f"{name}.job", cwd=work)
+    slurm.wait()
+    assert slurm.state(str(job["check"])) == "COMPLETED", outputs(work)
+    bundles = sorted((work / "bundles").iterdir())
+    assert len(bundles) == 1 + TASKS + 1 + 2, outputs(work)
+    tracehint("merge", *bundles, "-o", work / "run.trace")
+    return analyze(work / "run.trace"), job
+
+
+def write(work: Path) -> None:
+    """The scripts, and their jobs."""
+    for name, text in SCRIPTS.items():
+        (work / name).write_text(text + "\n")
+    for name, text in JOBS.items():
+        (work / name).write_text(
+            f"#!/bin/bash\nexport TRACEHINT_BUNDLE_DIR={work}/bundles TRACEHINT_SHARED={work}\n"
+            f"{text}\n"
+        )
+
+
+def outputs(work: Path) -> str:
+    """What the jobs printed."""
+    return "\n".join(p.read_text() for p in sorted(work.glob("slurm-*.out")))
+
+
+def test_each_job_element_and_process_is_a_task(merged: tuple[Run, dict[str, int]]) -> None:
+    run, job = merged
+    assert {t["name"] for t in run.tasks.values()} == {
+        f"job {job['make']}.0",
+        *(f"job {job['map']}_{i}.0" for i in range(1, TASKS + 1)),
+        f"job {job['reduce']}.0",
+        *(f"job {job['check']}.0 task {i}" for i in range(2)),
+    }
+    assert not any(t["engine"] for t in run.tasks.values())
+    assert {t["host"] for t in run.tasks.values()} == {"node1", "node2"}
+    assert {t["exit_status"] for t in run.tasks.values()} == {0}
+
+
+def test_edges_are_the_true_ones(merged: tuple[Run, dict[str, int]]) -> None:
+    run, job = merged
+    label = {t["id"]: t["name"].removeprefix("job ") for t in run.tasks.values()}
+    elements = {i: f"{job['map']}_{i}.0" for i in range(1, TASKS + 1)}
+    made, reduced = f"{job['make']}.0", f"{job['reduce']}.0"
+    assert run.edges(label) == {
+        *((made, name, e) for e in elements.values() for name in ("in.bin", "table.txt")),
+        *((e, f"part_{i}.bin", reduced) for i, e in elements.items()),
+        *((reduced, "total.bin", f"{job['check']}.0 task {i}") for i in range(2)),
+    }
+
+
+def test_patterns_are_the_true_ones(merged: tuple[Run, dict[str, int]]) -> None:
+    run, _ = merged
+    assert "scatter" in run.labels("in.bin")
+    assert run.primary("table.txt") == "broadcast"
+    assert run.primary("total.bin") == "broadcast"
+    for i in range(1, TASKS + 1):
+        assert run.primary(f"part_{i}.bin") == "reduce"
+    assert run.analysis["run"]["completeness"]["score"] == 1
+
+
+def until_up(work: Path, name: str) -> None:
+    for _ in range(300):
+        if (work / name).exists():
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"{name} was never made\n{outputs(work)}")
+
+
+@pytest.mark.parametrize("start", ["srun", "exec"])
+def test_cancelled_job_leaves_a_bundle(slurm: Cluster, tmp_path: Path, start: str) -> None:
+    """scancel: SIGTERM to every process of the job, the recorder's included, later SIGKILL."""
+    (tmp_path / "work.sh").write_text(
+        "seq 1 20000 > out.txt; sort -rn out.txt > sorted.txt; touch up; sleep 600; echo > never"
+    )
+    (tmp_path / "long.job").write_text(
+        f"#!/bin/bash\n{start} {PROGRAM} record --quiet --collector strace "
+        "-o long.trace -- sh work.sh\n"
+    )
+    job = slurm.sbatch("long.job", cwd=tmp_path)
+    until_up(tmp_path, "up")
+    slurm.run("scancel", str(job))
+    slurm.wait()
+    assert slurm.state(str(job)) == "CANCELLED"
+    tracehint("merge", tmp_path / "long.trace", "-o", tmp_path / "run.trace")
+    run = analyze(tmp_path / "run.trace", "--data-root", os.fspath(tmp_path))
+    label = {t["id"]: t["type"] for t in run.tasks.values()}
+    assert ("seq", "out.txt", "sort") in run.edges(label)
+    assert "disk" not in str(run.analysis["run"]["completeness"]["notes"])
+    assert run.analysis["run"]["lost_events"] == 0

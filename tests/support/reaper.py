@@ -1,0 +1,71 @@
+"""Run daemons that cannot outlive a test: `reaper.py COMMANDS.json`, until its input ends.
+
+Each command is started in the foreground. Whatever it starts becomes a child of this process
+when its parent ends (a child subreaper), so that when standard input closes, in whatever way the
+test ended, the whole tree is found and killed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def _descendants(pid: int) -> list[int]:
+    """All processes below pid, by /proc."""
+    below: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError, ValueError):
+            stat = (entry / "stat").read_text(errors="replace")
+            below.setdefault(int(stat.rpartition(")")[2].split()[1]), []).append(int(entry.name))
+    found, todo = [], [pid]
+    while todo:
+        kids = below.get(todo.pop(), [])
+        found += kids
+        todo += kids
+    return found
+
+
+def _collect() -> None:
+    """Wait for children for ever: orphans would stay zombies."""
+    while True:
+        try:
+            os.wait()
+        except ChildProcessError:
+            time.sleep(0.05)
+
+
+def main(commands: list[list[str]]) -> None:
+    """Run all, then end all."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_IGN)
+    for command in commands:
+        # the daemons themselves take signals as ever
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=_default_signals)  # noqa: PLW1509
+    threading.Thread(target=_collect, daemon=True).start()
+    sys.stdin.buffer.read()
+    while left := _descendants(os.getpid()):
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.02)
+
+
+def _default_signals() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
+if __name__ == "__main__":
+    main(json.loads(Path(sys.argv[1]).read_text()))
