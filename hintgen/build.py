@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import replace
+from typing import Any
 
+from tracehint.analyzer.model import Options
 from tracehint.hintgen.advice import advisory_hints
 from tracehint.hintgen.cells import Cell
 from tracehint.hintgen.mapping import Need, hints_of
@@ -15,6 +17,7 @@ from tracehint.hintgen.pathtext import to_text
 from tracehint.hintgen.uses import BY_DEFINITION, USES
 
 RANDOM = ("hash", "uuid", "date")  # placeholders that no two runs share
+CALL_COST = Options.call_cost_bytes  # a file below it does not repay a call
 FAN_USES = ("fan_in", "fan_out", "fan_both")
 
 
@@ -115,10 +118,19 @@ def rule_of(node: Node, nodes: int) -> Rule | None:
             "label_confidence": min(cell.confidence for cell in cells),
             "level": node.level,
         },
-        conditions={"needs": need} if need else {},
+        conditions=_conditions(node, need, cells),
         examples=tuple(to_text(path) for path in examples),
         uses=uses, variants=_variants(node, main, made, nodes),
     )  # fmt: skip
+
+
+def _conditions(node: Node, need: str, cells: list[Cell]) -> dict[str, Any]:
+    found: dict[str, Any] = {"needs": need} if need else {}
+    if min(cell.size_min for cell in cells) >= CALL_COST:
+        found["min_size_bytes"] = CALL_COST
+    if node.per_pair:
+        found["per_pair"] = node.per_pair
+    return found
 
 
 def _variants(

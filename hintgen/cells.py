@@ -32,6 +32,7 @@ class Cell:
     min_readers: int
     max_readers: int
     size: int  # median
+    size_min: int
     size_max: int
     region: int
     starts: tuple[int, ...]
@@ -46,7 +47,8 @@ select shape, producer_types, consumer_types, use, pattern,
        count(*) filter (pays) as paying, coalesce(max(group_bytes), 0)::bigint as group_bytes,
        min(confidence) as confidence, median(len(consumers))::bigint as readers,
        min(len(consumers)) as min_readers, max(len(consumers)) as max_readers,
-       median(size_bytes)::bigint as size, max(size_bytes)::bigint as size_max,
+       median(size_bytes)::bigint as size, min(size_bytes)::bigint as size_min,
+       max(size_bytes)::bigint as size_max,
        coalesce(median(region_bytes), 0)::bigint as region,
        any_value(starts) as starts,
        list({'path': path, 'grp': grp} order by path)[1:?] as samples,
@@ -83,7 +85,7 @@ def _cell(row: dict[str, Any]) -> Cell:
             for key in (
                 "shape", "use", "pattern", "files", "size_sum", "saves_bytes", "paying",
                 "group_bytes", "confidence",
-                "readers", "min_readers", "max_readers", "size", "size_max",
+                "readers", "min_readers", "max_readers", "size", "size_min", "size_max",
                 "region",
             )
         },

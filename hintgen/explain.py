@@ -17,6 +17,10 @@ REASONS: dict[str, str] = {
     "needs_graph": "its template fits, but the name alone does not tell the pattern: it needs the "
     "engine's graph (tasks that write and read the file)",
     "use": "its template fits, but it says nothing about files used in that way",
+    "small": "its template fits, but the file is smaller than a call is worth; all that it was "
+    "learned from were larger",
+    "extra": "its template fits, but the same two tasks share more files than in the runs it was "
+    "learned from: nothing tells which one is meant",
     "conflict": "two rules fit equally well and disagree: no hint",
     "tie": "fits as well as another rule and disagrees with it",
     "less_specific": "fits too, but a more specific rule goes first",

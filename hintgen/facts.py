@@ -135,6 +135,33 @@ def facts_of(analysis: Analysis) -> pa.Table:
     return result
 
 
+_PER_PAIR = """
+with pairs as (
+  select producer_types, consumer_types, count(*) as files from facts
+  where len(producers) > 0 and len(consumers) > 0
+  group by producer_types, consumer_types, producers, consumers
+)
+select producer_types, consumer_types,
+       case when min(files) = max(files) then max(files) else 0 end as most
+from pairs group by producer_types, consumer_types having count(*) > 1
+"""
+
+
+def files_per_pair(facts: pa.Table) -> dict[tuple[tuple[str, ...], tuple[str, ...]], int]:
+    """(producing types, consuming types) -> files with the same producers and consumers.
+
+    0: it was not always the same number. Pairs of types with one pair of tasks are left out: what
+    was seen once may follow the scale.
+    """
+    import duckdb
+
+    con = duckdb.connect()
+    con.register("facts", facts)
+    rows = con.sql(_PER_PAIR).fetchall()
+    con.close()
+    return {(tuple(made), tuple(read)): most for made, read, most in rows}
+
+
 def nodes_of(analysis: Analysis) -> int:
     """Nodes that the analysis was made for, at least 2."""
     return max(2, int(analysis.run.get("nodes") or 0))

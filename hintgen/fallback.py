@@ -10,6 +10,7 @@ The more specific rung wins when both fit.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 
 from tracehint.hintgen.cells import Cell, Types
 from tracehint.hintgen.nodes import Node
@@ -94,11 +95,14 @@ def _name_node(key: Key, need: str, group: list[Node]) -> Node | None:
     return Node(template, [cell for node in group for cell in node.cells], need=need, level=1)
 
 
-def by_types(cells: list[Cell], tasks: int) -> list[Node]:
+def by_types(
+    cells: list[Cell], tasks: int, per_pair: Mapping[tuple[Types, Types], int]
+) -> list[Node]:
     """Nodes for any name, per (producing types, consuming types), where these decide.
 
     `tasks`: tasks in the run. Where nearly every task has a type of its own, types
-    say nothing about another run, and there are none of these nodes.
+    say nothing about another run, and there are none of these nodes. `per_pair`: see
+    `facts.files_per_pair`.
     """
     kinds = {name for cell in cells for name in (*cell.producers, *cell.consumers)}
     if not kinds or len(kinds) > max(12, tasks // 2):
@@ -107,15 +111,16 @@ def by_types(cells: list[Cell], tasks: int) -> list[Node]:
     for cell in cells:
         by_pair[cell.producers, cell.consumers].append(cell)
     out: list[Node] = []
-    for group in by_pair.values():
-        whole = _typed_node(b"", group)
+    for types, group in by_pair.items():
+        most = per_pair.get(types, 0)
+        whole = _typed_node(b"", group, most)
         if whole.decided:
             out.append(whole)
             continue
         by_end: dict[bytes, list[Cell]] = defaultdict(list)
         for cell in group:
             by_end[_end(cell.shape)].append(cell)
-        parts = [_typed_node(end, part) for end, part in by_end.items() if end]
+        parts = [_typed_node(end, part, most) for end, part in by_end.items() if end]
         out += [node for node in parts if node.decided]
     return [node for node in out if any(node.patterns)]
 
@@ -126,6 +131,6 @@ def _end(shape: bytes) -> bytes:
     return dot + end if stem else b""
 
 
-def _typed_node(end: bytes, cells: list[Cell]) -> Node:
+def _typed_node(end: bytes, cells: list[Cell], per_pair: int) -> Node:
     template = template_of(["dirs", "name", *parts_of(end)])
-    return Node(template, cells, need="types", level=2)
+    return Node(template, cells, need="types", level=2, per_pair=per_pair)

@@ -29,7 +29,7 @@ WHEN = frozenset({"create", "before_read", "staging", "any"})
 LEVELS = frozenset({"placement", "advisory"})
 NEEDS = frozenset({"use", "types"})
 NUMBERS = frozenset({"files", "bytes"})
-CONDITIONS: dict[str, type] = {"needs": str, "min_size_bytes": int}
+CONDITIONS: dict[str, type] = {"needs": str, "min_size_bytes": int, "per_pair": int}
 
 
 def to_json(hints: HintFile) -> dict[str, Any]:

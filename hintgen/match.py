@@ -19,7 +19,7 @@ from tracehint.hintgen.formulas import Scale, value_of
 from tracehint.hintgen.model import Hint, HintFile, Rule
 from tracehint.hintgen.pathtext import to_text
 from tracehint.hintgen.template import Template, parse
-from tracehint.hintgen.uses import uses_of
+from tracehint.hintgen.uses import pair_counts, uses_of
 
 INPUT = ""  # among a rule's producers: inputs of the workflow, which no task writes
 
@@ -46,7 +46,8 @@ class Match:
 
     `reason`: fired, no_rule, excluded, types (the declared types contradict),
     needs_graph (the path alone does not tell), use (the rule says nothing for
-    files that the graph declares to be used that way), conflict.
+    files that the graph declares to be used that way), small (the file is there and smaller
+    than a call is worth), extra (more files between two tasks than were seen), conflict.
     """
 
     path: bytes
@@ -70,6 +71,9 @@ class _Entry:
     producers: frozenset[str]
     consumers: frozenset[str]
     order: tuple[int, int, int]
+
+
+_Pick = tuple[_Entry | None, str, list[tuple[str, str]]]  # winner, reason, (rule id, why not)
 
 
 class Matcher:
@@ -125,6 +129,9 @@ class Matcher:
         """Why a rule whose template matches must not fire; empty: it may."""
         if any(other.match(path) is not None for other in entry.exclude):
             return "excluded"
+        size = known.sizes[i] if known.sizes is not None else None
+        if size is not None and size < entry.rule.conditions.get("min_size_bytes", 0):
+            return "small"
         wants = entry.rule.conditions.get("needs", "")
         needs = wants == "types"
         if wants and (known.producers is None or known.consumers is None):
@@ -157,26 +164,35 @@ class Matcher:
         """One Match per path, in order."""
         known = known or Declared()
         uses: list[str] | None = None
+        alike: list[int] = []
         if known.producers is not None and known.consumers is not None:
             uses = uses_of(known.producers, known.consumers)
+            alike = pair_counts(known.producers, known.consumers)
         return [
             self._finish(
-                path, self._pick(path, known, i), known, i, nodes, uses[i] if uses else None
+                path, self._pick(path, known, i, alike[i] if uses else 0), known, i, nodes,
+                uses[i] if uses else None,
             )
             for i, path in enumerate(paths)
-        ]
+        ]  # fmt: skip
 
-    def _pick(
-        self, path: bytes, known: Declared, i: int
-    ) -> tuple[_Entry | None, str, list[tuple[str, str]]]:
+    def _pick(self, path: bytes, known: Declared, i: int, alike: int) -> _Pick:
+        """The rule for a path. `alike`: files between the same tasks, 0 where nobody knows.
+
+        Rules for any name of some types stay silent where that is more than they have seen: a
+        run may have a marker beside each data file, and nothing tells which of them is meant.
+        """
         reason = "no_rule"
         others: list[tuple[str, str]] = []
         winner: _Entry | None = None
         for entry in self.candidates(path, known, i):
             why = self.objection(entry, path, known, i)
+            if not why and 0 < entry.rule.conditions.get("per_pair", alike) < alike:
+                why = "extra"
             if why:
                 # A rung for any name of some task types is no news about this name.
-                if winner is None and reason == "no_rule" and entry.rule.evidence.get("level") != 2:
+                news = why == "extra" or entry.rule.evidence.get("level") != 2
+                if winner is None and reason == "no_rule" and news:
                     reason = why
                 others.append((entry.rule.id, why))
             elif winner is None:
@@ -199,9 +215,8 @@ class Matcher:
         return (*entry.order, int(exact))
 
     def _finish(
-        self, path: bytes, pick: tuple[_Entry | None, str, list[tuple[str, str]]],
-        known: Declared, i: int, nodes: int | None, use: str | None,
-    ) -> Match:  # fmt: skip
+        self, path: bytes, pick: _Pick, known: Declared, i: int, nodes: int | None, use: str | None
+    ) -> Match:
         entry, reason, others = pick
         if entry is None:
             return Match(path, None, (), "", reason, tuple(others))

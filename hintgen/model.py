@@ -49,6 +49,9 @@ class Rule:
       needs = "use": the path alone does not tell; fires only where the engine's
           graph declares who reads the file; "types": only where the declared
           producing and consuming types fit as well.
+      min_size_bytes: a file that is there, and smaller, is left alone.
+      per_pair: most files that two tasks share, where the graph names the tasks; where there are
+          more, the rule is silent.
     `uses`: how the observed files were used (`one_to_one`, `fan_in`, ..., see
     hintgen/uses.py). `variants`: what holds instead where the engine's graph
     declares another use (a reduce of a single file is a pipeline).

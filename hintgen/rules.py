@@ -17,8 +17,8 @@ from typing import Any
 from tracehint import __version__
 from tracehint.analyzer.model import Analysis
 from tracehint.hintgen.build import rule_of
-from tracehint.hintgen.cells import cells_of
-from tracehint.hintgen.facts import facts_of, nodes_of
+from tracehint.hintgen.cells import Types, cells_of
+from tracehint.hintgen.facts import facts_of, files_per_pair, nodes_of
 from tracehint.hintgen.fallback import by_name, by_types
 from tracehint.hintgen.merge import merge
 from tracehint.hintgen.model import HintFile, Refusal, Rule
@@ -54,7 +54,7 @@ def learn(analyses: Sequence[Analysis], options: LearnOptions | None = None) -> 
     if options.fallbacks:
         tasks = sum(analysis.tasks.num_rows for analysis in analyses)
         kept = [cell for node in leaves + mixed for cell in node.cells]
-        more = by_name(leaves + mixed) + by_types(kept, tasks)
+        more = by_name(leaves + mixed) + by_types(kept, tasks, _per_pair(facts))
         rules += [rule for node in more if (rule := rule_of(node, nodes)) is not None]
     rules, caught = self_check(_distinct(rules), leaves + mixed)
     return HintFile(
@@ -79,6 +79,15 @@ def _within_limits(
         if rule is not None and str(number) not in stay:
             leaf.cells = [replace(cell, pattern="") for cell in leaf.cells]
     return leaves, rules, refused
+
+
+def _per_pair(facts: list[Any]) -> dict[tuple[Types, Types], int]:
+    """`files_per_pair` of several runs: what they agree on, or only one of them has."""
+    found: dict[tuple[Types, Types], set[int]] = {}
+    for table in facts:
+        for types, most in files_per_pair(table).items():
+            found.setdefault(types, set()).add(most)
+    return {types: seen.pop() for types, seen in found.items() if len(seen) == 1}
 
 
 def _apart(facts: list[Any]) -> list[Any]:

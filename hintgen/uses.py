@@ -14,7 +14,7 @@ worker reads makes no worker a reducer.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 USES = ("unread", "shared", "input_once", "one_to_one", "fan_in", "fan_out", "fan_both")
@@ -51,3 +51,12 @@ def uses_of(producers: Sequence[Sequence[str]], consumers: Sequence[Sequence[str
             spreads = any(len(fed[maker]) >= 2 for maker in made_by)
             out.append(USES[3 + gathers + 2 * spreads])
     return out
+
+
+def pair_counts(
+    producers: Sequence[Sequence[str]], consumers: Sequence[Sequence[str]]
+) -> list[int]:
+    """For each file: how many have the same producers and consumers, itself included."""
+    pairs = [(frozenset(m), frozenset(r)) for m, r in zip(producers, consumers, strict=True)]
+    count = Counter(pairs)
+    return [count[pair] for pair in pairs]

@@ -261,3 +261,38 @@ def test_a_group_of_several_kinds_of_names_is_not_torn() -> None:
     hints = learned(run)
     values = {one(hints, name).values["DP"] for name in ("lane_3-9.part", "index_5-9.tab")}
     assert values == {"collocation|add"}
+
+
+def graph(*rows: tuple[str, str | None, str]) -> tuple[list[bytes], Declared]:
+    """Paths, and their producing and consuming task (a type, a dot, a number)."""
+
+    def kind(task: str) -> str:
+        return task.partition(".")[0]
+
+    return [path.encode() for path, _, _ in rows], Declared(
+        producer_types=[kind(made) if made else None for _, made, _ in rows],
+        consumer_types=[[kind(read)] for _, _, read in rows],
+        producers=[[made] if made else [] for _, made, _ in rows],
+        consumers=[[read] for _, _, read in rows],
+    )
+
+
+def test_a_marker_beside_each_data_file_is_left_alone() -> None:
+    hints = plain()
+    data = [(f"out/p_{k}.fits", f"proj.{k}", f"fit.{k}") for k in range(4)]
+    strange = [(f"made/image-{k}", f"proj.{k}", f"fit.{k}") for k in range(4)]
+    marks = [(f"out/p_{k}.done", f"proj.{k}", f"fit.{k}") for k in range(4)]
+    for files in (data, strange):
+        paths, known = graph(*files)
+        assert {m.pattern for m in match(hints, paths, known=known)} == {"pipeline"}
+    paths, known = graph(*data, *marks)
+    found = match(hints, paths, known=known)
+    assert [m.reason for m in found] == ["fired"] * 4 + ["extra"] * 4
+    paths, known = graph(*strange, *marks)
+    assert {m.reason for m in match(hints, paths, known=known)} == {"extra"}
+
+
+def test_a_file_that_is_there_and_small_is_left_alone() -> None:
+    hints = plain()
+    for size, reason in ((None, "fired"), (BIG // 100, "fired"), (200, "small"), (0, "small")):
+        assert one(hints, "in/tile_7.fits", known=Declared(sizes=[size])).reason == reason
