@@ -30,6 +30,7 @@ LOSSES: dict[str, tuple[bool, str]] = {
     "killed_process": (False, "{n} processes were killed: of them only counters are known"),
     "truncated_log": (False, "the log ends in the middle ({n}): what came after is unknown"),
     "killed_recorder": (False, "the recorder was killed: what came after is unknown"),
+    "unfollowed_tasks": (False, "{n} tasks could not be followed by the recorder of their node"),
     "unknown_calls": (False, "{n} calls of a kind that the collector does not follow"),
     "credentials_exec": (False, "{n} programs changed their credentials and were not followed"),
     "path_cut": (False, "{n} paths were too long and are cut"),

@@ -20,11 +20,17 @@ class Availability:
 
 @dataclass(frozen=True)
 class Follow:
-    """What to follow instead of running a command: a process tree, or a cgroup v2 directory."""
+    """What to follow instead of running a command: a process tree, a cgroup v2 directory, or who
+    connects to a socket (collectors/ebpf/node.py)."""
 
     pid: int = 0  # 0: none
     cgroup: str = ""
     duration: float = 0.0  # seconds; 0: until the processes have ended
+    listen: int = -1  # descriptor of a listening socket; -1: none
+    lock: int = -1  # of the file that is locked by who connects
+    ready: int = -1  # gets one byte when it records
+    idle: float = 0.0  # seconds without anybody to follow; 0: for ever
+    missed: str = ""  # file with a line for each task that could not connect
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ EPISODE, SNAPSHOT, EXTENT, EXEC, EXIT, ALIVE, PATH, NAME = range(1, 9)
 # enum th_episode_state
 LIVE, IGNORED, PIPE, CREATED, TRUNCATED, INHERITED, PARTIAL, FAULTS = (1 << i for i in range(8))
 # enum th_process_flag
-EXECED, STOPPED = 1, 2
+EXECED, STOPPED, ADOPTED = 1, 2, 32
 
 OPS = ("read", "write", "truncate", "deallocate")
 HOWS = (

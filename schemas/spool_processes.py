@@ -34,17 +34,26 @@ class Processes:
 
 
 def forget_launcher(spool: Spool) -> None:
-    """Leave out the first epoch, the recorder's own child before it becomes the command."""
+    """Leave out what a command was before it became the command: epochs of our own programs.
+
+    That is the recorder's child or, of a node's recorder, each process that asked to be followed.
+    Without a next epoch the command was not found, or the recorder died at once: it is kept.
+    """
     records = spool.records["processes"]
-    first = records["prev"] == LAUNCHER
-    if not first.any():
-        return  # the command was not found, or the recorder died at once
-    records["prev"][first] = 0
-    spool.records["processes"] = records[records["epoch"] != LAUNCHER]
+    ours = np.array([LAUNCHER], np.uint32)
+    if spool.joined:
+        asked = (records["flags"] & lay.ADOPTED > 0) & (records["prev"] == 0)
+        ours = records["epoch"][asked]
+    ours = np.intersect1d(ours, records["prev"])
+    if not len(ours):
+        return
+    records["prev"][np.isin(records["prev"], ours)] = 0
+    spool.records["processes"] = records[~np.isin(records["epoch"], ours)]
     episodes = spool.records["episodes"]
-    spool.records["episodes"] = episodes[episodes["epoch"] != LAUNCHER]
+    spool.records["episodes"] = episodes[~np.isin(episodes["epoch"], ours)]
     extents = spool.records["extents"]
-    spool.records["extents"] = extents[extents["open_id"] >> np.uint64(32) != LAUNCHER]
+    epochs = (extents["open_id"] >> np.uint64(32)).astype(np.uint32)
+    spool.records["extents"] = extents[~np.isin(epochs, ours)]
 
 
 def load_processes(spool: Spool) -> Processes:
@@ -74,7 +83,8 @@ def processes_table(spool: Spool, proc: Processes, redact: Redact | None) -> tup
     exited = (rows["kind"] == lay.EXIT) & ((rows["flags"] & lay.STOPPED) == 0)
     status = rows["exit_status"]
     signal = status & 0x7F
-    parent = _parents(rows)
+    # who asked to be followed belongs to no other: a number may be used again in a long recording
+    parent = rows["parent"].copy() if spool.joined else _parents(rows)
     columns = {
         "host": pa.array([spool.host] * n, pa.string()),
         "proc": pa.array(rows["epoch"]),

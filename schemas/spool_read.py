@@ -31,6 +31,7 @@ class Spool:
     tick_ns: int
     ended: bool
     problems: list[str] = field(default_factory=list)
+    joined: bool = False  # tasks asked to be followed: each begins as the program that asks
 
     def wall(self, boottime: Records) -> NDArray[np.int64]:
         """CLOCK_BOOTTIME to nanoseconds since the epoch."""
@@ -68,8 +69,9 @@ def read_spool(folder: Path, host: str) -> Spool:
     heap = _records(folder / "heap.bin", np.dtype("u1"), problems)
     clock = {key: _number(start, key) for key in ("boot_ns", "real_ns", "tick_ns")}
     return Spool(
-        host, records, heap, ended=(folder / "end.json").is_file(), problems=problems, **clock
-    )
+        host, records, heap, ended=(folder / "end.json").is_file(), problems=problems,
+        joined=start.get("joined") is True, **clock,
+    )  # fmt: skip
 
 
 def _number(data: dict[str, Any], key: str) -> int:

@@ -15,6 +15,8 @@ _MAX_PID = 1 << 22
 
 def check_follow(follow: Follow) -> None:
     """Raises CollectorError where the process or the cgroup cannot be followed."""
+    if follow.listen >= 0:
+        return
     if follow.cgroup:
         _check_cgroup(Path(follow.cgroup))
     else:
@@ -66,6 +68,12 @@ def _check_cgroup(path: Path) -> None:
 
 def follow_arguments(follow: Follow) -> list[str]:
     """The loader's arguments."""
+    if follow.listen >= 0:
+        numbers = {
+            "listen": follow.listen, "lock": follow.lock, "ready": follow.ready,
+            "idle": round(follow.idle * 1000),
+        }  # fmt: skip
+        return [f"--{name}={number}" for name, number in numbers.items()]
     what = ["--cgroup", follow.cgroup] if follow.cgroup else ["--pid", str(follow.pid)]
     if follow.duration:
         what += ["--duration", str(max(1, round(follow.duration * 1000)))]
@@ -74,7 +82,7 @@ def follow_arguments(follow: Follow) -> list[str]:
 
 def followed_command(follow: Follow) -> list[bytes]:
     """The arguments of the process; none for a cgroup."""
-    if follow.cgroup:
+    if follow.cgroup or follow.listen >= 0:
         return []
     try:
         text = Path(f"/proc/{follow.pid}/cmdline").read_bytes()
@@ -85,6 +93,11 @@ def followed_command(follow: Follow) -> list[bytes]:
 
 def follow_notes(follow: Follow, running: int) -> list[str]:
     """What a reader must know: the recording has a beginning and an end of its own."""
+    if follow.listen >= 0:
+        notes = ["Recorded by this node's recorder for the tasks that joined it."]
+        if running:
+            notes.append(f"{running} processes were still running when the recording ended.")
+        return notes
     what = f"cgroup {follow.cgroup}" if follow.cgroup else f"process {follow.pid}"
     notes = [
         f"Followed {what} from outside: what was done before the recording began is not known."

@@ -323,7 +323,7 @@ enum th_call {
 };
 
 /* Whose processes are followed. */
-enum th_follow { TH_FOLLOW_COMMAND, TH_FOLLOW_PIDS, TH_FOLLOW_CGROUP };
+enum th_follow { TH_FOLLOW_COMMAND, TH_FOLLOW_PIDS, TH_FOLLOW_CGROUP, TH_FOLLOW_NODE };
 
 /* Set by the loader between open and load. */
 struct th_config {
@@ -359,6 +359,8 @@ struct th_state {
 	unsigned int slots_used; /* highest slot that was ever taken */
 	unsigned int self;	 /* adopting: the recorder's processes, never followed */
 	unsigned int recorder;
+	unsigned int wanted; /* processes that were asked for and not let in yet */
+	unsigned int spare;
 	unsigned long long pid_ns;   /* address of the recorder's pid name space */
 	unsigned long long begin_ns; /* adopting began */
 	unsigned long long lost[TH_LOST_KINDS];

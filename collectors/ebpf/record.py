@@ -16,6 +16,7 @@ from tracehint.collectors import hostinfo
 from tracehint.collectors.base import RecordRequest, RecordResult
 from tracehint.collectors.ebpf.collector import BLIND, LOADER
 from tracehint.collectors.ebpf.follow import follow_arguments, follow_notes, followed_command
+from tracehint.collectors.ebpf.missed import add_missed
 from tracehint.collectors.run import Ended, find_command, run_child, without_shebang
 from tracehint.collectors.session import child_environment
 from tracehint.errors import BundleError, NotBegunError, TracehintError
@@ -136,6 +137,8 @@ def _convert(request: RecordRequest, writer: BundleWriter, manifest: Manifest) -
     from tracehint.schemas.spool import convert_spool
 
     tables = convert_spool(request.output, manifest, None if request.keep_args else redact_argv)
+    if request.follow is not None and request.follow.missed:
+        add_missed(tables, manifest, Path(request.follow.missed))
     end = _json(request.output / SPOOL_DIR / "end.json")
     manifest.notes = []
     if request.follow is not None:

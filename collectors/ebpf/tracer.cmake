@@ -50,7 +50,7 @@ file(GLOB bpf_headers ${here}/bpf/*.h ${here}/layout.h)
 bpf_object(tracehint ${here}/bpf/tracehint.bpf.c ${bpf_headers})
 
 add_executable(tracehint-rec
-  ${here}/rec/main.c ${here}/rec/launch.c ${here}/rec/follow.c ${here}/rec/tracer.c ${here}/rec/collect.c ${here}/rec/spool.c
+  ${here}/rec/main.c ${here}/rec/launch.c ${here}/rec/follow.c ${here}/rec/node.c ${here}/rec/tracer.c ${here}/rec/collect.c ${here}/rec/spool.c
   ${here}/rec/resolve.c ${here}/rec/calls.c ${here}/rec/privilege.c ${here}/rec/tracehint_bpf.S)
 set_source_files_properties(${here}/rec/tracehint_bpf.S PROPERTIES
   OBJECT_DEPENDS ${tracehint_object}
@@ -66,6 +66,10 @@ elseif(TRACER_STATIC AND BPF_LIB MATCHES "\\.a$" AND ELF_LIB MATCHES "\\.a$" AND
   target_link_options(tracehint-rec PRIVATE -static -s)
 endif()
 
+# Needs no privileges: a task asks the node's recorder to follow it.
+add_executable(tracehint-join ${here}/rec/join.c)
+target_compile_options(tracehint-join PRIVATE -std=gnu11 -O2 -Wall -Wextra -Werror)
+
 if(SKBUILD)
-  install(TARGETS tracehint-rec RUNTIME DESTINATION tracehint/collectors/ebpf/bin)
+  install(TARGETS tracehint-rec tracehint-join RUNTIME DESTINATION tracehint/collectors/ebpf/bin)
 endif()

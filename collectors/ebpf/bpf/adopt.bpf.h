@@ -45,20 +45,26 @@ static __always_inline u32 wanted_key(struct task_struct *leader)
 	return ns == state.pid_ns ? visible_pid(leader) : 0;
 }
 
+static __always_inline bool take_wanted(u32 key)
+{
+	if (!key || bpf_map_delete_elem(&pids_wanted, &key))
+		return false;
+	__sync_fetch_and_add(&state.wanted, -1);
+	return true;
+}
+
 static __always_inline bool is_wanted(struct task_struct *task)
 {
-	u32 key;
-
 	if (cfg.follow == TH_FOLLOW_CGROUP)
 		return bpf_current_task_under_cgroup(&cgroup_wanted, 0) == 1;
-	key = wanted_key(task->group_leader);
-	return key && !bpf_map_delete_elem(&pids_wanted, &key);
+	return take_wanted(wanted_key(task->group_leader));
 }
 
 /* A constant false when a command is recorded. */
 static __always_inline bool adopting(void)
 {
-	return cfg.follow && state.armed == TH_ADOPTING;
+	return cfg.follow && state.armed == TH_ADOPTING &&
+	       (cfg.follow != TH_FOLLOW_NODE || state.wanted);
 }
 
 /* The slot of the current thread, which has none yet; 0 when it is not to be followed. */
@@ -112,13 +118,9 @@ static __always_inline bool adopted_ends(struct th_process *proc, struct task_st
 /* A process that never made a call since: nothing to follow any more. */
 static __always_inline void unwanted(struct task_struct *task)
 {
-	u32 key;
-
-	if (cfg.follow != TH_FOLLOW_PIDS || plain(task)->signal->live.counter > 0)
+	if (cfg.follow == TH_FOLLOW_CGROUP || plain(task)->signal->live.counter > 0)
 		return;
-	key = wanted_key(task->group_leader);
-	if (key)
-		bpf_map_delete_elem(&pids_wanted, &key);
+	take_wanted(wanted_key(task->group_leader));
 }
 
 #endif

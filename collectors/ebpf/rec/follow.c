@@ -145,6 +145,8 @@ int follow_check(const struct options *o)
 	struct statfs fs;
 	struct row row;
 
+	if (o->listen >= 0)
+		return node_check(o);
 	if (o->pid) {
 		int err = read_row(o->pid, &row);
 
@@ -171,7 +173,7 @@ int follow_begin(const struct options *o, unsigned long long cookie)
 			return err;
 	}
 	syscall(SYS_prctl, cookie, 0, 0, 0, 0); /* no such option: it only says who we are */
-	if (o->cgroup)
+	if (!o->pid)
 		return 0;
 	known = calloc(2, PIDS / 8); /* known, and the tree as it was seen */
 	if (!known)
@@ -203,7 +205,7 @@ static bool populated(void)
 }
 
 /* Without those that ended between the tracer's last look at them and our asking for them. */
-static bool any_wanted(void)
+bool follow_any_wanted(void)
 {
 	unsigned int pid = tracer_next_wanted(0);
 	bool any = false;
@@ -226,13 +228,13 @@ static bool all_ended(const struct options *o)
 	if (tracer_live())
 		return false;
 	if (o->pid)
-		return !any_wanted();
+		return !follow_any_wanted();
 	/* an empty cgroup may be waiting for its first process */
 	return !populated() &&
 	       (tracer_epochs() > 1 || faccessat(cgroup_fd, "cgroup.procs", F_OK, 0));
 }
 
-static bool asked_to_stop(int signals)
+bool follow_asked_to_stop(int signals)
 {
 	struct signalfd_siginfo info;
 	bool stop = false;
@@ -263,7 +265,7 @@ void follow_until_end(const struct options *o, int signals)
 			collect_tick();
 			next_tick = now + 1000000000ULL;
 		}
-		if (now >= end || asked_to_stop(signals) || all_ended(o))
+		if (now >= end || follow_asked_to_stop(signals) || all_ended(o))
 			return;
 	}
 }

@@ -24,6 +24,7 @@
 static const char usage[] =
 	"usage: tracehint-rec -o DIR [options] -- COMMAND [ARGUMENT]...\n"
 	"       tracehint-rec -o DIR [options] --pid PID | --cgroup DIR\n"
+	"       tracehint-rec -o DIR [options] --listen FD --lock FD\n"
 	"       tracehint-rec --check\n"
 	"  -o DIR              existing empty directory for the spool\n"
 	"  --ring BYTES        life-cycle ring, a power of two (default 8388608)\n"
@@ -33,6 +34,10 @@ static const char usage[] =
 	"  --pid PID           follow a running process and its descendants\n"
 	"  --cgroup DIR        follow the processes of a cgroup v2 directory\n"
 	"  --duration MS       of following (default: until the processes have ended)\n"
+	"  --listen FD         follow the processes that connect to this socket (see join.c)\n"
+	"  --lock FD           file that they lock\n"
+	"  --ready FD          write one byte there when it records\n"
+	"  --idle MS           end when nobody was followed for so long (default: never)\n"
 	"  --no-direct         read kernel memory as on Linux before 6.2\n";
 
 unsigned long long clock_ns(int clock)
@@ -61,9 +66,34 @@ static int on_log(enum libbpf_print_level level, const char *format, va_list arg
 	return 0;
 }
 
+/* In how many ways what runs already is to be followed. */
+static int follows(const struct options *o)
+{
+	return (o->pid > 0) + (o->cgroup != NULL) + (o->listen >= 0);
+}
+
+static const char *subject(const struct options *o)
+{
+	return o->cgroup ? o->cgroup : o->listen >= 0 ? "the socket" : "the process";
+}
+
 static int parse(int argc, char **argv, struct options *o)
 {
-	enum { RING = 256, EXTENTS, PROCESSES, LINGER, CHECK, NO_DIRECT, PID, CGROUP, DURATION };
+	enum {
+		RING = 256,
+		EXTENTS,
+		PROCESSES,
+		LINGER,
+		CHECK,
+		NO_DIRECT,
+		PID,
+		CGROUP,
+		DURATION,
+		LISTEN,
+		LOCK,
+		READY,
+		IDLE
+	};
 	static const struct option table[] = {
 		{"ring", required_argument, NULL, RING},
 		{"extents", required_argument, NULL, EXTENTS},
@@ -74,6 +104,10 @@ static int parse(int argc, char **argv, struct options *o)
 		{"pid", required_argument, NULL, PID},
 		{"cgroup", required_argument, NULL, CGROUP},
 		{"duration", required_argument, NULL, DURATION},
+		{"listen", required_argument, NULL, LISTEN},
+		{"lock", required_argument, NULL, LOCK},
+		{"ready", required_argument, NULL, READY},
+		{"idle", required_argument, NULL, IDLE},
 		{},
 	};
 	int c;
@@ -112,6 +146,18 @@ static int parse(int argc, char **argv, struct options *o)
 		case DURATION:
 			o->duration_ms = n;
 			break;
+		case LISTEN:
+			o->listen = (int)n;
+			break;
+		case LOCK:
+			o->lock = (int)n;
+			break;
+		case READY:
+			o->ready = (int)n;
+			break;
+		case IDLE:
+			o->idle_ms = n;
+			break;
 		default:
 			return -EINVAL;
 		}
@@ -119,7 +165,7 @@ static int parse(int argc, char **argv, struct options *o)
 	o->command = argv + optind;
 	if (o->check)
 		return 0;
-	if ((*o->command != NULL) + (o->pid > 0) + (o->cgroup != NULL) != 1)
+	if ((*o->command != NULL) + follows(o) != 1 || (o->listen >= 0 && o->lock < 0))
 		return -EINVAL;
 	return o->spool && o->slots > 1 && o->slots < 65536 ? 0 : -EINVAL;
 }
@@ -144,8 +190,9 @@ static void write_start(const struct options *o, pid_t command)
 	clock_getres(CLOCK_REALTIME_COARSE, &tick);
 	snprintf(text, sizeof(text),
 		 "{\"version\": %d, \"boot_ns\": %llu, \"real_ns\": %llu, \"error_ns\": %llu, "
-		 "\"tick_ns\": %ld, \"pid\": %d, \"command\": %d}\n",
-		 TH_SPOOL_VERSION, boot, real, best, tick.tv_nsec, (int)getpid(), (int)command);
+		 "\"tick_ns\": %ld, \"pid\": %d, \"command\": %d, \"joined\": %s}\n",
+		 TH_SPOOL_VERSION, boot, real, best, tick.tv_nsec, (int)getpid(), (int)command,
+		 o->listen >= 0 ? "true" : "false");
 	if (spool_write_json(o->spool, "start.json", text))
 		fprintf(stderr, "tracehint-rec: %s: cannot write start.json\n", o->spool);
 }
@@ -207,9 +254,12 @@ static int run_attached(struct options *o, unsigned long long cookie)
 	if (!err && tracer_armed())
 		err = ESRCH;
 	if (err)
-		return complain(o->cgroup ? o->cgroup : "the process", err);
+		return complain(subject(o), err);
 	write_start(o, 0);
-	follow_until_end(o, signals);
+	if (o->listen >= 0)
+		node_serve(o, signals);
+	else
+		follow_until_end(o, signals);
 	tracer_finish();
 	write_end(o, 0, tracer_live());
 	return 0;
@@ -227,12 +277,12 @@ static int run(struct options *o)
 	if (!o->check) {
 		err = follow_check(o);
 		if (err)
-			return complain(o->cgroup ? o->cgroup : "the process", err);
+			return complain(subject(o), err);
 		err = spool_open(o->spool);
 		if (err)
 			return complain(o->spool, err);
 		signals_block();
-		err = o->pid || o->cgroup ? 0 : child_start(&child, o->command, cookie);
+		err = follows(o) ? 0 : child_start(&child, o->command, cookie);
 		if (err) {
 			code = complain("cannot fork", err);
 			goto cleanup;
@@ -258,7 +308,7 @@ static int run(struct options *o)
 		code = complain("cannot drop privileges", err);
 		goto cleanup;
 	}
-	if (o->pid || o->cgroup) {
+	if (follows(o)) {
 		code = run_attached(o, cookie);
 		goto cleanup;
 	}
@@ -294,6 +344,9 @@ int main(int argc, char **argv)
 		.extents_ring = 8 << 20,
 		.slots = 4097,
 		.linger_ms = 1000,
+		.listen = -1,
+		.lock = -1,
+		.ready = -1,
 	};
 
 	if (parse(argc, argv, &options)) {

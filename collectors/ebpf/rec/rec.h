@@ -19,6 +19,10 @@ struct options {
 	int pid;		  /* follow this process and its descendants; 0: none */
 	const char *cgroup;	  /* follow the processes of this cgroup v2 directory */
 	unsigned int duration_ms; /* of following; 0: no limit */
+	int listen;		  /* a listening socket: follow who connects; -1: none */
+	int lock;		  /* held, shared, by who connects */
+	int ready;		  /* one byte is written there when it records; -1: none */
+	unsigned int idle_ms;	  /* end when nobody was followed for so long; 0: never */
 	unsigned int ring;	  /* bytes, powers of two */
 	unsigned int extents_ring;
 	unsigned int slots;	/* processes followed at the same time */
@@ -104,6 +108,12 @@ extern struct maps maps;
 int follow_check(const struct options *o);
 int follow_begin(const struct options *o, unsigned long long cookie);
 void follow_until_end(const struct options *o, int signals);
+bool follow_any_wanted(void);
+bool follow_asked_to_stop(int signals);
+
+/* node.c: processes that ask to be followed */
+int node_check(const struct options *o);
+void node_serve(const struct options *o, int signals);
 
 /* collect.c: from rings and maps to the spool */
 int collect_init(void);

@@ -144,9 +144,10 @@ static int configure(const struct options *options, unsigned long long cookie, b
 		return -EINVAL;
 	cfg->slots = maps.slots;
 	cfg->cookie = cookie;
-	cfg->follow = options->pid	? TH_FOLLOW_PIDS
-		      : options->cgroup ? TH_FOLLOW_CGROUP
-					: TH_FOLLOW_COMMAND;
+	cfg->follow = options->pid	     ? TH_FOLLOW_PIDS
+		      : options->cgroup	     ? TH_FOLLOW_CGROUP
+		      : options->listen >= 0 ? TH_FOLLOW_NODE
+					     : TH_FOLLOW_COMMAND;
 	cfg->only_uid = geteuid() != 0;
 	cfg->uid = getuid();
 	clock_getres(CLOCK_REALTIME_COARSE, &tick); /* the kernel's tick; _SC_CLK_TCK is not */
@@ -246,13 +247,20 @@ unsigned int tracer_epochs(void)
 int tracer_want_pid(unsigned int pid)
 {
 	unsigned int one = 1;
+	int err;
 
-	return bpf_map_update_elem(bpf_map__fd(map_named("pids_wanted")), &pid, &one, BPF_ANY);
+	/* first the counter: while it is 0 the program does not look */
+	__atomic_fetch_add(&maps.state->wanted, 1, __ATOMIC_SEQ_CST);
+	err = bpf_map_update_elem(bpf_map__fd(map_named("pids_wanted")), &pid, &one, BPF_NOEXIST);
+	if (err)
+		__atomic_fetch_sub(&maps.state->wanted, 1, __ATOMIC_SEQ_CST);
+	return err == -EEXIST ? 0 : err;
 }
 
 void tracer_unwant_pid(unsigned int pid)
 {
-	bpf_map_delete_elem(bpf_map__fd(map_named("pids_wanted")), &pid);
+	if (!bpf_map_delete_elem(bpf_map__fd(map_named("pids_wanted")), &pid))
+		__atomic_fetch_sub(&maps.state->wanted, 1, __ATOMIC_SEQ_CST);
 }
 
 /* The next process that has not been let in yet; 0: no more. */

@@ -130,7 +130,7 @@ def start(
             command=command, output=bundle,
             data_roots=tuple(os.path.abspath(r) for r in data_roots),  # noqa: PTH100
             keep_args=keep_args, force=force, quiet=quiet, host=host_id,
-            options=_settings(settings), follow=follow,
+            options=chosen_settings(settings), follow=follow,
         )  # fmt: skip
         with progress(bundle, shown=live and wanted(quiet=quiet)):
             return _record(chosen, request, again=collector == "auto"), bundle
@@ -156,7 +156,7 @@ def _record(chosen: Collector, request: RecordRequest, *, again: bool) -> Record
     return other.record(request)
 
 
-def _settings(given: tuple[str, ...]) -> dict[str, str]:
+def chosen_settings(given: tuple[str, ...]) -> dict[str, str]:
     """`--option KEY=VALUE` as a table. Raises UsageError."""
     wrong = next((text for text in given if "=" not in text[1:]), None)
     if wrong is not None:

@@ -1,0 +1,71 @@
+"""Tasks that asked for a node's recorder when there was none: named as a loss, never forgotten."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tracehint.schemas.manifest import Manifest
+
+SUFFIX = ".missed"  # written by tracehint-join: TIME PID COMMAND per line
+_NAMED = 20
+_MAX_BYTES = 64 << 20
+
+
+def add_missed(
+    tables: dict[str, Any], manifest: Manifest, path: Path, *, keep: bool = False
+) -> int:
+    """Count the lines of the file as a loss of the manifest's first host, name the first ones in a
+    note, and remove the file (unless `keep`). Returns how many tasks there were."""
+    commands = _read(path) if keep else _take(path)
+    if not commands:
+        return 0
+    import pyarrow as pa
+
+    from tracehint.schemas.tables import LOSSES
+
+    host = manifest.hosts[0].name if manifest.hosts else "unknown"
+    row = {
+        "host": host, "proc": None, "kind": "unfollowed_tasks", "count": len(commands),
+        "detail": "no recorder answered them",
+    }  # fmt: skip
+    tables["losses"] = pa.concat_tables(
+        [tables["losses"], pa.Table.from_pylist([row], schema=LOSSES)]
+    )
+    manifest.notes.append(
+        f"Not followed on {host}: {', '.join(commands[:_NAMED])}"
+        + (f" and {len(commands) - _NAMED} more" if len(commands) > _NAMED else "")
+    )
+    return len(commands)
+
+
+def missed_beside(bundles: Iterable[Path], host: str) -> list[Path]:
+    """Files of a host that no recorder took up, in the directories of these bundles."""
+    from tracehint.schemas.store import safe_host
+
+    name = f"node.{safe_host(host)}{SUFFIX}"
+    folders = dict.fromkeys(path.absolute().parent for path in bundles)
+    return [f / name for f in folders if (f / name).is_file() and not (f / name).is_symlink()]
+
+
+def _take(path: Path) -> list[str]:
+    """Read and remove; a task that appends meanwhile begins a new file or is still read."""
+    taken = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        path.rename(taken)
+        found = _read(taken)
+        taken.unlink()
+    except OSError:
+        return []
+    return found
+
+
+def _read(path: Path) -> list[str]:
+    try:
+        with path.open("rb") as stream:
+            text = stream.read(_MAX_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return []
+    return [line.split(" ", 2)[-1] for line in text.splitlines() if line]

@@ -1,0 +1,249 @@
+"""One recorder for all tasks of a user on a node: its place, starting, joining and ending it.
+
+The recorder listens on a socket in a directory that only its user can enter;
+tasks connect to it (`tracehint-join`, rec/join.c) and are followed from then
+on. A task holds the lock, shared, while it connects; who starts a recorder, and
+a recorder that ends, holds it alone. Files: SOCKET, SOCKET.lock, SOCKET.log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import select
+import socket
+import stat
+import struct
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tracehint.collectors.base import Follow
+from tracehint.collectors.ebpf.collector import LOADER
+from tracehint.collectors.hostinfo import host_name
+from tracehint.collectors.session import BUNDLE_DIR
+from tracehint.errors import CollectorError, TracehintError
+from tracehint.schemas.store import safe_host
+
+JOIN = LOADER.parent / "tracehint-join"
+NODE_DIR = "TRACEHINT_NODE_DIR"  # in place of /tmp/tracehint-UID
+_READY_SECONDS = 60
+_BACKLOG = 4096
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the recorder of this user, host and bundle directory is found."""
+
+    socket: Path
+    bundles: Path
+    host: str
+
+    @property
+    def lock(self) -> Path:
+        """The file that connecting tasks lock, shared."""
+        return Path(f"{self.socket}.lock")
+
+    @property
+    def log(self) -> Path:
+        """What a recorder in the background has to say."""
+        return Path(f"{self.socket}.log")
+
+    @property
+    def missed(self) -> Path:
+        """One line for each task that could not be followed."""
+        return self.bundles / f"node.{safe_host(self.host)}.missed"
+
+    def prefix(self) -> list[str]:
+        """What makes a command join, put before it."""
+        return [str(JOIN), str(self.socket), str(self.missed), "--"]
+
+
+def node_place(host: str = "") -> Place:
+    """The place for this environment; its directory is made. Raises CollectorError."""
+    bundles = Path(os.path.abspath(os.environ.get(BUNDLE_DIR) or "."))  # noqa: PTH100
+    name = host_name(host)
+    # a name space of its own has numbers of its own: its tasks cannot be told to an outer recorder
+    space = os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116
+    key = hashlib.sha256(
+        f"{os.fspath(bundles)}\0{name}\0{space}".encode("utf-8", "surrogateescape")
+    )
+    try:
+        bundles.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CollectorError(
+            f"{bundles}: cannot be made: {error.strerror}", f"Set {BUNDLE_DIR} to another place."
+        ) from None
+    return Place(_private_folder() / key.hexdigest()[:16], bundles, name)
+
+
+def _private_folder() -> Path:
+    """A directory of this user that nobody else can enter. Raises CollectorError."""
+    path = Path(os.environ.get(NODE_DIR) or f"/tmp/tracehint-{os.geteuid()}")
+    try:
+        path.mkdir(mode=0o700, exist_ok=True)
+        found = path.lstat()
+    except OSError as error:
+        raise CollectorError(
+            f"{path}: cannot be made: {error.strerror}", f"Set {NODE_DIR} to another place."
+        ) from None
+    safe = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o77
+    if not safe:
+        raise CollectorError(
+            f"{path}: is not a directory that only this user can enter",
+            f"Remove it, or set {NODE_DIR} to a directory of yours with mode 700.",
+        )
+    return path
+
+
+@contextlib.contextmanager
+def _locked(place: Place) -> Iterator[int]:
+    fd = os.open(place.lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield fd
+    finally:
+        with contextlib.suppress(OSError):  # the recorder in the background has closed it
+            os.close(fd)
+
+
+def _connected(place: Place) -> socket.socket | None:
+    """A connection to the recorder that listens there, if one of this user does."""
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    client.settimeout(_READY_SECONDS)
+    try:
+        client.connect(str(place.socket))
+    except OSError:
+        client.close()
+        return None
+    credentials = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    if struct.unpack("3i", credentials)[1] != os.geteuid():
+        client.close()
+        return None
+    return client
+
+
+def is_recording(place: Place) -> bool:
+    """Whether a recorder listens at the place."""
+    client = _connected(place)
+    if client is None:
+        return False
+    client.close()
+    return True
+
+
+def wait_for_recorder(place: Place, seconds: float) -> bool:
+    """Wait until a recorder listens, at most so long."""
+    end = time.monotonic() + seconds
+    while not is_recording(place):
+        if time.monotonic() >= end:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def serve(
+    place: Place, idle: float, record: Callable[[Follow], int], *, detach: bool
+) -> int | None:
+    """Start a recorder where there is none; None when one is there already.
+
+    `record` follows what joins until the end and returns the exit code, which is
+    returned. detach: do it in the background, and return 0 when it records.
+    Raises CollectorError when it does not come to that.
+    """
+    ready, told = os.pipe()
+    with _locked(place) as lock:
+        if is_recording(place):
+            os.close(ready)
+            os.close(told)
+            return None
+        place.socket.unlink(missing_ok=True)
+        server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        server.bind(str(place.socket))
+        if detach and not _became_background(place, keep={server.fileno(), told}, lose=lock):
+            server.close()
+            os.close(told)
+            _wait_until_ready(place, ready)
+            return 0
+        server.listen(_BACKLOG)  # by the process that `stop` waits for
+    # an opening of its own: the one above is another's
+    own = os.open(place.lock, os.O_RDWR | os.O_CLOEXEC)
+    for fd in (server.fileno(), own, told):
+        os.set_inheritable(fd, True)
+    code = 1
+    try:
+        code = record(
+            Follow(
+                listen=server.fileno(), lock=own, ready=told, idle=idle, missed=str(place.missed)
+            )
+        )
+    except TracehintError as error:
+        if not detach:
+            raise
+        os.write(2, f"{error}\n".encode("utf-8", "replace"))
+    finally:
+        if detach:
+            os._exit(code)
+    return code
+
+
+def _became_background(place: Place, keep: set[int], lose: int) -> bool:
+    """Go on as a process of its own: not a child of the task, which waits for its children only.
+
+    False in the caller, True in the new process.
+    """
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        return False
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    os.close(lose)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    log, null = os.open(place.log, flags, 0o600), os.open(os.devnull, os.O_RDWR)
+    for target, source in ((0, null), (1, null), (2, log)):
+        os.dup2(source, target)
+    for fd in [int(name) for name in os.listdir("/proc/self/fd")]:  # noqa: PTH208
+        if fd > 2 and fd not in keep:
+            with contextlib.suppress(OSError):
+                os.close(fd)  # a task's pipes must end with the task
+    return True
+
+
+def _wait_until_ready(place: Place, ready: int) -> None:
+    readable, _, _ = select.select([ready], [], [], _READY_SECONDS)
+    said = os.read(ready, 1) if readable else b""
+    os.close(ready)
+    if said == b"r":
+        return
+    why = place.log.read_text(errors="replace").strip() if place.log.exists() else ""
+    raise CollectorError(
+        "this node's recorder did not start" + (f": {why[:2000]}" if why else ""),
+        "See `tracehint doctor`.",
+    )
+
+
+def stop(place: Place) -> bool:
+    """End the recorder and wait until its bundle is written; False when there is none."""
+    client = _connected(place)
+    if client is None:
+        return False
+    with client:
+        pid = struct.unpack(
+            "3i", client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        )[0]
+        try:
+            handle = os.pidfd_open(pid)
+        except OSError:
+            handle = -1
+        client.send(b"s")
+        with contextlib.suppress(OSError):
+            client.recv(1)
+    if handle >= 0:
+        select.select([handle], [], [])
+        os.close(handle)
+    return True

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * tracehint-join SOCKET MISSED -- COMMAND [ARGUMENT]...
+ *
+ * Asks this node's recorder to follow this process, then becomes COMMAND. It
+ * never keeps COMMAND from running: when there is no recorder, a line with the
+ * time, the process and the command is appended to MISSED, which the next
+ * recorder or `tracehint merge` counts as a loss. Needs no privileges.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MARK "TRACEHINT_RECORDING" /* collectors/session.py: a nested recording does not double */
+#define PATIENCE_S 10		   /* a busy recorder answers within milliseconds */
+
+static int connected(const char *path)
+{
+	struct sockaddr_un to = {.sun_family = AF_UNIX};
+	struct timeval patience = {.tv_sec = PATIENCE_S};
+	struct ucred peer = {};
+	socklen_t size = sizeof(peer);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || strlen(path) >= sizeof(to.sun_path))
+		return -1;
+	strcpy(to.sun_path, path);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	if (connect(fd, (struct sockaddr *)&to, sizeof(to)) ||
+	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) || peer.uid != geteuid()) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* Whether a recorder follows this process now. The lock lies beside the socket: SOCKET.lock. */
+static int joined(const char *path)
+{
+	char name[4096 + 8], answer = 0;
+	int lock, fd;
+
+	snprintf(name, sizeof(name), "%s.lock", path);
+	lock = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (lock < 0 || flock(lock, LOCK_SH))
+		return 0;
+	fd = connected(path);
+	if (fd >= 0) {
+		if (send(fd, "j", 1, MSG_NOSIGNAL) != 1 || recv(fd, &answer, 1, 0) != 1)
+			answer = 0;
+		close(fd);
+	}
+	close(lock);
+	return answer == 'y';
+}
+
+/* One line, one write: lines of several processes do not mix. */
+static void missed(const char *path, const char *command)
+{
+	char line[256];
+	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int n = snprintf(line, sizeof(line), "%lld %d %.200s", (long long)time(NULL), (int)getpid(),
+			 command);
+
+	for (int i = 0; i < n && i < (int)sizeof(line) - 1; i++)
+		if ((unsigned char)line[i] < ' ')
+			line[i] = '?';
+	if (n > (int)sizeof(line) - 2)
+		n = (int)sizeof(line) - 2;
+	line[n] = '\n';
+	if (fd < 0 || write(fd, line, (size_t)n + 1) != n + 1)
+		fputs("tracehint-join: not followed, and that could not be noted\n", stderr);
+	if (fd >= 0)
+		close(fd);
+}
+
+static void mark(void)
+{
+	char boot[64] = "", text[160];
+	unsigned long long space = 0;
+	char link[64];
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+	ssize_t n = readlink("/proc/self/ns/pid", link, sizeof(link) - 1);
+
+	if (f) {
+		if (!fgets(boot, sizeof(boot), f))
+			*boot = 0;
+		fclose(f);
+	}
+	boot[strcspn(boot, "\n")] = 0;
+	link[n > 0 ? n : 0] = 0;
+	sscanf(link, "pid:[%llu]", &space);
+	snprintf(text, sizeof(text), "%s:%llu:%d", boot, space, (int)getpid());
+	setenv(MARK, text, 1);
+}
+
+int main(int argc, char **argv)
+{
+	int error;
+
+	if (argc < 5 || strcmp(argv[3], "--")) {
+		fputs("usage: tracehint-join SOCKET MISSED -- COMMAND [ARGUMENT]...\n", stderr);
+		return 125;
+	}
+	if (joined(argv[1]))
+		mark();
+	else
+		missed(argv[2], argv[4]);
+	execvp(argv[4], argv + 4);
+	error = errno;
+	fprintf(stderr, "tracehint-join: %s: %s\n", argv[4], strerror(error));
+	return error == ENOENT ? 127 : 126;
+}

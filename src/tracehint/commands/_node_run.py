@@ -1,0 +1,90 @@
+"""`record --node`: all tasks of a user on a node share one recorder and one bundle."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+from collections.abc import Callable
+
+import click
+
+from tracehint.collectors.base import Follow, RecordRequest
+from tracehint.collectors.ebpf.node import Place, node_place, serve, stop, wait_for_recorder
+from tracehint.collectors.run import find_command, without_shebang
+from tracehint.collectors.session import default_bundle, recorded_already
+from tracehint.commands._node import NodeOptions
+from tracehint.errors import TracehintError, UsageError
+
+IDLE_SECONDS = 30.0  # of a recorder that a task started
+
+
+def run_node(
+    options: NodeOptions, command: tuple[str, ...], *, host_id: str, quiet: bool,
+    settings: dict[str, str], keep_args: bool, data_roots: tuple[str, ...],
+) -> int:  # fmt: skip
+    """Do what `--node` asks for; does not return when a command was given."""
+    if command and recorded_already():
+        _become(command)
+    place = _place(host_id, command)
+
+    def record(follow: Follow) -> int:
+        from tracehint.collectors.ebpf.collector import EbpfCollector
+
+        request = RecordRequest(
+            command=(), output=default_bundle(("node",), host_id), data_roots=data_roots,
+            keep_args=keep_args, quiet=True, host=host_id, options=settings, follow=follow,
+        )  # fmt: skip
+        return EbpfCollector().record(request).exit_status
+
+    if options.stop:
+        if not stop(place) and not quiet:
+            click.echo("tracehint: no recorder was running on this node", err=True)
+        return 0
+    if command:
+        _join(place, options, command, record, quiet=quiet)
+    code = serve(place, options.idle or 0.0, record, detach=options.start)
+    if code is None and not options.start:
+        raise UsageError(
+            "this node's recorder is running already", "End it: tracehint record --node --stop"
+        )
+    if options.start:
+        click.echo(shlex.join(place.prefix()))
+    return code or 0
+
+
+def _place(host_id: str, command: tuple[str, ...]) -> Place:
+    try:
+        return node_place(host_id)
+    except TracehintError as error:
+        if not command:
+            raise
+        click.echo(f"tracehint: not recorded: {error}", err=True)
+        _become(command)
+        raise
+
+
+def _join(
+    place: Place, options: NodeOptions, command: tuple[str, ...],
+    record: Callable[[Follow], int], *, quiet: bool,
+) -> None:  # fmt: skip
+    """Make sure that there is a recorder, and become the program that joins it and the command."""
+    find_command(command[0])
+    try:
+        if options.wait is not None:
+            wait_for_recorder(place, options.wait)
+        else:
+            idle = IDLE_SECONDS if options.idle is None else options.idle
+            serve(place, idle, record, detach=True)
+    except TracehintError as error:  # the task runs all the same, and is counted as missed
+        if not quiet:
+            click.echo(f"tracehint: not recorded: {error}", err=True)
+    _become(command, place.prefix())
+
+
+def _become(command: tuple[str, ...], prefix: list[str] | None = None) -> None:
+    argv = without_shebang(find_command(command[0]), command)
+    for ignored_by_python in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(ignored_by_python, signal.SIG_DFL)
+    whole = [*(prefix or ()), *argv]
+    os.execvp(whole[0], whole)
