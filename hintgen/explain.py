@@ -12,6 +12,7 @@ from tracehint.hintgen.pathtext import to_text
 REASONS: dict[str, str] = {
     "fired": "this rule fires",
     "no_rule": "no rule's template fits this name",
+    "held_back": "a rule for this name was learned and held back",
     "excluded": "its template fits, but so does one of its exclusions",
     "types": "its template fits, but the declared tasks are not those it was learned from",
     "needs_graph": "its template fits, but the name alone does not tell the pattern: it needs the "
@@ -44,11 +45,13 @@ def explain(
         )  # fmt: skip
     found = match(hints, [path], known=known, nodes=nodes)[0]
     rules = {rule.id: rule for rule in hints.rules}
+    refused = [refusal for refusal in hints.refused if _fits(refusal.template, path)]
+    reason = "held_back" if found.reason == "no_rule" and refused else found.reason
     return {
         "schema": "tracehint.explain/1",
         "path": to_text(path),
-        "reason": found.reason,
-        "text": REASONS[found.reason],
+        "reason": reason,
+        "text": REASONS[reason],
         "rule": _rule_json(found.rule) if found.rule else None,
         "pattern": found.pattern,
         "hints": [{"name": h.name, "value": h.value, "when": h.when, "level": h.level}
@@ -60,8 +63,7 @@ def explain(
         ],
         "refused": [
             {"template": r.template, "pattern": r.pattern, "reason": r.reason, "text": r.text}
-            for r in hints.refused
-            if _fits(r.template, path)
+            for r in refused
         ],
     }  # fmt: skip
 

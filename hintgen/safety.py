@@ -24,6 +24,8 @@ class Limits:
     min_confidence: float = 0.3
     node_bytes: int = 0  # what one node can hold; half of it may be filled by one file or group
     replica_budget: float = 2.0  # further copies, as a multiple of all hinted bytes
+    call_ms: float = 0.0  # what a call that sets a hint takes; 0: only the cost model counts it
+    link_mbit: float = 1000.0  # of a node: what a byte that is not sent is worth
 
     def as_json(self) -> dict[str, Any]:
         """The limits as the hint file records them."""
@@ -65,6 +67,18 @@ def _unsure(rule: Rule, limits: Limits) -> str:
     return ""
 
 
+def _call_cost(rule: Rule, limits: Limits) -> str:
+    calls = sum(hint.level == "placement" for hint in rule.hints)
+    saved = rule.evidence["saves_bytes"] / max(1, rule.evidence["files"])
+    gain_ms = saved * 8e-3 / limits.link_mbit if limits.link_mbit else 0.0
+    if limits.call_ms and gain_ms < calls * limits.call_ms:
+        return (
+            f"it saves {saved:.0f} bytes a file, {gain_ms:.2f} ms at {limits.link_mbit:g} Mbit/s, "
+            f"and {calls} calls of {limits.call_ms:g} ms set it (--call-ms, --link-mbit)"
+        )
+    return ""
+
+
 def _capacity(rule: Rule, limits: Limits) -> str:
     group = rule.evidence["largest_group_bytes"]
     placed = group if rule.pattern == "reduce" else rule.evidence["largest_file_bytes"]
@@ -83,6 +97,7 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("unsure", _unsure),
     ("too_small", _too_small),
     ("no_gain", _no_gain),
+    ("call_cost", _call_cost),
     ("capacity", _capacity),
 )
 

@@ -75,3 +75,27 @@ def test_what_cannot_be_done_is_said(
     assert out == ""
     assert err
     assert "Traceback" not in err
+
+
+def test_a_call_that_costs_more_than_it_saves_is_refused_and_explained(
+    runs: tuple[str, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    target, slow = tmp_path / "h.json", tmp_path / "slow.json"
+    rates = {"write": {"bytes_per_s": 25e6}, "read": {"bytes_per_s": None}}
+    slow.write_text(
+        json.dumps({"schema": "tracehint.calibration/1", "calls": {"set": {"seconds": 30}}} | rates)
+    )
+    assert main(["hints", runs[0], "-o", str(target), "--calibration", str(slow)]) == 0
+    made = json.loads(target.read_text())
+    assert made["rules"] == []
+    assert (made["parameters"]["call_ms"], made["parameters"]["link_mbit"]) == (30_000, 200)
+    capfd.readouterr()
+    assert main(["hints", str(target), "--explain", "out/p_2.fits", "--format", "json"]) == 0
+    data = json.loads(capfd.readouterr().out)
+    assert data["reason"] == "held_back"
+    assert [r["reason"] for r in data["refused"]] == ["call_cost"]
+    assert "200 Mbit/s" in data["refused"][0]["text"]
+    assert main(["hints", runs[0], "--call-ms", "0.1", "--link-mbit", "200"]) == 0
+    assert "DP=local" in capfd.readouterr().out
+    slow.write_text("{}")
+    assert main(["hints", runs[0], "--calibration", str(slow)]) == 2

@@ -191,6 +191,7 @@ def test_ten_thousand_paths_within_a_second() -> None:
         (Limits(min_paying=0.5), "no_gain", "pipeline"),
         (Limits(min_paying=0, min_file_bytes=10_000), "too_small", "pipeline"),
         (Limits(min_paying=0, node_bytes=2_000), "capacity", "reduce"),
+        (Limits(min_paying=0, call_ms=7, link_mbit=200), "call_cost", "pipeline"),
         (Limits(min_paying=0, replica_budget=1e-6), "replica_budget", "broadcast"),
     ],
 )

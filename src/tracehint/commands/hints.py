@@ -69,13 +69,33 @@ if TYPE_CHECKING:
     show_default=True,
     help="Further copies, as a multiple of all hinted bytes. 0: no limit.",
 )
+@click.option(
+    "--call-ms",
+    type=click.FloatRange(0),
+    default=0.0,
+    show_default=True,
+    help="Time of a call that sets a hint: what saves less is refused. 0: no limit.",
+)
+@click.option(
+    "--link-mbit",
+    type=click.FloatRange(0, min_open=True),
+    default=1000.0,
+    show_default=True,
+    help="With --call-ms: rate of a node's link.",
+)
+@click.option(
+    "--calibration",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Of `tracehint calibrate`: the two as measured.",
+)
 @click.option("--no-fallbacks", is_flag=True, help="Only rules for the names that were seen.")
 @click.option("--force", is_flag=True, help="Replace the output file.")
 def command(
     sources: tuple[str, ...], output: str | None, other: str | None, given: str,
     path: str | None, producer: str | None, consumers: tuple[str, ...], fmt: str,
     nodes: int | None, min_paying: float, min_bytes: int, min_confidence: float,
-    node_capacity: int, replica_budget: float, no_fallbacks: bool, force: bool,
+    node_capacity: int, replica_budget: float, call_ms: float, link_mbit: float,
+    calibration: Path | None, no_fallbacks: bool, force: bool,
 ) -> None:  # fmt: skip
     """Derive hint rules from BUNDLE... (recorded runs, or the JSON of analyze) for the next run.
 
@@ -92,7 +112,13 @@ def command(
 
     if other is not None and path is not None:
         raise UsageError("--score and --explain together", "Give one of them.")
-    limits = Limits(min_paying, min_bytes, min_confidence, node_capacity, replica_budget)
+    if calibration is not None:
+        from tracehint.hintgen.costs import measured
+
+        call_ms, link_mbit = measured(calibration)
+    limits = Limits(
+        min_paying, min_bytes, min_confidence, node_capacity, replica_budget, call_ms, link_mbit
+    )
     hints = _hint_file(sources) if len(sources) == 1 else None
     analyses = [] if hints else _load(sources, nodes)
     if other is not None:
