@@ -43,9 +43,59 @@ def slurm() -> Iterator[Cluster]:
         yield running
 
 
+def stop_at_once(slurm: Cluster, job: int) -> None:
+    slurm.run("scancel", str(job))
+
+
+def let_time_run_out(slurm: Cluster, job: int) -> None:
+    """The controller looks after time limits every half minute."""
+    slurm.run("scontrol", "update", f"JobId={job}", "EndTime=now+1")
+
+
+# SIGTERM to every process of the job, the recorder's included, then SIGKILL
+ENDINGS = {
+    "srun-scancel": ("srun", stop_at_once, "CANCELLED"),
+    "exec-scancel": ("exec", stop_at_once, "CANCELLED"),
+    "srun-limit": ("srun", let_time_run_out, "TIMEOUT"),
+}
+LONG = "seq 1 20000 > out.txt; sort -rn out.txt > sorted.txt; touch up; sleep 600; echo > never"
+
+
+Ending = dict[str, tuple[Path, int]]
+
+
 @pytest.fixture(scope="module")
-def merged(slurm: Cluster, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, dict[str, int]]:
-    """The merged run, and the number of each job."""
+def ending(slurm: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ending:
+    """A folder and a job per ending; it has been told to end."""
+    jobs = {}
+    for name, (start, _, _) in ENDINGS.items():
+        work = tmp_path_factory.mktemp(name)
+        (work / "work.sh").write_text(LONG)
+        (work / "long.job").write_text(
+            f"#!/bin/bash\n{start} {PROGRAM} record --quiet --collector strace "
+            "-o long.trace -- sh work.sh\n"
+        )
+        jobs[name] = (work, slurm.sbatch("long.job", cwd=work))
+    for name, (work, job) in jobs.items():
+        wait_for(work / "up")
+        ENDINGS[name][1](slurm, job)
+    return jobs
+
+
+def wait_for(path: Path) -> None:
+    for _ in range(300):
+        if path.exists():
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"{path} was not made\n{outputs(path.parent)}")
+
+
+@pytest.fixture(scope="module")
+def merged(
+    slurm: Cluster, ending: Ending, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Run, dict[str, int]]:
+    """The merged run, and the number of each job; other jobs end meanwhile."""
+    _ = ending
     work = tmp_path_factory.mktemp("array")
     write(work)
     job = {"make": slurm.sbatch("make.job", cwd=work)}
@@ -114,32 +164,14 @@ def test_patterns_are_the_true_ones(merged: tuple[Run, dict[str, int]]) -> None:
     assert run.analysis["run"]["completeness"]["score"] == 1
 
 
-def until_up(work: Path, name: str) -> None:
-    for _ in range(300):
-        if (work / name).exists():
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"{name} was never made\n{outputs(work)}")
-
-
-@pytest.mark.parametrize("start", ["srun", "exec"])
-def test_cancelled_job_leaves_a_bundle(slurm: Cluster, tmp_path: Path, start: str) -> None:
-    """scancel: SIGTERM to every process of the job, the recorder's included, later SIGKILL."""
-    (tmp_path / "work.sh").write_text(
-        "seq 1 20000 > out.txt; sort -rn out.txt > sorted.txt; touch up; sleep 600; echo > never"
-    )
-    (tmp_path / "long.job").write_text(
-        f"#!/bin/bash\n{start} {PROGRAM} record --quiet --collector strace "
-        "-o long.trace -- sh work.sh\n"
-    )
-    job = slurm.sbatch("long.job", cwd=tmp_path)
-    until_up(tmp_path, "up")
-    slurm.run("scancel", str(job))
+@pytest.mark.parametrize("how", ENDINGS)
+def test_job_that_was_ended_leaves_a_bundle(slurm: Cluster, ending: Ending, how: str) -> None:
+    work, job = ending[how]
     slurm.wait()
-    assert slurm.state(str(job)) == "CANCELLED"
-    tracehint("merge", tmp_path / "long.trace", "-o", tmp_path / "run.trace")
-    run = analyze(tmp_path / "run.trace", "--data-root", os.fspath(tmp_path))
+    assert slurm.state(str(job)) == ENDINGS[how][2], outputs(work)
+    tracehint("merge", work / "long.trace", "-o", work / "run.trace")
+    run = analyze(work / "run.trace", "--data-root", os.fspath(work))
     label = {t["id"]: t["type"] for t in run.tasks.values()}
-    assert ("seq", "out.txt", "sort") in run.edges(label)
+    assert run.edges(label) == {("seq", "out.txt", "sort")}
+    assert not any(f["path"] == "never" for f in run.files.values())
     assert "disk" not in str(run.analysis["run"]["completeness"]["notes"])
-    assert run.analysis["run"]["lost_events"] == 0

@@ -4,9 +4,10 @@
         job = slurm.sbatch("--array=1-3", "job.sh", cwd=work)
         slurm.wait()
 
-All its files lie in a folder below /tmp (others must reach munge's socket), all ports are free ones on the loopback interface, a system's own
-Slurm is not touched. Host names come from UTS name spaces. Needs root and Debian's slurm-wlm and
-munge; `missing()` names what is not there. How everything ends: see reaper.py.
+All its files lie in a folder below /tmp (others must reach munge's socket), all ports are free ones
+on the loopback interface; a Slurm that the machine has is not touched. Host names come from UTS
+name spaces. Needs root and Debian's slurm-wlm and munge; `missing()` names what is not there. How
+everything ends: see reaper.py.
 """
 
 from __future__ import annotations
@@ -50,10 +51,23 @@ SchedulerType=sched/builtin
 SchedulerParameters=batch_sched_delay=0,sched_interval=1
 ReturnToService=2
 KillWait=2
-OverTimeLimit=0
+Epilog={folder}/epilog
 PartitionName=all Nodes=ALL Default=YES MaxTime=10 State=UP
 """
 _NODE = "NodeName={name} NodeHostname={name} NodeAddr=127.0.0.1 Port={port} CPUs={cpus}\n"
+
+# What cgroups do on a real node: nothing of a job outlives it.
+_EPILOG = """#!{python} -ES
+import os, pathlib, signal
+mark = b"SLURM_JOB_ID=" + os.environb[b"SLURM_JOB_ID"]
+for process in pathlib.Path("/proc").glob("[0-9]*"):
+    try:
+        words = (process / "environ").read_bytes().split(b"\\0")
+        if mark in words and not any(w.startswith(b"SLURM_SCRIPT_CONTEXT=") for w in words):
+            os.kill(int(process.name), signal.SIGKILL)
+    except OSError:
+        pass
+"""
 
 
 def missing() -> str:
@@ -140,6 +154,8 @@ def _configure(folder: Path, nodes: Sequence[str], settings: str) -> Path:
     (folder / "state").mkdir()
     (folder / "munge.key").write_bytes(os.urandom(1024))
     (folder / "munge.key").chmod(0o400)
+    (folder / "epilog").write_text(_EPILOG.format(python=sys.executable))
+    (folder / "epilog").chmod(0o755)
     ports = _free_ports(1 + len(nodes))
     text = _CONF.format(folder=folder, ports=ports) + settings
     cpus = os.cpu_count() or 1
