@@ -18,7 +18,7 @@ from tracehint.schemas.store import SPOOL_DIR, segment_files
 from tracehint.schemas.version import TABLE_NAMES
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SEGMENT = re.compile(r"(host=[^/]*)/([^/.][^/]*\.parquet)")
@@ -71,22 +71,35 @@ class Remote:
 
     def __post_init__(self) -> None:
         self.root = self.root.rstrip("/")
-        with asking():
-            found = self._read(self.root).select("path").collect()
-        # Path as Spark writes it: one slash or three after the scheme, some characters quoted.
-        inside = [str(row["path"]).split("/") for row in found]
-        depth = min((len(parts) for parts in inside if parts[-1] == MANIFEST_NAME), default=0)
-        self._paths = {"/".join(parts[depth - 1 :]): "/".join(parts) for parts in inside}
-        if not depth or MANIFEST_NAME not in self._paths:
+        self._files = self._list()
+        if MANIFEST_NAME not in self._files:
             raise BundleError(
                 f"{self.root}: not a trace bundle (no {MANIFEST_NAME})",
                 "Give the directory that `tracehint record` or `import` wrote.",
             )
-        if any(name.startswith(f"{SPOOL_DIR}/") for name in self._paths):
+        if any(name.startswith(f"{SPOOL_DIR}/") for name in self._files):
             raise BundleError(
                 f"{self.root}: its recorder was killed and left data that is not converted",
                 "Where it was recorded: tracehint merge BUNDLE -o NEW, and copy that one.",
             )
+
+    def _list(self) -> dict[str, tuple[str, int]]:
+        """Name inside the bundle -> (its URI, its size). Spark's own listing hides empty files."""
+        context = self.spark.sparkContext
+        assert context._jvm is not None
+        found: dict[str, tuple[str, int]] = {}
+        with asking():
+            root = context._jvm.org.apache.hadoop.fs.Path(self.root)
+            system = root.getFileSystem(context._jsc.hadoopConfiguration())
+            if not system.exists(root):
+                return found
+            above = len(str(system.getFileStatus(root).getPath().toString())) + 1
+            files = system.listFiles(root, True)
+            while files.hasNext():
+                status = files.next()
+                uri = str(status.getPath().toString())
+                found[uri[above:]] = uri, int(status.getLen())
+        return found
 
     def manifest(self) -> Manifest:
         _, text = next(self.open([MANIFEST_NAME]))
@@ -95,7 +108,7 @@ class Remote:
     def segments(self, table: str) -> list[str]:
         assert table in TABLE_NAMES
         found = []
-        for name in self._paths:
+        for name in self._files:
             folder, _, rest = name.partition("/")
             match = _SEGMENT.fullmatch(rest)
             if folder == table and match:
@@ -103,16 +116,16 @@ class Remote:
         return [f"{table}/{host}/{segment}" for host, segment in sorted(found)]
 
     def uri(self, name: str) -> str:
-        return no_pattern(self._paths[name])
+        return no_pattern(self._files[name][0])
 
     def open(self, names: list[str]) -> Iterator[tuple[str, io.BytesIO]]:
         for name in names:
-            with asking():
-                row = self._read(self.uri(name)).select("content").collect()[0]
-            yield name, io.BytesIO(bytes(row["content"]))
-
-    def _read(self, uri: str) -> DataFrame:
-        return self.spark.read.format("binaryFile").option("recursiveFileLookup", True).load(uri)
+            content = b""
+            if self._files[name][1]:
+                reader = self.spark.read.format("binaryFile").option("recursiveFileLookup", True)
+                with asking():
+                    content = reader.load(self.uri(name)).select("content").collect()[0]["content"]
+            yield name, io.BytesIO(bytes(content))
 
 
 def files_at(spark: SparkSession, where: str) -> Files:

@@ -1,0 +1,169 @@
+"""Both engines give the same analysis, byte for byte, and Spark's failures name a remedy."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli import inside, tracehint
+from tests.support.spark_runs import RUNS, generated, mixed
+from tracehint.analyzer.execution import analyze_at
+from tracehint.analyzer.model import Options
+from tracehint.analyzer.output import write_json
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    """One local session for all tests of this file: `analyze_at` uses the active one."""
+    pytest.importorskip("pyspark")
+    from tracehint.analyzer.execution.spark_session import session
+
+    with session("local[2]") as found:
+        yield found
+
+
+def json_of(where: Path | str, engine: str, options: Options | None = None) -> bytes:
+    return b"".join(write_json(analyze_at(str(where), options or Options(), engine)))
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("name", RUNS)
+def test_both_engines_give_the_same_json(name: str, tmp_path: Path) -> None:
+    bundle = RUNS[name](tmp_path / "b.trace")
+    here = json_of(bundle, "duckdb")
+    assert json_of(bundle, "spark") == here
+    if name != "spool_left":
+        shutil.rmtree(bundle / "extents" / "host=node1" / "deeper", ignore_errors=True)
+        for link in bundle.glob("extents/*/*"):
+            if link.is_symlink():  # below a URL the file system is trusted
+                link.unlink()
+        assert json_of(f"file://{bundle}", "spark") == here
+
+
+def test_runs_have_what_they_are_for(tmp_path: Path) -> None:
+    """The runs above reach the parts of the flow that engines could compute differently."""
+    import json
+
+    found = {n: json.loads(json_of(RUNS[n](tmp_path / n), "duckdb")) for n in RUNS}
+    assert any(e["via"] == "engine_copy" for e in found["copied"]["edges"])
+    assert any(
+        p["pattern"] == "concurrently_shared"
+        for f in found["mixed"]["files"]
+        for p in f["patterns"]
+    )
+    notes = {n: " ".join(d["run"]["completeness"]["notes"]) for n, d in found.items()}
+    assert "damaged access records" in notes["mixed"]
+    assert "clocks" in notes["two_hosts"]
+    for name, parts in (("broken_footer", 2), ("broken_page", 1), ("missing_column", 2)):
+        assert notes[name].count(".parquet: ") == parts, notes[name]
+    assert not found["empty"]["tasks"] and not found["without_accesses"]["edges"]
+
+
+@pytest.mark.usefixtures("spark")
+def test_results_do_not_depend_on_portions_and_partitions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tracehint.analyzer.execution import spark as engine
+    from tracehint.analyzer.flow import batches
+
+    bundle = mixed(tmp_path / "b.trace", 4)
+    whole = json_of(bundle, "duckdb")
+    divide = batches.divide
+    for rows, partitions in ((1, 3), (40, 1), (100, 200)):
+        monkeypatch.setattr(engine, "_PARTITIONS", partitions)
+        monkeypatch.setattr(
+            "tracehint.analyzer.flow.build.divide",
+            lambda *a, n=rows: divide(*a[:4], n),
+        )
+        assert json_of(bundle, "spark") == whole
+        assert json_of(bundle, "duckdb") == whole
+
+
+def test_the_command_in_a_process_of_its_own(tmp_path: Path) -> None:
+    """Data on stdout alone, nothing left behind, options passed on."""
+    pytest.importorskip("pyspark")
+    bundle = generated(tmp_path / "b.trace")
+    work, temporary = tmp_path / "work", tmp_path / "tmp"
+    work.mkdir()
+    temporary.mkdir()
+    words = ["analyze", bundle, "--format", "json", "--nodes", "3", "--no-ranges"]
+    here = inside(*words, cwd=work)
+    there = tracehint(
+        *words, "--engine", "spark", "--master", "local[1]", cwd=work,
+        env={"TMPDIR": str(temporary)},
+    )  # fmt: skip
+    assert there.returncode == 0, there.stderr
+    assert there.stdout == here.stdout
+    assert "Traceback" not in there.stderr and " at org." not in there.stderr
+    assert not list(work.iterdir())
+    assert not [p for p in temporary.iterdir() if "tracehint" in p.name or "spark" in p.name]
+
+
+@pytest.mark.usefixtures("spark")
+def test_no_bundle_is_said_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for where in (
+        tmp_path / "folder", tmp_path / "nothing", f"file://{tmp_path}/folder",
+        f"file://{tmp_path}/nothing",
+    ):  # fmt: skip
+        done = inside("analyze", where, "--engine", "spark", cwd=tmp_path)
+        assert done.returncode == 2
+        assert "not a trace bundle" in done.stderr, done.stderr
+    done = inside("analyze", "nosuch://host/b.trace", "--engine", "spark", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "nosuch://host/b.trace" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_url_needs_spark(tmp_path: Path) -> None:
+    done = inside("analyze", "s3://bucket/b.trace", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "s3://bucket/b.trace" in done.stderr and "--engine spark" in done.stderr
+    done = inside("analyze", "b.trace", "--master", "spark://h:7077", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--engine spark" in done.stderr
+
+
+def test_without_java_the_remedy_is_named(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    bundle = generated(tmp_path / "b.trace")
+    for env in ({"JAVA_HOME": str(tmp_path)}, {"JAVA_HOME": "", "PATH": str(tmp_path)}):
+        done = tracehint("analyze", bundle, "--engine", "spark", cwd=tmp_path, env=env)
+        assert done.returncode == 2
+        assert "Java" in done.stderr and "openjdk-17" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_without_pyspark_the_remedy_is_named(tmp_path: Path) -> None:
+    bundle = generated(tmp_path / "b.trace")
+    code = (
+        "import sys; sys.modules['pyspark'] = None\n"
+        "from tracehint.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "analyze", bundle, "--engine", "spark"],
+        cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "pip install 'tracehint[spark]'" in done.stderr
+
+
+def test_the_default_engine_loads_nothing_of_spark(tmp_path: Path) -> None:
+    bundle = generated(tmp_path / "b.trace")
+    code = (
+        "import sys; from tracehint.cli import main; main(sys.argv[1:]);"
+        "print(sorted({'pyspark', 'pandas', 'py4j'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "analyze", bundle, "-o", "out.txt"],
+        cwd=tmp_path, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-1] == "[]"
