@@ -9,8 +9,9 @@ that files created later get it where the store hands it down.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tracehint.adapters.stores.base import Kind
 from tracehint.errors import InputError
@@ -40,12 +41,23 @@ class Paths:
 
     `declared` are the files of the workflow's graph, with what it says about them (one entry per
     file in every column of `known`); `files` are others, of which only the name is known.
+    `sizes` in bytes, of files that are there and not empty (an empty one may be written yet).
     """
 
     files: Sequence[bytes]
     existing: frozenset[bytes] = frozenset()
     declared: Sequence[bytes] = ()
     known: Declared | None = None
+    sizes: Mapping[bytes, int] = field(default_factory=dict)
+
+    def sized(self, files: Sequence[bytes], known: Declared | None) -> Declared | None:
+        """`known` of the files with their sizes, those of files that are there first."""
+        if not self.sizes:
+            return known
+        known = known or Declared()
+        before = known.sizes if known.sizes is not None else [None] * len(files)
+        sizes = [self.sizes.get(path, old) for path, old in zip(files, before, strict=True)]
+        return replace(known, sizes=sizes)
 
 
 @dataclass
@@ -86,24 +98,26 @@ def inside(path: bytes) -> bool:
     )  # fmt: skip
 
 
-def tree_paths(root_fd: int) -> Iterator[bytes]:
-    """Regular files below an open directory; symbolic links are neither followed nor listed."""
+def tree_paths(root_fd: int) -> Iterator[tuple[bytes, int]]:
+    """Regular files below an open directory and their sizes; links are not followed nor listed."""
     walk = os.fwalk(b".", dir_fd=root_fd, follow_symlinks=False)
     for folder, folders, files, fd in walk:
         base = folder[2:]
         if not base:
             folders[:] = [f for f in folders if f != PRIVATE]
         for name in files:
-            if _is_file(name, fd):
-                yield base + b"/" + name if base else name
+            size = _size(name, fd)
+            if size is not None:
+                yield base + b"/" + name if base else name, size
 
 
-def _is_file(name: bytes, fd: int) -> bool:
+def _size(name: bytes, fd: int) -> int | None:
+    """Bytes of a regular file; None: it is something else, or gone."""
     try:
-        mode = os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode
+        info = os.stat(name, dir_fd=fd, follow_symlinks=False)
     except OSError:
-        return False
-    return (mode & 0o170000) == 0o100000
+        return None
+    return info.st_size if stat.S_ISREG(info.st_mode) else None
 
 
 def build_plan(
@@ -118,8 +132,9 @@ def build_plan(
     plan = Plan()
     matched: dict[bytes, Target | None] = {}
     matcher = Matcher(hints)
-    known = matcher.match(paths.declared, paths.known, nodes)
-    for found in [*known, *matcher.match(paths.files, None, nodes)]:
+    known = matcher.match(paths.declared, paths.sized(paths.declared, paths.known), nodes)
+    others = matcher.match(paths.files, paths.sized(paths.files, None), nodes)
+    for found in [*known, *others]:
         rule = found.rule
         matched[found.path] = None
         if rule is not None and found.values:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -393,3 +394,14 @@ def test_ten_thousand_hints(tmp_path: Path) -> None:
     hints = save(tmp_path, rule("f{n}", DP="local"))
     assert run_apply(hints, data, "--quiet") == 0
     assert attributes(data / "f9999") == {"user.DP": b"local"}
+
+
+def test_small_files_that_are_there_are_left_alone_and_empty_ones_are_not(
+    data: Path, tmp_path: Path
+) -> None:
+    large = replace(rule("proj/p_{n}.fits", DP="local"), conditions={"min_size_bytes": 2})
+    (data / "proj" / "p_1.fits").write_text("")
+    (data / "proj" / "p_2.fits").write_text("xy")
+    assert run_apply(save(tmp_path, large), data, "--no-directories") == 0
+    tagged = [i for i in range(3) if attributes(data / "proj" / f"p_{i}.fits")]
+    assert tagged == [1, 2], "p_0 has one byte; p_1 may be written yet"

@@ -71,8 +71,9 @@ def known_paths(
 
     if workflow is not None and like is not None:
         raise UsageError("--workflow and --like given", "Give the one that is like the next run.")
-    there = tree_paths(root_fd) if root_fd is not None else ()
+    there = dict(tree_paths(root_fd)) if root_fd is not None else {}
     existing = frozenset(path for path in there if inside(path))
+    sizes = {path: size for path, size in there.items() if size}
     graph = workflow or like
     remembered = remembered_paths(hints, literal_only=graph is not None)
     if workflow is not None:
@@ -86,11 +87,13 @@ def known_paths(
         run = run_paths(like)
         files, known = run.files, run.known
     else:
-        return Paths(files=list(dict.fromkeys([*sorted(existing), *remembered])), existing=existing)
+        files = list(dict.fromkeys([*sorted(existing), *remembered]))
+        return Paths(files=files, existing=existing, sizes=sizes)
     declared = set(files)
     others = [p for p in (*sorted(existing), *remembered) if p not in declared]
     return Paths(
-        files=list(dict.fromkeys(others)), existing=existing, declared=files, known=known
+        files=list(dict.fromkeys(others)), existing=existing, declared=files, known=known,
+        sizes=sizes,
     )  # fmt: skip
 
 
