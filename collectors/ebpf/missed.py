@@ -7,18 +7,18 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tracehint.schemas.manifest import Manifest
-
 SUFFIX = ".missed"  # written by tracehint-join: TIME PID COMMAND per line
 _NAMED = 20
 _MAX_BYTES = 64 << 20
 
 
 def add_missed(
-    tables: dict[str, Any], manifest: Manifest, path: Path, *, keep: bool = False
+    tables: dict[str, Any], notes: list[str], host: str, path: Path, *, keep: bool = False
 ) -> int:
-    """Count the lines of the file as a loss of the manifest's first host, name the first ones in a
-    note, and remove the file (unless `keep`). Returns how many tasks there were."""
+    """Count the lines of the file as a loss, name the first ones in a note, and remove the file.
+
+    keep: leave it, as somebody else's. Returns how many tasks there were.
+    """
     commands = _read(path) if keep else _take(path)
     if not commands:
         return 0
@@ -26,7 +26,6 @@ def add_missed(
 
     from tracehint.schemas.tables import LOSSES
 
-    host = manifest.hosts[0].name if manifest.hosts else "unknown"
     row = {
         "host": host, "proc": None, "kind": "unfollowed_tasks", "count": len(commands),
         "detail": "no recorder answered them",
@@ -34,7 +33,7 @@ def add_missed(
     tables["losses"] = pa.concat_tables(
         [tables["losses"], pa.Table.from_pylist([row], schema=LOSSES)]
     )
-    manifest.notes.append(
+    notes.append(
         f"Not followed on {host}: {', '.join(commands[:_NAMED])}"
         + (f" and {len(commands) - _NAMED} more" if len(commands) > _NAMED else "")
     )

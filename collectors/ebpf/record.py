@@ -137,8 +137,6 @@ def _convert(request: RecordRequest, writer: BundleWriter, manifest: Manifest) -
     from tracehint.schemas.spool import convert_spool
 
     tables = convert_spool(request.output, manifest, None if request.keep_args else redact_argv)
-    if request.follow is not None and request.follow.missed:
-        add_missed(tables, manifest, Path(request.follow.missed))
     end = _json(request.output / SPOOL_DIR / "end.json")
     manifest.notes = []
     if request.follow is not None:
@@ -148,6 +146,9 @@ def _convert(request: RecordRequest, writer: BundleWriter, manifest: Manifest) -
             f"{end['outlived']} processes outlived the command; what they did later was not "
             "recorded."
         )
+    if request.follow is not None and request.follow.missed:
+        missed = Path(request.follow.missed)
+        add_missed(tables, manifest.notes, manifest.hosts[0].name, missed)
     manifest.complete = bool(end)
     for name, table in tables.items():
         if len(table):

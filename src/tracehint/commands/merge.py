@@ -28,6 +28,7 @@ def command(
     Example: tracehint merge node*.trace -o run.trace
     """
     from tracehint.collectors import clocks
+    from tracehint.collectors.ebpf.missed import add_missed, missed_beside
     from tracehint.collectors.join import join_manifests, join_tables, one_file_each
     from tracehint.commands._unfinished import read_finished
     from tracehint.schemas.store import BundleWriter
@@ -49,6 +50,9 @@ def command(
     parts.sort(key=lambda b: b.manifest.started_ns)
     manifest = join_manifests([b.manifest for b in parts])
     tables = one_file_each(join_tables([b.tables for b in parts]))
+    for host in manifest.hosts:  # tasks that no recorder has taken up
+        for path in missed_beside(bundles, host.name):
+            add_missed(tables, manifest.notes, host.name, path, keep=True)
     shifts = {} if keep_clocks else clocks.corrections(tables, manifest)
     if shifts:
         tables = clocks.shift_times(tables, shifts)
