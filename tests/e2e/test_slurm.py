@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.support import Run, analyze, tracehint
-from tests.support.slurm import Cluster, cluster, missing
+from tests.support.slurm import Cluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.engine]
 
@@ -33,14 +32,6 @@ JOBS = {
     "reduce.job": f"{RECORD} sh reduce.sh",
     "check.job": f"srun -n2 {PROGRAM} record --quiet --collector strace -- sh check.sh",
 }
-
-
-@pytest.fixture(scope="module")
-def slurm() -> Iterator[Cluster]:
-    if lost := missing():
-        pytest.skip(lost)
-    with cluster(("node1", "node2")) as running:
-        yield running
 
 
 def stop_at_once(slurm: Cluster, job: int) -> None:

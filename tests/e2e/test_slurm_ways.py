@@ -1,0 +1,144 @@
+"""Ways to start the recorder in every job, each on a real Slurm with a workflow of known edges."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.support import Run, analyze, makeflow_rules, one_task_per, tracehint
+from tests.support.ebpf import require_ebpf
+from tests.support.slurm import Cluster
+
+pytestmark = [pytest.mark.slow, pytest.mark.engine]
+
+PROGRAM = f"{sys.executable} -m tracehint"
+MAKEFLOW = """
+in.bin table.txt:
+\thead -c 40000 /dev/urandom > in.bin; seq 1 5000 > table.txt
+
+a_1.bin: in.bin table.txt
+\tdd if=in.bin of=a_1.bin bs=20000 skip=0 count=1; wc -l table.txt >> a_1.bin
+
+a_2.bin: in.bin table.txt
+\tdd if=in.bin of=a_2.bin bs=20000 skip=1 count=1; wc -l table.txt >> a_2.bin
+
+b.bin: a_1.bin a_2.bin
+\tcat a_1.bin a_2.bin > b.bin
+
+c.gz: b.bin
+\tgzip -1 < b.bin > c.gz
+"""
+
+
+def merged(work: Path) -> Run:
+    """All bundles of a folder as one run."""
+    tracehint("merge", *sorted((work / "bundles").iterdir()), "-o", work / "run.trace")
+    return analyze(work / "run.trace")
+
+
+def environment(slurm: Cluster, work: Path) -> dict[str, str]:
+    """What sbatch carries into the jobs."""
+    return slurm.env | {
+        "TRACEHINT_BUNDLE_DIR": str(work / "bundles"), "TRACEHINT_SHARED": str(work),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }  # fmt: skip
+
+
+def ok(done: subprocess.CompletedProcess[str], slurm: Cluster) -> None:
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}{slurm.logs()}"
+
+
+def test_makeflow_wrapper(slurm: Cluster, tmp_path: Path) -> None:
+    if not shutil.which("makeflow"):
+        pytest.skip("makeflow is not installed")
+    (tmp_path / "w.mf").write_text(MAKEFLOW)
+    done = subprocess.run(
+        ["makeflow", "-T", "slurm", "--log-verbose", "w.mf", "--wrapper",
+         f"{PROGRAM} record --quiet --collector strace --"],
+        cwd=tmp_path, env=environment(slurm, tmp_path), capture_output=True, text=True,
+        timeout=120,
+    )  # fmt: skip
+    ok(done, slurm)
+    run = merged(tmp_path)
+    rules = makeflow_rules(MAKEFLOW)
+    label = one_task_per(run, [command for _, _, command in rules])
+    names = {command: targets[0] for targets, _, command in rules}
+    edges = {(names[p], path, names[c]) for p, path, c in run.edges(label)}
+    assert edges == {
+        (made[0], path, targets[0])
+        for targets, sources, _ in rules for path in sources
+        for made, _, _ in rules if path in made
+    }  # fmt: skip
+    assert "scatter" in run.labels("in.bin") and run.primary("table.txt") == "broadcast"
+    assert run.primary("a_1.bin") == "reduce" and run.primary("b.bin") == "pipeline"
+    # what the log declares goes with what was seen
+    lint = tracehint("lint", tmp_path / "run.trace", tmp_path / "w.mf.makeflowlog",
+                     "--select", "TD")  # fmt: skip
+    assert "No findings" in lint.stdout
+
+
+def test_task_prolog_names_what_a_plain_script_runs(slurm: Cluster, tmp_path: Path) -> None:
+    """The job script's first line starts the recorder; its steps get names from the task prolog."""
+    (tmp_path / "prolog.sh").write_text(
+        '#!/bin/sh\necho "export TRACEHINT_TASK=${SLURM_JOB_NAME}_${SLURM_STEP_ID}"\n'
+    )
+    (tmp_path / "prolog.sh").chmod(0o755)
+    (tmp_path / "two.job").write_text(
+        f"#!/bin/bash\nexport SLURM_TASK_PROLOG={tmp_path}/prolog.sh\n"
+        f"record='{PROGRAM} record --quiet --collector strace --'\n"
+        'srun --task-prolog="$SLURM_TASK_PROLOG" $record sh -c "seq 900 > x; sort x > y"\n'
+        'srun --task-prolog="$SLURM_TASK_PROLOG" $record sort -r y -o z\n'
+    )
+    (tmp_path / "one.job").write_text(
+        f"#!/usr/bin/env -S {PROGRAM} record --quiet --collector strace -- bash\n"
+        "#SBATCH --job-name=last\ngzip -1 < z > z.gz\nrm z\n"
+    )
+    env = environment(slurm, tmp_path)
+    ok(subprocess.run(["sbatch", "--wait", "--job-name=first", "two.job"], cwd=tmp_path, env=env,
+                      capture_output=True, text=True, timeout=60), slurm)  # fmt: skip
+    ok(subprocess.run(["sbatch", "--wait", "one.job"], cwd=tmp_path, env=env,
+                      capture_output=True, text=True, timeout=60), slurm)  # fmt: skip
+    run = merged(tmp_path)
+    label = {t["id"]: t["name"] for t in run.tasks.values() if not t["engine"]}
+    assert len(label) == 3 and {"first_0", "first_1"} <= set(label.values())
+    (last,) = set(label.values()) - {"first_0", "first_1"}
+    assert last.startswith("job ")
+    assert run.edges(label) == {("first_0", "y", "first_1"), ("first_1", "z", last)}
+
+
+NODE_JOB = """#!/bin/bash
+#SBATCH --nodes=2 --ntasks-per-node=2
+srun --overlap --ntasks-per-node=1 {program} record --node &
+for i in 1 2 3 4; do
+    srun --overlap -N1 -n1 --relative=$((i % 2)) \\
+        {program} record --node --wait 30 -- sh -c "cat table.txt > part_$i.txt" &
+    tasks="$tasks $!"
+done
+wait $tasks
+srun --overlap -N1 -n1 {program} record --node --wait 30 -- sh -c "cat part_*.txt > all.txt"
+srun --overlap --ntasks-per-node=1 {program} record --node --stop
+wait
+"""
+
+
+@pytest.mark.ebpf
+def test_one_recorder_per_node_of_an_allocation(slurm: Cluster, tmp_path: Path) -> None:
+    require_ebpf()
+    (tmp_path / "table.txt").write_text("x" * 50_000)
+    (tmp_path / "node.job").write_text(NODE_JOB.format(program=PROGRAM))
+    ok(subprocess.run(["sbatch", "--wait", "node.job"], cwd=tmp_path, capture_output=True,
+                      text=True, timeout=90, env=environment(slurm, tmp_path)), slurm)  # fmt: skip
+    printed = "".join(p.read_text() for p in tmp_path.glob("slurm-*.out"))
+    assert len(list((tmp_path / "bundles").iterdir())) == 2, printed
+    run = merged(tmp_path)
+    tasks = [t for t in run.tasks.values() if not t["engine"]]
+    assert len(tasks) == 5, [t["command"] for t in tasks]
+    label = {t["id"]: t["command"][-11:] for t in tasks}
+    assert {path for _, path, _ in run.edges(label)} == {f"part_{i}.txt" for i in range(1, 5)}
+    assert run.primary("part_1.txt") == "reduce" and run.primary("table.txt") == "broadcast"
+    assert {t["host"] for t in tasks} == {"node1", "node2"}
