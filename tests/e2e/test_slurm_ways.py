@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.support import Run, analyze, makeflow_rules, one_task_per, tracehint
 from tests.support.ebpf import require_ebpf
-from tests.support.slurm import Cluster
+from tests.support.slurm import Cluster, cluster, missing
+from tracehint.schemas.manifest import read_manifest
 
 pytestmark = [pytest.mark.slow, pytest.mark.engine]
 
@@ -41,29 +43,23 @@ def merged(work: Path) -> Run:
     return analyze(work / "run.trace")
 
 
-def environment(slurm: Cluster, work: Path) -> dict[str, str]:
+def environment(work: Path) -> dict[str, str]:
     """What sbatch carries into the jobs."""
-    return slurm.env | {
+    return {
         "TRACEHINT_BUNDLE_DIR": str(work / "bundles"), "TRACEHINT_SHARED": str(work),
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }  # fmt: skip
-
-
-def ok(done: subprocess.CompletedProcess[str], slurm: Cluster) -> None:
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}{slurm.logs()}"
 
 
 def test_makeflow_wrapper(slurm: Cluster, tmp_path: Path) -> None:
     if not shutil.which("makeflow"):
         pytest.skip("makeflow is not installed")
     (tmp_path / "w.mf").write_text(MAKEFLOW)
-    done = subprocess.run(
-        ["makeflow", "-T", "slurm", "--log-verbose", "w.mf", "--wrapper",
-         f"{PROGRAM} record --quiet --collector strace --"],
-        cwd=tmp_path, env=environment(slurm, tmp_path), capture_output=True, text=True,
-        timeout=120,
+    slurm.run(
+        "makeflow", "-T", "slurm", "--log-verbose", "w.mf", "--wrapper",
+        f"{PROGRAM} record --quiet --collector strace --",
+        cwd=tmp_path, env=environment(tmp_path),
     )  # fmt: skip
-    ok(done, slurm)
     run = merged(tmp_path)
     rules = makeflow_rules(MAKEFLOW)
     label = one_task_per(run, [command for _, _, command in rules])
@@ -98,11 +94,10 @@ def test_task_prolog_names_what_a_plain_script_runs(slurm: Cluster, tmp_path: Pa
         f"#!/usr/bin/env -S {PROGRAM} record --quiet --collector strace -- bash\n"
         "#SBATCH --job-name=last\ngzip -1 < z > z.gz\nrm z\n"
     )
-    env = environment(slurm, tmp_path)
-    ok(subprocess.run(["sbatch", "--wait", "--job-name=first", "two.job"], cwd=tmp_path, env=env,
-                      capture_output=True, text=True, timeout=60), slurm)  # fmt: skip
-    ok(subprocess.run(["sbatch", "--wait", "one.job"], cwd=tmp_path, env=env,
-                      capture_output=True, text=True, timeout=60), slurm)  # fmt: skip
+    env = environment(tmp_path)
+    first = slurm.sbatch("--job-name=first", "two.job", cwd=tmp_path, env=env)
+    slurm.sbatch(f"--dependency=afterok:{first}", "one.job", cwd=tmp_path, env=env)
+    slurm.wait()
     run = merged(tmp_path)
     label = {t["id"]: t["name"] for t in run.tasks.values() if not t["engine"]}
     assert len(label) == 3 and {"first_0", "first_1"} <= set(label.values())
@@ -131,8 +126,8 @@ def test_one_recorder_per_node_of_an_allocation(slurm: Cluster, tmp_path: Path) 
     require_ebpf()
     (tmp_path / "table.txt").write_text("x" * 50_000)
     (tmp_path / "node.job").write_text(NODE_JOB.format(program=PROGRAM))
-    ok(subprocess.run(["sbatch", "--wait", "node.job"], cwd=tmp_path, capture_output=True,
-                      text=True, timeout=90, env=environment(slurm, tmp_path)), slurm)  # fmt: skip
+    slurm.sbatch("node.job", cwd=tmp_path, env=environment(tmp_path))
+    slurm.wait()
     printed = "".join(p.read_text() for p in tmp_path.glob("slurm-*.out"))
     assert len(list((tmp_path / "bundles").iterdir())) == 2, printed
     run = merged(tmp_path)
@@ -142,3 +137,42 @@ def test_one_recorder_per_node_of_an_allocation(slurm: Cluster, tmp_path: Path) 
     assert {path for _, path, _ in run.edges(label)} == {f"part_{i}.txt" for i in range(1, 5)}
     assert run.primary("part_1.txt") == "reduce" and run.primary("table.txt") == "broadcast"
     assert {t["host"] for t in tasks} == {"node1", "node2"}
+
+
+@pytest.mark.ebpf
+def test_prolog_of_the_nodes_starts_one_recorder_for_all_jobs(tmp_path: Path) -> None:
+    """The centre's own way: the first job's prolog starts it, jobs join, it ends when idle."""
+    require_ebpf()
+    if lost := missing():
+        pytest.skip(lost)
+    (tmp_path / "in.txt").write_text("x" * 50_000)
+    (tmp_path / "copy.job").write_text(
+        f"#!/bin/bash\n{PROGRAM} record --node --wait 30 -- cp $1 $2\n"
+    )
+    start = f"export TRACEHINT_BUNDLE_DIR={tmp_path}/bundles\n{PROGRAM} record --node --idle 4"
+    with cluster(("node1",), prolog=f"{start} --start >/dev/null") as slurm:
+        env = environment(tmp_path)
+        one = slurm.sbatch("copy.job", "in.txt", "one.txt", cwd=tmp_path, env=env)
+        slurm.sbatch("copy.job", "in.txt", "two.txt", cwd=tmp_path, env=env)
+        after = f"--dependency=afterok:{one}"
+        slurm.sbatch(after, "copy.job", "one.txt", "end.txt", cwd=tmp_path, env=env)
+        slurm.wait()
+        wait_for(lambda: (tmp_path / "bundles").is_dir())
+        (bundle,) = (tmp_path / "bundles").iterdir()
+        wait_for(lambda: read_manifest(bundle).complete)
+    run = analyze(bundle)
+    label = {t["id"]: t["command"] for t in run.tasks.values() if not t["engine"]}
+    assert sorted(label.values()) == [
+        "cp in.txt one.txt",
+        "cp in.txt two.txt",
+        "cp one.txt end.txt",
+    ]
+    assert run.edges(label) == {("cp in.txt one.txt", "one.txt", "cp one.txt end.txt")}
+
+
+def wait_for(true: Callable[[], bool]) -> None:
+    for _ in range(300):
+        if true():
+            return
+        time.sleep(0.1)
+    raise AssertionError("it did not come so far")

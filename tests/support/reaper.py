@@ -52,7 +52,7 @@ def main(commands: list[list[str]]) -> None:
         signal.signal(ignored, signal.SIG_IGN)
     for command in commands:
         # the daemons themselves take signals as ever
-        subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=_default_signals)  # noqa: PLW1509
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=_default_signals)
     threading.Thread(target=_collect, daemon=True).start()
     sys.stdin.buffer.read()
     while left := _descendants(os.getpid()):

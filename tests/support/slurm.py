@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,13 +51,14 @@ SchedulerType=sched/builtin
 SchedulerParameters=batch_sched_delay=0,sched_interval=1
 ReturnToService=2
 KillWait=2
+Prolog={folder}/prolog
 Epilog={folder}/epilog
 PartitionName=all Nodes=ALL Default=YES MaxTime=10 State=UP
 """
 _NODE = "NodeName={name} NodeHostname={name} NodeAddr=127.0.0.1 Port={port} CPUs={cpus}\n"
 
 # What cgroups do on a real node: nothing of a job outlives it.
-_EPILOG = """#!{python} -ES
+_NOTHING_LEFT = """#!{python} -ES
 import os, pathlib, signal
 mark = b"SLURM_JOB_ID=" + os.environb[b"SLURM_JOB_ID"]
 for process in pathlib.Path("/proc").glob("[0-9]*"):
@@ -86,19 +87,23 @@ class Cluster:
     env: dict[str, str]
 
     def run(
-        self, *command: str | Path, cwd: Path | None = None, ok: Sequence[int] = (0,)
+        self, *command: str | Path, cwd: Path | None = None, env: Mapping[str, str] = {}
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command that can speak to this cluster; it must end with one of `ok`."""
+        """Run a command that can speak to this cluster; it must end with 0.
+
+        env: what is set besides; jobs inherit it.
+        """
         done = subprocess.run(
-            [os.fspath(c) for c in command], cwd=cwd, env=self.env, text=True,
+            [os.fspath(c) for c in command], cwd=cwd, env={**self.env, **env}, text=True,
             capture_output=True, timeout=120,
         )  # fmt: skip
-        assert done.returncode in ok, f"{done.args}\n{done.stdout}\n{done.stderr}{self.logs()}"
+        assert not done.returncode, f"{done.args}\n{done.stdout}\n{done.stderr}{self.logs()}"
         return done
 
-    def sbatch(self, *arguments: str | Path, cwd: Path) -> int:
+    def sbatch(self, *arguments: str | Path, cwd: Path, env: Mapping[str, str] = {}) -> int:
         """Submit a script; the number of its job."""
-        return int(self.run("sbatch", "--parsable", *arguments, cwd=cwd).stdout.split(";")[0])
+        done = self.run("sbatch", "--parsable", *arguments, cwd=cwd, env=env)
+        return int(done.stdout.split(";")[0])
 
     def wait(self, timeout: float = 90) -> None:
         """Until no job waits, runs or ends; a job that can never start is an error."""
@@ -124,13 +129,15 @@ class Cluster:
 
 
 @contextmanager
-def cluster(nodes: Sequence[str] = ("node1",), settings: str = "") -> Iterator[Cluster]:
+def cluster(
+    nodes: Sequence[str] = ("node1",), prolog: str = "", epilog: str = ""
+) -> Iterator[Cluster]:
     """Start everything, wait until all nodes are idle, and end everything.
 
-    settings: more lines of slurm.conf.
+    prolog, epilog: shell scripts that the nodes run as root before and after each job.
     """
     folder = Path(tempfile.mkdtemp(prefix="slurm-"))
-    conf = _configure(folder, nodes, settings)
+    conf = _configure(folder, nodes, prolog, epilog)
     (folder / "commands.json").write_text(json.dumps(_daemons(folder, conf, nodes)))
     env = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "SBATCH_"))}
     started = Cluster(folder, env | {"SLURM_CONF": str(conf)})
@@ -149,15 +156,21 @@ def cluster(nodes: Sequence[str] = ("node1",), settings: str = "") -> Iterator[C
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _configure(folder: Path, nodes: Sequence[str], settings: str) -> Path:
+def _configure(folder: Path, nodes: Sequence[str], prolog: str, epilog: str) -> Path:
     folder.chmod(0o755)
     (folder / "state").mkdir()
     (folder / "munge.key").write_bytes(os.urandom(1024))
     (folder / "munge.key").chmod(0o400)
-    (folder / "epilog").write_text(_EPILOG.format(python=sys.executable))
-    (folder / "epilog").chmod(0o755)
+    scripts = {
+        "prolog": f"#!/bin/sh\n{prolog}\n",
+        "epilog": f"#!/bin/sh\n{epilog}\nexec {folder}/nothing-left\n",
+        "nothing-left": _NOTHING_LEFT.format(python=sys.executable),
+    }
+    for name, script in scripts.items():
+        (folder / name).write_text(script)
+        (folder / name).chmod(0o755)
     ports = _free_ports(1 + len(nodes))
-    text = _CONF.format(folder=folder, ports=ports) + settings
+    text = _CONF.format(folder=folder, ports=ports)
     cpus = os.cpu_count() or 1
     for name, port in zip(nodes, ports[1:], strict=True):
         (folder / f"spool-{name}").mkdir()
