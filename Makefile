@@ -27,6 +27,9 @@ setup-run:
 setup-test:
 	@scripts/setup.sh build run test
 
+setup-full:
+	@scripts/setup.sh build run test full
+
 $(VENV)/bin/python:
 	"$$(scripts/python.sh)" -m venv $(VENV)
 
@@ -58,7 +61,7 @@ test: dev ## all tests (under 15 minutes)
 test-quick: dev ## the quick tests (under 90 s)
 	$(PYTEST) -m "not slow"
 
-test-full: dev ## also soaks, fuzzing, more engines and stores
+test-full: setup-full dev ## also soaks, fuzzing, more engines and stores
 	$(PYTEST)
 
 lint: dev ## ruff, mypy --strict, clang-format
@@ -83,6 +86,9 @@ test-kernels: dev ## the coverage cases on stock Debian 6.1 and 6.12 kernels in 
 
 e2e-moosefs: dev ## a real MooseFS on five nodes with shaped links: hints against none
 	$(PYTEST) tests/test_moosefs_proof.py -s
+
+e2e-cephfs: setup-full dev ## a real CephFS on five nodes: what its adapter says and does
+	$(PYTEST) tests/test_cephfs_real.py -n0 -s
 
 bench: bench-record bench-analyze bench-montage bench-adapters ## all benchmarks
 

@@ -1,9 +1,11 @@
-"""The CephFS adapter's translation (no cluster here)."""
+"""The CephFS adapter's translation; test_cephfs_real.py has a cluster."""
 
 from __future__ import annotations
 
 import pytest
 
+from tracehint.adapters.stores.base import script_value
+from tracehint.adapters.stores.ceph_objects import Striping, objects
 from tracehint.adapters.stores.cephfs import CephFs
 from tracehint.adapters.stores.places import Places
 from tracehint.errors import UsageError
@@ -39,18 +41,71 @@ def test_directories_have_their_own_attribute() -> None:
     assert settings[0].key == "ceph.dir.layout"
 
 
-def test_groups_are_pools_and_local_is_left_out_of_scripts() -> None:
+def test_groups_are_pools_and_the_host_is_left_to_the_script() -> None:
     settings, _ = STORE.translate({"DP": "collocation|g"}, "directory")
     assert settings[0].key == "ceph.dir.layout.pool"
     assert settings[0].value in (b"pool_a", b"pool_b")
     assert STORE.translate({"DP": "local"}, "file")[0]
-    assert STORE.scripted().translate({"DP": "local"}, "file")[0] == []
+    (late,), _ = STORE.scripted().translate({"DP": "local"}, "file")
+    assert script_value(late) == b"node_@host"
+    settings, gaps = STORE.scripted().translate({"DP": "local"}, "directory")
+    assert settings == []
+    assert "its own node" in gaps[0].reason
 
 
 def test_broadcast_is_not_replicated_and_says_why() -> None:
-    settings, gaps = STORE.translate({"Replication": "3"}, "file")
-    assert settings == []
-    assert "do not spread" in gaps[0].reason
+    pools = ((2, "two"), (4, "four"))
+    for places in (Places(), Places(copies=pools), Places(reads_spread=True)):
+        settings, gaps = CephFs(places).translate({"Replication": "3"}, "file")
+        assert settings == []
+        assert gaps[0].level == "none"
+    _, gaps = CephFs(Places(copies=pools)).translate({"Replication": "3"}, "file")
+    assert "from its first copy only" in gaps[0].reason
+
+
+@pytest.mark.parametrize(("copies", "pool"), [(1, b"two"), (3, b"four"), (9, b"four")])
+def test_where_reads_spread_copies_are_a_pool(copies: int, pool: bytes) -> None:
+    places = Places(copies=((2, "two"), (4, "four")), reads_spread=True)
+    settings, _ = CephFs(places).translate({"Replication": str(copies)}, "file")
+    assert [(s.key, s.value) for s in settings] == [("ceph.file.layout.pool", pool)]
+
+
+def test_a_placement_goes_before_copies() -> None:
+    places = Places("n_{host}", copies=((2, "two"),), reads_spread=True)
+    settings, gaps = CephFs(places).translate({"DP": "local", "Replication": "2"}, "file")
+    assert [s.hint for s in settings] == ["DP=local"]
+    assert [(g.hint, g.reason) for g in gaps] == [("Replication", "DP=local decides the pool")]
+
+
+def test_pins_where_there_are_several_metadata_servers() -> None:
+    store = CephFs(Places(ranks=3))
+    for group in ("a", "b", "c"):
+        settings, _ = store.translate({"DP": f"collocation|{group}"}, "directory")
+        assert settings[0].key == "ceph.dir.pin"
+        assert int(settings[0].value) in range(3)
+    settings, _ = store.translate({"DP": "distribute|a"}, "directory")
+    assert [(s.key, s.value) for s in settings] == [("ceph.dir.pin.distributed", b"1")]
+    for hints in ({"DP": "distribute|a"}, {"DP": "collocation|a"}):
+        assert store.translate(hints, "file")[0] == []
+
+
+@pytest.mark.parametrize(
+    ("striping", "length", "count"),
+    [
+        ((4, 1, 4), 0, 0), ((4, 1, 4), 1, 1), ((4, 1, 4), 4, 1), ((4, 1, 4), 5, 2),
+        ((4, 3, 8), 12, 3), ((4, 3, 8), 8, 2), ((4, 3, 8), 24, 3), ((4, 3, 8), 25, 4),
+        ((4, 3, 8), 33, 6), ((4, 3, 8), 48, 6), ((1 << 20, 3, 2 << 20), 9 << 20, 6),
+    ],
+)  # fmt: skip
+def test_objects_of_a_file(striping: tuple[int, int, int], length: int, count: int) -> None:
+    """Counted anew, unit by unit."""
+    unit, wide, size = striping
+    seen = set()
+    for block in range(-(-length // unit)):
+        row, at = divmod(block, wide)
+        seen.add(row // (size // unit) * wide + at)
+    assert len(seen) == count
+    assert set(objects(Striping(*striping), length)) == seen
 
 
 @pytest.mark.parametrize("key", ["security.capability", "user.DP", "ceph.quota.max_bytes"])

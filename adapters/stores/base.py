@@ -133,7 +133,9 @@ def too_late(store: Store, hints: Mapping[str, str]) -> dict[str, str]:
 
 def script_value(setting: Setting) -> bytes:
     """The value as it stands in a script's table: hexadecimal, or a plain name for a tool."""
-    if setting.key.startswith("mfs:"):
+    if setting.key.startswith("mfs:") or (
+        setting.key.startswith("ceph.") and b"@host" in setting.value
+    ):
         return setting.value
     return b"0x" + setting.value.hex().encode()
 

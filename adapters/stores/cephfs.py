@@ -1,40 +1,67 @@
-"""CephFS: layouts, as virtual attributes of files and directories. Facts tried with 16.2.15.
+"""CephFS: layouts and pins, as virtual attributes of files and directories. Tried with 16.2.15.
 
-A layout acts on an empty file, or through the directory in which a file is created. Pools of nodes
-(for local and collocated placement) are made by the admin and named by a --map file.
+A layout acts on a file that never held data, or through the directory in which a file is created.
+Pools of nodes (for local and collocated placement) are made by the admin and named by a --map file.
+What a pool does with its objects the monitors tell; `ceph` is asked once for any number of files.
 """
 
 from __future__ import annotations
 
 import errno
+import json
 import os
-from collections.abc import Mapping
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tracehint.adapters.stores.base import Capability, Gap, Kind, Setting, capability_key
-from tracehint.adapters.stores.places import Places
+from tracehint.adapters.stores.base import (
+    Capability,
+    Gap,
+    Kind,
+    Location,
+    Setting,
+    capability_key,
+)
+from tracehint.adapters.stores.ceph_objects import Striping, objects, run_ceph
+from tracehint.adapters.stores.places import NAME, Places
 from tracehint.errors import UsageError
 
 UNIT = 64 << 10  # stripe units are multiples of it
 MAX_OBJECT = 128 << 20  # osd_max_object_size
 DEFAULT_OBJECT = 4 << 20
+MAX_ASKED = 4096  # objects of one file; more than that are sampled evenly, and it is said
 FIELDS = ("stripe_unit", "stripe_count", "object_size")
+PIN, SPREAD = "ceph.dir.pin", "ceph.dir.pin.distributed"
+UNSET = {PIN: b"-1", SPREAD: b"0"}  # pins always have a value; this one means none
 KEYS = frozenset(
     f"ceph.{kind}.layout{part}" for kind in ("file", "dir") for part in ("", ".pool")
-)  # fmt: skip
+) | {*UNSET}  # fmt: skip
 
 _POOL = "a pool per node (--map); its directory or an empty file"
+_COPIES = "a pool per number of copies (--map), where reads spread over the copies"
+_NO_SPREAD = (
+    "does not pay: ceph-fuse reads every object from its first copy only, and writing the others "
+    "costs time; where clients spread their reads (kernel mount with read_from_replica), "
+    "say so in the --map file"
+)
+_NO_DEFAULT = "every task has its own node: its files say it, no directory can"
 CAPABILITIES: dict[str, Capability] = {
     "DP=local": Capability(level="approximate", how=_POOL, acts=("directory", "creation")),
-    "DP=collocation": Capability(level="approximate", how=_POOL, acts=("directory", "creation")),
+    "DP=collocation": Capability(
+        level="approximate", acts=("directory", "creation"),
+        how=f"{_POOL}; with several metadata servers the directory is pinned to one of them",
+    ),
     "DP=scatter": Capability(
         level="approximate", acts=("directory", "creation"),
         how="one object per region; objects lie pseudo-randomly, so two may share a node",
     ),
-    "DP=distribute": Capability(level="none", how="objects are spread anyway"),
+    "DP=distribute": Capability(
+        level="approximate", acts=("any",),
+        how="objects are spread anyway; with several metadata servers, a directory's "
+        "subdirectories are spread over them",
+    ),
     "Replication": Capability(
-        level="none",
-        how="a property of the pool; reads through ceph-fuse do not spread over the copies",
+        level="approximate", acts=("directory", "creation"), how=f"{_COPIES}; else it {_NO_SPREAD}",
     ),
     "ReplicationSemantics": Capability(level="none", how="writes wait for all copies, always"),
     "BlockSize": Capability(
@@ -49,67 +76,97 @@ CAPABILITIES: dict[str, Capability] = {
 
 @dataclass(frozen=True)
 class CephFs:
-    """The adapter; `places` names the pools of nodes."""
+    """The adapter; `places` names the pools, `client` is the command that asks the monitors."""
 
     places: Places
     name: str = "cephfs"
-    title: str = "CephFS (layouts)"
+    title: str = "CephFS (layouts and pins)"
+    late: bool = False  # leave the host to the script that runs there
     at_creation: bool = True  # data that lie there already are not moved for a hint
+    client: tuple[str, ...] = ("ceph",)
 
     def capabilities(self) -> Mapping[str, Capability]:
         """One entry per row of the vocabulary."""
         return CAPABILITIES
 
     def translate(self, hints: Mapping[str, str], kind: Kind) -> tuple[list[Setting], list[Gap]]:
-        """At most a striping and a pool."""
-        key = f"ceph.{'dir' if kind == 'directory' else 'file'}.layout"
-        keys = {capability_key(n, v): (n, v) for n, v in sorted(hints.items())}
-        settings: list[Setting] = []
+        """At most a striping, a pool and a pin; a placement goes before a number of copies."""
+        settings: dict[str, Setting] = {}
         gaps: list[Gap] = []
-        for row, (name, value) in keys.items():
-            pool = self._pool(row, value)
-            known = CAPABILITIES.get(row)
+        folder = kind == "directory"
+        layout = f"ceph.{'dir' if folder else 'file'}.layout"
+        for name, value in sorted(hints.items()):
+            row, said = capability_key(name, value), f"{name}={value}"
+            pool = self._pool(row, value, folder)
+            pin = self._pin(row, value) if folder else None
             striped = row == "BlockSize" or (row == "DP=scatter" and "BlockSize" in hints)
             if pool is not None:
-                hint = f"{name}={value}"
-                settings.append(Setting(key=f"{key}.pool", value=pool.encode(), hint=hint))
-            elif not striped:
-                reason = known.how if known else "unknown hint"
-                gaps.append(Gap(hint=row, level="none", reason=reason))
-            elif known is not None and known.level == "approximate":
-                gaps.append(Gap(hint=row, level="approximate", reason=known.how))
+                key = f"{layout}.pool"
+                if key in settings:
+                    reason = f"{settings[key].hint} decides the pool"
+                    gaps.append(Gap(hint=row, level="none", reason=reason))
+                settings.setdefault(key, Setting(key=key, value=pool.encode(), hint=said))
+            if pin is not None:
+                settings[pin[0]] = Setting(key=pin[0], value=pin[1], hint=said)
+            if pool is None and pin is None and not striped:
+                gaps.append(Gap(hint=row, level="none", reason=self._why_not(row, folder)))
+            elif row == "DP=scatter":
+                gaps.append(Gap(hint=row, level="approximate", reason=CAPABILITIES[row].how))
         if "BlockSize" in hints:
-            layout, said = _layout(hints)
-            settings.append(Setting(key=key, value=layout.encode(), hint=said))
-        return settings, gaps
+            striping, said = _layout(hints)
+            settings[layout] = Setting(key=layout, value=striping.encode(), hint=said)
+        return list(settings.values()), gaps
 
-    def _pool(self, row: str, value: str) -> str | None:
-        if row == "DP=local":
-            return self.places.of_host()
+    def _pool(self, row: str, value: str, folder: bool) -> str | None:
+        if row == "DP=local" and not (folder and self.late):
+            return self.places.of_host(late=self.late)
         if row == "DP=collocation":
             return self.places.of_group(value.partition("|")[2])
+        if row == "Replication":
+            return self.places.of_copies(int(value))
         return None
 
+    def _pin(self, row: str, value: str) -> tuple[str, bytes] | None:
+        """Which metadata server has a directory, where there are several."""
+        if self.places.ranks > 1 and row == "DP=distribute":
+            return SPREAD, b"1"
+        if self.places.ranks > 1 and row == "DP=collocation":
+            rank = zlib.crc32(value.partition("|")[2].encode()) % self.places.ranks
+            return PIN, b"%d" % rank
+        return None
+
+    def _why_not(self, row: str, folder: bool) -> str:
+        if row == "DP=local" and folder and self.late:
+            return _NO_DEFAULT
+        if row == "Replication" and not self.places.reads_spread:
+            return _NO_SPREAD
+        known = CAPABILITIES.get(row)
+        return known.how if known else "unknown hint"
+
     def scripted(self) -> CephFs:
-        """A script cannot know the node that it will run on: no local placement in it."""
-        return replace(self, places=replace(self.places, local=""))
+        """For a script that may run on any node."""
+        return replace(self, late=True)
 
     def check_key(self, key: str, *, allow_trusted: bool) -> None:
-        """Layouts are all that is ever set."""
+        """Layouts and pins are all that is ever set."""
         if key not in KEYS:
-            raise UsageError(f"{key[:80]!r} is no layout of CephFS", "Use the store it is for.")
+            raise UsageError(
+                f"{key[:80]!r} is no layout or pin of CephFS", "Use the store it is for."
+            )
 
     def read(self, fd: int, key: str) -> bytes | None:
-        """The layout in the order in which it is written here; None: inherited."""
+        """A layout in the order in which it is written here; None: inherited, or no pin."""
         try:
             value = os.getxattr(fd, key)
         except OSError as error:
             if error.errno == errno.ENODATA:
                 return None
             raise
+        if key in UNSET:
+            return None if value == UNSET[key] else value
         if key.endswith(".pool"):
             return value
-        fields = dict(part.partition("=")[::2] for part in os.fsdecode(value).split(" "))
+        fields = _fields(value)
         return " ".join(f"{name}={fields.get(name, '')}" for name in FIELDS).encode()
 
     def write(self, fd: int, key: str, value: bytes) -> None:
@@ -119,11 +176,74 @@ class CephFs:
         except OSError as error:
             if error.errno == errno.ENOTEMPTY:
                 raise OSError(error.errno, "it holds data; CephFS places only new files") from None
+            if error.errno == errno.EINVAL and key.endswith(".pool"):
+                raise OSError(error.errno, "no data pool of this file system") from None
             raise
 
     def remove(self, fd: int, key: str) -> None:
-        """A directory goes back to what it inherits."""
-        os.removexattr(fd, key.removesuffix(".pool"))
+        """A directory goes back to what it inherits; a file's layout can only be changed."""
+        if key in UNSET:
+            os.setxattr(fd, key, UNSET[key])
+            return
+        try:
+            os.removexattr(fd, key.removesuffix(".pool"))
+        except OSError as error:
+            if error.errno != errno.ENODATA:
+                raise
+
+    def locate(self, fd: int) -> Location | None:
+        """Hosts of the OSDs that hold the file's objects, those with most objects first."""
+        return self.locate_all([fd])[0]
+
+    def locate_all(self, fds: Sequence[int]) -> list[Location | None]:
+        """`locate` for many files with one start of `ceph`."""
+        files = [_objects_of(fd) for fd in fds]
+        asked = [command for _, commands, _ in files for command in commands]
+        if not asked:
+            return [None] * len(files)
+        answers = iter(run_ceph(self.client, [*asked, "osd tree"]))
+        acting = [json.loads(next(answers))["acting"] for _ in asked]
+        host = _hosts(json.loads(next(answers))["nodes"])
+        out: list[Location | None] = []
+        at = 0
+        for pool, commands, total in files:
+            copies: dict[str, int] = {}
+            for osds in acting[at : at + len(commands)]:
+                for name in dict.fromkeys(host(osd) for osd in osds):
+                    copies[name] = copies.get(name, 0) + 1
+            at += len(commands)
+            nodes = tuple(sorted(copies, key=lambda name: -copies[name]))
+            detail = {"copies": copies, "chunks": len(commands), "objects": total, "pool": pool}
+            out.append(Location(nodes=nodes, detail=detail) if nodes else None)
+        return out
+
+
+def _objects_of(fd: int) -> tuple[str, list[str], int]:
+    """(pool, the question for each object, number of objects) of an open file."""
+    info = os.fstat(fd)
+    fields = _fields(os.getxattr(fd, "ceph.file.layout"))
+    pool, space = fields.get("pool", ""), fields.get("pool_namespace", "")
+    if not NAME.fullmatch(pool) or (space and not NAME.fullmatch(space)):
+        raise OSError(errno.EINVAL, "the name of its pool cannot stand in a command")
+    striping = Striping(*(int(fields[name]) for name in FIELDS))
+    numbers = objects(striping, info.st_size)
+    step = max(1, -(-len(numbers) // MAX_ASKED))
+    asked = [f"osd map {pool} {info.st_ino:x}.{n:08x} {space}".rstrip() for n in numbers[::step]]
+    return pool, asked, len(numbers)
+
+
+def _fields(value: bytes) -> dict[str, str]:
+    return dict(part.partition("=")[::2] for part in os.fsdecode(value).split(" "))
+
+
+def _hosts(tree: Sequence[Mapping[str, object]]) -> Callable[[int], str]:
+    """OSD -> name of its host in the CRUSH map."""
+    table: dict[int, str] = {}
+    for node in tree:
+        children = node.get("children")
+        if node.get("type") == "host" and isinstance(children, list):
+            table.update((child, str(node["name"])) for child in children)
+    return lambda osd: table.get(osd, f"osd.{osd}")
 
 
 def _layout(hints: Mapping[str, str]) -> tuple[str, str]:

@@ -70,6 +70,10 @@ safe() { # relative, without .. and without a symbolic link on the way
     done
     return 0
 }
+hex() { # text
+    printf 0x
+    printf %s "$1" | od -An -v -tx1 | tr -d " \n"
+}
 put() { # attribute, value, path
     case $1 in
     mfs:sclass) mfssetsclass "$2" "$3" >/dev/null ;;
@@ -82,6 +86,14 @@ current() { # attribute, path: its value in hexadecimal, or nothing
         value=${value##*: } && value=${value#[!0-9A-Za-z_]} && value=${value%[!0-9A-Za-z_]}
         return
     fi
+    case $1 in
+    ceph.*.layout) # Ceph adds the pool, which is an attribute of its own here
+        value=$(getfattr -h --only-values -n "$1" -- "$2" 2>/dev/null) || value=
+        value=${value%% pool=*}
+        value=${value:+$(hex "$value")}
+        return
+        ;;
+    esac
     value=$(getfattr -h -e hex -n "$1" -- "$2" 2>/dev/null) || value=
     case $value in
     *"
@@ -135,14 +147,21 @@ set_one() { # kind, path, attribute, value, remark
 undo_one() {
     [ -e "$2" ] || return 0
     current "$3" "$2"
-    [ "$value" = "$4" ] && [ "$3" != mfs:sclass ] || return 0
-    if setfattr -h -x "$3" -- "$2"; then say unset "$2" "$5"; else fail "$2" "$5"; fi
+    [ "$value" = "$4" ] || return 0
+    name=$3
+    case $name in
+    mfs:sclass | ceph.file.layout* | ceph.dir.pin*) return 0 ;; # changed back, see old_one
+    ceph.dir.layout.pool) name=ceph.dir.layout ;;
+    esac
+    if setfattr -h -x "$name" -- "$2"; then say unset "$2" "$5"; else fail "$2" "$5"; fi
 }
 old_one() { # path, attribute, value
     [ -e "$1" ] || return 0
     current "$2" "$1"
     case $2 in
-    mfs:sclass) ;;
+    mfs:sclass | ceph.dir.pin*) ;;
+    ceph.file.layout*)
+        [ ! -s "$1" ] || { say "left:" "$1" "it holds data: $2" && return; } ;;
     *) [ -z "$value" ] || return 0 ;;
     esac
     put "$2" "$3" "$1" || fail "$1" "$2"
@@ -158,7 +177,12 @@ while [ $# -gt 0 ]; do
     case $mode in
     set | dry | undo)
         kind=$1 path=$2 name=$3 hex=$4 remark=$5
-        case $hex in *@host*) hex=${hex%%@host*}$host${hex#*@host} ;; esac
+        case $hex in
+        *@host*)
+            hex=${hex%%@host*}$host${hex#*@host}
+            case $name in mfs:*) ;; *) hex=$(hex "$hex") ;; esac
+            ;;
+        esac
         shift 5 ;;
     old)
         path=$1 name=$2 hex=$3

@@ -2,6 +2,9 @@
 
 local = "node_{host}"               # storage class or pool of a client's own node
 groups = ["node_A", "node_B"]       # DP=collocation|g goes to one of these, chosen by g
+copies = { 2 = "data_2", 3 = "data_3" }   # pools with so many copies (CephFS)
+reads_spread = true                 # clients read from all copies, not from the first only (CephFS)
+ranks = 2                           # metadata servers that directories may be pinned to (CephFS)
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ from pathlib import Path
 from tracehint.errors import InputError
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,100}")
+KEYS = {"local", "groups", "copies", "reads_spread", "ranks"}
+MAX_RANKS = 256
 _REMEDY = "The format of --map files is in docs/reference/stores.md."
 
 
@@ -25,6 +30,15 @@ class Places:
 
     local: str = ""
     groups: tuple[str, ...] = ()
+    copies: tuple[tuple[int, str], ...] = ()  # ascending
+    reads_spread: bool = False
+    ranks: int = 1
+
+    def of_copies(self, copies: int) -> str | None:
+        """The place with at least so many copies, else with most; None where that is no use."""
+        if not self.copies or not self.reads_spread:
+            return None
+        return next((name for n, name in self.copies if n >= copies), self.copies[-1][1])
 
     def of_host(self, *, late: bool = False) -> str | None:
         """The place of the node that this runs on; with `late`, `@host` stands for its name."""
@@ -52,12 +66,19 @@ def load_places(path: Path | None) -> Places:
         raise InputError(f"cannot read {path}: {error.strerror}", "Check --map.") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is not TOML", _REMEDY) from error
-    local, groups = data.get("local", ""), data.get("groups", [])
+    local, groups, copies = data.get("local", ""), data.get("groups", []), data.get("copies", {})
+    spread, ranks = data.get("reads_spread", False), data.get("ranks", 1)
+    if set(data) - KEYS:
+        raise InputError(f"{path}: only {', '.join(sorted(KEYS))} are known", _REMEDY)
+    if not isinstance(spread, bool) or type(ranks) is not int or not 1 <= ranks <= MAX_RANKS:
+        raise InputError(f"{path}: reads_spread is true or false, ranks a number", _REMEDY)
     names = [local.replace("{host}", "h") if isinstance(local, str) else None]
     names += groups if isinstance(groups, list) else [None]
+    names += list(copies.values()) if isinstance(copies, dict) else [None]
     for name in names:
         if name != "" and not (isinstance(name, str) and NAME.fullmatch(name)):
             raise InputError(f"{path}: a place is no plain name", _REMEDY)
-    if set(data) - {"local", "groups"}:
-        raise InputError(f"{path}: only `local` and `groups` are known", _REMEDY)
-    return Places(local, tuple(groups))
+    if not all(key.isascii() and key.isdigit() and 0 < int(key[:9]) < 1000 for key in copies):
+        raise InputError(f"{path}: copies are named by their number", _REMEDY)
+    pools = tuple(sorted((int(key), name) for key, name in copies.items()))
+    return Places(local, tuple(groups), pools, spread, ranks)

@@ -21,15 +21,15 @@ _tracehint() { # set or clean; status 3: something was made
     _tracehint_length=${_tracehint_length#"${_tracehint_length%%[!0]*}"}
     [ -n "$_tracehint_length" ] || return 0
     tail -c +$((_tracehint_at + 1)) -- "$TRACEHINT_DIR/table" | head -c "$_tracehint_length" |
-        xargs -0 -x -n 80 sh -c "$_tracehint_worker" tracehint-tag "$1" "$TRACEHINT_DIR/table"
+        xargs -0 -x -n 80 sh -c "$_tracehint_worker" tracehint-tag "$1"
     case $? in 0) return 0 ;; *) return 3 ;; esac
 }
 
 # shellcheck disable=SC2016 # the worker expands its own variables
 _tracehint_worker='
-mode=$1 table=$2 made=0 host=$(uname -n)
+mode=$1 made=0 host=$(uname -n)
 host=${host%%.*}
-shift 2
+shift
 safe() { # relative, without .. and without a symbolic link on the way
     case $1 in "" | /* | .. | ../* | */.. | */../*) return 1 ;; esac
     rest=$1/ way=.
@@ -46,8 +46,9 @@ while [ $# -ge 4 ]; do
     safe "$path" || continue
     path=./$path
     if [ "$mode" = clean ]; then
-        # shellcheck disable=SC3013 # -ot: POSIX since 2024, in every sh before
-        if [ "$kind" = C ] && [ -f "$path" ] && [ ! -s "$path" ] && [ "$path" -ot "$table" ]; then
+        # made here, and of the time stamp that it was made with: some stores keep whole seconds
+        if [ "$kind" = C ] && [ -f "$path" ] && [ ! -s "$path" ] &&
+            [ -n "$(find "$path" -prune -mtime +7000)" ]; then
             rm -f -- "$path"
         fi
         continue

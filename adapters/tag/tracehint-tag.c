@@ -42,6 +42,7 @@
 #define MAX_VALUE 4096
 #define MARK 1 /* seconds since the epoch */
 #define MAX_BATCH 64
+#define MAX_NAME 256
 #define MFS_CLASS "mfs:sclass"
 #define EXIT_MADE 3
 
@@ -236,26 +237,7 @@ static int decode(const char *hex, unsigned char *out, size_t *length)
 	return *hex ? -1 : 0;
 }
 
-static void set_one(int fd, const struct record *r)
-{
-	unsigned char value[MAX_VALUE], now[MAX_VALUE];
-	size_t length;
-
-	if (!strncasecmp(r->name, "security.", 9) || !strncasecmp(r->name, "system.", 7)) {
-		complain("refused an attribute", EPERM);
-	} else if (strncmp(r->value, "0x", 2) || decode(r->value, value, &length) < 0) {
-		complain("bad value in the table", EINVAL);
-	} else {
-		ssize_t had = fgetxattr(fd, r->name, now, sizeof(now));
-
-		if (had == (ssize_t)length && !memcmp(now, value, length))
-			return;
-		if (fsetxattr(fd, r->name, value, length, 0) < 0)
-			complain("cannot set an attribute", errno);
-	}
-}
-
-/* The name of a storage class, with the short name of this host in the place of @host. */
+/* The name of a storage class or pool, with the short name of this host in the place of @host. */
 static int class_name(const char *value, char *out, size_t size)
 {
 	static const char plain[] =
@@ -274,10 +256,40 @@ static int class_name(const char *value, char *out, size_t size)
 	return n > 0 && (size_t)n < size && out[0] != '-' && !out[strspn(out, plain)] ? 0 : -1;
 }
 
+/* A value in hexadecimal; or a plain name with @host in it, for a pool of Ceph. */
+static int value_of(const struct record *r, unsigned char *out, size_t *length)
+{
+	if (!strncmp(r->value, "0x", 2))
+		return decode(r->value, out, length);
+	if (strncmp(r->name, "ceph.", 5) || class_name(r->value, (char *)out, MAX_NAME) < 0)
+		return -1;
+	*length = strlen((char *)out);
+	return 0;
+}
+
+static void set_one(int fd, const struct record *r)
+{
+	unsigned char value[MAX_VALUE], now[MAX_VALUE];
+	size_t length;
+
+	if (!strncasecmp(r->name, "security.", 9) || !strncasecmp(r->name, "system.", 7)) {
+		complain("refused an attribute", EPERM);
+	} else if (value_of(r, value, &length) < 0) {
+		complain("bad value in the table", EINVAL);
+	} else {
+		ssize_t had = fgetxattr(fd, r->name, now, sizeof(now));
+
+		if (had == (ssize_t)length && !memcmp(now, value, length))
+			return;
+		if (fsetxattr(fd, r->name, value, length, 0) < 0)
+			complain("cannot set an attribute", errno);
+	}
+}
+
 /* MooseFS is set by its own tool. It takes paths: the open files are named through /proc. */
 static void set_class(struct batch *b)
 {
-	char name[256], paths[MAX_BATCH][32], *words[MAX_BATCH + 3] = {"mfssetsclass", name};
+	char name[MAX_NAME], paths[MAX_BATCH][32], *words[MAX_BATCH + 3] = {"mfssetsclass", name};
 	posix_spawn_file_actions_t actions;
 	pid_t pid;
 	int status, error = EINVAL;

@@ -1,0 +1,204 @@
+"""A real CephFS over five nodes behind shaped links (bed.py): memstore OSDs, ceph-fuse.
+
+One OSD and one client per node; monitor, metadata server and a client on the head. One copy of
+everything in the default pool, as MooseFS has in its test. Pools: `node_X` on the OSD of node X,
+`copies_2` and `copies_5` with more copies.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.support.bed import HEAD, Bed, network, ok
+
+TOOLS = ("ceph", "ceph-mon", "ceph-osd", "ceph-mds", "ceph-fuse", "monmaptool", "nsenter", "tc")
+CONF = """[global]
+fsid = {fsid}
+mon_host = [v1:{head}:6789]
+auth_cluster_required = none
+auth_service_required = none
+auth_client_required = none
+ms_bind_ipv6 = false
+run_dir = {folder}
+admin_socket =
+log_file = {folder}/$name.log
+mon_cluster_log_file = {folder}/cluster.log
+mon_data = {folder}/mon
+mds_data = {folder}/mds
+osd_data = {folder}/osd$id
+osd_journal =
+osd_objectstore = memstore
+memstore_device_bytes = 2147483648
+osd_pool_default_size = 1
+osd_pool_default_min_size = 1
+mon_allow_pool_size_one = true
+osd_crush_chooseleaf_type = 0
+osd_pool_default_pg_num = 16
+osd_pool_default_pg_autoscale_mode = off
+mon_max_pg_per_osd = 1000
+client_acl_type =
+"""
+
+
+def missing() -> str:
+    """What is needed and not there; empty: a cluster can run."""
+    lost = [tool for tool in TOOLS if shutil.which(tool) is None]
+    if lost:
+        return f"not installed: {', '.join(lost)}"
+    if os.geteuid() != 0 or not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        return "needs root and /dev/fuse"
+    return ""
+
+
+@dataclass(frozen=True)
+class CephBed(Bed):
+    """The cluster with CephFS on it."""
+
+    daemons: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def conf(self) -> Path:
+        """ceph.conf of this cluster."""
+        return self.folder / "ceph.conf"
+
+    def ceph(self, *commands: str) -> list[str]:
+        """Run commands of `ceph`, one per line, in one process; their JSON."""
+        done = subprocess.run(
+            self.command("ceph", "-c", self.conf, "-f", "json"), input="\n".join(commands) + "\n",
+            text=True, capture_output=True, timeout=60,
+        )  # fmt: skip
+        ok(done)
+        return [line for line in done.stdout.splitlines() if line]
+
+    def start(self, command: Sequence[str | Path]) -> subprocess.Popen[bytes]:
+        """Start a daemon in the foreground of its own process."""
+        log = (self.folder / "daemons.log").open("ab")
+        process = subprocess.Popen(
+            [*command, "-c", self.conf, "-f"], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        )
+        self.daemons.append(process)
+        return process
+
+    def where(self, paths: Sequence[Path]) -> dict[Path, Counter[str]]:
+        """Path -> label of a node -> objects of the file that lie there."""
+        from tracehint.adapters.stores.cephfs import CephFs
+        from tracehint.adapters.stores.places import Places
+
+        store = CephFs(Places(), client=tuple(map(str, self.command("ceph", "-c", self.conf))))
+        fds = [os.open(path, os.O_RDONLY) for path in paths]
+        try:
+            places = store.locate_all(fds)
+        finally:
+            for fd in fds:
+                os.close(fd)
+        return {
+            path: Counter(dict(place.detail["copies"]) if place else {})  # type: ignore[call-overload]
+            for path, place in zip(paths, places, strict=True)
+        }
+
+    def local_first(self, on: bool) -> None:
+        """CephFS has no such setting."""
+        assert not on
+
+
+@contextmanager
+def ceph_cluster(folder: Path) -> Iterator[CephBed]:
+    """Start everything, wait until files can be written, and stop it again."""
+    with network(folder) as plain:
+        bed = CephBed(plain.nodes, plain.space, folder)
+        try:
+            _start(bed)
+            yield bed
+        finally:
+            for mount in (bed.mount, *(node.mount for node in bed.nodes)):
+                subprocess.run(["umount", "-l", mount], capture_output=True)
+            for process in reversed(bed.daemons):
+                process.kill()
+                process.wait()
+
+
+def _start(bed: CephBed) -> None:
+    fsid = str(uuid.uuid4())
+    bed.conf.write_text(CONF.format(fsid=fsid, head=HEAD, folder=bed.folder))
+    for name in ("mds", *(f"osd{i}" for i in range(len(bed.nodes)))):
+        (bed.folder / name).mkdir()
+    ok(bed.head("monmaptool", "--create", "--fsid", fsid, "--addv", "a", f"[v1:{HEAD}:6789]",
+                bed.folder / "monmap"))  # fmt: skip
+    ok(bed.head("ceph-mon", "--mkfs", "-i", "a", "-c", bed.conf, "--monmap",
+                bed.folder / "monmap"))  # fmt: skip
+    bed.start(bed.command("ceph-mon", "-i", "a"))
+    ids = [str(uuid.uuid4()) for _ in bed.nodes]
+    bed.ceph(*(f"osd new {name} {i}" for i, name in enumerate(ids)))
+    osds = []
+    for i, node in enumerate(bed.nodes):
+        ok(node.run("ceph-osd", "-i", str(i), "--mkfs", "--osd-uuid", ids[i], "-c", bed.conf))
+        osds.append(node.command("ceph-osd", "-i", str(i)))
+    _wait_for_osds(bed, osds)
+    _pools(bed)
+    bed.start(bed.command("ceph-mds", "-i", "a"))
+    _wait_for_mds(bed)
+    for where, mount in [*((node.command, node.mount) for node in bed.nodes),
+                         (bed.command, bed.mount)]:  # fmt: skip
+        bed.start(where("ceph-fuse", mount))
+    _wait_for_mounts(bed)
+
+
+def _wait_for_osds(bed: CephBed, commands: list[list[str | Path]]) -> None:
+    """Start them and wait; one that asked too early ("wrong fsid") ends, and is started again."""
+    running = [bed.start(command) for command in commands]
+    for _ in range(60):
+        if json.loads(bed.ceph("osd stat")[0])["num_up_osds"] == len(commands):
+            return
+        for i, process in enumerate(running):
+            if process.poll() is not None:
+                running[i] = bed.start(commands[i])
+        time.sleep(0.5)
+    raise AssertionError("the OSDs did not come up: " + (bed.folder / "daemons.log").read_text())
+
+
+def _pools(bed: CephBed) -> None:
+    """The file system, a pool for each node, and pools with several copies."""
+    commands = ["osd pool create meta 8", "osd pool create data 32", "fs new cephfs meta data"]
+    for node in bed.nodes:
+        name = f"node_{node.label}"
+        commands += [f"osd crush rule create-replicated on_{name} {node.label} osd",
+                     f"osd pool create {name} 8 8 replicated on_{name}",
+                     f"fs add_data_pool cephfs {name}"]  # fmt: skip
+    for copies in (2, len(bed.nodes)):
+        name = f"copies_{copies}"
+        commands += [f"osd pool create {name} 16", f"osd pool set {name} size {copies}",
+                     f"fs add_data_pool cephfs {name}"]  # fmt: skip
+    bed.ceph(*commands)
+
+
+def _wait_for_mds(bed: CephBed) -> None:
+    for _ in range(120):
+        states = json.loads(bed.ceph("mds stat")[0])["fsmap"]["filesystems"][0]["mdsmap"]["info"]
+        if any(one["state"] == "up:active" for one in states.values()):
+            return
+        time.sleep(0.5)
+    raise AssertionError("the metadata server did not come up")
+
+
+def _wait_for_mounts(bed: CephBed) -> None:
+    """Until every client can write and the head reads it."""
+    for _ in range(120):
+        if all(os.path.ismount(m) for m in (bed.mount, *(node.mount for node in bed.nodes))):
+            break
+        time.sleep(0.5)
+    else:
+        raise AssertionError("a client did not mount")
+    for node in bed.nodes:
+        ok(node.run("sh", "-c", f"echo {node.label} > {node.mount}/probe"))
+        assert (bed.mount / "probe").read_text() == f"{node.label}\n"
+    (bed.mount / "probe").unlink()
