@@ -106,6 +106,55 @@ def test_task_prolog_names_what_a_plain_script_runs(slurm: Cluster, tmp_path: Pa
     assert run.edges(label) == {("first_0", "y", "first_1"), ("first_1", "z", last)}
 
 
+SNAKEFILE = """
+rule all:
+    input: "total.txt"
+
+rule count:
+    input: "in_{s}.txt", "table.bin"
+    output: "count_{s}.txt"
+    shell: "cat table.bin > /dev/null && sort -rn {input[0]} > {output}"
+
+rule total:
+    input: expand("count_{s}.txt", s=["a", "b"])
+    output: "total.txt"
+    shell: "cat {input} > {output}"
+"""
+PROFILE = """
+executor: cluster-generic
+cluster-generic-submit-cmd: sbatch --parsable
+jobscript: profile/job.sh
+jobs: 10
+seconds-between-status-checks: 1
+"""
+JOBSCRIPT = f"""#!/bin/bash
+# properties = {{properties}}
+{PROGRAM} record --quiet --collector strace -- bash -e -c "$(cat <<'END'
+{{exec_job}}
+END
+)"
+"""
+
+
+def test_snakemake_profile(slurm: Cluster, tmp_path: Path) -> None:
+    pytest.importorskip("snakemake_executor_plugin_cluster_generic")
+    (tmp_path / "profile").mkdir()
+    (tmp_path / "Snakefile").write_text(SNAKEFILE)
+    (tmp_path / "profile" / "config.yaml").write_text(PROFILE)
+    (tmp_path / "profile" / "job.sh").write_text(JOBSCRIPT)
+    (tmp_path / "table.bin").write_bytes(bytes(50_000))
+    for name in "ab":
+        (tmp_path / f"in_{name}.txt").write_text("".join(f"{i}\n" for i in range(3000)))
+    slurm.run("snakemake", "--profile", "profile", cwd=tmp_path, env=environment(tmp_path))
+    run = merged(tmp_path)
+    assert sorted(t["type"] for t in run.tasks.values() if not t["engine"]) == [
+        "count", "count", "total",
+    ]  # fmt: skip
+    label = {t["id"]: t["type"] for t in run.tasks.values()}
+    assert run.edges(label) == {("count", f"count_{x}.txt", "total") for x in "ab"}
+    assert run.primary("table.bin") == "broadcast" and run.primary("count_a.txt") == "reduce"
+
+
 NODE_JOB = """#!/bin/bash
 #SBATCH --nodes=2 --ntasks-per-node=2
 srun --overlap --ntasks-per-node=1 {program} record --node &
