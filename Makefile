@@ -38,7 +38,7 @@ $(READY): pyproject.toml CMakeLists.txt | setup-run $(VENV)/bin/python
 	touch $@
 
 $(DEVREADY): pyproject.toml CMakeLists.txt | setup-test $(VENV)/bin/python
-	$(BIN)/pip install -q --disable-pip-version-check -e '.[dev,engines]'
+	$(BIN)/pip install -q --disable-pip-version-check -e '.[dev,engines,spark]'
 	touch $@ $(READY)
 
 tracer: ## build the two C programs: the eBPF recorder and the tagger

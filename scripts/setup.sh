@@ -10,11 +10,30 @@ if ! command -v dpkg-query >/dev/null 2>&1; then
     exit 0
 fi
 
+# "a|b": either will do
+installed() {
+    for name in $(echo "$1" | tr '|' ' '); do
+        state=$(dpkg-query -W -f='${Status}' "$name" 2>/dev/null || true)
+        [ "$state" = "install ok installed" ] && return 0
+    done
+    return 1
+}
+
+# The first alternative that this release has, or simply the first where nothing is known yet.
+available() {
+    for name in $(echo "$1" | tr '|' ' '); do
+        if apt-cache policy "$name" 2>/dev/null | grep -q 'Candidate: [^(]'; then
+            echo "$name"
+            return
+        fi
+    done
+    echo "${1%%|*}"
+}
+
 missing=""
 for purpose in "$@"; do
     for package in $(sed -n "s/^$purpose //p" "$here/packages.txt"); do
-        state=$(dpkg-query -W -f='${Status}' "$package" 2>/dev/null || true)
-        [ "$state" = "install ok installed" ] || missing="$missing $package"
+        installed "$package" || missing="$missing $(available "$package")"
     done
 done
 if ! "$here/python.sh" >/dev/null 2>&1; then

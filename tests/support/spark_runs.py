@@ -53,10 +53,10 @@ def copied(path: Path) -> Path:
     """An engine that copies whole files (one reads what it copies, in a chain of three), and looks
     at others."""
     run = RunBuilder()
-    engine = run.process(["nextflow", "run", "main.nf"])
+    engine = run.process(["make", "-j4"])
     for i in range(6):
-        maker = run.process(["make", str(i)], parent=engine)
-        user = run.process(["use", str(i)], parent=engine)
+        maker = run.process(["simulate", str(i)], parent=engine)
+        user = run.process(["plot", str(i)], parent=engine)
         files = [run.file(f"/data/{i}/{name}/out.dat", existed=False) for name in "abc"]
         size = 1000 + i
         run.write(maker, files[0], 0, size, at=1.0 + i)
