@@ -1,76 +1,127 @@
-"""Putting JSON text together by columns: lines that belong to one row, joined and streamed.
-
-The lines themselves are made by SQL; joining them is Arrow, so no Python object is made per
-line. Blocks keep every string column below Arrow's 2 GiB.
-"""
+"""Lists inside JSON rows: strings that lie behind each other are joined by leaving offsets out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
+from tracehint.analyzer.rendered import Array, joined
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BLOCK = 1 << 14  # rows per piece of output
+BLOCK = 1 << 15  # rows or list items per piece of output, where one row does not have more
+_CONTROL = r"[\x00-\x1f]"
 
 
-class Grouped:
-    """Lines by the key of the row that they belong to."""
-
-    def __init__(self, keys: pa.ChunkedArray, lines: pa.ChunkedArray) -> None:
-        import numpy as np
-
-        numbers = keys.to_numpy()
-        if len(numbers) > 1 and (numbers[1:] < numbers[:-1]).any():
-            order = np.argsort(numbers, kind="stable")
-            numbers, lines = numbers[order], lines.take(order)
-        self._keys, self._lines = numbers, lines
-
-    def joined(self, ids: Any) -> pa.Array:
-        """For each of the sorted `ids` its lines in order, joined by commas; "" without any."""
-        import numpy as np
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        first = np.searchsorted(self._keys, ids, "left")
-        last = np.searchsorted(self._keys, ids, "right")
-        start, stop = (first[0], last[-1]) if len(ids) else (0, 0)
-        lines = self._lines.slice(start, stop - start)
-        if not (first[1:] == last[:-1]).all():  # rows whose key is not among the ids
-            wanted = np.isin(self._keys[start:stop], ids)
-            lines = lines.filter(pa.array(wanted))
-        offsets = np.concatenate([[0], np.cumsum(last - first)]).astype(np.int32)
-        return pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets), one_array(lines)), ",")
-
-
-def one_array(lines: pa.ChunkedArray) -> pa.Array:
-    """A single string array of the chunks."""
-    import pyarrow as pa
-
-    if lines.num_chunks == 1:
-        return lines.chunk(0)
-    return pa.concat_arrays(lines.chunks) if lines.num_chunks else pa.array([], pa.string())
-
-
-def rows(
-    ids: pa.ChunkedArray, heads: pa.ChunkedArray, parts: list[tuple[str, Grouped]]
-) -> Iterator[bytes]:
-    """JSON objects `head"name":[lines],...}`, comma separated; `ids` is sorted.
-
-    A head is an object's text without its closing brace; every part is a list in it.
-    """
+def quoted(values: pa.Array) -> pa.Array:
+    """Texts as JSON strings; null stays null."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    numbers = ids.to_numpy()
-    for start in range(0, len(numbers), BLOCK):
-        block = numbers[start : start + BLOCK]
-        pieces: list[Any] = [one_array(heads.slice(start, BLOCK))]
-        for name, lines in parts:
-            pieces += [pa.scalar(f',"{name}":['), lines.joined(block), pa.scalar("]")]
-        pieces += [pa.scalar("}"), pa.scalar("")]
-        whole = pc.binary_join_element_wise(*pieces)
-        offsets = pa.array([0, len(whole)], pa.int32())
-        text = pc.binary_join(pa.ListArray.from_arrays(offsets, whole), ",\n")[0]
-        yield (b",\n" if start else b"\n") + text.as_buffer().to_pybytes()
+    texts = pc.replace_substring(pc.replace_substring(values, "\\", "\\\\"), '"', '\\"')
+    odd = pc.match_substring_regex(texts, _CONTROL)
+    if pc.any(odd).as_py():
+        mask = pc.fill_null(odd, False)
+        fixed = [_escaped(t) for t in texts.filter(mask).to_pylist()]
+        texts = pc.replace_with_mask(texts, mask, pa.array(fixed, texts.type))
+    return joined('"', texts, '"')
+
+
+def _escaped(text: str) -> str:
+    """Control characters as JSON escapes; the rest is done already."""
+    import json
+
+    return "".join(json.dumps(c)[1:-1] if c < " " else c for c in text)
+
+
+def or_null(texts: pa.Array) -> pa.Array:
+    """The JSON null in place of what is missing."""
+    return texts.fill_null("null")
+
+
+def lists(lines: pa.Array, ends: Array) -> pa.Array:
+    """The lines `ends[i]` up to `ends[i + 1]` as one string each; they are neighbours already.
+
+    Each line brings its comma along (`commas`).
+    """
+    import pyarrow as pa
+
+    offsets = np.frombuffer(lines.buffers()[1], np.int64)[lines.offset :]
+    return pa.LargeStringArray.from_buffers(
+        len(ends) - 1, pa.py_buffer(np.ascontiguousarray(offsets[ends])), lines.buffers()[2]
+    )
+
+
+def commas(ends: Array, rows: int) -> pa.Array:
+    """What stands before each of `rows` list items: a comma but at the first of each list."""
+    import pyarrow as pa
+
+    first = np.ones(rows + 1, np.int8)
+    first[ends] = 0
+    return pa.array(["", ","], pa.large_string()).take(pa.array(first[:rows]))
+
+
+def listed(column: pa.Array) -> tuple[Array, pa.Array]:
+    """Bounds and values of the lists of a column."""
+    ends = column.offsets.to_numpy().astype(np.int64)
+    low, high = (int(ends[0]), int(ends[-1])) if len(ends) else (0, 0)
+    return ends - low, column.values.slice(low, high - low)
+
+
+def strings(column: pa.Array) -> pa.Array:
+    """A column of lists of texts as JSON lists; items that are null stay null."""
+    ends, values = listed(column)
+    encoded = values.dictionary_encode()
+    items = or_null(quoted(encoded.dictionary.cast("large_string")).take(encoded.indices))
+    return joined("[", lists(joined(commas(ends, len(items)), items), ends), "]")
+
+
+def pairs(column: pa.Array) -> pa.Array:
+    """A column of lists of [start, end) as JSON lists."""
+    ends, values = listed(column)
+    flat = values.flatten().to_numpy()
+    lines = joined(commas(ends, len(values)), "[", whole(flat[0::2]), ",", whole(flat[1::2]), "]")
+    return joined("[", lists(lines, ends), "]")
+
+
+def whole(values: npt.NDArray[Any]) -> pa.Array:
+    """Whole numbers as text."""
+    import pyarrow as pa
+
+    return pa.array(values).cast(pa.large_string())
+
+
+def blocks(count: int, *bounds: Array) -> Iterator[tuple[int, int]]:
+    """First and one past the last row of each block; `bounds` are those of the rows' lists."""
+    weight = np.arange(count + 1)
+    for ends in bounds:
+        weight = weight + (ends - ends[0])
+    low = 0
+    while low < count:
+        high = int(np.searchsorted(weight, weight[low] + BLOCK, side="right")) - 1
+        high = min(max(high, low + 1), count)
+        yield low, high
+        low = high
+
+
+def piece(rows: pa.Array) -> bytes:
+    """All rows behind each other."""
+    if not len(rows):
+        return b""
+    offsets = np.frombuffer(rows.buffers()[1], np.int64)[rows.offset :][: len(rows) + 1]
+    data: bytes = rows.buffers()[2][int(offsets[0]) : int(offsets[-1])].to_pybytes()
+    return data
+
+
+def separators(low: int, high: int) -> pa.Array:
+    """What stands before the rows of a block."""
+    import pyarrow as pa
+
+    first = np.ones(high - low, np.int8)
+    if high > low:
+        first[0] = low > 0
+    return pa.array(["\n", ",\n"], pa.large_string()).take(pa.array(first))

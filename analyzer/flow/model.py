@@ -51,7 +51,9 @@ class Rows:
         return cls(**{f.name: np.empty(0, _DTYPES.get(str(f.type), np.int64)) for f in fields(cls)})
 
 
-_DTYPES: dict[str, Any] = {"Ints": np.int64, "Bools": np.bool_}
+_DTYPES: dict[str, Any] = {
+    "Ints": np.int64, "Shorts": np.int32, "Bools": np.bool_, "Floats": np.float64
+}  # fmt: skip
 
 
 @dataclass

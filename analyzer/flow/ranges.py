@@ -156,3 +156,13 @@ def _search(
 def total(group_starts: Ints, values: Ints) -> Ints:
     """Sum of the values of each group of sorted rows."""
     return np.add.reduceat(values, group_starts) if len(group_starts) else ints([])
+
+
+def among(a: Ints, b: Ints, known_a: Ints, known_b: Ints) -> Bools:
+    """Whether each pair (a, b) is one of the known pairs."""
+    if not len(a) or not len(known_a):
+        return np.zeros(len(a), bool)
+    span = int(max(b.max(), known_b.max())) + 1
+    known, wanted = distinct(known_a * span + known_b), a * span + b
+    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    return np.asarray(known[at] == wanted)

@@ -9,7 +9,7 @@ import numpy as np
 from tracehint.analyzer.flow.entries import Entries
 from tracehint.analyzer.flow.grouping import Grouped, group
 from tracehint.analyzer.flow.model import HOW_BIT, UNKNOWN, Found, Owned, Rows, Writes
-from tracehint.analyzer.flow.ranges import Bools, Ints, distinct, ints
+from tracehint.analyzer.flow.ranges import Bools, Ints, among, ints
 from tracehint.analyzer.flow.retries import one_per_series
 
 
@@ -104,12 +104,12 @@ def producers_of(
     own = found.owned.take(~tasks.engine[found.owned.task])
     own = own.take(entries.is_last(own.obj, own.ver))
     own_entry = entries.of(own.obj, own.ver)
-    new = ~_among(own_entry, own.task, entry, writes.task)
+    new = ~among(own_entry, own.task, entry, writes.task)
     writes = Writes.joined([writes, _carried(own.take(new))])
     entry = np.concatenate([entry, own_entry[new]])
     rows = group(writes.start, writes.end, entry, writes.task)
     lost = ~rows.any(writes.seen | (writes.stays & ~replaced[writes.obj]))
-    lost[lost] = ~_among(
+    lost[lost] = ~among(
         rows.key(entry)[lost], rows.key(writes.task)[lost], edges.entry, edges.producer
     )
     unique = rows.unique_bytes()
@@ -138,13 +138,3 @@ def _find(a: Ints, b: Ints, wanted_a: Ints, wanted_b: Ints) -> Ints:
     """Row of each wanted pair in rows sorted by (a, b); each must be there."""
     span = int(max(b.max(initial=0), wanted_b.max(initial=0))) + 1
     return ints(np.searchsorted(a * span + b, wanted_a * span + wanted_b))
-
-
-def _among(a: Ints, b: Ints, known_a: Ints, known_b: Ints) -> Bools:
-    """Whether each pair (a, b) is one of the known pairs."""
-    if not len(a) or not len(known_a):
-        return np.zeros(len(a), bool)
-    span = int(max(b.max(), known_b.max())) + 1
-    known, wanted = distinct(known_a * span + known_b), a * span + b
-    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    return np.asarray(known[at] == wanted)

@@ -1,18 +1,22 @@
 """File versions and edges -> labels with evidence, confidence and a primary by the cost model.
 
-The definitions are in docs/patterns.md. Everything that grows with the run is SQL in an
-embedded DuckDB over Arrow tables; each step is one small module that adds a few temporary
-tables to the same connection:
+The definitions are in docs/patterns.md. Everything that grows with the run is numpy on sorted
+arrays of integers. What a file's own rows decide is computed in portions of whole files, by a
+function from arrays to arrays (`facts.find`); the rest is small or needs all files:
 
-    prepare   tasks, writers and readers that count (no engines, retries merged, peeks aside)
-    ranges    bytes per reader count: m, shared header, overlap of writers, regions
+    portions  Arrow tables as arrays
+    prepare   writers and readers that count (no engines, retries merged, peeks aside)
+    ranges    bytes per reader: m, shared header, overlap of writers
     times     how many read or wrote at the same time
+    regions   the shape of scatter and gather regions
+    labels    which labels hold for a file by itself
+    facts     all of these, for one portion
     cycles    tasks that feed each other both ways
-    labels    which labels hold for a file
     groups    reduce and distribute
     chains    position of a pipeline file in its chain
-    cost      placements, choice, runner-up, primary
-    confidence, evidence, edges: the rest of a label, and its copies on the edges
+    cost      placements and what they move
+    choice    the cheapest placement, primary and runner-up
+    confidence, numbers, evidence, edges: the rest of a label, and its copies on the edges
 """
 
 from __future__ import annotations
@@ -21,7 +25,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    import duckdb
     import pyarrow as pa
 
     from tracehint.analyzer.model import Options
@@ -34,12 +37,6 @@ class FlowTables(Protocol):
     producers: pa.Table
     consumers: pa.Table
     edges: pa.Table
-
-
-def _forget(con: duckdb.DuckDBPyConnection, tables: str) -> None:
-    """Drop tables that no later step needs: they are most of the memory."""
-    for name in tables.split():
-        con.execute(f"drop table if exists {name}")
 
 
 def label(
@@ -55,36 +52,6 @@ def label(
     what the collector cannot see. `lost` has columns task, lost, seen: events of the task's
     processes that were lost and recorded; None when nothing was lost.
     """
-    from tracehint.analyzer.patterns import (
-        chains,
-        confidence,
-        cost,
-        cycles,
-        edges,
-        evidence,
-        groups,
-        labels,
-        prepare,
-        ranges,
-        times,
-    )  # fmt: skip
-    from tracehint.analyzer.sql import connect
+    from tracehint.analyzer.patterns import whole
 
-    con = connect()
-    try:
-        retried = prepare.prepare(con, flow, tasks)
-        ranges.measure(con, options, retried=retried)
-        times.measure(con)
-        cycles.find(con, options)
-        labels.find(con, options)
-        groups.find(con, options)
-        chains.number(con)
-        cost.choose(con, options, int(run["nodes"]))
-        _forget(con, "best offers losers facts fc base piped")
-        confidence.rate(con, options, run, lost)
-        texts = evidence.write(con)
-        _forget(con, "depth fs rd sz ws wsp wr fv rr wg a2a shares rt wt single red dis pair chain")
-        group_rows = groups.groups_table(con)
-        return edges.patterns_table(con, texts), group_rows
-    finally:
-        con.close()
+    return whole.label(flow, tasks, options, run, lost)

@@ -1,37 +1,35 @@
-"""Chains of pipeline files: a task with one task before it and one after it links two files.
-
-Temporary table made here:
-    chain   file, position (1 = first), length (files one after another)
-"""
+"""Chains of pipeline files: a task with one task before it and one after it links two files."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import duckdb
+import numpy as np
 
-# A pair of tasks joined by at least one pipeline file; `after` is the pair that follows when
-# the consumer of this one has a single predecessor and a single successor.
-_PAIRS = """
-create temp table pair as
-with piped as (select file, p, c from single semi join
-        (select file from lab where pattern = 'pipeline') using (file) where alone),
-pairs as (select p, c, row_number() over (order by p, c) - 1 as k from piped group by p, c),
-ins as (select c as task, count(*) as n from pairs group by c),
-outs as (select p as task, count(*) as n, min(k) as k from pairs group by p)
-select pairs.k, p, c, outs.k as after
-from pairs left join (select * from outs semi join (select task from ins where n = 1)
-    using (task) where n = 1) outs on outs.task = pairs.c
-order by pairs.k
-"""
+from tracehint.analyzer.flow.ranges import Ints, order_by, starts_of
+from tracehint.analyzer.patterns.rows import UNKNOWN, Single
 
-_CHAIN = """
-create temp table chain as
-select file, position, length from single
-join (select * from pair join place_in using (k)) q on q.p = single.p and q.c = single.c
-where alone
-"""
+
+def number(piped: Single) -> tuple[Ints, Ints]:
+    """Position (1 is the first) and length of the chain of each pipeline file.
+
+    `piped` are the pipeline files with the task before and the task behind each. Files side by
+    side between the same two tasks are one step.
+    """
+    order = order_by(piped.producer, piped.consumer)
+    first = starts_of(piped.producer[order], piped.consumer[order])
+    if not len(first):
+        return order, order
+    pair = np.empty(len(order), np.int64)
+    pair[order] = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(order))))
+    p, c = piped.producer[order][first], piped.consumer[order][first]
+    tasks = int(max(p.max(), c.max())) + 1
+    ins, outs = np.bincount(c, minlength=tasks), np.bincount(p, minlength=tasks)
+    out = np.full(tasks, UNKNOWN, np.int64)
+    out[p] = np.arange(len(p))
+    after = np.where((ins[c] == 1) & (outs[c] == 1), out[c], UNKNOWN)
+    position, length = place(after)
+    return position[pair], length[pair]
 
 
 def place(after: Any) -> tuple[Any, Any]:
@@ -40,8 +38,6 @@ def place(after: Any) -> tuple[Any, Any]:
     `after[k]` is the element that follows k, or -1; no element follows two others. Cycles
     cannot occur (they are concurrently shared); if one did, its positions are just numbers.
     """
-    import numpy as np
-
     count = len(after)
     before = np.full(count, -1, np.int64)
     linked = np.flatnonzero(after >= 0)
@@ -61,17 +57,3 @@ def place(after: Any) -> tuple[Any, Any]:
 
     ahead, behind = distance(after), distance(before)
     return behind + 1, behind + ahead + 1
-
-
-def number(con: duckdb.DuckDBPyConnection) -> None:
-    """Make the table above."""
-    import numpy as np
-    import pyarrow as pa
-
-    con.execute(_PAIRS)
-    pairs = con.execute("select k, coalesce(after, -1) as after from pair order by k").fetchnumpy()
-    after = np.asarray(pairs["after"], np.int64)
-    position, length = place(after)
-    con.register("place_in", pa.table({"k": pairs["k"], "position": position, "length": length}))
-    con.execute(_CHAIN)
-    con.unregister("place_in")

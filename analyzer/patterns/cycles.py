@@ -1,50 +1,36 @@
 """Tasks that feed each other both ways, and files with too many versions.
 
-Temporary table made here:
-    cyc   file, tasks (number of tasks in the component), reason (cycle, versions)
-
 The flow folds such files into one row each and marks them; the search here also covers tables
 that come from elsewhere.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from tracehint.analyzer.flow.identity import column
+from tracehint.analyzer.flow.ranges import Bools, Ints, distinct
+from tracehint.analyzer.patterns.rows import ROLES, UNKNOWN, Facts, Links
+
 if TYPE_CHECKING:
-    import duckdb
+    import pyarrow as pa
 
     from tracehint.analyzer.model import Options
 
 _ROUNDS = 64
 
-# A cycle needs an edge that points back in any total order of the tasks: without one (nearly
-# every run: producers start first) there is nothing to look for.
-_BACKWARD = """
-select 1 from e
-join tasks_in p on p.task = pw join tasks_in c on c.task = cw
-where (p.start_s, pw) > (c.start_s, cw) limit 1
-"""
 
-_CYCLES = """
-create temp table cyc as
-with versions as (
-    select lineage from files_in where role <> 'software'
-    group by lineage having count(*) > {max_versions}),
-size as (select component, count(*) as tasks from component group by component),
-cyclic as (
-    select file, max(size.tasks) as tasks from e
-    join component p on p.task = pw join component c on c.task = cw
-    join size on size.component = p.component
-    where p.component = c.component group by file),
-both_ways as (select file from pr semi join co using (file, who))
-select file, tasks, 'cycle' as reason from cyclic
-union all
-select file, null as tasks, case when file in (select file from both_ways) then 'cycle'
-    else 'versions' end as reason
-from files_in anti join cyclic using (file)
-where role <> 'software' and (coalesce(concurrent, false) or lineage in (from versions))
-"""
+@dataclass
+class Shared:
+    """Concurrently shared files: per file whether it is one, the tasks in its circle (UNKNOWN:
+    it is on none that was found here), and whether a circle is the reason."""
+
+    file: Bools
+    tasks: Ints
+    circle: Bools
 
 
 def components(pairs: Any) -> Any:
@@ -54,8 +40,6 @@ def components(pairs: Any) -> Any:
     (members, 2): task, component. Tasks without a way in or out are peeled off first, so
     the search itself sees only the neighbourhood of the cycles.
     """
-    import numpy as np
-
     for _ in range(_ROUNDS):
         keep = np.isin(pairs[:, 0], pairs[:, 1]) & np.isin(pairs[:, 1], pairs[:, 0])
         if keep.all():
@@ -72,17 +56,48 @@ def components(pairs: Any) -> Any:
     return np.array(rows, np.int64).reshape(-1, 2)
 
 
-def find(con: duckdb.DuckDBPyConnection, options: Options) -> None:
-    """Make the table above from `e` and the files' versions."""
-    con.execute("create temp table component (task bigint, component bigint)")
-    if con.execute(_BACKWARD).fetchone():
-        import numpy as np
-        import pyarrow as pa
+def find(
+    files: pa.Table, facts: Facts, links: Links, tasks: int, options: Options, *, backward: bool
+) -> Shared:
+    """`backward`: some edge points back in time. Without one (nearly every run: producers start
+    first) there is no circle to look for."""
+    count = len(facts)
+    shared = Shared(np.zeros(count, bool), np.full(count, UNKNOWN), np.zeros(count, bool))
+    if backward:
+        pairs = distinct(links.producer.astype(np.int64) * tasks + links.consumer)
+        members = components(np.column_stack(np.divmod(pairs, tasks)))
+        _mark(shared, links, members, tasks)
+    many = _too_many_versions(files, facts, options.max_versions)
+    marked = column(files, "concurrent") == 1
+    more = (marked | many) & (facts.role != ROLES.index("software")) & (facts.role >= 0)
+    more &= ~shared.file
+    shared.file |= more
+    shared.circle |= more & facts.both_ways
+    return shared
 
-        columns = con.execute("select distinct pw, cw from e").fetchnumpy()
-        rows = components(np.column_stack([columns["pw"], columns["cw"]]))
-        found = pa.table({"task": rows[:, 0].copy(), "component": rows[:, 1].copy()})
-        con.register("found_in", found)
-        con.execute("insert into component select task, component from found_in")
-        con.unregister("found_in")
-    con.execute(_CYCLES.format(max_versions=options.max_versions))
+
+def _mark(shared: Shared, links: Links, members: Ints, tasks: int) -> None:
+    """The files of the edges inside a component."""
+    of_task = np.full(tasks, UNKNOWN, np.int64)
+    of_task[members[:, 0]] = members[:, 1]
+    size = np.bincount(members[:, 1])
+    component = of_task[links.producer]
+    inside = (component != UNKNOWN) & (component == of_task[links.consumer])
+    at = links.file[inside]
+    np.maximum.at(shared.tasks, at, size[component[inside]])
+    shared.file[at] = shared.circle[at] = True
+
+
+def _too_many_versions(files: pa.Table, facts: Facts, most: int) -> Bools:
+    """Files whose path has more versions than `most`; software does not count."""
+    lineage = column(files, "lineage")
+    counts = (facts.role >= 0) & (facts.role != ROLES.index("software"))
+    if not len(lineage):
+        return np.asarray(counts, bool)
+    order = np.argsort(lineage, kind="stable")
+    new = np.ones(len(lineage), bool)
+    new[1:] = lineage[order][1:] != lineage[order][:-1]
+    number = np.empty(len(lineage), np.int64)
+    number[order] = np.cumsum(new) - 1
+    versions = np.bincount(number[counts], minlength=len(order))
+    return np.asarray(versions[number] > most, bool)

@@ -7,74 +7,125 @@ reduce's files have one reader that counts, a distribute's one producer).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracehint.analyzer.flow.ranges import expand, order_by
+from tracehint.analyzer.patterns.choice import Chosen
+from tracehint.analyzer.patterns.evidence import Texts, placements, words
+from tracehint.analyzer.patterns.groups import Around
+from tracehint.analyzer.patterns.rows import PATTERNS, Floats, Ints, Labels, Links, code
 
 if TYPE_CHECKING:
-    import duckdb
     import pyarrow as pa
 
-_LABELS = """
-select row_number() over (order by file, is_primary desc, pattern, grp) - 1 as row, k, file,
-    pattern, is_primary as "primary", confidence, grp as "group", placement, saves_bytes,
-    saves_wait_bytes, runner_up, runner_up_saves_bytes, sure_order
-from (select k, file, pattern, grp from label)
-join (select * exclude (file, grp) from chosen) using (k) join conf using (k)
-order by row
-"""
-
-# Where all labels of the file hold so does its primary; else gather is the only one.
-_ON_EDGES = """
-with counted as (
-    select e.edge, e.file, e.uncertain, aside.file is null as counts
-    from e left join (
-        select file, who as cw from co
-        where peek and file in (select file from pk where not decides)) aside using (file, cw))
-select edge, row, "primary" or not counts as "primary",
-    confidence / sure_order * case when uncertain then 0.5 else 1 end as confidence
-from full_label join counted using (file)
-where counts or pattern in ('gather', 'concurrently_shared')
-order by edge, row
-"""
-_COPIED = ("file", "pattern", "group", "placement", "saves_bytes", "saves_wait_bytes", "runner_up",
-           "runner_up_saves_bytes")  # fmt: skip
-_TEXTS = ("pattern", "placement", "runner_up")
+_ALWAYS = (code("gather"), code("concurrently_shared"))
 
 
-def patterns_table(con: duckdb.DuckDBPyConnection, texts: pa.Table) -> pa.Table:
+@dataclass
+class Decided:
+    """The labels with all that is known about them; `ordered` is a factor of `confidence`."""
+
+    labels: Labels
+    chosen: Chosen
+    texts: Texts
+    confidence: Floats
+    ordered: Floats
+
+
+def patterns_table(decided: Decided, ids: Ints, links: Links) -> pa.Table:
     """Table `patterns` of analyzer.model: the files' own labels, sorted by file, then the edges'.
 
-    `texts` are those of `evidence.write`.
-
-    The text columns are dictionaries: few texts are distinct, and the edges copy numbers.
+    `ids` are the files. The text columns are dictionaries: few texts are distinct, and the
+    edges copy numbers.
     """
-    import numpy as np
     import pyarrow as pa
 
-    from tracehint.analyzer.model import PATTERNS
-
-    labels = _encoded(con.sql(_LABELS).to_arrow_table())
-    at = np.empty(texts.num_rows + 1, np.int64)  # labels are numbered from 1
-    at[texts.column("k").to_numpy()] = np.arange(texts.num_rows)
-    rows = pa.array(at[labels.column("k").to_numpy()])
-    for name in ("evidence", "short"):
-        labels = labels.append_column(name, texts.column(name).take(rows))
-    narrow = labels.select(["row", "file", "pattern", "primary", "confidence", "sure_order"])
-    con.register("full_label", narrow)
-    edges = con.sql(_ON_EDGES).to_arrow_table()
-    con.unregister("full_label")
-    own = labels.append_column("edge", pa.nulls(labels.num_rows, pa.int64()))
-    rows = edges.column("row").combine_chunks()
-    copies = {name: labels.column(name).take(rows) for name in _COPIED}
-    copies["evidence"] = labels.column("short").take(rows)
-    copies |= {name: edges.column(name) for name in ("edge", "primary", "confidence")}
-    del labels, edges, narrow, rows
-    tables = [own, pa.table(copies)]
-    return pa.concat_tables(t.select(PATTERNS.names).cast(PATTERNS) for t in tables)
+    labels, primary = decided.labels, decided.chosen.primary
+    order = order_by(labels.file, 1 - primary.astype(np.int64), labels.pattern, labels.group)
+    names = placements(decided.chosen)
+    own = _columns(decided, order, decided.texts.full, ids, names)
+    own["edge"] = pa.nulls(len(order), pa.int64())
+    own["primary"], own["confidence"] = primary[order], decided.confidence[order]
+    edge, row = _on_edges(labels.take(order), links, len(ids))
+    at = order[row]
+    copied = _columns(decided, at, decided.texts.short, ids, names)
+    copied["edge"], copied["primary"] = links.edge[edge], primary[at] | links.aside[edge]
+    doubt = np.where(links.uncertain[edge], 0.5, 1.0)
+    copied["confidence"] = decided.confidence[at] / decided.ordered[at] * doubt
+    return pa.concat_tables([_as_table(own), _as_table(copied)])
 
 
-def _encoded(labels: pa.Table) -> pa.Table:
-    """The text columns as one array of numbers and the distinct texts each."""
-    for name in _TEXTS:
-        at = labels.schema.get_field_index(name)
-        labels = labels.set_column(at, name, labels.column(name).dictionary_encode())
-    return labels.unify_dictionaries().combine_chunks()
+def _on_edges(labels: Labels, links: Links, files: int) -> tuple[Ints, Ints]:
+    """(row of the edge, row of the label) in the order of the edges; labels are sorted."""
+    count = np.bincount(labels.file, minlength=files)
+    first = np.cumsum(count) - count
+    order = order_by(links.edge)
+    file = links.file[order]
+    edge, label = expand(first[file], first[file] + count[file])
+    edge = order[edge]
+    if links.aside.any():
+        keep = ~links.aside[edge] | np.isin(labels.pattern[label], _ALWAYS)
+        edge, label = edge[keep], label[keep]
+    return edge, label
+
+
+def _columns(
+    decided: Decided, at: Ints, text: Ints, ids: Ints, names: dict[int, str]
+) -> dict[str, Any]:
+    """What is the same at a file and at its edges."""
+    import pyarrow as pa
+
+    labels, chosen = decided.labels, decided.chosen
+    group = labels.group[at]
+
+    def word(codes: Ints, known: Any) -> pa.Array:
+        return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), known)
+
+    columns = {
+        "file": ids[labels.file[at]],
+        "pattern": word(labels.pattern[at], list(PATTERNS)),
+        "group": pa.array(group + 1, mask=group < 0),
+        "evidence": word(text[at], decided.texts.texts),
+        "saves_bytes": chosen.saves[at],
+        "saves_wait_bytes": chosen.saves_wait[at],
+        "runner_up_saves_bytes": chosen.runner_up_saves[at],
+    }
+    for name in ("placement", "runner_up"):
+        codes, known = words(getattr(chosen, name), names)
+        columns[name] = word(codes[at], known)
+    return columns
+
+
+def _as_table(columns: dict[str, Any]) -> pa.Table:
+    import pyarrow as pa
+
+    from tracehint.analyzer.model import PATTERNS as SCHEMA
+
+    return pa.table([pa.array(columns[name]) for name in SCHEMA.names], schema=SCHEMA)
+
+
+def groups_table(
+    around: Around, decided: Decided, evidence: pa.Array, tasks: Ints, ids: Ints
+) -> pa.Table:
+    """Table `groups` of analyzer.model; `tasks` and `ids` are those of the tasks and the files."""
+    import pyarrow as pa
+
+    from tracehint.analyzer.model import GROUPS
+
+    labels = decided.labels
+    inside = np.flatnonzero(labels.group >= 0)
+    order = inside[order_by(labels.group[inside], labels.file[inside])]
+    ends = np.cumsum(np.bincount(labels.group[inside], minlength=len(around)))
+    primary = np.zeros(len(around), bool)
+    primary[labels.group[inside[decided.chosen.primary[inside]]]] = True
+    members = pa.ListArray.from_arrays(
+        pa.array(np.append(0, ends), pa.int32()), pa.array(ids[labels.file[order]])
+    )
+    columns = [
+        np.arange(1, len(around) + 1), pa.array(PATTERNS).take(pa.array(around.pattern)),
+        tasks[around.task], members, around.bytes, primary, evidence,
+    ]  # fmt: skip
+    return pa.table([pa.array(c) for c in columns], schema=GROUPS)

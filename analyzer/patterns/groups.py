@@ -1,110 +1,113 @@
-"""Reduce and distribute: groups of files around one task.
-
-Temporary tables made here:
-    grp    grp, pattern, task, files (count), partners (producers or consumers), bytes, share,
-           largest (bytes of the largest partner), spread (coefficient of variation)
-    inside grp, file, u (bytes that the file's only reader read)
-    label   the rows of `lab` of all kinds, with a number `k`
-"""
+"""Reduce and distribute: groups of files around one task."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracehint.analyzer.flow.ranges import Ints, order_by, starts_of
+from tracehint.analyzer.patterns.rows import (
+    UNKNOWN,
+    Floats,
+    Groups,
+    Labels,
+    Rows,
+    Single,
+    code,
+)
 
 if TYPE_CHECKING:
-    import duckdb
-    import pyarrow as pa
-
     from tracehint.analyzer.model import Options
 
-# Files with one reader that counts; p: every task that feeds it, `alone`: it is the file's only
-# owner. The bytes of a file with several producers are split among them as the edges say.
-_SINGLE = """
-create temp table single as
-select file, cw as c, pw as p, np = 1 and pw = writer as alone, u_sum::bigint as u,
-    e.bytes as fed
-from fed e join fv using (file)
-where e.file not in (select file from cyc)
-"""
 
-_REDUCE = """
-create temp table red as
-with files as (select c, file, any_value(u) as u from single group by c, file),
-sums as (select c, count(*) as files, sum(u)::double as bytes from files group by c
-    having count(*) >= 2),
-feeds as (select c, p, sum(fed)::double as fed from single semi join sums using (c) group by c, p),
-fed as (select c, count(*) as partners, max(fed) as largest from feeds group by c
-    having count(*) >= 2),
-reads as (
-    select co.who as c, sum(co.u)::double as total
-    from (from co semi join fed on fed.c = co.who) co
-    semi join e on e.file = co.file and e.cw = co.who group by co.who)
-select 'reduce' as pattern, c as task, files, partners, bytes,
-    case when total > 0 then bytes / total else 1 end as share,
-    case when bytes > 0 then largest else 0 end as largest, null::double as spread
-from sums join fed using (c) join reads using (c)
-where bytes >= {share} * total
-"""
+@dataclass
+class Around(Rows):
+    """Groups, the reduces first, then by task; numbered from 0 here and from 1 in the result."""
 
-_DISTRIBUTE = """
-create temp table dis as
-with feeds as (
-    select p, c, count(*) as files, sum(u)::double as bytes from single where alone group by p, c)
-select 'distribute' as pattern, p as task, sum(files)::bigint as files, count(*) as partners,
-    sum(bytes) as bytes, 1.0 as share, max(bytes) as largest,
-    case when sum(bytes) > 0 then stddev_pop(bytes) / avg(bytes) else 0 end as spread
-from feeds group by p having count(*) >= 2
-"""
-
-_GROUPS = """
-create temp table grp as
-select row_number() over (order by pattern desc, task) as grp, *
-from (from red union all by name from dis)
-"""
-
-_INSIDE = """
-create temp table inside as
-select distinct grp, file, u from grp join single on single.c = grp.task
-where pattern = 'reduce'
-union all
-select grp, file, u from grp join single on single.p = grp.task
-where pattern = 'distribute' and alone
-"""
-
-_LABELS = """
-insert into lab select file, pattern, grp,
-    case when pattern = 'reduce' then least(1, 0.5 * share / {share}) else 1 end
-from inside join grp using (grp)
-"""
-
-_NUMBERED = "create temp table label as select row_number() over () as k, * from lab"
-
-_TABLE = """
-select grp as "group", pattern, task, members as files, bytes::bigint as bytes,
-    coalesce(is_primary, false) as "primary", evidence
-from grp join grp_text using (grp)
-join (select grp, list(file order by file) as members from inside group by grp) using (grp)
-left join (select grp, bool_or(is_primary) as is_primary from chosen where grp is not null
-    group by grp) using (grp)
-order by grp
-"""
+    pattern: Ints
+    task: Ints
+    files: Ints  # how many
+    partners: Ints  # producers or consumers
+    bytes: Ints
+    share: Floats
+    largest: Ints  # bytes of the largest partner
+    spread: Floats  # coefficient of variation, NaN for a reduce
 
 
-def find(con: duckdb.DuckDBPyConnection, options: Options) -> None:
-    """Make the tables above."""
-    share = max(options.reduce_min_share, 1e-9)
-    con.execute(_SINGLE)
-    con.execute(_REDUCE.format(share=share))
-    con.execute(_DISTRIBUTE)
-    con.execute(_GROUPS)
-    con.execute(_INSIDE)
-    con.execute(_LABELS.format(share=share))
-    con.execute(_NUMBERED)
+def find(single: Single, task_reads: Floats, options: Options) -> tuple[Around, Labels]:
+    """The groups, and the labels of their files."""
+    least = max(options.reduce_min_share, 1e-9)
+    tasks = len(task_reads)
+    reduces = _reduces(single, task_reads, tasks, least)
+    alone = single.take(single.alone)
+    distributes = _distributes(alone, tasks)
+    around = Around.joined([reduces, distributes])
+    of_task = np.full(tasks, UNKNOWN, np.int64)
+    of_task[reduces.task] = np.arange(len(reduces))
+    order = order_by(single.file)
+    once = order[starts_of(single.file[order])]
+    labels = [_labels(single.file[once], of_task[single.consumer[once]], "reduce")]
+    of_task = np.full(tasks, UNKNOWN, np.int64)
+    of_task[distributes.task] = len(reduces) + np.arange(len(distributes))
+    labels.append(_labels(alone.file, of_task[alone.producer], "distribute"))
+    labels[0].near = np.minimum(1, 0.5 * around.share[labels[0].group] / least)
+    return around, Labels.joined(labels)
 
 
-def groups_table(con: duckdb.DuckDBPyConnection) -> pa.Table:
-    """Table `groups` of analyzer.model."""
-    from tracehint.analyzer.model import GROUPS
-    from tracehint.analyzer.sql import to_arrow
+def _labels(file: Ints, group: Ints, pattern: str) -> Labels:
+    file, group = file[group >= 0], group[group >= 0]
+    return Labels(file, np.full(len(file), code(pattern)), group, np.ones(len(file)))
 
-    return to_arrow(con, _TABLE, GROUPS)
+
+def _reduces(single: Single, task_reads: Floats, tasks: int, least: float) -> Around:
+    """Tasks that read several files alone, from several producers."""
+    order = order_by(single.consumer, single.file)
+    first = order[starts_of(single.consumer[order], single.file[order])]
+    task = single.consumer[first]
+    files = np.bincount(task, minlength=tasks)
+    amount = _sum(task, single.u[first], tasks)
+    order = order_by(single.consumer, single.producer)
+    task, other = single.consumer[order], single.producer[order]
+    first = starts_of(task, other)
+    fed = np.add.reduceat(single.fed[order], first) if len(first) else first
+    feeds = Groups(task[first], tasks)
+    largest, partners = feeds.high(fed, 0), feeds.size
+    found = (files >= 2) & (partners >= 2) & (amount >= least * task_reads)
+    at = np.flatnonzero(found)
+    amount, total = amount[at], task_reads[at]
+    return Around(
+        np.full(len(at), code("reduce")), at, files[at], partners[at], amount,
+        np.where(total > 0, amount / np.where(total > 0, total, 1), 1.0),
+        np.where(amount > 0, largest[at], 0), np.full(len(at), np.nan),
+    )  # fmt: skip
+
+
+def _distributes(alone: Single, tasks: int) -> Around:
+    """Tasks whose files go to several readers, one each."""
+    order = order_by(alone.producer, alone.consumer)
+    task, other = alone.producer[order], alone.consumer[order]
+    first = starts_of(task, other)
+    amount = np.add.reduceat(alone.u[order], first) if len(first) else first
+    files = np.bincount(alone.producer, minlength=tasks)
+    by_task = Groups(task[first], tasks)
+    at = np.flatnonzero(by_task.size >= 2)
+    partners, total = by_task.size[at], by_task.sum(amount)[at]
+    off = amount - _mean(by_task, amount)[task[first]]
+    deviation = np.sqrt(by_task.sum(off * off)[at] / partners)
+    mean = total / partners
+    return Around(
+        np.full(len(at), code("distribute")), at, files[at], partners, total, np.ones(len(at)),
+        by_task.high(amount, 0)[at],
+        np.where(total > 0, deviation / np.where(total > 0, mean, 1), 0.0),
+    )  # fmt: skip
+
+
+def _mean(groups: Groups, values: Any) -> Floats:
+    return np.asarray(groups.sum(values) / np.maximum(groups.size, 1))
+
+
+def _sum(key: Ints, values: Ints, count: int) -> Ints:
+    """Exact sums of whole numbers per key; keys are sorted."""
+    return np.asarray(Groups(key, count).sum(values), np.int64)

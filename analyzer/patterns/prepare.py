@@ -1,184 +1,187 @@
-"""Writers and readers that count.
-
-Temporary tables made here:
-    t    task, engine, who, attempt, start_s, end_s   `who` is the last attempt of a retried task
-    e    edge, file, pw, cw, bytes, via, uncertain     between different `who`
-    pr   file, who, owned, unique_bytes, first_s, last_s   writers, superseded ones left out
-    own  like pr, only those that own bytes (all, where nobody is known to own any)
-    co   file, who, u, cover, peek, start_s, end_s (of its task), nr, lo, hi   all readers
-    eff  like co, only the readers that decide
-    pk   file, readers, peeks, decides     files with peeks; `decides`: they count
-"""
+"""Writers and readers of a portion that count (docs/patterns.md, "Who counts")."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from tracehint.analyzer.patterns.ranges import covered_sql, spans_sql
+import numpy as np
 
-if TYPE_CHECKING:
-    import duckdb
-    import pyarrow as pa
-
-    from tracehint.analyzer.patterns import FlowTables
-
-_TASKS = """
-create temp table t as select task, engine, task as who, coalesce(attempt, 1) as attempt,
-    start_s, coalesce(end_s, 'infinity'::double) as end_s
-from tasks_in
-"""
-
-# Attempts of one task share type, name and command; a new series begins at each attempt 1.
-_TASKS_WITH_RETRIES = """
-create temp table t as
-with series as (
-    select task, engine, coalesce(attempt, 1) as attempt, type, name, command, start_s,
-        coalesce(end_s, 'infinity'::double) as end_s,
-        sum(case when coalesce(attempt, 1) = 1 then 1 else 0 end)
-            over (partition by type, name, command order by start_s, task) as series
-    from tasks_in)
-select task, engine, attempt, start_s, end_s,
-    last_value(task) over (partition by type, name, command, series order by attempt, task
-        rows between unbounded preceding and unbounded following) as who
-from series
-"""
-
-# Two ways for each table: without retries a task stands for itself, and leaving out the few
-# engines is cheaper than joining all tasks.
-_ENGINES = "create temp table engines as select task from t where engine"
-
-_EDGES = """
-create temp table e as
-select edge, file, producer as pw, consumer as cw, bytes, via, "order" = 'uncertain' as uncertain
-from edges_in
-where producer <> consumer and producer not in (from engines) and consumer not in (from engines)
-"""
-_EDGES_WITH_RETRIES = """
-create temp table e as
-select edge, file, p.who as pw, c.who as cw, bytes, via, order_in = 'uncertain' as uncertain
-from (select *, "order" as order_in from edges_in) x
-join t p on p.task = producer
-join t c on c.task = consumer
-where not p.engine and not c.engine and p.who <> c.who
-"""
-
-_PRODUCERS = """
-create temp table pr as
-select file, task as who, coalesce(owned_bytes, unique_bytes, bytes, 0) as owned,
-    coalesce(unique_bytes, bytes, 0) as unique_bytes, first_s, last_s
-from producers_in
-where task not in (from engines) and not coalesce(superseded, false)
-"""
-_PRODUCERS_WITH_RETRIES = """
-create temp table pr as
-select file, who, sum(coalesce(owned_bytes, unique_bytes, bytes, 0))::bigint as owned,
-    sum(coalesce(unique_bytes, bytes, 0))::bigint as unique_bytes,
-    min(first_s) as first_s, max(last_s) as last_s
-from producers_in join t using (task)
-where not engine and not coalesce(superseded, false)
-group by file, who
-"""
-
-_OWNERS = """
-create temp table own as
-select * from pr where owned > 0
-union all by name
-select * from pr where file not in (select file from pr where owned > 0)
-"""
-
-# The ranges stay in the view: few files need them, and they are most of the memory.
-_SEEN = """
-create temp view seen as
-select file, {who} as who, coalesce(unique_bytes, bytes, 0) as u, cover,
-    coalesce(peek, false) as peek, coalesce(len(ranges), 0) as nr, ranges[1][1] as lo,
-    ranges[len(ranges)][2] as hi, ranges
-from consumers_in {where}
-"""
-_PLAIN = {"who": "task", "where": "where task not in (from engines)"}
-_LAST_ATTEMPT = {
-    "who": "who",
-    "where": "join t using (task) where not engine"
-    " qualify row_number() over (partition by file, who order by attempt desc) = 1",
-}
-
-# A reader that only read back what it wrote itself has no edge and is no reader.
-_SELFISH = """
-create temp table selfish as
-select file, who from seen semi join pr using (file, who)
-anti join (select file, cw as who from e) using (file, who)
-"""
-
-# A reader that got the bytes through an engine's copy may have an edge only.
-_CONSUMERS = """
-create temp table co as
-select seen.* exclude (ranges), start_s, end_s
-from (from seen {less}) seen join t on t.task = seen.who
-union all by name
-select file, cw as who, max(bytes) as u, null::double as cover, false as peek,
-    any_value(t.start_s) as start_s, any_value(t.end_s) as end_s, 0 as nr, null::bigint as lo,
-    null::bigint as hi
-from (from e anti join (select file, who as cw from seen
-        semi join (select file from e where via <> 'data') using (file)) using (file, cw)
-    where via <> 'data') e
-join t on t.task = cw group by file, cw
-"""
-
-# Readers (a table like co) with their ranges, of some files only.
-RANGED = """
-select c.file, c.who, c.u, peek_not as wide, seen.ranges
-from (select *, not peek as peek_not from {readers} semi join ({files}) using (file)) c
-left join (from seen semi join ({files}) using (file)) seen using (file, who)
-"""
-
-_PEEKS = """
-create temp table pk as
-select file, count(*) as readers, count(*) filter (peek) as peeks,
-    count(*) filter (peek) = count(*) as decides,
-    coalesce(sum(u) filter (peek), 0) as peeked, coalesce(max(u) filter (not peek), 0) as most
-from co semi join (select file from co where peek) using (file) group by file
-"""
-
-# Peeks that read most of what anybody read: an uneven scatter, not a look at a header.
-_PEEKS_OF_MOST = """
-update pk set decides = true from (
-    select file, coalesce(sum(stop - start) filter (wide = 0 and deep > 0), 0)
-        > sum(stop - start) filter (wide > 0) as most
-    from ({covered}) group by file) x
-where pk.file = x.file and x.most
-"""
-
-_EFFECTIVE = """
-create temp {kind} eff as
-select * from co {less}
-"""
-_ASIDE = "anti join (select file, true as peek from pk where not decides) using (file, peek)"
+from tracehint.analyzer.flow.ranges import among, order_by, starts_of, union
+from tracehint.analyzer.patterns.portions import Portion
+from tracehint.analyzer.patterns.ranges import stretches
+from tracehint.analyzer.patterns.rows import (
+    UNKNOWN,
+    Bools,
+    Groups,
+    Handed,
+    Ints,
+    Readers,
+    Spans,
+    Work,
+    Writers,
+)
 
 
-def prepare(con: duckdb.DuckDBPyConnection, flow: FlowTables, tasks: pa.Table) -> bool:
-    """Register the flow as files_in, producers_in ... and make the tables above.
+@dataclass
+class Wrote:
+    """`all` writers, one row per task and file; `owners` are those that own bytes, or all where
+    nobody is known to own any. `spans` are (file, who, start, end) of the owners of files that
+    have several, each byte once per owner."""
 
-    Returns whether some task was tried more than once.
-    """
-    for name in ("files", "producers", "consumers", "edges"):
-        con.register(f"{name}_in", getattr(flow, name))
-    con.register("tasks_in", tasks)
-    found = con.execute("select coalesce(max(attempt), 1) > 1 from tasks_in").fetchone()
-    retried = bool(found and found[0])
-    con.execute(_TASKS_WITH_RETRIES if retried else _TASKS)
-    con.execute(_ENGINES)
-    con.execute(_EDGES_WITH_RETRIES if retried else _EDGES)
-    con.execute(_PRODUCERS_WITH_RETRIES if retried else _PRODUCERS)
-    con.execute(_OWNERS)
-    con.execute(_SEEN.format(**(_LAST_ATTEMPT if retried else _PLAIN)))
-    con.execute(_SELFISH)
-    selfish = con.execute("select 1 from selfish limit 1").fetchone()
-    less = "anti join selfish using (file, who)" if selfish else ""
-    con.execute(_CONSUMERS.format(less=less))
-    con.execute(_PEEKS)
-    mixed = "select file from pk where 0 < peeks and peeks < readers and peeked > most"
-    if con.execute(f"{mixed} limit 1").fetchone():
-        spans = spans_sql(RANGED.format(readers="co", files=mixed))
-        con.execute(_PEEKS_OF_MOST.format(covered=covered_sql(spans)))
-    aside = con.execute("select 1 from pk where not decides limit 1").fetchone()
-    con.execute(_EFFECTIVE.format(kind="table" if aside else "view", less=_ASIDE if aside else ""))
-    return retried
+    all: Writers
+    owners: Writers
+    spans: tuple[Ints, Ints, Ints, Ints]
+
+
+@dataclass
+class Looked:
+    """Peeks per file: how many readers and peeks there are, and whether peeks count."""
+
+    readers: Ints
+    peeks: Ints
+    decides: Bools
+
+
+@dataclass
+class Read:
+    """`all` readers; `count`: those that decide; `back`: files that a task wrote and read."""
+
+    all: Readers
+    count: Readers
+    looked: Looked
+    back: Bools
+
+
+def wrote(portion: Portion, work: Work) -> Wrote:
+    """The writers; attempts of one task are one."""
+    single = portion.writers
+    everybody = _joined(single, work) if work.retried else single
+    count = len(portion.files)
+    some = everybody.owned > 0
+    owned = np.zeros(count, bool)
+    owned[everybody.file[some]] = True
+    keep = some | ~owned[everybody.file]
+    owners = everybody if keep.all() else everybody.take(keep)
+    several = np.bincount(owners.file, minlength=count) > 1
+    return Wrote(everybody, owners, _written(portion, owners, several, work))
+
+
+def _joined(single: Writers, work: Work) -> Writers:
+    """One row per file and task of all attempts."""
+    who = work.who[single.who]
+    order = order_by(single.file, who)
+    rows, who = single.take(order), who[order]
+    first = starts_of(rows.file, who)
+    if not len(first):
+        return rows
+    return Writers(
+        rows.file[first], who[first], np.add.reduceat(rows.owned, first),
+        np.add.reduceat(rows.unique, first), np.fmin.reduceat(rows.first, first),
+        np.fmax.reduceat(rows.last, first), rows.row[first],
+    )  # fmt: skip
+
+
+def _written(
+    portion: Portion, owners: Writers, several: Bools, work: Work
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """What each owner of these files wrote; attempts may have written the same bytes."""
+    rows = portion.writers.take(several[portion.writers.file])
+    who = work.who[rows.who]
+    if not len(rows):
+        return rows.file, rows.file, rows.file, rows.file
+    keep = among(rows.file, who, owners.file, owners.who)
+    rows, who = rows.take(keep), who[keep]
+    place, start, end = portion.written.of(rows.row)
+    file, who = rows.file[place], who[place]
+    if not work.retried:
+        return file, who, start, end
+    order = order_by(file, who, start)
+    file, who, start, end = file[order], who[order], start[order], end[order]
+    first = starts_of(file, who)
+    number = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(file))))
+    group, start, end = union(number, start, end)
+    return file[first][group], who[first][group], start, end
+
+
+def read(portion: Portion, writers: Writers, work: Work) -> Read:
+    """The readers: who only read back its own bytes is none, and who got them through an
+    engine's copy may have an edge only."""
+    count, handed = len(portion.files), portion.handed
+    single = _attempts_that_count(portion.readers, work) if work.retried else portion.readers
+    both = among(single.file, single.who, writers.file, writers.who)
+    own = np.flatnonzero(both)
+    fed = among(single.file[own], single.who[own], handed.file, handed.consumer)
+    back = np.zeros(count, bool)
+    back[single.file[own[fed]]] = True
+    more = _through_copies(single, handed)
+    if not fed.all():
+        single = single.take(np.delete(np.arange(len(single)), own[~fed]))
+    if len(more):
+        back[more.file[among(more.file, more.who, writers.file, writers.who)]] = True
+        single = Readers.joined([single, more])
+        single = single.take(order_by(single.file, single.who))
+    looked = _looked(single, portion.read, count)
+    aside = single.peek & ~looked.decides[single.file]
+    return Read(single, single.take(~aside) if aside.any() else single, looked, back)
+
+
+def _attempts_that_count(single: Readers, work: Work) -> Readers:
+    """Of each task the last attempt that read the file."""
+    who, attempt = work.who[single.who], work.attempt[single.who]
+    order = order_by(single.file, who, attempt)
+    first = starts_of(single.file[order], who[order])
+    last = np.append(first[1:], len(order))[: len(first)] - 1
+    found = single.take(order[last])
+    found.who = who[order[last]]
+    return found
+
+
+def _through_copies(single: Readers, handed: Handed) -> Readers:
+    """Who has an edge that is not of data, and no row."""
+    other = handed.take(~handed.data)
+    if not len(other):
+        return Readers.empty()
+    other = other.take(~among(other.file, other.consumer, single.file, single.who))
+    other = other.take(order_by(other.file, other.consumer, -other.bytes))
+    other = other.take(starts_of(other.file, other.consumer))
+    no = np.zeros(len(other), np.int64)
+    return Readers(
+        other.file, other.consumer, other.bytes, np.full(len(other), np.nan), no != 0, no,
+        no + UNKNOWN, no + UNKNOWN, no + UNKNOWN,
+    )  # fmt: skip
+
+
+def _looked(rows: Readers, spans: Spans, count: int) -> Looked:
+    """Peeks count where all readers peek, and where the bytes that only they read are most."""
+    none = np.zeros(count, np.int64)
+    if not rows.peek.any():
+        return Looked(none, none, none != 0)
+    peeks = np.bincount(rows.file[rows.peek], minlength=count)
+    readers = np.where(peeks > 0, np.bincount(rows.file, minlength=count), 0)
+    decides = (peeks == readers) & (peeks > 0)
+    by_file = Groups(rows.file, count)
+    peeked = by_file.sum(np.where(rows.peek, rows.u, 0))
+    most = by_file.high(np.where(rows.peek, 0, rows.u), 0)
+    mixed = (peeks > 0) & (peeks < readers) & (peeked > most)
+    if mixed.any():
+        some = rows.take(mixed[rows.file])
+        place, start, end = spans_of(some, spans)
+        found = stretches(some.file[place], start, end, ~some.peek[place])
+        length = found.stop - found.start
+        only = np.bincount(found.file, length * ((found.wide == 0) & (found.deep > 0)), count)
+        decides |= mixed & (only > np.bincount(found.file, length * (found.wide > 0), count))
+    return Looked(readers, peeks, decides)
+
+
+def spans_of(rows: Readers, spans: Spans) -> tuple[Ints, Ints, Ints]:
+    """(place in `rows`, start, end) of what they read; first bytes where nothing is known."""
+    known = np.flatnonzero(rows.row >= 0)
+    place, start, end = spans.of(rows.row[known])
+    bare = np.flatnonzero((rows.row < 0) & (rows.u > 0))
+    if not len(bare):
+        return known[place], start, end
+    return (
+        np.concatenate([known[place], bare]),
+        np.concatenate([start, np.zeros(len(bare), np.int64)]),
+        np.concatenate([end, rows.u[bare]]),
+    )

@@ -1,181 +1,152 @@
-"""How often each byte was read or written: sweeps over the ends of byte ranges.
-
-Temporary tables made here:
-    fs    per file: n, reader (one of them), u_sum, m, read_bytes (length of the union), header,
-          gap_bytes, gaps, cover_min, cover_mean, cover_max
-    ws    per file: np, owned_max, overlap (share of the written bytes with several writers)
-    wsp   file, who, a, b   written by each owner of a file that has several, each byte once
-    depth per irregular file: stretches [start, stop) read by `deep` readers, `head`: set aside
-"""
+"""How often each byte was read or written: sweeps over the ends of byte ranges."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from tracehint.analyzer.flow.ranges import Bools, Ints, order_by, starts_of
+from tracehint.analyzer.patterns.rows import Floats, Groups, Rows, Spans
+
 if TYPE_CHECKING:
-    import duckdb
-
     from tracehint.analyzer.model import Options
+    from tracehint.analyzer.patterns.prepare import Read, Wrote
+    from tracehint.analyzer.patterns.rows import Files
 
 
-def spans_sql(source: str) -> str:
-    """Rows of `source` (file, ranges, u, ...) once per range, as [a, b).
+@dataclass
+class Stretches(Rows):
+    """Stretches of files, sorted, from the first to the last byte of each file; `deep` ranges
+    and of these `wide` marked ones cover them, 0 is a gap."""
 
-    Where the ranges are not known the first `u` bytes stand for them.
+    file: Ints
+    start: Ints
+    stop: Ints
+    deep: Ints
+    wide: Ints
+
+
+def stretches(file: Ints, start: Ints, end: Ints, marked: Bools | None = None) -> Stretches:
+    """Cut files where a range begins or ends."""
+    files, place = np.concatenate([file, file]), np.concatenate([start, end])
+    order = order_by(files, place)
+    files, place = files[order], place[order]
+    step = np.where(order < len(file), 1, -1)
+    first = starts_of(files, place)
+    if not len(first):
+        return Stretches.empty()
+    deep = np.cumsum(np.add.reduceat(step, first))  # adds up to 0 in each file
+    wide = deep
+    if marked is not None:
+        wide = np.cumsum(np.add.reduceat(step * marked[order % len(file)], first))
+    files, place = files[first], place[first]
+    at = np.flatnonzero(files[1:] == files[:-1])
+    return Stretches(files[at], place[at], place[at + 1], deep[at], wide[at])
+
+
+@dataclass
+class Measured:
+    """Per file: readers `n`, one of them, what they read, and how many read each byte."""
+
+    n: Ints
+    reader: Ints
+    u: Ints
+    m: Floats
+    header: Ints
+    gaps: Ints
+    gap_bytes: Ints
+    cover_min: Floats
+    cover_mean: Floats
+    cover_max: Floats
+    odd: Bools  # the readers do not all read the same range
+    s: Ints  # size
+    header_end: Ints  # of the stretches that were set aside
+    depth: Stretches  # of the odd files, cut at the header; without what was set aside
+
+
+def measure(read: Read, spans: Spans, files: Files, written: Ints, options: Options) -> Measured:
+    """`written` per file: the most bytes that a task wrote, stands for an unknown size."""
+    rows, count = read.count, len(files)
+    by_file = Groups(rows.file, count)
+    n, u_max = by_file.size, by_file.high(rows.u)
+    low, high = by_file.low(rows.low), by_file.high(rows.high)
+    pieces = (by_file.low(rows.pieces) == 1) & (by_file.high(rows.pieces) == 1)
+    same = pieces & (low == by_file.high(rows.low)) & (by_file.low(rows.high) == high)
+    same |= (n == 1) | (u_max == 0)
+    seen = np.where(high >= 0, high, np.where(u_max >= 0, u_max, written))
+    s = np.where(files.size >= 0, files.size, np.maximum(seen, 0))
+    limit = np.minimum(options.header_bytes, np.floor(s * options.header_share)).astype(np.int64)
+    odd = (n >= 2) & ~same
+    reach = np.where(high >= 0, high - low, 0)
+    head = np.maximum(0, np.minimum(high, limit) - low)
+    header = np.where((n >= 2) & same & (high >= 0) & (head < reach), head, 0)
+    known = ~np.isnan(rows.cover)
+    sized = by_file.sum(known)
+    cover = by_file.sum(np.where(known, rows.cover, 0.0)) / np.maximum(sized, 1)
+    found = Measured(
+        n, by_file.one(rows.who), by_file.sum(rows.u), n.astype(np.float64), header,
+        np.zeros(count, np.int64), np.zeros(count, np.int64),
+        _or_one(by_file.low(rows.cover, np.nan)), np.where(sized > 0, cover, 1.0),
+        _or_one(by_file.high(rows.cover, np.nan)), odd, s, np.zeros(count, np.int64),
+        Stretches.empty(),
+    )  # fmt: skip
+    if odd.any():
+        _count_readers(found, read, spans, limit, options.header_readers)
+    return found
+
+
+def _or_one(values: Floats) -> Floats:
+    return np.where(np.isnan(values), 1.0, values)
+
+
+def _count_readers(found: Measured, read: Read, spans: Spans, limit: Ints, least: float) -> None:
+    """Readers per byte of the odd files, their headers and gaps."""
+    from tracehint.analyzer.patterns.prepare import spans_of
+
+    rows = read.count.take(found.odd[read.count.file])
+    place, start, end = spans_of(rows, spans)
+    cut = _cut(stretches(rows.file[place], start, end), limit)
+    by_file = Groups(cut.file, len(limit))
+    length = cut.stop - cut.start
+    head = (cut.stop <= limit[cut.file]) & (cut.deep >= (least - 1e-9) * found.n[cut.file])
+    covered, moved = by_file.sum(length * (cut.deep > 0)), by_file.sum(length * cut.deep)
+    header, twice = by_file.sum(length * head), by_file.sum(length * cut.deep * head)
+    at = np.flatnonzero(covered)
+    some = header[at] < covered[at]  # else all that anybody read is header
+    aside, twice = np.where(some, header[at], 0), np.where(some, twice[at], 0)
+    found.header[at] = aside
+    found.m[at] = (moved[at] - twice) / (covered[at] - aside)
+    gap = cut.deep == 0
+    found.gaps, found.gap_bytes = by_file.sum(gap), by_file.sum(length * gap)
+    left_out = head & (found.header > 0)[cut.file]
+    found.header_end = by_file.high(np.where(left_out, cut.stop, 0), 0)
+    found.depth = cut.take(~left_out)
+
+
+def _cut(rows: Stretches, limit: Ints) -> Stretches:
+    """The stretches cut at a place per file, so that each is before or behind it."""
+    at = limit[rows.file]
+    across = np.flatnonzero((rows.start < at) & (rows.stop > at))
+    if not len(across):
+        return rows
+    both = Stretches.joined([rows, rows.take(across)])
+    both.stop[across] = at[across]
+    both.start[len(rows) :] = at[across]
+    return both.take(order_by(both.file, both.start))
+
+
+def overlap(written: Wrote, owners: Ints) -> Floats:
+    """Per file the share of the written bytes that several owners wrote; 0 for one owner.
+
+    `owners` is their number. NaN where nothing is known about what they wrote.
     """
-    return f"""
-    select * exclude (r), r[1] as a, r[2] as b from (
-        select * exclude (ranges), unnest(ranges) as r from ({source}) where len(ranges) > 0)
-    union all by name
-    select * exclude (ranges), 0 as a, u as b from ({source})
-    where coalesce(len(ranges), 0) = 0 and u > 0
-    """
-
-
-def covered_sql(spans: str) -> str:
-    """Stretches [start, stop) of each file with the counts `deep` (all rows) and `wide`.
-
-    `spans` has columns file, a, b, wide (bool). A file's stretches reach from its first to
-    its last byte; deep = 0 is a gap.
-    """
-    return f"""
-    select * from (
-        select file, pos as start, lead(pos) over w as stop,
-            sum(d) over w as deep, sum(dw) over w as wide
-        from (
-            select file, pos, sum(d) as d, sum(d * wide::int) as dw from (
-                select file, a as pos, 1 as d, wide from ({spans})
-                union all
-                select file, b as pos, -1 as d, wide from ({spans}))
-            group by file, pos)
-        window w as (partition by file order by pos))
-    where stop is not null
-    """
-
-
-_READERS = """
-create temp table rd as
-select file, count(*) as n, sum(u)::double as u_sum, max(u) as u_max, max(hi) as hi,
-    coalesce(min(cover), 1) as cover_min, coalesce(avg(cover), 1) as cover_mean,
-    coalesce(max(cover), 1) as cover_max,
-    max(start_s) <= min(end_s) as all_at_once,
-    count(*) = 1 or (max(nr) = 1 and min(nr) = 1 and min(lo) = max(lo) and min(hi) = max(hi))
-        or max(u) = 0 as same,
-    min(lo) as lo, any_value(who) as reader
-from eff group by file
-"""
-
-_SIZES = """
-create temp table sz as
-select file, size_bytes as s from files_in where role <> 'software' and size_bytes is not null
-union all
-select file, greatest(coalesce(size_bytes, 0), case when size_bytes is null
-    then coalesce(rd.hi, rd.u_max, w.written, 0) else 0 end) as s
-from files_in left join rd using (file)
-left join (select file, max(unique_bytes) as written from pr group by file) w using (file)
-where role <> 'software' and size_bytes is null
-"""
-
-# The header ends at `h` at most: a cut there lets a stretch be inside or outside, never both.
-_DEPTH = """
-create temp table depth as
-with odd as (select file, n, least({header_bytes}, floor(s * {header_share}))::bigint as h, lo, hi
-             from rd join sz using (file) where n >= 2 and not same),
-raw as ({covered}),
-cut as (
-    select file, start, least(stop, h) as stop, deep, n, h from raw join odd using (file)
-    where start < h
-    union all
-    select file, greatest(start, h) as start, stop, deep, n, h from raw join odd using (file)
-    where stop > h)
-select file, start, stop, deep::int as deep, stop <= h and deep >= {readers} * n as head from cut
-"""
-
-_NO_DEPTH = """
-create temp table depth (file bigint, start bigint, stop bigint, deep int, head boolean)
-"""
-
-_MEASURED = """
-create temp table fs as
-with odd as (
-    select file, sum(stop - start) filter (deep > 0) as read_bytes,
-        coalesce(sum(stop - start) filter (head), 0) as header,
-        sum((stop - start) * deep) as moved,
-        coalesce(sum((stop - start) * deep) filter (head), 0) as header_moved,
-        coalesce(sum(stop - start) filter (deep = 0), 0) as gap_bytes,
-        count(*) filter (deep = 0) as gaps
-    from depth group by file),
-even as (
-    select rd.*, s, case when same and n >= 2 then greatest(0,
-        least(hi, least({header_bytes}, floor(s * {header_share}))::bigint) - lo) end as head
-    from rd join sz using (file))
-select even.* exclude (head),
-    coalesce(odd.read_bytes, hi - lo, 0) as read_bytes,
-    case when odd.file is null then case when head < hi - lo then head else 0 end
-        when odd.header < odd.read_bytes then odd.header else 0 end::bigint as header,
-    case when odd.file is null then n::double
-        when odd.header < odd.read_bytes
-        then (odd.moved - odd.header_moved)::double / (odd.read_bytes - odd.header)
-        else odd.moved::double / odd.read_bytes end as m,
-    coalesce(odd.gap_bytes, 0)::bigint as gap_bytes, coalesce(odd.gaps, 0) as gaps
-from even left join odd using (file)
-"""
-
-_WRITERS = """
-create temp table wr as
-select file, count(*) as np, max(owned) as owned_max, sum(owned)::double as owned_sum,
-    any_value(who) as writer, min(first_s) as w_first, max(last_s) as w_last
-from own group by file
-"""
-
-_OVERLAP = """
-create temp table ws as
-with deep as ({covered}),
-x as (select file, sum(stop - start) filter (deep > 1) as several,
-        sum(stop - start) filter (deep > 0) as written from deep group by file)
-select wr.*, case when np < 2 then 0 else coalesce(several, 0) / written end as overlap
-from wr left join x using (file)
-"""
-
-_WRITTEN = """
-select file, who, unique_bytes as u, ranges
-from producers_in join t using (task) semi join own using (file, who)
-where not engine and not coalesce(superseded, false)
-    and file in (select file from wr where np >= 2)
-"""
-
-# Attempts of one task may have written the same bytes: joined to one writer's ranges.
-_JOINED = """
-select file, who, min(a) as a, max(b) as b from (
-    select *, sum(case when a <= before then 0 else 1 end)
-        over (partition by file, who order by a, b rows unbounded preceding) as island
-    from (select *, max(b) over (partition by file, who order by a, b
-        rows between unbounded preceding and 1 preceding) as before from ({spans})))
-group by file, who, island
-"""
-
-
-def measure(con: duckdb.DuckDBPyConnection, options: Options, *, retried: bool) -> None:
-    """Make the tables above from `eff`, `own` and `producers_in`."""
-    from tracehint.analyzer.patterns.prepare import RANGED
-
-    con.execute(_READERS)
-    con.execute(_SIZES)
-    sizes = {"header_bytes": options.header_bytes, "header_share": options.header_share}
-    odd = RANGED.format(readers="eff", files="select file from rd where n >= 2 and not same")
-    uneven = con.execute("select 1 from rd where n >= 2 and not same limit 1").fetchone()
-    con.execute(
-        _NO_DEPTH
-        if not uneven
-        else _DEPTH.format(
-            covered=covered_sql(spans_sql(odd)), readers=options.header_readers - 1e-9, **sizes
-        )
-    )
-    con.execute(_MEASURED.format(**sizes))
-    con.execute(_WRITERS)
-    if not con.execute("select 1 from wr where np >= 2 limit 1").fetchone():
-        con.execute("create temp table ws as select *, 0::double as overlap from wr")
-        return
-    spans = spans_sql(_WRITTEN)
-    con.execute(f"create temp table wsp as {_JOINED.format(spans=spans) if retried else spans}")
-    con.execute(_OVERLAP.format(covered=covered_sql("select file, a, b, false as wide from wsp")))
+    file, _, start, end = written.spans
+    rows = stretches(file, start, end)
+    by_file = Groups(rows.file, len(owners))
+    length = rows.stop - rows.start
+    covered = by_file.sum(length * (rows.deep > 0))
+    several = by_file.sum(length * (rows.deep > 1))
+    share = np.where(covered > 0, several / np.maximum(covered, 1), np.nan)
+    return np.where(owners < 2, 0.0, share)

@@ -1,83 +1,101 @@
-"""Shape of the regions that readers (scatter) or writers (gather) of one file touch.
-
-Temporary tables made here, where such labels occur, both with columns file, regions,
-region_bytes (mean), region_min, region_max, stride (null: one region), regular, alignment
-(largest power of two that divides every start but 0; null: only 0):
-    rr    scatter files, by reader, the shared header left out
-    wg    gather files, by writer
-and
-    a2a   scatter files: files (how many files the same set of readers shares out)
-    shares partly shared files: shared_bytes, shared_total, shared_ranges (the first 16)
-"""
+"""Shape of the regions that readers (scatter) or writers (gather) of one file touch."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tracehint.analyzer.patterns.prepare import RANGED
-from tracehint.analyzer.patterns.ranges import spans_sql
+import numpy as np
+
+from tracehint.analyzer.flow.ranges import order_by, starts_of
+from tracehint.analyzer.patterns.prepare import Read, Wrote, spans_of
+from tracehint.analyzer.patterns.rows import UNKNOWN, Bools, Groups, Ints, Rows, Shapes, Spans
 
 if TYPE_CHECKING:
-    import duckdb
+    from tracehint.analyzer.patterns.ranges import Measured, Stretches
 
-_SHAPE = """
-create temp table {name} as
-with spans as ({spans}),
-steps as (
-    select file, a, b, a - lag(a) over (partition by file order by a, b) as step from spans)
-select file, count(*) as regions, round(avg(b - a))::bigint as region_bytes,
-    min(b - a) as region_min, max(b - a) as region_max,
-    round(avg(step))::bigint as stride,
-    min(b - a) = max(b - a) and coalesce(min(step) = max(step), true) as regular,
-    case when bit_or(a) > 0 then bit_or(a) & -bit_or(a) end as alignment
-from steps group by file
-"""
-
-# What lies inside the header that was set aside belongs to no region.
-_READ = """
-select file, greatest(a, coalesce(header_end, 0)) as a, b
-from ({spans}) left join (select file, max(stop) as header_end from depth join fs using (file)
-    where head and header > 0 group by file) using (file)
-where b > coalesce(header_end, 0)
-"""
-
-_ALL_TO_ALL = """
-create temp table a2a as
-with sets as (
-    select file, count(*) as n, sum(hash(who)::hugeint) as readers
-    from eff semi join (select file from lab where pattern = 'scatter') using (file)
-    group by file)
-select file, count(*) over (partition by n, readers) as files from sets
-"""
-
-_SHARED = """
-create temp table shares as
-with part as (
-    select file, start, stop, deep > 1 as many,
-        row_number() over (partition by file order by start)
-            - row_number() over (partition by file, deep > 1 order by start) as island
-    from depth join fs using (file)
-    semi join (select file from lab where pattern = 'partly_shared') using (file)
-    where not (head and header > 0)),
-runs as (
-    select file, min(start) as a, max(stop) as b,
-        row_number() over (partition by file order by min(start)) as k
-    from part where many group by file, island)
-select file, sum(b - a)::bigint as shared_bytes, count(*) as shared_total,
-    list([a, b] order by a) filter (k <= 16) as shared_ranges
-from runs group by file
-"""
+_SHOWN = 16  # shared ranges in the evidence
 
 
-def measure(con: duckdb.DuckDBPyConnection) -> None:
-    """Make the tables above from `lab`, `eff` and the writers."""
-    scattered = RANGED.format(readers="eff", files="select file from lab where pattern = 'scatter'")
-    found = {row[0] for row in con.execute("select distinct pattern from lab").fetchall()}
-    if "scatter" in found:
-        con.execute(_SHAPE.format(name="rr", spans=_READ.format(spans=spans_sql(scattered))))
-        con.execute(_ALL_TO_ALL)
-    gathered = "from wsp semi join (select file from lab where pattern = 'gather') using (file)"
-    if "gather" in found:
-        con.execute(_SHAPE.format(name="wg", spans=gathered))
-    if "partly_shared" in found:
-        con.execute(_SHARED)
+def shapes(file: Ints, start: Ints, end: Ints, count: int) -> Shapes:
+    """The shapes of all files that have a range."""
+    order = order_by(file, start, end)
+    file, start, length = file[order], start[order], (end - start)[order]
+    by_file = Groups(file, count)
+    step = np.zeros(len(file), np.int64)
+    step[1:] = start[1:] - start[:-1]
+    inner = np.ones(len(file), bool)
+    inner[by_file.first] = False
+    steps = Groups(file[inner], count)
+    at = by_file.at
+    bits = by_file.reduce(np.bitwise_or, start, 0)[at]
+    shortest, longest = by_file.low(length)[at], by_file.high(length)[at]
+    even = (steps.low(step[inner]) == steps.high(step[inner]))[at]
+    return Shapes(
+        at, by_file.size[at], _mean(by_file, length)[at], shortest, longest,
+        np.where(steps.size > 0, _mean(steps, step[inner]), UNKNOWN)[at],
+        (shortest == longest) & even, np.where(bits > 0, bits & -bits, UNKNOWN),
+    )  # fmt: skip
+
+
+def _mean(groups: Groups, values: Ints) -> Ints:
+    """Rounded means, halves away from zero."""
+    mean = groups.sum(values) / np.maximum(groups.size, 1)
+    return np.asarray(np.floor(mean + 0.5), np.int64)
+
+
+def read_shapes(read: Read, spans: Spans, measured: Measured, scatter: Bools) -> Shapes:
+    """What the readers of scatter files read, without the header that is set aside."""
+    rows = read.count.take(scatter[read.count.file])
+    if not len(rows):
+        return Shapes.empty()
+    place, start, end = spans_of(rows, spans)
+    file = rows.file[place]
+    header = measured.header_end[file]
+    keep = end > header
+    start = np.maximum(start, header)
+    return shapes(file[keep], start[keep], end[keep], len(scatter))
+
+
+def written_shapes(written: Wrote, gather: Bools) -> Shapes:
+    """What the owners of gather files wrote."""
+    file, _, start, end = written.spans
+    keep = gather[file]
+    if not keep.any():
+        return Shapes.empty()
+    return shapes(file[keep], start[keep], end[keep], len(gather))
+
+
+@dataclass
+class Shared(Rows):
+    """Bytes of partly shared files that several readers read; `lists` is the place of their
+    first ranges in `start` and `end`."""
+
+    file: Ints
+    bytes: Ints
+    ranges: Ints
+
+
+def shared(measured: Measured, partly: Bools) -> tuple[Shared, Stretches]:
+    """Shared stretches of partly shared files, and the first of them."""
+    part = measured.depth.take(partly[measured.depth.file])
+    many = part.deep > 1
+    first = starts_of(part.file, many.astype(np.int64))
+    if not len(first):
+        return Shared.empty(), part
+    runs = part.take(first)
+    runs.stop = part.stop[np.append(first[1:], len(part)) - 1]
+    runs = runs.take(many[first])
+    by_file = Groups(runs.file, len(partly))
+    at = by_file.at
+    nth = np.arange(len(runs)) - np.repeat(by_file.first, by_file.size[at])
+    length = by_file.sum(runs.stop - runs.start)[at]
+    return Shared(at, length, by_file.size[at]), runs.take(nth < _SHOWN)
+
+
+def reader_sets(read: Read, count: int) -> Ints:
+    """Per file a number that is the same for files that the same tasks read."""
+    who = read.count.who.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        who = (who ^ (who >> np.uint64(shift))) * np.uint64(factor)
+    return np.asarray(Groups(read.count.file, count).sum(who.view(np.int64)), np.int64)

@@ -1,64 +1,98 @@
-"""How many readers of one file version ran, and how many writers wrote, at the same time.
-
-Temporary tables made here:
-    rt   per file with several readers: together (most of their tasks at one time, ends included)
-    wt   (where there are such) per file with several writers: together (ends excluded),
-         appended (in turn, each where the one before stopped)
-"""
+"""How many readers of one file version ran, and how many writers wrote, at the same time."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from tracehint.analyzer.flow.ranges import Bools, Ints, order_by, starts_of
+from tracehint.analyzer.patterns.rows import Floats, Groups
+
 if TYPE_CHECKING:
-    import duckdb
-
-# Readers are simultaneous when their tasks run at the same time: a read of microseconds on
-# the recorded machine is a read at the same time when every task has a node of its own.
-_READERS = """
-create temp table rt as
-with mixed as (select file from fs where n >= 2 and not all_at_once),
-events as (
-    select file, start_s as moment, 1 as d from eff semi join mixed using (file)
-    union all
-    select file, end_s as moment, -1 as d from eff semi join mixed using (file)),
-swept as (select file, sum(d) over (partition by file order by moment, d desc
-        rows unbounded preceding) as deep from events)
-select file, max(deep)::int as together from swept group by file
-union all
-select file, n::int as together from fs where n >= 2 and all_at_once
-"""
-
-_ALL_AT_ONCE = "create temp table rt as select file, n::int as together from fs where n >= 2"
-
-_WRITERS = """
-create temp table wt as
-with many as (select file from ws where np >= 2),
-spans as (select file, who, first_s, last_s from own semi join many using (file)),
--- bytes carried over from an earlier version have no times here: written before all others
-events as (
-    select file, first_s as moment, 1 as d from spans where first_s is not null
-    union all
-    select file, last_s as moment, -1 as d from spans where first_s is not null),
-swept as (select file, sum(d) over (partition by file order by moment, d
-        rows unbounded preceding) as deep from events),
-ends as (
-    select file, who, spans.first_s, min(r.a) as a, max(r.b) as b
-    from spans join wsp r using (file, who) group by all),
-steps as (
-    select file, a = coalesce(lag(b) over (partition by file order by first_s nulls first, a), a)
-        as follows
-    from ends),
-appended as (select file, bool_and(follows) as follows from steps group by file)
-select file, greatest(1, coalesce(max(deep), 1))::int as together,
-    coalesce(any_value(follows), false) as appended
-from many left join swept using (file) left join appended using (file) group by file
-"""
+    from tracehint.analyzer.patterns.prepare import Wrote
+    from tracehint.analyzer.patterns.rows import Readers, Work
 
 
-def measure(con: duckdb.DuckDBPyConnection) -> None:
-    """Make the tables above."""
-    staggered = con.execute("select 1 from fs where n >= 2 and not all_at_once limit 1").fetchone()
-    con.execute(_READERS if staggered else _ALL_AT_ONCE)
-    if con.execute("select 1 from ws where np >= 2 limit 1").fetchone():
-        con.execute(_WRITERS)
+def ranks(start: Floats, end: Floats, *, starts_first: bool) -> tuple[Ints, Ints]:
+    """Whole numbers that sort like the moments; of equal moments one kind comes first."""
+    first, second = (start, end) if starts_first else (end, start)
+    order = np.argsort(np.concatenate([first, second]), kind="stable")
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    one, two = rank[: len(first)], rank[len(first) :]
+    return (one, two) if starts_first else (two, one)
+
+
+def at_once(file: Ints, start: Ints, end: Ints, count: int) -> Ints:
+    """Per file the most spans at one moment; `start` and `end` are different `ranks`."""
+    moments = int(max(start.max(initial=0), end.max(initial=0))) + 1
+    # one number that sorts like (file, moment), and says in its last bit whether a span begins
+    events = np.concatenate([file, file]) * moments + np.concatenate([start, end])
+    events *= 2
+    events[: len(file)] += 1
+    events.sort()
+    deep = np.cumsum((events & 1) * 2 - 1)  # adds up to 0 in each file
+    return np.asarray(Groups(events // (2 * moments), count).high(deep, 0), np.int64)
+
+
+def readers(rows: Readers, work: Work, n: Ints) -> Ints:
+    """Per file the most tasks that read it and ran at one time, their ends included; at least 1.
+
+    Readers are simultaneous when their tasks run at the same time: a read of microseconds on
+    the recorded machine is a read at the same time when every task has a node of its own.
+    """
+    by_file = Groups(rows.file, len(n))
+    latest = by_file.high(work.start[rows.who], -np.inf)
+    together = np.maximum(n, 1)
+    mixed = (n >= 2) & (latest > by_file.low(work.end[rows.who], np.inf))
+    if mixed.any():
+        some = mixed[rows.file]
+        file, who = rows.file[some], rows.who[some]
+        start, end = ranks(work.start[who], work.end[who], starts_first=True)
+        together = np.where(mixed, at_once(file, start, end, len(n)), together)
+    return together
+
+
+def writers(written: Wrote, owners: Ints) -> tuple[Ints, Bools]:
+    """Per file with several owners: the most that wrote at one time, their ends excluded, and
+    whether each began where the one before stopped.
+
+    Bytes carried over from an earlier version have no times: written before all others.
+    """
+    count = len(owners)
+    rows = written.owners.take((owners >= 2)[written.owners.file])
+    timed = rows.take(~np.isnan(rows.first))
+    last = np.where(np.isnan(timed.last), np.inf, timed.last)
+    by_file = Groups(timed.file, count)
+    earliest = by_file.low(last, np.inf)
+    all_at_once = by_file.high(timed.first, -np.inf) < earliest
+    together = np.maximum(by_file.size * all_at_once, 1)
+    mixed = ~all_at_once[timed.file]
+    if mixed.any():
+        some = timed.take(mixed)
+        start, end = ranks(some.first, last[mixed], starts_first=False)
+        together = np.maximum(together, at_once(some.file, start, end, count))
+    return together, _in_turn(written, together < 2)
+
+
+def _in_turn(written: Wrote, wanted: Bools) -> Bools:
+    """Whether the owners, in the order of their first write, wrote one behind the other."""
+    keep = wanted[written.spans[0]]
+    if not keep.any():
+        return np.zeros(len(wanted), bool)
+    file, who, start, end = (column[keep] for column in written.spans)
+    order = order_by(file, who)
+    file, who, start, end = file[order], who[order], start[order], end[order]
+    group = starts_of(file, who)
+    file, who = file[group], who[group]
+    low, high = np.minimum.reduceat(start, group), np.maximum.reduceat(end, group)
+    rows = written.owners
+    span = int(max(who.max(), rows.who.max())) + 1
+    when = rows.first[np.searchsorted(rows.file * span + rows.who, file * span + who)]
+    order = np.lexsort((low, np.where(np.isnan(when), -np.inf, when), file))
+    file, low, high = file[order], low[order], high[order]
+    behind = np.ones(len(file), bool)
+    behind[1:] = (file[1:] != file[:-1]) | (low[1:] == high[:-1])
+    by_file = Groups(file, len(wanted))
+    return np.asarray((by_file.size > 0) & (by_file.sum(behind) == by_file.size), bool)

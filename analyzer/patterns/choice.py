@@ -1,0 +1,174 @@
+"""The choice among placements, and the primary label of each file (docs/patterns.md).
+
+Placements are compared by the bytes over the busiest link that wait after the last producer,
+then by all bytes over the network, then by the number of copies, then by the default order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracehint.analyzer.flow.ranges import starts_of
+from tracehint.analyzer.patterns import cost
+from tracehint.analyzer.patterns.cost import DEFAULT, Asked, Moved
+from tracehint.analyzer.patterns.groups import Around
+from tracehint.analyzer.patterns.rows import (
+    PATTERNS,
+    UNKNOWN,
+    Bools,
+    Facts,
+    Floats,
+    Ints,
+    Labels,
+    Rows,
+    Single,
+    code,
+)
+
+if TYPE_CHECKING:
+    from tracehint.analyzer.model import Options
+
+# Default order of the primary where the costs are the same.
+ORDER = (
+    "concurrently_shared", "scatter", "gather", "broadcast", "reduce", "distribute", "pipeline",
+    "partly_shared", "stage_in", "stage_out",
+)  # fmt: skip
+
+
+@dataclass
+class Chosen(Rows):
+    """Per label what was chosen, what it saves, and what the model worked with."""
+
+    primary: Bools
+    placement: Ints
+    saves: Ints
+    saves_wait: Ints
+    runner_up: Ints
+    runner_up_saves: Ints
+    net0: Ints  # of the default placement
+    wait0: Ints
+    net: Ints
+    wait: Ints
+    copies: Ints
+    asked: Ints
+
+
+def choose(
+    labels: Labels, facts: Facts, single: Single, around: Around, options: Options, nodes: int
+) -> Chosen:
+    """The choice for each label, for `nodes` nodes."""
+    number = float(max(1, nodes))
+    moved = cost.moved(labels, facts, single, around, number)
+    network, waiting = cost.DEFAULTS[options.default_placement]
+    moved.net, moved.wait = network(moved, number), waiting(moved, number)
+    asked = cost.asked(labels.pattern, moved, number)
+    first, second, best = _best(labels, asked, moved, len(facts))
+    pays = (asked.wait < moved.wait) | ((asked.wait == moved.wait) & (asked.net < moved.net))
+    pays &= moved.wait - asked.wait + moved.net - asked.net >= options.call_cost_bytes
+    choice = np.where(pays, asked.placement, DEFAULT)
+
+    def of(candidate: Ints) -> tuple[Ints, Floats]:
+        """Placement and network bytes: of a label, else of the default placement."""
+        label = candidate >= 0
+        return (
+            np.where(label, asked.placement[candidate], DEFAULT),
+            np.where(label, asked.net[candidate], moved.net),
+        )
+
+    one, two = of(first[labels.file]), of(second[labels.file])
+    other = one[0] != choice
+    runner_up = np.where(other, one[0], two[0])
+    return Chosen(
+        best[labels.file] == np.arange(len(labels)), choice,
+        np.where(pays, rounded(moved.net - asked.net), 0),
+        np.where(pays, rounded(moved.wait - asked.wait), 0), runner_up,
+        rounded(moved.net - np.where(other, one[1], two[1])),
+        rounded(moved.net), rounded(moved.wait), rounded(asked.net), rounded(asked.wait),
+        asked.copies, asked.placement,
+    )  # fmt: skip
+
+
+def rounded(values: Floats) -> Ints:
+    """Whole numbers, halves away from zero."""
+    whole = np.trunc(values)
+    return np.asarray(whole + np.sign(values) * (np.abs(values - whole) >= 0.5), np.int64)
+
+
+def _best(labels: Labels, asked: Asked, moved: Moved, files: int) -> tuple[Ints, Ints, Ints]:
+    """Per file the labels with the best and the second best placement (UNKNOWN: the default, or
+    none), and the primary label.
+
+    Labels are tried in their default order, so that a later one must be cheaper.
+    """
+    first, second, best = (np.full(files, UNKNOWN, np.int64) for _ in range(3))
+    loses = _rivals_that_lose(labels, asked, moved, files)
+    cost = (asked.wait, asked.net, asked.copies)
+    for pattern in ORDER:
+        label = np.flatnonzero(labels.pattern == code(pattern))
+        stands = label[~loses[label]]
+        at = labels.file[stands]
+        wins = _cheaper(cost, stands, best[at])
+        best[at[wins]] = stands[wins]
+        label = label[asked.placement[label] != DEFAULT]
+        at = labels.file[label]
+        wins = _cheaper(cost, label, first[at])
+        second[at[wins]] = first[at[wins]]
+        first[at[wins]] = label[wins]
+        label, at = label[~wins], at[~wins]
+        wins = _cheaper(cost, label, second[at])
+        second[at[wins]] = label[wins]
+    _enter_default(labels, asked, moved, first, second)
+    return first, second, best
+
+
+def _cheaper(cost: tuple[Ints | Floats, ...], label: Ints, than: Ints) -> Bools:
+    """Whether each label costs less than another one; UNKNOWN is nothing to compare with."""
+    less, same = than == UNKNOWN, than != UNKNOWN
+    for column in cost:
+        less = less | (same & (column[label] < column[than]))
+        same = same & (column[label] == column[than])
+    return np.asarray(less, bool)
+
+
+def _enter_default(labels: Labels, asked: Asked, moved: Moved, first: Ints, second: Ints) -> None:
+    """Let the default placement take part, after all labels; it is UNKNOWN."""
+    wait, net = (np.zeros(len(first)) for _ in range(2))
+    wait[labels.file], net[labels.file] = moved.wait, moved.net
+    default = (wait, net, np.ones(len(first), np.int64))
+
+    def wins(against: Ints) -> Bools:
+        """Where the default costs less than a label."""
+        less, same = np.zeros(len(first), bool), against != UNKNOWN
+        for own, column in zip(default, (asked.wait, asked.net, asked.copies), strict=True):
+            if len(column):
+                less |= same & (own < column[against])
+                same = same & (own == column[against])
+        return less
+
+    best = wins(first)
+    second[best] = first[best]
+    first[best] = UNKNOWN
+    second[~best & wins(second)] = UNKNOWN
+
+
+def _rivals_that_lose(labels: Labels, asked: Asked, moved: Moved, files: int) -> Bools:
+    """Of the groups of one file only the one that saves most stands for it."""
+    loses = np.zeros(len(labels), bool)
+    at = np.flatnonzero(labels.group >= 0)
+    rivals = np.bincount(labels.file[at], minlength=files) > 1
+    if not rivals.any():
+        return loses
+    group = labels.group[at]
+    wait = np.bincount(group, moved.wait[at] - asked.wait[at])
+    net = np.bincount(group, moved.net[at] - asked.net[at])
+    some = rivals[labels.file[at]]
+    at, group = at[some], group[some]
+    rank = np.array([ORDER.index(name) for name in PATTERNS])[labels.pattern[at]]
+    order = np.lexsort((rank, -net[group], -wait[group], labels.file[at]))
+    at = at[order]
+    loses[at] = True
+    loses[at[starts_of(labels.file[at])]] = False
+    return loses

@@ -1,0 +1,186 @@
+"""What decides about the files of one portion: a pure function from arrays to arrays.
+
+Whatever needs other files too (circles of tasks, groups, chains, costs of groups) comes later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracehint.analyzer.flow.ranges import among, distinct, order_by, starts_of
+from tracehint.analyzer.patterns import labels, prepare, ranges, regions, times
+from tracehint.analyzer.patterns.rows import (
+    ROLES,
+    UNKNOWN,
+    Bools,
+    Facts,
+    Floats,
+    Groups,
+    Handed,
+    Ints,
+    Labels,
+    Links,
+    Shapes,
+    Single,
+    Work,
+    code,
+)
+
+if TYPE_CHECKING:
+    from tracehint.analyzer.model import Options
+    from tracehint.analyzer.patterns.portions import Portion
+    from tracehint.analyzer.patterns.prepare import Read, Wrote
+    from tracehint.analyzer.patterns.ranges import Measured
+
+
+@dataclass
+class Losses:
+    """Per task the events of its processes that were lost and recorded; `some`: known at all."""
+
+    lost: Floats
+    seen: Floats
+    some: Bools
+
+
+@dataclass
+class Found:
+    """What a portion says; files count from its first one."""
+
+    facts: Facts
+    labels: Labels  # those that hold by the file alone
+    links: Links
+    single: Single
+    task_reads: Floats  # per task: intermediate bytes that it read
+    read_shapes: Shapes
+    written_shapes: Shapes
+    shared: regions.Shared
+    shared_ranges: ranges.Stretches
+    backward: bool  # an edge points back in time
+
+
+def find(portion: Portion, work: Work, options: Options, losses: Losses | None) -> Found:
+    """Everything about the portion."""
+    wrote = prepare.wrote(portion, work)
+    read = prepare.read(portion, wrote.all, work)
+    files, handed = portion.files, portion.handed
+    count = len(files)
+    written = Groups(wrote.all.file, count).high(wrote.all.unique, 0)
+    measured = ranges.measure(read, portion.read, files, written, options)
+    owners = Groups(wrote.owners.file, count)
+    labelled = (files.role >= 0) & (files.role < ROLES.index("scratch"))
+    single, fed = _single(handed, measured, owners, wrote, labelled)
+    writing, appended = times.writers(wrote, owners.size)
+    facts = Facts(
+        labelled, files.role.astype(np.int32), measured.s, measured.n, measured.u, measured.m,
+        measured.header, measured.gaps, measured.gap_bytes, measured.cover_min,
+        measured.cover_mean, measured.cover_max, times.readers(read.count, work, measured.n),
+        owners.size, owners.one(wrote.owners.who), owners.high(wrote.owners.owned, 0),
+        owners.sum(wrote.owners.owned), ranges.overlap(wrote, owners.size), writing, appended,
+        read.looked.readers, read.looked.peeks, read.looked.decides,
+        _near_peek(read, measured.s, options), _ordered(handed, count),
+        _kept(wrote, read, losses, count), np.where(np.isnan(files.exact), 1.0, files.exact),
+        fed, read.back, np.zeros(count, np.int64),
+    )  # fmt: skip
+    found = labels.of_files(facts, options)
+    has = np.zeros((3, count), bool)
+    for i, pattern in enumerate(("scatter", "gather", "partly_shared")):
+        has[i, found.file[found.pattern == code(pattern)]] = True
+    if has[0].any():
+        facts.reader_set = regions.reader_sets(read, count)
+    shared, shown = regions.shared(measured, has[2])
+    start = work.start
+    before = (start[handed.producer] > start[handed.consumer]) | (
+        (start[handed.producer] == start[handed.consumer]) & (handed.producer > handed.consumer)
+    )
+    return Found(
+        facts, found, _links(handed, read), single, _task_reads(read, handed, len(work.ids)),
+        regions.read_shapes(read, portion.read, measured, has[0]),
+        regions.written_shapes(wrote, has[1]), shared, shown, bool(before.any()),
+    )  # fmt: skip
+
+
+def _single(
+    handed: Handed, measured: Measured, owners: Groups, wrote: Wrote, labelled: Bools
+) -> tuple[Single, Bools]:
+    """Files with one reader, per task that feeds it; and whether a file is among them."""
+    fits = (measured.n == 1)[handed.file] & (measured.reader[handed.file] == handed.consumer)
+    rows = handed.take(fits)
+    rows = rows.take(order_by(rows.file, rows.producer))
+    first = starts_of(rows.file, rows.producer)
+    amount = np.add.reduceat(rows.bytes, first) if len(first) else rows.bytes
+    rows = rows.take(first)
+    fed = np.zeros(len(labelled), bool)
+    fed[rows.file] = True
+    alone = (owners.size == 1)[rows.file] & (
+        owners.one(wrote.owners.who)[rows.file] == rows.producer
+    )
+    single = Single(
+        rows.file, rows.producer, rows.consumer, measured.u[rows.file], amount, alone
+    )  # fmt: skip
+    return single.take(labelled[rows.file]), fed
+
+
+def _near_peek(read: Read, s: Ints, options: Options) -> Floats:
+    """A reader at the peek threshold could as well count, or not: 0.5 there, 1 at half or twice
+    it. Of files where some readers peek."""
+    near = np.ones(len(s))
+    wanted = (read.looked.readers >= 2) & (read.looked.peeks > 0)
+    if not wanted.any():
+        return near
+    rows = read.all.take(wanted[read.all.file])
+    size = s[rows.file]
+    share = np.where(size > 0, rows.u / np.maximum(size, 1), 1.0)
+    share = np.where(np.isnan(rows.cover), share, rows.cover)
+    ratio = np.maximum(share / max(options.peek_share, 1e-9), rows.u / max(options.peek_bytes, 1))
+    sure = np.where(ratio < 1, 1.5 - ratio, 0.5 * ratio)
+    sure = np.where((ratio <= 0.5) | (ratio >= 2), 1.0, sure)
+    return np.asarray(Groups(rows.file, len(s)).low(sure, 1.0))
+
+
+def _ordered(handed: Handed, count: int) -> Floats:
+    unsure = handed.file[handed.uncertain]
+    if not len(unsure):
+        return np.ones(count)
+    edges = np.bincount(handed.file, minlength=count)
+    return np.asarray(1 - 0.5 * (np.bincount(unsure, minlength=count) / np.maximum(edges, 1)))
+
+
+def _kept(wrote: Wrote, read: Read, losses: Losses | None, count: int) -> Floats:
+    """Share of the events of the tasks that wrote or read each file that were not lost."""
+    if losses is None:
+        return np.ones(count)
+    file = np.concatenate([wrote.all.file, read.all.file])
+    who = np.concatenate([wrote.all.who, read.all.who])
+    pairs = distinct(file * len(losses.some) + who)
+    file, who = np.divmod(pairs, len(losses.some))
+    known = losses.some[who]
+    file, who = file[known], who[known]
+    lost = np.bincount(file, losses.lost[who], count)
+    every = np.bincount(file, losses.lost[who] + losses.seen[who], count)
+    kept = 1 - lost / np.where(every > 0, every, 1)
+    return np.asarray(np.clip(np.where(every > 0, kept, 1.0), 0, 1))
+
+
+def _links(handed: Handed, read: Read) -> Links:
+    peeks = read.all.peek & ~read.looked.decides[read.all.file]
+    aside = np.zeros(len(handed), bool)
+    if peeks.any():
+        rows = read.all.take(peeks)
+        aside = among(handed.file, handed.consumer, rows.file, rows.who)
+    file, producer, consumer = (
+        end.astype(np.int32) for end in (handed.file, handed.producer, handed.consumer)
+    )
+    return Links(handed.edge, file, producer, consumer, handed.uncertain, aside)
+
+
+def _task_reads(read: Read, handed: Handed, tasks: int) -> Floats:
+    """Per task the bytes that it read of files that others made."""
+    rows = read.all
+    fed = among(rows.file, rows.who, handed.file, handed.consumer)
+    return np.asarray(np.bincount(rows.who[fed], rows.u[fed].astype(np.float64), tasks))
+
+
+__all__ = ["UNKNOWN", "Found", "Losses", "find"]

@@ -1,0 +1,252 @@
+"""Arrow tables of the flow as arrays, cut into portions of whole files.
+
+Tables that are sorted by file, as those of the flow are, are cut where they lie; only the
+portion that is worked on exists as arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from tracehint.analyzer.flow.identity import column
+from tracehint.analyzer.flow.ranges import ints, order_by, starts_of
+from tracehint.analyzer.patterns.rows import (
+    ROLES,
+    UNKNOWN,
+    Bools,
+    Files,
+    Floats,
+    Handed,
+    Ints,
+    Readers,
+    Spans,
+    Work,
+    Writers,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tracehint.analyzer.patterns import FlowTables
+
+ROWS = 1 << 18  # of any one table in a portion
+_Users = TypeVar("_Users", Readers, Writers)
+_PARTS = ("producers", "consumers", "edges")
+
+
+@dataclass
+class Portion:
+    """Files from `low` on and the rows about them. `who` of writers and readers are single
+    attempts here, engines and superseded writers left out; rows are sorted by (file, who)."""
+
+    low: int
+    files: Files
+    writers: Writers
+    written: Spans
+    readers: Readers
+    read: Spans
+    handed: Handed
+
+
+def read_work(tasks: pa.Table) -> Work:
+    """The tasks; attempts of one task share type, name and command."""
+    tasks = in_order(tasks, "task")
+    attempt = column(tasks, "attempt", null=1)
+    start, end = floats(tasks, "start_s"), floats(tasks, "end_s")
+    retried = bool((attempt > 1).any())
+    who = _last_attempts(tasks, attempt, start) if retried else np.arange(len(start))
+    return Work(
+        column(tasks, "task"), who, column(tasks, "engine") == 1, attempt, start,
+        np.where(np.isnan(end), np.inf, end), retried,
+    )  # fmt: skip
+
+
+def in_order(table: pa.Table, name: str) -> pa.Table:
+    """The table sorted by a column; itself, if it is."""
+    key = column(table, name)
+    return table if np.all(key[1:] >= key[:-1]) else table.take(order_by(key))
+
+
+def _last_attempts(tasks: pa.Table, attempt: Ints, start: Floats) -> Ints:
+    """Per task the last attempt of its series; a series begins with each attempt 1."""
+    texts = [_text_codes(tasks, name) for name in ("command", "name", "type")]
+    order = np.lexsort((start, *texts))
+    new = attempt[order] == 1
+    new[starts_of(*(t[order] for t in texts))] = True
+    series = np.empty(len(order), np.int64)
+    series[order] = np.cumsum(new)
+    order = order_by(series, attempt)
+    first = starts_of(series[order])
+    last = np.append(first[1:], len(order)) - 1
+    who = np.empty(len(order), np.int64)
+    who[order] = np.repeat(order[last], np.diff(np.append(first, len(order))))
+    return who
+
+
+def _text_codes(tasks: pa.Table, name: str) -> Ints:
+    encoded = tasks.column(name).combine_chunks().dictionary_encode()
+    return ints(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False))
+
+
+def floats(table: pa.Table, name: str) -> Floats:
+    """A column as float64; nulls become NaN."""
+    return np.asarray(table.column(name).to_numpy(), np.float64)
+
+
+class Tables:
+    """The tables of a flow, each sorted by file."""
+
+    def __init__(self, flow: FlowTables, work: Work) -> None:
+        self.files = in_order(flow.files, "file")
+        self.ids = column(self.files, "file")
+        self.work = work
+        self.parts = {name: in_order(getattr(flow, name), "file") for name in _PARTS}
+        self.of_row = {name: column(table, "file") for name, table in self.parts.items()}
+
+    def bounds(self, rows: int = ROWS) -> list[tuple[int, int]]:
+        """First file and one past the last file of each portion."""
+        count = len(self.ids)
+        if not count:
+            return [(0, 0)]
+        cuts = [np.searchsorted(self.ids, file[rows::rows]) for file in self.of_row.values()]
+        at = np.unique(np.concatenate([np.arange(0, count, rows), *cuts]))
+        return list(pairwise([*at[at < count].tolist(), count]))
+
+    def portion(self, low: int, high: int) -> Portion:
+        """The files from `low` up to `high`."""
+        wrote, wrote_file = self._rows("producers", low, high)
+        read, read_file = self._rows("consumers", low, high)
+        edges, edge_file = self._rows("edges", low, high)
+        used = _used(read)
+        written = _spans(wrote, column(wrote, "unique_bytes", null=0))
+        spans, pieces = _spans(read, used), _pieces(read)
+        return Portion(
+            low, _files(self.files.slice(low, high - low)), _writers(wrote, wrote_file, self.work),
+            written, _readers(read, read_file, used, pieces, self.work), spans,
+            _handed(edges, edge_file, self.work),
+        )  # fmt: skip
+
+    def _rows(self, name: str, low: int, high: int) -> tuple[pa.Table, Ints]:
+        """The rows about these files, and the place of their file in the portion."""
+        file = self.of_row[name]
+        if low == high:
+            return self.parts[name].slice(0, 0), file[:0]
+        ends = [self.ids[low], self.ids[high - 1] + 1]
+        first, end = np.searchsorted(file, ends).tolist()
+        place = dense(self.ids[low:high], file[first:end])
+        return self.parts[name].slice(first, end - first), place
+
+
+def dense(ids: Ints, wanted: Ints) -> Ints:
+    """The place of each wanted id in the sorted ids; UNKNOWN where there is none."""
+    if not len(ids) or not len(wanted):
+        return np.full(len(wanted), UNKNOWN, np.int64)
+    low, high = int(ids[0]), int(ids[-1])
+    if high - low + 1 == len(ids):
+        return np.where((wanted >= low) & (wanted <= high), wanted - low, UNKNOWN)
+    at = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
+    return np.where(ids[at] == wanted, at, UNKNOWN)
+
+
+def _files(files: pa.Table) -> Files:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    role = pc.fill_null(pc.index_in(files.column("role"), pa.array(ROLES)), UNKNOWN).to_numpy()
+    return Files(ints(role), column(files, "size_bytes"), floats(files, "exact_share"))
+
+
+def _used(rows: pa.Table) -> Ints:
+    """The bytes that each row used, each once, or as many as moved."""
+    unique = column(rows, "unique_bytes")
+    return unique if (unique >= 0).all() else np.where(unique < 0, column(rows, "bytes", 0), unique)
+
+
+def _writers(rows: pa.Table, file: Ints, work: Work) -> Writers:
+    unique, owned = _used(rows), column(rows, "owned_bytes")
+    task = dense(work.ids, column(rows, "task"))
+    found = Writers(
+        file, task, np.where(owned < 0, unique, owned), unique, floats(rows, "first_s"),
+        floats(rows, "last_s"), np.arange(len(file)),
+    )  # fmt: skip
+    keep = (file >= 0) & (task >= 0) & (column(rows, "superseded") != 1)
+    return _sorted(found, keep & ~np.append(work.engine, True)[task])
+
+
+def _readers(rows: pa.Table, file: Ints, used: Ints, pieces: Pieces, work: Work) -> Readers:
+    task = dense(work.ids, column(rows, "task"))
+    found = Readers(
+        file, task, used, floats(rows, "cover"), column(rows, "peek") == 1, *pieces,
+        np.arange(len(file)),
+    )  # fmt: skip
+    return _sorted(found, (file >= 0) & (task >= 0) & ~np.append(work.engine, True)[task])
+
+
+def _sorted(rows: _Users, keep: Bools) -> _Users:
+    """The rows that are kept, by (file, who)."""
+    rows = rows if keep.all() else rows.take(keep)
+    order = order_by(rows.file, rows.who)
+    return rows if np.all(order[1:] > order[:-1]) else rows.take(order)
+
+
+def _handed(rows: pa.Table, file: Ints, work: Work) -> Handed:
+    import pyarrow.compute as pc
+
+    producer, consumer = (dense(work.ids, column(rows, end)) for end in ("producer", "consumer"))
+    keep = (file >= 0) & (producer >= 0) & (consumer >= 0)
+    engine, who = np.append(work.engine, True), np.append(work.who, UNKNOWN)
+    keep &= ~engine[producer] & ~engine[consumer]
+    producer, consumer = who[producer], who[consumer]
+    keep &= producer != consumer
+    data = pc.fill_null(pc.equal(rows.column("via"), "data"), True).to_numpy()
+    uncertain = pc.fill_null(pc.equal(rows.column("order"), "uncertain"), False).to_numpy()
+    found = Handed(
+        column(rows, "edge"), file, producer, consumer, column(rows, "bytes", null=0), data,
+        uncertain,
+    )  # fmt: skip
+    return found if keep.all() else found.take(keep)
+
+
+def _lists(rows: pa.Table) -> tuple[Ints, Ints, Ints]:
+    """Offsets, starts and ends of the column `ranges`."""
+    import pyarrow as pa
+
+    from tracehint.analyzer.model import PRODUCERS
+
+    chunks = rows.column("ranges").chunks
+    lists = (
+        chunks[0]
+        if len(chunks) == 1
+        else pa.concat_arrays(chunks or [pa.array([], PRODUCERS.field("ranges").type)])
+    )
+    flat = lists.values.flatten().to_numpy()
+    return lists.offsets.to_numpy(), flat[0::2], flat[1::2]
+
+
+def _spans(rows: pa.Table, used: Ints) -> Spans:
+    offsets, start, end = _lists(rows)
+    size = np.diff(offsets)
+    bare = (size == 0) & (used > 0)
+    if not bare.any():
+        return Spans(offsets, start, end)
+    first, last = int(offsets[0]), int(offsets[-1])
+    start, end, place = start[first:last], end[first:last], offsets[:-1][bare] - first
+    number = np.append(0, np.cumsum(size + bare))
+    return Spans(number, np.insert(start, place, 0), np.insert(end, place, used[bare]))
+
+
+Pieces = tuple[Ints, Ints, Ints]
+
+
+def _pieces(rows: pa.Table) -> Pieces:
+    """Number of the ranges of each row, the first byte of the first and the end of the last."""
+    offsets, start, end = _lists(rows)
+    size = np.diff(offsets).astype(np.int64)
+    low, high = np.full(len(size), UNKNOWN, np.int64), np.full(len(size), UNKNOWN, np.int64)
+    some = np.flatnonzero(size)
+    low[some], high[some] = start[offsets[some]], end[offsets[some + 1] - 1]
+    return size, low, high

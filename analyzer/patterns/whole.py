@@ -1,0 +1,93 @@
+"""The labels of a whole run from the facts of its portions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracehint.analyzer.flow.identity import column
+from tracehint.analyzer.patterns import choice, confidence, cycles, edges, evidence, groups, numbers
+from tracehint.analyzer.patterns.facts import Found, Losses, find
+from tracehint.analyzer.patterns.portions import Tables, dense, floats, read_work
+from tracehint.analyzer.patterns.rows import UNKNOWN, Bools, Labels, Rows, Work, code
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tracehint.analyzer.model import Options
+    from tracehint.analyzer.patterns import FlowTables
+
+
+def label(
+    flow: FlowTables, tasks: pa.Table, options: Options, run: Mapping[str, Any],
+    lost: pa.Table | None,
+) -> tuple[pa.Table, pa.Table]:  # fmt: skip
+    """See `patterns.label`."""
+    work = read_work(tasks)
+    tables = Tables(flow, work)
+    losses = _losses(lost, work)
+    bounds = tables.bounds()
+    parts = [find(tables.portion(low, high), work, options, losses) for low, high in bounds]
+    found = _together(parts, [low for low, _ in bounds])
+    circles = cycles.find(
+        tables.files, found.facts, found.links, len(work.ids), options, backward=found.backward
+    )
+    alone = circles.file & found.facts.labelled
+    single = found.single.take(~circles.file[found.single.file])
+    around, grouped = groups.find(single, found.task_reads, options)
+    labels = Labels.joined(
+        [_shared(alone), found.labels.take(~circles.file[found.labels.file]), grouped]
+    )
+    chosen = choice.choose(labels, found.facts, single, around, options, int(run["nodes"]))
+    factors = confidence.rate(labels, found.facts, run["completeness"]["blind_to"], lost)
+    sources = numbers.Sources(
+        found.facts, around, circles, single, found.read_shapes, found.written_shapes,
+        found.shared, found.shared_ranges,
+    )  # fmt: skip
+    decided = edges.Decided(
+        labels, chosen, evidence.write(labels, factors, chosen, sources), factors.confidence(),
+        factors.ordered,
+    )  # fmt: skip
+    texts = evidence.groups(around, labels, chosen)
+    return (
+        edges.patterns_table(decided, tables.ids, found.links),
+        edges.groups_table(around, decided, texts, work.ids, tables.ids),
+    )
+
+
+def _losses(lost: pa.Table | None, work: Work) -> Losses | None:
+    if lost is None or not lost.num_rows:
+        return None
+    task = dense(work.ids, column(lost, "task"))
+    some = np.zeros(len(work.ids), bool)
+    amounts = [np.zeros(len(work.ids)) for _ in range(2)]
+    known = task >= 0
+    some[task[known]] = True
+    ranges = "ranges" if "ranges" in lost.schema.names else "lost"
+    for amount, name in zip(amounts, (ranges, "seen"), strict=True):
+        np.add.at(amount, task[known], floats(lost, name)[known])
+    return Losses(amounts[0], amounts[1], some)
+
+
+def _shared(files: Bools) -> Labels:
+    at = np.flatnonzero(files)
+    pattern = np.full(len(at), code("concurrently_shared"))
+    return Labels(at, pattern, np.full(len(at), UNKNOWN), np.ones(len(at)))
+
+
+def _together(parts: list[Found], lows: list[int]) -> Found:
+    """One `Found` of all portions, with the files numbered through."""
+    columns: dict[str, Any] = {}
+    for field in fields(Found):
+        values = [getattr(part, field.name) for part in parts]
+        if isinstance(values[0], Rows):
+            for rows, low in zip(values, lows, strict=True):
+                if hasattr(rows, "file"):
+                    rows.file = rows.file + rows.file.dtype.type(low)
+            columns[field.name] = type(values[0]).joined(values)
+        else:  # amounts per task, or a flag
+            columns[field.name] = sum(values[1:], start=values[0])
+    return Found(**columns)

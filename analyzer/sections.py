@@ -1,0 +1,244 @@
+"""The lists of the contract JSON, in blocks of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tracehint.analyzer.flow.identity import column
+from tracehint.analyzer.flow.ranges import Ints, ints
+from tracehint.analyzer.jsonlines import (
+    blocks,
+    commas,
+    listed,
+    lists,
+    or_null,
+    pairs,
+    piece,
+    quoted,
+    separators,
+    strings,
+    whole,
+)
+from tracehint.analyzer.patterns.portions import floats, in_order
+from tracehint.analyzer.rendered import Words, decimals, distinct, flags, joined, text
+
+if TYPE_CHECKING:
+    from tracehint.analyzer.model import Analysis
+
+_TEXT = pa.large_string()
+
+
+def tasks(analysis: Analysis) -> Iterator[bytes]:
+    """One line per task."""
+    table = in_order(analysis.tasks, "task")
+    for low, high in blocks(table.num_rows):
+        part = table.slice(low, high - low)
+        yield piece(
+            joined(
+                separators(low, high), '{"id":"t', whole(column(part, "task")),
+                *(x for name in ("name", "type", "command", "host", "site")
+                  for x in (f'{_mark(name)}"{name}":', _string(part, name, ""))),
+                ',"start_s":', _seconds(part, "start_s", 0.0), ',"end_s":',
+                _seconds(part, "end_s"), ',"exit_status":', _number(part, "exit_status"),
+                ',"attempt":', _number(part, "attempt", 1),
+                ',"processes":', _number(part, "processes", 0),
+                ',"engine":', _flag(part, "engine"),
+                ',"source":', _string(part, "source", "observed"), "}",
+            )
+        )  # fmt: skip
+
+
+def files(analysis: Analysis) -> Iterator[bytes]:
+    """One line per file, with those who wrote and read it and its labels."""
+    from tracehint.analyzer.output import names_table
+
+    table = in_order(analysis.files, "file")
+    names = names_table(table)
+    ids = column(table, "file")
+    sides = [
+        _Lists(analysis.producers, "file", ids), _Lists(analysis.consumers, "file", ids),
+        _Lists(_labels(analysis.patterns, own=True), "file", ids),
+    ]  # fmt: skip
+    ranges = analysis.options.ranges
+    for low, high in blocks(len(ids), *(side.ends for side in sides)):
+        part, name = table.slice(low, high - low), names.slice(low, high - low)
+        share = floats(part, "exact_share")
+        yield piece(
+            joined(
+                separators(low, high), '{"id":"f', whole(ids[low:high]), '","path":',
+                _string(name, "path_text"), ',"path_bytes":', _string(name, "path_code"),
+                ',"version":', _number(part, "version"), ',"other_paths":',
+                strings(_one(name, "other_text")), ',"other_path_bytes":',
+                strings(_one(name, "other_code")), ',"role":', _string(part, "role"),
+                ',"size_bytes":', _number(part, "size_bytes"), ',"deleted":',
+                _flag(part, "deleted"), ',"lineage":', _lineage(part), ',"exact_share":',
+                text(decimals(share, 6)), ',"producers":[',
+                sides[0].lines(low, high, lambda rows: _side(rows, _producer(rows), ranges)),
+                '],"consumers":[',
+                sides[1].lines(low, high, lambda rows: _side(rows, _consumer(rows), ranges)),
+                '],"patterns":[', sides[2].lines(low, high, _label_lines), "]}",
+            )
+        )  # fmt: skip
+
+
+def edges(analysis: Analysis) -> Iterator[bytes]:
+    """One line per edge with its labels."""
+    table = in_order(analysis.edges, "edge")
+    ids = column(table, "edge")
+    labels = _Lists(_labels(analysis.patterns, own=False), "edge", ids)
+    for low, high in blocks(len(ids), labels.ends):
+        part = table.slice(low, high - low)
+        yield piece(
+            joined(
+                separators(low, high), '{"producer":"t', whole(column(part, "producer")),
+                '","file":"f', whole(column(part, "file")), '","consumer":"t',
+                whole(column(part, "consumer")), '","bytes":', _number(part, "bytes", 0),
+                ',"via":', _string(part, "via"), ',"order":', _string(part, "order"),
+                ',"patterns":[', labels.lines(low, high, _label_lines), "]}",
+            )
+        )  # fmt: skip
+
+
+def groups(analysis: Analysis) -> Iterator[bytes]:
+    """One line per group with its files."""
+    table = in_order(analysis.groups, "group")
+    members = _one(table, "files")
+    for low, high in blocks(table.num_rows, members.offsets.to_numpy()):
+        part = table.slice(low, high - low)
+        ends, values = listed(members.slice(low, high - low))
+        lines = joined(commas(ends, len(values)), '"f', values.cast(_TEXT), '"')
+        yield piece(
+            joined(
+                separators(low, high), '{"id":"g', _number(part, "group"), '","pattern":',
+                _string(part, "pattern"), ',"task":"t', _number(part, "task"), '","bytes":',
+                _number(part, "bytes", 0), ',"primary":', _flag(part, "primary"),
+                ',"evidence":', _one(part, "evidence").cast(_TEXT).fill_null("{}"),
+                ',"files":[', lists(lines, ends), "]}",
+            )
+        )  # fmt: skip
+
+
+class _Lists:
+    """Rows of a table that belong to rows of another one, in the order of these."""
+
+    def __init__(self, table: pa.Table, key: str, ids: Ints) -> None:
+        self.table = in_order(table, key)
+        keys = column(self.table, key)
+        known = np.isin(keys, ids) if len(keys) else keys != keys
+        if not known.all():
+            self.table, keys = self.table.filter(pa.array(known)), keys[known]
+        self.ends = ints(np.append(np.searchsorted(keys, ids), len(keys)))
+
+    def lines(self, low: int, high: int, make: Any) -> pa.Array:
+        """For each of these rows its lines, joined."""
+        first, last = int(self.ends[low]), int(self.ends[high])
+        ends = self.ends[low : high + 1] - first
+        rows = self.table.slice(first, last - first)
+        return lists(joined(commas(ends, last - first), make(rows)), ends)
+
+
+def _mark(name: str) -> str:
+    return '",' if name == "name" else ","
+
+
+def _one(table: pa.Table, name: str) -> pa.Array:
+    """A column as one array."""
+    values = table.column(name)
+    if values.num_chunks == 1:
+        return values.chunk(0)
+    return pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
+
+
+def _string(table: pa.Table, name: str, missing: str | None = None) -> pa.Array:
+    """A column of texts as JSON; those that are missing as null, or as this text."""
+    values = _one(table, name).cast(_TEXT)
+    return or_null(quoted(values if missing is None else values.fill_null(missing)))
+
+
+def _number(table: pa.Table, name: str, missing: int | None = None) -> pa.Array:
+    """A column of whole numbers; those that are missing as null, or as this number."""
+    values = _one(table, name).cast(_TEXT)
+    return values.fill_null("null" if missing is None else str(missing))
+
+
+def _flag(table: pa.Table, name: str) -> pa.Array:
+    return text(flags(column(table, name) == 1))
+
+
+def _seconds(table: pa.Table, name: str, missing: float = np.nan) -> pa.Array:
+    values = floats(table, name)
+    return text(decimals(np.where(np.isnan(values), missing, values), 6))
+
+
+def _lineage(table: pa.Table) -> pa.Array:
+    lineage = column(table, "lineage")
+    return whole(np.where(lineage < 0, column(table, "file"), lineage))
+
+
+def _producer(rows: pa.Table) -> list[Any]:
+    return [
+        ',"owned_bytes":', _number(rows, "owned_bytes", 0),
+        ',"superseded":', _flag(rows, "superseded"),
+    ]  # fmt: skip
+
+
+def _consumer(rows: pa.Table) -> list[Any]:
+    cover = decimals(np.clip(floats(rows, "cover"), 0, 1), 6)
+    return [',"cover":', text(cover), ',"peek":', _flag(rows, "peek")]
+
+
+def _side(rows: pa.Table, own: list[Any], ranges: bool) -> pa.Array:
+    """Lines of producers or consumers; `own` is what only these have."""
+    shown = [',"ranges":', pairs(_one(rows, "ranges"))] if ranges else []
+    return joined(
+        '{"task":"t', whole(column(rows, "task")), '","bytes":', _number(rows, "bytes", 0),
+        ',"unique_bytes":', _number(rows, "unique_bytes", 0), *own, *shown,
+        ',"how":', strings(_one(rows, "how")), ',"first_s":', _seconds(rows, "first_s"),
+        ',"last_s":', _seconds(rows, "last_s"), "}",
+    )  # fmt: skip
+
+
+def _labels(patterns: pa.Table, *, own: bool) -> pa.Table:
+    """The labels of the files, or those of the edges."""
+    none = pc.is_null(patterns.column("edge"))
+    return patterns.filter(none if own else pc.invert(none)).unify_dictionaries()
+
+
+def _label_lines(rows: pa.Table) -> pa.Array:
+    """One object per label: many are alike, and their text is made once."""
+    words = {name: _words(rows, name) for name in ("pattern", "placement", "runner_up", "evidence")}
+    group = column(rows, "group")
+    confidence = decimals(np.clip(floats(rows, "confidence"), 0, 1), 4)
+    primary = column(rows, "primary") == 1
+    saves = [column(rows, name, 0) for name in (
+        "saves_bytes", "saves_wait_bytes", "runner_up_saves_bytes")]  # fmt: skip
+    kinds, codes = distinct(
+        [*(w.codes for w in words.values()), group, confidence, primary, *saves]
+    )
+    named = joined('"g', whole(group[kinds]), '"')
+    lines = joined(
+        '{"pattern":"', text(words["pattern"], kinds), '","primary":', text(flags(primary), kinds),
+        ',"confidence":', text(confidence, kinds), ',"group":',
+        pc.if_else(pa.array(group[kinds] >= 0), named, pa.scalar("null", _TEXT)), ',"evidence":',
+        text(words["evidence"], kinds, _MISSING["evidence"]), ',"choice":{"placement":"',
+        text(words["placement"], kinds, _MISSING["placement"]),
+        '","saves_bytes":', whole(saves[0][kinds]), ',"saves_wait_bytes":', whole(saves[1][kinds]),
+        ',"runner_up":"', text(words["runner_up"], kinds, _MISSING["runner_up"]),
+        '","runner_up_saves_bytes":', whole(saves[2][kinds]), "}}",
+    )  # fmt: skip
+    return lines.take(pa.array(codes))
+
+
+_MISSING = {"evidence": "{}", "placement": "default", "runner_up": "default"}
+
+
+def _words(rows: pa.Table, name: str) -> Words:
+    """A dictionary column; what is missing in it as in the contract."""
+    values = _one(rows, name)
+    codes = values.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return Words(codes, values.dictionary)
