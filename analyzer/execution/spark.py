@@ -164,15 +164,22 @@ class SparkAccesses:
         objects, n = sums[work_of.OBJECT]
         self._per_object[objects] = n
         self._touched[sums[work_of.TOUCHED][0]] = True
+        self._procs = sums[work_of.PROCESS][0]
 
     def of_tasks(self, chosen: Bools) -> Access:
-        return self._chosen("task", chosen)
+        procs = self._procs[np.append(chosen, False)[self._lookup.known.of(self._procs)]]
+        return self._chosen("task", chosen, "proc", procs)
 
     def of_objects(self, chosen: Bools) -> Access:
-        return self._chosen("obj", chosen)
+        where = self._lookup
+        files = where.objects.file_ids[chosen[where.number[where.objects.file_obj]]]
+        return self._chosen("obj", chosen & (self._per_object > 0), "file", files)
 
-    def _chosen(self, by: str, mask: Bools) -> Access:
-        if not mask.any():
+    def _chosen(self, by: str, mask: Bools, column: str, keys: Ints) -> Access:
+        """The accesses whose task or object is in the mask: rows with one of the keys."""
+        from pyspark.sql import functions as F  # noqa: N812 (its usual name)
+
+        if not mask.any() or not len(keys):
             return Access.empty()
         shared = self._spark.sparkContext.broadcast((self._lookup, mask))
 
@@ -181,7 +188,10 @@ class SparkAccesses:
             return work_of.chosen(lookup, by, wanted, batches)
 
         with asking():
-            table = self._frame.mapInArrow(pick, work_of.ACCESSES).toArrow()
+            known = self._spark.createDataFrame(_one_column(column, keys))
+            rows = self._frame.join(F.broadcast(known), column, "leftsemi")
+            rows = rows.select(*self._frame.columns)
+            table = rows.mapInArrow(pick, work_of.ACCESSES).toArrow()
             shared.destroy()
         return work_of.access_of(table)
 
@@ -246,6 +256,12 @@ def _frames(portions: Portions, chosen: Ints) -> pa.Table:
         frame.objects = work_of.without_names(frame.objects)
         frames.append(pickle.dumps(frame, protocol=5))
     return pa.table({"portion": pa.array(chosen), "frame": pa.array(frames, pa.binary())})
+
+
+def _one_column(name: str, keys: Ints) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.table({name: keys})
 
 
 def _partitions(spark: SparkSession, count: int) -> None:
