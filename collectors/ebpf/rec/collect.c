@@ -241,6 +241,15 @@ int collect_extent(void *ctx, void *data, size_t size)
 	return 0;
 }
 
+/* What has ended goes to disk. */
+void collect_flush(void)
+{
+	for (unsigned int slot = 1; slot < slots_used(); slot++)
+		if (maps.procs[slot].state == TH_ENDED)
+			slot_finish(slot);
+	spool_flush();
+}
+
 /* About once a second: ends that the ring had no room for, old episodes, snapshots. */
 void collect_tick(void)
 {

@@ -19,6 +19,7 @@
 #include "rec.h"
 
 #define PATIENCE_MS 1000 /* for what a connected task wants; it is of our own user */
+#define SOON_MS 20
 #define JOIN 'j'
 #define STOP 's'
 #define FOLLOWED 'y'
@@ -107,9 +108,11 @@ void node_serve(const struct options *o, int signals)
 	for (;;) {
 		bool stop;
 
-		poll(fds, 3, 100);
+		poll(fds, 3, busy == now ? SOON_MS : 100);
 		stop = accept_all(o);
-		tracer_consume();
+		/* when a job ends, the batch system may kill us with it: write it out first */
+		if (tracer_consume() > 0)
+			collect_flush();
 		now = clock_ns(CLOCK_MONOTONIC);
 		if (now >= next_tick) {
 			collect_tick();

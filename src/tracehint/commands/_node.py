@@ -26,7 +26,7 @@ class NodeOptions:
 
 def node_options(command: F) -> F:
     """`--node`, `--start`, `--stop`, `--wait`, `--idle`."""
-    seconds = click.FloatRange(min=0, max=4e6)
+    seconds = click.FloatRange(min=0)
     for option in reversed(
         (
             click.option(

@@ -30,12 +30,15 @@ def run_node(
 
     def record(follow: Follow) -> int:
         from tracehint.collectors.ebpf.collector import EbpfCollector
+        from tracehint.collectors.ebpf.segments import as_recorder
 
-        request = RecordRequest(
-            command=(), output=default_bundle(("node",), host_id), data_roots=data_roots,
-            keep_args=keep_args, quiet=True, host=host_id, options=settings, follow=follow,
-        )  # fmt: skip
-        return EbpfCollector().record(request).exit_status
+        with as_recorder(place):
+            bundle = default_bundle(("node",), host_id)
+            request = RecordRequest(
+                command=(), output=bundle, data_roots=data_roots, keep_args=keep_args, quiet=True,
+                host=host_id, options=settings, follow=follow,
+            )  # fmt: skip
+            return EbpfCollector().record(request).exit_status
 
     if options.stop:
         if not stop(place) and not quiet:

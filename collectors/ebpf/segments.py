@@ -1,0 +1,110 @@
+"""Few bundles per node, however many recorders there were.
+
+A batch system kills a recorder together with the job that started it, the next
+job starts another: 10,000 jobs, 10,000 bundles. So a recorder that finds more
+than MOST bundles of its node, of which none is being written, joins them first.
+
+It does so in a folder of its own beside them. As long as the joined bundle lies
+there, the folder holds the originals and everything is put back; when it has
+been moved out, the originals are old and go.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from tracehint.collectors.ebpf.node import Place
+from tracehint.errors import BundleError
+from tracehint.schemas.store import safe_host
+
+MOST = 8
+_JOINED = "joined"
+
+
+@contextlib.contextmanager
+def as_recorder(place: Place) -> Iterator[None]:
+    """While a recorder records and writes its bundle: nobody joins bundles. Joins them before
+    and after, where nobody else records."""
+    path = Path(f"{place.socket}.busy")
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        _join_if_alone(fd, place)
+        fcntl.flock(fd, fcntl.LOCK_SH)
+        yield
+        _join_if_alone(fd, place)
+    finally:
+        os.close(fd)
+
+
+def _join_if_alone(fd: int, place: Place) -> None:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return  # another one records or joins
+    join_segments(place.bundles, place.host)
+
+
+def join_segments(folder: Path, host: str, most: int = MOST) -> int:
+    """Join the bundles of this node's recorders when there are more than `most`.
+
+    Nobody may be writing them. Bundles that cannot be read stay as they are.
+    Returns how many were joined.
+    """
+    _put_back(folder, host)
+    found = segments(folder, host)
+    if len(found) <= most:
+        return 0
+    from tracehint.collectors.join import join_manifests, join_tables, one_file_each
+    from tracehint.schemas.store import BundleWriter, read_bundle
+
+    parts = []
+    for path in found:
+        with contextlib.suppress(BundleError):
+            parts.append(read_bundle(path))
+    if len(parts) < 2:
+        return 0
+    parts.sort(key=lambda b: b.manifest.started_ns)
+    manifest = join_manifests([b.manifest for b in parts])
+    tables = one_file_each(join_tables([b.tables for b in parts]))
+    work = folder / f"{_stem(host)}.joining"
+    work.mkdir(mode=0o700)
+    writer = BundleWriter(work / _JOINED)
+    for name, table in tables.items():
+        if len(table):
+            writer.write_table(name, table)
+    writer.write_manifest(manifest)
+    for part in parts:
+        part.path.rename(work / part.path.name)
+    (work / _JOINED).rename(folder / f"{_stem(host)}.trace")
+    shutil.rmtree(work)
+    return len(parts)
+
+
+def segments(folder: Path, host: str) -> list[Path]:
+    """The bundles that this node's recorders left."""
+    name = re.compile(re.escape(_stem(host)) + r"(-\d+)?\.trace")
+    entries = folder.iterdir() if folder.is_dir() else ()
+    return sorted(
+        p for p in entries if name.fullmatch(p.name) and p.is_dir() and not p.is_symlink()
+    )
+
+
+def _stem(host: str) -> str:
+    return f"node.{safe_host(host)}"
+
+
+def _put_back(folder: Path, host: str) -> None:
+    """After somebody was killed while joining."""
+    work = folder / f"{_stem(host)}.joining"
+    if not work.is_dir() or work.is_symlink():
+        return
+    if (work / _JOINED).exists():
+        for path in segments(work, host):
+            path.rename(folder / path.name)
+    shutil.rmtree(work)
