@@ -99,10 +99,18 @@ def most_at_once(tasks: pa.Table) -> int:
     return max(1, int(np.cumsum(steps[np.lexsort((steps, moments))]).max()))
 
 
-def lost_events(bundle: Bundle, proc_task: pa.Table, extents: Execution) -> pa.Table | None:
-    """Columns task, lost, seen: events lost and recorded per task; None when nothing was lost.
+# Losses after which it is known that and how much was read or written, but not where; and
+# those that count open files, not events.
+RANGES_ONLY, WHOLE_OPENS = ("extent_records",), ("open_table_full",)
 
-    Losses of no known process are spread over all tasks in proportion to what they did.
+
+def lost_events(bundle: Bundle, proc_task: pa.Table, extents: Execution) -> pa.Table | None:
+    """Events lost and recorded per task; None when nothing was lost.
+
+    Columns: task; lost, seen: events; ranges: those of `lost` that only say where something was
+    read or written; opens: accesses that were recorded; gone: accesses of which nothing is known
+    (an estimate: as many of the lost events as of the recorded ones are opens). Losses of no
+    known process are spread over all tasks in proportion to what they did.
     """
     if not bundle.tables["losses"].num_rows:
         return None
@@ -114,21 +122,34 @@ def lost_events(bundle: Bundle, proc_task: pa.Table, extents: Execution) -> pa.T
     con.register("extents", extents.by_process())
     con.register("proc_task", proc_task)
     kinds = ", ".join(f"'{kind}'" for kind, (event, _) in LOSSES.items() if event)
+    ranges, whole = (", ".join(f"'{k}'" for k in names) for names in (RANGES_ONLY, WHOLE_OPENS))
     return con.sql(
         f"""
         with seen as (
-            select task, sum(n) as seen
-            from (select proc, 1 as n from opens union all select proc, "count" from extents)
+            select task, sum(n) as seen, sum(o) as opens
+            from (select proc, 1 as n, 1 as o from opens
+                union all select proc, "count", 0 from extents)
             join proc_task using (proc) group by task),
+        per_event as (select coalesce(sum(opens) / nullif(sum(seen), 0), 1) as opens from seen),
         lost as (
-            select task, sum("count")::double as lost from losses left join proc_task using (proc)
+            select task, sum("count")::double as lost,
+                sum("count" * (kind in ({ranges}))::int)::double as ranges,
+                sum("count" * case when kind in ({ranges}) then 0 when kind in ({whole}) then 1
+                    else per_event.opens end)::double as gone
+            from losses left join proc_task using (proc), per_event
             where kind in ({kinds}) group by task),
-        every as (select sum(seen) as seen, (select sum(lost) from lost where task is null) as lost
-            from seen)
-        select task, coalesce(lost.lost, 0)
-                + coalesce(every.lost * seen.seen / nullif(every.seen, 0), 0) as lost,
-            coalesce(seen.seen, 0)::double as seen
-        from (select * from lost where task is not null) lost full join seen using (task), every
+        every as (select sum(seen) as seen, (select sum(lost) from lost where task is null) as lost,
+                (select sum(ranges) from lost where task is null) as ranges,
+                (select sum(gone) from lost where task is null) as gone
+            from seen),
+        share as (select task, seen / nullif((select seen from every), 0) as share from seen)
+        select task, coalesce(lost.lost, 0) + coalesce(every.lost * share, 0) as lost,
+            coalesce(seen.seen, 0)::double as seen,
+            coalesce(lost.ranges, 0) + coalesce(every.ranges * share, 0) as ranges,
+            coalesce(lost.gone, 0) + coalesce(every.gone * share, 0) as gone,
+            coalesce(seen.opens, 0)::double as opens
+        from (select * from lost where task is not null) lost full join seen using (task)
+        left join share using (task), every
         where task is not null
         """
     ).to_arrow_table()

@@ -135,7 +135,7 @@ def test_an_empty_bundle_is_an_empty_analysis(tmp_path: Path) -> None:
 
 def test_losses_are_told_and_lower_score_and_confidence(tmp_path: Path) -> None:
     run = importlib.import_module("tests.examples.pipeline").build()
-    run.loss("extent_records", 4, proc=2)
+    run.loss("lifecycle_records", 4, proc=2)
     run.loss("path_cut", 7)
     run.manifest.complete = False
     run.manifest.notes = ["a note \udcff"]
@@ -144,7 +144,7 @@ def test_losses_are_told_and_lower_score_and_confidence(tmp_path: Path) -> None:
     known = data["run"]["completeness"]
     assert data["run"]["lost_events"] == 4
     assert 0.5 < known["score"] < 0.8
-    assert any("4 access records" in note for note in known["notes"])
+    assert any("4 process or file events" in note for note in known["notes"])
     assert any("7 paths" in note for note in known["notes"])
     assert "a note \ufffd" in known["notes"]
     (middle,) = [f for f in data["files"] if f["path"] == "mid.dat"]

@@ -23,6 +23,11 @@ BLIND = {
     },
 }  # fmt: skip
 
+# Labels that rest on which bytes were touched. Of the others it is enough to know that they were.
+_ON_RANGES = ("broadcast", "scatter", "partly_shared", "gather", "concurrently_shared")
+# Of those, labels that change when single ranges are missing: fewer regions are still regions.
+_THINNED = ("broadcast", "scatter", "partly_shared", "concurrently_shared")
+
 
 @dataclass
 class Factors(Rows):
@@ -44,16 +49,24 @@ def rate(
     labels: Labels,
     facts: Facts,
     blind_to: Sequence[str],
-    lost: pa.Table | None,  # noqa: ARG001
+    lost: pa.Table | None,
 ) -> Factors:
     """The factors; `blind_to` is what the collector cannot see, `lost` as of `patterns.label`.
 
     Bytes that are an upper bound (a mapped range) are more often right than wrong: half weight.
     """
+    from tracehint.analyzer.patterns import hidden
+
     at = labels.file
     tables = [BLIND[what] for what in blind_to if what in BLIND]
     worth = [min((table.get(p, 1.0) for table in tables), default=1.0) for p in PATTERNS]
+    ranged, thinned = (
+        np.array([p in names for p in PATTERNS])[labels.pattern] for names in (_ON_RANGES, _THINNED)
+    )
+    kept = hidden.kept(facts, lost)
+    seldom = np.array([[kept.get((p, single), 1.0) for p in PATTERNS] for single in (False, True)])
     return Factors(
-        0.5 + 0.5 * facts.exact[at], facts.kept[at], labels.near, facts.near_peek[at],
-        facts.ordered[at], np.array(worth)[labels.pattern],
+        np.where(ranged, 0.5 + 0.5 * facts.exact[at], 1.0),
+        np.where(thinned, facts.kept[at], seldom[(facts.np[at] < 2).astype(int), labels.pattern]),
+        labels.near, facts.near_peek[at], facts.ordered[at], np.array(worth)[labels.pattern],
     )  # fmt: skip

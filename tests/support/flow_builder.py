@@ -79,6 +79,7 @@ class FlowBuilder:
     options: Options = field(default_factory=Options)
     blind_to: list[str] = field(default_factory=list)
     lost: dict[int, tuple[int, int]] = field(default_factory=dict)  # task -> lost, seen
+    gone: dict[int, tuple[float, float]] = field(default_factory=dict)  # accesses: lost, recorded
     nodes: int = 4
 
     def task(
@@ -201,16 +202,18 @@ class FlowBuilder:
         from tracehint.analyzer.patterns import label
 
         run = {"nodes": self.nodes, "completeness": {"blind_to": self.blind_to}}
-        lost = None
-        if self.lost:
-            lost = pa.table(
-                {
-                    "task": pa.array([*self.lost], pa.int64()),
-                    "lost": pa.array([x for x, _ in self.lost.values()], pa.int64()),
-                    "seen": pa.array([x for _, x in self.lost.values()], pa.int64()),
-                }
-            )
-        return label(self.flow(), self.task_table(), self.options, run, lost)
+        return label(self.flow(), self.task_table(), self.options, run, self.losses())
+
+    def losses(self) -> pa.Table | None:
+        """Losses by task, in the columns of `analyzer.run.lost_events`."""
+        if not self.lost and not self.gone:
+            return None
+        rows = []
+        for task in sorted(self.lost.keys() | self.gone.keys()):
+            (lost, seen), (gone, opens) = self.lost.get(task, (0, 0)), self.gone.get(task, (0, 0))
+            rows.append({"task": task, "lost": lost + gone, "seen": seen + opens, "ranges": lost,
+                         "gone": float(gone), "opens": float(opens)})  # fmt: skip
+        return pa.Table.from_pylist(rows)
 
     def labels(self, **options: Any) -> Labels:
         """Labels with short questions."""
