@@ -1,0 +1,60 @@
+"""How often labels given at a confidence are right, on runs that lost records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tests.support.losses import LOSSES, labels, lossy, workflows
+
+SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5)  # of what is lost
+BINS = 10
+
+
+@dataclass(frozen=True)
+class Given:
+    """A label on a run that lost records; right: the whole run has it as well."""
+
+    kind: str
+    share: float
+    label: str
+    confidence: float
+    right: bool
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Labels of one tenth of the scale."""
+
+    count: int
+    confidence: float  # mean
+    right: float  # share
+
+
+def collect(seeds: Iterable[int], units: int, shares: Sequence[float] = SHARES) -> list[Given]:
+    """All labels of runs of `units` small workflows, per kind and share of losses."""
+    found = []
+    for seed in seeds:
+        run = workflows(seed, units)
+        whole = labels(run)
+        for kind in LOSSES:
+            for share in shares:
+                after = labels(lossy(run, kind, share, seed))
+                found += [Given(kind, share, k[1], c, k in whole) for k, c in after.items()]
+    return found
+
+
+def bins(given: Iterable[Given]) -> list[Bin]:
+    """Tenths of the scale that hold labels, from the least confident."""
+    tenths: list[list[Given]] = [[] for _ in range(BINS)]
+    for g in given:
+        tenths[min(BINS - 1, int(g.confidence * BINS))].append(g)
+    return [
+        Bin(len(t), sum(g.confidence for g in t) / len(t), sum(g.right for g in t) / len(t))
+        for t in tenths if t
+    ]  # fmt: skip
+
+
+def error(given: Sequence[Given]) -> float:
+    """Expected calibration error: mean distance of confidence and share of right labels."""
+    return sum(b.count * abs(b.confidence - b.right) for b in bins(given)) / max(1, len(given))

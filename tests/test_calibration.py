@@ -1,0 +1,70 @@
+"""Confidence means how often a label is right when records were lost.
+
+The curve: docs/reference/confidence.md.
+"""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.support.calibration import Given, bins, collect, error
+from tests.support.losses import LOSSES, lossy, workflows
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def given() -> list[Given]:
+    return collect((11,), 150, (0.05, 0.2, 0.5))
+
+
+def test_calibration_error_is_small(given: list[Given]) -> None:
+    assert len(given) > 3000
+    assert error(given) <= 0.05
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_for_every_kind_of_loss(given: list[Given], kind: str) -> None:
+    assert error([g for g in given if g.kind == kind]) <= 0.07
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2, 0.5])
+def test_for_every_share_of_losses(given: list[Given], share: float) -> None:
+    assert error([g for g in given if g.share == share]) <= 0.12
+
+
+def test_what_is_said_to_be_doubtful_is(given: list[Given]) -> None:
+    """Below 0.95 the mean confidence is that of a doubtful label, and so are the labels."""
+    doubtful = [g for g in given if g.confidence < 0.95]
+    assert len(doubtful) > 300
+    assert error(doubtful) <= 0.2
+    sure = [g for g in given if g.confidence >= 0.95]
+    assert sum(g.right for g in sure) >= 0.98 * len(sure)
+    wrong = [g for g in given if not g.right]
+    assert sum(g.confidence < 0.7 for g in wrong) >= 0.7 * len(wrong)
+
+
+def test_more_confidence_is_more_often_right(given: list[Given]) -> None:
+    """Halves of the scale, so that chance does not decide."""
+    low, high = ([g for g in given if (g.confidence >= 0.5) == side] for side in (False, True))
+    assert sum(g.right for g in low) / len(low) < sum(g.right for g in high) / len(high) - 0.2
+
+
+def test_bins_hold_everything() -> None:
+    dice = random.Random(1)
+    some = [Given("x", 0.1, "pipeline", dice.random(), dice.random() < 0.5) for _ in range(500)]
+    assert sum(b.count for b in bins(some)) == 500
+    assert error([Given("x", 0.1, "pipeline", 1.0, False)]) == 1
+    assert error([Given("x", 0.1, "pipeline", 1.0, True)]) == 0
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_losses_are_counted_as_they_are_made(kind: str) -> None:
+    run = workflows(5, 20)
+    after = lossy(run, kind, 0.3, 5)
+    gone = {t: len(run.rows[t]) - len(after.rows[t]) for t in ("opens", "extents")}
+    count = sum(r["count"] for r in after.rows["losses"])
+    assert count > 0
+    assert count == gone["opens"] if kind == "lose_tables" else count == sum(gone.values())
