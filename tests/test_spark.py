@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.cli import inside, tracehint
-from tests.support.spark_runs import RUNS, generated, mixed
+from tests.support.spark_runs import RUNS, generated
 from tracehint.analyzer.execution import analyze_at
 from tracehint.analyzer.model import Options
 from tracehint.analyzer.output import write_json
@@ -85,17 +85,18 @@ def test_results_do_not_depend_on_portions_and_partitions(
     from tracehint.analyzer.execution import spark as engine
     from tracehint.analyzer.flow import batches
 
-    bundle = mixed(tmp_path / "b.trace", 4)
-    whole = json_of(bundle, "duckdb")
     divide = batches.divide
-    for rows, partitions in ((1, 3), (40, 1)):
+    runs = [RUNS[name](tmp_path / name) for name in ("mixed", "two_hosts", "copied")]
+    for bundle, rows, partitions in zip(runs, (1, 7, 40), (3, 1, 200), strict=True):
+        monkeypatch.undo()
+        whole = json_of(bundle, "duckdb")
         monkeypatch.setattr(engine, "_PARTITIONS", partitions)
         monkeypatch.setattr(
             "tracehint.analyzer.flow.build.divide",
-            lambda *a, n=rows: divide(*a[:4], n),
+            lambda *given, n=rows: divide(*given[:4], n),
         )
-        assert json_of(bundle, "spark") == whole, rows
-        assert json_of(bundle, "duckdb") == whole, rows
+        assert json_of(bundle, "spark") == whole, bundle
+        assert json_of(bundle, "duckdb") == whole, bundle
 
 
 def test_the_command_in_a_process_of_its_own(tmp_path: Path) -> None:
@@ -177,3 +178,13 @@ def test_the_default_engine_loads_nothing_of_spark(tmp_path: Path) -> None:
         cwd=tmp_path, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_notes_of_portions_are_those_of_the_whole() -> None:
+    from tracehint.analyzer.flow.notes import merged
+
+    said = ["2 strided", "a file has 3 accesses", "5 reads (up to 1.250 s): x", "3 strided",
+            "a file has 3 accesses", "1 reads (up to 0.500 s): x", "40 {} odd"]  # fmt: skip
+    assert merged(said) == [
+        "5 strided", "a file has 3 accesses", "6 reads (up to 1.250 s): x", "40 {} odd",
+    ]  # fmt: skip

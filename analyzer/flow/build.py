@@ -20,6 +20,7 @@ from tracehint.analyzer.flow.entries import Entries, make_entries
 from tracehint.analyzer.flow.fold import components
 from tracehint.analyzer.flow.identity import build_objects, column
 from tracehint.analyzer.flow.model import UNKNOWN, Access, Flow, Found, Objects
+from tracehint.analyzer.flow.notes import merged
 from tracehint.analyzer.flow.ranges import Bools, Ints, order_by
 from tracehint.analyzer.flow.retries import series_of
 from tracehint.analyzer.flow.tables import Part, make_part, together
@@ -93,7 +94,7 @@ def _parts(accesses: Accesses, portions: Portions, plan: Plan, notes: list[str])
     """The rows of all portions; those on circles of tasks are computed again."""
     solved = accesses.compute(portions, partial(_solve, plan))
     parts = [part for part, _ in solved]
-    notes += [note for _, said in solved for note in said]
+    notes += merged(note for _, said in solved for note in said)
     circle = _circles(parts, plan.tasks)
     if circle is not None:
         again = np.flatnonzero([_on(part, circle).any() for part in parts])
