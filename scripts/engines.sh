@@ -1,0 +1,48 @@
+#!/bin/sh
+# Fetch the workflow engines that the tests run and that need a place of their own:
+#   scripts/engines.sh FOLDER
+# FOLDER/bin/nextflow      (Maven artifacts; runs without a network afterwards)
+# FOLDER/bin/{cwltool,python}  (a virtual environment with cwltool and Parsl: what they pin does not
+#                          go together with the development environment)
+# pip and Maven are asked in the ordinary way, with the machine's own configuration.
+# What is there already is left as it is.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "$1"
+folder=$(cd "$1" && pwd)
+
+if [ ! -e "$folder/.ready-python" ]; then
+    "$("$here/python.sh")" -m venv "$folder"
+    "$folder/bin/pip" install -q --disable-pip-version-check 'cwltool>=3.1' 'parsl>=2024.1'
+    touch "$folder/.ready-python"
+fi
+
+if [ ! -e "$folder/.ready-nextflow" ]; then
+    cat >"$folder/pom.xml" <<'END'
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>tracehint</groupId>
+  <artifactId>nextflow-for-tests</artifactId>
+  <version>1</version>
+  <packaging>pom</packaging>
+  <dependencies>
+    <dependency>
+      <groupId>io.nextflow</groupId>
+      <artifactId>nextflow</artifactId>
+      <version>24.10.0</version>
+    </dependency>
+  </dependencies>
+</project>
+END
+    mvn -q -B -f "$folder/pom.xml" dependency:copy-dependencies -DoutputDirectory="$folder/nextflow"
+    # the shell program of the distribution downloads what is here already; this one does not
+    cat >"$folder/bin/nextflow" <<'END'
+#!/bin/sh
+folder=$(dirname "$(dirname "$(readlink -f "$0")")")
+NXF_OFFLINE=true NXF_HOME=${NXF_HOME:-$folder/nextflow-home} \
+    exec java -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp "$folder/nextflow/*" \
+    nextflow.cli.Launcher "$@"
+END
+    chmod +x "$folder/bin/nextflow"
+    touch "$folder/.ready-nextflow"
+fi

@@ -1,0 +1,36 @@
+"""Engines in a folder of their own: fetched once, by scripts/engines.sh.
+
+The folder is `build/engines`, or what TRACEHINT_ENGINES names (a cache that outlives a checkout).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def engine(name: str) -> Path:
+    """The program of an engine: nextflow, cwltool, or python (with Parsl).
+
+    Skips with the reason where it cannot be fetched.
+    """
+    folder = Path(os.environ.get("TRACEHINT_ENGINES") or ROOT / "build" / "engines")
+    for tool in ("java", "mvn") if name == "nextflow" else ():
+        if not shutil.which(tool):
+            pytest.skip(f"{tool} is not installed")
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several workers of pytest: one fetches
+        done = subprocess.run(
+            [ROOT / "scripts" / "engines.sh", folder], capture_output=True, text=True, timeout=500
+        )
+    if done.returncode:
+        pytest.skip(f"{name} cannot be fetched: {done.stdout[-500:]}{done.stderr[-500:]}")
+    return folder / "bin" / name
