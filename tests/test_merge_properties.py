@@ -1,0 +1,165 @@
+"""A run that several hosts recorded, each its own tasks, is the run that one recorder saw."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.bundles import RunBuilder
+from tests.support.flow_cut import bundle_of
+from tracehint.analyzer import analyze
+from tracehint.analyzer.model import Analysis, Options
+from tracehint.collectors import clocks
+from tracehint.collectors.join import join_manifests, join_tables, one_file_each
+from tracehint.schemas.manifest import Host
+from tracehint.schemas.store import Bundle
+
+MORE = int(os.environ.get("TRACEHINT_EXAMPLES", "1"))  # times as many examples
+SIZE, TASKS, FILES = 40, 6, 3
+SHARED = [{"path": "/data", "fstype": "nfs4", "source": "server:/x"},
+          {"path": "/", "fstype": "ext4", "source": "/dev/sda"}]  # fmt: skip
+
+Access = tuple[str, int, int, int, int, int]
+accesses = st.lists(
+    st.tuples(
+        st.sampled_from(["read", "read", "write", "write", "truncate"]),
+        st.integers(0, TASKS - 1), st.integers(0, FILES - 1),
+        st.integers(0, SIZE), st.integers(1, SIZE), st.integers(0, 5),
+    ),
+    max_size=24,
+)  # fmt: skip
+existing = st.tuples(*[st.booleans()] * FILES)
+homes = st.lists(st.integers(0, 3), min_size=TASKS, max_size=TASKS)
+
+
+class Node:
+    """What one host's recorder has: a script, the named tasks that run here, what they touched."""
+
+    def __init__(self, name: str, tasks: Sequence[int]) -> None:
+        self.run = RunBuilder(host=name)
+        self.run.manifest.hosts = [Host(name=name, mounts=list(SHARED))]
+        script = self.run.process(["sh", "job.sh"])
+        self.procs = {
+            t: self.run.process(["tool", str(t)], parent=script, env={"TRACEHINT_TASK": f"t_{t}"})
+            for t in tasks
+        }
+        self.files: dict[int, int] = {}
+
+    def file(self, number: int, *, existed: bool, made: bool, at: float) -> int:
+        """The host's own row of a file of the shared mount; the same inode everywhere."""
+        if number not in self.files:
+            self.files[number] = self.run.file(
+                f"/data/f{number}", existed=existed or not made, ino=100 + number
+            )
+            self.run.rows["names"][-1]["t_ns"] += round(at * 1e9)
+        return self.files[number]
+
+
+def record(rows: list[Access], existed: tuple[bool, ...], home: list[int]) -> list[RunBuilder]:
+    """The bundles of the hosts on which the tasks ran, by task."""
+    nodes = {
+        h: Node(f"node{h}", [t for t in range(TASKS) if home[t] == h]) for h in sorted(set(home))
+    }
+    there = {f for f in range(FILES) if existed[f]}
+    opened: set[int] = set()
+    for k, (op, task, number, start, length, lasts) in enumerate(rows):
+        at, node = 10.0 + k, nodes[home[task]]
+        made = number not in there and op != "read"
+        if number not in there and not made:
+            continue  # nothing can be read there yet
+        there.add(number)
+        file = node.file(number, existed=existed[number], made=made, at=at)
+        if op == "truncate":
+            node.run.truncate(node.procs[task], file, start, at=at)
+            continue
+        node.run.access(
+            op, node.procs[task], file, start, start + length, at=at, until=at + lasts / 2
+        )
+        if existed[number] and number not in opened:
+            node.run.rows["opens"][-1]["size_at_open"] = SIZE
+        opened.add(number)
+    return [n.run for n in nodes.values()]
+
+
+def merged(runs: list[RunBuilder]) -> Bundle:
+    """As `tracehint merge` joins them."""
+    parts = [bundle_of(r) for r in runs]
+    manifest = join_manifests([p.manifest for p in parts])
+    tables = one_file_each(join_tables([p.tables for p in parts]))
+    assert not clocks.corrections(tables, manifest)
+    return Bundle(Path("run.trace"), manifest, tables)
+
+
+def told(analysis: Analysis) -> dict[str, Any]:
+    """The analysis without numbers and hosts."""
+    tasks = {t["task"]: t["name"] for t in analysis.tasks.to_pylist() if not t["engine"]}
+    files = {f["file"]: (f["path"], f["version"]) for f in analysis.files.to_pylist()}
+
+    def users(table: Any) -> list[Any]:
+        drop = ("file", "task")
+        return sorted(
+            (files[r["file"]], tasks[r["task"]],
+             repr({k: v for k, v in r.items() if k not in drop}))
+            for r in table.to_pylist()
+        )  # fmt: skip
+
+    labels = [
+        (files[p["file"]], p["pattern"], p["primary"], p["confidence"], p["placement"],
+         p["saves_bytes"], p["saves_wait_bytes"], p["runner_up"])
+        for p in analysis.patterns.to_pylist() if p["edge"] is None
+    ]  # fmt: skip
+    return {
+        "tasks": sorted(tasks.values()),
+        "files": sorted(
+            (files[f["file"]], f["role"], f["size_bytes"], f["deleted"], f["concurrent"] or False)
+            for f in analysis.files.to_pylist()
+        ),
+        "producers": users(analysis.producers),
+        "consumers": users(analysis.consumers),
+        "edges": sorted(
+            (tasks[e["producer"]], files[e["file"]], tasks[e["consumer"]], e["bytes"], e["via"],
+             e["order"])
+            for e in analysis.edges.to_pylist()
+        ),
+        "labels": sorted(labels, key=repr),
+        "groups": sorted(
+            (g["pattern"], tasks[g["task"]], sorted(files[f] for f in g["files"]), g["bytes"])
+            for g in analysis.groups.to_pylist()
+        ),
+    }  # fmt: skip
+
+
+def same(rows: list[Access], existed: tuple[bool, ...], home: list[int], dice: Any) -> None:
+    options = Options(nodes=3, max_versions=4, call_cost_bytes=8, peek_bytes=4)
+    whole = told(analyze(merged(record(rows, existed, [0] * TASKS)), options))
+    parts = record(rows, existed, home)
+    dice.shuffle(parts)
+    assert told(analyze(merged(parts), options)) == whole
+
+
+@settings(max_examples=25 * MORE, deadline=None)
+@given(accesses, existing, homes, st.randoms(use_true_random=False))
+def test_hosts_together_are_the_run(
+    rows: list[Access], existed: tuple[bool, ...], home: list[int], dice: random.Random
+) -> None:
+    same(rows, existed, home, dice)
+
+
+def test_a_chain_over_hosts_is_the_chain() -> None:
+    """An example that has edges between hosts, whatever is drawn above."""
+    rows: list[Access] = [
+        ("write", 0, 0, 0, 40, 0), ("read", 1, 0, 0, 40, 0), ("write", 1, 1, 0, 30, 0),
+        ("read", 2, 1, 0, 30, 0), ("read", 3, 1, 0, 30, 0), ("write", 2, 0, 5, 10, 0),
+        ("read", 4, 0, 0, 40, 0),
+    ]  # fmt: skip
+    home = [0, 1, 2, 3, 0, 1]
+    same(rows, (False, False, True), home, random.Random(1))
+    found = told(analyze(merged(record(rows, (False, False, True), home)), Options(nodes=3)))
+    assert ("t_0", (b"f0", 0), "t_1", 40, "data", "certain") in found["edges"]
+    assert {e[0] for e in found["edges"]} == {"t_0", "t_1", "t_2"}
