@@ -25,6 +25,7 @@ from tracehint.adapters.engines.graphs import (
     write_declared_bundle,
 )
 from tracehint.adapters.engines.json_stream import JsonStream, JsonStreamError
+from tracehint.adapters.engines.schedule import place
 from tracehint.analyzer.tasks import cut_tasks
 from tracehint.cli import main
 from tracehint.errors import InputError, TracehintError
@@ -353,6 +354,68 @@ def test_wfformat_versions_give_one_model(tmp_path: Path, version: str) -> None:
     ]
     assert graph.started_ns == 1616479476_000000000
     assert graph.ended_ns == graph.started_ns + 2_000_000_000
+
+
+def test_runtimes_become_times_where_the_parents_ended(tmp_path: Path) -> None:
+    document = instance("1.5")
+    run = document["workflow"]["execution"]
+    run["tasks"] = [{"id": "a_ID01", "runtimeInSeconds": 1.5},
+                    {"id": "b_ID02", "runtimeInSeconds": 2, "machines": ["m1"]}]  # fmt: skip
+    path = save(tmp_path, "i.json", json.dumps(document))
+    graph = read_graph(path)
+    first, second = tasks(graph)
+    zero = 1616479476_000000000
+    assert (first["start_ns"], first["end_ns"]) == (zero, zero + 1_500_000_000)
+    assert (second["start_ns"], second["end_ns"]) == (first["end_ns"], zero + 3_500_000_000)
+    assert second["host"] == "m1" and graph.placed
+    assert any("placed where their parents ended" in note for note in graph.notes)
+    assert main(["import", str(path), "-o", str(tmp_path / "b.trace")]) == 0
+    bundle = read_bundle(tmp_path / "b.trace")
+    assert "start_times" in bundle.manifest.blind_to
+    assert sorted(cut_tasks(bundle).tasks.column("end_s").to_pylist()) == [1.5, 3.5]
+    # beside a log, such times must not be compared with real ones
+    log = save(tmp_path, "s.log", '1 execve("/bin/p", ["p"], 0x7 /* 1 var */) = 0\n')
+    assert main(["import", str(path), str(log), "-o", str(tmp_path / "c.trace")]) == 0
+    both = read_bundle(tmp_path / "c.trace")
+    assert both.tables["declared_tasks"].column("start_ns").to_pylist() == [None, None]
+    assert "bytes" not in both.manifest.blind_to
+
+
+def test_tasks_are_placed_by_their_graph() -> None:
+    import numpy as np
+
+    parent, child = np.array([0, 0, 1, 2, 4, 5]), np.array([1, 2, 3, 3, 5, 4])
+    start = np.array([-1, -1, 100, -1, -1, -1, -1])
+    length = np.array([10, 5, 1, 7, 3, 3, -1])
+    begin, end = place(parent, child, start, length, 20)
+    # 3 waits for 2, which began late; 4 and 5 wait for each other; 6 has no runtime
+    assert begin.tolist() == [20, 30, 100, 101, -1, -1, -1]
+    assert end.tolist() == [30, 35, 101, 108, -1, -1, -1]
+
+
+def test_wfformat_of_odd_tasks(tmp_path: Path) -> None:
+    spec = {
+        "tasks": [
+            {"name": "x", "id": "a", "parents": ["nobody", "b"], "inputFiles": ["f", "f", "/g"]},
+            {"name": "x", "id": "a", "outputFiles": ["no"]}, 7, {"name": 3},
+            {"id": "\ud800", "outputFiles": ["\udfff", "f" * 70_000]},
+            {"id": "b", "children": ["a", "a", "b"], "inputFiles": 5},
+        ],
+        "files": [{"id": "f", "sizeInBytes": 1}, {"id": "f", "sizeInBytes": 2}, {"id": 3},
+                  {"id": "/g", "sizeInBytes": -5}],
+    }  # fmt: skip
+    ran = [{"id": "b", "readBytes": -1, "runtimeInSeconds": 1e300},
+           {"id": "who"}, {"id": "b", "writtenBytes": 9}]  # fmt: skip
+    run = {"execution": {"tasks": ran}, "specification": spec}
+    path = save(tmp_path, "i.json", json.dumps({"schemaVersion": "1.5", "workflow": run}))
+    graph = read_graph(path)
+    rows = {t["task"]: t for t in tasks(graph)}
+    assert list(rows) == ["a", "\\ud800", "b"]
+    assert rows["a"]["parents"] == ["nobody", "b"] and rows["b"]["parents"] == ["b"]
+    assert (rows["b"]["read_bytes"], rows["b"]["written_bytes"]) == (None, 9)
+    sizes = [(r["path"][:3], r["size_bytes"]) for r in graph.io.to_pylist()]
+    assert sizes == [(b"/f", 2), (b"/g", None), (b"/\\u", None), (b"/ff", None)]
+    assert graph.notes[0] == "3 tasks left out: no name, or a name that was used"
 
 
 def test_a_graph_alone_becomes_a_bundle(tmp_path: Path) -> None:

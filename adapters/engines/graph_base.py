@@ -7,6 +7,7 @@ except below their own directory, and what is not understood is counted, not fat
 from __future__ import annotations
 
 import bz2
+import dataclasses
 import gzip
 import json
 import lzma
@@ -35,6 +36,7 @@ class DeclaredGraph:
 
     Rows of `tasks` with equal `task` are parts of one task (the recipe lines of a make target).
     cwd: directory that relative names were resolved against. notes: what was left out, and why.
+    placed: times follow from runtimes and order; no clock showed them.
     """
 
     engine: str
@@ -44,6 +46,14 @@ class DeclaredGraph:
     started_ns: int = 0
     ended_ns: int | None = None
     notes: tuple[str, ...] = ()
+    placed: bool = False
+
+    def plain(self) -> DeclaredGraph:
+        """The same with texts where a reader of large graphs left them dictionary-encoded."""
+        from tracehint.schemas.tables import DECLARED_IO, DECLARED_TASKS
+
+        tasks, io = self.tasks.cast(DECLARED_TASKS), self.io.cast(DECLARED_IO)
+        return dataclasses.replace(self, tasks=tasks, io=io)
 
 
 class _Rows:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tracehint.schemas.manifest import Manifest
 
 _HEAD = 64 << 10
+_PORTION = 1 << 18  # rows that are written at once
 _MAX_FILES = 64  # looked at in a directory
 
 
@@ -80,6 +81,10 @@ def _sniffed(path: Path, head: bytes) -> str | None:
 
 def read_graph(path: Path, engine: str | None = None) -> DeclaredGraph:
     """The declared graph of a file or directory. Raises InputError."""
+    return _read(path, engine).plain()
+
+
+def _read(path: Path, engine: str | None = None) -> DeclaredGraph:
     chosen = engine or sniff(path)
     if chosen is None:
         known = "; ".join(f"{name}: {entry.reads}" for name, entry in READERS.items())
@@ -94,6 +99,7 @@ def combine(graphs: Sequence[DeclaredGraph]) -> DeclaredGraph:
 
     if len(graphs) == 1:
         return graphs[0]
+    graphs = [graph.plain() for graph in graphs]
     tasks: list[pa.Table] = []
     io: list[pa.Table] = []
     for number, graph in enumerate(graphs):
@@ -115,6 +121,7 @@ def combine(graphs: Sequence[DeclaredGraph]) -> DeclaredGraph:
         min((g.started_ns for g in graphs if g.started_ns), default=0),
         None if None in ends else max(e for e in ends if e is not None),
         tuple(note for g in graphs for note in g.notes),
+        any(g.placed for g in graphs),
     )
 
 
@@ -134,7 +141,7 @@ def import_graphs(sources: Sequence[Path], output: Path, *, force: bool = False)
     left_out: list[str] = []
     for source in sources:
         try:
-            graphs.append(read_graph(source if sniff(source) else _inside(source)))
+            graphs.append(_read(source if sniff(source) else _inside(source)))
         except InputError as error:
             if len(sources) == 1:
                 raise
@@ -163,9 +170,9 @@ def write_declared_bundle(
     from tracehint.schemas.store import BundleWriter
 
     writer = BundleWriter(output, force=force)
-    writer.write_table("declared_tasks", graph.tasks)
-    if graph.io.num_rows:
-        writer.write_table("declared_io", graph.io)
+    for name, table in (("declared_tasks", graph.tasks), ("declared_io", graph.io)):
+        for segment, at in enumerate(range(0, table.num_rows, _PORTION)):
+            writer.write_table(name, table.slice(at, _PORTION), segment)
     hosts = graph.tasks.column("host").unique().to_pylist()
     manifest = Manifest(
         program=f"tracehint {tracehint.__version__}",
@@ -175,7 +182,7 @@ def write_declared_bundle(
         ended_ns=graph.ended_ns,
         complete=True,
         hosts=[Host(name=host) for host in hosts],
-        blind_to=["bytes", "offsets", "order"],
+        blind_to=["bytes", "offsets", "order", *(["start_times"] if graph.placed else [])],
         notes=["declared by the engine, nothing observed", *graph.notes, *notes],
     )
     writer.write_manifest(manifest)

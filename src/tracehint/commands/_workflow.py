@@ -30,7 +30,8 @@ def with_workflow(bundle: str, workflow: str) -> Bundle:
         raise UsageError(f"{workflow}: no such workflow file", "Give the engine's file or log.")
     graph = read_graph(Path(workflow))
     host = run.manifest.hosts[0].name if run.manifest.hosts else "unknown"
-    tasks, io = graph.tasks, graph.io
+    tasks = without_times(graph.tasks) if graph.placed else graph.tasks
+    io = graph.io
     there, here = os.fsencode(run.manifest.cwd), graph.cwd
     if there and here and there != here:
         io = _moved(io, here, there)
@@ -41,6 +42,18 @@ def with_workflow(bundle: str, workflow: str) -> Bundle:
         table = table.set_column(index, table.schema.field("host"), column)
         run.tables[name] = pa.concat_tables([run.tables[name], table]).combine_chunks()
     return run
+
+
+def without_times(tasks: pa.Table) -> pa.Table:
+    """Declared tasks without start and end: those that only follow from runtimes must not be
+    compared with what was observed."""
+    import pyarrow as pa
+
+    for name in ("start_ns", "end_ns"):
+        index = tasks.column_names.index(name)
+        column = pa.nulls(tasks.num_rows, pa.int64())
+        tasks = tasks.set_column(index, tasks.schema.field(name), column)
+    return tasks
 
 
 def _moved(io: pa.Table, old: bytes, new: bytes) -> pa.Table:
