@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-VERSION = 1
+VERSION = 2
 
 # enum th_record
 EPISODE, SNAPSHOT, EXTENT, EXEC, EXIT, ALIVE, PATH, NAME = range(1, 9)
@@ -62,7 +62,7 @@ PROCESS_DT = _struct(
     ("threads", _U32), ("hashed", _U32), ("start_ns", _U64), ("end_ns", _U64),
     ("exit_status", "<i4"), ("cwd", _U32), ("exe", _U32), ("opens", _U32), ("used", _U32),
     ("unknown_call", _U32), ("meta", _U32, (META,)), ("meta_errors", _U32, (META,)),
-    ("lost", _U32, (LOST,)), ("ppid", _U32),
+    ("lost", _U32, (LOST,)), ("ppid", _U32), ("ancestors", _U32, (4,)),
 )  # fmt: skip
 
 EXEC_DT = _struct(

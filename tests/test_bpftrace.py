@@ -22,6 +22,7 @@ UNSEEN = {
     "fd_passed": "the message is a structure in memory",
     "fd_pidfd_getfd": "which process a pidfd means is not in the call",
     "map_fork": "which process touches a shared mapping is no system call",
+    "map_grandchild": "the same, and who mapped it has ended",
     "map_sparse": "pages touched are no system calls",
     "name_hostile": "a name with a newline ends the line",
     "special_32bit": "other numbers of calls",

@@ -10,7 +10,7 @@ from tests.test_ebpf_coverage import CASES, Run, check_case
 pytestmark = [pytest.mark.kernels, pytest.mark.full]
 
 # Without fault tracepoints (before Linux 6.12) the mapped range is all that is known.
-NO_FAULTS = {"map_sparse", "map_fork"}
+NO_FAULTS = {"map_sparse", "map_fork", "map_grandchild"}
 # What a case needs that the guest's kernel or ext4 does not have.
 NOT_THERE = {"copy_clone"}
 UNSEEN = {"6.1": NO_FAULTS, "6.12": set[str]()}

@@ -10,13 +10,14 @@
 #ifndef TRACEHINT_LAYOUT_H
 #define TRACEHINT_LAYOUT_H
 
-#define TH_SPOOL_VERSION 1
+#define TH_SPOOL_VERSION 2
 #define TH_DIRECT_FDS 16   /* descriptors with an episode slot of their own per process */
 #define TH_MAX_CALLS 512   /* system call numbers known to the tables */
 #define TH_MAX_ARGV 32768  /* bytes of arguments, and of environment, read at exec */
 #define TH_MAX_PATH 4096   /* bytes of one path */
 #define TH_MAX_LEVELS 1024 /* directories of one path */
 #define TH_MAX_MAGIC 24
+#define TH_ANCESTORS 4    /* generations whose mappings a process finds */
 #define TH_PATHS_KEPT 262144 /* the loader remembers the places of so many paths */
 
 enum th_record {
@@ -194,6 +195,7 @@ struct th_process {
 	unsigned int meta_errors[TH_META_KINDS];
 	unsigned int lost[TH_LOST_KINDS];
 	unsigned int ppid; /* adopted: tgid of the parent, whose epoch may come later */
+	unsigned int ancestors[TH_ANCESTORS]; /* epochs since the last exec, the nearest first */
 };
 
 /* Followed by the arguments, then the environment, as they lie in memory. */

@@ -41,6 +41,7 @@ TITLES = {
     "map_write": "mmap, shared write, msync",
     "map_private_write": "mmap, private write", "map_remap": "mremap",
     "map_sparse": "mmap: only the touched pages", "map_fork": "mapping used after fork",
+    "map_grandchild": "mapping used when who mapped it has ended",
     "process_fork": "fork without exec", "process_vfork": "vfork",
     "process_clone": "clone variants",
     "process_killed": "SIGKILL with open files", "process_exec_chain": "exec chain",

@@ -105,9 +105,63 @@ static int map_fork(void)
 	return child(touch); /* the parent touches nothing */
 }
 
+/* Wait until the process that forked us is gone and what it left behind was tidied up. */
+static void orphaned(pid_t parent)
+{
+	while (getppid() == parent)
+		usleep(1000);
+	usleep(1200000);
+}
+
+static int grandchild(void)
+{
+	pid_t parent = getpid();
+	int status = fork();
+
+	must(status >= 0, "fork");
+	if (status)
+		return 0; /* without having touched a page */
+	orphaned(parent);
+	return touch();
+}
+
+static int mapper(void)
+{
+	pid_t parent = getpid(), pid;
+	int fd = make("f", 128 * PAGE);
+
+	given = mmap(NULL, 128 * PAGE, PROT_READ, MAP_SHARED, fd, 0);
+	must(given != MAP_FAILED, "mmap");
+	close(fd);
+	pid = fork();
+	must(pid >= 0, "fork");
+	if (pid)
+		return 0;
+	orphaned(parent);
+	return grandchild();
+}
+
+/* Who mapped it and who stands between have ended when the first page is touched. */
+static int map_grandchild(void)
+{
+	int ends[2];
+	char byte;
+
+	must(!pipe(ends), "pipe");
+	must(!child(mapper), "mapper");
+	close(ends[1]);
+	must(read(ends[0], &byte, 1) == 0, "read"); /* all that have the other end are gone */
+	return 0;
+}
+
 const struct workload map_cases[] = {
-	{"map_read", map_read},	  {"map_part", map_part},
-	{"map_write", map_write}, {"map_private_write", map_private_write},
-	{"map_remap", map_remap}, {"map_sparse", map_sparse},
-	{"map_fork", map_fork},	  {0},
+	{"map_read", map_read},
+	{"map_part", map_part},
+	{"map_write", map_write},
+	{"map_private_write", map_private_write},
+	{"map_remap", map_remap},
+	{"map_sparse", map_sparse},
+	{"map_fork", map_fork},
+	{"map_grandchild", map_grandchild},
+	{0},
 };

@@ -27,10 +27,10 @@ static __always_inline void map_begin(struct call *c, u64 file, u32 kind)
 	proc->flags |= TH_PROC_MAPPED;
 }
 
-/* This thread's record of pages of an inode; its process' or, after a fork, the parent's. */
+/* This thread's record of pages of an inode; its process' or, after forks, an ancestor's. */
 GLOBAL int map_share(struct find *f)
 {
-	u32 user = SCRATCH_SHARE, n;
+	u32 user = SCRATCH_SHARE, n, i;
 	struct th_episode *fresh = bpf_map_lookup_elem(&scratches, &user), *from;
 	struct th_process *proc;
 
@@ -43,7 +43,8 @@ GLOBAL int map_share(struct find *f)
 	if (from) {
 		share_of(fresh, from);
 	} else {
-		from = hashed_at(proc->parent, f->key, 0);
+		for (i = 0; !from && i < TH_ANCESTORS && proc->ancestors[i]; i++)
+			from = hashed_at(proc->ancestors[i], f->key, 0);
 		if (!from)
 			return 0;
 		share_of(fresh, from);

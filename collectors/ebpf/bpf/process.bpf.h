@@ -179,6 +179,7 @@ static __always_inline void process_exec(struct th_process *proc, struct task_st
 	proc->cwd = cwd;
 	proc->hashed = proc->opens = proc->used = proc->unknown_call = 0;
 	proc->threads = 1;
+	__builtin_memset(proc->ancestors, 0, sizeof(proc->ancestors));
 	__builtin_memset(proc->meta, 0, sizeof(proc->meta));
 	__builtin_memset(proc->meta_errors, 0, sizeof(proc->meta_errors));
 	__builtin_memset(proc->lost, 0, sizeof(proc->lost));

@@ -100,7 +100,8 @@ SEC("tp_btf/task_newtask")
 int BPF_PROG(th_newtask, struct task_struct *task, unsigned long clone_flags)
 {
 	u32 slot = slot_of((u32)bpf_get_current_pid_tgid());
-	struct th_process *proc;
+	struct th_process *proc, *child;
+	u32 i;
 
 	if (!slot && adopting())
 		slot = adopt(SCRATCH_FORK);
@@ -115,8 +116,13 @@ int BPF_PROG(th_newtask, struct task_struct *task, unsigned long clone_flags)
 		set_slot(task->pid, slot);
 		return 0;
 	}
-	process_new(task, proc->epoch, proc->flags & (TH_PROC_MAPPED | TH_PROC_MAPPED_WRITE),
-		    SCRATCH_FORK);
+	child = process_new(task, proc->epoch,
+			    proc->flags & (TH_PROC_MAPPED | TH_PROC_MAPPED_WRITE), SCRATCH_FORK);
+	if (!child)
+		return 0;
+	child->ancestors[0] = proc->epoch;
+	for (i = 1; i < TH_ANCESTORS; i++)
+		child->ancestors[i] = proc->ancestors[i - 1];
 	return 0;
 }
 

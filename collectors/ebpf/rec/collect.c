@@ -36,6 +36,27 @@ static void episode_out(struct th_episode *ep)
 	spool_put(SPOOL_EPISODES, ep, sizeof(*ep));
 }
 
+#define MAPPED_KEY 0xc0000000U /* KEY_MAPPED of share.bpf.h */
+
+/* Whether the epoch goes on; of mappings, whether a descendant may still use them. */
+static bool in_use(unsigned int epoch, unsigned int key)
+{
+	for (unsigned int i = 1; i < slots_used(); i++) {
+		const struct th_process *proc = &maps.procs[i];
+
+		if (proc->state != TH_LIVE)
+			continue;
+		if (proc->epoch == epoch)
+			return true;
+		if (key < MAPPED_KEY || !(proc->flags & TH_PROC_MAPPED))
+			continue;
+		for (int a = 0; a < TH_ANCESTORS; a++)
+			if (proc->ancestors[a] == epoch)
+				return true;
+	}
+	return false;
+}
+
 /*
  * The hash table: descriptors 16 and above, threads, io_uring, mappings. Episodes
  * of finished epochs are written out and removed; with `snapshots`, the others
@@ -48,20 +69,11 @@ static void sweep(bool snapshots)
 	} key, next, *old = NULL;
 	struct fd_key *gone = NULL;
 	size_t n = 0, room = 0;
-	unsigned int *live = calloc(maps.slots, sizeof(*live));
-	size_t alive = 0;
 	struct th_episode ep;
 
-	if (!live)
-		return;
-	for (unsigned int i = 1; i < slots_used(); i++)
-		if (maps.procs[i].state == TH_LIVE)
-			live[alive++] = maps.procs[i].epoch;
 	while (!bpf_map_get_next_key(maps.hashed_fd, old, &next)) {
-		bool found = false;
+		bool found = in_use(next.epoch, next.fd);
 
-		for (size_t i = 0; i < alive && !found; i++)
-			found = live[i] == next.epoch;
 		if (!found) {
 			if (n == room) {
 				struct fd_key *more =
@@ -95,7 +107,6 @@ static void sweep(bool snapshots)
 		bpf_map_delete_elem(maps.hashed_fd, &gone[i]);
 	}
 	free(gone);
-	free(live);
 }
 
 /* The process has ended: write out what its slot still holds and give it back. */
