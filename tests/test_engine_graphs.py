@@ -378,7 +378,7 @@ def test_runtimes_become_times_where_the_parents_ended(tmp_path: Path) -> None:
     assert main(["import", str(path), str(log), "-o", str(tmp_path / "c.trace")]) == 0
     both = read_bundle(tmp_path / "c.trace")
     assert both.tables["declared_tasks"].column("start_ns").to_pylist() == [None, None]
-    assert "bytes" not in both.manifest.blind_to
+    assert "start_times" not in both.manifest.blind_to
 
 
 def test_tasks_are_placed_by_their_graph() -> None:
