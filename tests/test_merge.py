@@ -241,3 +241,15 @@ def test_log_of_a_killed_recorder_is_read(tmp_path: Path) -> None:
     (row,) = rows(bundle, "extents", op="write")
     assert (row["start"], row["length"]) == (0, 100)
     assert not (tmp_path / "killed.trace" / "extents").exists()  # the source stays as it was
+
+
+def test_workflow_is_declared_in_the_merged_run(tmp_path: Path) -> None:
+    (tmp_path / "w.mf").write_text("/shared/f:\n\tmake\n/shared/g: /shared/f\n\tuse\n")
+    runs = [producer("n1", "/shared/f", 1.0), consumer("n2", "/shared/f", 5.0)]
+    bundle, _ = merge(tmp_path, *runs, options=("--workflow", "w.mf"))
+    assert [r["command"] for r in rows(bundle, "declared_tasks")] == [b"make", b"use"]
+    assert len(rows(bundle, "declared_io")) == 3
+    paths = [run.save(tmp_path / f"again{i}.trace").name for i, run in enumerate(runs)]
+    done = inside("merge", *paths, "-o", "no.trace", "--workflow", "gone.mf", cwd=tmp_path)
+    assert done.returncode == 2 and "gone.mf" in done.stderr
+    assert not (tmp_path / "no.trace").exists()

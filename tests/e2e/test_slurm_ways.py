@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support import Run, analyze, makeflow_rules, one_task_per, tracehint
+from tests.e2e.support import Run, analyze, makeflow_rules, tracehint
+from tests.e2e.test_nextflow import EDGES, PIPELINE, TASKS
 from tests.support.ebpf import require_ebpf
+from tests.support.engines import engine
 from tests.support.slurm import Cluster, cluster, missing
 from tracehint.schemas.manifest import read_manifest
 
@@ -37,9 +39,9 @@ c.gz: b.bin
 """
 
 
-def merged(work: Path) -> Run:
+def merged(work: Path, *options: str | Path) -> Run:
     """All bundles of a folder as one run."""
-    tracehint("merge", *sorted((work / "bundles").iterdir()), "-o", work / "run.trace")
+    tracehint("merge", *sorted((work / "bundles").iterdir()), "-o", work / "run.trace", *options)
     return analyze(work / "run.trace")
 
 
@@ -60,12 +62,12 @@ def test_makeflow_wrapper(slurm: Cluster, tmp_path: Path) -> None:
         f"{PROGRAM} record --quiet --collector strace --",
         cwd=tmp_path, env=environment(tmp_path),
     )  # fmt: skip
-    run = merged(tmp_path)
+    run = merged(tmp_path, "--workflow", tmp_path / "w.mf.makeflowlog")
     rules = makeflow_rules(MAKEFLOW)
-    label = one_task_per(run, [command for _, _, command in rules])
-    names = {command: targets[0] for targets, _, command in rules}
-    edges = {(names[p], path, names[c]) for p, path, c in run.edges(label)}
-    assert edges == {
+    label = {t["id"]: t["name"] for t in run.tasks.values()}
+    assert sorted(label.values()) == sorted(targets[0] for targets, _, _ in rules)
+    assert {t["source"] for t in run.tasks.values()} == {"both"}
+    assert run.edges(label) == {
         (made[0], path, targets[0])
         for targets, sources, _ in rules for path in sources
         for made, _, _ in rules if path in made
@@ -153,6 +155,30 @@ def test_snakemake_profile(slurm: Cluster, tmp_path: Path) -> None:
     label = {t["id"]: t["type"] for t in run.tasks.values()}
     assert run.edges(label) == {("count", f"count_{x}.txt", "total") for x in "ab"}
     assert run.primary("table.bin") == "broadcast" and run.primary("count_a.txt") == "reduce"
+
+
+NEXTFLOW = """
+process {{
+    executor = 'slurm'
+    shell = ['{python}', '-m', 'tracehint', 'record', '--quiet', '--collector', 'strace',
+             '--data-root', "$launchDir", '--', 'bash', '-ue']
+}}
+executor {{ pollInterval = '1 sec'; queueStatInterval = '2 sec' }}
+"""
+
+
+def test_nextflow_shell(slurm: Cluster, tmp_path: Path) -> None:
+    program = engine("nextflow")
+    (tmp_path / "main.nf").write_text(PIPELINE)
+    (tmp_path / "record.config").write_text(NEXTFLOW.format(python=sys.executable))
+    slurm.run(program, "run", "main.nf", "-c", "record.config", "-ansi-log", "false",
+              "-with-trace", "trace.txt", cwd=tmp_path, env=environment(tmp_path))  # fmt: skip
+    run = merged(tmp_path, "--workflow", tmp_path / "trace.txt")
+    label = {t["id"]: t["name"] for t in run.tasks.values() if not t["engine"]}
+    assert sorted(label.values()) == TASKS
+    assert {(p, path.rpartition("/")[2], c) for p, path, c in run.edges(label)} == EDGES
+    assert {t["type"] for t in run.tasks.values()} == {"MAKE", "COUNT", "TOTAL"}
+    assert all(f["path"].startswith("work/") for f in run.files.values() if f["producers"])
 
 
 NODE_JOB = """#!/bin/bash

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tracehint.errors import BundleError, TracehintError
+from tracehint.errors import BundleError, InputError, TracehintError
 from tracehint.schemas.arrow import skip_pandas
 
 
@@ -15,9 +15,20 @@ from tracehint.schemas.arrow import skip_pandas
 @click.option("-o", "--output", required=True, metavar="BUNDLE", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Replace an existing bundle.")
 @click.option("--keep-clocks", is_flag=True, help="Do not align clocks of different hosts.")
+@click.option(
+    "--workflow",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Workflow file or engine log whose declared tasks and files are joined.",
+)
 @click.option("--quiet", is_flag=True, help="Print errors only.")
 def command(
-    bundles: tuple[Path, ...], output: Path, force: bool, keep_clocks: bool, quiet: bool
+    bundles: tuple[Path, ...],
+    output: Path,
+    force: bool,
+    keep_clocks: bool,
+    workflow: Path | None,
+    quiet: bool,
 ) -> int:
     """Join BUNDLES, one per host or task, into one.
 
@@ -31,9 +42,12 @@ def command(
     from tracehint.collectors.ebpf.missed import add_missed, missed_beside
     from tracehint.collectors.join import join_manifests, join_tables, one_file_each
     from tracehint.commands._unfinished import read_finished
+    from tracehint.commands.import_ import _declare
     from tracehint.schemas.store import BundleWriter
 
     skip_pandas()
+    if workflow is not None and not workflow.exists():
+        raise InputError(f"{workflow}: no such file or directory", "Check --workflow.")
     parts, problems = [], []
     for path in bundles:
         if path.absolute() == output.absolute():
@@ -65,6 +79,8 @@ def command(
         if len(table):
             writer.write_table(name, table)
     writer.write_manifest(manifest)
+    if workflow is not None:
+        _declare(output, workflow)
     for text in [*problems, *(p for b in parts for p in b.problems)]:
         click.echo(f"tracehint: left out: {text}", err=True)
     if not quiet:
