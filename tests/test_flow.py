@@ -365,6 +365,7 @@ def test_huge_strided_runs_become_one_inexact_range(case: Case) -> None:
     assert any("65536" in n for n in flow.flow.notes)
 
 
+@pytest.mark.rule("P56")
 def test_mapped_ranges_end_at_the_size(case: Case) -> None:
     """Mappings are recorded in whole pages."""
     a, b = chain(case, "a", "b")

@@ -41,6 +41,7 @@ def many_to_one(sizes: list[int]) -> tuple[FlowBuilder, list[int], int]:
 
 
 @pytest.mark.parametrize("n", [2, 3, 8, 40])
+@pytest.mark.rule("P9", "P11", "P21")
 def test_whole_readers_are_a_broadcast(n: int) -> None:
     flow, file, _ = one_to_many([[(0, MB)]] * n, MB)
     labels = flow.labels()
@@ -49,6 +50,7 @@ def test_whole_readers_are_a_broadcast(n: int) -> None:
     assert (evidence["n"], evidence["m"], evidence["concurrent_readers"]) == (n, n, n)
 
 
+@pytest.mark.rule("P11")
 def test_broadcast_threshold_is_inclusive() -> None:
     """m >= 1 + 0.5 (n - 1): with three readers at m = 2 exactly."""
     flow, file, _ = one_to_many([[(0, 2 * MB)], [(0, 2 * MB)], [(2 * MB, 3 * MB)]], 3 * MB)
@@ -61,6 +63,7 @@ def test_broadcast_threshold_is_inclusive() -> None:
     assert labels.get(file, "broadcast")["confidence"] == pytest.approx(0.5)
 
 
+@pytest.mark.rule("P9", "P11")
 def test_broadcast_with_one_reader_stopping_early() -> None:
     flow, file, _ = one_to_many([*[[(0, MB)]] * 5, [(0, MB // 2)]], MB)
     labels = flow.labels()
@@ -71,6 +74,7 @@ def test_broadcast_with_one_reader_stopping_early() -> None:
     )
 
 
+@pytest.mark.rule("P9", "P12", "P24")
 def test_disjoint_readers_are_a_scatter() -> None:
     flow, file, _ = one_to_many([[(k * MB, (k + 1) * MB)] for k in range(4)], 4 * MB)
     labels = flow.labels()
@@ -81,6 +85,7 @@ def test_disjoint_readers_are_a_scatter() -> None:
     assert (evidence["regular"], evidence["alignment"], evidence["gaps"]) == (True, MB, 0)
 
 
+@pytest.mark.rule("P12", "P51")
 def test_over_reads_of_23_percent_are_still_a_scatter() -> None:
     """`split -n` reads past the end of its chunk."""
     part = 1000 * KB
@@ -92,6 +97,7 @@ def test_over_reads_of_23_percent_are_still_a_scatter() -> None:
     assert 0.5 < labels.get(file, "scatter")["confidence"] < 0.65
 
 
+@pytest.mark.rule("P12", "P24")
 def test_strided_readers_are_a_scatter() -> None:
     block = 64 * KB
     ranges = [[(k * block, (k + 1) * block) for k in range(r, 64, 4)] for r in range(4)]
@@ -101,6 +107,7 @@ def test_strided_readers_are_a_scatter() -> None:
     assert evidence["alignment"] == block
 
 
+@pytest.mark.rule("P12")
 def test_scatter_with_gaps_states_them() -> None:
     flow, file, _ = one_to_many([[(0, MB)], [(2 * MB, 3 * MB)], [(4 * MB, 5 * MB)]], 5 * MB)
     evidence = flow.labels().evidence(file, "scatter")
@@ -108,6 +115,7 @@ def test_scatter_with_gaps_states_them() -> None:
     assert (evidence["region_bytes"], evidence["stride"]) == (MB, 2 * MB)
 
 
+@pytest.mark.rule("P13")
 def test_between_the_two_is_partly_shared_and_never_rounded() -> None:
     flow, file, _ = one_to_many([[(k * MB, (k + 2) * MB)] for k in range(5)], 6 * MB)
     labels = flow.labels()
@@ -118,6 +126,7 @@ def test_between_the_two_is_partly_shared_and_never_rounded() -> None:
     assert evidence["shared_bytes"] == 4 * MB
 
 
+@pytest.mark.rule("P10")
 def test_a_shared_header_is_set_aside() -> None:
     """All read the first 64 KiB, then each its own part: a scatter, the header in evidence."""
     head = 64 * KB
@@ -128,6 +137,7 @@ def test_a_shared_header_is_set_aside() -> None:
     assert (evidence["regions"], evidence["region_bytes"]) == (8, MB)
 
 
+@pytest.mark.rule("P10")
 def test_bytes_that_fewer_than_90_percent_read_are_no_header() -> None:
     head = 64 * KB
     ranges = [[(0, head), (head + k * MB, head + (k + 1) * MB)] for k in range(8)]
@@ -136,6 +146,7 @@ def test_bytes_that_fewer_than_90_percent_read_are_no_header() -> None:
     assert flow.labels().evidence(file, "scatter")["header_bytes"] == 0
 
 
+@pytest.mark.rule("P10")
 def test_a_header_is_at_most_10_percent_of_the_file() -> None:
     size = 400 * KB
     ranges = [[(0, 100 * KB), (k * 100 * KB, (k + 1) * 100 * KB)] for k in range(1, 4)]
@@ -145,6 +156,7 @@ def test_a_header_is_at_most_10_percent_of_the_file() -> None:
     assert labels.evidence(file, "partly_shared")["header_bytes"] == 40 * KB
 
 
+@pytest.mark.rule("P10")
 def test_readers_of_nothing_but_the_header_are_judged_on_all_bytes() -> None:
     flow, file, _ = one_to_many([[(0, 100 * KB)]] * 4, 10 * MB)
     labels = flow.labels()
@@ -155,6 +167,7 @@ def test_readers_of_nothing_but_the_header_are_judged_on_all_bytes() -> None:
 # -- peeks --------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("P7", "P29")
 def test_a_peek_keeps_its_edge_but_decides_nothing() -> None:
     flow, file, tasks = one_to_many([[(0, 10 * MB)], [(0, 4 * KB)]], 10 * MB)
     labels = flow.labels()
@@ -164,6 +177,7 @@ def test_a_peek_keeps_its_edge_but_decides_nothing() -> None:
     assert labels.on_edge(1, file, tasks[1]) == []
 
 
+@pytest.mark.rule("P8")
 def test_when_all_are_peeks_they_decide() -> None:
     flow, file, _ = one_to_many([[(0, 4 * KB)]] * 3, 10 * MB)
     labels = flow.labels()
@@ -175,12 +189,14 @@ def test_when_all_are_peeks_they_decide() -> None:
     ("size", "read", "peek"),
     [(10 * MB, 64 * KB, False), (10 * MB, 64 * KB - 1, True), (100, 5, False), (100, 4, True)],
 )
+@pytest.mark.rule("P7")
 def test_peek_thresholds(size: int, read: int, peek: bool) -> None:
     """Under 5 % and under 64 KiB."""
     flow, file, _ = one_to_many([[(0, size)], [(0, read)]], size)
     assert ("pipeline" in flow.labels().of(file)) is peek
 
 
+@pytest.mark.rule("P8")
 def test_an_uneven_scatter_with_a_straggler_region_is_a_scatter() -> None:
     """39 of 40 readers take 2 % each, one takes a fifth: the small ones are no peeks."""
     part = 20 * KB
@@ -192,6 +208,7 @@ def test_an_uneven_scatter_with_a_straggler_region_is_a_scatter() -> None:
     assert labels.on_edge(1, file, tasks[0]) == ["scatter"]
 
 
+@pytest.mark.rule("P8")
 def test_bytes_that_nobody_read_do_not_make_peeks_readers() -> None:
     """A reader of the first and the last bytes, three that look at the header."""
     size = 100 * MB
@@ -200,6 +217,7 @@ def test_bytes_that_nobody_read_do_not_make_peeks_readers() -> None:
     assert flow.labels().of(file) == {"pipeline"}
 
 
+@pytest.mark.rule("P7", "P15")
 def test_header_peeks_make_no_reduce() -> None:
     """A task that looks at the headers of all images is not the one that reduces them."""
     flow = FlowBuilder()
@@ -230,6 +248,7 @@ def gathered(overlap: int, *, in_turn: bool = False) -> tuple[FlowBuilder, int]:
     return flow, file
 
 
+@pytest.mark.rule("P14", "P22")
 def test_disjoint_writers_are_a_gather() -> None:
     flow, file = gathered(0)
     labels = flow.labels()
@@ -241,6 +260,7 @@ def test_disjoint_writers_are_a_gather() -> None:
     assert labels.on_edge(1, file, 5) == ["gather"]
 
 
+@pytest.mark.rule("P14", "P22")
 def test_appends_in_turn_are_a_gather_too() -> None:
     flow, file = gathered(0, in_turn=True)
     evidence = flow.labels().evidence(file, "gather")
@@ -248,11 +268,13 @@ def test_appends_in_turn_are_a_gather_too() -> None:
 
 
 @pytest.mark.parametrize(("overlap", "gather"), [(100 * KB, True), (200 * KB, False)])
+@pytest.mark.rule("P14")
 def test_at_most_10_percent_may_be_written_twice(overlap: int, gather: bool) -> None:
     flow, file = gathered(overlap)
     assert ("gather" in flow.labels().of(file)) is gather
 
 
+@pytest.mark.rule("P3")
 def test_superseded_writers_do_not_count() -> None:
     """A killed attempt whose bytes its retry overwrote: one producer, a pipeline."""
     flow = FlowBuilder()
@@ -266,6 +288,7 @@ def test_superseded_writers_do_not_count() -> None:
     assert flow.labels().of(file) == {"pipeline"}
 
 
+@pytest.mark.rule("P2")
 def test_attempts_of_one_task_are_one_writer_and_one_reader() -> None:
     flow = FlowBuilder()
     make = flow.task("make", start=0)
@@ -280,6 +303,7 @@ def test_attempts_of_one_task_are_one_writer_and_one_reader() -> None:
     assert labels.on_edge(make, file, 3) == ["pipeline"]
 
 
+@pytest.mark.rule("P29")
 def test_gather_and_scatter_of_one_file_keep_both_labels() -> None:
     flow = FlowBuilder()
     file = flow.file("field", 4 * MB)
@@ -295,6 +319,7 @@ def test_gather_and_scatter_of_one_file_keep_both_labels() -> None:
 # -- groups -------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("P15")
 def test_files_of_many_tasks_into_one_are_a_reduce() -> None:
     flow, files, sink = many_to_one([MB] * 5)
     labels = flow.labels()
@@ -306,6 +331,7 @@ def test_files_of_many_tasks_into_one_are_a_reduce() -> None:
     assert {labels.primary(f) for f in files} == {"reduce"}
 
 
+@pytest.mark.rule("P15")
 def test_many_files_of_one_producer_are_no_reduce() -> None:
     flow = FlowBuilder()
     make, use = flow.task("make"), flow.task("use", start=10)
@@ -319,6 +345,7 @@ def test_many_files_of_one_producer_are_no_reduce() -> None:
 
 
 @pytest.mark.parametrize(("other", "reduce"), [(5 * MB, True), (7 * MB, False)])
+@pytest.mark.rule("P15")
 def test_a_reduce_is_a_quarter_of_what_the_task_reads(other: int, reduce: bool) -> None:
     flow, files, sink = many_to_one([MB, MB])
     source, peer = flow.task("table", start=0), flow.task("peer", start=10)
@@ -331,6 +358,7 @@ def test_a_reduce_is_a_quarter_of_what_the_task_reads(other: int, reduce: bool) 
     assert "reduce" not in labels.of(table), "a broadcast file never joins"
 
 
+@pytest.mark.rule("P26")
 def test_a_table_that_every_worker_reads_makes_no_reducers() -> None:
     flow = FlowBuilder()
     one, two = flow.task("one"), flow.task("two")
@@ -344,6 +372,7 @@ def test_a_table_that_every_worker_reads_makes_no_reducers() -> None:
     assert flow.labels().groups == []
 
 
+@pytest.mark.rule("P16")
 def test_files_of_one_task_for_several_are_a_distribute() -> None:
     flow = FlowBuilder()
     split = flow.task("split")
@@ -361,6 +390,7 @@ def test_files_of_one_task_for_several_are_a_distribute() -> None:
     assert evidence["balance_cov"] == pytest.approx(0.3536, abs=1e-4)
 
 
+@pytest.mark.rule("P28", "P47")
 def test_a_shuffle_is_reduce_and_distribute_and_the_larger_saving_wins() -> None:
     flow = FlowBuilder(nodes=16)
     maps = [flow.task(f"map {k}", start=0) for k in range(8)]
@@ -381,6 +411,7 @@ def test_a_shuffle_is_reduce_and_distribute_and_the_larger_saving_wins() -> None
     ]
 
 
+@pytest.mark.rule("P23")
 def test_a_shuffle_through_regioned_files_is_all_to_all() -> None:
     flow = FlowBuilder()
     maps = [flow.task(f"map {k}", start=0) for k in range(3)]
@@ -394,6 +425,7 @@ def test_a_shuffle_through_regioned_files_is_all_to_all() -> None:
     assert (evidence["all_to_all"], evidence["all_to_all_files"]) == (True, 3)
 
 
+@pytest.mark.rule("P26")
 def test_a_gather_read_by_one_task_joins_its_reduce() -> None:
     flow, files, sink = many_to_one([MB, MB])
     shared = flow.file("shared", 2 * MB)
@@ -419,6 +451,7 @@ def chain(length: int) -> tuple[FlowBuilder, list[int]]:
 
 
 @pytest.mark.parametrize("length", [1, 2, 7])
+@pytest.mark.rule("P17", "P25")
 def test_chain_position_and_length(length: int) -> None:
     flow, files = chain(length)
     labels = flow.labels()
@@ -427,6 +460,7 @@ def test_chain_position_and_length(length: int) -> None:
     assert {e["length"] for e in found} == {length}
 
 
+@pytest.mark.rule("P25")
 def test_two_files_side_by_side_are_one_step_of_a_chain() -> None:
     flow, files = chain(3)
     twin = flow.file("twin", MB)
@@ -437,6 +471,7 @@ def test_two_files_side_by_side_are_one_step_of_a_chain() -> None:
     assert labels.evidence(twin, "pipeline")["length"] == 3
 
 
+@pytest.mark.rule("P18", "P19")
 def test_inputs_and_outputs() -> None:
     flow = FlowBuilder()
     task = flow.task("only")
@@ -449,6 +484,7 @@ def test_inputs_and_outputs() -> None:
     assert labels.get(result, "stage_out")["placement"] == "default"
 
 
+@pytest.mark.rule("P27")
 def test_scratch_and_software_get_no_label() -> None:
     flow = FlowBuilder()
     task, other = flow.task("only"), flow.task("other")
@@ -472,6 +508,7 @@ def test_readers_of_one_file_in_a_chain_of_versions_are_no_broadcast() -> None:
     assert labels.evidence(files[-1], "pipeline")["length"] == 4
 
 
+@pytest.mark.rule("P20", "P27")
 def test_tasks_that_feed_each_other_both_ways_get_no_hint() -> None:
     flow, files = chain(2)
     back = flow.file("back", MB)
@@ -487,6 +524,7 @@ def test_tasks_that_feed_each_other_both_ways_get_no_hint() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.rule("P20")
 def test_too_many_versions_are_concurrently_shared() -> None:
     flow = FlowBuilder()
     tasks = [flow.task(f"t {k}") for k in range(6)]
@@ -499,6 +537,7 @@ def test_too_many_versions_are_concurrently_shared() -> None:
     assert all(labels.of(f) == {"concurrently_shared"} for f in files)
 
 
+@pytest.mark.rule("P1")
 def test_engines_neither_produce_nor_consume() -> None:
     flow, file, _ = one_to_many([[(0, MB)]], MB)
     engine = flow.task("makeflow", engine=True)
@@ -506,6 +545,7 @@ def test_engines_neither_produce_nor_consume() -> None:
     assert flow.labels().of(file) == {"pipeline"}
 
 
+@pytest.mark.rule("P5")
 def test_an_engine_copy_keeps_the_chain_visible() -> None:
     flow = FlowBuilder()
     make, use = flow.task("make"), flow.task("use", start=10)
@@ -518,6 +558,7 @@ def test_an_engine_copy_keeps_the_chain_visible() -> None:
     assert labels.on_edge(make, file, use) == ["pipeline"]
 
 
+@pytest.mark.rule("P4")
 def test_a_task_that_only_reads_back_its_own_bytes_is_no_reader() -> None:
     flow, file, _ = one_to_many([[(0, MB)]], MB)
     flow.read(1, file, 0, MB)

@@ -25,6 +25,7 @@ def kept(flow: FlowBuilder, file: int, pattern: str) -> float:
     return found
 
 
+@pytest.mark.rule("P50")
 def test_an_output_can_be_a_file_whose_reader_was_lost() -> None:
     """L = 1/5, r = 1/4: 10 of 39 + 1 pipelines, 1/16 of 0 + 1 with two; of 99 + 1 outputs."""
     flow = chains(39, 99)
@@ -32,6 +33,7 @@ def test_an_output_can_be_a_file_whose_reader_was_lost() -> None:
     assert kept(flow, 40, "stage_out") == pytest.approx(1 - (10 + 1 / 16) / 100, abs=1e-4)
 
 
+@pytest.mark.rule("P50")
 def test_a_pipeline_can_be_a_file_with_a_second_reader() -> None:
     """2 r (0 + 1) + 3 r^2 (0 + 1) of 39 + 1 files, for readers and for writers."""
     flow = chains(39, 99)
@@ -46,6 +48,7 @@ def test_a_small_run_is_not_too_sure() -> None:
     assert kept(flow, 2, "stage_out") == pytest.approx(1 - (2 / 4 + 1 / 16) / 2, abs=1e-4)
 
 
+@pytest.mark.rule("P50")
 def test_lost_ranges_do_not_change_who_reads_what() -> None:
     flow = chains(3, 3)
     flow.lost = {1: (500, 10), 2: (500, 10)}

@@ -1,0 +1,62 @@
+"""Each rule of docs/patterns.md has a number, and each number a test that names it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+PAGE = TESTS.parent / "docs" / "patterns.md"
+_NUMBER = re.compile(r"\*\*(P\d+)\*\*")
+# Sections in which every list item and every row of a table is a rule.
+RULES = ("Who counts", "Readers per byte", "The labels", "The cost model", "Confidence",
+         "What it cannot tell")  # fmt: skip
+
+
+def numbers() -> list[str]:
+    return _NUMBER.findall(PAGE.read_text(encoding="utf-8"))
+
+
+def named() -> dict[str, list[str]]:
+    """Rule -> tests that carry it as a marker."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(TESTS.rglob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                for mark in node.decorator_list:
+                    if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.rule":
+                        assert node.name.startswith("test_"), f"{path}: {node.name} is no test"
+                        for rule in mark.args:
+                            assert isinstance(rule, ast.Constant)
+                            found.setdefault(str(rule.value), []).append(node.name)
+    return found
+
+
+def test_numbers_are_unique() -> None:
+    found = numbers()
+    assert len(found) == len(set(found))
+    assert len(found) >= 50
+
+
+def test_every_rule_has_a_test() -> None:
+    assert sorted(set(numbers()) - named().keys()) == []
+
+
+def test_every_test_is_of_a_rule() -> None:
+    assert sorted(named().keys() - set(numbers())) == []
+
+
+def test_everything_on_the_page_is_numbered() -> None:
+    """A list item or a row without a number is a rule that no test can name."""
+    section, bare = "", []
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        if line.startswith("## "):
+            section = line.removeprefix("## ")
+        if section not in RULES or line.startswith("|---") or after.startswith("|---"):
+            continue
+        if line.startswith(("- ", "|")) and not _NUMBER.match(line.lstrip("-| ")):
+            bare.append(line)
+    assert set(RULES) <= {x.removeprefix("## ") for x in lines}
+    assert bare == []
