@@ -8,6 +8,8 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import ModuleType
 
@@ -28,9 +30,39 @@ def shell_blocks(page: Path) -> str:
     return "\n".join(re.findall(r"^```sh\n(.*?)^```$", page.read_text(), re.M | re.S))
 
 
+def slurm_of(page: Path) -> AbstractContextManager[dict[str, str]]:
+    """The environment of a real Slurm for a page that submits jobs."""
+
+    @contextmanager
+    def running() -> Iterator[dict[str, str]]:
+        from tests.support.slurm import cluster, missing
+
+        if lost := missing():
+            pytest.skip(lost)
+        with cluster(("node1", "node2")) as slurm:
+            yield {"SLURM_CONF": slurm.env["SLURM_CONF"]}
+
+    return running() if submits(page) else nullcontext({})
+
+
+def submits(page: Path) -> bool:
+    return "\nsbatch " in shell_blocks(page)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(DOCS)))
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(p, id=str(p.relative_to(DOCS)), marks=pytest.mark.engine if submits(p) else [])
+        for p in PAGES
+    ],
+)
 def test_commands_of_the_page_run(page: Path, tmp_path: Path) -> None:
+    with slurm_of(page) as more:
+        run_page(page, tmp_path, more)
+
+
+def run_page(page: Path, tmp_path: Path, more: dict[str, str]) -> None:
     folder = tmp_path / "bin"
     folder.mkdir()
     program = folder / "tracehint"
@@ -44,6 +76,7 @@ def test_commands_of_the_page_run(page: Path, tmp_path: Path) -> None:
         "TRACEHINT_DEMO": str(ROOT / "datasets" / "demo"),
         "TRACEHINT_DATASETS": str(ROOT / "datasets"),
         "TRACEHINT_PYTHON": sys.executable,
+        **more,
     }
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", shell_blocks(page)],
