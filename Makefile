@@ -16,7 +16,7 @@ WITH_BPF ?= AUTO
 TRACEHINT_DATA ?= $(abspath $(wildcard ../shared/data))
 export TRACEHINT_DATA
 
-.PHONY: real-runs-table test-kernels e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test
+.PHONY: bench-import real-runs-table test-kernels e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test
 
 help:
 	@sed -n 's/^# make /make /p' Makefile; sed -n 's/^\([a-z-]*\):.*## /make \1: /p' Makefile
@@ -103,6 +103,9 @@ bench-adapters: dev ## what setting hints costs
 
 bench-hints: dev ## what hints bring on a real MooseFS, four settings side by side; goes on where it was
 	$(BIN)/python -m tests.bench.hints
+
+bench-import: dev ## time and memory of importing large logs
+	$(BIN)/python -m tests.bench.bench_import
 
 bench-montage: dev ## what recording adds to the Montage run
 	$(BIN)/python -m tests.bench.bench_montage

@@ -12,8 +12,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from tests.support.darshan_logs import File, segments, write_log
 from tracehint.errors import InputError
 from tracehint.schemas.store import Bundle, read_bundle
 
@@ -255,3 +257,26 @@ def test_a_run_without_logs_keeps_its_status(tmp_path: Path) -> None:
     done = recorder(tmp_path, "sh", "-c", "exit 3", DARSHAN_LIB=str(library))
     assert done.returncode == 3
     assert "no .darshan files found" in done.stderr
+
+
+def test_logs_of_any_size_can_be_written_and_read(tmp_path: Path) -> None:
+    """Random and contiguous segments come back as they were written."""
+    dice = np.random.default_rng(3)
+    offsets = dice.choice(1 << 20, 20_000, replace=False) * 8192
+    write_log(
+        tmp_path / "u_app_id5-77_1-1-1-1_1.darshan",
+        [File("/s/random", reads=segments(offsets, 4096)),
+         File("/s/all", writes=segments(np.arange(50_000) * 64, 64)), File("/s/none")],
+        jobid=5, exe="/bin/app -x",
+    )  # fmt: skip
+    bundle = load(tmp_path, tmp_path)
+    (process,) = bundle.tables["processes"].to_pylist()
+    assert (process["pid"], process["argv"]) == (77, [b"/bin/app", b"-x"])
+    paths = {n["file"]: n["path"] for n in bundle.tables["names"].to_pylist()}
+    found: dict[bytes, list[tuple[int, int]]] = {}
+    for e in bundle.tables["extents"].to_pylist():
+        assert e["exact"]
+        found.setdefault(paths[e["file"]], []).append((e["start"], e["length"]))
+    assert found[b"/s/all"] == [(0, 50_000 * 64)]
+    assert sorted(found[b"/s/random"]) == sorted((int(o), 4096) for o in offsets)
+    assert b"/s/none" not in found and not bundle.tables["losses"].num_rows
