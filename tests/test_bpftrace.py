@@ -23,6 +23,8 @@ UNSEEN = {
     "fd_pidfd_getfd": "which process a pidfd means is not in the call",
     "map_fork": "which process touches a shared mapping is no system call",
     "map_grandchild": "the same, and who mapped it has ended",
+    "map_write_few": "pages written are no system calls",
+    "map_read_into": "pages written are no system calls",
     "map_sparse": "pages touched are no system calls",
     "name_hostile": "a name with a newline ends the line",
     "special_32bit": "other numbers of calls",

@@ -168,6 +168,9 @@ def _fact(bundle: Bundle, row: dict[str, object], folder: bytes, got: dict[Key, 
         case "sparse":
             size = sum(e - s for k, v in got.items() if k[3] == "mmap" for s, e in v.union())
             assert 0 < size <= int(row["other"])
+        case "sparse_writes":
+            spans = [v.union() for k, v in got.items() if k[1:] == (path, "write", "mmap")]
+            assert 0 < sum(e - s for span in spans for s, e in span) <= int(row["other"])
         case "any_name":
             assert called
         case what:

@@ -21,6 +21,8 @@ pytestmark = [
 UNSEEN = {
     "map_fork": "which process touches a shared mapping is no system call",
     "map_grandchild": "the same, and who mapped it has ended",
+    "map_write_few": "pages written are no system calls",
+    "map_read_into": "pages written are no system calls",
     "map_sparse": "pages touched are no system calls: the whole mapped range is the bound",
     "special_bind": "two paths of one bind mount: the log names paths, not inodes",
     **{

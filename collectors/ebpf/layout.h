@@ -17,7 +17,7 @@
 #define TH_MAX_PATH 4096   /* bytes of one path */
 #define TH_MAX_LEVELS 1024 /* directories of one path */
 #define TH_MAX_MAGIC 24
-#define TH_ANCESTORS 4    /* generations whose mappings a process finds */
+#define TH_ANCESTORS 4	     /* generations whose mappings a process finds */
 #define TH_PATHS_KEPT 262144 /* the loader remembers the places of so many paths */
 
 enum th_record {
@@ -104,7 +104,8 @@ enum th_process_flag {
 	TH_PROC_THREADS = 1 << 2,
 	TH_PROC_MAPPED = 1 << 3, /* faults on mapped files are recorded */
 	TH_PROC_MAPPED_WRITE = 1 << 4,
-	TH_PROC_ADOPTED = 1 << 5, /* ran already when it began to be followed */
+	TH_PROC_ADOPTED = 1 << 5,	/* ran already when it began to be followed */
+	TH_PROC_WRITES_UNSEEN = 1 << 6, /* a write fault could not be placed */
 };
 
 /* `count` pieces of `length` bytes, `stride` apart, made by `ops` operations. */
@@ -333,8 +334,10 @@ struct th_config {
 	unsigned int slots;
 	unsigned int only_uid; /* 1: follow processes of `uid` only */
 	unsigned int uid;
-	unsigned int faults;		   /* page fault tracepoints are attached */
-	unsigned int follow;		   /* enum th_follow */
+	unsigned int faults;	   /* page fault tracepoints are attached */
+	unsigned int follow;	   /* enum th_follow */
+	unsigned int write_faults; /* the processor's page faults are attached */
+	unsigned int spare;
 	unsigned long long cookie;	   /* the command announces itself with it */
 	unsigned long long gap_ticks;	   /* a pause that ends a run */
 	unsigned long long wake_bytes;	   /* wake the loader when a ring holds more */
@@ -361,8 +364,8 @@ struct th_state {
 	unsigned int slots_used; /* highest slot that was ever taken */
 	unsigned int self;	 /* adopting: the recorder's processes, never followed */
 	unsigned int recorder;
-	unsigned int wanted; /* processes that were asked for and not let in yet */
-	unsigned int spare;
+	unsigned int wanted;	     /* processes that were asked for and not let in yet */
+	unsigned int mapped_write;   /* any of them ever mapped a file to write to it */
 	unsigned long long pid_ns;   /* address of the recorder's pid name space */
 	unsigned long long begin_ns; /* adopting began */
 	unsigned long long lost[TH_LOST_KINDS];

@@ -39,6 +39,8 @@ TITLES = {
     "name_deep": "80 levels", "name_inode_reuse": "inode number used again",
     "map_read": "mmap, read", "map_part": "mmap of a part",
     "map_write": "mmap, shared write, msync",
+    "map_write_few": "mmap: only the written pages",
+    "map_read_into": "mmap: read() into the mapping",
     "map_private_write": "mmap, private write", "map_remap": "mremap",
     "map_sparse": "mmap: only the touched pages", "map_fork": "mapping used after fork",
     "map_grandchild": "mapping used when who mapped it has ended",

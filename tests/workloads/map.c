@@ -46,6 +46,42 @@ static int map_write(void)
 	return 0;
 }
 
+/* All pages are mapped by reading them; then few are written, one of them twice. */
+static int map_write_few(void)
+{
+	static const long pages[] = {101, 503, 503, 1009};
+	int fd = make("f", 1024 * PAGE);
+	char *p = mmap(NULL, 1024 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	must(p != MAP_FAILED, "mmap");
+	for (long i = 0; i < 1024; i++)
+		sink = p[i * PAGE];
+	for (size_t i = 0; i < sizeof(pages) / sizeof(*pages); i++)
+		p[pages[i] * PAGE + 7] = 1;
+	saw("f", "read", "mmap", 0, 1024 * PAGE, -1, -1);
+	saw("f", "write", "mmap", 101 * PAGE, 102 * PAGE, -1, -1);
+	saw("f", "write", "mmap", 1009 * PAGE, 1010 * PAGE, -1, -1);
+	fact("sparse_writes", "f", "32768"); /* not the 4 MiB that are mapped */
+	return 0;
+}
+
+/* The kernel writes into the mapping on behalf of a call. */
+static int map_read_into(void)
+{
+	int fd = make("f", 1024 * PAGE), from = make("g", 2 * PAGE);
+	char *p = mmap(NULL, 1024 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	must(p != MAP_FAILED, "mmap");
+	for (long i = 0; i < 1024; i++)
+		sink = p[i * PAGE];
+	must(pread(from, p + 503 * PAGE, 2 * PAGE, 0) == 2 * PAGE, "pread");
+	saw("f", "read", "mmap", 0, 1024 * PAGE, -1, -1);
+	saw("f", "write", "mmap", 503 * PAGE, 505 * PAGE, -1, -1);
+	saw("g", "read", "read", 0, 2 * PAGE, 2 * PAGE, 1);
+	fact("sparse_writes", "f", "32768");
+	return 0;
+}
+
 static int map_private_write(void)
 {
 	int fd = make("f", 16 * PAGE);
@@ -158,6 +194,8 @@ const struct workload map_cases[] = {
 	{"map_read", map_read},
 	{"map_part", map_part},
 	{"map_write", map_write},
+	{"map_write_few", map_write_few},
+	{"map_read_into", map_read_into},
 	{"map_private_write", map_private_write},
 	{"map_remap", map_remap},
 	{"map_sparse", map_sparse},

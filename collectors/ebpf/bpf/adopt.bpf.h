@@ -93,6 +93,7 @@ GLOBAL u32 adopt(u32 user)
 		return 0;
 	set_slot(task->pid, proc->slot);
 	proc->flags |= TH_PROC_ADOPTED;
+	state.mapped_write = 1; /* perhaps it has */
 	proc->threads = plain(task)->signal->nr_threads;
 	if (proc->threads > 1)
 		proc->flags |= TH_PROC_THREADS;

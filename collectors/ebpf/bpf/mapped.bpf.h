@@ -11,6 +11,12 @@
 
 #define FAULT_AROUND 65536
 #define PAGE_SHIFT 12
+#define PAGE_SIZE 4096ULL
+#define VM_WRITE 2
+#define VM_SHARED 8
+#define TMPFS_MAGIC 0x01021994
+#define RAMFS_MAGIC 0x858458f6
+#define HUGETLBFS_MAGIC 0x958458f6
 
 /* Follow faults on the file behind `fd`; `key` says whether pages are read or written. */
 static __always_inline void map_begin(struct call *c, u64 file, u32 kind)
@@ -136,6 +142,79 @@ GLOBAL int whole_folio(struct pages *p, u64 index)
 	return 0;
 }
 
+/*
+ * Whether pages that are brought in may be written without another fault: file
+ * systems that write nothing back map them writable at once.
+ */
+static __always_inline bool writes_unseen(struct th_process *proc, u64 inode)
+{
+	u64 sb = (u64)K(struct inode, inode, i_sb);
+	u32 magic = K(struct super_block, sb, s_magic);
+
+	return !cfg.write_faults || (proc->flags & TH_PROC_WRITES_UNSEEN) || magic == TMPFS_MAGIC ||
+	       magic == RAMFS_MAGIC || magic == HUGETLBFS_MAGIC;
+}
+
+static __always_inline void writes_begin(struct th_process *proc)
+{
+	proc->flags |= TH_PROC_MAPPED_WRITE;
+	state.mapped_write = 1;
+}
+
+struct vma_found {
+	u64 file;
+	u64 base; /* address of the mapping */
+	u64 start;
+	u64 flags;
+};
+
+static long vma_seen(struct task_struct *task, struct vm_area_struct *vma, struct vma_found *found)
+{
+	found->file = (u64)vma->vm_file;
+	found->base = vma->vm_start;
+	found->start = vma->vm_pgoff << PAGE_SHIFT;
+	found->flags = vma->vm_flags;
+	return 0;
+}
+
+#define PF_WRITE 2 /* of the processor's error code */
+
+/*
+ * The processor refused a write: to a shared mapping of a file whose file system
+ * wants to know of the first write to each clean page, or to a page that is not
+ * mapped yet. Writes afterwards, until the page was written back, are to the same page.
+ */
+static __always_inline void write_fault(u64 address, u64 error)
+{
+	u64 id, size, start;
+	struct vma_found found = {};
+	struct find f = {};
+	struct th_process *proc;
+
+	if (!(error & PF_WRITE) || !state.mapped_write)
+		return; /* most faults of most runs */
+	id = bpf_get_current_pid_tgid();
+	f.slot = slot_of((u32)id);
+	if (!f.slot)
+		return;
+	proc = process_at(f.slot);
+	if (!proc || !(proc->flags & TH_PROC_MAPPED_WRITE) || proc->state != TH_LIVE)
+		return;
+	if (th_find_vma(bpf_get_current_task_btf(), address, vma_seen, &found, 0)) {
+		proc->flags |= TH_PROC_WRITES_UNSEEN; /* busy: the bound has to do from now on */
+		return;
+	}
+	if (!found.file || !(found.flags & VM_SHARED) || !(found.flags & VM_WRITE))
+		return;
+	f.tid = (u32)id == (u32)(id >> 32) ? 0 : (u32)id;
+	f.inode = file_inode(found.file);
+	size = K(struct inode, f.inode, i_size);
+	start = found.start + ((address - found.base) & ~(PAGE_SIZE - 1));
+	if (start < size)
+		touched_pages(&f, proc, KEY_MAPPED | 1, start,
+			      start + PAGE_SIZE < size ? start + PAGE_SIZE : size);
+}
+
 static __always_inline void fault(u64 mapping, u64 first, u64 last)
 {
 	u64 id = bpf_get_current_pid_tgid(), size;
@@ -163,7 +242,7 @@ static __always_inline void fault(u64 mapping, u64 first, u64 last)
 	if (last > size)
 		last = size;
 	touched_pages(&f, proc, KEY_MAPPED, first, last);
-	if (proc->flags & TH_PROC_MAPPED_WRITE)
+	if ((proc->flags & TH_PROC_MAPPED_WRITE) && writes_unseen(proc, f.inode))
 		touched_pages(&f, proc, KEY_MAPPED | 1, first, last);
 }
 

@@ -10,8 +10,6 @@
 #define MAP_TYPE 15
 #define MAP_ANONYMOUS 32
 #define MAP_DENYWRITE 2048 /* ld.so marks libraries with it */
-#define VM_WRITE 2
-#define VM_SHARED 8
 #define PROT_READ 1
 #define OVERLAYFS_MAGIC 0x794c7630
 #define PROT_WRITE 2
@@ -35,7 +33,7 @@ GLOBAL int map_fd(struct call *c, u32 fd, u32 written)
 	map_begin(c, file, KEY_MAPPED);
 	if (written) {
 		map_begin(c, file, KEY_MAPPED | 1);
-		proc->flags |= TH_PROC_MAPPED_WRITE;
+		writes_begin(proc);
 	}
 	return 1;
 }
@@ -56,7 +54,7 @@ GLOBAL int remapped(struct call *c, u64 start, u64 len, u32 written)
 		map_begin(c, c->file, KEY_MAPPED);
 		if (written) {
 			map_begin(c, c->file, KEY_MAPPED | 1);
-			proc->flags |= TH_PROC_MAPPED_WRITE;
+			writes_begin(proc);
 		}
 	}
 	/* pages that are there already do not fault again: record the range as well */
@@ -75,20 +73,6 @@ GLOBAL int remapped(struct call *c, u64 start, u64 len, u32 written)
 	run_add(ep, OP(TH_READ, TH_HOW_MMAP, 1), start, len);
 	if (written)
 		run_add(ep, OP(TH_WRITE, TH_HOW_MMAP, 1), start, len);
-	return 0;
-}
-
-struct vma_found {
-	u64 file;
-	u64 start;
-	u64 flags;
-};
-
-static long vma_seen(struct task_struct *task, struct vm_area_struct *vma, struct vma_found *found)
-{
-	found->file = (u64)vma->vm_file;
-	found->start = vma->vm_pgoff << PAGE_SHIFT;
-	found->flags = vma->vm_flags;
 	return 0;
 }
 

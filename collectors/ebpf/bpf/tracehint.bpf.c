@@ -196,6 +196,21 @@ int BPF_PROG(th_fault, struct address_space *mapping, unsigned long index)
 	return 0;
 }
 
+SEC("tp_btf/page_fault_user")
+int BPF_PROG(th_user_fault, unsigned long address, void *regs, unsigned long error)
+{
+	write_fault(address, error);
+	return 0;
+}
+
+/* The kernel on behalf of a call: read() into a mapping. */
+SEC("tp_btf/page_fault_kernel")
+int BPF_PROG(th_kernel_fault, unsigned long address, void *regs, unsigned long error)
+{
+	write_fault(address, error);
+	return 0;
+}
+
 SEC("tp_btf/mm_filemap_map_pages")
 int BPF_PROG(th_map_pages, struct address_space *mapping, unsigned long first, unsigned long last)
 {

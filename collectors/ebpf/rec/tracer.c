@@ -39,7 +39,10 @@ static const struct {
 	{"th_uring", "btf_trace_io_uring_complete"},
 	{"th_fault", "btf_trace_mm_filemap_fault"},
 	{"th_map_pages", "btf_trace_mm_filemap_map_pages"},
+	{"th_user_fault", "btf_trace_page_fault_user"},
+	{"th_kernel_fault", "btf_trace_page_fault_kernel"},
 };
+#define MAP_PAGES 6
 #define PROGRAMS (sizeof(programs) / sizeof(*programs))
 
 static struct bpf_object *object;
@@ -127,7 +130,8 @@ static void choose_programs(struct th_config *cfg, bool direct)
 		wanted[i] = named(names, size, programs[i].needs);
 		bpf_program__set_autoload(program_of(i), wanted[i]);
 	}
-	cfg->faults = wanted[PROGRAMS - 1] && wanted[PROGRAMS - 2];
+	cfg->faults = wanted[MAP_PAGES] && wanted[MAP_PAGES - 1];
+	cfg->write_faults = cfg->faults && wanted[PROGRAMS - 1] && wanted[PROGRAMS - 2];
 	cfg->direct = direct && named(names, size, "bpf_rdonly_cast");
 	free(names);
 }
