@@ -9,19 +9,20 @@ from typing import Any
 from tracehint.analyzer.model import Options
 from tracehint.hintgen.advice import advisory_hints
 from tracehint.hintgen.cells import Cell
+from tracehint.hintgen.groups import captures_of
 from tracehint.hintgen.mapping import Need, hints_of
 from tracehint.hintgen.match import INPUT
 from tracehint.hintgen.model import Hint, Rule, Variant
 from tracehint.hintgen.nodes import Node
 from tracehint.hintgen.pathtext import to_text
+from tracehint.hintgen.scale import NO_SCALES, Scales
 from tracehint.hintgen.uses import BY_DEFINITION, USES
 
-RANDOM = ("hash", "uuid", "date")  # placeholders that no two runs share
 CALL_COST = Options.call_cost_bytes  # a file below it does not repay a call
 FAN_USES = ("fan_in", "fan_out", "fan_both")
 
 
-def _need(cells: list[Cell], node: Node, nodes: int, pattern: str) -> Need:
+def _need(cells: list[Cell], node: Node, nodes: int, pattern: str, scales: Scales) -> Need:
     """What the values of a pattern's hints follow from."""
     files = sum(cell.files for cell in cells)
     consumers = sorted({name for cell in cells for name in cell.consumers})
@@ -29,57 +30,24 @@ def _need(cells: list[Cell], node: Node, nodes: int, pattern: str) -> Need:
     kinds = producers if pattern == "distribute" else consumers
     group = kinds[0] if len(kinds) == 1 else f"{pattern}-{zlib.crc32(repr(kinds).encode()):08x}"
     largest = max(cells, key=lambda cell: cell.files)
+    captures, letters = captures_of(node, cells, pattern == "distribute")
     return Need(
         is_input=not producers,
         readers=max(2, round(sum(cell.readers * cell.files for cell in cells) / files)),
         nodes=nodes, size=largest.size, region=largest.region,
         starts=tuple(start for cell in cells for start in cell.starts),
-        group=group, captures=_captures(node, cells, pattern == "distribute"),
+        counts=scales.terms({cell.shape for cell in cells}) if pattern == "broadcast" else (),
+        group=group, captures=captures, letters=letters,
     )  # fmt: skip
 
 
-def _captures(node: Node, cells: list[Cell], by_producer: bool) -> tuple[int, ...]:
-    """Placeholders that are the same within each group and tell the groups apart.
-
-    In a run with one group these are all that never change in it: another run may
-    have several (one per lane, colour, sample), and then they change between them.
-    """
-    rows = [
-        (node.template.match(path), group)
-        for cell in cells
-        for path, group in cell.samples
-        if group is not None
-    ]
-    if len(rows) < 2 or any(row is None for row, _ in rows):
-        return ()
-    by_group: dict[int, list[set[bytes]]] = {}
-    for row, group in rows:
-        seen = by_group.setdefault(group, [set() for _ in row or ()])
-        for values, value in zip(seen, row or (), strict=True):
-            values.add(value)
-    width = len(rows[0][0] or ())
-    steady = [
-        hole for hole in range(width) if all(len(seen[hole]) == 1 for seen in by_group.values())
-    ]
-    if len(by_group) == 1:
-        if sum(cell.size_sum for cell in cells) < max(cell.group_bytes for cell in cells):
-            return ()  # part of a group with other names as well
-        holes = [part for part in node.template.parts if isinstance(part, str)]
-        return tuple(hole for hole in steady if by_producer or holes[hole] not in RANDOM)
-    keys = [tuple(next(iter(seen[hole])) for hole in steady) for seen in by_group.values()]
-    for place, hole in enumerate(steady):
-        if len({key[place] for key in keys}) == len(keys):
-            return (hole,)
-    return tuple(steady) if len(set(keys)) == len(keys) else ()
-
-
-def rule_of(node: Node, nodes: int) -> Rule | None:
+def rule_of(node: Node, nodes: int, scales: Scales = NO_SCALES) -> Rule | None:
     """The rule of a node for `nodes` nodes, without an id; None where it has no hints."""
     by_pattern: dict[str, list[Cell]] = {}
     for cell in node.cells:
         by_pattern.setdefault(cell.pattern, []).append(cell)
     made = {
-        pattern: hints_of(pattern, _need(cells, node, nodes, pattern))
+        pattern: hints_of(pattern, _need(cells, node, nodes, pattern, scales))
         for pattern, cells in by_pattern.items()
     }
     hinted = [pattern for pattern in made if made[pattern]]
@@ -128,6 +96,8 @@ def _conditions(node: Node, need: str, cells: list[Cell]) -> dict[str, Any]:
     found: dict[str, Any] = {"needs": need} if need else {}
     if min(cell.size_min for cell in cells) >= CALL_COST:
         found["min_size_bytes"] = CALL_COST
+    if node.beside:
+        found["beside"] = list(node.beside)
     if node.per_pair:
         found["per_pair"] = node.per_pair
     return found
@@ -152,6 +122,6 @@ def _variants(
         if not fits or (odd_fan and use in FAN_USES):
             continue
         pattern = BY_DEFINITION[use]
-        need = _need(node.cells, node, nodes, pattern)
+        need = _need(node.cells, node, nodes, pattern, NO_SCALES)
         out.append(Variant(use, pattern, hints_of(pattern, replace(need, readers=2)), False))
     return tuple(out)

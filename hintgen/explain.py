@@ -22,6 +22,7 @@ REASONS: dict[str, str] = {
     "learned from were larger",
     "extra": "its template fits, but the same two tasks share more files than in the runs it was "
     "learned from: nothing tells which one is meant",
+    "names": "its template fits, but the names that must stand beside it are not known to be there",
     "conflict": "two rules fit equally well and disagree: no hint",
     "tie": "fits as well as another rule and disagrees with it",
     "less_specific": "fits too, but a more specific rule goes first",
@@ -131,7 +132,8 @@ def _formula(formula: dict[str, Any]) -> str:
     if formula["fn"] == "replicas":
         return f"the readers: one copy per {formula['per']:g}, at least 2, at most the nodes"
     if formula["fn"] == "group":
-        return f"the {formula.get('by', 'consumer')} task, else placeholders of the name"
+        text = f"the {formula.get('by', 'consumer')} task, else placeholders of the name"
+        return text + (" without their digits" if formula.get("letters") else "")
     return f"the size: a reader's share, in steps of {formula['step']} bytes"
 
 

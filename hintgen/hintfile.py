@@ -29,7 +29,9 @@ WHEN = frozenset({"create", "before_read", "staging", "any"})
 LEVELS = frozenset({"placement", "advisory"})
 NEEDS = frozenset({"use", "types"})
 NUMBERS = frozenset({"files", "bytes"})
-CONDITIONS: dict[str, type] = {"needs": str, "min_size_bytes": int, "per_pair": int}
+CONDITIONS: dict[str, type] = {
+    "needs": str, "min_size_bytes": int, "per_pair": int, "beside": list,
+}  # fmt: skip
 
 
 def to_json(hints: HintFile) -> dict[str, Any]:
@@ -137,10 +139,22 @@ def _formula(data: dict[str, Any]) -> dict[str, Any]:
     for key in ("per", "step"):
         if key in data and not 0 < _get(data, key, (int, float)) < 1 << 62:
             raise _bad(f"formula with {key} = {data[key]}")
+    for term in _list(data, "counts", list, 32):
+        if len(term) != 3 or not isinstance(term[0], str) or not all(map(_positive, term[1:])):
+            raise _bad("a formula with a count that is no template and two numbers")
+        parse(term[0])
+    if not isinstance(data.get("letters", True), bool):
+        raise _bad("a formula with letters that is neither true nor false")
     for key in ("prefix", "by"):
         if key in data:
             _get(data, key, str)
     return data
+
+
+def _positive(value: Any) -> bool:
+    return (
+        isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < float("inf")
+    )
 
 
 def _conditions(data: dict[str, Any]) -> dict[str, Any]:
@@ -148,6 +162,9 @@ def _conditions(data: dict[str, Any]) -> dict[str, Any]:
         if key not in CONDITIONS:
             raise _bad(f"unknown condition {key[:80]!r}")
         _get(data, key, CONDITIONS[key])
+    for text in _list(data, "beside", str, 16):
+        if [part for part in parse(text).parts if isinstance(part, str)] != ["name"]:
+            raise _bad("a name to stand beside has not exactly one {name}")
     if data.get("needs", "use") not in NEEDS:
         raise _bad("unknown condition")
     return data

@@ -32,6 +32,8 @@ class Need:
     starts: tuple[int, ...] = ()  # where regions begin
     group: str = ""  # task (one file) or prefix (a rule)
     captures: tuple[int, ...] = ()
+    letters: bool = False  # digits of the captured text are left out
+    counts: tuple[tuple[str, float, float], ...] = ()  # hintgen/scale.py
 
 
 def _local(need: Need) -> tuple[Hint, ...]:
@@ -44,6 +46,8 @@ def _grouped(kind: str, by: str) -> Callable[[Need], tuple[Hint, ...]]:
             "fn": "group", "prefix": safe_name(need.group), "captures": list(need.captures),
             "by": by,
         }  # fmt: skip
+        if need.letters:
+            formula["letters"] = True
         value = f"{kind}|{group_name(formula, Scale())}"
         return (Hint("DP", value, "create", formula),)
 
@@ -90,8 +94,11 @@ def _gather(need: Need) -> tuple[Hint, ...]:
 def _replicated(need: Need) -> tuple[Hint, ...]:
     when = "staging" if need.is_input else "create"
     copies = replicas(need.readers, need.nodes, READERS_PER_REPLICA)
+    formula: dict[str, Any] = {"fn": "replicas", "per": READERS_PER_REPLICA}
+    if need.counts:
+        formula["counts"] = [list(term) for term in need.counts]
     return (
-        Hint("Replication", str(copies), when, {"fn": "replicas", "per": READERS_PER_REPLICA}),
+        Hint("Replication", str(copies), when, formula),
         Hint("ReplicationSemantics", "optimistic", when),
     )
 

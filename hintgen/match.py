@@ -12,55 +12,20 @@ by the literal end of their template, so the cost is per path, not per rule.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass
 
+from tracehint.hintgen.company import in_company, readers_by_rule
 from tracehint.hintgen.formulas import Scale, value_of
+from tracehint.hintgen.known import Declared, Match
 from tracehint.hintgen.model import Hint, HintFile, Rule
 from tracehint.hintgen.pathtext import to_text
 from tracehint.hintgen.template import Template, parse
 from tracehint.hintgen.uses import pair_counts, uses_of
 
+__all__ = ["INPUT", "Declared", "Match", "Matcher", "match"]
+
 INPUT = ""  # among a rule's producers: inputs of the workflow, which no task writes
-
-
-@dataclass(frozen=True)
-class Declared:
-    """Columns known before the run, one entry per path; None: the whole column is unknown.
-
-    `producer_types[i]` is None for an input of the workflow. `consumers` and
-    `producers` are task ids (any hashable, stable text). `sizes` only where
-    the file exists already (inputs).
-    """
-
-    producer_types: Sequence[str | None] | None = None
-    consumer_types: Sequence[Sequence[str]] | None = None
-    producers: Sequence[Sequence[str]] | None = None
-    consumers: Sequence[Sequence[str]] | None = None
-    sizes: Sequence[int | None] | None = None
-
-
-@dataclass(frozen=True)
-class Match:
-    """What the rules say about one path.
-
-    `reason`: fired, no_rule, excluded, types (the declared types contradict),
-    needs_graph (the path alone does not tell), use (the rule says nothing for
-    files that the graph declares to be used that way), small (the file is there and smaller
-    than a call is worth), extra (more files between two tasks than were seen), conflict.
-    """
-
-    path: bytes
-    rule: Rule | None
-    hints: tuple[Hint, ...]  # with the values for this file
-    pattern: str  # "" when no rule fired
-    reason: str
-    candidates: tuple[tuple[str, str], ...] = ()  # (rule id, why it did not win)
-
-    @property
-    def values(self) -> dict[str, str]:
-        """Hint name -> value."""
-        return {hint.name: hint.value for hint in self.hints}
 
 
 @dataclass(frozen=True)
@@ -70,6 +35,7 @@ class _Entry:
     exclude: tuple[Template, ...]
     producers: frozenset[str]
     consumers: frozenset[str]
+    beside: tuple[Template, ...]
     order: tuple[int, int, int]
 
 
@@ -91,7 +57,8 @@ class Matcher:
                 rule, template, tuple(parse(text) for text in rule.exclude),
                 frozenset(rule.producers or (INPUT,)),
                 frozenset(rule.consumers),
-                (*template.specificity, len(str(rule.conditions.get("needs", "")))),
+                tuple(parse(text) for text in rule.conditions.get("beside", ())),
+                _order(rule, template),
             )  # fmt: skip
             known_producers |= entry.producers
             known_consumers |= entry.consumers
@@ -125,13 +92,17 @@ class Matcher:
             ]
         return sorted(found, key=lambda e: (self._rank(e, known, i), e.rule.id), reverse=True)
 
-    def objection(self, entry: _Entry, path: bytes, known: Declared, i: int) -> str:
+    def objection(
+        self, entry: _Entry, path: bytes, known: Declared, i: int, names: Container[bytes] = ()
+    ) -> str:
         """Why a rule whose template matches must not fire; empty: it may."""
         if any(other.match(path) is not None for other in entry.exclude):
             return "excluded"
         size = known.sizes[i] if known.sizes is not None else None
         if size is not None and size < entry.rule.conditions.get("min_size_bytes", 0):
             return "small"
+        if entry.beside and not in_company(entry.template, entry.beside, path, names):
+            return "names"
         wants = entry.rule.conditions.get("needs", "")
         needs = wants == "types"
         if wants and (known.producers is None or known.consumers is None):
@@ -159,24 +130,33 @@ class Matcher:
         return "types" if familiar and familiar.isdisjoint(entry.consumers) else ""
 
     def match(
-        self, paths: Sequence[bytes], known: Declared | None = None, nodes: int | None = None
-    ) -> list[Match]:
-        """One Match per path, in order."""
+        self, paths: Sequence[bytes], known: Declared | None = None, nodes: int | None = None,
+        names: Collection[bytes] = (),
+    ) -> list[Match]:  # fmt: skip
+        """One Match per path, in order. `names`: all files of the run, where they are known."""
         known = known or Declared()
         uses: list[str] | None = None
         alike: list[int] = []
         if known.producers is not None and known.consumers is not None:
             uses = uses_of(known.producers, known.consumers)
             alike = pair_counts(known.producers, known.consumers)
-        return [
-            self._finish(
-                path, self._pick(path, known, i, alike[i] if uses else 0), known, i, nodes,
-                uses[i] if uses else None,
-            )
+        picks = [
+            self._pick(path, known, i, alike[i] if uses else 0, names)
             for i, path in enumerate(paths)
-        ]  # fmt: skip
+        ]
+        readers = {}
+        if names and known.consumers is None:
+            readers = readers_by_rule(
+                [entry.rule for entry, _, _ in picks if entry is not None], names
+            )
+        return [
+            self._finish(path, pick, known, i, nodes, uses[i] if uses else None, readers)
+            for i, (path, pick) in enumerate(zip(paths, picks, strict=True))
+        ]
 
-    def _pick(self, path: bytes, known: Declared, i: int, alike: int) -> _Pick:
+    def _pick(
+        self, path: bytes, known: Declared, i: int, alike: int, names: Container[bytes]
+    ) -> _Pick:
         """The rule for a path. `alike`: files between the same tasks, 0 where nobody knows.
 
         Rules for any name of some types stay silent where that is more than they have seen: a
@@ -186,7 +166,7 @@ class Matcher:
         others: list[tuple[str, str]] = []
         winner: _Entry | None = None
         for entry in self.candidates(path, known, i):
-            why = self.objection(entry, path, known, i)
+            why = self.objection(entry, path, known, i, names)
             if not why and 0 < entry.rule.conditions.get("per_pair", alike) < alike:
                 why = "extra"
             if why:
@@ -215,8 +195,9 @@ class Matcher:
         return (*entry.order, int(exact))
 
     def _finish(
-        self, path: bytes, pick: _Pick, known: Declared, i: int, nodes: int | None, use: str | None
-    ) -> Match:
+        self, path: bytes, pick: _Pick, known: Declared, i: int, nodes: int | None,
+        use: str | None, readers: Mapping[str, float],
+    ) -> Match:  # fmt: skip
         entry, reason, others = pick
         if entry is None:
             return Match(path, None, (), "", reason, tuple(others))
@@ -230,7 +211,9 @@ class Matcher:
         by = next((h.formula.get("by") for h in hints if h.formula.get("fn") == "group"), None)
         scale = Scale(
             captures=entry.template.match(path) or (),
-            readers=len(known.consumers[i]) if known.consumers is not None else None,
+            readers=len(known.consumers[i])
+            if known.consumers is not None
+            else readers.get(rule.id),
             nodes=nodes,
             size=known.sizes[i] if known.sizes is not None else None,
             task=_only(known.producers if by == "producer" else known.consumers, i),
@@ -241,6 +224,13 @@ class Matcher:
             for h in hints
         )
         return Match(path, rule, final, pattern, "fired", tuple(others))
+
+
+def _order(rule: Rule, template: Template) -> tuple[int, int, int]:
+    """Specificity; a placeholder whose text other names must share as well says more."""
+    wild, fixed = template.specificity
+    known_by_company = 8 if rule.conditions.get("beside") else 0
+    return wild + known_by_company, fixed, len(str(rule.conditions.get("needs", "")))
 
 
 def _only(column: Sequence[Sequence[str]] | None, i: int) -> str | None:

@@ -50,6 +50,8 @@ class Rule:
           graph declares who reads the file; "types": only where the declared
           producing and consuming types fit as well.
       min_size_bytes: a file that is there, and smaller, is left alone.
+      beside: templates of other files of the run, with the text of this one's placeholder;
+          fires only where all names of the run are given and these are among them.
       per_pair: most files that two tasks share, where the graph names the tasks; where there are
           more, the rule is silent.
     `uses`: how the observed files were used (`one_to_one`, `fan_in`, ..., see

@@ -20,10 +20,12 @@ from tracehint.hintgen.build import rule_of
 from tracehint.hintgen.cells import Types, cells_of
 from tracehint.hintgen.facts import facts_of, files_per_pair, nodes_of
 from tracehint.hintgen.fallback import by_name, by_types
+from tracehint.hintgen.family import by_family
 from tracehint.hintgen.merge import merge
 from tracehint.hintgen.model import HintFile, Refusal, Rule
 from tracehint.hintgen.nodes import Node, nodes_of_shapes, split
 from tracehint.hintgen.safety import Limits, restrain
+from tracehint.hintgen.scale import NO_SCALES, Scales, scales_of
 from tracehint.hintgen.selfcheck import self_check
 
 
@@ -50,12 +52,15 @@ def learn(analyses: Sequence[Analysis], options: LearnOptions | None = None) -> 
         good, bad = split(node)
         leaves += good
         mixed += bad
-    leaves, rules, held_back = _within_limits(merge(leaves), options.limits, nodes)
+    # Several runs have several scales, which their common value already says.
+    scales = scales_of(facts[0]) if len(facts) == 1 else NO_SCALES
+    leaves, rules, held_back = _within_limits(merge(leaves), options.limits, nodes, scales)
     if options.fallbacks:
         tasks = sum(analysis.tasks.num_rows for analysis in analyses)
         kept = [cell for node in leaves + mixed for cell in node.cells]
-        more = by_name(leaves + mixed) + by_types(kept, tasks, _per_pair(facts))
-        rules += [rule for node in more if (rule := rule_of(node, nodes)) is not None]
+        more = by_family(leaves + mixed) + by_name(leaves + mixed)
+        more += by_types(kept, tasks, _per_pair(facts))
+        rules += [rule for node in more if (rule := rule_of(node, nodes, scales)) is not None]
     rules, caught = self_check(_distinct(rules), leaves + mixed)
     return HintFile(
         learned_from=tuple(_origin(a) for a in analyses),
@@ -68,10 +73,10 @@ def learn(analyses: Sequence[Analysis], options: LearnOptions | None = None) -> 
 
 
 def _within_limits(
-    leaves: list[Node], limits: Limits, nodes: int
+    leaves: list[Node], limits: Limits, nodes: int, scales: Scales
 ) -> tuple[list[Node], list[Rule], list[Refusal]]:
     """(leaves, their rules, refusals); leaves that were refused count as unhinted from here on."""
-    made = [(leaf, rule_of(leaf, nodes)) for leaf in leaves]
+    made = [(leaf, rule_of(leaf, nodes, scales)) for leaf in leaves]
     numbered = [replace(rule, id=str(n)) for n, (_, rule) in enumerate(made) if rule is not None]
     rules, refused = restrain(numbered, limits, nodes)
     stay = {rule.id for rule in rules}
@@ -125,7 +130,7 @@ def _distinct(rules: list[Rule]) -> list[Rule]:
     """One rule per (template, what it says and needs); ids in order of evidence."""
     seen: dict[tuple[Any, ...], Rule] = {}
     for rule in rules:
-        key = (rule.template, repr(rule.hints), rule.uses, rule.conditions.get("needs"),
+        key = (rule.template, repr(rule.hints), rule.uses, repr(rule.conditions),
                rule.producers, rule.consumers)  # fmt: skip
         seen.setdefault(key, rule)
     order = sorted(

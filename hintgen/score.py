@@ -3,16 +3,14 @@
 The unit is (file, attribute, value). The truth is what OTHER's own analysis
 gives; the rules may use what is known before a run: paths, and the declared
 graph (tasks, types, who reads what) where OTHER has one. A rule that fires on
-a file without that hint is a false hit. Group names are labels of our own
-making, so they count as equal when they name the same set of files: each
-predicted group is matched with at most one true group, largest overlap first.
+a file without that hint is a false hit (hintgen/tally.py).
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -24,48 +22,14 @@ from tracehint.hintgen.match import Declared, Matcher
 from tracehint.hintgen.model import HintFile
 from tracehint.hintgen.observed import hints_of_facts
 from tracehint.hintgen.pathtext import to_text
+from tracehint.hintgen.tally import Said, compare, why_wrong
 
-Unit = tuple[bytes, str]  # path, attribute
-Said = dict[Unit, tuple[str, str]]  # -> value, pattern
-
-
-@dataclass
-class Tally:
-    """Hits, false hits and misses, by count and by bytes."""
-
-    hits: int = 0
-    false: int = 0
-    missed: int = 0
-    hit_bytes: int = 0
-    false_bytes: int = 0
-    missed_bytes: int = 0
-
-    def as_json(self) -> dict[str, Any]:
-        """Precision and recall; 1.0 where nothing was said, or nothing was to be said."""
-        return {
-            "precision": _ratio(self.hits, self.false),
-            "recall": _ratio(self.hits, self.missed),
-            "hits": self.hits,
-            "false_hits": self.false,
-            "missed": self.missed,
-            "by_bytes": {
-                "precision": _ratio(self.hit_bytes, self.false_bytes),
-                "recall": _ratio(self.hit_bytes, self.missed_bytes),
-            },
-        }
-
-
-def _ratio(good: int, bad: int) -> float:
-    return good / (good + bad) if good + bad else 1.0
-
-
-@dataclass
-class Score:
-    """Result of one comparison."""
-
-    total: Tally = field(default_factory=Tally)
-    per_pattern: dict[str, Tally] = field(default_factory=lambda: defaultdict(Tally))
-    wrong: list[tuple[bytes, str, str, str]] = field(default_factory=list)  # path, name, said, true
+# what the rules may know of the other run -> in words
+KNOWS = {
+    "path": "each path for itself",
+    "names": "the paths of all files together",
+    "graph": "paths, and the declared tasks with their types and files",
+}
 
 
 def declared_of(facts: pa.Table) -> Declared:
@@ -87,13 +51,15 @@ def has_declared_graph(analysis: Analysis) -> bool:
     return bool(sources & {"declared", "both"})
 
 
-def predicted(hints: HintFile, facts: pa.Table, *, graph: bool, nodes: int) -> Said:
-    """What the rules say about the paths of a run."""
+def predicted(
+    hints: HintFile, facts: pa.Table, *, graph: bool, nodes: int, names: bool = False
+) -> Said:
+    """What the rules say about the paths of a run. `names`: all of them are known to each rule."""
     paths = facts["path"].to_pylist()
     known = declared_of(facts) if graph else Declared()
     return {
         (match.path, hint.name): (hint.value, match.pattern)
-        for match in Matcher(hints).match(paths, known, nodes)
+        for match in Matcher(hints).match(paths, known, nodes, frozenset(paths) if names else ())
         for hint in match.hints
         if hint.level == "placement"
     }
@@ -124,51 +90,6 @@ def truth_of(facts: pa.Table, nodes: int) -> Said:
     return {(row["path"], row["name"]): (row["value"], row["pattern"]) for row in table.to_pylist()}
 
 
-def compare(said: Said, true: Said, size: Mapping[bytes, int], sample: int = 50) -> Score:
-    """Hits and misses per (file, attribute, value)."""
-    score = Score()
-    same = _same_groups(said, true)
-    for unit in said.keys() | true.keys():
-        value, pattern = said.get(unit, ("", ""))
-        wanted, real = true.get(unit, ("", ""))
-        amount = size.get(unit[0], 0)
-        if wanted and (value == wanted or same.get(value) == wanted):
-            _count(score, real, "hit", amount)
-            continue
-        if value:
-            _count(score, pattern, "false", amount)
-        if wanted:
-            _count(score, real, "missed", amount)
-        if len(score.wrong) < sample:
-            score.wrong.append((unit[0], unit[1], value, wanted))
-    score.wrong.sort()
-    return score
-
-
-def _count(score: Score, pattern: str, what: str, amount: int) -> None:
-    name = {"hit": "hits"}.get(what, what)
-    for tally in (score.total, score.per_pattern[pattern]):
-        setattr(tally, name, getattr(tally, name) + 1)
-        setattr(tally, f"{what}_bytes", getattr(tally, f"{what}_bytes") + amount)
-
-
-def _same_groups(said: Said, true: Said) -> dict[str, str]:
-    """Predicted group value -> the true group value that it stands for."""
-    overlap: Counter[tuple[str, str]] = Counter()
-    for unit, (value, _) in said.items():
-        wanted = true.get(unit, ("", ""))[0]
-        kind, bar, _group = value.partition("|")
-        if bar and kind in ("collocation", "distribute") and wanted.startswith(kind + "|"):
-            overlap[value, wanted] += 1
-    out: dict[str, str] = {}
-    taken: set[str] = set()
-    for (value, wanted), _ in sorted(overlap.items(), key=lambda item: (-item[1], item[0])):
-        if value not in out and wanted not in taken:
-            out[value] = wanted
-            taken.add(wanted)
-    return out
-
-
 @dataclass(frozen=True)
 class Prepared:
     """A run, ready to be learned from or scored on many times."""
@@ -190,7 +111,10 @@ def prepare(analysis: Analysis) -> Prepared:
 def score(
     hints: HintFile, learned_from: Iterable[Analysis], other: Analysis, *, given: str = "auto"
 ) -> dict[str, Any]:
-    """JSON of `hints B --score OTHER`; `given`: graph, path, or auto (graph if declared)."""
+    """JSON of `hints B --score OTHER` (schemas/score.schema.json).
+
+    `given`: graph, names, path, or auto (graph if OTHER declares one, else path).
+    """
     learned = pa.concat_tables([facts_of(analysis) for analysis in learned_from])
     return score_prepared(hints, learned, prepare(other), given=given)
 
@@ -200,11 +124,16 @@ def score_prepared(
 ) -> dict[str, Any]:
     """`score`, from facts of the runs learned from."""
     facts, nodes, true, size = other.facts, other.nodes, other.true, other.size
-    graph = given == "graph" or (given == "auto" and other.declared)
-    main = compare(predicted(hints, facts, graph=graph, nodes=nodes), true, size)
-    by_path = (
-        compare(predicted(hints, facts, graph=False, nodes=nodes), true, size) if graph else main
-    )
+    if given == "auto":
+        given = "graph" if other.declared else "path"
+    results = {
+        kind: compare(
+            predicted(hints, facts, graph=kind == "graph", nodes=nodes, names=kind == "names"),
+            true, size,
+        )
+        for kind in dict.fromkeys(("path", "names", given))
+    }  # fmt: skip
+    main = results[given]
     plain = compare(baseline(learned, facts, nodes), true, size)
     return {
         "schema": "tracehint.score/1",
@@ -212,15 +141,18 @@ def score_prepared(
         "per_pattern": {
             name: main.per_pattern[name].as_json() for name in sorted(main.per_pattern)
         },
-        "given": "graph" if graph else "path",
-        "by_path_alone": by_path.total.as_json(),
+        "given": given,
+        "knows": KNOWS[given],
+        "by_path_alone": results["path"].total.as_json(),
+        "by_names": results["names"].total.as_json(),
         "baseline": plain.total.as_json(),
         "rules": len(hints.rules),
         "nodes": nodes,
         "units": len(true),
+        "losses": dict(sorted(main.losses.items())),
         "wrong": [
-            {"path": to_text(path), "hint": name, "said": value,
-             "true": wanted}
+            {"path": to_text(path), "hint": name, "said": value, "true": wanted,
+             "why": why_wrong(name, value, wanted)}
             for path, name, value, wanted in main.wrong
         ],
     }  # fmt: skip
@@ -236,13 +168,16 @@ def score_text(data: dict[str, Any]) -> str:
             f"{row['hits']:>8}{row['false_hits']:>8}{row['missed']:>8}"
         )
     size, plain, alone = data["by_bytes"], data["baseline"], data["by_path_alone"]
+    names = data["by_names"]
     lines += [
         f"{'by bytes':<16}{size['precision']:>10.4f}{size['recall']:>10.4f}",
         f"{'by path alone':<16}{alone['precision']:>10.4f}{alone['recall']:>10.4f}",
+        f"{'by all names':<16}{names['precision']:>10.4f}{names['recall']:>10.4f}",
         f"{'types only':<16}{plain['precision']:>10.4f}{plain['recall']:>10.4f}   (baseline: "
         "producing and consuming type, no names)",
-        f"rules knew: {'paths and the declared graph' if data['given'] == 'graph' else 'paths'}",
+        f"rules knew: {data['knows']}",
     ]
+    lines += [f"{count:>8} wrong: {why}" for why, count in data["losses"].items()]
     for row in data["wrong"][:10]:
         lines.append(
             f"  {row['path']} {row['hint']}: said {row['said'] or 'nothing'}, "

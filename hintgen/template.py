@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from tracehint.errors import InputError
 from tracehint.hintgen.pathtext import to_bytes, to_text
@@ -102,8 +102,12 @@ class Template:
 
     def match(self, path: bytes) -> tuple[bytes, ...] | None:
         """The text of each hole, or None."""
-        found = _compiled(self.regex).fullmatch(path)
+        found = self._compiled.fullmatch(path)
         return None if found is None else found.groups()
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[bytes]:
+        return _compiled(self.regex)
 
 
 @lru_cache(maxsize=65536)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from importlib.resources import files
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from tests.test_hints_rules import mosaic
@@ -48,6 +50,26 @@ def test_score(runs: tuple[str, str], capfd: pytest.CaptureFixture[str]) -> None
     assert {"precision", "recall", "per_pattern", "by_bytes", "baseline"} <= set(data)
     assert main(["hints", runs[0], "--score", runs[1], "--given", "graph"]) == 0
     assert " 1.0000    1.0000" in capfd.readouterr().out.splitlines()[1]
+
+
+@pytest.mark.parametrize("given", ["auto", "path", "names", "graph"])
+def test_the_score_is_what_its_schema_says(
+    given: str, runs: tuple[str, str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    schema = json.loads((files("tracehint.schemas") / "score.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    command = ["hints", runs[0], "--score", runs[1], "--format", "json", "--given", given]
+    assert main(command) == 0
+    data = json.loads(capfd.readouterr().out)
+    jsonschema.validate(data, schema)
+    assert set(data) == set(schema["properties"])
+    assert data["given"] == (given if given != "auto" else "path")
+    same = {"path": "by_path_alone", "names": "by_names"}.get(data["given"])
+    if same:
+        assert data[same] == {key: data[key] for key in data[same]}
+    assert sum(data["losses"].values()) == len(data["wrong"])
+    assert {row["why"] for row in data["wrong"]} == set(data["losses"])
+    assert data["hits"] + data["missed"] == data["units"]
 
 
 def test_hint_file_to_stdout(runs: tuple[str, str], capfd: pytest.CaptureFixture[str]) -> None:

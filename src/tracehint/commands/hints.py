@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--score", "other", type=click.Path(), help="Score the rules on this other run.")
 @click.option(
     "--given",
-    type=click.Choice(["auto", "graph", "path"]),
+    type=click.Choice(["auto", "graph", "names", "path"]),
     default="auto",
     show_default=True,
     help="With --score: what the rules may know before the run.",
