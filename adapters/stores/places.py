@@ -21,6 +21,7 @@ from tracehint.errors import InputError
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,100}")
 KEYS = {"local", "groups", "copies", "reads_spread", "ranks"}
 MAX_RANKS = 256
+MAX_MAP = 1 << 20  # bytes
 _REMEDY = "The format of --map files is in docs/reference/stores.md."
 
 
@@ -61,6 +62,8 @@ def load_places(path: Path | None) -> Places:
     if path is None:
         return Places()
     try:
+        if path.stat().st_size > MAX_MAP:
+            raise InputError(f"{path} is larger than 1 MiB", "A map is never that large.")
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}", "Check --map.") from error
@@ -78,7 +81,7 @@ def load_places(path: Path | None) -> Places:
     for name in names:
         if name != "" and not (isinstance(name, str) and NAME.fullmatch(name)):
             raise InputError(f"{path}: a place is no plain name", _REMEDY)
-    if not all(key.isascii() and key.isdigit() and 0 < int(key[:9]) < 1000 for key in copies):
+    if not all(re.fullmatch("[0-9]{1,3}", key) and int(key) for key in copies):
         raise InputError(f"{path}: copies are named by their number", _REMEDY)
     pools = tuple(sorted((int(key), name) for key, name in copies.items()))
     return Places(local, tuple(groups), pools, spread, ranks)

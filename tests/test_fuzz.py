@@ -1,0 +1,257 @@
+"""Every parser of files from outside with damaged input: it reads them or says what is wrong.
+
+Quick runs have fixed seeds; `make test-full` runs each parser for half a minute from a new seed
+(TRACEHINT_FUZZ_SECONDS for longer). Strace logs are in test_strace_fuzz.py, JX also in test_jx.py.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import random
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.bundles import RunBuilder
+from tests.support.hints import rule, save
+from tests.support.mutate import damaged
+from tests.test_engine_graphs import (
+    CHILDREN,
+    DATABASE,
+    JOBLOG,
+    LOG,
+    MAKEFLOW,
+    PEGASUS,
+    instance,
+)
+from tests.test_engine_logs import SWIFT_INFO, SWIFT_K, record
+from tracehint.adapters.engines.graphs import read_graph, sniff, write_declared_bundle
+from tracehint.adapters.stores.places import load_places
+from tracehint.adapters.stores.table import load_table
+from tracehint.adapters.workflow import read_workflow
+from tracehint.analyzer.tasks import cut_tasks
+from tracehint.errors import TracehintError
+from tracehint.hintgen.hintfile import load
+from tracehint.schemas.store import read_bundle
+
+SECONDS = float(os.environ.get("TRACEHINT_FUZZ_SECONDS", "30"))
+Files = dict[str, bytes]
+
+_JX = """{"define": {"N": 2, "s": ["a", "b"]}, # comment
+ "rules": [{"command": "run " + i + format("%d", N), "outputs": [x + i], "inputs": [join(s, "-")]}
+           for x in s for i in range(N) if i >= 0 and not (i == 7)]}"""
+_RULES = [{"command": "sort a > b", "inputs": ["a"], "outputs": [{"dag_name": "b"}]},
+          {"workflow": "s.jx", "inputs": ["b"], "outputs": ["c"]}]  # fmt: skip
+_SMK = {"rule": "r", "input": ["i"], "shellcmd": "c", "job_hash": 5, "starttime": 1.7e9,
+        "endtime": 1.7e9, "incomplete": False}  # fmt: skip
+_D3 = {"nodes": [{"id": 0, "value": {"jobid": 0, "label": "all", "rule": "all"}},
+                 {"id": 1, "value": {"jobid": 1, "label": "p", "rule": "p"}}],
+       "edges": [{"u": 1, "v": 0}]}  # fmt: skip
+_PROV = {
+    "activity": {"id:1": {"prov:label": "Run of workflow/packed.cwl#main/s_2"}, "id:2": [{"a": 1}]},
+    "entity": {"id:f": {"cwlprov:basename": "a"}},
+    "hadMember": {"_:1": {"prov:collection": "id:c", "prov:entity": "id:f"}},
+    "used": {"_:3": [{"prov:activity": "id:1", "prov:entity": "id:c"}]},
+    "wasGeneratedBy": {"_:5": {"prov:activity": "id:1", "prov:entity": "id:f"}},
+    "wasStartedBy": {"_:6": {"prov:activity": "id:1", "prov:time": "2024-01-31T12:00:00Z"}},
+}  # fmt: skip
+_TRACE = (
+    b"task_id\thash\tnative_id\tprocess\tname\tstatus\texit\tsubmit\tstart\tcomplete\trchar\n"
+    b"1\tab/cdef01\t77\tWF:S\tWF:S (1)\tCOMPLETED\t0\t1700000000000\t1700000000500\t-\t1.5 KB\n"
+)
+_WORK = f"work/ab/cdef01{'0' * 24}"
+_SUMMARY = b"output_file\tdate\trule\tlog-file(s)\tinput-file(s)\tshellcmd\na\td\tr\t-\tx,y\tsort\n"
+_TURBINE = (
+    b"[1]  2.000 2024-01-31 12:00:02 app: 1:1 io=stdin a.txt stdout b.txt : sort -r\n"
+    b"[1]  2.001 hostname: n1\n[1]  3.250 duration: 1.250\n 4.000 shell: cp a b stdout o\n"
+)
+_TABLE = b"""name = "mine"
+title = "x"
+prefix = "user.mine."
+targets = ["directory", "file"]
+[hints."DP=local"]
+attribute = "layout"
+value = "5"
+acts = ["directory"]
+level = "approximate"
+how = "so"
+[hints.BlockSize]
+set = [{ attribute = "s", value = "strip:{value}" }, { attribute = "t", value = "{arg}" }]
+yields_to = "DP=scatter"
+"""
+_PLACES = b"""local = "scratch-{host}"
+groups = ["g0", "g1"]
+reads_spread = true
+ranks = 2
+[copies]
+1 = "one"
+3 = "three"
+"""
+
+
+def _dump(value: object) -> bytes:
+    return json.dumps(value).encode()
+
+
+@dataclass(frozen=True)
+class Target:
+    """A parser: valid files (one of them is damaged each time), and how they are read."""
+
+    files: Callable[[], Files]
+    read: Callable[[Path], object]
+
+
+def _graph(name: str, engine: str) -> Callable[[Path], object]:
+    def read(folder: Path) -> object:
+        sniff(folder / name)
+        return read_graph(folder / name, engine)
+
+    return read
+
+
+def _engine(engine: str, name: str, **files: bytes | str) -> Target:
+    """`files`: contents by name, with two underscores for a slash and one before the suffix."""
+    named = {
+        key.replace("__", "/").replace("_", "."): v if isinstance(v, bytes) else v.encode()
+        for key, v in files.items()
+    }
+    return Target(lambda: dict(named), _graph(name, engine))
+
+
+def _bundle_files() -> Files:
+    import tempfile
+
+    run = RunBuilder()
+    engine = run.process(["sh", "w.sh"])
+    job = run.process(["gen"], parent=engine)
+    file = run.file("/data/x", existed=False)
+    run.write(job, file, 0, 100, at=1.0)
+    run.read(engine, file, 0, 100, at=2.0)
+    with tempfile.TemporaryDirectory() as folder:
+        root = run.save(Path(folder) / "b.trace")
+        return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
+
+
+def _hint_files() -> Files:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = save(Path(folder), rule("out_{n}.txt", DP="local", Replication=3), rule("b"))
+        return {"hints.json": path.read_bytes()}
+
+
+TARGETS: dict[str, Target] = {
+    "wfformat 1.5": _engine("wfformat", "i.json", i_json=_dump(instance("1.5"))),
+    "wfformat 1.2": _engine("wfformat", "i.json", i_json=_dump(instance("1.2"))),
+    "makeflow": _engine("makeflow", "w.mf", w_mf=MAKEFLOW),
+    "makeflow log": _engine("makeflow", "w.makeflowlog", w_makeflowlog=LOG),
+    "makeflow json": _engine("makeflow", "w.json", w_json=_dump({"rules": _RULES})),
+    "makeflow jx": _engine("makeflow", "w.jx", w_jx=_JX),
+    "workflow to emit for": Target(
+        lambda: {"w.mf": MAKEFLOW.encode(), "w.jx": _JX.encode()},
+        lambda folder: [_workflow(folder / name) for name in ("w.mf", "w.jx")],
+    ),
+    "snakemake metadata": Target(
+        lambda: {f".snakemake/metadata/{base64.b64encode(b'out').decode()}": _dump(_SMK)},
+        _graph(".", "snakemake"),
+    ),
+    "snakemake summary": _engine("snakemake", "s.tsv", s_tsv=_SUMMARY),
+    "snakemake d3dag": _engine("snakemake", "d.json", d_json=_dump(_D3)),
+    "nextflow": Target(
+        lambda: {"trace.txt": _TRACE, f"{_WORK}/.command.sh": b"#!\nrun", f"{_WORK}/o": b"1"},
+        _graph("trace.txt", "nextflow"),
+    ),
+    "pegasus": _engine("pegasus", "w.yml", w_yml=PEGASUS, a_out_000=record("ID1", 7)),
+    "kickstart": _engine("pegasus", "a.out.000", a_out_000=record("ID1", 7) + record("ID2", 8)),
+    "cwl": Target(
+        lambda: {"metadata/provenance/primary.cwlprov.json": _dump(_PROV)}, _graph(".", "cwl")
+    ),
+    "make": _engine("make", "m.txt", m_txt=CHILDREN + DATABASE),
+    "parallel": _engine("parallel", "j.log", j_log=JOBLOG),
+    "swift-k": Target(
+        lambda: {"f-run1.log": SWIFT_K.encode(), "f-run1.d/s-c3-info": SWIFT_INFO.encode()},
+        _graph("f-run1.log", "swift-k"),
+    ),
+    "swift-t": _engine("swift-t", "t.log", t_log=_TURBINE),
+    "bundle": Target(_bundle_files, lambda folder: cut_tasks(read_bundle(folder))),
+    "hint file": Target(_hint_files, lambda folder: load(folder / "hints.json")),
+    "store table": Target(lambda: {"t.toml": _TABLE}, lambda folder: load_table(folder / "t.toml")),
+    "store map": Target(lambda: {"m.toml": _PLACES}, lambda folder: load_places(folder / "m.toml")),
+}
+
+
+def _workflow(path: Path) -> object:
+    flow = read_workflow(path)
+    return [task.type for task in flow.tasks], flow.known
+
+
+def _lay(folder: Path, files: Files) -> None:
+    """Make the folder hold exactly these files."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for name, data in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
+def _try(target: Target, folder: Path, files: Files) -> bool:
+    """Whether the files were read; anything but a TracehintError is a find."""
+    _lay(folder, files)
+    try:
+        found = target.read(folder)
+    except TracehintError as error:
+        assert error.what
+        return False
+    if hasattr(found, "io"):
+        _use(found, folder.with_name("out.trace"))
+    return True
+
+
+def _use(graph: object, path: Path) -> None:
+    from tracehint.adapters.engines.graph_base import DeclaredGraph
+
+    assert isinstance(graph, DeclaredGraph)
+    write_declared_bundle(graph, path, force=True)
+    bundle = read_bundle(path)
+    assert not bundle.problems
+    assert cut_tasks(bundle).tasks.num_rows
+
+
+def _fuzz(name: str, folder: Path, dice: random.Random, more: Callable[[int], bool]) -> int:
+    target = TARGETS[name]
+    samples = target.files()
+    assert _try(target, folder / "in", samples), "the sample itself must be readable"
+    tried = 0
+    while more(tried):
+        files = dict(samples)
+        hit = dice.choice(sorted(files))
+        files[hit] = damaged(files[hit], dice)
+        try:
+            _try(target, folder / "in", files)
+        except Exception as error:
+            text = files[hit][:3000]
+            raise AssertionError(f"{hit}: {text!r}: {type(error).__name__}: {error}") from error
+        tried += 1
+    return tried
+
+
+@pytest.mark.parametrize("name", list(TARGETS))
+def test_damaged_input_is_read_or_refused(name: str, tmp_path: Path) -> None:
+    _fuzz(name, tmp_path, random.Random(7), lambda tried: tried < 40)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", list(TARGETS))
+def test_damaged_input_for_half_a_minute(name: str, tmp_path: Path) -> None:
+    seed = time.time_ns()
+    end = time.monotonic() + SECONDS
+    print(f"{name}: seed {seed}")
+    tried = _fuzz(name, tmp_path, random.Random(seed), lambda _: time.monotonic() < end)
+    print(f"{name}: {tried} inputs")
+    assert tried > 10
