@@ -16,7 +16,7 @@ WITH_BPF ?= AUTO
 TRACEHINT_DATA ?= $(abspath $(wildcard ../shared/data))
 export TRACEHINT_DATA
 
-.PHONY: bench-import real-runs-table test-kernels e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test
+.PHONY: bench-transfer notebook wheel bench-import real-runs-table test-kernels e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test
 
 help:
 	@sed -n 's/^# make /make /p' Makefile; sed -n 's/^\([a-z-]*\):.*## /make \1: /p' Makefile
@@ -49,6 +49,9 @@ tracer: ## build the two C programs: the eBPF recorder and the tagger
 	@if [ -e build/tracer/tracehint-rec ]; then install -m 755 build/tracer/tracehint-rec build/tracer/tracehint-join $(dir $(TRACER)); \
 	else grep "Without the eBPF tracer" build/tracer.log >&2; fi
 	install -m 755 build/tracer/tracehint-tag $(TAG)
+
+wheel: $(READY) ## a wheel with all programs linked statically, in dist/
+	$(BIN)/pip wheel -q --disable-pip-version-check --no-deps -w dist -C cmake.define.WITH_BPF=ON .
 
 demo: setup-run $(READY) tracer ## profile the bundled workflow
 	@scripts/demo.sh $(BIN)/tracehint
@@ -107,11 +110,17 @@ bench-hints: dev ## what hints bring on a real MooseFS, four settings side by si
 bench-import: dev ## time and memory of importing large logs
 	$(BIN)/python -m tests.bench.bench_import
 
+bench-transfer: dev ## how well rules transfer between instances of the corpus; writes the page's tables
+	$(BIN)/python -m tests.bench.score_corpus --write docs/reference/hint-transfer.md
+
 bench-montage: dev ## what recording adds to the Montage run
 	$(BIN)/python -m tests.bench.bench_montage
 
 real-runs-table: dev ## run the real workflows and write docs/reference/real-runs.md
 	$(BIN)/python -m tests.e2e.real.table
+
+notebook: dev ## execute the notebook of the docs on a fresh recording and store its outputs
+	$(BIN)/python scripts/notebook.py
 
 clean: ## remove what was built (not the virtual environment)
 	rm -rf build site $(dir $(TRACER)) $(dir $(TAG)) tests/output

@@ -25,7 +25,10 @@ def connect() -> duckdb.DuckDBPyConnection:
             "autoload_known_extensions": "false",
         },
     )
-    con.execute("set enable_progress_bar = false")
+    # In a notebook without ipywidgets it is off, and even setting it to off is an error.
+    shown = con.execute("select current_setting('enable_progress_bar')").fetchall()
+    if shown[0][0]:
+        con.execute("set enable_progress_bar = false")
     return con
 
 
