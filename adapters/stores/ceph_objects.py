@@ -37,19 +37,17 @@ def objects(striping: Striping, length: int) -> Sequence[int]:
     return range(full * striping.count + last)
 
 
-def run_ceph(client: Sequence[str], commands: Sequence[str]) -> list[str]:
+def ask_ceph(commands: Sequence[str]) -> list[str]:
     """One line of JSON per command, from one process. Raises OSError with Ceph's words."""
-    if shutil.which(client[0]) is None:
-        raise MissingDependencyError(
-            f"{client[0]} is not installed", "Debian: apt-get install ceph-common"
-        )
+    if shutil.which("ceph") is None:
+        raise MissingDependencyError("ceph is not installed", "Debian: apt-get install ceph-common")
     try:
         done = subprocess.run(
-            [*client, "-f", "json"], input="".join(f"{c}\n" for c in commands).encode(),
+            ["ceph", "-f", "json"], input="".join(f"{c}\n" for c in commands).encode(),
             capture_output=True, timeout=TIMEOUT_S,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise OSError(errno.ETIMEDOUT, f"{client[0]} did not answer") from None
+        raise OSError(errno.ETIMEDOUT, "ceph did not answer") from None
     lines = [line for line in done.stdout.decode("utf-8", "backslashreplace").splitlines() if line]
     if done.returncode != 0 or len(lines) != len(commands):
         said = done.stderr.decode("utf-8", "backslashreplace").strip().splitlines()

@@ -22,7 +22,7 @@ from tracehint.adapters.stores.base import (
     Setting,
     capability_key,
 )
-from tracehint.adapters.stores.ceph_objects import Striping, objects, run_ceph
+from tracehint.adapters.stores.ceph_objects import Striping, ask_ceph, objects
 from tracehint.adapters.stores.places import NAME, Places
 from tracehint.errors import UsageError
 
@@ -76,14 +76,18 @@ CAPABILITIES: dict[str, Capability] = {
 
 @dataclass(frozen=True)
 class CephFs:
-    """The adapter; `places` names the pools, `client` is the command that asks the monitors."""
+    """The adapter; `places` names the pools, `ask` puts questions to the monitors.
+
+    `ask` takes commands of `ceph` and returns a line of JSON for each; by default it starts `ceph`
+    once for all of them.
+    """
 
     places: Places
     name: str = "cephfs"
     title: str = "CephFS (layouts and pins)"
     late: bool = False  # leave the host to the script that runs there
     at_creation: bool = True  # data that lie there already are not moved for a hint
-    client: tuple[str, ...] = ("ceph",)
+    ask: Callable[[Sequence[str]], list[str]] = ask_ceph
 
     def capabilities(self) -> Mapping[str, Capability]:
         """One entry per row of the vocabulary."""
@@ -201,7 +205,7 @@ class CephFs:
         asked = [command for _, commands, _ in files for command in commands]
         if not asked:
             return [None] * len(files)
-        answers = iter(run_ceph(self.client, [*asked, "osd tree"]))
+        answers = iter(self.ask([*asked, "osd tree"]))
         acting = [json.loads(next(answers))["acting"] for _ in asked]
         host = _hosts(json.loads(next(answers))["nodes"])
         out: list[Location | None] = []

@@ -65,6 +65,7 @@ class CephBed(Bed):
     """The cluster with CephFS on it."""
 
     daemons: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    asked: list[subprocess.Popen[str]] = field(default_factory=list)  # the running `ceph`
 
     @property
     def conf(self) -> Path:
@@ -72,13 +73,33 @@ class CephBed(Bed):
         return self.folder / "ceph.conf"
 
     def ceph(self, *commands: str) -> list[str]:
-        """Run commands of `ceph`, one per line, in one process; their JSON."""
+        """Run commands of `ceph` in one process; JSON, a line from each that says anything."""
         done = subprocess.run(
-            self.command("ceph", "-c", self.conf, "-f", "json"), input="\n".join(commands) + "\n",
-            text=True, capture_output=True, timeout=60,
+            self.command("ceph", "-c", self.conf, "-f", "json"), text=True, capture_output=True,
+            input="".join(f"{command}\n" for command in commands), timeout=60,
         )  # fmt: skip
-        ok(done)
-        return [line for line in done.stdout.splitlines() if line]
+        return [line for line in ok(done).splitlines() if line]
+
+    def ask(self, commands: Sequence[str]) -> list[str]:
+        """Questions that all have an answer, from one process that stays; JSON, a line each."""
+        if not self.asked:
+            process = subprocess.Popen(
+                self.command("ceph", "-c", self.conf, "-f", "json"), text=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            )  # fmt: skip
+            self.asked.append(process)
+        process = self.asked[0]
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("".join(f"{command}\n" for command in commands))
+        process.stdin.flush()
+        lines: list[str] = []
+        while len(lines) < len(commands):
+            line = process.stdout.readline()
+            assert line, f"ceph ended while it was asked {commands}"
+            lines += [line] if line.strip() else []
+        return lines
 
     def start(self, command: Sequence[str | Path]) -> subprocess.Popen[bytes]:
         """Start a daemon in the foreground of its own process."""
@@ -94,7 +115,7 @@ class CephBed(Bed):
         from tracehint.adapters.stores.cephfs import CephFs
         from tracehint.adapters.stores.places import Places
 
-        store = CephFs(Places(), client=tuple(map(str, self.command("ceph", "-c", self.conf))))
+        store = CephFs(Places(), ask=self.ask)
         fds = [os.open(path, os.O_RDONLY) for path in paths]
         try:
             places = store.locate_all(fds)
@@ -122,7 +143,7 @@ def ceph_cluster(folder: Path) -> Iterator[CephBed]:
         finally:
             for mount in (bed.mount, *(node.mount for node in bed.nodes)):
                 subprocess.run(["umount", "-l", mount], capture_output=True)
-            for process in reversed(bed.daemons):
+            for process in (*bed.asked, *reversed(bed.daemons)):
                 process.kill()
                 process.wait()
 

@@ -1,8 +1,9 @@
 """Run a Makeflow workflow on the nodes of a bed: one task per node at a time, on a real store.
 
-Without location, a task goes to an idle node at random. With location, it goes to the node that
-holds most of its input bytes, as the store reports them; where that node is busy it waits at most
-as long as moving those bytes would take.
+Without location, a task goes to an idle node at random. With location, it goes where `tracehint
+place` would send it (adapters/place): to the node that holds most bytes of its inputs, as the store
+reports them. While that node is busy the task waits at most as long as moving those bytes would
+take, then goes to the next best.
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ import select
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from tests.support.bed import HEAD, Node
-from tracehint.adapters.workflow import Task, Workflow, read_workflow
+from tracehint.adapters.place.choose import Known, choose, look
+from tracehint.adapters.place.hosts import Host
+from tracehint.adapters.stores.base import Location
+from tracehint.adapters.workflow import Workflow, read_workflow
 
 LINK_BYTES = 25_000_000  # per second: 200 Mbit
-WORTH_BYTES = 64 << 10  # less than this draws no task to a node
 TIMEOUT_S = 300
 
 
@@ -49,6 +52,24 @@ class Cluster(Protocol):
         ...
 
 
+@dataclass
+class Located:
+    """The store's answers, each file asked once: what a task wrote stays where it is."""
+
+    bed: Cluster
+    answers: dict[int, Location | None] = field(default_factory=dict)  # by inode
+
+    def locate(self, fd: int) -> Location | None:
+        """As a store's adapter does."""
+        info = os.fstat(fd)
+        if info.st_ino not in self.answers:
+            path = Path(f"/proc/self/fd/{fd}").readlink()
+            copies = self.bed.where([path])[path] if info.st_size else {}
+            place = Location(nodes=tuple(copies), detail={"copies": dict(copies)})
+            self.answers[info.st_ino] = place if copies else None
+        return self.answers[info.st_ino]
+
+
 @dataclass(frozen=True)
 class Result:
     """One run: bytes over the links, seconds, a checksum of each output, who wrote what."""
@@ -66,15 +87,14 @@ class _State:
     bed: Cluster
     folder: str
     tags: Path | None
-    located: bool
+    store: Located | None
     rng: random.Random
     waiting: dict[int, set[bytes]]
     ready: dict[int, float]  # task -> since when
     idle: list[Node]
     running: dict[int, tuple[subprocess.Popen[bytes], int, Node]] = field(default_factory=dict)
-    places: dict[bytes, Mapping[str, float]] = field(default_factory=dict)  # node -> bytes
+    known: dict[int, Known] = field(default_factory=dict)  # of ready tasks
     writer: dict[str, str] = field(default_factory=dict)
-    started: Counter[str] = field(default_factory=Counter)
 
 
 def run_workflow(
@@ -88,13 +108,11 @@ def run_workflow(
     flow = read_workflow(text)
     made = {path for task in flow.tasks for path in task.targets}
     state = _State(
-        bed, folder, tags, located, random.Random(seed),
+        bed, folder, tags, Located(bed) if located else None, random.Random(seed),
         waiting={i: {p for p in task.sources if p in made} for i, task in enumerate(flow.tasks)},
         ready={}, idle=list(bed.nodes),
     )  # fmt: skip
     start, before = time.monotonic(), bed.received()
-    if located:
-        _look(state, {p for task in flow.tasks for p in task.sources} - made)
     _release(state, ())
     while state.waiting or state.ready or state.running:
         _start_all(state, flow)
@@ -125,65 +143,54 @@ def _release(state: _State, made: Iterable[bytes]) -> None:
             state.ready[number] = now
 
 
-def _look(state: _State, files: Iterable[bytes]) -> None:
-    """Ask the store where files lie that are large enough to matter."""
-    root = state.bed.mount / state.folder
-    large = {}
-    for name in files:
-        path = root / os.fsdecode(name)
-        if path.is_file() and path.stat().st_size >= WORTH_BYTES:
-            large[path] = (name, path.stat().st_size)
-    for path, found in state.bed.where(list(large)).items():
-        name, size = large[path]
-        copies = max(1, max(found.values(), default=1))  # pieces of a whole copy, about
-        state.places[name] = {label: size * min(1, n / copies) for label, n in found.items()}
-
-
 def _start_all(state: _State, flow: Workflow) -> None:
-    """Start what can start: first tasks whose node is idle, then those that need not wait."""
-    now = time.monotonic()
-    wanted = {number: _wanted(state, flow.tasks[number]) for number in state.ready}
-    for number, node in ((n, node) for n, (node, _) in wanted.items() if node is not None):
-        if node in state.idle:
-            _start(state, flow, number, node)
-    for number in list(state.ready):
-        node, wait = wanted[number]
-        if state.idle and (node is None or now - state.ready[number] >= wait):
-            _start(state, flow, number, _any_idle(state))
+    """Start what can start, tasks that are drawn to a node most strongly first."""
+    if state.store is None:
+        while state.ready and state.idle:
+            _start(state, flow, next(iter(state.ready)), state.rng.choice(state.idle))
+        return
+    hosts = [Host(name=node.label) for node in state.bed.nodes]
+    root = state.bed.mount / state.folder
+    for number in state.ready.keys() - state.known.keys():
+        inputs = [str(root / os.fsdecode(p)) for p in flow.tasks[number].sources]
+        state.known[number] = look(state.store, hosts, inputs)
+    for patient in (True, False):
+        for number in sorted(state.ready, key=lambda n: (-_most(state, n), n)):
+            waited = time.monotonic() - state.ready[number]
+            if patient or waited >= _most(state, number) / LINK_BYTES:
+                _choose(state, flow, number, hosts, "hard" if patient else "soft")
 
 
-def _wanted(state: _State, task: Task) -> tuple[Node | None, float]:
-    """The node that holds most of the inputs, an idle one first; how long to wait for it."""
-    held: Counter[str] = Counter()
-    for name in task.sources if state.located else ():
-        held.update(state.places.get(name, {}))
-    if not held or max(held.values()) < WORTH_BYTES:
-        return None, 0.0
-    most = max(held.values())
-    best = [node for node in state.bed.nodes if held[node.label] == most]
-    free = [node for node in best if node in state.idle]
-    return (free or best)[0], most / LINK_BYTES
+def _most(state: _State, number: int) -> int:
+    """Bytes of the inputs on the node that holds most of them."""
+    return max(state.known[number].bytes.values(), default=0)
 
 
-def _any_idle(state: _State) -> Node:
-    """An idle node: at random, or the one that got least so far."""
-    if not state.located:
-        return state.rng.choice(state.idle)
-    return min(state.idle, key=lambda node: state.started[node.label])
+def _choose(state: _State, flow: Workflow, number: int, hosts: list[Host], policy: str) -> None:
+    """Start the task on the node that `place` chooses, if that one is idle."""
+    idle = {node.label: node for node in state.idle}
+    chosen = choose(hosts, state.known[number], policy, lambda h: h.name in idle, lambda _: True)
+    if chosen.host is not None and chosen.host.name in idle:
+        _start(state, flow, number, idle[chosen.host.name])
+
+
+def tagged(tags: Path) -> list[str | Path]:
+    """What goes before a task's number and command: the tag program, or its shell twin."""
+    helper = tags / "helper"
+    return [helper, "run", tags / "table"] if helper.exists() else [tags / "tag"]
 
 
 def _start(state: _State, flow: Workflow, number: int, node: Node) -> None:
     task = flow.tasks[number]
     words: list[str | Path] = ["/bin/sh", "-c", task.command]
     if state.tags is not None:
-        words = [state.tags / "tag", str(number), *words]
+        words = [*tagged(state.tags), str(number), *words]
     process = subprocess.Popen(
         node.command(*words), cwd=node.mount / state.folder, stdout=subprocess.DEVNULL,
         env={**os.environ, "ARCHIVE": HEAD},
     )  # fmt: skip
     state.running[number] = (process, os.pidfd_open(process.pid), node)
     state.idle.remove(node)
-    state.started[node.label] += 1
     del state.ready[number]
 
 
@@ -204,6 +211,4 @@ def _wait_for_one(state: _State, flow: Workflow) -> None:
         del state.running[number]
         state.idle.append(node)
         state.writer.update((os.fsdecode(path), node.label) for path in task.targets)
-        if state.located:
-            _look(state, task.targets)
         _release(state, task.targets)

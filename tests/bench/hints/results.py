@@ -76,15 +76,16 @@ def differing(results: Results) -> list[str]:
 
 
 def table(rows: list[tuple[str, Results]]) -> str:
-    """Bytes first, then time; median and range."""
+    """Bytes first, then time; median and range. Settings without any run are left out."""
     lines = []
+    shown = {n: s for n, s in SETTINGS.items() if any(results.of(n) for _, results in rows)}
     for title, unit, scale, digits in (("MB over the links", "bytes", 1e6, 1),
                                        ("seconds", "seconds", 1.0, 2)):  # fmt: skip
-        lines += [f"| {title} | " + " | ".join(s.title for s in SETTINGS.values()) + " |",
-                  "|---" * (len(SETTINGS) + 1) + "|"]  # fmt: skip
+        lines += [f"| {title} | " + " | ".join(s.title for s in shown.values()) + " |",
+                  "|---" * (len(shown) + 1) + "|"]  # fmt: skip
         for name, results in rows:
             cells = [_cell([getattr(r, unit) / scale for r in results.of(s)], digits)
-                     for s in SETTINGS]  # fmt: skip
+                     for s in shown]  # fmt: skip
             lines.append(f"| {name} | " + " | ".join(cells) + " |")
         lines.append("")
     lines += [

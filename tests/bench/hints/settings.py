@@ -34,6 +34,8 @@ SETTINGS: dict[str, Setting] = {
         Setting("ours", "tracehint", tags="learned", located=True),
     )
 }
+# What a person says who believes in copies: on CephFS it is what `ours` refuses.
+COPIES = 'copies = { 2 = "copies_2", 5 = "copies_5" }\nreads_spread = true\n'
 PLACES = 'local = "node_{host}"\ngroups = ["node_A", "node_B", "node_C", "node_D", "node_E"]\n'
 
 
@@ -55,6 +57,7 @@ def prepare(row: Row, work: Path, store: str, only: set[str]) -> Prepared:
     flow = folder.parent / f"{row.name}.mf"
     flow.write_text(row.make(folder, row.size))
     (work / "map.toml").write_text(PLACES)
+    (work / "hand.toml").write_text(PLACES + COPIES)
     wanted = {SETTINGS[name].tags for name in only} - {""}
     tags, said = {}, ""
     if "hand" in wanted:
@@ -75,7 +78,7 @@ def _by_hand(row: Row, flow: Path, folder: Path, store: str) -> Path:
         [TagTarget(path=p, kind="C", hints=hints[p]) for p in task.targets if p in hints]
         for task in read_workflow(flow).tasks
     ]
-    table, _, _ = encode(tasks, open_store(store, places=flow.parent / "map.toml"))
+    table, _, _ = encode(tasks, open_store(store, places=flow.parent / "hand.toml"))
     folder.mkdir()
     for path, data in tag_files(folder, table).items():
         assert path is not None

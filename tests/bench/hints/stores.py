@@ -11,7 +11,8 @@ from typing import Protocol
 
 from tests.bench.hints.rows import ROWS
 from tests.bench.hints.settings import SETTINGS
-from tests.support import moosefs
+from tests.support import ceph, moosefs
+from tests.support.ceph import ceph_cluster
 from tests.support.cluster_run import Cluster
 from tests.support.shaped import shaped_cluster
 
@@ -44,5 +45,11 @@ def _moosefs_missing() -> str:
 
 
 STORES: dict[str, Store] = {
-    "moosefs": Store("moosefs", shaped_cluster, _moosefs_missing, tuple(ROWS), tuple(SETTINGS)),
-}
+    store.name: store
+    for store in (
+        Store("moosefs", shaped_cluster, _moosefs_missing, tuple(ROWS), tuple(SETTINGS)),
+        # CephFS has no setting that keeps new files on the writing client's node.
+        Store("cephfs", ceph_cluster, ceph.missing, ("pipeline", "broadcast", "reduce", "scatter"),
+              ("default", "hand", "ours")),
+    )
+}  # fmt: skip
