@@ -12,14 +12,16 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from tracehint.adapters.stores.base import Kind
 from tracehint.errors import InputError
 from tracehint.hintgen.match import Declared, Matcher
 from tracehint.hintgen.model import HintFile, Rule
-from tracehint.hintgen.pathtext import to_bytes
+from tracehint.hintgen.pathtext import to_bytes, to_text
 from tracehint.hintgen.template import parse
 
+MAX_NAMES_FILE = 256 << 20
 PRIVATE = b".tracehint"  # our own directory below a root; never hinted
 
 
@@ -42,6 +44,7 @@ class Paths:
     `declared` are the files of the workflow's graph, with what it says about them (one entry per
     file in every column of `known`); `files` are others, of which only the name is known.
     `sizes` in bytes, of files that are there and not empty (an empty one may be written yet).
+    `names`: all files of the next run, where they are known without a graph.
     """
 
     files: Sequence[bytes]
@@ -49,6 +52,7 @@ class Paths:
     declared: Sequence[bytes] = ()
     known: Declared | None = None
     sizes: Mapping[bytes, int] = field(default_factory=dict)
+    names: frozenset[bytes] = frozenset()
 
     def sized(self, files: Sequence[bytes], known: Declared | None) -> Declared | None:
         """`known` of the files with their sizes, those of files that are there first."""
@@ -98,6 +102,28 @@ def inside(path: bytes) -> bool:
     )  # fmt: skip
 
 
+def read_names(path: Path) -> list[bytes]:
+    """Names of files, a line each or with NUL between them; raises InputError.
+
+    `./` in front is dropped, empty lines are left out.
+    """
+    try:
+        if path.stat().st_size > MAX_NAMES_FILE:
+            raise InputError(f"{path} is larger than 256 MiB", "Give one run's names.")
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}", "Check --names.") from error
+    parts = data.split(b"\0" if b"\0" in data else b"\n")
+    names = [part.removeprefix(b"./") for part in parts if part]
+    for name in names:
+        if not inside(name):
+            raise InputError(
+                f"{path}: {to_text(name)[:200]} does not lie below the data's directory",
+                "Give names relative to it.",
+            )
+    return list(dict.fromkeys(names))
+
+
 def tree_paths(root_fd: int) -> Iterator[tuple[bytes, int]]:
     """Regular files below an open directory and their sizes; links are not followed nor listed."""
     walk = os.fwalk(b".", dir_fd=root_fd, follow_symlinks=False)
@@ -133,7 +159,7 @@ def build_plan(
     matched: dict[bytes, Target | None] = {}
     matcher = Matcher(hints)
     known = matcher.match(paths.declared, paths.sized(paths.declared, paths.known), nodes)
-    others = matcher.match(paths.files, paths.sized(paths.files, None), nodes)
+    others = matcher.match(paths.files, paths.sized(paths.files, None), nodes, paths.names)
     for found in [*known, *others]:
         rule = found.rule
         matched[found.path] = None

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from tests.support.flows import Flowing
 from tests.test_hints_rules import BIG, learned
+from tracehint.cli import main
 from tracehint.hintgen.family import by_family
-from tracehint.hintgen.hintfile import from_json, to_json
+from tracehint.hintgen.hintfile import dump, from_json, to_json
 from tracehint.hintgen.match import Declared, Match, Matcher
 from tracehint.hintgen.model import HintFile
 from tracehint.hintgen.score import prepare, score_prepared
@@ -122,3 +124,23 @@ def test_names_without_company_make_no_family() -> None:
         run.write(run.task("make"), f"only_{k}.dat", BIG)
         run.read(run.task("use"), f"only_{k}.dat", BIG)
     assert not any("beside" in rule.conditions for rule in learned(run).rules)
+
+
+def test_names_from_a_list_reach_the_store(
+    hints: HintFile, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    dump(hints, tmp_path / "h.json")
+    other = survey(images(("infra",), 3)).analysis().files["path"].to_pylist()
+    (tmp_path / "names").write_bytes(b"\n".join(b"./" + path for path in other) + b"\n")
+    command = ["emit", str(tmp_path / "h.json"), "--store", "xattr", "--nodes", "9"]
+    for given, hinted in (([], False), (["--names", str(tmp_path / "names")], True)):
+        out = tmp_path / f"out{hinted}.sh"
+        assert main([*command, *given, "-o", str(out)]) == 0
+        table = out.with_suffix(".sh.data").read_bytes()
+        assert (b"pinfra-001.fits" in table) is hinted
+    (tmp_path / "names").write_bytes(b"a\0../b\0")
+    assert main([*command, "--names", str(tmp_path / "names")]) == 2
+    assert "../b does not lie below" in capfd.readouterr().err
+    assert main([*command, "--names", str(tmp_path / "none")]) == 2
+    both = ["--names", str(tmp_path / "h.json"), "--like", str(tmp_path)]
+    assert main([*command, *both]) == 2

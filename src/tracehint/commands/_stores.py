@@ -42,6 +42,9 @@ def plan_options(function: Callable[..., Any]) -> Callable[..., Any]:
                      help="Makeflow file of the next run: its files are matched too."),
         click.option("--like", type=click.Path(exists=True, path_type=Path), metavar="RUN",
                      help="Bundle or analysis of a run whose files the next one has as well."),
+        click.option("--names", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+                     help="All file names of the next run, a line each: what one does not tell, "
+                     "all together may."),
         click.option("--nodes", type=click.IntRange(1, 1_000_000),
                      help="Nodes of the next run; replicas never exceed them."),
         click.option("--create", is_flag=True,
@@ -53,28 +56,32 @@ def plan_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def make_plan(
-    hints: HintFile, *, workflow: Path | None, like: Path | None, nodes: int | None, create: bool,
-    no_directories: bool, root_fd: int | None = None,
+    hints: HintFile, *, workflow: Path | None, like: Path | None, names: Path | None,
+    nodes: int | None, create: bool, no_directories: bool, root_fd: int | None = None,
 ) -> Plan:  # fmt: skip
     """Match the hint file's rules with every concrete path that is known."""
     from tracehint.adapters.plan import build_plan
 
-    paths = known_paths(hints, workflow, like, root_fd)
+    paths = known_paths(hints, workflow, like, names, root_fd)
     return build_plan(hints, paths, create=create, directories=not no_directories, nodes=nodes)
 
 
 def known_paths(
-    hints: HintFile, workflow: Path | None, like: Path | None, root_fd: int | None
-) -> Paths:
-    """Paths of the directory, of the workflow's or an earlier run's graph, and of the rules."""
-    from tracehint.adapters.plan import Paths, inside, remembered_paths, tree_paths
+    hints: HintFile, workflow: Path | None, like: Path | None, names: Path | None,
+    root_fd: int | None,
+) -> Paths:  # fmt: skip
+    """Paths of the directory, of the next run's graph or names, and of the rules."""
+    from tracehint.adapters.plan import Paths, inside, read_names, remembered_paths, tree_paths
 
-    if workflow is not None and like is not None:
-        raise UsageError("--workflow and --like given", "Give the one that is like the next run.")
+    if sum(option is not None for option in (workflow, like, names)) > 1:
+        raise UsageError(
+            "more than one of --workflow, --like, --names given",
+            "Give the one that is like the next run.",
+        )
     there = dict(tree_paths(root_fd)) if root_fd is not None else {}
     existing = frozenset(path for path in there if inside(path))
     sizes = {path: size for path, size in there.items() if size}
-    graph = workflow or like
+    graph = workflow or like or names
     remembered = remembered_paths(hints, literal_only=graph is not None)
     if workflow is not None:
         from tracehint.adapters.workflow import read_workflow
@@ -87,8 +94,9 @@ def known_paths(
         run = run_paths(like)
         files, known = run.files, run.known
     else:
-        files = list(dict.fromkeys([*sorted(existing), *remembered]))
-        return Paths(files=files, existing=existing, sizes=sizes)
+        named = read_names(names) if names is not None else []
+        files = list(dict.fromkeys([*named, *sorted(existing), *remembered]))
+        return Paths(files=files, existing=existing, sizes=sizes, names=frozenset(named))
     declared = set(files)
     others = [p for p in (*sorted(existing), *remembered) if p not in declared]
     return Paths(
