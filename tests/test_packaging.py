@@ -1,0 +1,159 @@
+"""The recipes agree with pyproject.toml, and the wheel works where nothing else of ours is."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.ebpf import require_ebpf
+
+ROOT = Path(__file__).parent.parent
+PACKAGING = ROOT / "packaging"
+# names that differ from those on PyPI
+CONDA_NAMES = {"python-duckdb": "duckdb"}
+
+
+def project() -> dict[str, Any]:
+    loaded: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    return loaded
+
+
+def wanted() -> dict[str, str]:
+    """Name -> least version of what the package needs at run time, Python included."""
+    found = dict(d.split(">=") for d in project()["project"]["dependencies"])
+    return found | {"python": project()["project"]["requires-python"].removeprefix(">=")}
+
+
+def build_needs() -> dict[str, str]:
+    cmake = re.search(
+        r"cmake_minimum_required\(VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text()
+    )
+    assert cmake
+    return dict(d.split(">=") for d in project()["build-system"]["requires"]) | {"cmake": cmake[1]}
+
+
+@pytest.fixture
+def conda() -> dict[str, Any]:
+    yaml = pytest.importorskip("yaml")
+    recipe: dict[str, Any] = yaml.safe_load((PACKAGING / "conda" / "recipe.yaml").read_text())
+    return recipe
+
+
+def least(lines: list[str]) -> dict[str, str]:
+    """`name >=version` lines of a conda recipe."""
+    pairs = (line.split(" >=") for line in lines if " >=" in line)
+    return {CONDA_NAMES.get(name, name): version for name, version in pairs}
+
+
+def test_conda_recipe_has_the_form_of_one(conda: dict[str, Any]) -> None:
+    assert conda["schema_version"] == 1
+    assert set(conda) == {"schema_version", "context", "package", "source", "build",
+                          "requirements", "tests", "about"}  # fmt: skip
+    assert set(conda["requirements"]) == {"build", "host", "run"}
+    assert (PACKAGING / "conda" / conda["source"]["path"]).resolve() == ROOT
+    assert all((ROOT / name).is_file() for name in conda["about"]["license_file"])
+    assert all(set(test) in ({"python"}, {"script"}) for test in conda["tests"])
+
+
+def test_conda_recipe_agrees_with_the_project(conda: dict[str, Any]) -> None:
+    assert conda["context"]["version"] == project()["project"]["version"]
+    assert conda["package"]["name"] == project()["project"]["name"]
+    assert conda["about"]["license"] == project()["project"]["license"]
+    run = least(conda["requirements"]["run"])
+    assert run.pop("strace") == "5.6"  # collectors/strace/collector.py
+    assert run == wanted()
+    built = least(conda["requirements"]["build"]) | least(conda["requirements"]["host"])
+    assert {**built, "python": ""} == {**build_needs(), "python": ""}
+
+
+@pytest.fixture
+def spack(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
+    """What the recipe says when Spack runs it: the calls of its directives."""
+    said: dict[str, list[Any]] = {"version": [], "license": [], "depends_on": []}
+    modules = [types.ModuleType("spack"), types.ModuleType("spack.package")]
+    path = ["spack_repo", "builtin", "build_systems", "python"]
+    modules += [types.ModuleType(".".join(path[: i + 1])) for i in range(len(path))]
+    for module in modules:
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    for name in said:
+        setattr(modules[1], name, lambda *a, name=name, **more: said[name].append((*a, more)))
+    modules[-1].PythonPackage = type("PythonPackage", (), {})  # type: ignore[attr-defined]
+    recipe = PACKAGING / "spack" / "package.py"
+    scope: dict[str, Any] = {}
+    exec(compile(recipe.read_text(), recipe, "exec"), scope)
+    said["settings"] = [scope["Tracehint"]().config_settings(None, None)]
+    return said
+
+
+def test_spack_recipe_agrees_with_the_project(spack: dict[str, list[Any]]) -> None:
+    assert [v[0] for v in spack["version"]] == [project()["project"]["version"]]
+    assert [v[0] for v in spack["license"]] == [project()["project"]["license"]]
+    run, build = {}, {}
+    for spec, more in spack["depends_on"]:
+        name, _, version = spec.removeprefix("py-").partition("@")
+        kinds = more["type"]
+        assert set([kinds] if isinstance(kinds, str) else kinds) <= {"build", "run"}
+        (build if kinds == "build" else run)[name] = version.removesuffix(":")
+    assert run.pop("strace") == "5.6" and run.pop("graphviz") == ""
+    assert run == wanted()
+    assert {k: v for k, v in build.items() if v} == build_needs()
+    assert spack["settings"] == [{"cmake.define.WITH_BPF": "OFF"}]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel in a new environment: the folder of its programs."""
+    folder = tmp_path_factory.mktemp("wheel")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    commands: list[list[str | Path]] = [
+        [*pip, "wheel", "-q", "--no-deps", "-w", folder, "-C", "cmake.define.WITH_BPF=ON",
+         "-C", f"build-dir={folder}/build", ROOT],
+        [sys.executable, "-m", "venv", folder / "venv"],
+    ]  # fmt: skip
+    for command in commands:
+        subprocess.run(command, check=True, timeout=300, cwd=folder)
+    (wheel,) = folder.glob("*.whl")
+    assert wheel.name.endswith("-py3-none-linux_x86_64.whl")
+    install = [folder / "venv/bin/pip", "install", "-q", "--disable-pip-version-check", wheel]
+    subprocess.run(install, check=True, timeout=300, cwd=folder)
+    return folder / "venv" / "bin"
+
+
+@pytest.mark.slow
+@pytest.mark.ebpf
+@pytest.mark.parametrize("collector", ["ebpf", "strace"])
+def test_wheel_records(installed: Path, tmp_path: Path, collector: str) -> None:
+    require_ebpf()
+    bundle = f"{collector}.trace"
+    work = "seq 1 9999 > a; sort -r a > b"
+    env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    for command in (
+        ["record", "--quiet", "--collector", collector, "-o", bundle, "--", "sh", "-c", work],
+        ["analyze", bundle],
+    ):
+        done = subprocess.run(
+            [installed / "tracehint", *command], cwd=tmp_path, env=env, text=True,
+            capture_output=True, timeout=120,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    assert "pipeline" in done.stdout and f"by {collector}" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.ebpf
+def test_programs_of_the_wheel_need_no_library(installed: Path) -> None:
+    (package,) = installed.parent.glob("lib/python3*/site-packages/tracehint")
+    programs = [p for p in package.rglob("bin/tracehint-*") if p.is_file()]
+    assert {p.name for p in programs} == {"tracehint-rec", "tracehint-join", "tracehint-tag"}
+    for program in programs:
+        assert os.access(program, os.X_OK)
+        # no dynamic loader is named in the program's headers
+        assert b"/ld-linux-x86-64.so" not in program.read_bytes()
