@@ -42,18 +42,20 @@ def slurm_of(page: Path) -> AbstractContextManager[dict[str, str]]:
         with cluster(("node1", "node2")) as slurm:
             yield {"SLURM_CONF": slurm.env["SLURM_CONF"]}
 
-    return running() if submits(page) else nullcontext({})
+    return running() if "\nsbatch " in shell_blocks(page) else nullcontext({})
 
 
-def submits(page: Path) -> bool:
-    return "\nsbatch " in shell_blocks(page)
+def needs_engine(page: Path) -> bool:
+    return bool(re.search(r"^sbatch |nextflow run", shell_blocks(page), re.M))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(p, id=str(p.relative_to(DOCS)), marks=pytest.mark.engine if submits(p) else [])
+        pytest.param(
+            p, id=str(p.relative_to(DOCS)), marks=pytest.mark.engine if needs_engine(p) else []
+        )
         for p in PAGES
     ],
 )
@@ -70,6 +72,10 @@ def run_page(page: Path, tmp_path: Path, more: dict[str, str]) -> None:
     program.chmod(0o755)
     work = tmp_path / "work"
     work.mkdir()
+    if "nextflow run" in shell_blocks(page):
+        from tests.support.engines import engine
+
+        (folder / "nextflow").symlink_to(engine("nextflow"))
     environment = {
         **os.environ,
         "PATH": f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}",
