@@ -74,14 +74,20 @@ class CephBed(Bed):
 
     def ceph(self, *commands: str) -> list[str]:
         """Run commands of `ceph` in one process; JSON, a line from each that says anything."""
-        done = subprocess.run(
-            self.command("ceph", "-c", self.conf, "-f", "json"), text=True, capture_output=True,
-            input="".join(f"{command}\n" for command in commands), timeout=60,
-        )  # fmt: skip
+        for _ in range(8):
+            done = subprocess.run(
+                self.command("ceph", "-c", self.conf, "-f", "json"), text=True, timeout=60,
+                capture_output=True, input="".join(f"{command}\n" for command in commands),
+            )  # fmt: skip
+            if "problem getting command descriptions" not in done.stderr:
+                break
+            time.sleep(0.5)  # the monitor was asked before it knew itself; nothing was done
         return [line for line in ok(done).splitlines() if line]
 
     def ask(self, commands: Sequence[str]) -> list[str]:
         """Questions that all have an answer, from one process that stays; JSON, a line each."""
+        if self.asked and self.asked[0].poll() is not None:
+            self.asked.clear()
         if not self.asked:
             process = subprocess.Popen(
                 self.command("ceph", "-c", self.conf, "-f", "json"), text=True,
