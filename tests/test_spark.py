@@ -31,10 +31,12 @@ BY_URL = ("hostile", "two_hosts", "broken_footer", "odd_files")
 def spark() -> Iterator[Any]:
     """One local session for all tests of this file: `analyze_at` uses the active one."""
     pytest.importorskip("pyspark")
-    from tracehint.analyzer.execution.spark_session import session
+    from tracehint.analyzer.execution.spark_session import SETTINGS, session
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_SUBMIT_ARGS", QUICK_JAVA)
+        # many batches, so that what is summed over them matters
+        patch.setitem(SETTINGS, "spark.sql.execution.arrow.maxRecordsPerBatch", "100")
         with session("local[2]") as found:
             found.conf.set("spark.sql.codegen.wholeStage", "false")
             found.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")

@@ -18,6 +18,7 @@ from tracehint.analyzer.execution.spark_rows import frame_of_files, frame_of_tab
 from tracehint.analyzer.execution.spark_session import EngineFailed, asking, session
 from tracehint.analyzer.flow.access import Tasks
 from tracehint.analyzer.flow.batches import Batch, Portions
+from tracehint.analyzer.flow.identity import column
 from tracehint.analyzer.flow.model import Access, Objects
 from tracehint.analyzer.flow.ranges import Bools, Ints
 from tracehint.errors import BundleError
@@ -122,11 +123,10 @@ class SparkExtents:
             rows = self._frame.mapInArrow(
                 lambda batches: work_of.sums(shared.value, batches), work_of.SUMS
             )
-            table = (
-                rows.groupBy("kind", "key").agg(F.sum("n").alias("n"), F.max("n").alias("top"))
-            ).toArrow()
+            added = F.sum(F.when(F.col("kind") != work_of.LAST, F.col("n"))).alias("n")
+            table = rows.groupBy("kind", "key").agg(added, F.max("n").alias("top")).toArrow()
             shared.destroy()
-        kind, key, n, top = (table.column(c).to_numpy() for c in ("kind", "key", "n", "top"))
+        kind, key, n, top = (column(table, name) for name in ("kind", "key", "n", "top"))
         found = {}
         for one in range(work_of.LAST + 1):
             at = np.flatnonzero(kind == one)
@@ -175,7 +175,7 @@ class SparkAccesses:
         files = where.objects.file_ids[chosen[where.number[where.objects.file_obj]]]
         return self._chosen("obj", chosen & (self._per_object > 0), "file", files)
 
-    def _chosen(self, by: str, mask: Bools, column: str, keys: Ints) -> Access:
+    def _chosen(self, by: str, mask: Bools, name: str, keys: Ints) -> Access:
         """The accesses whose task or object is in the mask: rows with one of the keys."""
         from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
@@ -188,8 +188,8 @@ class SparkAccesses:
             return work_of.chosen(lookup, by, wanted, batches)
 
         with asking():
-            known = self._spark.createDataFrame(_one_column(column, keys))
-            rows = self._frame.join(F.broadcast(known), column, "leftsemi")
+            known = self._spark.createDataFrame(_one_column(name, keys))
+            rows = self._frame.join(F.broadcast(known), name, "leftsemi")
             rows = rows.select(*self._frame.columns)
             table = rows.mapInArrow(pick, work_of.ACCESSES).toArrow()
             shared.destroy()

@@ -41,6 +41,9 @@ rootLogger.appenderRef.console.ref = console
 """
 
 
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")  # of PySpark
+
+
 class EngineFailed(Exception):  # noqa: N818 (becomes a TracehintError or a second try)
     """A job failed; the text is the innermost reason that Spark gave."""
 
@@ -91,9 +94,9 @@ def _start(builder: SparkSession.Builder, master: str, folder: Path) -> SparkSes
     # s3:// is what bundles are called; Hadoop's own reader is called s3a
     builder = builder.config("spark.hadoop.fs.s3.impl", "org.apache.hadoop.fs.s3a.S3AFileSystem")
     if not {"SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS"} & set(os.environ):
-        logging = folder / "log4j2.properties"
-        logging.write_text(_LOGGING, encoding="utf-8")
-        options = f"-Dlog4j2.configurationFile={logging} -Dsun.jnu.encoding=UTF-8"
+        levels = folder / "log4j2.properties"
+        levels.write_text(_LOGGING, encoding="utf-8")
+        options = f"-Dlog4j2.configurationFile={levels} -Dsun.jnu.encoding=UTF-8"
         builder = builder.config("spark.driver.extraJavaOptions", options)
         if master.startswith("local"):
             builder = builder.config("spark.driver.memory", f"{_memory_mib()}m")
@@ -141,11 +144,20 @@ def asking() -> Iterator[None]:
     """Turn what Spark raises into EngineFailed."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
+    from pyspark.logger import PySparkLogger
 
+    # They would print every error with its Java stack.
+    loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
     try:
         yield
     except (PySparkException, Py4JError, OSError) as error:
         raise EngineFailed(reason(error)) from None
+    finally:
+        for logger, was in zip(loggers, before, strict=True):
+            logger.disabled = was
 
 
 def reason(error: BaseException) -> str:
