@@ -21,7 +21,9 @@ from tests.support.hostile import HOSTILE_NAMES
 from tracehint.adapters.place.choose import Known, choose, look, share
 from tracehint.adapters.place.hosts import Host, by_name, find, read_hosts, start_words
 from tracehint.adapters.place.slots import open_slots
+from tracehint.adapters.stores import moosefs
 from tracehint.adapters.stores.base import Location
+from tracehint.adapters.stores.places import Places
 from tracehint.errors import InputError
 
 TOOL = [sys.executable, "-m", "tracehint"]
@@ -321,3 +323,14 @@ def test_makeflow_starts_each_rule_where_its_inputs_lie(tmp_path: Path) -> None:
     where = {n: (tmp_path / f"{n}.out").read_text().split()[0] for n in "abc"}
     assert where["a"] == "n1"
     assert where["b"] == where["c"] == "n2.cluster"
+
+
+def test_moosefs_tells_the_part_of_a_file_on_each_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    chunk = "\tchunk {}: 000000000000000{}_00000001 / (id:1 ver:1)\n"
+    copy = "\t\tcopy {}: 10.0.0.{}:9422 (status:VALID)\n"
+    text = ":\n" + chunk.format(0, 1) + copy.format(1, 1) + copy.format(2, 2)
+    text += chunk.format(1, 2) + copy.format(1, 2)
+    monkeypatch.setattr(moosefs, "_run", lambda command, fd: text)
+    found = moosefs.MooseFs(Places()).locate(0)
+    assert found is not None
+    assert {node: share(found, node) for node in found.nodes} == {"10.0.0.1": 0.5, "10.0.0.2": 1.0}

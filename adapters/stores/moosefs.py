@@ -27,6 +27,7 @@ from tracehint.errors import MissingDependencyError, UsageError
 KEY = "mfs:sclass"
 MAX_COPIES = 9
 TIMEOUT_S = 30
+_CHUNK = re.compile(r"^\s+chunk \d+: ", re.MULTILINE)
 _COPY = re.compile(r"^\t\tcopy \d+: ([0-9A-Za-z.:_-]+):\d+ \(status:VALID\)", re.MULTILINE)
 
 _NO_DEFAULT = "every task has its own node: its files say it, no directory can"
@@ -130,7 +131,11 @@ class MooseFs:
         nodes = sorted(dict.fromkeys(copies), key=lambda node: -copies.count(node))
         if not nodes:
             return None
-        return Location(nodes=tuple(nodes), detail={"copies": {n: copies.count(n) for n in nodes}})
+        detail = {
+            "copies": {n: copies.count(n) for n in nodes},
+            "chunks": len(_CHUNK.findall(text)),
+        }
+        return Location(nodes=tuple(nodes), detail=detail)
 
 
 def copies_of(text: str) -> list[str]:
