@@ -1,7 +1,7 @@
 """Hint transfer over all pairs of the same workflow in the WfInstances corpus.
 
-    TRACEHINT_DATA=../shared/data python tests/bench/score_corpus.py [--types names|hashes|salted]
-        [--only TEXT] [--markdown]
+    make bench-transfer          all pairs, and the tables of docs/reference/hint-transfer.md
+    python -m tests.bench.score_corpus [--only TEXT] [--pairs N] [--write PAGE]
 
 Rules are learned on one instance and scored on every other instance of the
 workflow. nf-core has one instance per pipeline in the corpus: there the other
@@ -15,22 +15,63 @@ import copy
 import hashlib
 import json
 import os
+import random
 import re
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+import pyarrow as pa
 
 from tests.support.wfinstances import Instance, analysis_of, corpus
 from tracehint.hintgen.facts import facts_of
+from tracehint.hintgen.model import HintFile
 from tracehint.hintgen.rules import LearnOptions, learn
 from tracehint.hintgen.safety import NO_LIMITS
-from tracehint.hintgen.score import prepare, score_prepared
+from tracehint.hintgen.score import Prepared, baseline, predicted, prepare
+from tracehint.hintgen.shapes import shapes_of
+from tracehint.hintgen.tally import Score, compare, why_wrong
 
 FREE = LearnOptions(limits=NO_LIMITS)
-COLUMNS = ("main", "by_path_alone", "baseline")
+ALL = 10**9
+MODES = ("graph", "renamed", "names", "path", "types")
+BEGIN, END = "<!-- bench-transfer: {} -->", "<!-- end -->"
+
+
+@dataclass
+class Run:
+    """One instance: learned from, scored on, and both with renamed types."""
+
+    name: str
+    first: Instance
+    other: Instance
+    made: dict[str, tuple[HintFile, pa.Table]] = field(default_factory=dict)
+    seen: dict[str, Prepared] = field(default_factory=dict)
+
+    def rules(self, salt: str) -> tuple[HintFile, pa.Table]:
+        """Rules of the run and its facts; types hashed with the salt."""
+        if salt not in self.made:
+            analysis = analysis_of(self.first, hash_types=salt)
+            self.made[salt] = learn([analysis], FREE), facts_of(analysis)
+        return self.made[salt]
+
+    def truth(self, salt: str) -> Prepared:
+        """The run as it is scored on."""
+        if salt not in self.seen:
+            self.seen[salt] = prepare(analysis_of(self.other, hash_types=salt))
+        return self.seen[salt]
+
+
+@dataclass
+class Family:
+    """Results of one workflow: (precision, recall) per pair, and why units are wrong."""
+
+    runs: int = 0
+    results: dict[str, list[tuple[float, float]]] = field(default_factory=lambda: defaultdict(list))
+    reasons: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    units: Counter[str] = field(default_factory=Counter)
 
 
 def fresh_work_directories(instance: Instance) -> Instance:
@@ -46,63 +87,143 @@ def fresh_work_directories(instance: Instance) -> Instance:
     return copy.deepcopy(json.loads(re.sub(pattern, other, text)))
 
 
-def pairs(items: list[tuple[str, Any, Any]]) -> list[tuple[str, Any, str, Any]]:
-    """(name, run learned from, name, run scored on)."""
+def pairs(items: list[Run], most: int) -> Iterator[tuple[Run, Run]]:
+    """(run learned from, run scored on); at most so many, chosen by a fixed seed."""
+    found = [(a, b) for a in items for b in items if a is not b or len(items) == 1]
+    yield from found if len(found) <= most else random.Random(1).sample(found, most)
+
+
+def results_of(learned: Run, other: Run) -> dict[str, Score]:
+    """Mode -> comparison of what the rules say with what the other run's analysis gives."""
+    rules, facts = learned.rules("")
+    seen = other.truth("")
+    said = {
+        mode: predicted(rules, seen.facts, graph=mode == "graph", names=mode == "names",
+                        nodes=seen.nodes)
+        for mode in ("graph", "names", "path")
+    }  # fmt: skip
+    said["types"] = baseline(facts, seen.facts, seen.nodes)
+    scores = {mode: compare(hints, seen.true, seen.size, ALL) for mode, hints in said.items()}
+    strange = other.truth("t")
+    renamed = predicted(learned.rules("s")[0], strange.facts, graph=True, nodes=strange.nodes)
+    scores["renamed"] = compare(renamed, strange.true, strange.size, ALL)
+    return scores
+
+
+def uses(facts: pa.Table) -> dict[bytes, set[str]]:
+    """Shape of names -> uses that the run has of it."""
+    shapes = shapes_of(facts["path"].combine_chunks()).to_pylist()
+    found: dict[bytes, set[str]] = defaultdict(set)
+    for shape, use in zip(shapes, facts["use"].to_pylist(), strict=True):
+        found[shape].add(use)
+    return found
+
+
+def reasons(score: Score, learned: pa.Table, other: pa.Table) -> Counter[str]:
+    """Why units are wrong, as far as the two runs themselves show it."""
+    known = uses(learned)
+    paths = other["path"].to_pylist()
+    shapes = shapes_of(other["path"].combine_chunks()).to_pylist()
+    at = {path: (shape, use) for path, shape, use in
+          zip(paths, shapes, other["use"].to_pylist(), strict=True)}  # fmt: skip
+    found: Counter[str] = Counter()
+    for path, name, said, wanted in score.wrong:
+        shape, use = at[path]
+        text = why_wrong(name, said, wanted)
+        if text.startswith("another "):
+            found[text] += 1
+        elif shape not in known:
+            found["no name of that shape in the run learned from"] += 1
+        elif use not in known[shape]:
+            found["the same names are used otherwise there"] += 1
+        elif len(known[shape]) > 1:
+            found["names of one shape are used in several ways"] += 1
+        else:
+            found[text] += 1
+    return found
+
+
+def family_of(items: list[Run], most: int) -> Family:
+    """All pairs of one workflow."""
+    family = Family(runs=len(items))
+    for learned, other in pairs(items, most):
+        scores = results_of(learned, other)
+        for mode, score in scores.items():
+            total = score.total.as_json()
+            family.results[mode].append((total["precision"], total["recall"]))
+            family.units[mode] += len(other.truth("").true)
+            if mode != "types" and score.wrong:
+                facts = [learned.rules("")[1], other.truth("").facts]
+                family.reasons[mode] += reasons(score, *facts)
+    return family
+
+
+def cell(values: list[float]) -> str:
+    """Worst and mean; one figure where all are the same."""
+    low, mean = min(values), sum(values) / len(values)
+    return f"{low:.4f}" if low == max(values) else f"{low:.4f} / {mean:.4f}"
+
+
+def figures(name: str, family: Family) -> str:
+    """One row of the first table."""
+    columns = [cell([pair[k] for pair in family.results[mode]])
+               for mode in MODES for k in (0, 1)]  # fmt: skip
+    count = len(family.results["path"])
+    return "| " + " | ".join([name, str(family.runs), str(count), *columns]) + " |"
+
+
+def losses(name: str, family: Family) -> list[str]:
+    """Rows of the second table: what is lost, in parts of all units of all pairs."""
     return [
-        (a, learned, b, other)
-        for a, learned, _ in items
-        for b, _, other in items
-        if a != b or len(items) == 1
+        f"| {name} | {mode} | {100 * count / family.units[mode]:.2f} % | {text} |"
+        for mode in ("graph", "renamed", "names", "path")
+        for text, count in family.reasons[mode].most_common()
     ]
 
 
-def table(workflow: str, items: list[tuple[str, Any, Any]]) -> tuple[list[Any], list[Any]]:
-    """(row of the table, the pairs below 0.95)."""
-    rules: dict[str, Any] = {}
-    facts: dict[str, Any] = {}
-    results = []
-    for a, learned, b, other in pairs(items):
-        if a not in rules:
-            rules[a], facts[a] = learn([learned], FREE), facts_of(learned)
-        results.append((a, b, score_prepared(rules[a], facts[a], other)))
-    row: list[Any] = [workflow, len(items), len(results)]
-    for column in COLUMNS:
-        data = [r if column == "main" else r[column] for _, _, r in results]
-        for what in ("precision", "recall"):
-            values = [d[what] for d in data]
-            row += [min(values), sum(values) / len(values)]
-    below = [
-        (a, b, d["precision"], d["recall"], d["wrong"][:3])
-        for a, b, d in results
-        if min(d["precision"], d["recall"]) < 0.95
-    ]
-    return row, below
+HEAD = (
+    "| workflow | runs | pairs | graph: precision | recall | renamed types: precision | recall "
+    "| all names: precision | recall | each path: precision | recall | types only: precision "
+    "| recall |\n" + "|---" * 13 + "|"
+)
+LOSSES_HEAD = "| workflow | rules know | wrong units | why |\n|---|---|---|---|"
+
+
+def write(page: Path, tables: dict[str, str]) -> None:
+    """Put the tables between their marks."""
+    text = page.read_text(encoding="utf-8")
+    for name, table in tables.items():
+        head, _, rest = text.partition(BEGIN.format(name))
+        _, _, tail = rest.partition(END)
+        text = f"{head}{BEGIN.format(name)}\n{table}\n{END}{tail}"
+    page.write_text(text, encoding="utf-8")
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the tables, or put them into a page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--types", choices=["names", "hashes", "salted"], default="names")
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="paths of the corpus that contain this")
+    parser.add_argument("--pairs", type=int, default=ALL, help="per workflow, chosen at random")
+    parser.add_argument("--write", type=Path, metavar="PAGE")
     options = parser.parse_args()
     folder = Path(os.environ.get("TRACEHINT_DATA", "../shared/data")) / "wfinstances"
-    runs: dict[str, list[tuple[str, Any, Any]]] = defaultdict(list)
+    runs: dict[str, list[Run]] = defaultdict(list)
     for workflow, name, instance in corpus(folder, options.only):
-        salts = {"names": ("", ""), "hashes": ("s", "s"), "salted": ("s", "t")}[options.types]
+        if workflow == "helloworld":
+            continue  # two different examples, no workflow
         again = fresh_work_directories(instance) if workflow.startswith("nf-core") else instance
-        learned = analysis_of(instance, hash_types=salts[0])
-        runs[workflow].append((name, learned, prepare(analysis_of(again, hash_types=salts[1]))))
-    print("| workflow | runs | pairs | rules P min/mean | R min/mean | path alone P | R "
-          "| types only P | R |")  # fmt: skip
-    print("|---" * 9 + "|")
-    low = []
-    for workflow, items in runs.items():
-        row, below = table(workflow, items)
-        cells = [f"{row[k]:.4f} / {row[k + 1]:.4f}" for k in range(3, len(row), 2)]
-        print("| " + " | ".join([workflow, str(row[1]), str(row[2]), *cells]) + " |", flush=True)
-        low += below
-    for case in low:
-        print("below 0.95:", *case)
+        runs[workflow].append(Run(name, instance, again))
+    rows, why = [HEAD], [LOSSES_HEAD]
+    for workflow in sorted(runs, key=lambda name: (name.startswith("nf-core"), name)):
+        family = family_of(runs.pop(workflow), options.pairs)
+        rows.append(figures(workflow, family))
+        why += losses(workflow, family)
+        print(rows[-1], file=sys.stderr, flush=True)
+    tables = {"figures": "\n".join(rows), "losses": "\n".join(why)}
+    if options.write:
+        write(options.write, tables)
+    else:
+        print("\n\n".join(tables.values()))
 
 
 if __name__ == "__main__":
