@@ -29,6 +29,8 @@ def analyze(
     Works on damaged and partial bundles: what is missing is stated in
     `run["completeness"]` and lowers the confidence of the labels.
     """
+    import dataclasses
+
     import pyarrow as pa
 
     from tracehint.analyzer.execution.local import LocalExtents
@@ -37,9 +39,11 @@ def analyze(
     from tracehint.analyzer.patterns import label
     from tracehint.analyzer.roots import data_roots
     from tracehint.analyzer.run import lost_events, run_object
+    from tracehint.analyzer.sites import assign, bytes_between
     from tracehint.analyzer.tasks import cut_tasks
 
     options = options or Options()
+    bundle = dataclasses.replace(bundle, manifest=assign(bundle.manifest, options.sites))
     extents = extents or LocalExtents(bundle.tables["extents"])
     cut = cut_tasks(bundle)
     roots = data_roots(bundle, options.data_roots, cut)
@@ -47,6 +51,8 @@ def analyze(
     run = run_object(bundle, cut.tasks, roots, options, extents, flow.notes)
     lost = lost_events(bundle, cut.proc_task, extents)
     tasks = cut.tasks
+    if "hosts_by_site" in run:
+        run["between_sites_bytes"] = bytes_between(tasks, flow.edges)
     del bundle, cut, extents  # most of the memory, where the caller does not keep it
     pa.default_memory_pool().release_unused()  # DuckDB has an allocator of its own
     patterns, groups = label(flow, tasks, options, run, lost)

@@ -161,6 +161,9 @@ class Options:
     call_cost_bytes: int = 64 << 10  # a hint on fewer bytes does not repay its call
     ranges: bool = True
     data_roots: tuple[str, ...] = ()
+    sites: tuple[tuple[str, str], ...] = ()  # host or pattern of hosts -> site (analyzer/sites.py)
+    # bytes per second over a link, the slower and the faster rate that is known; seconds need it
+    link_rates: tuple[float, float] | None = None
 
 
 @dataclass

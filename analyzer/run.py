@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from tracehint.analyzer.sites import hosts_by_site
 from tracehint.analyzer.text import clean
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def run_object(
         "command": [clean(part) for part in manifest.command],
         "hosts": hosts,
         "sites": sorted({h.site for h in manifest.hosts if h.site}),
+        **({"hosts_by_site": by_site} if (by_site := hosts_by_site(manifest)) else {}),
         "collector": manifest.collector,
         "started": started.isoformat().replace("+00:00", "Z"),
         "duration_s": _duration(bundle, tasks, extents),
@@ -74,8 +76,11 @@ def run_object(
 
 def parameters(options: Options) -> dict[str, Any]:
     """The thresholds and the default placement that the labels were made with."""
-    hidden = ("nodes", "ranges", "data_roots")
-    return {k: v for k, v in dataclasses.asdict(options).items() if k not in hidden}
+    hidden = ("nodes", "ranges", "data_roots", "sites")
+    found = {k: v for k, v in dataclasses.asdict(options).items() if k not in hidden}
+    if options.link_rates is None:
+        del found["link_rates"]
+    return found
 
 
 def default_nodes(tasks: pa.Table, hosts: int) -> int:

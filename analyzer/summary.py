@@ -141,6 +141,11 @@ def _header(analysis: Analysis, con: duckdb.DuckDBPyConnection, console: Console
     if t["failed"]:
         words.insert(1, f"{t['failed']:,} failed")
     console.print(", ".join(words), style="none")
+    if "between_sites_bytes" in run:
+        console.print(
+            f"{_many(len(run['sites']), 'site')};"
+            f" {human_bytes(run['between_sites_bytes'])} read from tasks of another site"
+        )
     console.print(
         f"recorded on {hosts} by {_name(run['collector'] or 'unknown', 30)};"
         f" savings for {_many(run['nodes'], 'node')}"
@@ -250,7 +255,7 @@ def _best(analysis: Analysis, con: duckdb.DuckDBPyConnection, console: Console) 
         name = r["template"] if r["files"] > 1 else r["path"]
         others = f" and {_many(len(kinds) - 1, 'other name')}" if len(kinds) > 1 else ""
         count = f"{r['files']:,} × " if r["files"] > 1 else ""
-        gain = _gain(r)
+        gain = _gain(r, analysis.options.link_rates)
         sure = "" if r["confidence"] >= 0.95 else f", confidence {r['confidence']:.2f}"
         label = r["pattern"].replace("_", " ") + sure
         room = max(16, console.width - len(count) - len(label) - len(gain) - len(others) - 4)
@@ -263,7 +268,8 @@ def _best(analysis: Analysis, con: duckdb.DuckDBPyConnection, console: Console) 
         _wrapped(console, text, "    ", "dim")
 
 
-def _gain(r: dict[str, Any]) -> str:
+def _gain(r: dict[str, Any], rates: tuple[float, float] | None) -> str:
+    """What hints on the files of a row save: bytes and, with rates of links, seconds."""
     parts = []
     if r["saves"] > 0:
         parts.append(f"saves {human_bytes(r['saves'])}")
@@ -271,6 +277,9 @@ def _gain(r: dict[str, Any]) -> str:
         parts.append(f"{human_bytes(r['waits'])} less waiting")
     if r["saves"] < 0:
         parts.append(f"{human_bytes(-r['saves'])} more copied")
+    if rates and r["waits"] > 0:
+        low, high = r["waits"] / rates[1], (r["waits"] + max(0, r["saves"])) / rates[0]
+        parts.append(f"{human_seconds(low)} to {human_seconds(high)}")
     return ", ".join(parts) if parts else human_bytes(r["bytes"])
 
 

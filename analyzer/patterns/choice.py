@@ -6,6 +6,7 @@ then by all bytes over the network, then by the number of copies, then by the de
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ from tracehint.analyzer.patterns.rows import (
     Single,
     code,
 )
+from tracehint.analyzer.sites import crossing
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Options
@@ -54,12 +56,15 @@ class Chosen(Rows):
     wait: Ints
     copies: Ints
     asked: Ints
+    across0: Ints  # of net0 and net, what crosses from one site to another
+    across: Ints
 
 
 def choose(
-    labels: Labels, facts: Facts, single: Single, around: Around, options: Options, nodes: int
-) -> Chosen:
-    """The choice for each label, for `nodes` nodes."""
+    labels: Labels, facts: Facts, single: Single, around: Around, options: Options, nodes: int,
+    hosts_by_site: Mapping[str, int],
+) -> Chosen:  # fmt: skip
+    """The choice for each label, for `nodes` nodes at one site or several."""
     number = float(max(1, nodes))
     moved = cost.moved(labels, facts, single, around, number)
     network, waiting = cost.DEFAULTS[options.default_placement]
@@ -88,6 +93,8 @@ def choose(
         rounded(moved.net - np.where(other, one[1], two[1])),
         rounded(moved.net), rounded(moved.wait), rounded(asked.net), rounded(asked.wait),
         asked.copies, asked.placement,
+        rounded(moved.net * crossing(hosts_by_site, nodes)),
+        rounded(cost.across(asked, moved, hosts_by_site, nodes)),
     )  # fmt: skip
 
 

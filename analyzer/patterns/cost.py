@@ -5,9 +5,8 @@ A label asks for one placement, broadcast for one of a few replica counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,9 +22,7 @@ from tracehint.analyzer.patterns.rows import (
     Single,
     code,
 )
-
-if TYPE_CHECKING:
-    pass
+from tracehint.analyzer.sites import crossing
 
 # Numbers of placements; from REPLICAS on: so many copies and this.
 PLACEMENTS = ("default", "local", "scatter", "collocation", "balanced", "regions")
@@ -197,3 +194,18 @@ def _copies(x: Moved, nodes: float, wanted: Floats) -> Asked:
         np.where(some, np.maximum(x.u, remote * x.u / np.maximum(r, 1)), x.wait),
         r.astype(np.int64),
     )
+
+
+def across(asked: Asked, moved: Moved, hosts_by_site: Mapping[str, int], nodes: int) -> Floats:
+    """Network bytes of each placement that cross from one site to another.
+
+    Of several copies the first at each site crosses, and so do the readers at sites without one;
+    of all else the share of pairs of nodes that lie at different sites.
+    """
+    sites = max(1, len(hosts_by_site))
+    plain = asked.net * crossing(hosts_by_site, nodes)
+    first = np.minimum(asked.copies, sites) - 1
+    remote = asked.net - (asked.copies - 1) * moved.s
+    bare = np.maximum(0, sites - asked.copies) / sites
+    copied = first * moved.s + remote * bare
+    return np.asarray(np.where(asked.placement >= REPLICAS, copied, plain))

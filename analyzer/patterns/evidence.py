@@ -12,8 +12,8 @@ from tracehint.analyzer.patterns.confidence import Factors
 from tracehint.analyzer.patterns.cost import PLACEMENTS, REPLICAS
 from tracehint.analyzer.patterns.groups import Around
 from tracehint.analyzer.patterns.numbers import GROUPS, SHAPES, Sources
-from tracehint.analyzer.patterns.rows import PATTERNS, Ints, Labels, code
-from tracehint.analyzer.rendered import Tree, Words, decimals, objects
+from tracehint.analyzer.patterns.rows import PATTERNS, Floats, Ints, Labels, code
+from tracehint.analyzer.rendered import Leaf, Tree, Words, decimals, objects
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +28,17 @@ class Texts:
     texts: pa.Array
 
 
-def write(labels: Labels, factors: Factors, chosen: Chosen, sources: Sources) -> Texts:
+@dataclass(frozen=True)
+class Extra:
+    """What the costs tell only if it is known: sites, and rates of links (Options.link_rates)."""
+
+    sites: bool
+    link_rates: tuple[float, float] | None
+
+
+def write(
+    labels: Labels, factors: Factors, chosen: Chosen, sources: Sources, extra: Extra
+) -> Texts:
     """The texts of all labels; most labels of a large run have one of a few."""
     import pyarrow as pa
 
@@ -43,7 +53,7 @@ def write(labels: Labels, factors: Factors, chosen: Chosen, sources: Sources) ->
         tree = {
             **tree,
             "factors": _factors(factors.take(at)),
-            "cost": _cost(chosen.take(at), names),
+            "cost": _cost(chosen.take(at), names, extra),
         }
         for which, place in ((tree, full), (brief, short)):
             if which:
@@ -73,13 +83,30 @@ def _factors(f: Factors) -> Tree:
     return {name: decimals(values, 4) for name, values in named.items()}
 
 
-def _cost(c: Chosen, names: dict[int, str]) -> Tree:
+def _cost(c: Chosen, names: dict[int, str], extra: Extra) -> Tree:
     asked, known = words(c.asked, names)
-    return {
+    found: dict[str, Leaf | Tree] = {
         "default_network": c.net0, "default_wait": c.wait0,
         "placement": Words(asked, [f'"{name}"' for name in known]),
         "network": c.net, "wait": c.wait, "copies": c.copies,
     }  # fmt: skip
+    if extra.sites:
+        found |= {"default_between_sites": c.across0, "between_sites": c.across}
+    if extra.link_rates:
+        low, high = saved_seconds(c.saves_wait, c.saves, extra.link_rates)
+        found |= {"saves_seconds_low": decimals(low, 6), "saves_seconds_high": decimals(high, 6)}
+    return found
+
+
+def saved_seconds(wait: Ints, net: Ints, rates: tuple[float, float]) -> tuple[Floats, Floats]:
+    """Seconds that a placement saves, at least and at most; bytes, and bytes per second.
+
+    At least what readers wait less at the faster rate; at most also all bytes that do not cross
+    the network, one after the other at the slower one. Nothing negative: what is copied more is
+    copied while nobody waits.
+    """
+    low = np.maximum(0, wait) / rates[1]
+    return low, np.maximum(low, (np.maximum(0, wait) + np.maximum(0, net)) / rates[0])
 
 
 def groups(around: Around, labels: Labels, chosen: Chosen) -> pa.Array:

@@ -41,15 +41,19 @@ def label(
     labels = Labels.joined(
         [_shared(alone), found.labels.take(~circles.file[found.labels.file]), grouped]
     )
-    chosen = choice.choose(labels, found.facts, single, around, options, int(run["nodes"]))
+    chosen = choice.choose(
+        labels, found.facts, single, around, options, int(run["nodes"]),
+        run.get("hosts_by_site", {}),
+    )  # fmt: skip
     factors = confidence.rate(labels, found.facts, run["completeness"]["blind_to"], lost)
     sources = numbers.Sources(
         found.facts, around, circles, single, found.read_shapes, found.written_shapes,
         found.shared, found.shared_ranges,
     )  # fmt: skip
+    extra = evidence.Extra(bool(run.get("hosts_by_site")), options.link_rates)
     decided = edges.Decided(
-        labels, chosen, evidence.write(labels, factors, chosen, sources), factors.confidence(),
-        factors.ordered,
+        labels, chosen, evidence.write(labels, factors, chosen, sources, extra),
+        factors.confidence(), factors.ordered,
     )  # fmt: skip
     texts = evidence.groups(around, labels, chosen)
     return (

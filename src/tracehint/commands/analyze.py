@@ -48,6 +48,18 @@ def analysis_options(function: Callable[..., Any]) -> Callable[..., Any]:
         "--default-placement", type=click.Choice(["striped", "one-node", "local"]),
         default="striped", show_default=True, help="What the store does without hints.",
     )(function)  # fmt: skip
+    function = click.option(
+        "--calibration", type=click.Path(path_type=Path), metavar="FILE",
+        help="Of `tracehint calibrate`: savings in seconds, from the rates that it measured.",
+    )(function)  # fmt: skip
+    function = click.option(
+        "--bandwidth", type=click.FloatRange(min=0, min_open=True, max=1e9), metavar="MBIT",
+        help="Megabits per second of a node's link: savings in seconds.",
+    )(function)  # fmt: skip
+    function = click.option(
+        "--sites", type=click.Path(path_type=Path), metavar="FILE",
+        help="Table of sites or racks: a host (or a pattern) and its site per line.",
+    )(function)  # fmt: skip
     return click.option(
         "--nodes", type=click.IntRange(1), default=None,
         help="Nodes of the cost model (default: the run's hosts, or its most tasks at one time).",
@@ -64,8 +76,28 @@ def options_from(values: dict[str, Any], *, ranges: bool = True) -> Options:
         default_placement=values.get("default_placement") or "striped",
         data_roots=tuple(os.path.abspath(root) for root in values.get("data_roots") or ()),  # noqa: PTH100
         ranges=ranges,
+        sites=_sites(values.get("sites")),
+        link_rates=_link_rates(values.get("bandwidth"), values.get("calibration")),
         **given,
     )
+
+
+def _sites(path: Path | None) -> tuple[tuple[str, str], ...]:
+    """The table of sites, if one was named."""
+    from tracehint.analyzer.sites import read_sites
+
+    return read_sites(path) if path else ()
+
+
+def _link_rates(mbit: float | None, calibration: Path | None) -> tuple[float, float] | None:
+    """Slowest and fastest known rate of a link in bytes per second; None: none is known."""
+    known = [mbit * 125_000] if mbit else []
+    if calibration:
+        from tracehint.hintgen.lint.seconds import read_rates
+
+        rates = read_rates(calibration)
+        known += [rates.slow, rates.fast]
+    return (min(known), max(known)) if known else None
 
 
 @click.command()
