@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -146,6 +147,21 @@ class TestRealStore:
         assert {line.split()[0] for line in again.stdout.splitlines()} == {"unchanged:"}
         assert store.run("sh", script, "--undo", data).returncode == 0
         assert storage_class(store, data / "table.txt") == before
+
+    def test_copies_can_be_asked_for_at_any_time(
+        self, store: Cluster, work: tuple[Path, list[str | Path]]
+    ) -> None:
+        """As the table says: Replication acts on data that are there, in the background."""
+        data, arguments = work
+        store.run("mfssetgoal", "1", data / "table.txt")
+        (data / "table.txt").write_bytes(b"x" * 100_000)
+        assert len(nodes(store, data / "table.txt")) == 1
+        tracehint(store, "apply", *arguments, "--as-root")
+        for _ in range(60):
+            if len(nodes(store, data / "table.txt")) == 2:
+                return
+            time.sleep(1)
+        raise AssertionError("no second copy was made")
 
     def test_an_unknown_class_is_named(
         self, store: Cluster, work: tuple[Path, list[str | Path]], tmp_path: Path
