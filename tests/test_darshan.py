@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,14 @@ import numpy as np
 import pytest
 
 from tests.support.darshan_logs import File, segments, write_log
+from tests.support.mutate import damaged
 from tracehint.errors import InputError
 from tracehint.schemas.store import Bundle, read_bundle
+from tracehint.schemas.tables import TABLES
 
 pytest.importorskip("darshan")
 
+from tracehint.collectors.darshan.assembly import Assembly
 from tracehint.collectors.darshan.facts import LogFacts
 from tracehint.collectors.darshan.pool import read_logs
 
@@ -280,3 +285,67 @@ def test_logs_of_any_size_can_be_written_and_read(tmp_path: Path) -> None:
     assert found[b"/s/all"] == [(0, 50_000 * 64)]
     assert sorted(found[b"/s/random"]) == sorted((int(o), 4096) for o in offsets)
     assert b"/s/none" not in found and not bundle.tables["losses"].num_rows
+
+
+def damaged_logs(folder: Path, dice: random.Random, count: int) -> list[str]:
+    """Mutations of real logs, and logs whose records were damaged before they were packed."""
+    real = sorted(LOGS.glob("*/*.darshan"))
+    few = File("/s/a", writes=segments(np.arange(9) * 10, 10), reads=segments([5, 3], 7))
+    paths = []
+    for k in range(count):
+        path = folder / f"u_id{k}-{k}_1.darshan"
+        path.unlink(missing_ok=True)
+        if dice.random() < 0.3:
+            path.write_bytes(damaged(dice.choice(real).read_bytes(), dice))
+        else:
+            write_log(path, [few, File("/s/b")], spoil=lambda raw: damaged(raw, dice) or b"x")
+        paths.append(str(path))
+    return paths
+
+
+def read_damaged(folder: Path, seed: int, count: int) -> int:
+    """How many of the damaged logs could be read; each has facts or a reason."""
+    paths = damaged_logs(folder, random.Random(seed), count)
+    found = dict(read_logs(paths))
+    assert found.keys() == set(paths), seed
+    good = [facts for facts in found.values() if isinstance(facts, LogFacts)]
+    if good:
+        assembly = Assembly(good)
+        tables = assembly.tables([])
+        for name, table in tables.items():
+            assert table.schema.equals(TABLES[name]), seed
+        assembly.manifest([])
+    return len(good)
+
+
+def test_damaged_logs_are_read_or_named(tmp_path: Path) -> None:
+    assert 0 < read_damaged(tmp_path, 11, 64) < 64
+
+
+@pytest.mark.full
+def test_damaged_logs_for_half_a_minute(tmp_path: Path) -> None:
+    seed = time.time_ns()
+    end = time.monotonic() + float(os.environ.get("TRACEHINT_FUZZ_SECONDS", "30"))
+    rounds = 0
+    while time.monotonic() < end:
+        read_damaged(tmp_path, seed + rounds, 256)
+        rounds += 1
+    print(f"seed {seed}, {rounds} rounds of 256 logs")
+
+
+def test_impossible_figures_are_left_out_and_counted(tmp_path: Path) -> None:
+    """What the records of a damaged log claim must neither overflow nor stretch the run."""
+    odd = segments(np.arange(6) * 4096, 4096)
+    odd["offset"][1], odd["length"][2] = -5, 1 << 62
+    odd["first"][3], odd["last"][4] = np.nan, 1e300
+    write_log(tmp_path / "u_id1-99999999999_1.darshan", [File("/s/a", writes=odd)])
+    bundle = load(tmp_path, tmp_path)
+    rows = bundle.tables["extents"].to_pylist()
+    exact = [(e["start"], e["length"]) for e in rows if e["exact"]]
+    assert exact == [(0, 4096), (5 * 4096, 4096)]
+    assert all(e["first_ns"] < bundle.manifest.started_ns + 10**13 for e in rows)
+    (details,) = [
+        d for d in bundle.tables["losses"].column("detail").to_pylist() if "4 of 6 segments" in d
+    ]
+    assert "impossible" in details
+    assert bundle.tables["processes"].column("pid").to_pylist() == [0]

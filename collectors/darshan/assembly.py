@@ -89,7 +89,8 @@ class Assembly:
                   for k, (h, f) in enumerate(zip(self.hosts, self.facts, strict=True))}  # fmt: skip
         rows = []
         for k, (host, f) in enumerate(zip(self.hosts, self.facts, strict=True)):
-            parent_pid = int(f.metadata.get("fork_parent", -1) or -1)
+            text = f.metadata.get("fork_parent", "")
+            parent_pid = int(text) if text.isdecimal() and len(text) < 10 else -1
             env = []
             if self.job_is_task:
                 env.append({"name": "SLURM_JOB_ID", "value": str(f.jobid).encode()})

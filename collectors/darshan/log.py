@@ -10,11 +10,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+from tracehint.collectors.darshan.check import check
 from tracehint.collectors.darshan.facts import LogFacts, UnreadableLogError
 from tracehint.collectors.darshan.records import Records
 
 MAX_NAMES = 5_000_000
-_PID_IN_NAME = re.compile(r"_id(\d+)-(\d+)_")
+_PID_IN_NAME = re.compile(r"_id(\d+)-(\d{1,9})_")
 
 
 def read_log(path: str) -> LogFacts:
@@ -32,6 +33,7 @@ def read_log(path: str) -> LogFacts:
         names = _read_names(lib, ffi, handle)
         modules = _read_modules(lib, ffi, handle, facts)
         Records(lib, ffi, handle, facts, names, backend).read(modules)
+        check(facts)
         return facts
     finally:
         lib.darshan_log_close(handle)
@@ -80,8 +82,10 @@ def _read_names(lib: Any, ffi: Any, handle: Any) -> dict[int, bytes]:
         raise UnreadableLogError(f"it claims {number} file names")
     names = {}
     for k in range(number):
-        names[int(records[0][k].id)] = ffi.string(records[0][k].name)
-        lib.darshan_free(records[0][k].name)
+        name = records[0][k].name
+        if name != ffi.NULL:
+            names[int(records[0][k].id)] = ffi.string(name)
+            lib.darshan_free(name)
     if number:
         lib.darshan_free(records[0])
     return names

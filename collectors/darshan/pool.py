@@ -25,8 +25,11 @@ def _read_chunk(paths: Sequence[str], reader: Callable[[str], LogFacts]) -> list
     for path in paths:
         try:
             found.append((path, reader(path)))
-        except (UnreadableLogError, OSError, ValueError, MemoryError) as error:
-            found.append((path, str(error) or type(error).__name__))
+        except UnreadableLogError as error:
+            found.append((path, str(error)))
+        except Exception as error:  # of the library's wrapper, which trusts what it reads
+            reason = str(error) or type(error).__name__
+            found.append((path, f"it cannot be understood: {reason[:200]}"))
     return found
 
 

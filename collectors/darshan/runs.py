@@ -15,15 +15,28 @@ RUN = np.dtype(
         ("exact", "?"),
     ]
 )  # fmt: skip
+MAX_COUNT = 1 << 60  # bytes, operations, offsets
+MAX_SECONDS = 1e9  # of one job
+MIN_SECONDS = -86_400.0  # clocks of ranks may disagree about the start
 HOW_CALL, HOW_COUNTERS = 0, 1
 SEGMENT = np.dtype([("offset", "<i8"), ("length", "<i8"), ("first", "<f8"), ("last", "<f8")])
 
 Runs = npt.NDArray[Any]
 
 
+def impossible(segments: Runs) -> npt.NDArray[np.bool_]:
+    """Which segments of a damaged log cannot be: offsets and times beyond all bounds."""
+    good = np.ones(len(segments), bool)
+    for name in ("offset", "length"):
+        good &= (segments[name] >= 0) & (segments[name] <= MAX_COUNT)
+    for name in ("first", "last"):  # false for what is no number
+        good &= (segments[name] >= MIN_SECONDS) & (segments[name] <= MAX_SECONDS)
+    return ~good
+
+
 def coalesce(segments: Runs, *, file: int, rank: int, write: bool) -> Runs:
     """Contiguous neighbours in time become one run; times are seconds from the log's start."""
-    segments = segments[segments["length"] > 0]
+    segments = segments[(segments["length"] > 0) & ~impossible(segments)]
     if not len(segments):
         return np.zeros(0, RUN)
     if np.any(np.diff(segments["first"]) < 0):

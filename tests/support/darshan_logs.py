@@ -6,7 +6,7 @@ structures are those that the wheel declares.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,8 +55,14 @@ def segments(offsets: Any, length: int, step_s: float = 1e-5) -> np.ndarray[Any,
     return out
 
 
-def write_log(path: Path, files: Sequence[File], *, jobid: int = 1, exe: str = "/bin/app") -> None:
-    """One log with POSIX counters and DXT segments of each file. Raises RuntimeError."""
+def write_log(
+    path: Path, files: Sequence[File], *, jobid: int = 1, exe: str = "/bin/app",
+    spoil: Callable[[bytes], bytes] = bytes,
+) -> None:  # fmt: skip
+    """One log with POSIX counters and DXT segments of each file. Raises RuntimeError.
+
+    spoil: applied to the records of each module before they are packed.
+    """
     import cffi
 
     ffi = cffi.FFI()
@@ -73,8 +79,8 @@ def write_log(path: Path, files: Sequence[File], *, jobid: int = 1, exe: str = "
         lib.darshan_log_put_exe(log, ffi.new("char[]", exe.encode())),
         lib.darshan_log_put_mounts(log, _mount(ffi, keep), 1),
         lib.darshan_log_put_namehash(log, _names(ffi, files, keep)),
-        _put(ffi, lib, log, _POSIX, np.concatenate([_counters(k, f) for k, f in _numbered(files)])),
-        _put(ffi, lib, log, _DXT, b"".join(_dxt(k, f) for k, f in _numbered(files))),
+        _put(ffi, lib, log, _POSIX, spoil(b"".join(_counters(k, f) for k, f in _numbered(files)))),
+        _put(ffi, lib, log, _DXT, spoil(b"".join(_dxt(k, f) for k, f in _numbered(files)))),
     ]
     lib.darshan_log_close(log)
     if any(code < 0 for code in done):
@@ -112,12 +118,11 @@ def _names(ffi: Any, files: Sequence[File], keep: list[Any]) -> Any:
     return following
 
 
-def _put(ffi: Any, lib: Any, log: Any, kind: tuple[int, int], data: Any) -> int:
-    raw = data.tobytes() if isinstance(data, np.ndarray) else data
+def _put(ffi: Any, lib: Any, log: Any, kind: tuple[int, int], raw: bytes) -> int:
     return int(lib.darshan_log_put_mod(log, kind[0], ffi.from_buffer(raw), len(raw), kind[1]))
 
 
-def _counters(number: int, file: File) -> np.ndarray[Any, Any]:
+def _counters(number: int, file: File) -> bytes:
     from darshan.backend import cffi_backend
 
     names = cffi_backend.counter_names("POSIX")
@@ -130,7 +135,7 @@ def _counters(number: int, file: File) -> np.ndarray[Any, Any]:
             last = (done["offset"] + done["length"]).max() - 1
             row["counters"][0, names.index(f"POSIX_MAX_BYTE_{moved}")] = last
     row["counters"][0, names.index("POSIX_OPENS")] = 1
-    return row
+    return row.tobytes()
 
 
 def _dxt(number: int, file: File) -> bytes:
