@@ -1,10 +1,14 @@
-"""A run that several hosts recorded, each its own tasks, is the run that one recorder saw."""
+"""A run that several hosts recorded, each its own tasks, is the run that one recorder saw.
+
+And names are only names: the whole analysis is the same with others.
+"""
 
 from __future__ import annotations
 
 import os
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,15 +42,30 @@ existing = st.tuples(*[st.booleans()] * FILES)
 homes = st.lists(st.integers(0, 3), min_size=TASKS, max_size=TASKS)
 
 
+@dataclass(frozen=True)
+class Names:
+    """What the tasks and files of a run are called."""
+
+    tasks: tuple[str, ...] = tuple(f"t_{t}" for t in range(TASKS))
+    files: tuple[str, ...] = tuple(f"f{f}" for f in range(FILES))
+    program: str = "tool"
+
+
+USUAL = Names()
+
+
 class Node:
     """What one host's recorder has: a script, the named tasks that run here, what they touched."""
 
-    def __init__(self, name: str, tasks: Sequence[int]) -> None:
+    def __init__(self, name: str, tasks: Sequence[int], names: Names) -> None:
+        self.names = names
         self.run = RunBuilder(host=name)
         self.run.manifest.hosts = [Host(name=name, mounts=list(SHARED))]
         script = self.run.process(["sh", "job.sh"])
         self.procs = {
-            t: self.run.process(["tool", str(t)], parent=script, env={"TRACEHINT_TASK": f"t_{t}"})
+            t: self.run.process(
+                [names.program, str(t)], parent=script, env={"TRACEHINT_TASK": names.tasks[t]}
+            )
             for t in tasks
         }
         self.files: dict[int, int] = {}
@@ -55,16 +74,19 @@ class Node:
         """The host's own row of a file of the shared mount; the same inode everywhere."""
         if number not in self.files:
             self.files[number] = self.run.file(
-                f"/data/f{number}", existed=existed or not made, ino=100 + number
+                f"/data/{self.names.files[number]}", existed=existed or not made, ino=100 + number
             )
             self.run.rows["names"][-1]["t_ns"] += round(at * 1e9)
         return self.files[number]
 
 
-def record(rows: list[Access], existed: tuple[bool, ...], home: list[int]) -> list[RunBuilder]:
+def record(
+    rows: list[Access], existed: tuple[bool, ...], home: list[int], names: Names = USUAL
+) -> list[RunBuilder]:
     """The bundles of the hosts on which the tasks ran, by task."""
     nodes = {
-        h: Node(f"node{h}", [t for t in range(TASKS) if home[t] == h]) for h in sorted(set(home))
+        h: Node(f"node{h}", [t for t in range(TASKS) if home[t] == h], names)
+        for h in sorted(set(home))
     }
     there = {f for f in range(FILES) if existed[f]}
     opened: set[int] = set()
@@ -96,10 +118,12 @@ def merged(runs: list[RunBuilder]) -> Bundle:
     return Bundle(Path("run.trace"), manifest, tables)
 
 
-def told(analysis: Analysis) -> dict[str, Any]:
-    """The analysis without numbers and hosts."""
-    tasks = {t["task"]: t["name"] for t in analysis.tasks.to_pylist() if not t["engine"]}
-    files = {f["file"]: (f["path"], f["version"]) for f in analysis.files.to_pylist()}
+def told(analysis: Analysis, names: Names = USUAL) -> dict[str, Any]:
+    """The analysis without numbers and hosts, in the usual names."""
+    task = dict(zip(names.tasks, USUAL.tasks, strict=True))
+    path = {a.encode(): b.encode() for a, b in zip(names.files, USUAL.files, strict=True)}
+    tasks = {t["task"]: task[t["name"]] for t in analysis.tasks.to_pylist() if not t["engine"]}
+    files = {f["file"]: (path[f["path"]], f["version"]) for f in analysis.files.to_pylist()}
 
     def users(table: Any) -> list[Any]:
         drop = ("file", "task")
@@ -149,6 +173,22 @@ def test_hosts_together_are_the_run(
     rows: list[Access], existed: tuple[bool, ...], home: list[int], dice: random.Random
 ) -> None:
     same(rows, existed, home, dice)
+
+
+@settings(max_examples=15 * MORE, deadline=None)
+@given(accesses, existing, st.permutations(range(TASKS)), st.permutations(range(FILES)))
+def test_names_do_not_matter(
+    rows: list[Access], existed: tuple[bool, ...], tasks: list[int], files: list[int]
+) -> None:
+    """Other names, that sort in another order, in another folder, with odd letters."""
+    other = Names(
+        tuple(f"weird $(x)_{t}" for t in tasks),
+        tuple(f"sub {f}/\u00e9'{9 - f}.bin" for f in files), "/opt/x/other",
+    )  # fmt: skip
+    options = Options(nodes=3, max_versions=4, call_cost_bytes=8, peek_bytes=4)
+    home = [0] * TASKS
+    found = told(analyze(merged(record(rows, existed, home, other)), options), other)
+    assert found == told(analyze(merged(record(rows, existed, home)), options))
 
 
 def test_a_chain_over_hosts_is_the_chain() -> None:
