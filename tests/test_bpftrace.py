@@ -55,30 +55,35 @@ def bpftrace(*command: object, cwd: Path) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-@pytest.mark.ebpf
-@pytest.mark.slow
-def test_all_cases(tmp_path: Path) -> None:
-    program = compile_workloads(tmp_path)
-    base = tmp_path / "base"
+def run_all(folder: Path) -> Run:
+    """One recording of all cases with bpftrace."""
+    program = compile_workloads(folder)
+    base = folder / "base"
     base.mkdir()
-    done = bpftrace(program, "all", base, cwd=tmp_path)
+    done = bpftrace(program, "all", base, cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
-    bundle = read_bundle(tmp_path / "run.trace")
+    bundle = read_bundle(folder / "run.trace")
     status = {
         row["argv"][1].decode(): row["exit_code"]
         for row in bundle.tables["processes"].to_pylist()
         if len(row["argv"]) == 2 and row["exit_code"] is not None
     }
-    run = Run(bundle, base, status)
+    return Run(bundle, base, status)
+
+
+@pytest.mark.ebpf
+@pytest.mark.slow
+def test_all_cases(tmp_path: Path) -> None:
+    run = run_all(tmp_path)
     failed = {}
     for case in CASES:
-        if status.get(case) == 77:
+        if run.status.get(case) == 77:
             continue  # this kernel or file system does not have it
         try:
             _check(run, case)
         except (AssertionError, KeyError) as error:
             failed[case] = str(error)[:300]
-    skipped = {case for case in CASES if status.get(case) == 77}
+    skipped = {case for case in CASES if run.status.get(case) == 77}
     assert set(failed) == set(UNSEEN) - skipped, failed
 
 

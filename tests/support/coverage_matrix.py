@@ -2,19 +2,22 @@
 
     python -m tests.support.coverage_matrix > docs/collectors/coverage.md
 
-The eBPF column is measured by running the cases; the strace column is what
-tests/test_strace_coverage.py holds strace to.
+The eBPF and bpftrace columns are measured by running the cases; the strace
+column is what tests/test_strace_coverage.py holds strace to.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from pathlib import Path
 
 from tests.support.ebpf import compile_workloads, record
+from tests.test_bpftrace import UNSEEN as UNSEEN_BPFTRACE
+from tests.test_bpftrace import run_all
 from tests.test_ebpf_coverage import CASES, Run, check_case
-from tests.test_strace_coverage import UNSEEN
+from tests.test_strace_coverage import UNSEEN, _check
 
 # case or its group -> what the case is
 TITLES = {
@@ -69,31 +72,42 @@ DARSHAN = {
 UNTESTED = "not tested"
 
 
+def local_run(folder: Path) -> Run:
+    """One recording of all cases here, with eBPF."""
+    program = compile_workloads(folder)
+    (folder / "base").mkdir()
+    page = os.dup(1)
+    os.dup2(2, 1)  # what the cases say is not the page's text
+    try:
+        _, bundle = record(folder / "run.trace", program, "all", folder / "base")
+    finally:
+        os.dup2(page, 1)
+        os.close(page)
+    status = {
+        row["argv"][1].decode(): row["exit_code"]
+        for row in bundle.tables["processes"].to_pylist()
+        if len(row["argv"]) == 2 and row["argv"][0] == bytes(program)
+    }
+    return Run(bundle, folder / "base", status)
+
+
 def main() -> None:
     """Run the cases and print the page."""
     with tempfile.TemporaryDirectory() as text:
         folder = Path(text).resolve()
-        program = compile_workloads(folder)
-        (folder / "base").mkdir()
-        _, bundle = record(folder / "run.trace", program, "all", folder / "base")
-        status = {
-            row["argv"][1].decode(): row["exit_code"]
-            for row in bundle.tables["processes"].to_pylist()
-            if len(row["argv"]) == 2 and row["argv"][0] == bytes(program)
-        }
-        run = Run(bundle, folder / "base", status)
+        run = local_run(folder)
+        (folder / "bpftrace").mkdir()
+        other = run_all(folder / "bpftrace")
         print(HEAD)
-        for case in sorted(TITLES, key=_order):
+        for case, title in TITLES.items():
             darshan = DARSHAN.get(case, UNTESTED)
-            print(f"| {TITLES[case]} | {_ebpf(run, case)} | {_strace(case)} | {darshan} |")
+            cells = [title, ebpf_cell(run, case), _strace(case), _bpftrace(other, case), darshan]
+            print(f"| {' | '.join(cells)} |")
         print(TAIL)
 
 
-def _order(case: str) -> int:
-    return list(TITLES).index(case)
-
-
-def _ebpf(run: Run, case: str) -> str:
+def ebpf_cell(run: Run, case: str) -> str:
+    """What one recording shows of a case."""
     if run.status.get(case) == 77:
         return "not on this file system"
     try:
@@ -105,6 +119,16 @@ def _ebpf(run: Run, case: str) -> str:
     return "yes, whole pages or requests" if bound else "exact"
 
 
+def _bpftrace(run: Run, case: str) -> str:
+    if run.status.get(case) == 77:
+        return "not on this file system"
+    try:
+        _check(run, case)
+    except (AssertionError, KeyError):
+        return f"no: {UNSEEN_BPFTRACE[case]}"
+    return "mapped range" if case.startswith("map_") else "exact"
+
+
 def _strace(case: str) -> str:
     if case in UNSEEN:
         return f"no: {UNSEEN[case]}"
@@ -114,12 +138,14 @@ def _strace(case: str) -> str:
 HEAD = """# What each collector sees
 
 Each row is a case of `tests/workloads`: a program that states what it did, recorded, and compared
-byte by byte, range by range, process by process. The eBPF column is the result on Linux 6.18 of
-`python -m tests.support.coverage_matrix`; strace is held to its column by
-`tests/test_strace_coverage.py`. The Darshan column holds what runs of its preload library showed.
+byte by byte, range by range, process by process. The eBPF and bpftrace columns are the result on
+Linux 6.18 of `python -m tests.support.coverage_matrix`; strace is held to its column by
+`tests/test_strace_coverage.py`, [bpftrace](bpftrace.md) by `tests/test_bpftrace.py`. The Darshan
+column holds what runs of its preload library showed. [Other kernels](kernels.md) have a page of
+their own.
 
-| case | eBPF | strace | Darshan |
-|---|---|---|---|"""
+| case | eBPF | strace | bpftrace | Darshan |
+|---|---|---|---|---|"""
 
 TAIL = """
 Runtimes, each exact with eBPF (`tests/test_ebpf_runtimes.py`): a static C program (all cases
@@ -127,19 +153,19 @@ above), static Go with 8 goroutines, a JVM with 8 threads, Python with mmap, cop
 without exec. Darshan left no log for static C, static Go, `env -i` and killed programs.
 
 File systems: all cases pass on ext4, tmpfs, XFS, FUSE (bindfs) and btrfs (there FICLONE too) and,
-but for touched pages and mremap, on overlayfs (`tests/test_ebpf_filesystems.py`).
-
-[bpftrace](bpftrace.md) passes all cases but the fifteen that its page lists
-(`tests/test_bpftrace.py`).
+but for touched and written pages and mremap, on overlayfs; but for written pages on tmpfs
+(`tests/test_ebpf_filesystems.py`).
 
 Not had on eBPF, and why:
 
 - overlayfs maps the inode of the layer, not its own: mappings there are recorded as the mapped
   range, and what mremap adds is missed.
-- Writes through a shared mapping to a page that is mapped already raise no fault: such a mapping
-  counts every page that was brought in as written too (an upper bound, `exact` is false).
-- A mapping that a grandchild uses after its parent ended before touching a page.
-- Before Linux 6.12 there are no fault tracepoints: mmap is recorded as the mapped range.
+- tmpfs, ramfs and hugetlbfs map a page writable when it is read: of a shared writable mapping
+  there, every page that was brought in counts as written too (a bound, `exact` is false).
+- Writes into a mapping that go past the page tables (direct I/O with the mapping as its buffer,
+  `process_vm_writev`, RDMA) raise no fault of the processor; that pages were brought in is seen.
+- A mapping that is used more than four generations of forks below the process that made it.
+- Before Linux 6.12 there are no tracepoints of faults on files: the mapped range is recorded.
 - A program that changes credentials is not followed unless root records; counted as
   `credentials_exec`.
 """
