@@ -243,6 +243,7 @@ def test_prolog_of_the_nodes_starts_one_recorder_for_all_jobs(tmp_path: Path) ->
         "cp one.txt end.txt",
     ]
     assert run.edges(label) == {("cp in.txt one.txt", "one.txt", "cp one.txt end.txt")}
+    assert {t["name"] for t in run.tasks.values()} == {"job 1", "job 2", "job 3"}
 
 
 def wait_for(true: Callable[[], bool]) -> None:

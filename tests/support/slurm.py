@@ -60,11 +60,11 @@ _NODE = "NodeName={name} NodeHostname={name} NodeAddr=127.0.0.1 Port={port} CPUs
 # What cgroups do on a real node: nothing of a job outlives it.
 _NOTHING_LEFT = """#!{python} -ES
 import os, pathlib, signal
-mark = b"SLURM_JOB_ID=" + os.environb[b"SLURM_JOB_ID"]
+marks = {{b"SLURM_CONF={folder}/slurm.conf", b"SLURM_JOB_ID=" + os.environb[b"SLURM_JOB_ID"]}}
 for process in pathlib.Path("/proc").glob("[0-9]*"):
     try:
-        words = (process / "environ").read_bytes().split(b"\\0")
-        if mark in words and not any(w.startswith(b"SLURM_SCRIPT_CONTEXT=") for w in words):
+        words = set((process / "environ").read_bytes().split(b"\\0"))
+        if marks <= words and not any(w.startswith(b"SLURM_SCRIPT_CONTEXT=") for w in words):
             os.kill(int(process.name), signal.SIGKILL)
     except OSError:
         pass
@@ -164,7 +164,7 @@ def _configure(folder: Path, nodes: Sequence[str], prolog: str, epilog: str) -> 
     scripts = {
         "prolog": f"#!/bin/sh\n{prolog}\n",
         "epilog": f"#!/bin/sh\n{epilog}\nexec {folder}/nothing-left\n",
-        "nothing-left": _NOTHING_LEFT.format(python=sys.executable),
+        "nothing-left": _NOTHING_LEFT.format(python=sys.executable, folder=folder),
     }
     for name, script in scripts.items():
         (folder / name).write_text(script)
