@@ -29,6 +29,7 @@ def chain(case: Case, *names: str) -> list[int]:
     return [case.task(n) for n in names]
 
 
+@pytest.mark.rule("F11")
 def test_an_edge_needs_one_byte_of_another_task(case: Case) -> None:
     a, b, c = chain(case, "a", "b", "c")
     f = case.run.file("/data/f", existed=False)
@@ -45,6 +46,7 @@ def test_an_edge_needs_one_byte_of_another_task(case: Case) -> None:
     assert flow.roles == {("f", 0): "intermediate"}
 
 
+@pytest.mark.rule("F12")
 def test_reading_back_is_no_edge(case: Case) -> None:
     a, b = chain(case, "a", "b")
     f = case.run.file("/data/f", existed=False)
@@ -58,6 +60,7 @@ def test_reading_back_is_no_edge(case: Case) -> None:
     assert set(flow.producers["f", 0]) == {"a", "b"}
 
 
+@pytest.mark.rule("F14")
 def test_last_writer_wins_and_the_overwritten_is_superseded(case: Case) -> None:
     a, b, c = chain(case, "a", "b", "c")
     f = case.run.file("/data/f", existed=False)
@@ -71,6 +74,7 @@ def test_last_writer_wins_and_the_overwritten_is_superseded(case: Case) -> None:
     assert not flow.producers["f", 0]["b"]["superseded"]
 
 
+@pytest.mark.rule("F5", "F21")
 def test_partial_overwrite_then_partial_reads(case: Case) -> None:
     a, b, c, d = chain(case, "a", "b", "c", "d")
     f = case.run.file("/data/f", existed=False)
@@ -86,6 +90,7 @@ def test_partial_overwrite_then_partial_reads(case: Case) -> None:
     assert flow.producers["f", 0]["a"]["unique_bytes"] == 100
 
 
+@pytest.mark.rule("F6")
 def test_append_loop_chains_versions(case: Case) -> None:
     """a appends, b reads, a appends, b reads ... : versions, no circle from b to a."""
     a, b = chain(case, "a", "b")
@@ -100,6 +105,7 @@ def test_append_loop_chains_versions(case: Case) -> None:
     assert (later["bytes"], later["owned_bytes"], later["ranges"]) == (10, 40, [[30, 40]])
 
 
+@pytest.mark.rule("F5")
 def test_append_by_readers_keeps_the_owners_of_old_bytes(case: Case) -> None:
     """Each task reads the log and appends: a version each, read from all earlier writers."""
     tasks = chain(case, "a", "b", "c", "d")
@@ -121,6 +127,7 @@ def test_append_by_readers_keeps_the_owners_of_old_bytes(case: Case) -> None:
     assert flow.roles["log", 3] == "output"
 
 
+@pytest.mark.rule("F6")
 def test_in_place_updates_by_successive_tasks_chain(case: Case) -> None:
     tasks = chain(case, "a", "b", "c", "d")
     f = case.run.file("/data/f", existed=False)
@@ -134,6 +141,7 @@ def test_in_place_updates_by_successive_tasks_chain(case: Case) -> None:
     assert not any(f["concurrent"] for f in flow.files.values())
 
 
+@pytest.mark.rule("F15")
 def test_read_modify_write_by_long_runs(case: Case) -> None:
     """The recorder joins the reads to one run and the writes to another, side by side."""
     a, b = chain(case, "a", "b")
@@ -147,6 +155,7 @@ def test_read_modify_write_by_long_runs(case: Case) -> None:
     assert not flow.producers["f", 0]["a"]["superseded"]
 
 
+@pytest.mark.rule("F10")
 def test_two_alternating_tasks_are_concurrently_shared(case: Case) -> None:
     a, b, c = chain(case, "a", "b", "c")
     f = case.run.file("/data/db", existed=False)
@@ -166,6 +175,7 @@ def test_two_alternating_tasks_are_concurrently_shared(case: Case) -> None:
     assert flow.roles["db", 0] == "intermediate"
 
 
+@pytest.mark.rule("F10")
 def test_too_many_versions_are_one_concurrently_shared_entry(case: Case) -> None:
     a, b = chain(case, "a", "b")
     f, g = (case.run.file(f"/data/{n}", existed=False) for n in "fg")
@@ -180,6 +190,7 @@ def test_too_many_versions_are_one_concurrently_shared_entry(case: Case) -> None
     assert [v for p, v in flow.roles if p == "g"] == list(range(64))
 
 
+@pytest.mark.rule("F7")
 def test_truncation_by_another_task_begins_a_version(case: Case) -> None:
     """A killed attempt and its retry: the first one is superseded."""
     first = case.task("job", exit_status=137)
@@ -195,6 +206,7 @@ def test_truncation_by_another_task_begins_a_version(case: Case) -> None:
     assert flow.roles == {("f", 0): "scratch", ("f", 1): "intermediate"}
 
 
+@pytest.mark.rule("F7")
 def test_truncation_by_the_only_writer_that_nobody_read_is_no_version(case: Case) -> None:
     a, b = chain(case, "a", "b")
     f = case.run.file("/data/f", existed=False)
@@ -207,6 +219,7 @@ def test_truncation_by_the_only_writer_that_nobody_read_is_no_version(case: Case
     assert not flow.producers["f", 0]["a"]["superseded"]
 
 
+@pytest.mark.rule("F7")
 def test_truncation_after_a_read_begins_a_version(case: Case) -> None:
     a, b = chain(case, "a", "b")
     f = case.run.file("/data/f", existed=False)
@@ -221,6 +234,7 @@ def test_truncation_after_a_read_begins_a_version(case: Case) -> None:
 
 
 @pytest.mark.parametrize("size", [60, 200])
+@pytest.mark.rule("F9")
 def test_truncation_that_removes_nothing_is_no_version(case: Case, size: int) -> None:
     a, b, c = chain(case, "a", "b", "c")
     f = case.run.file("/data/f", existed=False)
@@ -233,6 +247,7 @@ def test_truncation_that_removes_nothing_is_no_version(case: Case, size: int) ->
     assert flow.file("f")["size_bytes"] == size
 
 
+@pytest.mark.rule("F9")
 def test_truncation_of_an_empty_file_is_no_version(case: Case) -> None:
     a, b, c = chain(case, "a", "b", "c")
     f = case.run.file("/data/f", existed=False)
@@ -243,6 +258,7 @@ def test_truncation_of_an_empty_file_is_no_version(case: Case) -> None:
     assert both(case).edges == {("b", "f", 0, "c"): 60}
 
 
+@pytest.mark.rule("F9")
 def test_old_content_is_a_version_only_if_read(case: Case) -> None:
     """A rerun in a directory that has results already begins at version 0."""
     a, b = chain(case, "a", "b")
@@ -272,6 +288,7 @@ def test_in_place_update_of_an_input(case: Case) -> None:
     assert flow.consumers["f", 1]["b"]["unique_bytes"] == 100
 
 
+@pytest.mark.rule("F13")
 def test_sparse_files_have_no_writer_in_their_holes(case: Case) -> None:
     a, b, c = chain(case, "a", "b", "c")
     f = case.run.file("/data/f", existed=False)
@@ -285,6 +302,7 @@ def test_sparse_files_have_no_writer_in_their_holes(case: Case) -> None:
     assert flow.producers["f", 0]["a"]["ranges"] == [[0, 10], [90, 100]]
 
 
+@pytest.mark.rule("F13")
 def test_punched_holes_have_no_writer(case: Case) -> None:
     a, b = chain(case, "a", "b")
     f = case.run.file("/data/f", existed=False)
@@ -296,6 +314,7 @@ def test_punched_holes_have_no_writer(case: Case) -> None:
     assert flow.file("f")["size_bytes"] == 100
 
 
+@pytest.mark.rule("F15")
 def test_overlapping_runs_are_uncertain_and_the_write_comes_first(case: Case) -> None:
     a, b, c = chain(case, "a", "b", "c")
     f = case.run.file("/data/f", existed=False)
@@ -308,6 +327,7 @@ def test_overlapping_runs_are_uncertain_and_the_write_comes_first(case: Case) ->
     assert order == {"b": "uncertain", "c": "certain"}
 
 
+@pytest.mark.rule("F15")
 def test_an_overlap_in_time_without_common_bytes_is_certain(case: Case) -> None:
     a, b = chain(case, "a", "b")
     f = case.run.file("/data/f", existed=False)
@@ -354,6 +374,7 @@ def test_backward_strides(case: Case) -> None:
     assert flow.consumers["f", 0]["b"]["ranges"] == [[30, 35], [50, 55], [70, 75], [90, 95]]
 
 
+@pytest.mark.rule("F24")
 def test_huge_strided_runs_become_one_inexact_range(case: Case) -> None:
     a, b = chain(case, "a", "b")
     f = case.run.file("/data/f", existed=False)
@@ -365,7 +386,7 @@ def test_huge_strided_runs_become_one_inexact_range(case: Case) -> None:
     assert any("65536" in n for n in flow.flow.notes)
 
 
-@pytest.mark.rule("P56")
+@pytest.mark.rule("P56", "F22")
 def test_mapped_ranges_end_at_the_size(case: Case) -> None:
     """Mappings are recorded in whole pages."""
     a, b = chain(case, "a", "b")
@@ -380,6 +401,7 @@ def test_mapped_ranges_end_at_the_size(case: Case) -> None:
     assert flow.consumers["f", 0]["b"]["how"] == ["mmap"]
 
 
+@pytest.mark.rule("F21")
 def test_exact_share(case: Case) -> None:
     a, b = chain(case, "a", "b")
     f = case.run.file("/data/f", existed=False, size=100)
@@ -393,6 +415,7 @@ def test_exact_share(case: Case) -> None:
     [(100, 10_000, True), (500, 10_000, False), (499, 10_000, True),
      (64 << 10, 1 << 30, False), ((64 << 10) - 1, 1 << 30, True)],
 )  # fmt: skip
+@pytest.mark.rule("F27")
 def test_peeks(case: Case, length: int, size: int, peek: bool) -> None:
     """Under 5 % and under 64 KiB."""
     a, b = chain(case, "a", "b")
@@ -402,6 +425,7 @@ def test_peeks(case: Case, length: int, size: int, peek: bool) -> None:
     assert both(case).consumers["f", 0]["b"]["peek"] is peek
 
 
+@pytest.mark.rule("F28", "F29", "F30", "F31")
 def test_roles(case: Case) -> None:
     a, b = chain(case, "a", "b")
     files = {
@@ -420,6 +444,7 @@ def test_roles(case: Case) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.rule("F32")
 def test_software_is_listed_without_users(case: Case) -> None:
     a = case.task("a")
     lib = case.run.file("/usr/lib/libm.so", existed=True, size=1000)
@@ -430,6 +455,7 @@ def test_software_is_listed_without_users(case: Case) -> None:
     assert flow.consumers == {}
 
 
+@pytest.mark.rule("F33")
 def test_empty_files_have_a_maker(case: Case) -> None:
     """Flag files: made, no bytes, so no edge."""
     a, b = chain(case, "a", "b")
@@ -467,6 +493,7 @@ def test_nothing_at_all(case: Case) -> None:
     assert flow.flow.files.num_rows == flow.flow.edges.num_rows == 0
 
 
+@pytest.mark.rule("F10")
 def test_circle_through_two_files(case: Case) -> None:
     """Two tasks that feed each other through different files: marked, each file an entry."""
     a, b, c = chain(case, "a", "b", "c")

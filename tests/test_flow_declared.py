@@ -33,6 +33,7 @@ def declared(case: Case, name: str) -> int:
     return case.task(name, process=False, source="declared")
 
 
+@pytest.mark.rule("F20", "F25")
 def test_declared_only_run(case: Case) -> None:
     a, b, c = (declared(case, n) for n in "abc")
     declare(case, a, {"in.dat": 50}, {"mid.dat": 100})
@@ -70,6 +71,7 @@ def test_declared_but_not_done(case: Case) -> None:
     assert flow.roles == {("f", 0): "intermediate", ("g", 0): "intermediate"}
 
 
+@pytest.mark.rule("F20")
 def test_what_a_collector_that_sees_all_did_not_see_did_not_happen(case: Case) -> None:
     """b declares g and never reads it: no edge, and g is an output that nobody reads."""
     a, b = case.task("a", source="both"), case.task("b", source="both")
@@ -96,6 +98,7 @@ def test_observed_writer_declared_reader(case: Case) -> None:
     assert flow.roles == {("f", 0): "intermediate"}
 
 
+@pytest.mark.rule("F20")
 def test_known_read_bytes_are_kept(case: Case) -> None:
     a, b = declared(case, "a"), declared(case, "b")
     declare(case, a, {}, {"f": 600, "g": 400})
@@ -105,6 +108,7 @@ def test_known_read_bytes_are_kept(case: Case) -> None:
     assert flow.consumers["f", 0]["b"]["unique_bytes"] == 600
 
 
+@pytest.mark.rule("F20")
 def test_declared_parents_say_whose_version_is_read(case: Case) -> None:
     """b updates f in place: c, a child of b, reads from b."""
     a, b, c = (declared(case, n) for n in "abc")

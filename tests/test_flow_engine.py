@@ -26,6 +26,7 @@ def copy(
         case.run.write(case.engine, target, start, end, at=at + k / 10 + 0.05, how=how)
 
 
+@pytest.mark.rule("F18")
 def test_engines_neither_produce_nor_consume(case: Case) -> None:
     a, b = chain(case, "a", "b")
     f, g, h = (case.run.file(f"/data/{n}", existed=False) for n in "fgh")
@@ -42,6 +43,7 @@ def test_engines_neither_produce_nor_consume(case: Case) -> None:
 
 
 @pytest.mark.parametrize("how", [None, "copy_file_range", "sendfile"])
+@pytest.mark.rule("F19")
 def test_complete_copy_carries_identity(case: Case, how: str | None) -> None:
     a, b, c = chain(case, "a", "b", "c")
     f, g = case.run.file("/data/f", existed=False), case.run.file("/data/stage/f", existed=False)
@@ -59,6 +61,7 @@ def test_complete_copy_carries_identity(case: Case, how: str | None) -> None:
     assert flow.roles == {("f", 0): "output", ("stage/f", 0): "intermediate"}
 
 
+@pytest.mark.rule("F19")
 def test_copies_of_copies(case: Case) -> None:
     """Out of a sandbox and into the next one."""
     a, b = chain(case, "a", "b")
@@ -81,6 +84,7 @@ def test_copy_of_an_input_is_an_input(case: Case) -> None:
     assert flow.roles == {("stage/f", 0): "input"}
 
 
+@pytest.mark.rule("F19")
 def test_parts_and_mixtures_carry_nothing(case: Case) -> None:
     a, b = chain(case, "a", "b")
     f = case.run.file("/data/f", existed=False)
@@ -94,6 +98,7 @@ def test_parts_and_mixtures_carry_nothing(case: Case) -> None:
     assert case.flow().edges == {}
 
 
+@pytest.mark.rule("F19")
 def test_copies_of_equal_size_are_told_apart(case: Case) -> None:
     tasks = chain(case, "a", "b", "c")
     sources = [case.run.file(f"/data/{n}.dat", existed=False) for n in "xyz"]
@@ -107,6 +112,7 @@ def test_copies_of_equal_size_are_told_apart(case: Case) -> None:
     assert case.flow().edges == {("abc"[i], f"stage/{'xyz'[i]}.dat", 0, "r"): 100 for i in range(3)}
 
 
+@pytest.mark.rule("F19")
 def test_a_copy_by_a_task_is_reading_and_writing(case: Case) -> None:
     a, b, c = chain(case, "a", "b", "c")
     f, g = (case.run.file(f"/data/{n}", existed=False) for n in "fg")
@@ -119,6 +125,7 @@ def test_a_copy_by_a_task_is_reading_and_writing(case: Case) -> None:
     assert {r["via"] for r in flow.edge_rows.values()} == {"data"}
 
 
+@pytest.mark.rule("F17")
 def test_a_retried_reader_is_one_consumer(case: Case) -> None:
     a = case.task("a")
     one = case.task("job", exit_status=1)
@@ -134,6 +141,7 @@ def test_a_retried_reader_is_one_consumer(case: Case) -> None:
     assert flow.flow.edges.column("consumer").to_pylist() == [two]
 
 
+@pytest.mark.rule("F17")
 def test_equal_tasks_that_are_no_retries_are_two_consumers(case: Case) -> None:
     a, one, two = chain(case, "a", "job", "job")
     f = case.run.file("/data/f", existed=False)
@@ -151,6 +159,7 @@ def open_only(case: Case, task: int, file: int, flags: int, at: float, **more: o
     )
 
 
+@pytest.mark.rule("F23")
 def test_light_traces_give_whole_files_as_upper_bounds(case: Case) -> None:
     a, b, c = chain(case, "a", "b", "c")
     case.run.manifest.blind_to = ["bytes"]
@@ -181,6 +190,7 @@ def test_a_bare_open_is_no_access_where_bytes_are_seen(case: Case) -> None:
     assert case.flow().edges == {}
 
 
+@pytest.mark.rule("F23")
 def test_counters_without_ranges(case: Case) -> None:
     a, b = chain(case, "a", "b")
     f = case.run.file("/data/f", existed=False, size=100)
@@ -204,6 +214,7 @@ def test_truncation_known_from_the_open_alone(case: Case) -> None:
     assert flow.producers["f", 0]["a"]["superseded"]
 
 
+@pytest.mark.rule("F26")
 def test_upper_bounds_do_not_hide_other_writers(case: Case) -> None:
     """A gather in a light trace: nobody knows which part each one wrote, but each wrote some."""
     a, b, c, d = chain(case, "a", "b", "c", "d")

@@ -31,6 +31,7 @@ def gone(case: Case, file: int) -> None:
     next(r for r in case.run.rows["files"] if r["file"] == file)["deleted"] = True
 
 
+@pytest.mark.rule("F1")
 def test_rename_moves_the_name_not_the_file(case: Case) -> None:
     """Written under a temporary name, published by rename."""
     a, b = chain(case, "a", "b")
@@ -43,6 +44,7 @@ def test_rename_moves_the_name_not_the_file(case: Case) -> None:
     assert flow.file("out")["other_paths"] == [b"out.tmp"]
 
 
+@pytest.mark.rule("F2")
 def test_one_temporary_name_used_again_and_again_is_no_lineage(case: Case) -> None:
     a, b = chain(case, "a", "b")
     for i in range(3):
@@ -53,6 +55,7 @@ def test_one_temporary_name_used_again_and_again_is_no_lineage(case: Case) -> No
     assert case.flow().edges == {("a", f"out{i}", 0, "b"): 10 for i in range(3)}
 
 
+@pytest.mark.rule("F2", "F8")
 def test_replaced_while_a_reader_holds_the_old_inode(case: Case) -> None:
     a, b, c, d = chain(case, "a", "b", "c", "d")
     old = born(case, "/data/f", 0, deleted=True)
@@ -68,6 +71,7 @@ def test_replaced_while_a_reader_holds_the_old_inode(case: Case) -> None:
     assert flow.roles == {("f", 0): "intermediate", ("f", 1): "intermediate"}
 
 
+@pytest.mark.rule("F14")
 def test_unread_replaced_file_is_superseded(case: Case) -> None:
     first, second, c = chain(case, "first", "second", "c")
     old = born(case, "/data/f", 0, deleted=True)
@@ -82,6 +86,7 @@ def test_unread_replaced_file_is_superseded(case: Case) -> None:
     assert flow.roles == {("f", 0): "scratch", ("f", 1): "intermediate"}
 
 
+@pytest.mark.rule("F2")
 def test_log_rotation_keeps_lineages_apart(case: Case) -> None:
     a, b = chain(case, "a", "b")
     old = born(case, "/data/log", 0)
@@ -95,6 +100,7 @@ def test_log_rotation_keeps_lineages_apart(case: Case) -> None:
     assert flow.roles == {("log.1", 0): "output", ("log", 0): "intermediate"}
 
 
+@pytest.mark.rule("F1")
 def test_deleted_files_keep_their_last_name(case: Case) -> None:
     (a,) = chain(case, "a")
     f = born(case, "/data/x", 0)
@@ -106,6 +112,7 @@ def test_deleted_files_keep_their_last_name(case: Case) -> None:
     assert flow.file("y")["deleted"] and flow.file("y")["other_paths"] == [b"x"]
 
 
+@pytest.mark.rule("F1")
 def test_hard_links_are_one_file(case: Case) -> None:
     a, b = chain(case, "a", "b")
     f = born(case, "/data/f", 0)
@@ -119,6 +126,7 @@ def test_hard_links_are_one_file(case: Case) -> None:
     assert not flow.file("f")["deleted"]
 
 
+@pytest.mark.rule("F1")
 def test_directory_renames_move_what_is_below(case: Case) -> None:
     a, b = chain(case, "a", "b")
     folder = case.run.file("/data/tmp", existed=False, kind="dir")
@@ -139,6 +147,7 @@ def test_directory_renames_move_what_is_below(case: Case) -> None:
     assert all(v == 0 for _, v in flow.roles)
 
 
+@pytest.mark.rule("F1")
 def test_exchange_swaps_names(case: Case) -> None:
     a, b = chain(case, "a", "b")
     f, g = born(case, "/data/f", 0), born(case, "/data/g", 0)
@@ -149,6 +158,7 @@ def test_exchange_swaps_names(case: Case) -> None:
     assert {p[0]: set(v) for p, v in flow.producers.items()} == {"g": {"a"}, "f": {"b"}}
 
 
+@pytest.mark.rule("F2", "F8")
 def test_rewriting_by_unlink_and_create_counts_versions_of_the_path(case: Case) -> None:
     tasks = chain(case, "a", "b", "c")
     reader = case.task("r")
@@ -180,6 +190,7 @@ def on_host_2(case: Case, file: int, **more: Any) -> None:
 
 @pytest.mark.parametrize("ino", [10_000, 77])
 @pytest.mark.parametrize("fstype", ["nfs4", "lustre", "ceph", "fuse.sshfs"])
+@pytest.mark.rule("F3")
 def test_one_file_on_two_hosts(case: Case, fstype: str, ino: int) -> None:
     a, b = chain(case, "a", "b")
     two_hosts(case, fstype, ("server:/x", "server:/x"))
@@ -198,6 +209,7 @@ def test_one_file_on_two_hosts(case: Case, fstype: str, ino: int) -> None:
 @pytest.mark.parametrize(
     ("fstype", "sources"), [("ext4", ("/dev/sda", "/dev/sda")), ("nfs4", ("one:/x", "two:/x"))]
 )
+@pytest.mark.rule("F3")
 def test_same_path_on_two_hosts_is_two_files(
     case: Case, fstype: str, sources: tuple[str, str]
 ) -> None:
@@ -212,6 +224,7 @@ def test_same_path_on_two_hosts_is_two_files(
     assert len(set(flow.flow.files.column("lineage").to_pylist())) == 2
 
 
+@pytest.mark.rule("F3")
 def test_different_mount_points_of_one_source(case: Case) -> None:
     a, b = chain(case, "a", "b")
     two_hosts(case, "nfs4", ("server:/x", "server:/x"))
@@ -224,6 +237,7 @@ def test_different_mount_points_of_one_source(case: Case) -> None:
     assert list(flow.edges.values()) == [100]
 
 
+@pytest.mark.rule("F3")
 def test_inodes_tell_replaced_files_of_two_hosts_apart(case: Case) -> None:
     a, b, c = chain(case, "a", "b", "c")
     two_hosts(case, "nfs4", ("server:/x", "server:/x"))
@@ -238,6 +252,7 @@ def test_inodes_tell_replaced_files_of_two_hosts_apart(case: Case) -> None:
     assert case.flow().edges == {("a", "f", 0, "c"): 10, ("b", "f", 1, "c"): 10}
 
 
+@pytest.mark.rule("F16")
 def test_a_skewed_clock_does_not_turn_an_edge_around(case: Case) -> None:
     a, b = chain(case, "a", "b")
     two_hosts(case, "nfs4", ("server:/x", "server:/x"))
