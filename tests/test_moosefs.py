@@ -38,6 +38,15 @@ def test_groups_keep_together_and_spread() -> None:
     assert {places.of_group(f"g{i}") for i in range(100)} == set(places.groups)
 
 
+def test_any_nodes_place_is_local() -> None:
+    assert Places("node_{host}").is_local(b"node_x1.y")
+    assert not Places("node_{host}").is_local(b"1")
+    assert not Places("node_{host}").is_local(b"node_")
+    assert not Places("node.{host}").is_local(b"node_x")
+    assert not Places().is_local(b"")
+    assert Places("here").is_local(b"here")
+
+
 def test_without_a_map_placement_is_a_gap() -> None:
     settings, gaps = MooseFs(Places()).translate({"DP": "local"}, "file")
     assert settings == []
@@ -186,6 +195,11 @@ class TestRealStore:
         assert done.returncode == 0, done.stderr
         (data / "parts" / "p_0.dat").write_bytes(b"x" * 100_000)
         assert nodes(store, data / "parts" / "p_0.dat") == {store.servers["B"]}
+        words = ["verify", hints, "--store", "moosefs", "--map", tmp_path / "map.toml",
+                 "--no-directories", data]  # fmt: skip
+        tracehint(store, *words)  # on another node than the one that tagged
+        store.run("mfssetgoal", "1", data / "parts" / "p_0.dat")
+        assert "not node_" in tracehint(store, *words, code=1)
 
     @pytest.mark.parametrize("program", [True, False])
     def test_a_task_is_tagged_on_its_own_node(

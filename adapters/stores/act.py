@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tracehint.adapters.plan import Target
-from tracehint.adapters.stores.base import Gap, Setting, Store, merge_gaps
+from tracehint.adapters.stores.base import Gap, Judge, Setting, Store, merge_gaps
 from tracehint.adapters.stores.beneath import Root
 from tracehint.adapters.stores.journal import Entry, Journal
 
@@ -254,10 +254,15 @@ class Reading:
     state: str
 
 
+def _equal(setting: Setting, got: bytes | None) -> bool:
+    return got == setting.value
+
+
 def verify(
     root: Root, store: Store, targets: Iterable[Target], outcome: Outcome
 ) -> Iterator[Reading]:
     """Read every setting back; targets that are not there are counted in `outcome.absent`."""
+    fits = store.fits if isinstance(store, Judge) else _equal
     for target in targets:
         settings, gaps = store.translate(target.hints, target.kind)
         outcome.gaps += gaps
@@ -272,7 +277,7 @@ def verify(
                 except OSError as error:
                     outcome.failed.append((target.path, _why(error)))
                     continue
-                state = "ok" if got == setting.value else "missing" if got is None else "differs"
+                state = "ok" if fits(setting, got) else "missing" if got is None else "differs"
                 yield Reading(target.path, setting, got, state)
         finally:
             os.close(fd)

@@ -105,6 +105,15 @@ class Store(Translator, Setter, Protocol):
 
 
 @runtime_checkable
+class Judge(Protocol):
+    """A store where several values mean the same hint."""
+
+    def fits(self, setting: Setting, got: bytes | None) -> bool:
+        """Whether the value that the store reports says what the setting asks for."""
+        ...
+
+
+@runtime_checkable
 class Locator(Protocol):
     """A store that can tell where a file's bytes lie."""
 

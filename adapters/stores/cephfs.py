@@ -173,6 +173,11 @@ class CephFs:
         fields = _fields(value)
         return " ".join(f"{name}={fields.get(name, '')}" for name in FIELDS).encode()
 
+    def fits(self, setting: Setting, got: bytes | None) -> bool:
+        """Whether what the store reports is what was asked for; any node's own place is local."""
+        local = setting.hint == "DP=local" and got is not None and self.places.is_local(got)
+        return local or got == setting.value
+
     def write(self, fd: int, key: str, value: bytes) -> None:
         """Set it; Ceph refuses a file that was ever written."""
         try:

@@ -113,6 +113,11 @@ class MooseFs:
         """The storage class, as `mfsgetsclass` reports it."""
         return _run(["mfsgetsclass"], fd).strip().strip("'").encode()
 
+    def fits(self, setting: Setting, got: bytes | None) -> bool:
+        """Whether what the store reports is what was asked for; any node's own place is local."""
+        local = setting.hint == "DP=local" and got is not None and self.places.is_local(got)
+        return local or got == setting.value
+
     def write(self, fd: int, key: str, value: bytes) -> None:
         """Assign a storage class."""
         name = value.decode("ascii", "replace")

@@ -50,6 +50,12 @@ class Places:
         host = re.sub(r"[^A-Za-z0-9_.-]", "_", socket.gethostname().partition(".")[0])
         return self.local.replace("{host}", host)
 
+    def is_local(self, place: bytes) -> bool:
+        """Whether it is the place of some node: after a run every file has its writer's."""
+        before, mark, after = self.local.partition("{host}")
+        pattern = re.escape(before) + (NAME.pattern + re.escape(after) if mark else "")
+        return bool(self.local) and re.fullmatch(pattern.encode(), place) is not None
+
     def of_group(self, group: str) -> str | None:
         """The place of a group: the same for the same name, spread over all places."""
         if not self.groups:
