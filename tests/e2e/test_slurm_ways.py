@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.support import Run, analyze, makeflow_rules, tracehint
+from tests.e2e.test_more_engines import PARSL, PARTS
 from tests.e2e.test_nextflow import EDGES, PIPELINE, TASKS
 from tests.support.ebpf import require_ebpf
 from tests.support.engines import engine
@@ -179,6 +180,32 @@ def test_nextflow_shell(slurm: Cluster, tmp_path: Path) -> None:
     assert {(p, path.rpartition("/")[2], c) for p, path, c in run.edges(label)} == EDGES
     assert {t["type"] for t in run.tasks.values()} == {"MAKE", "COUNT", "TOTAL"}
     assert all(f["path"].startswith("work/") for f in run.files.values() if f["producers"])
+
+
+ON_SLURM = """provider=SlurmProvider(
+            walltime="00:05:00", init_blocks=1, max_blocks=1, exclusive=False, cores_per_node=2,
+            launcher=WrappedLauncher(prepend="{program} record --quiet --collector strace --"),
+        ),"""
+
+
+def test_parsl_launcher(slurm: Cluster, tmp_path: Path) -> None:
+    """Parsl cancels its pool of workers at the end: what the recorder left is read by merge."""
+    program = engine("python")
+    head = (
+        "from parsl.launchers import WrappedLauncher\nfrom parsl.providers import SlurmProvider\n"
+    )
+    local = "provider=LocalProvider(init_blocks=1, max_blocks=1),"
+    assert local in PARSL
+    (tmp_path / "wf.py").write_text(head + PARSL.replace(local, ON_SLURM.format(program=PROGRAM)))
+    path = f"{program.parent}:{os.environ['PATH']}"
+    slurm.run(program, "wf.py", cwd=tmp_path, env=environment(tmp_path) | {"PATH": path})
+    slurm.wait()
+    run = merged(tmp_path)
+    label = {t["id"]: t["type"] for t in run.tasks.values() if not t["engine"]}
+    assert sorted(label.values()) == ["cat", "seq", "sort", "sort", "sort"]
+    assert run.edges(label) == {
+        ("seq", "seed.txt", "sort"), *(("sort", part, "cat") for part in PARTS),
+    }  # fmt: skip
 
 
 NODE_JOB = """#!/bin/bash
