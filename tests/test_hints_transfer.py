@@ -22,8 +22,15 @@ PAIRS = [
     ("srasearch-chameleon-10a-001", "srasearch-chameleon-40a-005", 0.95),
     ("seismology-chameleon-100p-001", "seismology-chameleon-200p-001", 0.95),
 ]
+# (instance learned from, instance scored on, what the rules know, least precision and recall)
+LESS = [
+    ("1000genome-chameleon-2ch-100k-001", "1000genome-chameleon-4ch-250k-001", "names", 0.99),
+    ("montage-chameleon-dss-05d-001", "montage-chameleon-2mass-01d-001", "names", 0.9),
+    ("epigenomics-chameleon-hep-1seq-50k-001", "epigenomics-chameleon-ilmn-2seq-50k-001", "path",
+     0.95),
+]  # fmt: skip
 KINDS = ("names", "hashes", "hashes of each run")
-CALLED = {name for learned, other, _ in PAIRS for name in (learned, other)}
+CALLED = {name for pair in (*PAIRS, *LESS) for name in pair[:2]}
 
 
 @pytest.fixture(scope="module")
@@ -54,3 +61,13 @@ def test_rules_hold_on_another_run(
     assert data["given"] == "graph"
     assert data["units"] > 50
     assert min(data["precision"], data["recall"]) >= least, data["wrong"][:5]
+
+
+@pytest.mark.parametrize(("learned", "other", "given", "least"), LESS)
+def test_rules_hold_without_a_graph(
+    instances: dict[str, Any], learned: str, other: str, given: str, least: float
+) -> None:
+    first, second = (analysis_of(instances[name]) for name in (learned, other))
+    data = score(learn([first], FREE), [first], second, given=given)
+    assert data["given"] == given
+    assert min(data["precision"], data["recall"]) >= least, data["losses"]
