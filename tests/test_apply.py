@@ -210,9 +210,11 @@ def test_attack_directory_swapped_while_apply_runs(tmp_path: Path) -> None:
         (outside / f"f{i}").write_text("x")
     hints = save(tmp_path, rule("d/f{n}", DP="local"))
     swap = (
-        "import os,sys\nd=sys.argv[1]\nwhile 1:\n"
-        " os.rename(d+'/d',d+'/e'); os.symlink(sys.argv[2],d+'/d')\n"
-        " os.unlink(d+'/d'); os.rename(d+'/e',d+'/d')\n"
+        "import os,shutil,sys\nd=sys.argv[1]\nwhile 1:\n try:\n"
+        "  os.rename(d+'/d',d+'/e'); os.symlink(sys.argv[2],d+'/d')\n"
+        "  os.unlink(d+'/d'); os.rename(d+'/e',d+'/d')\n"
+        # apply --create made the directory anew while it was away
+        " except OSError:\n  shutil.rmtree(d+'/d', True); os.rename(d+'/e',d+'/d')\n"
     )
     attacker = subprocess.Popen([sys.executable, "-c", swap, data, outside])
     try:
