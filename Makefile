@@ -113,6 +113,9 @@ bench-import: dev ## time and memory of importing large logs
 bench-transfer: dev ## how well rules transfer between instances of the corpus; writes the page's tables
 	$(BIN)/python -m tests.bench.score_corpus --write docs/reference/hint-transfer.md
 
+bench-hints-cephfs: setup-full dev ## the same on a real CephFS
+	$(BIN)/python -m tests.bench.hints --store cephfs
+
 bench-montage: dev ## what recording adds to the Montage run
 	$(BIN)/python -m tests.bench.bench_montage
 

@@ -3,6 +3,7 @@
     python -m tests.bench.hints                                   # everything that is missing
     python -m tests.bench.hints --row pipeline --setting ours --pairs 2
     python -m tests.bench.hints --report                          # the table of what is there
+    python -m tests.bench.hints --report --page                   # and put it into the docs page
 
 Results are in build/bench-hints/STORE-ROW.json. Needs root.
 """
@@ -24,7 +25,9 @@ from tests.bench.hints.stores import STORES, Store, StoreBed
 from tests.support.bed import HEAD
 from tests.support.cluster_run import Result, run_workflow
 
-OUT = Path(__file__).parents[3] / "build" / "bench-hints"
+ROOT = Path(__file__).parents[3]
+OUT = ROOT / "build" / "bench-hints"
+PAGE = ROOT / "docs" / "reference" / "hint-gains.md"
 
 
 def main() -> None:
@@ -37,6 +40,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, help="runs of default and ours (default: per row)")
     parser.add_argument("--fresh", action="store_true", help="forget earlier results")
     parser.add_argument("--report", action="store_true", help="only print what is there")
+    parser.add_argument("--page", action="store_true", help="also put the table into the docs")
     args = parser.parse_args()
     store = STORES[args.store]
     rows = [ROWS[name] for name in args.row or store.rows]
@@ -48,7 +52,20 @@ def main() -> None:
         if why:
             sys.exit(f"bench-hints: {why}")
         _run_all(store, {name: runs for name, runs in todo.items() if runs}, every)
-    print(table([(row.title, every[row.name]) for row in rows]))
+    text = table([(row.title, every[row.name]) for row in rows])
+    print(text)
+    if args.page:
+        _into_page(args.store, text)
+
+
+def _into_page(store: str, text: str) -> None:
+    """Replace the table between the page's markers."""
+    page = PAGE.read_text(encoding="utf-8")
+    head, mark, rest = page.partition(f"<!-- measured: {store} -->\n")
+    _, end, tail = rest.partition("<!-- end -->")
+    if not (mark and end):
+        sys.exit(f"bench-hints: {PAGE} has no place for {store}")
+    PAGE.write_text(f"{head}{mark}{text}\n{end}{tail}", encoding="utf-8")
 
 
 def _todo(results: Results, settings: Iterable[str], pairs: int) -> list[tuple[int, str]]:
