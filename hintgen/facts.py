@@ -12,6 +12,8 @@ import pyarrow as pa
 from tracehint.analyzer.model import Analysis
 from tracehint.hintgen.mapping import PATTERN_HINTS
 
+GROUP_BITS = 40  # of a group's number, where facts of several runs are joined; above it: the run
+
 # Columns: path (binary), file, label (primary pattern), pattern (the same where it gives hints,
 # else ""), confidence, saves_bytes, pays, grp, group_task, group_bytes,
 # size_bytes, role, deleted, producers, consumers (lists of task numbers, peeks aside),
@@ -160,6 +162,11 @@ def files_per_pair(facts: pa.Table) -> dict[tuple[tuple[str, ...], tuple[str, ..
     rows = con.sql(_PER_PAIR).fetchall()
     con.close()
     return {(tuple(made), tuple(read)): most for made, read, most in rows}
+
+
+def run_of(group: int) -> int:
+    """The run that a group of joined facts belongs to."""
+    return group >> GROUP_BITS
 
 
 def nodes_of(analysis: Analysis) -> int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 
 from tracehint.hintgen.cells import Cell
+from tracehint.hintgen.facts import run_of
 from tracehint.hintgen.formulas import without_digits
 from tracehint.hintgen.nodes import Node
 
@@ -32,7 +34,8 @@ def captures_of(
     rows = [(row, group) for row, group in matched if row is not None]
     if len(rows) < 2 or len(rows) < len(matched):
         return (), False
-    single = len({group for _, group in rows}) == 1
+    groups = {group for _, group in rows}
+    single = len({run_of(group) for group in groups}) == len(groups)
     if single and sum(cell.size_sum for cell in cells) < max(cell.group_bytes for cell in cells):
         return (), False  # part of a group with other names as well
     holes = [part for part in node.template.parts if isinstance(part, str)]
@@ -55,10 +58,13 @@ def _telling(
         for values, at in zip(seen, usable, strict=True):
             values.add(read(row[at]))
     steady = [i for i in range(len(usable)) if all(len(s[i]) == 1 for s in groups.values())]
-    keys = [tuple(next(iter(seen[i])) for i in steady) for seen in groups.values()]
-    if len(keys) == 1:
+    by_run: dict[int, list[tuple[bytes, ...]]] = defaultdict(list)
+    for group, seen in groups.items():
+        by_run[run_of(group)].append(tuple(next(iter(seen[i])) for i in steady))
+    if all(len(keys) == 1 for keys in by_run.values()):
         return tuple(usable[i] for i in steady)
     for place, i in enumerate(steady):
-        if len({key[place] for key in keys}) == len(keys):
+        if all(len({key[place] for key in keys}) == len(keys) for keys in by_run.values()):
             return (usable[i],)
-    return tuple(usable[i] for i in steady) if len(set(keys)) == len(keys) else ()
+    told = all(len(set(keys)) == len(keys) for keys in by_run.values())
+    return tuple(usable[i] for i in steady) if told else ()

@@ -18,7 +18,7 @@ from tracehint import __version__
 from tracehint.analyzer.model import Analysis
 from tracehint.hintgen.build import rule_of
 from tracehint.hintgen.cells import Types, cells_of
-from tracehint.hintgen.facts import facts_of, files_per_pair, nodes_of
+from tracehint.hintgen.facts import GROUP_BITS, facts_of, files_per_pair, nodes_of
 from tracehint.hintgen.fallback import by_name, by_types
 from tracehint.hintgen.family import by_family
 from tracehint.hintgen.merge import merge
@@ -102,7 +102,7 @@ def _apart(facts: list[Any]) -> list[Any]:
     out = []
     for number, table in enumerate(facts):
         at = table.schema.get_field_index("grp")
-        out.append(table.set_column(at, "grp", pc.add(table["grp"], number << 40)))
+        out.append(table.set_column(at, "grp", pc.add(table["grp"], number << GROUP_BITS)))
     return out
 
 

@@ -297,3 +297,21 @@ def test_a_file_that_is_there_and_small_is_left_alone() -> None:
     hints = plain()
     for size, reason in ((None, "fired"), (BIG // 100, "fired"), (200, "small"), (0, "small")):
         assert one(hints, "in/tile_7.fits", known=Declared(sizes=[size])).reason == reason
+
+
+def test_groups_of_several_runs_keep_their_names() -> None:
+    def lanes(*numbers: int) -> Flowing:
+        run = Flowing()
+        for lane in numbers:
+            add = run.task("add")
+            for k in range(4):
+                name = f"lane_{lane}-{k}.part"
+                run.write(run.task("make"), name, BIG)
+                run.read(add, name, BIG)
+        return run
+
+    for runs in ([(3,), (3,)], [(3,), (5,)], [(1, 2), (1, 2, 4)], [(1,), (1, 2)]):
+        analyses = [lanes(*numbers).analysis() for numbers in runs]
+        hints = learn(analyses, LearnOptions(limits=NO_LIMITS))
+        groups = {lane: one(hints, f"lane_{lane}-9.part").values["DP"] for lane in (7, 8)}
+        assert groups[7] != groups[8], runs
