@@ -1,84 +1,20 @@
-"""Ways to start the recorder in every job, each on a real Slurm with a workflow of known edges."""
+"""Other ways to start the recorder on a real Slurm: first line, prologs, one for a node."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.support import Run, analyze, makeflow_rules, tracehint
-from tests.e2e.test_more_engines import PARSL, PARTS
-from tests.e2e.test_nextflow import EDGES, PIPELINE, TASKS
+from tests.e2e.slurm_runs import PROGRAM, environment, merged
+from tests.e2e.support import analyze
 from tests.support.ebpf import require_ebpf
-from tests.support.engines import engine
 from tests.support.slurm import Cluster, cluster, missing
 from tracehint.schemas.manifest import read_manifest
 
 pytestmark = [pytest.mark.slow, pytest.mark.engine]
-
-PROGRAM = f"{sys.executable} -m tracehint"
-MAKEFLOW = """
-in.bin table.txt:
-\thead -c 40000 /dev/urandom > in.bin; seq 1 5000 > table.txt
-
-a_1.bin: in.bin table.txt
-\tdd if=in.bin of=a_1.bin bs=20000 skip=0 count=1; wc -l table.txt >> a_1.bin
-
-a_2.bin: in.bin table.txt
-\tdd if=in.bin of=a_2.bin bs=20000 skip=1 count=1; wc -l table.txt >> a_2.bin
-
-b.bin: a_1.bin a_2.bin
-\tcat a_1.bin a_2.bin > b.bin
-
-c.gz: b.bin
-\tgzip -1 < b.bin > c.gz
-"""
-
-
-def merged(work: Path, *options: str | Path) -> Run:
-    """All bundles of a folder as one run."""
-    tracehint("merge", *sorted((work / "bundles").iterdir()), "-o", work / "run.trace", *options)
-    return analyze(work / "run.trace")
-
-
-def environment(work: Path) -> dict[str, str]:
-    """What sbatch carries into the jobs."""
-    return {
-        "TRACEHINT_BUNDLE_DIR": str(work / "bundles"), "TRACEHINT_SHARED": str(work),
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-    }  # fmt: skip
-
-
-def test_makeflow_wrapper(slurm: Cluster, tmp_path: Path) -> None:
-    if not shutil.which("makeflow"):
-        pytest.skip("makeflow is not installed")
-    (tmp_path / "w.mf").write_text(MAKEFLOW)
-    slurm.run(
-        "makeflow", "-T", "slurm", "--log-verbose", "w.mf", "--wrapper",
-        f"{PROGRAM} record --quiet --collector strace --",
-        cwd=tmp_path, env=environment(tmp_path),
-    )  # fmt: skip
-    run = merged(tmp_path, "--workflow", tmp_path / "w.mf.makeflowlog")
-    rules = makeflow_rules(MAKEFLOW)
-    label = {t["id"]: t["name"] for t in run.tasks.values()}
-    assert sorted(label.values()) == sorted(targets[0] for targets, _, _ in rules)
-    assert {t["source"] for t in run.tasks.values()} == {"both"}
-    assert run.edges(label) == {
-        (made[0], path, targets[0])
-        for targets, sources, _ in rules for path in sources
-        for made, _, _ in rules if path in made
-    }  # fmt: skip
-    assert "scatter" in run.labels("in.bin") and run.primary("table.txt") == "broadcast"
-    assert run.primary("a_1.bin") == "reduce" and run.primary("b.bin") == "pipeline"
-    # what the log declares goes with what was seen
-    lint = tracehint("lint", tmp_path / "run.trace", tmp_path / "w.mf.makeflowlog",
-                     "--select", "TD")  # fmt: skip
-    assert "No findings" in lint.stdout
 
 
 def test_task_prolog_names_what_a_plain_script_runs(slurm: Cluster, tmp_path: Path) -> None:
@@ -107,105 +43,6 @@ def test_task_prolog_names_what_a_plain_script_runs(slurm: Cluster, tmp_path: Pa
     (last,) = set(label.values()) - {"first_0", "first_1"}
     assert last.startswith("job ")
     assert run.edges(label) == {("first_0", "y", "first_1"), ("first_1", "z", last)}
-
-
-SNAKEFILE = """
-rule all:
-    input: "total.txt"
-
-rule count:
-    input: "in_{s}.txt", "table.bin"
-    output: "count_{s}.txt"
-    shell: "cat table.bin > /dev/null && sort -rn {input[0]} > {output}"
-
-rule total:
-    input: expand("count_{s}.txt", s=["a", "b"])
-    output: "total.txt"
-    shell: "cat {input} > {output}"
-"""
-PROFILE = """
-executor: cluster-generic
-cluster-generic-submit-cmd: sbatch --parsable
-jobscript: profile/job.sh
-jobs: 10
-seconds-between-status-checks: 1
-"""
-JOBSCRIPT = f"""#!/bin/bash
-# properties = {{properties}}
-{PROGRAM} record --quiet --collector strace -- bash -e -c "$(cat <<'END'
-{{exec_job}}
-END
-)"
-"""
-
-
-def test_snakemake_profile(slurm: Cluster, tmp_path: Path) -> None:
-    pytest.importorskip("snakemake_executor_plugin_cluster_generic")
-    (tmp_path / "profile").mkdir()
-    (tmp_path / "Snakefile").write_text(SNAKEFILE)
-    (tmp_path / "profile" / "config.yaml").write_text(PROFILE)
-    (tmp_path / "profile" / "job.sh").write_text(JOBSCRIPT)
-    (tmp_path / "table.bin").write_bytes(bytes(50_000))
-    for name in "ab":
-        (tmp_path / f"in_{name}.txt").write_text("".join(f"{i}\n" for i in range(3000)))
-    slurm.run("snakemake", "--profile", "profile", cwd=tmp_path, env=environment(tmp_path))
-    run = merged(tmp_path)
-    assert sorted(t["type"] for t in run.tasks.values() if not t["engine"]) == [
-        "count", "count", "total",
-    ]  # fmt: skip
-    label = {t["id"]: t["type"] for t in run.tasks.values()}
-    assert run.edges(label) == {("count", f"count_{x}.txt", "total") for x in "ab"}
-    assert run.primary("table.bin") == "broadcast" and run.primary("count_a.txt") == "reduce"
-
-
-NEXTFLOW = """
-process {{
-    executor = 'slurm'
-    shell = ['{python}', '-m', 'tracehint', 'record', '--quiet', '--collector', 'strace',
-             '--data-root', "$launchDir", '--', 'bash', '-ue']
-}}
-executor {{ pollInterval = '1 sec'; queueStatInterval = '2 sec' }}
-"""
-
-
-def test_nextflow_shell(slurm: Cluster, tmp_path: Path) -> None:
-    program = engine("nextflow")
-    (tmp_path / "main.nf").write_text(PIPELINE)
-    (tmp_path / "record.config").write_text(NEXTFLOW.format(python=sys.executable))
-    slurm.run(program, "run", "main.nf", "-c", "record.config", "-ansi-log", "false",
-              "-with-trace", "trace.txt", cwd=tmp_path, env=environment(tmp_path))  # fmt: skip
-    run = merged(tmp_path, "--workflow", tmp_path / "trace.txt")
-    label = {t["id"]: t["name"] for t in run.tasks.values() if not t["engine"]}
-    assert sorted(label.values()) == TASKS
-    assert {(p, path.rpartition("/")[2], c) for p, path, c in run.edges(label)} == EDGES
-    assert {t["type"] for t in run.tasks.values()} == {"MAKE", "COUNT", "TOTAL"}
-    assert all(f["path"].startswith("work/") for f in run.files.values() if f["producers"])
-
-
-ON_SLURM = """provider=SlurmProvider(
-            walltime="00:05:00", init_blocks=1, max_blocks=1, exclusive=False, cores_per_node=2,
-            launcher=WrappedLauncher(prepend="{program} record --quiet --collector strace --"),
-        ),"""
-
-
-def test_parsl_launcher(slurm: Cluster, tmp_path: Path) -> None:
-    """Parsl cancels its pool of workers at the end: what the recorder left is read by merge."""
-    program = engine("python")
-    head = (
-        "from parsl.launchers import WrappedLauncher\nfrom parsl.providers import SlurmProvider\n"
-    )
-    local = "provider=LocalProvider(init_blocks=1, max_blocks=1),"
-    assert local in PARSL
-    (tmp_path / "wf.py").write_text(head + PARSL.replace(local, ON_SLURM.format(program=PROGRAM)))
-    path = f"{program.parent}:{os.environ['PATH']}"
-    slurm.run(program, "wf.py", cwd=tmp_path, env=environment(tmp_path) | {"PATH": path})
-    slurm.wait()
-    run = merged(tmp_path)
-    label = {t["id"]: t["type"] for t in run.tasks.values() if not t["engine"]}
-    assert sorted(label.values()) == ["cat", "seq", "sort", "sort", "sort"]
-    assert run.edges(label) == {
-        ("seq", "seed.txt", "sort"), *(("sort", part, "cat") for part in PARTS),
-    }  # fmt: skip
 
 
 NODE_JOB = """#!/bin/bash
