@@ -31,7 +31,8 @@ class _NoPandas:
 
 
 def skip_pandas() -> None:
-    """Keep pyarrow from importing pandas, which takes longer than analyzing a small run.
+    """Keep pyarrow from importing pandas, which takes longer than analyzing a small run, and
+    let it use the allocator of the C library.
 
     Where pandas is installed, pyarrow looks for it once, at the first array made from Python
     values. For commands only: in a process of the user's it could matter later. `to_pandas`
@@ -42,6 +43,9 @@ def skip_pandas() -> None:
     no_blas_threads()
     import pyarrow as pa
 
+    # Columns come and go by the hundred megabytes. Arrow's own allocator gives pages back and
+    # asks for them again, which took the kernel longer than everything else took.
+    pa.set_memory_pool(pa.system_memory_pool())
     finder = _NoPandas()
     sys.meta_path.insert(0, finder)
     try:

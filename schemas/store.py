@@ -130,10 +130,14 @@ class Bundle:
     problems: list[str] = field(default_factory=list)
 
 
-def read_bundle(path: Path | str, leave_out: Mapping[str, Collection[str]] | None = None) -> Bundle:
+def read_bundle(
+    path: Path | str, leave_out: Mapping[str, Collection[str]] | None = None,
+    without: Collection[str] = (),
+) -> Bundle:  # fmt: skip
     """Read a bundle, recovering what a killed recorder left.
 
     `leave_out`: columns by table that the caller does not need; they may be missing then.
+    `without`: tables that are not read and have no rows, unless something is recovered.
 
     Unreadable parts are listed in `problems` and in the `losses` table (kind
     `damaged_segment`). Raises BundleError when there is no bundle at all.
@@ -145,7 +149,12 @@ def read_bundle(path: Path | str, leave_out: Mapping[str, Collection[str]] | Non
     problems: list[str] = []
     spooled = (root / SPOOL_DIR).is_dir()
     less = leave_out if leave_out and not spooled else {}
-    tables = {name: _read_table(root, name, problems, less.get(name, ())) for name in TABLES}
+    tables = {
+        name: TABLES[name].empty_table()
+        if name in without and not spooled
+        else _read_table(root, name, problems, less.get(name, ()))
+        for name in TABLES
+    }
     if spooled:
         # A recorder that was killed left its spool: convert it in memory.
         from tracehint.schemas.spool import recover_spool
@@ -220,6 +229,11 @@ def read_parts(
                 part = source.read(columns=schema.names)
             tables.append(part.select(schema.names).cast(schema))
         except (OSError, pa.ArrowException, KeyError, ValueError) as error:
-            first = str(error).splitlines()[0] if str(error) else type(error).__name__
-            problems.append(f"{relative}: {first[:200]}")
+            problems.append(problem(relative, error))
     return pa.concat_tables(tables) if tables else schema.empty_table()
+
+
+def problem(relative: str, error: Exception) -> str:
+    """One line about a file that cannot be read."""
+    first = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return f"{relative}: {first[:200]}"

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from tracehint.analyzer import NOT_NEEDED, analyze
+from tracehint.analyzer.execution.portions import compute_all
+from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.flow.access import Raw, Tasks, read_extents
 from tracehint.analyzer.flow.batches import Batch, Portions
 from tracehint.analyzer.flow.identity import column
 from tracehint.analyzer.flow.model import Access, Objects
 from tracehint.analyzer.flow.ranges import Bools, Ints
 from tracehint.errors import UsageError
-from tracehint.schemas.store import read_bundle
+from tracehint.schemas.batches import rows_of
+from tracehint.schemas.store import SPOOL_DIR, read_bundle, stated
+from tracehint.schemas.tables import TABLES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,11 +29,15 @@ if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis, Options
 
 T = TypeVar("T")
+IN_MEMORY = 200  # bytes that an extent takes while the flow is followed
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
-def analyze_at(where: str, options: Options, master: str | None = None) -> Analysis:
+def analyze_at(
+    where: str, options: Options, master: str | None = None, resources: Resources | None = None
+) -> Analysis:
     """The analysis of the bundle in the directory `where`."""
+    resources = resources or Resources()
     if master is not None:
         raise UsageError("--master: this engine runs in one process", "Add --engine spark.")
     if _URL.match(where):
@@ -35,21 +45,45 @@ def analyze_at(where: str, options: Options, master: str | None = None) -> Analy
             f"{where}: a URL, and this engine reads directories only",
             "Add --engine spark, or copy the bundle to this machine.",
         )
+    if _too_large(Path(where), resources.memory):
+        return _in_batches(Path(where), options, resources)
     # The bundle is handed over and not kept: it can go before the labels are made.
-    return analyze(read_bundle(where, NOT_NEEDED), options)
+    bundle = [read_bundle(where, NOT_NEEDED)]
+    extents = [LocalExtents(bundle[0].tables["extents"], resources)]
+    return analyze(bundle.pop(), options, extents.pop())
+
+
+def _too_large(root: Path, memory: int | None) -> bool:
+    """Whether the extents would take more than half of the memory. What a killed recorder left
+    is always converted in memory."""
+    if memory is None or (root / SPOOL_DIR).is_dir():
+        return False
+    return rows_of(root, "extents") * IN_MEMORY > memory // 2
+
+
+def _in_batches(root: Path, options: Options, resources: Resources) -> Analysis:
+    from tracehint.analyzer.execution.spilled import SpilledExtents
+
+    bundle = read_bundle(root, NOT_NEEDED, without=("extents",))
+    with SpilledExtents(root, resources) as extents:
+        stated(replace(bundle, problems=extents.problems))
+        place = {name: i for i, name in enumerate(TABLES)}
+        bundle.problems += extents.problems
+        bundle.problems.sort(key=lambda text: place.get(text.split("/")[0], len(place)))
+        return analyze(bundle, options, extents)
 
 
 class LocalExtents:
     """An `Execution` on the Arrow table `extents`."""
 
-    def __init__(self, table: pa.Table) -> None:
-        self._table = table
+    def __init__(self, table: pa.Table, resources: Resources | None = None) -> None:
+        self._table, self._resources = table, resources or Resources()
 
     def look(self, objects: Objects, known: Tasks, notes: list[str]) -> LocalAccesses:
         raw, damaged = read_extents(self._table, objects, known)
         if damaged:
             notes.append(f"{damaged} damaged access records were left out")
-        return LocalAccesses(raw, len(objects))
+        return LocalAccesses(raw, len(objects), self._resources)
 
     def rows(self) -> int:
         return int(self._table.num_rows)
@@ -71,8 +105,8 @@ class LocalExtents:
 class LocalAccesses:
     """`Accesses` of extents with their objects and tasks in `raw`."""
 
-    def __init__(self, raw: Raw, objects: int) -> None:
-        self._raw, self._objects = raw, objects
+    def __init__(self, raw: Raw, objects: int, resources: Resources) -> None:
+        self._raw, self._objects, self._resources = raw, objects, resources
 
     def of_tasks(self, chosen: Bools) -> Access:
         rows = self._raw.rows
@@ -101,7 +135,10 @@ class LocalAccesses:
         order = np.argsort(number, kind="stable")
         cuts = np.searchsorted(number[order], np.arange(len(portions) + 1))
         chosen = range(len(portions)) if only is None else only.tolist()
-        return [
-            work(portions.frame(i).filled(raw.access(raw.rows[order[cuts[i] : cuts[i + 1]]])))
-            for i in chosen
-        ]
+
+        def solve(i: int) -> T:
+            return work(
+                portions.frame(i).filled(raw.access(raw.rows[order[cuts[i] : cuts[i + 1]]]))
+            )
+
+        return compute_all(solve, chosen, self._resources, "following the bytes")

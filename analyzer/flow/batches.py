@@ -19,7 +19,7 @@ from tracehint.analyzer.flow.ranges import Bools, Ints, starts_of
 if TYPE_CHECKING:
     from tracehint.analyzer.execution.model import Accesses
 
-ROWS = 1 << 19  # accesses of one portion, unless one path has more
+ROWS = 1 << 17  # accesses of one portion, unless one path has more
 
 
 @dataclass

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from tracehint.analyzer.patterns import FlowTables
 
-ROWS = 1 << 18  # of any one table in a portion
+ROWS = 1 << 17  # of any one table in a portion
 _Users = TypeVar("_Users", Readers, Writers)
 _PARTS = ("producers", "consumers", "edges")
 

@@ -1,0 +1,245 @@
+"""Extents that do not fit into memory: read in batches, put into one file per portion.
+
+The bundle's Parquet is read three times in batches: for sums, for objects and tasks, and to
+write the accesses of each portion of paths into a temporary file. Then portions are computed as
+ever. Memory follows the batch and the portion; temporary space is `ROW_BYTES` per extent.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from tracehint.analyzer import NOT_NEEDED
+from tracehint.analyzer.execution.portions import compute_all
+from tracehint.analyzer.execution.resources import Resources
+from tracehint.analyzer.flow.access import Raw, Tasks, read_extents
+from tracehint.analyzer.flow.batches import Batch, Portions
+from tracehint.analyzer.flow.identity import column
+from tracehint.analyzer.flow.model import Access, Objects
+from tracehint.analyzer.flow.ranges import Bools, Ints, distinct
+from tracehint.errors import BundleError
+from tracehint.schemas.batches import batches_of
+from tracehint.schemas.store import segment_files
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T")
+BATCH = 1 << 20  # extents that are read at one time
+# Columns of accesses as they lie in temporary files.
+_STORED = {
+    "obj": np.int32, "task": np.int32, "op": np.int8, "exact": np.bool_, "how": np.int32,
+}  # fmt: skip
+_TYPES = [(f.name, np.dtype(_STORED.get(f.name, np.int64))) for f in fields(Access)]
+ROW_BYTES = sum(kind.itemsize for _, kind in _TYPES)
+
+
+class SpilledExtents:
+    """An `Execution` on the Parquet files of a bundle. A context manager: temporary files are
+    gone at its end. `problems` tells of damaged files; these are left out as a whole."""
+
+    def __init__(self, root: Path, resources: Resources) -> None:
+        self.resources, self.problems = resources, list[str]()
+        self._opened = ExitStack()
+        self._files: list[Path] = []
+        self._rows = 0
+        self._last: int | None = None
+        self._opens, self._procs = [np.empty(0, np.int64)], [np.empty((2, 0), np.int64)]
+        for file in segment_files(root, "extents"):
+            relative = str(file.relative_to(root))
+            self._look_at(file, relative)
+
+    def __enter__(self) -> SpilledExtents:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
+
+    def _look_at(self, file: Path, relative: str) -> None:
+        """Sums over one file, if all of it can be read."""
+        rows, last, opens, procs = 0, [], [], []
+        for batch in batches_of("extents", file, relative, self.problems, _left_out(), BATCH):
+            if batch is None:
+                return
+            rows += batch.num_rows
+            last.append(int(column(batch, "last_ns").max(initial=np.iinfo(np.int64).min)))
+            opens.append(distinct(column(batch, "open")))
+            proc = np.sort(column(batch, "proc"))
+            first = np.flatnonzero(np.append(True, proc[1:] != proc[:-1])[: len(proc)])
+            procs.append(np.stack([proc[first], np.diff(np.append(first, len(proc)))]))
+            self.resources.tell("looking at the accesses", self._rows + rows, 0, "accesses")
+        self._files.append(file)
+        self._rows += rows
+        self._opens += opens
+        self._procs += procs
+        if rows:
+            self._last = max(last if self._last is None else [*last, self._last])
+
+    def batches(self) -> Iterator[tuple[int, pa.Table]]:
+        """Row of the first extent, and the extents, batch by batch."""
+        row = 0
+        for file in self._files:
+            changed: list[str] = []
+            for batch in batches_of("extents", file, file.name, changed, _left_out(), BATCH):
+                if batch is None:
+                    raise BundleError(
+                        f"{changed[0]}: it could be read a moment ago",
+                        "Is somebody writing into the bundle? Analyze a copy.",
+                    )
+                yield row, batch
+                row += batch.num_rows
+
+    def look(self, objects: Objects, known: Tasks, notes: list[str]) -> SpilledAccesses:
+        return SpilledAccesses(self, objects, known, notes)
+
+    def rows(self) -> int:
+        return self._rows
+
+    def last_ns(self) -> int | None:
+        return self._last
+
+    def opens(self) -> Ints:
+        return np.concatenate(self._opens)
+
+    def by_process(self) -> pa.Table:
+        import pyarrow as pa
+
+        proc, count = np.concatenate(self._procs, axis=1)
+        counted = pa.table({"proc": proc, "count": count}).group_by("proc")
+        return counted.aggregate([("count", "sum")]).rename_columns(["proc", "count"])
+
+    def folder(self) -> Path:
+        """A fresh directory for temporary files, with room for all accesses."""
+        where = self.resources.folder
+        space = self._rows * ROW_BYTES
+        made = tempfile.TemporaryDirectory(prefix="tracehint-", dir=where)
+        path = Path(self._opened.enter_context(made))
+        if shutil.disk_usage(path).free < space:
+            raise BundleError(
+                f"{path.parent}: {space / 2**30:.1f} GiB of temporary space are needed",
+                "Name a directory with more room in TMPDIR, or raise --memory-limit.",
+            )
+        return path
+
+
+def _left_out() -> tuple[str, ...]:
+    return NOT_NEEDED["extents"]
+
+
+class SpilledAccesses:
+    """`Accesses` of such extents."""
+
+    def __init__(
+        self, extents: SpilledExtents, objects: Objects, known: Tasks, notes: list[str]
+    ) -> None:
+        self._extents, self._objects, self._known = extents, objects, known
+        self._number: Ints | None = None
+        self._folder: Path | None = None
+        count = len(objects)
+        self._per_object, self._touched = np.zeros(count, np.int64), np.zeros(count + 1, bool)
+        self._per_task = np.zeros(0, np.int64)
+        lost = 0
+        for _, raw, damaged in self._scan():
+            lost += damaged
+            self._per_object += np.bincount(raw.obj[raw.rows], minlength=count)
+            self._touched[raw.obj] = True
+            mine = np.bincount(raw.task[raw.rows], minlength=len(self._per_task))
+            mine[: len(self._per_task)] += self._per_task
+            self._per_task = mine
+        if lost:
+            notes.append(f"{lost} damaged access records were left out")
+
+    def _scan(self) -> Iterator[tuple[int, Raw, int]]:
+        """The extents in batches with their objects and tasks, and how many were damaged."""
+        done, total = 0, self._extents.rows()
+        for row, batch in self._extents.batches():
+            raw, damaged = read_extents(batch, self._objects, self._known)
+            if self._number is not None:
+                raw.obj = np.append(self._number, -1).astype(np.int32)[raw.obj]
+            yield row, raw, damaged
+            done += batch.num_rows
+            self._extents.resources.tell("reading the accesses", done, total, "accesses")
+
+    def _where(self, chosen: Callable[[Raw], Bools]) -> Access:
+        found = [Access.empty()]
+        for row, raw, _ in self._scan():
+            access = raw.access(raw.rows[chosen(raw)])
+            access.seq = access.seq + row
+            found.append(access)
+        return Access.joined(found)
+
+    def of_tasks(self, chosen: Bools) -> Access:
+        if not self._per_task[chosen[: len(self._per_task)].nonzero()].any():
+            return Access.empty()
+        return self._where(lambda raw: chosen[raw.task[raw.rows]])
+
+    def of_objects(self, chosen: Bools) -> Access:
+        return self._where(lambda raw: chosen[raw.obj[raw.rows]])
+
+    def per_object(self) -> Ints:
+        return self._per_object
+
+    def touched(self) -> Bools:
+        return self._touched[:-1]
+
+    def renumber(self, number: Ints) -> None:
+        self._number = number if self._number is None else number[self._number]
+        order = np.argsort(number)
+        self._per_object = self._per_object[order]
+        self._touched = np.append(self._touched[:-1][order], self._touched[-1])
+
+    def compute(
+        self, portions: Portions, work: Callable[[Batch], T], only: Ints | None = None
+    ) -> list[T]:
+        folder = self._folder = self._folder or self._spill(portions)
+
+        def solve(i: int) -> T:
+            return work(portions.frame(i).filled(_read(folder / str(i))))
+
+        chosen = range(len(portions)) if only is None else only.tolist()
+        return compute_all(solve, chosen, self._extents.resources, "following the bytes")
+
+    def _spill(self, portions: Portions) -> Path:
+        """Write the accesses of each portion into a file named by its number."""
+        folder, of_object = self._extents.folder(), portions.of_object()
+        for row, raw, _ in self._scan():
+            number = of_object[raw.obj[raw.rows]]
+            order = np.argsort(number, kind="stable")
+            access = raw.access(raw.rows[order])
+            access.seq = access.seq + row
+            first = np.flatnonzero(np.append(True, np.diff(number[order]) != 0)[: len(order)])
+            for low, high in zip(first.tolist(), [*first[1:].tolist(), len(order)], strict=False):
+                _append(folder / str(number[order[low]]), access, slice(low, high))
+        return folder
+
+
+def _append(path: Path, access: Access, rows: slice) -> None:
+    """Add rows to a file: their number, then column by column."""
+    with path.open("ab") as stream:
+        np.int64(rows.stop - rows.start).tofile(stream)
+        for name, kind in _TYPES:
+            getattr(access, name)[rows].astype(kind).tofile(stream)
+
+
+def _read(path: Path) -> Access:
+    """All rows of such a file, in the order in which they were added."""
+    parts = [Access.empty()]
+    if path.exists():
+        data, at = path.read_bytes(), 0
+        while at < len(data):
+            count, at = int(np.frombuffer(data, np.int64, 1, at)[0]), at + 8
+            columns: dict[str, Any] = {}
+            for name, kind in _TYPES:
+                values = np.frombuffer(data, kind, count, at)
+                columns[name] = values if kind.kind == "b" else values.astype(np.int64)
+                at += count * kind.itemsize
+            parts.append(Access(**columns))
+    return Access.joined(parts)

@@ -1,0 +1,49 @@
+"""Tables of a bundle that are too large to be read at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tracehint.schemas.store import problem, segment_files
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def rows_of(root: Path, name: str) -> int:
+    """Rows of a table as its files state them; damaged files count nothing."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = 0
+    for file in segment_files(root, name):
+        try:
+            with pq.ParquetFile(file) as source:
+                rows += source.metadata.num_rows
+        except (OSError, pa.ArrowException):
+            continue
+    return rows
+
+
+def batches_of(
+    name: str, file: Path, relative: str, problems: list[str], leave_out: Collection[str], rows: int
+) -> Iterator[pa.Table | None]:
+    """The rows of one Parquet file of a table, at most `rows` at one time.
+
+    Ends with None, and an entry in `problems`, where it cannot be read on.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from tracehint.schemas.tables import TABLES
+
+    schema = pa.schema([field for field in TABLES[name] if field.name not in leave_out])
+    try:
+        with pq.ParquetFile(file) as source:
+            for batch in source.iter_batches(rows, columns=schema.names):
+                yield pa.Table.from_batches([batch]).select(schema.names).cast(schema)
+    except (OSError, pa.ArrowException, KeyError, ValueError) as error:
+        problems.append(problem(relative, error))
+        yield None
