@@ -16,7 +16,7 @@ WITH_BPF ?= AUTO
 TRACEHINT_DATA ?= $(abspath $(wildcard ../shared/data))
 export TRACEHINT_DATA
 
-.PHONY: bench-transfer notebook wheel bench-import real-runs-table test-kernels e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test
+.PHONY: bench-spark bench-transfer notebook wheel bench-import real-runs-table test-kernels e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test
 
 help:
 	@sed -n 's/^# make /make /p' Makefile; sed -n 's/^\([a-z-]*\):.*## /make \1: /p' Makefile
@@ -100,6 +100,9 @@ bench-record: dev ## cost of recording, in alternating pairs
 
 bench-analyze: dev ## time and memory of analyze
 	$(BIN)/python -m tests.bench.bench_analyze
+
+bench-spark: dev ## analyze on both engines
+	$(BIN)/python -m tests.bench.bench_spark
 
 bench-adapters: dev ## what setting hints costs
 	$(BIN)/python -m tests.bench.bench_adapters
