@@ -28,7 +28,8 @@ def readers_by_rule(rules: Sequence[Rule], names: Collection[bytes]) -> dict[str
     @cache
     def count(text: str) -> int:
         template = parse(text)
-        return sum(template.match(name) is not None for name in names)
+        end = template.suffix
+        return sum(name.endswith(end) and template.match(name) is not None for name in names)
 
     files = Counter(rule.id for rule in rules)
     found = {}

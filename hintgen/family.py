@@ -34,11 +34,16 @@ def affixes(path: bytes) -> Iterator[Affixes]:
             yield folder + slash + base[:head], base[end:]
 
 
+def looked_for(nodes: list[Node]) -> bool:
+    """False where the run has too many names."""
+    return sum(len(cell.samples) for node in nodes for cell in node.cells) <= MAX_NAMES
+
+
 def by_family(nodes: list[Node]) -> list[Node]:
     """Nodes for names that differ only in what they have in common with other names of the run."""
-    paths = {path for node in nodes for cell in node.cells for path, _ in cell.samples}
-    if len(paths) > MAX_NAMES:
+    if not looked_for(nodes):
         return []
+    paths = {path for node in nodes for cell in node.cells for path, _ in cell.samples}
     kin: dict[bytes, set[Affixes]] = defaultdict(set)
     for path in paths:
         for head, tail in affixes(path):

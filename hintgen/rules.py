@@ -20,7 +20,7 @@ from tracehint.hintgen.build import rule_of
 from tracehint.hintgen.cells import Types, cells_of
 from tracehint.hintgen.facts import GROUP_BITS, facts_of, files_per_pair, nodes_of
 from tracehint.hintgen.fallback import by_name, by_types
-from tracehint.hintgen.family import by_family
+from tracehint.hintgen.family import by_family, looked_for
 from tracehint.hintgen.merge import merge
 from tracehint.hintgen.model import HintFile, Refusal, Rule
 from tracehint.hintgen.nodes import Node, nodes_of_shapes, split
@@ -65,6 +65,7 @@ def learn(analyses: Sequence[Analysis], options: LearnOptions | None = None) -> 
     return HintFile(
         learned_from=tuple(_origin(a) for a in analyses),
         parameters={"program": f"tracehint {__version__}", "nodes": nodes,
+                    "company": options.fallbacks and looked_for(leaves + mixed),
                     **options.limits.as_json()},
         rules=tuple(rules),
         refused=tuple(sorted([*map(_mixed, mixed), *caught, *held_back],
