@@ -45,9 +45,10 @@ def let_time_run_out(slurm: Cluster, job: int) -> None:
 
 # SIGTERM to every process of the job, the recorder's included, then SIGKILL
 ENDINGS = {
-    "srun-scancel": ("srun", stop_at_once, "CANCELLED"),
-    "exec-scancel": ("exec", stop_at_once, "CANCELLED"),
-    "srun-limit": ("srun", let_time_run_out, "TIMEOUT"),
+    "srun-scancel": ("srun", "strace", stop_at_once, "CANCELLED"),
+    "exec-scancel": ("exec", "strace", stop_at_once, "CANCELLED"),
+    "srun-limit": ("srun", "strace", let_time_run_out, "TIMEOUT"),
+    "srun-ebpf": ("srun", "ebpf", stop_at_once, "CANCELLED"),
 }
 LONG = "seq 1 20000 > out.txt; sort -rn out.txt > sorted.txt; touch up; sleep 600; echo > never"
 
@@ -59,17 +60,17 @@ Ending = dict[str, tuple[Path, int]]
 def ending(slurm: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ending:
     """A folder and a job per ending; it has been told to end."""
     jobs = {}
-    for name, (start, _, _) in ENDINGS.items():
+    for name, (start, collector, _, _) in ENDINGS.items():
         work = tmp_path_factory.mktemp(name)
         (work / "work.sh").write_text(LONG)
         (work / "long.job").write_text(
-            f"#!/bin/bash\n{start} {PROGRAM} record --quiet --collector strace "
+            f"#!/bin/bash\n{start} {PROGRAM} record --quiet --collector {collector} "
             "-o long.trace -- sh work.sh\n"
         )
         jobs[name] = (work, slurm.sbatch("long.job", cwd=work))
     for name, (work, job) in jobs.items():
         wait_for(work / "up")
-        ENDINGS[name][1](slurm, job)
+        ENDINGS[name][2](slurm, job)
     return jobs
 
 
@@ -159,7 +160,7 @@ def test_patterns_are_the_true_ones(merged: tuple[Run, dict[str, int]]) -> None:
 def test_job_that_was_ended_leaves_a_bundle(slurm: Cluster, ending: Ending, how: str) -> None:
     work, job = ending[how]
     slurm.wait()
-    assert slurm.state(str(job)) == ENDINGS[how][2], outputs(work)
+    assert slurm.state(str(job)) == ENDINGS[how][3], outputs(work)
     tracehint("merge", work / "long.trace", "-o", work / "run.trace")
     run = analyze(work / "run.trace", "--data-root", os.fspath(work))
     label = {t["id"]: t["type"] for t in run.tasks.values()}

@@ -35,6 +35,20 @@ c.gz: b.bin
 \tgzip -1 < b.bin > c.gz
 """
 
+SMALL = (
+    "".join(
+        f"a_{i}.bin: in.bin\n\tdd if=in.bin of=a_{i}.bin bs=256000 skip={i - 1} count=1\n\n"
+        for i in (1, 2)
+    )
+    + """
+b.bin: a_1.bin a_2.bin
+\tcat a_1.bin a_2.bin > b.bin
+
+c.gz: b.bin
+\tgzip -1n < b.bin > c.gz
+"""
+)
+
 
 def test_makeflow_wrapper(slurm: Cluster, tmp_path: Path) -> None:
     if not shutil.which("makeflow"):
@@ -60,6 +74,30 @@ def test_makeflow_wrapper(slurm: Cluster, tmp_path: Path) -> None:
     # what the log declares goes with what was seen
     lint = tracehint("lint", tmp_path / "run.trace", "--select", "TD")
     assert "No findings" in lint.stdout
+
+
+def test_hints_of_a_run_on_slurm_act_on_slurm(slurm: Cluster, tmp_path: Path) -> None:
+    """Record, learn, emit, run again: every job tags its own outputs before it writes them."""
+    if not shutil.which("makeflow"):
+        pytest.skip("makeflow is not installed")
+    makeflow = ("makeflow", "-T", "slurm")
+    program = f"{PROGRAM} record --quiet --collector strace --"
+    folders = [tmp_path / name for name in ("first", "next")]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "in.bin").write_bytes(bytes(range(256)) * 2000)
+        (folder / "w.mf").write_text(SMALL)
+    first, after = folders
+    slurm.run(*makeflow, "w.mf", "--wrapper", program, cwd=first, env=environment(first))
+    merged(first, "--workflow", first / "w.mf")
+    tracehint("hints", first / "run.trace", "-o", first / "hints.json")
+    tracehint("emit", first / "hints.json", "--workflow-engine", "makeflow", after / "w.mf",
+              "-o", after / "hinted.mf")  # fmt: skip
+    slurm.run(*makeflow, "hinted.mf", cwd=after)
+    for name in ("a_1.bin", "a_2.bin", "b.bin", "c.gz"):
+        assert (first / name).read_bytes() == (after / name).read_bytes()
+    tags = {name: os.listxattr(after / name) for name in ("a_1.bin", "a_2.bin", "b.bin")}
+    assert all(tags.values()), tags
 
 
 SNAKEFILE = """
