@@ -168,8 +168,9 @@ def figures(name: str, family: Family) -> str:
     """One row of the first table."""
     columns = [cell([pair[k] for pair in family.results[mode]])
                for mode in MODES for k in (0, 1)]  # fmt: skip
-    count = len(family.results["path"])
-    return "| " + " | ".join([name, str(family.runs), str(count), *columns]) + " |"
+    count, all_pairs = len(family.results["path"]), max(1, family.runs * (family.runs - 1))
+    part = str(count) if count == all_pairs else f"{count} of {all_pairs}"
+    return "| " + " | ".join([name, str(family.runs), part, *columns]) + " |"
 
 
 def losses(name: str, family: Family) -> list[str]:
