@@ -1,8 +1,8 @@
-"""Run daemons that cannot outlive a test: `reaper.py COMMANDS.json`, until its input ends.
+"""Run daemons that cannot outlive a test: `reaper.py FOLDER`, until its input ends.
 
-Each command is started in the foreground. Whatever it starts becomes a child of this process
-when its parent ends (a child subreaper), so that when standard input closes, in whatever way the
-test ended, the whole tree is found and killed.
+Each command of FOLDER/commands.json is started in the foreground. Whatever it starts becomes a
+child of this process when its parent ends (a child subreaper), so that when standard input closes,
+in whatever way the test ended, the whole tree is found and killed, and the folder removed.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -68,4 +69,5 @@ def _default_signals() -> None:
 
 
 if __name__ == "__main__":
-    main(json.loads(Path(sys.argv[1]).read_text()))
+    main(json.loads((Path(sys.argv[1]) / "commands.json").read_text()))
+    shutil.rmtree(sys.argv[1], ignore_errors=True)

@@ -143,7 +143,7 @@ def cluster(
     started = Cluster(folder, env | {"SLURM_CONF": str(conf)})
     with (folder / "daemons.log").open("wb") as log:
         reaper = subprocess.Popen(
-            [sys.executable, Path(__file__).with_name("reaper.py"), folder / "commands.json"],
+            [sys.executable, Path(__file__).with_name("reaper.py"), folder],
             stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True, env=started.env,
         )  # fmt: skip
     try:
@@ -153,7 +153,6 @@ def cluster(
         assert reaper.stdin
         reaper.stdin.close()
         reaper.wait(timeout=30)
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _configure(folder: Path, nodes: Sequence[str], prolog: str, epilog: str) -> Path:
