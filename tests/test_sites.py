@@ -162,6 +162,21 @@ def test_the_command_takes_the_tables(tmp_path: Path) -> None:
     assert wrong.returncode != 0 and "none.txt" in wrong.stderr
 
 
+def test_lint_takes_the_table(tmp_path: Path) -> None:
+    """Many calls on metadata: with two sites one central server does not fit any more."""
+    run = two_sites()
+    run._add("metadata_ops", proc=2, dir=b"/data", op="mkdir", count=5000, errors=0)
+    run.save(tmp_path / "run.trace")
+    table(tmp_path, "n1 east\nn2 west\n")
+    codes = []
+    for options in ((), ("--sites", "sites.txt")):
+        done = inside("lint", "run.trace", "--format", "json", "--select", "TM005", *options,
+                      cwd=tmp_path)  # fmt: skip
+        codes.append(done.returncode)
+        assert ("TM005" in done.stdout) is bool(options), done.stdout + done.stderr
+    assert codes == [0, 1]
+
+
 def test_a_calibration_gives_the_rates(tmp_path: Path) -> None:
     two_sites().save(tmp_path / "run.trace")
     done = inside("calibrate", ".", "--seconds", "1", "--size-mb", "4", "-o", "c.json",

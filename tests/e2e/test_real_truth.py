@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.real.compare import Observed, Result
 from tests.e2e.real.kernel import Kernel
-from tests.e2e.real.model import Job
+from tests.e2e.real.model import Job, Workflow
+from tests.e2e.real.score import score
 from tests.e2e.real.truth import Truth, establish
+from tests.e2e.support import Run
 from tracehint.analyzer.model import Options
 
 LOG = """\
@@ -82,3 +85,26 @@ def test_a_log_that_is_not_understood_is_an_error(log: Path, old: str, new: str)
     assert old in LOG
     with pytest.raises((AssertionError, AttributeError)):
         truth(log, LOG.replace(old, new))
+
+
+def test_the_score_counts_what_differs(log: Path) -> None:
+    """An access missed, one invented, 15 of a hundred bytes wrong, an edge and a label gone."""
+    found = truth(log, LOG)
+    workflow = Workflow("x", "x", (), lambda _: None, (), list)
+    same = Observed(
+        dict(found.uses), dict(found.edges), dict(found.labels), dict(found.primary), {}
+    )
+    run = Run(log, {"tasks": [], "files": []})
+    perfect = score(Result(workflow, run, same, found))
+    assert (perfect.precision, perfect.recall, perfect.byte_error) == (1, 1, 0)
+    assert (perfect.label_agreement, perfect.false_edges, perfect.missed_edges) == (1, 0, 0)
+    same.uses[("use", "other", "read")] = same.uses.pop(("use", "log", "write"))
+    same.uses[("gen", "a", "write")] = [(5, 95), (100, 105)]
+    same.edges.clear()
+    same.labels[("a", 0)] = {"broadcast"}
+    wrong = score(Result(workflow, run, same, found))
+    assert (wrong.accesses, wrong.false_accesses, wrong.missed_accesses) == (2, 1, 1)
+    assert wrong.wrong_bytes == 10 + 5 + 2 * 10
+    assert wrong.worst_bytes == 15 / 100
+    assert (wrong.edges, wrong.missed_edges) == (0, 1)
+    assert wrong.label_agreement < 0.7

@@ -25,6 +25,8 @@ FORMATS = ("text", "json", "sarif", "github", "junit")
 @click.option("--nodes", type=click.IntRange(1), help="Nodes that the cost model counts with.")
 @click.option("--default-placement", type=click.Choice(["striped", "one-node", "local"]),
               default="striped", show_default=True)  # fmt: skip
+@click.option("--sites", type=click.Path(path_type=Path), metavar="FILE",
+              help="Table of sites or racks: a host or pattern and its site per line.")  # fmt: skip
 @click.option("--block-size", help="Block size of the store, e.g. 1M; default 4M.")
 @click.option("--hints-in-force", type=click.Path(), help="Hints that the store already had.")
 @click.option("--calibration", type=click.Path(), help="Of `tracehint calibrate`: adds seconds.")
@@ -34,7 +36,7 @@ FORMATS = ("text", "json", "sarif", "github", "junit")
 def command(
     bundle: str, workflow: str | None, fmt: str, output: str | None, force: bool,
     select: tuple[str, ...], ignore: tuple[str, ...], nodes: int | None, default_placement: str,
-    block_size: str | None, hints_in_force: str | None,
+    sites: Path | None, block_size: str | None, hints_in_force: str | None,
     calibration: str | None, baseline: str | None,
     write_baseline: str | None, config: str | None,
 ) -> int:  # fmt: skip
@@ -49,6 +51,7 @@ def command(
     import dataclasses
 
     from tracehint.analyzer.model import Options
+    from tracehint.analyzer.sites import read_sites
     from tracehint.hintgen import inputs
     from tracehint.hintgen.lint import baseline as baselines
     from tracehint.hintgen.lint import run_rules, skipped_rules
@@ -62,7 +65,8 @@ def command(
     settings = found.settings
     if block_size:
         settings = dataclasses.replace(settings, block_size=parse_size(block_size))
-    options = Options(nodes=nodes, default_placement=default_placement)
+    table = read_sites(sites) if sites else ()
+    options = Options(nodes=nodes, default_placement=default_placement, sites=table)
     joined = with_workflow(bundle, workflow) if workflow else None
     run = inputs.load_run(bundle, options, joined)
     hints = None
