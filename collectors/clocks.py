@@ -6,6 +6,7 @@ stated. Without contradictions the clocks stay as they are.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import duckdb
@@ -30,6 +31,22 @@ used as (
 select made.host as maker, used.host as reader, max(made.t - used.t)::bigint as behind
 from made join used using (name) where made.host <> used.host group by all
 """
+
+
+def apart(spans: Sequence[tuple[int, int | None]]) -> str:
+    """A note when logs (start and end in ns) lie more than a day apart; empty: they do not."""
+    known = sorted((start, end or start) for start, end in spans if start > 0)
+    latest, gap, after = 0, 0, 0
+    for number, (start, end) in enumerate(known):
+        if number and start - latest > gap:
+            gap, after = start - latest, number
+        latest = max(latest, end)
+    if gap <= _LIMIT_NS:
+        return ""
+    return (
+        f"{after} of {len(known)} logs end {gap // _LIMIT_NS} days before the others begin: "
+        "they are of several runs, or clocks disagree"
+    )
 
 
 def shared_mounts(manifest: Manifest) -> pa.Table:

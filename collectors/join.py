@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tracehint.collectors.clocks import apart
 from tracehint.schemas.manifest import Host, Manifest
 from tracehint.schemas.tables import TABLES
 
@@ -62,6 +63,8 @@ def join_manifests(manifests: Sequence[Manifest]) -> Manifest:
     ends = [m.ended_ns for m in ordered]
     statuses = [m.exit_status for m in ordered]
     collectors = list(dict.fromkeys(m.collector for m in ordered))
+    notes = [n for m in ordered for n in m.notes]
+    notes += filter(None, [apart([(m.started_ns, m.ended_ns) for m in ordered])])
     return Manifest(
         format=first.format, program=first.program, collector=",".join(collectors),
         command=first.command, cwd=first.cwd, started_ns=first.started_ns,
@@ -71,7 +74,7 @@ def join_manifests(manifests: Sequence[Manifest]) -> Manifest:
         hosts=_hosts(ordered),
         data_roots=list(dict.fromkeys(r for m in ordered for r in m.data_roots)),
         blind_to=list(dict.fromkeys(b for m in ordered for b in m.blind_to)),
-        notes=list(dict.fromkeys(n for m in ordered for n in m.notes)),
+        notes=list(dict.fromkeys(notes)),
         redacted_args=sum(m.redacted_args for m in ordered),
     )  # fmt: skip
 

@@ -148,8 +148,8 @@ def test_a_broken_file_among_good_ones_is_named(tmp_path: Path) -> None:
     (folder / "away").symlink_to("/etc/passwd")
     done = inside("import", "logs", "-o", "out.trace", cwd=tmp_path)
     assert done.returncode == 0
-    for name, why in (("empty", "empty"), ("binary", "not a strace"), ("text", "not a strace")):
-        assert f"{name}: {why}" in done.stderr
+    for line in ("empty: empty", "binary, text: not a log", "away: a symbolic link"):
+        assert f"left out: {line}" in done.stderr
     assert "1 not understood" in done.stderr
     (loss,) = rows(read_bundle(tmp_path / "out.trace"), "losses")
     assert (loss["kind"], loss["count"], loss["detail"]) == ("log_lines", 1, "not understood: 2")

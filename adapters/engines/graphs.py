@@ -14,6 +14,7 @@ from tracehint.errors import InputError
 if TYPE_CHECKING:
     from tracehint.schemas.manifest import Manifest
 
+NOTHING_OBSERVED = "declared by the engine, nothing observed"
 _HEAD = 64 << 10
 _PORTION = 1 << 18  # rows that are written at once
 _MAX_FILES = 64  # looked at in a directory
@@ -152,6 +153,20 @@ def import_graphs(sources: Sequence[Path], output: Path, *, force: bool = False)
     return write_declared_bundle(graph, output, force=force, notes=left_out)
 
 
+def companions(paths: Sequence[Path]) -> set[Path]:
+    """Those of the paths that are read together with another one of them."""
+    from tracehint.adapters.engines.kickstart import OUTPUT_FILE
+    from tracehint.adapters.engines.makeflow_graph import SUFFIX
+
+    known = set(paths)
+    logs = {p for p in known if p.with_name(p.name.removesuffix(SUFFIX)) in known - {p}}
+    outputs = {p for p in known - logs if OUTPUT_FILE.search(p.name)}
+    if not outputs:
+        return logs
+    above = {p.parent for p in known - logs - outputs if sniff(p) == "pegasus"}
+    return logs | {p for p in outputs if not above.isdisjoint(p.parents)}
+
+
 def _inside(source: Path) -> Path:
     """The first file of a directory that a reader knows; the source itself if there is none."""
     names = sorted(source.iterdir())[:_MAX_FILES] if source.is_dir() else []
@@ -183,7 +198,7 @@ def write_declared_bundle(
         complete=True,
         hosts=[Host(name=host) for host in hosts],
         blind_to=["bytes", "offsets", "order", *(["start_times"] if graph.placed else [])],
-        notes=["declared by the engine, nothing observed", *graph.notes, *notes],
+        notes=[NOTHING_OBSERVED, *graph.notes, *notes],
     )
     writer.write_manifest(manifest)
     return manifest

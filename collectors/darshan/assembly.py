@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tracehint import __version__
+from tracehint.collectors.clocks import apart
 from tracehint.collectors.darshan.facts import LogFacts
 from tracehint.collectors.darshan.runs import HOW_COUNTERS
 from tracehint.schemas.manifest import Host, Manifest
@@ -238,6 +239,7 @@ class Assembly:
             hosts.append(Host(name=name, mounts=rows))
         notes = [f"{len(self.facts)} Darshan logs of {len({f.jobid for f in self.facts})} jobs"]
         notes += [f"log not read: {path}: {why}" for path, why in bad]
+        notes += filter(None, [apart([(f.start_ns, f.end_ns) for f in self.facts])])
         ends = [f.end_ns for f in self.facts if f.end_ns is not None]
         return Manifest(
             program=f"tracehint {__version__}", collector="import:darshan",

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+_SHOWN = 16  # sources that the manifest names
+
+
 def find_logs(sources: Sequence[Path]) -> list[Path]:
     """The .darshan files among and below the sources, sorted; symbolic links are not followed."""
     found: set[Path] = set()
@@ -37,7 +40,7 @@ def import_darshan(sources: Sequence[Path], output: Path, *, force: bool = False
     losses. Raises InputError when none can be read.
     """
     tables, manifest = gather(sources)
-    manifest.command = ["tracehint", "import", *map(str, sources)]
+    manifest.command = ["tracehint", "import", *map(str, sources[:_SHOWN])]
     writer = BundleWriter(output, force=force)
     for name, table in tables.items():
         if table.num_rows:

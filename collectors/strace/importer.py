@@ -65,6 +65,9 @@ def import_strace(sources: Sequence[Path], output: Path, *, force: bool = False)
     from tracehint.collectors.join import join_manifests, join_tables
 
     manifest = manifests[0] if len(manifests) == 1 else join_manifests(manifests)
+    if not all("bytes" in m.blind_to for m in manifests):
+        # strace recorded them: a log without reads and writes is of a process that did none
+        manifest.blind_to = [code for code in manifest.blind_to if code != "bytes"]
     manifest.notes += [f"log not read: {text}" for text in problems]
     writer = BundleWriter(output, force=force)
     for name, table in join_tables(parts).items():

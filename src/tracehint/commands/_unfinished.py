@@ -20,9 +20,9 @@ def read_finished(path: Path) -> Bundle:
     bundle = read_bundle(path)
     if bundle.tables["processes"].num_rows or not (path / RAW_DIR).is_dir():
         return bundle
-    from tracehint.commands.import_ import sort_sources
+    from tracehint.commands._sources import sort_sources
 
-    (importer, sources), *_ = sort_sources([path], None)
+    (importer, sources), *_ = sort_sources([path], None).importers()
     with tempfile.TemporaryDirectory(prefix="tracehint-") as folder:
         importer.run(sources, Path(folder) / "converted", force=False)
         found = read_bundle(Path(folder) / "converted")
