@@ -13,7 +13,9 @@ PROGRAM = f"{sys.executable} -m tracehint"
 
 def merged(work: Path, *options: str | Path) -> Run:
     """All bundles of a folder as one run."""
-    tracehint("merge", *sorted((work / "bundles").glob("*.trace")), "-o", work / "run.trace", *options)
+    tracehint(
+        "merge", *sorted((work / "bundles").glob("*.trace")), "-o", work / "run.trace", *options
+    )
     return analyze(work / "run.trace")
 
 
