@@ -76,6 +76,12 @@ int spool_write_json(const char *dir, const char *name, const char *text);
 void resolve_path_added(const struct th_path *rec);
 void resolve_name(const struct th_name *rec);
 
+/* types.c: the kernel's type information */
+bool types_read(void);
+bool types_name(const char *name);
+int types_part(void);
+void types_free(void);
+
 /* tracer.c: the BPF object and its maps */
 int tracer_load(const struct options *options, unsigned long long cookie);
 int tracer_attach(void);

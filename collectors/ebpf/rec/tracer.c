@@ -98,42 +98,18 @@ static struct bpf_program *program_of(size_t i)
 	return bpf_object__find_program_by_name(object, programs[i].name);
 }
 
-/* The strings of the kernel's type information; parsing all of it would take 10 ms. */
-static char *kernel_names(size_t *size)
-{
-	FILE *f = fopen("/sys/kernel/btf/vmlinux", "re");
-	struct stat st;
-	char *text = NULL;
-
-	if (!f)
-		return NULL;
-	if (!fstat(fileno(f), &st) && st.st_size > 0 && (text = malloc((size_t)st.st_size)))
-		*size = fread(text, 1, (size_t)st.st_size, f);
-	fclose(f);
-	return text;
-}
-
-static bool named(const char *names, size_t size, const char *name)
-{
-	return names && memmem(names, size, name, strlen(name) + 1);
-}
-
 /* Ask the kernel's own type information what it has: tracepoints, and reading without a call. */
 static void choose_programs(struct th_config *cfg, bool direct)
 {
-	size_t size = 0;
-	char *names = kernel_names(&size);
-
 	for (size_t i = 0; i < PROGRAMS; i++) {
 		if (!programs[i].needs)
 			continue;
-		wanted[i] = named(names, size, programs[i].needs);
+		wanted[i] = types_name(programs[i].needs);
 		bpf_program__set_autoload(program_of(i), wanted[i]);
 	}
 	cfg->faults = wanted[MAP_PAGES] && wanted[MAP_PAGES - 1];
 	cfg->write_faults = cfg->faults && wanted[PROGRAMS - 1] && wanted[PROGRAMS - 2];
-	cfg->direct = direct && named(names, size, "bpf_rdonly_cast");
-	free(names);
+	cfg->direct = direct && types_name("bpf_rdonly_cast");
 }
 
 static int configure(const struct options *options, unsigned long long cookie, bool direct)
@@ -171,12 +147,18 @@ static int configure(const struct options *options, unsigned long long cookie, b
 	return 0;
 }
 
-static int load(const struct options *options, unsigned long long cookie, bool direct)
+/* part: a file with the kernel's types as far as they are needed; -1: all of them. */
+static int load(const struct options *options, unsigned long long cookie, bool direct, int part)
 {
+	char name[32];
+	LIBBPF_OPTS(bpf_object_open_opts, how);
 	int err;
 
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", part);
+	if (part >= 0)
+		how.btf_custom_path = name;
 	object = bpf_object__open_mem(tracehint_bpf_start,
-				      (size_t)(tracehint_bpf_end - tracehint_bpf_start), NULL);
+				      (size_t)(tracehint_bpf_end - tracehint_bpf_start), &how);
 	err = (int)libbpf_get_error(object);
 	if (err) {
 		object = NULL;
@@ -186,17 +168,30 @@ static int load(const struct options *options, unsigned long long cookie, bool d
 	return err ? err : bpf_object__load(object);
 }
 
-/* First with bpf_rdonly_cast; kernels before 6.2 refuse that and get probe reads. */
+/* The quick ways first: a part of the types, bpf_rdonly_cast; then what always works. */
+static int load_somehow(const struct options *options, unsigned long long cookie)
+{
+	int part, err;
+
+	types_read();
+	part = types_part();
+	err = load(options, cookie, !options->no_direct, part);
+	if (err && err != -EPERM) {
+		bpf_object__close(object);
+		err = load(options, cookie, false, -1);
+	}
+	if (part >= 0)
+		close(part);
+	types_free();
+	return err;
+}
+
 int tracer_load(const struct options *options, unsigned long long cookie)
 {
 	int err;
 
 	maps.slots = options->slots;
-	err = options->no_direct ? -ENOTSUP : load(options, cookie, true);
-	if (err) {
-		bpf_object__close(object);
-		err = load(options, cookie, false);
-	}
+	err = load_somehow(options, cookie);
 	if (err)
 		return err;
 	maps.state = map_memory(".bss", &state_size, sizeof(*maps.state), 1);
