@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tracehint.analyzer.execution.model import Execution
+    from tracehint.analyzer.execution.resources import Resources
     from tracehint.analyzer.model import Analysis, Options
     from tracehint.schemas.store import Bundle
 
@@ -19,12 +20,13 @@ NOT_NEEDED = {
 
 
 def analyze(
-    bundle: Bundle, options: Options | None = None, extents: Execution | None = None
-) -> Analysis:
+    bundle: Bundle, options: Options | None = None, extents: Execution | None = None,
+    resources: Resources | None = None,
+) -> Analysis:  # fmt: skip
     """Cut the tasks, follow the bytes, label the patterns.
 
     `extents` is who has that table and computes on it (default: it is in the bundle, and this
-    process does).
+    process does), `resources` what this process may use.
 
     Works on damaged and partial bundles: what is missing is stated in
     `run["completeness"]` and lowers the confidence of the labels.
@@ -34,6 +36,7 @@ def analyze(
     import pyarrow as pa
 
     from tracehint.analyzer.execution.local import LocalExtents
+    from tracehint.analyzer.execution.resources import Resources
     from tracehint.analyzer.flow import build_flow
     from tracehint.analyzer.model import Analysis, Options
     from tracehint.analyzer.patterns import label
@@ -44,18 +47,22 @@ def analyze(
 
     options = options or Options()
     bundle = dataclasses.replace(bundle, manifest=assign(bundle.manifest, options.sites))
-    extents = extents or LocalExtents(bundle.tables["extents"])
+    resources = resources or Resources()
+    extents = extents or LocalExtents(bundle.tables["extents"], resources)
+    resources.tell("finding the tasks", 0, 0, "")
     cut = cut_tasks(bundle)
     roots = data_roots(bundle, options.data_roots, cut)
+    resources.tell("finding the files", 0, 0, "")
     flow = build_flow(bundle, cut, roots, options, extents)
     run = run_object(bundle, cut.tasks, roots, options, extents, flow.notes)
     lost = lost_events(bundle, cut.proc_task, extents)
     tasks = cut.tasks
+    resources.tell("labels", 0, 0, "")
     if "hosts_by_site" in run:
         run["between_sites_bytes"] = bytes_between(tasks, flow.edges)
     del bundle, cut, extents  # most of the memory, where the caller does not keep it
     pa.default_memory_pool().release_unused()  # DuckDB has an allocator of its own
-    patterns, groups = label(flow, tasks, options, run, lost)
+    patterns, groups = label(flow, tasks, options, run, lost, resources)
     return Analysis(
         run=run, tasks=tasks, files=flow.files, producers=flow.producers,
         consumers=flow.consumers, edges=flow.edges, patterns=patterns, groups=groups,

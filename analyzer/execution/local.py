@@ -48,9 +48,7 @@ def analyze_at(
     if _too_large(Path(where), resources.memory):
         return _in_batches(Path(where), options, resources)
     # The bundle is handed over and not kept: it can go before the labels are made.
-    bundle = [read_bundle(where, NOT_NEEDED)]
-    extents = [LocalExtents(bundle[0].tables["extents"], resources)]
-    return analyze(bundle.pop(), options, extents.pop())
+    return analyze(read_bundle(where, NOT_NEEDED), options, None, resources)
 
 
 def _too_large(root: Path, memory: int | None) -> bool:
@@ -70,7 +68,7 @@ def _in_batches(root: Path, options: Options, resources: Resources) -> Analysis:
         place = {name: i for i, name in enumerate(TABLES)}
         bundle.problems += extents.problems
         bundle.problems.sort(key=lambda text: place.get(text.split("/")[0], len(place)))
-        return analyze(bundle, options, extents)
+        return analyze(bundle, options, extents, resources)
 
 
 class LocalExtents:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tracehint.analyzer.execution.resources import Resources
     from tracehint.analyzer.model import Options
 
 
@@ -45,6 +46,7 @@ def label(
     options: Options,
     run: Mapping[str, Any],
     lost: pa.Table | None = None,
+    resources: Resources | None = None,
 ) -> tuple[pa.Table, pa.Table]:
     """Tables `patterns` and `groups` of analyzer.model.
 
@@ -54,4 +56,4 @@ def label(
     """
     from tracehint.analyzer.patterns import whole
 
-    return whole.label(flow, tasks, options, run, lost)
+    return whole.label(flow, tasks, options, run, lost, resources)

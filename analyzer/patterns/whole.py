@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracehint.analyzer.execution.portions import compute_all
+from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.flow.identity import column
 from tracehint.analyzer.patterns import choice, confidence, cycles, edges, evidence, groups, numbers
 from tracehint.analyzer.patterns.facts import Found, Losses, find
@@ -23,14 +25,18 @@ if TYPE_CHECKING:
 
 def label(
     flow: FlowTables, tasks: pa.Table, options: Options, run: Mapping[str, Any],
-    lost: pa.Table | None,
+    lost: pa.Table | None, resources: Resources | None,
 ) -> tuple[pa.Table, pa.Table]:  # fmt: skip
     """See `patterns.label`."""
     work = read_work(tasks)
     tables = Tables(flow, work)
     losses = _losses(lost, work)
     bounds = tables.bounds()
-    parts = [find(tables.portion(low, high), work, options, losses) for low, high in bounds]
+
+    def found_in(i: int) -> Found:
+        return find(tables.portion(*bounds[i]), work, options, losses)
+
+    parts = compute_all(found_in, range(len(bounds)), resources or Resources(), "labels")
     found = _together(parts, [low for low, _ in bounds])
     circles = cycles.find(
         tables.files, found.facts, found.links, len(work.ids), options, backward=found.backward

@@ -5,15 +5,17 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracehint.commands._stage_line import stages
 from tracehint.errors import UsageError
 
 if TYPE_CHECKING:
+    from tracehint.analyzer.execution.resources import Resources, Tell
     from tracehint.analyzer.model import Analysis, Options
 
 _SHARE = click.FloatRange(0, 1)
@@ -119,10 +121,19 @@ def _link_rates(mbit: float | None, calibration: Path | None) -> tuple[float, fl
 @click.option(
     "--master", metavar="URL", help="Spark's cluster (default: local[*], this machine's cores)."
 )
+@click.option(
+    "--threads", type=click.IntRange(1), default=None,
+    help="Threads that compute (default: the processors that this process may use).",
+)  # fmt: skip
+@click.option(
+    "--memory-limit", metavar="SIZE", default=None,
+    help="Accesses that would take more than half of it go through temporary files in TMPDIR"
+    " (default: half of the machine's memory).",
+)  # fmt: skip
 @analysis_options
 def command(
     bundle: str, form: str, output: str | None, force: bool, no_ranges: bool, engine: str,
-    master: str | None, **values: Any,
+    master: str | None, threads: int | None, memory_limit: str | None, **values: Any,
 ) -> None:  # fmt: skip
     """Print the graph and the patterns of BUNDLE.
 
@@ -142,15 +153,53 @@ def command(
     options = options_from(values, ranges=not no_ranges)
     # Millions of live objects and no garbage in circles: the collector would only look on.
     gc.disable()
-    analysis = analyze_at(bundle, options, engine, master)
-    if form == "json":
-        from tracehint.analyzer.output import write_json
+    with stages() as seen:
+        given = None
+        if engine == "duckdb":
+            given = _resources(threads, memory_limit, seen.tell)
+        elif threads or memory_limit:
+            raise UsageError(
+                "--threads and --memory-limit are for the engine duckdb",
+                "Set spark.executor.cores and spark.executor.memory.",
+            )
+        analysis = analyze_at(bundle, options, engine, master, given)
+        seen.tell("writing", 0, 0, "")
+        on_screen = output in (None, "-") and sys.stdout.isatty()
+        if not on_screen:
+            _put(analysis, form, output, seen.tell)
+    if on_screen:
+        _put(analysis, form, output, seen.tell)
 
-        _write(write_json(analysis), output)
+
+def _put(analysis: Analysis, form: str, output: str | None, tell: Tell) -> None:
+    if form == "json":
+        _write_json(analysis, output, tell)
     elif form == "parquet":
         _write_parquet(analysis, Path(str(output)))
     else:
         _write_text(analysis, output)
+
+
+def _resources(threads: int | None, memory: str | None, tell: Tell) -> Resources:
+    """What the options allow."""
+    from tracehint.analyzer.execution.resources import Resources, cores, half_of_memory
+    from tracehint.commands.lint import parse_size
+
+    limit = parse_size(memory) if memory else half_of_memory()
+    return Resources(threads or cores(), limit, tell=tell)
+
+
+def _write_json(analysis: Analysis, output: str | None, tell: Tell) -> None:
+    from tracehint.analyzer.output import write_json
+
+    def pieces() -> Iterator[bytes]:
+        done = 0
+        for piece in write_json(analysis):
+            done += len(piece)
+            tell("writing", done >> 20, 0, "MiB")
+            yield piece
+
+    _write(pieces(), output)
 
 
 def _check_free(output: str | None, force: bool) -> None:
