@@ -23,13 +23,21 @@ if TYPE_CHECKING:
 
 SPOOL_DIR = "spool"
 RAW_DIR = "raw"  # a log that is not converted yet (strace)
-_SAFE_HOST = re.compile(r"[A-Za-z0-9._-]{1,253}")
+_HOST_LENGTH = 200  # `host=`, a checksum and a suffix fit into 255 bytes
 
 
 def safe_host(name: str) -> str:
-    """The host name as a directory part: other characters become `_`, never `.` or `..`."""
-    cleaned = re.sub(r"[^A-Za-z0-9._-]", "_", name)[:253]
-    return cleaned if cleaned.strip(".") else "host"
+    """The host name as a part of a file name: never `.` or `..`, and no two hosts have the same.
+
+    Other characters become `_`; what was changed or cut is told apart by a checksum.
+    """
+    import hashlib
+
+    cleaned = re.sub(r"[^A-Za-z0-9._-]", "_", name)
+    if cleaned == name and len(name) <= _HOST_LENGTH and cleaned.strip("."):
+        return name
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return f"{cleaned[:_HOST_LENGTH].strip('.') or 'host'}-{digest}"
 
 
 def table_from_rows(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:

@@ -255,3 +255,18 @@ def test_damaged_input_for_half_a_minute(name: str, tmp_path: Path) -> None:
     tried = _fuzz(name, tmp_path, random.Random(seed), lambda _: time.monotonic() < end)
     print(f"{name}: {tried} inputs")
     assert tried > 10
+
+
+# Finds of the fuzzing, kept.
+def test_hosts_with_odd_names_keep_their_own_rows(tmp_path: Path) -> None:
+    """A name beyond what a file name holds failed the import; two names that became one
+    directory lost the rows of the first."""
+    hosts = ["x" * 70_000, "x" * 69_999, "a:b", "a_b", "..", "/", "\u00e9", "n1"]
+    lines = [f"{n}\t{host}\t1700000000.5\t1.0\t0\t0\t0\t0\ttrue" for n, host in enumerate(hosts)]
+    header = JOBLOG.split("\n", 1)[0]
+    path = tmp_path / "jobs"
+    path.write_text("\n".join([header, *lines]))
+    write_declared_bundle(read_graph(path), tmp_path / "b.trace")
+    rows = read_bundle(tmp_path / "b.trace").tables["declared_tasks"].to_pylist()
+    assert sorted(r["task"] for r in rows) == [f"j{n}" for n in range(len(hosts))]
+    assert not [p for p in tmp_path.rglob("*.parquet") if tmp_path / "b.trace" not in p.parents]
