@@ -2,8 +2,7 @@
 
 Without location, a task goes to an idle node at random. With location, it goes where `tracehint
 place` would send it (adapters/place): to the node that holds most bytes of its inputs, as the store
-reports them. While that node is busy the task waits at most as long as moving those bytes would
-take, then goes to the next best.
+reports them. While that node is busy, one task may wait for it; the others go to the next best.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from tracehint.adapters.place.hosts import Host
 from tracehint.adapters.stores.base import Location
 from tracehint.adapters.workflow import Workflow, read_workflow
 
-LINK_BYTES = 25_000_000  # per second: 200 Mbit
+WAIT_BYTES = 1_000_000  # less than this is moved sooner than a task ends
 TIMEOUT_S = 300
 
 
@@ -90,7 +89,7 @@ class _State:
     store: Located | None
     rng: random.Random
     waiting: dict[int, set[bytes]]
-    ready: dict[int, float]  # task -> since when
+    ready: set[int]
     idle: list[Node]
     running: dict[int, tuple[subprocess.Popen[bytes], int, Node]] = field(default_factory=dict)
     known: dict[int, Known] = field(default_factory=dict)  # of ready tasks
@@ -110,7 +109,7 @@ def run_workflow(
     state = _State(
         bed, folder, tags, Located(bed) if located else None, random.Random(seed),
         waiting={i: {p for p in task.sources if p in made} for i, task in enumerate(flow.tasks)},
-        ready={}, idle=list(bed.nodes),
+        ready=set(), idle=list(bed.nodes),
     )  # fmt: skip
     start, before = time.monotonic(), bed.received()
     _release(state, ())
@@ -134,31 +133,35 @@ def _sums(folder: Path, flow: Workflow) -> dict[str, str]:
 
 def _release(state: _State, made: Iterable[bytes]) -> None:
     """Tasks whose inputs are there become ready."""
-    now = time.monotonic()
     done = set(made)
     for number in list(state.waiting):
         state.waiting[number] -= done
         if not state.waiting[number]:
             del state.waiting[number]
-            state.ready[number] = now
+            state.ready.add(number)
 
 
 def _start_all(state: _State, flow: Workflow) -> None:
     """Start what can start, tasks that are drawn to a node most strongly first."""
     if state.store is None:
         while state.ready and state.idle:
-            _start(state, flow, next(iter(state.ready)), state.rng.choice(state.idle))
+            _start(state, flow, min(state.ready), state.rng.choice(state.idle))
         return
     hosts = [Host(name=node.label) for node in state.bed.nodes]
     root = state.bed.mount / state.folder
-    for number in state.ready.keys() - state.known.keys():
+    for number in state.ready - state.known.keys():
         inputs = [str(root / os.fsdecode(p)) for p in flow.tasks[number].sources]
         state.known[number] = look(state.store, hosts, inputs)
-    for patient in (True, False):
-        for number in sorted(state.ready, key=lambda n: (-_most(state, n), n)):
-            waited = time.monotonic() - state.ready[number]
-            if patient or waited >= _most(state, number) / LINK_BYTES:
-                _choose(state, flow, number, hosts, "hard" if patient else "soft")
+    order = sorted(state.ready, key=lambda n: (-_most(state, n), n))
+    for number in order:
+        _choose(state, flow, number, hosts, "hard")
+    awaited: set[str] = set()
+    for number in (n for n in order if n in state.ready):
+        best = _choose(state, flow, number, hosts, "hard")
+        if best is not None and best not in awaited and _most(state, number) >= WAIT_BYTES:
+            awaited.add(best)
+        elif number in state.ready:
+            _choose(state, flow, number, hosts, "soft")
 
 
 def _most(state: _State, number: int) -> int:
@@ -166,12 +169,16 @@ def _most(state: _State, number: int) -> int:
     return max(state.known[number].bytes.values(), default=0)
 
 
-def _choose(state: _State, flow: Workflow, number: int, hosts: list[Host], policy: str) -> None:
-    """Start the task on the node that `place` chooses, if that one is idle."""
+def _choose(
+    state: _State, flow: Workflow, number: int, hosts: list[Host], policy: str
+) -> str | None:
+    """Start the task on the node that `place` chooses if that one is idle; else its name."""
     idle = {node.label: node for node in state.idle}
     chosen = choose(hosts, state.known[number], policy, lambda h: h.name in idle, lambda _: True)
-    if chosen.host is not None and chosen.host.name in idle:
-        _start(state, flow, number, idle[chosen.host.name])
+    if chosen.host is None or chosen.host.name not in idle:
+        return chosen.host.name if chosen.host else None
+    _start(state, flow, number, idle[chosen.host.name])
+    return None
 
 
 def tagged(tags: Path) -> list[str | Path]:
@@ -191,17 +198,16 @@ def _start(state: _State, flow: Workflow, number: int, node: Node) -> None:
     )  # fmt: skip
     state.running[number] = (process, os.pidfd_open(process.pid), node)
     state.idle.remove(node)
-    del state.ready[number]
+    state.ready.remove(number)
 
 
 def _wait_for_one(state: _State, flow: Workflow) -> None:
-    """Until a task has ended, or one that waits for its node need not wait any longer."""
+    """Until a task has ended."""
     poll = select.poll()
     for _, fd, _ in state.running.values():
         poll.register(fd, select.POLLIN)
-    pause = 0.1 if state.ready and state.idle else TIMEOUT_S
-    ended = {fd for fd, _ in poll.poll(pause * 1000)}
-    assert ended or pause < TIMEOUT_S, "a task takes too long"
+    ended = {fd for fd, _ in poll.poll(TIMEOUT_S * 1000)}
+    assert ended, "a task takes too long"
     for number, (process, fd, node) in list(state.running.items()):
         if fd not in ended:
             continue
