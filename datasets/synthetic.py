@@ -35,6 +35,7 @@ REGION = 1 << 20
 TABLE = 4 << 20
 START_NS = 1_700_000_000_000_000_000
 STEP_NS = 1_000_000
+SEGMENT = 1 << 22  # extents that are made at one time
 
 Ints = npt.NDArray[np.int64]
 
@@ -150,26 +151,18 @@ def _processes(units: int) -> pa.Table:
     )  # fmt: skip
 
 
-def tables(units: int, pieces: int = 1) -> dict[str, pa.Table]:
-    """The bundle's tables of a run with `units * 11` tasks and `units * 70` accesses."""
+def tables(units: int, pieces: int = 1, *, extents: bool = True) -> dict[str, pa.Table]:
+    """The bundle's tables of a run with `units * 11` tasks and `units * 70` accesses.
+
+    Without `extents` that table is empty.
+    """
     rows = accesses(units)
     count, files = len(rows.task), units * FILES_PER_UNIT + CONFIGS
     paths = _paths(units)
     file_ids = np.arange(1, files + 1, dtype=np.int64)
     opens = np.arange(1, count + 1, dtype=np.int64)
-    op = pa.array(np.where(rows.write, "write", "read"))
-    step = rows.length // pieces
-    piece = np.tile(np.arange(pieces, dtype=np.int64), count)
-    starts = np.repeat(rows.start, pieces) + piece * np.repeat(step, pieces)
-    lengths = np.where(
-        piece == pieces - 1,
-        np.repeat(rows.length - step * (pieces - 1), pieces),
-        np.repeat(step, pieces),
-    )
-    times = np.repeat(rows.t_ns, pieces)
     ends = np.zeros(files + 1, dtype=np.int64)
     np.maximum.at(ends, rows.file, rows.start + rows.length)
-    extent_op = op.take(pa.array(np.repeat(np.arange(count), pieces)))
     return {
         "processes": _processes(units),
         "files": _filled(
@@ -193,22 +186,39 @@ def tables(units: int, pieces: int = 1) -> dict[str, pa.Table]:
              "write_ops": np.where(rows.write, 1, 0),
              "write_bytes": np.where(rows.write, rows.length, 0)},
         ),
-        "extents": _filled(
-            "extents", count * pieces,
-            {"host": "node1", "open": np.repeat(opens, pieces),
-             "proc": np.repeat(rows.task, pieces), "file": np.repeat(rows.file, pieces),
-             "op": extent_op, "how": extent_op, "start": starts, "length": lengths,
-             "stride": lengths, "count": 1, "ops": 1, "bytes": lengths,
-             "first_ns": times, "last_ns": times + 500, "exact": True},
-        ),
+        "extents": _extents(rows, 0, count if extents else 0, pieces),
     }  # fmt: skip
 
 
+def _extents(rows: Accesses, low: int, high: int, pieces: int) -> pa.Table:
+    """The extents of the accesses from `low` up to `high`."""
+    at = np.repeat(np.arange(low, high, dtype=np.int64), pieces)
+    step = rows.length[at] // pieces
+    piece = np.tile(np.arange(pieces, dtype=np.int64), high - low)
+    lengths = np.where(piece == pieces - 1, rows.length[at] - step * (pieces - 1), step)
+    op = pa.array(["read", "write"]).take(pa.array(rows.write[at].astype(np.int8)))
+    times = rows.t_ns[at]
+    return _filled(
+        "extents", len(at),
+        {"host": "node1", "open": at + 1, "proc": rows.task[at], "file": rows.file[at],
+         "op": op, "how": op, "start": rows.start[at] + piece * step, "length": lengths,
+         "stride": lengths, "count": 1, "ops": 1, "bytes": lengths,
+         "first_ns": times, "last_ns": times + 500, "exact": True},
+    )  # fmt: skip
+
+
 def write(path: Path, units: int, pieces: int = 1) -> Path:
-    """Write such a bundle."""
+    """Write such a bundle; its extents are made and written in segments."""
     writer = BundleWriter(path, force=True)
-    for name, table in tables(units, pieces).items():
+    rows = accesses(units)
+    at_once = max(1, SEGMENT // pieces)
+    for name, table in tables(units, pieces, extents=len(rows.task) <= at_once).items():
         writer.write_table(name, table)
+    if len(rows.task) > at_once:
+        for segment, low in enumerate(range(0, len(rows.task), at_once)):
+            high = min(low + at_once, len(rows.task))
+            # names of one length: they are read in the order of their names
+            writer.write_table("extents", _extents(rows, low, high, pieces), 1000 + segment)
     writer.write_manifest(
         Manifest(
             program="synthetic",
