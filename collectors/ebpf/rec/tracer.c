@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,13 +148,15 @@ static int configure(const struct options *options, unsigned long long cookie, b
 	return 0;
 }
 
-/* part: a file with the kernel's types as far as they are needed; -1: all of them. */
-static int load(const struct options *options, unsigned long long cookie, bool direct, int part)
+/* quick: with a part of the kernel's types, and bpf_rdonly_cast where that is known. */
+static int load(const struct options *options, unsigned long long cookie, bool quick)
 {
 	char name[32];
 	LIBBPF_OPTS(bpf_object_open_opts, how);
-	int err;
+	int err, part;
 
+	types_read();
+	part = quick ? types_part() : -1;
 	snprintf(name, sizeof(name), "/proc/self/fd/%d", part);
 	if (part >= 0)
 		how.btf_custom_path = name;
@@ -162,27 +165,15 @@ static int load(const struct options *options, unsigned long long cookie, bool d
 	err = (int)libbpf_get_error(object);
 	if (err) {
 		object = NULL;
-		return err;
+	} else {
+		err = configure(options, cookie, quick && !options->no_direct);
 	}
-	err = configure(options, cookie, direct);
-	return err ? err : bpf_object__load(object);
-}
-
-/* The quick ways first: a part of the types, bpf_rdonly_cast; then what always works. */
-static int load_somehow(const struct options *options, unsigned long long cookie)
-{
-	int part, err;
-
-	types_read();
-	part = types_part();
-	err = load(options, cookie, !options->no_direct, part);
-	if (err && err != -EPERM) {
-		bpf_object__close(object);
-		err = load(options, cookie, false, -1);
-	}
+	types_free(); /* libbpf has read its part; it needs the memory for the rest now */
+	if (!err)
+		err = bpf_object__load(object);
 	if (part >= 0)
 		close(part);
-	types_free();
+	malloc_trim(0); /* what libbpf took to load is of no use any more */
 	return err;
 }
 
@@ -191,7 +182,11 @@ int tracer_load(const struct options *options, unsigned long long cookie)
 	int err;
 
 	maps.slots = options->slots;
-	err = load_somehow(options, cookie);
+	err = load(options, cookie, true);
+	if (err && err != -EPERM) { /* then what always works */
+		bpf_object__close(object);
+		err = load(options, cookie, false);
+	}
 	if (err)
 		return err;
 	maps.state = map_memory(".bss", &state_size, sizeof(*maps.state), 1);
