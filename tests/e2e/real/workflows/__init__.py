@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.e2e.real.model import Workflow
-from tests.e2e.real.workflows import blast, bwa, library, montage, ranges, regions
+from tests.e2e.real.workflows import blast, bwa, library, montage, ranges, regions, words
 
 WORKFLOWS: tuple[Workflow, ...] = (
     montage.WORKFLOW,
@@ -12,4 +12,5 @@ WORKFLOWS: tuple[Workflow, ...] = (
     ranges.WORKFLOW,
     regions.WORKFLOW,
     library.WORKFLOW,
+    words.WORKFLOW,
 )
