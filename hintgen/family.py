@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tracehint.hintgen.groups import captures_of
 from tracehint.hintgen.nodes import Node
@@ -55,6 +56,24 @@ def by_family(nodes: list[Node]) -> list[Node]:
             alike[found].append(node)
     made = [_family_node(*key, group) for key, group in sorted(alike.items(), key=lambda i: i[0])]
     return [node for node in made if node is not None]
+
+
+def by_mark(families: list[Node], others: list[Node]) -> list[Node]:
+    """Nodes for a mark in front alone, `c{name}_area.fits`, where the company cannot be asked.
+
+    Not where one of `others` has that template: it was made of all names that fit it.
+    """
+    taken = {node.template.text for node in others}
+    return [
+        replace(node, beside=())
+        for node in families
+        if _mark(node) and node.template.text not in taken
+    ]
+
+
+def _mark(node: Node) -> bool:
+    head = node.template.parts[0]
+    return isinstance(head, bytes) and not head.endswith(b"/")
 
 
 def _company(

@@ -20,7 +20,7 @@ from tracehint.hintgen.build import rule_of
 from tracehint.hintgen.cells import Types, cells_of
 from tracehint.hintgen.facts import GROUP_BITS, facts_of, files_per_pair, nodes_of
 from tracehint.hintgen.fallback import by_name, by_types
-from tracehint.hintgen.family import by_family, looked_for
+from tracehint.hintgen.family import by_family, by_mark, looked_for
 from tracehint.hintgen.merge import merge
 from tracehint.hintgen.model import HintFile, Refusal, Rule
 from tracehint.hintgen.nodes import Node, nodes_of_shapes, split
@@ -58,7 +58,8 @@ def learn(analyses: Sequence[Analysis], options: LearnOptions | None = None) -> 
     if options.fallbacks:
         tasks = sum(analysis.tasks.num_rows for analysis in analyses)
         kept = [cell for node in leaves + mixed for cell in node.cells]
-        more = by_family(leaves + mixed) + by_name(leaves + mixed)
+        families, named = by_family(leaves + mixed), by_name(leaves + mixed)
+        more = families + named + by_mark(families, named)
         more += by_types(kept, tasks, _per_pair(facts))
         rules += [rule for node in more if (rule := rule_of(node, nodes, scales)) is not None]
     rules, caught = self_check(_distinct(rules), leaves + mixed)

@@ -144,3 +144,10 @@ def test_names_from_a_list_reach_the_store(
     assert main([*command, "--names", str(tmp_path / "none")]) == 2
     both = ["--names", str(tmp_path / "h.json"), "--like", str(tmp_path)]
     assert main([*command, *both]) == 2
+
+
+def test_a_mark_in_front_does_where_the_company_cannot_be_asked(hints: HintFile) -> None:
+    found = asked(hints, survey(images(("infra",), 3)), names=False)
+    assert found["pinfra-001.fits"].pattern == "broadcast"
+    assert found["cinfra-001.fits"].pattern == "reduce"
+    assert found["infra-001.fits"].rule is None, "no mark tells an input from others"
