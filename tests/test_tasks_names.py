@@ -115,7 +115,7 @@ def test_steps_of_a_job_and_their_processes_are_tasks(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("variable", ["PMI_RANK", "OMPI_COMM_WORLD_RANK"])
+@pytest.mark.parametrize("variable", ["PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK"])
 def test_ranks_of_an_mpi_step_are_one_task(tmp_path: Path, variable: str) -> None:
     ranks = [slurm(7, STEP_ID=0, PROCID=n) | {variable: str(n)} for n in range(3)]
     assert batch(tmp_path, *ranks, slurm(8)) == ["job 7.0", "job 8"]

@@ -40,7 +40,7 @@ BATCH_SYSTEMS: tuple[BatchSystem, ...] = (
     BatchSystem((("LSB_JOBID", "{}"), ("LSB_JOBINDEX", "[{}]"))),
 )
 # The processes of an MPI program are ranks of one task.
-_MPI_RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK")
+_MPI_RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
 _NO_INDEX = b"0"  # of a job that is no array, of the only process of a step
 
 

@@ -146,6 +146,7 @@ static bool marker(const char *text, size_t len)
 		"LSB_JOBINDEX=",
 		"OMPI_COMM_WORLD_RANK=",
 		"PMI_RANK=",
+		"PMIX_RANK=",
 		"PARALLEL_SEQ=",
 		"MAKELEVEL=",
 	};
