@@ -110,9 +110,12 @@ def test_the_command_in_a_process_of_its_own(tmp_path: Path) -> None:
     temporary.mkdir()
     words = ["analyze", bundle, "--format", "json", "--nodes", "3", "--no-ranges"]
     here = inside(*words, cwd=work)
-    there = tracehint(
-        *words, "--engine", "spark", "--master", "local[1]", cwd=work,
-        env={"TMPDIR": str(temporary), "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"},
+    there = subprocess.run(
+        [sys.executable, "-m", "tracehint", *words, "--engine", "spark", "--master", "local[1]"],
+        cwd=work, capture_output=True, text=True, check=False,
+        env={
+            **os.environ, "TMPDIR": str(temporary), "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"
+        },
     )  # fmt: skip
     assert there.returncode == 0, there.stderr
     assert there.stdout == here.stdout
@@ -131,9 +134,11 @@ def test_no_bundle_is_said_in_a_sentence(tmp_path: Path) -> None:
         done = inside("analyze", where, "--engine", "spark", cwd=tmp_path)
         assert done.returncode == 2
         assert "not a trace bundle" in done.stderr, done.stderr
-    done = inside("analyze", "nosuch://host/b.trace", "--engine", "spark", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "nosuch://host/b.trace" in done.stderr and "Traceback" not in done.stderr
+    for url, says in (("nosuch://host/b.trace", "nosuch"), ("s3://bucket/b.trace", "hadoop-aws")):
+        done = inside("analyze", url, "--engine", "spark", cwd=tmp_path)
+        assert done.returncode == 2
+        assert f"{url}: Spark cannot list it" in done.stderr and says in done.stderr
+        assert "Traceback" not in done.stderr
 
 
 def test_a_url_needs_spark(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote
 
-from tracehint.analyzer.execution.spark_session import asking
+from tracehint.analyzer.execution.spark_session import EngineFailed, asking
 from tracehint.errors import BundleError
 from tracehint.schemas.manifest import MANIFEST_NAME, Manifest, parse_manifest, read_manifest
 from tracehint.schemas.store import SPOOL_DIR, segment_files
@@ -71,7 +71,14 @@ class Remote:
 
     def __post_init__(self) -> None:
         self.root = self.root.rstrip("/")
-        self._files = self._list()
+        try:
+            self._files = self._list()
+        except EngineFailed as error:
+            raise BundleError(
+                f"{self.root}: Spark cannot list it: {error}",
+                "Check the URL and the credentials; for s3:// Spark needs the package "
+                "org.apache.hadoop:hadoop-aws (docs: Analyze on Spark).",
+            ) from None
         if MANIFEST_NAME not in self._files:
             raise BundleError(
                 f"{self.root}: not a trace bundle (no {MANIFEST_NAME})",

@@ -89,7 +89,7 @@ def _start(builder: SparkSession.Builder, master: str, folder: Path) -> SparkSes
     """A session on `master`; what Spark's own configuration says about the cluster stays."""
     builder = builder.master(master).appName("tracehint analyze")
     builder = builder.config("spark.ui.enabled", "false")
-    builder = builder.config("spark.ui.showConsoleProgress", "false")
+    builder = builder.config("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower())
     builder = builder.config("spark.driver.maxResultSize", "0")
     # s3:// is what bundles are called; Hadoop's own reader is called s3a
     builder = builder.config("spark.hadoop.fs.s3.impl", "org.apache.hadoop.fs.s3a.S3AFileSystem")
