@@ -25,8 +25,8 @@ static void line(const char *format, ...)
 
 static const char *quoted(const char *text)
 {
-	static char out[4][4200 * 2];
-	static int turn;
+	static __thread char out[4][4200 * 2]; /* the threads of a case speak at the same time */
+	static __thread int turn;
 	char *at = out[turn = (turn + 1) % 4];
 	char *start = at;
 
