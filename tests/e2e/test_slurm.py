@@ -25,12 +25,15 @@ SCRIPTS = {
     "cat table.txt | wc -l >> part_$1.bin",
     "reduce.sh": "cat part_*.bin > total.bin",
     "check.sh": "gzip -1 < total.bin > check_$SLURM_PROCID.gz",
+    "ranks.sh": "cat total.bin > rank_$PMI_RANK.bin",
 }
 JOBS = {
     "make.job": f"{RECORD} sh make.sh",
     "map.job": f"{RECORD} sh map.sh $SLURM_ARRAY_TASK_ID",
     "reduce.job": f"{RECORD} sh reduce.sh",
     "check.job": f"srun -n2 {PROGRAM} record --quiet --collector strace -- sh check.sh",
+    # as an MPI program is started: its ranks are one task
+    "ranks.job": f"srun -n2 --mpi=pmi2 {PROGRAM} record --quiet --collector strace -- sh ranks.sh",
 }
 
 
@@ -93,14 +96,16 @@ def merged(
     job = {"make": slurm.sbatch("make.job", cwd=work)}
     for name, before, *more in (
         ("map", "make", f"--array=1-{TASKS}"), ("reduce", "map"),
-        ("check", "reduce", "--ntasks=2"),
+        ("check", "reduce", "--ntasks=2"), ("ranks", "reduce", "--nodes=1", "--ntasks=2"),
     ):  # fmt: skip
         after = f"--dependency=afterok:{job[before]}"
         job[name] = slurm.sbatch(after, *more, f"{name}.job", cwd=work)
     slurm.wait()
-    assert slurm.state(str(job["check"])) == "COMPLETED", outputs(work)
+    assert {slurm.state(str(job[name])) for name in ("check", "ranks")} == {"COMPLETED"}, outputs(
+        work
+    )
     bundles = sorted((work / "bundles").iterdir())
-    assert len(bundles) == 1 + TASKS + 1 + 2, outputs(work)
+    assert len(bundles) == 1 + TASKS + 1 + 2 + 2, outputs(work)
     tracehint("merge", *bundles, "-o", work / "run.trace")
     return analyze(work / "run.trace"), job
 
@@ -128,6 +133,7 @@ def test_each_job_element_and_process_is_a_task(merged: tuple[Run, dict[str, int
         *(f"job {job['map']}_{i}.0" for i in range(1, TASKS + 1)),
         f"job {job['reduce']}.0",
         *(f"job {job['check']}.0 task {i}" for i in range(2)),
+        f"job {job['ranks']}.0",
     }
     assert not any(t["engine"] for t in run.tasks.values())
     assert {t["host"] for t in run.tasks.values()} == {"node1", "node2"}
@@ -143,6 +149,7 @@ def test_edges_are_the_true_ones(merged: tuple[Run, dict[str, int]]) -> None:
         *((made, name, e) for e in elements.values() for name in ("in.bin", "table.txt")),
         *((e, f"part_{i}.bin", reduced) for i, e in elements.items()),
         *((reduced, "total.bin", f"{job['check']}.0 task {i}") for i in range(2)),
+        (reduced, "total.bin", f"{job['ranks']}.0"),
     }
 
 
