@@ -238,6 +238,21 @@ class TestLocate:
         assert sum(one.values()) == 10
         assert len(one) > 1, "objects are spread"
 
+    def test_many_files_are_one_question(self, bed: CephBed, data: Path) -> None:
+        for i in range(20):
+            (data / "parts" / f"p_{i}.dat").write_bytes(b"x" * 1000 * i)
+        names = [data / "parts" / f"p_{i}.dat" for i in range(20)]
+        said = tracehint(bed, "locate", *names, "--store", "cephfs", "--format", "json", code=1)
+        rows = json.loads(said)["files"]
+        assert [len(row["nodes"]) for row in rows] == [0, *[1] * 19]
+        one = json.loads(
+            tracehint(bed, "locate", names[7], "--store", "cephfs", "--format", "json")
+        )
+        assert one["files"] == [rows[7]]
+        said = tracehint(bed, "locate", names[7], data / "no", "--store", "cephfs", code=1)
+        assert "p_7.dat: " in said
+        assert "No such file" in said
+
     def test_an_empty_file_is_nowhere(self, bed: CephBed, data: Path) -> None:
         said = tracehint(bed, "locate", data / "big.dat", "--store", "cephfs", code=1)
         assert "unknown" in said

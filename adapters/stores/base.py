@@ -8,7 +8,7 @@ store can tell the location of a file it is a `Locator` as well; callers test fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
@@ -102,6 +102,15 @@ class Setter(Protocol):
 
 class Store(Translator, Setter, Protocol):
     """A complete adapter."""
+
+
+@runtime_checkable
+class BatchLocator(Protocol):
+    """A Locator whose store answers for many files as fast as for one."""
+
+    def locate_all(self, fds: Sequence[int]) -> list[Location | None]:
+        """`locate` for each. Raises OSError when any of them cannot be asked about."""
+        ...
 
 
 @runtime_checkable

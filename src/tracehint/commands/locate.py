@@ -13,7 +13,10 @@ from tracehint.commands._stores import require_store, store_options
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK, UsageError
 
 if TYPE_CHECKING:
-    from tracehint.adapters.stores.base import Locator
+    from tracehint.adapters.stores.base import Location, Locator
+
+FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+BATCH = 256  # open descriptors at a time
 
 
 @click.command()
@@ -39,7 +42,9 @@ def command(
             f"the store {chosen.name} cannot tell where files lie",
             "Use a store with a location attribute or tool (docs/reference/stores.md).",
         )
-    rows = [_row(chosen, path) for path in files]
+    rows = [
+        row for at in range(0, len(files), BATCH) for row in _rows(chosen, files[at : at + BATCH])
+    ]
     if fmt == "json":
         data = [{**row, "path": to_text(os.fsencode(row["path"]))} for row in rows]
         click.echo(json.dumps({"schema": "tracehint.locate/1", "files": data}, indent=1))
@@ -50,11 +55,32 @@ def command(
     return EXIT_FINDINGS if any(not row["nodes"] for row in rows) else EXIT_OK
 
 
+def _rows(store: Locator, files: tuple[Path, ...]) -> list[dict[str, Any]]:
+    """A row per file; with one question to a store that answers for many files at once."""
+    from contextlib import ExitStack
+
+    from tracehint.adapters.stores.base import BatchLocator
+
+    if isinstance(store, BatchLocator) and len(files) > 1:
+        try:
+            with ExitStack() as opened:
+                fds = []
+                for path in files:
+                    fds.append(os.open(path, FLAGS))
+                    opened.callback(os.close, fds[-1])
+                found = store.locate_all(fds)
+        except OSError:
+            found = []  # one of them is the reason: each by itself tells which
+        if found:
+            return [_told(path, place) for path, place in zip(files, found, strict=True)]
+    return [_row(store, path) for path in files]
+
+
 def _row(store: Locator, path: Path) -> dict[str, Any]:
     """One file: its nodes, or why they are unknown."""
     row: dict[str, Any] = {"path": str(path), "nodes": [], "detail": {}, "problem": ""}
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        fd = os.open(path, FLAGS)
     except OSError as error:
         return {**row, "problem": error.strerror}
     try:
@@ -63,6 +89,11 @@ def _row(store: Locator, path: Path) -> dict[str, Any]:
         return {**row, "problem": error.strerror or "error"}
     finally:
         os.close(fd)
+    return _told(path, found)
+
+
+def _told(path: Path, found: Location | None) -> dict[str, Any]:
     if found is None:
-        return {**row, "problem": "the store does not say"}
-    return {**row, "nodes": list(found.nodes), "detail": dict(found.detail)}
+        return {"path": str(path), "nodes": [], "detail": {}, "problem": "the store does not say"}
+    detail = dict(found.detail)
+    return {"path": str(path), "nodes": list(found.nodes), "detail": detail, "problem": ""}
