@@ -166,7 +166,7 @@ static int load(const struct options *options, unsigned long long cookie, bool q
 	if (err) {
 		object = NULL;
 	} else {
-		err = configure(options, cookie, quick && !options->no_direct);
+		err = configure(options, cookie, quick);
 	}
 	types_free(); /* libbpf has read its part; it needs the memory for the rest now */
 	if (!err)
@@ -182,7 +182,7 @@ int tracer_load(const struct options *options, unsigned long long cookie)
 	int err;
 
 	maps.slots = options->slots;
-	err = load(options, cookie, true);
+	err = options->no_direct ? -ENOTSUP : load(options, cookie, true);
 	if (err && err != -EPERM) { /* then what always works */
 		bpf_object__close(object);
 		err = load(options, cookie, false);
