@@ -78,8 +78,7 @@ def _open(spark: SparkSession, files: Files, damaged: dict[str, str]) -> tuple[B
         else:
             parts = files.open(files.segments(name))
             tables[name] = read_parts(name, parts, problems, NOT_NEEDED.get(name, ()))
-    root = files.root if isinstance(files, Folder) else Path(str(getattr(files, "root", "")))
-    bundle = stated(Bundle(root, manifest, tables, problems))
+    bundle = stated(Bundle(Path(files.root), manifest, tables, problems))
     segments = [name for name in files.segments("extents") if name not in damaged]
     if not segments:
         return bundle, LocalExtents(TABLES["extents"].empty_table())

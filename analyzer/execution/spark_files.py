@@ -6,7 +6,6 @@ import io
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote
@@ -27,6 +26,9 @@ _SEGMENT = re.compile(r"(host=[^/]*)/([^/.][^/]*\.parquet)")
 class Files(Protocol):
     """Names inside the bundle are `table/host=HOST/SEGMENT.parquet`."""
 
+    @property
+    def root(self) -> Path | str: ...
+
     def manifest(self) -> Manifest: ...
 
     def segments(self, table: str) -> list[str]:
@@ -46,7 +48,11 @@ class Folder:
     """A bundle on this machine or on a file system that all nodes share."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root.absolute()
+        self._root = root.absolute()
+
+    @property
+    def root(self) -> Path:
+        return self._root
 
     def manifest(self) -> Manifest:
         return read_manifest(self.root)
@@ -62,15 +68,11 @@ class Folder:
             yield name, self.root / name
 
 
-@dataclass
 class Remote:
     """A bundle at a URL, listed and read by Spark."""
 
-    spark: SparkSession
-    root: str
-
-    def __post_init__(self) -> None:
-        self.root = self.root.rstrip("/")
+    def __init__(self, spark: SparkSession, url: str) -> None:
+        self.spark, self._root = spark, url.rstrip("/")
         try:
             self._files = self._list()
         except EngineFailed as error:
@@ -89,6 +91,10 @@ class Remote:
                 f"{self.root}: its recorder was killed and left data that is not converted",
                 "Where it was recorded: tracehint merge BUNDLE -o NEW, and copy that one.",
             )
+
+    @property
+    def root(self) -> str:
+        return self._root
 
     def _list(self) -> dict[str, tuple[str, int]]:
         """Name inside the bundle -> (its URI, its size). Spark's own listing hides empty files."""
