@@ -2,7 +2,8 @@
 
     python -m tests.bench.hints.archive ADDRESS NAME=BYTES ...
 
-Serves made-up files over plain TCP, as bash can read them: a request is `get NAME` or `put NAME`.
+Serves made-up files over plain TCP, as bash can read them: a request is `get NAME`, or `put BYTES`
+and the bytes; the answer is the file, or the checksum of what arrived.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ import sys
 PORT = 9147
 _OPEN = f"exec 3<>/dev/tcp/${{ARCHIVE:-127.0.0.1}}/{PORT} || exit 1\n"
 FETCH = _OPEN + 'echo "get $1" >&3\ncat <&3 >"$1"\n'
-# The archive's answer is the checksum of what it got.
-PUT = _OPEN + '{ echo "put $1"; cat "$1"; echo end; } >&3\ncat <&3\n'
+PUT = _OPEN + '{ echo "put $(wc -c <"$1")"; cat "$1"; } >&3\ncat <&3\n'
 
 
 class Handler(socketserver.StreamRequestHandler):
@@ -23,18 +23,14 @@ class Handler(socketserver.StreamRequestHandler):
 
     def handle(self) -> None:
         """Send the file, or take one in and answer with its checksum."""
-        verb, _, name = self.rfile.readline().decode().strip().partition(" ")
+        verb, _, what = self.rfile.readline().decode().strip().partition(" ")
         if verb == "get":
-            line = f"{name} of the archive\n".encode()
-            size = SIZES[name]
+            line = f"{what} of the archive\n".encode()
+            size = SIZES[what]
             self.wfile.write((line * (size // len(line) + 1))[:size])
-            return
-        digest = hashlib.sha256()
-        for line in iter(self.rfile.readline, b"end\n"):
-            if not line:
-                return
-            digest.update(line)
-        self.wfile.write(digest.hexdigest().encode() + b"\n")
+        else:
+            told = hashlib.sha256(self.rfile.read(int(what))).hexdigest()
+            self.wfile.write(told.encode() + b"\n")
 
 
 class Server(socketserver.ThreadingTCPServer):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.bench.hints.row import NODES, Row, fill, rules
+from tests.bench.hints.row import NODES, Row, rules
 
 REGION = 8 << 20
 
@@ -18,7 +18,7 @@ def make(_folder: Path, size: int) -> str:
          f" | sha256sum > sum_{i}.txt")
         for i in range(NODES)
     ]  # fmt: skip
-    return rules(("all.dat", "", fill("all.dat", size)), *readers)
+    return rules(("all.dat", "", f"seq 100000000 | head -c {size} > all.dat"), *readers)
 
 
 ROWS = [
