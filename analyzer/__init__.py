@@ -46,14 +46,17 @@ def analyze(
     from tracehint.analyzer.tasks import cut_tasks
 
     options = options or Options()
-    bundle = dataclasses.replace(bundle, manifest=assign(bundle.manifest, options.sites))
+    bundle = dataclasses.replace(
+        bundle, manifest=assign(bundle.manifest, options.sites), tables=dict(bundle.tables)
+    )
     resources = resources or Resources()
     extents = extents or LocalExtents(bundle.tables["extents"], resources)
+    bundle.tables.pop("extents", None)  # it is with `extents` now
     resources.tell("finding the tasks", 0, 0, "")
     cut = cut_tasks(bundle)
     roots = data_roots(bundle, options.data_roots, cut)
     resources.tell("finding the files", 0, 0, "")
-    flow = build_flow(bundle, cut, roots, options, extents)
+    flow = build_flow(bundle, cut, roots, options, extents, owned=True)
     run = run_object(bundle, cut.tasks, roots, options, extents, flow.notes)
     lost = lost_events(bundle, cut.proc_task, extents)
     tasks = cut.tasks

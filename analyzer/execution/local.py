@@ -79,6 +79,9 @@ class LocalExtents:
 
     def look(self, objects: Objects, known: Tasks, notes: list[str]) -> LocalAccesses:
         raw, damaged = read_extents(self._table, objects, known)
+        # the other columns are in `raw`, or nobody needs them any more
+        self._table = self._table.select(["open", "proc", "last_ns"])
+        raw.table = raw.table.schema.empty_table()
         if damaged:
             notes.append(f"{damaged} damaged access records were left out")
         return LocalAccesses(raw, len(objects), self._resources)

@@ -18,13 +18,14 @@ __all__ = ["Flow", "build_flow"]
 
 def build_flow(
     bundle: Bundle, cut: Cut, roots: Sequence[bytes], options: Options,
-    extents: Execution | None = None,
+    extents: Execution | None = None, *, owned: bool = False,
 ) -> Flow:  # fmt: skip
     """Files by version, their producers and consumers, and the edges between tasks.
 
     `cut` says which process epoch belongs to which task, `roots` are the data roots, `extents`
     who has that table and computes (default: this process). Tables have the schemas of
-    `tracehint.analyzer.model`. Never raises on damaged rows: what was left out is in
+    `tracehint.analyzer.model`. With `owned`, columns of the bundle that nothing needs after this
+    are dropped from its tables. Never raises on damaged rows: what was left out is in
     `Flow.notes`.
     """
     from tracehint.analyzer import roots as rules
@@ -34,4 +35,4 @@ def build_flow(
         from tracehint.analyzer.execution.local import LocalExtents
 
         extents = LocalExtents(bundle.tables["extents"])
-    return build(bundle, cut, roots, options, rules, extents)
+    return build(bundle, cut, roots, options, rules, extents, owned=owned)

@@ -64,7 +64,7 @@ class Plan:
 
 def build(
     bundle: Bundle, cut: Cut, roots: Sequence[bytes], options: Options, rules: Roots,
-    extents: Execution, *, always_general: bool = False, rows: int = ROWS,
+    extents: Execution, *, always_general: bool = False, rows: int = ROWS, owned: bool = False,
 ) -> Flow:  # fmt: skip
     """See `build_flow`; `rows` is the size of a portion."""
     notes: list[str] = []
@@ -76,6 +76,8 @@ def build(
     objects = build_objects(bundle, procs.of, lambda p: rules.classify_paths(p, roots))
     accesses = extents.look(objects, procs, notes)
     more = from_opens(bundle, objects, procs, extents, notes)
+    if owned:  # only their number counts from here on, and whose they are
+        bundle.tables["opens"] = bundle.tables["opens"].select(["proc"])
     copies, order = keep_together(accesses, more, objects, tasks.engine)
     if len(copies):
         objects, copies = _renumber(objects, accesses, more, copies, order)
@@ -163,17 +165,16 @@ def _circles(parts: list[Part], tasks: Tasks) -> Ints | None:
     """Per task the circle that it is on; None if there is no circle."""
     first_write = np.full(len(tasks.ids), np.iinfo(np.int64).max)
     for part in parts:
-        known = part.producers.first != UNKNOWN
-        writer, when = part.producers.task[known], part.producers.first[known]
-        np.minimum.at(first_write, writer, when)
-    edges = [p.edges for p in parts]
-    producer = np.concatenate([e.producer for e in edges] or [np.empty(0, np.int64)])
-    consumer = np.concatenate([e.consumer for e in edges] or [np.empty(0, np.int64)])
+        known = part.ends.first != UNKNOWN
+        np.minimum.at(first_write, part.ends.writer[known], part.ends.first[known])
+    none = [np.empty(0, np.int64)]
+    producer = np.concatenate([part.ends.producer for part in parts] or none)
+    consumer = np.concatenate([part.ends.consumer for part in parts] or none)
     circle = components(producer, consumer, first_write)
     return circle if (circle != UNKNOWN).any() else None
 
 
 def _on(part: Part, circle: Ints) -> Bools:
     """The edges of a portion that are on a circle."""
-    producer, consumer = part.edges.producer, part.edges.consumer
+    producer, consumer = part.ends.producer, part.ends.consumer
     return np.asarray((circle[producer] != UNKNOWN) & (circle[producer] == circle[consumer]))

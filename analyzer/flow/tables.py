@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from tracehint.analyzer.flow.entries import Entries
 from tracehint.analyzer.flow.grouping import Grouped, how_lists, range_lists
 from tracehint.analyzer.flow.model import UNKNOWN, Flow, Objects
-from tracehint.analyzer.flow.ranges import Bools, Ints, starts_of
+from tracehint.analyzer.flow.ranges import Bools, Ints, Shorts, starts_of
 from tracehint.analyzer.flow.users import VIA, Edges, Tasks, Users
 from tracehint.analyzer.model import CONSUMERS, EDGES, FILES, PRODUCERS
 
@@ -30,7 +30,7 @@ ROLES = ("input", "intermediate", "output", "scratch", "software")
 class Part:
     """The tables of one portion; files are numbered from 0 in each.
 
-    `edges` and `producers` are kept as arrays too, to look for circles of tasks.
+    `ends` is kept as arrays too, to look for circles of tasks.
     """
 
     entries: Ints  # object (of the whole run) of each file row
@@ -38,8 +38,17 @@ class Part:
     producer_table: pa.Table
     consumer_table: pa.Table
     edge_table: pa.Table
-    edges: Edges
-    producers: Users
+    ends: Ends
+
+
+@dataclass
+class Ends:
+    """Tasks (numbers) at both ends of each edge, and who first wrote when."""
+
+    producer: Shorts
+    consumer: Shorts
+    writer: Shorts
+    first: Ints  # UNKNOWN: no time
 
 
 def make_part(
@@ -77,7 +86,11 @@ def make_part(
     return Part(
         entries.obj[final[at]] + low, files,
         _users(facts, *producers, PRODUCERS), _users(facts, *consumers, CONSUMERS),
-        _edges(facts, edges), edges, producers[0],
+        _edges(facts, edges),
+        Ends(
+            edges.producer.astype(np.int32), edges.consumer.astype(np.int32),
+            producers[0].task.astype(np.int32), producers[0].first,
+        ),
     )  # fmt: skip
 
 

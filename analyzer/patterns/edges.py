@@ -21,6 +21,7 @@ from tracehint.analyzer.patterns.rows import PATTERNS, Floats, Ints, Labels, Lin
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_AT_ONCE = 1 << 18  # labels of edges
 _ALWAYS = (code("gather"), code("concurrently_shared"))
 
 
@@ -49,13 +50,17 @@ def patterns_table(decided: Decided, ids: Ints, links: Links) -> pa.Table:
     own = _columns(decided, order, decided.texts.full, ids, names)
     own["edge"] = pa.nulls(len(order), pa.int64())
     own["primary"], own["confidence"] = primary[order], decided.confidence[order]
-    edge, row = _on_edges(labels.take(order), links, len(ids))
-    at = order[row]
-    copied = _columns(decided, at, decided.texts.short, ids, names)
-    copied["edge"], copied["primary"] = links.edge[edge], primary[at] | links.aside[edge]
-    doubt = np.where(links.uncertain[edge], 0.5, 1.0)
-    copied["confidence"] = decided.confidence[at] / decided.ordered[at] * doubt
-    return pa.concat_tables([_as_table(own), _as_table(copied)])
+    tables = [_as_table(own)]
+    own.clear()
+    edges, rows = _on_edges(labels.take(order), links, len(ids))
+    for low in range(0, len(edges), _AT_ONCE):
+        edge, at = edges[low : low + _AT_ONCE], order[rows[low : low + _AT_ONCE]]
+        copied = _columns(decided, at, decided.texts.short, ids, names)
+        copied["edge"], copied["primary"] = links.edge[edge], primary[at] | links.aside[edge]
+        doubt = np.where(links.uncertain[edge], 0.5, 1.0)
+        copied["confidence"] = decided.confidence[at] / decided.ordered[at] * doubt
+        tables.append(_as_table(copied))
+    return pa.concat_tables(tables)
 
 
 def _on_edges(labels: Labels, links: Links, files: int) -> tuple[Ints, Ints]:

@@ -15,6 +15,7 @@ from tracehint.analyzer.patterns import labels, prepare, ranges, regions, times
 from tracehint.analyzer.patterns.rows import (
     ROLES,
     UNKNOWN,
+    Amounts,
     Bools,
     Facts,
     Floats,
@@ -53,7 +54,7 @@ class Found:
     labels: Labels  # those that hold by the file alone
     links: Links
     single: Single
-    task_reads: Floats  # per task: intermediate bytes that it read
+    task_reads: Amounts  # intermediate bytes that it read
     read_shapes: Shapes
     written_shapes: Shapes
     shared: regions.Shared
@@ -96,7 +97,7 @@ def find(portion: Portion, work: Work, options: Options, losses: Losses | None) 
         (start[handed.producer] == start[handed.consumer]) & (handed.producer > handed.consumer)
     )
     return Found(
-        facts, found, _links(handed, read), single, _task_reads(read, handed, len(work.ids)),
+        facts, found, _links(handed, read), single, _task_reads(read, handed),
         regions.read_shapes(read, portion.read, measured, has[0]),
         regions.written_shapes(wrote, has[1]), shared, shown, bool(before.any()),
     )  # fmt: skip
@@ -176,11 +177,14 @@ def _links(handed: Handed, read: Read) -> Links:
     return Links(handed.edge, file, producer, consumer, handed.uncertain, aside)
 
 
-def _task_reads(read: Read, handed: Handed, tasks: int) -> Floats:
-    """Per task the bytes that it read of files that others made."""
+def _task_reads(read: Read, handed: Handed) -> Amounts:
+    """The bytes that tasks read of files that others made."""
     rows = read.all
-    fed = among(rows.file, rows.who, handed.file, handed.consumer)
-    return np.asarray(np.bincount(rows.who[fed], rows.u[fed].astype(np.float64), tasks))
+    rows = rows.take(among(rows.file, rows.who, handed.file, handed.consumer))
+    order = order_by(rows.who)
+    who = rows.who[order]
+    first = starts_of(who)
+    return Amounts(who[first], np.add.reduceat(rows.u[order], first) if len(first) else first)
 
 
 __all__ = ["UNKNOWN", "Found", "Losses", "find"]

@@ -60,7 +60,8 @@ def read_work(tasks: pa.Table) -> Work:
     retried = bool((attempt > 1).any())
     who = _last_attempts(tasks, attempt, start) if retried else np.arange(len(start))
     return Work(
-        column(tasks, "task"), who, column(tasks, "engine") == 1, attempt, start,
+        column(tasks, "task"), np.append(who, UNKNOWN),
+        np.append(column(tasks, "engine") == 1, True), attempt, start,
         np.where(np.isnan(end), np.inf, end), retried,
     )  # fmt: skip
 
@@ -174,7 +175,7 @@ def _writers(rows: pa.Table, file: Ints, work: Work) -> Writers:
         floats(rows, "last_s"), np.arange(len(file)),
     )  # fmt: skip
     keep = (file >= 0) & (task >= 0) & (column(rows, "superseded") != 1)
-    return _sorted(found, keep & ~np.append(work.engine, True)[task])
+    return _sorted(found, keep & ~work.engine[task])
 
 
 def _readers(rows: pa.Table, file: Ints, used: Ints, pieces: Pieces, work: Work) -> Readers:
@@ -183,7 +184,7 @@ def _readers(rows: pa.Table, file: Ints, used: Ints, pieces: Pieces, work: Work)
         file, task, used, floats(rows, "cover"), column(rows, "peek") == 1, *pieces,
         np.arange(len(file)),
     )  # fmt: skip
-    return _sorted(found, (file >= 0) & (task >= 0) & ~np.append(work.engine, True)[task])
+    return _sorted(found, (file >= 0) & (task >= 0) & ~work.engine[task])
 
 
 def _sorted(rows: _Users, keep: Bools) -> _Users:
@@ -198,9 +199,8 @@ def _handed(rows: pa.Table, file: Ints, work: Work) -> Handed:
 
     producer, consumer = (dense(work.ids, column(rows, end)) for end in ("producer", "consumer"))
     keep = (file >= 0) & (producer >= 0) & (consumer >= 0)
-    engine, who = np.append(work.engine, True), np.append(work.who, UNKNOWN)
-    keep &= ~engine[producer] & ~engine[consumer]
-    producer, consumer = who[producer], who[consumer]
+    keep &= ~work.engine[producer] & ~work.engine[consumer]
+    producer, consumer = work.who[producer], work.who[consumer]
     keep &= producer != consumer
     data = pc.fill_null(pc.equal(rows.column("via"), "data"), True).to_numpy()
     uncertain = pc.fill_null(pc.equal(rows.column("order"), "uncertain"), False).to_numpy()

@@ -36,7 +36,8 @@ def code(pattern: str) -> int:
 
 @dataclass
 class Work:
-    """The tasks, sorted by id. Unknown ends are infinite."""
+    """The tasks, sorted by id. Unknown ends are infinite. `who` and `engine` have a last row
+    for tasks that are not known."""
 
     ids: Ints
     who: Ints  # the last attempt of a retried task, else the task itself
@@ -136,6 +137,14 @@ class Single(Rows):
     u: Ints  # what the reader read
     fed: Ints  # what the producer handed to it
     alone: Bools  # the producer is the file's only owner
+
+
+@dataclass
+class Amounts(Rows):
+    """Bytes per task; a task may come several times."""
+
+    task: Ints
+    bytes: Ints
 
 
 @dataclass

@@ -43,7 +43,9 @@ def label(
     )
     alone = circles.file & found.facts.labelled
     single = found.single.take(~circles.file[found.single.file])
-    around, grouped = groups.find(single, found.task_reads, options)
+    reads = np.zeros(len(work.ids))
+    np.add.at(reads, found.task_reads.task, found.task_reads.bytes)
+    around, grouped = groups.find(single, reads, options)
     labels = Labels.joined(
         [_shared(alone), found.labels.take(~circles.file[found.labels.file]), grouped]
     )
@@ -98,6 +100,9 @@ def _together(parts: list[Found], lows: list[int]) -> Found:
                 if hasattr(rows, "file"):
                     rows.file = rows.file + rows.file.dtype.type(low)
             columns[field.name] = type(values[0]).joined(values)
-        else:  # amounts per task, or a flag
+            for part in parts:  # the portions go as the whole comes
+                setattr(part, field.name, None)
+            del rows
+        else:  # a flag
             columns[field.name] = sum(values[1:], start=values[0])
     return Found(**columns)
