@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tracehint.errors import BundleError
+from tracehint.schemas.manifest_check import HOST, MANIFEST, fields_of
 from tracehint.schemas.version import FORMAT
 
 MANIFEST_NAME = "manifest.json"
@@ -86,21 +88,16 @@ def parse_manifest(text: bytes, path: Path | str) -> Manifest:
         raise BundleError(f"{path}: not a tracehint manifest", "Record the run again.")
     name, _, version = data["format"].partition("/")
     ours = FORMAT.partition("/")[2]
-    if name != FORMAT.partition("/")[0] or not version.isdigit():
+    if name != FORMAT.partition("/")[0] or not re.fullmatch("[0-9]{1,9}", version):
         raise BundleError(f"{path}: unknown format {data['format']!r}", "Record the run again.")
     if int(version) > int(ours):
         raise BundleError(
             f"{path}: written by a newer tracehint (format {version}, this one reads {ours})",
             "Upgrade tracehint: pip install -U tracehint",
         )
-    known = {f.name for f in dataclasses.fields(Manifest)}
     try:
-        manifest = Manifest(**{k: v for k, v in data.items() if k in known})
-        host_fields = {f.name for f in dataclasses.fields(Host)}
-        manifest.hosts = [
-            Host(**{k: v for k, v in host.items() if k in host_fields})
-            for host in data.get("hosts", [])
-        ]
-    except (TypeError, AttributeError) as error:
+        manifest = Manifest(**fields_of(data, MANIFEST))
+        manifest.hosts = [Host(**fields_of(host, HOST)) for host in data.get("hosts", [])]
+    except TypeError as error:
         raise BundleError(f"{path}: damaged manifest: {error}", "Record the run again.") from None
     return manifest

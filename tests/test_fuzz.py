@@ -36,7 +36,7 @@ from tracehint.adapters.stores.places import load_places
 from tracehint.adapters.stores.table import load_table
 from tracehint.adapters.workflow import read_workflow
 from tracehint.analyzer.tasks import cut_tasks
-from tracehint.errors import TracehintError
+from tracehint.errors import BundleError, TracehintError
 from tracehint.hintgen.hintfile import load
 from tracehint.schemas.store import read_bundle
 
@@ -271,3 +271,31 @@ def test_hosts_with_odd_names_keep_their_own_rows(tmp_path: Path) -> None:
     rows = read_bundle(tmp_path / "b.trace").tables["declared_tasks"].to_pylist()
     assert sorted(r["task"] for r in rows) == [f"j{n}" for n in range(len(hosts))]
     assert not [p for p in tmp_path.rglob("*.parquet") if tmp_path / "b.trace" not in p.parents]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("site", -(2**63) - 1), ("name", None), ("mounts", [{"path": []}]), ("mounts", {"a": 1}),
+     ("clock", {"boot_ns": "x"}), ("cpus", True)],
+)  # fmt: skip
+def test_hosts_of_a_manifest_have_their_types(tmp_path: Path, key: str, value: object) -> None:
+    """A site that is a number ended analyze with a traceback."""
+    root = RunBuilder().save(tmp_path / "b.trace")
+    data = json.loads((root / "manifest.json").read_text())
+    data["hosts"][0][key] = value
+    (root / "manifest.json").write_text(json.dumps(data))
+    with pytest.raises(BundleError, match=f"damaged manifest: {key} is"):
+        read_bundle(root)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("started_ns", 2**63), ("ended_ns", 1.5), ("command", ["a", 1]), ("hosts", [7]),
+     ("notes", "x"), ("complete", 1), ("exit_status", "0"), ("format", "tracehint.bundle/\u00b2")],
+)  # fmt: skip
+def test_a_manifest_has_its_types(tmp_path: Path, key: str, value: object) -> None:
+    root = RunBuilder().save(tmp_path / "b.trace")
+    data = json.loads((root / "manifest.json").read_text())
+    (root / "manifest.json").write_text(json.dumps(data | {key: value}))
+    with pytest.raises(BundleError):
+        read_bundle(root)
