@@ -56,9 +56,9 @@ def analyze(
     cut = cut_tasks(bundle)
     roots = data_roots(bundle, options.data_roots, cut)
     resources.tell("finding the files", 0, 0, "")
+    lost = lost_events(bundle, cut.proc_task, extents)  # before columns go that it needs
     flow = build_flow(bundle, cut, roots, options, extents, owned=True)
     run = run_object(bundle, cut.tasks, roots, options, extents, flow.notes)
-    lost = lost_events(bundle, cut.proc_task, extents)
     tasks = cut.tasks
     resources.tell("labels", 0, 0, "")
     if "hosts_by_site" in run:

@@ -114,8 +114,9 @@ def lost_events(bundle: Bundle, proc_task: pa.Table, extents: Execution) -> pa.T
 
     Columns: task; lost, seen: events; ranges: those of `lost` that only say where something was
     read or written; opens: accesses that were recorded; gone: accesses of which nothing is known
-    (an estimate: as many of the lost events as of the recorded ones are opens). Losses of no
-    known process are spread over all tasks in proportion to what they did.
+    (an estimate: as many of the lost events as of the recorded ones are opens); once, twice,
+    often: files that the task opened once, twice, three times or more to read or write. Losses
+    of no known process are spread over all tasks in proportion to what they did.
     """
     if not bundle.tables["losses"].num_rows:
         return None
@@ -147,14 +148,21 @@ def lost_events(bundle: Bundle, proc_task: pa.Table, extents: Execution) -> pa.T
                 (select sum(ranges) from lost where task is null) as ranges,
                 (select sum(gone) from lost where task is null) as gone
             from seen),
+        used as (
+            select task, count(*) filter (n = 1) as once, count(*) filter (n = 2) as twice,
+                count(*) filter (n > 2) as often
+            from (select task, file, count(*) as n from opens join proc_task using (proc)
+                where read_ops <> 0 or write_ops <> 0 group by task, file)
+            group by task),
         share as (select task, seen / nullif((select seen from every), 0) as share from seen)
         select task, coalesce(lost.lost, 0) + coalesce(every.lost * share, 0) as lost,
             coalesce(seen.seen, 0)::double as seen,
             coalesce(lost.ranges, 0) + coalesce(every.ranges * share, 0) as ranges,
             coalesce(lost.gone, 0) + coalesce(every.gone * share, 0) as gone,
-            coalesce(seen.opens, 0)::double as opens
+            coalesce(seen.opens, 0)::double as opens, coalesce(once, 0)::double as once,
+            coalesce(twice, 0)::double as twice, coalesce(often, 0)::double as often
         from (select * from lost where task is not null) lost full join seen using (task)
-        left join share using (task), every
+        left join share using (task) left join used using (task), every
         where task is not null
         """
     ).to_arrow_table()

@@ -10,6 +10,8 @@ import pytest
 from tests.e2e.real.compare import Result, missing, trace
 from tests.e2e.real.score import score
 from tests.e2e.real.workflows import WORKFLOWS
+from tests.support.calibration import error, of_bundle
+from tracehint.schemas.store import read_bundle
 
 pytestmark = [pytest.mark.slow, pytest.mark.ebpf, pytest.mark.engine]
 
@@ -72,6 +74,15 @@ def test_labels(result: Result) -> None:
     for path, pattern in result.workflow.shows:
         names = [name for (p, _), name in result.observed.primary.items() if p == path]
         assert names == [pattern], path
+
+
+def test_confidence_is_worth_what_it_says(result: Result) -> None:
+    """When records of the run are lost, labels given at x are right in about x of the cases."""
+    given = of_bundle(read_bundle(result.run.bundle), (0.1, 0.3))
+    assert error(given) <= 0.2
+    assert sum(g.right for g in given if g.confidence >= 0.95) >= 0.97 * sum(
+        g.confidence >= 0.95 for g in given
+    )
 
 
 def test_nothing_was_lost(result: Result) -> None:

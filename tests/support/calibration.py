@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from tests.support.bundles import RunBuilder
 from tests.support.losses import LOSSES, labels, lossy, workflows
+from tracehint.schemas.store import Bundle
 
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5)  # of what is lost
 BINS = 10
@@ -42,6 +44,20 @@ def collect(seeds: Iterable[int], units: int, shares: Sequence[float] = SHARES) 
                 after = labels(lossy(run, kind, share, seed))
                 found += [Given(kind, share, k[1], c, k in whole) for k, c in after.items()]
     return found
+
+
+def of_bundle(bundle: Bundle, shares: Sequence[float], seed: int = 1) -> list[Given]:
+    """The same for a recorded run."""
+    run = RunBuilder()
+    run.manifest = bundle.manifest
+    run.rows = {name: table.to_pylist() for name, table in bundle.tables.items()}
+    whole = labels(run)
+    return [
+        Given(kind, share, key[1], confidence, key in whole)
+        for kind in LOSSES
+        for share in shares
+        for key, confidence in labels(lossy(run, kind, share, seed)).items()
+    ]
 
 
 def bins(given: Iterable[Given]) -> list[Bin]:
