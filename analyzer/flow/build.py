@@ -82,8 +82,10 @@ def build(
     if len(copies):
         objects, copies = _renumber(objects, accesses, more, copies, order)
     parts = _parts(accesses, divide(accesses, more, objects, copies, rows), plan, notes)
+    touched = accesses.touched()
+    del accesses  # the largest thing there is
     flow, used = together(
-        parts, objects, accesses.touched(), lambda paths: rules.relative_paths(paths, roots), notes
+        parts, objects, touched, lambda paths: rules.relative_paths(paths, roots), notes
     )
     return add_declared(
         Scene(flow, used, objects, table), bundle, cut.declared_task,

@@ -100,14 +100,15 @@ def _task_table(
     count = np.bincount(pairs // max(1, len(tree.proc)), minlength=n)
     texts = descriptions(processes, tree, classes, grouping, names, jobs, keys, first)
     status, status_known = _exit_status(processes, last_epoch[last])
-    hosts = processes.column("host").combine_chunks().take(pa.array(first)).to_pylist()
+    hosts = processes.column("host").combine_chunks().take(pa.array(first)).dictionary_encode()
     sites = {h.name: h.site for h in bundle.manifest.hosts}
+    of_host = pa.array([sites.get(h, "") for h in hosts.dictionary.to_pylist()], pa.string())
     origin = bundle.manifest.started_ns or (int(start.min()) if n else 0)
     columns = {
         "task": np.arange(n),
         **texts,
-        "host": hosts,
-        "site": [sites.get(h, "") for h in hosts],
+        "host": hosts.cast(pa.string()),
+        "site": of_host.take(hosts.indices),
         "start_s": (start - origin) / 1e9,
         "end_s": pa.array((end - origin) / 1e9, mask=end == NEVER),
         "exit_status": pa.array(status, pa.int32(), mask=~status_known),
@@ -116,7 +117,7 @@ def _task_table(
         ),
         "processes": count,
         "engine": keys.engine,
-        "source": ["observed"] * n,
+        "source": pa.repeat(pa.scalar("observed"), n),
     }
     return pa.table(columns, schema=TASKS)
 
