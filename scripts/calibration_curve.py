@@ -42,7 +42,7 @@ The dashed line is perfect; the area of a circle follows the number of labels.
 """
 FOOT = """
 The *error* is the mean distance between confidence and share of right labels, over tenths of the
-scale. `tests/test_calibration.py` fails when it exceeds 0.05 over all, or 0.07 for a kind of loss.
+scale. `tests/test_calibration.py` fails when it exceeds 0.03 over all, or 0.05 for a kind of loss.
 
 Where it is off: labels that rest on ranges (broadcast, partly shared) are right more often than
 they say, because a reader whose ranges are lost is taken for a reader of the whole file, and
