@@ -2,7 +2,7 @@
 
 A layout acts on a file that never held data, or through the directory in which a file is created.
 Pools of nodes (for local and collocated placement) are made by the admin and named by a --map file.
-What a pool does with its objects the monitors tell; `ceph` is asked once for any number of files.
+Where a pool has its objects the monitors tell, in one conversation for any number of files.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from tracehint.adapters.stores.base import (
     Setting,
     capability_key,
 )
-from tracehint.adapters.stores.ceph_objects import Striping, ask_ceph, objects
+from tracehint.adapters.stores.ceph_ask import Question, ask_ceph
+from tracehint.adapters.stores.ceph_objects import Striping, objects
 from tracehint.adapters.stores.places import NAME, Places
 from tracehint.errors import UsageError
 
@@ -78,8 +79,7 @@ CAPABILITIES: dict[str, Capability] = {
 class CephFs:
     """The adapter; `places` names the pools, `ask` puts questions to the monitors.
 
-    `ask` takes commands of `ceph` and returns a line of JSON for each; by default it starts `ceph`
-    once for all of them.
+    `ask` takes questions and returns JSON for each.
     """
 
     places: Places
@@ -87,7 +87,7 @@ class CephFs:
     title: str = "CephFS (layouts and pins)"
     late: bool = False  # leave the host to the script that runs there
     at_creation: bool = True  # data that lie there already are not moved for a hint
-    ask: Callable[[Sequence[str]], list[str]] = ask_ceph
+    ask: Callable[[Sequence[Question]], list[str]] = ask_ceph
 
     def capabilities(self) -> Mapping[str, Capability]:
         """One entry per row of the vocabulary."""
@@ -205,12 +205,12 @@ class CephFs:
         return self.locate_all([fd])[0]
 
     def locate_all(self, fds: Sequence[int]) -> list[Location | None]:
-        """`locate` for many files with one start of `ceph`."""
+        """`locate` for many files in one conversation with the monitors."""
         files = [_objects_of(fd) for fd in fds]
         asked = [command for _, commands, _ in files for command in commands]
         if not asked:
             return [None] * len(files)
-        answers = iter(self.ask([*asked, "osd tree"]))
+        answers = iter(self.ask([*asked, Question("osd tree")]))
         acting = [json.loads(next(answers))["acting"] for _ in asked]
         host = _hosts(json.loads(next(answers))["nodes"])
         out: list[Location | None] = []
@@ -227,7 +227,7 @@ class CephFs:
         return out
 
 
-def _objects_of(fd: int) -> tuple[str, list[str], int]:
+def _objects_of(fd: int) -> tuple[str, list[Question], int]:
     """(pool, the question for each object, number of objects) of an open file."""
     info = os.fstat(fd)
     fields = _fields(os.getxattr(fd, "ceph.file.layout"))
@@ -237,7 +237,11 @@ def _objects_of(fd: int) -> tuple[str, list[str], int]:
     striping = Striping(*(int(fields[name]) for name in FIELDS))
     numbers = objects(striping, info.st_size)
     step = max(1, -(-len(numbers) // MAX_ASKED))
-    asked = [f"osd map {pool} {info.st_ino:x}.{n:08x} {space}".rstrip() for n in numbers[::step]]
+    where = {"nspace": space} if space else {}
+    asked = [
+        Question("osd map", {"pool": pool, "object": f"{info.st_ino:x}.{n:08x}", **where})
+        for n in numbers[::step]
+    ]
     return pool, asked, len(numbers)
 
 

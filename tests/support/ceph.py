@@ -2,7 +2,8 @@
 
 One OSD and one client per node; monitor, metadata server and a client on the head. One copy of
 everything in the default pool, as MooseFS has in its test. Pools: `node_X` on the OSD of node X,
-`copies_2` and `copies_5` with more copies.
+`copies_2` and `copies_5` with more copies. The metadata server ticks every half second: with few
+requests under way, a client may wait until the next tick for what another one holds.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 import uuid
 from collections import Counter
@@ -20,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.support.bed import HEAD, Bed, network, ok
+from tracehint.adapters.stores.ceph_ask import Question
 
 TOOLS = ("ceph", "ceph-mon", "ceph-osd", "ceph-mds", "ceph-fuse", "monmaptool", "nsenter", "tc")
 CONF = """[global]
@@ -47,6 +50,7 @@ osd_pool_default_pg_num = 16
 osd_pool_default_pg_autoscale_mode = off
 mon_max_pg_per_osd = 1000
 client_acl_type =
+mds_tick_interval = 0.5
 """
 
 
@@ -65,7 +69,6 @@ class CephBed(Bed):
     """The cluster with CephFS on it."""
 
     daemons: list[subprocess.Popen[bytes]] = field(default_factory=list)
-    asked: list[subprocess.Popen[str]] = field(default_factory=list)  # the running `ceph`
 
     @property
     def conf(self) -> Path:
@@ -84,28 +87,17 @@ class CephBed(Bed):
             time.sleep(0.5)  # the monitor was asked before it knew itself; nothing was done
         return [line for line in ok(done).splitlines() if line]
 
-    def ask(self, commands: Sequence[str]) -> list[str]:
-        """Questions that all have an answer, from one process that stays; JSON, a line each."""
-        if self.asked and self.asked[0].poll() is not None:
-            self.asked.clear()
-        if not self.asked:
-            process = subprocess.Popen(
-                self.command("ceph", "-c", self.conf, "-f", "json"), text=True,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONUNBUFFERED": "1"},
-            )  # fmt: skip
-            self.asked.append(process)
-        process = self.asked[0]
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write("".join(f"{command}\n" for command in commands))
-        process.stdin.flush()
-        lines: list[str] = []
-        while len(lines) < len(commands):
-            line = process.stdout.readline()
-            assert line, f"ceph ended while it was asked {commands}"
-            lines += [line] if line.strip() else []
-        return lines
+    def ask(self, questions: Sequence[Question]) -> list[str]:
+        """The adapter's own way, in a process on the head; its answers."""
+        code = "import sys, json; from tracehint.adapters.stores.ceph_ask import *; " \
+            "print(json.dumps(ask_ceph([Question(*q) for q in json.load(sys.stdin)])))"  # fmt: skip
+        done = subprocess.run(
+            self.command(sys.executable, "-c", code), text=True, capture_output=True, timeout=120,
+            input=json.dumps([[q.prefix, dict(q.words)] for q in questions]),
+            env={**os.environ, "CEPH_CONF": str(self.conf)},
+        )  # fmt: skip
+        answers: list[str] = json.loads(ok(done))
+        return answers
 
     def start(self, command: Sequence[str | Path]) -> subprocess.Popen[bytes]:
         """Start a daemon in the foreground of its own process."""
@@ -149,7 +141,7 @@ def ceph_cluster(folder: Path) -> Iterator[CephBed]:
         finally:
             for mount in (bed.mount, *(node.mount for node in bed.nodes)):
                 subprocess.run(["umount", "-l", mount], capture_output=True)
-            for process in (*bed.asked, *reversed(bed.daemons)):
+            for process in reversed(bed.daemons):
                 process.kill()
                 process.wait()
 

@@ -28,7 +28,7 @@ class Handler(socketserver.StreamRequestHandler):
             line = f"{what} of the archive\n".encode()
             size = SIZES[what]
             self.wfile.write((line * (size // len(line) + 1))[:size])
-        else:
+        elif verb == "put":
             told = hashlib.sha256(self.rfile.read(int(what))).hexdigest()
             self.wfile.write(told.encode() + b"\n")
 
