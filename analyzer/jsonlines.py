@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tracehint.analyzer.rendered import Array, joined
+from tracehint.analyzer.flow.identity import column
+from tracehint.analyzer.patterns.portions import floats
+from tracehint.analyzer.rendered import Array, decimals, flags, joined, text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -125,3 +127,38 @@ def separators(low: int, high: int) -> pa.Array:
     if high > low:
         first[0] = low > 0
     return pa.array(["\n", ",\n"], pa.large_string()).take(pa.array(first))
+
+
+def one_of(table: pa.Table, name: str) -> pa.Array:
+    """A column as one array."""
+    import pyarrow as pa
+
+    values = table.column(name)
+    if values.num_chunks == 1:
+        return values.chunk(0)
+    return pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
+
+
+def string_of(table: pa.Table, name: str, missing: str | None = None) -> pa.Array:
+    """A column of texts as JSON; those that are missing as null, or as this text."""
+    import pyarrow as pa
+
+    values = one_of(table, name).cast(pa.large_string())
+    return or_null(quoted(values if missing is None else values.fill_null(missing)))
+
+
+def number_of(table: pa.Table, name: str, missing: int | None = None) -> pa.Array:
+    """A column of whole numbers; those that are missing as null, or as this number."""
+    import pyarrow as pa
+
+    values = one_of(table, name).cast(pa.large_string())
+    return values.fill_null("null" if missing is None else str(missing))
+
+
+def flag_of(table: pa.Table, name: str) -> pa.Array:
+    return text(flags(column(table, name) == 1))
+
+
+def seconds_of(table: pa.Table, name: str, missing: float = np.nan) -> pa.Array:
+    values = floats(table, name)
+    return text(decimals(np.where(np.isnan(values), missing, values), 6))

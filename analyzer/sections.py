@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,13 +15,16 @@ from tracehint.analyzer.flow.ranges import Ints, ints
 from tracehint.analyzer.jsonlines import (
     blocks,
     commas,
+    flag_of,
     listed,
     lists,
-    or_null,
+    number_of,
+    one_of,
     pairs,
     piece,
-    quoted,
+    seconds_of,
     separators,
+    string_of,
     strings,
     whole,
 )
@@ -33,27 +37,38 @@ if TYPE_CHECKING:
 _TEXT = pa.large_string()
 
 
-def tasks(analysis: Analysis) -> Iterator[bytes]:
+@dataclass(frozen=True)
+class Section:
+    """Blocks of rows, (first, one past the last), and what makes the text of one."""
+
+    bounds: list[tuple[int, int]]
+    text: Callable[[int, int], bytes]
+
+
+def tasks(analysis: Analysis) -> Section:
     """One line per task."""
     table = in_order(analysis.tasks, "task")
-    for low, high in blocks(table.num_rows):
+
+    def block(low: int, high: int) -> bytes:
         part = table.slice(low, high - low)
-        yield piece(
+        return piece(
             joined(
                 separators(low, high), '{"id":"t', whole(column(part, "task")),
                 *(x for name in ("name", "type", "command", "host", "site")
-                  for x in (f'{_mark(name)}"{name}":', _string(part, name, ""))),
-                ',"start_s":', _seconds(part, "start_s", 0.0), ',"end_s":',
-                _seconds(part, "end_s"), ',"exit_status":', _number(part, "exit_status"),
-                ',"attempt":', _number(part, "attempt", 1),
-                ',"processes":', _number(part, "processes", 0),
-                ',"engine":', _flag(part, "engine"),
-                ',"source":', _string(part, "source", "observed"), "}",
+                  for x in (f'{_mark(name)}"{name}":', string_of(part, name, ""))),
+                ',"start_s":', seconds_of(part, "start_s", 0.0), ',"end_s":',
+                seconds_of(part, "end_s"), ',"exit_status":', number_of(part, "exit_status"),
+                ',"attempt":', number_of(part, "attempt", 1),
+                ',"processes":', number_of(part, "processes", 0),
+                ',"engine":', flag_of(part, "engine"),
+                ',"source":', string_of(part, "source", "observed"), "}",
             )
         )  # fmt: skip
 
+    return Section(list(blocks(table.num_rows)), block)
 
-def files(analysis: Analysis) -> Iterator[bytes]:
+
+def files(analysis: Analysis) -> Section:
     """One line per file, with those who wrote and read it and its labels."""
     from tracehint.analyzer.output import names_table
 
@@ -65,18 +80,19 @@ def files(analysis: Analysis) -> Iterator[bytes]:
         _Lists(_labels(analysis.patterns, own=True), "file", ids),
     ]  # fmt: skip
     ranges = analysis.options.ranges
-    for low, high in blocks(len(ids), *(side.ends for side in sides)):
+
+    def block(low: int, high: int) -> bytes:
         part, name = table.slice(low, high - low), names.slice(low, high - low)
         share = floats(part, "exact_share")
-        yield piece(
+        return piece(
             joined(
                 separators(low, high), '{"id":"f', whole(ids[low:high]), '","path":',
-                _string(name, "path_text"), ',"path_bytes":', _string(name, "path_code"),
-                ',"version":', _number(part, "version"), ',"other_paths":',
-                strings(_one(name, "other_text")), ',"other_path_bytes":',
-                strings(_one(name, "other_code")), ',"role":', _string(part, "role"),
-                ',"size_bytes":', _number(part, "size_bytes"), ',"deleted":',
-                _flag(part, "deleted"), ',"lineage":', _lineage(part), ',"exact_share":',
+                string_of(name, "path_text"), ',"path_bytes":', string_of(name, "path_code"),
+                ',"version":', number_of(part, "version"), ',"other_paths":',
+                strings(one_of(name, "other_text")), ',"other_path_bytes":',
+                strings(one_of(name, "other_code")), ',"role":', string_of(part, "role"),
+                ',"size_bytes":', number_of(part, "size_bytes"), ',"deleted":',
+                flag_of(part, "deleted"), ',"lineage":', _lineage(part), ',"exact_share":',
                 text(decimals(share, 6)), ',"producers":[',
                 sides[0].lines(low, high, lambda rows: _side(rows, _producer(rows), ranges)),
                 '],"consumers":[',
@@ -85,42 +101,50 @@ def files(analysis: Analysis) -> Iterator[bytes]:
             )
         )  # fmt: skip
 
+    return Section(list(blocks(len(ids), *(side.ends for side in sides))), block)
 
-def edges(analysis: Analysis) -> Iterator[bytes]:
+
+def edges(analysis: Analysis) -> Section:
     """One line per edge with its labels."""
     table = in_order(analysis.edges, "edge")
     ids = column(table, "edge")
     labels = _Lists(_labels(analysis.patterns, own=False), "edge", ids)
-    for low, high in blocks(len(ids), labels.ends):
+
+    def block(low: int, high: int) -> bytes:
         part = table.slice(low, high - low)
-        yield piece(
+        return piece(
             joined(
                 separators(low, high), '{"producer":"t', whole(column(part, "producer")),
                 '","file":"f', whole(column(part, "file")), '","consumer":"t',
-                whole(column(part, "consumer")), '","bytes":', _number(part, "bytes", 0),
-                ',"via":', _string(part, "via"), ',"order":', _string(part, "order"),
+                whole(column(part, "consumer")), '","bytes":', number_of(part, "bytes", 0),
+                ',"via":', string_of(part, "via"), ',"order":', string_of(part, "order"),
                 ',"patterns":[', labels.lines(low, high, _label_lines), "]}",
             )
         )  # fmt: skip
 
+    return Section(list(blocks(len(ids), labels.ends)), block)
 
-def groups(analysis: Analysis) -> Iterator[bytes]:
+
+def groups(analysis: Analysis) -> Section:
     """One line per group with its files."""
     table = in_order(analysis.groups, "group")
-    members = _one(table, "files")
-    for low, high in blocks(table.num_rows, members.offsets.to_numpy()):
+    members = one_of(table, "files")
+
+    def block(low: int, high: int) -> bytes:
         part = table.slice(low, high - low)
         ends, values = listed(members.slice(low, high - low))
         lines = joined(commas(ends, len(values)), '"f', values.cast(_TEXT), '"')
-        yield piece(
+        return piece(
             joined(
-                separators(low, high), '{"id":"g', _number(part, "group"), '","pattern":',
-                _string(part, "pattern"), ',"task":"t', _number(part, "task"), '","bytes":',
-                _number(part, "bytes", 0), ',"primary":', _flag(part, "primary"),
-                ',"evidence":', _one(part, "evidence").cast(_TEXT).fill_null("{}"),
+                separators(low, high), '{"id":"g', number_of(part, "group"), '","pattern":',
+                string_of(part, "pattern"), ',"task":"t', number_of(part, "task"), '","bytes":',
+                number_of(part, "bytes", 0), ',"primary":', flag_of(part, "primary"),
+                ',"evidence":', one_of(part, "evidence").cast(_TEXT).fill_null("{}"),
                 ',"files":[', lists(lines, ends), "]}",
             )
         )  # fmt: skip
+
+    return Section(list(blocks(table.num_rows, members.offsets.to_numpy())), block)
 
 
 class _Lists:
@@ -146,35 +170,6 @@ def _mark(name: str) -> str:
     return '",' if name == "name" else ","
 
 
-def _one(table: pa.Table, name: str) -> pa.Array:
-    """A column as one array."""
-    values = table.column(name)
-    if values.num_chunks == 1:
-        return values.chunk(0)
-    return pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
-
-
-def _string(table: pa.Table, name: str, missing: str | None = None) -> pa.Array:
-    """A column of texts as JSON; those that are missing as null, or as this text."""
-    values = _one(table, name).cast(_TEXT)
-    return or_null(quoted(values if missing is None else values.fill_null(missing)))
-
-
-def _number(table: pa.Table, name: str, missing: int | None = None) -> pa.Array:
-    """A column of whole numbers; those that are missing as null, or as this number."""
-    values = _one(table, name).cast(_TEXT)
-    return values.fill_null("null" if missing is None else str(missing))
-
-
-def _flag(table: pa.Table, name: str) -> pa.Array:
-    return text(flags(column(table, name) == 1))
-
-
-def _seconds(table: pa.Table, name: str, missing: float = np.nan) -> pa.Array:
-    values = floats(table, name)
-    return text(decimals(np.where(np.isnan(values), missing, values), 6))
-
-
 def _lineage(table: pa.Table) -> pa.Array:
     lineage = column(table, "lineage")
     return whole(np.where(lineage < 0, column(table, "file"), lineage))
@@ -182,24 +177,24 @@ def _lineage(table: pa.Table) -> pa.Array:
 
 def _producer(rows: pa.Table) -> list[Any]:
     return [
-        ',"owned_bytes":', _number(rows, "owned_bytes", 0),
-        ',"superseded":', _flag(rows, "superseded"),
+        ',"owned_bytes":', number_of(rows, "owned_bytes", 0),
+        ',"superseded":', flag_of(rows, "superseded"),
     ]  # fmt: skip
 
 
 def _consumer(rows: pa.Table) -> list[Any]:
     cover = decimals(np.clip(floats(rows, "cover"), 0, 1), 6)
-    return [',"cover":', text(cover), ',"peek":', _flag(rows, "peek")]
+    return [',"cover":', text(cover), ',"peek":', flag_of(rows, "peek")]
 
 
 def _side(rows: pa.Table, own: list[Any], ranges: bool) -> pa.Array:
     """Lines of producers or consumers; `own` is what only these have."""
-    shown = [',"ranges":', pairs(_one(rows, "ranges"))] if ranges else []
+    shown = [',"ranges":', pairs(one_of(rows, "ranges"))] if ranges else []
     return joined(
-        '{"task":"t', whole(column(rows, "task")), '","bytes":', _number(rows, "bytes", 0),
-        ',"unique_bytes":', _number(rows, "unique_bytes", 0), *own, *shown,
-        ',"how":', strings(_one(rows, "how")), ',"first_s":', _seconds(rows, "first_s"),
-        ',"last_s":', _seconds(rows, "last_s"), "}",
+        '{"task":"t', whole(column(rows, "task")), '","bytes":', number_of(rows, "bytes", 0),
+        ',"unique_bytes":', number_of(rows, "unique_bytes", 0), *own, *shown,
+        ',"how":', strings(one_of(rows, "how")), ',"first_s":', seconds_of(rows, "first_s"),
+        ',"last_s":', seconds_of(rows, "last_s"), "}",
     )  # fmt: skip
 
 
@@ -239,6 +234,6 @@ _MISSING = {"evidence": "{}", "placement": "default", "runner_up": "default"}
 
 def _words(rows: pa.Table, name: str) -> Words:
     """A dictionary column; what is missing in it as in the contract."""
-    values = _one(rows, name)
+    values = one_of(rows, name)
     codes = values.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return Words(codes, values.dictionary)

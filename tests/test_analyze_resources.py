@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.spark_runs import RUNS
+from tracehint.analyzer import jsonlines
 from tracehint.analyzer.execution import analyze_at, spilled
 from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.flow import batches
@@ -72,3 +73,13 @@ def test_stages_are_told(tmp_path: Path) -> None:
     json_of(bundle, Resources(tell=lambda *what: told.append(what)))
     assert {stage for stage, *_ in told} >= {"following the bytes"}
     assert all(done <= total for _, done, total, _ in told if total)
+
+
+def test_blocks_and_threads_do_not_show_in_the_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    analysis = analyze_at(str(RUNS["hostile"](tmp_path / "b.trace")), Options())
+    whole = b"".join(write_json(analysis))
+    monkeypatch.setattr(jsonlines, "BLOCK", 3)
+    assert b"".join(write_json(analysis)) == whole
+    assert b"".join(write_json(analysis, threads=3)) == whole

@@ -166,14 +166,16 @@ def command(
         seen.tell("writing", 0, 0, "")
         on_screen = output in (None, "-") and sys.stdout.isatty()
         if not on_screen:
-            _put(analysis, form, output, seen.tell)
+            _put(analysis, form, output, given, seen.tell)
     if on_screen:
-        _put(analysis, form, output, seen.tell)
+        _put(analysis, form, output, given, seen.tell)
 
 
-def _put(analysis: Analysis, form: str, output: str | None, tell: Tell) -> None:
+def _put(
+    analysis: Analysis, form: str, output: str | None, given: Resources | None, tell: Tell
+) -> None:
     if form == "json":
-        _write_json(analysis, output, tell)
+        _write_json(analysis, output, given.threads if given else 1, tell)
     elif form == "parquet":
         _write_parquet(analysis, Path(str(output)))
     else:
@@ -189,12 +191,12 @@ def _resources(threads: int | None, memory: str | None, tell: Tell) -> Resources
     return Resources(threads or cores(), limit, tell=tell)
 
 
-def _write_json(analysis: Analysis, output: str | None, tell: Tell) -> None:
+def _write_json(analysis: Analysis, output: str | None, threads: int, tell: Tell) -> None:
     from tracehint.analyzer.output import write_json
 
     def pieces() -> Iterator[bytes]:
         done = 0
-        for piece in write_json(analysis):
+        for piece in write_json(analysis, threads):
             done += len(piece)
             tell("writing", done >> 20, 0, "MiB")
             yield piece
