@@ -12,98 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tracehint.adapters.engines.graph_base import MAX_ROWS, MAX_WORD, DeclaredGraph, clean
+from tracehint.adapters.engines.graph_base import DeclaredGraph
 from tracehint.adapters.engines.schedule import UNKNOWN, place
-from tracehint.errors import InputError
+from tracehint.adapters.engines.text_columns import Ints, Lists, Texts, give_back, united
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 ENGINE = "wfformat"
 PLACED = "no start times in the file: tasks are placed where their parents ended"
-_PORTION = 1 << 15
-_RELEASE = 64  # portions after which freed memory goes back
 _MAX_HOSTS = 4096  # a bundle has a folder for each
 _EXECUTED = ("start", "length", "read", "written")
-Ints = npt.NDArray[Any]  # numbers of texts and tasks have 32 bits, times and sizes 64
-
-
-class _Texts:
-    """A column of texts."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._portion: list[str] = []
-        self._chunks: list[pa.Array] = []
-
-    def extend(self, texts: list[str]) -> None:
-        """Append. Raises InputError over MAX_ROWS."""
-        self._portion += texts
-        self.count += len(texts)
-        if len(self._portion) >= _PORTION:
-            self._pack()
-            if self.count > MAX_ROWS:
-                raise InputError(f"more than {MAX_ROWS:,} rows", "Split the workflow.")
-
-    def _pack(self) -> None:
-        import pyarrow as pa
-
-        texts = self._portion
-        self._portion = []
-        if max(map(len, texts), default=0) > MAX_WORD:
-            texts = [clean(t) for t in texts]
-        try:
-            packed = pa.array(texts, pa.string())
-        except UnicodeEncodeError:  # surrogates that JSON spelled out
-            packed = pa.array([clean(t) for t in texts], pa.string())
-        self._chunks.append(packed.dictionary_encode())
-        if len(self._chunks) % _RELEASE == 0:
-            _give_back()
-
-    def chunks(self) -> list[pa.Array]:
-        """The dictionary-encoded portions; the column is empty afterwards."""
-        if self._portion or not self._chunks:
-            self._pack()
-        chunks, self._chunks = self._chunks, []
-        return chunks
-
-
-def _united(*columns: _Texts) -> tuple[list[Ints], pa.Array]:
-    """The numbers of each column's texts in one dictionary, and the dictionary."""
-    import pyarrow as pa
-
-    counts = [c.count for c in columns]
-    whole = pa.chunked_array([chunk for c in columns for chunk in c.chunks()])
-    whole = whole.unify_dictionaries()
-    numbers = np.concatenate([c.indices.to_numpy(zero_copy_only=False) for c in whole.chunks])
-    texts = whole.chunk(0).dictionary
-    del whole
-    _give_back()
-    return np.split(numbers, np.cumsum(counts)[:-1]), texts
-
-
-def _give_back() -> None:
-    """Return freed memory to the system: what follows would otherwise come on top of it."""
-    import pyarrow as pa
-
-    pa.default_memory_pool().release_unused()
-
-
-class _Lists:
-    """A list of texts per task."""
-
-    def __init__(self) -> None:
-        self.texts, self.ends = _Texts(), array("q")
-
-    def add(self, texts: list[str]) -> None:
-        self.texts.extend(texts)
-        self.ends.append(self.texts.count)
-
-    def owners(self) -> Ints:
-        """The task of every entry."""
-        ends = np.frombuffer(self.ends, np.int64)
-        counts = ends - np.concatenate([[0], ends[:-1]])
-        return np.repeat(np.arange(len(ends), dtype=np.int32), counts)
 
 
 class WfColumns:
@@ -111,9 +30,9 @@ class WfColumns:
 
     def __init__(self) -> None:
         self.skipped = 0
-        self._tasks, self._types, self._executed = _Texts(), _Texts(), _Texts()
-        self._hosts, self._commands, self._files = _Texts(), _Texts(), _Texts()
-        self._parents, self._children, self._ins, self._outs = (_Lists() for _ in range(4))
+        self._tasks, self._types, self._executed = Texts(), Texts(), Texts()
+        self._hosts, self._commands, self._files = Texts(), Texts(), Texts()
+        self._parents, self._children, self._ins, self._outs = (Lists() for _ in range(4))
         self._sizes = array("q")
         self._ran = {name: array("q") for name in _EXECUTED}
 
@@ -155,7 +74,7 @@ class WfColumns:
         """The tables; this object is empty afterwards. Raises InputError."""
         notes = []
         owners = self._parents.owners(), self._children.owners()
-        (task, parent, child, ran), names = _united(
+        (task, parent, child, ran), names = united(
             self._tasks, self._parents.texts, self._children.texts, self._executed
         )
         task_of = np.full(len(names), UNKNOWN, np.int32)  # name -> the first task that has it
@@ -177,14 +96,14 @@ class WfColumns:
         if placed:
             notes.append(PLACED)
         del owners, parent, child, ran, of, inside
-        _give_back()
+        give_back()
         io = self._io(task, names, kept)
-        _give_back()
+        give_back()
         seen |= {"begin": begin, "end": end, "row": row, "name": task}
         tasks = self._table(names, pairs, seen, notes).filter(_mask(kept))
         known = begin[kept & (begin != UNKNOWN)]
         first = started_ns or (int(known.min()) if len(known) else 0)
-        _give_back()
+        give_back()
         return DeclaredGraph(ENGINE, tasks, io, b"/", first, ended_ns, tuple(notes), placed)
 
     def _io(self, task: Ints, names: pa.Array, kept: npt.NDArray[Any]) -> pa.Table:
@@ -192,7 +111,7 @@ class WfColumns:
         import pyarrow.compute as pc
 
         owner = np.concatenate([self._ins.owners(), self._outs.owners()])
-        (ins, outs, files), paths = _united(self._ins.texts, self._outs.texts, self._files)
+        (ins, outs, files), paths = united(self._ins.texts, self._outs.texts, self._files)
         size = np.full(len(paths), UNKNOWN)
         size[files] = np.frombuffer(self._sizes, np.int64)
         path = np.concatenate([ins, outs])
@@ -220,9 +139,9 @@ class WfColumns:
         count, row = len(seen["name"]), seen["row"]
         ends = np.searchsorted(pairs[0], np.arange(count + 1)).astype(np.int32)
         task = _coded(names, seen["name"])
-        kinds, types = _united(self._types)
-        commands, texts = _united(self._commands)
-        hosts, machines = _united(self._hosts)
+        kinds, types = united(self._types)
+        commands, texts = united(self._commands)
+        hosts, machines = united(self._hosts)
         if len(machines) > _MAX_HOSTS:
             notes.append(f"more than {_MAX_HOSTS:,} machines: their names are left out")
             hosts, machines = [np.zeros_like(hosts[0])], pa.array(["unknown"])
