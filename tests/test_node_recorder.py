@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shlex
 import signal
@@ -93,6 +94,10 @@ def many(join: list[str], n: int, jobs: int) -> None:
 
 def check_many(n: int) -> None:
     """One bundle with a handful of files, and in it each task once with what it wrote."""
+    assert {p.suffix for p in Path(os.environ["TRACEHINT_NODE_DIR"]).iterdir()} <= {
+        ".lock",
+        ".busy",
+    }
     (path,) = bundles()
     assert len([p for p in path.rglob("*") if p.is_file()]) < 15
     bundle = read_bundle(path)
@@ -273,6 +278,23 @@ def test_a_place_that_is_not_ours_alone_is_refused(tmp_path: Path, node: Path, h
     assert run("--start", env=env).returncode != 0
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give up capabilities")
+def test_without_privileges_the_task_runs_and_is_counted() -> None:
+    bare = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
+    done = subprocess.run(
+        [*bare, *NODE, "--", "sh", "-c", "exit 3"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3
+    assert "not recorded: this node's recorder did not start" in done.stderr
+    assert [p.name for p in bundles()] == [node_place().missed.name]
+    assert (
+        "did not start"
+        in subprocess.run(
+            [*bare, *NODE, "--start"], capture_output=True, text=True, check=False
+        ).stderr
+    )
+
+
 def test_only_the_own_user_is_followed_and_believed(node: Path) -> None:
     if os.geteuid():
         pytest.skip("needs root for a second user")
@@ -308,6 +330,30 @@ def test_only_the_own_user_is_followed_and_believed(node: Path) -> None:
         for path in fake.iterdir():
             path.unlink()
         fake.rmdir()
+
+
+def test_a_task_that_comes_while_the_bundle_is_written_starts_another(node: Path) -> None:
+    """The ending recorder refuses it at once and keeps no lock."""
+    assert run("--idle", "0.3", "--", "sh", "-c", "echo x >one", "one").returncode == 0
+    end = time.monotonic() + 30
+    while _listens() and time.monotonic() < end:
+        time.sleep(0.005)
+    assert run("--idle", "0.3", "--", "sh", "-c", "echo x >two", "two").returncode == 0
+    while _listens() and time.monotonic() < end:
+        time.sleep(0.01)
+    place = node_place()
+    with Path(f"{place.socket}.busy").open() as busy:
+        fcntl.flock(busy, fcntl.LOCK_EX)  # both have written their bundles
+    ran = sum((commands(read_bundle(p)) for p in bundles()), Counter[bytes]())
+    assert ran == {b"one": 1, b"two": 1}
+    with place.lock.open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert not (node / place.socket.name).exists()
+
+
+def _listens() -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+        return client.connect_ex(str(node_place().socket)) == 0
 
 
 def test_a_silent_client_holds_nobody_up_for_long() -> None:

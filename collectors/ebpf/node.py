@@ -100,10 +100,11 @@ def _private_folder() -> Path:
 
 
 @contextlib.contextmanager
-def _locked(place: Place) -> Iterator[int]:
+def _locked(place: Place, *, wait: bool = True) -> Iterator[int]:
+    """Hold the lock alone. Raises BlockingIOError when that is not possible and not to wait for."""
     fd = os.open(place.lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         yield fd
     finally:
         with contextlib.suppress(OSError):  # the recorder in the background has closed it
@@ -185,9 +186,23 @@ def serve(
             raise
         os.write(2, f"{error}\n".encode("utf-8", "replace"))
     finally:
+        _tidy(place, server)
         if detach:
             os._exit(code)
     return code
+
+
+def _tidy(place: Place, server: socket.socket) -> None:
+    """Leave no socket behind, nor an empty log; the lock stays, somebody may wait for it.
+
+    Who holds the lock now starts another one, or waits for this one to record in vain.
+    """
+    server.close()
+    with contextlib.suppress(OSError), _locked(place, wait=False):
+        if not is_recording(place):
+            place.socket.unlink(missing_ok=True)
+            if place.log.exists() and not place.log.stat().st_size:
+                place.log.unlink()
 
 
 def _became_background(place: Place, keep: set[int], lose: int) -> bool:
@@ -220,6 +235,7 @@ def _wait_until_ready(place: Place, ready: int) -> None:
     os.close(ready)
     if said == b"r":
         return
+    place.socket.unlink(missing_ok=True)
     why = place.log.read_text(errors="replace").strip() if place.log.exists() else ""
     raise CollectorError(
         "this node's recorder did not start" + (f": {why[:2000]}" if why else ""),

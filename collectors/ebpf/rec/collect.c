@@ -134,21 +134,11 @@ static void slot_finish(unsigned int slot)
 static bool marker(const char *text, size_t len)
 {
 	static const char *const names[] = {
-		"TRACEHINT_TASK=",
-		"SLURM_JOB_ID=",
-		"SLURM_ARRAY_JOB_ID=",
-		"SLURM_ARRAY_TASK_ID=",
-		"SLURM_STEP_ID=",
-		"SLURM_PROCID=",
-		"PBS_JOBID=",
-		"PBS_ARRAY_INDEX=",
-		"LSB_JOBID=",
-		"LSB_JOBINDEX=",
-		"OMPI_COMM_WORLD_RANK=",
-		"PMI_RANK=",
-		"PMIX_RANK=",
-		"PARALLEL_SEQ=",
-		"MAKELEVEL=",
+		"TRACEHINT_TASK=",	"SLURM_JOB_ID=",	 "SLURM_ARRAY_JOB_ID=",
+		"SLURM_ARRAY_TASK_ID=", "SLURM_STEP_ID=",	 "SLURM_PROCID=",
+		"PBS_JOBID=",		"PBS_ARRAY_INDEX=",	 "LSB_JOBID=",
+		"LSB_JOBINDEX=",	"OMPI_COMM_WORLD_RANK=", "PMI_RANK=",
+		"PMIX_RANK=",		"PARALLEL_SEQ=",	 "MAKELEVEL=",
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)

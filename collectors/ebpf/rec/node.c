@@ -76,19 +76,31 @@ static bool accept_all(const struct options *o)
 	return stop;
 }
 
+/* Refuse who connects from now on; others have the socket open too, so closing would not do. */
+static void hang_up(const struct options *o)
+{
+	int connection;
+
+	shutdown(o->listen, SHUT_RDWR);
+	while ((connection = accept4(o->listen, NULL, NULL, SOCK_CLOEXEC)) >= 0)
+		close(connection);
+	close(o->listen);
+}
+
 /* Nobody is followed and nobody can be about to connect: from here on they start another one. */
 static bool may_end(const struct options *o)
 {
 	struct pollfd more = {.fd = o->listen, .events = POLLIN};
+	bool end = false;
 
 	if (flock(o->lock, LOCK_EX | LOCK_NB))
 		return false;
 	if (poll(&more, 1, 0) == 0 && !tracer_live() && !follow_any_wanted()) {
-		close(o->listen);
-		return true;
+		hang_up(o);
+		end = true;
 	}
 	flock(o->lock, LOCK_UN);
-	return false;
+	return end;
 }
 
 /* Say that it records, serve, and return when it is to end. */
@@ -118,8 +130,10 @@ void node_serve(const struct options *o, int signals)
 			collect_tick();
 			next_tick = now + 1000000000ULL;
 		}
-		if (stop || follow_asked_to_stop(signals))
+		if (stop || follow_asked_to_stop(signals)) {
+			hang_up(o);
 			return;
+		}
 		if (tracer_live() || follow_any_wanted())
 			busy = now;
 		if (o->idle_ms && now - busy >= o->idle_ms * 1000000ULL && may_end(o))
