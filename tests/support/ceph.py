@@ -25,6 +25,11 @@ from tests.support.bed import HEAD, Bed, network, ok
 from tracehint.adapters.stores.ceph_ask import Question
 
 TOOLS = ("ceph", "ceph-mon", "ceph-osd", "ceph-mds", "ceph-fuse", "monmaptool", "nsenter", "tc")
+ASKER = """import json, sys
+from tracehint.adapters.stores.ceph_ask import Question, ask_ceph
+for line in sys.stdin:
+    print(json.dumps(ask_ceph([Question(*q) for q in json.loads(line)])), flush=True)
+"""
 CONF = """[global]
 fsid = {fsid}
 mon_host = [v1:{head}:6789]
@@ -69,6 +74,7 @@ class CephBed(Bed):
     """The cluster with CephFS on it."""
 
     daemons: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    asker: list[subprocess.Popen[str]] = field(default_factory=list)
 
     @property
     def conf(self) -> Path:
@@ -88,15 +94,19 @@ class CephBed(Bed):
         return [line for line in ok(done).splitlines() if line]
 
     def ask(self, questions: Sequence[Question]) -> list[str]:
-        """The adapter's own way, in a process on the head; its answers."""
-        code = "import sys, json; from tracehint.adapters.stores.ceph_ask import *; " \
-            "print(json.dumps(ask_ceph([Question(*q) for q in json.load(sys.stdin)])))"  # fmt: skip
-        done = subprocess.run(
-            self.command(sys.executable, "-c", code), text=True, capture_output=True, timeout=120,
-            input=json.dumps([[q.prefix, dict(q.words)] for q in questions]),
-            env={**os.environ, "CEPH_CONF": str(self.conf)},
-        )  # fmt: skip
-        answers: list[str] = json.loads(ok(done))
+        """The adapter's own way, in a process on the head that stays; its answers."""
+        if not self.asker:
+            process = subprocess.Popen(
+                self.command(sys.executable, "-c", ASKER), text=True, stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, env={**os.environ, "CEPH_CONF": str(self.conf)},
+            )  # fmt: skip
+            self.asker.append(process)
+        process = self.asker[0]
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps([[q.prefix, dict(q.words)] for q in questions]) + "\n")
+        process.stdin.flush()
+        answers: list[str] = json.loads(process.stdout.readline())
         return answers
 
     def start(self, command: Sequence[str | Path]) -> subprocess.Popen[bytes]:
@@ -141,7 +151,7 @@ def ceph_cluster(folder: Path) -> Iterator[CephBed]:
         finally:
             for mount in (bed.mount, *(node.mount for node in bed.nodes)):
                 subprocess.run(["umount", "-l", mount], capture_output=True)
-            for process in reversed(bed.daemons):
+            for process in (*bed.asker, *reversed(bed.daemons)):
                 process.kill()
                 process.wait()
 
