@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Execution(Protocol):
-    """The extents of one bundle. The sums are known once `look` has been called."""
+    """The extents of one bundle. All but `by_process` is known once `look` was called."""
 
     def look(self, objects: Objects, known: Tasks, notes: list[str]) -> Accesses:
         """Find objects and tasks of all extents; notes how many were damaged."""

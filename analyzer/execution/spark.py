@@ -146,8 +146,11 @@ class SparkExtents:
     def by_process(self) -> pa.Table:
         import pyarrow as pa
 
-        proc, count = self._sums[work_of.PROCESS]
-        return pa.table({"proc": proc, "count": count})
+        if self._sums:
+            proc, count = self._sums[work_of.PROCESS]
+            return pa.table({"proc": proc, "count": count})
+        with asking():
+            return self._frame.groupBy("proc").count().toArrow()
 
 
 class SparkAccesses:
