@@ -32,8 +32,10 @@ def _list_of(kind: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 
 def _facts(value: Any) -> bool:
-    """An object of texts and numbers."""
-    return isinstance(value, dict) and all(_text(v) or _maybe(v) for v in value.values())
+    """An object of texts, numbers and flags (a mount that the user called shared has one)."""
+    return isinstance(value, dict) and all(
+        _text(v) or _maybe(v) or _flag(v) for v in value.values()
+    )
 
 
 def _clock(value: Any) -> bool:
