@@ -15,18 +15,8 @@ import numpy as np
 from tracehint.analyzer.flow.identity import column
 from tracehint.analyzer.flow.ranges import ints, order_by, starts_of
 from tracehint.analyzer.patterns.rows import (
-    ROLES,
-    UNKNOWN,
-    Bools,
-    Files,
-    Floats,
-    Handed,
-    Ints,
-    Readers,
-    Spans,
-    Work,
-    Writers,
-)
+    ROLES, UNKNOWN, Bools, Files, Floats, Handed, Ints, Readers, Spans, Work, Writers,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     import pyarrow as pa
