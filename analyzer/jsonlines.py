@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tracehint.analyzer.flow.identity import column
-from tracehint.analyzer.patterns.portions import floats
+from tracehint.analyzer.flow.identity import column, floats
 from tracehint.analyzer.rendered import Array, decimals, flags, joined, text
 
 if TYPE_CHECKING:

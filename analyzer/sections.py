@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracehint.analyzer.flow.identity import column
+from tracehint.analyzer.flow.identity import column, floats, in_order
 from tracehint.analyzer.flow.ranges import Ints, ints
 from tracehint.analyzer.jsonlines import (
     blocks,
@@ -28,7 +28,6 @@ from tracehint.analyzer.jsonlines import (
     strings,
     whole,
 )
-from tracehint.analyzer.patterns.portions import floats, in_order
 from tracehint.analyzer.rendered import Words, decimals, distinct, flags, joined, text
 
 if TYPE_CHECKING:

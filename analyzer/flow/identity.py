@@ -40,6 +40,17 @@ def column(table: pa.Table, name: str, null: int = UNKNOWN) -> Ints:
     return found if found.dtype == np.int8 else ints(found)
 
 
+def in_order(table: pa.Table, name: str) -> pa.Table:
+    """The table sorted by a column; itself, if it is."""
+    key = column(table, name)
+    return table if np.all(key[1:] >= key[:-1]) else table.take(order_by(key))
+
+
+def floats(table: pa.Table, name: str) -> np.ndarray:
+    """A column as float64; nulls become NaN."""
+    return np.asarray(table.column(name).to_numpy(), np.float64)
+
+
 def binary(table: pa.Table, name: str) -> pa.Array:
     """A binary column as one array."""
     import pyarrow as pa

@@ -4,6 +4,7 @@ The definitions are in docs/patterns.md. Everything that grows with the run is n
 arrays of integers. What a file's own rows decide is computed in portions of whole files, by a
 function from arrays to arrays (`facts.find`); the rest is small or needs all files:
 
+    attempts  the tasks, attempts of one task put together
     portions  Arrow tables as arrays
     prepare   writers and readers that count (no engines, retries merged, peeks aside)
     ranges    bytes per reader: m, shared header, overlap of writers

@@ -12,11 +12,20 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from tracehint.analyzer.flow.identity import column
-from tracehint.analyzer.flow.ranges import ints, order_by, starts_of
+from tracehint.analyzer.flow.identity import column, floats, in_order
+from tracehint.analyzer.flow.ranges import ints, order_by
 from tracehint.analyzer.patterns.rows import (
-    ROLES, UNKNOWN, Bools, Files, Floats, Handed, Ints, Readers, Spans, Work, Writers,
-)  # fmt: skip
+    ROLES,
+    UNKNOWN,
+    Bools,
+    Files,
+    Handed,
+    Ints,
+    Readers,
+    Spans,
+    Work,
+    Writers,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,52 +49,6 @@ class Portion:
     readers: Readers
     read: Spans
     handed: Handed
-
-
-def read_work(tasks: pa.Table) -> Work:
-    """The tasks; attempts of one task share type, name and command."""
-    tasks = in_order(tasks, "task")
-    attempt = column(tasks, "attempt", null=1)
-    start, end = floats(tasks, "start_s"), floats(tasks, "end_s")
-    retried = bool((attempt > 1).any())
-    who = _last_attempts(tasks, attempt, start) if retried else np.arange(len(start))
-    return Work(
-        column(tasks, "task"), np.append(who, UNKNOWN),
-        np.append(column(tasks, "engine") == 1, True), attempt, start,
-        np.where(np.isnan(end), np.inf, end), retried,
-    )  # fmt: skip
-
-
-def in_order(table: pa.Table, name: str) -> pa.Table:
-    """The table sorted by a column; itself, if it is."""
-    key = column(table, name)
-    return table if np.all(key[1:] >= key[:-1]) else table.take(order_by(key))
-
-
-def _last_attempts(tasks: pa.Table, attempt: Ints, start: Floats) -> Ints:
-    """Per task the last attempt of its series; a series begins with each attempt 1."""
-    texts = [_text_codes(tasks, name) for name in ("command", "name", "type")]
-    order = np.lexsort((start, *texts))
-    new = attempt[order] == 1
-    new[starts_of(*(t[order] for t in texts))] = True
-    series = np.empty(len(order), np.int64)
-    series[order] = np.cumsum(new)
-    order = order_by(series, attempt)
-    first = starts_of(series[order])
-    last = np.append(first[1:], len(order)) - 1
-    who = np.empty(len(order), np.int64)
-    who[order] = np.repeat(order[last], np.diff(np.append(first, len(order))))
-    return who
-
-
-def _text_codes(tasks: pa.Table, name: str) -> Ints:
-    encoded = tasks.column(name).combine_chunks().dictionary_encode()
-    return ints(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False))
-
-
-def floats(table: pa.Table, name: str) -> Floats:
-    """A column as float64; nulls become NaN."""
-    return np.asarray(table.column(name).to_numpy(), np.float64)
 
 
 class Tables:

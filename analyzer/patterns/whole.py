@@ -10,10 +10,11 @@ import numpy as np
 
 from tracehint.analyzer.execution.portions import compute_all
 from tracehint.analyzer.execution.resources import Resources
-from tracehint.analyzer.flow.identity import column
+from tracehint.analyzer.flow.identity import column, floats
 from tracehint.analyzer.patterns import choice, confidence, cycles, edges, evidence, groups, numbers
+from tracehint.analyzer.patterns.attempts import read_work
 from tracehint.analyzer.patterns.facts import Found, Losses, find
-from tracehint.analyzer.patterns.portions import Tables, dense, floats, read_work
+from tracehint.analyzer.patterns.portions import Tables, dense
 from tracehint.analyzer.patterns.rows import UNKNOWN, Bools, Labels, Rows, Work, code
 
 if TYPE_CHECKING:
