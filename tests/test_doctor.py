@@ -79,7 +79,6 @@ class Fake:
             return Availability(True, "works here")
         return Availability(False, "no luck", "pray")
 
-
     conditions = check
 
 
