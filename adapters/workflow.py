@@ -5,7 +5,7 @@ Makeflow: classic, JSON and JX.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -51,22 +51,26 @@ class Workflow:
             found.update(dict.fromkeys(p for p in (*task.targets, *task.sources) if inside(p)))
         return list(found)
 
-    @cached_property
-    def known(self) -> Declared:
-        """What the graph says about each of `files`."""
+    def known(self, peeks: Collection[tuple[str, str]] = ()) -> Declared:
+        """What the graph says about each of `files`.
+
+        `peeks` of a hint file: readers that only look into files are left aside, as in the
+        run that the rules were learned from.
+        """
         at = {path: i for i, path in enumerate(self.files)}
         types: list[str | None] = [None] * len(at)
         makers: list[list[str]] = [[] for _ in at]
         readers: list[list[str]] = [[] for _ in at]
         reading: list[list[str]] = [[] for _ in at]
-        for number, task in enumerate(self.tasks):
-            name = f"{task.type}:{number}"  # becomes part of group names
+        names = [f"{task.type}:{number}" for number, task in enumerate(self.tasks)]
+        for task, name in zip(self.tasks, names, strict=True):  # names become parts of groups
             for path in dict.fromkeys(task.targets):
                 if path in at:
                     types[at[path]] = task.type
                     makers[at[path]].append(name)
+        for task, name in zip(self.tasks, names, strict=True):
             for path in dict.fromkeys(task.sources):
-                if path in at:
+                if path in at and (types[at[path]] or "", task.type) not in peeks:
                     readers[at[path]].append(name)
                     reading[at[path]].append(task.type)
         return Declared(producer_types=types, consumer_types=_types(reading), producers=makers,

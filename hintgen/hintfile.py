@@ -87,7 +87,14 @@ def from_json(data: Any, origin: str = "hint file") -> HintFile:
         parameters=_get(data, "parameters", dict),
         rules=checked,
         refused=tuple(_refusal(raw) for raw in refused),
+        peeks=tuple(_pair(raw) for raw in _list(data, "peeks", list, MAX_TYPES)),
     )
+
+
+def _pair(raw: list[Any]) -> tuple[str, str]:
+    if len(raw) != 2 or not all(isinstance(t, str) and len(t) <= MAX_TEXT for t in raw):
+        raise _bad("'peeks' has an entry that is no pair of types")
+    return raw[0], raw[1]
 
 
 def _bad(what: str) -> InputError:

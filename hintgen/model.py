@@ -93,9 +93,14 @@ class Refusal:
 
 @dataclass(frozen=True)
 class HintFile:
-    """Everything in a hint file."""
+    """Everything in a hint file.
+
+    `peeks`: (producing type, consuming type), "" for inputs of the run, where the readers only
+    looked into the files; in a declared graph they are no readers (hintgen/peeks.py).
+    """
 
     learned_from: tuple[dict[str, Any], ...]
     parameters: dict[str, Any]
     rules: tuple[Rule, ...]
     refused: tuple[Refusal, ...] = ()
+    peeks: tuple[tuple[str, str], ...] = ()

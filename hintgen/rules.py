@@ -24,6 +24,7 @@ from tracehint.hintgen.family import by_family, by_mark, looked_for
 from tracehint.hintgen.merge import merge
 from tracehint.hintgen.model import HintFile, Refusal, Rule
 from tracehint.hintgen.nodes import Node, nodes_of_shapes, split
+from tracehint.hintgen.peeks import agreed, peeks_of
 from tracehint.hintgen.safety import Limits, restrain
 from tracehint.hintgen.scale import NO_SCALES, Scales, scales_of
 from tracehint.hintgen.selfcheck import self_check
@@ -68,7 +69,7 @@ def learn(analyses: Sequence[Analysis], options: LearnOptions | None = None) -> 
         parameters={"program": f"tracehint {__version__}", "nodes": nodes,
                     "company": options.fallbacks and looked_for(leaves + mixed),
                     **options.limits.as_json()},
-        rules=tuple(rules),
+        rules=tuple(rules), peeks=agreed([peeks_of(analysis) for analysis in analyses]),
         refused=tuple(sorted([*map(_mixed, mixed), *caught, *held_back],
                              key=lambda r: (-r.bytes, r.template, r.reason))),
     )  # fmt: skip

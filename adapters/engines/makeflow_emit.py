@@ -58,9 +58,8 @@ def targets_by_task(
     """For each task what to tag before it runs; and how many remembered files have no task."""
     hidden, left_out = undeclared(hints, workflow)
     extra = sorted({path for paths in hidden for path, _ in paths})
-    plan = build_plan(
-        hints, Paths(files=extra, declared=workflow.files, known=workflow.known), nodes=nodes
-    )
+    known = workflow.known(frozenset(hints.peeks))
+    plan = build_plan(hints, Paths(files=extra, declared=workflow.files, known=known), nodes=nodes)
     values = {t.path: dict(t.hints) for t in plan.targets if t.kind == "file"}
     made = {path for task in workflow.tasks for path in task.targets}
     out = []

@@ -87,7 +87,7 @@ def known_paths(
         from tracehint.adapters.workflow import read_workflow
 
         read = read_workflow(workflow)
-        files, known = read.files, read.known
+        files, known = read.files, read.known(frozenset(hints.peeks))
     elif like is not None:
         from tracehint.adapters.learned import run_paths
 
