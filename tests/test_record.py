@@ -319,7 +319,7 @@ def test_bundle_directory_and_host_from_the_outside(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     (path,) = (tmp_path / "bundles").iterdir()
-    assert path.name == "true.node7_x.trace"
+    assert path.name.startswith("true.node7_x-")  # what was changed in a name keeps a checksum
     bundle = read_bundle(path)
     assert bundle.manifest.hosts[0].name == "node7/x"
     assert set(bundle.tables["processes"]["host"].to_pylist()) == {"node7/x"}
