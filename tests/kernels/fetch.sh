@@ -18,11 +18,17 @@ apt() {
         -o APT::Sandbox::User=root -o Acquire::Languages=none "$@"
 }
 
+# the mirror that the machine itself uses (its first source with a part "main")
+# shellcheck disable=SC2016  # apt expands them
+mirror=$(apt-get indextargets --format '$(REPO_URI) $(COMPONENT)' 'Created-By: Packages' |
+    awk '$2 == "main" && $1 !~ /security/ { print $1; exit }')
+[ -n "$mirror" ] || { echo "fetch: apt has no source with main: see sources.list(5)" >&2; exit 2; }
+
 for name in "$@"; do
     [ -e "$folder/$name/version" ] && continue
     suite=$(awk -v n="$name" '$1 == n { print $2 }' "$here/kernels.txt")
     [ -n "$suite" ] || { echo "fetch: $name is not in kernels.txt" >&2; exit 2; }
-    echo "deb http://deb.debian.org/debian $suite main" >"$list"
+    echo "deb $mirror $suite main" >"$list"
     apt apt-get update
     # the meta package of the suite names the newest image of its series
     package=$(apt apt-cache depends -i "linux-image-amd64/$suite" |
