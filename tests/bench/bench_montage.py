@@ -25,12 +25,15 @@ FRESH = "rm -rf run && cp -r base run && cd run && exec "
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--columns", type=int, default=4, help="of tiles")
+    parser.add_argument("--rows", type=int, default=3)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         base = work / "base"
         for script, target in (("make_tiles.py", base / "archive"), ("make_workflow.py", base)):
-            subprocess.run([sys.executable, DATASET / script, target], check=True)
+            size = [f"--columns={args.columns}", f"--rows={args.rows}"]
+            subprocess.run([sys.executable, DATASET / script, target, *size], check=True)
         flow = "makeflow montage.makeflow"
         tracehint = f"{sys.executable} -m tracehint"
         record = f"{tracehint} record --collector ebpf --force --quiet -o ../r.trace -- {flow}"
