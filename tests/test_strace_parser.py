@@ -156,6 +156,19 @@ def test_child_that_is_seen_before_its_fork_returns() -> None:
     assert moved(tables, b"/w/f") == [("read", "read", 0, 5)]
 
 
+@pytest.mark.parametrize("call", ["vfork(", "clone(flags=SIGCHLD"])
+def test_a_child_that_ends_before_its_parents_fork_returns_is_one_process(call: str) -> None:
+    name = call.partition("(")[0]
+    tables, _ = parse(
+        RUN + f'1 {call} <unfinished ...>\n2 execve("/bin/c", ["c"], 0x7 /* 1 var */) = 0\n'
+        "2 exit_group(0) = ?\n2 +++ exited with 0 +++\n"
+        f"1 <... {name} resumed>) = 2\n1 {call}) = 3\n3 +++ exited with 0 +++\n"
+        "1 +++ exited with 0 +++\n"
+    )
+    found = [(row["pid"], row["end_ns"] is not None) for row in rows(tables, "processes")]
+    assert sorted(found) == [(1, True), (2, True), (2, True), (3, True)]  # 2: before and after exec
+
+
 def test_children_of_several_unfinished_forks_wait_for_their_parent() -> None:
     tables, stats = parse(
         RUN + '1 open("f", O_RDONLY) = 3\n1 clone(flags=SIGCHLD) = 2\n2 open("g", O_RDONLY) = 4\n'

@@ -80,6 +80,7 @@ class Parser:
         if len(state.cloning) == 1 and call.tid not in self._held:
             ((parent, (args, t_ns)),) = state.cloning.items()
             process.spawn(state, state.threads[parent], call.tid, args, t_ns)
+            state.early[parent] = call.tid
             return True
         if self._held_count >= _MAX_HELD:
             self._give_up()

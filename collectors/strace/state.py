@@ -70,6 +70,7 @@ class State:
         self.truncated: set[int] = set()  # opens that turn out to have truncated
         self.in_flight: list[list[Ofd | None]] = []  # descriptors sent over sockets
         self.cloning: dict[int, tuple[bytes, int]] = {}  # unfinished forks: tid -> args, time
+        self.early: dict[int, int] = {}  # child that ran before its parent's fork returned
         self.env_names = frozenset(ENV_MARKERS)
         self.redacted = 0
         self.seen: set[bytes] = set()  # names of the calls in the log

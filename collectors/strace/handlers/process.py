@@ -25,9 +25,12 @@ CLONES = frozenset((b"clone", b"clone2", b"clone3", b"fork", b"vfork", b"__clone
 def clone(st: State, thread: Thread, call: Call) -> None:
     """clone, clone3, fork, vfork returned in the parent."""
     st.cloning.pop(thread.tid, None)
+    early = st.early.pop(thread.tid, None)
     if returned(call.result) is None:
         return
     child = pid_result(call.result)
+    if child == early:
+        return  # it may have ended by now
     known = st.threads.get(child)
     if known is None or (known.group.epoch.parent is None and not known.group.epoch.argv):
         spawn(st, thread, child, call.args, call.t_ns)
@@ -138,6 +141,7 @@ def exit_(st: State, thread: Thread, call: Call) -> None:
         return
     st.threads.pop(thread.tid, None)
     st.cloning.pop(thread.tid, None)
+    st.early.pop(thread.tid, None)
     group.threads.discard(thread.tid)
     code, signal = None, None
     if call.name == b"exited with":
