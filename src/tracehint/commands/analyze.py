@@ -144,11 +144,13 @@ def command(
     Example: tracehint analyze run.trace --format json -o run.json
     """
     from tracehint.analyzer.execution import analyze_at
+    from tracehint.analyzer.execution.memory import keep_memory
     from tracehint.schemas.arrow import skip_pandas
 
     if form == "parquet" and output is None:
         raise UsageError("--format parquet needs a directory", "Name it with -o.")
     _check_free(output, force)
+    keep_memory()
     skip_pandas()
     options = options_from(values, ranges=not no_ranges)
     # Millions of live objects and no garbage in circles: the collector would only look on.

@@ -1,0 +1,29 @@
+"""Memory that this process was given once, it keeps: fresh memory is what an analysis pays for."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+# glibc's <malloc.h>: parameter of mallopt -> value.
+MALLOPT = {
+    -4: 0,  # M_MMAP_MAX: no block of its own for a large array, which goes back when it is freed
+    -1: (1 << 31) - 1,  # M_TRIM_THRESHOLD: what is free at the end stays
+    -8: 1,  # M_ARENA_MAX: what one thread freed another one may use
+}
+
+
+def keep_memory() -> None:
+    """Ask the allocator to use freed memory again; before numpy is imported.
+
+    The kernel clears every page that it hands out. An analysis makes and drops some gigabytes of
+    arrays, so that was more than a third of its time (docs/rationale/kept-memory.md). Asking for
+    huge pages, as numpy does, clears more than is used. Without glibc nothing changes.
+    """
+    import ctypes
+
+    os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
+    with contextlib.suppress(AttributeError, OSError):
+        mallopt = ctypes.CDLL(None).mallopt
+        for parameter, value in MALLOPT.items():
+            mallopt(parameter, value)
