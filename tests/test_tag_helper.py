@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -14,8 +15,9 @@ from tests.support.hostile import HOSTILE_NAMES
 from tracehint.adapters.engines.tag_table import TagTarget, encode, tag_files
 from tracehint.adapters.stores.registry import open_store
 
-SOURCE = Path(__file__).parent.parent / "adapters" / "tag" / "tracehint-tag.c"
+SOURCES = Path(__file__).parent.parent / "adapters" / "tag"
 FLAGS = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"]
+SANITIZERS = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 
 def attributes(path: Path | bytes) -> dict[str, bytes]:
@@ -23,15 +25,21 @@ def attributes(path: Path | bytes) -> dict[str, bytes]:
     return {n: os.getxattr(path, n) for n in os.listxattr(path, follow_symlinks=False)}
 
 
-@pytest.fixture(scope="session")
-def helper(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def build(folder: Path, *flags: str) -> Path:
     """The program, built with warnings as errors."""
     compiler = shutil.which("cc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("no C compiler")
-    program = tmp_path_factory.mktemp("tag") / "tracehint-tag"
-    subprocess.run([compiler, *FLAGS, "-o", program, SOURCE], check=True)
+    program = folder / "tracehint-tag"
+    sources = sorted(SOURCES.glob("*.c"))
+    subprocess.run([compiler, *FLAGS, *flags, "-o", program, *sources], check=True)
     return program
+
+
+@pytest.fixture(scope="session")
+def helper(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program as it is shipped."""
+    return build(tmp_path_factory.mktemp("tag"))
 
 
 @pytest.fixture(params=["program", "shell"])
@@ -168,6 +176,31 @@ def test_a_damaged_table_never_stops_the_task(
     assert (tmp_path / "o").read_text() == "x\n"
 
 
+def test_damaged_tables_under_sanitizers(tmp_path: Path) -> None:
+    program = build(tmp_path, *SANITIZERS)
+    work = tmp_path / "work"
+    work.mkdir()
+    targets = [target("o", DP="local", Replication="3"), target("d/kept", "K"), target("", "D")]
+    good = encode([[target("a")], targets], open_store("xattr"))[0]
+    chance = random.Random(7)
+    tables = [good, *(good[:cut] for cut in range(0, len(good), 25))]
+    for _ in range(40):
+        table = bytearray(good)
+        for _ in range(chance.randint(1, 6)):
+            table[chance.randrange(len(table))] = chance.choice(b"\0\xff09 /x.CK")
+        tables.append(bytes(table))
+    for number, damaged in enumerate(tables):
+        (tmp_path / "table").write_bytes(damaged)
+        for mode in ("set", "clean"):
+            done = subprocess.run(
+                [program, mode, tmp_path / "table", "1"], cwd=work, capture_output=True,
+                env={"ASAN_OPTIONS": "detect_leaks=0"},
+            )  # fmt: skip
+            assert done.returncode in (0, 3), (number, done.stderr)
+            assert b"Sanitizer" not in done.stderr and b"runtime error" not in done.stderr
+    assert {p.name for p in tmp_path.iterdir()} == {"table", "tracehint-tag", "work"}
+
+
 def test_no_tag_folder_never_stops_the_task(tmp_path: Path, kind: str, helper: Path) -> None:
     folder = Folder(tmp_path, kind, helper, [target("o")])
     shutil.rmtree(tmp_path / "x.tracehint")
@@ -226,8 +259,8 @@ def test_one_task_among_ten_thousand(tmp_path: Path, helper: Path) -> None:
 def test_the_shell_twin_passes_shellcheck(tmp_path: Path) -> None:
     if shutil.which("shellcheck") is None:
         pytest.skip("shellcheck is not installed")
-    text = SOURCE.with_name("tag.sh").read_text()
+    text = (SOURCES / "tag.sh").read_text()
     worker = text.partition("_tracehint_worker='\n")[2].partition("\n'\n")[0]
     (tmp_path / "worker.sh").write_text("#!/bin/sh\n" + worker)
-    for script in (SOURCE.with_name("tag.sh"), tmp_path / "worker.sh"):
+    for script in (SOURCES / "tag.sh", tmp_path / "worker.sh"):
         subprocess.run(["shellcheck", "-s", "sh", script], check=True)

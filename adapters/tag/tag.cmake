@@ -1,6 +1,8 @@
 # tracehint-tag: sets the hints of one task's files (docs/reference/engines.md). Plain C, no
 # libraries; included by the top CMakeLists.txt.
-add_executable(tracehint-tag ${CMAKE_CURRENT_LIST_DIR}/tracehint-tag.c)
+set(TAG_DIR ${CMAKE_CURRENT_LIST_DIR})
+add_executable(tracehint-tag ${TAG_DIR}/tracehint-tag.c ${TAG_DIR}/table.c ${TAG_DIR}/beneath.c
+               ${TAG_DIR}/attribute.c ${TAG_DIR}/mfs_class.c ${TAG_DIR}/command.c)
 target_compile_options(tracehint-tag PRIVATE -std=gnu11 -O2 -Wall -Wextra -Werror)
 if(SKBUILD)
   install(TARGETS tracehint-tag RUNTIME DESTINATION tracehint/adapters/tag/bin)

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/* tracehint-tag: what its parts share. The program is described in tracehint-tag.c. */
+#ifndef TRACEHINT_TAG_H
+#define TRACEHINT_TAG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#define MFS_CLASS "mfs:sclass"
+#define MARK 1 /* seconds since the epoch */
+#define MAX_BATCH 64
+#define MAX_CLASS 256 /* of the name of a storage class or pool */
+
+/* One line on standard error, the first time only. */
+void complain(const char *what, int error);
+
+/* table.c: the table that `tracehint emit` wrote, mapped, and the records of one task in it. */
+struct table {
+	char *data;
+	size_t size, at, end;
+};
+
+struct record {
+	const char *kind, *path, *name, *value;
+};
+
+/* Map the table and find the records of one task; -1 and errno. */
+int table_open(struct table *t, const char *path, const char *task);
+/* The next record; false at the end, or where the rest is no record. */
+bool table_next(struct table *t, struct record *r);
+
+/* beneath.c: files below the working directory; no link and no ".." leads out. -1 and errno. */
+int open_beneath(const char *path, int flags, mode_t mode);
+/* The directory that holds `path`; *name is its last component. */
+int open_parent(const char *path, const char **name);
+/* Make an empty file with the time stamp MARK. */
+int make_file(const char *path);
+
+/* attribute.c: set the attribute of a record on an open file. */
+void set_attribute(int fd, const struct record *r);
+/* Into `out`: the name of a class or pool, with the short name of this host in the place of @host. */
+int class_name(const char *value, char *out, size_t size);
+
+/* mfs_class.c: files that get the same storage class of MooseFS; one call of its tool sets all. */
+struct batch {
+	const char *value;
+	int fds[MAX_BATCH];
+	int count;
+};
+
+/* Add an open file, whose descriptor stays the caller's; what is full or differs is set first. */
+void class_add(struct batch *b, int fd, const char *value);
+/* Set what is in the batch and empty it. */
+void class_set(struct batch *b);
+
+/* command.c: become the command; returns the shell's status (126, 127) where that fails. */
+int become(char **command);
+/* Run the command with its signals passed on; returns a status of wait. */
+int run(char **command);
+/* End as a command with that status ended, by the same signal if need be. */
+int end_like(int status);
+
+#endif
