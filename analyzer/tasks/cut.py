@@ -56,9 +56,6 @@ def _walk(tree: Tree, classes: Classes, activity: Activity) -> tuple[Units, Ints
         wrote = _per_unit(units, unit_of, activity.wrote)
         used = _per_unit(units, unit_of, activity.used)
         execs = _per_unit(units, unit_of, ~classes.kind_is("fork"))
-        # a subshell that runs no program and touches no data is the script's own work
-        idle = units.subshell & ~execs & ~used & (units.driver >= 0)
-        units.role[idle & (units.role == JOB)] = HELPER
         units.role[captured(units, unit_of, activity.pipe_writes, activity.pipe_reads, wrote)] = (
             HELPER
         )
@@ -70,6 +67,12 @@ def _walk(tree: Tree, classes: Classes, activity: Activity) -> tuple[Units, Ints
         submits &= ~_per_unit(units, unit_of, classes.kind_is("program", "launcher"))
         units.role[submits & (units.role == JOB) & (units.driver >= 0)] = HELPER
         group = join_pipes(units, unit_of, activity.pipe_writes, activity.pipe_reads)
+        # a subshell that runs no program, touches no data and feeds none that does (`... | while
+        # read line; do echo; done | sort`) is the script's own work
+        idle = units.subshell & ~execs & ~used & (units.driver >= 0) & (units.role == JOB)
+        working = np.zeros(len(units), bool)
+        working[group[(units.role == JOB) & ~idle]] = True
+        units.role[idle & ~working[group]] = HELPER
         if not _descend(classes, units, unit_of, group, wrote | (not activity.known), promoted):
             break
     opened = _per_unit(units, unit_of, activity.opened)
