@@ -18,8 +18,8 @@ from typing import Any
 
 from tracehint.adapters.stores.base import Setting, Store
 from tracehint.errors import InputError
+from tracehint.hintgen.calibration import SCHEMA
 
-SCHEMA = "tracehint.calibration/1"
 BLOCK = 1 << 20
 MAX_CALLS = 2000
 SHARE_OF_CALLS = 0.4  # of the time; the rest is for data

@@ -15,7 +15,8 @@ from tests.support.flows import Flowing
 from tests.support.hostile import HOSTILE_NAMES
 from tests.test_hints_rules import BIG, mosaic
 from tracehint.errors import InputError
-from tracehint.hintgen.hintfile import dump, from_json, load, to_json
+from tracehint.hintgen.hintcheck import from_json
+from tracehint.hintgen.hintfile import dump, load, to_json
 from tracehint.hintgen.match import match
 from tracehint.hintgen.model import HintFile
 from tracehint.hintgen.rules import LearnOptions, learn

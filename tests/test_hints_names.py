@@ -11,7 +11,8 @@ from tests.support.flows import Flowing
 from tests.test_hints_rules import BIG, learned
 from tracehint.cli import main
 from tracehint.hintgen.family import by_family
-from tracehint.hintgen.hintfile import dump, from_json, to_json
+from tracehint.hintgen.hintcheck import from_json
+from tracehint.hintgen.hintfile import dump, to_json
 from tracehint.hintgen.match import Declared, Match, Matcher
 from tracehint.hintgen.model import HintFile
 from tracehint.hintgen.score import prepare, score_prepared

@@ -11,7 +11,8 @@ from tests.support.flows import Flowing
 from tracehint.adapters.engines.makeflow_emit import targets_by_task
 from tracehint.adapters.workflow import read_workflow
 from tracehint.errors import InputError
-from tracehint.hintgen.hintfile import from_json, to_json
+from tracehint.hintgen.hintcheck import from_json
+from tracehint.hintgen.hintfile import to_json
 from tracehint.hintgen.model import HintFile
 from tracehint.hintgen.peeks import agreed
 from tracehint.hintgen.rules import LearnOptions, learn

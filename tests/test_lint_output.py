@@ -13,12 +13,13 @@ import pytest
 from tests.support.hostile import HOSTILE_NAMES
 from tests.support.sarif import SARIF_SUBSET
 from tracehint.errors import InputError, UsageError
+from tracehint.hintgen.calibration import read_rates
 from tracehint.hintgen.lint import baseline
 from tracehint.hintgen.lint.config import choose, find_config
 from tracehint.hintgen.lint.finding import Finding, Savings
 from tracehint.hintgen.lint.registry import RULES
 from tracehint.hintgen.lint.render import FORMATS, Info, render
-from tracehint.hintgen.lint.seconds import read_rates, with_seconds
+from tracehint.hintgen.lint.seconds import with_seconds
 from tracehint.hintgen.query import text_column
 
 

@@ -17,20 +17,20 @@ from __future__ import annotations
 import re
 import shlex
 import socket
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tracehint.errors import InputError
+from tracehint.hintgen.textfile import TextFile
 
-MAX_FILE = 4 << 20
 MAX_HOSTS = 100_000
 MAX_SLOTS = 100_000
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,250}")
 _FIELD = re.compile(r"\{([a-z]+)\}")
 _REMEDY = "The format of host files is in docs/how-to/start-where-data-is.md."
+_FILE = TextFile(kind="A host file", limit=4 << 20, check="Check --hosts.", remedy=_REMEDY)
 
 # name -> words that start a command on a node
 STARTS: dict[str, tuple[str, ...]] = {
@@ -59,14 +59,7 @@ class Host:
 
 def read_hosts(path: Path) -> tuple[Host, ...]:
     """Read a host file; raises InputError naming what is wrong with it."""
-    try:
-        if path.stat().st_size > MAX_FILE:
-            raise InputError(f"{path} is larger than 4 MiB", "A host file is never that large.")
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}", "Check --hosts.") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not TOML: {str(error)[:200]}", _REMEDY) from error
+    data = _FILE.toml(path)
     unknown = sorted(set(data) - {"start", "check", "host"})
     if unknown:
         raise InputError(f"{path}: unknown key {unknown[0][:80]!r}", _REMEDY)

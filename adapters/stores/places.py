@@ -11,18 +11,18 @@ from __future__ import annotations
 
 import re
 import socket
-import tomllib
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 from tracehint.errors import InputError
+from tracehint.hintgen.textfile import TextFile
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,100}")
 KEYS = {"local", "groups", "copies", "reads_spread", "ranks"}
 MAX_RANKS = 256
-MAX_MAP = 1 << 20  # bytes
 _REMEDY = "The format of --map files is in docs/reference/stores.md."
+_FILE = TextFile(kind="A map", limit=1 << 20, check="Check --map.", remedy=_REMEDY)
 
 
 @dataclass(frozen=True)
@@ -67,14 +67,7 @@ def load_places(path: Path | None) -> Places:
     """Read a map; raises InputError."""
     if path is None:
         return Places()
-    try:
-        if path.stat().st_size > MAX_MAP:
-            raise InputError(f"{path} is larger than 1 MiB", "A map is never that large.")
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}", "Check --map.") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not TOML", _REMEDY) from error
+    data = _FILE.toml(path)
     local, groups, copies = data.get("local", ""), data.get("groups", []), data.get("copies", {})
     spread, ranks = data.get("reads_spread", False), data.get("ranks", 1)
     if set(data) - KEYS:

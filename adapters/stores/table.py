@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,8 +24,10 @@ from tracehint.adapters.stores.base import (
 )
 from tracehint.adapters.stores.xattrs import check_attribute, get_value, remove_value, set_value
 from tracehint.errors import InputError
+from tracehint.hintgen.textfile import TextFile
 
-MAX_TABLE = 1 << 20
+_REMEDY = "The format of store tables is in docs/reference/stores.md."
+_FILE = TextFile(kind="A store table", limit=1 << 20, check="Check --store.", remedy=_REMEDY)
 LEVELS = ("full", "approximate", "none")
 ACTS = ("global", "directory", "creation", "any")
 KINDS: tuple[Kind, ...] = ("file", "directory")
@@ -145,18 +146,7 @@ def _fill(template: str, value: str, hints: Mapping[str, str]) -> str:
 
 def load_table(path: Path, *, prefix: str | None = None) -> TableStore:
     """Read a table; raises InputError naming what is wrong with it."""
-    try:
-        if path.stat().st_size > MAX_TABLE:
-            raise InputError(f"{path} is larger than 1 MiB", "A store table is never that large.")
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}", "Check --store.") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not TOML: {str(error)[:200]}", _REMEDY) from error
-    return _table(data, str(path), prefix)
-
-
-_REMEDY = "The format of store tables is in docs/reference/stores.md."
+    return _table(_FILE.toml(path), str(path), prefix)
 
 
 def _table(data: dict[str, Any], origin: str, prefix: str | None) -> TableStore:

@@ -12,25 +12,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracehint.errors import InputError
+from tracehint.hintgen.textfile import TextFile
 
 if TYPE_CHECKING:
     from tracehint.hintgen.lint.finding import Finding
 
 SCHEMA = "tracehint.baseline/1"
+_FILE = TextFile(
+    kind="A baseline", limit=64 << 20, remedy="Write it anew.",
+    check="Write one: tracehint lint BUNDLE --write-baseline FILE",
+)  # fmt: skip
 
 
 def read(path: Path) -> frozenset[str]:
     """Fingerprints in the file. Raises InputError if it is missing or damaged."""
+    data = _FILE.json(path)
     try:
-        data = json.loads(path.read_bytes())
         if data["schema"] != SCHEMA:
             raise ValueError(f"schema is {data['schema']!r}, not {SCHEMA!r}")
         return frozenset(str(entry["fingerprint"]) for entry in data["findings"])
-    except FileNotFoundError:
-        raise InputError(
-            f"{path}: no such baseline", "Write one: tracehint lint BUNDLE --write-baseline FILE"
-        ) from None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path}: not a baseline: {error}", "Write it anew.") from None
 
 

@@ -7,7 +7,6 @@ Keys: `select`, `ignore` (lists of codes or prefixes, `TP` is a prefix),
 from __future__ import annotations
 
 import dataclasses
-import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,11 @@ from typing import Any
 from tracehint.errors import InputError, UsageError
 from tracehint.hintgen.lint.registry import REDIRECTS, RULES
 from tracehint.hintgen.lint.settings import Settings
+from tracehint.hintgen.textfile import TextFile
+
+_FILE = TextFile(
+    kind="A configuration", limit=4 << 20, check="Make it readable.", remedy="Mend the TOML file."
+)
 
 
 @dataclass(frozen=True)
@@ -45,10 +49,7 @@ def find_config(start: Path) -> Config:
 
 
 def _table(path: Path, keys: tuple[str, ...]) -> dict[str, Any] | None:
-    try:
-        data: Any = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read: {error}", "Mend the TOML file.") from None
+    data: Any = _FILE.toml(path)
     for key in keys:
         if not isinstance(data, dict) or key not in data:
             return None

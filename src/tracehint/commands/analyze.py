@@ -95,7 +95,7 @@ def _link_rates(mbit: float | None, calibration: Path | None) -> tuple[float, fl
     """Slowest and fastest known rate of a link in bytes per second; None: none is known."""
     known = [mbit * 125_000] if mbit else []
     if calibration:
-        from tracehint.hintgen.lint.seconds import read_rates
+        from tracehint.hintgen.calibration import read_rates
 
         rates = read_rates(calibration)
         known += [rates.slow, rates.fast]

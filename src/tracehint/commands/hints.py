@@ -113,9 +113,9 @@ def command(
     if other is not None and path is not None:
         raise UsageError("--score and --explain together", "Give one of them.")
     if calibration is not None:
-        from tracehint.hintgen.costs import measured
+        from tracehint.hintgen.calibration import hint_cost
 
-        call_ms, link_mbit = measured(calibration)
+        call_ms, link_mbit = hint_cost(calibration)
     limits = Limits(
         min_paying, min_bytes, min_confidence, node_capacity, replica_budget, call_ms, link_mbit
     )

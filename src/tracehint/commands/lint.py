@@ -77,7 +77,8 @@ def command(
     context = Context(run.analysis, run.bundle, settings, hints, bundle_name=bundle)
     findings = run_rules(context, codes)
     if calibration:
-        from tracehint.hintgen.lint.seconds import read_rates, with_seconds
+        from tracehint.hintgen.calibration import read_rates
+        from tracehint.hintgen.lint.seconds import with_seconds
 
         findings = with_seconds(findings, read_rates(Path(calibration)), context.nodes)
     if write_baseline:
