@@ -7,14 +7,13 @@ and pids are not recorded; names are the base names.
 from __future__ import annotations
 
 import os
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from tracehint.adapters.engines.graph_base import (
     DeclaredGraph,
     GraphBuilder,
-    nanoseconds,
+    iso_time,
     parse_json,
     raw_name,
     read_text,
@@ -22,7 +21,6 @@ from tracehint.adapters.engines.graph_base import (
 from tracehint.errors import InputError
 
 _PROVENANCE = Path("metadata") / "provenance" / "primary.cwlprov.json"
-_DEPTH = 64  # collections in collections
 
 
 def sniff(path: Path, _head: bytes) -> bool:
@@ -53,7 +51,7 @@ class _Document:
         entities = data.get("entity")
         self.entities: dict[str, Any] = entities if isinstance(entities, dict) else {}
         self.times = {
-            kind: {_id(r, "activity"): _time(r.get("prov:time")) for r in self.rows(kind)}
+            kind: {_id(r, "activity"): iso_time(r.get("prov:time")) for r in self.rows(kind)}
             for kind in ("wasStartedBy", "wasEndedBy")
         }
 
@@ -67,11 +65,21 @@ class _Document:
             flat += value if isinstance(value, list) else [value]
         return [row for row in flat if isinstance(row, dict)]
 
-    def files(self, entity: str, depth: int = 0) -> list[str]:
-        """The files of an entity: itself, or the members of a collection."""
-        if entity in self.members and depth < _DEPTH:
-            return [f for m in self.members[entity] for f in self.files(m, depth + 1)]
-        return [entity] if self.name(entity) else []
+    def files(self, entity: str) -> list[str]:
+        """The files of an entity: itself, or the members of a collection, each once."""
+        found: list[str] = []
+        seen: set[str] = set()
+        todo = [entity]
+        while todo:
+            one = todo.pop()
+            if one in seen:
+                continue
+            seen.add(one)
+            if one in self.members:
+                todo.extend(reversed(self.members[one]))
+            elif self.name(one):
+                found.append(one)
+        return found
 
     def name(self, entity: str) -> str:
         """The base name of a file entity; empty for values that are no files."""
@@ -115,10 +123,3 @@ def _step(facts: Any) -> str:
         if isinstance(label, str) and label.startswith("Run of ") and "#main/" in label:
             return label.partition("#main/")[2]
     return ""
-
-
-def _time(text: Any) -> int | None:
-    try:
-        return nanoseconds(datetime.fromisoformat(text).timestamp())
-    except (TypeError, ValueError, OverflowError, OSError):
-        return None

@@ -15,6 +15,7 @@ import os
 import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -178,6 +179,14 @@ def nanoseconds(seconds: Any) -> int | None:
     """Seconds since the epoch (text or number) as nanoseconds, exact to the microsecond."""
     value = number(seconds)
     return None if value is None else bounded(round(value * 1e6) * 1000)
+
+
+def iso_time(text: Any) -> int | None:
+    """A date of ISO 8601 as nanoseconds since the epoch; None: it is none."""
+    try:
+        return nanoseconds(datetime.fromisoformat(text).timestamp())
+    except (TypeError, ValueError, OverflowError, OSError):
+        return None
 
 
 def raw_name(text: str) -> bytes:

@@ -10,11 +10,16 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tracehint.adapters.engines.graph_base import nanoseconds, number, raw_name, read_text
+from tracehint.adapters.engines.graph_base import (
+    iso_time,
+    nanoseconds,
+    number,
+    raw_name,
+    read_text,
+)
 from tracehint.adapters.engines.yaml_text import load_yaml
 from tracehint.errors import InputError
 
@@ -84,7 +89,7 @@ def read_records(path: Path) -> Iterator[Record]:
 def _record(data: dict[str, Any]) -> Record:
     job = _mapping(data.get("mainjob"))
     machine, program = _mapping(data.get("machine")), _mapping(job.get("executable"))
-    start = _time(job.get("start")) or _time(data.get("start"))
+    start = iso_time(job.get("start")) or iso_time(data.get("start"))
     length = nanoseconds(job.get("duration", data.get("duration")))
     words = job.get("argument_vector")
     argv = [_text(program.get("file_name")), *(words if isinstance(words, list) else [])]
@@ -132,11 +137,4 @@ def _text(value: Any) -> str:
 
 def _integer(value: Any) -> int | None:
     found = number(value)
-    return None if found is None or found != found else int(found)
-
-
-def _time(text: Any) -> int | None:
-    try:
-        return nanoseconds(datetime.fromisoformat(text).timestamp())
-    except (TypeError, ValueError, OverflowError, OSError):
-        return None
+    return None if found is None else int(found)

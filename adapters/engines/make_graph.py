@@ -7,11 +7,13 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Iterator
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tracehint.adapters.engines.graph_base import (
+    MAX_WORD,
     DeclaredGraph,
     GraphBuilder,
     folder_of,
@@ -37,11 +39,11 @@ _LENGTH = 1 << 16
 
 @dataclass
 class _Target:
-    """What make knows of a target."""
+    """What make knows of a target; of needs and pids each once, in their order."""
 
-    needs: list[str] = field(default_factory=list)
+    needs: dict[str, None] = field(default_factory=dict)
     recipe: list[str] = field(default_factory=list)
-    pids: list[int] = field(default_factory=list)
+    pids: dict[int, None] = field(default_factory=dict)
     folder: str = ""
 
 
@@ -76,8 +78,7 @@ def _add(
 ) -> None:  # fmt: skip
     automatic = {"@": name, "<": next(iter(target.needs), ""), "^": " ".join(target.needs),
                  "+": " ".join(target.needs), "*": posixpath.splitext(name)[0]}  # fmt: skip
-    lines = [_expand(line, variables | automatic).strip() for line in target.recipe]
-    command = "\n".join(line.lstrip("@-+ ") for line in lines)
+    command = _command(target.recipe, ChainMap(automatic, variables))
     task = posixpath.normpath(posixpath.join(where, name))
     # a row per recipe line that ran: parts of one task have the same identifier
     pids: list[int | None] = [*target.pids] or [None]
@@ -88,7 +89,7 @@ def _add(
         )  # fmt: skip
     if not target.needs and not target.recipe:
         return
-    for need in dict.fromkeys(target.needs):
+    for need in target.needs:
         out.file(task, "in", raw_name(posixpath.join(where, need)))
     out.file(task, "out", raw_name(posixpath.join(where, name)))
 
@@ -107,8 +108,7 @@ def _read_children(lines: list[str]) -> dict[tuple[str, str], _Target]:
         if child:
             folder = folders[-1] if folders else ""
             target = found.setdefault((folder, child[1]), _Target(folder=folder))
-            if int(child[2]) not in target.pids:
-                target.pids.append(int(child[2]))
+            target.pids[int(child[2])] = None
     return found
 
 
@@ -164,17 +164,38 @@ def _header(line: str, folder: str, targets: dict[tuple[str, str], _Target]) -> 
         return None
     needs = rest.lstrip(":").partition("|")[0].split()
     target = targets.setdefault((folder, name), _Target(folder=folder))
-    target.needs = list(dict.fromkeys([*target.needs, *needs]))
+    target.needs.update(dict.fromkeys(needs))
     return target
 
 
-def _expand(text: str, variables: dict[str, str]) -> str:
-    """The text with variables put in; functions and unknown ones stay as they are."""
+def _command(recipe: list[str], variables: Mapping[str, str]) -> str:
+    """The lines that make would run, as far as a table keeps them."""
+    lines: list[str] = []
+    room = MAX_WORD
+    for line in recipe:
+        if room < 0:
+            break
+        lines.append(_expand(line, variables).strip().lstrip("@-+ "))
+        room -= len(lines[-1]) + 1
+    return "\n".join(lines)
+
+
+def _expand(text: str, variables: Mapping[str, str]) -> str:
+    """The text with variables put in; functions and unknown ones stay as they are.
+
+    What becomes longer than _LENGTH stays as it was before: values may hold variables, twice.
+    """
     for _ in range(_DEPTH):
-        new = _REFERENCE.sub(lambda m: variables.get(m[1] or m[2] or m[3], m[0]), text).replace(
-            "$$", "\x00"
-        )
-        if new == text or len(new) > _LENGTH:
+        room = _LENGTH - len(text)
+
+        def value(found: re.Match[str]) -> str:
+            nonlocal room
+            put = variables.get(found[1] or found[2] or found[3], found[0])
+            room -= len(put) - len(found[0])
+            return put if room >= 0 else ""
+
+        new = _REFERENCE.sub(value, text).replace("$$", "\x00")
+        if new == text or room < 0:
             break
         text = new
     return text.replace("\x00", "$")

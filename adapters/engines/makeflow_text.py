@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tracehint.errors import InputError
 
-MAX_DEPTH = 32
+MAX_SUBSTITUTED = 1 << 29  # characters that variables may put into the whole file
 _ASSIGN = re.compile(r"(export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*(\+?=)[ \t]*(.*)", re.DOTALL)
 _VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
 _LOCAL = re.compile(r"LOCAL[ \t]+")
@@ -34,8 +35,7 @@ class TextRule:
 
 def parse_rules(text: str, environment: Mapping[str, str] | None = None) -> list[TextRule]:
     """The rules in order, which is Makeflow's numbering; `text` is the file read as Latin-1."""
-    known = dict(os.environ if environment is None else environment)
-    local: dict[str, str] = {}  # variables of one rule only
+    known = _Variables(os.environ if environment is None else environment)
     rules: list[TextRule] = []
     header: tuple[tuple[bytes, ...], tuple[bytes, ...]] | None = None
     for start, end in _logical_lines(text):
@@ -45,19 +45,19 @@ def parse_rules(text: str, environment: Mapping[str, str] | None = None) -> list
         if line[0] in " \t":
             if header is None:
                 raise _bad(text, start, "a command without a rule")
-            rules.append(_rule(text, start, line, header, {**known, **local}))
+            rules.append(_rule(text, start, line, header, known))
             header = None
-            local.clear()
+            known.of_rule.clear()
         elif line[0] == "@" and (assigned := _ASSIGN.match(line, 1)) is not None:
-            local[assigned[2]] = _expand(assigned[4].rstrip(), {**known, **local})
+            known.of_rule[assigned[2]] = known.put_in(assigned[4].rstrip(), known.all)
         elif line[0] in "@.":
             continue
         elif (assigned := _ASSIGN.match(line)) is not None:
-            _assign(known, assigned)
+            known.assign(assigned)
         elif not line.startswith("export"):
             if header is not None:
                 raise _bad(text, start, "a rule without a command")
-            header = _header(text, start, _expand(line, known))
+            header = _header(text, start, known.put_in(line, known.of_file))
     return rules
 
 
@@ -114,31 +114,53 @@ def _joined(line: str) -> str:
     return "".join(out)
 
 
-def _assign(known: dict[str, str], found: re.Match[str]) -> None:
-    name, value = found[2], _expand(found[4].rstrip(), known)
-    known[name] = f"{known[name]} {value}" if found[3] == "+=" and name in known else value
+class _Variables:
+    """Those of the file and of one rule, with a bound on the text that they make: a variable of
+    two others, and so on for thirty lines, is longer than the memory."""
 
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self.of_file: dict[str, str] = dict(environment)
+        self.of_rule: dict[str, str] = {}
+        self.all: Mapping[str, str] = ChainMap(self.of_rule, self.of_file)
+        self._left = MAX_SUBSTITUTED
 
-def _expand(text: str, known: Mapping[str, str]) -> str:
-    """Substitute variables outside single quotes; unknown ones become nothing."""
-    out: list[str] = []
-    at = 0
-    quoted = False
-    while at < len(text):
-        char = text[at]
-        if char == "'":
-            quoted = not quoted
-        elif char == "\\" and not quoted:
-            out.append(text[at : at + 2])
-            at += 2
-            continue
-        elif char == "$" and not quoted and (found := _VARIABLE.match(text, at)) is not None:
-            out.append(known.get(found[1] or found[2], ""))
-            at = found.end()
-            continue
-        out.append(char)
-        at += 1
-    return "".join(out)
+    def _counted(self, value: str) -> str:
+        self._left -= len(value)
+        if self._left < 0:
+            raise InputError(
+                f"the Makeflow file: its variables make more than {MAX_SUBSTITUTED >> 20} MiB of "
+                "text",
+                "Split the workflow.",
+            )
+        return value
+
+    def assign(self, found: re.Match[str]) -> None:
+        """`NAME=value`, `NAME+=value` of the file."""
+        name, value = found[2], self.put_in(found[4].rstrip(), self.of_file)
+        if found[3] == "+=" and name in self.of_file:
+            value = f"{self._counted(self.of_file[name])} {value}"
+        self.of_file[name] = value
+
+    def put_in(self, text: str, known: Mapping[str, str]) -> str:
+        """Substitute variables outside single quotes; unknown ones become nothing."""
+        out: list[str] = []
+        at = 0
+        quoted = False
+        while at < len(text):
+            char = text[at]
+            if char == "'":
+                quoted = not quoted
+            elif char == "\\" and not quoted:
+                out.append(text[at : at + 2])
+                at += 2
+                continue
+            elif char == "$" and not quoted and (found := _VARIABLE.match(text, at)) is not None:
+                out.append(self._counted(known.get(found[1] or found[2], "")))
+                at = found.end()
+                continue
+            out.append(char)
+            at += 1
+        return "".join(out)
 
 
 def _header(text: str, start: int, line: str) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
@@ -164,22 +186,23 @@ def _words(line: str) -> Iterator[bytes | None]:
         char = line[at]
         at += 1
         if char == "\\" and quote != "'" and at < len(line):
-            word = [*(word or []), line[at]]
+            char = line[at]
             at += 1
         elif quote and char == quote:
             quote = ""
-        elif quote:
-            word = [*(word or []), char]
-        elif char in "'\"":
+            continue
+        elif not quote and char in "'\"":
             quote, word = char, word or []
-        elif char in " \t\n\r:":
+            continue
+        elif not quote and char in " \t\n\r:":
             if word is not None:
                 yield _local_name(word)
                 word = None
             if char == ":":
                 yield None
-        else:
-            word = [*(word or []), char]
+            continue
+        word = word or []
+        word.append(char)
     if word is not None:
         yield _local_name(word)
 
@@ -190,14 +213,14 @@ def _local_name(word: list[str]) -> bytes:
 
 def _rule(
     text: str, start: int, line: str, header: tuple[tuple[bytes, ...], tuple[bytes, ...]],
-    known: Mapping[str, str],
+    known: _Variables,
 ) -> TextRule:  # fmt: skip
     at = start
     while text[at] in " \t":
         at += 1
     local = _LOCAL.match(text, at)
     at = local.end() if local else at
-    command = _LOCAL.sub("", _expand(line.strip(), known), count=1)
+    command = _LOCAL.sub("", known.put_in(line.strip(), known.all), count=1)
     nested = _SUB.match(text, at) is not None
     return TextRule(
         targets=header[0], sources=header[1], command=command, at=None if nested else at

@@ -125,6 +125,7 @@ def _files(out: GraphBuilder, task: str, folder: Path) -> None:
                 continue
             count += 1
             if count > _MAX_FILES:
+                out.notes.append(f"task {task}: of more than {_MAX_FILES:,} files the first ones")
                 return
             _one_file(out, task, path)
 

@@ -28,6 +28,7 @@ from tracehint.errors import UsageError
 
 HEADER, INDEX = 28, 24
 _LATE = "an input that is there already, and the store places data when they are written"
+_PLACE = "a file outside the directory of the workflow, or a name that is too long"
 MAX_RECORD = 6000  # bytes: 20 records fit into one argument list of xargs
 _TAG = Path(__file__).resolve().parent.parent / "tag"
 
@@ -71,9 +72,11 @@ def encode(
                     (target.kind.encode(), target.path or b".", setting.key.encode(),
                      script_value(setting), b"")
                 )  # fmt: skip
-                if len(record) <= MAX_RECORD and (not target.path or inside(target.path)):
-                    payload += record
-                    count += 1
+                if len(record) > MAX_RECORD or (target.path and not inside(target.path)):
+                    gaps.append(Gap(hint=setting.hint, level="none", reason=_PLACE))
+                    continue
+                payload += record
+                count += 1
         index.append((start + begin, len(payload) - begin))
     head = b"tracehint-tags 1 %010d\n" % len(tasks)
     entries = b"".join(b"%011d %011d\n" % pair for pair in index)

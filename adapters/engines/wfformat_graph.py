@@ -17,6 +17,7 @@ from typing import Any
 from tracehint.adapters.engines.graph_base import (
     DeclaredGraph,
     bounded,
+    iso_time,
     nanoseconds,
     number,
     open_packed,
@@ -166,10 +167,10 @@ def _time(text: Any) -> int | None:
     """Nanoseconds of the spellings that occur: ISO 8601, compact, and month first."""
     if not isinstance(text, str) or len(text) > 64:
         return None
-    for form in ("", *_DATES):
+    found = iso_time(text)
+    for form in _DATES if found is None else ():
         try:
-            when = datetime.strptime(text, form) if form else datetime.fromisoformat(text)
-            return nanoseconds(when.timestamp())
+            return nanoseconds(datetime.strptime(text, form).timestamp())
         except (ValueError, OverflowError, OSError):
             continue
-    return None
+    return found
