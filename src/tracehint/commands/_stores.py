@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from tracehint.adapters.plan import Paths, Plan
     from tracehint.adapters.stores.base import Gap, Store
     from tracehint.hintgen.model import HintFile
+
+
+hints_argument = click.argument(
+    "hints", type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
 
 
 def store_options(required: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -51,6 +56,18 @@ def plan_options(function: Callable[..., Any]) -> Callable[..., Any]:
                      help="Make files that a task will write, so that the hint is there first."),
         click.option("--no-directories", is_flag=True, help="No directory defaults."),
     ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+def hints_below(function: Callable[..., Any]) -> Callable[..., Any]:
+    """HINTS, DIRECTORY, and how the hints become settings of a store there."""
+    for option in (
+        plan_options,
+        store_options(required=True),
+        click.argument("directory", type=click.Path(path_type=Path)),
+        hints_argument,
+    ):
         function = option(function)
     return function
 
@@ -105,7 +122,7 @@ def known_paths(
     )  # fmt: skip
 
 
-def report_gaps(gaps: dict[Gap, int]) -> None:
+def report_gaps(gaps: Mapping[Gap, int]) -> None:
     """Tell on stderr what the store cannot say, or not exactly."""
     for gap, count in gaps.items():
         word = "not said" if gap.level == "none" else "only approximate"

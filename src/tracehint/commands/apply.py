@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracehint.commands._stores import (
+    hints_below,
     make_plan,
     open_directory,
-    plan_options,
     report_gaps,
     require_store,
-    store_options,
 )
 from tracehint.errors import EXIT_FAILED, EXIT_OK, UsageError
 
@@ -28,10 +27,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("hints", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.argument("directory", type=click.Path(path_type=Path))
-@store_options(required=True)
-@plan_options
+@hints_below
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @click.option("--undo", "take_back", is_flag=True, help="Take back what apply set here.")
 @click.option("--allow-trusted", is_flag=True, help="Allow attributes below trusted.")
@@ -80,7 +76,7 @@ def _report(outcome: Outcome, quiet: bool, *, dry_run: bool) -> int:
         click.echo(f"{what}  {text(path) or '.'}")
     _failures(outcome.failed)
     if not quiet:
-        report_gaps(dict(outcome.gap_counts()))
+        report_gaps(outcome.gap_counts())
         verb = "would be set" if dry_run else "set"
         click.echo(
             f"{outcome.changed:,} settings {verb}, {outcome.unchanged:,} were so already, "

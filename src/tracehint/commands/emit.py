@@ -9,6 +9,7 @@ import click
 
 from tracehint.commands._output import write_result
 from tracehint.commands._stores import (
+    hints_argument,
     make_plan,
     open_directory,
     plan_options,
@@ -28,7 +29,7 @@ ENGINES = ("makeflow", "swift", "swift-k", "swift-t", "snakemake", "nextflow")
 
 
 @click.command()
-@click.argument("hints", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@hints_argument
 @click.argument("source", required=False, type=click.Path(dir_okay=False, path_type=Path),
                 metavar="[WORKFLOW]")  # fmt: skip
 @store_options(required=False)

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracehint.commands._stores import (
+    hints_below,
     make_plan,
     open_directory,
-    plan_options,
     report_gaps,
     require_store,
-    store_options,
 )
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK
 
@@ -23,10 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("hints", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.argument("directory", type=click.Path(path_type=Path))
-@store_options(required=True)
-@plan_options
+@hints_below
 @click.option("--strict", is_flag=True, help="A file that is not there counts as a mismatch.")
 @click.option("--format", "fmt", type=click.Choice(["text", "json"]), default="text")
 def command(
@@ -70,7 +66,7 @@ def _text(counts: Counter[str], bad: list[Reading], outcome: Outcome) -> None:
         )  # fmt: skip
     for path, why in outcome.failed:
         click.echo(f"{text(path) or '.'}: {why}")
-    report_gaps(dict(outcome.gap_counts()))
+    report_gaps(outcome.gap_counts())
     click.echo(
         f"{counts['ok']:,} settings as they should be, {counts['missing']:,} missing, "
         f"{counts['differs']:,} different, {outcome.absent:,} files not there, "
