@@ -9,7 +9,7 @@ import numpy as np
 from tracehint.analyzer.model import TASKS
 from tracehint.analyzer.tasks.classify import Classes
 from tracehint.analyzer.tasks.grouping import Grouping, Keys
-from tracehint.analyzer.tasks.marks import Names, failed_processes
+from tracehint.analyzer.tasks.marks import Names
 from tracehint.analyzer.tasks.model import PROC_TASK, TaskCut
 from tracehint.analyzer.tasks.texts import descriptions
 from tracehint.analyzer.tasks.tree import NEVER, Bools, Ints, Tree, int64_column, jump
@@ -113,7 +113,7 @@ def _task_table(
         "end_s": pa.array((end - origin) / 1e9, mask=end == NEVER),
         "exit_status": pa.array(status, pa.int32(), mask=~status_known),
         "attempt": _attempts(
-            processes, tree, grouping, names, keys, first, start, end, texts["command"]
+            processes, grouping, names, keys, first, start, end, texts["command"], status > 0
         ),
         "processes": count,
         "engine": keys.engine,
@@ -159,8 +159,8 @@ def _exit_status(processes: pa.Table, last: Ints) -> tuple[Ints, Bools]:
 
 
 def _attempts(
-    processes: pa.Table, tree: Tree, grouping: Grouping, names: Names | None, keys: Keys,
-    first: Ints, start: Ints, end: Ints, command: pa.Array,
+    processes: pa.Table, grouping: Grouping, names: Names | None, keys: Keys, first: Ints,
+    start: Ints, end: Ints, command: pa.Array, failed: Bools,
 ) -> Ints:  # fmt: skip
     """1, and one more for each time that the same command in the same directory had failed."""
     import pyarrow as pa
@@ -180,9 +180,8 @@ def _attempts(
     same[0:1] = False
     for column in columns:
         same[1:] &= column[order][1:] == column[order][:-1]
-    failed = failed_processes(processes, tree)[first][order]
     follows = same.copy()
-    follows[1:] &= failed[:-1] & (end[order][:-1] <= start[order][1:])
+    follows[1:] &= failed[order][:-1] & (end[order][:-1] <= start[order][1:])
     position = np.arange(n)
     run_start = np.maximum.accumulate(np.where(follows, 0, position))
     attempt = np.ones(n, np.int64)

@@ -22,15 +22,18 @@ from tracehint.analyzer.tasks.shelltext import first_word, is_loop_head, simple_
 NAME_LENGTH = 80
 COMMAND_LENGTH = 8192
 _DEPTH = 4  # shells in wrappers in shells ...
-# Commands that prepare or feed another one: the type of a shell text is its first other command.
-_PREPARING = """: [ [[ alias bash_completion break cat cd chmod conda continue date dirname echo
-    eval exit export false getopts hash hostname local ln ls mkdir module ml popd printf printenv ps
-    pushd pwd read readonly return rm rmdir seq set shift shopt sleep source . test touch trap true
-    type ulimit umask unset wait yes zcat bzcat xzcat zstdcat"""
-PREPARING = frozenset(_PREPARING.split())
+# Commands that feed another one, leave something, or prepare: the type of a shell text is its first
+# other command; where there is none, the first that feeds; else the first that leaves something.
+_FEEDING = "cat seq yes zcat bzcat xzcat zstdcat"
+_LEAVING = "date echo hostname ln ls printf printenv ps rm rmdir sleep touch"
+_SETTING_UP = """: [ [[ alias bash_completion break cd chmod conda continue dirname eval exit export
+    false getopts hash local mkdir module ml popd pushd pwd read readonly return set shift shopt
+    source . test trap true type ulimit umask unset wait"""
+_LEVELS = (_FEEDING, _LEAVING, _SETTING_UP)
+PREPARING = {word: level for level, words in enumerate(_LEVELS) for word in words.split()}
 # Programs that are not the type themselves, or not always.
 LOOKED_INTO = (
-    PREPARING | SHELLS | LAUNCHERS | frozenset(WRAPPERS) | frozenset(INTERPRETERS)
+    PREPARING.keys() | SHELLS | LAUNCHERS | frozenset(WRAPPERS) | frozenset(INTERPRETERS)
     | {"", " ", "exec", "command", "builtin", "snakemake", "tracehint"}
 )  # fmt: skip
 _SNAKEMAKE_COPY = re.compile(r"^tmp[a-z0-9_]{8}\.(?=.)")
@@ -144,15 +147,16 @@ def type_of_text(text: str, depth: int = 0) -> str:
     plain = base_name(first_word(text) or " ")
     if plain not in LOOKED_INTO:
         return plain
-    first = ""
+    first, best = "", len(_LEVELS)
     for words in simple_commands(text):
         if is_loop_head(words):
             continue
         name = base_name(words[0])
-        if name in PREPARING:
-            first = first or name
-            continue
-        return _type_of_words(words, depth)
+        level = PREPARING.get(name)
+        if level is None:
+            return _type_of_words(words, depth)
+        if level < best:
+            first, best = name, level
     return first
 
 
