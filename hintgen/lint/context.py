@@ -35,10 +35,6 @@ CONFIDENCE_SQL = """coalesce(sum(p.confidence * greatest(f.size_bytes, 1))
 # What the cost model's choice for a label saves; where it keeps the default, nothing.
 SAVES_SQL = """greatest(0, sum(p.saves_bytes))::BIGINT AS network_bytes,
     greatest(0, sum(p.saves_wait_bytes))::BIGINT AS waiting_bytes"""
-# A declared reader that read nothing makes an edge, but no traffic.
-PAYS_SQL = """coalesce(p.placement, '') <> 'default' AND ft.n_consumers > 0
-    AND greatest(p.saves_bytes, p.saves_wait_bytes) > 0"""
-ENOUGH_SQL = "greatest(sum(p.saves_bytes), sum(p.saves_wait_bytes)) >= $min_bytes"
 
 
 @dataclass

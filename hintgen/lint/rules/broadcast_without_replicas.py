@@ -26,16 +26,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tracehint.hintgen.lint.context import (
-    CONFIDENCE_SQL,
-    ENOUGH_SQL,
-    FILES_SQL,
-    GROUP_SQL,
-    PAYS_SQL,
-    SAVES_SQL,
-    Context,
-)
+from tracehint.hintgen.lint.context import Context
 from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.unhinted import unhinted
 from tracehint.hintgen.units import plural, size
 
 RULE = Rule("TP001", "broadcast-without-replicas", "warning", "0.1.0")
@@ -43,13 +36,10 @@ RULE = Rule("TP001", "broadcast-without-replicas", "warning", "0.1.0")
 
 def check(context: Context) -> Iterator[Finding]:
     """Broadcast files without a Replication hint, by template."""
-    sql = f"""
-        SELECT {FILES_SQL}, sum(f.size_bytes) AS bytes, {SAVES_SQL},
-               {CONFIDENCE_SQL}, max(ft.n_readers) AS readers, min(p.placement) AS placement
-        FROM primary_label p JOIN files f USING (file) JOIN file_types ft USING (file)
-        WHERE p.pattern = 'broadcast' AND f.data AND {PAYS_SQL}
-          AND f.path_text NOT IN (SELECT path_text FROM in_force WHERE name = 'Replication')
-        GROUP BY {GROUP_SQL} HAVING {ENOUGH_SQL}"""
+    sql = unhinted(
+        "broadcast", "name = 'Replication'",
+        "max(ft.n_readers) AS readers", "min(p.placement) AS placement",
+    )  # fmt: skip
     for row in context.rows(sql):
         message = (
             f"{plural(row['files'], 'file')} ({size(row['bytes'])}) read by up to "

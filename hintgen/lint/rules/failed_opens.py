@@ -26,24 +26,15 @@ from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import Context
 from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.storms import storm
 from tracehint.hintgen.units import number, plural
 
 RULE = Rule("TM003", "failed-opens", "warning", "0.1.0", needs=("bundle",))
 
-_SQL = """
-    WITH opened AS (SELECT type, count(DISTINCT path_text) AS files FROM b_io GROUP BY type),
-         calls AS (SELECT type, arg_max(dir, n) AS dir, sum(n)::BIGINT AS n
-                   FROM (SELECT type, dir_text AS dir, sum(count) AS n FROM b_meta
-                         WHERE op = 'failed_open' AND inside GROUP BY ALL) GROUP BY type)
-    SELECT c.dir || '/' AS template, coalesce(o.files, 0) AS files, 0 AS bytes,
-           '' AS producers, c.type AS consumers, c.n AS operations, c.n AS calls
-    FROM calls c LEFT JOIN opened o USING (type)
-    WHERE c.n >= $storm_ops AND c.n >= $stat_ops_per_file * greatest(1, coalesce(o.files, 0))"""
-
 
 def check(context: Context) -> Iterator[Finding]:
     """Task types with many failed opens per opened file."""
-    for row in context.rows(_SQL):
+    for row in context.rows(storm("failed_open")):
         message = (
             f"{number(row['calls'])} failed opens by {row['consumers']} for "
             f"{plural(row['files'], 'opened file')}"

@@ -25,16 +25,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tracehint.hintgen.lint.context import (
-    CONFIDENCE_SQL,
-    ENOUGH_SQL,
-    FILES_SQL,
-    GROUP_SQL,
-    PAYS_SQL,
-    SAVES_SQL,
-    Context,
-)
+from tracehint.hintgen.lint.context import Context
 from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.unhinted import unhinted
 from tracehint.hintgen.units import plural, size
 
 RULE = Rule("TP003", "pipeline-placed-apart", "warning", "0.1.0")
@@ -44,14 +37,7 @@ def check(context: Context) -> Iterator[Finding]:
     """Pipeline files without a DP=local hint, by template."""
     if context.analysis.options.default_placement == "local":
         return
-    sql = f"""
-        SELECT {FILES_SQL}, sum(f.size_bytes) AS bytes, {SAVES_SQL},
-               {CONFIDENCE_SQL}
-        FROM primary_label p JOIN files f USING (file) JOIN file_types ft USING (file)
-        WHERE p.pattern = 'pipeline' AND f.data AND {PAYS_SQL}
-          AND f.path_text NOT IN (SELECT path_text FROM in_force
-                                  WHERE name = 'DP' AND value = 'local')
-        GROUP BY {GROUP_SQL} HAVING {ENOUGH_SQL}"""
+    sql = unhinted("pipeline", "name = 'DP' AND value = 'local'")
     for row in context.rows(sql):
         message = (
             f"{plural(row['files'], 'file')} ({size(row['bytes'])}) handed from one task to "

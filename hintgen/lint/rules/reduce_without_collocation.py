@@ -24,16 +24,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tracehint.hintgen.lint.context import (
-    CONFIDENCE_SQL,
-    ENOUGH_SQL,
-    FILES_SQL,
-    GROUP_SQL,
-    PAYS_SQL,
-    SAVES_SQL,
-    Context,
-)
+from tracehint.hintgen.lint.context import Context
 from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.unhinted import unhinted
 from tracehint.hintgen.units import plural, size
 
 RULE = Rule("TP002", "reduce-without-collocation", "warning", "0.1.0")
@@ -41,14 +34,10 @@ RULE = Rule("TP002", "reduce-without-collocation", "warning", "0.1.0")
 
 def check(context: Context) -> Iterator[Finding]:
     """Members of reduce groups without a collocation hint, by template and reader."""
-    sql = f"""
-        SELECT {FILES_SQL}, sum(f.size_bytes) AS bytes, {SAVES_SQL},
-               {CONFIDENCE_SQL}, count(DISTINCT p."group") AS groups
-        FROM primary_label p JOIN files f USING (file) JOIN file_types ft USING (file)
-        WHERE p.pattern = 'reduce' AND f.data AND {PAYS_SQL}
-          AND f.path_text NOT IN (SELECT path_text FROM in_force
-                                  WHERE name = 'DP' AND starts_with(value, 'collocation'))
-        GROUP BY {GROUP_SQL} HAVING {ENOUGH_SQL}"""
+    sql = unhinted(
+        "reduce", "name = 'DP' AND starts_with(value, 'collocation')",
+        'count(DISTINCT p."group") AS groups',
+    )  # fmt: skip
     for row in context.rows(sql):
         message = (
             f"{plural(row['files'], 'file')} ({size(row['bytes'])}) brought together in "

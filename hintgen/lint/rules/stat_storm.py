@@ -26,26 +26,15 @@ from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import Context
 from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.storms import storm
 from tracehint.hintgen.units import number, plural
 
 RULE = Rule("TM002", "stat-storm", "warning", "0.1.0", needs=("bundle",))
 
-_SQL = """
-    WITH opened AS (SELECT type, count(DISTINCT path_text) AS files FROM b_io GROUP BY type),
-         calls AS (SELECT type, arg_max(dir, n) AS dir, sum(n)::BIGINT AS n, sum(tasks) AS tasks
-                   FROM (SELECT type, dir_text AS dir, sum(count) AS n,
-                                count(DISTINCT task) AS tasks
-                         FROM b_meta WHERE op IN ('stat', 'access') AND inside GROUP BY ALL)
-                   GROUP BY type)
-    SELECT c.dir || '/' AS template, coalesce(o.files, 0) AS files, 0 AS bytes,
-           '' AS producers, c.type AS consumers, c.n AS operations, c.n AS calls
-    FROM calls c LEFT JOIN opened o USING (type)
-    WHERE c.n >= $storm_ops AND c.n >= $stat_ops_per_file * greatest(1, coalesce(o.files, 0))"""
-
 
 def check(context: Context) -> Iterator[Finding]:
     """Task types with many stat calls per opened file."""
-    for row in context.rows(_SQL):
+    for row in context.rows(storm("stat", "access")):
         message = (
             f"{number(row['calls'])} stat or access calls by {row['consumers']} for "
             f"{plural(row['files'], 'opened file')}"
