@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tracehint.analyzer.path_rules import BOOKKEEPING, SOFTWARE, is_runtime, is_system
+from tracehint.schemas.compact import plain, wide
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -86,7 +87,7 @@ def _argument_folders(bundle: Bundle, cwd: bytes) -> Iterable[bytes]:
     wanted = pa.array(sorted(paths), pa.binary())
     for table in ("opens", "names"):
         column = bundle.tables[table].column("path")
-        hit = pc.is_in(wanted, value_set=column.combine_chunks())
+        hit = pc.is_in(wanted, value_set=plain(column).combine_chunks())
         for path in wanted.filter(hit).to_pylist():
             yield posixpath.dirname(path)
 
@@ -97,8 +98,8 @@ def _used_by_jobs(bundle: Bundle, cut: TaskCut) -> Any:
     inside = pc.is_in(cut.proc_task.column("task"), value_set=engines)
     procs = cut.proc_task.filter(inside).column("proc").combine_chunks()
     opens = bundle.tables["opens"]
-    jobs = pc.invert(pc.is_in(opens.column("proc"), value_set=procs))
-    return pc.unique(opens.filter(jobs).column("file"))
+    jobs = pc.invert(pc.is_in(wide(opens.column("proc")), value_set=procs))
+    return pc.unique(wide(opens.filter(jobs).column("file")))
 
 
 def _probes(bundle: Bundle) -> Any:
@@ -107,7 +108,7 @@ def _probes(bundle: Bundle) -> Any:
     opens, files = bundle.tables["opens"], bundle.tables["files"]
     sums = pa.table({"file": opens.column("file"), "bytes": opens.column("write_bytes")})
     sums = sums.group_by("file").aggregate([("bytes", "sum")])
-    large = sums.filter(pc.greater(sums.column("bytes_sum"), _PROBE_BYTES)).column("file")
+    large = wide(sums.filter(pc.greater(sums.column("bytes_sum"), _PROBE_BYTES)).column("file"))
     gone = files.filter(files.column("deleted")).column("file").combine_chunks()
     return gone.filter(pc.invert(pc.is_in(gone, value_set=large.combine_chunks())))
 
@@ -115,17 +116,18 @@ def _probes(bundle: Bundle) -> Any:
 def _written_folders(bundle: Bundle, cut: TaskCut | None) -> set[bytes]:
     """Folders outside the system in which the run wrote a file."""
     opens, names, files = (bundle.tables[t] for t in ("opens", "names", "files"))
-    plain = files.filter(pc.equal(files.column("kind"), "file")).column("file")
-    plain = plain.filter(pc.invert(pc.is_in(plain, value_set=_probes(bundle))))
+    data = files.filter(pc.equal(files.column("kind"), "file")).column("file")
+    data = data.filter(pc.invert(pc.is_in(data, value_set=_probes(bundle))))
     if cut is not None:
-        plain = plain.filter(pc.is_in(plain, value_set=_used_by_jobs(bundle, cut)))
+        data = data.filter(pc.is_in(data, value_set=_used_by_jobs(bundle, cut)))
+    known = data.combine_chunks()
     wrote = pc.or_(pc.greater(opens.column("write_ops"), 0), opens.column("created"))
-    wrote = pc.and_(wrote, pc.is_in(opens.column("file"), value_set=plain.combine_chunks()))
+    wrote = pc.and_(wrote, pc.is_in(wide(opens.column("file")), value_set=known))
     made = pc.is_in(names.column("op"), value_set=pa.array(["create", "rename", "link"]))
-    made = pc.and_(made, pc.is_in(names.column("file"), value_set=plain.combine_chunks()))
+    made = pc.and_(made, pc.is_in(names.column("file"), value_set=known))
     kept = names.filter(made)
     parts = [
-        opens.filter(wrote).column("path"), kept.column("path"),
+        plain(opens.filter(wrote).column("path")), kept.column("path"),
         kept.column("new_path").drop_null(),
     ]  # fmt: skip
     if not bundle.tables["processes"].num_rows:
@@ -193,8 +195,10 @@ def classify_paths(paths: Any, roots: Sequence[bytes]) -> Any:
 
 def _in_environments(paths: Any, roots: Sequence[bytes]) -> Any:
     """Paths below a virtual environment or conda prefix, found by its marker among the paths."""
+    # a search for plain text first: the expression is slow, and few paths can match it
+    near = pc.or_(*(pc.match_substring(paths, mark) for mark in ("/pyvenv.cfg", "/conda-meta/")))
     marks = pc.extract_regex(
-        pc.unique(paths), rb"(?s)^(?P<prefix>.*)/(?:pyvenv\.cfg|conda-meta/.*)$".decode()
+        pc.unique(paths.filter(near)), r"(?s)^(?P<prefix>.*)/(?:pyvenv\.cfg|conda-meta/.*)$"
     )
     prefixes = pc.unique(marks.drop_null().field("prefix")).to_pylist()
     answer = pa.array(np.zeros(len(paths), bool))

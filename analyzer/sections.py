@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tracehint.analyzer.arrays import Ints, ints
 from tracehint.analyzer.flow.identity import column, floats, in_order
-from tracehint.analyzer.flow.ranges import Ints, ints
 from tracehint.analyzer.jsonlines import (
     blocks,
     commas,

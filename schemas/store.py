@@ -20,6 +20,7 @@ from tracehint.schemas.version import TABLE_NAMES
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 SPOOL_DIR = "spool"
 RAW_DIR = "raw"  # a log that is not converted yet (strace)
@@ -144,7 +145,8 @@ def read_bundle(
 ) -> Bundle:  # fmt: skip
     """Read a bundle, recovering what a killed recorder left.
 
-    `leave_out`: columns by table that the caller does not need; they may be missing then.
+    `leave_out`: columns by table that the caller does not need; they may be missing then, and
+    the other columns of that table come in the smallest types that hold their values.
     `without`: tables that are not read and have no rows, unless something is recovered.
 
     Unreadable parts are listed in `problems` and in the `losses` table (kind
@@ -220,25 +222,34 @@ def read_parts(
 ) -> pa.Table:
     """One table from its Parquet files (name inside the bundle, where to read it).
 
-    What cannot be read is left out and added to `problems`.
+    What cannot be read is left out and added to `problems`. With `leave_out`, the columns come
+    in the smallest types that hold their values (schemas/compact.py).
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from tracehint.schemas.compact import read_compact, text_columns, together
     from tracehint.schemas.tables import TABLES
 
     schema = pa.schema([field for field in TABLES[name] if field.name not in leave_out])
+    compact = bool(leave_out)
+    texts = text_columns(schema) if compact else None
     tables = []
     for relative, where in parts:
         try:
             # One file, without the dataset layer: the host is a column of the file, the folder
             # name is not trusted. pq.read_table would import pandas where it is installed.
-            with pq.ParquetFile(where) as source:
-                part = source.read(columns=schema.names)
-            tables.append(part.select(schema.names).cast(schema))
+            with pq.ParquetFile(where, read_dictionary=texts) as source:
+                tables.append(read_compact(source, schema) if compact else _read(source, schema))
         except (OSError, pa.ArrowException, KeyError, ValueError) as error:
             problems.append(problem(relative, error))
-    return pa.concat_tables(tables) if tables else schema.empty_table()
+    if not tables:
+        return schema.empty_table()
+    return together(tables) if compact else pa.concat_tables(tables)
+
+
+def _read(source: pq.ParquetFile, schema: pa.Schema) -> pa.Table:
+    return source.read(columns=schema.names).select(schema.names).cast(schema)
 
 
 def problem(relative: str, error: Exception) -> str:

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from tracehint.analyzer import NOT_NEEDED, analyze
+from tracehint.analyzer import analyze
+from tracehint.analyzer.arrays import Bools, Ints
+from tracehint.analyzer.execution.files import Files, Folder, add_problems, files_at, read
 from tracehint.analyzer.execution.portions import compute_all
 from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.flow.access import Raw, Tasks, read_extents
 from tracehint.analyzer.flow.batches import Batch, Portions
 from tracehint.analyzer.flow.identity import column
 from tracehint.analyzer.flow.model import Access, Objects
-from tracehint.analyzer.flow.ranges import Bools, Ints
 from tracehint.errors import UsageError
 from tracehint.schemas.batches import rows_of
-from tracehint.schemas.store import SPOOL_DIR, read_bundle, stated
-from tracehint.schemas.tables import TABLES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,44 +26,37 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 IN_MEMORY = 200  # bytes that an extent takes while the flow is followed
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def analyze_at(
     where: str, options: Options, master: str | None = None, resources: Resources | None = None
 ) -> Analysis:
-    """The analysis of the bundle in the directory `where`."""
+    """The analysis of the bundle at the path or URL `where`."""
     resources = resources or Resources()
     if master is not None:
         raise UsageError("--master: this engine runs in one process", "Add --engine spark.")
-    if _URL.match(where):
-        raise UsageError(
-            f"{where}: a URL, and this engine reads directories only",
-            "Add --engine spark, or copy the bundle to this machine.",
-        )
-    if _too_large(Path(where), resources.memory):
-        return _in_batches(Path(where), options, resources)
+    files = files_at(where)
+    if _too_large(files, resources.memory):
+        return _in_batches(files, options, resources)
     # The bundle is handed over and not kept: it can go before the labels are made.
-    return analyze(read_bundle(where, NOT_NEEDED), options, None, resources)
+    return analyze(read(files), options, None, resources)
 
 
-def _too_large(root: Path, memory: int | None) -> bool:
+def _too_large(files: Files, memory: int | None) -> bool:
     """Whether the extents would take more than half of the memory. What a killed recorder left
     is always converted in memory."""
-    if memory is None or (root / SPOOL_DIR).is_dir():
+    if memory is None or (isinstance(files, Folder) and files.killed()):
         return False
-    return rows_of(root, "extents") * IN_MEMORY > memory // 2
+    found = (file for _, file in files.open(files.segments("extents")))
+    return rows_of(found) * IN_MEMORY > memory // 2
 
 
-def _in_batches(root: Path, options: Options, resources: Resources) -> Analysis:
+def _in_batches(files: Files, options: Options, resources: Resources) -> Analysis:
     from tracehint.analyzer.execution.spilled import SpilledExtents
 
-    bundle = read_bundle(root, NOT_NEEDED, without=("extents",))
-    with SpilledExtents(root, resources) as extents:
-        stated(replace(bundle, problems=extents.problems))
-        place = {name: i for i, name in enumerate(TABLES)}
-        bundle.problems += extents.problems
-        bundle.problems.sort(key=lambda text: place.get(text.split("/")[0], len(place)))
+    bundle = read(files, without=("extents",))
+    with SpilledExtents(files, resources) as extents:
+        add_problems(bundle, extents.problems)
         return analyze(bundle, options, extents, resources)
 
 

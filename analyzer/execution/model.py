@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tracehint.analyzer.arrays import Bools, Ints
     from tracehint.analyzer.flow.access import Tasks
     from tracehint.analyzer.flow.batches import Batch, Portions
     from tracehint.analyzer.flow.model import Access, Objects
-    from tracehint.analyzer.flow.ranges import Bools, Ints
 
 T = TypeVar("T")
 

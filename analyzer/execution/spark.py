@@ -5,24 +5,24 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from tracehint.analyzer import NOT_NEEDED, analyze
+from tracehint.analyzer.arrays import Bools, Ints
 from tracehint.analyzer.execution import spark_work as work_of
+from tracehint.analyzer.execution.files import Files, Folder, add_problems, read
 from tracehint.analyzer.execution.local import LocalExtents
-from tracehint.analyzer.execution.spark_files import Files, Folder, files_at
+from tracehint.analyzer.execution.spark_files import files_at
 from tracehint.analyzer.execution.spark_rows import frame_of_files, frame_of_table
 from tracehint.analyzer.execution.spark_session import EngineFailed, asking, session
 from tracehint.analyzer.flow.access import Tasks
 from tracehint.analyzer.flow.batches import Batch, Portions
 from tracehint.analyzer.flow.identity import column
 from tracehint.analyzer.flow.model import Access, Objects
-from tracehint.analyzer.flow.ranges import Bools, Ints
 from tracehint.errors import BundleError
-from tracehint.schemas.store import SPOOL_DIR, Bundle, read_bundle, read_parts, stated
+from tracehint.schemas.store import Bundle, read_parts
 from tracehint.schemas.tables import TABLES
 
 if TYPE_CHECKING:
@@ -65,20 +65,12 @@ def _analyze(spark: SparkSession, where: str, options: Options) -> Analysis:
 
 def _open(spark: SparkSession, files: Files, damaged: dict[str, str]) -> tuple[Bundle, Execution]:
     """The bundle without extents, and the extents. `damaged` files (name: problem) are left out."""
-    if isinstance(files, Folder) and (files.root / SPOOL_DIR).is_dir():
-        bundle = read_bundle(files.root, NOT_NEEDED)
+    if isinstance(files, Folder) and files.killed():
+        bundle = read(files)
         table = bundle.tables.pop("extents")
         return bundle, SparkExtents(spark, *frame_of_table(spark, table))
-    manifest = files.manifest()
-    problems: list[str] = []
-    tables: dict[str, Any] = {}
-    for name in TABLES:
-        if name == "extents":
-            problems += damaged.values()
-        else:
-            parts = files.open(files.segments(name))
-            tables[name] = read_parts(name, parts, problems, NOT_NEEDED.get(name, ()))
-    bundle = stated(Bundle(Path(files.root), manifest, tables, problems))
+    bundle = read(files, without=("extents",))
+    add_problems(bundle, damaged.values())
     segments = [name for name in files.segments("extents") if name not in damaged]
     if not segments:
         return bundle, LocalExtents(TABLES["extents"].empty_table())

@@ -3,69 +3,26 @@
 from __future__ import annotations
 
 import io
-import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from tracehint.analyzer.execution.files import (
+    URL,
+    Files,
+    Folder,
+    check_names,
+    segments_among,
+)
+from tracehint.analyzer.execution.objects import SYSTEMS, Objects
 from tracehint.analyzer.execution.spark_session import EngineFailed, asking
 from tracehint.errors import BundleError
-from tracehint.schemas.manifest import MANIFEST_NAME, Manifest, parse_manifest, read_manifest
-from tracehint.schemas.store import SPOOL_DIR, segment_files
-from tracehint.schemas.version import TABLE_NAMES
+from tracehint.schemas.manifest import MANIFEST_NAME, Manifest, parse_manifest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_SEGMENT = re.compile(r"(host=[^/]*)/([^/.][^/]*\.parquet)")
-
-
-class Files(Protocol):
-    """Names inside the bundle are `table/host=HOST/SEGMENT.parquet`."""
-
-    @property
-    def root(self) -> Path | str: ...
-
-    def manifest(self) -> Manifest: ...
-
-    def segments(self, table: str) -> list[str]:
-        """Names of a table's files, in the order in which they are read."""
-        ...
-
-    def uri(self, name: str) -> str:
-        """What Spark's readers call it."""
-        ...
-
-    def open(self, names: list[str]) -> Iterator[tuple[str, Path | io.BytesIO]]:
-        """The named files, in order, to be read by this process."""
-        ...
-
-
-class Folder:
-    """A bundle on this machine or on a file system that all nodes share."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = root.absolute()
-
-    @property
-    def root(self) -> Path:
-        return self._root
-
-    def manifest(self) -> Manifest:
-        return read_manifest(self.root)
-
-    def segments(self, table: str) -> list[str]:
-        return [os.fspath(f.relative_to(self.root)) for f in segment_files(self.root, table)]
-
-    def uri(self, name: str) -> str:
-        return no_pattern(f"file://{self.root}/{name}")
-
-    def open(self, names: list[str]) -> Iterator[tuple[str, Path | io.BytesIO]]:
-        for name in names:
-            yield name, self.root / name
 
 
 class Remote:
@@ -78,19 +35,10 @@ class Remote:
         except EngineFailed as error:
             raise BundleError(
                 f"{self.root}: Spark cannot list it: {error}",
-                "Check the URL and the credentials; for s3:// Spark needs the package "
-                "org.apache.hadoop:hadoop-aws (docs: Analyze on Spark).",
+                "Check the URL and the credentials; Hadoop's module for this kind of store must "
+                "be among Spark's packages (docs: Analyze on Spark).",
             ) from None
-        if MANIFEST_NAME not in self._files:
-            raise BundleError(
-                f"{self.root}: not a trace bundle (no {MANIFEST_NAME})",
-                "Give the directory that `tracehint record` or `import` wrote.",
-            )
-        if any(name.startswith(f"{SPOOL_DIR}/") for name in self._files):
-            raise BundleError(
-                f"{self.root}: its recorder was killed and left data that is not converted",
-                "Where it was recorded: tracehint merge BUNDLE -o NEW, and copy that one.",
-            )
+        check_names(self.root, self._files)
 
     @property
     def root(self) -> str:
@@ -119,31 +67,53 @@ class Remote:
         return parse_manifest(text.getvalue(), f"{self.root}/{MANIFEST_NAME}")
 
     def segments(self, table: str) -> list[str]:
-        assert table in TABLE_NAMES
-        found = []
-        for name in self._files:
-            folder, _, rest = name.partition("/")
-            match = _SEGMENT.fullmatch(rest)
-            if folder == table and match:
-                found.append((match[1], match[2]))
-        return [f"{table}/{host}/{segment}" for host, segment in sorted(found)]
+        return segments_among(self._files, table)
 
     def uri(self, name: str) -> str:
-        return no_pattern(self._files[name][0])
+        return self._files[name][0]
 
-    def open(self, names: list[str]) -> Iterator[tuple[str, io.BytesIO]]:
+    def open(self, names: Iterable[str]) -> Iterator[tuple[str, io.BytesIO]]:
         for name in names:
             content = b""
             if self._files[name][1]:
                 reader = self.spark.read.format("binaryFile").option("recursiveFileLookup", True)
                 with asking():
-                    content = reader.load(self.uri(name)).select("content").collect()[0]["content"]
+                    read = reader.load(no_pattern(self.uri(name)))
+                    content = read.select("content").collect()[0]["content"]
             yield name, io.BytesIO(bytes(content))
 
 
 def files_at(spark: SparkSession, where: str) -> Files:
-    """The files of the bundle at a path or URL."""
-    return Remote(spark, where) if URL.match(where) else Folder(Path(where))
+    """The files of the bundle at a path or URL.
+
+    A URL is read by Spark where Hadoop has a reader for it; else by Arrow in Spark's workers.
+    """
+    if not URL.match(where):
+        return Folder(Path(where))
+    scheme = where.partition("://")[0]
+    if scheme in SYSTEMS and not _hadoop_reads(spark, scheme):
+        return Objects.at(where)
+    return Remote(spark, where)
+
+
+def _hadoop_reads(spark: SparkSession, scheme: str) -> bool:
+    """Whether Hadoop's file system of the scheme is among Spark's packages."""
+    context = spark.sparkContext
+    assert context._jvm is not None
+    try:
+        with asking():
+            systems = context._jvm.org.apache.hadoop.fs.FileSystem
+            systems.getFileSystemClass(scheme, context._jsc.hadoopConfiguration())
+    except EngineFailed:
+        return False
+    return True
+
+
+def uri_of(files: Files, name: str) -> str:
+    """What Spark's readers call a file, with no character that they take for a pattern."""
+    if isinstance(files, Remote):
+        return no_pattern(files.uri(name))
+    return no_pattern(f"file://{Path(files.root).absolute()}/{name}")
 
 
 def no_pattern(uri: str) -> str:

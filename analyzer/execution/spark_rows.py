@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.execution.spark_files import Files, segment_of
+from tracehint.analyzer.execution.files import Files
+from tracehint.analyzer.execution.objects import Objects
+from tracehint.analyzer.execution.spark_files import segment_of, uri_of
+from tracehint.analyzer.execution.spark_objects import frame_of_objects
 from tracehint.analyzer.execution.spark_session import EngineFailed, asking
 from tracehint.analyzer.execution.spark_work import COLUMNS, NULLABLE, ROW
 
@@ -36,13 +39,15 @@ def frame_of_files(spark: SparkSession, files: Files, segments: list[str]) -> tu
 
     Raises EngineFailed where a file is damaged.
     """
+    if isinstance(files, Objects):
+        return frame_of_objects(spark, files, segments, _SCHEMA)
     from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
     with asking():
         reader = spark.read.schema(_SCHEMA).option("recursiveFileLookup", True)
         # An explicit schema makes nulls of a column that a file does not have: only where nulls
         # are allowed would that go unnoticed.
-        frame = reader.parquet(*(files.uri(name) for name in segments))
+        frame = reader.parquet(*(uri_of(files, name) for name in segments))
         where = F.col("_metadata.file_path")
         counts = (
             frame.select(where.alias("path"), *NULLABLE)
@@ -57,7 +62,7 @@ def frame_of_files(spark: SparkSession, files: Files, segments: list[str]) -> tu
     for name in segments:
         known = numbers.get(name.partition("/")[2])
         if known is not None and not all(known[c] for c in NULLABLE):
-            _check_columns(spark, files.uri(name))
+            _check_columns(spark, uri_of(files, name))
     sizes = [numbers[name]["rows"] if name in numbers else 0 for name in order]
     first = dict(zip(order, (np.cumsum([0, *sizes])[:-1]).tolist(), strict=True))
     offsets = spark.createDataFrame(

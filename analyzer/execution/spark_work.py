@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from tracehint.analyzer.arrays import Bools, Ints, order_by
 from tracehint.analyzer.flow.access import Raw, Tasks, read_extents
 from tracehint.analyzer.flow.identity import column
 from tracehint.analyzer.flow.model import UNKNOWN, Access, Objects
-from tracehint.analyzer.flow.ranges import Bools, Ints, order_by
 
 if TYPE_CHECKING:
     from tracehint.analyzer.flow.batches import Batch

@@ -13,21 +13,21 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import numpy as np
 
 from tracehint.analyzer import NOT_NEEDED
+from tracehint.analyzer.arrays import Bools, Ints, distinct
+from tracehint.analyzer.execution.files import Files
 from tracehint.analyzer.execution.portions import compute_all
 from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.flow.access import Raw, Tasks, read_extents
 from tracehint.analyzer.flow.batches import Batch, Portions
 from tracehint.analyzer.flow.identity import column
 from tracehint.analyzer.flow.model import Access, Objects
-from tracehint.analyzer.flow.ranges import Bools, Ints, distinct
 from tracehint.errors import BundleError
 from tracehint.schemas.batches import batches_of
-from tracehint.schemas.store import segment_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,16 +46,15 @@ class SpilledExtents:
     """An `Execution` on the Parquet files of a bundle. A context manager: temporary files are
     gone at its end. `problems` tells of damaged files; these are left out as a whole."""
 
-    def __init__(self, root: Path, resources: Resources) -> None:
+    def __init__(self, files: Files, resources: Resources) -> None:
         self.resources, self.problems = resources, list[str]()
         self._opened = ExitStack()
-        self._files: list[Path] = []
+        self._files, self._names = files, list[str]()
         self._rows = 0
         self._last: int | None = None
         self._opens, self._procs = [np.empty(0, np.int64)], [np.empty((2, 0), np.int64)]
-        for file in segment_files(root, "extents"):
-            relative = str(file.relative_to(root))
-            self._look_at(file, relative)
+        for name, file in files.open(files.segments("extents")):
+            self._look_at(file, name)
 
     def __enter__(self) -> SpilledExtents:
         return self
@@ -63,10 +62,10 @@ class SpilledExtents:
     def __exit__(self, *_: object) -> None:
         self._opened.close()
 
-    def _look_at(self, file: Path, relative: str) -> None:
+    def _look_at(self, file: Path | BinaryIO, name: str) -> None:
         """Sums over one file, if all of it can be read."""
         rows, last, opens, procs = 0, [], [], []
-        for batch in batches_of("extents", file, relative, self.problems, _left_out(), BATCH):
+        for batch in batches_of("extents", file, name, self.problems, _left_out(), BATCH):
             if batch is None:
                 return
             rows += batch.num_rows
@@ -76,7 +75,7 @@ class SpilledExtents:
             first = np.flatnonzero(np.append(True, proc[1:] != proc[:-1])[: len(proc)])
             procs.append(np.stack([proc[first], np.diff(np.append(first, len(proc)))]))
             self.resources.tell("looking at the accesses", self._rows + rows, 0, "accesses")
-        self._files.append(file)
+        self._names.append(name)
         self._rows += rows
         self._opens += opens
         self._procs += procs
@@ -86,9 +85,9 @@ class SpilledExtents:
     def batches(self) -> Iterator[tuple[int, pa.Table]]:
         """Row of the first extent, and the extents, batch by batch."""
         row = 0
-        for file in self._files:
+        for name, file in self._files.open(self._names):
             changed: list[str] = []
-            for batch in batches_of("extents", file, file.name, changed, _left_out(), BATCH):
+            for batch in batches_of("extents", file, name, changed, _left_out(), BATCH):
                 if batch is None:
                     raise BundleError(
                         f"{changed[0]}: it could be read a moment ago",

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.flow.identity import column, lookup
+from tracehint.analyzer.arrays import Bools, Ints, Shorts, ints, lookup, order_by
+from tracehint.analyzer.flow.identity import column, numbers
 from tracehint.analyzer.flow.model import (
     EXTEND,
     HOW_BIT,
@@ -21,7 +22,6 @@ from tracehint.analyzer.flow.model import (
     Access,
     Objects,
 )
-from tracehint.analyzer.flow.ranges import Bools, Ints, Shorts, ints, order_by
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,7 +62,7 @@ class Raw:
 
     def access(self, at: Ints) -> Access:
         """The accesses of these extents (row numbers of the table)."""
-        get = {name: values[at] for name, values in self.columns.items()}
+        get = {name: ints(values[at]) for name, values in self.columns.items()}
         joined = get["stride"] == get["length"]  # pieces without gaps are one
         length = np.where(joined, get["length"] * get["count"], get["length"])
         return Access(
@@ -75,7 +75,7 @@ class Raw:
         )  # fmt: skip
 
     def __post_init__(self) -> None:
-        self.columns = {name: column(self.table, name) for name in _COLUMNS}
+        self.columns = {name: numbers(self.table, name) for name in _COLUMNS}
 
 
 def _codes(table: pa.Table, name: str, known: dict[str, int], unknown: int) -> Shorts:
@@ -106,9 +106,9 @@ def read_extents(table: pa.Table, objects: Objects, known: Tasks) -> tuple[Raw, 
     sane = (op >= 0) & (start >= 0) & (start <= _HUGE) & (length >= 0) & (length <= _HUGE)
     sane &= count >= 1
     many = np.flatnonzero(count > 1)
-    reach = start[many] + (count[many] - 1).astype(float) * raw.columns["stride"][many]
-    sane[many] &= (reach >= 0) & (reach + length[many] <= _HUGE)
-    sane[many] &= length[many].astype(float) * count[many] <= _HUGE
+    pieces, size = count[many].astype(float), length[many].astype(float)
+    reach = start[many] + (pieces - 1) * raw.columns["stride"][many]
+    sane[many] &= (reach >= 0) & (reach + size <= _HUGE) & (size * pieces <= _HUGE)
     raw.rows = np.flatnonzero(wanted & sane & ((length > 0) | (op == TRUNCATE)))
     return raw, int(np.count_nonzero(wanted & ~sane))
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracehint.analyzer.arrays import Bools, Ints, starts_of
 from tracehint.analyzer.flow.access import clip
 from tracehint.analyzer.flow.copies import Copies, find
 from tracehint.analyzer.flow.model import READ, WRITE, Access, Objects
-from tracehint.analyzer.flow.ranges import Bools, Ints, starts_of
 
 if TYPE_CHECKING:
     from tracehint.analyzer.execution.model import Accesses

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from tracehint.analyzer.arrays import Bools, Ints, order_by
 from tracehint.analyzer.flow import general, simple
 from tracehint.analyzer.flow.access import Tasks as ProcTasks
 from tracehint.analyzer.flow.additions import Scene, add_declared
@@ -21,7 +22,6 @@ from tracehint.analyzer.flow.fold import components
 from tracehint.analyzer.flow.identity import build_objects, column
 from tracehint.analyzer.flow.model import UNKNOWN, Access, Flow, Found, Objects
 from tracehint.analyzer.flow.notes import merged
-from tracehint.analyzer.flow.ranges import Bools, Ints, order_by
 from tracehint.analyzer.flow.retries import series_of
 from tracehint.analyzer.flow.tables import Part, make_part, together
 from tracehint.analyzer.flow.users import Tasks, consumers_of, edges_of, producers_of

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from tracehint.analyzer.arrays import Ints, distinct, starts_of
 from tracehint.analyzer.flow.access import is_mutation
 from tracehint.analyzer.flow.events import END, Events, epochs
 from tracehint.analyzer.flow.model import MAX_TOUCHES
-from tracehint.analyzer.flow.ranges import Ints, distinct, starts_of
 
 _FEW = 128  # files of fewer accesses are no matter
 

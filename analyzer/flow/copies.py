@@ -12,22 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracehint.analyzer.arrays import Bools, Ints, distinct, ints, order_by, starts_of
 from tracehint.analyzer.flow.events import Events, sizes
 from tracehint.analyzer.flow.model import HOW_BIT, READ, UNKNOWN, WRITE, Access, Objects, Rows
 from tracehint.analyzer.flow.owners import Touches
-from tracehint.analyzer.flow.ranges import (
-    Bools,
-    Ints,
-    distinct,
-    expand,
-    group_ids,
-    ints,
-    order_by,
-    overlaps,
-    running_max,
-    starts_of,
-    union,
-)
+from tracehint.analyzer.flow.ranges import expand, group_ids, overlaps, running_max, union
 
 _CHAIN = 16  # copies of copies that are followed at most
 

@@ -16,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tracehint.analyzer.arrays import Bools, Ints, ints, order_by, starts_of
 from tracehint.analyzer.flow.identity import binary, column
 from tracehint.analyzer.flow.model import UNKNOWN, Objects, Rows
-from tracehint.analyzer.flow.ranges import Bools, Ints, expand, ints, order_by, starts_of
+from tracehint.analyzer.flow.ranges import expand
 
 if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tracehint.analyzer.arrays import Bools
 from tracehint.analyzer.flow.model import (
     HOW_BIT,
     TRUNCATE,
@@ -15,7 +16,6 @@ from tracehint.analyzer.flow.model import (
     Versions,
     Writes,
 )
-from tracehint.analyzer.flow.ranges import Bools
 
 
 def add_empty(found: Found, access: Access, objects: Objects, engine: Bools) -> None:

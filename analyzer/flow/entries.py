@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracehint.analyzer.arrays import Bools, Ints, order_by, starts_of
 from tracehint.analyzer.flow.fold import both_ways
 from tracehint.analyzer.flow.model import UNKNOWN, Found, Objects
-from tracehint.analyzer.flow.ranges import Bools, Ints, order_by, starts_of
 
 
 @dataclass

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracehint.analyzer.arrays import Bools, Ints, order_by, starts_of
 from tracehint.analyzer.flow.access import is_mutation, pieces
 from tracehint.analyzer.flow.model import (
     EXTEND,
@@ -23,7 +24,7 @@ from tracehint.analyzer.flow.model import (
     Objects,
     Rows,
 )
-from tracehint.analyzer.flow.ranges import Bools, Ints, group_ids, order_by, running_max, starts_of
+from tracehint.analyzer.flow.ranges import group_ids, running_max
 
 END = 1 << 61  # the end of a truncation's range: beyond every byte
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tracehint.analyzer.arrays import Ints, distinct
 from tracehint.analyzer.flow.model import UNKNOWN
-from tracehint.analyzer.flow.ranges import Ints, distinct
 
 
 def components(producer: Ints, consumer: Ints, first_write: Ints) -> Ints:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tracehint.analyzer.arrays import Bools, Ints, starts_of
 from tracehint.analyzer.flow import copies as engine_copies
 from tracehint.analyzer.flow.access import is_mutation
 from tracehint.analyzer.flow.coarse import coarsen
@@ -24,7 +25,7 @@ from tracehint.analyzer.flow.model import (
     Writes,
 )
 from tracehint.analyzer.flow.owners import Touches, touches
-from tracehint.analyzer.flow.ranges import Bools, Ints, expand, starts_of
+from tracehint.analyzer.flow.ranges import expand
 from tracehint.analyzer.flow.versions import foreign_reads, read_version, version_of
 
 _DEEPEST = 1 << 10  # inexact writes over each other that are looked through

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracehint.analyzer.arrays import Bools, Ints, order_by, starts_of
 from tracehint.analyzer.flow.model import HOWS
-from tracehint.analyzer.flow.ranges import Bools, Ints, group_ids, order_by, starts_of, union
+from tracehint.analyzer.flow.ranges import group_ids, union
 
 if TYPE_CHECKING:
     import pyarrow as pa

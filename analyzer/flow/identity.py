@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracehint.analyzer.arrays import Ints, ints, lookup, order_by, starts_of
 from tracehint.analyzer.flow.model import UNKNOWN, Objects
 from tracehint.analyzer.flow.mounts import merge_hosts
 from tracehint.analyzer.flow.names import Held, NameRows, history
-from tracehint.analyzer.flow.ranges import Ints, expand, ints, order_by, starts_of
+from tracehint.analyzer.flow.ranges import expand
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,6 +29,12 @@ TaskOf = Callable[[Ints], Ints]  # process epochs -> tasks
 
 def column(table: pa.Table, name: str, null: int = UNKNOWN) -> Ints:
     """An integer column as int64, or a boolean one as int8; nulls become `null`."""
+    found = numbers(table, name, null)
+    return found if table.schema.field(name).type == "bool" else ints(found)
+
+
+def numbers(table: pa.Table, name: str, null: int = UNKNOWN) -> np.ndarray:
+    """A column of whole numbers in the type that it has, booleans as int8; nulls become `null`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -36,8 +43,7 @@ def column(table: pa.Table, name: str, null: int = UNKNOWN) -> Ints:
         values = values.cast(pa.int8())
     if values.null_count:
         values = pc.fill_null(values, null)
-    found = values.to_numpy()
-    return found if found.dtype == np.int8 else ints(found)
+    return np.asarray(values.to_numpy())
 
 
 def in_order(table: pa.Table, name: str) -> pa.Table:
@@ -57,23 +63,6 @@ def binary(table: pa.Table, name: str) -> pa.Array:
 
     values = table.column(name)
     return pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], pa.binary())
-
-
-def lookup(keys: Ints, values: Ints, wanted: Ints) -> Ints:
-    """The value of each wanted key; `keys` are sorted; UNKNOWN where there is none.
-
-    Keys without large gaps (those of one bundle) are looked up in a table, others by bisection.
-    """
-    if not len(keys) or not len(wanted):
-        return np.full(len(wanted), UNKNOWN, np.int64)
-    low, high = int(keys[0]), int(keys[-1])
-    if high - low < 4 * len(keys) + 1024:
-        table = np.full(high - low + 2, UNKNOWN, np.int64)
-        table[keys - low] = values
-        inside = (wanted >= low) & (wanted <= high)
-        return table[np.where(inside, wanted - low, high - low + 1)]
-    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return np.where(keys[at] == wanted, values[at], UNKNOWN)
 
 
 def build_objects(bundle: Bundle, task_of: TaskOf, is_software: IsSoftware) -> Objects:

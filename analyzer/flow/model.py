@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from tracehint.analyzer.flow.ranges import Bools, Ints
+from tracehint.analyzer.arrays import Bools, Ints
 from tracehint.schemas.tables import EXTENT_HOW
 
 if TYPE_CHECKING:

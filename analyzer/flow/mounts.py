@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.flow.ranges import Ints, ints, order_by, starts_of
+from tracehint.analyzer.arrays import Ints, ints, lookup, order_by, starts_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -111,7 +111,7 @@ def _shared_names(
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from tracehint.analyzer.flow.identity import binary, column, lookup
+    from tracehint.analyzer.flow.identity import binary, column
 
     rows = lookup(ids, np.arange(len(ids)), column(names, "file"))
     host = names.column("host").combine_chunks()

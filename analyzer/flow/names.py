@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracehint.analyzer.arrays import Bools, Ints, ints, order_by, starts_of
 from tracehint.analyzer.flow.model import Rows
-from tracehint.analyzer.flow.ranges import Bools, Ints, ints, order_by, starts_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,19 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracehint.analyzer.arrays import Bools, Ints, distinct, ints, order_by, starts_of
 from tracehint.analyzer.flow.access import is_mutation
 from tracehint.analyzer.flow.events import END, Events, epochs, initial_owners
 from tracehint.analyzer.flow.model import TRUNCATE, UNKNOWN, Objects
-from tracehint.analyzer.flow.ranges import (
-    Bools,
-    Ints,
-    distinct,
-    expand,
-    group_ids,
-    ints,
-    order_by,
-    starts_of,
-)
+from tracehint.analyzer.flow.ranges import expand, group_ids
 
 
 @dataclass

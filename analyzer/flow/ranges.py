@@ -6,66 +6,8 @@ All arrays are int64 and one-dimensional. Keys are small non-negative integers (
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Shorts = npt.NDArray[np.int32]
-Bools = npt.NDArray[np.bool_]
-
-_LIMIT = 1 << 62
-
-
-def ints(values: npt.ArrayLike) -> Ints:
-    """The values as int64."""
-    return np.asarray(values, np.int64)
-
-
-def distinct(values: Ints) -> Ints:
-    """The sorted distinct values (much faster than numpy's `unique` on millions)."""
-    ordered = np.sort(values)
-    return ordered[starts_of(ordered)]
-
-
-def composite(*keys: Ints) -> Ints | None:
-    """One integer per row that sorts like the keys, the first the most significant.
-
-    None where the product of the keys' spans does not fit into 62 bits.
-    """
-    if not len(keys[0]):
-        return ints([])
-    total = np.zeros(len(keys[0]), np.int64)
-    room = 1
-    for key in keys:
-        low, high = int(key.min()), int(key.max())
-        room *= high - low + 1
-        if room >= _LIMIT:
-            return None
-        total *= high - low + 1
-        total += key - low
-    return total
-
-
-def order_by(*keys: Ints) -> Ints:
-    """Positions that sort the rows by the keys, the first the most significant; stable."""
-    if len(keys[0]) < 2:
-        return np.arange(len(keys[0]))
-    joined = composite(*keys)
-    if joined is None:
-        return np.lexsort(keys[::-1])
-    if np.all(joined[1:] >= joined[:-1]):
-        return np.arange(len(joined))
-    return np.argsort(joined, kind="stable")
-
-
-def starts_of(*keys: Ints) -> Ints:
-    """Where a new group of equal keys begins in sorted rows; empty for no rows."""
-    if not len(keys[0]):
-        return ints([])
-    new = np.zeros(len(keys[0]), bool)
-    new[0] = True
-    for key in keys:
-        new[1:] |= key[1:] != key[:-1]
-    return np.flatnonzero(new)
+from tracehint.analyzer.arrays import LIMIT, Bools, Ints, distinct, ints
 
 
 def group_ids(starts: Ints, rows: int) -> Ints:
@@ -89,7 +31,7 @@ def running_max(group: Ints, value: Ints) -> Ints:
     if not len(value):
         return value
     low, high = int(value.min()), int(value.max())
-    if (int(group[-1]) + 1) * (high - low + 1) < _LIMIT:
+    if (int(group[-1]) + 1) * (high - low + 1) < LIMIT:
         shift = group * (high - low + 1) - low
         return np.asarray(np.maximum.accumulate(value + shift) - shift, np.int64)
     known = distinct(value)
@@ -142,7 +84,7 @@ def _search(
 ) -> tuple[Ints, Ints]:
     """First and one past the last range of b that each range of a can touch."""
     span = int(max(a_end.max(), b_end.max())) + 1
-    if (int(max(a_key.max(), b_key.max())) + 1) * span >= _LIMIT:
+    if (int(max(a_key.max(), b_key.max())) + 1) * span >= LIMIT:
         known = distinct(np.concatenate((a_start, a_end, b_start, b_end)))
         a_start, a_end, b_start, b_end = (
             ints(np.searchsorted(known, points)) for points in (a_start, a_end, b_start, b_end)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracehint.analyzer.arrays import Bools, Ints, ints, order_by, starts_of
 from tracehint.analyzer.flow.identity import column
-from tracehint.analyzer.flow.ranges import Bools, Ints, ints, order_by, starts_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracehint.analyzer.arrays import Bools, Ints, order_by, starts_of
 from tracehint.analyzer.flow.access import is_mutation, pieces
 from tracehint.analyzer.flow.model import (
     HOLE,
@@ -26,15 +27,7 @@ from tracehint.analyzer.flow.model import (
     Versions,
     Writes,
 )
-from tracehint.analyzer.flow.ranges import (
-    Bools,
-    Ints,
-    group_ids,
-    order_by,
-    overlaps,
-    starts_of,
-    union,
-)
+from tracehint.analyzer.flow.ranges import group_ids, overlaps, union
 
 _NEVER = np.iinfo(np.int64).max
 

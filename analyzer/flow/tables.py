@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tracehint.analyzer.arrays import Bools, Ints, Shorts, starts_of
 from tracehint.analyzer.flow.entries import Entries
 from tracehint.analyzer.flow.grouping import Grouped, how_lists, range_lists
 from tracehint.analyzer.flow.model import UNKNOWN, Flow, Objects
-from tracehint.analyzer.flow.ranges import Bools, Ints, Shorts, starts_of
 from tracehint.analyzer.flow.users import VIA, Edges, Tasks, Users
 from tracehint.analyzer.model import CONSUMERS, EDGES, FILES, PRODUCERS
 

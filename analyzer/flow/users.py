@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracehint.analyzer.arrays import Bools, Ints, ints
 from tracehint.analyzer.flow.entries import Entries
 from tracehint.analyzer.flow.grouping import Grouped, group
 from tracehint.analyzer.flow.model import HOW_BIT, UNKNOWN, Found, Owned, Rows, Writes
-from tracehint.analyzer.flow.ranges import Bools, Ints, among, ints
+from tracehint.analyzer.flow.ranges import among
 from tracehint.analyzer.flow.retries import one_per_series
 
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from tracehint.analyzer.arrays import Bools, Ints, composite, starts_of
 from tracehint.analyzer.flow.access import is_mutation
 from tracehint.analyzer.flow.events import Events
 from tracehint.analyzer.flow.model import READ, TRUNCATE, UNKNOWN
 from tracehint.analyzer.flow.owners import Touches
-from tracehint.analyzer.flow.ranges import Bools, Ints, composite, group_ids, starts_of
+from tracehint.analyzer.flow.ranges import group_ids
 
 _OLD = UNKNOWN - 1  # a read of bytes that are older than every change seen
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracehint.analyzer.arrays import Bools, Ints, Shorts, lookup, order_by
 from tracehint.analyzer.flow.access import Tasks
-from tracehint.analyzer.flow.identity import column, lookup
+from tracehint.analyzer.flow.identity import column
 from tracehint.analyzer.flow.model import HOW_BIT, READ, TRUNCATE, UNKNOWN, WRITE, Access, Objects
-from tracehint.analyzer.flow.ranges import Bools, Ints, Shorts, order_by
 
 if TYPE_CHECKING:
     import pyarrow as pa

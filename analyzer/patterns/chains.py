@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tracehint.analyzer.flow.ranges import Ints, order_by, starts_of
+from tracehint.analyzer.arrays import Ints, order_by, starts_of
 from tracehint.analyzer.patterns.rows import UNKNOWN, Single
 
 

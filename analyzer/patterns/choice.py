@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.flow.ranges import starts_of
+from tracehint.analyzer.arrays import starts_of
 from tracehint.analyzer.patterns import cost
 from tracehint.analyzer.patterns.cost import DEFAULT, Asked, Moved
 from tracehint.analyzer.patterns.groups import Around

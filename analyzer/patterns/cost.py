@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracehint.analyzer.flow.ranges import order_by, starts_of
+from tracehint.analyzer.arrays import order_by, starts_of
 from tracehint.analyzer.patterns.groups import Around
 from tracehint.analyzer.patterns.rows import (
     PATTERNS,

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracehint.analyzer.flow.ranges import expand, order_by
+from tracehint.analyzer.arrays import order_by
+from tracehint.analyzer.flow.ranges import expand
 from tracehint.analyzer.patterns.choice import Chosen
 from tracehint.analyzer.patterns.evidence import Texts, placements, words
 from tracehint.analyzer.patterns.groups import Around

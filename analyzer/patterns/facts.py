@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.flow.ranges import among, distinct, order_by, starts_of
+from tracehint.analyzer.arrays import distinct, order_by, starts_of
+from tracehint.analyzer.flow.ranges import among
 from tracehint.analyzer.patterns import labels, prepare, ranges, regions, times
 from tracehint.analyzer.patterns.rows import (
     ROLES,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracehint.analyzer.flow.ranges import order_by, starts_of
+from tracehint.analyzer.arrays import order_by, starts_of
 from tracehint.analyzer.patterns import chains
 from tracehint.analyzer.patterns.cycles import Shared
 from tracehint.analyzer.patterns.groups import Around

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracehint.analyzer.flow.ranges import among, order_by, starts_of, union
+from tracehint.analyzer.arrays import order_by, starts_of
+from tracehint.analyzer.flow.ranges import among, union
 from tracehint.analyzer.patterns.portions import Portion
 from tracehint.analyzer.patterns.ranges import stretches
 from tracehint.analyzer.patterns.rows import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.flow.ranges import Bools, Ints, order_by, starts_of
+from tracehint.analyzer.arrays import Bools, Ints, order_by, starts_of
 from tracehint.analyzer.patterns.rows import Floats, Groups, Rows, Spans
 
 if TYPE_CHECKING:

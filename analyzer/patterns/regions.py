@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.flow.ranges import order_by, starts_of
+from tracehint.analyzer.arrays import order_by, starts_of
 from tracehint.analyzer.patterns.prepare import Read, Wrote, spans_of
 from tracehint.analyzer.patterns.rows import UNKNOWN, Bools, Groups, Ints, Rows, Shapes, Spans
 

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tracehint.analyzer.arrays import Bools as Bools
+from tracehint.analyzer.arrays import Ints as Ints
+from tracehint.analyzer.arrays import Shorts as Shorts
+from tracehint.analyzer.arrays import starts_of
 from tracehint.analyzer.flow.model import UNKNOWN as UNKNOWN
 from tracehint.analyzer.flow.model import Rows as Rows
-from tracehint.analyzer.flow.ranges import Bools as Bools
-from tracehint.analyzer.flow.ranges import Ints as Ints
-from tracehint.analyzer.flow.ranges import Shorts as Shorts
-from tracehint.analyzer.flow.ranges import expand, starts_of
+from tracehint.analyzer.flow.ranges import expand
 
 Floats = npt.NDArray[np.float64]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.flow.ranges import Bools, Ints, order_by, starts_of
+from tracehint.analyzer.arrays import Bools, Ints, order_by, starts_of
 from tracehint.analyzer.patterns.rows import Floats, Groups
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracehint.analyzer.arrays import distinct
 from tracehint.analyzer.tasks.tree import Bools, Ints, find_positions, int64_column
 
 if TYPE_CHECKING:
@@ -35,10 +36,7 @@ class Activity:
 
 def activity_of(bundle: Bundle, proc: Ints) -> Activity:
     """The activity of the epochs `proc` (identifiers in tree order)."""
-    import pyarrow as pa
     import pyarrow.compute as pc
-
-    from tracehint.analyzer.path_rules import looks_like_data
 
     opens, files = bundle.tables["opens"], bundle.tables["files"]
     n = len(proc)
@@ -56,11 +54,7 @@ def activity_of(bundle: Bundle, proc: Ints) -> Activity:
     write_ops = int64_column(opens, "write_ops", 0) > 0
     blind = "bytes" in bundle.manifest.blind_to
     plain = of_kind("file") & ~_own_scratch(files, position, at)
-    encoded = pc.dictionary_encode(opens.column("path").combine_chunks())
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
-    data = np.append(looks_like_data(encoded.dictionary), False)
-    plain &= data[encoded.indices.to_numpy(zero_copy_only=False)]
+    plain &= _data_names(opens.column("path"))
     writes = write_ops | (flags > 0) if blind else write_ops
     reads = read_ops | (flags == 0) if blind else read_ops
     wrote, opened, used = np.zeros(n, bool), np.zeros(n, bool), np.zeros(n, bool)
@@ -86,5 +80,18 @@ def _own_scratch(files: pa.Table, position: Ints, at: Ints) -> Bools:
     return np.asarray(scratch[position], bool)
 
 
+def _data_names(paths: pa.ChunkedArray) -> Bools:
+    """Whether each open was by a name that data can have: asked once per distinct name."""
+    import pyarrow.compute as pc
+
+    from tracehint.analyzer.path_rules import looks_like_data
+
+    found = [np.zeros(0, bool)]
+    for part in pc.dictionary_encode(paths).chunks:
+        data = np.append(looks_like_data(part.dictionary), False)
+        found.append(data[part.indices.fill_null(-1).to_numpy(zero_copy_only=False)])
+    return np.concatenate(found)
+
+
 def _seen(file: Ints, which: Bools) -> Bools:
-    return np.isin(file, file[which])
+    return np.isin(file, distinct(file[which]))

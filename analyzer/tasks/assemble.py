@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracehint.analyzer.arrays import distinct, order_by
 from tracehint.analyzer.model import TASKS
 from tracehint.analyzer.tasks.classify import Classes
 from tracehint.analyzer.tasks.grouping import Grouping, Keys
@@ -33,7 +34,7 @@ def assemble(
     n = len(keys.unit)
     start = np.full(n, NEVER)
     np.minimum.at(start, keys.of, tree.start)
-    order = np.lexsort((np.arange(n), start))
+    order = order_by(start)
     rank = np.empty(n, np.int64)
     rank[order] = np.arange(n)
     task_of = rank[keys.of]
@@ -96,7 +97,7 @@ def _task_table(
     np.minimum.at(start, keys.of, tree.start)
     end = np.zeros(n, np.int64)
     np.maximum.at(end, keys.of, tree.end)
-    pairs = np.unique(keys.of * len(tree.proc) + tree.head)
+    pairs = distinct(keys.of * len(tree.proc) + tree.head)
     count = np.bincount(pairs // max(1, len(tree.proc)), minlength=n)
     texts = descriptions(processes, tree, classes, grouping, names, jobs, keys, first)
     status, status_known = _exit_status(processes, last_epoch[last])
@@ -131,7 +132,7 @@ def _representatives(
     if names is not None:
         first = np.where(keys.name >= 0, names.top[np.maximum(keys.name, 0)], first)
     # a batch job: its first process
-    order = np.lexsort((tree.proc, tree.start, keys.of))
+    order = order_by(keys.of, tree.start, tree.proc)
     begin = np.searchsorted(keys.of[order], np.arange(len(keys.unit)))
     first = np.where(first >= 0, first, order[begin])
     last = first.copy()
@@ -175,7 +176,7 @@ def _attempts(
         cwd.indices.fill_null(-1).to_numpy(zero_copy_only=False),
         commands.indices.to_numpy(zero_copy_only=False),
     )  # fmt: skip
-    order = np.lexsort((np.arange(n), start, *columns))
+    order = order_by(*columns[::-1], start)
     same = np.ones(n, bool)
     same[0:1] = False
     for column in columns:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracehint.analyzer.arrays import distinct
 from tracehint.analyzer.tasks.activity import Activity, activity_of
 from tracehint.analyzer.tasks.assemble import assemble
 from tracehint.analyzer.tasks.batch import batch_jobs
@@ -120,8 +121,8 @@ def _descend(
     while len(roots):
         jobs = np.flatnonzero(np.isin(units.driver, roots) & (units.role == JOB) & works)
         parent, component = units.driver[jobs], group[jobs]
-        pairs = np.unique(np.stack((parent, component)), axis=1)
-        drivers, count = np.unique(pairs[0], return_counts=True)
+        pairs = distinct(parent * len(units) + component)
+        drivers, count = np.unique(pairs // len(units), return_counts=True)
         others = np.unique(units.driver[(units.role == DRIVER) & (units.driver >= 0)])
         sole = np.setdiff1d(drivers[count == 1], others)
         again = jobs[np.isin(parent, sole) & shell[jobs] & (programs[jobs] >= 2)]

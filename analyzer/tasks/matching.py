@@ -142,10 +142,12 @@ class Matcher:
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        from tracehint.schemas.compact import plain
+
         paths = pa.array(list(owner), pa.binary())
         opens, names = self.bundle.tables["opens"], self.bundle.tables["names"]
         wrote = pc.or_(pc.greater(opens.column("write_ops"), 0), opens.column("created"))
-        wrote = pc.and_(wrote, pc.is_in(opens.column("path"), value_set=paths))
+        wrote = pc.and_(wrote, pc.is_in(plain(opens.column("path")), value_set=paths))
         renamed = pc.is_in(names.column("op"), value_set=pa.array(["rename", "link"]))
         renamed = pc.and_(renamed, pc.is_in(names.column("new_path"), value_set=paths))
         result: list[tuple[bytes, int]] = []

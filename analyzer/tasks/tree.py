@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
+
+from tracehint.analyzer.arrays import Bools as Bools
+from tracehint.analyzer.arrays import Ints as Ints
+from tracehint.analyzer.arrays import lookup, order_by, starts_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 NEVER = np.iinfo(np.int64).max
 
 
@@ -69,7 +70,7 @@ def build_tree(processes: pa.Table) -> Tree:
     prev[forked] = -1
     parent[parent == own] = -1
     kids = np.flatnonzero(parent >= 0)
-    order = kids[np.lexsort((kids, start[kids], parent[kids]))]
+    order = kids[order_by(parent[kids], start[kids])]
     kid_start = np.searchsorted(parent[order], np.arange(n + 1))
     return Tree(
         proc, parent, prev, following, jump(prev), start, end,
@@ -89,14 +90,13 @@ def int64_column(table: pa.Table, name: str, null: int) -> Ints:
 
 def _finder(ids: Ints) -> Any:
     """A function from identifiers to positions (-1: unknown), the first of equal ones."""
-    order = np.argsort(ids, kind="stable")
-    ranked = ids[order]
+    order = order_by(ids)
+    # the first of equal ones, and nothing that stands for a missing one
+    first = starts_of(ids[order])
+    order = order[first[ids[order[first]] >= 0]]
 
     def find(wanted: Ints) -> Ints:
-        if not len(ranked):
-            return np.full(len(wanted), -1, np.int64)
-        at = np.minimum(np.searchsorted(ranked, wanted), len(ranked) - 1)
-        return np.where((ranked[at] == wanted) & (wanted >= 0), order[at], -1)
+        return lookup(ids[order], order, wanted)
 
     return find
 

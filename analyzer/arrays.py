@@ -1,0 +1,82 @@
+"""Arrays of whole numbers: the few steps that numpy has no fast or no single word for."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Shorts = npt.NDArray[np.int32]
+Bools = npt.NDArray[np.bool_]
+
+LIMIT = 1 << 62
+
+
+def ints(values: npt.ArrayLike) -> Ints:
+    """The values as int64."""
+    return np.asarray(values, np.int64)
+
+
+def distinct(values: Ints) -> Ints:
+    """The sorted distinct values (much faster than numpy's `unique` on millions)."""
+    ordered = np.sort(values)
+    return ordered[starts_of(ordered)]
+
+
+def composite(*keys: Ints) -> Ints | None:
+    """One integer per row that sorts like the keys, the first the most significant.
+
+    None where the product of the keys' spans does not fit into 62 bits.
+    """
+    if not len(keys[0]):
+        return ints([])
+    total = np.zeros(len(keys[0]), np.int64)
+    room = 1
+    for key in keys:
+        low, high = int(key.min()), int(key.max())
+        room *= high - low + 1
+        if room >= LIMIT:
+            return None
+        total *= high - low + 1
+        total += key - low
+    return total
+
+
+def order_by(*keys: Ints) -> Ints:
+    """Positions that sort the rows by the keys, the first the most significant; stable."""
+    if len(keys[0]) < 2:
+        return np.arange(len(keys[0]))
+    joined = composite(*keys)
+    if joined is None:
+        return np.lexsort(keys[::-1])
+    if np.all(joined[1:] >= joined[:-1]):
+        return np.arange(len(joined))
+    return np.argsort(joined, kind="stable")
+
+
+def starts_of(*keys: Ints) -> Ints:
+    """Where a new group of equal keys begins in sorted rows; empty for no rows."""
+    if not len(keys[0]):
+        return ints([])
+    new = np.zeros(len(keys[0]), bool)
+    new[0] = True
+    for key in keys:
+        new[1:] |= key[1:] != key[:-1]
+    return np.flatnonzero(new)
+
+
+def lookup(keys: Ints, values: Ints, wanted: Ints) -> Ints:
+    """The value of each wanted key; `keys` are sorted; -1 where there is none.
+
+    Keys without large gaps (those of one bundle) are looked up in a table, others by bisection.
+    """
+    if not len(keys) or not len(wanted):
+        return np.full(len(wanted), -1, np.int64)
+    low, high = int(keys[0]), int(keys[-1])
+    if high - low < 4 * len(keys) + 1024:
+        table = np.full(high - low + 2, -1, np.int64)
+        table[keys - low] = values
+        inside = (wanted >= low) & (wanted <= high)
+        return table[np.where(inside, wanted - low, high - low + 1)]
+    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[at] == wanted, values[at], -1)

@@ -1,0 +1,112 @@
+"""Tables in the smallest types that hold their values: a quarter to half of the memory.
+
+Whole numbers become as narrow as the largest of them allows, texts a number into the distinct
+ones. For steps that look at columns and not at the schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+_AT_ONCE = 2  # columns that are read side by side: what they take is there twice for a moment
+
+
+def text_columns(schema: pa.Schema) -> list[str]:
+    """The columns that `read_compact` wants as dictionaries (`read_dictionary` of the file)."""
+    import pyarrow as pa
+
+    kinds = (pa.string(), pa.binary())
+    return [field.name for field in schema if field.type in kinds]
+
+
+def read_compact(source: pq.ParquetFile, schema: pa.Schema) -> pa.Table:
+    """The columns of `schema` of one file. Raises ArrowException, KeyError or ValueError when
+    they are not what the schema says."""
+    import pyarrow as pa
+
+    names = schema.names
+    columns: list[pa.ChunkedArray] = []
+    for low in range(0, len(names), _AT_ONCE):
+        columns += _narrowed(source, schema, names[low : low + _AT_ONCE])
+    return pa.table(columns, names=names)
+
+
+def _narrowed(
+    source: pq.ParquetFile, schema: pa.Schema, names: list[str]
+) -> Iterator[pa.ChunkedArray]:
+    part = source.read(columns=names).select(names)
+    for name in names:
+        field, column = schema.field(name), part.column(name)
+        if column.null_count and not field.nullable:
+            raise ValueError(f"column {name} has rows without a value")
+        yield narrow(column, field.type)
+
+
+def narrow(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """A column of a table whose schema says `kind`."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(column.type):
+        return column.cast(pa.dictionary(pa.int32(), kind))
+    column = column.cast(kind)
+    if not pa.types.is_signed_integer(kind):
+        return column
+    ends = pc.min_max(column).as_py()
+    for small in (pa.int8(), pa.int16(), pa.int32()):
+        most = 1 << (small.bit_width - 1)
+        if small.bit_width < kind.bit_width and _within(ends["min"], ends["max"], most):
+            return column.cast(small, safe=False)
+    return column
+
+
+def _within(low: int | None, high: int | None, most: int) -> bool:
+    return low is None or high is None or (low >= -most and high < most)
+
+
+def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The texts of a column that may be a dictionary."""
+    import pyarrow as pa
+
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def wide(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Whole numbers as int64, to be compared with a column that is not narrow."""
+    import pyarrow as pa
+
+    return column.cast(pa.int64())
+
+
+def together(parts: list[pa.Table]) -> pa.Table:
+    """The rows of all parts; numbers of a column in one array, as wide as the widest part."""
+    import pyarrow as pa
+
+    whole = pa.concat_tables(parts, promote_options="permissive")
+    columns = [_one(whole.column(i)) for i in range(whole.num_columns)]
+    return pa.table(columns, names=whole.schema.names)
+
+
+def _one(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Numbers in one array: numpy then looks at them where they lie. Texts stay in parts."""
+    import pyarrow as pa
+
+    if pa.types.is_integer(column.type) and column.num_chunks > 1:
+        return pa.chunked_array([pa.concat_arrays(column.chunks)])
+    if pa.types.is_dictionary(column.type) and _few(column):
+        chunks = [
+            pa.DictionaryArray.from_arrays(chunk.indices.cast(pa.int8()), chunk.dictionary)
+            for chunk in column.chunks
+        ]
+        return pa.chunked_array(chunks, pa.dictionary(pa.int8(), column.type.value_type))
+    return column
+
+
+def _few(column: pa.ChunkedArray) -> bool:
+    """Whether a byte can number the distinct texts of each part."""
+    return all(len(chunk.dictionary) < 1 << 7 for chunk in column.chunks)
