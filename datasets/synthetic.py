@@ -151,12 +151,13 @@ def _processes(units: int) -> pa.Table:
     )  # fmt: skip
 
 
-def tables(units: int, pieces: int = 1, *, extents: bool = True) -> dict[str, pa.Table]:
-    """The bundle's tables of a run with `units * 11` tasks and `units * 70` accesses.
-
-    Without `extents` that table is empty.
-    """
+def tables(units: int, pieces: int = 1) -> dict[str, pa.Table]:
+    """The bundle's tables of a run with `units * 11` tasks and `units * 70` accesses."""
     rows = accesses(units)
+    return {**_but_extents(rows, units), "extents": _extents(rows, 0, len(rows.task), pieces)}
+
+
+def _but_extents(rows: Accesses, units: int) -> dict[str, pa.Table]:
     count, files = len(rows.task), units * FILES_PER_UNIT + CONFIGS
     paths = _paths(units)
     file_ids = np.arange(1, files + 1, dtype=np.int64)
@@ -186,7 +187,6 @@ def tables(units: int, pieces: int = 1, *, extents: bool = True) -> dict[str, pa
              "write_ops": np.where(rows.write, 1, 0),
              "write_bytes": np.where(rows.write, rows.length, 0)},
         ),
-        "extents": _extents(rows, 0, count if extents else 0, pieces),
     }  # fmt: skip
 
 
@@ -211,14 +211,14 @@ def write(path: Path, units: int, pieces: int = 1) -> Path:
     """Write such a bundle; its extents are made and written in segments."""
     writer = BundleWriter(path, force=True)
     rows = accesses(units)
-    at_once = max(1, SEGMENT // pieces)
-    for name, table in tables(units, pieces, extents=len(rows.task) <= at_once).items():
+    for name, table in _but_extents(rows, units).items():
         writer.write_table(name, table)
-    if len(rows.task) > at_once:
-        for segment, low in enumerate(range(0, len(rows.task), at_once)):
-            high = min(low + at_once, len(rows.task))
-            # names of one length: they are read in the order of their names
-            writer.write_table("extents", _extents(rows, low, high, pieces), 1000 + segment)
+    count, at_once = len(rows.task), max(1, SEGMENT // pieces)
+    # names of one length: segments are read in the order of their names
+    first = 1000 if count > at_once else 0
+    for segment, low in enumerate(range(0, count, at_once), first):
+        part = _extents(rows, low, min(low + at_once, count), pieces)
+        writer.write_table("extents", part, segment)
     writer.write_manifest(
         Manifest(
             program="synthetic",

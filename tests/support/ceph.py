@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -22,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.support.bed import HEAD, Bed, network, ok
+from tests.support.needs import missing_for
 from tracehint.adapters.stores.ceph_ask import Question
 
 TOOLS = ("ceph", "ceph-mon", "ceph-osd", "ceph-mds", "ceph-fuse", "monmaptool", "nsenter", "tc")
@@ -61,12 +61,7 @@ mds_tick_interval = 0.5
 
 def missing() -> str:
     """What is needed and not there; empty: a cluster can run."""
-    lost = [tool for tool in TOOLS if shutil.which(tool) is None]
-    if lost:
-        return f"not installed: {', '.join(lost)}"
-    if os.geteuid() != 0 or not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        return "needs root and /dev/fuse"
-    return ""
+    return missing_for(TOOLS, fuse=True)
 
 
 @dataclass(frozen=True)

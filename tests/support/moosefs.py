@@ -9,7 +9,6 @@ Needs root, /dev/fuse and Debian's moosefs packages; `missing()` names what is n
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.bed import ok
+from tests.support.needs import missing_for
 
 TOOLS = ("mfsmaster", "mfschunkserver", "mfsmount", "mfssetsclass", "nsenter", "ip")
 ADDRESS = "10.99.7."
@@ -45,12 +45,7 @@ HDD_LEAVE_SPACE_DEFAULT = 16MiB
 
 def missing() -> str:
     """What is needed and not there; empty: a cluster can run."""
-    lost = [tool for tool in TOOLS if shutil.which(tool) is None]
-    if lost:
-        return f"not installed: {', '.join(lost)}"
-    if os.geteuid() != 0 or not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        return "needs root and /dev/fuse"
-    return ""
+    return missing_for(TOOLS, fuse=True)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -24,6 +23,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.support.needs import missing_for
 
 TOOLS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel", "unshare")
 _CONF = """ClusterName=tracehint
@@ -73,10 +74,7 @@ for process in pathlib.Path("/proc").glob("[0-9]*"):
 
 def missing() -> str:
     """What is needed and not there; empty: a cluster can run."""
-    lost = [tool for tool in TOOLS if shutil.which(tool) is None]
-    if lost:
-        return f"not installed: {', '.join(lost)}"
-    return "" if os.geteuid() == 0 else "needs root"
+    return missing_for(TOOLS)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,17 @@
+"""What a test with real daemons needs of the machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+
+
+def missing_for(tools: Iterable[str], *, fuse: bool = False) -> str:
+    """Which of the tools, root, or /dev/fuse is not there; empty: all are."""
+    lost = [tool for tool in tools if shutil.which(tool) is None]
+    if lost:
+        return f"not installed: {', '.join(lost)}"
+    if os.geteuid() != 0 or (fuse and not os.access("/dev/fuse", os.R_OK | os.W_OK)):
+        return "needs root and /dev/fuse" if fuse else "needs root"
+    return ""
