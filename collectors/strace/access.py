@@ -28,8 +28,9 @@ def read(
         exact = ofd.exact
         ofd.offset = at + n
     if n == 0:
-        if rec.size is None and exact and rec.kind == "file":
-            rec.size = at  # end of file: now the size is known
+        row = thread.group.epoch.rows.get(ofd)
+        if row and row.read_ops and row.next_read == at and rec.size is None and exact:
+            rec.size = at  # the end of what was read is the end of the file
         return
     row = thread.group.epoch.rows.get(ofd) or st.row(thread, ofd, fd, t_ns)
     row.read_ops += 1
@@ -135,6 +136,8 @@ def write_at(
     """A range that was written without data passing through the process (zeroed)."""
     row = st.row(thread, ofd, fd, call.t_ns)
     rec = ofd.file
+    row.write_ops += 1
+    row.write_bytes += length
     wrote(rec, row.proc)
     if rec.size is not None:
         rec.size = max(rec.size, start + length)

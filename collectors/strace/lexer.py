@@ -41,7 +41,10 @@ _TOKEN = re.compile(
 
 
 class Call(NamedTuple):
-    """One line of interest. `kind`: call, start (an unfinished call begins), done, exit."""
+    """One line of interest. `kind`: call, start (an unfinished call begins), done, exit.
+
+    `args` of an exit: the call that was under way, `write(0x3, ...`.
+    """
 
     kind: str
     tid: int
@@ -190,14 +193,16 @@ def _other(
         if ended is None:
             stats.reject(thread, number)
             return
+        begun = None
         if ended[1].startswith(b"superseded"):
             caller = pending.pop(int(ended[2]), None)  # goes on under the leader's number
             if caller is not None:
                 pending[thread] = caller
         else:
-            pending.pop(thread, None)
+            begun = pending.pop(thread, None)
         now = clock.read(stamp)
-        yield Call("exit", thread, now, now, ended[1], b"", ended[2], number)
+        under_way = begun[1] + b"(" + begun[2] if begun else b""
+        yield Call("exit", thread, now, now, ended[1], under_way, ended[2], number)
     elif body.startswith((b"--- ", b"strace: ", b"> ")) or not body.strip():
         return  # a signal, strace's own message, a stack trace of -k
     else:

@@ -17,7 +17,7 @@ from tracehint.collectors.run import Ended, run_child
 from tracehint.collectors.strace import drain
 from tracehint.collectors.strace.files import kind_of
 from tracehint.collectors.strace.model import FileRec, Ofd
-from tracehint.collectors.strace.options import strace_argv
+from tracehint.collectors.strace.options import pid_translation, strace_argv
 from tracehint.errors import CollectorError
 
 LINGER_S = 2.0  # how long processes that outlive the command are waited for
@@ -86,6 +86,8 @@ def run_traced(
     program = shutil.which("strace")
     if program is None:
         raise CollectorError("strace: not installed", "Install it: apt install strace")
+    usage = subprocess.run([program, "--help"], capture_output=True, text=True, check=False).stdout
+    pid_names = pid_translation(usage)
     with tempfile.TemporaryDirectory(prefix="tracehint-") as folder:
         fifo = str(Path(folder) / "log")
         os.mkfifo(fifo, 0o600)
@@ -95,7 +97,7 @@ def run_traced(
             start_new_session=True,
         ) as drainer:  # fmt: skip
             started = time.time_ns()
-            argv = strace_argv(program, fifo, command, light=light)
+            argv = strace_argv(program, fifo, command, light=light, pid_names=pid_names)
             try:
                 ended = run_child(argv, env)
             except BaseException:

@@ -173,6 +173,18 @@ class Epoch:
     rows: dict[Ofd, OpenRow] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """A mapped file: from `start` of it `length` bytes, with the accesses that are stated."""
+
+    ofd: Ofd
+    fd: int
+    start: int
+    length: int
+    shared: bool
+    ops: frozenset[str]  # of "read", "write"
+
+
 @dataclass(slots=True)
 class Group:
     """A thread group: what users call a process."""
@@ -181,8 +193,9 @@ class Group:
     epoch: Epoch
     threads: set[int] = field(default_factory=set)
     exit_code: int | None = None
-    # address -> (open description, descriptor, offset in the file, "read"/"write"), for mremap
-    maps: dict[int, tuple[Ofd, int, int, tuple[str, ...]]] = field(default_factory=dict)
+    maps: dict[int, Mapping] = field(default_factory=dict)  # by address, for mremap
+    # Of these the ones that mprotect may make readable, or writable for others to see.
+    bounded: dict[int, Mapping] = field(default_factory=dict)
     exit_ns: int | None = None  # of exit_group, for logs without `+++ exited` lines
 
 

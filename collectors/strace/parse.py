@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tracehint.collectors.strace.handlers import HANDLERS, opens, process
+from tracehint.collectors.strace.handlers import HANDLERS, data, descriptors, opens, process
 from tracehint.collectors.strace.lexer import Call, LexStats
 from tracehint.collectors.strace.state import Settings, State
 
@@ -52,19 +52,28 @@ class Parser:
         thread = state.threads.get(call.tid)
         if thread is None:
             if call.kind == "exit" and call.tid not in self._held:
-                return  # the end of a process of which nothing else is known
+                if call.tid in state.replaced:
+                    state.replaced.discard(call.tid)
+                    return  # a thread that ended when another one called exec
+                if not state.childless():
+                    return  # the end of a process of which nothing else is known
             if not self._introduce(call):
                 return
             thread = state.thread(call.tid, call.t_ns)
         try:
             if call.kind == "exit":
+                if call.args:
+                    data.interrupted(state, thread, call)
                 process.exit_(state, thread, call)
             elif call.kind == "start":
                 if call.name in process.CLONES:
                     state.cloning[call.tid] = (call.args, call.t_ns)
                 elif call.name == b"close":
                     opens.close(state, thread, call)  # the number is free from now on
+                elif call.name in descriptors.SENDS:
+                    descriptors.sending(state, thread, call)  # may arrive before it returns
             else:
+                state.seen.add(call.name)
                 handler = HANDLERS.get(call.name)
                 if handler is not None:
                     handler(state, thread, call)
@@ -74,13 +83,13 @@ class Parser:
     def _introduce(self, call: Call) -> bool:
         """Find the parent of a new thread; False: its calls are held until that is known."""
         state = self.state
-        if not state.cloning:
+        childless = state.childless()
+        if not childless:
+            self._give_up()
             state.new_root(call.tid, call.t_ns)
             return True
-        if len(state.cloning) == 1 and call.tid not in self._held:
-            ((parent, (args, t_ns)),) = state.cloning.items()
-            process.spawn(state, state.threads[parent], call.tid, args, t_ns)
-            state.early[parent] = call.tid
+        if len(childless) == 1 and not self._held:
+            self._adopt(childless.pop(), call.tid)
             return True
         if self._held_count >= _MAX_HELD:
             self._give_up()
@@ -89,18 +98,35 @@ class Parser:
         self._held_count += 1
         return False
 
+    def _adopt(self, parent: int, tid: int) -> None:
+        """Make the child of a fork that has not returned yet."""
+        state = self.state
+        process.spawn(state, state.threads[parent], tid, *state.cloning[parent])
+        state.early[parent] = tid
+
     def _release(self) -> None:
-        """Replay the held calls of children whose parent is known by now."""
-        for tid in [t for t in self._held if t in self.state.threads]:
-            calls = self._held.pop(tid)
+        """Replay the held calls of children whose parent is known by now; that may tell others."""
+        state = self.state
+        while self._held:
+            known = next((t for t in self._held if t in state.threads), None)
+            if known is None:
+                childless = state.childless()
+                if len(self._held) > 1 or len(childless) != 1:
+                    return
+                known = next(iter(self._held))
+                self._adopt(childless.pop(), known)
+            calls = self._held.pop(known)
             self._held_count -= len(calls)
             for call in calls:
                 self._special(call)
 
     def _give_up(self) -> None:
-        for tid, calls in list(self._held.items()):
-            self.state.new_root(tid, calls[0].t_ns)
-        self._release()
+        """Too many are waiting, or the log is over: the oldest ones get no parent."""
+        while self._held:
+            tid, calls = next(iter(self._held.items()))
+            if tid not in self.state.threads:
+                self.state.new_root(tid, calls[0].t_ns)
+            self._release()
 
     def _end(self) -> None:
         """The log is over: end what is still running with an unknown end."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from tracehint import __version__
 from tracehint.collectors import hostinfo
 from tracehint.collectors.base import RecordRequest, RecordResult
-from tracehint.collectors.run import find_command, without_shebang
+from tracehint.collectors.run import runnable
 from tracehint.collectors.session import child_environment
 from tracehint.collectors.strace.collector import BLIND, BLIND_LIGHT
 from tracehint.collectors.strace.live import LINGER_S, LiveLog, inherited, initial_table, run_traced
@@ -32,8 +32,7 @@ def record(request: RecordRequest, *, light: bool) -> RecordResult:
     started; later problems are notes in the bundle or a message, and the
     command's own status is returned.
     """
-    path = find_command(request.command[0])
-    command = without_shebang(path, request.command)
+    command = runnable(request.command)
     linger_s = _linger(request)
     writer = BundleWriter(request.output, force=request.force)
     raw = request.output / RAW_DIR

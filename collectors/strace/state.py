@@ -71,6 +71,9 @@ class State:
         self.in_flight: list[list[Ofd | None]] = []  # descriptors sent over sockets
         self.cloning: dict[int, tuple[bytes, int]] = {}  # unfinished forks: tid -> args, time
         self.early: dict[int, int] = {}  # child that ran before its parent's fork returned
+        self.replaced: set[int] = set()  # threads that ended by another one's exec
+        self.sending: dict[int, list[list[Ofd | None]]] = {}  # unfinished calls: tid -> sent
+        self.unseen_fds = False  # descriptors may come about in ways that the log does not show
         self.env_names = frozenset(ENV_MARKERS)
         self.redacted = 0
         self.seen: set[bytes] = set()  # names of the calls in the log
@@ -87,6 +90,10 @@ class State:
 
     # --- processes -------------------------------------------------------------------
 
+    def childless(self) -> set[int]:
+        """Threads within a fork whose child is not known yet."""
+        return self.cloning.keys() - self.early.keys()
+
     def thread(self, tid: int, t_ns: int) -> Thread:
         """The thread; one that the log did not introduce becomes a root process."""
         found = self.threads.get(tid)
@@ -94,6 +101,8 @@ class State:
 
     def new_root(self, tid: int, t_ns: int) -> Thread:
         """A process without a known parent: the command, or one that strace attached to."""
+        if self.threads and self.settings.complete:
+            self.losses["unknown_calls", "the fork of a process was not seen"] += 1
         epoch = self.new_epoch(tid, None, None, t_ns, self.settings.cwd)
         table = FdTable(dict(self.settings.initial) if not self.threads else {})
         thread = Thread(tid, Group(tid, epoch, {tid}), table, Fs(self.settings.cwd))
@@ -191,7 +200,7 @@ class State:
 
     def unknown_fd(self) -> None:
         """I/O on a descriptor whose opening the log does not show."""
-        if not self.settings.complete:
+        if self.unseen_fds or not self.settings.complete:
             self.losses["unknown_calls", "I/O on a descriptor that was not seen opened"] += 1
 
     def name_row(

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 from tracehint.collectors.strace import access
 from tracehint.collectors.strace.decode import descriptor, number, split_args
 from tracehint.collectors.strace.files import lookup
 from tracehint.collectors.strace.handlers.common import returned
+from tracehint.collectors.strace.handlers.data import unfinished
 from tracehint.collectors.strace.lexer import Call
 from tracehint.collectors.strace.model import Thread
 from tracehint.collectors.strace.state import State
 
+# Whole files exchange their bytes, or the kernel reads and writes one as a disk from now on.
+_UNFOLLOWED = re.compile(
+    rb", (?:LOOP_SET_FD|LOOP_CONFIGURE|LOOP_CHANGE_FD|XFS_IOC_SWAPEXT|EXT4_IOC_MOVE_EXT)\b"
+)
 _BRACKET = re.compile(rb"\[(-?(?:0x[0-9a-f]+|\d+))")
 _FIELD = re.compile(rb"(\w+)=(?:\[)?([^,}\]]+)")
 _IOCB_FIELD = re.compile(rb"(\w+)=([^,{}\"]*(?:\"(?:[^\"\\]|\\.)*\"(?:\.\.\.)?)?)", re.DOTALL)
@@ -20,7 +26,7 @@ _IOCB = re.compile(rb"\{aio_data=(?:[^{}\"]|\"(?:[^\"\\]|\\.)*\")*\}")
 
 def copy_file_range(st: State, thread: Thread, call: Call) -> None:
     """copy_file_range(in, off_in, out, off_out, len, flags)."""
-    n = returned(call.result)
+    n = _moved_bytes(st, thread, call)
     if n:
         args = split_args(call.args)
         _moved(st, thread, call, args[0], args[1], args[2], args[3], n, "copy_file_range")
@@ -28,7 +34,7 @@ def copy_file_range(st: State, thread: Thread, call: Call) -> None:
 
 def splice(st: State, thread: Thread, call: Call) -> None:
     """splice(in, off_in, out, off_out, len, flags)."""
-    n = returned(call.result)
+    n = _moved_bytes(st, thread, call)
     if n:
         args = split_args(call.args)
         _moved(st, thread, call, args[0], args[1], args[2], args[3], n, "splice")
@@ -36,10 +42,35 @@ def splice(st: State, thread: Thread, call: Call) -> None:
 
 def sendfile(st: State, thread: Thread, call: Call) -> None:
     """sendfile(out, in, [offset], count)."""
-    n = returned(call.result)
+    n = _moved_bytes(st, thread, call)
     if n:
         args = split_args(call.args)
         _moved(st, thread, call, args[1], args[2], args[0], b"NULL", n, "sendfile")
+
+
+def tee(st: State, thread: Thread, call: Call) -> None:
+    """tee(in, out, len, flags): from pipe to pipe, the bytes stay in the first one as well."""
+    n = returned(call.result)
+    if n:
+        args = split_args(call.args)
+        _moved(st, thread, call, args[0], b"NULL", args[1], b"NULL", n, "splice")
+
+
+def vmsplice(st: State, thread: Thread, call: Call) -> None:
+    """vmsplice(pipe, vectors, n, flags): memory into a pipe, or out of it."""
+    n = returned(call.result)
+    fd, note, _ = descriptor(split_args(call.args)[0])
+    ofd = lookup(st, thread, fd, note, call.t_ns)
+    if n and ofd is not None:
+        step = access.write if ofd.flags & os.O_ACCMODE == os.O_WRONLY else access.read
+        step(st, thread, ofd, fd, None, n, "splice", call.t_ns, call.end_ns)
+
+
+def _moved_bytes(st: State, thread: Thread, call: Call) -> int:
+    """What the call returned; 0 where it failed or never returned."""
+    if call.result == b"?":
+        unfinished(st, thread, call.args)
+    return returned(call.result) or 0
 
 
 def _moved(
@@ -63,8 +94,16 @@ def _moved(
 
 
 def ioctl(st: State, thread: Thread, call: Call) -> None:
-    """FICLONE and FICLONERANGE copy by sharing blocks; other requests move no file bytes."""
-    if b"FICLONE" not in call.args or returned(call.result) is None:
+    """FICLONE and FICLONERANGE copy by sharing blocks; FIOCLEX is a way to say FD_CLOEXEC."""
+    if returned(call.result) is None:
+        return
+    if b"FIOCLEX" in call.args or b"FIONCLEX" in call.args:
+        fd = descriptor(split_args(call.args)[0])[0]
+        change = set.add if b"FIOCLEX" in call.args else set.discard
+        change(thread.table.cloexec, fd)
+    elif _UNFOLLOWED.search(call.args):
+        st.losses["unknown_calls", "ioctl that changes files"] += 1
+    if b"FICLONE" not in call.args:
         return
     args = split_args(call.args)
     fd, note, _ = descriptor(args[0])

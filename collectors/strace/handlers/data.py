@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tracehint.collectors.strace import access
-from tracehint.collectors.strace.decode import LIMIT, MalformedError, number
+from tracehint.collectors.strace.decode import LIMIT, MalformedError, number, split_args
 from tracehint.collectors.strace.handlers.common import head_fd, returned
 from tracehint.collectors.strace.lexer import Call
 from tracehint.collectors.strace.model import Thread
@@ -13,7 +13,11 @@ from tracehint.collectors.strace.state import State
 
 _BRACKET = re.compile(rb"\[(-?(?:0x[0-9a-f]+|\d+))")
 _MINUS_ONE = b"0xffffffffffffffff"
-_RWF_APPEND = 0x10
+_RWF_APPEND, _RWF_NOAPPEND = 0x10, 0x20
+_MOVING = re.compile(
+    rb"(?:p?readv?2?|pread64|p?writev?2?|pwrite64|sendfile(?:64)?|splice|copy_file_range)\((.*)",
+    re.DOTALL,
+)
 
 
 def read(st: State, thread: Thread, call: Call) -> None:
@@ -24,6 +28,8 @@ def read(st: State, thread: Thread, call: Call) -> None:
         access.read(st, thread, ofd, fd, None, n, "read", call.t_ns, call.end_ns)
     elif n is not None:
         st.unknown_fd()
+    elif call.result == b"?":
+        unfinished(st, thread, call.args)
 
 
 def write(st: State, thread: Thread, call: Call) -> None:
@@ -34,6 +40,8 @@ def write(st: State, thread: Thread, call: Call) -> None:
         access.write(st, thread, ofd, fd, None, n, "write", call.t_ns, call.end_ns)
     elif n is not None:
         st.unknown_fd()
+    elif call.result == b"?":
+        unfinished(st, thread, call.args)
 
 
 def pread(st: State, thread: Thread, call: Call) -> None:
@@ -49,6 +57,8 @@ def pwrite(st: State, thread: Thread, call: Call) -> None:
 def _at_offset(st: State, thread: Thread, call: Call, op: str) -> None:
     n = returned(call.result)
     if n is None:
+        if call.result == b"?":
+            unfinished(st, thread, call.args)
         return
     fd, ofd = head_fd(st, thread, call.args, call.t_ns)
     if ofd is None:
@@ -56,7 +66,7 @@ def _at_offset(st: State, thread: Thread, call: Call, op: str) -> None:
         return
     at, append = _offset(call)
     was = ofd.append
-    ofd.append = was or append
+    ofd.append = was if append is None else append
     step = access.read if op == "read" else access.write
     before = ofd.offset
     step(st, thread, ofd, fd, at, n, op, call.t_ns, call.end_ns)
@@ -65,8 +75,8 @@ def _at_offset(st: State, thread: Thread, call: Call, op: str) -> None:
     ofd.append = was
 
 
-def _offset(call: Call) -> tuple[int | None, bool]:
-    """The position argument (None: the shared offset) and whether RWF_APPEND is given.
+def _offset(call: Call) -> tuple[int | None, bool | None]:
+    """The position argument (None: the shared offset) and what RWF_APPEND or RWF_NOAPPEND says.
 
     Decoded and raw output (`-e raw=...`) differ: raw preadv has a high half of the position.
     """
@@ -74,19 +84,44 @@ def _offset(call: Call) -> tuple[int | None, bool]:
     if name in (b"pread64", b"pwrite64", b"pread", b"pwrite"):
         if b'"' not in args and args.count(b",") == 4:  # raw, of a 32-bit program: two halves
             low, high = args.rsplit(b", ", 2)[1:]
-            return number(low) | number(high) << 32, False
-        return _position(args.rpartition(b",")[2]), False
+            return number(low) | number(high) << 32, None
+        return _position(args.rpartition(b",")[2]), None
     parts = args.rsplit(b", ", 3)
     raw = b"[" not in args
     if name in (b"preadv", b"pwritev"):
         at = number(parts[-2] if raw and args.count(b",") == 4 else parts[-1])
-        return at, False
+        return at, None
     how = parts[-1]
     where = parts[-3] if raw and args.count(b",") == 5 else parts[-2]
-    append = b"RWF_APPEND" in how or (how[:1].isdigit() and bool(int(how, 0) & _RWF_APPEND))
+    append = _append(how)
     if where == b"-1" or where == _MINUS_ONE:
         return None, append
     return number(where), append
+
+
+def _append(how: bytes) -> bool | None:
+    """What the flags of one call say about O_APPEND, as names or as a number; None: nothing."""
+    bits = int(how, 0) if how[:1].isdigit() else 0
+    if b"RWF_APPEND" in how or bits & _RWF_APPEND:
+        return True
+    return False if b"RWF_NOAPPEND" in how or bits & _RWF_NOAPPEND else None
+
+
+def interrupted(st: State, thread: Thread, call: Call) -> None:
+    """The thread ended within a call, `args` is `write(0x3, ...`: what it moved is not known."""
+    found = _MOVING.match(call.args)
+    if found is not None:
+        unfinished(st, thread, found[1])
+
+
+def unfinished(st: State, thread: Thread, args: bytes) -> None:
+    """A call that moves bytes never returned (`= ?`): count it when a file is concerned."""
+    for arg in split_args(args)[:3]:
+        digits = arg.partition(b"<")[0]
+        ofd = thread.table.fds.get(number(digits)) if digits[:1].isdigit() else None
+        if ofd is not None and ofd.file.kind == "file":
+            st.losses["unknown_calls", "killed within a call that moves bytes of a file"] += 1
+            return
 
 
 def _position(text: bytes) -> int:

@@ -13,6 +13,7 @@ from tracehint.collectors.strace.lexer import Call
 from tracehint.collectors.strace.model import Ofd, Thread
 from tracehint.collectors.strace.state import State
 
+SENDS = frozenset((b"sendmsg", b"sendmmsg"))
 _RIGHTS = re.compile(rb"cmsg_type=SCM_RIGHTS, cmsg_data=\[(.*?)\](?=[,}])", re.DOTALL)
 
 
@@ -78,20 +79,42 @@ def memfd_create(st: State, thread: Thread, call: Call) -> None:
     st.new_row(thread.group.epoch, ofd, fd, "memfd", call.t_ns)
 
 
-def sendmsg(st: State, thread: Thread, call: Call) -> None:
-    """Remember the open descriptions that SCM_RIGHTS sends."""
-    rights = _rights(call)
-    sent = [lookup(st, thread, fd, note, call.t_ns) for fd, note in rights]
-    if sent and returned(call.result) is not None:
-        st.in_flight.append(sent)
+def sending(st: State, thread: Thread, call: Call) -> None:
+    """A sendmsg or sendmmsg begins: what it sends may arrive before it returns."""
+    sent = [
+        [lookup(st, thread, fd, note, call.t_ns) for fd, note in rights] for rights in _rights(call)
+    ]
+    if sent:
+        st.sending[thread.tid] = sent
+        st.in_flight += sent
         del st.in_flight[:-1024]
+
+
+def sendmsg(st: State, thread: Thread, call: Call) -> None:
+    """Remember the open descriptions that SCM_RIGHTS sends, sendmmsg in several messages."""
+    if thread.tid not in st.sending:
+        sending(st, thread, call)
+    sent = st.sending.pop(thread.tid, [])
+    taken = returned(call.result)
+    if call.name == b"sendmsg" and taken is not None:
+        taken = len(sent)
+    for lost in sent[taken or 0 :]:
+        for i, other in enumerate(st.in_flight):
+            if other is lost:
+                del st.in_flight[i]
+                break
 
 
 def recvmsg(st: State, thread: Thread, call: Call) -> None:
     """Descriptors that arrive by SCM_RIGHTS share offset and flags with the sender's."""
-    rights = _rights(call)
-    if not rights or returned(call.result) is None:
-        return
+    if returned(call.result) is not None:
+        for rights in _rights(call):
+            _received(st, thread, call, rights)
+
+
+def _received(
+    st: State, thread: Thread, call: Call, rights: list[tuple[int, bytes | None]]
+) -> None:
     match = next((m for m in st.in_flight if _same(m, rights)), None)
     if match is not None:
         st.in_flight.remove(match)
@@ -108,11 +131,14 @@ def recvmsg(st: State, thread: Thread, call: Call) -> None:
             st.new_row(thread.group.epoch, ofd, fd, "passed", call.t_ns)
 
 
-def _rights(call: Call) -> list[tuple[int, bytes | None]]:
-    found = _RIGHTS.search(call.args)
-    if found is None:
+def _rights(call: Call) -> list[list[tuple[int, bytes | None]]]:
+    """The descriptors of each message that carries some."""
+    if b"SCM_RIGHTS" not in call.args:
         return []
-    return [descriptor(arg)[:2] for arg in split_args(found[1])]
+    return [
+        [descriptor(arg)[:2] for arg in split_args(found[1])]
+        for found in _RIGHTS.finditer(call.args)
+    ]
 
 
 def _same(sent: list[Ofd | None], rights: list[tuple[int, bytes | None]]) -> bool:

@@ -135,7 +135,28 @@ def getdents(st: State, thread: Thread, call: Call) -> None:
 
 def unseen(st: State, _: Thread, call: Call) -> None:
     """Calls whose I/O a log of system calls does not show."""
-    if call.name == b"io_uring_enter":
+    if call.name == b"io_uring_setup":  # with a thread that polls, the only call there is
+        if returned(call.result) is not None:
+            st.losses["unknown_calls", "io_uring"] += 1
+            st.unseen_fds = True
+    elif call.name == b"io_uring_enter":
         parts = split_args(call.args)
         n = number(parts[1]) if len(parts) > 1 else 1
         st.losses["unknown_calls", "io_uring"] += n
+
+
+_NO_FILES = re.compile(
+    rb'"(?:proc|sysfs|devpts|devtmpfs|cgroup2?|mqueue|securityfs|debugfs|tracefs|bpf|configfs)"'
+)
+_PROPAGATION = re.compile(rb"\bMS_(?:PRIVATE|SLAVE|SHARED|UNBINDABLE|REMOUNT)\b")
+
+
+def mounted(st: State, _: Thread, call: Call) -> None:
+    """Paths that mean other files from now on: names are all that the log has."""
+    if returned(call.result) is None:
+        return
+    if call.name == b"mount" and (_PROPAGATION.search(call.args) or _NO_FILES.search(call.args)):
+        return
+    if call.name == b"setns" and b"CLONE_NEW" in call.args and b"CLONE_NEWNS" not in call.args:
+        return
+    st.losses["unknown_calls", "mounts: one path may mean several files"] += 1

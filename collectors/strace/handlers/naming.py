@@ -184,6 +184,32 @@ def mkdirat(st: State, thread: Thread, call: Call) -> None:
     _mkdir(st, thread, call, dirfd, path)
 
 
+def mknod(st: State, thread: Thread, call: Call) -> None:
+    """mknod(path, mode[, dev])."""
+    path, mode = split_args(call.args)[:2]
+    _mknod(st, thread, call, None, path, mode)
+
+
+def mknodat(st: State, thread: Thread, call: Call) -> None:
+    """mknodat(dirfd, path, mode[, dev])."""
+    dirfd, path, mode = split_args(call.args)[:3]
+    _mknod(st, thread, call, dirfd, path, mode)
+
+
+def _mknod(
+    st: State, thread: Thread, call: Call, dirfd: bytes | None, arg: bytes, mode: bytes
+) -> None:
+    """Regular files, FIFOs and devices come about without being opened."""
+    if returned(call.result) is None:
+        return
+    path = path_at(st, thread, dirfd, arg)
+    kind = "file" if b"S_IF" not in mode or b"S_IFREG" in mode else "other"
+    rec = new_file(st, "pipe" if b"S_IFIFO" in mode else kind)
+    rec.existed, rec.created, rec.size = False, True, 0
+    bind(st.names.node(path), rec)
+    st.name_row(thread.group.epoch.proc, rec, "create", path, None, call.t_ns)
+
+
 def _mkdir(st: State, thread: Thread, call: Call, dirfd: bytes | None, arg: bytes) -> None:
     path = path_at(st, thread, dirfd, arg)
     proc = thread.group.epoch.proc

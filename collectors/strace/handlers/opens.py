@@ -52,6 +52,29 @@ def openat(st: State, thread: Thread, call: Call) -> None:
     _opened(st, thread, call, dirfd, path, flags(how))
 
 
+def open_by_handle_at(st: State, thread: Thread, call: Call) -> None:
+    """open_by_handle_at(mount_fd, handle, flags): only the annotation names the file."""
+    if returned(call.result) is None:
+        return
+    fd, note, gone = descriptor(call.result)
+    if note is None:
+        st.losses["unknown_calls", "open_by_handle_at"] += 1
+        st.unseen_fds = True
+        release(st, thread, fd, call.t_ns)
+        return
+    how = flags(split_args(call.args)[2])
+    if gone:
+        rec, first = new_file(st, kind_of(note)), True
+        rec.deleted = True
+    else:
+        rec, first = file_at(st, note, kind_of(note), thread.group.epoch.proc, call.t_ns)
+    release(st, thread, fd, call.t_ns)
+    ofd = Ofd(rec, note, flag_bits(how), append=b"O_APPEND" in how)
+    ofd.note = note
+    install(thread, fd, ofd, cloexec=b"O_CLOEXEC" in how)
+    _episode(st, thread, call, ofd, fd, how, first)
+
+
 def _opened(
     st: State, thread: Thread, call: Call, dirfd: bytes | None, arg: bytes, how: frozenset[bytes]
 ) -> None:

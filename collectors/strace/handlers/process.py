@@ -48,7 +48,9 @@ def spawn(st: State, parent: Thread, tid: int, args: bytes, t_ns: int) -> Thread
     else:
         epoch = st.new_epoch(tid, parent.group.epoch.proc, None, t_ns, fs.cwd)
         epoch.task = parent.group.epoch.task
-        group = Group(tid, epoch, {tid})
+        group = Group(tid, epoch, {tid}, maps=dict(parent.group.maps))
+        group.bounded = dict(parent.group.bounded)
+    st.replaced.discard(tid)
     st.threads[tid] = thread = Thread(tid, group, table, fs)
     return thread
 
@@ -92,8 +94,11 @@ def _exec(
     group.epoch = epoch
     for tid in group.threads - {thread.tid}:
         st.threads.pop(tid, None)
+        st.cloning.pop(tid, None)
+        st.early.pop(tid, None)
+        st.replaced.add(tid)
     group.threads = {thread.tid}
-    group.maps = {}
+    group.maps, group.bounded = {}, {}
     if not first:
         thread.table = thread.table.copy()
     for fd in thread.table.cloexec:
@@ -169,6 +174,16 @@ def exit_group(_: State, thread: Thread, call: Call) -> None:
     if value.lstrip(b"-").isdigit():
         thread.group.exit_code = int(value) & 0xFF
         thread.group.exit_ns = call.t_ns
+
+
+def unshare(_: State, thread: Thread, call: Call) -> None:
+    """unshare(flags): what was shared with others is the thread's own from now on."""
+    if returned(call.result) is None:
+        return
+    if b"CLONE_FILES" in call.args:
+        thread.table = thread.table.copy()
+    if b"CLONE_FS" in call.args or b"CLONE_NEWNS" in call.args:
+        thread.fs = Fs(thread.fs.cwd, thread.fs.root)
 
 
 def chdir(st: State, thread: Thread, call: Call) -> None:
