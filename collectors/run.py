@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from tracehint.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, TracehintError
 
@@ -15,6 +16,7 @@ _SI_KERNEL = 0x80  # si_code of signals that the terminal sends to the whole for
 _FORWARD = (
     signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
 )  # fmt: skip
+_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)  # a command expects their usual effect
 
 
 class CommandError(TracehintError):
@@ -33,14 +35,14 @@ class Ended:
     signal: int | None = None
 
 
-def find_command(name: str, search: str | None = None) -> str:
+def find_command(name: str) -> str:
     """The path of the program that exec would run. Raises CommandError."""
     if not name:
         raise CommandError("the command is empty", "Give a program to run.", EXIT_NOT_FOUND)
     if "/" in name:
         candidates = [name]
     else:
-        path = os.environ.get("PATH", os.defpath) if search is None else search
+        path = os.environ.get("PATH", os.defpath)
         candidates = [str(Path(folder or ".") / name) for folder in path.split(":")]
     refused = ""
     for candidate in candidates:
@@ -88,6 +90,11 @@ def without_shebang(path: str, command: Sequence[str]) -> tuple[str, ...]:
     return ("/bin/sh", path, *command[1:])
 
 
+def runnable(command: Sequence[str]) -> tuple[str, ...]:
+    """The command as exec takes it. Raises CommandError where there is no such program."""
+    return without_shebang(find_command(command[0]), command)
+
+
 def run_child(
     argv: Sequence[str], env: Mapping[str, str], *, started: Callable[[int], None] | None = None
 ) -> Ended:
@@ -104,11 +111,10 @@ def run_child(
         try:
             pid = os.posix_spawnp(
                 argv[0], list(argv), dict(env), setsigmask=before,
-                setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
+                setsigdef=_IGNORED_BY_PYTHON,
             )  # fmt: skip
         except OSError as error:
-            code = EXIT_NOT_FOUND if error.errno == errno.ENOENT else EXIT_NOT_EXECUTABLE
-            raise CommandError(f"{argv[0]}: {error.strerror}", "Check the path.", code) from None
+            raise _not_run(argv[0], error) from None
         if started is not None:
             started(pid)
         return _wait(pid, waiting)
@@ -127,6 +133,21 @@ def _wait(pid: int, waiting: set[signal.Signals]) -> Ended:
         info = signal.sigwaitinfo(waiting)
         if info.si_signo != signal.SIGCHLD and info.si_code != _SI_KERNEL:
             os.kill(pid, info.si_signo)
+
+
+def become(argv: Sequence[str]) -> NoReturn:
+    """Go on as this program; its signals are as elsewhere. Raises CommandError."""
+    for ignored_by_python in _IGNORED_BY_PYTHON:
+        signal.signal(ignored_by_python, signal.SIG_DFL)
+    try:
+        os.execvp(argv[0], list(argv))
+    except OSError as error:
+        raise _not_run(argv[0], error) from None
+
+
+def _not_run(program: str, error: OSError) -> CommandError:
+    code = EXIT_NOT_FOUND if error.errno == errno.ENOENT else EXIT_NOT_EXECUTABLE
+    return CommandError(f"{program}: {error.strerror}", "Check the program.", code)
 
 
 def die_like(ended: Ended) -> int:

@@ -19,7 +19,7 @@ from tracehint.collectors import hostinfo
 from tracehint.collectors.base import RecordRequest, RecordResult
 from tracehint.collectors.bpftrace import announce
 from tracehint.collectors.bpftrace.collector import BLIND
-from tracehint.collectors.run import find_command, run_child, without_shebang
+from tracehint.collectors.run import run_child, runnable
 from tracehint.collectors.session import child_environment
 from tracehint.errors import BundleError, CollectorError, TracehintError
 from tracehint.schemas.manifest import Manifest
@@ -42,7 +42,7 @@ def record(request: RecordRequest) -> RecordResult:
     """
     from tracehint.collectors.strace.live import inherited
 
-    command = without_shebang(find_command(request.command[0]), request.command)
+    command = runnable(request.command)
     writer = BundleWriter(request.output, force=request.force)
     raw = request.output / RAW_DIR
     manifest = _manifest(request)

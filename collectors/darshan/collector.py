@@ -12,7 +12,7 @@ from pathlib import Path
 from tracehint import __version__
 from tracehint.collectors import hostinfo
 from tracehint.collectors.base import Availability, RecordRequest, RecordResult
-from tracehint.collectors.run import find_command, run_child, without_shebang
+from tracehint.collectors.run import run_child, runnable
 from tracehint.collectors.session import child_environment
 from tracehint.errors import CollectorError, TracehintError
 from tracehint.schemas.manifest import Manifest
@@ -71,7 +71,7 @@ class DarshanCollector:
         library = find_library()
         if library is None:
             raise CollectorError("no libdarshan.so found", REMEDY)
-        command = without_shebang(find_command(request.command[0]), request.command)
+        command = runnable(request.command)
         writer = BundleWriter(request.output, force=request.force)
         logs = request.output / RAW_DIR
         logs.mkdir(mode=0o700, exist_ok=True)

@@ -17,7 +17,7 @@ from tracehint.collectors.base import RecordRequest, RecordResult
 from tracehint.collectors.ebpf.collector import BLIND, LOADER
 from tracehint.collectors.ebpf.follow import follow_arguments, follow_notes, followed_command
 from tracehint.collectors.ebpf.missed import add_missed
-from tracehint.collectors.run import Ended, find_command, run_child, without_shebang
+from tracehint.collectors.run import Ended, run_child, runnable
 from tracehint.collectors.session import child_environment
 from tracehint.errors import BundleError, NotBegunError, TracehintError
 from tracehint.schemas.arrow import skip_pandas
@@ -39,7 +39,7 @@ def record(request: RecordRequest) -> RecordResult:
     """
     command: tuple[str, ...] = ()
     if request.follow is None:
-        command = without_shebang(find_command(request.command[0]), request.command)
+        command = runnable(request.command)
     writer = BundleWriter(request.output, force=request.force)
     manifest = _manifest(request)
     spool = request.output / SPOOL_DIR

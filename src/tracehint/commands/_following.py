@@ -4,38 +4,28 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
 from tracehint.collectors.base import Follow
+from tracehint.commands._options import with_options
 from tracehint.errors import CollectorError, UsageError
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def following_options(command: F) -> F:
-    """`--pid`, `--cgroup`, `--duration`."""
-    for option in reversed(
-        (
-            click.option(
-                "--pid", type=int, metavar="PID",
-                help="Follow a running process and its descendants instead (eBPF).",
-            ),
-            click.option(
-                "--cgroup", metavar="DIR",
-                help="Follow the processes of a cgroup v2 directory instead (eBPF).",
-            ),
-            click.option(
-                "--duration", type=float, metavar="SECONDS",
-                help="End following then. Default: when the processes have ended, or at Ctrl-C.",
-            ),
-        )
-    ):  # fmt: skip
-        command = option(command)
-    return command
+following_options = with_options(
+    click.option(
+        "--pid", type=int, metavar="PID",
+        help="Follow a running process and its descendants instead (eBPF).",
+    ),
+    click.option(
+        "--cgroup", metavar="DIR",
+        help="Follow the processes of a cgroup v2 directory instead (eBPF).",
+    ),
+    click.option(
+        "--duration", type=float, metavar="SECONDS",
+        help="End following then. Default: when the processes have ended, or at Ctrl-C.",
+    ),
+)  # fmt: skip
 
 
 def chosen_follow(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
+from tracehint.commands._options import with_options
 from tracehint.errors import UsageError
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -24,31 +22,25 @@ class NodeOptions:
     idle: float | None
 
 
-def node_options(command: F) -> F:
-    """`--node`, `--start`, `--stop`, `--wait`, `--idle`."""
-    seconds = click.FloatRange(min=0)
-    for option in reversed(
-        (
-            click.option(
-                "--node", is_flag=True,
-                help="One recorder for all tasks on this node: join it, start it if there is "
-                "none (eBPF). Without COMMAND: be it, in the foreground.",
-            ),
-            click.option("--start", is_flag=True, help="With --node: start it in the background."),
-            click.option("--stop", is_flag=True, help="With --node: end it."),
-            click.option(
-                "--wait", type=seconds, metavar="SECONDS",
-                help="With --node: start none, wait so long for one.",
-            ),
-            click.option(
-                "--idle", type=seconds, metavar="SECONDS",
-                help="With --node: end it when nothing was followed for so long. Default: 30 for "
-                "one that a task starts, else never.",
-            ),
-        )
-    ):  # fmt: skip
-        command = option(command)
-    return command
+_SECONDS = click.FloatRange(min=0)
+node_options = with_options(
+    click.option(
+        "--node", is_flag=True,
+        help="One recorder for all tasks on this node: join it, start it if there is "
+        "none (eBPF). Without COMMAND: be it, in the foreground.",
+    ),
+    click.option("--start", is_flag=True, help="With --node: start it in the background."),
+    click.option("--stop", is_flag=True, help="With --node: end it."),
+    click.option(
+        "--wait", type=_SECONDS, metavar="SECONDS",
+        help="With --node: start none, wait so long for one.",
+    ),
+    click.option(
+        "--idle", type=_SECONDS, metavar="SECONDS",
+        help="With --node: end it when nothing was followed for so long. Default: 30 for "
+        "one that a task starts, else never.",
+    ),
+)  # fmt: skip
 
 
 def chosen_node(options: NodeOptions, command: tuple[str, ...], others: dict[str, Any]) -> bool:

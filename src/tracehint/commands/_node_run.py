@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 import click
 
 from tracehint.collectors.base import Follow, RecordRequest
 from tracehint.collectors.ebpf.node import Place, node_place, serve, stop, wait_for_recorder
-from tracehint.collectors.run import find_command, without_shebang
+from tracehint.collectors.run import CommandError, become, find_command, runnable
 from tracehint.collectors.session import default_bundle, recorded_already
 from tracehint.commands._node import NodeOptions
 from tracehint.errors import TracehintError, UsageError
@@ -64,13 +63,12 @@ def _place(host_id: str, command: tuple[str, ...]) -> Place:
             raise
         click.echo(f"tracehint: not recorded: {error}", err=True)
         _become(command)
-        raise
 
 
 def _join(
     place: Place, options: NodeOptions, command: tuple[str, ...],
     record: Callable[[Follow], int], *, quiet: bool,
-) -> None:  # fmt: skip
+) -> NoReturn:  # fmt: skip
     """Make sure that there is a recorder, and become the program that joins it and the command."""
     find_command(command[0])
     try:
@@ -85,9 +83,12 @@ def _join(
     _become(command, place.prefix())
 
 
-def _become(command: tuple[str, ...], prefix: list[str] | None = None) -> None:
-    argv = without_shebang(find_command(command[0]), command)
-    for ignored_by_python in (signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(ignored_by_python, signal.SIG_DFL)
-    whole = [*(prefix or ()), *argv]
-    os.execvp(whole[0], whole)
+def _become(command: tuple[str, ...], prefix: Sequence[str] = ()) -> NoReturn:
+    """The command, behind `prefix` where that program is there."""
+    argv = runnable(command)
+    if prefix:
+        try:
+            become([*prefix, *argv])
+        except CommandError as error:
+            click.echo(f"tracehint: not recorded: {error.what}", err=True)
+    become(argv)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from tracehint.collectors.base import Collector, Follow, RecordRequest, RecordResult
 from tracehint.collectors.ebpf.follow import check_follow
 from tracehint.collectors.registry import COLLECTORS, choose
-from tracehint.collectors.run import Ended, find_command, run_child, without_shebang
+from tracehint.collectors.run import Ended, find_command, run_child, runnable
 from tracehint.collectors.session import default_bundle, recorded_already
 from tracehint.commands._following import default_name, follow_collector
+from tracehint.commands._options import F, with_options
 from tracehint.commands._progress import progress, wanted
 from tracehint.errors import (
     EXIT_RECORDER_FAILED,
@@ -24,8 +24,6 @@ from tracehint.errors import (
     UsageError,
 )
 from tracehint.schemas.manifest import MANIFEST_NAME
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class RecordError(TracehintError):
@@ -51,45 +49,40 @@ class RunCommand(click.Command):
 
 def recording_options(command: F, *, needs_command: bool = True) -> F:
     """`-o`, `--collector`, `--data-root` and the others, in one place."""
-    for option in reversed(
-        (
-            click.option("-o", "--output", metavar="BUNDLE", help="Bundle directory to write."),
-            click.option(
-                "--collector",
-                type=click.Choice(["auto", *COLLECTORS]),
-                default="auto",
-                show_default=True,
-                help="How to record; `tracehint doctor` tells what can run here.",
-            ),
-            click.option(
-                "--data-root",
-                "data_roots",
-                multiple=True,
-                metavar="DIR",
-                help="Directory of workflow data; repeatable. Default: derived from the run.",
-            ),
-            click.option("--host-id", default="", metavar="NAME", help="Name of this host."),
-            click.option(
-                "--option",
-                "settings",
-                multiple=True,
-                metavar="KEY=VALUE",
-                help="Setting of the collector (see its page); repeatable.",
-            ),
-            click.option("--force", is_flag=True, help="Replace an existing bundle."),
-            click.option("--quiet", is_flag=True, help="Print errors only."),
-            click.option("--keep-args", is_flag=True, help="Keep secrets in arguments."),
-            click.argument("command", nargs=-1, required=needs_command, type=click.UNPROCESSED),
-        )
-    ):
-        command = option(command)
-    return command
+    return with_options(
+        click.option("-o", "--output", metavar="BUNDLE", help="Bundle directory to write."),
+        click.option(
+            "--collector",
+            type=click.Choice(["auto", *COLLECTORS]),
+            default="auto",
+            show_default=True,
+            help="How to record; `tracehint doctor` tells what can run here.",
+        ),
+        click.option(
+            "--data-root",
+            "data_roots",
+            multiple=True,
+            metavar="DIR",
+            help="Directory of workflow data; repeatable. Default: derived from the run.",
+        ),
+        click.option("--host-id", default="", metavar="NAME", help="Name of this host."),
+        click.option(
+            "--option",
+            "settings",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="Setting of the collector (see its page); repeatable.",
+        ),
+        click.option("--force", is_flag=True, help="Replace an existing bundle."),
+        click.option("--quiet", is_flag=True, help="Print errors only."),
+        click.option("--keep-args", is_flag=True, help="Keep secrets in arguments."),
+        click.argument("command", nargs=-1, required=needs_command, type=click.UNPROCESSED),
+    )(command)
 
 
 def run_plain(command: tuple[str, ...]) -> Ended:
     """Run the command without recording it."""
-    path = find_command(command[0])
-    return run_child(without_shebang(path, command), os.environ)
+    return run_child(runnable(command), os.environ)
 
 
 def start(

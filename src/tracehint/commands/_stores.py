@@ -1,4 +1,4 @@
-"""What emit, apply, verify and locate share: options, and the plan for a hint file."""
+"""What the commands on stores share: options, and the plan for a hint file."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracehint.commands._options import F, with_options
 from tracehint.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from tracehint.adapters.plan import Paths, Plan
-    from tracehint.adapters.stores.base import Gap, Store
+    from tracehint.adapters.stores.base import Gap, Locator, Store
     from tracehint.hintgen.model import HintFile
 
 
@@ -21,55 +22,47 @@ hints_argument = click.argument(
 )
 
 
-def store_options(required: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def store_options(required: bool) -> Callable[[F], F]:
     """--store, --prefix and --map."""
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        function = click.option(
-            "--map", "places", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            help="Names of the site's storage classes or pools (cephfs, moosefs; docs: stores).",
-        )(function)  # fmt: skip
-        function = click.option(
-            "--prefix", help="Name space before every attribute (default: the store's, e.g. user.)."
-        )(function)
-        return click.option(
+    return with_options(
+        click.option(
             "--store", required=required, metavar="STORE",
             help="xattr, woss, orangefs, cephfs, moosefs; or a TOML table (docs: stores).",
-        )(function)  # fmt: skip
-
-    return decorate
-
-
-def plan_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Options that decide which files and directories are meant: the keywords of `make_plan`."""
-    for option in (
-        click.option("--workflow", type=click.Path(dir_okay=False, path_type=Path),
-                     help="Makeflow file of the next run: its files are matched too."),
-        click.option("--like", type=click.Path(exists=True, path_type=Path), metavar="RUN",
-                     help="Bundle or analysis of a run whose files the next one has as well."),
-        click.option("--names", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-                     help="All file names of the next run, a line each: what one does not tell, "
-                     "all together may."),
-        click.option("--nodes", type=click.IntRange(1, 1_000_000),
-                     help="Nodes of the next run; replicas never exceed them."),
-        click.option("--create", is_flag=True,
-                     help="Make files that a task will write, so that the hint is there first."),
-        click.option("--no-directories", is_flag=True, help="No directory defaults."),
-    ):  # fmt: skip
-        function = option(function)
-    return function
+        ),
+        click.option(
+            "--prefix", help="Name space before every attribute (default: the store's, e.g. user.)."
+        ),
+        click.option(
+            "--map", "places", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help="Names of the site's storage classes or pools (cephfs, moosefs; docs: stores).",
+        ),
+    )  # fmt: skip
 
 
-def hints_below(function: Callable[..., Any]) -> Callable[..., Any]:
-    """HINTS, DIRECTORY, and how the hints become settings of a store there."""
-    for option in (
-        plan_options,
-        store_options(required=True),
-        click.argument("directory", type=click.Path(path_type=Path)),
-        hints_argument,
-    ):
-        function = option(function)
-    return function
+# Which files and directories are meant: the keywords of `make_plan`.
+plan_options = with_options(
+    click.option("--no-directories", is_flag=True, help="No directory defaults."),
+    click.option("--create", is_flag=True,
+                 help="Make files that a task will write, so that the hint is there first."),
+    click.option("--nodes", type=click.IntRange(1, 1_000_000),
+                 help="Nodes of the next run; replicas never exceed them."),
+    click.option("--names", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+                 help="All file names of the next run, a line each: what one does not tell, "
+                 "all together may."),
+    click.option("--like", type=click.Path(exists=True, path_type=Path), metavar="RUN",
+                 help="Bundle or analysis of a run whose files the next one has as well."),
+    click.option("--workflow", type=click.Path(dir_okay=False, path_type=Path),
+                 help="Makeflow file of the next run: its files are matched too."),
+)  # fmt: skip
+
+
+# HINTS, DIRECTORY, and how the hints become settings of a store there.
+hints_below = with_options(
+    hints_argument,
+    click.argument("directory", type=click.Path(path_type=Path)),
+    store_options(required=True),
+    plan_options,
+)
 
 
 def make_plan(
@@ -136,6 +129,19 @@ def require_store(store: str | None, prefix: str | None, places: Path | None) ->
     if store is None:
         raise UsageError("no store given", "Add --store xattr (or another; see --help).")
     return open_store(store, prefix=prefix, places=places)
+
+
+def require_locator(store: str | None, prefix: str | None, places: Path | None) -> Locator:
+    """The store that --store names, if it can tell where files lie."""
+    from tracehint.adapters.stores.base import Locator
+
+    chosen = require_store(store, prefix, places)
+    if not isinstance(chosen, Locator):
+        raise UsageError(
+            f"the store {chosen.name} cannot tell where files lie",
+            "Use a store with a location attribute or tool (docs/reference/stores.md).",
+        )
+    return chosen
 
 
 def open_directory(path: Path) -> Any:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracehint.commands._stores import require_store, store_options
-from tracehint.errors import EXIT_FINDINGS, EXIT_OK, UsageError
+from tracehint.commands._stores import require_locator, store_options
+from tracehint.errors import EXIT_FINDINGS, EXIT_OK
 
 if TYPE_CHECKING:
     from tracehint.adapters.stores.base import Location, Locator
@@ -32,16 +32,10 @@ def command(
 
     Example: tracehint locate --store moosefs /mnt/mfs/out/*.fits
     """
-    from tracehint.adapters.stores.base import Locator
     from tracehint.hintgen.escape import text
     from tracehint.hintgen.pathtext import to_text
 
-    chosen = require_store(store, prefix, places)
-    if not isinstance(chosen, Locator):
-        raise UsageError(
-            f"the store {chosen.name} cannot tell where files lie",
-            "Use a store with a location attribute or tool (docs/reference/stores.md).",
-        )
+    chosen = require_locator(store, prefix, places)
     rows = [
         row for at in range(0, len(files), BATCH) for row in _rows(chosen, files[at : at + BATCH])
     ]

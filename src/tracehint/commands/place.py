@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from tracehint.collectors.run import CommandError
+from tracehint.collectors.run import CommandError, become, runnable
 from tracehint.commands._recording import RunCommand
-from tracehint.commands._stores import require_store, store_options
-from tracehint.errors import (
-    EXIT_NOT_EXECUTABLE,
-    EXIT_NOT_FOUND,
-    EXIT_OK,
-    TracehintError,
-    UsageError,
-)
+from tracehint.commands._stores import require_locator, store_options
+from tracehint.errors import EXIT_OK, TracehintError, UsageError
 
 if TYPE_CHECKING:
     from tracehint.adapters.place.choose import Choice, Known
     from tracehint.adapters.place.hosts import Host
     from tracehint.adapters.place.slots import Slots
-    from tracehint.adapters.stores.base import Locator
 
 CHECK_S = 5.0
 
@@ -99,7 +91,7 @@ def command(
         if not starts:
             raise
         _say(f"runs here: {error.what}")
-        _execute(list(argv))
+        become(runnable(argv))
     slots = _slots(hosts, folder)
     choice = _choose(nodes, known, policy, slots)
     if not starts:
@@ -138,16 +130,8 @@ def _look(
 ) -> Known:
     """Where the inputs lie; a store that cannot tell is an error."""
     from tracehint.adapters.place.choose import look
-    from tracehint.adapters.stores.base import Locator
 
-    chosen = require_store(store, prefix, places)
-    if not isinstance(chosen, Locator):
-        raise UsageError(
-            f"the store {chosen.name} cannot tell where files lie",
-            "Use a store with a location attribute or tool (docs/reference/stores.md).",
-        )
-    locator: Locator = chosen
-    return look(locator, nodes, names)
+    return look(require_locator(store, prefix, places), nodes, names)
 
 
 def _slots(hosts: Path, folder: Path | None) -> Slots:
@@ -203,28 +187,11 @@ def _start(choice: Choice, argv: list[str]) -> NoReturn:
 
     words = start_words(choice.host, argv, str(Path.cwd())) if choice.host else argv
     if words != argv:
-        _defaults()
         try:
-            os.execvp(words[0], words)
-        except OSError as error:
-            _say(f"runs here: {words[0]}: {error.strerror}")
-    _execute(argv)
-
-
-def _execute(argv: list[str]) -> NoReturn:
-    _defaults()
-    try:
-        os.execvp(argv[0], argv)
-    except OSError as error:
-        missing = isinstance(error, FileNotFoundError)
-        code = EXIT_NOT_FOUND if missing else EXIT_NOT_EXECUTABLE
-        raise CommandError(f"{argv[0]}: {error.strerror}", "Check the program.", code) from None
-
-
-def _defaults() -> None:
-    """Signals that Python ignores mean to the command what they mean elsewhere."""
-    for ignored_by_python in (signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(ignored_by_python, signal.SIG_DFL)
+            become(words)
+        except CommandError as error:
+            _say(f"runs here: {error.what}")
+    become(runnable(argv))
 
 
 def _say(text: str) -> None:

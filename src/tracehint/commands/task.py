@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
+from typing import NoReturn
 
 import click
 
-from tracehint.collectors.run import CommandError, find_command, without_shebang
+from tracehint.collectors.run import become, runnable
 from tracehint.commands._recording import RunCommand
-from tracehint.errors import EXIT_NOT_EXECUTABLE, EXIT_RECORDER_FAILED, TracehintError
+from tracehint.errors import EXIT_RECORDER_FAILED, TracehintError
 
 MAX_NAME = 1024
 
@@ -23,7 +23,7 @@ class TaskNameError(TracehintError):
 @click.command(cls=RunCommand, context_settings={"allow_interspersed_args": False})
 @click.argument("name")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-def command(name: str, command: tuple[str, ...]) -> int:
+def command(name: str, command: tuple[str, ...]) -> NoReturn:
     """Run COMMAND as the task NAME.
 
     What COMMAND and its children do counts as one task, whatever the engine
@@ -35,14 +35,6 @@ def command(name: str, command: tuple[str, ...]) -> int:
     if not name or len(os.fsencode(name)) > MAX_NAME:
         raise TaskNameError(f"a task's name has 1 to {MAX_NAME} bytes", "Choose another name.")
     command = command[1:] if command[0] == "--" else command
-    path = find_command(command[0] if command else "")
-    argv = without_shebang(path, command)
-    for ignored_by_python in (signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(ignored_by_python, signal.SIG_DFL)
+    argv = runnable(command or ("",))
     os.environ["TRACEHINT_TASK"] = name
-    try:
-        os.execvp(argv[0], argv)
-    except OSError as error:
-        raise CommandError(
-            f"{path}: {error.strerror}", "Check the program.", EXIT_NOT_EXECUTABLE
-        ) from None
+    become(argv)
