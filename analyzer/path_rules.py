@@ -27,6 +27,8 @@ SOFTWARE = "|".join((
     "/(?:site-packages|dist-packages|__pycache__|node_modules|conda-meta|pkgs/cache)/",
     r"/\.(?:git|svn|hg|bzr|tox|nox|venv|virtualenv|mypy_cache|pytest_cache|ruff_cache|cache|conda)/",
     r"/\.(?:singularity|apptainer|docker|npm|cargo|rustup|julia|R|local|config|ipython|jupyter)/",
+    r"/\.(?:pyenv|rbenv|nvm|asdf|sdkman|mamba|micromamba|nix-profile|m2|gradle|java)/",
+    r"/lib(?:32|64)?/python\d(?:\.\d+)?/",
     "/renv/library/", "/work/(?:conda|singularity|apptainer)/",
     r"\.(?:pyc|sif|simg|squashfs)$", "/pyvenv\\.cfg$",
 ))  # fmt: skip

@@ -103,12 +103,15 @@ def _used_by_jobs(bundle: Bundle, cut: TaskCut) -> Any:
 
 
 def _probes(bundle: Bundle) -> Any:
-    """Identifiers of files that are gone and never held more than a few bytes: programs write
-    such a file to try out a directory."""
+    """Identifiers of files that are gone, never held more than a few bytes and were of one process
+    alone: programs write such a file to try out a directory."""
     opens, files = bundle.tables["opens"], bundle.tables["files"]
-    sums = pa.table({"file": opens.column("file"), "bytes": opens.column("write_bytes")})
-    sums = sums.group_by("file").aggregate([("bytes", "sum")])
-    large = wide(sums.filter(pc.greater(sums.column("bytes_sum"), _PROBE_BYTES)).column("file"))
+    uses = pa.table({"file": opens.column("file"), "proc": opens.column("proc"),
+                     "bytes": opens.column("write_bytes")})  # fmt: skip
+    sums = uses.group_by("file").aggregate([("bytes", "sum"), ("proc", "min"), ("proc", "max")])
+    several = pc.not_equal(sums.column("proc_min"), sums.column("proc_max"))
+    several = pc.or_(several, pc.greater(sums.column("bytes_sum"), _PROBE_BYTES))
+    large = wide(sums.filter(several).column("file"))
     gone = files.filter(files.column("deleted")).column("file").combine_chunks()
     return gone.filter(pc.invert(pc.is_in(gone, value_set=large.combine_chunks())))
 
@@ -189,6 +192,9 @@ def classify_paths(paths: Any, roots: Sequence[bytes]) -> Any:
     relative, root = _split(whole, roots)
     software = pc.match_substring_regex(relative, f"{SOFTWARE}|{BOOKKEEPING}").fill_null(False)
     software = pc.or_(software, is_runtime(whole).fill_null(False))
+    # below `/` lies the system too: data only where a root inside it was asked for
+    system_root = is_system(pa.array([*roots, b""], pa.binary()))
+    software = pc.or_(software, pa.array(is_system(whole) & ~system_root[root]))
     answer = pc.or_(pc.less(pa.array(root), 0), software)
     return pc.or_(answer, _in_environments(whole, roots))
 

@@ -1,0 +1,46 @@
+"""Data roots in places where few people run workflows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from tests.support.bundles import RunBuilder
+from tracehint.analyzer.roots import classify_paths, data_roots
+
+
+def software(roots: list[bytes], *paths: bytes) -> list[bool]:
+    answer: list[bool] = classify_paths(pa.array(paths, pa.binary()), roots).to_pylist()
+    return answer
+
+
+def test_in_the_root_directory_the_system_is_no_data() -> None:
+    paths = (b"/usr/lib/libc.so.6", b"/etc/ld.so.cache", b"/proc/1/stat", b"/a", b"/scratch/b",
+             b"/dev/shm/c", b"/usrdata/d")  # fmt: skip
+    assert software([b"/"], *paths) == [True, True, True, False, False, False, False]
+
+
+def test_a_root_inside_the_system_was_asked_for() -> None:
+    assert software([b"/opt/data", b"/"], b"/opt/data/a", b"/opt/b") == [False, True]
+
+
+def test_an_interpreter_in_a_home_directory_is_software() -> None:
+    home = b"/home/u/"
+    paths = [b".pyenv/versions/3.11.7/lib/libpython3.11.so", b"py/lib/python3.11/os.py", b".nvm/x",
+             b"lib/python_results/x", b"lib/a.so", b"run/.pyenvx/a"]  # fmt: skip
+    found = software([b"/home/u"], *(home + p for p in paths))
+    assert found == [True, True, True, False, False, False]
+
+
+def test_a_tiny_file_that_one_task_hands_to_another_makes_a_root(tmp_path: Path) -> None:
+    """It is no probe of a directory, although it is gone at the end."""
+    run = RunBuilder(cwd="/proj")
+    shell = run.process(["sh", "wf.sh"])
+    a, b = (run.process([name], parent=shell) for name in "ab")
+    handed = run.file("/var/tmp/x/flag", deleted=True)
+    run.write(a, handed, 0, 5, at=1.0)
+    run.read(b, handed, 0, 5, at=2.0)
+    probe = run.file("/dev/shm/y/probe", deleted=True)
+    run.write(a, probe, 0, 5, at=1.0)
+    assert data_roots(run.bundle(tmp_path)) == [b"/var/tmp/x", b"/proj"]
