@@ -19,10 +19,10 @@ from tracehint.commands._stores import (
 from tracehint.errors import EXIT_FAILED, EXIT_OK, UsageError
 
 if TYPE_CHECKING:
-    from tracehint.adapters.stores.act import Outcome
     from tracehint.adapters.stores.base import Store
     from tracehint.adapters.stores.beneath import Root
     from tracehint.adapters.stores.journal import Entry
+    from tracehint.adapters.stores.outcome import Outcome
     from tracehint.adapters.stores.undo import Undone
 
 

@@ -18,7 +18,8 @@ from tracehint.commands._stores import (
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK
 
 if TYPE_CHECKING:
-    from tracehint.adapters.stores.act import Outcome, Reading
+    from tracehint.adapters.stores.outcome import Outcome
+    from tracehint.adapters.stores.readback import Reading
 
 
 @click.command()
@@ -36,7 +37,8 @@ def command(
 
     Example: tracehint verify hints.json --store xattr /scratch/run7
     """
-    from tracehint.adapters.stores.act import Outcome, verify
+    from tracehint.adapters.stores.outcome import Outcome
+    from tracehint.adapters.stores.readback import verify
     from tracehint.hintgen.hintfile import load
 
     chosen = require_store(store, prefix, places)
