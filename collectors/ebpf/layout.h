@@ -346,6 +346,9 @@ struct th_config {
 	unsigned char calls32[TH_MAX_CALLS];
 };
 
+/* Stands for bpf_rdonly_cast in calls; the loader puts the function's number there. */
+#define TH_CALL_RDONLY_CAST 0x7448434c
+
 enum th_armed {
 	TH_IDLE,
 	TH_ARMED,    /* waiting for the command, or the loader, to announce itself */

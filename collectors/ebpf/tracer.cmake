@@ -50,8 +50,10 @@ file(GLOB bpf_headers ${here}/bpf/*.h ${here}/layout.h)
 bpf_object(tracehint ${here}/bpf/tracehint.bpf.c ${bpf_headers})
 
 add_executable(tracehint-rec
-  ${here}/rec/main.c ${here}/rec/launch.c ${here}/rec/follow.c ${here}/rec/node.c ${here}/rec/tracer.c ${here}/rec/types.c ${here}/rec/collect.c ${here}/rec/spool.c
-  ${here}/rec/resolve.c ${here}/rec/calls.c ${here}/rec/privilege.c ${here}/rec/tracehint_bpf.S)
+  ${here}/rec/main.c ${here}/rec/launch.c ${here}/rec/follow.c ${here}/rec/node.c
+  ${here}/rec/tracer.c ${here}/rec/programs.c ${here}/rec/types.c ${here}/rec/types_part.c
+  ${here}/rec/collect.c ${here}/rec/spool.c ${here}/rec/resolve.c ${here}/rec/calls.c
+  ${here}/rec/privilege.c ${here}/rec/tracehint_bpf.S)
 set_source_files_properties(${here}/rec/tracehint_bpf.S PROPERTIES
   OBJECT_DEPENDS ${tracehint_object}
   COMPILE_OPTIONS "-DTRACEHINT_BPF_OBJECT=\"${tracehint_object}\"")

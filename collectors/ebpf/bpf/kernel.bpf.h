@@ -12,7 +12,8 @@
 const volatile struct th_config cfg = {};
 struct th_state state = {};
 
-extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym __weak;
+/* Where cfg.direct is false no call of it is left. */
+static void *(*bpf_rdonly_cast)(const void *obj, __u32 btf_id) = (void *)TH_CALL_RDONLY_CAST;
 
 /* libbpf 0.5 does not declare it. */
 static long (*th_loop)(__u32 count, void *callback, void *ctx, __u64 flags) = (void *)181;

@@ -76,9 +76,14 @@ int spool_write_json(const char *dir, const char *name, const char *text);
 void resolve_path_added(const struct th_path *rec);
 void resolve_name(const struct th_name *rec);
 
-/* types.c: the kernel's type information */
+/* types.c, types_part.c: the kernel's type information */
+struct type_wanted {
+	const char *name;
+	unsigned int kind, id; /* id 0: there is none */
+	unsigned int place;    /* of the name */
+};
 bool types_read(void);
-bool types_name(const char *name);
+int types_find(struct type_wanted *wanted, size_t n);
 int types_part(void);
 void types_free(void);
 

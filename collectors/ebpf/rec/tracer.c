@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include "programs.h"
 #include "rec.h"
 
 #define TID_BLOCK 32
@@ -28,27 +29,7 @@ static const unsigned int no_data[] = {
 	0x42494e4d, 0xde5e81e4, 0xf97cff8c, 0x6e736673,
 };
 
-/* The last ones only where the kernel has their tracepoints. */
-static const struct {
-	const char *name;
-	const char *needs;
-} programs[] = {
-	{"th_sys_exit", NULL},
-	{"th_newtask", NULL},
-	{"th_exec", NULL},
-	{"th_exit", NULL},
-	{"th_uring", "btf_trace_io_uring_complete"},
-	{"th_fault", "btf_trace_mm_filemap_fault"},
-	{"th_map_pages", "btf_trace_mm_filemap_map_pages"},
-	{"th_user_fault", "btf_trace_page_fault_user"},
-	{"th_kernel_fault", "btf_trace_page_fault_kernel"},
-};
-#define MAP_PAGES 6
-#define PROGRAMS (sizeof(programs) / sizeof(*programs))
-
 static struct bpf_object *object;
-static struct bpf_link *links[PROGRAMS];
-static bool wanted[PROGRAMS];
 static struct ring_buffer *rings;
 struct maps maps;
 static size_t state_size, procs_size, episodes_size;
@@ -94,25 +75,6 @@ static unsigned int pid_max(void)
 	return n;
 }
 
-static struct bpf_program *program_of(size_t i)
-{
-	return bpf_object__find_program_by_name(object, programs[i].name);
-}
-
-/* Ask the kernel's own type information what it has: tracepoints, and reading without a call. */
-static void choose_programs(struct th_config *cfg, bool direct)
-{
-	for (size_t i = 0; i < PROGRAMS; i++) {
-		if (!programs[i].needs)
-			continue;
-		wanted[i] = types_name(programs[i].needs);
-		bpf_program__set_autoload(program_of(i), wanted[i]);
-	}
-	cfg->faults = wanted[MAP_PAGES] && wanted[MAP_PAGES - 1];
-	cfg->write_faults = cfg->faults && wanted[PROGRAMS - 1] && wanted[PROGRAMS - 2];
-	cfg->direct = direct && types_name("bpf_rdonly_cast");
-}
-
 static int configure(const struct options *options, unsigned long long cookie, bool direct)
 {
 	size_t size = 0;
@@ -136,7 +98,7 @@ static int configure(const struct options *options, unsigned long long cookie, b
 	cfg->wake_bytes = options->extents_ring / 4;
 	memcpy(cfg->magics, no_data, sizeof(no_data));
 	calls_fill(cfg);
-	choose_programs(cfg, direct);
+	programs_choose(object, cfg, direct);
 	if (bpf_map__set_max_entries(map_named("tids"), pid_max() / TID_BLOCK + 1) ||
 	    bpf_map__set_max_entries(map_named("procs"), maps.slots) ||
 	    bpf_map__set_max_entries(map_named("direct_episodes"), maps.slots * TH_DIRECT_FDS) ||
@@ -148,30 +110,34 @@ static int configure(const struct options *options, unsigned long long cookie, b
 	return 0;
 }
 
-/* quick: with a part of the kernel's types, and bpf_rdonly_cast where that is known. */
+/* quick: with a part of the kernel's types and the numbers of those that are attached to,
+ * and bpf_rdonly_cast where that is known. */
 static int load(const struct options *options, unsigned long long cookie, bool quick)
 {
 	char name[32];
 	LIBBPF_OPTS(bpf_object_open_opts, how);
-	int err, part;
+	int err = 0, part;
 
 	types_read();
-	part = quick ? types_part() : -1;
+	programs_find();
+	part = quick && !programs_prepare_by_number() ? types_part() : -1;
+	if (part < 0)
+		programs_prepare_by_name();
+	quick = part >= 0;
 	snprintf(name, sizeof(name), "/proc/self/fd/%d", part);
-	if (part >= 0)
+	if (quick)
 		how.btf_custom_path = name;
+	types_free(); /* libbpf needs the memory now */
 	object = bpf_object__open_mem(tracehint_bpf_start,
 				      (size_t)(tracehint_bpf_end - tracehint_bpf_start), &how);
 	err = (int)libbpf_get_error(object);
-	if (err) {
+	if (err)
 		object = NULL;
-	} else {
+	else
 		err = configure(options, cookie, quick);
-	}
-	types_free(); /* libbpf has read its part; it needs the memory for the rest now */
 	if (!err)
 		err = bpf_object__load(object);
-	if (part >= 0)
+	if (quick)
 		close(part);
 	malloc_trim(0); /* what libbpf took to load is of no use any more */
 	return err;
@@ -206,20 +172,7 @@ int tracer_load(const struct options *options, unsigned long long cookie)
 
 int tracer_attach(void)
 {
-	for (size_t i = 0; i < PROGRAMS; i++) {
-		struct bpf_program *program = program_of(i);
-
-		if (programs[i].needs && !wanted[i])
-			continue;
-		links[i] = program ? bpf_program__attach(program) : NULL;
-		if (!links[i] || libbpf_get_error(links[i])) {
-			int err = links[i] ? (int)libbpf_get_error(links[i]) : -errno;
-
-			links[i] = NULL;
-			return err ? err : -ENOENT;
-		}
-	}
-	return 0;
+	return programs_attach(object);
 }
 
 void tracer_arm(void)
@@ -288,42 +241,22 @@ int tracer_consume(void)
 	return ring_buffer__consume(rings);
 }
 
-static void detach(void)
-{
-	for (size_t i = 0; i < PROGRAMS; i++) {
-		bpf_link__destroy(links[i]);
-		links[i] = NULL;
-	}
-}
-
 /* Stop, and write out what is still in the rings and maps. */
 void tracer_finish(void)
 {
-	detach();
+	programs_detach();
 	ring_buffer__consume(rings);
 	collect_finish();
 }
 
-/* Times that a program was skipped because it was running already on that processor. */
 unsigned long long tracer_misses(void)
 {
-	unsigned long long sum = 0;
-
-	for (size_t i = 0; i < PROGRAMS; i++) {
-		struct bpf_program *program = program_of(i);
-		struct bpf_prog_info info = {};
-		unsigned int size = sizeof(info);
-
-		if (program && bpf_program__fd(program) >= 0 &&
-		    !bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size))
-			sum += info.recursion_misses;
-	}
-	return sum;
+	return programs_misses(object);
 }
 
 void tracer_free(void)
 {
-	detach();
+	programs_detach();
 	ring_buffer__free(rings);
 	if (maps.state)
 		munmap(maps.state, state_size);

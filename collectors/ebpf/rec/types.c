@@ -1,55 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The kernel's own type information (BTF): which tracepoints it has, and the
- * part of it that the programs need.
- *
- * libbpf looks for each of our 30 structs among all types of the kernel, 130,000
- * of them: a quarter of the time that loading takes. Those that we use come
- * early (the compiler saw them first). So libbpf gets the types up to the last one
- * that matters, with all that they are made of; their numbers stay the same.
- */
+/* The kernel's own type information (BTF): reading it, and the numbers of named types. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/btf.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "rec.h"
+#include "types.h"
 
 #define SOURCE "/sys/kernel/btf/vmlinux"
 #define LARGEST (64U << 20)
 
-/* Structs whose members the programs read; see bpf/vmlinux.h. One that is missing here costs
- * time only: the loader goes on with all types when libbpf does not find it. */
-static const char *const structs[] = {
-	"address_space", "cred",      "dentry",	       "fdtable",	 "file",
-	"files_struct",	 "fs_struct", "hlist_bl_head", "hlist_bl_node",	 "inode",
-	"io_cqe",	 "io_kiocb",  "io_rw",	       "io_uring_task",	 "kiocb",
-	"linux_binprm",	 "mm_struct", "mount",	       "path",		 "pid",
-	"pt_regs",	 "qstr",      "signal_struct", "super_block",	 "task_struct",
-	"thread_info",	 "upid",      "vfsmount",      "vm_area_struct", "xa_node",
-	"xarray",
-};
-
+struct types types;
 static unsigned char *data;
 static size_t size;
 static bool mapped;
-static const struct btf_header *header;
-static const char *strings;
-static const struct btf_type **types; /* by number; 0 is void */
-static unsigned int count;
 
-static const char *name_of(const struct btf_type *t)
+const char *types_name_of(const struct btf_type *t)
 {
-	return t->name_off < header->str_len ? strings + t->name_off : "";
+	return t->name_off < types.header->str_len ? types.strings + t->name_off : "";
 }
 
 /* Bytes of what follows a type; -1 for a kind that is not known. */
-static long rest_of(const struct btf_type *t)
+long types_rest_of(const struct btf_type *t)
 {
 	static const signed char per_member[] = {
 		[BTF_KIND_STRUCT] = sizeof(struct btf_member),
@@ -73,149 +50,106 @@ static long rest_of(const struct btf_type *t)
 /* Where each type lies. */
 static int index_types(void)
 {
+	const struct btf_header *header = types.header;
 	const unsigned char *at = data + header->hdr_len + header->type_off;
 	const unsigned char *end = at + header->type_len;
+	unsigned int n;
 
-	types = calloc(header->type_len / sizeof(struct btf_type) + 2, sizeof(*types));
-	if (!types)
+	types.at = calloc(header->type_len / sizeof(struct btf_type) + 2, sizeof(*types.at));
+	if (!types.at)
 		return -ENOMEM;
-	for (count = 1; at + sizeof(struct btf_type) <= end; count++) {
+	for (n = 1; at + sizeof(struct btf_type) <= end; n++) {
 		const struct btf_type *t = (const struct btf_type *)at;
-		long rest = rest_of(t);
+		long rest = types_rest_of(t);
 
 		if (rest < 0 || rest > end - at - (long)sizeof(*t))
 			return -EINVAL;
-		types[count] = t;
+		types.at[n] = t;
 		at += sizeof(*t) + (size_t)rest;
 	}
-	return at == end ? 0 : -EINVAL;
+	if (at != end)
+		return -EINVAL;
+	types.count = n;
+	return 0;
+}
+
+/* All of the file, or none; pages that nobody looks at are not brought in where it can be mapped. */
+static void read_source(int fd)
+{
+	struct stat st;
+	ssize_t n;
+
+	if (fstat(fd, &st) || st.st_size <= 0 || st.st_size >= LARGEST)
+		return;
+	data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0); /* Linux 6.16 */
+	mapped = data != MAP_FAILED;
+	if (mapped) {
+		size = (size_t)st.st_size;
+		return;
+	}
+	data = malloc((size_t)st.st_size);
+	while (data && size < (size_t)st.st_size &&
+	       (n = read(fd, data + size, (size_t)st.st_size - size)) > 0)
+		size += (size_t)n;
 }
 
 /* Read it; false where there is none or it is not understood. */
 bool types_read(void)
 {
 	int fd = open(SOURCE, O_RDONLY | O_CLOEXEC);
-	struct stat st;
-	ssize_t n;
+	const struct btf_header *header;
 
 	if (fd < 0)
 		return false;
-	if (fstat(fd, &st) || st.st_size <= 0 || st.st_size >= LARGEST)
-		st.st_size = 0;
-	if (st.st_size) /* Linux 6.16; pages that nobody looks at are not brought in */
-		data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	mapped = data && data != MAP_FAILED;
-	if (mapped)
-		size = (size_t)st.st_size;
-	else
-		data = st.st_size ? malloc((size_t)st.st_size) : NULL;
-	while (data && size < (size_t)st.st_size &&
-	       (n = read(fd, data + size, (size_t)st.st_size - size)) > 0)
-		size += (size_t)n;
+	read_source(fd);
 	close(fd);
 	header = (const struct btf_header *)data;
 	if (!data || size < sizeof(*header) || header->magic != BTF_MAGIC ||
 	    (size_t)header->hdr_len + header->type_off + header->type_len > size ||
 	    (size_t)header->hdr_len + header->str_off + header->str_len > size || !header->str_len)
 		return false;
-	strings = (const char *)data + header->hdr_len + header->str_off;
-	return strings[header->str_len - 1] == 0;
+	types.header = header;
+	types.strings = (const char *)data + header->hdr_len + header->str_off;
+	if (types.strings[header->str_len - 1] == 0)
+		return true;
+	types.strings = NULL;
+	return false;
 }
 
-bool types_name(const char *name)
+/* Where a name stands among the strings; 0: nowhere. */
+static unsigned int place_of(const char *name)
 {
-	return strings && memmem(strings, header->str_len, name, strlen(name) + 1);
-}
+	const char *at = types.strings, *end = at + types.header->str_len;
 
-/* The numbers of types that one is made of, without what is only pointed to. */
-static unsigned int parts_of(const struct btf_type *t, unsigned int i)
-{
-	unsigned int kind = BTF_INFO_KIND(t->info);
-	const void *rest = t + 1;
-
-	switch (kind) {
-	case BTF_KIND_STRUCT:
-	case BTF_KIND_UNION:
-		return i < BTF_INFO_VLEN(t->info) ? ((const struct btf_member *)rest)[i].type : 0;
-	case BTF_KIND_ARRAY:
-		return i == 0	? ((const struct btf_array *)rest)->type
-		       : i == 1 ? ((const struct btf_array *)rest)->index_type
-				: 0;
-	case BTF_KIND_PTR: /* libbpf looks at what kind of thing it points to, no further */
-	case BTF_KIND_TYPEDEF:
-	case BTF_KIND_VOLATILE:
-	case BTF_KIND_CONST:
-	case BTF_KIND_RESTRICT:
-	case BTF_KIND_TYPE_TAG:
-		return i == 0 ? t->type : 0;
+	while ((at = memmem(at, (size_t)(end - at), name, strlen(name) + 1))) {
+		if (at > types.strings && !at[-1])
+			return (unsigned int)(at - types.strings);
+		at++; /* the end of another name */
 	}
 	return 0;
 }
 
-static bool is_wanted(const struct btf_type *t)
+/* The numbers of types by kind and name; 0 for one that is not there. */
+int types_find(struct type_wanted *wanted, size_t n)
 {
-	const char *name;
-
-	if (BTF_INFO_KIND(t->info) != BTF_KIND_STRUCT)
-		return false;
-	name = name_of(t);
-	for (size_t i = 0; i < sizeof(structs) / sizeof(*structs); i++)
-		if (*name == *structs[i] && !strcmp(name, structs[i]))
-			return true;
-	return false;
-}
-
-/* The highest number among the wanted types and what they are made of; 0 when that is unknown. */
-static unsigned int last_needed(void)
-{
-	unsigned char *seen = calloc(count, 1);
-	unsigned int *todo = calloc(count, sizeof(*todo)), n = 0, last = 0, part;
-
-	for (unsigned int id = 1; seen && todo && id < count; id++)
-		if (is_wanted(types[id]))
-			seen[todo[n++] = id] = 1;
-	while (n) {
-		const struct btf_type *t = types[todo[--n]];
-		bool ends = BTF_INFO_KIND(t->info) == BTF_KIND_PTR;
-
-		last = todo[n] > last ? todo[n] : last;
-		for (unsigned int i = 0; !ends && (part = parts_of(t, i)); i++)
-			if (part < count && !seen[part])
-				seen[todo[n++] = part] = 1;
+	if (!types.strings)
+		return -ENOENT;
+	if (!types.at && index_types()) {
+		types.count = 0;
+		return -EINVAL;
 	}
-	free(seen);
-	free(todo);
-	return last;
-}
+	for (size_t i = 0; i < n; i++)
+		wanted[i].place = place_of(wanted[i].name);
+	for (unsigned int id = 1; id < types.count; id++) {
+		unsigned int kind = BTF_INFO_KIND(types.at[id]->info);
 
-/* A file with the types up to the last that is needed; -1: take all. */
-int types_part(void)
-{
-	struct btf_header part;
-	unsigned int last;
-	size_t length;
-	int fd;
-
-	if (!strings || index_types())
-		return -1;
-	last = last_needed();
-	if (!last || last + 1 >= count)
-		return -1;
-	length = (size_t)((const unsigned char *)types[last + 1] - (const unsigned char *)types[1]);
-	part = *header;
-	part.hdr_len = sizeof(part);
-	part.type_off = 0;
-	part.type_len = (unsigned int)length;
-	part.str_off = part.type_len;
-	fd = memfd_create("types", MFD_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	if (write(fd, &part, sizeof(part)) == (ssize_t)sizeof(part) &&
-	    write(fd, types[1], length) == (ssize_t)length &&
-	    write(fd, strings, header->str_len) == (ssize_t)header->str_len)
-		return fd;
-	close(fd);
-	return -1;
+		if (kind != BTF_KIND_TYPEDEF && kind != BTF_KIND_FUNC)
+			continue;
+		for (size_t i = 0; i < n; i++)
+			if (types.at[id]->name_off == wanted[i].place && kind == wanted[i].kind)
+				wanted[i].id = id;
+	}
+	return 0;
 }
 
 void types_free(void)
@@ -224,10 +158,9 @@ void types_free(void)
 		munmap(data, size);
 	else
 		free(data);
-	mapped = false;
-	free(types);
+	free(types.at);
+	types = (struct types){};
 	data = NULL;
-	types = NULL;
-	strings = NULL;
+	mapped = false;
 	size = 0;
 }
