@@ -2,81 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import IO, TYPE_CHECKING, Any
 
+from tracehint.analyzer.tallies import stages, totals
 from tracehint.analyzer.text import human_bytes, human_seconds, printable, shortened
 from tracehint.analyzer.words import advice, why
 
 if TYPE_CHECKING:
-    import duckdb
     from rich.console import Console
 
+    from tracehint.analyzer.labelled import Labelled
     from tracehint.analyzer.model import Analysis
 
 _STAGES, _TOP, _NOTES = 12, 8, 8
-
-_TOTALS = """
-select (select count(*) from tasks where not engine) as tasks,
-    (select count(distinct type) from tasks where not engine) as types,
-    (select count(distinct lineage) from files where role <> 'software') as files,
-    (select coalesce(sum(bytes), 0)::bigint from producers join work using (task)) as written,
-    (select coalesce(sum(bytes), 0)::bigint from consumers join work using (task)) as read,
-    (select count(*) from tasks where not engine and exit_status <> 0) as failed
-"""
-
-_BY_STAGE = """
-with r as (select task, sum(bytes) as bytes from consumers group by task),
-w as (select task, sum(bytes) as bytes from producers group by task)
-select type, count(*) as tasks, coalesce(sum(r.bytes), 0)::bigint as read,
-    coalesce(sum(w.bytes), 0)::bigint as written,
-    coalesce(sum(end_s - start_s), 0)::double as seconds, min(start_s) as first
-from tasks left join r using (task) left join w using (task)
-where not engine group by type order by first, type
-"""
-
-# One row per labelled file version: bytes are those that all its readers read, or, where
-# nobody reads, its size.
-_LABELLED = """
-create temp table labelled as
-with base as (
-select p.file, p."group", pattern, evidence, placement, saves_bytes,
-    coalesce(saves_wait_bytes, 0) as wait_bytes,
-    confidence, coalesce(c.bytes, size_bytes, 0) as bytes,
-    regexp_replace(path_text, '[0-9]+', '#', 'g') as template, path_text as path
-from patterns p join files using (file) join names using (file)
-left join (select file, sum(unique_bytes) as bytes from consumers group by file) c using (file)
-where edge is null and "primary")
--- files of one group are told together: by the kinds of names in it
-select *, coalesce(kinds, [template]) as kinds_of
-from base left join (select "group", list_sort(list(distinct template)) as kinds
-    from base where "group" is not null group by "group") using ("group")
-"""
-
-_MIX = """
-select pattern, count(*) as files, sum(bytes)::bigint as bytes, sum(saves_bytes)::bigint as saves,
-    sum(wait_bytes)::bigint as waits
-from labelled group by pattern order by bytes desc, pattern
-"""
-
-_BEST = """
-select kinds_of, any_value(kind) as template, pattern, count(*) as files,
-    sum(bytes)::bigint as bytes,
-    sum(saves_bytes)::bigint as saves, sum(wait_bytes)::bigint as waits,
-    min(path) as path, arg_max(evidence, saves_bytes + wait_bytes) as evidence,
-    arg_max(placement, saves_bytes + wait_bytes) as placement, min(confidence) as confidence
-from labelled join (
-    select kinds_of, pattern, arg_max(template, kind_bytes) as kind from (
-        select kinds_of, pattern, template, sum(bytes) as kind_bytes from labelled group by all)
-    group by all) using (kinds_of, pattern)
-where placement <> 'default'
-group by kinds_of, pattern order by saves + waits desc, template, pattern limit {top}
-"""
-
-_LARGEST = _BEST.replace("where placement <> 'default'", "where pattern <> 'stage_out'").replace(
-    "saves + waits desc, template", "bytes desc, template"
-)
+_NAME = 30  # characters of a file's name that a line should have room for
+_KEEP = "\N{NO-BREAK SPACE}"  # a space where no line ends
 
 
 def console_for(stream: IO[str]) -> Console:
@@ -92,28 +33,14 @@ def console_for(stream: IO[str]) -> Console:
 
 def print_summary(analysis: Analysis, console: Console) -> None:
     """Print the summary; fits 80 columns."""
-    from tracehint.analyzer.output import names_table
-    from tracehint.analyzer.sql import connect
+    from tracehint.analyzer.labelled import Labelled
 
-    con = connect()
-    try:
-        for name, table in analysis.tables().items():
-            con.register(name, table)
-        con.register("names", names_table(analysis.files))
-        con.execute("create temp view work as select task from tasks where not engine")
-        con.execute(_LABELLED)
-        _header(analysis, con, console)
-        _stages(con, console)
-        _mix(analysis, con, console)
-        _best(analysis, con, console)
-        _completeness(analysis, console)
-    finally:
-        con.close()
-
-
-def _rows(con: duckdb.DuckDBPyConnection, query: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = con.sql(query).to_arrow_table().to_pylist()
-    return rows
+    labelled = Labelled(analysis)
+    _header(analysis, console)
+    _stages(analysis, console)
+    _mix(analysis, labelled, console)
+    _best(analysis, labelled, console)
+    _completeness(analysis, console)
 
 
 def _name(text: str, width: int) -> str:
@@ -124,13 +51,12 @@ def _many(count: int, word: str) -> str:
     return f"{count:,} {word}" + ("" if count == 1 else "s")
 
 
-def _header(analysis: Analysis, con: duckdb.DuckDBPyConnection, console: Console) -> None:
+def _header(analysis: Analysis, console: Console) -> None:
     from rich.text import Text
 
-    (t,) = _rows(con, _TOTALS)
+    t = totals(analysis)
     run = analysis.run
     console.print(Text(_name(" ".join(run["command"]) or "(imported run)", console.width), "bold"))
-    hosts = _name(run["hosts"][0], 30) if len(run["hosts"]) == 1 else f"{len(run['hosts'])} hosts"
     words = [
         f"{_many(t['tasks'], 'task')} of {_many(t['types'], 'type')}",
         _many(t["files"], "file"),
@@ -140,16 +66,23 @@ def _header(analysis: Analysis, con: duckdb.DuckDBPyConnection, console: Console
     ]
     if t["failed"]:
         words.insert(1, f"{t['failed']:,} failed")
-    console.print(", ".join(words), style="none")
+    _wrapped(console, ", ".join(word.replace(" ", _KEEP) for word in words))
     if "between_sites_bytes" in run:
         console.print(
             f"{_many(len(run['sites']), 'site')};"
             f" {human_bytes(run['between_sites_bytes'])} read from tasks of another site"
         )
-    console.print(
-        f"recorded on {hosts} by {_name(run['collector'] or 'unknown', 30)};"
-        f" savings for {_many(run['nodes'], 'node')}"
-    )
+    _wrapped(console, f"{_origin(run)}; savings counted for {_many(run['nodes'], 'node')}")
+
+
+def _origin(run: dict[str, Any]) -> str:
+    """Where the run was, and who saw it."""
+    hosts = _name(run["hosts"][0], 30) if len(run["hosts"]) == 1 else f"{len(run['hosts'])} hosts"
+    collector = _name(run["collector"] or "unknown", 30)
+    source = collector.removeprefix("import:")
+    if source != collector:
+        return f"ran on {hosts}, imported ({source})"
+    return f"recorded on {hosts} by {collector}"
 
 
 def _table(*columns: tuple[str, str]) -> Any:
@@ -172,18 +105,18 @@ def _title(console: Console, text: str) -> None:
     console.print(Text(text, "bold"))
 
 
-def _wrapped(console: Console, text: str, indent: str, style: str = "") -> None:
+def _wrapped(console: Console, text: str, indent: str = "", style: str = "") -> None:
     """A paragraph, indented; long words (paths) are cut to fit."""
     import textwrap
 
     from rich.text import Text
 
     for line in textwrap.wrap(text, max(20, console.width - 1 - len(indent))):
-        console.print(Text(indent + line, style))
+        console.print(Text(indent + line.replace(_KEEP, " "), style))
 
 
-def _stages(con: duckdb.DuckDBPyConnection, console: Console) -> None:
-    rows = _rows(con, _BY_STAGE)
+def _stages(analysis: Analysis, console: Console) -> None:
+    rows = stages(analysis)
     if not rows:
         return
     _title(console, "Stages, in order of their first task")
@@ -207,8 +140,8 @@ def _stages(con: duckdb.DuckDBPyConnection, console: Console) -> None:
     console.print(table)
 
 
-def _mix(analysis: Analysis, con: duckdb.DuckDBPyConnection, console: Console) -> None:
-    rows = _rows(con, _MIX)
+def _mix(analysis: Analysis, labelled: Labelled, console: Console) -> None:
+    rows = labelled.mix()
     if not rows:
         console.print("\nNo file was handed from task to task: no patterns.")
         return
@@ -230,42 +163,51 @@ def _mix(analysis: Analysis, con: duckdb.DuckDBPyConnection, console: Console) -
             "saves: bytes that need not cross the network; waiting: bytes on the busiest link that"
             f" readers need not wait for; against {analysis.options.default_placement} placement"
         )
-        _wrapped(console, text, "", "dim")
+        _wrapped(console, text, style="dim")
 
 
 def _saved(count: int) -> str:
     return human_bytes(count) if count else "-"
 
 
-def _best(analysis: Analysis, con: duckdb.DuckDBPyConnection, console: Console) -> None:
+def _best(analysis: Analysis, labelled: Labelled, console: Console) -> None:
     """Files (as templates) whose hint saves most; without any, the largest and why not."""
-    from rich.text import Text
-
-    rows = _rows(con, _BEST.format(top=_TOP))
+    rows = labelled.best(_TOP)
     title = "Where hints would save most"
     if not rows:
-        rows = _rows(con, _LARGEST.format(top=3))
+        rows = labelled.largest(3)
         cost = human_bytes(analysis.options.call_cost_bytes)
         title = f"No hint would save {cost} or more; the largest files"
     if not rows:
         return
     _title(console, title)
     for r in rows:
-        kinds = r["kinds_of"]
-        name = r["template"] if r["files"] > 1 else r["path"]
-        others = f" and {_many(len(kinds) - 1, 'other name')}" if len(kinds) > 1 else ""
-        count = f"{r['files']:,} × " if r["files"] > 1 else ""
-        gain = _gain(r, analysis.options.link_rates)
-        sure = "" if r["confidence"] >= 0.95 else f", confidence {r['confidence']:.2f}"
-        label = r["pattern"].replace("_", " ") + sure
-        room = max(16, console.width - len(count) - len(label) - len(gain) - len(others) - 4)
-        line = Text(count + _name(name, room) + others, "cyan")
-        line.append("  " + label, "bold")
+        _flow(r, analysis, console)
+
+
+def _flow(r: dict[str, Any], analysis: Analysis, console: Console) -> None:
+    """What files, what is saved, why and how; the saving has its own line where room is short."""
+    from rich.text import Text
+
+    name = _name(r["template"] if r["files"] > 1 else r["path"], console.width)
+    others = f" and {_many(r['others'], 'other name')}" if r["others"] else ""
+    count = f"{r['files']:,} × " if r["files"] > 1 else ""
+    gain = _gain(r, analysis.options.link_rates)
+    sure = "" if r["confidence"] >= 0.95 else f", confidence {r['confidence']:.2f}"
+    label = r["pattern"].replace("_", " ") + sure
+    room = console.width - len(count) - len(others) - len(label) - 2
+    inline = room - len(gain) - 2 >= min(len(name), _NAME)
+    line = Text(count + shortened(name, max(16, room - inline * (len(gain) + 2))) + others, "cyan")
+    line.append("  " + label, "bold")
+    if inline:
         line.append("  " + gain, "green")
-        console.print(line)
-        words = [why(r["pattern"], json.loads(r["evidence"])), advice(r["pattern"], r["placement"])]
-        text = ": ".join(word for word in words if word)
-        _wrapped(console, text, "    ", "dim")
+    console.print(line)
+    if not inline:
+        _wrapped(console, gain, "    ", "green")
+    words = [why(r["pattern"], r["evidence"]), advice(r["pattern"], r["placement"])]
+    text = ": ".join(word for word in words if word)
+    several = f"{r['groups']:,} groups like this: " if r["groups"] > 1 else ""
+    _wrapped(console, several + text, "    ", "dim")
 
 
 def _gain(r: dict[str, Any], rates: tuple[float, float] | None) -> str:
@@ -284,8 +226,6 @@ def _gain(r: dict[str, Any], rates: tuple[float, float] | None) -> str:
 
 
 def _completeness(analysis: Analysis, console: Console) -> None:
-    from rich.text import Text
-
     known = analysis.run["completeness"]
     score, lost = known["score"], analysis.run["lost_events"]
     console.print()
@@ -295,7 +235,7 @@ def _completeness(analysis: Analysis, console: Console) -> None:
         text = f"Not everything was seen (completeness {score:.2f}, {_many(lost, 'lost event')})."
     if known["blind_to"]:
         text += " This collector cannot see: " + ", ".join(map(printable, known["blind_to"])) + "."
-    console.print(Text(text, "" if score >= 1 and not lost else "yellow"))
+    _wrapped(console, text, "", "" if score >= 1 and not lost else "yellow")
     notes = known["notes"]
     for note in notes[:_NOTES]:
         _wrapped(console, "- " + printable(note), "  ")

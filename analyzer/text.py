@@ -94,12 +94,12 @@ def human_bytes(count: float) -> str:
 
 
 def human_seconds(seconds: float) -> str:
-    """`0.42 s`, `12.3 s`, `4 min 05 s`, `2 h 13 min`."""
+    """`0.42 s`, `12.3 s`, `4 min 05 s`, `1 h 13 min`."""
     if seconds < 10:
         return f"{seconds:.2f} s"
     if seconds < 120:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
-    if minutes < 120:
+    if minutes < 60:
         return f"{minutes} min {rest:02d} s"
     return f"{minutes // 60} h {minutes % 60:02d} min"

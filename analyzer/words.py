@@ -14,6 +14,10 @@ def _many(count: int, word: str) -> str:
     return f"{count:,} {word}" + ("" if count == 1 else "s")
 
 
+def _about(number: float) -> str:
+    return f"{number:,.0f}" if number >= 1000 else f"{number:.3g}"
+
+
 def _readers(e: Evidence) -> str:
     aside = e.get("peeks", 0) if not e.get("peeks_decide") else 0
     return f"{e['n']:,} readers" + (f" ({_many(aside, 'peek')} aside)" if aside else "")
@@ -22,7 +26,7 @@ def _readers(e: Evidence) -> str:
 def _broadcast(e: Evidence) -> str:
     return (
         f"{_readers(e)}, {e['concurrent_readers']:,} at the same time;"
-        f" each byte is read by {e['m']:.3g} of them"
+        f" each byte is read by {_about(e['m'])} of them"
     )
 
 

@@ -1,0 +1,86 @@
+"""What the summary counts, from the tables of an analysis: totals and stages.
+
+All of it is Arrow and numpy: a database engine takes longer to start than a small run to count.
+Tasks of engines are left out. Sizes are in bytes, times in seconds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tracehint.analyzer.model import Analysis
+
+    Ints = NDArray[np.int64]
+
+
+def totals(analysis: Analysis) -> dict[str, int]:
+    """tasks, types, files, written, read and failed of a run."""
+    tasks = analysis.tasks
+    work = pc.invert(tasks.column("engine"))
+    data = analysis.files.filter(pc.not_equal(analysis.files.column("role"), "software"))
+    failed = pc.not_equal(tasks.column("exit_status").filter(work), 0)
+    own = numbers(work).astype(bool)
+    return {
+        "tasks": int(own.sum()),
+        "types": pc.count_distinct(tasks.column("type").filter(work)).as_py(),
+        "files": pc.count_distinct(data.column("lineage")).as_py(),
+        "written": int(_moved(tasks, analysis.producers)[own].sum()),
+        "read": int(_moved(tasks, analysis.consumers)[own].sum()),
+        "failed": pc.sum(failed).as_py() or 0,
+    }
+
+
+def stages(analysis: Analysis) -> list[dict[str, Any]]:
+    """type, tasks, read, written, seconds and first of each type of task, by their first start."""
+    tasks = analysis.tasks
+    table = pa.table(
+        {
+            "type": tasks.column("type"),
+            "read": _moved(tasks, analysis.consumers),
+            "written": _moved(tasks, analysis.producers),
+            "seconds": pc.subtract(tasks.column("end_s"), tasks.column("start_s")),
+            "first": tasks.column("start_s"),
+        }
+    ).filter(pc.invert(tasks.column("engine")))
+    sums = [("read", "sum"), ("written", "sum"), ("seconds", "sum"), ("first", "min")]
+    found = table.group_by("type").aggregate([([], "count_all"), *sums])
+    rows = [
+        {"type": r["type"] or "", "tasks": r["count_all"], "read": r["read_sum"],
+         "written": r["written_sum"], "seconds": r["seconds_sum"] or 0.0, "first": r["first_min"]}
+        for r in found.to_pylist()
+    ]  # fmt: skip
+    return sorted(rows, key=lambda r: (r["first"] is None, r["first"] or 0.0, r["type"]))
+
+
+def _moved(tasks: pa.Table, side: pa.Table) -> Ints:
+    """Bytes that each task moved, repeats counted."""
+    at = rows_of(tasks.column("task"), side.column("task"))
+    return summed(at, numbers(side.column("bytes")), tasks.num_rows)
+
+
+def rows_of(keys: pa.ChunkedArray, wanted: pa.ChunkedArray) -> Ints:
+    """For each wanted key, the row where it stands among the keys (it must be there)."""
+    have = keys.to_numpy()
+    order = np.argsort(have, kind="stable")
+    found: Ints = order[np.searchsorted(have, wanted.to_numpy(), sorter=order)]
+    return found
+
+
+def summed(group: Ints, values: Ints, count: int) -> Ints:
+    """Sum of the values of each group 0 .. count-1, in whole numbers."""
+    sums: Ints = np.zeros(count, np.int64)
+    np.add.at(sums, group, values)
+    return sums
+
+
+def numbers(column: pa.ChunkedArray) -> Ints:
+    """A column of whole numbers or truth values; null counts as 0."""
+    found: Ints = pc.fill_null(column.cast(pa.int64()), 0).to_numpy()
+    return found

@@ -1,0 +1,160 @@
+"""What `analyze` and `profile` print: the same text as kept, at any width, without a database."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.hostile import HOSTILE_NAMES
+from tests.support.runs import parse_run
+from tracehint.analyzer.labelled import Labelled
+from tracehint.analyzer.model import Analysis
+from tracehint.analyzer.summary import console_for, print_summary
+
+RUNS = Path(__file__).parent / "runs"
+LONG = "use_with_a_name_that_nobody_would_type_but_engines_make"
+
+
+def summary(analysis: Analysis, monkeypatch: pytest.MonkeyPatch, width: int = 80) -> str:
+    monkeypatch.setenv("COLUMNS", str(width))
+    out = io.StringIO()
+    print_summary(analysis, console_for(out))
+    return out.getvalue()
+
+
+def flows(text: str, top: int = 9) -> list[tuple[str, int, int, int]]:
+    rows = Labelled(parse_run(text).analysis()).best(top)
+    return [(r["template"], r["files"], r["others"], r["groups"]) for r in rows]
+
+
+@pytest.mark.parametrize("name", ["six_patterns", "montage"])
+def test_the_text_is_as_kept(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = summary(parse_run((RUNS / f"{name}.txt").read_text()).analysis(), monkeypatch)
+    assert text == (RUNS / f"{name}.summary.txt").read_text()
+
+
+@pytest.mark.parametrize("width", [60, 80, 90, 200])
+def test_no_line_is_longer_than_the_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ["task gen", f"task {LONG} start=2"]
+    for i, folder in enumerate(("a", "b/" + "deep/" * 30, "ü" * 90)):
+        path = f"{folder}/x_{i}.dat"
+        lines += [f"file {path} 900M", f"write gen {path}", f"read {LONG} {path}",
+                  f"label {path} pipeline saves=5M confidence=0.5 placement=local"]  # fmt: skip
+    for text in ("\n".join(lines), (RUNS / "montage.txt").read_text()):
+        printed = summary(parse_run(text).analysis(), monkeypatch, width)
+        assert max(map(len, printed.splitlines())) <= width
+        assert not any(line != line.rstrip() and line.strip() for line in printed.splitlines()[:2])
+
+
+def test_a_saving_has_its_own_line_where_the_name_needs_the_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = "some/folder/with_a_longer_name/result.dat"
+    text = f"task a\ntask b start=2\nfile {path} 9M\nwrite a {path}\nread b {path}\n"
+    text += f"label {path} stage_out saves=9M placement=local confidence=0.5"
+    narrow = summary(parse_run(text).analysis(), monkeypatch, 70).splitlines()
+    at = next(i for i, line in enumerate(narrow) if line.startswith("some/folder"))
+    assert narrow[at].endswith("result.dat  stage out, confidence 0.50")
+    assert narrow[at + 1].startswith("    saves 9 MiB")
+    wide = summary(parse_run(text).analysis(), monkeypatch, 200)
+    assert "confidence 0.50  saves 9 MiB" in wide
+
+
+def test_files_that_go_the_same_way_are_told_together() -> None:
+    names = ("raw/alpha.txt", "raw/beta.txt", "raw/beta_2.txt", "raw/x.csv", "other/alpha.txt")
+    lines = ["task gen_{1..5} type=gen", "task use_{1..5} type=use start=2"]
+    for i, name in enumerate(names, 1):
+        lines += [f"file {name} {i}M", f"write gen_{i} {name}", f"read use_{i} {name}",
+                  f"label {name} pipeline saves={i}M placement=local"]  # fmt: skip
+    assert flows("\n".join(lines)) == [
+        ("raw/beta_*.txt", 3, 2, 1), ("other/alpha.txt", 1, 0, 1), ("raw/x.csv", 1, 0, 1),
+    ]  # fmt: skip
+    # the same names, but one is read by another stage
+    assert flows("\n".join([*lines, "task late start=9", "read late raw/beta.txt"])) == [
+        ("other/alpha.txt", 1, 0, 1), ("raw/beta_*.txt", 2, 1, 1), ("raw/x.csv", 1, 0, 1),
+        ("raw/beta.txt", 1, 0, 1),
+    ]  # fmt: skip
+
+
+def test_groups_of_one_stage_are_counted_and_any_writer_belongs() -> None:
+    text = """
+        task make_{1..4} type=make
+        task list type=list
+        task add_{1..2} type=add start=2
+        file a_{1..4}.fits 2M
+        file names.tbl 1M
+        write make_{1..4} a_{1..4}.fits
+        write list names.tbl
+        read add_1 a_1.fits\nread add_1 a_2.fits\nread add_1 names.tbl
+        read add_2 a_3.fits\nread add_2 a_4.fits
+        label a_{1..2}.fits reduce saves=1M group=g task=add_1 placement=collocation
+        label names.tbl reduce saves=1M group=g task=add_1 placement=collocation
+        label a_{3..4}.fits reduce saves=1M group=h task=add_2 placement=collocation
+    """
+    assert flows(text) == [("a_*.fits", 5, 1, 2)]
+
+
+def test_equal_savings_come_in_the_order_of_their_names() -> None:
+    lines = ["task gen", "task use start=2"]
+    for name in "dbca":
+        lines += [f"file {name}/x 2M", f"write gen {name}/x", f"read use {name}/x",
+                  f"label {name}/x pipeline saves=1M placement=local"]  # fmt: skip
+    assert [row[0] for row in flows("\n".join(lines), 3)] == ["a/x", "b/x", "c/x"]
+
+
+def test_hostile_names_stay_on_their_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow as pa
+
+    text = "task a\ntask b start=2\nfile x 1M\nwrite a x\nread b x\nlabel x pipeline saves=1M"
+    analysis = parse_run(text + " placement=local").analysis()
+    for raw in HOSTILE_NAMES:
+        row = analysis.files.to_pylist()[0] | {"path": raw}
+        analysis.files = pa.Table.from_pylist([row], schema=analysis.files.schema)
+        printed = summary(analysis, monkeypatch)
+        assert all(c.isprintable() or c == "\n" for c in printed)
+        assert len(printed.splitlines()) == printed.count("\n")
+
+
+@pytest.mark.parametrize("text", ["nodes 2", "task only", "task a\nfile x 1K\nwrite a x"])
+def test_runs_with_little_in_them(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "no patterns" in summary(parse_run(text).analysis(), monkeypatch)
+
+
+def test_colour_goes_to_terminals_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    analysis = parse_run((RUNS / "six_patterns.txt").read_text()).analysis()
+    monkeypatch.setenv("TERM", "xterm-256color")
+    for name, value, coloured in (("NO_COLOR", "", True), ("NO_COLOR", "1", False)):
+        monkeypatch.setenv(name, value)
+        out = Terminal()
+        print_summary(analysis, console_for(out))
+        assert ("\x1b[" in out.getvalue()) is coloured, (name, value)
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setenv("TERM", "dumb")
+    out = Terminal()
+    print_summary(analysis, console_for(out))
+    assert "\x1b[" not in out.getvalue()
+
+
+def test_no_database_is_started() -> None:
+    """DuckDB and pandas take longer to import than the summary of a small run takes."""
+    program = (
+        "import sys; from tracehint.schemas.arrow import skip_pandas; skip_pandas();"
+        " from tests.support.runs import parse_run;"
+        " from tracehint.analyzer.summary import console_for, print_summary;"
+        f" run = parse_run(open({str(RUNS / 'montage.txt')!r}).read());"
+        " before = set(sys.modules); print_summary(run.analysis(), console_for(sys.stdout));"
+        " print(sorted({'duckdb', 'pandas', 'networkx'} & (set(sys.modules) - before)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=RUNS.parent.parent, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("[]\n")
