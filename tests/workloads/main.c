@@ -4,10 +4,13 @@
 #include <stdarg.h>
 #include <sys/stat.h>
 
-static const struct workload *const groups[] = {
-	rw_cases,      fd_cases,     copy_cases,    name_cases,	 map_cases,
-	process_cases, thread_cases, special_cases, uring_cases, aio_cases,
-};
+#ifndef GROUPS /* tests/adversary has cases of its own */
+#define GROUPS                                                                                     \
+	rw_cases, fd_cases, copy_cases, name_cases, map_cases, process_cases, thread_cases,        \
+		special_cases, uring_cases, aio_cases
+#endif
+
+static const struct workload *const groups[] = {GROUPS};
 
 /* One write per line: lines of several processes do not mix. */
 static void line(const char *format, ...)

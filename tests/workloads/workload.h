@@ -29,6 +29,10 @@ struct workload {
 extern const struct workload rw_cases[], fd_cases[], copy_cases[], name_cases[], map_cases[],
 	process_cases[], thread_cases[], special_cases[], uring_cases[], aio_cases[];
 
+/* tests/adversary */
+extern const struct workload data_cases[], handle_cases[], path_cases[], mapping_cases[],
+	ring_cases[];
+
 /* loss.c: started with arguments, see main */
 int loss_random(long n, long pages);
 int loss_processes(long n);
