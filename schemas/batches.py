@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
-from tracehint.schemas.store import problem, segment_files
+from tracehint.schemas.store import problem
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def rows_of(root: Path, name: str) -> int:
-    """Rows of a table as its files state them; damaged files count nothing."""
+def rows_of(files: Iterable[Path | BinaryIO]) -> int:
+    """Rows of Parquet files as these state them; damaged files count nothing."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     rows = 0
-    for file in segment_files(root, name):
+    for file in files:
         try:
             with pq.ParquetFile(file) as source:
                 rows += source.metadata.num_rows
@@ -28,8 +28,9 @@ def rows_of(root: Path, name: str) -> int:
 
 
 def batches_of(
-    name: str, file: Path, relative: str, problems: list[str], leave_out: Collection[str], rows: int
-) -> Iterator[pa.Table | None]:
+    name: str, file: Path | BinaryIO, relative: str, problems: list[str],
+    leave_out: Collection[str], rows: int,
+) -> Iterator[pa.Table | None]:  # fmt: skip
     """The rows of one Parquet file of a table, at most `rows` at one time.
 
     Ends with None, and an entry in `problems`, where it cannot be read on.

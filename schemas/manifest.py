@@ -14,7 +14,7 @@ from tracehint.schemas.manifest_check import HOST, MANIFEST, fields_of
 from tracehint.schemas.version import FORMAT
 
 MANIFEST_NAME = "manifest.json"
-_MAX_MANIFEST_BYTES = 64 << 20
+MAX_MANIFEST_BYTES = 64 << 20
 
 
 @dataclass
@@ -65,7 +65,7 @@ def read_manifest(bundle: Path) -> Manifest:
     """
     path = bundle / MANIFEST_NAME
     try:
-        if path.stat().st_size > _MAX_MANIFEST_BYTES:
+        if path.stat().st_size > MAX_MANIFEST_BYTES:
             raise BundleError(f"{path}: manifest is larger than 64 MiB", "It is damaged.")
         data = path.read_bytes()
     except FileNotFoundError:

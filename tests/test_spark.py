@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.cli import inside, tracehint
+from tests.support.objects import object_store
 from tests.support.spark_runs import RUNS, generated
 from tracehint.analyzer.execution import analyze_at
 from tracehint.analyzer.model import Options
@@ -25,6 +26,7 @@ pytestmark = pytest.mark.engine
 QUICK_JAVA = "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell"
 # The runs that are read through a URL as well: another listing, another reader.
 BY_URL = ("hostile", "two_hosts", "broken_footer", "odd_files")
+BY_S3 = ("empty", "two_hosts", "broken_page")
 
 
 @pytest.fixture(scope="module")
@@ -134,17 +136,38 @@ def test_no_bundle_is_said_in_a_sentence(tmp_path: Path) -> None:
         done = inside("analyze", where, "--engine", "spark", cwd=tmp_path)
         assert done.returncode == 2
         assert "not a trace bundle" in done.stderr, done.stderr
-    for url, says in (("nosuch://host/b.trace", "nosuch"), ("s3://bucket/b.trace", "hadoop-aws")):
-        done = inside("analyze", url, "--engine", "spark", cwd=tmp_path)
-        assert done.returncode == 2
-        assert f"{url}: Spark cannot list it" in done.stderr and says in done.stderr
-        assert "Traceback" not in done.stderr
-
-
-def test_a_url_needs_spark(tmp_path: Path) -> None:
-    done = inside("analyze", "s3://bucket/b.trace", cwd=tmp_path)
+    done = inside("analyze", "nosuch://host/b.trace", "--engine", "spark", cwd=tmp_path)
     assert done.returncode == 2
-    assert "s3://bucket/b.trace" in done.stderr and "--engine spark" in done.stderr
+    assert "nosuch://host/b.trace: Spark cannot list it" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("name", BY_S3)
+def test_the_same_json_from_s3_without_a_jar(name: str, tmp_path: Path) -> None:
+    """Hadoop's module for S3 is not there: Arrow reads in Spark's workers."""
+    with object_store() as store:
+        bundle = RUNS[name](tmp_path / "b.trace")
+        for link in bundle.glob("extents/*/*"):
+            if link.is_symlink():
+                link.unlink()
+        url = store.put(bundle, f"{name}.trace")
+        assert json_of(url, "spark") == json_of(bundle, "duckdb")
+
+
+@pytest.mark.usefixtures("spark")
+def test_errors_of_s3_are_those_of_the_default_engine(tmp_path: Path) -> None:
+    with object_store():
+        for url in ("s3://runs/nothing.trace", "s3://nosuchbucket/x.trace"):
+            here, there = (
+                inside("analyze", url, "--engine", e, cwd=tmp_path) for e in ("duckdb", "spark")
+            )
+            assert there.returncode == 2
+            assert there.stderr.split("(Request")[0] == here.stderr.split("(Request")[0]
+            assert url in there.stderr
+
+
+def test_a_master_needs_spark(tmp_path: Path) -> None:
     done = inside("analyze", "b.trace", "--master", "spark://h:7077", cwd=tmp_path)
     assert done.returncode == 2
     assert "--engine spark" in done.stderr
