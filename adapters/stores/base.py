@@ -39,6 +39,7 @@ class Setting:
     key: str
     value: bytes
     hint: str  # name=value of the neutral hint, for people
+    by_name: bool = False  # in a script's table it stands as a plain name: for a tool, or @host
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,12 +151,8 @@ def too_late(store: Store, hints: Mapping[str, str]) -> dict[str, str]:
 
 
 def script_value(setting: Setting) -> bytes:
-    """The value as it stands in a script's table: hexadecimal, or a plain name for a tool."""
-    if setting.key.startswith("mfs:") or (
-        setting.key.startswith("ceph.") and b"@host" in setting.value
-    ):
-        return setting.value
-    return b"0x" + setting.value.hex().encode()
+    """The value as it stands in a script's table: hexadecimal, or a plain name."""
+    return setting.value if setting.by_name else b"0x" + setting.value.hex().encode()
 
 
 def capability_key(name: str, value: str) -> str:

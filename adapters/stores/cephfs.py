@@ -8,11 +8,10 @@ Where a pool has its objects the monitors tell, in one conversation for any numb
 from __future__ import annotations
 
 import errno
-import json
 import os
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from tracehint.adapters.stores.base import (
     Capability,
@@ -22,16 +21,14 @@ from tracehint.adapters.stores.base import (
     Setting,
     capability_key,
 )
-from tracehint.adapters.stores.ceph_ask import Question, ask_ceph
-from tracehint.adapters.stores.ceph_objects import Striping, objects
-from tracehint.adapters.stores.places import NAME, Places
+from tracehint.adapters.stores.ceph_ask import ask_ceph
+from tracehint.adapters.stores.ceph_objects import FIELDS, Ask, fields_of, locate_files
+from tracehint.adapters.stores.placing import NO_DEFAULT, Placing
 from tracehint.errors import UsageError
 
 UNIT = 64 << 10  # stripe units are multiples of it
 MAX_OBJECT = 128 << 20  # osd_max_object_size
 DEFAULT_OBJECT = 4 << 20
-MAX_ASKED = 4096  # objects of one file; more than that are sampled evenly, and it is said
-FIELDS = ("stripe_unit", "stripe_count", "object_size")
 PIN, SPREAD = "ceph.dir.pin", "ceph.dir.pin.distributed"
 UNSET = {PIN: b"-1", SPREAD: b"0"}  # pins always have a value; this one means none
 KEYS = frozenset(
@@ -45,7 +42,6 @@ _NO_SPREAD = (
     "costs time; where clients spread their reads (kernel mount with read_from_replica), "
     "say so in the --map file"
 )
-_NO_DEFAULT = "every task has its own node: its files say it, no directory can"
 CAPABILITIES: dict[str, Capability] = {
     "DP=local": Capability(level="approximate", how=_POOL, acts=("directory", "creation")),
     "DP=collocation": Capability(
@@ -76,18 +72,15 @@ CAPABILITIES: dict[str, Capability] = {
 
 
 @dataclass(frozen=True)
-class CephFs:
+class CephFs(Placing):
     """The adapter; `places` names the pools, `ask` puts questions to the monitors.
 
     `ask` takes questions and returns JSON for each.
     """
 
-    places: Places
     name: str = "cephfs"
     title: str = "CephFS (layouts and pins)"
-    late: bool = False  # leave the host to the script that runs there
-    at_creation: bool = True  # data that lie there already are not moved for a hint
-    ask: Callable[[Sequence[Question]], list[str]] = ask_ceph
+    ask: Ask = ask_ceph
 
     def capabilities(self) -> Mapping[str, Capability]:
         """One entry per row of the vocabulary."""
@@ -109,7 +102,9 @@ class CephFs:
                 if key in settings:
                     reason = f"{settings[key].hint} decides the pool"
                     gaps.append(Gap(hint=row, level="none", reason=reason))
-                settings.setdefault(key, Setting(key=key, value=pool.encode(), hint=said))
+                settings.setdefault(
+                    key, Setting(key=key, value=pool.encode(), hint=said, by_name="@host" in pool)
+                )
             if pin is not None:
                 settings[pin[0]] = Setting(key=pin[0], value=pin[1], hint=said)
             if pool is None and pin is None and not striped:
@@ -141,15 +136,11 @@ class CephFs:
 
     def _why_not(self, row: str, folder: bool) -> str:
         if row == "DP=local" and folder and self.late:
-            return _NO_DEFAULT
+            return NO_DEFAULT
         if row == "Replication" and not self.places.reads_spread:
             return _NO_SPREAD
         known = CAPABILITIES.get(row)
         return known.how if known else "unknown hint"
-
-    def scripted(self) -> CephFs:
-        """For a script that may run on any node."""
-        return replace(self, late=True)
 
     def check_key(self, key: str, *, allow_trusted: bool) -> None:
         """Layouts and pins are all that is ever set."""
@@ -170,13 +161,8 @@ class CephFs:
             return None if value == UNSET[key] else value
         if key.endswith(".pool"):
             return value
-        fields = _fields(value)
+        fields = fields_of(value)
         return " ".join(f"{name}={fields.get(name, '')}" for name in FIELDS).encode()
-
-    def fits(self, setting: Setting, got: bytes | None) -> bool:
-        """Whether what the store reports is what was asked for; any node's own place is local."""
-        local = setting.hint == "DP=local" and got is not None and self.places.is_local(got)
-        return local or got == setting.value
 
     def write(self, fd: int, key: str, value: bytes) -> None:
         """Set it; Ceph refuses a file that was ever written."""
@@ -206,57 +192,7 @@ class CephFs:
 
     def locate_all(self, fds: Sequence[int]) -> list[Location | None]:
         """`locate` for many files in one conversation with the monitors."""
-        files = [_objects_of(fd) for fd in fds]
-        asked = [command for _, commands, _ in files for command in commands]
-        if not asked:
-            return [None] * len(files)
-        answers = iter(self.ask([*asked, Question("osd tree")]))
-        acting = [json.loads(next(answers))["acting"] for _ in asked]
-        host = _hosts(json.loads(next(answers))["nodes"])
-        out: list[Location | None] = []
-        at = 0
-        for pool, commands, total in files:
-            copies: dict[str, int] = {}
-            for osds in acting[at : at + len(commands)]:
-                for name in dict.fromkeys(host(osd) for osd in osds):
-                    copies[name] = copies.get(name, 0) + 1
-            at += len(commands)
-            nodes = tuple(sorted(copies, key=lambda name: -copies[name]))
-            detail = {"copies": copies, "chunks": len(commands), "objects": total, "pool": pool}
-            out.append(Location(nodes=nodes, detail=detail) if nodes else None)
-        return out
-
-
-def _objects_of(fd: int) -> tuple[str, list[Question], int]:
-    """(pool, the question for each object, number of objects) of an open file."""
-    info = os.fstat(fd)
-    fields = _fields(os.getxattr(fd, "ceph.file.layout"))
-    pool, space = fields.get("pool", ""), fields.get("pool_namespace", "")
-    if not NAME.fullmatch(pool) or (space and not NAME.fullmatch(space)):
-        raise OSError(errno.EINVAL, "the name of its pool cannot stand in a command")
-    striping = Striping(*(int(fields[name]) for name in FIELDS))
-    numbers = objects(striping, info.st_size)
-    step = max(1, -(-len(numbers) // MAX_ASKED))
-    where = {"nspace": space} if space else {}
-    asked = [
-        Question("osd map", {"pool": pool, "object": f"{info.st_ino:x}.{n:08x}", **where})
-        for n in numbers[::step]
-    ]
-    return pool, asked, len(numbers)
-
-
-def _fields(value: bytes) -> dict[str, str]:
-    return dict(part.partition("=")[::2] for part in os.fsdecode(value).split(" "))
-
-
-def _hosts(tree: Sequence[Mapping[str, object]]) -> Callable[[int], str]:
-    """OSD -> name of its host in the CRUSH map."""
-    table: dict[int, str] = {}
-    for node in tree:
-        children = node.get("children")
-        if node.get("type") == "host" and isinstance(children, list):
-            table.update((child, str(node["name"])) for child in children)
-    return lambda osd: table.get(osd, f"osd.{osd}")
+        return locate_files(fds, self.ask)
 
 
 def _layout(hints: Mapping[str, str]) -> tuple[str, str]:

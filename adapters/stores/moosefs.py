@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tracehint.adapters.stores.base import (
     Capability,
@@ -21,7 +21,8 @@ from tracehint.adapters.stores.base import (
     Setting,
     capability_key,
 )
-from tracehint.adapters.stores.places import NAME, Places
+from tracehint.adapters.stores.places import NAME
+from tracehint.adapters.stores.placing import NO_DEFAULT, Placing
 from tracehint.errors import MissingDependencyError, UsageError
 
 KEY = "mfs:sclass"
@@ -30,7 +31,6 @@ TIMEOUT_S = 30
 _CHUNK = re.compile(r"^\s+chunk \d+: ", re.MULTILINE)
 _COPY = re.compile(r"^\t\tcopy \d+: ([0-9A-Za-z.:_-]+):\d+ \(status:VALID\)", re.MULTILINE)
 
-_NO_DEFAULT = "every task has its own node: its files say it, no directory can"
 
 CAPABILITIES: dict[str, Capability] = {
     "DP=local": Capability(
@@ -56,14 +56,11 @@ CAPABILITIES: dict[str, Capability] = {
 
 
 @dataclass(frozen=True)
-class MooseFs:
+class MooseFs(Placing):
     """The adapter; `places` names the storage classes of nodes."""
 
-    places: Places
     name: str = "moosefs"
     title: str = "MooseFS (storage classes and goals)"
-    late: bool = False  # leave the host to the script that runs there
-    at_creation: bool = True  # data that lie there already are not moved for a hint
 
     def capabilities(self) -> Mapping[str, Capability]:
         """One entry per row of the vocabulary."""
@@ -78,7 +75,7 @@ class MooseFs:
             place = self._place(key, value)
             row = CAPABILITIES.get(key)
             if key == "DP=local" and self.late and kind == "directory":
-                gaps.append(Gap(hint=key, level="none", reason=_NO_DEFAULT))
+                gaps.append(Gap(hint=key, level="none", reason=NO_DEFAULT))
             elif place is None or row is None:
                 reason = row.how if row else "unknown hint"
                 if key not in ("ReplicationSemantics",) or value != "pessimistic":
@@ -86,7 +83,8 @@ class MooseFs:
             elif chosen is not None:
                 gaps.append(Gap(hint=key, level="none", reason=f"{chosen.hint} decides the class"))
             else:
-                chosen = Setting(key=KEY, value=place.encode(), hint=f"{name}={value}")
+                chosen = Setting(key=KEY, value=place.encode(), hint=f"{name}={value}",
+                                 by_name=True)  # fmt: skip
                 if key == "Replication" and place != value:
                     gaps.append(Gap(hint=key, level="approximate", reason=f"at most {place}"))
         return [chosen] if chosen else [], gaps
@@ -100,10 +98,6 @@ class MooseFs:
             return self.places.of_group(value.partition("|")[2])
         return None
 
-    def scripted(self) -> MooseFs:
-        """For a script that may run on any node."""
-        return replace(self, late=True)
-
     def check_key(self, key: str, *, allow_trusted: bool) -> None:
         """Storage classes are all that is ever set."""
         if key != KEY:
@@ -112,11 +106,6 @@ class MooseFs:
     def read(self, fd: int, key: str) -> bytes | None:
         """The storage class, as `mfsgetsclass` reports it."""
         return _run(["mfsgetsclass"], fd).strip().strip("'").encode()
-
-    def fits(self, setting: Setting, got: bytes | None) -> bool:
-        """Whether what the store reports is what was asked for; any node's own place is local."""
-        local = setting.hint == "DP=local" and got is not None and self.places.is_local(got)
-        return local or got == setting.value
 
     def write(self, fd: int, key: str, value: bytes) -> None:
         """Assign a storage class."""
