@@ -11,8 +11,7 @@ from tracehint.hintgen.advice import advisory_hints
 from tracehint.hintgen.cells import Cell
 from tracehint.hintgen.groups import captures_of
 from tracehint.hintgen.mapping import Need, hints_of
-from tracehint.hintgen.match import INPUT
-from tracehint.hintgen.model import Hint, Rule, Variant
+from tracehint.hintgen.model import INPUT, Hint, Rule, Variant
 from tracehint.hintgen.nodes import Node
 from tracehint.hintgen.pathtext import to_text
 from tracehint.hintgen.scale import NO_SCALES, Scales

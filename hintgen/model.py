@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 HINTS_SCHEMA = "tracehint.hints/1"
+INPUT = ""  # among a rule's producers: inputs of the workflow, which no task writes
 
 
 @dataclass(frozen=True)
