@@ -66,7 +66,7 @@ class Portions:
         low, high = int(self.bounds[i]), int(self.bounds[i + 1])
         copies = self.copies
         inside = copies.take((copies.source >= low) & (copies.source < high))
-        inside = Copies(inside.source - low, inside.target - low, inside.proc)
+        inside = Copies(inside.source - low, inside.target - low, inside.proc, inside.shift)
         more = self.more.take(self._of_more == i)
         return Batch(low, high, self.objects.part(low, high), more, inside)
 

@@ -116,7 +116,7 @@ def _renumber(
     number[order] = np.arange(len(order))
     accesses.renumber(number)
     more.obj = number[more.obj]
-    copies = Copies(number[copies.source], number[copies.target], copies.proc)
+    copies = Copies(number[copies.source], number[copies.target], copies.proc, copies.shift)
     return objects.reordered(order), copies
 
 

@@ -1,9 +1,9 @@
 """Complete copies by engines: what they read of one file is what they wrote into the other.
 
-A copy is one engine process that read a whole file and wrote another of the same size. The
-bytes of the copy then belong to the tasks that wrote the original, so that the chain from a
-task through the engine to the next task stays visible. Anything less (a checksum, a look at a
-header, a file put together from several) carries nothing.
+A copy is one engine process that read a whole file and wrote another of the same size, or several
+whole files that it wrote one after the other into one. The bytes of the copy then belong to the
+tasks that wrote the originals, so that the chain from a task through the engine to the next task
+stays visible. Anything less (a checksum, a look at a header) carries nothing.
 """
 
 from __future__ import annotations
@@ -23,16 +23,21 @@ _CHAIN = 16  # copies of copies that are followed at most
 
 @dataclass
 class Copies(Rows):
-    """Complete copies: object `source` to object `target` by process `proc`."""
+    """Complete copies: object `source` to object `target`, from byte `shift` on, by process `proc`.
+
+    Several sources can follow each other in one target.
+    """
 
     source: Ints
     target: Ints
     proc: Ints
+    shift: Ints
 
 
 @dataclass
 class Carried(Rows):
-    """What the copying process read: disjoint ranges by copy (row of `Copies`), with owners."""
+    """What the copying process read: disjoint ranges of the target by copy (the first row of
+    `Copies` with the same target and process), with owners."""
 
     copy: Ints
     start: Ints
@@ -48,8 +53,10 @@ def find(access: Access, everything: Access, objects: Objects) -> Copies:
     that engines read: they say how large the files were.
     """
     mine = access.take(access.count == 1)
-    reads, writes = _whole(mine.take(mine.op == READ)), _whole(mine.take(mine.op == WRITE))
+    reads, solid = _solid(mine.take(mine.op == READ)), _solid(mine.take(mine.op == WRITE))
+    reads = reads.take(reads.start == 0)
     reads = reads.take(reads.end >= _size_at(reads, everything, objects))
+    writes = solid.take(solid.start == 0)
     names = _base_names(objects, np.concatenate([writes.obj, reads.obj]))
     name_w, name_r = names[: len(writes)], names[len(writes) :]
     same = _latest((reads.proc, reads.end, name_r), reads.first, (writes.proc, writes.end, name_w),
@@ -57,8 +64,41 @@ def find(access: Access, everything: Access, objects: Objects) -> Copies:
     any_ = _latest((reads.proc, reads.end), reads.first, (writes.proc, writes.end), writes.first)
     best = np.where(same == UNKNOWN, any_, same)
     w = np.flatnonzero(best != UNKNOWN)
-    found = Copies(reads.obj[best[w]], writes.obj[w], writes.proc[w])
-    return found.take(found.source != found.target)
+    found = Copies(reads.obj[best[w]], writes.obj[w], writes.proc[w], w * 0)
+    found = found.take(found.source != found.target)
+    lone = ~np.isin(solid.obj, found.target)
+    return Copies.joined([found, strung(reads, solid.take(lone))])
+
+
+def strung(reads: Access, writes: Access) -> Copies:
+    """The files that consist of several, read whole one after the other by the process that wrote.
+
+    They are the last ones whose reading began before the writing ended, and their sizes add up.
+    One file is enough where it was appended to something.
+    """
+    reads = reads.take(reads.end > 0)
+    reads = reads.take(order_by(reads.proc, reads.first))
+    if not len(reads) or not len(writes):
+        return Copies.empty()
+    after = np.cumsum(reads.end)
+    before = after - reads.end
+    last = _latest((reads.proc,), reads.first, (writes.proc,), writes.last)
+    w = np.flatnonzero(last != UNKNOWN)
+    last = last[w]
+    begin = after[last] - (writes.end[w] - writes.start[w])
+    first = np.minimum(np.searchsorted(before, begin), len(reads) - 1)
+    fits = (before[first] == begin) & (reads.proc[first] == reads.proc[last])
+    fits &= (first < last) | ((first == last) & (writes.start[w] > 0))
+    overlap = np.cumsum(np.append(False, reads.first[1:] < reads.last[:-1]))
+    fits &= overlap[first] == overlap[last]
+    w, first, count = w[fits], first[fits], (last - first + 1)[fits]
+    target = np.repeat(np.arange(len(w)), count)
+    row = first[target] + np.arange(len(target)) - (np.cumsum(count) - count)[target]
+    w = w[target]
+    shift = writes.start[w] + before[row] - before[first[target]]
+    found = Copies(reads.obj[row], writes.obj[w], writes.proc[w], shift)
+    itself = np.isin(found.target, found.target[found.source == found.target])
+    return found.take(~itself)
 
 
 def _latest(keys: tuple[Ints, ...], when: Ints, wanted: tuple[Ints, ...], until: Ints) -> Ints:
@@ -92,15 +132,15 @@ def _size_at(reads: Access, everything: Access, objects: Objects) -> Ints:
     return np.where(final, known, seen)
 
 
-def _whole(rows: Access) -> Access:
-    """(object, process) that covered [0, n) without a gap: one row each, `end` = n."""
+def _solid(rows: Access) -> Access:
+    """(object, process) that covered one range without a gap: one row each."""
     rows = rows.take(order_by(rows.obj, rows.proc, rows.start))
     first = starts_of(rows.obj, rows.proc)
     group, start, end = union(group_ids(first, len(rows)), rows.start, rows.end)
     lone = np.bincount(group, minlength=len(first)) == 1 if len(first) else first
-    at = np.flatnonzero(lone[group] & (start == 0)) if len(group) else group
+    at = np.flatnonzero(lone[group]) if len(group) else group
     found = rows.take(first[group[at]])
-    found.end = end[at]
+    found.start, found.end = start[at], end[at]
     if len(first):
         found.first = np.minimum.reduceat(rows.first, first)[group[at]]
         found.last = np.maximum.reduceat(rows.last, first)[group[at]]
@@ -177,7 +217,19 @@ def carried(copies: Copies, events: Events, touched: Touches) -> tuple[Carried, 
     before[1:] = running_max(group, found.end)[:-1]
     before[starts_of(group)] = 0
     found.start = np.maximum(found.start, before)
-    return found.take(found.end > found.start), reading
+    found = found.take(found.end > found.start)
+    found.start, found.end = (v + copies.shift[found.copy] for v in (found.start, found.end))
+    found.copy = _first_of(copies)[found.copy]
+    return found.take(order_by(found.copy, found.start)), reading
+
+
+def _first_of(copies: Copies) -> Ints:
+    """Per copy the first one with the same target and process."""
+    order = order_by(copies.target, copies.proc)
+    first = starts_of(copies.target[order], copies.proc[order])
+    answer = np.empty(len(copies), np.int64)
+    answer[order] = np.repeat(order[first], np.diff(np.append(first, len(order))))
+    return answer
 
 
 def substitute(events: Events, copies: Copies, pieces: Carried) -> Events:

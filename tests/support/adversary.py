@@ -67,9 +67,11 @@ class Answer:
         )
 
 
-def answer(folder: Path, script: str, collector: str, *command: str) -> Answer:
+def answer(
+    folder: Path, script: str, collector: str, *command: str, derive_roots: bool = False
+) -> Answer:
     """Record `script` (bash, or `command` with the script's file name at its end) in a folder of
-    its own below `folder`, and analyze it."""
+    its own below `folder`, which is the data root unless roots are to be derived; analyze it."""
     if collector == "ebpf":
         from tests.support.ebpf import require_ebpf
 
@@ -81,8 +83,9 @@ def answer(folder: Path, script: str, collector: str, *command: str) -> Answer:
     (folder / "script").write_text(script, encoding="utf-8", errors="surrogateescape")
     bundle = folder / "run.trace"
     words = [*TRACEHINT, "record", "--quiet", "--collector", collector, "-o", str(bundle)]
+    roots = [] if derive_roots else ["--data-root", str(work)]
     done = subprocess.run(
-        [*words, "--data-root", str(work), "--", *(command or ("bash",)), str(folder / "script")],
+        [*words, *roots, "--", *(command or ("bash",)), str(folder / "script")],
         cwd=work, capture_output=True, check=False, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr.decode()
