@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from tracehint.schemas.compact import check_columns, check_values, text_columns
 from tracehint.schemas.store import problem
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ def batches_of(
     name: str, file: Path | BinaryIO, relative: str, problems: list[str],
     leave_out: Collection[str], rows: int,
 ) -> Iterator[pa.Table | None]:  # fmt: skip
-    """The rows of one Parquet file of a table, at most `rows` at one time.
+    """The rows of one Parquet file of a table, at most `rows` at one time; texts as numbers into
+    the distinct ones.
 
     Ends with None, and an entry in `problems`, where it cannot be read on.
     """
@@ -42,9 +44,22 @@ def batches_of(
 
     schema = pa.schema([field for field in TABLES[name] if field.name not in leave_out])
     try:
-        with pq.ParquetFile(file) as source:
+        with pq.ParquetFile(file, read_dictionary=text_columns(schema)) as source:
+            check_columns(source, schema)
             for batch in source.iter_batches(rows, columns=schema.names):
-                yield pa.Table.from_batches([batch]).select(schema.names).cast(schema)
+                yield _checked(pa.Table.from_batches([batch]), schema)
     except (OSError, pa.ArrowException, KeyError, ValueError) as error:
         problems.append(problem(relative, error))
         yield None
+
+
+def _checked(part: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The columns as the schema wants them. Raises ArrowException or ValueError."""
+    import pyarrow as pa
+
+    columns = []
+    for field in schema:
+        column = part.column(field.name)
+        check_values(column, field)
+        columns.append(column if pa.types.is_dictionary(column.type) else column.cast(field.type))
+    return pa.table(columns, names=schema.names)

@@ -29,6 +29,7 @@ def read_compact(source: pq.ParquetFile, schema: pa.Schema) -> pa.Table:
     they are not what the schema says."""
     import pyarrow as pa
 
+    check_columns(source, schema)
     names = schema.names
     columns: list[pa.ChunkedArray] = []
     for low in range(0, len(names), _AT_ONCE):
@@ -42,9 +43,21 @@ def _narrowed(
     part = source.read(columns=names).select(names)
     for name in names:
         field, column = schema.field(name), part.column(name)
-        if column.null_count and not field.nullable:
-            raise ValueError(f"column {name} has rows without a value")
+        check_values(column, field)
         yield narrow(column, field.type)
+
+
+def check_columns(source: pq.ParquetFile, schema: pa.Schema) -> None:
+    """Raises ValueError for a file without one of the columns."""
+    missing = [name for name in schema.names if name not in source.schema_arrow.names]
+    if missing:
+        raise ValueError(f"no column {missing[0]}")
+
+
+def check_values(column: pa.ChunkedArray, field: pa.Field) -> None:
+    """Raises ValueError for a column with rows without a value where there must be one."""
+    if column.null_count and not field.nullable:
+        raise ValueError(f"column {field.name} has rows without a value")
 
 
 def narrow(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:

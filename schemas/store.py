@@ -255,4 +255,6 @@ def _read(source: pq.ParquetFile, schema: pa.Schema) -> pa.Table:
 def problem(relative: str, error: Exception) -> str:
     """One line about a file that cannot be read."""
     first = str(error).splitlines()[0] if str(error) else type(error).__name__
+    if isinstance(error, KeyError) and error.args and isinstance(error.args[0], bytes):
+        first = f"no column {os.fsdecode(error.args[0])}"  # that was to be read as a dictionary
     return f"{relative}: {first[:200]}"
