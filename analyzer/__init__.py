@@ -33,8 +33,6 @@ def analyze(
     """
     import dataclasses
 
-    import pyarrow as pa
-
     from tracehint.analyzer.execution.local import LocalExtents
     from tracehint.analyzer.execution.resources import Resources
     from tracehint.analyzer.flow import build_flow
@@ -64,7 +62,6 @@ def analyze(
     if "hosts_by_site" in run:
         run["between_sites_bytes"] = bytes_between(tasks, flow.edges)
     del bundle, cut, extents  # most of the memory, where the caller does not keep it
-    pa.default_memory_pool().release_unused()  # DuckDB has an allocator of its own
     patterns, groups = label(flow, tasks, options, run, lost, resources)
     return Analysis(
         run=run, tasks=tasks, files=flow.files, producers=flow.producers,

@@ -7,7 +7,8 @@ ones. For steps that look at columns and not at the schema.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,25 +17,28 @@ if TYPE_CHECKING:
 _AT_ONCE = 2  # columns that are read side by side: what they take is there twice for a moment
 
 
-def text_columns(schema: pa.Schema) -> list[str]:
-    """The columns that `read_compact` wants as dictionaries (`read_dictionary` of the file)."""
+def read_compact(where: Path | BinaryIO, schema: pa.Schema) -> pa.Table:
+    """The columns of `schema` of one Parquet file. Raises OSError, ArrowException, KeyError or
+    ValueError when it cannot be read or is not what the schema says."""
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
-    kinds = (pa.string(), pa.binary())
-    return [field.name for field in schema if field.type in kinds]
-
-
-def read_compact(source: pq.ParquetFile, schema: pa.Schema) -> pa.Table:
-    """The columns of `schema` of one file. Raises ArrowException, KeyError or ValueError when
-    they are not what the schema says."""
-    import pyarrow as pa
-
-    check_columns(source, schema)
     names = schema.names
     columns: list[pa.ChunkedArray] = []
-    for low in range(0, len(names), _AT_ONCE):
-        columns += _narrowed(source, schema, names[low : low + _AT_ONCE])
+    with pq.ParquetFile(where) as plain:
+        check_columns(plain, schema)
+        texts = text_columns(schema)
+        with pq.ParquetFile(where, metadata=plain.metadata, read_dictionary=texts) as source:
+            for low in range(0, len(names), _AT_ONCE):
+                columns += _narrowed(source, schema, names[low : low + _AT_ONCE])
     return pa.table(columns, names=names)
+
+
+def text_columns(schema: pa.Schema) -> list[str]:
+    """The columns that are read as dictionaries (`read_dictionary` of the file)."""
+    import pyarrow as pa
+
+    return [field.name for field in schema if field.type in (pa.string(), pa.binary())]
 
 
 def _narrowed(

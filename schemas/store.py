@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from tracehint.errors import BundleError
 from tracehint.schemas.manifest import MANIFEST_NAME, Manifest, manifest_to_json, read_manifest
 from tracehint.schemas.version import TABLE_NAMES
+from tracehint.schemas.writing import make_folder, refuse_existing
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
 SPOOL_DIR = "spool"
 RAW_DIR = "raw"  # a log that is not converted yet (strace)
@@ -55,18 +55,10 @@ class BundleWriter:
 
     def __init__(self, path: Path, *, force: bool = False) -> None:
         self.path = path
+        refuse_existing(path, force=force)
         if path.exists():
-            if not path.is_dir():
-                raise BundleError(f"{path}: is not a directory", "Choose another name with -o.")
-            if not (path / MANIFEST_NAME).exists() and any(path.iterdir()):
-                raise BundleError(
-                    f"{path}: exists and is not a trace bundle", "Choose another name with -o."
-                )
-            if not force and (path / MANIFEST_NAME).exists():
-                raise BundleError(f"{path}: exists", "Give --force to replace it, or another -o.")
             _remove_bundle(path)
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.chmod(0o700)
+        make_folder(path)
 
     @classmethod
     def append_to(cls, path: Path) -> BundleWriter:
@@ -118,8 +110,6 @@ def _remove_bundle(path: Path) -> None:
     """Remove only what a bundle consists of, never through a symbolic link."""
     import shutil
 
-    if path.is_symlink():
-        raise BundleError(f"{path}: is a symbolic link", "Give the directory itself.")
     for name in [*TABLE_NAMES, SPOOL_DIR, RAW_DIR, "cache"]:
         part = path / name
         if part.is_symlink():
@@ -226,21 +216,16 @@ def read_parts(
     in the smallest types that hold their values (schemas/compact.py).
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    from tracehint.schemas.compact import read_compact, text_columns, together
+    from tracehint.schemas.compact import read_compact, together
     from tracehint.schemas.tables import TABLES
 
     schema = pa.schema([field for field in TABLES[name] if field.name not in leave_out])
     compact = bool(leave_out)
-    texts = text_columns(schema) if compact else None
     tables = []
     for relative, where in parts:
         try:
-            # One file, without the dataset layer: the host is a column of the file, the folder
-            # name is not trusted. pq.read_table would import pandas where it is installed.
-            with pq.ParquetFile(where, read_dictionary=texts) as source:
-                tables.append(read_compact(source, schema) if compact else _read(source, schema))
+            tables.append(read_compact(where, schema) if compact else _read(where, schema))
         except (OSError, pa.ArrowException, KeyError, ValueError) as error:
             problems.append(problem(relative, error))
     if not tables:
@@ -248,8 +233,13 @@ def read_parts(
     return together(tables) if compact else pa.concat_tables(tables)
 
 
-def _read(source: pq.ParquetFile, schema: pa.Schema) -> pa.Table:
-    return source.read(columns=schema.names).select(schema.names).cast(schema)
+def _read(where: Path | BinaryIO, schema: pa.Schema) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    # One file, without the dataset layer: the host is a column of the file, the folder name is
+    # not trusted. pq.read_table would import pandas where it is installed.
+    with pq.ParquetFile(where) as source:
+        return source.read(columns=schema.names).select(schema.names).cast(schema)
 
 
 def problem(relative: str, error: Exception) -> str:

@@ -15,6 +15,8 @@ from tracehint.commands._stage_line import stages
 from tracehint.errors import UsageError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from tracehint.analyzer.execution.resources import Resources, Tell
     from tracehint.analyzer.model import Analysis, Options
 
@@ -179,7 +181,7 @@ def _put(
     if form == "json":
         _write_json(analysis, output, given.threads if given else 1, tell)
     elif form == "parquet":
-        _write_parquet(analysis, Path(str(output)))
+        _write_parquet(analysis, Path(str(output)), given.threads if given else 1)
     else:
         _write_text(analysis, output)
 
@@ -231,22 +233,37 @@ def _write(pieces: Iterable[bytes], output: str | None) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _write_parquet(analysis: Analysis, folder: Path) -> None:
+def _write_parquet(analysis: Analysis, folder: Path, threads: int) -> None:
     """One file per table, and run.json."""
     import json
-
-    import pyarrow.parquet as pq
+    from concurrent.futures import ThreadPoolExecutor
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, table in analysis.tables().items():
-            ranged = "ranges" in table.schema.names and not analysis.options.ranges
-            table = table.drop_columns(["ranges"]) if ranged else table
-            pq.write_table(table, folder / f"{name}.parquet", compression="zstd")
+        tables = analysis.tables()
+        largest = sorted(tables, key=lambda name: -tables[name].nbytes)
+        ranges = analysis.options.ranges
+        with ThreadPoolExecutor(threads) as pool:
+            for done in [
+                pool.submit(_write_table, tables[name], folder / f"{name}.parquet", ranges)
+                for name in largest
+            ]:
+                done.result()
         text = json.dumps(analysis.run, indent=1, allow_nan=False)
         (folder / "run.json").write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise _cannot_write(folder, error) from None
+
+
+def _write_table(table: pa.Table, path: Path, ranges: bool) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not ranges and "ranges" in table.schema.names:
+        table = table.drop_columns(["ranges"])
+    # Looking for repeated numbers costs more than compressing them.
+    repeated = [f.name for f in table.schema if pa.types.is_dictionary(f.type)]
+    pq.write_table(table, path, compression="zstd", use_dictionary=repeated)
 
 
 def _write_text(analysis: Analysis, output: str | None) -> None:
