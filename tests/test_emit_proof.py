@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.hints import rule, save
-from tests.test_tag_helper import FLAGS, SOURCE
+from tests.support.tagger import build
 from tracehint.cli import main
 
 pytestmark = [pytest.mark.slow, pytest.mark.engine]
@@ -73,10 +73,7 @@ def tag_kind(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> str:
     """The proof holds with the helper program and with its shell twin."""
-    program = tmp_path / "tracehint-tag"
-    if request.param == "program":
-        subprocess.run([shutil.which("cc") or "clang", *FLAGS, "-o", program, SOURCE], check=True)
-    found = program if request.param == "program" else None
+    found = build(tmp_path) if request.param == "program" else None
     monkeypatch.setattr("tracehint.adapters.engines.tag_table.find_helper", lambda: found)
     return str(request.param)
 

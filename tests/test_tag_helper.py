@@ -12,28 +12,14 @@ from pathlib import Path
 import pytest
 
 from tests.support.hostile import HOSTILE_NAMES
+from tests.support.tagger import SANITIZERS, SOURCES, build, target
 from tracehint.adapters.engines.tag_table import TagTarget, encode, tag_files
 from tracehint.adapters.stores.registry import open_store
-
-SOURCES = Path(__file__).parent.parent / "adapters" / "tag"
-FLAGS = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"]
-SANITIZERS = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 
 def attributes(path: Path | bytes) -> dict[str, bytes]:
     """All attributes of a file."""
     return {n: os.getxattr(path, n) for n in os.listxattr(path, follow_symlinks=False)}
-
-
-def build(folder: Path, *flags: str) -> Path:
-    """The program, built with warnings as errors."""
-    compiler = shutil.which("cc") or shutil.which("clang")
-    if compiler is None:
-        pytest.skip("no C compiler")
-    program = folder / "tracehint-tag"
-    sources = sorted(SOURCES.glob("*.c"))
-    subprocess.run([compiler, *FLAGS, *flags, "-o", program, *sources], check=True)
-    return program
 
 
 @pytest.fixture(scope="session")
@@ -74,12 +60,6 @@ class Folder:
         """As `makeflow --wrapper` does."""
         words = ["./x.tracehint/tag", str(task), "/bin/sh", "-c", command]
         return subprocess.run(words, cwd=self.root, capture_output=True)
-
-
-def target(path: str | bytes, kind: str = "C", **hints: str) -> TagTarget:
-    """A target with hints as keywords."""
-    raw = path.encode() if isinstance(path, str) else path
-    return TagTarget(path=raw, kind=kind, hints=hints or {"DP": "local"})
 
 
 @pytest.mark.parametrize("way", ["run", "wrap"])

@@ -20,7 +20,7 @@ from tests.support.hints import rule, save
 
 def tag_helper(folder: Path) -> float:
     """Seconds per task."""
-    from tests.test_tag_helper import target
+    from tests.support.tagger import target
     from tracehint.adapters.engines.tag_table import encode
     from tracehint.adapters.stores.registry import open_store
 
