@@ -20,8 +20,9 @@ from tracehint.hintgen.match import Declared, Matcher
 from tracehint.hintgen.model import HintFile, Rule
 from tracehint.hintgen.pathtext import to_bytes, to_text
 from tracehint.hintgen.template import parse
+from tracehint.hintgen.textfile import TextFile
 
-MAX_NAMES_FILE = 256 << 20
+_NAMES = TextFile(kind="A list of names", limit=256 << 20, check="Check --names.")
 PRIVATE = b".tracehint"  # our own directory below a root; never hinted
 
 
@@ -107,12 +108,7 @@ def read_names(path: Path) -> list[bytes]:
 
     `./` in front is dropped, empty lines are left out.
     """
-    try:
-        if path.stat().st_size > MAX_NAMES_FILE:
-            raise InputError(f"{path} is larger than 256 MiB", "Give one run's names.")
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}", "Check --names.") from error
+    data = _NAMES.read(path)
     parts = data.split(b"\0" if b"\0" in data else b"\n")
     names = [part.removeprefix(b"./") for part in parts if part]
     for name in names:

@@ -14,8 +14,9 @@ from typing import Any
 from tracehint.adapters.plan import inside
 from tracehint.errors import InputError
 from tracehint.hintgen.match import Declared
+from tracehint.hintgen.textfile import TextFile
 
-MAX_WORKFLOW = 256 << 20
+_FILE = TextFile(kind="A workflow", limit=256 << 20, check="Check the path.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,12 +84,8 @@ def _types(reading: Sequence[Sequence[str]]) -> list[list[str]]:
 
 def read_workflow(path: Path) -> Workflow:
     """Read a Makeflow file; raises InputError naming the place."""
-    try:
-        if path.stat().st_size > MAX_WORKFLOW:
-            raise InputError(f"{path} is larger than 256 MiB", "Give the workflow's own file.")
-        text = path.read_bytes().decode("latin-1")
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}", "Check the path.") from error
+    raw = _FILE.read(path)
+    text = raw.decode("latin-1")
     if not text.lstrip().startswith("{") and path.suffix not in (".json", ".jx"):
         from tracehint.adapters.engines.makeflow_text import parse_rules
 
@@ -96,7 +93,7 @@ def read_workflow(path: Path) -> Workflow:
         tasks = [Task(targets=r.targets, sources=r.sources, command=r.command, at=r.at)
                  for r in rules]  # fmt: skip
         return Workflow(tasks=tuple(tasks), text=text)
-    data = _json(path, text.encode("latin-1"))
+    data = _json(path, raw)
     rules_data = data.get("rules")
     if not isinstance(rules_data, list):
         raise InputError(f"{path} has no list of rules", "Give a Makeflow file (JSON or classic).")

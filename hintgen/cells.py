@@ -7,8 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from tracehint.hintgen.shapes import shapes_of
-
 SAMPLES = 400  # paths per cell kept for naming groups and for checks
 Types = tuple[str, ...]
 
@@ -61,12 +59,11 @@ _TRAITS = ("last_reader", "last_readers", "role", "roles", "random", "reread", "
 
 
 def cells_of(facts: pa.Table) -> list[Cell]:
-    """Facts grouped by (shape, types, use, pattern); see `facts.facts_of`."""
+    """Facts with shapes, grouped by (shape, types, use, pattern); see `facts.facts_of`."""
     import duckdb
 
     con = duckdb.connect()
-    paths = facts["path"].combine_chunks()
-    con.register("facts", facts.append_column("shape", shapes_of(paths)))
+    con.register("facts", facts)
     query = _CELLS.replace("?", str(SAMPLES))
     rows = con.sql(query).to_arrow_table().to_pylist() if facts.num_rows else []
     con.close()

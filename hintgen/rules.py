@@ -28,6 +28,7 @@ from tracehint.hintgen.peeks import agreed, peeks_of
 from tracehint.hintgen.safety import Limits, restrain
 from tracehint.hintgen.scale import NO_SCALES, Scales, scales_of
 from tracehint.hintgen.selfcheck import self_check
+from tracehint.hintgen.shapes import with_shapes
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ def learn(analyses: Sequence[Analysis], options: LearnOptions | None = None) -> 
     options = options or LearnOptions()
     nodes = options.nodes or max((nodes_of(a) for a in analyses), default=2)
     facts = [facts_of(analysis) for analysis in analyses]
-    cells = cells_of(pa.concat_tables(_apart(facts))) if facts else []
+    joined = with_shapes(pa.concat_tables(_apart(facts))) if facts else None
+    cells = cells_of(joined) if joined is not None else []
     leaves: list[Node] = []
     mixed: list[Node] = []
     for node in nodes_of_shapes(cells):
@@ -54,7 +56,7 @@ def learn(analyses: Sequence[Analysis], options: LearnOptions | None = None) -> 
         leaves += good
         mixed += bad
     # Several runs have several scales, which their common value already says.
-    scales = scales_of(facts[0]) if len(facts) == 1 else NO_SCALES
+    scales = scales_of(joined) if joined is not None and len(facts) == 1 else NO_SCALES
     leaves, rules, held_back = _within_limits(merge(leaves), options.limits, nodes, scales)
     if options.fallbacks:
         tasks = sum(analysis.tasks.num_rows for analysis in analyses)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tracehint.hintgen.shapes import shapes_of, template_of_shape
+from tracehint.hintgen.shapes import template_of_shape
 
 MAX_TERMS = 32
 MAX_READS = 2_000_000  # of shared files, above which nobody counts
@@ -79,12 +79,11 @@ NO_SCALES = Scales({}, {})
 
 
 def scales_of(facts: pa.Table) -> Scales:
-    """Scales of a run from its facts."""
+    """Scales of a run from its facts with shapes."""
     import duckdb
 
     con = duckdb.connect()
-    shaped = facts.append_column("shape", shapes_of(facts["path"].combine_chunks()))
-    con.register("facts", shaped)
+    con.register("facts", facts)
     con.execute(_READS)
     ((many,),) = con.sql("select count(*) from shared").fetchall()
     reads: dict[bytes, dict[bytes | None, tuple[int, int]]] = defaultdict(dict)

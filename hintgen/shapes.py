@@ -48,6 +48,11 @@ def shapes_of(paths: pa.Array) -> pa.Array:
     return out
 
 
+def with_shapes(facts: pa.Table) -> pa.Table:
+    """The rows with the shape of their `path` as column `shape`."""
+    return facts.append_column("shape", shapes_of(facts["path"].combine_chunks()))
+
+
 def parts_of(shape: bytes) -> list[Part]:
     """Literals and holes of a shape."""
     first, *rest = shape.split(b"\x00")
