@@ -10,6 +10,7 @@ import numpy as np
 from tracehint.analyzer.arrays import Ints, order_by, starts_of
 from tracehint.analyzer.patterns.rows import (
     UNKNOWN,
+    Bools,
     Floats,
     Groups,
     Labels,
@@ -36,13 +37,18 @@ class Around(Rows):
     spread: Floats  # coefficient of variation, NaN for a reduce
 
 
-def find(single: Single, task_reads: Floats, options: Options) -> tuple[Around, Labels]:
-    """The groups, and the labels of their files."""
+def find(
+    single: Single, task_reads: Floats, lineage: Ints, options: Options
+) -> tuple[Around, Labels]:
+    """The groups, and the labels of their files; `lineage` is the path of each file version."""
     least = max(options.reduce_min_share, 1e-9)
     tasks = len(task_reads)
     reduces = _reduces(single, task_reads, tasks, least)
+    reduces = reduces.take(_several(single.consumer, lineage[single.file], tasks)[reduces.task])
     alone = single.take(single.alone)
     distributes = _distributes(alone, tasks)
+    several = _several(alone.producer, lineage[alone.file], tasks)
+    distributes = distributes.take(several[distributes.task])
     around = Around.joined([reduces, distributes])
     of_task = np.full(tasks, UNKNOWN, np.int64)
     of_task[reduces.task] = np.arange(len(reduces))
@@ -54,6 +60,14 @@ def find(single: Single, task_reads: Floats, options: Options) -> tuple[Around, 
     labels.append(_labels(alone.file, of_task[alone.producer], "distribute"))
     labels[0].near = np.minimum(1, 0.5 * around.share[labels[0].group] / least)
     return around, Labels.joined(labels)
+
+
+def _several(task: Ints, lineage: Ints, tasks: int) -> Bools:
+    """Per task whether its files are more than the versions of one."""
+    low, high = np.full(tasks, np.iinfo(np.int64).max), np.full(tasks, -1, np.int64)
+    np.minimum.at(low, task, lineage)
+    np.maximum.at(high, task, lineage)
+    return np.asarray(low < high)
 
 
 def _labels(file: Ints, group: Ints, pattern: str) -> Labels:

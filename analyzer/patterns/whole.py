@@ -46,7 +46,7 @@ def label(
     single = found.single.take(~circles.file[found.single.file])
     reads = np.zeros(len(work.ids))
     np.add.at(reads, found.task_reads.task, found.task_reads.bytes)
-    around, grouped = groups.find(single, reads, options)
+    around, grouped = groups.find(single, reads, column(tables.files, "lineage"), options)
     labels = Labels.joined(
         [_shared(alone), found.labels.take(~circles.file[found.labels.file]), grouped]
     )

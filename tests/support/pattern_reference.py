@@ -205,6 +205,10 @@ class Reference:
                 out[file] = (c, self.readers[file][c]["unique_bytes"])
         return out
 
+    def paths(self, members: Iterable[int]) -> int:
+        """How many files, versions of one path being one."""
+        return len({self.files[m]["lineage"] for m in members})
+
     def reduces(self, shared: set[int]) -> None:
         groups: dict[int, set[int]] = defaultdict(set)
         bytes_: Counter[int] = Counter()
@@ -217,7 +221,7 @@ class Reference:
                 if c in rows and self.feeds(file, c)
             )  # fmt: skip
             makers = {e["p"] for e in self.edges if e["file"] in members and e["c"] == c}
-            if len(members) >= 2 and len(makers) >= 2 and (
+            if self.paths(members) >= 2 and len(makers) >= 2 and (
                 bytes_[c] >= self.o.reduce_min_share * total
             ):  # fmt: skip
                 self.out.groups.add(("reduce", c, frozenset(members)))
@@ -232,7 +236,7 @@ class Reference:
             if len(owners) == 1 and set(owners) <= feeders:
                 groups[next(iter(owners))][file] = c
         for p, members in groups.items():
-            if len(set(members.values())) >= 2:
+            if self.paths(members) >= 2 and len(set(members.values())) >= 2:
                 self.out.groups.add(("distribute", p, frozenset(members)))
                 for file in members:
                     self.out.labels[file].add("distribute")
