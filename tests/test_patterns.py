@@ -5,36 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.support.flow_builder import FlowBuilder
+from tests.support.flow_shapes import MB, gathered, in_parts, many_to_one, one_to_many
 
-KB, MB = 1 << 10, 1 << 20
-
-
-def one_to_many(
-    readers: list[list[tuple[int, int]]], size: int, *, writer: bool = True
-) -> tuple[FlowBuilder, int, list[int]]:
-    """A file of `size` bytes by one task, and readers of these ranges at the same time."""
-    flow = FlowBuilder()
-    maker = flow.task("make", start=0, end=5)
-    file = flow.file("data", size)
-    if writer:
-        flow.write(maker, file, 0, size)
-    tasks = [flow.task(f"read {k}", start=10, end=20) for k in range(len(readers))]
-    for task, ranges in zip(tasks, readers, strict=True):
-        for a, b in ranges:
-            flow.read(task, file, a, b, 11, 19)
-    return flow, file, tasks
-
-
-def many_to_one(sizes: list[int]) -> tuple[FlowBuilder, list[int], int]:
-    """One file per producer, all read by one task."""
-    flow = FlowBuilder()
-    makers = [flow.task(f"make {k}", start=0, end=5) for k in range(len(sizes))]
-    sink = flow.task("merge", start=10)
-    files = [flow.file(f"part{k}", size) for k, size in enumerate(sizes)]
-    for maker, file, size in zip(makers, files, sizes, strict=True):
-        flow.write(maker, file, 0, size)
-        flow.read(sink, file, 0, size)
-    return flow, files, sink
+KB = 1 << 10
 
 
 # -- readers ------------------------------------------------------------------------------
@@ -236,18 +209,6 @@ def test_header_peeks_make_no_reduce() -> None:
 # -- writers ------------------------------------------------------------------------------
 
 
-def gathered(overlap: int, *, in_turn: bool = False) -> tuple[FlowBuilder, int]:
-    flow = FlowBuilder()
-    file = flow.file("out", 4 * MB)
-    for k in range(4):
-        at = float(k * 10) if in_turn else 1.0
-        writer = flow.task(f"write {k}", start=at, end=at + 9)
-        flow.write(writer, file, k * MB, min(4 * MB, (k + 1) * MB + overlap), at, at + 8)
-    reader = flow.task("read", start=100)
-    flow.read(reader, file, 0, 4 * MB)
-    return flow, file
-
-
 @pytest.mark.rule("P14", "P22")
 def test_disjoint_writers_are_a_gather() -> None:
     flow, file = gathered(0)
@@ -305,12 +266,7 @@ def test_attempts_of_one_task_are_one_writer_and_one_reader() -> None:
 
 @pytest.mark.rule("P29")
 def test_gather_and_scatter_of_one_file_keep_both_labels() -> None:
-    flow = FlowBuilder()
-    file = flow.file("field", 4 * MB)
-    for k in range(4):
-        flow.write(flow.task(f"w {k}", start=0), file, k * MB, (k + 1) * MB)
-    for k in range(4):
-        flow.read(flow.task(f"r {k}", start=20), file, k * MB, (k + 1) * MB)
+    flow, file = in_parts(4)
     labels = flow.labels()
     assert labels.of(file) == {"gather", "scatter"}
     assert labels.primary(file) == "scatter"

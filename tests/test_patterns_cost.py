@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.flow_builder import FlowBuilder, Labels
-from tests.test_patterns import MB, gathered, many_to_one, one_to_many
+from tests.support.flow_shapes import MB, gathered, many_to_one, one_to_many
 
 
 def cost(labels: Labels, file: int, pattern: str) -> dict[str, Any]:

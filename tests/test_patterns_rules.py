@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.support.bundles import RunBuilder
-from tests.support.flow_builder import FlowBuilder, Labels
+from tests.support.flow_builder import Labels
 from tests.support.flow_cut import bundle_of
-from tests.test_patterns import MB, gathered, many_to_one, one_to_many
+from tests.support.flow_shapes import MB, gathered, in_parts, many_to_one, one_to_many
 from tracehint.analyzer import analyze
 from tracehint.analyzer.model import Options
 
@@ -139,12 +139,7 @@ def test_the_runner_up_is_the_best_other_placement() -> None:
 @pytest.mark.rule("P47")
 def test_equal_costs_go_by_the_order_of_the_page() -> None:
     """On one node nothing costs anything: scatter comes before gather."""
-    flow = FlowBuilder(nodes=1)
-    file = flow.file("both", 2 * MB)
-    for k in range(2):
-        flow.write(flow.task(f"w {k}", start=0), file, k * MB, (k + 1) * MB)
-    for k in range(2):
-        flow.read(flow.task(f"r {k}", start=10), file, k * MB, (k + 1) * MB)
+    flow, file = in_parts(2, nodes=1)
     labels = flow.labels()
     assert labels.of(file) == {"gather", "scatter"}
     assert labels.primary(file) == "scatter"

@@ -12,7 +12,7 @@ from tests.support.bundles import RunBuilder
 from tests.support.cli import inside
 from tests.support.flow_builder import FlowBuilder
 from tests.support.flow_cut import bundle_of
-from tests.test_patterns import MB, many_to_one, one_to_many
+from tests.support.flow_shapes import MB, many_to_one, one_to_many
 from tracehint.analyzer import analyze
 from tracehint.analyzer.model import Options
 from tracehint.analyzer.patterns import label

@@ -16,7 +16,7 @@ from tests.e2e.real.lines import CALLS
 from tests.e2e.real.model import Job, Workflow
 from tests.e2e.real.truth import Ranges, Truth, Use, establish
 from tests.e2e.support import TRACEHINT, Run, analyze
-from tests.support.flow_builder import union
+from tests.support.byte_ranges import union
 from tracehint.analyzer.model import Options
 
 NODES = 4  # of the cost model

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.e2e.real.compare import Result
-from tests.support.flow_builder import common, length
+from tests.support.byte_ranges import common, length
 
 
 @dataclass(frozen=True)

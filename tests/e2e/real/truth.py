@@ -14,7 +14,7 @@ from typing import Any
 from tests.e2e.real.kernel import Access, Inode, Kernel, Process
 from tests.e2e.real.model import Job
 from tests.support import flow_reference, pattern_reference
-from tests.support.flow_builder import union
+from tests.support.byte_ranges import union
 from tracehint.analyzer.model import Options
 
 Use = tuple[str, str, str]  # job, path, read or write
