@@ -95,4 +95,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return EXIT_FAILED
+    except OSError as error:  # a place that nobody foresaw
+        where = f"{error.filename}: " if error.filename else ""
+        what = f"{where}{error.strerror or type(error).__name__}"
+        remedy = "Check the path, its permissions and the free space."
+        click.echo(f"tracehint: {TracehintError(what, remedy)}", err=True)
+        return EXIT_FAILED
     return result if isinstance(result, int) else 0

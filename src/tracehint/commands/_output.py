@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -22,17 +23,23 @@ def write_result(text: str | bytes, target: str | None, *, force: bool = False) 
         stream.flush()
         return
     path = Path(target)
-    if path.exists() and not force:
-        raise UsageError(f"{target}: exists", "Give --force to replace it, or another -o.")
+    refuse_existing(path, force=force)
     temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}.tmp")
     try:
         temporary.write_bytes(data)
         temporary.replace(path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink()
         raise UsageError(
             f"{target}: cannot be written: {error.strerror}", "Choose another place with -o."
         ) from None
+
+
+def refuse_existing(path: Path, *, force: bool) -> None:
+    """Raises UsageError where something is that must not be replaced: before work, not after it."""
+    if os.path.lexists(path) and not force:
+        raise UsageError(f"{path}: exists", "Give --force to replace it, or another -o.")
 
 
 def terminal_width() -> int:

@@ -18,12 +18,11 @@ from tracehint.commands._options import F, with_options
 from tracehint.commands._progress import progress, wanted
 from tracehint.errors import (
     EXIT_RECORDER_FAILED,
-    BundleError,
     NotBegunError,
     TracehintError,
     UsageError,
 )
-from tracehint.schemas.manifest import MANIFEST_NAME
+from tracehint.schemas.writing import make_folder, refuse_existing
 
 
 class RecordError(TracehintError):
@@ -164,19 +163,6 @@ def _bundle_path(output: str | None, *, force: bool) -> Path | None:
     if not output:
         raise UsageError("-o: the name is empty", "Give a directory name.")
     path = Path(os.path.abspath(output))  # noqa: PTH100 (symbolic links stay as given)
-    if path.is_symlink() or (path.exists() and not path.is_dir()):
-        raise BundleError(f"{path}: exists and is not a directory", "Choose another name with -o.")
-    if path.exists() and any(path.iterdir()):
-        if not (path / MANIFEST_NAME).exists():
-            raise BundleError(
-                f"{path}: exists and is not a trace bundle", "Choose another name with -o."
-            )
-        if not force:
-            raise BundleError(f"{path}: exists", "Give --force to replace it, or another -o.")
-    try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise BundleError(
-            f"{path}: cannot be made: {error.strerror}", "Choose another place with -o."
-        ) from None
+    refuse_existing(path, force=force)
+    make_folder(path)
     return path

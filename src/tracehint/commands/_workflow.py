@@ -1,4 +1,4 @@
-"""Give a bundle the graph that its workflow file declares, in memory."""
+"""Give a bundle the graph that its workflow file declares, in memory or where it lies."""
 
 from __future__ import annotations
 
@@ -6,10 +6,31 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tracehint.errors import UsageError
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from tracehint.schemas.store import Bundle
+
+
+def check_workflow(workflow: Path) -> None:
+    """Raises UsageError where there is no such file or directory."""
+    if not workflow.exists():
+        raise UsageError(f"{workflow}: no such workflow file", "Give the engine's file or log.")
+
+
+def declare(bundle: Path, workflow: Path) -> None:
+    """Add what the workflow declares to a bundle that was just written."""
+    from tracehint.schemas.store import BundleWriter, segment_files
+
+    joined = with_workflow(str(bundle), str(workflow))
+    writer = BundleWriter.append_to(bundle)
+    for name in ("declared_tasks", "declared_io"):
+        for path in segment_files(bundle, name):
+            path.unlink()  # its rows are among the joined ones
+        if joined.tables[name].num_rows:
+            writer.write_table(name, joined.tables[name])
 
 
 def with_workflow(bundle: str, workflow: str) -> Bundle:
@@ -22,12 +43,10 @@ def with_workflow(bundle: str, workflow: str) -> Bundle:
     import pyarrow as pa
 
     from tracehint.adapters.engines.graphs import read_graph
-    from tracehint.errors import UsageError
     from tracehint.schemas.store import read_bundle
 
     run = read_bundle(bundle)
-    if not Path(workflow).exists():
-        raise UsageError(f"{workflow}: no such workflow file", "Give the engine's file or log.")
+    check_workflow(Path(workflow))
     graph = read_graph(Path(workflow))
     host = run.manifest.hosts[0].name if run.manifest.hosts else "unknown"
     tasks = without_times(graph.tasks) if graph.placed else graph.tasks

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracehint.commands._output import write_result
+from tracehint.commands._output import refuse_existing, write_result
 from tracehint.commands._stores import (
     hints_argument,
     make_plan,
@@ -125,9 +125,8 @@ def _engine(hints: HintFile, request: EmitRequest, *, force: bool) -> None:
 
     result = emit(hints, request)
     report_gaps(result.gaps)
-    there = [path for path in result.files if path is not None and path.exists()]
-    if there and not force:
-        raise UsageError(f"{there[0]}: exists", "Give --force to replace it, or another -o.")
+    for target in filter(None, result.files):
+        refuse_existing(target, force=force)
     for path, data in result.files.items():
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)

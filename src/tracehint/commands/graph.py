@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tracehint.commands._output import write_result
+from tracehint.commands._output import refuse_existing, write_result
 from tracehint.errors import UsageError
 
 FORMATS = ("svg", "png", "dot", "graphml", "json")
@@ -38,8 +38,8 @@ def command(
         raise UsageError(
             f"{output}: unknown graph format", f"Use one of these endings: {', '.join(FORMATS)}"
         )
-    if output not in (None, "-") and Path(str(output)).exists() and not force:
-        raise UsageError(f"{output}: exists", "Give --force to replace it, or another -o.")
+    if output not in (None, "-"):
+        refuse_existing(Path(str(output)), force=force)
     from tracehint.analyzer.model import Options
     from tracehint.hintgen import inputs
     from tracehint.hintgen.draw import dot, export

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,10 +11,12 @@ import click
 
 from tracehint.commands._importers import IMPORTERS, Importer
 from tracehint.commands._sources import sort_sources
-from tracehint.errors import BundleError, InputError, TracehintError
+from tracehint.commands._workflow import check_workflow, declare, without_times
+from tracehint.errors import InputError, TracehintError
 from tracehint.schemas.arrow import skip_pandas
-from tracehint.schemas.manifest import MANIFEST_NAME, Manifest
+from tracehint.schemas.manifest import Manifest
 from tracehint.schemas.store import BundleWriter
+from tracehint.schemas.writing import refuse_existing, write_bundle
 
 if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
@@ -48,58 +51,24 @@ def command(
     Example: tracehint import strace.log -o run.trace
     """
     skip_pandas()
-    _return_memory()
     refuse_existing(output, force=force)
-    if workflow is not None and not workflow.exists():
-        raise InputError(f"{workflow}: no such file or directory", "Check --workflow.")
+    if workflow is not None:
+        check_workflow(workflow)
     found = sort_sources(sources, kind)
     manifest = _run(found.importers(), output, force=force)
     if found.left_out:
         manifest.notes += found.notes()
         BundleWriter.append_to(output).write_manifest(manifest)
     if workflow is not None:
-        _declare(output, workflow)
+        declare(output, workflow)
     if not quiet:
         for note in manifest.notes:
             click.echo(f"tracehint: {note}", err=True)
         if manifest.blind_to:
             click.echo(f"  cannot see: {', '.join(manifest.blind_to)}", err=True)
         click.echo(f"tracehint: wrote {click.format_filename(output)}", err=True)
-        click.echo(f"  next: tracehint analyze {_quoted(output)}", err=True)
+        click.echo(f"  next: tracehint analyze {shlex.quote(str(output))}", err=True)
     return 0
-
-
-def _return_memory() -> None:
-    """Let Arrow use the system's allocator in this process: its own one keeps what was freed, which
-    is half of the peak of a large import. Measured: no slower here."""
-    import pyarrow as pa
-
-    pa.set_memory_pool(pa.system_memory_pool())
-
-
-def _declare(bundle: Path, workflow: Path) -> None:
-    """Add what the workflow declares to the bundle that was just written."""
-    from tracehint.commands._workflow import with_workflow
-    from tracehint.schemas.store import segment_files
-
-    joined = with_workflow(str(bundle), str(workflow))
-    writer = BundleWriter.append_to(bundle)
-    for name in ("declared_tasks", "declared_io"):
-        there = segment_files(bundle, name)
-        for path in there:
-            path.unlink()  # its rows are among the joined ones
-        if joined.tables[name].num_rows:
-            writer.write_table(name, joined.tables[name])
-
-
-def refuse_existing(output: Path, *, force: bool) -> None:
-    """Say so before a long import and not after it."""
-    if not output.exists():
-        return
-    if not (output / MANIFEST_NAME).exists() and (not output.is_dir() or any(output.iterdir())):
-        raise BundleError(f"{output}: exists and is not a trace bundle", "Choose another name.")
-    if (output / MANIFEST_NAME).exists() and not force:
-        raise BundleError(f"{output}: exists", "Give --force to replace it, or another -o.")
 
 
 def _run(work: list[tuple[Importer, list[Path]]], output: Path, *, force: bool) -> Manifest:
@@ -125,19 +94,15 @@ def _run(work: list[tuple[Importer, list[Path]]], output: Path, *, force: bool) 
             raise InputError("none of the sources could be read", "\n  ".join(problems))
         _only_declared(bundles)
         manifest = join_manifests([b.manifest for b in bundles])
-        writer = BundleWriter(output, force=force)
-        for name, table in join_tables([b.tables for b in bundles]).items():
-            if len(table):
-                writer.write_table(name, table)
         manifest.notes += problems
-        writer.write_manifest(manifest)
+        tables = join_tables([b.tables for b in bundles])
+        write_bundle(BundleWriter(output, force=force), tables, manifest)
         return manifest
 
 
 def _only_declared(bundles: list[Bundle]) -> None:
     """What a graph alone cannot see, the logs beside it did; its placed times say nothing then."""
     from tracehint.adapters.engines.graphs import NOTHING_OBSERVED
-    from tracehint.commands._workflow import without_times
 
     if not any(b.tables["processes"].num_rows for b in bundles):
         return
@@ -147,9 +112,3 @@ def _only_declared(bundles: list[Bundle]) -> None:
                 bundle.tables["declared_tasks"] = without_times(bundle.tables["declared_tasks"])
             bundle.manifest.blind_to = []
             bundle.manifest.notes = [n for n in bundle.manifest.notes if n != NOTHING_OBSERVED]
-
-
-def _quoted(path: Path) -> str:
-    import shlex
-
-    return shlex.quote(str(path))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tracehint.errors import BundleError, InputError, TracehintError
+from tracehint.errors import BundleError, TracehintError
 from tracehint.schemas.arrow import skip_pandas
 
 
@@ -42,16 +42,18 @@ def command(
     from tracehint.collectors.ebpf.missed import add_missed, missed_beside
     from tracehint.collectors.join import join_manifests, join_tables, one_file_each
     from tracehint.commands._unfinished import read_finished
-    from tracehint.commands.import_ import _declare
+    from tracehint.commands._workflow import check_workflow, declare
     from tracehint.schemas.store import BundleWriter
+    from tracehint.schemas.writing import refuse_existing, write_bundle
 
     skip_pandas()
-    if workflow is not None and not workflow.exists():
-        raise InputError(f"{workflow}: no such file or directory", "Check --workflow.")
+    if workflow is not None:
+        check_workflow(workflow)
+    if output.absolute() in {path.absolute() for path in bundles}:
+        raise BundleError(f"{output}: is one of the bundles", "Choose another name with -o.")
+    refuse_existing(output, force=force)
     parts, problems = [], []
     for path in bundles:
-        if path.absolute() == output.absolute():
-            raise BundleError(f"{path}: is the output too", "Choose another name with -o.")
         try:
             parts.append(read_finished(path))
         except TracehintError as error:
@@ -74,13 +76,9 @@ def command(
     manifest.notes += [f"bundle not read: {text}" for text in problems]
     if problems:
         manifest.complete = False
-    writer = BundleWriter(output, force=force)
-    for name, table in tables.items():
-        if len(table):
-            writer.write_table(name, table)
-    writer.write_manifest(manifest)
+    write_bundle(BundleWriter(output, force=force), tables, manifest)
     if workflow is not None:
-        _declare(output, workflow)
+        declare(output, workflow)
     for text in [*problems, *(p for b in parts for p in b.problems)]:
         click.echo(f"tracehint: left out: {text}", err=True)
     if not quiet:

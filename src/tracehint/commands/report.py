@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from tracehint.commands._output import write_result
-from tracehint.errors import UsageError
+from tracehint.commands._output import refuse_existing, write_result
 
 
 @click.command()
@@ -29,8 +28,8 @@ def command(
     Example: tracehint report run.trace -o run.html
     """
     target = output or str(Path(bundle).name.removesuffix(".trace") or "run") + ".html"
-    if target != "-" and Path(target).exists() and not force:
-        raise UsageError(f"{target}: exists", "Give --force to replace it, or another -o.")
+    if target != "-":
+        refuse_existing(Path(target), force=force)
     from tracehint.analyzer.model import Options
     from tracehint.hintgen import inputs
     from tracehint.hintgen.draw.report import report_html

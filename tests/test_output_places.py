@@ -1,0 +1,77 @@
+"""Every place that a result cannot be written to: a message with the thing and a remedy."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.bundles import RunBuilder
+from tests.support.hints import rule, save
+from tracehint.cli import main
+from tracehint.errors import BundleError
+from tracehint.schemas.store import BundleWriter
+
+BUNDLES = (["merge", "RUN"], ["anonymize", "RUN"], ["import", "LOG"], ["record", "-o"])
+FILES = (
+    ["hints", "RUN"],
+    ["graph", "RUN", "--format", "dot"],
+    ["report", "RUN"],
+    ["lint", "RUN"],
+    ["diff", "RUN", "RUN"],
+    ["export", "RUN", "--to", "wfformat"],
+    ["emit", "hints.json", "--store", "xattr"],
+)
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with a run, its hints, a log, and things that no output may replace."""
+    run = RunBuilder(cwd="/data")
+    first = run.process(["sh", "w.sh"])
+    for name in "ab":
+        run.write(run.process([name], parent=first), run.file(f"/data/{name}"), 0, 9, at=1.0)
+    run.save(tmp_path / "RUN")
+    monkeypatch.chdir(tmp_path)
+    save(tmp_path, rule("a", Replication=2))
+    log = 'execve("/bin/w", ["w"], 0x7 /* 1 var */) = 0', "+++ exited with 0 +++"
+    Path("LOG").write_text("".join(f"7 1700000000.000000 {line}\n" for line in log))
+    Path("file").write_text("kept")
+    Path("to-nothing").symlink_to("nothing")
+    Path("to-run").symlink_to("RUN")
+    return tmp_path
+
+
+def call(words: list[str], target: str) -> int:
+    if words[0] == "record":
+        return main(["record", "--quiet", "-o", target, "--", "true"])
+    return main([*words, "-o", target])
+
+
+@pytest.mark.parametrize("words", [*BUNDLES, *FILES], ids=lambda words: words[0])
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize("target", ["file/x", "/proc/x", "n" * 300, "to-nothing", "to-run"])
+def test_a_place_that_cannot_be_used(
+    words: list[str], target: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    capfd.readouterr()
+    assert call(words, target) == (125 if words[0] == "record" else 2)
+    told = capfd.readouterr().err.rstrip("\n").split("\n")
+    assert target[:4] in told[-2] and told[-2].startswith("tracehint: "), told
+    assert told[-1].startswith("  ") and len(told[-1]) > 12, told
+    assert Path("file").read_text() == "kept"
+    assert os.readlink("to-nothing") == "nothing" and not Path("nothing").exists()  # noqa: PTH115
+    assert Path("to-run").is_symlink() and main(["analyze", "RUN"]) == 0
+
+
+def test_a_bundle_is_replaced_only_with_force(tmp_path: Path) -> None:
+    target = RunBuilder().save(tmp_path / "run")
+    with pytest.raises(BundleError, match="exists"):
+        BundleWriter(target)
+    BundleWriter(target, force=True)
+    (target / "other").write_text("kept")
+    for force in (False, True):
+        with pytest.raises(BundleError, match="not a trace bundle"):
+            BundleWriter(target, force=force)
+    assert (target / "other").read_text() == "kept"
