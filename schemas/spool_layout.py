@@ -28,6 +28,7 @@ LOSSES = {
     65: "spool_write",
 }  # fmt: skip
 LOST_EXTENTS = 1
+UNKNOWN_URING = 1000  # added to an operation of io_uring in `unknown_call`
 META = 9
 LOST = 7
 

@@ -155,6 +155,13 @@ def metadata_table(spool: Spool, proc: Processes) -> pa.Table:
     return pa.table(columns, schema=METADATA_OPS)
 
 
+def _call_name(number: int) -> str:
+    """What the kernel side calls by number: a system call, or an operation of io_uring."""
+    if number >= lay.UNKNOWN_URING:
+        return f"io_uring operation {number - lay.UNKNOWN_URING}"
+    return f"call {number}"
+
+
 def losses_table(spool: Spool, proc: Processes, parts: Records) -> pa.Table:
     """Losses per epoch where that is known; the rest of the totals without one."""
     found: list[dict[str, object]] = []
@@ -170,7 +177,8 @@ def losses_table(spool: Spool, proc: Processes, parts: Records) -> pa.Table:
     for i, kind in zip(*np.nonzero(proc.rows["lost"]), strict=True):
         if kind in lay.LOSSES:
             row = proc.rows[i]
-            call = f"call {row['unknown_call']}" if lay.LOSSES[kind] == "unknown_calls" else None
+            unknown = lay.LOSSES[kind] == "unknown_calls"
+            call = _call_name(int(row["unknown_call"])) if unknown else None
             add(int(row["epoch"]), int(kind), int(row["lost"][kind]), call)
     lossy = parts[parts["lost_ops"] > 0]
     for epoch in np.unique(lossy["epoch"]).tolist():

@@ -72,6 +72,7 @@ def test_enumerations_agree() -> None:
     assert len(_enum("th_name_op")) == len(lay.NAME_OPS)
     assert len(_enum("th_meta")) - 1 == lay.META
     assert len(_enum("th_loss")) - 1 == lay.LOST
+    assert f"#define TH_UNKNOWN_URING {lay.UNKNOWN_URING} " in HEADER.read_text()
     assert set(lay.OPS) <= set(EXTENT_OPS)
     assert set(lay.HOWS) <= set(EXTENT_HOW)
     assert set(lay.NAME_OPS) - {"truncate"} <= set(NAME_OPS)

@@ -269,6 +269,7 @@ struct th_spool_loss {
 	unsigned long long count;
 };
 
+#define TH_UNKNOWN_URING 1000 /* added to an operation of io_uring in unknown_call */
 #define TH_LOSS_RECURSION 64
 #define TH_LOSS_SPOOL_WRITE 65
 
@@ -323,6 +324,12 @@ enum th_call {
 	TH_CALL_TRUNCATE_SPLIT,
 	TH_CALL_FALLOCATE_SPLIT,
 	TH_CALL_UNKNOWN, /* moves file data in a way that is not followed: counted */
+	TH_CALL_TEE,
+	TH_CALL_VMSPLICE,
+	TH_CALL_MPROTECT,
+	TH_CALL_MADVISE,
+	TH_CALL_MKNOD, /* mode in the second argument */
+	TH_CALL_MKNODAT,
 };
 
 /* Whose processes are followed. */
@@ -368,7 +375,7 @@ struct th_state {
 	unsigned int self;	 /* adopting: the recorder's processes, never followed */
 	unsigned int recorder;
 	unsigned int wanted;	     /* processes that were asked for and not let in yet */
-	unsigned int mapped_write;   /* any of them ever mapped a file to write to it */
+	unsigned int mapped; /* TH_PROC_MAPPED, ..._WRITE: any of them ever mapped a file so */
 	unsigned long long pid_ns;   /* address of the recorder's pid name space */
 	unsigned long long begin_ns; /* adopting began */
 	unsigned long long lost[TH_LOST_KINDS];

@@ -93,7 +93,8 @@ GLOBAL u32 adopt(u32 user)
 		return 0;
 	set_slot(task->pid, proc->slot);
 	proc->flags |= TH_PROC_ADOPTED;
-	state.mapped_write = 1; /* perhaps it has */
+	/* perhaps it has */
+	__sync_fetch_and_or(&state.mapped, TH_PROC_MAPPED | TH_PROC_MAPPED_WRITE);
 	proc->threads = plain(task)->signal->nr_threads;
 	if (proc->threads > 1)
 		proc->flags |= TH_PROC_THREADS;

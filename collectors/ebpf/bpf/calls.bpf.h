@@ -63,6 +63,16 @@ GLOBAL int data_calls(struct call *c, u32 class)
 				   ret);
 		}
 		break;
+	case TH_CALL_TEE:
+		if (ret > 0) {
+			moved_slow(c, a[0], OP(TH_READ, TH_HOW_SPLICE, 0), -1, ret);
+			moved_slow(c, a[1], OP(TH_WRITE, TH_HOW_SPLICE, 0), -1, ret);
+		}
+		break;
+	case TH_CALL_VMSPLICE:
+		if (ret > 0)
+			moved_slow(c, a[0], spliced_op(a[0]), -1, ret);
+		break;
 	case TH_CALL_FTRUNCATE:
 		if (!ret)
 			touched(c, a[0], OP(TH_TRUNCATE, TH_HOW_TRUNCATE, 0), a[1], 0);
@@ -142,10 +152,36 @@ GLOBAL int meta_calls(struct call *c, u32 class)
 	return 0;
 }
 
+static __always_inline void not_followed(struct call *c, u32 what)
+{
+	struct th_process *proc = process_at(c->slot);
+
+	if (!proc)
+		return;
+	proc->unknown_call = what;
+	lose(proc, TH_LOST_UNKNOWN_CALL, 1);
+}
+
+/* Calls that are of interest with some arguments only; the others need no more look. */
+static __always_inline bool of_interest(struct call *c, u32 class)
+{
+	switch (class) {
+	case TH_CALL_MPROTECT:
+		return !c->ret && (c->arg[2] & PROT_WRITE);
+	case TH_CALL_MADVISE:
+		return !c->ret && (u32)c->arg[2] == MADV_POPULATE_WRITE;
+	case TH_CALL_MKNOD: /* a regular file: the only one that is made without being opened */
+		return !c->ret && (!(c->arg[1] & S_IFMT) || (c->arg[1] & S_IFMT) == S_IFREG);
+	case TH_CALL_MKNODAT:
+		return !c->ret && (!(c->arg[2] & S_IFMT) || (c->arg[2] & S_IFMT) == S_IFREG);
+	case TH_CALL_IOCTL:
+		return !c->ret && unfollowed_ioctl(c->arg[1]);
+	}
+	return class == TH_CALL_UNKNOWN && c->ret >= 0;
+}
+
 static __always_inline void rare_calls(struct call *c, u32 class, u32 nr)
 {
-	struct th_process *proc;
-
 	if (class >= TH_CALL_OPEN && class <= TH_CALL_OPEN_HANDLE)
 		open_calls(c, class);
 	else if (class == TH_CALL_DUP2 && c->ret >= 0 && c->arg[0] != c->arg[1])
@@ -158,26 +194,31 @@ static __always_inline void rare_calls(struct call *c, u32 class, u32 nr)
 			return;
 		if (class == TH_CALL_MMAP)
 			do_mmap(c, c->arg[5]);
-		else
-			do_mremap(c);
-	} else if (class >= TH_CALL_COPY_RANGE && class <= TH_CALL_IOCTL &&
-		   class != TH_CALL_TRUNCATE)
+		else if (do_mremap(c))
+			not_followed(c, nr);
+	} else if (class == TH_CALL_TEE || class == TH_CALL_VMSPLICE ||
+		   (class >= TH_CALL_COPY_RANGE && class <= TH_CALL_IOCTL &&
+		    class != TH_CALL_TRUNCATE)) {
 		data_calls(c, class);
-	else if (class == TH_CALL_TRUNCATE || (class >= TH_CALL_RENAME && class <= TH_CALL_RMDIR)) {
+		if (class == TH_CALL_IOCTL && of_interest(c, class))
+			not_followed(c, nr);
+	} else if (class == TH_CALL_TRUNCATE ||
+		   (class >= TH_CALL_RENAME && class <= TH_CALL_RMDIR)) {
 		if (class != TH_CALL_TRUNCATE)
 			name_meta(c, class);
 		if (!c->ret)
 			name_call(c, class);
 	} else if (class >= TH_CALL_STAT && class <= TH_CALL_STATX)
 		meta_calls(c, class);
-	else if (class == TH_CALL_IO_SUBMIT)
+	else if (class == TH_CALL_IO_SUBMIT) {
 		do_io_submit(c);
-	else if (class == TH_CALL_UNKNOWN && c->ret >= 0) {
-		proc = process_at(c->slot);
-		if (proc) {
-			proc->unknown_call = nr;
-			lose(proc, TH_LOST_UNKNOWN_CALL, 1);
-		}
+		if (c->ret > AIO_REQUESTS || c->arg[0] == AIO_CUT)
+			not_followed(c, nr);
+	} else if (of_interest(c, class)) {
+		bool mapping = class == TH_CALL_MPROTECT || class == TH_CALL_MADVISE;
+
+		if (!mapping || writable(c, class == TH_CALL_MADVISE))
+			not_followed(c, nr);
 	}
 }
 

@@ -167,7 +167,7 @@ GLOBAL int episode_begin(struct call *c, u32 fd, u32 begin_state, u32 open_flags
 	if (!(ep->state & TH_EP_INHERITED)) {
 		if ((K(struct file, file, f_mode) & FMODE_CREATED) || (open_flags & O_TMPFILE_BIT))
 			ep->state |= TH_EP_CREATED;
-		else if ((open_flags & O_TRUNC) && (ep->flags & O_ACCMODE))
+		else if (open_flags & O_TRUNC) /* also with O_RDONLY */
 			ep->state |= TH_EP_TRUNCATED;
 		ep->flags |= open_flags;
 	}

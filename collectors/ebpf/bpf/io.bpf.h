@@ -9,14 +9,20 @@
 #define FALLOC_FL_COLLAPSE_RANGE 8
 #define FALLOC_FL_ZERO_RANGE 16
 #define FALLOC_FL_INSERT_RANGE 32
+#define RWF_APPEND 16
+#define RWF_NOAPPEND 32
+#define CALL_PWRITEV2 328
+#define CALL_PWRITEV2_32 379
 #define FICLONE 0x40049409
 #define FICLONERANGE 0x4020940d
+#define LOOP_SET_FD 0x4c00
+#define LOOP_CHANGE_FD 0x4c06
+#define LOOP_CONFIGURE 0x4c0a
+#define XFS_IOC_SWAPEXT 0xc0c0586d
+#define XFS_IOC_EXCHANGE_RANGE 0x40285881
+#define EXT4_IOC_MOVE_EXT 0xc028660f
 #define CLOSE_RANGE_UNSHARE 2
 #define CLOSE_RANGE_CLOEXEC 4
-
-struct open_how {
-	u64 flags;
-};
 
 struct clone_range {
 	s64 src_fd;
@@ -47,6 +53,20 @@ static __always_inline void moved(struct call *c, struct th_process *proc, u32 f
 	if (pos < 0)
 		pos = K(struct file, file, f_pos) - len;
 	run_add(ep, op_how, pos, len);
+}
+
+/* Where a positioned write went: with O_APPEND to the end, whatever was asked for. */
+static __always_inline s64 written_at(struct call *c, u64 nr)
+{
+	u64 file = fd_file(bpf_get_current_task_btf(), c->arg[0]);
+	u32 how = nr == CALL_PWRITEV2 || nr == CALL_PWRITEV2_32 ? c->arg[5] : 0;
+	s64 at = c->arg[3];
+
+	if (!file || at < 0 || (how & RWF_NOAPPEND))
+		return at;
+	if ((how & RWF_APPEND) || (K(struct file, file, f_flags) & O_APPEND))
+		return K(struct inode, file_inode(file), i_size) - c->ret;
+	return at;
 }
 
 /* For calls that are rarer: through a function it takes 20 ns more. */
@@ -113,15 +133,50 @@ static __always_inline s64 end_offset(u64 user, u64 moved_bytes)
 	return end - moved_bytes;
 }
 
+/* All that lies behind is copied to another place within the file, `size` is what it has now. */
+static __always_inline void shifted(struct call *c, u64 offset, u64 len, bool inserted)
+{
+	u64 file = fd_file(bpf_get_current_task_btf(), c->arg[0]), size;
+	u64 from = inserted ? offset : offset + len, to = inserted ? offset + len : offset;
+
+	if (!file)
+		return;
+	size = K(struct inode, file_inode(file), i_size);
+	if (size <= to)
+		return;
+	touched(c, c->arg[0], OP(TH_READ, TH_HOW_FALLOCATE, 0), from, size - to);
+	touched(c, c->arg[0], OP(TH_WRITE, TH_HOW_FALLOCATE, 0), to, size - to);
+	if (inserted)
+		touched(c, c->arg[0], OP(TH_DEALLOCATE, TH_HOW_FALLOCATE, 0), offset, len);
+}
+
 static __always_inline void do_fallocate(struct call *c, u64 offset, u64 len)
 {
 	u32 mode = c->arg[1];
 
 	if (mode & FALLOC_FL_PUNCH_HOLE)
 		touched(c, c->arg[0], OP(TH_DEALLOCATE, TH_HOW_FALLOCATE, 0), offset, len);
-	else if (mode & (FALLOC_FL_ZERO_RANGE | FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE))
+	else if (mode & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE))
+		shifted(c, offset, len, mode & FALLOC_FL_INSERT_RANGE);
+	else if (mode & FALLOC_FL_ZERO_RANGE)
 		touched(c, c->arg[0], OP(TH_WRITE, TH_HOW_FALLOCATE, 0), offset, len);
 	/* other modes reserve space and change no byte */
+}
+
+/* vmsplice: memory into a pipe, or out of it. */
+static __always_inline u32 spliced_op(u32 fd)
+{
+	u64 file = fd_file(bpf_get_current_task_btf(), fd);
+
+	return file && (K(struct file, file, f_mode) & FMODE_WRITE) ? OP(TH_WRITE, TH_HOW_SPLICE, 0)
+								    : OP(TH_READ, TH_HOW_SPLICE, 0);
+}
+
+/* Files that exchange their bytes, or that the kernel uses as a disk from now on. */
+static __always_inline bool unfollowed_ioctl(u32 cmd)
+{
+	return cmd == LOOP_SET_FD || cmd == LOOP_CHANGE_FD || cmd == LOOP_CONFIGURE ||
+	       cmd == XFS_IOC_SWAPEXT || cmd == XFS_IOC_EXCHANGE_RANGE || cmd == EXT4_IOC_MOVE_EXT;
 }
 
 static __always_inline void do_clone(struct call *c)

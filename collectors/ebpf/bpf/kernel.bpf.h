@@ -47,6 +47,7 @@ static long (*th_find_vma)(struct task_struct *task, __u64 addr, void *callback,
 #define O_CREAT 0100
 #define O_TRUNC 01000
 #define O_WRONLY 1
+#define O_APPEND 02000
 #define O_TMPFILE_BIT 020000000
 #define O_PATH 010000000
 #define AT_FDCWD -100

@@ -31,6 +31,7 @@ static __always_inline void map_begin(struct call *c, u64 file, u32 kind)
 	if (!hashed_at(proc->epoch, f.key, 0))
 		share_make(&f);
 	proc->flags |= TH_PROC_MAPPED;
+	__sync_fetch_and_or(&state.mapped, TH_PROC_MAPPED);
 }
 
 /* This thread's record of pages of an inode; its process' or, after forks, an ancestor's. */
@@ -158,7 +159,7 @@ static __always_inline bool writes_unseen(struct th_process *proc, u64 inode)
 static __always_inline void writes_begin(struct th_process *proc)
 {
 	proc->flags |= TH_PROC_MAPPED_WRITE;
-	state.mapped_write = 1;
+	__sync_fetch_and_or(&state.mapped, TH_PROC_MAPPED_WRITE);
 }
 
 struct vma_found {
@@ -177,42 +178,72 @@ static long vma_seen(struct task_struct *task, struct vm_area_struct *vma, struc
 	return 0;
 }
 
-#define PF_WRITE 2 /* of the processor's error code */
+/* of the processor's error code */
+#define PF_PROT 1 /* the page is mapped, but not for this */
+#define PF_WRITE 2
+#define PMD_PAGES 512
+
+/* The pages that a fault at one of them maps: those of its folio, if there is one. */
+static __always_inline void mapped_pages(struct pages *p, u64 inode, u64 page, u64 error)
+{
+	p->mapping = (u64)K(struct inode, inode, i_mapping);
+	p->first = page;
+	p->end = page + 1;
+	whole_folio(p, page);
+	if ((error & PF_PROT) && p->end - p->first < PMD_PAGES) {
+		p->first = page; /* made writable alone; a larger one is unmapped and mapped anew */
+		p->end = page + 1;
+	}
+}
 
 /*
- * The processor refused a write: to a shared mapping of a file whose file system
- * wants to know of the first write to each clean page, or to a page that is not
- * mapped yet. Writes afterwards, until the page was written back, are to the same page.
+ * The processor refused an access: the page is not mapped yet, or it is a write to
+ * a shared mapping of a file whose file system wants to know of the first write to
+ * each clean page. Writes afterwards, until the page was written back, are to the
+ * same pages. Reads have tracepoints of their own, but not where a folio is mapped
+ * by one entry of the upper table.
  */
-static __always_inline void write_fault(u64 address, u64 error)
+static __always_inline void processor_fault(u64 address, u64 error)
 {
-	u64 id, size, start;
+	u32 want = error & PF_WRITE ? TH_PROC_MAPPED_WRITE : TH_PROC_MAPPED;
 	struct vma_found found = {};
 	struct find f = {};
+	struct pages p = {};
 	struct th_process *proc;
+	u64 id, size, start, end;
 
-	if (!(error & PF_WRITE) || !state.mapped_write)
+	if (!(state.mapped & want) || (error & (PF_WRITE | PF_PROT)) == PF_PROT)
 		return; /* most faults of most runs */
 	id = bpf_get_current_pid_tgid();
 	f.slot = slot_of((u32)id);
 	if (!f.slot)
 		return;
 	proc = process_at(f.slot);
-	if (!proc || !(proc->flags & TH_PROC_MAPPED_WRITE) || proc->state != TH_LIVE)
+	if (!proc || !(proc->flags & want) || proc->state != TH_LIVE)
 		return;
 	if (th_find_vma(bpf_get_current_task_btf(), address, vma_seen, &found, 0)) {
-		proc->flags |= TH_PROC_WRITES_UNSEEN; /* busy: the bound has to do from now on */
+		if (error & PF_WRITE)
+			proc->flags |=
+				TH_PROC_WRITES_UNSEEN; /* busy: the bound has to do from now on */
 		return;
 	}
-	if (!found.file || !(found.flags & VM_SHARED) || !(found.flags & VM_WRITE))
+	if (!found.file)
 		return;
 	f.tid = (u32)id == (u32)(id >> 32) ? 0 : (u32)id;
 	f.inode = file_inode(found.file);
 	size = K(struct inode, f.inode, i_size);
-	start = found.start + ((address - found.base) & ~(PAGE_SIZE - 1));
-	if (start < size)
-		touched_pages(&f, proc, KEY_MAPPED | 1, start,
-			      start + PAGE_SIZE < size ? start + PAGE_SIZE : size);
+	mapped_pages(&p, f.inode, (found.start + (address - found.base)) >> PAGE_SHIFT, error);
+	start = p.first << PAGE_SHIFT;
+	end = p.end << PAGE_SHIFT;
+	if (start >= size)
+		return;
+	if (end > size)
+		end = size;
+	if (!(error & PF_PROT))
+		touched_pages(&f, proc, KEY_MAPPED, start, end);
+	if ((found.flags & VM_SHARED) && (found.flags & VM_WRITE) &&
+	    ((error & PF_WRITE) || writes_unseen(proc, f.inode)))
+		touched_pages(&f, proc, KEY_MAPPED | 1, start, end);
 }
 
 static __always_inline void fault(u64 mapping, u64 first, u64 last)

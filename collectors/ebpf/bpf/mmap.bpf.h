@@ -6,6 +6,8 @@
 #include "io.bpf.h"
 #include "mapped.bpf.h"
 
+#define EBUSY 16
+#define MADV_POPULATE_WRITE 23
 #define MAP_PRIVATE 2
 #define MAP_TYPE 15
 #define MAP_ANONYMOUS 32
@@ -76,19 +78,53 @@ GLOBAL int remapped(struct call *c, u64 start, u64 len, u32 written)
 	return 0;
 }
 
-/* A grown mapping of a file: without its descriptor, so through the mapping itself. */
+/* A grown mapping of a file: without its descriptor, so through the mapping itself. 1: not seen. */
 GLOBAL int do_mremap(struct call *c)
 {
 	struct vma_found found = {};
 
 	if (!c || c->arg[2] <= c->arg[1])
 		return 0;
-	th_find_vma(bpf_get_current_task_btf(), c->ret, vma_seen, &found, 0);
+	if (th_find_vma(bpf_get_current_task_btf(), c->ret, vma_seen, &found, 0) == -EBUSY)
+		return 1;
 	if (!found.file)
 		return 0;
 	c->file = found.file;
 	return remapped(c, found.start, c->arg[2],
 			(found.flags & VM_SHARED) && (found.flags & VM_WRITE));
+}
+
+/*
+ * Part of a mapping may be written from now on (mprotect), or can be without a
+ * fault (`populated`). 1: somebody else was changing the mappings, it is not known.
+ */
+GLOBAL int writable(struct call *c, u32 populated)
+{
+	u64 id = bpf_get_current_pid_tgid(), start, end, size;
+	struct vma_found found = {};
+	struct th_process *proc;
+	struct find f = {};
+
+	if (!c)
+		return 0;
+	if (th_find_vma(bpf_get_current_task_btf(), c->arg[0], vma_seen, &found, 0) == -EBUSY)
+		return 1;
+	proc = process_at(c->slot);
+	if (!proc || !found.file || !(found.flags & VM_SHARED))
+		return 0;
+	map_begin(c, found.file, KEY_MAPPED | 1);
+	writes_begin(proc);
+	f.slot = c->slot;
+	f.tid = (u32)id == (u32)(id >> 32) ? 0 : (u32)id;
+	f.inode = file_inode(found.file);
+	if (cfg.faults && !populated && !writes_unseen(proc, f.inode))
+		return 0;
+	start = found.start + (c->arg[0] - found.base);
+	end = start + c->arg[1];
+	size = K(struct inode, f.inode, i_size);
+	if (start < size)
+		touched_pages(&f, proc, KEY_MAPPED | 1, start, end < size ? end : size);
+	return 0;
 }
 
 static __always_inline void do_mmap(struct call *c, u64 offset)
@@ -97,13 +133,15 @@ static __always_inline void do_mmap(struct call *c, u64 offset)
 	u32 fd = c->arg[4];
 
 	bool written = (flags & MAP_TYPE) != MAP_PRIVATE && (prot & PROT_WRITE);
+	bool read = prot & (PROT_READ | PROT_EXEC);
 
 	if (flags & MAP_ANONYMOUS)
 		return;
-	if (cfg.faults && len > FAULT_AROUND && !(flags & MAP_DENYWRITE) && map_fd(c, fd, written))
+	if (cfg.faults && (len > FAULT_AROUND || !read) && !(flags & MAP_DENYWRITE) &&
+	    map_fd(c, fd, written))
 		return;
-	if (prot & (PROT_READ | PROT_EXEC))
-		touched(c, fd, OP(TH_READ, TH_HOW_MMAP, 1), offset, len);
+	touched(c, fd, OP(TH_READ, TH_HOW_MMAP, 1), offset,
+		len); /* mprotect may make it readable */
 	if (written)
 		touched(c, fd, OP(TH_WRITE, TH_HOW_MMAP, 1), offset, len);
 }

@@ -63,6 +63,8 @@ static __always_inline void name_changed(struct call *c, struct change *what)
 	rec->spare = 0;
 	n = bpf_probe_read_user_str(&s->bytes[at], TH_MAX_PATH, (void *)what->text);
 	rec->len = n > 0 ? n : 0;
+	if (n < 0)
+		lose(proc, TH_LOST_PATH_CUT, 1);
 	if (n > 0 && n <= TH_MAX_PATH)
 		at += n;
 	rec->new_len = 0;

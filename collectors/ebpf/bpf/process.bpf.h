@@ -122,8 +122,10 @@ static __noinline void send_exec(struct th_process *proc, struct task_struct *ta
 		lose(proc, TH_LOST_ARGV_CUT, 1);
 		argv = TH_MAX_ARGV;
 	}
-	if (env > TH_MAX_ARGV)
+	if (env > TH_MAX_ARGV) { /* the name of the task may be behind */
+		lose(proc, TH_LOST_ARGV_CUT, 1);
 		env = TH_MAX_ARGV;
+	}
 	rec->old = *proc;
 	rec->old.kind = TH_EXEC;
 	rec->old.end_ns = now;

@@ -82,6 +82,8 @@ int BPF_PROG(th_sys_exit, struct pt_regs *regs, long ret)
 
 		if (ret <= 0)
 			return 0;
+		if (class == TH_CALL_PWRITE)
+			pos = written_at(&c, nr);
 		moved(&c, proc, c.arg[0],
 		      class & 1 ? OP(TH_READ, TH_HOW_READ, 0) : OP(TH_WRITE, TH_HOW_WRITE, 0), pos,
 		      ret);
@@ -199,7 +201,7 @@ int BPF_PROG(th_fault, struct address_space *mapping, unsigned long index)
 SEC("tp_btf/page_fault_user")
 int BPF_PROG(th_user_fault, unsigned long address, void *regs, unsigned long error)
 {
-	write_fault(address, error);
+	processor_fault(address, error);
 	return 0;
 }
 
@@ -207,7 +209,7 @@ int BPF_PROG(th_user_fault, unsigned long address, void *regs, unsigned long err
 SEC("tp_btf/page_fault_kernel")
 int BPF_PROG(th_kernel_fault, unsigned long address, void *regs, unsigned long error)
 {
-	write_fault(address, error);
+	processor_fault(address, error);
 	return 0;
 }
 

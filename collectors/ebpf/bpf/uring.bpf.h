@@ -6,6 +6,7 @@
 #ifndef TRACEHINT_URING_BPF_H
 #define TRACEHINT_URING_BPF_H
 
+#include "calls.bpf.h"
 #include "share.bpf.h"
 
 /* include/uapi/linux/io_uring.h; the numbers are fixed */
@@ -14,9 +15,20 @@ enum {
 	URING_WRITEV = 2,
 	URING_READ_FIXED = 4,
 	URING_WRITE_FIXED = 5,
+	URING_FALLOCATE = 17,
+	URING_OPENAT = 18,
 	URING_READ = 22,
 	URING_WRITE = 23,
+	URING_OPENAT2 = 28,
+	URING_SPLICE = 30,
+	URING_TEE = 33,
+	URING_RENAMEAT = 35,
+	URING_UNLINKAT = 36,
+	URING_MKDIRAT = 37,
+	URING_SYMLINKAT = 38,
+	URING_LINKAT = 39,
 	URING_READ_MULTISHOT = 49,
+	URING_FTRUNCATE = 55,
 	URING_READV_FIXED = 60,
 	URING_WRITEV_FIXED = 61,
 };
@@ -55,15 +67,59 @@ static __always_inline int uring_op(u32 opcode)
 	return -1;
 }
 
+/* Requests that move bytes or change names, and are only counted: their arguments are gone. */
+#define URING_UNFOLLOWED                                                                           \
+	(1ULL << URING_FALLOCATE | 1ULL << URING_SPLICE | 1ULL << URING_TEE |                      \
+	 1ULL << URING_RENAMEAT | 1ULL << URING_UNLINKAT | 1ULL << URING_MKDIRAT |                 \
+	 1ULL << URING_SYMLINKAT | 1ULL << URING_LINKAT | 1ULL << URING_FTRUNCATE)
+
+/* A file that was opened by a request, perhaps made or truncated by it. */
+static __always_inline bool uring_opened(u64 req, u32 slot, int fd)
+{
+	struct call c = {.slot = slot, .ret = fd};
+
+	if (!bpf_core_type_exists(struct io_open) || K(struct io_open, req, file_slot))
+		return false;
+	c.arg[1] = K(struct io_open, req, how.flags);
+	open_calls(&c, TH_CALL_OPEN);
+	return true;
+}
+
+/* Requests other than reads and writes. */
+static __always_inline void uring_other(u64 req, u32 opcode, int res)
+{
+	u32 slot;
+	struct th_process *proc;
+
+	if (res < 0 || opcode > 63 ||
+	    !((URING_UNFOLLOWED | 1ULL << URING_OPENAT | 1ULL << URING_OPENAT2) >> opcode & 1))
+		return;
+	slot = slot_of(uring_tid(req));
+	if (!slot)
+		return;
+	proc = process_at(slot);
+	if (!proc || proc->state != TH_LIVE)
+		return;
+	if ((opcode == URING_OPENAT || opcode == URING_OPENAT2) && uring_opened(req, slot, res))
+		return;
+	proc->unknown_call = TH_UNKNOWN_URING + opcode;
+	lose(proc, TH_LOST_UNKNOWN_CALL, 1);
+}
+
 static __always_inline void uring_completed(u64 req)
 {
-	int op = uring_op(K(struct io_kiocb, req, opcode)), res = K(struct io_kiocb, req, cqe.res);
+	u32 opcode = K(struct io_kiocb, req, opcode);
+	int op = uring_op(opcode), res = K(struct io_kiocb, req, cqe.res);
 	struct find f = {};
 	struct th_process *proc;
 	struct th_episode *ep;
 	s64 end;
 
-	if (op < 0 || res <= 0)
+	if (op < 0) {
+		uring_other(req, opcode, res);
+		return;
+	}
+	if (res <= 0)
 		return;
 	f.slot = slot_of(uring_tid(req));
 	if (!f.slot)

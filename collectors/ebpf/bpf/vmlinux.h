@@ -81,6 +81,7 @@ struct super_block {
 struct inode {
 	unsigned short i_mode;
 	struct super_block *i_sb;
+	struct address_space *i_mapping;
 	unsigned long i_ino;
 	unsigned int i_nlink;
 	s64 i_size;
@@ -220,6 +221,15 @@ struct kiocb {
 
 struct io_rw {
 	struct kiocb kiocb;
+};
+
+struct open_how {
+	u64 flags;
+};
+
+struct io_open {
+	u32 file_slot;
+	struct open_how how;
 };
 
 struct vm_area_struct {

@@ -75,6 +75,13 @@ static const struct row x86_64[] = {
 	{21, TH_CALL_ACCESS},
 	{269, TH_CALL_ACCESS}, /* faccessat */
 	{439, TH_CALL_ACCESS}, /* faccessat2 */
+	{276, TH_CALL_TEE},
+	{278, TH_CALL_VMSPLICE},
+	{10, TH_CALL_MPROTECT},
+	{329, TH_CALL_MPROTECT}, /* pkey_mprotect */
+	{28, TH_CALL_MADVISE},
+	{133, TH_CALL_MKNOD},
+	{259, TH_CALL_MKNODAT},
 	{216, TH_CALL_UNKNOWN}, /* remap_file_pages */
 };
 
@@ -134,6 +141,14 @@ static const struct row i386[] = {
 	{33, TH_CALL_ACCESS},
 	{307, TH_CALL_ACCESS},
 	{439, TH_CALL_ACCESS},
+	{315, TH_CALL_TEE},
+	{316, TH_CALL_VMSPLICE},
+	{125, TH_CALL_MPROTECT},
+	{380, TH_CALL_MPROTECT},
+	{219, TH_CALL_MADVISE},
+	{14, TH_CALL_MKNOD},
+	{297, TH_CALL_MKNODAT},
+	{257, TH_CALL_UNKNOWN}, /* remap_file_pages */
 	{187, TH_CALL_UNKNOWN}, /* sendfile with a 32-bit offset */
 	{248, TH_CALL_UNKNOWN}, /* io_submit with 32-bit pointers */
 };

@@ -20,13 +20,13 @@
 /* Structs whose members the programs read; see bpf/vmlinux.h. One that is missing here costs
  * time only: the loader goes on with all types when libbpf does not find it. */
 static const char *const structs[] = {
-	"address_space", "cred",      "dentry",	       "fdtable",	 "file",
-	"files_struct",	 "fs_struct", "hlist_bl_head", "hlist_bl_node",	 "inode",
-	"io_cqe",	 "io_kiocb",  "io_rw",	       "io_uring_task",	 "kiocb",
-	"linux_binprm",	 "mm_struct", "mount",	       "path",		 "pid",
-	"pt_regs",	 "qstr",      "signal_struct", "super_block",	 "task_struct",
-	"thread_info",	 "upid",      "vfsmount",      "vm_area_struct", "xa_node",
-	"xarray",
+	"address_space",  "cred",	  "dentry",	   "fdtable",	    "file",
+	"files_struct",	  "fs_struct",	  "hlist_bl_head", "hlist_bl_node", "inode",
+	"io_cqe",	  "io_kiocb",	  "io_open",	   "io_rw",	    "io_uring_task",
+	"kiocb",	  "linux_binprm", "mm_struct",	   "mount",	    "open_how",
+	"path",		  "pid",	  "pt_regs",	   "qstr",	    "signal_struct",
+	"super_block",	  "task_struct",  "thread_info",   "upid",	    "vfsmount",
+	"vm_area_struct", "xa_node",	  "xarray",
 };
 
 /* What is written: types, and behind them their names. */
