@@ -46,21 +46,19 @@ class Names:
 
 def first_sights(spool: Spool, ep: Episodes, paths: pa.Array) -> pa.Table:
     """The first open of each (file, path)."""
-    real = (ep.rows["state"] & lay.PIPE) == 0
-    table = pa.table(
-        {
-            "row": np.arange(len(ep.rows))[real], "file": ep.file[real],
-            "path": paths.filter(pa.array(real)),
-        }
-    )  # fmt: skip
-    least = table.group_by(["file", "path"], use_threads=False).aggregate([("row", "min")])
-    row = least.column("row_min").to_numpy()
+    real = np.flatnonzero((ep.rows["state"] & lay.PIPE) == 0)
+    path = paths.take(pa.array(real))
+    # not group_by: it loads Arrow's query engine with all its file systems, 0.02 s
+    codes = path.dictionary_encode(null_encoding="encode").indices.to_numpy()
+    _, first = np.unique(ep.file[real] * (len(real) + 1) + codes, return_index=True)
+    first.sort()
+    row = real[first]
     created = (ep.rows["state"][row] & lay.CREATED) > 0
     return pa.table(
         {
             "t_ns": spool.wall(ep.rows["open_ns"][row]),
-            "proc": ep.rows["epoch"][row].astype(np.int64), "file": least.column("file"),
-            "op": pa.array(np.where(created, "create", "open")), "path": least.column("path"),
+            "proc": ep.rows["epoch"][row].astype(np.int64), "file": ep.file[row],
+            "op": pa.array(np.where(created, "create", "open")), "path": path.take(pa.array(first)),
         }
     ).sort_by("t_ns")  # fmt: skip
 
