@@ -32,10 +32,13 @@ def analyze(
     `run["completeness"]` and lowers the confidence of the labels.
     """
     import dataclasses
+    from functools import partial
 
     from tracehint.analyzer.execution.local import LocalExtents
+    from tracehint.analyzer.execution.portions import beside
     from tracehint.analyzer.execution.resources import Resources
     from tracehint.analyzer.flow import build_flow
+    from tracehint.analyzer.flow.identity import find_objects
     from tracehint.analyzer.model import Analysis, Options
     from tracehint.analyzer.patterns import label
     from tracehint.analyzer.roots import data_roots
@@ -51,17 +54,18 @@ def analyze(
     extents = extents or LocalExtents(bundle.tables["extents"], resources)
     bundle.tables.pop("extents", None)  # it is with `extents` now
     resources.tell("finding the tasks", 0, 0, "")
+    found = beside(partial(find_objects, bundle), resources)
     cut = cut_tasks(bundle)
     roots = data_roots(bundle, options.data_roots, cut)
     resources.tell("finding the files", 0, 0, "")
     lost = lost_events(bundle, cut.proc_task, extents)  # before columns go that it needs
-    flow = build_flow(bundle, cut, roots, options, extents, owned=True)
+    flow = build_flow(bundle, cut, roots, options, extents, owned=True, found=found)
     run = run_object(bundle, cut.tasks, roots, options, extents, flow.notes)
     tasks = cut.tasks
     resources.tell("labels", 0, 0, "")
     if "hosts_by_site" in run:
         run["between_sites_bytes"] = bytes_between(tasks, flow.edges)
-    del bundle, cut, extents  # most of the memory, where the caller does not keep it
+    del bundle, cut, extents, found  # most of the memory, where the caller does not keep it
     patterns, groups = label(flow, tasks, options, run, lost, resources)
     return Analysis(
         run=run, tasks=tasks, files=flow.files, producers=flow.producers,

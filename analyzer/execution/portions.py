@@ -11,6 +11,17 @@ from tracehint.analyzer.execution.resources import Resources
 T = TypeVar("T")
 
 
+def beside(work: Callable[[], T], resources: Resources) -> Callable[[], T]:
+    """Begin `work` in a thread of its own, where there may be two; returns who waits for the
+    result. To be called once: nobody else keeps the result."""
+    if resources.threads < 2:
+        return work
+    pool = ThreadPoolExecutor(1)
+    begun = [pool.submit(work)]
+    pool.shutdown(wait=False)
+    return lambda: begun.pop().result()
+
+
 def compute_all(
     work: Callable[[int], T], chosen: Sequence[int], resources: Resources, stage: str
 ) -> list[T]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -19,7 +19,7 @@ from tracehint.analyzer.flow.copies import Copies
 from tracehint.analyzer.flow.empty import add_empty
 from tracehint.analyzer.flow.entries import Entries, make_entries
 from tracehint.analyzer.flow.fold import components
-from tracehint.analyzer.flow.identity import build_objects, column
+from tracehint.analyzer.flow.identity import column, find_objects, judged
 from tracehint.analyzer.flow.model import UNKNOWN, Access, Flow, Found, Objects
 from tracehint.analyzer.flow.notes import merged
 from tracehint.analyzer.flow.retries import series_of
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from tracehint.analyzer.execution.model import Accesses, Execution
     from tracehint.analyzer.model import Options
     from tracehint.schemas.store import Bundle
+
+
+Ahead = Callable[[], tuple[Objects, Ints]]  # waits for `find_objects`
 
 
 class Cut(Protocol):
@@ -65,6 +68,7 @@ class Plan:
 def build(
     bundle: Bundle, cut: Cut, roots: Sequence[bytes], options: Options, rules: Roots,
     extents: Execution, *, always_general: bool = False, rows: int = ROWS, owned: bool = False,
+    found: Ahead | None = None,
 ) -> Flow:  # fmt: skip
     """See `build_flow`; `rows` is the size of a portion."""
     notes: list[str] = []
@@ -73,7 +77,10 @@ def build(
     procs = ProcTasks(cut.proc_task, ids)
     tasks = Tasks(ids, column(table, "engine") == 1, *series_of(table), bundle.manifest.started_ns)
     plan = Plan(tasks, options, always_general)
-    objects = build_objects(bundle, procs.of, lambda p: rules.classify_paths(p, roots))
+    objects = judged(
+        *(found() if found else find_objects(bundle)), procs.of,
+        lambda paths: rules.classify_paths(paths, roots),
+    )  # fmt: skip
     accesses = extents.look(objects, procs, notes)
     more = from_opens(bundle, objects, procs, extents, notes)
     if owned:  # only their number counts from here on, and whose they are

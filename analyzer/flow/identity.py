@@ -67,6 +67,21 @@ def binary(table: pa.Table, name: str) -> pa.Array:
 
 def build_objects(bundle: Bundle, task_of: TaskOf, is_software: IsSoftware) -> Objects:
     """The data files of the bundle as objects, with names, lineages and sizes."""
+    return judged(*find_objects(bundle), task_of, is_software)
+
+
+def judged(objects: Objects, creator: Ints, task_of: TaskOf, is_software: IsSoftware) -> Objects:
+    """The objects of `find_objects` with what tasks and data roots decide."""
+    objects.maker = np.where(creator == UNKNOWN, UNKNOWN, task_of(creator))
+    objects.existed[(objects.maker >= 0) & (objects.existed == UNKNOWN)] = 0
+    software = is_software(objects.path).to_numpy(zero_copy_only=False)
+    objects.software = np.asarray(software, bool)
+    return objects
+
+
+def find_objects(bundle: Bundle) -> tuple[Objects, Ints]:
+    """The objects as far as they are known without the tasks, and per object the process that
+    created it (UNKNOWN if none is known). `judged` makes them whole."""
     import pyarrow.compute as pc
 
     files = bundle.tables["files"]
@@ -91,16 +106,17 @@ def build_objects(bundle: Bundle, task_of: TaskOf, is_software: IsSoftware) -> O
     # made in the run as soon as one host saw it made
     np.minimum.at(existed, of_row, np.where(known == UNKNOWN, 2, known))
     existed[existed == 2] = UNKNOWN
-    opened, maker = _first_opens(bundle, ids, of_row, task_of, count)
-    existed[(maker >= 0) & (existed == UNKNOWN)] = 0
+    opened, creator = _first_opens(bundle, ids, of_row, count)
+    unknown = np.full(count, UNKNOWN, np.int64)
     objects = Objects(
         file_ids=ids, file_obj=of_row, existed=existed, size=size, opened_size=opened,
         deleted=deleted | gone, lineage=lineage, rank=rank,
-        software=np.asarray(is_software(path).to_numpy(zero_copy_only=False), bool),
-        path=path, other_paths=others, maker=maker, unsized=np.zeros(count, bool),
+        software=np.zeros(count, bool), path=path, other_paths=others, maker=unknown,
+        unsized=np.zeros(count, bool),
         hosts=len(pc.unique(files.column("host"))),
     )  # fmt: skip
-    return objects.reordered(order_by(lineage, rank))
+    order = order_by(lineage, rank)
+    return objects.reordered(order), creator[order]
 
 
 def _name_rows(names: pa.Table, files: pa.Table, ids: Ints, of_row: Ints) -> NameRows:
@@ -162,15 +178,13 @@ def _lineages(held: Held, path: pa.Array, scope: Ints) -> tuple[Ints, Ints]:
     return lineage, rank
 
 
-def _first_opens(
-    bundle: Bundle, ids: Ints, of_row: Ints, task_of: TaskOf, count: int
-) -> tuple[Ints, Ints]:
-    """Per object: its size at the first open, and the task that created it."""
+def _first_opens(bundle: Bundle, ids: Ints, of_row: Ints, count: int) -> tuple[Ints, Ints]:
+    """Per object: its size at the first open, and the process that created it."""
     opens = bundle.tables["opens"]
     obj = lookup(ids, of_row, column(opens, "file"))
     when, size = column(opens, "open_ns"), column(opens, "size_at_open")
     created = column(opens, "created") == 1
-    opened, maker = np.full(count, UNKNOWN, np.int64), np.full(count, UNKNOWN, np.int64)
+    opened, creator = np.full(count, UNKNOWN, np.int64), np.full(count, UNKNOWN, np.int64)
     at = np.flatnonzero((obj >= 0) & (size >= 0))
     at = at[order_by(obj[at], when[at])]
     at = at[starts_of(obj[at])]
@@ -178,5 +192,5 @@ def _first_opens(
     at = np.flatnonzero((obj >= 0) & created)
     at = at[order_by(obj[at], when[at])]
     at = at[starts_of(obj[at])]
-    maker[obj[at]] = task_of(column(opens, "proc")[at])
-    return opened, maker
+    creator[obj[at]] = column(opens, "proc")[at]
+    return opened, creator

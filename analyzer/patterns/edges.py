@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracehint.analyzer.arrays import order_by
+from tracehint.analyzer.execution.portions import compute_all
+from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.flow.ranges import expand
 from tracehint.analyzer.patterns.choice import Chosen
 from tracehint.analyzer.patterns.evidence import Texts, placements, words
@@ -37,7 +39,7 @@ class Decided:
     ordered: Floats
 
 
-def patterns_table(decided: Decided, ids: Ints, links: Links) -> pa.Table:
+def patterns_table(decided: Decided, ids: Ints, links: Links, resources: Resources) -> pa.Table:
     """Table `patterns` of analyzer.model: the files' own labels, sorted by file, then the edges'.
 
     `ids` are the files. The text columns are dictionaries: few texts are distinct, and the
@@ -51,17 +53,21 @@ def patterns_table(decided: Decided, ids: Ints, links: Links) -> pa.Table:
     own = _columns(decided, order, decided.texts.full, ids, names)
     own["edge"] = pa.nulls(len(order), pa.int64())
     own["primary"], own["confidence"] = primary[order], decided.confidence[order]
-    tables = [_as_table(own)]
+    files = _as_table(own)
     own.clear()
     edges, rows = _on_edges(labels.take(order), links, len(ids))
-    for low in range(0, len(edges), _AT_ONCE):
-        edge, at = edges[low : low + _AT_ONCE], order[rows[low : low + _AT_ONCE]]
-        copied = _columns(decided, at, decided.texts.short, ids, names)
-        copied["edge"], copied["primary"] = links.edge[edge], primary[at] | links.aside[edge]
+
+    def copied(number: int) -> pa.Table:
+        some = slice(number * _AT_ONCE, (number + 1) * _AT_ONCE)
+        edge, at = edges[some], order[rows[some]]
+        columns = _columns(decided, at, decided.texts.short, ids, names)
+        columns["edge"], columns["primary"] = links.edge[edge], primary[at] | links.aside[edge]
         doubt = np.where(links.uncertain[edge], 0.5, 1.0)
-        copied["confidence"] = decided.confidence[at] / decided.ordered[at] * doubt
-        tables.append(_as_table(copied))
-    return pa.concat_tables(tables)
+        columns["confidence"] = decided.confidence[at] / decided.ordered[at] * doubt
+        return _as_table(columns)
+
+    blocks = range(-(-len(edges) // _AT_ONCE))
+    return pa.concat_tables([files, *compute_all(copied, blocks, resources, "labels of edges")])
 
 
 def _on_edges(labels: Labels, links: Links, files: int) -> tuple[Ints, Ints]:

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracehint.analyzer.arrays import ints
+from tracehint.analyzer.execution.portions import compute_all
+from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.patterns.choice import Chosen
 from tracehint.analyzer.patterns.confidence import Factors
 from tracehint.analyzer.patterns.cost import PLACEMENTS, REPLICAS
@@ -37,28 +40,30 @@ class Extra:
 
 
 def write(
-    labels: Labels, factors: Factors, chosen: Chosen, sources: Sources, extra: Extra
-) -> Texts:
+    labels: Labels, factors: Factors, chosen: Chosen, sources: Sources, extra: Extra,
+    resources: Resources,
+) -> Texts:  # fmt: skip
     """The texts of all labels; most labels of a large run have one of a few."""
     import pyarrow as pa
 
     full, short = np.zeros(len(labels), np.int64), np.zeros(len(labels), np.int64)
-    known, count = [pa.array(["{}"], pa.large_string())], 1
     names = placements(chosen)
-    for pattern in PATTERNS:
-        at = np.flatnonzero(labels.pattern == code(pattern))
-        if not len(at):
-            continue
-        tree, brief = SHAPES[pattern](labels.take(at), sources)
-        tree = {
-            **tree,
-            "factors": _factors(factors.take(at)),
-            "cost": _cost(chosen.take(at), names, extra),
-        }
-        for which, place in ((tree, full), (brief, short)):
-            if which:
-                codes, texts = objects(which)
-                place[at] = codes + count
+    rows = [np.flatnonzero(labels.pattern == number) for number in range(len(PATTERNS))]
+
+    def texts_of(number: int) -> list[tuple[Ints, pa.Array]]:
+        """(number of its text of each label, the texts), whole and brief."""
+        at = rows[number]
+        tree, brief = SHAPES[PATTERNS[number]](labels.take(at), sources)
+        costs = _cost(chosen.take(at), names, extra)
+        tree = {**tree, "factors": _factors(factors.take(at)), "cost": costs}
+        return [objects(which) if which else (ints([]), None) for which in (tree, brief)]
+
+    some = [number for number in range(len(PATTERNS)) if len(rows[number])]
+    known, count = [pa.array(["{}"], pa.large_string())], 1
+    for number, both in zip(some, compute_all(texts_of, some, resources, "evidence"), strict=True):
+        for (codes, texts), place in zip(both, (full, short), strict=True):
+            if texts is not None:
+                place[rows[number]] = codes + count
                 known.append(texts)
                 count += len(texts)
     return Texts(full, short, pa.concat_arrays(known).cast(pa.string()))
@@ -67,7 +72,8 @@ def write(
 def placements(chosen: Chosen) -> dict[int, str]:
     """The names of all placements that occur, by their numbers."""
     every = (chosen.placement, chosen.runner_up, chosen.asked)
-    used = np.unique(np.concatenate([np.unique(c) for c in every])).tolist()
+    most = max(int(c.max(initial=0)) for c in every)
+    used = np.flatnonzero(sum(np.bincount(c, minlength=most + 1) for c in every)).tolist()
     return {k: PLACEMENTS[k] if k < REPLICAS else f"replicas={k - REPLICAS}" for k in [0, *used]}
 
 

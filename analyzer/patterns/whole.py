@@ -37,7 +37,8 @@ def label(
     def found_in(i: int) -> Found:
         return find(tables.portion(*bounds[i]), work, options, losses)
 
-    parts = compute_all(found_in, range(len(bounds)), resources or Resources(), "labels")
+    resources = resources or Resources()
+    parts = compute_all(found_in, range(len(bounds)), resources, "labels")
     found = _together(parts, [low for low, _ in bounds])
     circles = cycles.find(
         tables.files, found.facts, found.links, len(work.ids), options, backward=found.backward
@@ -61,12 +62,12 @@ def label(
     )  # fmt: skip
     extra = evidence.Extra(bool(run.get("hosts_by_site")), options.link_rates)
     decided = edges.Decided(
-        labels, chosen, evidence.write(labels, factors, chosen, sources, extra),
+        labels, chosen, evidence.write(labels, factors, chosen, sources, extra, resources),
         factors.confidence(), factors.ordered,
     )  # fmt: skip
     texts = evidence.groups(around, labels, chosen)
     return (
-        edges.patterns_table(decided, tables.ids, found.links),
+        edges.patterns_table(decided, tables.ids, found.links, resources),
         edges.groups_table(around, decided, texts, work.ids, tables.ids),
     )
 
