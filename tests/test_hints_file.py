@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.flows import Flowing
 from tests.support.hostile import HOSTILE_NAMES
-from tests.test_hints_rules import BIG, mosaic
+from tests.support.learning import BIG, learned, mosaic
 from tracehint.errors import InputError
 from tracehint.hintgen.hintcheck import from_json
 from tracehint.hintgen.hintfile import dump, load, to_json
@@ -31,7 +31,7 @@ def hints() -> HintFile:
         task = run.task("cut")
         run.write(task, "cut.bin", 4 * BIG, k * BIG, (k + 1) * BIG)
         run.read(run.task("use"), "cut.bin", 4 * BIG, k * BIG, (k + 1) * BIG)
-    return learn([run.analysis()], LearnOptions(limits=NO_LIMITS))
+    return learned(run)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.flows import Flowing
-from tests.test_hints_rules import BIG, learned
+from tests.support.learning import BIG, learned
 from tracehint.cli import main
 from tracehint.hintgen.family import by_family
 from tracehint.hintgen.hintcheck import from_json

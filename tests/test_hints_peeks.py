@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.flows import Flowing
+from tests.support.learning import BIG, learned
 from tracehint.adapters.engines.makeflow_emit import targets_by_task
 from tracehint.adapters.workflow import read_workflow
 from tracehint.errors import InputError
@@ -15,10 +16,6 @@ from tracehint.hintgen.hintcheck import from_json
 from tracehint.hintgen.hintfile import to_json
 from tracehint.hintgen.model import HintFile
 from tracehint.hintgen.peeks import agreed
-from tracehint.hintgen.rules import LearnOptions, learn
-from tracehint.hintgen.safety import NO_LIMITS
-
-BIG = 8 << 20
 
 
 def run(tiles: int, *, peeks: bool) -> HintFile:
@@ -32,7 +29,7 @@ def run(tiles: int, *, peeks: bool) -> HintFile:
         flow.used[-1]["peek"] = peeks
         flow.read(add, f"f_{k}.dat", BIG)
     flow.write(add, "sum.dat", BIG)
-    return learn([flow.analysis()], LearnOptions(limits=NO_LIMITS))
+    return learned(flow)
 
 
 def workflow(folder: Path, tiles: int) -> Path:

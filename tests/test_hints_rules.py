@@ -7,17 +7,12 @@ from functools import lru_cache
 import pytest
 
 from tests.support.flows import Flowing
+from tests.support.learning import BIG, learned, mosaic
 from tracehint.hintgen.match import Declared, Match, match
 from tracehint.hintgen.model import HintFile
 from tracehint.hintgen.rules import LearnOptions, learn
 from tracehint.hintgen.safety import NO_LIMITS, Limits
 from tracehint.hintgen.template import parse
-
-BIG = 8 << 20
-
-
-def learned(run: Flowing, limits: Limits = NO_LIMITS, **options: bool) -> HintFile:
-    return learn([run.analysis()], LearnOptions(limits=limits, **options))
 
 
 @lru_cache
@@ -28,23 +23,6 @@ def plain(fallbacks: bool = True) -> HintFile:
 
 def one(hints: HintFile, path: str, **known: object) -> Match:
     return match(hints, [path.encode()], **known)[0]  # type: ignore[arg-type]
-
-
-def mosaic(tiles: int = 5, size: int = BIG) -> Flowing:
-    """proj x tiles -> fit x tiles -> one add; one header for all proj."""
-    run = Flowing()
-    for k in range(tiles):
-        proj, fit = run.task("proj"), run.task("fit")
-        run.read(proj, "region.hdr", size)
-        run.read(proj, f"in/tile_{k}.fits", size)
-        run.write(proj, f"out/p_{k:03d}.fits", size)
-        run.read(fit, f"out/p_{k:03d}.fits", size)
-        run.write(fit, f"out/f_{k}.txt", size)
-    add = run.task("add")
-    for k in range(tiles):
-        run.read(add, f"out/f_{k}.txt", size)
-    run.write(add, "out/mosaic.fits", size)
-    return run
 
 
 def test_every_pattern_gets_its_hint_on_files_that_do_not_exist_yet() -> None:
@@ -173,7 +151,7 @@ def test_most_specific_rule_wins_and_a_tie_is_a_conflict() -> None:
     assert one(HintFile((), {}, (wide, base)), "out/f_1.txt").rule == base
 
 
-def test_ten_thousand_paths_within_a_second() -> None:
+def test_ten_thousand_paths_under_many_rules() -> None:
     run = Flowing()
     for stage in range(150):
         for k in range(2):
