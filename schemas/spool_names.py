@@ -115,9 +115,11 @@ class _Player:
         self.bound: dict[bytes, int] = {}
         self.names_left: dict[int, int] = {}
         self.alias: dict[int, int] = {}
+        self.covered: dict[tuple[bytes, int], int] = {}  # another file system lies over the name
         real = (ep.files["state"] & lay.PIPE) == 0
         self.dev_ino: dict[tuple[int, int], list[int]] = {}
         devs = dev_of(ep.files["dev"])
+        self._devices = devs
         self._index = (devs, ep.files["ino"], real, ep.files["open_ns"])
 
     def replay(
@@ -168,7 +170,14 @@ class _Player:
             self.alias[before] = file
             self.names_left[file] = self.names_left.get(file, 0) + self.names_left.pop(before, 0)
         elif before != file:
-            self._bind(path, file)
+            if before and self._devices[before - 1] != self._devices[file - 1]:
+                self.covered[path, before] = self.bound.pop(path)  # by a mount: not gone
+            shown = self.covered.pop((path, file), None)
+            if shown is None:
+                self._bind(path, file)
+            else:
+                self._unbind(path)
+                self.bound[path] = shown
 
     def _event(self, t: int, event: Any, old: bytes, new: bytes) -> None:
         op = lay.NAME_OPS[int(event["op"])]

@@ -17,7 +17,7 @@ static void reads(int fd, long start, long n)
 	saw("f", "read", "read", start, start + n, n, 1);
 }
 
-/* The program reads its descriptor 9 after exec: `workload handles_reader` */
+/* Run by others: reads the descriptor 9 that it inherits. */
 static int handles_reader(void)
 {
 	if (fcntl(9, F_GETFD) < 0)
@@ -72,7 +72,9 @@ static int handles_by_handle(void)
 
 static struct mmsghdr with_right(struct iovec *v, char *room, size_t size)
 {
-	struct mmsghdr m = {.msg_hdr = {.msg_iov = v, .msg_iovlen = 1, .msg_control = room,
+	struct mmsghdr m = {.msg_hdr = {.msg_iov = v,
+					.msg_iovlen = 1,
+					.msg_control = room,
 					.msg_controllen = size}};
 
 	return m;

@@ -115,14 +115,66 @@ static int mappings_grown_after_fork(void)
 		must(at != MAP_FAILED, "mremap");
 		for (long i = 0; i < LARGE; i += 4096)
 			sink = at[i];
-		fact("read_by_other", "f", NULL);
+		saw("f", "read", "mmap", LARGE / 2, LARGE, -1, 1);
 		_exit(0);
 	}
 	must(waitpid(pid, &status, 0) == pid, "waitpid");
 	return WEXITSTATUS(status);
 }
 
+/* Written at one go, a file comes to lie in large folios: one fault maps up to 2 MiB. */
+static char *in_large_folios(int prot)
+{
+	int fd = open("f", O_RDWR | O_CREAT | O_TRUNC, 0644);
+	char *all = malloc(4 * LARGE), *at;
+
+	memset(all, 1, 4 * LARGE);
+	must(fd >= 0 && write(fd, all, 4 * LARGE) == 4 * LARGE, "write");
+	saw("f", "write", "write", 0, 4 * LARGE, 4 * LARGE, 1);
+	at = mmap(NULL, 4 * LARGE, prot, MAP_SHARED, fd, 0);
+	must(at != MAP_FAILED, "mmap");
+	return at;
+}
+
+static int mappings_large_folios_read(void)
+{
+	char *at = in_large_folios(PROT_READ);
+
+	for (long i = 0; i < 4 * LARGE; i += 4096)
+		sink = at[i];
+	saw("f", "read", "mmap", 0, 4 * LARGE, -1, 1);
+	return 0;
+}
+
+static int mappings_large_folios_written(void)
+{
+	char *at = in_large_folios(PROT_READ | PROT_WRITE);
+
+	for (long i = 0; i < 4 * LARGE; i += 4096)
+		at[i] = 7;
+	saw("f", "write", "mmap", 0, 4 * LARGE, -1, 1);
+	fact("reads", "f", NULL);
+	return 0;
+}
+
+/* Mapped by a large entry first, then written: the entry falls apart. */
+static int mappings_large_folios_read_then_written(void)
+{
+	char *at = in_large_folios(PROT_READ | PROT_WRITE);
+
+	for (long i = 0; i < 4 * LARGE; i += 4096)
+		sink = at[i];
+	for (long i = 0; i < 4 * LARGE; i += 4096)
+		at[i] = 7;
+	saw("f", "write", "mmap", 0, 4 * LARGE, -1, 1);
+	saw("f", "read", "mmap", 0, 4 * LARGE, -1, 1);
+	return 0;
+}
+
 const struct workload mapping_cases[] = {
+	{"mappings_large_folios_read", mappings_large_folios_read},
+	{"mappings_large_folios_written", mappings_large_folios_written},
+	{"mappings_large_folios_read_then_written", mappings_large_folios_read_then_written},
 	{"mappings_writable_later_small", mappings_writable_later_small},
 	{"mappings_writable_later_large", mappings_writable_later_large},
 	{"mappings_readable_later_small", mappings_readable_later_small},

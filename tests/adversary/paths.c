@@ -16,7 +16,7 @@ static int paths_mknod(void)
 	fd = open("f", O_WRONLY);
 	must(write(fd, buffer, 701) == 701, "write");
 	saw("f", "write", "write", 0, 701, 701, 1);
-	fact("created", "f", NULL);
+	fact("unfollowed", "f", NULL); /* who made it */
 	return 0;
 }
 
@@ -109,7 +109,7 @@ static int paths_own_mount(void)
 	close(fd);
 	must(!unlink("t/kept"), "unlink");
 	fact("distinct", "t/kept", "2");
-	fact("deleted_second", "t/kept", NULL);
+	fact("deleted", "t/kept", "01");
 	return 0;
 }
 
@@ -148,6 +148,7 @@ static int paths_too_deep(void)
 	}
 	fd = openat(dir, "f", O_RDWR | O_CREAT, 0644);
 	must(fd >= 0 && write(fd, buffer, 211) == 211, "write");
+	fact("cut", "f", NULL);
 	return 0;
 }
 

@@ -5,7 +5,6 @@
 
 static char buffer[1 << 16];
 
-
 static struct io_uring_sqe *last_put(struct ring *r)
 {
 	return &r->sqes[(*r->sq_tail - 1) & *r->sq_mask];
@@ -122,10 +121,7 @@ static int rings_positions(void)
 }
 
 const struct workload ring_cases[] = {
-	{"rings_open", rings_open},
-	{"rings_names", rings_names},
-	{"rings_space", rings_space},
-	{"rings_splice", rings_splice},
-	{"rings_positions", rings_positions},
-	{0},
+	{"rings_open", rings_open},	      {"rings_names", rings_names},
+	{"rings_space", rings_space},	      {"rings_splice", rings_splice},
+	{"rings_positions", rings_positions}, {0},
 };

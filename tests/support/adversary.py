@@ -1,101 +1,140 @@
-"""Small real runs whose truth is known: record a script, and ask what `analyze` says of it."""
+"""Recording tests/adversary with one collector, and holding the bundle against what it states."""
 
 from __future__ import annotations
 
-import json
-import shutil
+import re
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import pytest
+from tests.support.cli import tracehint
+from tests.support.ebpf import WORKLOADS, Key, Seen, expectations, expected, observed
+from tracehint.schemas.store import Bundle, read_bundle
 
-TRACEHINT = [sys.executable, "-m", "tracehint"]
-ENGINES = ("ebpf", "strace")
+SOURCES = WORKLOADS.parent / "adversary"
+CASES = sorted(
+    name
+    for source in SOURCES.glob("*.c")
+    for name in re.findall(r'\{\s*"(\w+)",\s*\1\s*\}', source.read_text())
+)
+SKIPPED = 77
 
 
 @dataclass
-class Answer:
-    """`analyze --format json`, with task names in the place of ids."""
+class Recorded:
+    """One recording of all cases."""
 
-    data: dict[str, Any]
+    bundle: Bundle
+    base: Path
+    status: dict[str, int]
 
-    @property
-    def names(self) -> dict[str, str]:
-        return {t["id"]: t["name"] for t in self.data["tasks"]}
+    def losses(self, case: str) -> list[tuple[str, str]]:
+        """(kind, detail) of what was counted for this case's processes, or for no process."""
+        mine = self.processes(case)
+        return [
+            (r["kind"], r["detail"] or "")
+            for r in self.bundle.tables["losses"].to_pylist()
+            if r["proc"] is None or r["proc"] in mine
+        ]
 
-    @property
-    def tasks(self) -> list[str]:
-        """Names of the tasks that are no engine, in order."""
-        return [t["name"] for t in self.data["tasks"] if not t["engine"]]
-
-    def task(self, name: str) -> dict[str, Any]:
-        (found,) = [t for t in self.data["tasks"] if t["name"] == name]
-        return dict(found)
-
-    @property
-    def paths(self) -> list[str]:
-        """Paths of all versions that are no software, sorted."""
-        return sorted(f["path"] for f in self.data["files"] if f["role"] != "software")
-
-    def file(self, path: str, version: int = 0) -> dict[str, Any]:
-        (found,) = [
-            f for f in self.data["files"] if (f["path"], f["version"]) == (path, version)
-        ]  # fmt: skip
-        return dict(found)
-
-    def labels(self, path: str, version: int = 0) -> list[str]:
-        """Labels of a version, the primary one first."""
-        rows = sorted(self.file(path, version)["patterns"], key=lambda p: not p["primary"])
-        return [p["pattern"] for p in rows]
-
-    def producers(self, path: str, version: int = 0) -> list[str]:
-        return [self.names[p["task"]] for p in self.file(path, version)["producers"]]
-
-    def consumers(self, path: str, version: int = 0) -> list[str]:
-        return [self.names[c["task"]] for c in self.file(path, version)["consumers"]]
-
-    @property
-    def edges(self) -> list[tuple[str, str, str, int]]:
-        """(producer, path of a version, consumer, bytes), sorted."""
-        path = {f["id"]: f["path"] for f in self.data["files"]}
-        return sorted(
-            (self.names[e["producer"]], path[e["file"]], self.names[e["consumer"]], e["bytes"])
-            for e in self.data["edges"]
-        )
+    def processes(self, case: str) -> set[int]:
+        """The case's process and those that it made."""
+        found: set[int] = set()
+        rows = sorted(self.bundle.tables["processes"].to_pylist(), key=lambda r: r["proc"])
+        for row in rows:
+            argv = row["argv"]
+            if argv[1:] == [case.encode()] or {row["parent"], row["prev"]} & found:
+                found.add(row["proc"])
+        return found
 
 
-def answer(
-    folder: Path, script: str, collector: str, *command: str, derive_roots: bool = False
-) -> Answer:
-    """Record `script` (bash, or `command` with the script's file name at its end) in a folder of
-    its own below `folder`, which is the data root unless roots are to be derived; analyze it."""
-    if collector == "ebpf":
-        from tests.support.ebpf import require_ebpf
-
-        require_ebpf()
-    elif not shutil.which("strace"):
-        pytest.skip("strace is not installed")
-    work = folder / "work"
-    work.mkdir(exist_ok=True)
-    (folder / "script").write_text(script, encoding="utf-8", errors="surrogateescape")
-    bundle = folder / "run.trace"
-    words = [*TRACEHINT, "record", "--quiet", "--collector", collector, "-o", str(bundle)]
-    roots = [] if derive_roots else ["--data-root", str(work)]
-    done = subprocess.run(
-        [*words, *roots, "--", *(command or ("bash",)), str(folder / "script")],
-        cwd=work, capture_output=True, check=False, timeout=120,
+def record_all(folder: Path, collector: str) -> Recorded:
+    """Compile the cases and run them all below one recorder."""
+    program, base = folder / "adversary", folder / "base"
+    groups = "-DGROUPS=data_cases,handle_cases,path_cases,mapping_cases,ring_cases"
+    sources = [WORKLOADS / "main.c", WORKLOADS / "loss.c", *sorted(SOURCES.glob("*.c"))]
+    subprocess.run(
+        ["cc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", groups, "-o", program, *sources],
+        check=True, timeout=120,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr.decode()
-    return analyzed(bundle)
-
-
-def analyzed(bundle: Path, *options: str) -> Answer:
-    """What `analyze` says of a bundle."""
-    done = subprocess.run(
-        [*TRACEHINT, "analyze", str(bundle), "--format", "json", *options],
-        capture_output=True, check=True, timeout=120,
+    base.mkdir()
+    (base / "old").write_bytes(b"x" * 5003)
+    done = tracehint(
+        "record", "--quiet", "--collector", collector, "-o", "run.trace", "--", program, "all",
+        base, cwd=folder,
     )  # fmt: skip
-    return Answer(json.loads(done.stdout))
+    assert done.returncode == 0, done.stderr
+    bundle = read_bundle(folder / "run.trace")
+    status: dict[str, int] = {}
+    for row in bundle.tables["processes"].to_pylist():
+        if len(row["argv"]) == 2 and row["exit_code"] is not None:
+            status.setdefault(row["argv"][1].decode(), row["exit_code"])
+    return Recorded(bundle, base, status)
+
+
+def check(run: Recorded, case: str) -> None:
+    """Compare one case with what it states."""
+    folder = bytes(run.base / case)
+    rows = expectations(run.base / f"{case}.expect")
+    facts = [r for r in rows if r["kind"] == "fact"]
+    free = {r["path"] for r in facts if r["what"] == "reads"}
+    cut = any(r["what"] == "cut" for r in facts)
+    want, got = expected(rows, folder), observed(run.bundle, folder)
+    if not cut:
+        stated = {k: v for k, v in got.items() if k in want or not _free(k, free, folder)}
+        compare(want, stated)
+    names = [(r["op"], r["path"], r["new_path"]) for r in run.bundle.tables["names"].to_pylist()]
+    for row in rows:
+        if row["kind"] == "named":
+            wanted = (row["op"], folder + b"/" + row["path"], folder + b"/" + row["new_path"])
+            assert wanted in names
+    for row in facts:
+        _fact(run, case, row["what"], folder + b"/" + row["path"], row["other"])
+
+
+def _free(key: Key, free: set[bytes], folder: bytes) -> bool:
+    return key[2] == "read" and key[1].removeprefix(folder + b"/") in free
+
+
+def compare(want: dict[Key, Seen], got: dict[Key, Seen]) -> None:
+    """Exactly what is stated; what is stated with -1 bytes has to be within a bound."""
+    assert set(got) - set(want) == set(), "not stated by the case"
+    for key, seen in want.items():
+        assert key in got, f"missing {key}; seen: {list(got)}"
+        have = got[key]
+        if seen.bytes < 0:
+            assert not have.exact
+            have.ranges += seen.ranges
+            known = got[key].union()
+            del have.ranges[-len(seen.ranges) :]
+            assert have.union() == known, key
+        else:
+            assert have.union() == seen.union(), key
+            assert (have.bytes, have.ops, have.exact) == (seen.bytes, seen.ops, True), key
+
+
+def _fact(run: Recorded, case: str, what: str, path: bytes, other: bytes) -> None:
+    base = path[: path.index(case.encode()) + len(case) + 1]
+    files = {r["file"]: r for r in run.bundle.tables["files"].to_pylist()}
+    if what == "created":
+        assert [files[f]["existed"] for f in called(run.bundle, path)] == [False]
+    elif what == "same":
+        assert set(called(run.bundle, path)) & set(called(run.bundle, base + other))
+    elif what == "distinct":
+        assert len(called(run.bundle, path)) == int(other)
+    elif what == "deleted":
+        gone = "".join(str(int(files[f]["deleted"])) for f in called(run.bundle, path))
+        assert gone == other.decode()
+    elif what == "unfollowed":
+        assert any(kind == "unknown_calls" for kind, _ in run.losses(case))
+    elif what == "cut":
+        whole = any(len(n) > 4096 for n in run.bundle.tables["names"].column("path").to_pylist())
+        assert whole or any(kind == "path_cut" for kind, _ in run.losses(case))
+    else:
+        assert what == "reads"
+
+
+def called(bundle: Bundle, path: bytes) -> list[int]:
+    """The files that ever had this path, in order."""
+    rows = bundle.tables["names"].to_pylist()
+    return list(dict.fromkeys(r["file"] for r in rows if path in (r["path"], r["new_path"])))

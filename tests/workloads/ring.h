@@ -44,7 +44,8 @@ static inline int ring_open(struct ring *r, unsigned int flags)
 	return 0;
 }
 
-static inline void put(struct ring *r, int op, int fd, void *at, unsigned int len, long offset, int flags)
+static inline void put(struct ring *r, int op, int fd, void *at, unsigned int len, long offset,
+		       int flags)
 {
 	unsigned int tail = *r->sq_tail, i = tail & *r->sq_mask;
 	struct io_uring_sqe *sqe = &r->sqes[i];

@@ -1,0 +1,66 @@
+"""Every case of tests/adversary: seen, or counted as not seen. Nothing is missed in silence."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.adversary import CASES, SKIPPED, Recorded, check, record_all
+from tests.support.ebpf import require_ebpf
+from tracehint.collectors.registry import check as can_record
+
+# What strace cannot have, and the loss that says so; one that begins to pass must leave the table.
+UNSEEN = {
+    "data_killed_writer": "killed within a call",
+    "handles_by_handle": "open_by_handle_at",
+    "paths_own_mount": "mounts",
+    "paths_bind_in_own_mount": "mounts",
+    "rings_open": "io_uring",
+    "rings_positions": "io_uring",
+}
+
+
+@pytest.fixture(scope="module")
+def ebpf(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    """All cases with eBPF."""
+    require_ebpf()
+    return record_all(tmp_path_factory.mktemp("ebpf"), "ebpf")
+
+
+@pytest.fixture(scope="module")
+def strace(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    """All cases with strace."""
+    found = can_record("strace")
+    if not found.usable:
+        pytest.skip(found.reason)
+    return record_all(tmp_path_factory.mktemp("strace"), "strace")
+
+
+@pytest.mark.ebpf
+@pytest.mark.parametrize("case", CASES)
+def test_with_ebpf(ebpf: Recorded, case: str) -> None:
+    if ebpf.status[case] != SKIPPED:
+        assert ebpf.status[case] == 0
+        check(ebpf, case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_with_strace(strace: Recorded, case: str) -> None:
+    if strace.status[case] == SKIPPED:
+        return
+    assert strace.status[case] == 0
+    if case in UNSEEN:
+        with pytest.raises((AssertionError, KeyError)):
+            check(strace, case)
+        assert any(UNSEEN[case] in detail for _, detail in strace.losses(case))
+    else:
+        check(strace, case)
+
+
+@pytest.mark.ebpf
+def test_ebpf_counts_nothing_else(ebpf: Recorded) -> None:
+    lost = {(r["kind"], r["detail"]) for r in ebpf.bundle.tables["losses"].to_pylist()}
+    assert lost <= {
+        ("path_cut", None), ("unknown_calls", "call 133"), ("unknown_calls", "call 259"),
+        *(("unknown_calls", f"io_uring operation {n}") for n in (17, 30, 35, 36)),
+    }  # fmt: skip
