@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import duckdb
 import numpy as np
@@ -13,6 +14,9 @@ from tracehint.collectors.clocks import apart
 from tracehint.schemas.manifest import Host, Manifest
 from tracehint.schemas.tables import TABLES
 
+if TYPE_CHECKING:
+    from tracehint.schemas.store import Bundle
+
 # identifier -> columns of the tables that hold it
 _IDENTIFIERS: dict[str, tuple[str, ...]] = {
     "proc": ("proc", "parent", "prev"),
@@ -20,6 +24,13 @@ _IDENTIFIERS: dict[str, tuple[str, ...]] = {
     "open": ("open",),
     "seq": ("seq",),
 }
+
+
+def join_bundles(parts: Sequence[Bundle]) -> tuple[dict[str, pa.Table], Manifest]:
+    """The tables and the manifest of one run that several recorders saw."""
+    ordered = sorted(parts, key=lambda b: b.manifest.started_ns)
+    tables = one_file_each(join_tables([b.tables for b in ordered]))
+    return tables, join_manifests([b.manifest for b in ordered])
 
 
 def join_tables(parts: Sequence[dict[str, pa.Table]]) -> dict[str, pa.Table]:

@@ -10,20 +10,17 @@ import signal
 import subprocess
 import sys
 import time
-from functools import lru_cache
 from pathlib import Path
-from typing import IO
 
-from tracehint import __version__
 from tracehint.collectors import hostinfo
 from tracehint.collectors.base import RecordRequest, RecordResult
+from tracehint.collectors.begin import begin, new_manifest
 from tracehint.collectors.bpftrace import announce
 from tracehint.collectors.bpftrace.collector import BLIND
 from tracehint.collectors.run import run_child, runnable
 from tracehint.collectors.session import child_environment
-from tracehint.errors import BundleError, CollectorError, TracehintError
+from tracehint.errors import CollectorError, TracehintError
 from tracehint.schemas.manifest import Manifest
-from tracehint.schemas.redact import redact_argv
 from tracehint.schemas.store import RAW_DIR, BundleWriter
 
 SCRIPT = Path(__file__).parent / "tracehint.bt"
@@ -43,17 +40,11 @@ def record(request: RecordRequest) -> RecordResult:
     from tracehint.collectors.strace.live import inherited
 
     command = runnable(request.command)
-    writer = BundleWriter(request.output, force=request.force)
-    raw = request.output / RAW_DIR
-    manifest = _manifest(request)
-    try:
-        raw.mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise BundleError(
-            f"{raw}: cannot be written: {error.strerror}", "Choose another place with -o."
-        ) from None
-    writer.write_manifest(manifest)
-    log = raw / "bpftrace.log"
+    manifest = new_manifest(
+        request, "bpftrace", blind_to=BLIND,
+        unfinished="The recorder was stopped before it translated bpftrace's output.",
+    )  # fmt: skip
+    writer, log = begin(request, manifest, RAW_DIR, "bpftrace.log")
     cookie = 0x40000000 + secrets.randbelow(0x3FFFFFFE)
     facts = inherited()
     tracer = _attach(request, log, cookie)
@@ -79,23 +70,10 @@ def record(request: RecordRequest) -> RecordResult:
     return RecordResult(ended.status, ended.signal, lost)
 
 
-def _manifest(request: RecordRequest) -> Manifest:
-    raw = [os.fsencode(a) for a in request.command]
-    argv, hits = (raw, 0) if request.keep_args else redact_argv(raw)
-    return Manifest(
-        program=f"tracehint {__version__}", collector="bpftrace",
-        command=[os.fsdecode(a) for a in argv], cwd=str(Path.cwd()),
-        hosts=[hostinfo.this_host(request.host)], data_roots=list(request.data_roots),
-        blind_to=list(BLIND), redacted_args=hits,
-        notes=["The recorder was stopped before it translated bpftrace's output."],
-    )  # fmt: skip
-
-
 def _attach(request: RecordRequest, log: Path, cookie: int) -> subprocess.Popen[bytes]:
     """bpftrace with all probes attached. Raises CollectorError, and nothing was run then."""
     errors = log.with_suffix(".err")
     with log.open("wb") as out, errors.open("wb") as err:
-        log.chmod(0o600)
         tracer = subprocess.Popen(
             ["bpftrace", "-q", "-B", "line", str(SCRIPT), str(cookie)],
             stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
@@ -119,66 +97,26 @@ def _attach(request: RecordRequest, log: Path, cookie: int) -> subprocess.Popen[
     )
 
 
-def _offset_ns() -> int:
-    """What to add to bpftrace's clock (since boot) for the time of day: the tightest of several."""
-    best, offset = 1 << 62, 0
-    for _ in range(16):
-        a = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-        real = time.time_ns()
-        b = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-        if b - a < best:
-            best, offset = b - a, real - (a + b) // 2
-    return offset
-
-
 def _convert(
     request: RecordRequest, writer: BundleWriter, manifest: Manifest, log: Path,
     facts: dict[int, tuple[bytes, int, int]],
 ) -> int:  # fmt: skip
     """From the log to the bundle's tables; the number of events lost."""
     from tracehint.collectors.bpftrace.translate import translate
-    from tracehint.collectors.strace.finish import finish, look_at
+    from tracehint.collectors.strace.convert import convert_calls
     from tracehint.collectors.strace.lexer import LexStats
-    from tracehint.collectors.strace.live import initial_table
-    from tracehint.collectors.strace.parse import Parser
-    from tracehint.collectors.strace.state import Settings
 
+    now = hostinfo.clock()  # bpftrace counts since boot
     with log.open("rb") as stream:
-        found = translate(_lines(stream), _offset_ns())
-    table, files = initial_table(facts)
-    settings = Settings(
-        host=manifest.hosts[0].name, uid=os.getuid(), cwd=os.fsencode(Path.cwd()),
-        started_ns=manifest.started_ns, initial=table, initial_files=files,
-        redact=None if request.keep_args else redact_argv,
-        real_dir=lru_cache(65536)(_real), complete=True,
-    )  # fmt: skip
+        found = translate(stream, now["real_ns"] - now["boot_ns"])
     stats = LexStats(bad=found.bad)
-    state = Parser(settings, stats).feed(found.calls)
-    for kind, detail, count in (
-        ("lifecycle_records", "bpftrace's buffers were full", found.lost),
-        ("path_cut", "longer than 199 bytes", found.cut),
-        *(("unknown_calls", name, n) for name, n in found.unseen.items()),
-    ):
-        if count:
-            state.losses[kind, detail] += count
-    tables = finish(state, stats, look=look_at, started_ns=manifest.started_ns)
-    manifest.redacted_args += state.redacted
-    manifest.notes = []
-    manifest.complete = True
-    for name, rows in tables.items():
-        if len(rows):
-            writer.write_table(name, rows)
-    writer.write_manifest(manifest)
-    shutil.rmtree(log.parent, ignore_errors=True)
+    convert_calls(
+        writer, manifest, log, found.calls, stats, keep_args=request.keep_args, facts=facts,
+        notes=[],
+        losses={
+            ("lifecycle_records", "bpftrace's buffers were full"): found.lost,
+            ("path_cut", "longer than 199 bytes"): found.cut,
+            **{("unknown_calls", name): n for name, n in found.unseen.items()},
+        },
+    )  # fmt: skip
     return found.lost + stats.bad
-
-
-def _lines(stream: IO[bytes]) -> list[bytes]:
-    return stream.readlines()
-
-
-def _real(folder: bytes) -> bytes:
-    try:
-        return os.path.realpath(folder)
-    except (OSError, ValueError):
-        return folder

@@ -9,15 +9,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tracehint import __version__
-from tracehint.collectors import hostinfo
 from tracehint.collectors.base import Availability, RecordRequest, RecordResult
+from tracehint.collectors.begin import begin, new_manifest
 from tracehint.collectors.run import run_child, runnable
 from tracehint.collectors.session import child_environment
 from tracehint.errors import CollectorError, TracehintError
-from tracehint.schemas.manifest import Manifest
-from tracehint.schemas.redact import redact_argv
-from tracehint.schemas.store import RAW_DIR, BundleWriter
+from tracehint.schemas.store import RAW_DIR
+from tracehint.schemas.writing import write_bundle
 
 REMEDY = (
     "Load the site's module (module load darshan-runtime), or build Darshan's runtime with "
@@ -72,21 +70,15 @@ class DarshanCollector:
         if library is None:
             raise CollectorError("no libdarshan.so found", REMEDY)
         command = runnable(request.command)
-        writer = BundleWriter(request.output, force=request.force)
-        logs = request.output / RAW_DIR
-        logs.mkdir(mode=0o700, exist_ok=True)
-        writer.write_manifest(_manifest(request))
+        writer, logs = begin(request, new_manifest(request, "darshan"), RAW_DIR)
         ended = run_child(command, _environment(request, library, logs))
         try:
             tables, facts = gather([logs])
-            manifest = _manifest(request)
+            manifest = new_manifest(request, "darshan")
             manifest.started_ns, manifest.ended_ns = facts.started_ns, facts.ended_ns
             manifest.blind_to, manifest.notes = facts.blind_to, facts.notes
             manifest.exit_status, manifest.complete = ended.status, True
-            for name, table in tables.items():
-                if table.num_rows:
-                    writer.write_table(name, table)
-            writer.write_manifest(manifest)
+            write_bundle(writer, tables, manifest)
             shutil.rmtree(logs)
         except (TracehintError, OSError) as error:
             # the run is over: its status must not change
@@ -106,14 +98,3 @@ def _environment(request: RecordRequest, library: Path, logs: Path) -> dict[str,
         "DARSHAN_CONFIG_PATH": str(config),
         "LD_PRELOAD": f"{library}:{before}" if before else str(library),
     }  # fmt: skip
-
-
-def _manifest(request: RecordRequest) -> Manifest:
-    raw = [os.fsencode(a) for a in request.command]
-    argv, hits = (raw, 0) if request.keep_args else redact_argv(raw)
-    return Manifest(
-        program=f"tracehint {__version__}", collector="darshan",
-        command=[os.fsdecode(a) for a in argv], cwd=str(Path.cwd()),
-        hosts=[hostinfo.this_host(request.host)], data_roots=list(request.data_roots),
-        redacted_args=hits,
-    )  # fmt: skip

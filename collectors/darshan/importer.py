@@ -12,6 +12,7 @@ from tracehint.collectors.darshan.pool import read_logs
 from tracehint.errors import InputError, MissingDependencyError
 from tracehint.schemas.manifest import Manifest
 from tracehint.schemas.store import BundleWriter
+from tracehint.schemas.writing import write_bundle
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,11 +42,7 @@ def import_darshan(sources: Sequence[Path], output: Path, *, force: bool = False
     """
     tables, manifest = gather(sources)
     manifest.command = ["tracehint", "import", *map(str, sources[:_SHOWN])]
-    writer = BundleWriter(output, force=force)
-    for name, table in tables.items():
-        if table.num_rows:
-            writer.write_table(name, table)
-    writer.write_manifest(manifest)
+    write_bundle(BundleWriter(output, force=force), tables, manifest)
     return manifest
 
 

@@ -11,19 +11,19 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tracehint import __version__
-from tracehint.collectors import hostinfo
 from tracehint.collectors.base import RecordRequest, RecordResult
+from tracehint.collectors.begin import begin, new_manifest
 from tracehint.collectors.ebpf.collector import BLIND, LOADER
 from tracehint.collectors.ebpf.follow import follow_arguments, follow_notes, followed_command
 from tracehint.collectors.ebpf.missed import add_missed
 from tracehint.collectors.run import Ended, run_child, runnable
 from tracehint.collectors.session import child_environment
-from tracehint.errors import BundleError, NotBegunError, TracehintError
+from tracehint.errors import NotBegunError, TracehintError
 from tracehint.schemas.arrow import skip_pandas
 from tracehint.schemas.manifest import Manifest
 from tracehint.schemas.redact import redact_argv
 from tracehint.schemas.store import SPOOL_DIR, BundleWriter
+from tracehint.schemas.writing import write_bundle
 
 _PR_SET_CHILD_SUBREAPER = 36
 # options of the request that go to the loader
@@ -40,17 +40,13 @@ def record(request: RecordRequest) -> RecordResult:
     command: tuple[str, ...] = ()
     if request.follow is None:
         command = runnable(request.command)
-    writer = BundleWriter(request.output, force=request.force)
-    manifest = _manifest(request)
-    spool = request.output / SPOOL_DIR
-    try:
-        spool.mkdir(mode=0o700)
-    except OSError as error:
-        raise BundleError(
-            f"{spool}: cannot be written: {error.strerror}", "Choose another place with -o."
-        ) from None
+    followed = followed_command(request.follow) if request.follow is not None else None
+    manifest = new_manifest(
+        request, "ebpf", blind_to=BLIND, command=followed,
+        unfinished="The recorder did not reach its end; the tables come from its spool.",
+    )  # fmt: skip
     manifest.started_ns = time.time_ns()
-    writer.write_manifest(manifest)
+    writer, spool = begin(request, manifest, SPOOL_DIR)
     ended = _run(_loader_command(request, spool, command), request, spool)
     manifest.ended_ns = time.time_ns()
     manifest.exit_status = ended.status if request.follow is None else None
@@ -60,23 +56,6 @@ def record(request: RecordRequest) -> RecordResult:
         print(f"tracehint: {error}\n  What was recorded is in {spool}.", file=sys.stderr)
         lost = 0
     return RecordResult(ended.status, ended.signal, lost)
-
-
-def _manifest(request: RecordRequest) -> Manifest:
-    raw = [os.fsencode(a) for a in request.command]
-    if request.follow is not None:
-        raw = followed_command(request.follow)
-    argv, _ = (raw, 0) if request.keep_args else redact_argv(raw)
-    return Manifest(
-        program=f"tracehint {__version__}",
-        collector="ebpf",
-        command=[os.fsdecode(a) for a in argv],
-        cwd=str(Path.cwd()),
-        hosts=[hostinfo.this_host(request.host)],
-        data_roots=list(request.data_roots),
-        blind_to=list(BLIND),
-        notes=["The recorder did not reach its end; the tables come from its spool."],
-    )
 
 
 def _loader_command(request: RecordRequest, spool: Path, command: tuple[str, ...]) -> list[str]:
@@ -150,10 +129,7 @@ def _convert(request: RecordRequest, writer: BundleWriter, manifest: Manifest) -
         missed = Path(request.follow.missed)
         add_missed(tables, manifest.notes, manifest.hosts[0].name, missed)
     manifest.complete = bool(end)
-    for name, table in tables.items():
-        if len(table):
-            writer.write_table(name, table)
-    writer.write_manifest(manifest)
+    write_bundle(writer, tables, manifest)
     shutil.rmtree(request.output / SPOOL_DIR, ignore_errors=True)
     lost = tables["losses"].column("count").to_pylist()
     return int(sum(n or 0 for n in lost))

@@ -60,8 +60,9 @@ def join_segments(folder: Path, host: str, most: int = MOST) -> int:
     found = segments(folder, host)
     if len(found) <= most:
         return 0
-    from tracehint.collectors.join import join_manifests, join_tables, one_file_each
+    from tracehint.collectors.join import join_bundles
     from tracehint.schemas.store import BundleWriter, read_bundle
+    from tracehint.schemas.writing import write_bundle
 
     parts = []
     for path in found:
@@ -69,16 +70,10 @@ def join_segments(folder: Path, host: str, most: int = MOST) -> int:
             parts.append(read_bundle(path))
     if len(parts) < 2:
         return 0
-    parts.sort(key=lambda b: b.manifest.started_ns)
-    manifest = join_manifests([b.manifest for b in parts])
-    tables = one_file_each(join_tables([b.tables for b in parts]))
+    tables, manifest = join_bundles(parts)
     work = folder / f"{_stem(host)}.joining"
     work.mkdir(mode=0o700)
-    writer = BundleWriter(work / _JOINED)
-    for name, table in tables.items():
-        if len(table):
-            writer.write_table(name, table)
-    writer.write_manifest(manifest)
+    write_bundle(BundleWriter(work / _JOINED), tables, manifest)
     for part in parts:
         part.path.rename(work / part.path.name)
     (work / _JOINED).rename(folder / f"{_stem(host)}.trace")

@@ -22,6 +22,7 @@ from tracehint.errors import InputError
 from tracehint.schemas.manifest import Host, Manifest, read_manifest
 from tracehint.schemas.redact import redact_argv
 from tracehint.schemas.store import RAW_DIR, BundleWriter
+from tracehint.schemas.writing import write_bundle
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,11 +70,7 @@ def import_strace(sources: Sequence[Path], output: Path, *, force: bool = False)
         # strace recorded them: a log without reads and writes is of a process that did none
         manifest.blind_to = [code for code in manifest.blind_to if code != "bytes"]
     manifest.notes += [f"log not read: {text}" for text in problems]
-    writer = BundleWriter(output, force=force)
-    for name, table in join_tables(parts).items():
-        if len(table):
-            writer.write_table(name, table)
-    writer.write_manifest(manifest)
+    write_bundle(BundleWriter(output, force=force), join_tables(parts), manifest)
     return manifest
 
 

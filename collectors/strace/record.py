@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import sys
-from functools import lru_cache
 from pathlib import Path
 
-from tracehint import __version__
-from tracehint.collectors import hostinfo
 from tracehint.collectors.base import RecordRequest, RecordResult
+from tracehint.collectors.begin import begin, new_manifest
 from tracehint.collectors.run import runnable
 from tracehint.collectors.session import child_environment
 from tracehint.collectors.strace.collector import BLIND, BLIND_LIGHT
-from tracehint.collectors.strace.live import LINGER_S, LiveLog, inherited, initial_table, run_traced
-from tracehint.errors import BundleError, TracehintError, UsageError
+from tracehint.collectors.strace.live import LINGER_S, LiveLog, inherited, run_traced
+from tracehint.errors import TracehintError, UsageError
 from tracehint.schemas.arrow import skip_pandas
 from tracehint.schemas.manifest import Manifest
-from tracehint.schemas.redact import redact_argv
 from tracehint.schemas.store import RAW_DIR, BundleWriter
 
 LOG_NAME = "strace.log"
@@ -34,18 +30,12 @@ def record(request: RecordRequest, *, light: bool) -> RecordResult:
     """
     command = runnable(request.command)
     linger_s = _linger(request)
-    writer = BundleWriter(request.output, force=request.force)
-    raw = request.output / RAW_DIR
-    manifest = _manifest(request, light=light)
-    try:
-        raw.mkdir(mode=0o700, exist_ok=True)
-        log = raw / LOG_NAME
-        log.touch(mode=0o600)
-    except OSError as error:
-        raise BundleError(
-            f"{raw}: cannot be written: {error.strerror}", "Choose another place with -o."
-        ) from None
-    writer.write_manifest(manifest)
+    manifest = new_manifest(
+        request, "strace-light" if light else "strace", blind_to=BLIND_LIGHT if light else BLIND,
+        unfinished="The recorder was stopped before it converted strace's log. "
+        f"`tracehint import {request.output.name} -o NEW` converts what is there.",
+    )  # fmt: skip
+    writer, log = begin(request, manifest, RAW_DIR, LOG_NAME)
     facts = inherited()
     try:
         run = run_traced(command, child_environment(request), log, light=light, linger_s=linger_s)
@@ -78,25 +68,6 @@ def _later(log: Path) -> str:
     return f"  strace's log is kept. To convert it: tracehint import {bundle} -o NEW.trace"
 
 
-def _manifest(request: RecordRequest, *, light: bool) -> Manifest:
-    raw = [os.fsencode(a) for a in request.command]
-    argv, hits = (raw, 0) if request.keep_args else redact_argv(raw)
-    return Manifest(
-        program=f"tracehint {__version__}",
-        collector="strace-light" if light else "strace",
-        command=[os.fsdecode(a) for a in argv],
-        cwd=str(Path.cwd()),
-        hosts=[hostinfo.this_host(request.host)],
-        data_roots=list(request.data_roots),
-        blind_to=list(BLIND_LIGHT if light else BLIND),
-        redacted_args=hits,
-        notes=[
-            "The recorder was stopped before it converted strace's log. "
-            f"`tracehint import {request.output.name} -o NEW` converts what is there."
-        ],
-    )
-
-
 def convert(
     request: RecordRequest, writer: BundleWriter, manifest: Manifest, log: Path, run: LiveLog,
     facts: dict[int, tuple[bytes, int, int]],
@@ -106,33 +77,16 @@ def convert(
     Raises BundleError when the tables cannot be written: the log stays where it is.
     """
     skip_pandas()
-    from tracehint.collectors.strace.finish import finish, look_at
+    from tracehint.collectors.strace.convert import convert_calls
     from tracehint.collectors.strace.lexer import MAX_LINE, LexStats, lex
-    from tracehint.collectors.strace.parse import Parser
-    from tracehint.collectors.strace.state import Settings
 
-    table, files = initial_table(facts)
-    settings = Settings(
-        host=manifest.hosts[0].name, uid=os.getuid(), cwd=os.fsencode(Path.cwd()),
-        started_ns=run.started_ns, initial=table, initial_files=files,
-        redact=None if request.keep_args else redact_argv,
-        real_dir=lru_cache(65536)(_real), complete=True,
-    )  # fmt: skip
     stats = LexStats()
-    parser = Parser(settings, stats)
     with log.open("rb") as stream:
-        state = parser.feed(lex(iter(lambda: stream.readline(MAX_LINE), b""), stats))
-    if run.lost_lines:
-        state.losses["spool_write", "the disk was full"] += run.lost_lines
-    tables = finish(state, stats, look=look_at, started_ns=run.started_ns)
-    manifest.redacted_args += state.redacted
-    manifest.notes = _notes(run)
-    manifest.complete = True
-    for name, rows in tables.items():
-        if len(rows):
-            writer.write_table(name, rows)
-    writer.write_manifest(manifest)
-    shutil.rmtree(log.parent, ignore_errors=True)
+        convert_calls(
+            writer, manifest, log, lex(iter(lambda: stream.readline(MAX_LINE), b""), stats), stats,
+            keep_args=request.keep_args, facts=facts, notes=_notes(run),
+            losses={("spool_write", "the disk was full"): run.lost_lines},
+        )  # fmt: skip
     return stats.bad + run.lost_lines
 
 
@@ -143,10 +97,3 @@ def _notes(run: LiveLog) -> list[str]:
     if run.lost_lines:
         notes.append(f"The disk was full: {run.lost_lines} lines of strace's log are missing.")
     return notes
-
-
-def _real(folder: bytes) -> bytes:
-    try:
-        return os.path.realpath(folder)
-    except (OSError, ValueError):
-        return folder

@@ -40,7 +40,7 @@ def command(
     """
     from tracehint.collectors import clocks
     from tracehint.collectors.ebpf.missed import add_missed, missed_beside
-    from tracehint.collectors.join import join_manifests, join_tables, one_file_each
+    from tracehint.collectors.join import join_bundles
     from tracehint.commands._unfinished import read_finished
     from tracehint.commands._workflow import check_workflow, declare
     from tracehint.schemas.store import BundleWriter
@@ -63,9 +63,7 @@ def command(
             "no bundle can be read: " + "; ".join(problems),
             "Give directories that `tracehint record` wrote.",
         )
-    parts.sort(key=lambda b: b.manifest.started_ns)
-    manifest = join_manifests([b.manifest for b in parts])
-    tables = one_file_each(join_tables([b.tables for b in parts]))
+    tables, manifest = join_bundles(parts)
     for host in manifest.hosts:  # tasks that no recorder has taken up
         for path in missed_beside(bundles, host.name):
             add_missed(tables, manifest.notes, host.name, path, keep=True)

@@ -1,0 +1,56 @@
+"""The beginning of a recording, the same for every collector: the bundle, and what it is of."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from tracehint import __version__
+from tracehint.collectors import hostinfo
+from tracehint.collectors.base import RecordRequest
+from tracehint.errors import BundleError
+from tracehint.schemas.manifest import Manifest
+from tracehint.schemas.redact import redact_argv
+from tracehint.schemas.store import BundleWriter
+
+
+def new_manifest(
+    request: RecordRequest, collector: str, *, blind_to: Sequence[str] = (),
+    command: Sequence[bytes] | None = None, unfinished: str = "",
+) -> Manifest:  # fmt: skip
+    """The manifest of a recording that begins.
+
+    command: where it is not the request's. unfinished: the note for who finds the bundle as it is
+    now, because the recorder did not reach its end.
+    """
+    raw = [os.fsencode(a) for a in request.command] if command is None else list(command)
+    argv, hits = (raw, 0) if request.keep_args else redact_argv(raw)
+    return Manifest(
+        program=f"tracehint {__version__}", collector=collector,
+        command=[os.fsdecode(a) for a in argv], cwd=str(Path.cwd()),
+        hosts=[hostinfo.this_host(request.host)], data_roots=list(request.data_roots),
+        blind_to=list(blind_to), redacted_args=hits, notes=[unfinished] if unfinished else [],
+    )  # fmt: skip
+
+
+def begin(
+    request: RecordRequest, manifest: Manifest, folder: str, log: str = ""
+) -> tuple[BundleWriter, Path]:
+    """Make the bundle, in it the folder for what is recorded, in that an empty file `log`.
+
+    Returns the bundle's writer, and the folder or file. Raises BundleError.
+    """
+    writer = BundleWriter(request.output, force=request.force)
+    place = request.output / folder
+    try:
+        place.mkdir(mode=0o700, exist_ok=True)
+        if log:
+            place /= log
+            place.touch(mode=0o600)
+    except OSError as error:
+        raise BundleError(
+            f"{place}: cannot be written: {error.strerror}", "Choose another place with -o."
+        ) from None
+    writer.write_manifest(manifest)
+    return writer, place

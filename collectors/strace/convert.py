@@ -1,0 +1,55 @@
+"""From the calls of a command that was run here to the tables of its bundle."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from tracehint.collectors.strace.lexer import Call, LexStats
+from tracehint.collectors.strace.live import initial_table
+from tracehint.schemas.manifest import Manifest
+from tracehint.schemas.redact import redact_argv
+from tracehint.schemas.store import BundleWriter
+from tracehint.schemas.writing import write_bundle
+
+
+def convert_calls(
+    writer: BundleWriter, manifest: Manifest, log: Path, calls: Iterable[Call], stats: LexStats, *,
+    keep_args: bool, facts: Mapping[int, tuple[bytes, int, int]],
+    losses: Mapping[tuple[str, str], int], notes: list[str],
+) -> None:  # fmt: skip
+    """Write the tables and the manifest of the complete run, then remove the folder of the log.
+
+    facts: the descriptors that the command inherited (`live.inherited`). losses: (kind, detail) ->
+    how many, besides those that the calls show. Raises BundleError when the tables cannot be
+    written: the log stays where it is.
+    """
+    from tracehint.collectors.strace.finish import finish, look_at
+    from tracehint.collectors.strace.parse import Parser
+    from tracehint.collectors.strace.state import Settings
+
+    table, files = initial_table(facts)
+    settings = Settings(
+        host=manifest.hosts[0].name, uid=os.getuid(), cwd=os.fsencode(Path.cwd()),
+        started_ns=manifest.started_ns, initial=table, initial_files=files,
+        redact=None if keep_args else redact_argv, real_dir=lru_cache(65536)(_real), complete=True,
+    )  # fmt: skip
+    state = Parser(settings, stats).feed(calls)
+    for loss, count in losses.items():
+        if count:
+            state.losses[loss] += count
+    tables = finish(state, stats, look=look_at, started_ns=manifest.started_ns)
+    manifest.redacted_args += state.redacted
+    manifest.notes, manifest.complete = notes, True
+    write_bundle(writer, tables, manifest)
+    shutil.rmtree(log.parent, ignore_errors=True)
+
+
+def _real(folder: bytes) -> bytes:
+    try:
+        return os.path.realpath(folder)
+    except (OSError, ValueError):
+        return folder
