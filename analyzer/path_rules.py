@@ -30,7 +30,7 @@ SOFTWARE = "|".join((
     r"/\.(?:pyenv|rbenv|nvm|asdf|sdkman|mamba|micromamba|nix-profile|m2|gradle|java)/",
     r"/lib(?:32|64)?/python\d(?:\.\d+)?/",
     "/renv/library/", "/work/(?:conda|singularity|apptainer)/",
-    r"\.(?:pyc|sif|simg|squashfs)$", "/pyvenv\\.cfg$",
+    r"\.(?:pyc|sif|simg|squashfs)$", "/pyvenv\\.cfg$", r"/\.(?:python-version|tool-versions)$",
 ))  # fmt: skip
 # What engines write for themselves: no data of the workflow.
 BOOKKEEPING = "|".join((

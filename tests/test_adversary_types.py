@@ -44,3 +44,52 @@ def test_a_pipeline_failed_when_its_last_command_did(
     assert [t["name"] for t in tasks] == ["yes x | head x"] * 2
     assert [t["exit_status"] for t in tasks] == [last] * 2
     assert [t["attempt"] for t in tasks] == attempts
+
+
+def _chain(run: RunBuilder, *words: str, parent: int | None = None) -> list[int]:
+    """One process that execs each of these commands in turn."""
+    procs: list[int] = []
+    for text in words:
+        prev = procs[-1] if procs else None
+        procs.append(run.process(text.split(), parent=None if procs else parent, prev=prev))
+    return procs
+
+
+_ROOT = "/home/u/.pyenv"
+SHIM = (
+    f"/usr/bin/env bash {_ROOT}/shims/python3 drive.py",
+    f"bash {_ROOT}/shims/python3 drive.py",
+    f"bash {_ROOT}/libexec/pyenv exec python3 drive.py",
+    f"bash {_ROOT}/libexec/pyenv-exec python3 drive.py",
+    f"{_ROOT}/versions/3.11.7/bin/python3 drive.py",
+)
+
+
+def test_a_driver_behind_a_version_manager_is_cut(tmp_path: Path) -> None:
+    run = RunBuilder(cwd="/data")
+    root = _chain(run, *SHIM)
+    link = run.process([], parent=root[2])
+    run.process(["readlink", "pyenv"], prev=link)
+    own = run.file(f"{_ROOT}/version", existed=True)
+    run.read(root[2], own, 0, 7, at=0.1)
+    file = run.file("/data/x")
+    for i, (name, use) in enumerate((("make_x", run.write), ("use_x", run.read))):
+        proc = run.process([name], prev=run.process([], parent=root[-1]))
+        use(proc, file, 0, 100, at=1.0 + i)
+    tasks = cut_tasks(run.bundle(tmp_path)).tasks.to_pylist()
+    assert [t["name"] for t in tasks if not t["engine"]] == ["make_x", "use_x"]
+    assert [t["type"] for t in tasks if t["engine"]] == ["drive.py", "readlink"]
+
+
+def test_busybox_is_what_its_first_argument_says(tmp_path: Path) -> None:
+    run = RunBuilder(cwd="/data")
+    shell = run.process(["busybox", "sh", "-c", "sort a > b; wc b"])
+    file = run.file("/data/b")
+    applet = run.process([], parent=shell)  # a copy of busybox, which execs nothing
+    run.write(applet, file, 0, 5, at=1.0)
+    run.process(["busybox", "wc", "b"], prev=run.process([], parent=shell))
+    tasks = cut_tasks(run.bundle(tmp_path)).tasks.to_pylist()
+    assert [(t["type"], t["engine"]) for t in tasks] == [
+        ("sort", True), ("subshell", False), ("wc", False),
+    ]  # fmt: skip
+    assert describe([b"/bin/busybox", b"tar", b"c"]).name == "tar c"

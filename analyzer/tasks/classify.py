@@ -10,9 +10,11 @@ import numpy as np
 
 from tracehint.analyzer.tasks.command import (
     INTERPRETERS,
+    MULTI_CALL,
     SHELLS,
     WRAPPERS,
     base_name,
+    is_shim,
     script_of,
 )
 from tracehint.analyzer.tasks.engines.registry import ENGINES
@@ -117,7 +119,7 @@ def _needs_words(word: pa.Array) -> pa.Array:
     answers = []
     for first in encoded.dictionary.to_pylist():
         name = base_name(first)
-        families = (SHELLS, INTERPRETERS, WRAPPERS)
+        families = (SHELLS, INTERPRETERS, WRAPPERS, MULTI_CALL)
         answers.append(any(name in f for f in families) or name in _ASKED)
     return pa.array(answers, pa.bool_()).take(encoded.indices)
 
@@ -136,6 +138,9 @@ def command_of(key: bytes) -> Command:
     words = tuple(w.decode("utf-8", "backslashreplace") for w in raw)
     flag = head.decode("ascii", "replace")
     name = base_name(raw[0])
+    if name in MULTI_CALL and len(raw) > 1:  # `busybox sh -c TEXT`
+        words, raw = words[1:], raw[1:]
+        name = base_name(raw[0])
     if name == _JAVA_FORK:
         return Command("fork", "", ())
     if name in SHELLS:
@@ -175,6 +180,8 @@ def _shell(words: tuple[str, ...], raw: list[bytes]) -> Command:
     if script is None:
         return Command("script", base_name(raw[0]), (words[0],))  # reads its standard input
     name = base_name(script)
+    if is_shim(script):
+        return Command("wrapper", name, ())
     if _engine_code(Command("program", name, ())) >= 0:
         return Command("program", name, ())  # a launcher script: `bash nextflow run ...`
     return Command("script", name, (words[0], name))

@@ -11,6 +11,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "rbash"})
+# Programs whose first argument says what they are.
+MULTI_CALL = frozenset({"busybox", "toybox"})
+# Version managers: scripts that find the program to run, and then run it in their own place.
+_MANAGERS = frozenset(
+    {f"{m}{part}" for m in ("pyenv", "rbenv", "nodenv", "goenv", "jenv", "plenv")
+     for part in ("", "-exec")} | {"asdf", "mise"}
+)  # fmt: skip
 
 _KICKSTART = "-n -N -R -B -L -T -I -w -W -S -s -i -o -e -l"
 # Options that take a value, per program that runs another one; then how many words come before it.
@@ -74,6 +81,12 @@ def base_name(word: bytes | str) -> str:
     name = text.rstrip("/").rpartition("/")[2].lstrip("-") or text
     found = _VERSION.match(name)
     return found[1] if found else name
+
+
+def is_shim(script: bytes) -> bool:
+    """Whether a shell's script is a version manager's that stands in front of a program."""
+    folder, _, name = script.rpartition(b"/")
+    return folder.endswith(b"/shims") or name.decode("utf-8", "replace") in _MANAGERS
 
 
 def shell_parts(arguments: Sequence[bytes]) -> tuple[bytes | None, bytes | None]:

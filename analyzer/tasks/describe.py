@@ -11,6 +11,7 @@ from tracehint.analyzer.tasks.classify import DAEMONS, LAUNCHERS
 from tracehint.analyzer.tasks.command import (
     INTERPRETERS,
     LAUNCH_OPTIONS,
+    MULTI_CALL,
     SHELLS,
     WRAPPERS,
     base_name,
@@ -34,6 +35,7 @@ PREPARING = {word: level for level, words in enumerate(_LEVELS) for word in word
 # Programs that are not the type themselves, or not always.
 LOOKED_INTO = (
     PREPARING.keys() | SHELLS | LAUNCHERS | frozenset(WRAPPERS) | frozenset(INTERPRETERS)
+    | MULTI_CALL
     | {"", " ", "exec", "command", "builtin", "snakemake", "tracehint"}
 )  # fmt: skip
 _SNAKEMAKE_COPY = re.compile(r"^tmp[a-z0-9_]{8}\.(?=.)")
@@ -76,8 +78,11 @@ def describe(argv: Sequence[bytes]) -> Description:
 def without_shim(argv: Sequence[bytes]) -> list[bytes]:
     """The words as typed: version managers (pyenv, rbenv, asdf) put a script of theirs in front.
 
-    `/usr/bin/env bash /home/me/.pyenv/shims/python3 a.py` was typed `python3 a.py`.
+    `/usr/bin/env bash /home/me/.pyenv/shims/python3 a.py` was typed `python3 a.py`. Of
+    `busybox sort a`, `sort a` says what it does.
     """
+    if len(argv) > 1 and base_name(argv[0]) in MULTI_CALL:
+        return list(argv[1:])
     for i, word in enumerate(islice(argv, 3)):
         if word.rpartition(b"/")[0].endswith(b"/shims") and i:
             return [word.rpartition(b"/")[2], *argv[i + 1 :]]
