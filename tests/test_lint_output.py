@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import jsonschema
@@ -16,7 +17,7 @@ from tracehint.errors import InputError, UsageError
 from tracehint.hintgen.calibration import read_rates
 from tracehint.hintgen.lint import baseline
 from tracehint.hintgen.lint.config import choose, find_config
-from tracehint.hintgen.lint.finding import Finding, Savings
+from tracehint.hintgen.lint.finding import Finding, Savings, total
 from tracehint.hintgen.lint.registry import RULES
 from tracehint.hintgen.lint.render import FORMATS, Info, render
 from tracehint.hintgen.lint.seconds import with_seconds
@@ -157,3 +158,19 @@ def test_seconds_only_with_a_calibration_and_as_a_range(tmp_path) -> None:  # ty
         path.write_text(bad)
         with pytest.raises(InputError):
             read_rates(path)
+
+
+def test_two_ways_to_save_the_same_bytes_count_once() -> None:
+    copies = finding(saves=Savings(network_bytes=50))
+    nearer = finding(code="TP007", saves=Savings(network_bytes=30))
+    found = [copies, nearer, replace(copies, consumers="other", saves=Savings(network_bytes=5)),
+             replace(nearer, template="b", saves=Savings(7, 0, 9))]  # fmt: skip
+    assert total(found, "network_bytes") == 50 + 5 + 7
+    assert total(found, "storage_bytes") == 9
+    assert "4 findings: up to 62 B network, 9 B storage" in render("text", found, info())
+
+
+def test_a_remedy_is_printed_once() -> None:
+    found = [finding(), finding(code="TP002"), finding(code="TV001", fix="delete it")]
+    fixes = [line.strip() for line in render("text", found, info()).splitlines() if "fix:" in line]
+    assert fixes == ["fix: tracehint hints x", "fix: as above (TP001)", "fix: delete it"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,6 +71,19 @@ class Finding:
         # ascii(): a task type may hold a byte that is not UTF-8
         key = "\0".join((self.code, self.template, self.producers, self.consumers))
         return hashlib.sha256(ascii(key).encode()).hexdigest()[:16]
+
+
+def total(findings: Sequence[Finding], what: str) -> int:
+    """What all findings together save at most, of one field of `Savings` in bytes.
+
+    Rules can offer two ways to save the same bytes of the same files (copies of a file, or its
+    readers at its node): of these, the better one counts.
+    """
+    by_files: dict[str, dict[str, int]] = {}
+    for finding in findings:
+        by_rule = by_files.setdefault(finding.template or finding.fingerprint, {})
+        by_rule[finding.code] = by_rule.get(finding.code, 0) + getattr(finding.saves, what)
+    return sum(max(by_rule.values()) for by_rule in by_files.values())
 
 
 def rank(finding: Finding) -> tuple[Any, ...]:

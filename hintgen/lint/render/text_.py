@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tracehint.hintgen.escape import shorten, terminal
+from tracehint.hintgen.lint.finding import total
 from tracehint.hintgen.units import plural, seconds, size
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def savings_text(saves: Savings) -> str:
 
 
 def render(findings: Sequence[Finding], info: Info) -> str:
-    """Head line, message, files, assumption and mend of each finding; then a total."""
+    """Head line, message, files, assumption and remedy of each finding; then a total."""
     from rich.console import Console
 
     out = io.StringIO()
@@ -46,13 +47,15 @@ def render(findings: Sequence[Finding], info: Info) -> str:
         force_terminal=info.color, highlight=False, emoji=False, markup=False,
         legacy_windows=False, no_color=not info.color,
     )  # fmt: skip
+    told: dict[str, str] = {}
     for finding in findings:
-        _one(console, finding)
+        _one(console, finding, told)
     _total(console, findings, info)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()).rstrip("\n")
 
 
-def _one(console: Console, finding: Finding) -> None:
+def _one(console: Console, finding: Finding, told: dict[str, str]) -> None:
+    """A finding; `told` has the remedies that were printed before, and for which rule."""
     from rich.text import Text
 
     saved = savings_text(finding.saves)
@@ -67,7 +70,9 @@ def _one(console: Console, finding: Finding) -> None:
         lines.append((f"confidence {finding.confidence:.2f}", "dim"))
     if finding.assumed:
         lines.append(("assumed: " + "; ".join(finding.assumed), "dim"))
-    lines.append(("fix: " + finding.fix, "green"))
+    known = told.get(finding.fix)
+    told.setdefault(finding.fix, finding.code)
+    lines.append(("fix: " + (f"as above ({known})" if known else finding.fix), "green"))
     from rich.padding import Padding
 
     for line, style in lines:
@@ -86,11 +91,10 @@ def _total(console: Console, findings: Sequence[Finding], info: Info) -> None:
     from rich.text import Text
 
     if findings:
-        network = sum(f.saves.network_bytes for f in findings)
-        storage = sum(f.saves.storage_bytes for f in findings)
-        total = plural(len(findings), info.noun)
-        parts = [f"{size(n)} {w}" for n, w in ((network, "network"), (storage, "storage")) if n]
-        console.print(Text(total + (": up to " + ", ".join(parts) if parts else ""), "bold"))
+        count = plural(len(findings), info.noun)
+        sums = ((total(findings, f"{word}_bytes"), word) for word in ("network", "storage"))
+        parts = [f"{size(n)} {word}" for n, word in sums if n]
+        console.print(Text(count + (": up to " + ", ".join(parts) if parts else ""), "bold"))
         if info.hint:
             console.print(Text(info.hint, "dim"))
     else:

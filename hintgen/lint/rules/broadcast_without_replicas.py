@@ -42,8 +42,9 @@ def check(context: Context) -> Iterator[Finding]:
     )  # fmt: skip
     for row in context.rows(sql):
         message = (
-            f"{plural(row['files'], 'file')} ({size(row['bytes'])}) read by up to "
-            f"{plural(row['readers'], 'task')} each from a single copy"
+            f"{plural(row['files'], 'file')} ({size(row['bytes'])}) with a single copy, read by "
+            f"{'up to ' if row['files'] > 1 else ''}{plural(row['readers'], 'task')}"
+            f"{' each' if row['files'] > 1 else ''}"
         )
         yield context.finding(
             RULE, row, message, evidence=("readers", "placement"),

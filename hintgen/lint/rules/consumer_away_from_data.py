@@ -12,8 +12,9 @@ equally good node had them.
 `mFitplane` ran on node 7 for an image that `mDiff` wrote on node 3.
 
 ## What to do
-Let the engine ask where the data is (`tracehint locate`), or write the
-location into the workflow (`tracehint emit --workflow-engine`).
+Start each task on the node that holds its input (`tracehint place`), let the
+engine ask where the data is (`tracehint locate`), or write the location into
+the workflow (`tracehint emit --workflow-engine`).
 
 ## What it cannot see
 Where a striping store put the bytes; it goes by the host that wrote them.
@@ -54,10 +55,10 @@ def check(context: Context) -> Iterator[Finding]:
     for row in context.rows(_SQL):
         message = (
             f"{plural(row['tasks'], 'task')} read {plural(row['files'], 'file')} "
-            f"({size(row['bytes'])}) from another host that had most of their input"
+            f"({size(row['bytes'])}) from another host that had most of "
+            f"{'its' if row['tasks'] == 1 else 'their'} input"
         )
-        name = context.hints_command.split("&&")[0].strip()
         yield context.finding(
             RULE, row, message, evidence=("tasks",), assumed=("files lie where they were written",),
-            fix=f"{name} && tracehint emit hints.json --workflow-engine makeflow",
+            fix="start the tasks where their input lies: tracehint place, or the engine's own way",
         )  # fmt: skip

@@ -53,7 +53,7 @@ def check(context: Context) -> Iterator[Finding]:
         message = (
             f"{plural(row['files'], 'file')} ({size(row['bytes'])}) read in disjoint regions by "
             f"{plural(row['readers'], 'task')}: {plural(row['blocks'], 'block')} of "
-            f"{size(row['block_size'])} straddle regions"
+            f"{size(row['block_size'])} straddle{'s' if row['blocks'] == 1 else ''} regions"
         )
         yield context.finding(
             RULE, row, message, evidence=("blocks", "block_size", "readers"),

@@ -48,7 +48,8 @@ _SQL = """
 def check(context: Context) -> Iterator[Finding]:
     """Undeclared outputs by template and writing task type."""
     for row in context.rows(_SQL):
-        used = "; other tasks read them" if row["used"] else ""
+        them = "it" if row["files"] == 1 else "them"
+        used = f"; other tasks read {them}" if row["used"] else ""
         message = (
             f"{plural(row['tasks'], 'task')} wrote {plural(row['files'], 'undeclared file')} "
             f"({size(row['bytes'])}){used}"
