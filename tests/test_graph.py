@@ -17,6 +17,7 @@ from tests.support.runs import parse_run
 from tracehint.errors import MissingDependencyError, TracehintError
 from tracehint.hintgen.draw import dot, export
 from tracehint.hintgen.draw.build import FOLD_ABOVE, FOLD_NODES, MAX_FOLDED_FILES, build
+from tracehint.hintgen.draw.model import Node, title
 from tracehint.hintgen.draw.palette import PATTERN_COLOR
 
 MONTAGE = (Path(__file__).parent / "runs" / "montage.txt").read_text()
@@ -144,3 +145,39 @@ def test_graphviz_that_fails_or_hangs_is_an_error() -> None:
         dot.draw("digraph x {", "svg")
     with pytest.raises(TracehintError, match="--fold"):
         dot.draw(dot.to_dot(build(parse_run(MONTAGE).analysis(), False)), "svg", timeout=0.01)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "rows"),
+    [
+        ("python3 fit.py a.dat b.dat", "fit.py", ["fit.py", "a.dat b.dat"]),
+        ("/usr/bin/sort -n x", "sort", ["sort", "-n x"]),
+        ("fit_7", "fit", ["fit", "fit_7"]),
+        ("sort", "sort", ["sort"]),
+        ("resort sort x", "sort", ["sort", "x"]),
+        ("a" * 90 + " b", "c", ["c", "a" * 14 + "…" + "a" * 11 + " b"]),
+        ("x", "", ["x"]),
+    ],
+)
+def test_a_task_is_named_by_its_type_and_by_what_differs(
+    name: str, kind: str, rows: list[str]
+) -> None:
+    assert dot.task_rows(Node("t1", "task", name, 1, 0, type=kind)) == rows
+
+
+def test_picture_of_an_imported_run_has_a_title() -> None:
+    assert title({"command": []}, Path("far/away/x.trace")) == "x.trace"
+    assert title({"command": ["make", "-j4"]}, Path("x.trace")) == "make -j4"
+    assert title({"command": None}) == "a run"
+
+
+def test_heads_of_lines_do_not_cover_names() -> None:
+    assert "outputorder=edgesfirst" in dot.to_dot(build(parse_run(MONTAGE).analysis()))
+
+
+def test_a_fold_of_several_kinds_names_one_of_them() -> None:
+    lines = ["task gen", "task use start=2"]
+    for name in [f"{a}{b}/x.dat" for a in "abcdefg" for b in "abcdefg"]:
+        lines += [f"file {name} 1K", f"write gen {name}", f"read use {name}"]
+    text = dot.to_dot(build(parse_run("\n".join(lines)).analysis(), True))
+    assert f"aa/x.dat + {7 * 7 - 1} kinds" in text

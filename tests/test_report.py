@@ -69,6 +69,21 @@ def test_data_counts_what_the_run_did() -> None:
     assert moved == pytest.approx(data["totals"]["read_bytes"] + data["totals"]["written_bytes"])
 
 
+def test_patterns_carry_the_bytes_that_the_summary_counts() -> None:
+    from tracehint.analyzer.labelled import Labelled
+
+    counted = {r["pattern"]: r["bytes"] for r in Labelled(parse_run(SIX).analysis()).mix()}
+    assert {m["pattern"]: m["bytes"] for m in six()["mix"]} == counted
+
+
+def test_an_imported_run_has_the_name_of_its_bundle_and_the_time_of_its_tasks() -> None:
+    analysis = parse_run("task a end=4\ntask b start=4 end=9\nduration 900").analysis()
+    analysis.run["command"] = []
+    data = collect(analysis, [], None, "far/x.trace")
+    assert data["title"] == "x.trace"
+    assert (data["timeline"]["end_s"], data["run"]["duration_s"]) == (9, 900)
+
+
 def test_lanes_do_not_overlap() -> None:
     spans = [(0.0, 4.0), (1.0, 2.0), (2.0, 5.0), (4.0, 6.0), (4.5, 5.0)]
     assert _lanes(spans) == [0, 1, 1, 0, 2]
@@ -236,6 +251,42 @@ def test_loads_without_trouble(browser: Any, write: Any, name: str, context: Any
             place,
         )
         assert colors > 5, place
+
+
+@pytest.mark.slow
+def test_rules_for_other_names_are_folded_away(browser: Any, write: Any) -> None:
+    data = six()
+    data["hints"].append({**data["hints"][0], "template": "{dirs}{name}", "seen": False})
+    opened = Opened(browser, write(data), **WIDE)
+    place = opened.page.locator("#hints-body")
+    assert place.get_by_text("calibrated_{n}.bin").is_visible()
+    assert not place.get_by_text("{dirs}{name}").is_visible()
+    place.locator("summary").click()
+    assert place.get_by_text("{dirs}{name}").is_visible()
+    assert opened.trouble == []
+
+
+@pytest.mark.slow
+def test_on_a_phone_each_cell_tells_its_column(browser: Any, write: Any) -> None:
+    opened = Opened(browser, write(six()), viewport={"width": 390, "height": 844})
+    cells = opened.page.locator("#files-table tbody tr").first.locator("td")
+    boxes = [box for box in (cells.nth(i).bounding_box() for i in range(cells.count())) if box]
+    assert all(b["y"] >= a["y"] + a["height"] - 1 for a, b in itertools.pairwise(boxes))
+    assert cells.first.get_attribute("data-label") == "File"
+    assert cells.first.evaluate("e => getComputedStyle(e, '::before').content") != "none"
+
+
+@pytest.mark.slow
+def test_ticks_of_time_are_round(browser: Any, write: Any) -> None:
+    for end, wanted in ((5000, ("20 min", "40 min", "1 h")), (95, ("10 s", "1 min", "1:30 min"))):
+        data = data_of(parse_run(f"task a end={end}\nfile x 1M\nwrite a x").analysis())
+        opened = Opened(browser, write(data), **WIDE)
+        # ECharts draws on a canvas: what it was asked to write is read from its model
+        texts = opened.page.evaluate("""() => {
+            const model = TH.echarts.getInstanceByDom(document.getElementById('timeline-chart'));
+            return model.getModel().getComponent('xAxis', 1).axis.getViewLabels()
+                .map(l => l.formattedLabel); }""")
+        assert set(wanted) <= set(texts), texts
 
 
 @pytest.mark.slow

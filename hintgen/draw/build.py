@@ -61,7 +61,7 @@ _MERGE_KINDS = """
       FROM shown JOIN flow USING (file)"""
 
 _TASKS = """
-    SELECT n.node, min(n.label) AS label, count(*) AS count,
+    SELECT n.node, min(n.label) AS label, min(t.type) AS type, count(*) AS count,
            min(t.start_s) AS start_s, max(t.end_s) AS end_s,
            coalesce(sum(io.bytes), 0)::BIGINT AS bytes
     FROM task_node n JOIN tasks t USING (task)
@@ -125,7 +125,7 @@ def build_on(con: duckdb.DuckDBPyConnection, fold: bool) -> Drawing:
     tasks = [
         Node(
             id=r["node"], kind="task", label=r["label"] or "?", count=r["count"],
-            bytes=r["bytes"], start_s=r["start_s"], end_s=r["end_s"],
+            bytes=r["bytes"], start_s=r["start_s"], end_s=r["end_s"], type=r["type"] or "",
         )
         for r in query.rows(con, _TASKS)
     ]  # fmt: skip

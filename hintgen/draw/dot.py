@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shutil
 import subprocess
 from typing import TYPE_CHECKING
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
 LABEL_WIDTH = 28
 _GRAPH = (
-    'rankdir=TB; bgcolor="white"; nodesep=0.25; ranksep=0.45; splines=true; pad=0.3;\n'
+    # Boxes over lines: the head of a thick line would cover the name that it points at.
+    'rankdir=TB; bgcolor="white"; nodesep=0.25; ranksep=0.45; splines=true; pad=0.3; '
+    "outputorder=edgesfirst;\n"
     '  fontname="Helvetica"; fontsize=11;\n'
     '  node [fontname="Helvetica", fontsize=11, margin="0.12,0.06"];\n'
     '  edge [fontname="Helvetica", fontsize=9, arrowsize=0.6];'
@@ -38,21 +41,35 @@ def _label(*rows: str) -> str:
     return '"' + "\\n".join(escape.dot_part(row) for row in rows if row) + '"'
 
 
-def _task(node: Node) -> str:
-    name = escape.shorten(escape.text(node.label), LABEL_WIDTH)
+def task_rows(node: Node) -> list[str]:
+    """The task's type, and what its name has beyond that; with a count for several tasks.
+
+    >>> from tracehint.hintgen.draw.model import Node
+    >>> task_rows(Node("t1", "task", "python3 fit.py a.dat", 1, 0, type="fit.py"))
+    ['fit.py', 'a.dat']
+    """
+    name, kind = escape.text(node.label), escape.text(node.type)
     count = f" × {node.count:,}" if node.count > 1 else ""
+    if count or not kind or name == kind:
+        return [escape.shorten(name, LABEL_WIDTH) + count]
+    # after the program's own word, not inside another one
+    rest = re.split(rf"(?:^|(?<=[\s/])){re.escape(kind)}(?:\s+|$)", name, maxsplit=1)
+    more = rest[1] if len(rest) > 1 else name
+    return [escape.shorten(row, LABEL_WIDTH) for row in (kind, more) if row]
+
+
+def _task(node: Node) -> str:
     tip = f"{node.label}: {plural(node.count, 'task')}, {size(node.bytes)} read and written"
     return (
         f'"{node.id}" [shape=box, style="rounded,filled", fillcolor="#e9ebee", color="{_INK}", '
-        f"fontcolor=black, penwidth=1.2, label={_label(name + count)}, "
+        f"fontcolor=black, penwidth=1.2, label={_label(*task_rows(node))}, "
         f"tooltip={escape.dot(tip)}];"
     )
 
 
 def _file(node: Node) -> str:
-    name = escape.shorten(escape.text(node.label), LABEL_WIDTH)
-    if node.kinds > 1:
-        name = f"{node.kinds:,} kinds of files"
+    more = f" + {plural(node.kinds - 1, 'kind')}" if node.kinds > 1 else ""
+    name = escape.shorten(escape.text(node.label), LABEL_WIDTH - len(more)) + more
     many = f"{plural(node.count, 'file')}, " if node.count > 1 else ""
     what = node.pattern.replace("_", " ")
     style = "filled,dashed" if node.role == "input" else "filled"
@@ -93,21 +110,23 @@ def _legend(drawing: Drawing, title: str) -> str:
         for p in PATTERN_COLOR
         if p in used
     ]
-    notes = "dashed box: input, double box: output, dotted line: header peek, line width: bytes"
+    notes = "round: task, square: file (dashed: input, double: output); line width: bytes"
+    notes += ", dotted: header peek" * any(link.peek for link in drawing.links)
     if drawing.folded:
-        notes += "; folded by task type and file template"
+        notes += "; tasks of one type and files of one kind are one box"
     left = ", ".join(
         plural(count, what.removesuffix("s").replace("_", " "))
         for what, count in drawing.left_out.items()
     )
-    rows = [f"<TR>{''.join(cells)}</TR>"] if cells else []
-    span = max(1, len(cells))
+    # A table of its own, so that the lines of text do not stretch its cells.
+    patterns = f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="4"><TR>{"".join(cells)}</TR></TABLE>'
+    rows = [f"<TR><TD>{patterns}</TD></TR>"] if cells else []
     texts = [escape.shorten(escape.text(title), 100), notes, f"not shown: {left}" if left else ""]
     for index, line in enumerate(t for t in texts if t):
         bold = ("<B>", "</B>") if index == 0 and title else ("", "")
-        row = f'<TR><TD COLSPAN="{span}">{bold[0]}{escape.html(line)}{bold[1]}</TD></TR>'
+        row = f"<TR><TD>{bold[0]}{escape.html(line)}{bold[1]}</TD></TR>"
         rows.insert(0, row) if index == 0 and title else rows.append(row)
-    table = f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="4">{"".join(rows)}</TABLE>'
+    table = f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="2">{"".join(rows)}</TABLE>'
     return f"labelloc=b; label=<{table}>;"
 
 

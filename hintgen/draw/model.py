@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,7 @@ class Node:
     start_s: float | None = None  # tasks
     end_s: float | None = None
     kinds: int = 1  # templates in a fold of files
+    type: str = ""  # tasks: what tasks of one kind share
 
 
 @dataclass(frozen=True)
@@ -44,3 +48,9 @@ class Drawing:
     links: tuple[Link, ...]
     folded: bool
     left_out: dict[str, int]  # what is not shown -> count
+
+
+def title(run: Mapping[str, Any], source: Path | None = None) -> str:
+    """What was run; the name of the bundle (or its JSON) for runs that others recorded."""
+    command = " ".join(run["command"] or ())
+    return command or (source.name if source else "") or "a run"

@@ -17,4 +17,4 @@ def report_html(run: Input, hints: HintFile | None = None) -> str:
     from tracehint.hintgen.lint.context import Context
 
     context = Context(run.analysis, run.bundle, bundle_name=run.name)
-    return page(collect(run.analysis, run_rules(context), hints))
+    return page(collect(run.analysis, run_rules(context), hints, run.name))

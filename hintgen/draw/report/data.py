@@ -9,14 +9,17 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracehint import __version__
 from tracehint.hintgen import query
 from tracehint.hintgen.draw import palette
 from tracehint.hintgen.draw.build import build_on
+from tracehint.hintgen.draw.model import title
 from tracehint.hintgen.draw.report import flow, heat, timeline
 from tracehint.hintgen.escape import text
+from tracehint.hintgen.lint.finding import total
 from tracehint.hintgen.lint.render.json_ import as_dict
 
 if TYPE_CHECKING:
@@ -41,10 +44,14 @@ _TOTALS = """
             JOIN files f USING (file) WHERE NOT t.engine AND f.data) AS written_bytes,
            (SELECT coalesce(sum(bytes), 0)::BIGINT FROM edges) AS handed_bytes,
            (SELECT count(*) FROM tasks WHERE NOT engine AND exit_status <> 0) AS failed"""
+# Bytes as the summary counts them: what all readers read, or the size where nobody reads.
 _MIX = """
-    SELECT p.pattern, count(*) AS files, coalesce(sum(f.size_bytes), 0)::BIGINT AS bytes,
+    SELECT p.pattern, count(*) AS files,
+           coalesce(sum(coalesce(c.bytes, f.size_bytes)), 0)::BIGINT AS bytes,
            coalesce(sum(greatest(p.saves_bytes, 0)), 0)::BIGINT AS saves_bytes
-    FROM patterns p JOIN files f USING (file) WHERE p.edge IS NULL AND p."primary" AND f.data
+    FROM patterns p JOIN files f USING (file)
+    LEFT JOIN (SELECT file, sum(unique_bytes) AS bytes FROM consumers GROUP BY 1) c USING (file)
+    WHERE p.edge IS NULL AND p."primary" AND f.data
     GROUP BY p.pattern ORDER BY bytes DESC, p.pattern"""
 _STAGES = """
     SELECT t.type, count(*) AS tasks, min(start_s) AS start_s, max(end_s) AS end_s,
@@ -89,19 +96,23 @@ _PAIRS = f"""
 
 
 def collect(
-    analysis: Analysis, findings: Sequence[Finding], hints: HintFile | None = None
-) -> dict[str, Any]:
-    """The data of the page. Times in seconds of the run, sizes in bytes."""
+    analysis: Analysis, findings: Sequence[Finding], hints: HintFile | None = None,
+    source: str = "",
+) -> dict[str, Any]:  # fmt: skip
+    """The data of the page. Times in seconds of the run, sizes in bytes. `source` is the name of
+    the bundle or file that the run was read from."""
     con = query.connect(analysis)
     drawing = build_on(con, True)
     totals = query.rows(con, _TOTALS)[0]
     data = {
         "tool": f"tracehint {__version__}",
+        "title": title(analysis.run, Path(source) if source else None),
         "run": _run(analysis.run),
         "totals": totals,
         "mix": query.rows(con, _MIX),
         "stages": query.rows(con, _STAGES),
         "findings": [as_dict(f) for f in findings],
+        "saves": {word: total(findings, f"{word}_bytes") for word in ("network", "storage")},
         "graph": {
             "nodes": [vars(n) for n in drawing.nodes],
             "links": [vars(link) for link in drawing.links],
@@ -193,6 +204,7 @@ def _hints(hints: HintFile | None) -> list[dict[str, Any]]:
         return []
     return [
         {
+            "seen": not rule.evidence.get("level"),  # names of this run, not a fallback
             "template": rule.template,
             "pattern": rule.pattern,
             "producer": rule.producer,

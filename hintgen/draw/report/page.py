@@ -25,10 +25,9 @@ def page(data: dict[str, Any]) -> str:
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
-    title = " ".join(data["run"]["command"] or ["a run"])
     parts = {
         "CSP": policy,
-        "TITLE": html(f"{title[:80]} - tracehint"),
+        "TITLE": html(f"{data['title'][:80]} - tracehint"),
         "CSS": _read("report.css"),
         "LICENCES": _licences(),
         "DATA": json_in_script(data),

@@ -31,7 +31,8 @@ def timeline(
 ) -> dict[str, Any]:
     """`bars` [lane, start, end, type, failed], lanes per host, and I/O per host and time bin."""
     rows = query.rows(con, _TASKS, {"limit": limit})
-    end = max([duration_s, *(r["end_s"] for r in rows)], default=0.0) or 1.0
+    # Imported runs can be longer than the tasks that are known: those would be a thin stripe.
+    end = max((r["end_s"] for r in rows), default=0.0) or duration_s or 1.0
     # In order of their start, so that stages side by side differ in colour.
     types = list(dict.fromkeys(r["type"] for r in sorted(rows, key=lambda r: r["start_s"])))
     code = {name: i for i, name in enumerate(types)}

@@ -44,6 +44,7 @@ def command(
     from tracehint.hintgen import inputs
     from tracehint.hintgen.draw import dot, export
     from tracehint.hintgen.draw.build import build
+    from tracehint.hintgen.draw.model import title
 
     run = inputs.load_run(bundle, Options(nodes=nodes))
     drawing = build(run.analysis, fold)
@@ -53,7 +54,7 @@ def command(
     elif chosen == "json":
         result = export.to_json(drawing)
     else:
-        result = dot.to_dot(drawing, " ".join(run.analysis.run["command"]))
+        result = dot.to_dot(drawing, title(run.analysis.run, Path(bundle)))
         if chosen != "dot":
             result = dot.draw(result, chosen, timeout)
     write_result(result, output, force=force)

@@ -40,6 +40,13 @@ const plural = (n, word) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;
 const shown = (name) => name.replaceAll("_", " ");
 const at = (coded, i) => coded.values[coded.codes[i]];
 
+// Distance of ticks on an axis of time: round in seconds, minutes or hours, ten ticks at most.
+function timeStep(span) {
+  const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
+  if (span < 10) { const unit = 10 ** Math.floor(Math.log10(span / 10)); return [1, 2, 5, 10].map((k) => k * unit).find((s) => span / s <= 10); }
+  return steps.find((s) => span / s <= 10) || Math.ceil(span / 864000) * 86400;
+}
+
 function shorten(name, width) {
   if (name.length <= width) return name;
   const tail = Math.floor((width - 1) / 2);
@@ -70,14 +77,14 @@ function saved(saves) {
   return parts.join(", ");
 }
 
-function copyButton(value) {
-  const button = h("button", { type: "button", class: "copy", "aria-label": "Copy " + value }, "Copy");
+function copyButton(value, label = "Copy") {
+  const button = h("button", { type: "button", class: "copy", "aria-label": "Copy " + value }, label);
   button.addEventListener("click", async () => {
     let done = false;
     try { await navigator.clipboard.writeText(value); done = true; } catch { done = copyBySelection(value); }
     button.textContent = done ? "Copied" : "Press Ctrl+C";
     button.setAttribute("aria-label", `${button.textContent} ${value}`);
-    setTimeout(() => { button.textContent = "Copy"; button.setAttribute("aria-label", "Copy " + value); }, 3000);
+    setTimeout(() => { button.textContent = label; button.setAttribute("aria-label", "Copy " + value); }, 3000);
   });
   return button;
 }

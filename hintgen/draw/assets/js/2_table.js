@@ -42,7 +42,7 @@ function makeTable(place, caption, columns, length, options = {}) {
     if (first >= order.length) first = Math.max(0, Math.floor((order.length - 1) / page) * page);
     const rows = order.slice(first, first + page);
     fill(body, rows.map((i) => h("tr", null, columns.map((c) => h("td",
-      { class: c.num ? "num" : c.long ? "long" : null }, c.show ? c.show(i) : c.get(i) ?? "")))));
+      { class: c.num ? "num" : c.long ? "long" : null, "data-label": c.name }, c.show ? c.show(i) : c.get(i) ?? "")))));
     const paged = order.length > page;
     back.hidden = next.hidden = !paged;
     back.disabled = first === 0;

@@ -1,21 +1,18 @@
 // What a reader should know after ten seconds.
 function drawSummary() {
   const { run, totals, findings } = DATA;
-  const name = (run.command || []).join(" ") || "a run";
-  $("title").textContent = name;
+  $("title").textContent = DATA.title;
   const hosts = run.hosts.length === 1 ? "one host" : plural(run.hosts.length, "host");
   $("what").textContent = `${plural(totals.tasks, "task")} of ${plural(totals.types, "type")} handed `
     + `${size(totals.handed_bytes)} to each other through ${plural(totals.files, "file")}, on ${hosts} in `
     + `${seconds(run.duration_s)}${totals.failed ? `; ${plural(totals.failed, "task")} failed` : ""}.`;
-  const network = findings.reduce((sum, f) => sum + f.saves.network_bytes, 0);
-  const storage = findings.reduce((sum, f) => sum + f.saves.storage_bytes, 0);
   const card = (value, label, kind) => h("li", { class: kind || null }, h("strong", null, value), h("span", null, label));
   fill($("cards"),
     card(size(totals.read_bytes), "read"), card(size(totals.written_bytes), "written"),
     card(size(totals.handed_bytes), "from task to task"),
-    card(size(network), `could stay off the network (${run.nodes} nodes)`, "save"),
-    card(size(storage), "could be freed", "save"),
-    card((100 * run.completeness.score).toFixed(run.completeness.score === 1 ? 0 : 1) + " %", "of the record complete"));
+    card(size(DATA.saves.network), `could stay off the network (${plural(run.nodes, "node")})`, "save"),
+    card(size(DATA.saves.storage), "of files could be freed", "save"),
+    card((100 * run.completeness.score).toFixed(run.completeness.score === 1 ? 0 : 1) + " %", "of the run was seen"));
   const total = DATA.mix.reduce((sum, m) => sum + m.bytes, 0) || 1;
   fill($("mix"),
     h("div", { class: "mix", role: "img", "aria-label": DATA.mix.map((m) => `${shown(m.pattern)} ${Math.round(100 * m.bytes / total)} %`).join(", ") },
@@ -41,24 +38,44 @@ function drawFindings() {
     { name: "Network", num: true, get: (i) => all[i].saves.network_bytes, show: (i) => (all[i].saves.network_bytes ? size(all[i].saves.network_bytes) : "") },
     { name: "Storage", num: true, get: (i) => all[i].saves.storage_bytes, show: (i) => (all[i].saves.storage_bytes ? size(all[i].saves.storage_bytes) : "") },
     { name: "Confidence", num: true, get: (i) => all[i].confidence, show: (i) => all[i].confidence.toFixed(2) },
-    { name: "Mend", long: true, get: (i) => all[i].fix, show: (i) => [all[i].fix, all[i].fix.startsWith("tracehint ") ? [" ", copyButton(all[i].fix)] : []].flat() },
+    { name: "Remedy", long: true, get: (i) => all[i].fix, show: (i) => remedy(all[i].fix) },
   ], all.length);
 }
 
+// The command that writes hints is long and the same for many findings.
+function remedy(fix) {
+  if (fix.startsWith("tracehint hints ")) return [h("a", { href: "#hints", title: fix }, "Set the hints below"), " ", copyButton(fix, "Copy command")];
+  return fix.startsWith("tracehint ") ? [h("code", null, fix), " ", copyButton(fix)] : [fix];
+}
+
+const WHEN = { create: "before the first byte", before_read: "before the readers start", any: "at any time" };
+
+function hintTable(place, rules, caption) {
+  makeTable(place, caption, [
+    { name: "Files", get: (i) => rules[i].template, show: (i) => h("code", null, rules[i].template) },
+    { name: "Pattern", get: (i) => shown(rules[i].pattern), show: (i) => h("span", { class: "nowrap" }, swatch(rules[i].pattern), shown(rules[i].pattern)) },
+    { name: "From and to", long: true, get: (i) => `${rules[i].producer || "input"} \u2192 ${rules[i].consumers.join(", ") || "nobody"}` },
+    { name: "Hints", long: true, get: (i) => rules[i].hints.map((x) => `${x.name}=${x.value}`).join(" "),
+      show: (i) => rules[i].hints.map((x) => h("div", { class: "hint-line" }, h("code", null, `${x.name}=${x.value}`),
+        h("span", { class: "note" }, WHEN[x.when] || shown(x.when)), copyButton(`${x.name}=${x.value}`))) },
+    { name: "Files seen", num: true, get: (i) => rules[i].evidence.files, show: (i) => (rules[i].evidence.files ? count(rules[i].evidence.files) : "") },
+    { name: "Saves", num: true, get: (i) => rules[i].evidence.saves_bytes, show: (i) => (rules[i].evidence.saves_bytes > 0 ? size(rules[i].evidence.saves_bytes) : "") },
+    { name: "Confidence", num: true, get: (i) => rules[i].confidence, show: (i) => rules[i].confidence.toFixed(2) },
+  ], rules.length);
+}
+
 function drawHints() {
+  const seen = DATA.hints.filter((r) => r.seen), others = DATA.hints.filter((r) => !r.seen);
   if (!DATA.hints.length) {
     fill($("hints-body"), h("p", { class: "note" }, "No hint was derived from this run."));
     return;
   }
-  fill($("hints-body"), DATA.hints.map((rule) => h("div", { class: "hint" },
-    h("h3", { class: "mono" }, rule.template),
-    h("p", { class: "note" }, swatch(rule.pattern), `${shown(rule.pattern)}, ${rule.producer || "input"} \u2192 `
-      + `${rule.consumers.join(", ") || "nobody"}, confidence ${rule.confidence.toFixed(2)}`
-      + (rule.evidence.files ? `, ${plural(rule.evidence.files, "file")}` : "")
-      + (rule.evidence.saves_bytes > 0 ? `, saves ${size(rule.evidence.saves_bytes)}` : "")),
-    rule.hints.map((hint) => h("div", { class: "hint-line" }, h("code", null, `${hint.name}=${hint.value}`),
-      h("span", { class: "note" }, { create: "before the first byte", before_read: "before the readers start" }[hint.when] || shown(hint.when)),
-      copyButton(`${hint.name}=${hint.value}`))))));
+  const first = h("div"), second = h("div");
+  fill($("hints-body"), h("p", { class: "note" }, "Rules for files that do not exist yet: {n} is any number, {name} any name. ",
+    h("code", null, "tracehint emit"), " writes them as a script for a store or into the workflow, ", h("code", null, "tracehint apply"), " sets them."), first,
+  others.length ? h("details", null, h("summary", null, `${plural(others.length, "rule")} for files whose names are none of these`), second) : null);
+  if (seen.length) hintTable(first, seen, "Hints for names of this run");
+  if (others.length) hintTable(second, others, "Hints for other names");
 }
 
 function drawRecord() {
@@ -66,7 +83,7 @@ function drawRecord() {
   const rows = [["Collector", collector || "?"], ["Complete", (100 * completeness.score).toFixed(1) + " %"],
     ["Lost events", count(lost_events || 0)], ["Cannot see", completeness.blind_to.join(", ") || "nothing that is known"],
     ["Hosts", hosts.join(", ")], ["Data roots", data_roots.join(", ")]];
-  const left = Object.entries({ ...DATA.graph.left_out, ...DATA.left_out }).map(([k, v]) => `${count(v)} ${shown(k)}`);
+  const left = Object.entries({ ...DATA.graph.left_out, ...DATA.left_out }).map(([k, v]) => (k.endsWith("s") ? plural(v, shown(k).slice(0, -1)) : `${count(v)} ${shown(k)}`));
   if (left.length) rows.push(["Not on this page", left.join(", ")]);
   fill($("record-body"), h("dl", null, rows.flatMap(([k, v]) => [h("dt", null, k), h("dd", null, v)])),
     h("ul", null, completeness.notes.map((n) => h("li", null, n))));
@@ -88,7 +105,7 @@ function drawTables() {
     { name: "File", get: (i) => files.path[i], show: (i) => h("button", { type: "button", class: "link mono", onclick: () => { select({ file: i }); $("graph").scrollIntoView(); } }, files.path[i]) },
     { name: "Version", num: true, get: (i) => files.version[i] },
     { name: "Role", get: (i) => at(files.role, i) },
-    { name: "Pattern", get: (i) => shown(at(files.pattern, i)), show: (i) => [at(files.pattern, i) ? swatch(at(files.pattern, i)) : "", shown(at(files.pattern, i))] },
+    { name: "Pattern", get: (i) => shown(at(files.pattern, i)), show: (i) => (at(files.pattern, i) ? h("span", { class: "nowrap" }, swatch(at(files.pattern, i)), shown(at(files.pattern, i))) : "") },
     { name: "Size", num: true, get: (i) => files.size_bytes[i], show: (i) => size(files.size_bytes[i]) },
     { name: "Saves", num: true, get: (i) => files.saves_bytes[i], show: (i) => (files.saves_bytes[i] > 0 ? size(files.saves_bytes[i]) : "") },
     { name: "Confidence", num: true, get: (i) => files.confidence[i], show: (i) => files.confidence[i].toFixed(2) },

@@ -24,7 +24,7 @@ function graphElements() {
   for (const n of DATA.graph.nodes) {
     const own = members.get(n.id);
     if (!open.has(n.id)) {
-      nodes.push(foldedNode(n, n.kinds > 1 ? plural(n.kinds, "kind") + " of files" : shorten(n.label, 30)));
+      nodes.push(foldedNode(n, n.kinds > 1 ? `${shorten(n.label, 20)} + ${plural(n.kinds - 1, "kind")}` : shorten(n.label, 30)));
       continue;
     }
     own.slice(0, MEMBERS).forEach((i) => nodes.push(n.kind === "task"

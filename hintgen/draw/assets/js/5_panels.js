@@ -28,6 +28,10 @@ function foldButton(id) {
   return h("button", { type: "button", onclick: () => toggle(id) }, open.has(fold) ? "Fold" : "Unfold");
 }
 
+// By name, as people count: a_2 before a_10.
+const order = new Intl.Collator("en", { numeric: true });
+const inOrder = (own, names) => (own.length > 5000 ? own : [...own].sort((a, b) => order.compare(names[a], names[b])));
+
 function foldPanel(n) {
   const own = members.get(n.id);
   if (n.kind === "file" && n.count === 1 && own.length === 1) return filePanel(own[0]);
@@ -36,8 +40,8 @@ function foldPanel(n) {
     ? [["tasks", count(n.count)], ["from", seconds(n.start_s)], ["to", seconds(n.end_s)], ["bytes", size(n.bytes)]]
     : [["files", count(n.count)], ["bytes", size(n.bytes)], ["role", n.role], ["pattern", n.pattern ? h("span", null, swatch(n.pattern), shown(n.pattern)) : "none"],
       ["confidence", n.confidence.toFixed(2)], ["saves", n.saves_bytes > 0 ? size(n.saves_bytes) : ""]];
-  return [h("h3", { class: "mono" }, n.kinds > 1 ? plural(n.kinds, "kind") + " of files" : n.label), foldButton(n.id), facts(rows),
-    pickList(n.kind === "task" ? "Tasks" : "Files", own.map((i) => (n.kind === "task"
+  return [h("h3", { class: "mono" }, n.kinds > 1 ? `${n.label} and ${plural(n.kinds - 1, "other kind")}` : n.label), foldButton(n.id), facts(rows),
+    pickList(n.kind === "task" ? "Tasks" : "Files", inOrder(own, n.kind === "task" ? DATA.tasks.name : DATA.files.path).map((i) => (n.kind === "task"
       ? taskEntry(i, seconds((DATA.tasks.end_s[i] ?? DATA.tasks.start_s[i]) - DATA.tasks.start_s[i])) : fileEntry(i, size(DATA.files.size_bytes[i])))))]
     .filter(Boolean);
 }

@@ -21,6 +21,14 @@ function tooltipStyle() {
 const axis = () => ({ axisLine: { lineStyle: { color: css("--line") } }, axisLabel: { color: css("--soft") },
   splitLine: { lineStyle: { color: css("--line"), opacity: 0.6 } } });
 
+// 90 s is 1:30 min on an axis; whole minutes and hours go without the rest.
+function shortTime(value) {
+  if (value < 60) return seconds(value);
+  const hours = Math.floor(value / 3600), minutes = Math.floor(value / 60) % 60, rest = Math.round(value % 60);
+  if (hours) return minutes ? `${hours} h ${minutes}` : `${hours} h`;
+  return rest ? `${minutes}:${String(rest).padStart(2, "0")} min` : `${minutes} min`;
+}
+
 function drawTimeline() {
   const { bars, hosts, types, io, end_s } = DATA.timeline;
   const place = $("timeline-chart"), lanes = hosts.reduce((sum, x) => sum + x.lanes, 0) || 1;
@@ -33,6 +41,8 @@ function drawTimeline() {
   const lines = many ? ["read", "write"].map((kind) => ({ host: "all hosts", kind, bytes: summed(kind) })) : io.series;
   const top = Math.max(1, ...lines.flatMap((s) => s.bytes)) / io.step_s;
   const unit = 2 ** Math.floor(Math.log2(top / 1.5));
+  const every = timeStep(end_s), took = DATA.run.duration_s;
+  $("timeline-note").textContent = took > 1.1 * end_s ? `The run took ${seconds(took)}; the last task that is known ended after ${seconds(end_s)}.` : "";
   fill($("timeline-legend"), types.map((t, k) => h("li", null, h("span", { class: "swatch", style: { background: typeColor(k) } }), t)));
   const rect = (params, api) => {
     const from = api.coord([api.value(1), api.value(0)]), to = api.coord([api.value(2), api.value(0)]);
@@ -47,9 +57,9 @@ function drawTimeline() {
   chart(place, {
     tooltip: { ...tooltipStyle(), trigger: "item" },
     legend: lines.length ? { bottom: 34, textStyle: { color: css("--ink") }, data: lines.map((s) => `${s.kind} ${s.host}`) } : undefined,
-    grid: [{ left: 90, right: 24, top: 10, height: high }, { left: 90, right: 24, top: high + 40, height: 110 }],
-    xAxis: [{ type: "value", min: 0, max: end_s, gridIndex: 0, ...axis(), axisLabel: { show: false } },
-      { type: "value", min: 0, max: end_s, gridIndex: 1, ...axis(), axisLabel: { color: css("--soft"), hideOverlap: true, formatter: (v) => seconds(v) } }],
+    grid: [{ left: 90, right: 24, top: 10, height: high, outerBoundsMode: "none" }, { left: 90, right: 24, top: high + 40, height: 110, outerBoundsMode: "none" }],
+    xAxis: [{ type: "value", min: 0, max: end_s, interval: every, gridIndex: 0, ...axis(), axisLabel: { show: false } },
+      { type: "value", min: 0, max: end_s, interval: every, gridIndex: 1, ...axis(), axisLabel: { color: css("--soft"), hideOverlap: true, showMaxLabel: false, formatter: (v) => shortTime(v) } }],
     yAxis: [{ type: "value", inverse: true, min: -1, max: lanes, gridIndex: 0, ...axis(), splitLine: { show: false },
       interval: 1, axisTick: { show: false }, axisLabel: { color: css("--soft"), formatter: (v) => {
         const host = hosts.find((x) => Math.floor(x.first + (x.lanes - 1) / 2) === v);
@@ -70,7 +80,7 @@ function drawTimeline() {
 
 function drawFlow() {
   const { stages, links, back, dropped } = DATA.sankey, place = $("flow-chart");
-  const notes = [];
+  const notes = ["Width is bytes, colour the pattern of most of them."];
   if (back) notes.push(`${size(back)} flow within a stage or to an earlier one and are not drawn.`);
   if (dropped) notes.push(`${size(dropped)} belong to further stages and are not drawn.`);
   $("flow-note").textContent = notes.join(" ");
@@ -86,7 +96,7 @@ function drawFlow() {
       : tip(name(p.name), size(p.value))) },
     series: [{ type: "sankey", left: 8, right: 120, top: 8, bottom: 8, nodeGap: 14, nodeWidth: 14, draggable: false,
       emphasis: { focus: "adjacency" }, nodeAlign: "justify",
-      label: { color: css("--ink"), formatter: (p) => shorten(name(p.name), 22) },
+      label: { color: css("--ink"), textBorderColor: css("--back"), textBorderWidth: 3, formatter: (p) => shorten(name(p.name), 22) },
       data: used.map((key, k) => ({ name: key, itemStyle: { color: key === "in" || key === "out" ? GREY.line : css("--soft") } })),
       links: links.map((l) => ({ source: id(l.source), target: id(l.target), value: l.bytes, files: l.files, pattern: l.pattern,
         lineStyle: { color: colorOf(l.pattern).line, opacity: 0.5, curveness: 0.5 } })) }],
@@ -114,7 +124,7 @@ function drawRanges() {
     chart(place, {
       tooltip: { ...tooltipStyle(), formatter: (p) => tip(map.tasks[p.value[1]], `${size(p.value[0] * step)} to ${size((p.value[0] + 1) * step)}`, `${Math.round(100 * p.value[2])} % ${verb}`) },
       grid: { left: 150, right: 24, top: 10, bottom: 44 },
-      xAxis: { type: "category", data: Array.from({ length: map.bins }, (_, i) => size(i * step)), ...axis() },
+      xAxis: { type: "category", data: Array.from({ length: map.bins }, (_, i) => size(i * step)), ...axis(), axisLabel: { color: css("--soft"), interval: (i) => i % 8 === 0, hideOverlap: true } },
       yAxis: { type: "category", inverse: true, data: map.tasks.map((_, i) => i), ...axis(), axisLabel: { color: css("--soft"), interval: 0, formatter: (v) => shorten(map.tasks[Number(v)], 20) } },
       visualMap: { min: 0, max: 1, show: false, inRange: { color: [empty, full] } },
       series: [{ type: "heatmap", data: map.cells, itemStyle: { borderColor: css("--back"), borderWidth: 1 } }],
