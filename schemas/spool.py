@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from tracehint.errors import BundleError
 from tracehint.schemas import spool_layout as lay
 from tracehint.schemas.manifest import Manifest
-from tracehint.schemas.spool_names import Names, first_sights, follow_names, kind_of_mode
+from tracehint.schemas.spool_names import first_sights, follow_names, kind_of_mode
 from tracehint.schemas.spool_opens import (
     Episodes,
     dev_of,
@@ -36,6 +36,7 @@ from tracehint.schemas.spool_processes import (
     processes_table,
 )
 from tracehint.schemas.spool_read import Records, Spool, read_spool
+from tracehint.schemas.spool_replay import Names
 from tracehint.schemas.tables import EXTENTS, FILES, NAMES, TABLES
 
 SPOOL_DIR = "spool"
