@@ -1,7 +1,8 @@
 """What setting hints costs; `make bench-adapters`.
 
 The tag helper for one task among 10,000 (whole process, median of 200), and `apply` of 10,000
-hints on the file system of the temporary directory (whole command, median of 5).
+hints on the file system of the temporary directory (whole command, median of 5), and `place` with
+four inputs on a store that names their node in an attribute (whole command, median of 10).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.bench.measure import median, run
+from tests.bench.measure import Cost, median, run
 from tests.support.hints import rule, save
 
 
@@ -36,6 +37,21 @@ def tag_helper(folder: Path) -> float:
     return statistics.median(times)
 
 
+def place(folder: Path) -> Cost:
+    """Cost of starting one task."""
+    (folder / "hosts.toml").write_text('start = "here"\n[[host]]\nname = "node1"\nslots = 4\n')
+    (folder / "store.toml").write_text('name = "near"\nlocation = "user.nodes"\n[hints]\n')
+    inputs = [folder / f"in{k}" for k in range(4)]
+    for path in inputs:
+        path.write_bytes(b"x" * 100_000)
+        os.setxattr(path, "user.nodes", b"node1")
+    command: list[str | Path] = [
+        sys.executable, "-m", "tracehint", "place", "--quiet", "--hosts", folder / "hosts.toml",
+        "--store", folder / "store.toml", *inputs, "--", "true",
+    ]  # fmt: skip
+    return median([run(command) for _ in range(10)])
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -52,6 +68,8 @@ def main() -> None:
             command.append("--as-root")
         cost = median([run(command) for _ in range(5)])
         print(f"apply of 10,000 hints: {cost.wall_s:.2f} s wall, {cost.cpu_s:.2f} s CPU")
+        cost = place(folder)
+        print(f"place: {cost.wall_s:.2f} s wall, {cost.cpu_s:.2f} s CPU per task")
 
 
 if __name__ == "__main__":
