@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,10 +14,11 @@ from tests.support.spark_runs import RUNS
 from tracehint.analyzer import jsonlines
 from tracehint.analyzer.execution import analyze_at, spilled
 from tracehint.analyzer.execution.resources import Resources
+from tracehint.analyzer.execution.temporary import temporary_folder
 from tracehint.analyzer.flow import batches
 from tracehint.analyzer.model import Options
 from tracehint.analyzer.output import write_json
-from tracehint.errors import BundleError
+from tracehint.errors import BundleError, TracehintError
 
 
 def json_of(bundle: Path, resources: Resources | None = None) -> bytes:
@@ -65,6 +69,68 @@ def test_too_little_temporary_space_is_said(
     monkeypatch.setattr(spilled.shutil, "disk_usage", lambda _: usage._replace(free=0))
     with pytest.raises(BundleError, match="temporary space"):
         json_of(bundle, Resources(memory=0, folder=tmp_path))
+
+
+def test_a_full_disk_is_said(tmp_path: Path) -> None:
+    """There seemed to be room, and a write fails: the room was taken by somebody else."""
+    bundle = RUNS["generated"](tmp_path / "b.trace")
+    code = (
+        "import resource, sys\n"
+        "from pathlib import Path\n"
+        "from tracehint.analyzer.execution import analyze_at\n"
+        "from tracehint.analyzer.execution.resources import Resources\n"
+        "from tracehint.analyzer.model import Options\n"
+        "from tracehint.errors import BundleError\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))\n"
+        "try:\n"
+        "    given = Resources(memory=0, folder=Path(sys.argv[2]))\n"
+        "    analyze_at(sys.argv[1], Options(), resources=given)\n"
+        "except BundleError as error:\n"
+        "    print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, bundle, tmp_path], capture_output=True, text=True, check=True
+    )
+    assert f"{tmp_path}: 0.0 GiB of temporary space are needed: File too large" in done.stdout
+    assert "TMPDIR" in done.stdout
+    assert [p.name for p in tmp_path.iterdir()] == ["b.trace"]
+
+
+def test_the_next_run_removes_what_a_killed_one_left(tmp_path: Path) -> None:
+    code = (
+        "import os, sys\n"
+        "from pathlib import Path\n"
+        "from tracehint.analyzer.execution.temporary import temporary_folder\n"
+        "with temporary_folder('tracehint-x-', Path(sys.argv[1])) as folder:\n"
+        "    (folder / 'data').write_bytes(b'x' * 1000)\n"
+        "    print(folder, flush=True)\n"
+        "    sys.stdin.read()\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    (tmp_path / "tracehint-x-link").symlink_to(tmp_path)
+    (tmp_path / "tracehint-x-other").mkdir()  # without a lock it may be anybody's
+    with subprocess.Popen(command, **pipes) as killed, subprocess.Popen(command, **pipes) as alive:
+        assert killed.stdout is not None and alive.stdout is not None
+        left, used = (Path(p.stdout.readline().strip()) for p in (killed, alive))
+        killed.kill()
+        killed.wait()
+        assert (left / "data").exists()
+        with temporary_folder("tracehint-x-", tmp_path) as mine:
+            assert not left.exists()
+            assert (used / "data").exists() and mine.stat().st_mode & 0o777 == 0o700
+        alive.communicate("")
+    names = sorted(p.name for p in tmp_path.iterdir())
+    assert names == ["tracehint-x-link", "tracehint-x-other"]
+
+
+def test_no_place_for_temporary_files_is_said(tmp_path: Path) -> None:
+    with (
+        pytest.raises(TracehintError, match="no temporary files can be made") as caught,
+        temporary_folder("tracehint-x-", tmp_path / "nothing"),
+    ):
+        pass
+    assert "TMPDIR" in str(caught.value)
 
 
 def test_stages_are_told(tmp_path: Path) -> None:

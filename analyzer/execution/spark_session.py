@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tracehint.analyzer.execution.temporary import temporary_folder
 from tracehint.errors import MissingDependencyError, TracehintError
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ def session(master: str | None) -> Iterator[SparkSession]:
             yield active
         return
     _check_java()
-    with tempfile.TemporaryDirectory(prefix="tracehint-spark-") as folder:
-        spark = _start(SparkSession.builder, master or LOCAL, Path(folder))
+    with temporary_folder("tracehint-spark-") as folder:
+        spark = _start(SparkSession.builder, master or LOCAL, folder)
         try:
             with _settings(spark):
                 yield spark

@@ -7,8 +7,8 @@ ever. Memory follows the batch and the portion; temporary space is `ROW_BYTES` p
 
 from __future__ import annotations
 
+import itertools
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import fields
@@ -22,6 +22,7 @@ from tracehint.analyzer.arrays import Bools, Ints, distinct
 from tracehint.analyzer.execution.files import Files
 from tracehint.analyzer.execution.portions import compute_all
 from tracehint.analyzer.execution.resources import Resources
+from tracehint.analyzer.execution.temporary import temporary_folder
 from tracehint.analyzer.flow.access import Raw, Tasks, read_extents
 from tracehint.analyzer.flow.batches import Batch, Portions
 from tracehint.analyzer.flow.identity import column
@@ -115,18 +116,24 @@ class SpilledExtents:
         counted = pa.table({"proc": proc, "count": count}).group_by("proc")
         return counted.aggregate([("count", "sum")]).rename_columns(["proc", "count"])
 
+    def space(self) -> int:
+        """Bytes of temporary files for all accesses."""
+        return self._rows * ROW_BYTES
+
     def folder(self) -> Path:
         """A fresh directory for temporary files, with room for all accesses."""
-        where = self.resources.folder
-        space = self._rows * ROW_BYTES
-        made = tempfile.TemporaryDirectory(prefix="tracehint-", dir=where)
-        path = Path(self._opened.enter_context(made))
-        if shutil.disk_usage(path).free < space:
-            raise BundleError(
-                f"{path.parent}: {space / 2**30:.1f} GiB of temporary space are needed",
-                "Name a directory with more room in TMPDIR, or raise --memory-limit.",
-            )
+        fresh = temporary_folder("tracehint-accesses-", self.resources.folder)
+        path = self._opened.enter_context(fresh)
+        if shutil.disk_usage(path).free < self.space():
+            raise self.no_room(path, "there is less room")
         return path
+
+    def no_room(self, folder: Path, why: str) -> BundleError:
+        """The error for a directory that cannot take the temporary files."""
+        return BundleError(
+            f"{folder.parent}: {self.space() / 2**30:.1f} GiB of temporary space are needed: {why}",
+            "Name a directory with more room in TMPDIR, or raise --memory-limit.",
+        )
 
 
 def _left_out() -> tuple[str, ...]:
@@ -146,7 +153,7 @@ class SpilledAccesses:
         self._per_object, self._touched = np.zeros(count, np.int64), np.zeros(count + 1, bool)
         self._per_task = np.zeros(0, np.int64)
         lost = 0
-        for _, raw, damaged in self._scan():
+        for _, raw, damaged in self._scan("reading the accesses"):
             lost += damaged
             self._per_object += np.bincount(raw.obj[raw.rows], minlength=count)
             self._touched[raw.obj] = True
@@ -156,7 +163,7 @@ class SpilledAccesses:
         if lost:
             notes.append(f"{lost} damaged access records were left out")
 
-    def _scan(self) -> Iterator[tuple[int, Raw, int]]:
+    def _scan(self, stage: str) -> Iterator[tuple[int, Raw, int]]:
         """The extents in batches with their objects and tasks, and how many were damaged."""
         done, total = 0, self._extents.rows()
         for row, batch in self._extents.batches():
@@ -165,11 +172,11 @@ class SpilledAccesses:
                 raw.obj = np.append(self._number, -1).astype(np.int32)[raw.obj]
             yield row, raw, damaged
             done += batch.num_rows
-            self._extents.resources.tell("reading the accesses", done, total, "accesses")
+            self._extents.resources.tell(stage, done, total, "accesses")
 
     def _where(self, chosen: Callable[[Raw], Bools]) -> Access:
         found = [Access.empty()]
-        for row, raw, _ in self._scan():
+        for row, raw, _ in self._scan("reading the accesses"):
             access = raw.access(raw.rows[chosen(raw)])
             access.seq = access.seq + row
             found.append(access)
@@ -209,23 +216,27 @@ class SpilledAccesses:
     def _spill(self, portions: Portions) -> Path:
         """Write the accesses of each portion into a file named by its number."""
         folder, of_object = self._extents.folder(), portions.of_object()
-        for row, raw, _ in self._scan():
+        stage = f"writing {self._extents.space() / 2**30:.1f} GiB of temporary files"
+        for row, raw, _ in self._scan(stage):
             number = of_object[raw.obj[raw.rows]]
             order = np.argsort(number, kind="stable")
             access = raw.access(raw.rows[order])
             access.seq = access.seq + row
             first = np.flatnonzero(np.append(True, np.diff(number[order]) != 0)[: len(order)])
-            for low, high in zip(first.tolist(), [*first[1:].tolist(), len(order)], strict=False):
-                _append(folder / str(number[order[low]]), access, slice(low, high))
+            try:
+                for low, high in itertools.pairwise([*first.tolist(), len(order)]):
+                    _append(folder / str(number[order[low]]), access, slice(low, high))
+            except OSError as error:
+                raise self._extents.no_room(folder, error.strerror or str(error)) from None
         return folder
 
 
 def _append(path: Path, access: Access, rows: slice) -> None:
     """Add rows to a file: their number, then column by column."""
     with path.open("ab") as stream:
-        np.int64(rows.stop - rows.start).tofile(stream)
+        stream.write(np.int64(rows.stop - rows.start).tobytes())
         for name, kind in _TYPES:
-            getattr(access, name)[rows].astype(kind).tofile(stream)
+            stream.write(getattr(access, name)[rows].astype(kind).data)
 
 
 def _read(path: Path) -> Access:
