@@ -25,6 +25,7 @@ from tracehint.schemas.tables import TABLES
 
 pytest.importorskip("darshan")
 
+from tracehint.collectors.darshan import DarshanCollector
 from tracehint.collectors.darshan.assembly import Assembly
 from tracehint.collectors.darshan.facts import LogFacts
 from tracehint.collectors.darshan.pool import read_logs
@@ -349,3 +350,16 @@ def test_impossible_figures_are_left_out_and_counted(tmp_path: Path) -> None:
     ]
     assert "impossible" in details
     assert bundle.tables["processes"].column("pid").to_pylist() == [0]
+
+
+def test_recording_needs_the_library_and_the_package_that_reads_its_logs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = tmp_path / "libdarshan.so"
+    monkeypatch.setenv("DARSHAN_LIB", str(library))
+    assert "DARSHAN_LIB" in DarshanCollector().check().remedy
+    library.touch()
+    assert DarshanCollector().check().usable
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    found = DarshanCollector().check()
+    assert not found.usable and "tracehint[darshan]" in found.remedy

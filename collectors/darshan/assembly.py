@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tracehint import __version__
 from tracehint.collectors.clocks import apart
-from tracehint.collectors.darshan.facts import LogFacts
+from tracehint.collectors.darshan.facts import SUMMED, LogFacts
 from tracehint.collectors.darshan.runs import HOW_COUNTERS
 from tracehint.schemas.manifest import Host, Manifest
 from tracehint.schemas.store import table_from_rows
@@ -31,7 +31,6 @@ def _hosts(facts: list[LogFacts]) -> list[str]:
     return [f.hostname or of_job.get(f.jobid, default) for f in facts]
 
 
-_SUMMED = ("read_ops", "read_bytes", "write_ops", "write_bytes", "seq_ops", "small_ops")
 # column, the log's own time, how two are joined
 _TIMES = (
     ("open_ns", "open", min), ("close_ns", "close", max),
@@ -47,7 +46,7 @@ def _open_row(
         "host": host, "open": count + 1, "proc": k + 1, "file": file,
         "path": facts.names[part["file"]], "fd": -1, "flags": 0, "via": "log", "created": False,
         "truncated": False, "size_at_open": None, "open_ns": None, "close_ns": None,
-        "first_ns": None, "last_ns": None, **dict.fromkeys(_SUMMED, 0),
+        "first_ns": None, "last_ns": None, **dict.fromkeys(SUMMED, 0),
     }  # fmt: skip
 
 
@@ -158,7 +157,7 @@ class Assembly:
             for part in f.opens:
                 file = int(self.local_files[k][part["file"]])
                 row = rows.setdefault((k, file), _open_row(host, k, file, f, part, len(rows)))
-                for column in _SUMMED:
+                for column in SUMMED:
                     row[column] += part[column]
                 for column, seconds, pick in _TIMES:
                     at = f.start_ns + round(part[seconds] * 1e9) if part[seconds] > 0 else None

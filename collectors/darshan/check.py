@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from tracehint.collectors.darshan.facts import LogFacts, UnreadableLogError
-from tracehint.collectors.darshan.runs import MAX_COUNT, MAX_SECONDS, MIN_SECONDS
+from tracehint.collectors.darshan.facts import SUMMED, LogFacts, UnreadableLogError
+from tracehint.collectors.darshan.runs import MAX_COUNT, MAX_SECONDS, MIN_SECONDS, possible
 
 _MAX_EPOCH = 1 << 33  # seconds: the year 2242
-_COUNTS = ("read_ops", "read_bytes", "write_ops", "write_bytes", "seq_ops", "small_ops")
 _TIMES = ("open", "close", "first", "last")
 
 
@@ -34,13 +31,7 @@ def check(facts: LogFacts) -> None:
 
 def _check_runs(facts: LogFacts) -> int:
     runs = facts.runs
-    good = np.ones(len(runs), bool)
-    for name in ("start", "length", "ops", "bytes"):
-        good &= (runs[name] >= 0) & (runs[name] <= MAX_COUNT)
-    for name in ("first", "last"):
-        good &= (runs[name] >= MIN_SECONDS) & (
-            runs[name] <= MAX_SECONDS
-        )  # false for what is no number
+    good = possible(runs, ("start", "length", "ops", "bytes"))
     if not good.all():
         facts.runs = runs[good]
     return int((~good).sum())
@@ -48,7 +39,7 @@ def _check_runs(facts: LogFacts) -> int:
 
 def _check_open(row: dict[str, Any]) -> int:
     wrong = 0
-    for name in _COUNTS:
+    for name in SUMMED:
         if not 0 <= row[name] <= MAX_COUNT:
             row[name], wrong = 0, 1
     for name in _TIMES:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes.util
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -60,6 +61,10 @@ class DarshanCollector:
         library = find_library()
         if library is None:
             return Availability(False, "no libdarshan.so found", REMEDY, BLIND_TO, cost)
+        if importlib.util.find_spec("darshan") is None:
+            what = "the package `darshan`, which reads the logs, is not installed"
+            remedy = "Install it: pip install 'tracehint[darshan]'"
+            return Availability(False, what, remedy, BLIND_TO, cost)
         return Availability(True, f"uses {library}", "", BLIND_TO, cost)
 
     def record(self, request: RecordRequest) -> RecordResult:

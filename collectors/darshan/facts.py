@@ -9,6 +9,9 @@ import numpy as np
 
 from tracehint.collectors.darshan.runs import RUN, Runs
 
+# columns of `opens` that are added up where several records are of one file
+SUMMED = ("read_ops", "read_bytes", "write_ops", "write_bytes", "seq_ops", "small_ops")
+
 
 @dataclass
 class LogFacts:

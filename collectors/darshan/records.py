@@ -11,7 +11,7 @@ import numpy as np
 
 from tracehint.collectors.darshan.counters import Counters
 from tracehint.collectors.darshan.facts import LogFacts
-from tracehint.collectors.darshan.runs import SEGMENT, Runs, coalesce, from_counters, impossible
+from tracehint.collectors.darshan.runs import SEGMENT, Runs, coalesce, from_counters, possible
 
 _DXT_HEADER = 16 + 8 + 64 + 16  # struct dxt_file_record
 _STREAMS = (b"<STDIN>", b"<STDOUT>", b"<STDERR>")
@@ -88,15 +88,16 @@ class Records:
             size = (writes + reads) * SEGMENT.itemsize
             start = self.ffi.cast("char *", buffer[0]) + _DXT_HEADER
             data = np.frombuffer(self.ffi.buffer(start, size), SEGMENT).copy()
-            wrong = int(impossible(data).sum())
+            good = possible(data, ("offset", "length"))
+            wrong = int((~good).sum())
             if wrong:
                 text = f"{wrong} of {len(data)} segments of a file have impossible figures"
                 self.facts.losses.append(("log_limits", wrong, text))
-            for write, part in ((True, data[:writes]), (False, data[writes:])):
-                if len(part):
-                    self.parts.append(coalesce(part, file=file, rank=rank, write=write))
-                    moved = int(part["length"][~impossible(part)].sum())
-                    self.segment_ops[record, rank, write] = (len(part), moved)
+            for write, which in ((True, slice(0, writes)), (False, slice(writes, None))):
+                part = data[which][good[which]]
+                self.parts.append(coalesce(part, file=file, rank=rank, write=write))
+                ops = writes if write else reads
+                self.segment_ops[record, rank, write] = (ops, int(part["length"].sum()))
 
     def _counters(self, module: int, name: str, struct: str, prefix: str) -> None:
         integers = {n: k for k, n in enumerate(self.backend.counter_names(name))}

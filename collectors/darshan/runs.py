@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,19 +25,19 @@ SEGMENT = np.dtype([("offset", "<i8"), ("length", "<i8"), ("first", "<f8"), ("la
 Runs = npt.NDArray[Any]
 
 
-def impossible(segments: Runs) -> npt.NDArray[np.bool_]:
-    """Which segments of a damaged log cannot be: offsets and times beyond all bounds."""
-    good = np.ones(len(segments), bool)
-    for name in ("offset", "length"):
-        good &= (segments[name] >= 0) & (segments[name] <= MAX_COUNT)
+def possible(rows: Runs, counts: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Which rows of a damaged log can be: these columns and the times are within all bounds."""
+    good = np.ones(len(rows), bool)
+    for name in counts:
+        good &= (rows[name] >= 0) & (rows[name] <= MAX_COUNT)
     for name in ("first", "last"):  # false for what is no number
-        good &= (segments[name] >= MIN_SECONDS) & (segments[name] <= MAX_SECONDS)
-    return ~good
+        good &= (rows[name] >= MIN_SECONDS) & (rows[name] <= MAX_SECONDS)
+    return good
 
 
 def coalesce(segments: Runs, *, file: int, rank: int, write: bool) -> Runs:
     """Contiguous neighbours in time become one run; times are seconds from the log's start."""
-    segments = segments[(segments["length"] > 0) & ~impossible(segments)]
+    segments = segments[segments["length"] > 0]
     if not len(segments):
         return np.zeros(0, RUN)
     if np.any(np.diff(segments["first"]) < 0):
