@@ -47,8 +47,9 @@ def accesses(bundle: Bundle, analysis: Analysis) -> pa.Table:
     import pyarrow as pa
 
     from tracehint.analyzer import roots as rules
+    from tracehint.analyzer.columns import column
     from tracehint.analyzer.flow.access import Tasks
-    from tracehint.analyzer.flow.identity import build_objects, column
+    from tracehint.analyzer.flow.identity import build_objects
     from tracehint.analyzer.sql import connect
     from tracehint.analyzer.tasks import cut_tasks
 

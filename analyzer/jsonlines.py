@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tracehint.analyzer.flow.identity import column, floats
+from tracehint.analyzer.columns import column, floats
 from tracehint.analyzer.rendered import Array, decimals, flags, joined, text
 
 if TYPE_CHECKING:

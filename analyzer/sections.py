@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tracehint.analyzer.arrays import Ints, ints
-from tracehint.analyzer.flow.identity import column, floats, in_order
+from tracehint.analyzer.columns import column, floats, in_order
 from tracehint.analyzer.jsonlines import (
     blocks,
     commas,

@@ -66,6 +66,7 @@ def check_values(column: pa.ChunkedArray, field: pa.Field) -> None:
 
 def narrow(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     """A column of a table whose schema says `kind`."""
+    import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -75,15 +76,26 @@ def narrow(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     if not pa.types.is_signed_integer(kind):
         return column
     ends = pc.min_max(column).as_py()
+    small = _smallest(ends["min"], ends["max"], kind)
+    if column.null_count:
+        return column.cast(small, safe=False)
+    pieces = [chunk.to_numpy() for chunk in column.chunks]
+    if not pieces:
+        return column.cast(small)
+    whole = np.concatenate(pieces, dtype=small.to_pandas_dtype(), casting="unsafe")
+    return pa.chunked_array([pa.array(whole)])
+
+
+def _smallest(low: int | None, high: int | None, kind: pa.DataType) -> pa.DataType:
+    """The narrowest type, at most `kind`, for values from `low` to `high` (None: no value)."""
+    import pyarrow as pa
+
     for small in (pa.int8(), pa.int16(), pa.int32()):
         most = 1 << (small.bit_width - 1)
-        if small.bit_width < kind.bit_width and _within(ends["min"], ends["max"], most):
-            return column.cast(small, safe=False)
-    return column
-
-
-def _within(low: int | None, high: int | None, most: int) -> bool:
-    return low is None or high is None or (low >= -most and high < most)
+        fits = low is None or high is None or (low >= -most and high < most)
+        if fits and small.bit_width < kind.bit_width:
+            return small
+    return kind
 
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tracehint.analyzer import NOT_NEEDED, analyze
 from tracehint.analyzer.arrays import Bools, Ints
+from tracehint.analyzer.columns import column
 from tracehint.analyzer.execution import spark_work as work_of
 from tracehint.analyzer.execution.files import Files, Folder, add_problems, read
 from tracehint.analyzer.execution.local import LocalExtents
@@ -19,7 +20,6 @@ from tracehint.analyzer.execution.spark_rows import frame_of_files, frame_of_tab
 from tracehint.analyzer.execution.spark_session import EngineFailed, asking, session
 from tracehint.analyzer.flow.access import Tasks
 from tracehint.analyzer.flow.batches import Batch, Portions
-from tracehint.analyzer.flow.identity import column
 from tracehint.analyzer.flow.model import Access, Objects
 from tracehint.errors import BundleError
 from tracehint.schemas.store import Bundle, read_parts

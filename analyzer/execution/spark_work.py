@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from tracehint.analyzer.arrays import Bools, Ints, order_by
+from tracehint.analyzer.columns import column
 from tracehint.analyzer.flow.access import Raw, Tasks, read_extents
-from tracehint.analyzer.flow.identity import column
 from tracehint.analyzer.flow.model import UNKNOWN, Access, Objects
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracehint.analyzer.arrays import Bools, Ints, Shorts, ints, lookup, order_by
-from tracehint.analyzer.flow.identity import column, numbers
+from tracehint.analyzer.columns import column, numbers
 from tracehint.analyzer.flow.model import (
     EXTEND,
     HOW_BIT,

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tracehint.analyzer.arrays import Bools, Ints, order_by, starts_of
+from tracehint.analyzer.columns import column
 from tracehint.analyzer.flow.blind import may_hide_reads
 from tracehint.analyzer.flow.declared import (
     Declared,
@@ -22,7 +23,6 @@ from tracehint.analyzer.flow.declared import (
 )
 from tracehint.analyzer.flow.fold import components
 from tracehint.analyzer.flow.grouping import range_lists
-from tracehint.analyzer.flow.identity import column
 from tracehint.analyzer.flow.model import UNKNOWN, Flow, Objects
 from tracehint.analyzer.model import CONSUMERS, EDGES, FILES, PRODUCERS
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from tracehint.analyzer.arrays import Bools, Ints, order_by
+from tracehint.analyzer.columns import column
 from tracehint.analyzer.flow import general, simple
 from tracehint.analyzer.flow.access import Tasks as ProcTasks
 from tracehint.analyzer.flow.additions import Scene, add_declared
@@ -19,7 +20,7 @@ from tracehint.analyzer.flow.copies import Copies
 from tracehint.analyzer.flow.empty import add_empty
 from tracehint.analyzer.flow.entries import Entries, make_entries
 from tracehint.analyzer.flow.fold import components
-from tracehint.analyzer.flow.identity import column, find_objects, judged
+from tracehint.analyzer.flow.identity import find_objects, judged
 from tracehint.analyzer.flow.model import UNKNOWN, Access, Flow, Found, Objects
 from tracehint.analyzer.flow.notes import merged
 from tracehint.analyzer.flow.retries import series_of

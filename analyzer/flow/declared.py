@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tracehint.analyzer.arrays import Bools, Ints, ints, order_by, starts_of
-from tracehint.analyzer.flow.identity import binary, column
+from tracehint.analyzer.columns import binary, column
 from tracehint.analyzer.flow.model import UNKNOWN, Objects, Rows
 from tracehint.analyzer.flow.ranges import expand
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracehint.analyzer.arrays import Ints, ints, lookup, order_by, starts_of
+from tracehint.analyzer.columns import binary, column
 from tracehint.analyzer.flow.model import UNKNOWN, Objects
 from tracehint.analyzer.flow.mounts import merge_hosts
 from tracehint.analyzer.flow.names import Held, NameRows, history
@@ -25,44 +26,6 @@ if TYPE_CHECKING:
 
 IsSoftware = Callable[["pa.Array"], "pa.Array"]
 TaskOf = Callable[[Ints], Ints]  # process epochs -> tasks
-
-
-def column(table: pa.Table, name: str, null: int = UNKNOWN) -> Ints:
-    """An integer column as int64, or a boolean one as int8; nulls become `null`."""
-    found = numbers(table, name, null)
-    return found if table.schema.field(name).type == "bool" else ints(found)
-
-
-def numbers(table: pa.Table, name: str, null: int = UNKNOWN) -> np.ndarray:
-    """A column of whole numbers in the type that it has, booleans as int8; nulls become `null`."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    values = table.column(name)
-    if pa.types.is_boolean(values.type):
-        values = values.cast(pa.int8())
-    if values.null_count:
-        values = pc.fill_null(values, null)
-    return np.asarray(values.to_numpy())
-
-
-def in_order(table: pa.Table, name: str) -> pa.Table:
-    """The table sorted by a column; itself, if it is."""
-    key = column(table, name)
-    return table if np.all(key[1:] >= key[:-1]) else table.take(order_by(key))
-
-
-def floats(table: pa.Table, name: str) -> np.ndarray:
-    """A column as float64; nulls become NaN."""
-    return np.asarray(table.column(name).to_numpy(), np.float64)
-
-
-def binary(table: pa.Table, name: str) -> pa.Array:
-    """A binary column as one array."""
-    import pyarrow as pa
-
-    values = table.column(name)
-    return pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], pa.binary())
 
 
 def build_objects(bundle: Bundle, task_of: TaskOf, is_software: IsSoftware) -> Objects:

@@ -81,7 +81,7 @@ def merge_hosts(bundle: Bundle, files: pa.Table, ids: Ints, names: pa.Table) -> 
 
     Files on local file systems have the scope of their host, shared ones that of their mount.
     """
-    from tracehint.analyzer.flow.identity import column
+    from tracehint.analyzer.columns import column
 
     hosts = files.column("host").combine_chunks().dictionary_encode()
     host = ints(hosts.indices.to_numpy(zero_copy_only=False))
@@ -111,7 +111,7 @@ def _shared_names(
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from tracehint.analyzer.flow.identity import binary, column
+    from tracehint.analyzer.columns import binary, column
 
     rows = lookup(ids, np.arange(len(ids)), column(names, "file"))
     host = names.column("host").combine_chunks()

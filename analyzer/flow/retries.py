@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracehint.analyzer.arrays import Bools, Ints, ints, order_by, starts_of
-from tracehint.analyzer.flow.identity import column
+from tracehint.analyzer.columns import column
+from tracehint.analyzer.flow.model import UNKNOWN
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,15 +17,14 @@ if TYPE_CHECKING:
 def series_of(tasks: pa.Table) -> tuple[Ints, Ints]:
     """Per task (in the order of the table) its series of attempts, and its preference in it.
 
-    A series has the same type, name and command and begins with each first attempt; tasks that
-    were not retried have series of their own. Preferred is the last attempt that succeeded,
+    A series has the same type, name and command and begins with each first attempt; a task that
+    was not retried is in none (UNKNOWN). Preferred is the last attempt that succeeded,
     else the last one.
     """
     n = tasks.num_rows
     attempt = np.maximum(column(tasks, "attempt", null=1), 1)
-    alone = np.arange(n)
     if not (attempt > 1).any():
-        return alone, np.zeros(n, np.int64)
+        return np.full(n, UNKNOWN, np.int64), np.zeros(n, np.int64)
     texts = [_codes(tasks, name) for name in ("type", "name", "command")]
     start = np.nan_to_num(np.asarray(tasks.column("start_s").to_numpy(), float))
     order = np.lexsort((attempt, start, *texts[::-1]))
@@ -33,6 +33,7 @@ def series_of(tasks: pa.Table) -> tuple[Ints, Ints]:
     new[starts_of(*keys)] = True
     series = np.empty(n, np.int64)
     series[order] = np.cumsum(new)
+    series[(np.bincount(series) == 1)[series]] = UNKNOWN
     good = (column(tasks, "exit_status", null=-1) == 0).astype(np.int64)
     return series, good * (int(attempt.max()) + 1) + attempt
 
@@ -48,9 +49,7 @@ def one_per_series(entry: Ints, task: Ints, series: Ints, preference: Ints) -> B
     Rows may repeat a pair; all rows of the attempt that is kept are kept.
     """
     keep = np.ones(len(entry), bool)
-    if len(series) == 0 or not (np.bincount(series) > 1).any():
-        return keep
-    retried = np.flatnonzero((np.bincount(series) > 1)[series[task]])
+    retried = np.flatnonzero(series[task] != UNKNOWN)
     if not len(retried):
         return keep
     e, s, p = entry[retried], series[task[retried]], preference[task[retried]]

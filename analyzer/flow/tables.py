@@ -134,8 +134,8 @@ def _exact_share(count: int, *users: Users) -> np.ndarray:
     """Share of the accessed bytes of each entry that are known exactly; 1 where none moved."""
     moved, exact = np.zeros(count), np.zeros(count)
     for rows in users:
-        np.add.at(moved, rows.entry, rows.bytes)
-        np.add.at(exact, rows.entry, rows.exact)
+        moved += np.bincount(rows.entry, rows.bytes, count)
+        exact += np.bincount(rows.entry, rows.exact, count)
     return np.where(moved > 0, exact / np.maximum(moved, 1), 1.0)
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracehint.analyzer.arrays import Bools, Ints, Shorts, lookup, order_by
+from tracehint.analyzer.columns import column
 from tracehint.analyzer.flow.access import Tasks
-from tracehint.analyzer.flow.identity import column
 from tracehint.analyzer.flow.model import HOW_BIT, READ, TRUNCATE, UNKNOWN, WRITE, Access, Objects
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracehint.analyzer.arrays import ints, order_by, starts_of
-from tracehint.analyzer.flow.identity import column, floats, in_order
+from tracehint.analyzer.columns import column, floats, in_order
 from tracehint.analyzer.patterns.rows import UNKNOWN, Floats, Ints, Work
 
 if TYPE_CHECKING:

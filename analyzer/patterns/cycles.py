@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracehint.analyzer.arrays import Bools, Ints, distinct
-from tracehint.analyzer.flow.identity import column
+from tracehint.analyzer.columns import column
 from tracehint.analyzer.patterns.rows import ROLES, UNKNOWN, Facts, Links
 
 if TYPE_CHECKING:

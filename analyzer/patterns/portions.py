@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from tracehint.analyzer.arrays import ints, order_by
-from tracehint.analyzer.flow.identity import column, floats, in_order
+from tracehint.analyzer.columns import column, floats, in_order
 from tracehint.analyzer.patterns.rows import (
     ROLES,
     UNKNOWN,

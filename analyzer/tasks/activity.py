@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracehint.analyzer.arrays import distinct
-from tracehint.analyzer.tasks.tree import Bools, Ints, find_positions, int64_column
+from tracehint.analyzer.columns import column, numbers
+from tracehint.analyzer.tasks.tree import Bools, Ints, find_positions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,18 +41,18 @@ def activity_of(bundle: Bundle, proc: Ints) -> Activity:
 
     opens, files = bundle.tables["opens"], bundle.tables["files"]
     n = len(proc)
-    at = find_positions(proc, int64_column(opens, "proc", -1))
-    file = int64_column(opens, "file", -1)
-    position = find_positions(int64_column(files, "file", -1), file)
+    at = find_positions(proc, column(opens, "proc", -1))
+    file = column(opens, "file", -1)
+    position = find_positions(column(files, "file", -1), file)
     kinds = files.column("kind")
 
     def of_kind(kind: str) -> Bools:
         flags = np.append(pc.equal(kinds, kind).to_numpy(zero_copy_only=False), False)
         return np.asarray(flags[position], bool) & (at >= 0)
 
-    flags = int64_column(opens, "flags", 0) & _ACCESS_MODE
-    read_ops = int64_column(opens, "read_ops", 0) > 0
-    write_ops = int64_column(opens, "write_ops", 0) > 0
+    flags = numbers(opens, "flags", 0) & _ACCESS_MODE
+    read_ops = numbers(opens, "read_ops", 0) > 0
+    write_ops = numbers(opens, "write_ops", 0) > 0
     blind = "bytes" in bundle.manifest.blind_to
     plain = of_kind("file") & ~_own_scratch(files, position, at)
     plain &= _data_names(opens.column("path"))

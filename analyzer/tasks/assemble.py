@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracehint.analyzer.arrays import distinct, order_by
+from tracehint.analyzer.columns import column
 from tracehint.analyzer.model import TASKS
 from tracehint.analyzer.tasks.classify import Classes
 from tracehint.analyzer.tasks.grouping import Grouping, Keys
 from tracehint.analyzer.tasks.marks import Names
 from tracehint.analyzer.tasks.model import PROC_TASK, TaskCut
 from tracehint.analyzer.tasks.texts import descriptions
-from tracehint.analyzer.tasks.tree import NEVER, Bools, Ints, Tree, int64_column, jump
+from tracehint.analyzer.tasks.tree import NEVER, Bools, Ints, Tree, jump
 from tracehint.analyzer.tasks.units import JOB
 
 if TYPE_CHECKING:
@@ -153,8 +154,8 @@ def _representatives(
 
 
 def _exit_status(processes: pa.Table, last: Ints) -> tuple[Ints, Bools]:
-    code = int64_column(processes, "exit_code", -1)[last]
-    signal = int64_column(processes, "exit_signal", 0)[last]
+    code = column(processes, "exit_code", -1)[last]
+    signal = column(processes, "exit_signal", 0)[last]
     status = np.where(signal > 0, 128 + signal, code)
     return np.maximum(status, 0), (signal > 0) | (code >= 0)
 
@@ -179,8 +180,8 @@ def _attempts(
     order = order_by(*columns[::-1], start)
     same = np.ones(n, bool)
     same[0:1] = False
-    for column in columns:
-        same[1:] &= column[order][1:] == column[order][:-1]
+    for key in columns:
+        same[1:] &= key[order][1:] == key[order][:-1]
     follows = same.copy()
     follows[1:] &= failed[order][:-1] & (end[order][:-1] <= start[order][1:])
     position = np.arange(n)

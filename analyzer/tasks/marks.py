@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracehint.analyzer.columns import column
 from tracehint.analyzer.tasks.tree import (
     NEVER,
     Bools,
     Ints,
     Tree,
     find_positions,
-    int64_column,
     jump,
 )
 
@@ -78,8 +78,8 @@ def _add_marks(value: Ints, texts: list[str], marks: pa.Table, tree: Tree) -> No
     begins: dict[int, list[tuple[int, str]]] = {}
     ends: dict[int, list[int]] = {}
     rows = zip(
-        find_positions(tree.proc, int64_column(marks, "proc", -1)).tolist(),
-        int64_column(marks, "t_ns", 0).tolist(), marks.column("kind").to_pylist(),
+        find_positions(tree.proc, column(marks, "proc", -1)).tolist(),
+        column(marks, "t_ns", 0).tolist(), marks.column("kind").to_pylist(),
         marks.column("name").to_pylist(), strict=True,
     )  # fmt: skip
     for epoch, t, kind, name in rows:
@@ -152,7 +152,7 @@ def _last_epoch(tree: Tree, epoch: int) -> int:
 
 def failed_processes(processes: pa.Table, tree: Tree) -> Bools:
     """Per epoch: whether its process ended with a code other than 0 or by a signal."""
-    code = int64_column(processes, "exit_code", 0)
-    signal = int64_column(processes, "exit_signal", 0)
+    code = column(processes, "exit_code", 0)
+    signal = column(processes, "exit_signal", 0)
     last = jump(tree.next)
     return np.asarray((code[last] != 0) | (signal[last] != 0), bool)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracehint.analyzer.columns import column
 from tracehint.analyzer.tasks.describe import printable
 from tracehint.analyzer.tasks.model import TaskCut
-from tracehint.analyzer.tasks.tree import Ints, find_positions, int64_column
+from tracehint.analyzer.tasks.tree import Ints, find_positions
 
 if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
@@ -30,8 +31,8 @@ class Matcher:
         observed: list[dict[str, Any]],
     ) -> None:  # fmt: skip
         self.bundle, self.declared, self.observed = bundle, declared, observed
-        self.proc = int64_column(cut.proc_task, "proc", -1)
-        self.task = int64_column(cut.proc_task, "task", -1)
+        self.proc = column(cut.proc_task, "proc", -1)
+        self.task = column(cut.proc_task, "task", -1)
         self.free = {t["task"] for t in observed if not t["engine"]}
         self.matches: dict[int, list[int]] = {}
         self.origin = bundle.manifest.started_ns
@@ -61,7 +62,7 @@ class Matcher:
 
     def _task_of(self, table: str, rows: Any) -> Ints:
         """The task of each row's process, -1 where it is not known."""
-        at = find_positions(self.proc, int64_column(rows, "proc", -1))
+        at = find_positions(self.proc, column(rows, "proc", -1))
         return np.where(at >= 0, self.task[at], -1) if len(self.task) else at
 
     def by_pid(self) -> None:
@@ -151,10 +152,10 @@ class Matcher:
         renamed = pc.is_in(names.column("op"), value_set=pa.array(["rename", "link"]))
         renamed = pc.and_(renamed, pc.is_in(names.column("new_path"), value_set=paths))
         result: list[tuple[bytes, int]] = []
-        for table, mask, column in ((opens, wrote, "path"), (names, renamed, "new_path")):
+        for table, mask, name in ((opens, wrote, "path"), (names, renamed, "new_path")):
             rows = table.filter(mask)
-            tasks = self._task_of(column, rows).tolist()
-            result += zip(rows.column(column).to_pylist(), tasks, strict=True)
+            tasks = self._task_of(name, rows).tolist()
+            result += zip(rows.column(name).to_pylist(), tasks, strict=True)
         return result
 
     def by_time(self) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from tracehint.analyzer.arrays import Bools as Bools
 from tracehint.analyzer.arrays import Ints as Ints
 from tracehint.analyzer.arrays import lookup, order_by, starts_of
+from tracehint.analyzer.columns import column
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,12 +53,12 @@ class Tree:
 
 def build_tree(processes: pa.Table) -> Tree:
     """The arrays of a `processes` table."""
-    proc = int64_column(processes, "proc", -1)
-    start = int64_column(processes, "start_ns", 0)
-    end = int64_column(processes, "end_ns", NEVER)
+    proc = column(processes, "proc", -1)
+    start = column(processes, "start_ns", 0)
+    end = column(processes, "end_ns", NEVER)
     find = _finder(proc)
-    parent_id = int64_column(processes, "parent", -1)
-    prev = find(int64_column(processes, "prev", -1))
+    parent_id = column(processes, "parent", -1)
+    prev = find(column(processes, "prev", -1))
     n = len(proc)
     own = np.arange(n)
     prev[prev == own] = -1
@@ -76,16 +77,6 @@ def build_tree(processes: pa.Table) -> Tree:
         proc, parent, prev, following, jump(prev), start, end,
         (parent_id >= 0) & (parent < 0) & (prev < 0), order, kid_start,
     )  # fmt: skip
-
-
-def int64_column(table: pa.Table, name: str, null: int) -> Ints:
-    """An integer column as numpy, with `null` in place of missing values."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    column = table.column(name).cast(pa.int64())
-    filled: Any = pc.fill_null(column, null)
-    return np.array(filled.to_numpy(), dtype=np.int64)  # a copy that may be written to
 
 
 def _finder(ids: Ints) -> Any:
