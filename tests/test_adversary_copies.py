@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.adversary import ENGINES, answer
+from tests.support.answers import ENGINES, answer
 from tests.support.flow_cut import Case
 
 Edges = dict[tuple[str, str, int, str], int]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.adversary import ENGINES, answer
+from tests.support.answers import ENGINES, answer
 
 pytestmark = [pytest.mark.ebpf, pytest.mark.slow]
 
