@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tracehint.hintgen.inputs import Input
+    from tracehint.hintgen.lint.finding import Finding
     from tracehint.hintgen.model import HintFile
 
 
-def report_html(run: Input, hints: HintFile | None = None) -> str:
-    """HTML text about a run, with the findings of lint and, where given, the hint rules."""
+def report_html(
+    run: Input, hints: HintFile | None = None, findings: Sequence[Finding] | None = None
+) -> str:
+    """HTML text about a run, with the findings of lint (None: asked here) and, where given, the
+    hint rules."""
     from tracehint.hintgen.draw.report.data import collect
     from tracehint.hintgen.draw.report.page import page
     from tracehint.hintgen.lint import run_rules
     from tracehint.hintgen.lint.context import Context
 
-    context = Context(run.analysis, run.bundle, bundle_name=run.name)
-    return page(collect(run.analysis, run_rules(context), hints, run.name))
+    if findings is None:
+        findings = run_rules(Context(run.analysis, run.bundle, bundle_name=run.name))
+    return page(collect(run.analysis, findings, hints, run.name))

@@ -16,6 +16,8 @@ from tracehint.errors import TracehintError
 
 if TYPE_CHECKING:
     from tracehint.hintgen.inputs import Input
+    from tracehint.hintgen.lint.context import Context
+    from tracehint.hintgen.lint.finding import Finding
     from tracehint.hintgen.model import HintFile
 
 
@@ -40,6 +42,20 @@ class Work:
         from tracehint.hintgen.rules import learn
 
         return learn([self.run.analysis])
+
+    @cached_property
+    def lint(self) -> Context:
+        """The run under the linter."""
+        from tracehint.hintgen.lint.context import Context
+
+        return Context(self.run.analysis, self.run.bundle, bundle_name=str(self.bundle))
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """What all rules find."""
+        from tracehint.hintgen.lint import run_rules
+
+        return run_rules(self.lint)
 
 
 def analysis_json(work: Work, path: Path) -> str:
@@ -80,32 +96,24 @@ def graph_svg(work: Work, path: Path) -> str:
 def lint_text(work: Work, path: Path) -> str:
     """The findings."""
     from tracehint import __version__
-    from tracehint.hintgen.lint import run_rules, skipped_rules
-    from tracehint.hintgen.lint.config import choose
-    from tracehint.hintgen.lint.context import Context
-    from tracehint.hintgen.lint.registry import load
+    from tracehint.hintgen.lint import skipped_rules
+    from tracehint.hintgen.lint.registry import RULES, load
     from tracehint.hintgen.lint.render import Info, render
-    from tracehint.hintgen.lint.settings import Settings
 
-    codes = choose([], [])
-    context = Context(
-        work.run.analysis, work.run.bundle, Settings(), None, bundle_name=str(work.bundle)
-    )
-    findings = run_rules(context, codes)
     info = Info(
         tool=f"tracehint {__version__}", subject=str(work.bundle),
-        rules={code: load(code).RULE.name for code in codes},
-        skipped=skipped_rules(context, codes), suppressed=0, width=100, color=False,
+        rules={code: load(code).RULE.name for code in RULES},
+        skipped=skipped_rules(work.lint), suppressed=0, width=100, color=False,
     )  # fmt: skip
-    path.write_text(render("text", findings, info), encoding="utf-8")
-    return f"{len(findings)} findings"
+    path.write_text(render("text", work.findings, info), encoding="utf-8")
+    return f"{len(work.findings)} findings"
 
 
 def report_html(work: Work, path: Path) -> str:
     """The self-contained report."""
     from tracehint.hintgen.draw.report import report_html
 
-    path.write_bytes(_encoded(report_html(work.run, work.hints)))
+    path.write_bytes(_encoded(report_html(work.run, work.hints, work.findings)))
     return "everything on one page"
 
 
