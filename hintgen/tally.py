@@ -26,32 +26,28 @@ Said = dict[Unit, tuple[str, str]]  # -> value, pattern
 
 @dataclass
 class Tally:
-    """Hits, false hits and misses, by count and by bytes."""
+    """Hits, false hits and misses: units, and bytes of their files."""
 
-    hits: int = 0
-    false: int = 0
-    missed: int = 0
-    hit_bytes: int = 0
-    false_bytes: int = 0
-    missed_bytes: int = 0
+    units: Counter[str] = field(default_factory=Counter)  # hits, false_hits, missed
+    sizes: Counter[str] = field(default_factory=Counter)
+
+    def add(self, what: str, amount: int) -> None:
+        """One unit on a file of `amount` bytes."""
+        self.units[what] += 1
+        self.sizes[what] += amount
 
     def as_json(self) -> dict[str, Any]:
         """Precision and recall; 1.0 where nothing was said, or nothing was to be said."""
-        return {
-            "precision": _ratio(self.hits, self.false),
-            "recall": _ratio(self.hits, self.missed),
-            "hits": self.hits,
-            "false_hits": self.false,
-            "missed": self.missed,
-            "by_bytes": {
-                "precision": _ratio(self.hit_bytes, self.false_bytes),
-                "recall": _ratio(self.hit_bytes, self.missed_bytes),
-            },
-        }
+        counts = {what: self.units[what] for what in ("hits", "false_hits", "missed")}
+        return {**_ratios(self.units), **counts, "by_bytes": _ratios(self.sizes)}
 
 
-def _ratio(good: int, bad: int) -> float:
-    return good / (good + bad) if good + bad else 1.0
+def _ratios(count: Counter[str]) -> dict[str, float]:
+    good = count["hits"]
+    return {
+        name: good / (good + count[bad]) if good + count[bad] else 1.0
+        for name, bad in (("precision", "false_hits"), ("recall", "missed"))
+    }
 
 
 @dataclass
@@ -73,10 +69,10 @@ def compare(said: Said, true: Said, size: Mapping[bytes, int], sample: int = 50)
         wanted, real = true.get(unit, ("", ""))
         amount = size.get(unit[0], 0)
         if wanted and (value == wanted or same.get(value) == wanted):
-            _count(score, real, "hit", amount)
+            _count(score, real, "hits", amount)
             continue
         if value:
-            _count(score, pattern, "false", amount)
+            _count(score, pattern, "false_hits", amount)
         if wanted:
             _count(score, real, "missed", amount)
         score.losses[why_wrong(unit[1], value, wanted)] += 1
@@ -99,10 +95,8 @@ def why_wrong(name: str, said: str, wanted: str) -> str:
 
 
 def _count(score: Score, pattern: str, what: str, amount: int) -> None:
-    name = {"hit": "hits"}.get(what, what)
     for tally in (score.total, score.per_pattern[pattern]):
-        setattr(tally, name, getattr(tally, name) + 1)
-        setattr(tally, f"{what}_bytes", getattr(tally, f"{what}_bytes") + amount)
+        tally.add(what, amount)
 
 
 def _same_groups(said: Said, true: Said) -> dict[str, str]:

@@ -132,15 +132,23 @@ class Locator(Protocol):
         ...
 
 
+@runtime_checkable
+class NodeBound(Protocol):
+    """A store that puts a file on nodes when it is made, by the host that makes it."""
+
+    def scripted(self) -> Store:
+        """The store for a script that may run on any host."""
+        ...
+
+
 def scripted(store: Store) -> Store:
     """The store as a script needs it that may run on another node."""
-    made: Store = store.scripted() if hasattr(store, "scripted") else store
-    return made
+    return store.scripted() if isinstance(store, NodeBound) else store
 
 
 def too_late(store: Store, hints: Mapping[str, str]) -> dict[str, str]:
-    """The hints that do nothing on a file that holds data, on a store that places at creation."""
-    if not getattr(store, "at_creation", False):
+    """The hints that do nothing on a file that holds data: its bytes are not moved for them."""
+    if not isinstance(store, NodeBound):
         return {}
     rows = store.capabilities()
     return {

@@ -17,7 +17,6 @@ class Placing:
 
     places: Places
     late: bool = False  # leave the host to the script that runs there
-    at_creation: bool = True  # data that lie there already are not moved for a hint
 
     def scripted(self) -> Self:
         """For a script that may run on any node."""
