@@ -6,15 +6,16 @@ import os
 import sys
 from pathlib import Path
 
-from generated import write_or_check
+from generated import EXIT_CODES, write_or_check
 
 TARGET = Path(__file__).parent.parent / "docs" / "reference" / "commands.md"
 INTRO = """# Commands
 
 Made from `tracehint COMMAND --help` by `make docs`. Data goes to stdout, everything else to
-stderr. Exit codes: 0 fine, 1 findings (`lint`, `diff`, `verify`), 2 could not do it; `record`,
-`profile` and `task` pass the command's own code through and use 125 when tracehint failed, 126 and
-127 when the command cannot be run.
+stderr. `record`, `profile`, `task` and `place` pass the command's own code through.
+
+| exit code | meaning |
+|---|---|
 """
 
 
@@ -24,7 +25,7 @@ def page() -> str:
 
     from tracehint.cli import COMMANDS, cli
 
-    parts = [INTRO]
+    parts = [INTRO, *(f"| {code} | {meaning} |\n" for code, meaning in EXIT_CODES)]
     for name in COMMANDS:
         context = click.Context(
             cli, info_name="tracehint", terminal_width=90, **cli.context_settings

@@ -7,19 +7,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from generated import write_or_check
+from generated import EXIT_CODES, write_or_check
 
 TARGET = Path(__file__).parent.parent / "docs" / "man" / "tracehint.1"
-EXIT_CODES = (
-    ("0", "Fine."),
-    ("1", "Findings (lint, diff, verify); no collector can run (doctor)."),
-    ("2", "It could not be done; standard error says why and what to do."),
-    ("125", "record, profile, task: the command was not run."),
-    ("126, 127", "record, profile, task: the command is not executable; was not found."),
-)
 VARIABLES = (
     ("TRACEHINT_TASK", "Processes with the same value are one task of that name."),
     ("TRACEHINT_BUNDLE_DIR", "Directory of bundles that are written without -o."),
+    ("TRACEHINT_NODE_DIR", "Where record --node meets its tasks, instead of /tmp/tracehint-UID."),
     ("TRACEHINT_SHARED", "Directories, colon-separated, that all hosts see as one tree."),
     ("DARSHAN_LIB", "Darshan's library, for the collector darshan."),
     ("NO_COLOR", "No colour, also on a terminal."),

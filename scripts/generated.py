@@ -5,6 +5,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+EXIT_CODES = (
+    ("0", "Fine."),
+    ("1", "Findings (lint, diff, verify); a file whose nodes the store does not say (locate); no "
+          "collector can run (doctor)."),
+    ("2", "It could not be done; standard error says why and what to do."),
+    ("125", "record, profile, task, place: tracehint failed; the command was not run."),
+    ("126, 127", "record, profile, task, place: the command is not executable; was not found."),
+)  # fmt: skip
+
 
 def write_or_check(target: Path, text: str, script: str) -> int:
     """Exit code: 1 when `--check` is given and the page is not current."""
