@@ -21,21 +21,22 @@ from tests.support.needs import missing_for
 
 TOOLS = ("mfsmaster", "mfschunkserver", "mfsmount", "mfssetsclass", "nsenter", "ip")
 ADDRESS = "10.99.7."
+MASTER = f"{ADDRESS}1"
 LABELS = "ABC"
 _MASTER = """WORKING_USER = root
 WORKING_GROUP = root
 DATA_PATH = {folder}/master
 EXPORTS_FILENAME = {folder}/exports
-MATOML_LISTEN_HOST = 10.99.7.1
-MATOCS_LISTEN_HOST = 10.99.7.1
-MATOCL_LISTEN_HOST = 10.99.7.1
+MATOML_LISTEN_HOST = {master}
+MATOCS_LISTEN_HOST = {master}
+MATOCL_LISTEN_HOST = {master}
 REPLICATIONS_DELAY_INIT = 0
 """
 _SERVER = """WORKING_USER = root
 WORKING_GROUP = root
 DATA_PATH = {folder}/state{label}
 HDD_CONF_FILENAME = {folder}/hdd{label}
-MASTER_HOST = 10.99.7.1
+MASTER_HOST = {master}
 BIND_HOST = {address}
 CSSERV_LISTEN_HOST = {address}
 LABELS = {label}
@@ -73,12 +74,13 @@ def cluster(folder: Path) -> Iterator[Cluster]:
     servers = {label: f"{ADDRESS}{11 + i}" for i, label in enumerate(LABELS)}
     _network(space, servers.values())
     started = Cluster(space, folder / "mount", servers)
-    _write(folder, servers)
+    write_config(folder, MASTER, servers)
+    started.mount.mkdir(mode=0o777)
     try:
         ok(started.run("mfsmaster", "-c", folder / "master.cfg", "start"))
         for label in servers:
             ok(started.run("mfschunkserver", "-c", folder / f"server{label}.cfg", "start"))
-        ok(started.run("mfsmount", started.mount, "-H", "10.99.7.1", "-o", "mfscachemode=DIRECT"))
+        ok(started.run("mfsmount", started.mount, "-H", MASTER, "-o", "mfscachemode=DIRECT"))
         wait_for_servers(started.run, started.mount, len(servers))
         for label in servers:
             ok(started.run("mfsscadmin", "create", "-m", "S", "-K", label, f"node_{label}",
@@ -96,21 +98,27 @@ def _network(space: str, addresses: Iterable[str]) -> None:
     commands = [["ip", "netns", "add", space], ["ip", "-n", space, "link", "set", "lo", "up"]]
     commands += [
         ["ip", "-n", space, "addr", "add", f"{address}/24", "dev", "lo"]
-        for address in ("10.99.7.1", *addresses)
+        for address in (MASTER, *addresses)
     ]
     for command in commands:
         subprocess.run(command, check=True, capture_output=True)
 
 
-def _write(folder: Path, servers: dict[str, str]) -> None:
-    for name in ("master", "mount", *(f"{kind}{x}" for kind in ("state", "disk") for x in servers)):
+def master_config(folder: Path, master: str) -> str:
+    """Configuration of a master that listens on that address."""
+    return _MASTER.format(folder=folder, master=master)
+
+
+def write_config(folder: Path, master: str, servers: dict[str, str]) -> None:
+    """Configuration and directories of a master and of chunk servers (label -> address)."""
+    for name in ("master", *(f"{kind}{x}" for kind in ("state", "disk") for x in servers)):
         (folder / name).mkdir(mode=0o777)
     (folder / "master" / "metadata.mfs").write_text("MFSM NEW")
     (folder / "exports").write_text("* / rw,alldirs,admin,maproot=0:0\n")
-    (folder / "master.cfg").write_text(_MASTER.format(folder=folder))
+    (folder / "master.cfg").write_text(master_config(folder, master))
     for label, address in servers.items():
         (folder / f"hdd{label}").write_text(f"{folder}/disk{label}\n")
-        text = _SERVER.format(folder=folder, label=label, address=address)
+        text = _SERVER.format(folder=folder, label=label, address=address, master=master)
         (folder / f"server{label}.cfg").write_text(text)
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.support.bed import HEAD, Bed, network, ok
-from tests.support.moosefs import _MASTER, _SERVER, wait_for_servers
+from tests.support.moosefs import master_config, wait_for_servers, write_config
 from tracehint.adapters.stores.moosefs import copies_of
 
 _QUIET = "CHUNKS_WRITE_REP_LIMIT = 0\nCHUNKS_READ_REP_LIMIT = 0\n"
@@ -57,7 +57,8 @@ def shaped_cluster(folder: Path) -> Iterator[MooseBed]:
     """Five nodes with a chunk server and a mount each, and a mount on the head."""
     with network(folder) as plain:
         bed = MooseBed(plain.nodes, plain.space, folder)
-        _write(bed)
+        write_config(folder, HEAD, {node.label: node.address for node in bed.nodes})
+        (folder / "master.cfg").write_text(_master(folder))
         try:
             ok(bed.head("mfsmaster", "-c", folder / "master.cfg", "start"))
             for node in bed.nodes:
@@ -82,18 +83,4 @@ def shaped_cluster(folder: Path) -> Iterator[MooseBed]:
 
 
 def _master(folder: Path) -> str:
-    return _MASTER.format(folder=folder).replace("10.99.7.1", HEAD) + _QUIET
-
-
-def _write(bed: Bed) -> None:
-    folder = bed.folder
-    (folder / "master").mkdir(mode=0o777)
-    (folder / "master" / "metadata.mfs").write_text("MFSM NEW")
-    (folder / "exports").write_text("* / rw,alldirs,admin,maproot=0:0\n")
-    (folder / "master.cfg").write_text(_master(folder))
-    for node in bed.nodes:
-        for kind in ("state", "disk"):
-            (folder / f"{kind}{node.label}").mkdir(mode=0o777)
-        (folder / f"hdd{node.label}").write_text(f"{folder}/disk{node.label}\n")
-        text = _SERVER.format(folder=folder, label=node.label, address=node.address)
-        (folder / f"server{node.label}.cfg").write_text(text.replace("10.99.7.1", HEAD))
+    return master_config(folder, HEAD) + _QUIET

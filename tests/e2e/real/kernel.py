@@ -6,87 +6,28 @@ reader does not understand is an error, not a wrong truth.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.e2e.real.lines import Call, Gone, calls, text, words
+from tests.e2e.real.lines import Call, Gone, calls, words
+from tests.e2e.real.names import FD, Names
+from tests.e2e.real.state import Access, Inode, Opened, Process
 
-_FD = re.compile(r"^(-?\d+|AT_FDCWD)(?:<(.*)>(?:\(deleted\))?)?$", re.DOTALL)
 _READ = {"read", "pread64", "readv", "preadv", "preadv2"}
 _WRITE = {"write", "pwrite64", "writev", "pwritev", "pwritev2"}
 _PLACED = {"pread64", "pwrite64", "preadv", "pwritev", "preadv2", "pwritev2"}
 
 
-@dataclass
-class Inode:
-    """One file below the root."""
-
-    path: str  # relative to the root; the last name that it had
-    size: int
-    existed: bool
-    before: int = 0  # size at the start of the run
-    links: set[str] = field(default_factory=set)  # the names that it has now
-    former: set[str] = field(default_factory=set)  # and those that it had
-    replaced: bool = False
-
-    def named(self, path: str) -> None:
-        """It has this name now."""
-        self.path = path
-        self.links.add(path)
-        self.former.add(path)
-
-
-@dataclass
-class Opened:
-    """An open file description; `file` is None for what lies elsewhere."""
-
-    file: Inode | None
-    at: int = 0
-    append: bool = False
-
-
-@dataclass
-class Process:
-    """One process with its descriptors: number -> (description, closed by exec)."""
-
-    parent: Process | None
-    fds: dict[int, tuple[Opened, bool]] = field(default_factory=dict)
-    commands: list[list[str]] = field(default_factory=list)
-    start: float = 0.0
-    end: float = 0.0
-
-
-@dataclass(frozen=True)
-class Access:
-    """Bytes [start, end) of a file; a truncation has its new size in `start`."""
-
-    process: Process
-    file: Inode
-    op: str  # read, write, truncate
-    start: int
-    end: int
-    mapped: bool = False
-
-
-class Kernel:
+class Kernel(Names):
     """Plays a log below `root`; `sizes` are the files that were there before."""
 
     def __init__(self, root: Path, sizes: dict[str, int]) -> None:
-        self.root = os.fspath(root.resolve())
-        self.names = {
-            path: Inode(path, size, existed=True, before=size) for path, size in sizes.items()
-        }
-        self.inodes = list(self.names.values())
-        for file in self.inodes:
-            file.named(file.path)
+        super().__init__(root, sizes)
         self.processes: list[Process] = []
         self.accesses: list[Access] = []
         self._by_pid: dict[int, Process] = {}
         self._mother: dict[int, tuple[int, bool]] = {}  # child -> parent, thread of it
-        self._dirs: dict[int, str] = {}
 
     def play(self, log: Path) -> Kernel:
         known = list(calls(log))
@@ -130,84 +71,6 @@ class Kernel:
     def _nothing(self, process: Process, call: Call) -> None:
         """Calls that change nothing here."""
 
-    # -- names -------------------------------------------------------------------------------
-
-    def _inside(self, path: str) -> str | None:
-        """The path relative to the root; None elsewhere."""
-        full = os.path.normpath(path)
-        return full.removeprefix(self.root + "/") if full.startswith(self.root + "/") else None
-
-    def _named(self, folder: str | None, printed: str, process: Process) -> str:
-        name = text(printed)
-        if name.startswith("/"):
-            return name
-        match = _FD.match(folder) if folder else None
-        where = match[2] if match and match[2] else self._cwd(process)
-        return f"{where}/{name}"
-
-    def _cwd(self, process: Process) -> str:
-        found: Process | None = process
-        while found:
-            if id(found) in self._dirs:
-                return self._dirs[id(found)]
-            found = found.parent
-        return self.root
-
-    def _chdir(self, process: Process, call: Call) -> None:
-        self._dirs[id(process)] = self._named(None, call.args[0], process)
-
-    def _fchdir(self, process: Process, call: Call) -> None:
-        match = _FD.match(call.args[0])
-        assert match
-        self._dirs[id(process)] = match[2]
-
-    def _rename(self, process: Process, call: Call) -> None:
-        at = len(call.name) > len("rename")
-        one = self._named(call.args[0] if at else None, call.args[1 if at else 0], process)
-        two = self._named(call.args[2] if at else None, call.args[3 if at else 1], process)
-        old, new = self._inside(one), self._inside(two)
-        if new is None or old is None:
-            assert (new, old) == (None, None), f"renamed over the root's border: {one} {two}"
-            return
-        below = [p for p in self.names if p == old or p.startswith(old + "/")]
-        for path in below:
-            self._drop(new + path.removeprefix(old), replaced=True)
-            file = self.names.pop(path)
-            file.links.discard(path)
-            file.named(new + path.removeprefix(old))
-            self.names[file.path] = file
-
-    def _unlink(self, process: Process, call: Call) -> None:
-        at = call.name == "unlinkat"
-        path = self._inside(
-            self._named(call.args[0] if at else None, call.args[1 if at else 0], process)
-        )
-        if path:
-            self._drop(path, replaced=False)
-
-    def _drop(self, path: str, *, replaced: bool) -> None:
-        file = self.names.pop(path, None)
-        if file:
-            file.links.discard(path)
-            if file.links and file.path == path:
-                file.path = min(file.links)
-            file.replaced = replaced and not file.links
-
-    def _link(self, process: Process, call: Call) -> None:
-        at = call.name == "linkat"
-        one = self._named(call.args[0] if at else None, call.args[1 if at else 0], process)
-        two = self._named(call.args[2] if at else None, call.args[3 if at else 1], process)
-        old, new = self._inside(one), self._inside(two)
-        assert (old is None) == (new is None), f"linked over the root's border: {call}"
-        if old and new:
-            self.names[new] = self.names[old]
-            self.names[new].named(new)
-
-    def _symlink(self, process: Process, call: Call) -> None:
-        target, folder = call.args[0], call.args[1] if call.name == "symlinkat" else None
-        path = self._inside(self._named(folder, call.args[-1], process))
-        assert path is None, f"a symbolic link below the root: {path} -> {target}"
-
     # -- descriptors -------------------------------------------------------------------------
 
     def _open(self, process: Process, call: Call) -> None:
@@ -235,7 +98,7 @@ class Kernel:
             for number in [n for n in process.fds if first <= n <= top]:
                 del process.fds[number]
             return
-        match = _FD.match(call.args[0])
+        match = FD.match(call.args[0])
         assert match, f"no descriptor: {call}"
         process.fds.pop(int(match[1]), None)
 
@@ -252,7 +115,7 @@ class Kernel:
             process.fds.pop(call.result, None)
 
     def _set_cloexec(self, process: Process, call: Call) -> None:
-        match = _FD.match(call.args[0])
+        match = FD.match(call.args[0])
         assert match
         number = int(match[1])
         if number in process.fds:
@@ -260,7 +123,7 @@ class Kernel:
 
     def _fd(self, process: Process, printed: str) -> Opened | None:
         """The description of a printed descriptor; checked against the path beside it."""
-        match = _FD.match(printed)
+        match = FD.match(printed)
         assert match, f"no descriptor: {printed!r}"
         found = process.fds.get(int(match[1]))
         path = self._inside((match[2] or "").removesuffix(" (deleted)"))

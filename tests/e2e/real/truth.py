@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.e2e.real.kernel import Access, Inode, Kernel, Process
+from tests.e2e.real.kernel import Kernel
 from tests.e2e.real.model import Job
+from tests.e2e.real.state import Access, Inode, Process
 from tests.support import flow_reference, pattern_reference
 from tests.support.byte_ranges import union
 from tracehint.analyzer.model import Options
