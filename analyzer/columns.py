@@ -1,0 +1,56 @@
+"""Columns of Arrow tables as numpy arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracehint.analyzer.arrays import Ints, ints, order_by
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MISSING = -1
+
+
+def column(table: pa.Table, name: str, null: int = MISSING) -> Ints:
+    """An integer column as int64, or a boolean one as int8; nulls become `null`."""
+    found = numbers(table, name, null)
+    return found if table.schema.field(name).type == "bool" else ints(found)
+
+
+def numbers(table: pa.Table, name: str, null: int = MISSING) -> np.ndarray:
+    """A column of whole numbers in the type that it has (int64 with nulls), booleans as int8.
+
+    Nulls become `null`. What lies in one piece is not copied: it is not to be written to.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    values = table.column(name)
+    if pa.types.is_boolean(values.type):
+        values = values.cast(pa.int8())
+    if values.null_count:
+        wide = values if pa.types.is_int8(values.type) else values.cast(pa.int64())
+        values = pc.fill_null(wide, null)
+    return np.asarray(values.to_numpy())
+
+
+def in_order(table: pa.Table, name: str) -> pa.Table:
+    """The table sorted by a column; itself, if it is."""
+    key = column(table, name)
+    return table if np.all(key[1:] >= key[:-1]) else table.take(order_by(key))
+
+
+def floats(table: pa.Table, name: str) -> np.ndarray:
+    """A column as float64; nulls become NaN."""
+    return np.asarray(table.column(name).to_numpy(), np.float64)
+
+
+def binary(table: pa.Table, name: str) -> pa.Array:
+    """A binary column as one array."""
+    import pyarrow as pa
+
+    values = table.column(name)
+    return pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], pa.binary())
