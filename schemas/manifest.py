@@ -15,6 +15,7 @@ from tracehint.schemas.version import FORMAT
 
 MANIFEST_NAME = "manifest.json"
 MAX_MANIFEST_BYTES = 64 << 20
+_MAX_NOTES = 5000
 
 
 @dataclass
@@ -54,8 +55,16 @@ class Manifest:
 
 
 def manifest_to_json(manifest: Manifest) -> str:
-    """Text of `manifest.json`; names that are not UTF-8 survive as surrogate escapes."""
-    return json.dumps(dataclasses.asdict(manifest), indent=1, ensure_ascii=True) + "\n"
+    """Text of `manifest.json`; names that are not UTF-8 survive as surrogate escapes.
+
+    A note for each of a million logs would be a manifest that nobody reads: of more than 5,000
+    the last one says how many there were.
+    """
+    data = dataclasses.asdict(manifest)
+    more = len(manifest.notes) - _MAX_NOTES
+    if more > 0:
+        data["notes"][_MAX_NOTES:] = [f"and {more:,} notes more"]
+    return json.dumps(data, indent=1, ensure_ascii=True) + "\n"
 
 
 def read_manifest(bundle: Path) -> Manifest:

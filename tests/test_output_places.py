@@ -11,6 +11,7 @@ from tests.support.bundles import RunBuilder
 from tests.support.hints import rule, save
 from tracehint.cli import main
 from tracehint.errors import BundleError
+from tracehint.schemas.manifest import Manifest, read_manifest
 from tracehint.schemas.store import BundleWriter
 
 BUNDLES = (["merge", "RUN"], ["anonymize", "RUN"], ["import", "LOG"], ["record", "-o"])
@@ -75,3 +76,11 @@ def test_a_bundle_is_replaced_only_with_force(tmp_path: Path) -> None:
         with pytest.raises(BundleError, match="not a trace bundle"):
             BundleWriter(target, force=force)
     assert (target / "other").read_text() == "kept"
+
+
+def test_a_note_for_each_of_very_many_logs(tmp_path: Path) -> None:
+    writer = BundleWriter(tmp_path / "run")
+    notes = [f"log not read: {n}: {'x' * 1000}" for n in range(80_000)]
+    writer.write_manifest(Manifest(notes=notes))
+    found = read_manifest(tmp_path / "run").notes
+    assert found[:5000] == notes[:5000] and found[5000:] == ["and 75,000 notes more"]
