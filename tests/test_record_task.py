@@ -79,6 +79,26 @@ def test_profile_writes_its_files_and_passes_the_exit_code(tmp_path: Path) -> No
     assert read_bundle(tmp_path / "run.trace").manifest.exit_status == 3
 
 
+def test_next_steps_name_the_workflow_that_ran(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tracehint.commands.profile import _annotations
+
+    monkeypatch.chdir(tmp_path)
+    end = "--workflow-engine snakemake -o tagged.snakemake"
+    assert _annotations("snakemake", ["snakemake", "-c2"]) == f"Snakefile {end}"
+    Path("workflow").mkdir()
+    for name in ("workflow/Snakefile", "my config.yaml", "a flow.makeflow"):
+        Path(name).touch()
+    ran = ["snakemake", "-c2", "--configfile", "my config.yaml"]
+    assert _annotations("snakemake", ran) == f"workflow/Snakefile {end}"
+    assert _annotations("snakemake", [*ran, "-s", "b.smk"]) == f"b.smk {end}"
+    end = "--workflow-engine makeflow -o tagged.makeflow"
+    assert _annotations("makeflow", ["makeflow"]) == f"Makeflow {end}"
+    assert _annotations("makeflow", ["makeflow", "a flow.makeflow"]) == f"'a flow.makeflow' {end}"
+    assert _annotations("nextflow", ["nextflow", "run", "x.nf"]).startswith("--workflow-engine")
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not USABLE, reason="no collector can run here")
 def test_profile_twice_and_forced(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ class Work:
         from tracehint.analyzer.model import Options
         from tracehint.hintgen.inputs import load_run
 
-        return load_run(self.bundle, Options())
+        return load_run(short(self.bundle), Options())
 
     @cached_property
     def hints(self) -> HintFile:
@@ -48,7 +48,7 @@ class Work:
         """The run under the linter."""
         from tracehint.hintgen.lint.context import Context
 
-        return Context(self.run.analysis, self.run.bundle, bundle_name=str(self.bundle))
+        return Context(self.run.analysis, self.run.bundle, bundle_name=short(self.bundle))
 
     @cached_property
     def findings(self) -> list[Finding]:
@@ -80,15 +80,16 @@ def setfattr_script(work: Work, path: Path) -> str:
     """The rules as a script that a person can review."""
     hints, like = str(work.folder / "hints.json"), str(work.folder / "analysis.json")
     _command("emit", hints, "--store", "xattr", "--like", like, "-o", str(path))
-    return "review it, then: sh hints.sh --dry-run DIRECTORY"
+    return "the rules as a script to review"
 
 
 def graph_svg(work: Work, path: Path) -> str:
     """The picture."""
     from tracehint.hintgen.draw import dot
     from tracehint.hintgen.draw.build import build
+    from tracehint.hintgen.draw.model import title
 
-    text = dot.to_dot(build(work.run.analysis), " ".join(work.run.analysis.run["command"]))
+    text = dot.to_dot(build(work.run.analysis), title(work.run.analysis.run, work.bundle))
     path.write_bytes(dot.draw(text, "svg"))
     return "the file/task graph"
 
@@ -99,14 +100,15 @@ def lint_text(work: Work, path: Path) -> str:
     from tracehint.hintgen.lint import skipped_rules
     from tracehint.hintgen.lint.registry import RULES, load
     from tracehint.hintgen.lint.render import Info, render
+    from tracehint.hintgen.units import plural
 
     info = Info(
-        tool=f"tracehint {__version__}", subject=str(work.bundle),
+        tool=f"tracehint {__version__}", subject=short(work.bundle),
         rules={code: load(code).RULE.name for code in RULES},
         skipped=skipped_rules(work.lint), suppressed=0, width=100, color=False,
     )  # fmt: skip
-    path.write_text(render("text", work.findings, info), encoding="utf-8")
-    return f"{len(work.findings)} findings"
+    path.write_text(render("text", work.findings, info) + "\n", encoding="utf-8")
+    return plural(len(work.findings), "finding")
 
 
 def report_html(work: Work, path: Path) -> str:
@@ -137,6 +139,14 @@ STAGES: dict[str, Callable[[Work, Path], str]] = {
     "lint.txt": lint_text,
     "report.html": report_html,
 }
+
+
+def short(path: Path) -> str:
+    """The path as seen from here, where that is shorter."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except (ValueError, OSError):
+        return str(path)
 
 
 def results_folder(bundle: Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -83,31 +84,36 @@ def _join_engine_logs(bundle: Path) -> None:
 
 
 def _next(bundle: Path, folder: Path, made: dict[str, str], ran: list[str]) -> None:
-    where = shlex.quote(_short(folder))
-    click.echo(f"\nWritten to {where}/ (recording: {shlex.quote(_short(bundle))})", err=True)
+    from tracehint.commands._stages import short
+
+    where, trace = shlex.quote(short(folder)), shlex.quote(short(bundle))
+    click.echo(f"\nWritten to {where}/ (recording: {trace})", err=True)
     for name, text in made.items():
         click.echo(f"  {name:<14}{text}", err=True)
-    trace = shlex.quote(_short(bundle))
-    click.echo("\nNext:", err=True)
+    steps = []
+    if "report.html" in made:
+        steps.append((f"{where}/report.html", "look at it in a browser"))
+    if "lint.txt" in made:
+        steps.append(("tracehint explain CODE", f"what a finding of {where}/lint.txt means"))
     if "hints.sh" in made:
-        click.echo(f"  sh {where}/hints.sh --dry-run DIRECTORY", err=True)
+        steps.append((f"sh {where}/hints.sh --dry-run .", "what it would set on the files here"))
     engine = _ENGINES.get(Path(ran[0]).name) if ran else None
     if "hints.json" in made and engine is not None:
-        click.echo(f"  tracehint emit {where}/hints.json {_annotations(engine, ran)}", err=True)
-    click.echo(f"  tracehint lint {trace}", err=True)
+        emit = f"tracehint emit {where}/hints.json {_annotations(engine, ran)}"
+        steps.append((emit, "the workflow with hints"))
+    click.echo("\nNext:", err=True)
+    for step, why in steps:
+        click.echo(f"  {step}\n      {why}", err=True)
 
 
 def _annotations(engine: str, ran: list[str]) -> str:
     """The rest of the `emit` command for the engine that was just run."""
-    given = next((a for a in reversed(ran[1:]) if Path(a).is_file()), None)
-    source = f"{shlex.quote(given)} " if engine == "makeflow" and given else ""
-    target = f"tagged.{engine}"
-    return f"{source}--workflow-engine {engine} -o {target}"
-
-
-def _short(path: Path) -> str:
-    """The path as seen from here, where that is shorter."""
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)
+    source = ""
+    if engine == "makeflow":
+        source = next((a for a in reversed(ran[1:]) if Path(a).is_file()), "Makeflow")
+    elif engine == "snakemake":
+        named = [b for a, b in pairwise(ran) if a in ("-s", "--snakefile")]
+        usual = [p for p in ("Snakefile", "workflow/Snakefile") if Path(p).is_file()]
+        source = [*named, *usual, "Snakefile"][0]
+    where = f"{shlex.quote(source)} " if source else ""
+    return f"{where}--workflow-engine {engine} -o tagged.{engine}"
