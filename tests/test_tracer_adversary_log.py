@@ -153,6 +153,15 @@ def test_killed_within_a_call_that_moves_bytes(line: str, counted: int) -> None:
     assert sum(r["count"] for r in rows(tables, "losses")) == counted
 
 
+def test_a_thread_that_was_killed_before_its_call_began() -> None:
+    _, stats = parse(
+        RUN + "1 clone(flags=CLONE_VM|CLONE_FILES|CLONE_THREAD) = 2\n2 ???( <unfinished ...>\n"
+        '1 execve("/bin/q", ["q"], 0x7 /* 1 var */ <unfinished ...>\n2 <... ??? resumed>) = ?\n'
+        "2 +++ exited with 0 +++\n1 <... execve resumed>) = 0\n"
+    )
+    assert stats.bad == 0
+
+
 def test_nothing_read_tells_no_size() -> None:
     tables, _ = parse(
         RUN + OPEN + "1 read(0x3, 0x7f, 0) = 0\n1 pread64(0x3, 0x7f, 0x10, 0x9000) = 0\n"

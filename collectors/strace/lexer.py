@@ -30,6 +30,7 @@ _UNFINISHED = re.compile(
 )
 _RESUMED = re.compile(rb"<\.\.\. ([a-z_]\w*) resumed>(.*)$")
 _EXIT = re.compile(rb"\+\+\+ (exited with|killed by|superseded by execve in pid) (\w+).*\+\+\+")
+_DEAD = (b"???(", b"<... ??? resumed>")  # strace could not ask any more which call it was
 _DURATION = re.compile(rb" +<\d+\.\d+>$")
 _EQUALS = re.compile(rb"\) +=")
 # What may stand between the parentheses, token by token, to find the true end of the arguments.
@@ -164,6 +165,8 @@ def _other(
             raise ValueError("a pid beyond the kernel's limit")
         stamp, pid = plain + b".0", None
     thread = int(pid) if pid else tid
+    if body.startswith(_DEAD):
+        return  # the thread was killed before it could begin a call
     if body.startswith(b"<... "):
         resumed = _RESUMED.match(body)
         begun = pending.pop(thread, None)
