@@ -227,6 +227,8 @@ def relative_paths(paths: Any, roots: Sequence[bytes]) -> Any:
     here = pa.array(inside & (pc.binary_length(tails).fill_null(0).to_numpy(False) > 1))
     short = pc.if_else(pa.array(inside), pa.scalar(b".", pa.binary()), whole)
     short = pc.replace_with_mask(short, here, _cut(tails.filter(here), 1))
+    if len(roots) < 2:
+        return short
     encoded = short.dictionary_encode()
     code = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     lowest = np.full(len(encoded.dictionary) + 1, len(roots))
