@@ -233,3 +233,16 @@ def test_files_of_an_earlier_run(tmp_path: Path) -> None:
     }  # fmt: skip
     assert len(values) == 1
     assert values.pop().startswith(b"collocation|use:")
+
+
+def test_comments_say_what_a_rule_is_worth() -> None:
+    from tracehint.adapters.stores.script import _seen
+    from tracehint.hintgen.model import Rule
+
+    evidence = {"files": 8, "bytes": 4 << 20, "saves_bytes": 7 << 20, "level": 0}
+    rule = Rule("r1", "c_{n}", "x", "", "fit", ("a", "b"), "pipeline", (), 0.89, evidence)
+    assert _seen(rule) == (
+        "fit -> a, b, seen in 8 files of 4 MiB in all, saves 7 MiB, confidence 0.89"
+    )
+    rule = Rule("r1", "c_{n}", "x", "", None, (), "stage_in", (), 0.5, {})
+    assert _seen(rule) == "an input -> nobody, confidence 0.50"

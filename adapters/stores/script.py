@@ -17,7 +17,8 @@ from tracehint.adapters.plan import Plan, Target
 from tracehint.adapters.stores.base import Gap, Store, merge_gaps, script_value, scripted
 from tracehint.errors import UsageError
 from tracehint.hintgen.escape import comment
-from tracehint.hintgen.model import HintFile
+from tracehint.hintgen.model import HintFile, Rule
+from tracehint.hintgen.units import plural, size
 
 MAX_RECORD = 5000  # bytes: 20 records must fit into one argument list of xargs (128 KiB)
 _DRIVER = Path(__file__).with_name("driver.sh")
@@ -70,6 +71,18 @@ def make_script(hints: HintFile, plan: Plan, store: Store, *, inside: bool) -> S
     return Script(text, table, len(records), skipped, counted)
 
 
+def _seen(rule: Rule) -> str:
+    """What the rule was learned from, and what it is worth."""
+    makers = ", ".join(rule.producers or (rule.producer or "",)).strip(", ") or "an input"
+    words = [f"{makers} -> {', '.join(rule.consumers) or 'nobody'}"]
+    files, moved, saves = (rule.evidence.get(k) for k in ("files", "bytes", "saves_bytes"))
+    if files:
+        words.append(f"seen in {plural(files, 'file')} of {size(moved)} in all")
+    if saves and saves > 0:
+        words.append(f"saves {size(saves)}")
+    return ", ".join([*words, f"confidence {rule.confidence:.2f}"])
+
+
 def _kind(target: Target) -> bytes:
     letters = {("directory", False): b"D", ("directory", True): b"M", ("file", False): b"F"}
     return letters.get((target.kind, target.create), b"C")
@@ -84,9 +97,10 @@ def _evidence(hints: HintFile, plan: Plan, store: Store, gaps: dict[Gap, int]) -
             continue
         said = ", ".join(f"{h.name}={h.value}{' (by formula)' if h.formula else ''}"
                          for h in rule.hints)  # fmt: skip
-        facts = ", ".join(f"{k} {v}" for k, v in sorted(rule.evidence.items()))
-        lines.append(f"{rule.id}: {rule.pattern} {rule.template} ({files[rule.id]} files)")
-        lines.append(f"    {said}, confidence {rule.confidence:.2f}, {facts}"[:400])
+        what = f"{rule.pattern.replace('_', ' ')} {rule.template}"
+        lines.append(f"{rule.id}: {what} ({plural(files[rule.id], 'file')})"[:400])
+        lines.append(f"    {said}"[:400])
+        lines.append(f"    {_seen(rule)}"[:400])
     folders = sum(t.kind == "directory" for t in plan.targets)
     lines += ["", f"Directory defaults: {folders}."]
     lines += [
@@ -95,9 +109,9 @@ def _evidence(hints: HintFile, plan: Plan, store: Store, gaps: dict[Gap, int]) -
         for path, name in plan.quarrels[:50]
     ]
     lines += [
-        f"Not said ({gap.level}) for {count} targets: {gap.hint}: {gap.reason}"
+        f"Not said ({gap.level}) for {plural(count, 'target')}: {gap.hint}: {gap.reason}"
         if gap.level == "none"
-        else f"Approximate for {count} targets: {gap.hint}: {gap.reason}"
+        else f"Approximate for {plural(count, 'target')}: {gap.hint}: {gap.reason}"
         for gap, count in gaps.items()
     ]
     return "\n".join(("# " + comment(line)).rstrip() for line in lines)
