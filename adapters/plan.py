@@ -71,7 +71,6 @@ class Plan:
 
     targets: list[Target] = field(default_factory=list)
     quarrels: list[tuple[bytes, str]] = field(default_factory=list)  # (directory, hint name)
-    unmatched_rules: list[str] = field(default_factory=list)  # no concrete path known
 
 
 def remembered_paths(hints: HintFile, *, literal_only: bool = False) -> list[bytes]:
@@ -168,8 +167,6 @@ def build_plan(
     if directories:
         plan.targets += _directories(hints, matched, plan, create)
     plan.targets += [target for target in matched.values() if target is not None]
-    seen = {target.rule for target in plan.targets if target.kind == "file"}
-    plan.unmatched_rules = [rule.id for rule in hints.rules if rule.id not in seen]
     return plan
 
 

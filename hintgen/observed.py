@@ -6,8 +6,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from tracehint.analyzer.model import Analysis
-from tracehint.hintgen.facts import facts_of, nodes_of
 from tracehint.hintgen.mapping import Need, hints_of
 
 HINTS = pa.schema(
@@ -24,13 +22,8 @@ HINTS = pa.schema(
 )
 
 
-def hints_for(analysis: Analysis, nodes: int | None = None) -> pa.Table:
-    """One row per (file, hint): the placement hints of every file's primary pattern."""
-    return hints_of_facts(facts_of(analysis), nodes or nodes_of(analysis))
-
-
 def hints_of_facts(facts: pa.Table, nodes: int) -> pa.Table:
-    """`hints_for`, from facts."""
+    """One row per (file, hint): the placement hints of every file's primary pattern."""
     import pyarrow.compute as pc
 
     labelled = facts.filter(pc.not_equal(facts["pattern"], ""))

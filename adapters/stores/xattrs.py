@@ -9,7 +9,6 @@ import re
 from tracehint.errors import UsageError
 
 MAX_NAME = 255  # bytes, prefix included; the kernel answers ERANGE above
-MAX_VALUE = 4000  # bytes; ext4 keeps all attributes of a file in one 4 KiB block
 FORBIDDEN = ("security.", "system.")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
 
