@@ -15,6 +15,7 @@ from tests.bench.hints.results import Run, differing, load, ratios, table
 from tests.bench.hints.row import Row
 from tests.bench.hints.rows import ROWS
 from tests.bench.hints.settings import archive
+from tests.bench.page import into_page
 from tracehint.adapters.workflow import read_workflow
 from tracehint.hintgen.vocabulary import valid
 
@@ -36,14 +37,9 @@ def test_a_row_is_a_workflow_that_runs(row: Row, tmp_path: Path) -> None:
     if shutil.which("makeflow") is None:
         pytest.skip("makeflow is not installed")
     (tmp_path / "w.mf").write_text(row.make(tmp_path, 5 << 20))
-    serve = archive("127.0.0.1", row) if row.staged else None
-    try:
+    with archive("127.0.0.1", row):
         done = subprocess.run(["makeflow", "-T", "local", "-j", "5", "w.mf"], cwd=tmp_path,
                               capture_output=True, text=True, timeout=60)  # fmt: skip
-    finally:
-        if serve is not None:
-            serve.terminate()
-            serve.wait()
     assert done.returncode == 0, done.stdout + done.stderr
     sums = [p.read_text() for p in sorted(tmp_path.glob("sum_*.txt"))]
     assert len(set(sums)) == len(sums), "every chain or reader has data of its own"
@@ -53,16 +49,24 @@ def test_what_goes_to_the_archive_is_what_arrives(tmp_path: Path) -> None:
     row = ROWS["pipeline-staged"]
     (tmp_path / "fetch").write_text(FETCH)
     (tmp_path / "put").write_text(PUT)
-    serve = archive("127.0.0.1", row)
-    try:
+    with archive("127.0.0.1", row):
         run = ["bash", "-c", "bash ./fetch in_3.dat && head -c 1000 in_3.dat >x && bash ./put x"]
         done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    finally:
-        serve.terminate()
-        serve.wait()
     assert (tmp_path / "in_3.dat").stat().st_size == row.size
     told = hashlib.sha256((tmp_path / "x").read_bytes()).hexdigest()
     assert (done.returncode, done.stdout.strip()) == (0, told)
+
+
+def test_a_table_goes_between_its_marks_and_nowhere_else(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("a\n<!-- x: 1 -->\nold\n<!-- end -->\nb\n<!-- x: 2 -->\nkept\n<!-- end -->\n")
+    into_page(page, "x: 1", "new\n")
+    assert page.read_text().split("\n")[:5] == ["a", "<!-- x: 1 -->", "new", "<!-- end -->", "b"]
+    assert "kept" in page.read_text()
+    before = page.read_text()
+    with pytest.raises(ValueError, match="no place"):
+        into_page(page, "x: 3", "lost")
+    assert page.read_text() == before
 
 
 def run(setting: str, number: int, seconds: float, **sums: str) -> Run:

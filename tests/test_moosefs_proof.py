@@ -22,8 +22,7 @@ from tests.bench.hints.row import NODES
 from tests.bench.hints.rows import ROWS
 from tests.bench.hints.settings import Prepared, prepare
 from tests.support.cluster_run import Result
-from tests.support.moosefs import missing
-from tests.support.shaped import MooseBed, shaped_cluster
+from tests.support.shaped import MooseBed, missing, shaped_cluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.store]
 
@@ -31,7 +30,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.store]
 @pytest.fixture(scope="module")
 def bed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MooseBed]:
     """The cluster."""
-    reason = missing() or ("no tc" if shutil.which("tc") is None else "")
+    reason = missing()
     if reason:
         pytest.skip(reason)
     with shaped_cluster(tmp_path_factory.mktemp("shaped")) as started:

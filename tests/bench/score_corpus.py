@@ -25,6 +25,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from tests.bench.page import into_page
 from tests.support.wfinstances import Instance, analysis_of, corpus
 from tracehint.hintgen.facts import facts_of
 from tracehint.hintgen.model import HintFile
@@ -37,7 +38,6 @@ from tracehint.hintgen.tally import Score, compare, why_wrong
 FREE = LearnOptions(limits=NO_LIMITS)
 ALL = 10**9
 MODES = ("graph", "renamed", "names", "path", "types")
-BEGIN, END = "<!-- bench-transfer: {} -->", "<!-- end -->"
 
 
 @dataclass
@@ -190,16 +190,6 @@ HEAD = (
 LOSSES_HEAD = "| workflow | rules know | wrong units | why |\n|---|---|---|---|"
 
 
-def write(page: Path, tables: dict[str, str]) -> None:
-    """Put the tables between their marks."""
-    text = page.read_text(encoding="utf-8")
-    for name, table in tables.items():
-        head, _, rest = text.partition(BEGIN.format(name))
-        _, _, tail = rest.partition(END)
-        text = f"{head}{BEGIN.format(name)}\n{table}\n{END}{tail}"
-    page.write_text(text, encoding="utf-8")
-
-
 def main() -> None:
     """Print the tables, or put them into a page."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -222,7 +212,8 @@ def main() -> None:
         print(rows[-1], file=sys.stderr, flush=True)
     tables = {"figures": "\n".join(rows), "losses": "\n".join(why)}
     if options.write:
-        write(options.write, tables)
+        for name, table in tables.items():
+            into_page(options.write, f"bench-transfer: {name}", table)
     else:
         print("\n\n".join(tables.values()))
 

@@ -16,11 +16,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.support.bed import HEAD, Bed, network, ok
-from tests.support.moosefs import master_config, wait_for_servers, write_config
+from tests.support.moosefs import TOOLS, master_config, wait_for_servers, write_config
+from tests.support.needs import missing_for
 from tracehint.adapters.stores.moosefs import copies_of
 
 _QUIET = "CHUNKS_WRITE_REP_LIMIT = 0\nCHUNKS_READ_REP_LIMIT = 0\n"
 _PATH = re.compile(r"^(\S.*):$", re.MULTILINE)
+
+
+def missing() -> str:
+    """What is needed and not there; empty: a cluster can run."""
+    return missing_for((*TOOLS, "tc"), fuse=True)
 
 
 @dataclass(frozen=True)

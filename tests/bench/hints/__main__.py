@@ -22,6 +22,7 @@ from tests.bench.hints.results import RUNS, Results, Run, load, table
 from tests.bench.hints.rows import ROWS
 from tests.bench.hints.settings import SETTINGS, Prepared, archive, prepare
 from tests.bench.hints.stores import STORES, Store, StoreBed
+from tests.bench.page import into_page
 from tests.support.bed import HEAD
 from tests.support.cluster_run import Result, run_workflow
 
@@ -55,17 +56,7 @@ def main() -> None:
     text = table([(row.title, every[row.name]) for row in rows])
     print(text)
     if args.page:
-        _into_page(args.store, text)
-
-
-def _into_page(store: str, text: str) -> None:
-    """Replace the table between the page's markers."""
-    page = PAGE.read_text(encoding="utf-8")
-    head, mark, rest = page.partition(f"<!-- measured: {store} -->\n")
-    _, end, tail = rest.partition("<!-- end -->")
-    if not (mark and end):
-        sys.exit(f"bench-hints: {PAGE} has no place for {store}")
-    PAGE.write_text(f"{head}{mark}{text}\n{end}{tail}", encoding="utf-8")
+        into_page(PAGE, f"measured: {args.store}", text)
 
 
 def _todo(results: Results, settings: Iterable[str], pairs: int) -> list[tuple[int, str]]:
@@ -111,8 +102,7 @@ def run_once(
     """One run in a fresh directory, ROW-SETTING-NUMBER, which is removed unless `keep`."""
     setting, row = SETTINGS[name], prepared.row
     folder = f"{row.name}-{name}-{number}"
-    serve = archive(HEAD, row, tuple(bed.command())) if row.staged else None
-    try:
+    with archive(HEAD, row, tuple(bed.command())):
         bed.local_first(False)
         subprocess.run(["cp", "-r", prepared.folder, bed.mount / folder], check=True)
         bed.local_first(setting.local_first)
@@ -120,10 +110,6 @@ def run_once(
             bed, folder, prepared.workflow, located=setting.located, seed=number,
             tags=prepared.tags[setting.tags] if setting.tags else None,
         )  # fmt: skip
-    finally:
-        if serve is not None:
-            serve.terminate()
-            serve.wait()
     if not keep:
         shutil.rmtree(bed.mount / folder)
     return done

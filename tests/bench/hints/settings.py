@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,28 +91,20 @@ def _by_hand(row: Row, flow: Path, folder: Path, store: str) -> Path:
 
 def _learned(row: Row, folder: Path, flow: Path, work: Path, store: str) -> tuple[Path, str]:
     """Record an unhinted run on the local disk, learn its rules, write them for the workflow."""
-    serve = None
-    if row.staged:
-        serve = archive("127.0.0.1", row)
     run = work / f"{row.name}.run"
     subprocess.run(["cp", "-r", folder, run], check=True)
     (run / flow.name).write_bytes(flow.read_bytes())
     out = f"{row.name}.hinted.mf"
-    try:
-        said = [
-            _tool(run, "record", "-o", f"../{row.name}.trace", "--",
-                  "makeflow", "-T", "local", "-j", str(NODES), flow.name),
-            _tool(work, "hints", f"{row.name}.trace", "--nodes", str(NODES), "-o",
-                  f"{row.name}.json"),
-            _tool(work, "emit", f"{row.name}.json", "--workflow-engine", "makeflow", flow.name,
-                  "-o", out, "--store", store, "--map", "map.toml", "--nodes", str(NODES)),
-        ]  # fmt: skip
-    finally:
-        if serve is not None:
-            serve.terminate()
-            serve.wait()
+    with archive("127.0.0.1", row):
+        _tool(run, "record", "-o", f"../{row.name}.trace", "--",
+              "makeflow", "-T", "local", "-j", str(NODES), flow.name)  # fmt: skip
+    said = [
+        _tool(work, "hints", f"{row.name}.trace", "--nodes", str(NODES), "-o", f"{row.name}.json"),
+        _tool(work, "emit", f"{row.name}.json", "--workflow-engine", "makeflow", flow.name,
+              "-o", out, "--store", store, "--map", "map.toml", "--nodes", str(NODES)),
+    ]  # fmt: skip
     subprocess.run(["rm", "-rf", run], check=True)
-    return work / f"{out}.tracehint", "".join(said[1:])
+    return work / f"{out}.tracehint", "".join(said)
 
 
 def _tool(cwd: Path, *words: str) -> str:
@@ -120,13 +114,21 @@ def _tool(cwd: Path, *words: str) -> str:
     return done.stderr
 
 
-def archive(address: str, row: Row, before: tuple[str | Path, ...] = ()) -> subprocess.Popen[bytes]:
-    """Start the archive, and wait until it answers; `before`: command that enters a name space."""
+@contextmanager
+def archive(address: str, row: Row, before: tuple[str | Path, ...] = ()) -> Iterator[None]:
+    """The row's archive, where it has one, answers; `before`: command that enters a name space."""
+    if not row.staged:
+        yield
+        return
     names = [f"{name}={size}" for name, size in row.staged.items()]
     root = Path(__file__).parents[3]
     serve = subprocess.Popen(
         [*before, sys.executable, "-m", "tests.bench.hints.archive", address, *names], cwd=root
     )
     probe = f"until (: </dev/tcp/{address}/{PORT}) 2>/dev/null; do sleep 0.1; done"
-    subprocess.run([*before, "timeout", "20", "bash", "-c", probe], check=True)
-    return serve
+    try:
+        subprocess.run([*before, "timeout", "20", "bash", "-c", probe], check=True)
+        yield
+    finally:
+        serve.terminate()
+        serve.wait()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Protocol
 
 from tests.bench.hints.rows import ROWS
 from tests.bench.hints.settings import SETTINGS
-from tests.support import ceph, moosefs
+from tests.support import ceph, shaped
 from tests.support.ceph import ceph_cluster
 from tests.support.cluster_run import Cluster
 from tests.support.shaped import shaped_cluster
@@ -40,14 +39,10 @@ class Store:
     settings: tuple[str, ...]
 
 
-def _moosefs_missing() -> str:
-    return moosefs.missing() or ("tc is not installed" if shutil.which("tc") is None else "")
-
-
 STORES: dict[str, Store] = {
     store.name: store
     for store in (
-        Store("moosefs", shaped_cluster, _moosefs_missing, tuple(ROWS), tuple(SETTINGS)),
+        Store("moosefs", shaped_cluster, shaped.missing, tuple(ROWS), tuple(SETTINGS)),
         # CephFS has no setting that keeps new files on the writing client's node.
         Store("cephfs", ceph_cluster, ceph.missing, ("pipeline", "broadcast", "reduce", "scatter"),
               ("default", "hand", "ours")),
