@@ -313,3 +313,14 @@ def test_nothing_is_lost_when_all_processes_of_a_job_are_signalled(tmp_path: Pat
     assert bundle.tables["losses"].num_rows == 0 and not bundle.manifest.notes
     opened = [r["path"] for r in bundle.tables["opens"].to_pylist() if r["flags"] & 3]
     assert os.fsencode(tmp_path / "after") in opened
+
+
+def test_a_tracer_that_was_killed_is_told(tmp_path: Path) -> None:
+    script = "echo a > k; kill -9 $(sed -n 's/^TracerPid:[^0-9]*//p' /proc/self/status); exit 3"
+    tracehint(
+        "record", "--quiet", "--collector", "strace", "-o", "run.trace", "--", "sh", "-c", script,
+        cwd=tmp_path,
+    )  # fmt: skip
+    bundle = read_bundle(tmp_path / "run.trace")
+    assert not bundle.manifest.complete
+    assert [r["kind"] for r in bundle.tables["losses"].to_pylist()] == ["killed_recorder"]

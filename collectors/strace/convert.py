@@ -19,13 +19,14 @@ from tracehint.schemas.writing import write_bundle
 def convert_calls(
     writer: BundleWriter, manifest: Manifest, log: Path, calls: Iterable[Call], stats: LexStats, *,
     keep_args: bool, facts: Mapping[int, tuple[bytes, int, int]],
-    losses: Mapping[tuple[str, str], int], notes: list[str],
+    losses: Mapping[tuple[str, str], int], notes: list[str], ends_known: bool = False,
 ) -> None:  # fmt: skip
     """Write the tables and the manifest of the complete run, then remove the folder of the log.
 
     facts: the descriptors that the command inherited (`live.inherited`). losses: (kind, detail) ->
-    how many, besides those that the calls show. Raises BundleError when the tables cannot be
-    written: the log stays where it is.
+    how many, besides those that the calls show. ends_known: every process has ended, so a log that
+    does not say so was cut off. Raises BundleError when the tables cannot be written: the log stays
+    where it is.
     """
     from tracehint.collectors.strace.finish import finish, look_at
     from tracehint.collectors.strace.parse import Parser
@@ -41,9 +42,12 @@ def convert_calls(
     for loss, count in losses.items():
         if count:
             state.losses[loss] += count
+    cut_off = ends_known and state.running > 0
+    if cut_off:
+        state.losses["killed_recorder", "it ended before the processes that it followed"] += 1
     tables = finish(state, stats, look=look_at, started_ns=manifest.started_ns)
     manifest.redacted_args += state.redacted
-    manifest.notes, manifest.complete = notes, True
+    manifest.notes, manifest.complete = notes, not cut_off
     write_bundle(writer, tables, manifest)
     shutil.rmtree(log.parent, ignore_errors=True)
 

@@ -137,5 +137,6 @@ class Parser:
             group = thread.group
             if id(group) not in seen:
                 seen.add(id(group))
+                state.running += 1
                 state.end_epoch(group.epoch, group.exit_ns, group.exit_code)
         state.threads.clear()

@@ -86,6 +86,7 @@ def convert(
             writer, manifest, log, lex(iter(lambda: stream.readline(MAX_LINE), b""), stats), stats,
             keep_args=request.keep_args, facts=facts, notes=_notes(run),
             losses={("spool_write", "the disk was full"): run.lost_lines},
+            ends_known=not (run.left_running or run.lost_lines),
         )  # fmt: skip
     return stats.bad + run.lost_lines
 

@@ -73,6 +73,7 @@ class State:
         self.early: dict[int, int] = {}  # child that ran before its parent's fork returned
         self.replaced: set[int] = set()  # threads that ended by another one's exec
         self.sending: dict[int, list[list[Ofd | None]]] = {}  # unfinished calls: tid -> sent
+        self.running = 0  # processes whose end is not in the log
         self.unseen_fds = False  # descriptors may come about in ways that the log does not show
         self.env_names = frozenset(ENV_MARKERS)
         self.redacted = 0
