@@ -15,7 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracehint.analyzer.path_rules import BOOKKEEPING, SOFTWARE, is_runtime, is_system
+from tracehint.analyzer.path_rules import (
+    BOOKKEEPING,
+    SOFTWARE,
+    is_runtime,
+    is_system,
+    looks_like_data,
+)
 from tracehint.schemas.compact import plain, wide
 
 if TYPE_CHECKING:
@@ -49,12 +55,22 @@ def data_roots(
 
 
 def _derived(bundle: Bundle, cwd: bytes, cut: TaskCut | None) -> set[bytes]:
+    if not bundle.manifest.cwd:  # imported: any place may be the one where it ran
+        found = _outermost(_merge_siblings(_used_folders(bundle)))
+        return found or {cwd}
     found = set(_argument_folders(bundle, cwd)) | _written_folders(bundle, cut)
     found = {d for d in found if not _below(d, cwd) and _may_be_root(d)}
-    found = _outermost(_merge_siblings(found))
-    if bundle.manifest.cwd or not found:
-        found.add(cwd)
-    return found
+    return {*_outermost(_merge_siblings(found)), cwd}
+
+
+def _used_folders(bundle: Bundle) -> set[bytes]:
+    """Folders of all data that a run used or declares."""
+    opens = bundle.tables["opens"]
+    used = pc.greater(pc.add(opens.column("read_ops"), opens.column("write_ops")), 0)
+    used = pc.or_(used, opens.column("created"))
+    parts = [plain(opens.filter(used).column("path")), bundle.tables["declared_io"].column("path")]
+    unique = pc.unique(pa.chunked_array([c for p in parts for c in p.chunks], pa.binary()))
+    return _folders_of(unique.filter(pa.array(looks_like_data(unique))))
 
 
 def _clean(path: bytes) -> bytes:
@@ -138,9 +154,13 @@ def _written_folders(bundle: Bundle, cut: TaskCut | None) -> set[bytes]:
         parts.append(declared.column("path").filter(pc.equal(declared.column("direction"), "out")))
     paths = pa.chunked_array([c for p in parts for c in p.chunks], pa.binary())
     unique = pc.unique(paths)
-    unique = unique.filter(pc.invert(pa.array(is_system(unique))))
-    unique = unique.filter(pc.starts_with(unique, b"/"))
-    folders = pc.replace_substring_regex(unique, rb"(?s)/[^/]*$", b"")
+    return _folders_of(unique.filter(pc.invert(pa.array(is_system(unique)))))
+
+
+def _folders_of(paths: Any) -> set[bytes]:
+    """The folders of those paths that are absolute."""
+    absolute = paths.filter(pc.starts_with(paths, b"/"))
+    folders = pc.replace_substring_regex(absolute, rb"(?s)/[^/]*$", b"")
     return {_norm(f or b"/") for f in pc.unique(folders).to_pylist()}
 
 

@@ -44,3 +44,19 @@ def test_a_tiny_file_that_one_task_hands_to_another_makes_a_root(tmp_path: Path)
     probe = run.file("/dev/shm/y/probe", deleted=True)
     run.write(a, probe, 0, 5, at=1.0)
     assert data_roots(run.bundle(tmp_path)) == [b"/var/tmp/x", b"/proj"]
+
+
+def test_logs_that_do_not_say_where_the_run_was(tmp_path: Path) -> None:
+    """Imported logs have no working directory: where data were used, inputs included."""
+    run = RunBuilder(cwd="")
+    proc = run.process(["tool"])
+    run.read(proc, run.file("/archive/u/in/a", existed=True), 0, 5, at=1.0)
+    run.read(proc, run.file("/usr/lib/libm.so", existed=True), 0, 5, at=1.0)
+    run.write(proc, run.file("/scratch/wf/x/b"), 0, 5, at=1.0)
+    run.write(proc, run.file("/scratch/wf/y/c"), 0, 5, at=1.0)
+    run.write(proc, run.file("/home/u/d"), 0, 5, at=1.0)
+    bundle = run.bundle(tmp_path)
+    bundle.manifest.cwd = ""
+    assert sorted(data_roots(bundle)) == [b"/archive/u/in", b"/home/u", b"/scratch/wf"]
+    empty = RunBuilder(cwd="").bundle(tmp_path / "empty")
+    assert data_roots(empty) == [b"/"]
