@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tracehint.hintgen.escape import shorten, terminal
 from tracehint.hintgen.match import Declared, match
-from tracehint.hintgen.model import HintFile, Rule
+from tracehint.hintgen.model import HintFile, Refusal, Rule
 from tracehint.hintgen.pathtext import to_text
+from tracehint.hintgen.units import plural, size
 
 REASONS: dict[str, str] = {
     "fired": "this rule fires",
@@ -102,7 +104,7 @@ def explain_text(data: dict[str, Any]) -> str:
         )
         seen = rule["evidence"]
         lines.append(
-            f"    learned from {seen['files']} files, {seen['bytes']} bytes; "
+            f"    learned from {plural(seen['files'], 'file')}, {size(seen['bytes'])}; "
             f"confidence {rule['confidence']:.2f}"
         )
         lines += [f"    {name} follows {_formula(f)}" for name, f in rule["formulas"].items()]
@@ -140,21 +142,34 @@ def _formula(formula: dict[str, Any]) -> str:
 def summary_text(hints: HintFile, limit: int = 40) -> str:
     """The rules of a hint file as a table for people; the rungs below are counted only."""
     seen = [rule for rule in hints.rules if rule.evidence.get("level", 0) == 0]
-    lines = []
-    for rule in seen[:limit]:
-        said = " ".join(f"{h.name}={h.value}" for h in rule.hints if h.level == "placement")
-        need = {"use": "  [needs who reads it]", "types": "  [needs the task types]"}
-        lines.append(
-            f"{rule.pattern:<14} {rule.template}  {said}  "
-            f"({rule.evidence['files']} files, {rule.evidence['bytes']} bytes)"
-            + need.get(rule.conditions.get("needs", ""), "")
-        )
-    if len(seen) > limit:
-        lines.append(f"... and {len(seen) - limit} more")
-    more = len(hints.rules) - len(seen)
-    lines.append(f"{len(seen)} rules for the names seen, {more} more general ones below them")
-    lines += [
-        f"refused        {refusal.template} ({refusal.pattern}): {refusal.text}"
-        for refusal in hints.refused[:limit]
+    rows = [("pattern", "files", "seen", "saves", "sure", "hints"), *map(_row, seen[:limit])]
+    width = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:5]]
+    lines = [
+        f"{pattern:<{width[0]}}  {name:<{width[1]}}  {files:>{width[2]}}  {saves:>{width[3]}}"
+        f"  {sure:>{width[4]}}  {said}"
+        for pattern, name, files, saves, sure, said in (rows if seen else [])
     ]
+    if len(seen) > limit:
+        lines.append(f"... and {len(seen) - limit:,} more")
+    more = plural(len(hints.rules) - len(seen), "more general one")
+    lines.append(f"{plural(len(seen), 'rule')} for the names of this run, {more} for other names")
+    alike: dict[str, list[Refusal]] = {}
+    for refusal in hints.refused:
+        alike.setdefault(refusal.reason, []).append(refusal)
+    for refused in alike.values():
+        names = ", ".join(shorten(terminal(r.template), 40) for r in refused[:4])
+        others = f" and {len(refused) - 4:,} more" if len(refused) > 4 else ""
+        lines.append(f"No hint for {names}{others}:")
+        lines.append(("  the first: " if others else "  ") + terminal(refused[0].text))
     return "\n".join(lines) + "\n"
+
+
+def _row(rule: Rule) -> tuple[str, ...]:
+    said = " ".join(f"{h.name}={h.value}" for h in rule.hints if h.level == "placement")
+    need = {"use": "  [needs who reads it]", "types": "  [needs the task types]"}
+    files, moved, saves = (rule.evidence.get(k, 0) for k in ("files", "bytes", "saves_bytes"))
+    return (
+        rule.pattern.replace("_", " "), shorten(terminal(rule.template), 60),
+        f"{plural(files, 'file')}, {size(moved)}", size(saves) if saves > 0 else "-",
+        f"{rule.confidence:.2f}", terminal(said + need.get(rule.conditions.get("needs", ""), "")),
+    )  # fmt: skip

@@ -11,6 +11,7 @@ from typing import Any
 
 from tracehint.hintgen.formulas import replicas
 from tracehint.hintgen.model import Refusal, Rule
+from tracehint.hintgen.units import plural
 
 CAPACITY_SHARE = 0.5  # of a node that placed data may fill
 
@@ -41,8 +42,8 @@ def _no_gain(rule: Rule, limits: Limits) -> str:
     files, paying = rule.evidence["files"], rule.evidence["paying_files"]
     if paying < limits.min_paying * files:
         return (
-            f"the cost model finds a gain above the cost of the call for {paying} of {files} "
-            f"files only, {limits.min_paying:.0%} are wanted (--min-paying)"
+            f"by the cost model the hint saves more than its call costs for {paying} of "
+            f"{plural(files, 'file')}; {limits.min_paying:.0%} are wanted (--min-paying)"
         )
     return ""
 
