@@ -1,4 +1,4 @@
-"""The spool's layout: the C header and schemas/spool_layout.py must say the same."""
+"""The spool's layout: the C headers and schemas/spool_layout.py must say the same."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from tracehint.schemas import spool_layout as lay
 from tracehint.schemas.tables import EXTENT_HOW, EXTENT_OPS, LOSS_KINDS, NAME_OPS
 
-HEADER = Path(lay.__file__).resolve().parent.parent / "collectors" / "ebpf" / "layout.h"
+HEADER = Path(lay.__file__).resolve().parent.parent / "collectors" / "ebpf" / "spool.h"
 if not HEADER.exists():  # imported through the link src/tracehint/schemas
-    HEADER = Path(__file__).parent.parent / "collectors" / "ebpf" / "layout.h"
+    HEADER = Path(__file__).parent.parent / "collectors" / "ebpf" / "spool.h"
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +52,12 @@ def test_offsets_and_sizes_agree(c_layout: dict[str, int], name: str) -> None:
     assert list(dtype.names or ()) == members
 
 
+def _text() -> str:
+    return HEADER.with_name("layout.h").read_text() + HEADER.read_text()
+
+
 def _members(struct: str) -> list[str]:
-    text = HEADER.read_text()
+    text = _text()
     body = re.search(rf"^struct {struct} \{{\n(.*?)^\}};", text, re.MULTILINE | re.DOTALL)
     assert body
     code = re.sub(r"/\*.*?\*/", "", body[1], flags=re.DOTALL)
@@ -61,7 +65,7 @@ def _members(struct: str) -> list[str]:
 
 
 def _enum(name: str) -> list[str]:
-    body = re.search(rf"^enum {name} \{{(.*?)\}};", HEADER.read_text(), re.MULTILINE | re.DOTALL)
+    body = re.search(rf"^enum {name} \{{(.*?)\}};", _text(), re.MULTILINE | re.DOTALL)
     assert body
     return re.findall(r"\bTH_\w+", re.sub(r"/\*.*?\*/", "", body[1], flags=re.DOTALL))
 
@@ -72,7 +76,7 @@ def test_enumerations_agree() -> None:
     assert len(_enum("th_name_op")) == len(lay.NAME_OPS)
     assert len(_enum("th_meta")) - 1 == lay.META
     assert len(_enum("th_loss")) - 1 == lay.LOST
-    assert f"#define TH_UNKNOWN_URING {lay.UNKNOWN_URING} " in HEADER.read_text()
+    assert f"#define TH_UNKNOWN_URING {lay.UNKNOWN_URING} " in _text()
     assert set(lay.OPS) <= set(EXTENT_OPS)
     assert set(lay.HOWS) <= set(EXTENT_HOW)
     assert set(lay.NAME_OPS) - {"truncate"} <= set(NAME_OPS)

@@ -17,8 +17,9 @@
 #define TH_MAX_PATH 4096   /* bytes of one path */
 #define TH_MAX_LEVELS 1024 /* directories of one path */
 #define TH_MAX_MAGIC 24
-#define TH_ANCESTORS 4	     /* generations whose mappings a process finds */
-#define TH_PATHS_KEPT 262144 /* the loader remembers the places of so many paths */
+#define TH_ANCESTORS 4	      /* generations whose mappings a process finds */
+#define TH_UNKNOWN_URING 1000 /* added to an operation of io_uring in unknown_call */
+#define TH_PATHS_KEPT 262144  /* the loader remembers the places of so many paths */
 
 enum th_record {
 	TH_EPISODE = 1, /* an open episode ended */
@@ -230,155 +231,6 @@ struct th_name {
 	unsigned long long size; /* truncate */
 	unsigned int tgid;
 	unsigned int spare;
-};
-
-/* Spool only: what the loader adds. Offsets are into heap.bin. */
-struct th_spool_exec {
-	unsigned int epoch;
-	unsigned int spare;
-	unsigned long long argv_off;
-	unsigned int argv_len;
-	unsigned int env_len;
-	unsigned long long env_off; /* NAME=value\0, task markers only */
-};
-
-struct th_spool_path {
-	unsigned int id;
-	unsigned int len;
-	unsigned long long off;
-};
-
-struct th_spool_name {
-	unsigned int op;
-	unsigned int epoch;
-	unsigned long long t_ns;
-	unsigned long long off;
-	unsigned long long new_off;
-	unsigned int len;
-	unsigned int new_len;
-	unsigned long long ino; /* of the object after the call; 0: not known */
-	unsigned long long dev; /* as stat gives it */
-	unsigned long long size;
-	unsigned int mode;
-	unsigned int nlink;
-};
-
-struct th_spool_loss {
-	unsigned int kind; /* enum th_loss, then TH_LOSS_* below */
-	unsigned int epoch;
-	unsigned long long count;
-};
-
-#define TH_UNKNOWN_URING 1000 /* added to an operation of io_uring in unknown_call */
-#define TH_LOSS_RECURSION 64
-#define TH_LOSS_SPOOL_WRITE 65
-
-/* What a system call does to files; the tables in rec/calls.c map numbers to these. */
-enum th_call {
-	TH_CALL_NONE,
-	TH_CALL_READ, /* at the file position; of the first four the odd ones read */
-	TH_CALL_WRITE,
-	TH_CALL_PREAD, /* position in the fourth argument, -1: the file position */
-	TH_CALL_PWRITE,
-	TH_CALL_OPEN,
-	TH_CALL_OPENAT,
-	TH_CALL_OPENAT2,
-	TH_CALL_CREAT,
-	TH_CALL_OPEN_HANDLE,
-	TH_CALL_CLOSE,
-	TH_CALL_DUP2,
-	TH_CALL_CLOSE_RANGE,
-	TH_CALL_COPY_RANGE,
-	TH_CALL_SENDFILE,
-	TH_CALL_SPLICE,
-	TH_CALL_MMAP,
-	TH_CALL_MREMAP,
-	TH_CALL_FTRUNCATE,
-	TH_CALL_TRUNCATE,
-	TH_CALL_FALLOCATE,
-	TH_CALL_IOCTL,
-	TH_CALL_IO_SUBMIT,
-	TH_CALL_RENAME,
-	TH_CALL_RENAMEAT,
-	TH_CALL_RENAMEAT2,
-	TH_CALL_LINK,
-	TH_CALL_LINKAT,
-	TH_CALL_SYMLINK,
-	TH_CALL_SYMLINKAT,
-	TH_CALL_UNLINK,
-	TH_CALL_UNLINKAT,
-	TH_CALL_MKDIR,
-	TH_CALL_MKDIRAT,
-	TH_CALL_RMDIR,
-	TH_CALL_STAT,
-	TH_CALL_STATAT, /* flags in the fourth argument */
-	TH_CALL_READDIR,
-	TH_CALL_CHMOD,
-	TH_CALL_XATTR,
-	TH_CALL_ACCESS,
-	TH_CALL_STATX,	     /* flags in the third argument */
-	TH_CALL_PREAD_SPLIT, /* 32 bits: position in two halves */
-	TH_CALL_PWRITE_SPLIT,
-	TH_CALL_MMAP_PAGES, /* 32 bits: offset in pages */
-	TH_CALL_FTRUNCATE_SPLIT,
-	TH_CALL_TRUNCATE_SPLIT,
-	TH_CALL_FALLOCATE_SPLIT,
-	TH_CALL_UNKNOWN, /* moves file data in a way that is not followed: counted */
-	TH_CALL_TEE,
-	TH_CALL_VMSPLICE,
-	TH_CALL_MPROTECT,
-	TH_CALL_MADVISE,
-	TH_CALL_MKNOD, /* mode in the second argument */
-	TH_CALL_MKNODAT,
-};
-
-/* Whose processes are followed. */
-enum th_follow { TH_FOLLOW_COMMAND, TH_FOLLOW_PIDS, TH_FOLLOW_CGROUP, TH_FOLLOW_NODE };
-
-/* Set by the loader between open and load. */
-struct th_config {
-	unsigned int direct; /* bpf_rdonly_cast is there: read kernel memory without a call */
-	unsigned int slots;
-	unsigned int only_uid; /* 1: follow processes of `uid` only */
-	unsigned int uid;
-	unsigned int faults;	   /* page fault tracepoints are attached */
-	unsigned int follow;	   /* enum th_follow */
-	unsigned int write_faults; /* the processor's page faults are attached */
-	unsigned int spare;
-	unsigned long long cookie;	   /* the command announces itself with it */
-	unsigned long long gap_ticks;	   /* a pause that ends a run */
-	unsigned long long wake_bytes;	   /* wake the loader when a ring holds more */
-	unsigned int magics[TH_MAX_MAGIC]; /* file systems without data: proc, sysfs ... */
-	unsigned char calls[TH_MAX_CALLS];
-	unsigned char calls32[TH_MAX_CALLS];
-};
-
-/* Stands for bpf_rdonly_cast in calls; the loader puts the function's number there. */
-#define TH_CALL_RDONLY_CAST 0x7448434c
-
-enum th_armed {
-	TH_IDLE,
-	TH_ARMED,    /* waiting for the command, or the loader, to announce itself */
-	TH_ADOPTING, /* processes that run already are let in */
-};
-
-/* Shared while it runs. */
-struct th_state {
-	unsigned int armed; /* enum th_armed */
-	unsigned int root_epoch;
-	unsigned int epochs;
-	unsigned int paths;
-	unsigned int path_gen;	 /* a rename makes older path cache entries void */
-	unsigned int pid_level;	 /* depth of the recorder's pid name space */
-	unsigned int live;	 /* processes being followed */
-	unsigned int slots_used; /* highest slot that was ever taken */
-	unsigned int self;	 /* adopting: the recorder's processes, never followed */
-	unsigned int recorder;
-	unsigned int wanted;	     /* processes that were asked for and not let in yet */
-	unsigned int mapped; /* TH_PROC_MAPPED, ..._WRITE: any of them ever mapped a file so */
-	unsigned long long pid_ns;   /* address of the recorder's pid name space */
-	unsigned long long begin_ns; /* adopting began */
-	unsigned long long lost[TH_LOST_KINDS];
 };
 
 #endif

@@ -46,14 +46,13 @@ function(bpf_object name source)
   set(${name}_object ${object} PARENT_SCOPE)
 endfunction()
 
-file(GLOB bpf_headers ${here}/bpf/*.h ${here}/layout.h)
+file(GLOB bpf_headers ${here}/bpf/*.h ${here}/*.h)
 bpf_object(tracehint ${here}/bpf/tracehint.bpf.c ${bpf_headers})
 
-add_executable(tracehint-rec
-  ${here}/rec/main.c ${here}/rec/launch.c ${here}/rec/follow.c ${here}/rec/node.c
-  ${here}/rec/tracer.c ${here}/rec/programs.c ${here}/rec/types.c ${here}/rec/types_part.c
-  ${here}/rec/collect.c ${here}/rec/spool.c ${here}/rec/resolve.c ${here}/rec/calls.c
-  ${here}/rec/privilege.c ${here}/rec/tracehint_bpf.S)
+set(rec_sources main options stamps launch follow proctree node tracer config programs
+  types types_part collect sweep execs spool resolve calls privilege)
+list(TRANSFORM rec_sources REPLACE "(.+)" "${here}/rec/\\1.c")
+add_executable(tracehint-rec ${rec_sources} ${here}/rec/tracehint_bpf.S)
 set_source_files_properties(${here}/rec/tracehint_bpf.S PROPERTIES
   OBJECT_DEPENDS ${tracehint_object}
   COMPILE_OPTIONS "-DTRACEHINT_BPF_OBJECT=\"${tracehint_object}\"")

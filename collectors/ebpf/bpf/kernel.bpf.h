@@ -7,7 +7,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
-#include "../layout.h"
+#include "../control.h"
 
 const volatile struct th_config cfg = {};
 struct th_state state = {};

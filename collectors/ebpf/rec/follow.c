@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Following processes that run already: which ones, and until when. */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <signal.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <time.h>
@@ -18,137 +14,19 @@
 #include "rec.h"
 
 #define CGROUP2 0x63677270
-#define ROUNDS 16 /* of looking for children that were born while looking */
-
-struct row {
-	int pid, ppid;
-	bool ours; /* of the caller's user, or the caller is root */
-};
 
 static int cgroup_fd = -1;
-
-/* Who runs a process; -ESRCH when there is none, or only its exit status is left. */
-static int read_row(int pid, struct row *row)
-{
-	unsigned int real = 0, effective = 0;
-	char name[64], line[256], state = 0;
-	FILE *f;
-
-	snprintf(name, sizeof(name), "/proc/%d/status", pid);
-	f = fopen(name, "re");
-	if (!f)
-		return -ESRCH;
-	*row = (struct row){.pid = pid};
-	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "State: %c", &state) == 1 ||
-		    sscanf(line, "PPid: %d", &row->ppid) == 1)
-			continue;
-		if (sscanf(line, "Uid: %u %u", &real, &effective) == 2)
-			break;
-	}
-	fclose(f);
-	if (state == 'Z' || state == 'X')
-		return -ESRCH;
-	row->ours = !geteuid() || (real == getuid() && effective == getuid());
-	return 0;
-}
-
-static struct row *read_rows(size_t *count)
-{
-	struct row *rows = NULL;
-	size_t n = 0, room = 0;
-	struct dirent *entry;
-	DIR *dir = opendir("/proc");
-
-	*count = 0;
-	while (dir && (entry = readdir(dir))) {
-		int pid = atoi(entry->d_name);
-
-		if (pid <= 0)
-			continue;
-		if (n == room) {
-			struct row *more = realloc(rows, (room = room * 2 + 256) * sizeof(*rows));
-
-			if (!more)
-				break;
-			rows = more;
-		}
-		if (!read_row(pid, &rows[n]))
-			n++;
-	}
-	if (dir)
-		closedir(dir);
-	*count = n;
-	return rows;
-}
-
-#define PIDS (1 << 22)
-
-static bool has(const unsigned char *set, int pid)
-{
-	return pid > 0 && pid < PIDS && (set[pid / 8] & (1 << pid % 8));
-}
-
-static void add(unsigned char *set, int pid)
-{
-	set[pid / 8] |= (unsigned char)(1 << pid % 8);
-}
-
-/* The process and its descendants, but not the recorder and its own. */
-static void mark(struct row *rows, size_t n, int root, unsigned char *tree)
-{
-	bool more = true;
-
-	while (more) {
-		more = false;
-		for (size_t i = 0; i < n; i++) {
-			int pid = rows[i].pid;
-
-			if (has(tree, pid) || pid >= PIDS || pid == getpid() || pid == getppid())
-				continue;
-			if (pid == root || has(tree, rows[i].ppid)) {
-				add(tree, pid);
-				more = true;
-			}
-		}
-	}
-}
-
-/* One look at the tree; the number of processes that were not known yet, or -errno. */
-static int want_tree(int root, unsigned char *tree, unsigned char *known)
-{
-	size_t n;
-	struct row *rows = read_rows(&n), now;
-	int fresh = 0, err = 0;
-
-	if (!rows)
-		return -ENOMEM;
-	mark(rows, n, root, tree);
-	for (size_t i = 0; i < n && !err; i++) {
-		int pid = rows[i].pid;
-
-		if (!has(tree, pid) || !rows[i].ours || has(known, pid))
-			continue;
-		add(known, pid);
-		fresh++;
-		err = tracer_want_pid((unsigned int)pid);
-		if (read_row(pid, &now))
-			tracer_unwant_pid((unsigned int)pid); /* its number may be used again */
-	}
-	free(rows);
-	return err ? err : fresh;
-}
 
 /* Refuse what cannot be followed before anything is loaded. */
 int follow_check(const struct options *o)
 {
 	struct statfs fs;
-	struct row row;
+	struct proc_row row;
 
 	if (o->listen >= 0)
 		return node_check(o);
 	if (o->pid) {
-		int err = read_row(o->pid, &row);
+		int err = proctree_row(o->pid, &row);
 
 		return err ? err : row.ours ? 0 : -EPERM;
 	}
@@ -163,9 +41,6 @@ int follow_check(const struct options *o)
 /* The tracer is attached and armed: say who we are and what is wanted. */
 int follow_begin(const struct options *o, unsigned long long cookie)
 {
-	unsigned char *known;
-	int n = 1;
-
 	if (o->cgroup) {
 		int err = tracer_want_cgroup(cgroup_fd);
 
@@ -173,18 +48,7 @@ int follow_begin(const struct options *o, unsigned long long cookie)
 			return err;
 	}
 	syscall(SYS_prctl, cookie, 0, 0, 0, 0); /* no such option: it only says who we are */
-	if (!o->pid)
-		return 0;
-	known = calloc(2, PIDS / 8); /* known, and the tree as it was seen */
-	if (!known)
-		return -ENOMEM;
-	for (int round = 0; round < ROUNDS && n > 0; round++) {
-		n = want_tree(o->pid, known + PIDS / 8, known);
-		if (!round && !n)
-			n = -ESRCH;
-	}
-	free(known);
-	return n < 0 ? n : 0;
+	return o->pid ? proctree_want(o->pid) : 0;
 }
 
 /* Whether any process is in the cgroup or below; true when that cannot be told. */
@@ -212,9 +76,9 @@ bool follow_any_wanted(void)
 
 	while (pid) {
 		unsigned int next = tracer_next_wanted(pid);
-		struct row row;
+		struct proc_row row;
 
-		if (read_row((int)pid, &row))
+		if (proctree_row((int)pid, &row))
 			tracer_unwant_pid(pid);
 		else
 			any = true;

@@ -13,7 +13,7 @@
 #include <linux/btf.h>
 #include <stdlib.h>
 #include <string.h>
-#include "programs.h"
+#include "object.h"
 #include "rec.h"
 
 /* The last ones only where the kernel has their tracepoints. */

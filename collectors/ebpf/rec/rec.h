@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include "../layout.h"
+#include "../control.h"
+#include "../spool.h"
 
 #define REC_FAILED 125
 #define REC_NOT_EXECUTABLE 126
@@ -30,6 +31,15 @@ struct options {
 	bool check;		/* load, attach, say so, end */
 	bool no_direct;		/* as on kernels without bpf_rdonly_cast (tests) */
 };
+
+/* options.c */
+extern const char options_usage[];
+int options_parse(int argc, char **argv, struct options *o);
+int options_follow(const struct options *o);
+
+/* stamps.c */
+void stamp_start(const struct options *o, pid_t command);
+void stamp_end(const struct options *o, int status, unsigned int left, unsigned long long load_ns);
 
 /* calls.c */
 void calls_fill(struct th_config *cfg);
@@ -122,6 +132,14 @@ void follow_until_end(const struct options *o, int signals);
 bool follow_any_wanted(void);
 bool follow_asked_to_stop(int signals);
 
+/* proctree.c */
+struct proc_row {
+	int pid, ppid;
+	bool ours; /* of the caller's user, or the caller is root */
+};
+int proctree_row(int pid, struct proc_row *row);
+int proctree_want(int root);
+
 /* node.c: processes that ask to be followed */
 int node_check(const struct options *o);
 void node_serve(const struct options *o, int signals);
@@ -134,6 +152,14 @@ void collect_tick(void);
 void collect_flush(void);
 void collect_finish(void);
 void collect_free(void);
+unsigned int slots_used(void);
+void episode_out(const struct th_episode *ep);
+
+/* sweep.c */
+void sweep_hashed(bool snapshots);
+
+/* execs.c */
+bool exec_put(const struct th_exec *rec, size_t size);
 
 /* privilege.c */
 int privileges_drop(void);

@@ -9,105 +9,29 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-#include "programs.h"
+#include "object.h"
 #include "rec.h"
 
-#define TID_BLOCK 32
 #define PAGE 4096UL
-#define GAP_NS 250000000ULL /* a pause that ends a run of accesses */
 
 /* The object file, put into this program by tracehint_bpf.S. */
 extern const unsigned char tracehint_bpf_start[], tracehint_bpf_end[];
-
-/* File systems whose files hold no data: proc, sysfs, cgroup, cgroup2, debugfs, tracefs ... */
-static const unsigned int no_data[] = {
-	0x9fa0,	    0x62656572, 0x27e0eb,   0x63677270, 0x64626720, 0x74726163,
-	0x73636673, 0xcafe4a11, 0x62656570, 0x1cd1,	0x6165676c, 0x19800202,
-	0x42494e4d, 0xde5e81e4, 0xf97cff8c, 0x6e736673,
-};
 
 static struct bpf_object *object;
 static struct ring_buffer *rings;
 struct maps maps;
 static size_t state_size, procs_size, episodes_size;
 
-static struct bpf_map *map_named(const char *name)
-{
-	struct bpf_map *map;
-
-	bpf_object__for_each_map(
-		map, object) if (!strcmp(bpf_map__name(map), name) ||
-				 (name[0] == '.' && strstr(bpf_map__name(map), name))) return map;
-	return NULL;
-}
-
 static void *map_memory(const char *name, size_t *size, size_t value, unsigned int entries)
 {
 	void *memory;
 
 	*size = (value * entries + PAGE - 1) & ~(PAGE - 1);
-	memory = mmap(NULL, *size, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map_named(name)),
-		      0);
+	memory = mmap(NULL, *size, PROT_READ | PROT_WRITE, MAP_SHARED,
+		      bpf_map__fd(config_map(object, name)), 0);
 	return memory == MAP_FAILED ? NULL : memory;
-}
-
-#define FIRST_PID_NAMESPACE 0xeffffffcU /* its inode number */
-
-/* Thread numbers of the first name space, which those of a nested one do not bound. */
-static unsigned int pid_max(void)
-{
-	unsigned int n = 4194304;
-	FILE *f = fopen("/proc/sys/kernel/pid_max", "re");
-	struct stat st;
-
-	if (!f)
-		return n;
-	if (stat("/proc/self/ns/pid", &st) || st.st_ino != FIRST_PID_NAMESPACE) {
-		fclose(f);
-		return n;
-	}
-	if (fscanf(f, "%u", &n) != 1 || n < 1024 || n > 4194304)
-		n = 4194304;
-	fclose(f);
-	return n;
-}
-
-static int configure(const struct options *options, unsigned long long cookie, bool direct)
-{
-	size_t size = 0;
-	struct bpf_map *map = map_named(".rodata");
-	struct th_config *cfg = map ? (void *)bpf_map__initial_value(map, &size) : NULL;
-	struct timespec tick = {};
-	unsigned int cpus = (unsigned int)libbpf_num_possible_cpus();
-
-	if (!cfg || size < sizeof(*cfg))
-		return -EINVAL;
-	cfg->slots = maps.slots;
-	cfg->cookie = cookie;
-	cfg->follow = options->pid	     ? TH_FOLLOW_PIDS
-		      : options->cgroup	     ? TH_FOLLOW_CGROUP
-		      : options->listen >= 0 ? TH_FOLLOW_NODE
-					     : TH_FOLLOW_COMMAND;
-	cfg->only_uid = geteuid() != 0;
-	cfg->uid = getuid();
-	clock_getres(CLOCK_REALTIME_COARSE, &tick); /* the kernel's tick; _SC_CLK_TCK is not */
-	cfg->gap_ticks = GAP_NS / (tick.tv_nsec ? (unsigned long long)tick.tv_nsec : 4000000);
-	cfg->wake_bytes = options->extents_ring / 4;
-	memcpy(cfg->magics, no_data, sizeof(no_data));
-	calls_fill(cfg);
-	programs_choose(object, cfg, direct);
-	if (bpf_map__set_max_entries(map_named("tids"), pid_max() / TID_BLOCK + 1) ||
-	    bpf_map__set_max_entries(map_named("procs"), maps.slots) ||
-	    bpf_map__set_max_entries(map_named("direct_episodes"), maps.slots * TH_DIRECT_FDS) ||
-	    bpf_map__set_max_entries(map_named("free_slots"), maps.slots) ||
-	    bpf_map__set_max_entries(map_named("exec_scratches"), cfg->follow ? 3 * cpus : cpus) ||
-	    bpf_map__set_max_entries(map_named("events"), options->ring) ||
-	    bpf_map__set_max_entries(map_named("extents"), options->extents_ring))
-		return -EINVAL;
-	return 0;
 }
 
 /* quick: with a part of the kernel's types and the numbers of those that are attached to,
@@ -134,7 +58,7 @@ static int load(const struct options *options, unsigned long long cookie, bool q
 	if (err)
 		object = NULL;
 	else
-		err = configure(options, cookie, quick);
+		err = config_object(object, options, cookie, quick);
 	if (!err)
 		err = bpf_object__load(object);
 	if (quick)
@@ -159,13 +83,15 @@ int tracer_load(const struct options *options, unsigned long long cookie)
 	maps.procs = map_memory("procs", &procs_size, sizeof(*maps.procs), maps.slots);
 	maps.episodes = map_memory("direct_episodes", &episodes_size, sizeof(*maps.episodes),
 				   maps.slots * TH_DIRECT_FDS);
-	maps.hashed_fd = bpf_map__fd(map_named("hashed_episodes"));
-	maps.free_fd = bpf_map__fd(map_named("free_slots"));
-	rings = ring_buffer__new(bpf_map__fd(map_named("events")), collect_event, NULL, NULL);
+	maps.hashed_fd = bpf_map__fd(config_map(object, "hashed_episodes"));
+	maps.free_fd = bpf_map__fd(config_map(object, "free_slots"));
+	rings = ring_buffer__new(bpf_map__fd(config_map(object, "events")), collect_event, NULL,
+				 NULL);
 	if (!maps.state || !maps.procs || !maps.episodes || collect_init() ||
 	    libbpf_get_error(rings))
 		return -ENOMEM;
-	if (ring_buffer__add(rings, bpf_map__fd(map_named("extents")), collect_extent, NULL))
+	if (ring_buffer__add(rings, bpf_map__fd(config_map(object, "extents")), collect_extent,
+			     NULL))
 		return -ENOMEM;
 	return 0;
 }
@@ -198,7 +124,8 @@ int tracer_want_pid(unsigned int pid)
 
 	/* first the counter: while it is 0 the program does not look */
 	__atomic_fetch_add(&maps.state->wanted, 1, __ATOMIC_SEQ_CST);
-	err = bpf_map_update_elem(bpf_map__fd(map_named("pids_wanted")), &pid, &one, BPF_NOEXIST);
+	err = bpf_map_update_elem(bpf_map__fd(config_map(object, "pids_wanted")), &pid, &one,
+				  BPF_NOEXIST);
 	if (err)
 		__atomic_fetch_sub(&maps.state->wanted, 1, __ATOMIC_SEQ_CST);
 	return err == -EEXIST ? 0 : err;
@@ -206,14 +133,14 @@ int tracer_want_pid(unsigned int pid)
 
 void tracer_unwant_pid(unsigned int pid)
 {
-	if (!bpf_map_delete_elem(bpf_map__fd(map_named("pids_wanted")), &pid))
+	if (!bpf_map_delete_elem(bpf_map__fd(config_map(object, "pids_wanted")), &pid))
 		__atomic_fetch_sub(&maps.state->wanted, 1, __ATOMIC_SEQ_CST);
 }
 
 /* The next process that has not been let in yet; 0: no more. */
 unsigned int tracer_next_wanted(unsigned int after)
 {
-	int fd = bpf_map__fd(map_named("pids_wanted"));
+	int fd = bpf_map__fd(config_map(object, "pids_wanted"));
 	unsigned int pid;
 
 	return bpf_map_get_next_key(fd, after ? &after : NULL, &pid) ? 0 : pid;
@@ -223,7 +150,8 @@ int tracer_want_cgroup(int fd)
 {
 	unsigned int zero = 0;
 
-	return bpf_map_update_elem(bpf_map__fd(map_named("cgroup_wanted")), &zero, &fd, BPF_ANY);
+	return bpf_map_update_elem(bpf_map__fd(config_map(object, "cgroup_wanted")), &zero, &fd,
+				   BPF_ANY);
 }
 
 unsigned int tracer_live(void)

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* programs.c: what is attached where. Functions that can fail return 0 or -errno. */
-#ifndef TRACEHINT_PROGRAMS_H
-#define TRACEHINT_PROGRAMS_H
+/* Parts of the BPF object. Functions that can fail return 0 or -errno. */
+#ifndef TRACEHINT_OBJECT_H
+#define TRACEHINT_OBJECT_H
 
 #include <bpf/libbpf.h>
 #include "rec.h"
 
+/* config.c */
+int config_object(struct bpf_object *object, const struct options *options,
+		  unsigned long long cookie, bool direct);
+struct bpf_map *config_map(struct bpf_object *object, const char *name);
+
+/* programs.c: what is attached where */
 void programs_find(void);
 int programs_prepare_by_number(void);
 void programs_prepare_by_name(void);

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the programs are told before they are loaded, and the sizes of their maps. */
+#define _GNU_SOURCE
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include "object.h"
+#include "rec.h"
+
+#define TID_BLOCK 32
+#define GAP_NS 250000000ULL /* a pause that ends a run of accesses */
+
+/* File systems whose files hold no data: proc, sysfs, cgroup, cgroup2, debugfs, tracefs ... */
+static const unsigned int no_data[] = {
+	0x9fa0,	    0x62656572, 0x27e0eb,   0x63677270, 0x64626720, 0x74726163,
+	0x73636673, 0xcafe4a11, 0x62656570, 0x1cd1,	0x6165676c, 0x19800202,
+	0x42494e4d, 0xde5e81e4, 0xf97cff8c, 0x6e736673,
+};
+
+struct bpf_map *config_map(struct bpf_object *object, const char *name)
+{
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(
+		map, object) if (!strcmp(bpf_map__name(map), name) ||
+				 (name[0] == '.' && strstr(bpf_map__name(map), name))) return map;
+	return NULL;
+}
+
+#define FIRST_PID_NAMESPACE 0xeffffffcU /* its inode number */
+
+/* Thread numbers of the first name space, which those of a nested one do not bound. */
+static unsigned int pid_max(void)
+{
+	unsigned int n = 4194304;
+	FILE *f = fopen("/proc/sys/kernel/pid_max", "re");
+	struct stat st;
+
+	if (!f)
+		return n;
+	if (stat("/proc/self/ns/pid", &st) || st.st_ino != FIRST_PID_NAMESPACE) {
+		fclose(f);
+		return n;
+	}
+	if (fscanf(f, "%u", &n) != 1 || n < 1024 || n > 4194304)
+		n = 4194304;
+	fclose(f);
+	return n;
+}
+
+int config_object(struct bpf_object *object, const struct options *options,
+		  unsigned long long cookie, bool direct)
+{
+	size_t size = 0;
+	struct bpf_map *map = config_map(object, ".rodata");
+	struct th_config *cfg = map ? (void *)bpf_map__initial_value(map, &size) : NULL;
+	struct timespec tick = {};
+	unsigned int cpus = (unsigned int)libbpf_num_possible_cpus();
+
+	if (!cfg || size < sizeof(*cfg))
+		return -EINVAL;
+	cfg->slots = maps.slots;
+	cfg->cookie = cookie;
+	cfg->follow = options->pid	     ? TH_FOLLOW_PIDS
+		      : options->cgroup	     ? TH_FOLLOW_CGROUP
+		      : options->listen >= 0 ? TH_FOLLOW_NODE
+					     : TH_FOLLOW_COMMAND;
+	cfg->only_uid = geteuid() != 0;
+	cfg->uid = getuid();
+	clock_getres(CLOCK_REALTIME_COARSE, &tick); /* the kernel's tick; _SC_CLK_TCK is not */
+	cfg->gap_ticks = GAP_NS / (tick.tv_nsec ? (unsigned long long)tick.tv_nsec : 4000000);
+	cfg->wake_bytes = options->extents_ring / 4;
+	memcpy(cfg->magics, no_data, sizeof(no_data));
+	calls_fill(cfg);
+	programs_choose(object, cfg, direct);
+	if (bpf_map__set_max_entries(config_map(object, "tids"), pid_max() / TID_BLOCK + 1) ||
+	    bpf_map__set_max_entries(config_map(object, "procs"), maps.slots) ||
+	    bpf_map__set_max_entries(config_map(object, "direct_episodes"),
+				     maps.slots * TH_DIRECT_FDS) ||
+	    bpf_map__set_max_entries(config_map(object, "free_slots"), maps.slots) ||
+	    bpf_map__set_max_entries(config_map(object, "exec_scratches"),
+				     cfg->follow ? 3 * cpus : cpus) ||
+	    bpf_map__set_max_entries(config_map(object, "events"), options->ring) ||
+	    bpf_map__set_max_entries(config_map(object, "extents"), options->extents_ring))
+		return -EINVAL;
+	return 0;
+}

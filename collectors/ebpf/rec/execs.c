@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a process runs: its arguments, and of its environment what names a task. */
+#define _GNU_SOURCE
+#include <string.h>
+#include "rec.h"
+
+static bool marker(const char *text, size_t len)
+{
+	static const char *const names[] = {
+		"TRACEHINT_TASK=",	"SLURM_JOB_ID=",	 "SLURM_ARRAY_JOB_ID=",
+		"SLURM_ARRAY_TASK_ID=", "SLURM_STEP_ID=",	 "SLURM_PROCID=",
+		"PBS_JOBID=",		"PBS_ARRAY_INDEX=",	 "LSB_JOBID=",
+		"LSB_JOBINDEX=",	"OMPI_COMM_WORLD_RANK=", "PMI_RANK=",
+		"PMIX_RANK=",		"PARALLEL_SEQ=",	 "MAKELEVEL=",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (len > strlen(names[i]) && !memcmp(text, names[i], strlen(names[i])))
+			return true;
+	return false;
+}
+
+/* Only the variables that name a task leave this process' memory. */
+bool exec_put(const struct th_exec *rec, size_t size)
+{
+	const char *argv = (const char *)(rec + 1), *env = argv + rec->argv_len;
+	struct th_spool_exec out = {.epoch = rec->epoch, .argv_len = rec->argv_len};
+	char chosen[4096];
+	size_t used = 0;
+
+	if (size < sizeof(*rec) + rec->argv_len + rec->env_len)
+		return false;
+	for (size_t at = 0; at < rec->env_len;) {
+		size_t len = strnlen(env + at, rec->env_len - at) + 1;
+
+		if (marker(env + at, len - 1) && at + len <= rec->env_len &&
+		    used + len <= sizeof(chosen)) {
+			memcpy(chosen + used, env + at, len);
+			used += len;
+		}
+		at += len;
+	}
+	out.argv_off = spool_text(argv, rec->argv_len);
+	out.env_len = (unsigned int)used;
+	out.env_off = spool_text(chosen, used);
+	spool_put(SPOOL_EXECS, &out, sizeof(out));
+	return true;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Records of the spool that the loader makes, beside those of layout.h. */
+#ifndef TRACEHINT_SPOOL_H
+#define TRACEHINT_SPOOL_H
+
+#include "layout.h"
+
+/* Offsets are into heap.bin. */
+struct th_spool_exec {
+	unsigned int epoch;
+	unsigned int spare;
+	unsigned long long argv_off;
+	unsigned int argv_len;
+	unsigned int env_len;
+	unsigned long long env_off; /* NAME=value\0, task markers only */
+};
+
+struct th_spool_path {
+	unsigned int id;
+	unsigned int len;
+	unsigned long long off;
+};
+
+struct th_spool_name {
+	unsigned int op;
+	unsigned int epoch;
+	unsigned long long t_ns;
+	unsigned long long off;
+	unsigned long long new_off;
+	unsigned int len;
+	unsigned int new_len;
+	unsigned long long ino; /* of the object after the call; 0: not known */
+	unsigned long long dev; /* as stat gives it */
+	unsigned long long size;
+	unsigned int mode;
+	unsigned int nlink;
+};
+
+struct th_spool_loss {
+	unsigned int kind; /* enum th_loss, then TH_LOSS_* below */
+	unsigned int epoch;
+	unsigned long long count;
+};
+
+#define TH_LOSS_RECURSION 64
+#define TH_LOSS_SPOOL_WRITE 65
+
+#endif
