@@ -66,7 +66,7 @@ def attach(bundle: Path) -> DeclaredGraph | None:
     from tracehint.analyzer.tasks import cut_tasks
     from tracehint.schemas.store import BundleWriter, read_bundle, segment_files
 
-    run = read_bundle(bundle)
+    run = read_bundle(bundle, without=("extents", "metadata_ops"))  # tasks are cut without them
     if run.tables["declared_tasks"].num_rows:
         return None
     graph = declared_by_run(run, cut_tasks(run))

@@ -142,7 +142,8 @@ def import_graphs(sources: Sequence[Path], output: Path, *, force: bool = False)
     left_out: list[str] = []
     for source in sources:
         try:
-            graphs.append(_read(source if sniff(source) else _inside(source)))
+            engine = sniff(source)
+            graphs.append(_read(source, engine) if engine else _read(_inside(source)))
         except InputError as error:
             if len(sources) == 1:
                 raise

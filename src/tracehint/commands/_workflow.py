@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracehint.errors import UsageError
+from tracehint.schemas.version import TABLE_NAMES
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from tracehint.schemas.store import Bundle
+
+_DECLARED = ("declared_tasks", "declared_io")
 
 
 def check_workflow(workflow: Path) -> None:
@@ -24,28 +28,28 @@ def declare(bundle: Path, workflow: Path) -> None:
     """Add what the workflow declares to a bundle that was just written."""
     from tracehint.schemas.store import BundleWriter, segment_files
 
-    joined = with_workflow(str(bundle), str(workflow))
+    joined = with_workflow(str(bundle), str(workflow), set(TABLE_NAMES).difference(_DECLARED))
     writer = BundleWriter.append_to(bundle)
-    for name in ("declared_tasks", "declared_io"):
+    for name in _DECLARED:
         for path in segment_files(bundle, name):
             path.unlink()  # its rows are among the joined ones
         if joined.tables[name].num_rows:
             writer.write_table(name, joined.tables[name])
 
 
-def with_workflow(bundle: str, workflow: str) -> Bundle:
+def with_workflow(bundle: str, workflow: str, without: Collection[str] = ()) -> Bundle:
     """The bundle with the declared tasks and files of `workflow` (any engine's file or log).
 
     Relative names in the workflow were meant in the directory where the run
-    took place, which need not be where the file lies now. Raises InputError,
-    BundleError.
+    took place, which need not be where the file lies now. `without`: tables
+    that are not read. Raises InputError, BundleError.
     """
     import pyarrow as pa
 
     from tracehint.adapters.engines.graphs import read_graph
     from tracehint.schemas.store import read_bundle
 
-    run = read_bundle(bundle)
+    run = read_bundle(bundle, without=without)
     check_workflow(Path(workflow))
     graph = read_graph(Path(workflow))
     host = run.manifest.hosts[0].name if run.manifest.hosts else "unknown"
@@ -54,8 +58,7 @@ def with_workflow(bundle: str, workflow: str) -> Bundle:
     there, here = os.fsencode(run.manifest.cwd), graph.cwd
     if there and here and there != here:
         io = _moved(io, here, there)
-    columns = {"declared_tasks": tasks, "declared_io": io}
-    for name, table in columns.items():
+    for name, table in zip(_DECLARED, (tasks, io), strict=True):
         index = table.column_names.index("host")
         column = pa.array([host] * table.num_rows, pa.string())
         table = table.set_column(index, table.schema.field("host"), column)
