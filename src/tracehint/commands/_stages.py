@@ -115,12 +115,9 @@ def report_html(work: Work, path: Path) -> str:
     """The self-contained report."""
     from tracehint.hintgen.draw.report import report_html
 
-    path.write_bytes(_encoded(report_html(work.run, work.hints, work.findings)))
+    text = report_html(work.run, work.hints, work.findings)
+    path.write_bytes(text.encode("utf-8", "backslashreplace"))
     return "everything on one page"
-
-
-def _encoded(text: str | bytes) -> bytes:
-    return text if isinstance(text, bytes) else text.encode("utf-8", "backslashreplace")
 
 
 def _command(module: str, *arguments: str) -> None:
