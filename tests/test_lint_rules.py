@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.runs import parse_run, parse_size
+from tests.support.run_model import parse_size
+from tests.support.runs import parse_run
 from tracehint.hintgen.lint import run_rules
 from tracehint.hintgen.lint.context import Context
 from tracehint.hintgen.lint.explain import SECTIONS, pages

@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.flow_builder import Flow, FlowBuilder
-from tests.support.pattern_reference import Expected, Reference
+from tests.support.pattern_reference import Reference
+from tests.support.reference_flow import Expected
 from tracehint.analyzer.model import Options
 from tracehint.analyzer.patterns import label
 

@@ -1,0 +1,131 @@
+"""A flow as the reference of the patterns sees it, byte by byte (pattern_reference.py)."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import floor
+from typing import Any
+
+from tracehint.analyzer.model import Options
+
+
+@dataclass
+class Expected:
+    """What the definitions say."""
+
+    labels: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
+    m: dict[int, float] = field(default_factory=dict)
+    groups: set[tuple[str, int, frozenset[int]]] = field(default_factory=set)
+    primary: dict[int, str] = field(default_factory=dict)
+    saves: dict[tuple[int, str], int] = field(default_factory=dict)
+    edges: dict[tuple[int, int, int], set[str]] = field(default_factory=dict)
+
+
+def bytes_of(row: dict[str, Any], fallback: int) -> set[int]:
+    """Positions of all bytes in the row's ranges."""
+    if not row["ranges"]:
+        return set(range(fallback))
+    return {k for a, b in row["ranges"] for k in range(a, b)}
+
+
+class SeenFlow:
+    """Writers, readers and owners of each file; `out` is filled by who knows the definitions."""
+
+    def __init__(self, flow: Any, tasks: Any, options: Options, nodes: int) -> None:
+        self.o, self.nodes = options, nodes
+        self.tasks = {t["task"]: t for t in tasks.to_pylist()}
+        self.files = {f["file"]: f for f in flow.files.to_pylist() if f["role"] != "software"}
+        self.who = self._last_attempts()
+        real = {t for t, row in self.tasks.items() if not row["engine"]}
+        self.all_edges = flow.edges.to_pylist()
+        self.edges = [
+            {**e, "p": self.who[e["producer"]], "c": self.who[e["consumer"]]}
+            for e in self.all_edges
+            if {e["producer"], e["consumer"]} <= real
+            and self.who[e["producer"]] != self.who[e["consumer"]]
+        ]
+        self.writers: dict[int, dict[int, dict[str, Any]]] = defaultdict(dict)
+        for p in flow.producers.to_pylist():
+            if p["task"] in real and not p["superseded"]:
+                self._add_writer(p)
+        self.readers: dict[int, dict[int, dict[str, Any]]] = defaultdict(dict)
+        for c in sorted(flow.consumers.to_pylist(), key=lambda c: self._attempt(c["task"])):
+            if c["task"] in real:
+                self.readers[c["file"]][self.who[c["task"]]] = c  # a later attempt replaces it
+        for file in self.readers:
+            self._drop_own_readers(file)
+        self.out = Expected()
+
+    def positions(self, row: dict[str, Any], fallback: int) -> set[int]:
+        """What the row's task touched, byte by byte; real runs take units of bytes."""
+        return bytes_of(row, fallback)
+
+    def weight(self, file: int, at: int) -> int:
+        """Bytes in the unit at a position."""
+        return 1
+
+    def count(self, file: int, positions: Iterable[int]) -> int:
+        """Bytes in all units."""
+        return sum(self.weight(file, k) for k in positions)
+
+    def _attempt(self, task: int) -> int:
+        return int(self.tasks[task]["attempt"])
+
+    def _last_attempts(self) -> dict[int, int]:
+        who: dict[int, int] = {}
+        series: dict[Any, list[int]] = {}
+        for t in sorted(self.tasks.values(), key=lambda t: (t["start_s"], t["task"])):
+            key = (t["type"], t["name"], t["command"])
+            if t["attempt"] == 1 or key not in series:
+                series[key] = []
+            series[key].append(t["task"])
+            last = max(series[key], key=lambda k: (self._attempt(k), k))
+            who.update(dict.fromkeys(series[key], last))
+        return who
+
+    def _add_writer(self, p: dict[str, Any]) -> None:
+        row = self.writers[p["file"]].setdefault(self.who[p["task"]], {"owned": 0, "bytes": []})
+        row["owned"] += p["owned_bytes"]
+        row["bytes"].append(self.positions(p, p["unique_bytes"]))
+
+    def _drop_own_readers(self, file: int) -> None:
+        fed = {e["c"] for e in self.edges if e["file"] == file}
+        self.readers[file] = {
+            t: c for t, c in self.readers[file].items()
+            if t in fed or t not in self.writers[file]
+        }  # fmt: skip
+
+    def owners(self, file: int) -> dict[int, dict[str, Any]]:
+        rows = self.writers[file]
+        return {t: r for t, r in rows.items() if r["owned"] > 0} or rows
+
+    def deciding(self, file: int) -> dict[int, set[int]]:
+        """Readers that count, with the bytes that each read."""
+        rows = self.readers[file]
+        read = {t: self.positions(c, c["unique_bytes"]) for t, c in rows.items()}
+        wide = {t: b for t, b in read.items() if not rows[t]["peek"]}
+        if not wide:
+            return read
+        seen = set().union(*wide.values())
+        rest = set().union(*read.values()) - seen
+        if self.count(file, rest) > self.count(file, seen):
+            return read
+        return wide
+
+    def mean_readers(self, file: int, read: dict[int, set[int]]) -> float:
+        """m: readers per byte that any of them read, a shared header aside."""
+        count = Counter(k for b in read.values() for k in b)
+        if not count:
+            return float(len(read))
+        size = self.files[file]["size_bytes"]
+        limit = min(self.o.header_bytes, floor(size * self.o.header_share))
+        header = {
+            k for k, n in count.items() if k < limit and n >= self.o.header_readers * len(read)
+        } if len(read) > 1 else set()  # fmt: skip
+        if len(header) == len(count):
+            header = set()
+        rest = {k: n for k, n in count.items() if k not in header}
+        reads = sum(n * self.weight(file, k) for k, n in rest.items())
+        return reads / self.count(file, rest)
