@@ -7,11 +7,9 @@ constant, but for the table of hosts that `tracehint locate --format json` repor
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from tracehint import __version__
 from tracehint.adapters.engines.emitters import EmitRequest, Emitted
@@ -19,8 +17,12 @@ from tracehint.adapters.stores.base import Gap, merge_gaps
 from tracehint.errors import InputError
 from tracehint.hintgen.escape import comment
 from tracehint.hintgen.model import HintFile, Rule
+from tracehint.hintgen.textfile import TextFile
 
-MAX_LOCATIONS = 64 << 20
+_PLACES = TextFile(
+    kind="A list of locations", limit=64 << 20, check="Check --locations.",
+    remedy="Write it again: tracehint locate --format json",
+)  # fmt: skip
 # pattern -> (strictness, what to do); HARD only where the data are on that node alone
 LOCATIONS: dict[str, tuple[str, str]] = {
     "pipeline": ("soft", "run the consumer on the node that holds the file"),
@@ -96,15 +98,11 @@ def quoted(text: str) -> str:
 
 def read_locations(path: Path) -> dict[str, str]:
     """Path -> first host, from the JSON of `tracehint locate`."""
+    data = _PLACES.json(path)
     try:
-        if path.stat().st_size > MAX_LOCATIONS:
-            raise InputError(f"{path} is larger than 64 MiB", "Locate fewer files at a time.")
-        data: Any = json.loads(path.read_text(encoding="utf-8"))
         rows = data["files"]
         return {str(row["path"]): str(row["nodes"][0]) for row in rows if row["nodes"]}
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}", "Check --locations.") from error
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (TypeError, KeyError, AttributeError, IndexError) as error:
         raise InputError(
             f"{path} is not what `tracehint locate --format json` writes", "Write it again."
         ) from error
