@@ -20,7 +20,7 @@ import pytest
 
 from tests.support.cli import tracehint
 from tests.support.ebpf import require_ebpf
-from tracehint.collectors.ebpf.node import JOIN, node_place
+from tracehint.collectors.ebpf.node_place import JOIN, node_place
 from tracehint.collectors.ebpf.segments import MOST, join_segments, segments
 from tracehint.schemas.store import Bundle, read_bundle
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from tracehint.schemas.store import safe_host
+
 SUFFIX = ".missed"  # written by tracehint-join: TIME PID COMMAND per line
 _NAMED = 20
 _MAX_BYTES = 64 << 20
@@ -40,13 +42,21 @@ def add_missed(
     return len(commands)
 
 
+def node_stem(host: str) -> str:
+    """How the names of everything begin that a node's recorders leave."""
+    return f"node.{safe_host(host)}"
+
+
+def missed_file(bundles: Path, host: str) -> Path:
+    """Where the tasks of a host are named that no recorder answered."""
+    return bundles / f"{node_stem(host)}{SUFFIX}"
+
+
 def missed_beside(bundles: Iterable[Path], host: str) -> list[Path]:
     """Files of a host that no recorder took up, in the directories of these bundles."""
-    from tracehint.schemas.store import safe_host
-
-    name = f"node.{safe_host(host)}{SUFFIX}"
     folders = dict.fromkeys(path.absolute().parent for path in bundles)
-    return [f / name for f in folders if (f / name).is_file() and not (f / name).is_symlink()]
+    found = [missed_file(folder, host) for folder in folders]
+    return [path for path in found if path.is_file() and not path.is_symlink()]
 
 
 def _take(path: Path) -> list[str]:

@@ -19,9 +19,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from tracehint.collectors.ebpf.node import Place
+from tracehint.collectors.ebpf.missed import node_stem
+from tracehint.collectors.ebpf.node_place import Place
 from tracehint.errors import BundleError
-from tracehint.schemas.store import safe_host
 
 MOST = 8
 _JOINED = "joined"
@@ -71,32 +71,28 @@ def join_segments(folder: Path, host: str, most: int = MOST) -> int:
     if len(parts) < 2:
         return 0
     tables, manifest = join_bundles(parts)
-    work = folder / f"{_stem(host)}.joining"
+    work = folder / f"{node_stem(host)}.joining"
     work.mkdir(mode=0o700)
     write_bundle(BundleWriter(work / _JOINED), tables, manifest)
     for part in parts:
         part.path.rename(work / part.path.name)
-    (work / _JOINED).rename(folder / f"{_stem(host)}.trace")
+    (work / _JOINED).rename(folder / f"{node_stem(host)}.trace")
     shutil.rmtree(work)
     return len(parts)
 
 
 def segments(folder: Path, host: str) -> list[Path]:
     """The bundles that this node's recorders left."""
-    name = re.compile(re.escape(_stem(host)) + r"(-\d+)?\.trace")
+    name = re.compile(re.escape(node_stem(host)) + r"(-\d+)?\.trace")
     entries = folder.iterdir() if folder.is_dir() else ()
     return sorted(
         p for p in entries if name.fullmatch(p.name) and p.is_dir() and not p.is_symlink()
     )
 
 
-def _stem(host: str) -> str:
-    return f"node.{safe_host(host)}"
-
-
 def _put_back(folder: Path, host: str) -> None:
     """After somebody was killed while joining."""
-    work = folder / f"{_stem(host)}.joining"
+    work = folder / f"{node_stem(host)}.joining"
     if not work.is_dir() or work.is_symlink():
         return
     if (work / _JOINED).exists():

@@ -9,7 +9,8 @@ from typing import NoReturn
 import click
 
 from tracehint.collectors.base import Follow, RecordRequest
-from tracehint.collectors.ebpf.node import Place, node_place, serve, stop, wait_for_recorder
+from tracehint.collectors.ebpf.node import serve, stop, wait_for_recorder
+from tracehint.collectors.ebpf.node_place import Place, node_place
 from tracehint.collectors.run import CommandError, become, find_command, runnable
 from tracehint.collectors.session import default_bundle, recorded_already
 from tracehint.commands._node import NodeOptions
