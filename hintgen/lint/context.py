@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from tracehint.hintgen import query
@@ -64,9 +64,9 @@ class Context:
     def rows(self, sql: str, **parameters: Any) -> list[dict[str, Any]]:
         """Rows of a question; `$name` stands for a parameter or a setting of that name."""
         used = {
-            name: getattr(self.settings, name)
-            for name in vars(type(self.settings))["__dataclass_fields__"]
-            if f"${name}" in sql
+            row.name: getattr(self.settings, row.name)
+            for row in fields(self.settings)
+            if f"${row.name}" in sql
         }
         used |= {name: value for name, value in parameters.items() if f"${name}" in sql}
         return query.rows(self.con, sql, used)
