@@ -10,3 +10,9 @@ cp "$root"/datasets/demo/*.py "$root"/datasets/demo/run.sh "$root"/datasets/demo
 cd "$work"
 echo "+ cd build/demo && tracehint profile -- sh run.sh" >&2
 "$tracehint" profile -- sh run.sh
+cat >&2 <<END
+
+To try these commands, and tracehint on your own workflow:
+  cd build/demo && . ../../.venv/bin/activate
+  (the first run, step by step: docs/tutorial/first-run.md)
+END
