@@ -109,3 +109,23 @@ def test_errors_say_what_to_do(tmp_path: Path) -> None:
         tracehint.load(tmp_path / "x.json")
     with pytest.raises(AttributeError):
         _ = tracehint.nothing
+
+
+def test_what_a_user_finds_in_the_package() -> None:
+    assert {"load", "Run", "Options", "errors"} <= set(dir(tracehint))
+    assert "TYPE_CHECKING" not in dir(tracehint)
+    assert tracehint.Options is Options
+
+
+def test_paths_and_options_of_wrong_types(trace: Path) -> None:
+    assert tracehint.load(os.fsencode(trace)).tasks.num_rows == tracehint.load(trace).tasks.num_rows
+    with pytest.raises(TypeError, match=r"tracehint.Options\(nodes=...\), not int"):
+        tracehint.load(trace, 4)  # type: ignore[arg-type]
+
+
+def test_nodes_of_the_graph_have_the_numbers_of_the_tables(trace: Path) -> None:
+    run = tracehint.load(trace)
+    paths = dict(zip(run.files["file"].to_pylist(), run.files["path"].to_pylist(), strict=True))
+    for node, data in run.graph().nodes(data=True):
+        if data["kind"] == "file":
+            assert data["label"].split(" v")[0] == paths[int(node[1:])].decode()

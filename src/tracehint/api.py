@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracehint.errors import InputError
@@ -94,15 +94,19 @@ class Run:
         return learn([self.analysis], options)
 
 
-def load(path: str | Path, options: Options | None = None) -> Run:
+def load(path: str | bytes | os.PathLike[str], options: Options | None = None) -> Run:
     """Analyze a trace bundle, or read the output of `tracehint analyze --format json`.
 
-    `options` (`tracehint.analyzer.model.Options`) counts for bundles only: thresholds, number
-    of nodes, default placement. Raises BundleError where there is no bundle, InputError where
-    a file is no analysis; both say what to do.
+    `options` (`tracehint.Options`) counts for bundles only: thresholds, number of nodes, default
+    placement. Raises BundleError where there is no bundle, InputError where a file is no
+    analysis; both say what to do. TypeError for options of another type.
+
+    >>> run = tracehint.load("run.trace", tracehint.Options(nodes=16))     # doctest: +SKIP
     """
     from tracehint.analyzer.model import Options
     from tracehint.hintgen.inputs import load_run
 
-    run = load_run(path, options or Options())
+    if not isinstance(options, Options | None):
+        raise TypeError(f"options are tracehint.Options(nodes=...), not {type(options).__name__}")
+    run = load_run(os.fsdecode(path), options or Options())
     return Run(run.name, run.analysis, run.bundle)
