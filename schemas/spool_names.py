@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tracehint.schemas import spool_layout as lay
+from tracehint.schemas.spool_links import through_links
 from tracehint.schemas.spool_opens import Episodes
 from tracehint.schemas.spool_read import Spool
 from tracehint.schemas.spool_replay import S_IFDIR, S_IFMT, S_IFREG, Names, Player
@@ -50,6 +51,7 @@ def follow_names(spool: Spool, ep: Episodes, firsts: pa.Table) -> Names:
         return out
     old = spool.texts(events["off"], events["len"]).to_pylist()
     new = spool.texts(events["new_off"], events["new_len"]).to_pylist()
+    through_links([lay.NAME_OPS[op] for op in events["op"]], events["ino"].tolist(), old, new)
     _mark_directories(events, firsts, old, new)
     Player(out, ep).replay(spool, events, old, new, _relevant(firsts, events, old, new))
     return out

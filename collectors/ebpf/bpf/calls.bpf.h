@@ -77,10 +77,6 @@ GLOBAL int data_calls(struct call *c, u32 class)
 		if (!ret)
 			touched(c, a[0], OP(TH_TRUNCATE, TH_HOW_TRUNCATE, 0), a[1], 0);
 		break;
-	case TH_CALL_FALLOCATE:
-		if (!ret)
-			do_fallocate(c, a[2], a[3]);
-		break;
 	case TH_CALL_IOCTL:
 		if (!ret)
 			do_clone(c);
@@ -196,6 +192,8 @@ static __always_inline void rare_calls(struct call *c, u32 class, u32 nr)
 			do_mmap(c, c->arg[5]);
 		else if (do_mremap(c))
 			not_followed(c, nr);
+	} else if (class == TH_CALL_FALLOCATE) {
+		do_fallocate(c);
 	} else if (class == TH_CALL_TEE || class == TH_CALL_VMSPLICE ||
 		   (class >= TH_CALL_COPY_RANGE && class <= TH_CALL_IOCTL &&
 		    class != TH_CALL_TRUNCATE)) {

@@ -19,6 +19,12 @@
 #define RAMFS_MAGIC 0x858458f6
 #define HUGETLBFS_MAGIC 0x958458f6
 
+static __always_inline void mapped_begin(struct th_process *proc)
+{
+	proc->flags |= TH_PROC_MAPPED;
+	__sync_fetch_and_or(&state.mapped, TH_PROC_MAPPED);
+}
+
 /* Follow faults on the file behind `fd`; `key` says whether pages are read or written. */
 static __always_inline void map_begin(struct call *c, u64 file, u32 kind)
 {
@@ -31,8 +37,7 @@ static __always_inline void map_begin(struct call *c, u64 file, u32 kind)
 	find_key(&f, kind);
 	if (!hashed_at(proc->epoch, f.key, 0))
 		share_make(&f);
-	proc->flags |= TH_PROC_MAPPED;
-	__sync_fetch_and_or(&state.mapped, TH_PROC_MAPPED);
+	mapped_begin(proc);
 }
 
 /* This thread's record of pages of an inode; its process' or, after forks, an ancestor's. */

@@ -112,11 +112,15 @@ GLOBAL int writable(struct call *c, u32 populated)
 	proc = process_at(c->slot);
 	if (!proc || !found.file || !(found.flags & VM_SHARED))
 		return 0;
-	map_begin(c, found.file, KEY_MAPPED | 1);
-	writes_begin(proc);
+	f.file = found.file;
 	f.slot = c->slot;
-	f.tid = (u32)id == (u32)(id >> 32) ? 0 : (u32)id;
 	f.inode = file_inode(found.file);
+	find_key(&f, KEY_MAPPED | 1);
+	if (!hashed_at(proc->epoch, f.key, 0))
+		share_make(&f);
+	mapped_begin(proc);
+	writes_begin(proc);
+	f.tid = (u32)id == (u32)(id >> 32) ? 0 : (u32)id;
 	if (cfg.faults && !populated && !writes_unseen(proc, f.inode))
 		return 0;
 	start = found.start + (c->arg[0] - found.base);

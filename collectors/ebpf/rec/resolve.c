@@ -9,9 +9,11 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include "rec.h"
 
@@ -64,19 +66,62 @@ static const char *path_text(unsigned int id)
 	return text;
 }
 
-/* Without symbolic links where that can be found out; else without "." and doubled "/". */
+/* Without ".", ".." and doubled "/", by the text alone. */
+static void lexical(char *path)
+{
+	char *out = path;
+
+	for (const char *at = path; *at;) {
+		size_t n;
+
+		at += strspn(at, "/");
+		n = strcspn(at, "/");
+		if (n == 2 && !strncmp(at, "..", 2)) {
+			while (out > path && *--out != '/')
+				;
+		} else if (n && !(n == 1 && *at == '.')) {
+			*out++ = '/';
+			memmove(out, at, n);
+			out += n;
+		}
+		at += n;
+	}
+	if (out == path)
+		*out++ = '/';
+	*out = 0;
+}
+
+/*
+ * Without symbolic links where that can be found out. The directory can have been
+ * renamed or removed since the call: only where there are links is it asked for
+ * its name. What is gone stays as it was written; schemas/spool_links.py goes on.
+ */
 static void canonical_dir(char *path, size_t size)
 {
-	char link[64];
+	struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+			       .resolve = RESOLVE_NO_SYMLINKS};
+	char link[64], found[TEXT];
+	struct stat st;
 	ssize_t n;
-	int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 
+	if (fd >= 0) {
+		lexical(path);
+		close(fd);
+		return;
+	}
+	if (errno == ENOENT && !strstr(path, "/../"))
+		lexical(path);
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, path, size - 1);
-	if (n > 0)
+	n = readlink(link, found, sizeof(found) - 1);
+	/* a directory that is gone is called "... (deleted)" */
+	if (n > 0 && (size_t)n < size && !fstat(fd, &st) && st.st_nlink) {
+		memcpy(path, found, (size_t)n);
 		path[n] = 0;
+	}
 	close(fd);
 }
 
