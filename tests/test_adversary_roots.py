@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
+from tests.support.answers import ENGINES, analyzed, answer
 from tests.support.bundles import RunBuilder
 from tracehint.analyzer.roots import classify_paths, data_roots
 
@@ -60,3 +62,20 @@ def test_logs_that_do_not_say_where_the_run_was(tmp_path: Path) -> None:
     assert sorted(data_roots(bundle)) == [b"/archive/u/in", b"/home/u", b"/scratch/wf"]
     empty = RunBuilder(cwd="").bundle(tmp_path / "empty")
     assert data_roots(empty) == [b"/"]
+
+
+@pytest.mark.ebpf
+@pytest.mark.slow
+@pytest.mark.parametrize("collector", ENGINES)
+def test_a_root_that_is_named_through_a_symbolic_link(tmp_path: Path, collector: str) -> None:
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.mkdir()
+    link.symlink_to(real)
+    script = f"cd {link}; seq 9 > a; cat {link}/a > b; cat {real}/b > c"
+    found = answer(tmp_path, script, collector, roots=(link,))
+    assert found.edges == [
+        (f"cat {link}/a", "b", f"cat {real}/b", 18), ("seq 9", "a", f"cat {link}/a", 18),
+    ]  # fmt: skip
+    assert found.paths == ["a", "b", "c"]
+    again = analyzed(tmp_path / "run.trace", "--data-root", str(link))
+    assert again.edges == found.edges

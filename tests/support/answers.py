@@ -68,10 +68,11 @@ class Answer:
 
 
 def answer(
-    folder: Path, script: str, collector: str, *command: str, derive_roots: bool = False
-) -> Answer:
+    folder: Path, script: str, collector: str, *command: str, derive_roots: bool = False,
+    roots: tuple[Path, ...] = (),
+) -> Answer:  # fmt: skip
     """Record `script` (bash, or `command` with the script's file name at its end) in a folder of
-    its own below `folder`, which is the data root unless roots are to be derived; analyze it."""
+    its own below `folder`, the data root unless others are given or derived; analyze it."""
     if collector == "ebpf":
         from tests.support.ebpf import require_ebpf
 
@@ -83,9 +84,10 @@ def answer(
     (folder / "script").write_text(script, encoding="utf-8", errors="surrogateescape")
     bundle = folder / "run.trace"
     words = [*TRACEHINT, "record", "--quiet", "--collector", collector, "-o", str(bundle)]
-    roots = [] if derive_roots else ["--data-root", str(work)]
+    given = () if derive_roots else roots or (work,)
+    options = [word for root in given for word in ("--data-root", str(root))]
     done = subprocess.run(
-        [*words, *roots, "--", *(command or ("bash",)), str(folder / "script")],
+        [*words, *options, "--", *(command or ("bash",)), str(folder / "script")],
         cwd=work, capture_output=True, check=False, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr.decode()

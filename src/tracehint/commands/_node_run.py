@@ -14,6 +14,7 @@ from tracehint.collectors.ebpf.node_place import Place, node_place
 from tracehint.collectors.run import CommandError, become, find_command, runnable
 from tracehint.collectors.session import default_bundle, recorded_already
 from tracehint.commands._node import NodeOptions
+from tracehint.commands._roots import given_roots
 from tracehint.errors import TracehintError, UsageError
 
 IDLE_SECONDS = 30.0  # of a recorder that a task started
@@ -35,8 +36,8 @@ def run_node(
         with as_recorder(place):
             bundle = default_bundle(("node",), host_id)
             request = RecordRequest(
-                command=(), output=bundle, data_roots=data_roots, keep_args=keep_args, quiet=True,
-                host=host_id, options=settings, follow=follow,
+                command=(), output=bundle, data_roots=given_roots(data_roots), keep_args=keep_args,
+                quiet=True, host=host_id, options=settings, follow=follow,
             )  # fmt: skip
             return EbpfCollector().record(request).exit_status
 

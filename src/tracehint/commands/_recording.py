@@ -16,6 +16,7 @@ from tracehint.collectors.session import default_bundle, recorded_already
 from tracehint.commands._following import default_name, follow_collector
 from tracehint.commands._options import F, with_options
 from tracehint.commands._progress import progress, wanted
+from tracehint.commands._roots import given_roots
 from tracehint.errors import (
     EXIT_RECORDER_FAILED,
     NotBegunError,
@@ -120,7 +121,7 @@ def start(
             )
         request = RecordRequest(
             command=command, output=bundle,
-            data_roots=tuple(os.path.abspath(r) for r in data_roots),  # noqa: PTH100
+            data_roots=given_roots(data_roots),
             keep_args=keep_args, force=force, quiet=quiet, host=host_id,
             options=chosen_settings(settings), follow=follow,
         )  # fmt: skip

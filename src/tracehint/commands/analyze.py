@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracehint.commands._roots import given_roots
 from tracehint.commands._stage_line import stages
 from tracehint.errors import UsageError
 
@@ -78,7 +79,7 @@ def options_from(values: dict[str, Any], *, ranges: bool = True) -> Options:
     return Options(
         nodes=values.get("nodes"),
         default_placement=values.get("default_placement") or "striped",
-        data_roots=tuple(os.path.abspath(root) for root in values.get("data_roots") or ()),  # noqa: PTH100
+        data_roots=given_roots(values.get("data_roots") or ()),
         ranges=ranges,
         sites=_sites(values.get("sites")),
         link_rates=_link_rates(values.get("bandwidth"), values.get("calibration")),
