@@ -1,6 +1,8 @@
-"""Spark as it is used: a bundle on a real HDFS, a standalone master with two workers.
+"""Spark as it is used: a bundle on a real HDFS, one on S3 read by Hadoop's module, a standalone
+master with two workers.
 
-Only in `make test-full`: HDFS's server comes from Maven Central with Spark's own package manager.
+Only in `make test-full`: HDFS's server and the module (half a gigabyte) come from Maven Central
+with Spark's own package manager.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import inside
+from tests.support.cli import inside, tracehint
+from tests.support.objects import object_store
 from tests.support.spark_runs import RUNS
 
 pytestmark = [pytest.mark.full, pytest.mark.slow]
@@ -144,3 +147,22 @@ def test_bundles_on_hdfs(hdfs: str, tmp_path: Path) -> None:
         there = json_of(f"{hdfs}/{bundle.name}", "--engine", "spark", cwd=tmp_path)
         here = inside("analyze", bundle, "--format", "json", cwd=tmp_path).stdout
         assert there == here, bundle
+
+
+def test_bundles_on_s3_by_hadoops_reader(tmp_path: Path) -> None:
+    """With Hadoop's module for S3 Spark reads itself; without it Arrow does (test_spark.py)."""
+    pytest.importorskip("pyspark")
+    arguments = (
+        f"--packages org.apache.hadoop:hadoop-aws:{HADOOP} "
+        f"--conf spark.jars.ivy={tmp_path}/ivy pyspark-shell"
+    )
+    with object_store() as store, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_SUBMIT_ARGS", arguments)
+        for name in ("generated", "broken_footer"):
+            bundle = RUNS[name](tmp_path / f"{name}.trace")
+            url = store.put(bundle, bundle.name)
+            there = json_of(url, "--engine", "spark", cwd=tmp_path)
+            assert there == inside("analyze", bundle, "--format", "json", cwd=tmp_path).stdout
+        done = tracehint("analyze", "s3://none/x.trace", "--engine", "spark", cwd=tmp_path)
+        assert done.returncode == 2
+        assert "s3://none/x.trace: Spark cannot list it" in done.stderr  # not Arrow

@@ -93,6 +93,8 @@ def _start(builder: SparkSession.Builder, master: str, folder: Path) -> SparkSes
     builder = builder.config("spark.driver.maxResultSize", "0")
     # s3:// is what bundles are called; Hadoop's own reader is called s3a
     builder = builder.config("spark.hadoop.fs.s3.impl", "org.apache.hadoop.fs.s3a.S3AFileSystem")
+    for name, value in _s3_settings().items():
+        builder = builder.config(f"spark.hadoop.fs.s3a.{name}", value)
     if not {"SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS"} & set(os.environ):
         levels = folder / "log4j2.properties"
         levels.write_text(_LOGGING, encoding="utf-8")
@@ -116,6 +118,17 @@ def _start(builder: SparkSession.Builder, master: str, folder: Path) -> SparkSes
     finally:
         if had is None:
             del os.environ["PYSPARK_PYTHON"]
+
+
+def _s3_settings() -> dict[str, str]:
+    """Where the environment says that the store is, for Hadoop's reader: it does not look."""
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    if not endpoint:
+        return {"endpoint.region": region} if region else {}
+    return {
+        "endpoint": endpoint, "endpoint.region": region or "us-east-1", "path.style.access": "true",
+    }  # fmt: skip
 
 
 def _memory_mib() -> int:

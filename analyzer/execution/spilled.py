@@ -2,15 +2,18 @@
 
 The bundle's Parquet is read three times in batches: for sums, for objects and tasks, and to
 write the accesses of each portion of paths into a temporary file. Then portions are computed as
-ever. Memory follows the batch and the portion; temporary space is `ROW_BYTES` per extent.
+ever. Their results wait in files too: among the arrays of a portion that come and go they would
+keep the allocator from using freed memory again (10.6 instead of 3 GB for 100 million extents).
+Memory follows the batch and the portion; temporary space is `ROW_BYTES` per extent.
 """
 
 from __future__ import annotations
 
 import itertools
+import pickle
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
@@ -128,6 +131,14 @@ class SpilledExtents:
             raise self.no_room(path, "there is less room")
         return path
 
+    @contextmanager
+    def writing(self, folder: Path) -> Iterator[None]:
+        """Turns a full disk into an error that names a remedy."""
+        try:
+            yield
+        except OSError as error:
+            raise self.no_room(folder, error.strerror or str(error)) from None
+
     def no_room(self, folder: Path, why: str) -> BundleError:
         """The error for a directory that cannot take the temporary files."""
         return BundleError(
@@ -207,11 +218,14 @@ class SpilledAccesses:
     ) -> list[T]:
         folder = self._folder = self._folder or self._spill(portions)
 
-        def solve(i: int) -> T:
-            return work(portions.frame(i).filled(_read(folder / str(i))))
+        def solve(i: int) -> None:
+            found = work(portions.frame(i).filled(_read(folder / str(i))))
+            with self._extents.writing(folder), (folder / f"{i}.result").open("wb") as stream:
+                pickle.dump(found, stream, protocol=5)
 
         chosen = range(len(portions)) if only is None else only.tolist()
-        return compute_all(solve, chosen, self._extents.resources, "following the bytes")
+        compute_all(solve, chosen, self._extents.resources, "following the bytes")
+        return [_result(folder / f"{i}.result") for i in chosen]
 
     def _spill(self, portions: Portions) -> Path:
         """Write the accesses of each portion into a file named by its number."""
@@ -223,11 +237,9 @@ class SpilledAccesses:
             access = raw.access(raw.rows[order])
             access.seq = access.seq + row
             first = np.flatnonzero(np.append(True, np.diff(number[order]) != 0)[: len(order)])
-            try:
+            with self._extents.writing(folder):
                 for low, high in itertools.pairwise([*first.tolist(), len(order)]):
                     _append(folder / str(number[order[low]]), access, slice(low, high))
-            except OSError as error:
-                raise self._extents.no_room(folder, error.strerror or str(error)) from None
         return folder
 
 
@@ -237,6 +249,14 @@ def _append(path: Path, access: Access, rows: slice) -> None:
         stream.write(np.int64(rows.stop - rows.start).tobytes())
         for name, kind in _TYPES:
             stream.write(getattr(access, name)[rows].astype(kind).data)
+
+
+def _result(path: Path) -> Any:
+    """What a portion came to; this process wrote it."""
+    with path.open("rb") as stream:
+        found = pickle.load(stream)
+    path.unlink()
+    return found
 
 
 def _read(path: Path) -> Access:
