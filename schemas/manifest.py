@@ -78,13 +78,18 @@ def read_manifest(bundle: Path) -> Manifest:
             raise BundleError(f"{path}: manifest is larger than 64 MiB", "It is damaged.")
         data = path.read_bytes()
     except FileNotFoundError:
-        raise BundleError(
-            f"{bundle}: not a trace bundle (no {MANIFEST_NAME})",
-            "Give the directory that `tracehint record` or `import` wrote.",
-        ) from None
+        raise no_bundle(str(bundle), there=bundle.exists()) from None
     except (OSError, ValueError) as error:
         raise BundleError(f"{path}: cannot be read: {error}", "Record the run again.") from None
     return parse_manifest(data, path)
+
+
+def no_bundle(where: str, *, there: bool) -> BundleError:
+    """The error for a place without a manifest; `there`: something is at that place."""
+    what = f"not a trace bundle (no {MANIFEST_NAME})" if there else "there is no such bundle"
+    return BundleError(
+        f"{where}: {what}", "Give the directory that `tracehint record` or `import` wrote."
+    )
 
 
 def parse_manifest(text: bytes, path: Path | str) -> Manifest:

@@ -14,7 +14,7 @@ FORMATS = ("svg", "png", "dot", "graphml", "json")
 
 @click.command()
 @click.argument("bundle", type=click.Path())
-@click.option("-o", "--output", help="File; its ending is the format. `-`: stdout.")
+@click.option("-o", "--output", help="File; its ending is the format. Default: DOT to stdout.")
 @click.option("--format", "fmt", type=click.Choice(FORMATS), help="Default: by the file's ending.")
 @click.option("--fold/--no-fold", default=None, help="Default: fold above 60 tasks or 120 nodes.")
 @click.option("--nodes", type=click.IntRange(1), help="Nodes that the cost model counts with.")

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from tracehint.errors import BundleError, TracehintError
+from tracehint.hintgen.units import plural
 from tracehint.schemas.arrow import skip_pandas
 
 
@@ -80,8 +81,8 @@ def command(
     for text in [*problems, *(p for b in parts for p in b.problems)]:
         click.echo(f"tracehint: left out: {text}", err=True)
     if not quiet:
-        hosts = len({h.name for h in manifest.hosts})
-        click.echo(f"tracehint: {len(parts)} bundles of {hosts} hosts in {output}", err=True)
+        hosts = plural(len({h.name for h in manifest.hosts}), "host")
+        click.echo(f"tracehint: {plural(len(parts), 'bundle')} of {hosts} in {output}", err=True)
         if shifts:
             click.echo(f"  {clocks.statement(shifts)}", err=True)
     return 0
