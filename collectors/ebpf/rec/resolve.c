@@ -3,11 +3,10 @@
  * Turns the kernel's path records (names from last to first) into paths, and
  * the strings of rename, link, unlink ... into absolute paths with the identity
  * of what is there afterwards. A bare name below a directory that the kernel
- * named needs no look-up; other strings may lead through symbolic links, so
- * their directory is opened (O_PATH: no effect on it) and asked for its name.
+ * named needs no look-up; other strings may lead through symbolic links, which
+ * are read.
  */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdio.h>
@@ -18,6 +17,7 @@
 #include "rec.h"
 
 #define TEXT (3 * TH_MAX_PATH)
+#define MAX_LINKS 40 /* as the kernel */
 
 /* Where the newest paths lie on the heap, by identifier modulo the table's size. */
 static struct {
@@ -91,46 +91,67 @@ static void lexical(char *path)
 	*out = 0;
 }
 
+/* Put what the first symbolic link among the names of a path means in its place; false: none. */
+static bool follow_link(char *path, size_t size, const char *root)
+{
+	char target[TH_MAX_PATH], out[TEXT];
+
+	for (char *at = strchr(path + 1, '/');; at = strchr(at + 1, '/')) {
+		const char *rest = at ? at : "", *slash;
+		ssize_t n;
+		int len;
+
+		if (at)
+			*at = 0;
+		n = readlink(path, target, sizeof(target) - 1);
+		slash = strrchr(path, '/');
+		if (at)
+			*at = '/';
+		if (n > 0) {
+			target[n] = 0;
+			len = *target == '/'
+				      ? snprintf(out, sizeof(out), "%s%s%s", root, target, rest)
+				      : snprintf(out, sizeof(out), "%.*s/%s%s", (int)(slash - path),
+						 path, target, rest);
+			if (len < 0 || (size_t)len >= size)
+				return false;
+			memcpy(path, out, (size_t)len + 1);
+			return true;
+		}
+		if (!at)
+			return false;
+	}
+}
+
 /*
- * Without symbolic links where that can be found out. The directory can have been
- * renamed or removed since the call: only where there are links is it asked for
- * its name. What is gone stays as it was written; schemas/spool_links.py goes on.
+ * Without symbolic links, as far as they are still there. A directory that was
+ * renamed or removed since the call keeps the name that it had then: it is not
+ * asked for its name. schemas/spool_links.py goes on with links that are gone.
  */
-static void canonical_dir(char *path, size_t size)
+static void canonical_dir(char *path, size_t size, const char *root)
 {
 	struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
 			       .resolve = RESOLVE_NO_SYMLINKS};
-	char link[64], found[TEXT];
-	struct stat st;
-	ssize_t n;
 	int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 
-	if (fd >= 0) {
-		lexical(path);
+	if (fd >= 0)
 		close(fd);
-		return;
-	}
-	if (errno == ENOENT && !strstr(path, "/../"))
-		lexical(path);
-	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, found, sizeof(found) - 1);
-	/* a directory that is gone is called "... (deleted)" */
-	if (n > 0 && (size_t)n < size && !fstat(fd, &st) && st.st_nlink) {
-		memcpy(path, found, (size_t)n);
-		path[n] = 0;
-	}
-	close(fd);
+	else
+		for (int i = 0; i < MAX_LINKS && follow_link(path, size, root); i++)
+			;
+	lexical(path);
 }
 
 static size_t absolute(char *out, const struct th_name *rec, unsigned int dir, const char *text)
 {
 	const char *slash = strrchr(text, '/'), *base = slash ? slash + 1 : text;
-	const char *from = text[0] == '/' ? path_text(rec->root) : path_text(dir);
-	char parent[TEXT];
+	char parent[TEXT], root[TH_MAX_PATH + 512];
+	const char *from;
 
+	snprintf(root, sizeof(root), "%s", path_text(rec->root));
+	if (!strcmp(root, "/"))
+		*root = 0;
+	from = text[0] == '/' ? root : path_text(dir);
 	if (!*text && dir)
 		return (size_t)snprintf(out, TEXT, "%s", from); /* AT_EMPTY_PATH */
 	if (!strcmp(from, "/"))
@@ -145,7 +166,7 @@ static size_t absolute(char *out, const struct th_name *rec, unsigned int dir, c
 		slash = strrchr(out, '/');
 		base = slash ? slash + 1 : out;
 		if (!strcmp(base, ".") || !strcmp(base, "..")) {
-			canonical_dir(out, TEXT);
+			canonical_dir(out, TEXT, root);
 			return strlen(out);
 		}
 		snprintf(parent, sizeof(parent), "%.*s", (int)(slash ? slash - out : 0), out);
@@ -157,7 +178,7 @@ static size_t absolute(char *out, const struct th_name *rec, unsigned int dir, c
 
 	snprintf(keep, sizeof(keep), "%s", base);
 	if (*parent)
-		canonical_dir(parent, sizeof(parent));
+		canonical_dir(parent, sizeof(parent), root);
 	if (!strcmp(parent, "/"))
 		*parent = 0;
 	return (size_t)snprintf(out, TEXT, "%s/%s", parent, keep);
