@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 MAX_ROOTS = 16
 _PROBE_BYTES = 64
+_MAX_RESOLVED = 1000  # arguments of the command
 _SHARED = (b"/var/tmp", b"/dev/shm", b"/run/user")
 _HOME = re.compile(rb"^(?:/root|/(?:home|Users)/[^/]+)$")
 _HIDDEN_IN_HOME = re.compile(rb"^(?:/root|/(?:home|Users)/[^/]+)/\.")
@@ -98,6 +99,8 @@ def _argument_folders(bundle: Bundle, cwd: bytes) -> Iterable[bytes]:
     words = [w.encode("utf-8", "surrogateescape") for w in bundle.manifest.command[1:]]
     words = [w.partition(b"=")[2] if w[:1] == b"-" else w for w in words]
     paths = {_norm(posixpath.join(cwd, w)) for w in words if w and len(w) < 4096}
+    # the kernel knows files without symbolic links; where the run was elsewhere nothing is found
+    paths |= {posixpath.realpath(p) for p in sorted(paths)[:_MAX_RESOLVED] if b"\0" not in p}
     if not paths:
         return
     wanted = pa.array(sorted(paths), pa.binary())

@@ -79,3 +79,15 @@ def test_a_root_that_is_named_through_a_symbolic_link(tmp_path: Path, collector:
     assert found.paths == ["a", "b", "c"]
     again = analyzed(tmp_path / "run.trace", "--data-root", str(link))
     assert again.edges == found.edges
+
+
+def test_an_input_that_is_named_through_a_symbolic_link(tmp_path: Path) -> None:
+    """The command says link/in, the kernel real/in."""
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.mkdir()
+    (real / "in").touch()
+    link.symlink_to(real)
+    run = RunBuilder(cwd="/proj")
+    shell = run.process(["sh", "wf.sh", f"{link}/in", "x\0y", f"{link}/none"])
+    run.read(shell, run.file(f"{real}/in", existed=True), 0, 5, at=1.0)
+    assert data_roots(run.bundle(tmp_path / "b")) == [bytes(real), b"/proj"]
