@@ -199,7 +199,8 @@ def test_completion_script_is_one_that_the_shell_reads(shell: str, tmp_path: Pat
 @pytest.mark.parametrize(
     ("line", "wanted"),
     [("tracehint li", ["lint"]), ("tracehint hints --expl", ["--explain"]),
-     ("tracehint lint --format ju", ["junit"]), ("tracehint nothing", [])],
+     ("tracehint lint --format ju", ["junit"]), ("tracehint nothing", []),
+     ("tracehint explain tp009", ["TP009"]), ("tracehint wrong name", [])],
 )  # fmt: skip
 def test_bash_completes(line: str, wanted: list[str], tmp_path: Path) -> None:
     if not shutil.which("bash"):

@@ -68,7 +68,8 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does it; a name that nearly fits is suggested."""
-        if args[0] not in COMMANDS and not args[0].startswith("-"):
+        wrong = args[0] not in COMMANDS and not args[0].startswith("-")
+        if wrong and not ctx.resilient_parsing:  # that is completion
             from difflib import get_close_matches
 
             near = get_close_matches(args[0], COMMANDS, 1)

@@ -8,8 +8,15 @@ from tracehint.commands._output import terminal_width, wants_color, write_result
 from tracehint.errors import UsageError
 
 
+def _codes(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """For the shell's completion."""
+    from tracehint.hintgen.lint.registry import RULES
+
+    return sorted(code for code in RULES if code.startswith(incomplete.upper()))
+
+
 @click.command()
-@click.argument("code", required=False)
+@click.argument("code", required=False, shell_complete=_codes)
 @click.option("--all", "everything", is_flag=True, help="List all rules.")
 @click.option("--format", "fmt", type=click.Choice(["text", "markdown"]), default="text")
 def command(code: str | None, everything: bool, fmt: str) -> None:
