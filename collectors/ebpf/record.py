@@ -15,6 +15,7 @@ from tracehint.collectors.base import RecordRequest, RecordResult
 from tracehint.collectors.begin import begin, new_manifest
 from tracehint.collectors.ebpf.collector import BLIND, LOADER
 from tracehint.collectors.ebpf.follow import follow_arguments, follow_notes, followed_command
+from tracehint.collectors.ebpf.later import leave_spool, wants_later
 from tracehint.collectors.ebpf.missed import add_missed
 from tracehint.collectors.run import Ended, run_child, runnable
 from tracehint.collectors.session import child_environment
@@ -38,6 +39,7 @@ def record(request: RecordRequest) -> RecordResult:
     status is returned.
     """
     command: tuple[str, ...] = ()
+    later = wants_later(request)
     if request.follow is None:
         command = runnable(request.command)
     followed = followed_command(request.follow) if request.follow is not None else None
@@ -51,7 +53,10 @@ def record(request: RecordRequest) -> RecordResult:
     manifest.ended_ns = time.time_ns()
     manifest.exit_status = ended.status if request.follow is None else None
     try:
-        lost = _convert(request, writer, manifest)
+        end = _json(spool / "end.json")
+        manifest.notes = _notes(request, end)
+        finish = leave_spool if later else _convert
+        lost = finish(request, writer, manifest, end)
     except TracehintError as error:  # the run is over: its status must not change
         print(f"tracehint: {error}\n  What was recorded is in {spool}.", file=sys.stderr)
         lost = 0
@@ -110,21 +115,24 @@ def _json(path: Path) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def _convert(request: RecordRequest, writer: BundleWriter, manifest: Manifest) -> int:
+def _notes(request: RecordRequest, end: dict[str, Any]) -> list[str]:
+    if request.follow is not None:
+        return follow_notes(request.follow, int(end.get("outlived", 0)))
+    if not end.get("outlived"):
+        return []
+    return [
+        f"{end['outlived']} processes outlived the command; what they did later was not recorded."
+    ]
+
+
+def _convert(
+    request: RecordRequest, writer: BundleWriter, manifest: Manifest, end: dict[str, Any]
+) -> int:
     """From the spool to Parquet; the number of events lost."""
     skip_pandas()
     from tracehint.schemas.spool import convert_spool
 
     tables = convert_spool(request.output, manifest, None if request.keep_args else redact_argv)
-    end = _json(request.output / SPOOL_DIR / "end.json")
-    manifest.notes = []
-    if request.follow is not None:
-        manifest.notes += follow_notes(request.follow, int(end.get("outlived", 0)))
-    elif end.get("outlived"):
-        manifest.notes.append(
-            f"{end['outlived']} processes outlived the command; what they did later was not "
-            "recorded."
-        )
     if request.follow is not None and request.follow.missed:
         missed = Path(request.follow.missed)
         add_missed(tables, manifest.notes, manifest.hosts[0].name, missed)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -27,7 +28,10 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--columns", type=int, default=4, help="of tiles")
     parser.add_argument("--rows", type=int, default=3)
+    parser.add_argument("--convert", choices=("now", "later"), default="now", help="as of record")
     args = parser.parse_args()
+    # else Python would compile our files anew in each run, which no user's does
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         base = work / "base"
@@ -36,7 +40,8 @@ def main() -> None:
             subprocess.run([sys.executable, DATASET / script, target, *size], check=True)
         flow = "makeflow montage.makeflow"
         tracehint = f"{sys.executable} -m tracehint"
-        record = f"{tracehint} record --collector ebpf --force --quiet -o ../r.trace -- {flow}"
+        record = f"{tracehint} record --collector ebpf --force --quiet -o ../r.trace"
+        record += f" --option convert={args.convert} -- {flow}"
         recorded, plain = pairs(
             ["sh", "-c", FRESH + record], ["sh", "-c", FRESH + flow], args.pairs, work
         )
@@ -54,8 +59,8 @@ def main() -> None:
         wall = time.perf_counter() - begin
         run = json.loads((work / "p.tracehint" / "analysis.json").read_text())["run"]
         print(f"profile: {wall - run['duration_s']:.2f} s more than the command's own time")
-        size = sum(p.stat().st_size for p in (work / "p.trace").rglob("*") if p.is_file())
-        print(f"bundle: {size:,} bytes; lost events: {run['lost_events']}")
+        trace_bytes = sum(p.stat().st_size for p in (work / "p.trace").rglob("*") if p.is_file())
+        print(f"bundle: {trace_bytes:,} bytes; lost events: {run['lost_events']}")
 
 
 if __name__ == "__main__":
