@@ -46,6 +46,13 @@ def test_a_pipeline_failed_when_its_last_command_did(
     assert [t["attempt"] for t in tasks] == attempts
 
 
+def test_the_name_of_a_text_of_several_lines_is_one_line() -> None:
+    text = "set -euo pipefail;  \n    sort a \\\n\t -o b\n    wc b\n"
+    found = describe([b"/bin/bash", b"-c", text.encode()])
+    assert (found.name, found.type) == ("sort a \\ -o b wc b", "sort")
+    assert "\\x0a" in found.command and found.command.isprintable()
+
+
 def _chain(run: RunBuilder, *words: str, parent: int | None = None) -> list[int]:
     """One process that execs each of these commands in turn."""
     procs: list[int] = []

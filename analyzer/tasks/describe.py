@@ -39,6 +39,8 @@ LOOKED_INTO = (
     | {"", " ", "exec", "command", "builtin", "snakemake", "tracehint"}
 )  # fmt: skip
 _SNAKEMAKE_COPY = re.compile(r"^tmp[a-z0-9_]{8}\.(?=.)")
+_BREAKS = b"\n\r\t"  # a name is one line: blanks there, escapes in the command
+_SPACES = bytes.maketrans(_BREAKS, b"   ")
 _COUNTER = re.compile(r"[-_.:#/ ]*\d+$")
 
 
@@ -72,7 +74,9 @@ def describe(argv: Sequence[bytes]) -> Description:
     words = without_shim(argv)
     text = command_text(words)
     kind = type_of(words) or "unknown"
-    return Description(shorten(_without_folder(text)), printable(kind), text)
+    lines = any(word.translate(None, _BREAKS) != word for word in words)
+    flat = command_text([word.translate(_SPACES) for word in words]) if lines else text
+    return Description(shorten(_without_folder(flat)), printable(kind), text)
 
 
 def without_shim(argv: Sequence[bytes]) -> list[bytes]:
