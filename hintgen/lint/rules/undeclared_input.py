@@ -33,6 +33,8 @@ from tracehint.hintgen.units import plural, size
 
 RULE = Rule("TD001", "undeclared-input", "warning", "0.1.0", needs=("declared",))
 
+# Jobs with `run:` or `script:` read the workflow again; the engine brings it along.
+_WORKFLOW_FILE = r"(^|/)(Snakefile|[^/]+\.smk)$"
 _PAIRS = """
     CREATE OR REPLACE TEMP TABLE undeclared_read AS
     SELECT c.file, c.task, t.type, f.template, f.path, f.path_text, c.unique_bytes AS bytes,
@@ -40,6 +42,7 @@ _PAIRS = """
     FROM consumers c JOIN work t USING (task) JOIN files f USING (file)
     WHERE f.data AND f.role IN ('input', 'intermediate', 'output')
       AND c.task IN (SELECT task FROM d_task)
+      AND NOT (f.role = 'input' AND regexp_matches(f.path_text, $workflow_file))
       AND NOT EXISTS (FROM d_io d WHERE d.task = c.task AND d.path_text = f.path_text)
       AND NOT EXISTS (FROM d_dir d WHERE d.task = c.task
                       AND starts_with(f.path_text, d.path_text || '/'))
@@ -59,7 +62,7 @@ _GROUPS = """
 
 def check(context: Context) -> Iterator[Finding]:
     """Undeclared reads by template and reading task type."""
-    context.con.execute(_PAIRS)
+    context.con.execute(_PAIRS, {"workflow_file": _WORKFLOW_FILE})
     races = _races(context)
     for row in context.rows(_GROUPS):
         count = races.get((row["template"], row["consumers"]), 0)
