@@ -72,7 +72,7 @@ def choose(name: str, refused: Mapping[str, str] | None = None) -> tuple[Collect
         collector = load(name)
         if collector is None or not found.usable:
             raise CollectorError(f"{name}: {found.reason}", found.remedy)
-        return collector, f"collector {name}: {found.reason}"
+        return collector, f"recording with collector {name} ({found.reason})"
     reasons: list[str] = []
     for candidate, entry in COLLECTORS.items():
         if not entry.auto:
@@ -83,7 +83,7 @@ def choose(name: str, refused: Mapping[str, str] | None = None) -> tuple[Collect
         found = check(candidate, entry.before_run)
         collector = load(candidate)
         if found.usable and collector is not None:
-            why = f"collector {candidate}: {found.reason}"
+            why = f"recording with collector {candidate} ({found.reason})"
             skipped = "".join(f"\n  not {r}" for r in reasons)
             return collector, why + skipped
         reasons.append(f"{candidate}: {found.reason}. {found.remedy}".strip())

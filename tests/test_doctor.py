@@ -92,7 +92,7 @@ def test_auto_takes_the_first_that_can_run_and_says_why(
     monkeypatch.setattr("tracehint.collectors.registry.load", fakes.get)
     collector, why = choose("auto")
     assert collector is fakes[chosen]
-    assert why.startswith(f"collector {chosen}: works here")
+    assert why.startswith(f"recording with collector {chosen} (works here")
     assert ("not ebpf: no luck. pray" in why) == (not ebpf)
 
 
