@@ -125,14 +125,15 @@ def _probes(bundle: Bundle) -> Any:
     """Identifiers of files that are gone, never held more than a few bytes and were of one process
     alone: programs write such a file to try out a directory."""
     opens, files = bundle.tables["opens"], bundle.tables["files"]
+    gone = files.filter(files.column("deleted")).column("file").combine_chunks()
+    opens = opens.filter(pc.is_in(wide(opens.column("file")), value_set=gone))  # mostly few
     uses = pa.table({"file": opens.column("file"), "proc": opens.column("proc"),
                      "bytes": opens.column("write_bytes")})  # fmt: skip
     sums = uses.group_by("file").aggregate([("bytes", "sum"), ("proc", "min"), ("proc", "max")])
     several = pc.not_equal(sums.column("proc_min"), sums.column("proc_max"))
     several = pc.or_(several, pc.greater(sums.column("bytes_sum"), _PROBE_BYTES))
-    large = wide(sums.filter(several).column("file"))
-    gone = files.filter(files.column("deleted")).column("file").combine_chunks()
-    return gone.filter(pc.invert(pc.is_in(gone, value_set=large.combine_chunks())))
+    large = wide(sums.filter(several).column("file")).combine_chunks()
+    return gone.filter(pc.invert(pc.is_in(gone, value_set=large)))
 
 
 def _written_folders(bundle: Bundle, cut: TaskCut | None) -> set[bytes]:
@@ -215,9 +216,9 @@ def classify_paths(paths: Any, roots: Sequence[bytes]) -> Any:
     relative, root = _split(whole, roots)
     software = pc.match_substring_regex(relative, f"{SOFTWARE}|{BOOKKEEPING}").fill_null(False)
     software = pc.or_(software, is_runtime(whole).fill_null(False))
-    # below `/` lies the system too: data only where a root inside it was asked for
-    system_root = is_system(pa.array([*roots, b""], pa.binary()))
-    software = pc.or_(software, pa.array(is_system(whole) & ~system_root[root]))
+    if b"/" in roots:  # below it lies the system too; other roots inside it were asked for
+        inside = root == list(roots).index(b"/")
+        software = pc.or_(software, pa.array(is_system(whole) & inside))
     answer = pc.or_(pc.less(pa.array(root), 0), software)
     return pc.or_(answer, _in_environments(whole, roots))
 
