@@ -164,10 +164,17 @@ Not had on eBPF, and why:
   there, every page that was brought in counts as written too (a bound, `exact` is false).
 - Writes into a mapping that go past the page tables (direct I/O with the mapping as its buffer,
   `process_vm_writev`, RDMA) raise no fault of the processor; that pages were brought in is seen.
+- A page of a large folio that is written maps the folio for writing (up to 2 MiB): all of it counts
+  as written. So it does again for a page that is written, protected and written again: its second
+  write raises no fault.
+- A fault at the moment in which another thread changes the mappings cannot be placed: of writes
+  the bound is recorded from then on, of reads what the kernel's own tracepoints tell.
 - A mapping that is used more than four generations of forks below the process that made it.
 - Before Linux 6.12 there are no tracepoints of faults on files: the mapped range is recorded.
 - A program that changes credentials is not followed unless root records; counted as
   `credentials_exec`.
+
+Programs that are easily misread have [a page of their own](hostile.md).
 """
 
 assert set(TITLES) == set(CASES), set(TITLES) ^ set(CASES)
