@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.support.hostile import HOSTILE_NAMES
 from tests.support.runs import parse_run
-from tracehint.analyzer.labelled import Labelled
+from tracehint.analyzer.labelled import Labelled, _masked
 from tracehint.analyzer.model import Analysis
 from tracehint.analyzer.summary import console_for, print_summary
 
@@ -78,6 +81,14 @@ def test_files_that_go_the_same_way_are_told_together() -> None:
         ("other/alpha.txt", 1, 0, 1), ("raw/beta_*.txt", 2, 1, 1), ("raw/x.csv", 1, 0, 1),
         ("raw/beta.txt", 1, 0, 1),
     ]  # fmt: skip
+
+
+def test_directories_with_numbers_are_one_place() -> None:
+    lines = ["task gen_{1..3} type=gen", "task use_{1..3} type=use start=2",
+             "file run_{1..3}/x.dat 2M", "write gen_{1..3} run_{1..3}/x.dat",
+             "read use_{1..3} run_{1..3}/x.dat",
+             "label run_{1..3}/x.dat pipeline saves=1M placement=local"]  # fmt: skip
+    assert flows("\n".join(lines)) == [("run_*/x.dat", 3, 0, 1)]
 
 
 def test_groups_of_one_stage_are_counted_and_any_writer_belongs() -> None:
@@ -158,3 +169,19 @@ def test_no_database_is_started() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("[]\n")
+
+
+@given(
+    st.lists(st.text(st.sampled_from("0123456789ab/é.*٣"), max_size=8), max_size=6),
+    st.integers(0, 6),
+)
+def test_numbers_are_masked_as_by_a_regular_expression(names: list[str], cut: int) -> None:
+    import pyarrow as pa
+
+    wanted = [re.sub("[0-9]+", "*", name) for name in names]
+    whole = pa.array(names, pa.string())
+    for column in (pa.chunked_array([whole]), pa.chunked_array([whole[:cut], whole[cut:]])):
+        assert _masked(column).to_pylist() == wanted
+    part = pa.chunked_array([whole[cut:]], pa.string())
+    assert _masked(part).to_pylist() == wanted[cut:]
+    _masked(part).validate(full=True)
