@@ -35,3 +35,26 @@ def test_versions_of_one_file_are_no_reduce() -> None:
         flow.write(writer, file, 0, 1 << 20)
         flow.read(c, file, 0, 1 << 20)
     assert [flow.labels().of(f) for f in files] == [{"pipeline"}, {"pipeline"}]
+
+
+@pytest.mark.rule("P22")
+@pytest.mark.parametrize(
+    ("starts", "mode", "together"),
+    [
+        ((0, 0, 0), "concurrent", 3),
+        ((0, 2, 6), "concurrent", 2),
+        ((0, 3, 6), "appended in turn", 1),
+    ],
+)
+def test_writers_are_concurrent_when_their_tasks_ran_together(
+    starts: tuple[int, ...], mode: str, together: int
+) -> None:
+    """Each wrote its part in a moment, one after the other."""
+    flow = FlowBuilder()
+    file = flow.file("x", 3 << 20)
+    for k, start in enumerate(starts):
+        writer = flow.task(f"w {k}", start=start, end=start + 3)
+        flow.write(writer, file, k << 20, (k + 1) << 20, at=start + 0.1 * k, until=start + 0.1 * k)
+    flow.read(flow.task("r", start=20), file, 0, 3 << 20, at=21)
+    evidence = flow.labels().evidence(file, "gather")
+    assert (evidence["mode"], evidence["concurrent_writers"]) == (mode, together)

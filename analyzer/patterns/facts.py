@@ -74,7 +74,7 @@ def find(portion: Portion, work: Work, options: Options, losses: Losses | None) 
     owners = Groups(wrote.owners.file, count)
     labelled = (files.role >= 0) & (files.role < ROLES.index("scratch"))
     single, fed = _single(handed, measured, owners, wrote, labelled)
-    writing, appended = times.writers(wrote, owners.size)
+    writing, appended = times.writers(wrote, work, owners.size)
     facts = Facts(
         labelled, files.role.astype(np.int32), measured.s, measured.n, measured.u, measured.m,
         measured.header, measured.gaps, measured.gap_bytes, measured.cover_min,

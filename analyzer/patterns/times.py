@@ -1,4 +1,4 @@
-"""How many readers of one file version ran, and how many writers wrote, at the same time."""
+"""How many readers of one file version ran, and how many of its writers, at the same time."""
 
 from __future__ import annotations
 
@@ -54,25 +54,25 @@ def readers(rows: Readers, work: Work, n: Ints) -> Ints:
     return together
 
 
-def writers(written: Wrote, owners: Ints) -> tuple[Ints, Bools]:
-    """Per file with several owners: the most that wrote at one time, their ends excluded, and
-    whether each began where the one before stopped.
+def writers(written: Wrote, work: Work, owners: Ints) -> tuple[Ints, Bools]:
+    """Per file with several owners: the most tasks that wrote it and ran at one time, their ends
+    excluded, and whether each began where the one before stopped.
 
-    Bytes carried over from an earlier version have no times: written before all others.
+    As with readers it is the tasks that count. Bytes carried over from an earlier version have no
+    times: written before all others.
     """
     count = len(owners)
     rows = written.owners.take((owners >= 2)[written.owners.file])
     timed = rows.take(~np.isnan(rows.first))
-    last = np.where(np.isnan(timed.last), np.inf, timed.last)
+    first, last = work.start[timed.who], work.end[timed.who]
+    first, last = np.where(np.isnan(first), -np.inf, first), np.where(np.isnan(last), np.inf, last)
     by_file = Groups(timed.file, count)
-    earliest = by_file.low(last, np.inf)
-    all_at_once = by_file.high(timed.first, -np.inf) < earliest
+    all_at_once = by_file.high(first, -np.inf) < by_file.low(last, np.inf)
     together = np.maximum(by_file.size * all_at_once, 1)
     mixed = ~all_at_once[timed.file]
     if mixed.any():
-        some = timed.take(mixed)
-        start, end = ranks(some.first, last[mixed], starts_first=False)
-        together = np.maximum(together, at_once(some.file, start, end, count))
+        start, end = ranks(first[mixed], last[mixed], starts_first=False)
+        together = np.maximum(together, at_once(timed.file[mixed], start, end, count))
     return together, _in_turn(written, together < 2)
 
 
