@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from tracehint.errors import UsageError
@@ -18,22 +19,40 @@ def write_result(text: str | bytes, target: str | None, *, force: bool = False) 
     """
     data = text.encode("utf-8", "backslashreplace") if isinstance(text, str) else text
     if target is None or target == "-":
-        stream = sys.stdout.buffer
-        stream.write(data if isinstance(text, bytes) or data.endswith(b"\n") else data + b"\n")
-        stream.flush()
+        put([data if isinstance(text, bytes) or data.endswith(b"\n") else data + b"\n"], target)
+        return
+    refuse_existing(Path(target), force=force)
+    put([data], target)
+
+
+def put(pieces: Iterable[bytes], target: str | None) -> None:
+    """Write the pieces to stdout (`None` or `-`) or, atomically, to a file that may be there.
+
+    Raises UsageError with the remedy.
+    """
+    if target is None or target == "-":
+        for piece in pieces:
+            sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
         return
     path = Path(target)
-    refuse_existing(path, force=force)
     temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}.tmp")
     try:
-        temporary.write_bytes(data)
+        with temporary.open("wb") as stream:
+            stream.writelines(pieces)
         temporary.replace(path)
     except OSError as error:
+        raise cannot_write(path, error) from None
+    finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
-        raise UsageError(
-            f"{target}: cannot be written: {error.strerror}", "Choose another place with -o."
-        ) from None
+
+
+def cannot_write(path: Path, error: OSError) -> UsageError:
+    """What to raise when a place cannot be written to."""
+    return UsageError(
+        f"{path}: cannot be written: {error.strerror or error}", "Choose another place with -o."
+    )
 
 
 def refuse_existing(path: Path, *, force: bool) -> None:

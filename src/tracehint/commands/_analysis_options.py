@@ -1,0 +1,97 @@
+"""The options that decide how a bundle is analyzed, for all commands that take one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tracehint.commands._roots import given_roots
+
+if TYPE_CHECKING:
+    from tracehint.analyzer.model import Options
+
+_SHARE = click.FloatRange(0, 1)
+_COUNT = click.IntRange(0)
+
+# field of analyzer.model.Options -> (type, help); the option is the name with dashes.
+THRESHOLDS: dict[str, tuple[Any, str]] = {
+    "peek_share": (_SHARE, "A peek reads less than this share of the file ..."),
+    "peek_bytes": (_COUNT, "... and fewer bytes than this."),
+    "header_bytes": (_COUNT, "A shared header lies within the first bytes of a file ..."),
+    "header_share": (_SHARE, "... and within this share of it ..."),
+    "header_readers": (_SHARE, "... and at least this share of the readers read it."),
+    "broadcast_slope": (_SHARE, "Broadcast: readers per byte >= 1 + SLOPE (readers - 1)."),
+    "scatter_max_m": (click.FloatRange(1), "Scatter: at most so many readers per byte."),
+    "gather_max_overlap": (_SHARE, "Gather: at most this share of the bytes written twice."),
+    "reduce_min_share": (_SHARE, "Reduce: at least this share of what the task reads."),
+    "max_versions": (_COUNT, "Files with more versions are called concurrently shared."),
+    "call_cost_bytes": (_COUNT, "A hint that saves fewer bytes does not repay its call."),
+}
+
+
+def analysis_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that decide how a bundle is analyzed; `options_from` takes their values."""
+    for name, (kind, text) in reversed(THRESHOLDS.items()):
+        flag = "--" + name.replace("_", "-")
+        function = click.option(flag, name, type=kind, default=None, help=text)(function)
+    function = click.option(
+        "--data-root", "data_roots", multiple=True, metavar="DIR",
+        help="Workflow data is below DIR (repeatable; default: found from the run).",
+    )(function)  # fmt: skip
+    function = click.option(
+        "--default-placement", type=click.Choice(["striped", "one-node", "local"]),
+        default="striped", show_default=True, help="What the store does without hints.",
+    )(function)  # fmt: skip
+    function = click.option(
+        "--calibration", type=click.Path(path_type=Path), metavar="FILE",
+        help="Of `tracehint calibrate`: savings in seconds, from the rates that it measured.",
+    )(function)  # fmt: skip
+    function = click.option(
+        "--bandwidth", type=click.FloatRange(min=0, min_open=True, max=1e9), metavar="MBIT",
+        help="Megabits per second of a node's link: savings in seconds.",
+    )(function)  # fmt: skip
+    function = click.option(
+        "--sites", type=click.Path(path_type=Path), metavar="FILE",
+        help="Table of sites or racks: a host (or a pattern) and its site per line.",
+    )(function)  # fmt: skip
+    return click.option(
+        "--nodes", type=click.IntRange(1), default=None,
+        help="Nodes of the cost model (default: the run's hosts, or its most tasks at one time).",
+    )(function)  # fmt: skip
+
+
+def options_from(values: dict[str, Any], *, ranges: bool = True) -> Options:
+    """Options of the analyzer from the command line's values; None means the default."""
+    from tracehint.analyzer.model import Options
+
+    given = {name: values[name] for name in THRESHOLDS if values.get(name) is not None}
+    return Options(
+        nodes=values.get("nodes"),
+        default_placement=values.get("default_placement") or "striped",
+        data_roots=given_roots(values.get("data_roots") or ()),
+        ranges=ranges,
+        sites=_sites(values.get("sites")),
+        link_rates=_link_rates(values.get("bandwidth"), values.get("calibration")),
+        **given,
+    )
+
+
+def _sites(path: Path | None) -> tuple[tuple[str, str], ...]:
+    """The table of sites, if one was named."""
+    from tracehint.analyzer.sites import read_sites
+
+    return read_sites(path) if path else ()
+
+
+def _link_rates(mbit: float | None, calibration: Path | None) -> tuple[float, float] | None:
+    """Slowest and fastest known rate of a link in bytes per second; None: none is known."""
+    known = [mbit * 125_000] if mbit else []
+    if calibration:
+        from tracehint.hintgen.calibration import read_rates
+
+        rates = read_rates(calibration)
+        known += [rates.slow, rates.fast]
+    return (min(known), max(known)) if known else None
