@@ -165,8 +165,8 @@ Not had on eBPF, and why:
 - Writes into a mapping that go past the page tables (direct I/O with the mapping as its buffer,
   `process_vm_writev`, RDMA) raise no fault of the processor; that pages were brought in is seen.
 - A page of a large folio that is written maps the folio for writing (up to 2 MiB): all of it counts
-  as written. So it does again for a page that is written, protected and written again: its second
-  write raises no fault.
+  as written. A written page that `mprotect` takes away and gives back raises no fault again: of
+  later writes to it only the first is timed.
 - A fault at the moment in which another thread changes the mappings cannot be placed: of writes
   the bound is recorded from then on, of reads what the kernel's own tracepoints tell.
 - A mapping that is used more than four generations of forks below the process that made it.
