@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shlex
 import signal
@@ -20,6 +19,7 @@ import pytest
 
 from tests.support.cli import tracehint
 from tests.support.ebpf import require_ebpf
+from tracehint.collectors.ebpf.node_locks import locked
 from tracehint.collectors.ebpf.node_place import JOIN, node_place
 from tracehint.collectors.ebpf.segments import MOST, join_segments, segments
 from tracehint.schemas.store import Bundle, read_bundle
@@ -342,18 +342,26 @@ def test_a_task_that_comes_while_the_bundle_is_written_starts_another(node: Path
     while _listens() and time.monotonic() < end:
         time.sleep(0.01)
     place = node_place()
-    with Path(f"{place.socket}.busy").open() as busy:
-        fcntl.flock(busy, fcntl.LOCK_EX)  # both have written their bundles
+    with locked(Path(f"{place.socket}.busy")):
+        pass  # both have written their bundles
     ran = sum((commands(read_bundle(p)) for p in bundles()), Counter[bytes]())
     assert ran == {b"one": 1, b"two": 1}
-    with place.lock.open() as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with locked(place.lock, wait=False):
+        pass
     assert not (node / place.socket.name).exists()
 
 
 def _listens() -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
         return client.connect_ex(str(node_place().socket)) == 0
+
+
+def test_a_recorder_leaves_no_file_where_it_was_met(node: Path) -> None:
+    join = started()
+    assert subprocess.run([*join, "true"], check=False).returncode == 0
+    assert {p.suffix for p in node.iterdir()} == {"", ".lock", ".busy", ".log"}
+    stop()
+    assert list(node.iterdir()) == []
 
 
 def test_a_silent_client_holds_nobody_up_for_long() -> None:

@@ -9,32 +9,20 @@ a recorder that ends, holds it alone. Files: SOCKET, SOCKET.lock, SOCKET.log.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import select
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from tracehint.collectors.base import Follow
+from tracehint.collectors.ebpf.node_locks import locked
 from tracehint.collectors.ebpf.node_place import Place
 from tracehint.errors import CollectorError, TracehintError
 
 _READY_SECONDS = 60
 _BACKLOG = 4096
-
-
-@contextlib.contextmanager
-def _locked(place: Place, *, wait: bool = True) -> Iterator[int]:
-    """Hold the lock alone. Raises BlockingIOError when that is not possible and not to wait for."""
-    fd = os.open(place.lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        yield fd
-    finally:
-        with contextlib.suppress(OSError):  # the recorder in the background has closed it
-            os.close(fd)
 
 
 def _connected(place: Place) -> socket.socket | None:
@@ -88,7 +76,7 @@ def serve(
     Raises CollectorError when it does not come to that.
     """
     ready, told = os.pipe()
-    with _locked(place) as lock:
+    with locked(place.lock) as lock:
         if is_recording(place):
             os.close(ready)
             os.close(told)
@@ -102,7 +90,7 @@ def serve(
             _wait_until_ready(place, ready)
             return 0
         server.listen(_BACKLOG)  # by the process that `stop` waits for
-    # an opening of its own: the one above is another's
+    # an opening of its own: the one above is another's; nobody removes it while one listens
     own = os.open(place.lock, os.O_RDWR | os.O_CLOEXEC)
     for fd in (server.fileno(), own, told):
         os.set_inheritable(fd, True)
@@ -125,16 +113,17 @@ def serve(
 
 
 def _tidy(place: Place, server: socket.socket) -> None:
-    """Leave no socket behind, nor an empty log; the lock stays, somebody may wait for it.
+    """Leave no socket behind, no lock, nor an empty log.
 
     Who holds the lock now starts another one, or waits for this one to record in vain.
     """
     server.close()
-    with contextlib.suppress(OSError), _locked(place, wait=False):
+    with contextlib.suppress(OSError), locked(place.lock, wait=False):
         if not is_recording(place):
             place.socket.unlink(missing_ok=True)
             if place.log.exists() and not place.log.stat().st_size:
                 place.log.unlink()
+            place.lock.unlink()  # who waits for it looks again
 
 
 def _became_background(place: Place, keep: set[int], lose: int) -> bool:

@@ -12,14 +12,13 @@ been moved out, the originals are old and go.
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
 import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from tracehint.collectors.ebpf.missed import node_stem
+from tracehint.collectors.ebpf.node_locks import locked
 from tracehint.collectors.ebpf.node_place import Place
 from tracehint.errors import BundleError
 
@@ -31,23 +30,17 @@ _JOINED = "joined"
 def as_recorder(place: Place) -> Iterator[None]:
     """While a recorder records and writes its bundle: nobody joins bundles. Joins them before
     and after, where nobody else records."""
-    path = Path(f"{place.socket}.busy")
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        _join_if_alone(fd, place)
-        fcntl.flock(fd, fcntl.LOCK_SH)
+    busy = Path(f"{place.socket}.busy")
+    _join_if_alone(busy, place)
+    with locked(busy, shared=True):
         yield
-        _join_if_alone(fd, place)
-    finally:
-        os.close(fd)
+    _join_if_alone(busy, place)
 
 
-def _join_if_alone(fd: int, place: Place) -> None:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return  # another one records or joins
-    join_segments(place.bundles, place.host)
+def _join_if_alone(busy: Path, place: Place) -> None:
+    with contextlib.suppress(BlockingIOError), locked(busy, wait=False):
+        join_segments(place.bundles, place.host)
+        busy.unlink()
 
 
 def join_segments(folder: Path, host: str, most: int = MOST) -> int:

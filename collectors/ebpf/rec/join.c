@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <time.h>
@@ -45,6 +46,29 @@ static int connected(const char *path)
 	return fd;
 }
 
+#define LOCK_TRIES 1000
+
+/* The lock, shared. A recorder that ends removes the file, the next one makes another: look again. */
+static int locked(const char *name)
+{
+	for (int i = 0; i < LOCK_TRIES; i++) {
+		int lock = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		struct stat held, named;
+
+		if (lock < 0)
+			return -1;
+		if (flock(lock, LOCK_SH) || fstat(lock, &held)) {
+			close(lock);
+			return -1;
+		}
+		if (!lstat(name, &named) && held.st_ino == named.st_ino &&
+		    held.st_dev == named.st_dev)
+			return lock;
+		close(lock);
+	}
+	return -1;
+}
+
 /* Whether a recorder follows this process now. The lock lies beside the socket: SOCKET.lock. */
 static int joined(const char *path)
 {
@@ -52,8 +76,8 @@ static int joined(const char *path)
 	int lock, fd;
 
 	snprintf(name, sizeof(name), "%s.lock", path);
-	lock = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (lock < 0 || flock(lock, LOCK_SH))
+	lock = locked(name);
+	if (lock < 0)
 		return 0;
 	fd = connected(path);
 	if (fd >= 0) {
