@@ -66,9 +66,9 @@ def _pipeline(e: Evidence) -> str:
 # pattern -> (why, what the placement means); `{count}` is the number of copies.
 WORDS: dict[str, tuple[Callable[[Evidence], str], str]] = {
     "pipeline": (_pipeline, "keep it where it is written, run the reader there"),
-    "broadcast": (_broadcast, "make {count} copies"),
+    "broadcast": (_broadcast, "{count} copies pay most"),
     "scatter": (_scatter, "blocks inside regions, each region at its reader"),
-    "partly_shared": (_partly, "make {count} copies"),
+    "partly_shared": (_partly, "{count} copies pay most"),
     "gather": (_gather, "blocks inside regions, placed for the next step"),
     "reduce": (_reduce, "put them on one node, run the reader there"),
     "distribute": (_distribute, "spread them over the readers' nodes"),
@@ -91,4 +91,4 @@ def advice(pattern: str, placement: str) -> str:
     """One line: what the chosen placement asks for; empty when the default stays."""
     if placement == "default" or pattern not in WORDS:
         return ""
-    return WORDS[pattern][1].format(count=placement.rpartition("=")[2])
+    return WORDS[pattern][1].format(count=placement.rpartition("=")[2]).strip()
