@@ -36,6 +36,8 @@ def test_spilled_extents_give_the_same_json(
     monkeypatch.setattr(spilled, "BATCH", 7)
     monkeypatch.setattr(batches.divide, "__defaults__", (20,))
     assert json_of(bundle, Resources(threads=3, memory=0, folder=folder)) == whole
+    monkeypatch.setattr(spilled, "LARGE", 1000)
+    assert json_of(bundle, Resources(threads=3, memory=0, folder=folder)) == whole
     assert not list(folder.iterdir())
 
 

@@ -14,7 +14,7 @@ import pickle
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 BATCH = 1 << 20  # extents that are read at one time
+LARGE = 1 << 27  # bytes of the accesses of a portion that is computed with no other
 # Columns of accesses as they lie in temporary files.
 _STORED = {
     "obj": np.int32, "task": np.int32, "op": np.int8, "exact": np.bool_, "how": np.int32,
@@ -224,7 +225,13 @@ class SpilledAccesses:
                 pickle.dump(found, stream, protocol=5)
 
         chosen = range(len(portions)) if only is None else only.tolist()
-        compute_all(solve, chosen, self._extents.resources, "following the bytes")
+        sizes = {i: _size(folder / str(i)) for i in chosen}
+        many = [i for i in chosen if sizes[i] <= LARGE]
+        given = self._extents.resources
+        compute_all(solve, many, given, "following the bytes")
+        # a path with more accesses is in memory alone
+        alone = [i for i in chosen if sizes[i] > LARGE]
+        compute_all(solve, alone, replace(given, threads=1), "following the bytes of large files")
         return [_result(folder / f"{i}.result") for i in chosen]
 
     def _spill(self, portions: Portions) -> Path:
@@ -259,17 +266,24 @@ def _result(path: Path) -> Any:
     return found
 
 
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
 def _read(path: Path) -> Access:
     """All rows of such a file, in the order in which they were added."""
-    parts = [Access.empty()]
-    if path.exists():
-        data, at = path.read_bytes(), 0
-        while at < len(data):
-            count, at = int(np.frombuffer(data, np.int64, 1, at)[0]), at + 8
-            columns: dict[str, Any] = {}
+    found = Access.empty()
+    if not path.exists():
+        return found
+    with path.open("rb") as stream:
+        # their number is not known before; each block has eight bytes more than its rows
+        most = path.stat().st_size // ROW_BYTES
+        for name, kind in _TYPES:
+            setattr(found, name, np.empty(most, bool if kind.kind == "b" else np.int64))
+        at = 0
+        while head := stream.read(8):
+            count = int(np.frombuffer(head, np.int64)[0])
             for name, kind in _TYPES:
-                values = np.frombuffer(data, kind, count, at)
-                columns[name] = values if kind.kind == "b" else values.astype(np.int64)
-                at += count * kind.itemsize
-            parts.append(Access(**columns))
-    return Access.joined(parts)
+                getattr(found, name)[at : at + count] = np.fromfile(stream, kind, count)
+            at += count
+    return found if at == most else found.take(np.arange(at))

@@ -33,8 +33,9 @@ class Batch:
     copies: Copies
 
     def filled(self, extents: Access) -> Batch:
-        """The batch with these accesses (objects numbered as in the run) before its own."""
-        access = Access.joined([extents, self.access])
+        """The batch with these accesses (objects numbered as in the run; given away) before its
+        own."""
+        access = Access.joined([extents, self.access]) if len(self.access) else extents
         access.obj = access.obj - self.low
         return replace(self, access=clip(access, self.objects))
 

@@ -51,7 +51,8 @@ class Seen:
 def look(access: Access, count: int) -> Seen:
     """The facts of `Seen`, in one pass over the accesses."""
     change = access.take(is_mutation(access.op))
-    read = access.take(access.op == READ)
+    reads = np.flatnonzero(access.op == READ)  # not all columns: they may be most of the memory
+    read_obj, read_task = access.obj[reads], access.task[reads]
     low, high = np.full(count, _NEVER), np.full(count, UNKNOWN, np.int64)
     np.minimum.at(low, change.obj, change.task)
     np.maximum.at(high, change.obj, change.task)
@@ -61,10 +62,10 @@ def look(access: Access, count: int) -> Seen:
     np.maximum.at(truncated, change.obj[cut], change.last[cut])
     written, others = np.full(count, _NEVER), np.full(count, _NEVER)
     np.minimum.at(written, change.obj[~cut], change.first[~cut])
-    foreign = read.task != low[read.obj]
-    np.minimum.at(others, read.obj[foreign], read.first[foreign])
+    foreign = read_task != low[read_obj]
+    np.minimum.at(others, read_obj[foreign], access.first[reads[foreign]])
     own, hole = np.zeros(count, bool), np.zeros(count, bool)
-    own[read.obj[~foreign]] = True
+    own[read_obj[~foreign]] = True
     hole[change.obj[change.op == HOLE]] = True
     cut_low, cut_high = np.full(count, _NEVER), np.full(count, UNKNOWN, np.int64)
     np.minimum.at(cut_low, change.obj[cut], change.start[cut])
