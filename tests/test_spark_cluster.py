@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import inside, tracehint
+from tests.support.cli import inside
 from tests.support.objects import object_store
 from tests.support.spark_runs import RUNS
 
@@ -52,13 +52,18 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
-def json_of(*words: str | Path, cwd: Path, **env: str) -> str:
-    """What `analyze --format json` prints in a process of its own."""
-    done = subprocess.run(
+def analyze(*words: str | Path, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """`analyze --format json` in a process of its own."""
+    return subprocess.run(
         [sys.executable, "-m", "tracehint", "analyze", *words, "--format", "json"],
         cwd=cwd, env=os.environ | {"JAVA_TOOL_OPTIONS": QUICK} | env, capture_output=True,
         text=True, timeout=SECONDS, check=False,
     )  # fmt: skip
+
+
+def json_of(*words: str | Path, cwd: Path, **env: str) -> str:
+    """What it prints."""
+    done = analyze(*words, cwd=cwd, **env)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -163,6 +168,6 @@ def test_bundles_on_s3_by_hadoops_reader(tmp_path: Path) -> None:
             url = store.put(bundle, bundle.name)
             there = json_of(url, "--engine", "spark", cwd=tmp_path)
             assert there == inside("analyze", bundle, "--format", "json", cwd=tmp_path).stdout
-        done = tracehint("analyze", "s3://none/x.trace", "--engine", "spark", cwd=tmp_path)
+        done = analyze("s3://none/x.trace", "--engine", "spark", cwd=tmp_path)
         assert done.returncode == 2
         assert "s3://none/x.trace: Spark cannot list it" in done.stderr  # not Arrow
