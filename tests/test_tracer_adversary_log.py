@@ -245,3 +245,15 @@ def test_what_the_log_cannot_tell_is_counted(line: str, detail: str | None) -> N
     tables, _ = parse(RUN + OPEN + line, complete=True)
     found = [str(r["detail"]).partition(":")[0].split()[0] for r in rows(tables, "losses")]
     assert found == ([detail] if detail else [])
+
+
+def test_calls_that_only_look_are_counted_as_with_ebpf() -> None:
+    tables, _ = parse(
+        RUN + OPEN + "1 fstat(3, {st_size=5}) = 0\n1 fchmod(3, 0600) = 0\n"
+        '1 chmod("f", 0600) = 0\n1 fgetxattr(3, "user.x", "", 9) = 1\n1 stat("f", {}) = 0\n'
+        '1 flistxattr(3, NULL, 0) = 7\n1 newfstatat(3, "", {st_size=5}, AT_EMPTY_PATH) = 0\n'
+    )
+    counts: Counter[str] = Counter()
+    for row in rows(tables, "metadata_ops"):
+        counts[row["op"]] += row["count"]
+    assert counts == {"chmod": 2, "xattr": 2, "stat": 1}

@@ -28,7 +28,9 @@ BYTE_CALLS = (
     *RAW_CALLS, "copy_file_range", "sendfile", "splice", "tee", "vmsplice", "mmap", "mremap",
     "mprotect", "pkey_mprotect", "fallocate", "lseek", "io_submit", "io_uring_enter", "stat",
     "lstat", "fstat", "newfstatat", "statx", "access", "faccessat", "faccessat2", "getdents",
-    "getdents64", "chmod", "fchmodat", "getxattr", "lgetxattr", "setxattr", "lsetxattr",
+    "getdents64", "chmod", "fchmod", "fchmodat", "fchmodat2",
+    "getxattr", "lgetxattr", "fgetxattr", "setxattr", "lsetxattr", "fsetxattr", "listxattr",
+    "llistxattr", "flistxattr", "removexattr", "lremovexattr", "fremovexattr",
 )  # fmt: skip
 # Never deadly, or noise. The others are kept: strace prints `+++ killed by` only for these.
 _QUIET_SIGNALS = "SIGCHLD,SIGURG,SIGWINCH,SIGCONT"

@@ -34,8 +34,7 @@ def stat(st: State, thread: Thread, call: Call) -> None:
 
 
 def fstat(st: State, thread: Thread, call: Call) -> None:
-    """fstat(fd, buf)."""
-    st.count(thread.group.epoch.proc, None, "stat", returned(call.result) is None)
+    """fstat(fd, buf): looks no path up, so it is not counted, as with eBPF."""
     if returned(call.result) is not None:
         fd, ofd = head_fd(st, thread, call.args, call.t_ns)
         _by_fd(st, thread, call, fd, ofd is not None)
@@ -46,7 +45,6 @@ def statat(st: State, thread: Thread, call: Call) -> None:
     args = split_args(call.args)
     if args[1] == b'""' or args[1] == b"NULL":
         fd, note, _ = descriptor(args[0])
-        st.count(thread.group.epoch.proc, None, "stat", returned(call.result) is None)
         if fd != AT_FDCWD and returned(call.result) is not None:
             _by_fd(st, thread, call, fd, lookup(st, thread, fd, note, call.t_ns) is not None)
         return
