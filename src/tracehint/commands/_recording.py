@@ -73,7 +73,7 @@ def recording_options(command: F, *, needs_command: bool = True) -> F:
             metavar="KEY=VALUE",
             help="Setting of the collector (see its page); repeatable.",
         ),
-        click.option("--force", is_flag=True, help="Replace the bundle that -o names, if it exists."),
+        click.option("--force", is_flag=True, help="Replace the bundle that -o names."),
         click.option("--quiet", is_flag=True, help="Print errors only."),
         click.option("--keep-args", is_flag=True, help="Keep secrets in arguments."),
         click.argument("command", nargs=-1, required=needs_command, type=click.UNPROCESSED),
