@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 
 static char buffer[1 << 16];
 
@@ -218,7 +219,24 @@ static int handles_moved_about(void)
 	return 0;
 }
 
+/* From memory into a pipe, from there into another one as well, from that into a file. */
+static int handles_pipes(void)
+{
+	struct iovec v = {buffer, 1009};
+	int p[2], q[2], fd = open("f", O_WRONLY | O_CREAT, 0644);
+
+	must(!pipe(p) && !pipe(q), "pipe");
+	must(vmsplice(p[1], &v, 1, 0) == 1009, "vmsplice");
+	must(tee(p[0], q[1], 4096, 0) == 1009, "tee");
+	must(read(p[0], buffer, 4096) == 1009, "read");
+	must(splice(q[0], NULL, fd, NULL, 4096, 0) == 1009, "splice");
+	saw("f", "write", "splice", 0, 1009, 1009, 1);
+	fact("piped", "f", "3027 2018"); /* read from pipes, written into them */
+	return 0;
+}
+
 const struct workload handle_cases[] = {
+	{"handles_pipes", handles_pipes},
 	{"handles_reader", handles_reader},
 	{"handles_ioctl_cloexec", handles_ioctl_cloexec},
 	{"handles_by_handle", handles_by_handle},

@@ -125,6 +125,14 @@ def _fact(run: Recorded, case: str, what: str, path: bytes, other: bytes) -> Non
     elif what == "deleted":
         gone = "".join(str(int(files[f]["deleted"])) for f in called(run.bundle, path))
         assert gone == other.decode()
+    elif what == "piped":
+        mine = run.processes(case)
+        pipes = [
+            r for r in run.bundle.tables["opens"].to_pylist()
+            if r["proc"] in mine and files[r["file"]]["kind"] == "pipe"
+        ]  # fmt: skip
+        moved = [sum(r[side] for r in pipes) for side in ("read_bytes", "write_bytes")]
+        assert moved == [int(n) for n in other.split()]
     elif what == "unfollowed":
         assert any(kind == "unknown_calls" for kind, _ in run.losses(case))
     elif what == "cut":
