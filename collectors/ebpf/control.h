@@ -88,6 +88,9 @@ struct th_config {
 /* Stands for bpf_rdonly_cast in calls; the loader puts the function's number there. */
 #define TH_CALL_RDONLY_CAST 0x7448434c
 
+/* What a process has mapped, which its children have too. */
+#define TH_PROC_MAPPINGS (TH_PROC_MAPPED | TH_PROC_MAPPED_WRITE | TH_PROC_MAPPED_LARGE)
+
 enum th_armed {
 	TH_IDLE,
 	TH_ARMED,    /* waiting for the command, or the loader, to announce itself */
@@ -107,7 +110,8 @@ struct th_state {
 	unsigned int self;	 /* adopting: the recorder's processes, never followed */
 	unsigned int recorder;
 	unsigned int wanted; /* processes that were asked for and not let in yet */
-	unsigned int mapped; /* TH_PROC_MAPPED, ..._WRITE: any of them ever mapped a file so */
+	unsigned int
+		mapped; /* TH_PROC_MAPPED, ..._WRITE, ..._LARGE: any of them ever mapped a file so */
 	unsigned long long pid_ns;   /* address of the recorder's pid name space */
 	unsigned long long begin_ns; /* adopting began */
 	unsigned long long lost[TH_LOST_KINDS];

@@ -107,6 +107,7 @@ enum th_process_flag {
 	TH_PROC_MAPPED_WRITE = 1 << 4,
 	TH_PROC_ADOPTED = 1 << 5,	/* ran already when it began to be followed */
 	TH_PROC_WRITES_UNSEEN = 1 << 6, /* a write fault could not be placed */
+	TH_PROC_MAPPED_LARGE = 1 << 7,	/* a mapping that one entry of the upper table may hold */
 };
 
 /* `count` pieces of `length` bytes, `stride` apart, made by `ops` operations. */

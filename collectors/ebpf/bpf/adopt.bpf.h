@@ -88,13 +88,13 @@ GLOBAL u32 adopt(u32 user)
 		return 0;
 	if (!is_wanted(task))
 		return 0;
-	proc = process_new(task->group_leader, 0, TH_PROC_MAPPED | TH_PROC_MAPPED_WRITE, user);
+	proc = process_new(task->group_leader, 0, TH_PROC_MAPPINGS, user);
 	if (!proc)
 		return 0;
 	set_slot(task->pid, proc->slot);
 	proc->flags |= TH_PROC_ADOPTED;
 	/* perhaps it has */
-	__sync_fetch_and_or(&state.mapped, TH_PROC_MAPPED | TH_PROC_MAPPED_WRITE);
+	__sync_fetch_and_or(&state.mapped, TH_PROC_MAPPINGS);
 	proc->threads = plain(task)->signal->nr_threads;
 	if (proc->threads > 1)
 		proc->flags |= TH_PROC_THREADS;

@@ -13,16 +13,23 @@
 #define FAULT_AROUND 65536
 #define PAGE_SHIFT 12
 #define PAGE_SIZE 4096ULL
+#define PMD_PAGES 512
 #define VM_WRITE 2
 #define VM_SHARED 8
 #define TMPFS_MAGIC 0x01021994
 #define RAMFS_MAGIC 0x858458f6
 #define HUGETLBFS_MAGIC 0x958458f6
 
-static __always_inline void mapped_begin(struct th_process *proc)
+static __always_inline void mapped_begin(struct th_process *proc, u32 more)
 {
-	proc->flags |= TH_PROC_MAPPED;
-	__sync_fetch_and_or(&state.mapped, TH_PROC_MAPPED);
+	proc->flags |= TH_PROC_MAPPED | more;
+	__sync_fetch_and_or(&state.mapped, TH_PROC_MAPPED | more);
+}
+
+/* Whether the call, mmap or mremap, makes a mapping of that many bytes. */
+static __always_inline bool is_large(struct call *c)
+{
+	return c->arg[1] >= PMD_PAGES * PAGE_SIZE || c->arg[2] >= PMD_PAGES * PAGE_SIZE;
 }
 
 /* Follow faults on the file behind `fd`; `key` says whether pages are read or written. */
@@ -37,7 +44,7 @@ static __always_inline void map_begin(struct call *c, u64 file, u32 kind)
 	find_key(&f, kind);
 	if (!hashed_at(proc->epoch, f.key, 0))
 		share_make(&f);
-	mapped_begin(proc);
+	mapped_begin(proc, is_large(c) ? TH_PROC_MAPPED_LARGE : 0);
 }
 
 /* This thread's record of pages of an inode; its process' or, after forks, an ancestor's. */
@@ -126,7 +133,6 @@ static long vma_seen(struct task_struct *task, struct vm_area_struct *vma, struc
 /* of the processor's error code */
 #define PF_PROT 1 /* the page is mapped, but not for this */
 #define PF_WRITE 2
-#define PMD_PAGES 512
 
 /* The pages that a fault at one of them maps: those of its folio, if there is one. */
 static __always_inline void mapped_pages(struct pages *p, u64 inode, u64 page, u64 error)
@@ -146,11 +152,12 @@ static __always_inline void mapped_pages(struct pages *p, u64 inode, u64 page, u
  * a shared mapping of a file whose file system wants to know of the first write to
  * each clean page. Writes afterwards, until the page was written back, are to the
  * same pages. Reads have tracepoints of their own, but not where a folio is mapped
- * by one entry of the upper table.
+ * by one entry of the upper table: only then they are looked at here, as finding
+ * the mapping takes 500 ns.
  */
 static __always_inline void processor_fault(u64 address, u64 error)
 {
-	u32 want = error & PF_WRITE ? TH_PROC_MAPPED_WRITE : TH_PROC_MAPPED;
+	u32 want = error & PF_WRITE ? TH_PROC_MAPPED_WRITE : TH_PROC_MAPPED_LARGE;
 	struct vma_found found = {};
 	struct find f = {};
 	struct pages p = {};

@@ -118,7 +118,7 @@ GLOBAL int writable(struct call *c, u32 populated)
 	find_key(&f, KEY_MAPPED | 1);
 	if (!hashed_at(proc->epoch, f.key, 0))
 		share_make(&f);
-	mapped_begin(proc);
+	mapped_begin(proc, 0);
 	writes_begin(proc);
 	f.tid = (u32)id == (u32)(id >> 32) ? 0 : (u32)id;
 	if (cfg.faults && !populated && !writes_unseen(proc, f.inode))

@@ -118,8 +118,7 @@ int BPF_PROG(th_newtask, struct task_struct *task, unsigned long clone_flags)
 		set_slot(task->pid, slot);
 		return 0;
 	}
-	child = process_new(task, proc->epoch,
-			    proc->flags & (TH_PROC_MAPPED | TH_PROC_MAPPED_WRITE), SCRATCH_FORK);
+	child = process_new(task, proc->epoch, proc->flags & TH_PROC_MAPPINGS, SCRATCH_FORK);
 	if (!child)
 		return 0;
 	child->ancestors[0] = proc->epoch;
