@@ -135,7 +135,7 @@ def test_no_bundle_is_said_in_a_sentence(tmp_path: Path) -> None:
     ):  # fmt: skip
         done = inside("analyze", where, "--engine", "spark", cwd=tmp_path)
         assert done.returncode == 2
-        assert "not a trace bundle" in done.stderr, done.stderr
+        assert "no such bundle" in done.stderr or "not a trace bundle" in done.stderr, done.stderr
     done = inside("analyze", "nosuch://host/b.trace", "--engine", "spark", cwd=tmp_path)
     assert done.returncode == 2
     assert "nosuch://host/b.trace: Spark cannot list it" in done.stderr
@@ -165,6 +165,20 @@ def test_errors_of_s3_are_those_of_the_default_engine(tmp_path: Path) -> None:
             assert there.returncode == 2
             assert there.stderr.split("(Request")[0] == here.stderr.split("(Request")[0]
             assert url in there.stderr
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_full_disk_names_the_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tracehint.analyzer.execution import spark as engine
+    from tracehint.analyzer.execution.spark_session import EngineFailed
+
+    def fails(*_: object) -> None:
+        raise EngineFailed("java.io.IOException: No space left on device")
+
+    monkeypatch.setattr(engine, "_analyze", fails)
+    done = inside("analyze", "b.trace", "--engine", "spark", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "b.trace: Spark failed" in done.stderr and "TMPDIR" in done.stderr
 
 
 def test_a_master_needs_spark(tmp_path: Path) -> None:

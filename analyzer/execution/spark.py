@@ -33,6 +33,11 @@ if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis, Options
 
 T = TypeVar("T")
+_ELSE = "Check that all nodes can read it and have tracehint; or use --engine duckdb."
+_ROOM = (
+    "Name a directory with more room in TMPDIR (--master local) or SPARK_LOCAL_DIRS (the nodes'); "
+    "docs: Analyze on Spark."
+)
 _PARTITIONS = 2000  # of one shuffle, at most
 
 
@@ -42,10 +47,8 @@ def analyze_at(where: str, options: Options, master: str | None = None) -> Analy
         try:
             return _analyze(spark, where, options)
         except EngineFailed as error:
-            raise BundleError(
-                f"{where}: Spark failed: {error}",
-                "Check that all nodes can read it and have tracehint; or use --engine duckdb.",
-            ) from None
+            full = "No space left" in str(error)
+            raise BundleError(f"{where}: Spark failed: {error}", _ROOM if full else _ELSE) from None
 
 
 def _analyze(spark: SparkSession, where: str, options: Options) -> Analysis:
