@@ -39,8 +39,11 @@ class Rows:
 
     @classmethod
     def joined(cls, parts: Iterable[Self]) -> Self:
-        """All rows of the parts, in order."""
+        """All rows of the parts, in order. Arrays are shared with the only part that has rows."""
         some = list(parts)
+        some = [part for part in some if len(part)] or some[:1]
+        if len(some) == 1:
+            return cls(**{f.name: getattr(some[0], f.name) for f in fields(cls)})
         return cls(
             **{f.name: np.concatenate([getattr(p, f.name) for p in some]) for f in fields(cls)}
         )
