@@ -3,7 +3,7 @@
 The bundle's Parquet is read three times in batches: for sums, for objects and tasks, and to
 write the accesses of each portion of paths into a temporary file. Then portions are computed as
 ever. Their results wait in files too: among the arrays of a portion that come and go they would
-keep the allocator from using freed memory again (10.6 instead of 3 GB for 100 million extents).
+keep the allocator from using freed memory again.
 Memory follows the batch and the portion; temporary space is `ROW_BYTES` per extent.
 """
 
