@@ -32,11 +32,11 @@ def safe_host(name: str) -> str:
 
     Other characters become `_`; what was changed or cut is told apart by a checksum.
     """
-    import hashlib
-
     cleaned = re.sub(r"[^A-Za-z0-9._-]", "_", name)
     if cleaned == name and len(name) <= _HOST_LENGTH and cleaned.strip("."):
         return name
+    import hashlib
+
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     return f"{cleaned[:_HOST_LENGTH].strip('.') or 'host'}-{digest}"
 
