@@ -55,7 +55,16 @@ function taskPanel(i) {
   pickList("Writes", k.filter((p) => kind[p] === 0).map((p) => fileEntry(file[p], size(bytes[p]))))].filter(Boolean);
 }
 
-function evidenceText(value) {
+// One row per number: those of a group (what the costs are, what lowers the confidence) after its name.
+function evidenceRows(evidence, before = "") {
+  return Object.entries(evidence).flatMap(([name, value]) => (value && typeof value === "object" && !Array.isArray(value)
+    ? evidenceRows(value, `${shown(name)}: `) : [[before + shown(name), evidenceText(name, value)]]));
+}
+
+const IN_BYTES = /bytes|network|wait$/;
+
+function evidenceText(name, value) {
+  if (typeof value === "number" && IN_BYTES.test(name)) return size(value);
   if (typeof value === "number") return Number.isInteger(value) ? count(value) : String(Number(value.toPrecision(4)));
   return typeof value === "string" ? value : JSON.stringify(value);
 }
@@ -63,15 +72,14 @@ function evidenceText(value) {
 function filePanel(i) {
   const f = DATA.files, k = asFile.get(i) || [], { task, bytes, kind } = DATA.pairs, pattern = at(f.pattern, i);
   const share = (p) => (f.size_bytes[i] ? `, ${Math.round(100 * bytes[p] / f.size_bytes[i])} %` : "");
-  const evidence = Object.entries(at(f.evidence, i) || {});
+  const evidence = evidenceRows(at(f.evidence, i) || {});
   return [h("h3", { class: "mono" }, f.path[i]), foldButton("file:" + i), facts([["role", at(f.role, i)], ["size", size(f.size_bytes[i])],
     ["version", f.version[i] > 0 ? f.version[i] : ""], ["deleted", f.deleted[i] ? "yes" : ""],
     ["pattern", pattern ? h("span", null, swatch(pattern), shown(pattern)) : "none"], ["also", shown(at(f.others, i))],
     ["confidence", f.confidence[i].toFixed(2)], ["placement", at(f.placement, i)],
     ["saves", f.saves_bytes[i] > 0 ? size(f.saves_bytes[i]) : ""],
     ["runner-up", at(f.runner_up, i) ? `${at(f.runner_up, i)} (${size(f.runner_up_saves_bytes[i])})` : ""]]),
-  evidence.length ? h("div", null, h("h4", null, "Evidence"), facts(evidence.map(([name, value]) => [shown(name),
-    name.includes("bytes") && typeof value === "number" ? size(value) : evidenceText(value)]))) : null,
+  evidence.length ? h("div", null, h("h4", null, "Evidence"), facts(evidence)) : null,
   pickList("Written by", k.filter((p) => kind[p] === 0).map((p) => taskEntry(task[p], size(bytes[p])))),
   pickList("Read by", k.filter((p) => kind[p] > 0).map((p) => taskEntry(task[p], size(bytes[p]) + share(p) + (kind[p] === 2 ? ", peek" : ""))))]
     .filter(Boolean);
