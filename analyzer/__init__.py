@@ -66,9 +66,11 @@ def analyze(
     if "hosts_by_site" in run:
         run["between_sites_bytes"] = bytes_between(tasks, flow.edges)
     del bundle, cut, extents, found  # most of the memory, where the caller does not keep it
+    tables = {
+        "tasks": tasks, "files": flow.files, "producers": flow.producers,
+        "consumers": flow.consumers, "edges": flow.edges,
+    }  # fmt: skip
+    for name, table in tables.items():
+        resources.ready(name, table)
     patterns, groups = label(flow, tasks, options, run, lost, resources)
-    return Analysis(
-        run=run, tasks=tasks, files=flow.files, producers=flow.producers,
-        consumers=flow.consumers, edges=flow.edges, patterns=patterns, groups=groups,
-        options=options,
-    )  # fmt: skip
+    return Analysis(run=run, **tables, patterns=patterns, groups=groups, options=options)

@@ -3,60 +3,86 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tracehint.analyzer.execution.resources import silent
 from tracehint.commands._output import cannot_write, put
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from tracehint.analyzer.execution.resources import Tell
-    from tracehint.analyzer.model import Analysis
+    from tracehint.analyzer.model import Analysis, Options
 
 
-def write_analysis(
-    analysis: Analysis, form: str, output: str | None, threads: int, tell: Tell
-) -> None:
-    """Write in one of `FORMS`, replacing what is there. Raises UsageError with the remedy."""
-    FORMS[form](analysis, output, threads, tell)
+@dataclass
+class Output:
+    """Where an analysis goes. Replaces what is there; raises UsageError with the remedy."""
+
+    target: str | None
+    options: Options
+    threads: int = 1
+    tell: Tell = silent
+
+    def ready(self, name: str, table: pa.Table) -> None:
+        """A table is complete, although the analysis is not."""
+
+    def write(self, analysis: Analysis) -> None:
+        """Write what is not written yet."""
+        raise NotImplementedError
 
 
-def _json(analysis: Analysis, output: str | None, threads: int, tell: Tell) -> None:
-    from tracehint.analyzer.output import write_json
+class Json(Output):
+    """One document."""
 
-    def pieces() -> Iterator[bytes]:
+    def write(self, analysis: Analysis) -> None:
+        put(self._pieces(analysis), self.target)
+
+    def _pieces(self, analysis: Analysis) -> Iterator[bytes]:
+        from tracehint.analyzer.output import write_json
+
         done = 0
-        for piece in write_json(analysis, threads):
+        for piece in write_json(analysis, self.threads):
             done += len(piece)
-            tell("writing", done >> 20, 0, "MiB")
+            self.tell("writing", done >> 20, 0, "MiB")
             yield piece
 
-    put(pieces(), output)
 
+@dataclass
+class Parquet(Output):
+    """One file per table in a directory, written by threads as the tables come; last run.json."""
 
-def _parquet(analysis: Analysis, output: str | None, threads: int, _tell: Tell) -> None:
-    """One file per table, and run.json, in a directory."""
-    import json
-    from concurrent.futures import ThreadPoolExecutor
+    def __post_init__(self) -> None:
+        from concurrent.futures import Future, ThreadPoolExecutor
 
-    folder = Path(str(output))
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        tables = analysis.tables()
-        largest = sorted(tables, key=lambda name: -tables[name].nbytes)
-        ranges = analysis.options.ranges
-        with ThreadPoolExecutor(threads) as pool:
-            for done in [
-                pool.submit(_table, tables[name], folder / f"{name}.parquet", ranges)
-                for name in largest
-            ]:
-                done.result()
+        self._folder = Path(str(self.target))
+        self._pool = ThreadPoolExecutor(self.threads)
+        self._begun: dict[str, Future[None]] = {}
+
+    def ready(self, name: str, table: pa.Table) -> None:
+        where = self._folder / f"{name}.parquet"
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot_write(self._folder, error) from None
+        self._begun[name] = self._pool.submit(_table, table, where, self.options.ranges)
+
+    def write(self, analysis: Analysis) -> None:
+        import json
+
+        for name, table in analysis.tables().items():
+            if name not in self._begun:
+                self.ready(name, table)
         text = json.dumps(analysis.run, indent=1, allow_nan=False)
-        (folder / "run.json").write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise cannot_write(folder, error) from None
+        try:
+            for begun in self._begun.values():
+                begun.result()
+            (self._folder / "run.json").write_text(text + "\n", encoding="utf-8")
+        except OSError as error:
+            raise cannot_write(self._folder, error) from None
 
 
 def _table(table: pa.Table, path: Path, ranges: bool) -> None:
@@ -70,22 +96,21 @@ def _table(table: pa.Table, path: Path, ranges: bool) -> None:
     pq.write_table(table, path, compression="zstd", use_dictionary=repeated)
 
 
-def _text(analysis: Analysis, output: str | None, _threads: int, _tell: Tell) -> None:
-    import io
+class Text(Output):
+    """The summary for people."""
 
-    from tracehint.analyzer.summary import console_for, print_summary
+    def write(self, analysis: Analysis) -> None:
+        import io
 
-    if output in (None, "-"):
-        print_summary(analysis, console_for(sys.stdout))
-        return
-    text = io.StringIO()
-    print_summary(analysis, console_for(text))
-    put([text.getvalue().encode("utf-8", "backslashreplace")], output)
+        from tracehint.analyzer.summary import console_for, print_summary
+
+        if self.target in (None, "-"):
+            print_summary(analysis, console_for(sys.stdout))
+            return
+        text = io.StringIO()
+        print_summary(analysis, console_for(text))
+        put([text.getvalue().encode("utf-8", "backslashreplace")], self.target)
 
 
 # --format -> who writes it
-FORMS: dict[str, Callable[[Analysis, str | None, int, Tell], None]] = {
-    "text": _text,
-    "json": _json,
-    "parquet": _parquet,
-}
+FORMS: dict[str, type[Output]] = {"text": Text, "json": Json, "parquet": Parquet}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +61,7 @@ def command(
     """
     from tracehint.analyzer.execution import analyze_at
     from tracehint.analyzer.execution.memory import keep_memory
-    from tracehint.commands._analysis_output import write_analysis
+    from tracehint.commands._analysis_output import FORMS
     from tracehint.schemas.arrow import skip_pandas
 
     if form == "parquet" and output is None:
@@ -81,14 +82,15 @@ def command(
                 "--threads and --memory-limit are for the engine duckdb",
                 "Set spark.executor.cores and spark.executor.memory.",
             )
-        threads_used = given.threads if given else 1
+        result = FORMS[form](output, options, given.threads if given else 1, seen.tell)
+        given = given and replace(given, ready=result.ready)
         analysis = analyze_at(bundle, options, engine, master, given)
         seen.tell("writing", 0, 0, "")
         on_screen = output in (None, "-") and sys.stdout.isatty()
         if not on_screen:
-            write_analysis(analysis, form, output, threads_used, seen.tell)
+            result.write(analysis)
     if on_screen:
-        write_analysis(analysis, form, output, threads_used, seen.tell)
+        result.write(analysis)
 
 
 def _resources(threads: int | None, memory: str | None, tell: Tell) -> Resources:
