@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -80,3 +82,23 @@ def lookup(keys: Ints, values: Ints, wanted: Ints) -> Ints:
         return table[np.where(inside, wanted - low, high - low + 1)]
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return np.where(keys[at] == wanted, values[at], -1)
+
+
+def finder(ids: Ints) -> Callable[[Ints], Ints]:
+    """A function from identifiers to their positions in `ids`: the first of equal ones, -1 for
+    unknown and for negative ones."""
+    order = order_by(ids)
+    ranked = ids[order]
+    first = starts_of(ranked)
+    first = first[ranked[first] >= 0]
+    keys, places = ranked[first], order[first]
+
+    def find(wanted: Ints) -> Ints:
+        return lookup(keys, places, wanted)
+
+    return find
+
+
+def positions(ids: Ints, wanted: Ints) -> Ints:
+    """For each of `wanted` its position in `ids`, as `finder` finds it."""
+    return finder(ids)(wanted)

@@ -48,6 +48,12 @@ def floats(table: pa.Table, name: str) -> np.ndarray:
     return np.asarray(table.column(name).to_numpy(), np.float64)
 
 
+def codes(table: pa.Table, name: str) -> Ints:
+    """A text column as numbers of its different texts, in the order of their first row."""
+    encoded = table.column(name).combine_chunks().dictionary_encode()
+    return ints(encoded.indices.fill_null(MISSING).to_numpy(zero_copy_only=False))
+
+
 def binary(table: pa.Table, name: str) -> pa.Array:
     """A binary column as one array."""
     import pyarrow as pa

@@ -13,16 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracehint.analyzer.tallies import numbers, rows_of, summed
+from tracehint.analyzer.arrays import Bools, Ints, positions
+from tracehint.analyzer.columns import column, floats
+from tracehint.analyzer.tallies import summed
 from tracehint.analyzer.text import texts
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tracehint.analyzer.model import Analysis
-    from tracehint.analyzer.tallies import Ints
-
-    Mask = NDArray[np.bool_]
 
 
 class Labelled:
@@ -34,14 +31,14 @@ class Labelled:
         self.pattern, self.patterns = _coded(found.column("pattern").cast(pa.string()))
         self.placement = found.column("placement")
         self.evidence = found.column("evidence")
-        self.confidence = found.column("confidence").to_numpy()
-        self.saves = numbers(found.column("saves_bytes"))
-        self.waits = numbers(found.column("saves_wait_bytes"))
-        row = rows_of(files.column("file"), found.column("file"))
+        self.confidence = floats(found, "confidence")
+        self.saves = column(found, "saves_bytes", null=0)
+        self.waits = column(found, "saves_wait_bytes", null=0)
+        row = positions(column(files, "file"), column(found, "file"))
         self.bytes = _read_bytes(analysis)[row]
         self.path, _ = texts(files.column("path").take(pa.array(row)))
         self.kind, self.kinds = _coded(pa.chunked_array([_masked(self.path)]))
-        self.group = numbers(pc.add(pc.fill_null(found.column("group"), -1), 1))  # 0: none
+        self.group = column(found, "group") + 1  # 0: none
         self.flow = self._flows(analysis, row)
 
     def mix(self) -> list[dict[str, Any]]:
@@ -86,7 +83,7 @@ class Labelled:
             _, flow = np.unique(flow * (part.max(initial=0) + 2) + part + 1, return_inverse=True)
         return flow
 
-    def _top(self, among: Mask, weight: Ints, top: int) -> list[dict[str, Any]]:
+    def _top(self, among: Bools, weight: Ints, top: int) -> list[dict[str, Any]]:
         """The heaviest flows, one row each."""
         own = np.flatnonzero(among)
         if not own.size:
@@ -169,18 +166,18 @@ def _coded(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
 def _read_bytes(analysis: Analysis) -> Ints:
     """For each file version the bytes that its readers read, else its size."""
     files, readers = analysis.files, analysis.consumers
-    at = rows_of(files.column("file"), readers.column("file"))
-    read = summed(at, numbers(readers.column("unique_bytes")), files.num_rows)
+    at = positions(column(files, "file"), column(readers, "file"))
+    read = summed(at, column(readers, "unique_bytes", null=0), files.num_rows)
     count = np.bincount(at, minlength=files.num_rows)
-    found: Ints = np.where(count > 0, read, numbers(files.column("size_bytes")))
+    found: Ints = np.where(count > 0, read, column(files, "size_bytes", null=0))
     return found
 
 
 def _types(analysis: Analysis, side: pa.Table) -> Ints:
     """For each file version a number for the set of types of tasks that write (or read) it."""
     type_of, _ = _coded(analysis.tasks.column("type"))
-    at = rows_of(analysis.tasks.column("task"), side.column("task"))
-    file = rows_of(analysis.files.column("file"), side.column("file"))
+    at = positions(column(analysis.tasks, "task"), column(side, "task"))
+    file = positions(column(analysis.files, "file"), column(side, "file"))
     count = int(type_of.max(initial=0)) + 1
     file, member = np.divmod(np.unique(file * count + type_of[at]), count)
     files, starts, sizes = np.unique(file, return_index=True, return_counts=True)

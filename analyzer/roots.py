@@ -67,8 +67,8 @@ def _derived(bundle: Bundle, cwd: bytes, cut: TaskCut | None) -> set[bytes]:
 def _used_folders(bundle: Bundle) -> set[bytes]:
     """Folders of all data that a run used or declares."""
     opens = bundle.tables["opens"]
-    used = pc.greater(pc.add(opens.column("read_ops"), opens.column("write_ops")), 0)
-    used = pc.or_(used, opens.column("created"))
+    counters = (pc.greater(opens.column(name), 0) for name in ("read_ops", "write_ops"))
+    used = pc.or_(pc.or_(*counters), opens.column("created"))
     parts = [plain(opens.filter(used).column("path")), bundle.tables["declared_io"].column("path")]
     unique = pc.unique(pa.chunked_array([c for p in parts for c in p.chunks], pa.binary()))
     return _folders_of(unique.filter(pa.array(looks_like_data(unique))))

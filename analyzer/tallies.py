@@ -12,12 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tracehint.analyzer.arrays import Ints, positions
+from tracehint.analyzer.columns import column
+
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tracehint.analyzer.model import Analysis
-
-    Ints = NDArray[np.int64]
 
 
 def totals(analysis: Analysis) -> dict[str, int]:
@@ -26,7 +25,7 @@ def totals(analysis: Analysis) -> dict[str, int]:
     work = pc.invert(tasks.column("engine"))
     data = analysis.files.filter(pc.not_equal(analysis.files.column("role"), "software"))
     failed = pc.not_equal(tasks.column("exit_status").filter(work), 0)
-    own = numbers(work).astype(bool)
+    own = column(tasks, "engine", null=0) == 0
     return {
         "tasks": int(own.sum()),
         "types": pc.count_distinct(tasks.column("type").filter(work)).as_py(),
@@ -61,16 +60,8 @@ def stages(analysis: Analysis) -> list[dict[str, Any]]:
 
 def _moved(tasks: pa.Table, side: pa.Table) -> Ints:
     """Bytes that each task moved, repeats counted."""
-    at = rows_of(tasks.column("task"), side.column("task"))
-    return summed(at, numbers(side.column("bytes")), tasks.num_rows)
-
-
-def rows_of(keys: pa.ChunkedArray, wanted: pa.ChunkedArray) -> Ints:
-    """For each wanted key, the row where it stands among the keys (it must be there)."""
-    have = keys.to_numpy()
-    order = np.argsort(have, kind="stable")
-    found: Ints = order[np.searchsorted(have, wanted.to_numpy(), sorter=order)]
-    return found
+    at = positions(column(tasks, "task"), column(side, "task"))
+    return summed(at, column(side, "bytes", null=0), tasks.num_rows)
 
 
 def summed(group: Ints, values: Ints, count: int) -> Ints:
@@ -78,9 +69,3 @@ def summed(group: Ints, values: Ints, count: int) -> Ints:
     sums: Ints = np.zeros(count, np.int64)
     np.add.at(sums, group, values)
     return sums
-
-
-def numbers(column: pa.ChunkedArray) -> Ints:
-    """A column of whole numbers or truth values; null counts as 0."""
-    found: Ints = pc.fill_null(column.cast(pa.int64()), 0).to_numpy()
-    return found

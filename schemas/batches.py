@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from tracehint.schemas.compact import check_columns, check_values, text_columns
+from tracehint.schemas.compact import check_values, opened
 from tracehint.schemas.store import problem
 
 if TYPE_CHECKING:
@@ -38,14 +38,12 @@ def batches_of(
     Ends with None, and an entry in `problems`, where it cannot be read on.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     from tracehint.schemas.tables import TABLES
 
     schema = pa.schema([field for field in TABLES[name] if field.name not in leave_out])
     try:
-        with pq.ParquetFile(file, read_dictionary=text_columns(schema)) as source:
-            check_columns(source, schema)
+        with opened(file, schema) as source:
             for batch in source.iter_batches(rows, columns=schema.names):
                 yield _checked(pa.Table.from_batches([batch]), schema)
     except (OSError, pa.ArrowException, KeyError, ValueError) as error:

@@ -7,6 +7,7 @@ ones. For steps that look at columns and not at the schema.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -21,24 +22,31 @@ def read_compact(where: Path | BinaryIO, schema: pa.Schema) -> pa.Table:
     """The columns of `schema` of one Parquet file. Raises OSError, ArrowException, KeyError or
     ValueError when it cannot be read or is not what the schema says."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     names = schema.names
     columns: list[pa.ChunkedArray] = []
-    with pq.ParquetFile(where) as plain:
-        check_columns(plain, schema)
-        texts = text_columns(schema)
-        with pq.ParquetFile(where, metadata=plain.metadata, read_dictionary=texts) as source:
-            for low in range(0, len(names), _AT_ONCE):
-                columns += _narrowed(source, schema, names[low : low + _AT_ONCE])
+    with opened(where, schema) as source:
+        for low in range(0, len(names), _AT_ONCE):
+            columns += _narrowed(source, schema, names[low : low + _AT_ONCE])
     return pa.table(columns, names=names)
 
 
-def text_columns(schema: pa.Schema) -> list[str]:
-    """The columns that are read as dictionaries (`read_dictionary` of the file)."""
-    import pyarrow as pa
+@contextmanager
+def opened(where: Path | BinaryIO, schema: pa.Schema) -> Iterator[pq.ParquetFile]:
+    """A Parquet file that has these columns; their texts come as numbers into the distinct ones.
 
-    return [field.name for field in schema if field.type in (pa.string(), pa.binary())]
+    Raises OSError, ArrowException, or ValueError for a file without one of the columns.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(where) as plain:
+        missing = [name for name in schema.names if name not in plain.schema_arrow.names]
+        if missing:
+            raise ValueError(f"no column {missing[0]}")
+        texts = [field.name for field in schema if field.type in (pa.string(), pa.binary())]
+        with pq.ParquetFile(where, metadata=plain.metadata, read_dictionary=texts) as source:
+            yield source
 
 
 def _narrowed(
@@ -49,13 +57,6 @@ def _narrowed(
         field, column = schema.field(name), part.column(name)
         check_values(column, field)
         yield narrow(column, field.type)
-
-
-def check_columns(source: pq.ParquetFile, schema: pa.Schema) -> None:
-    """Raises ValueError for a file without one of the columns."""
-    missing = [name for name in schema.names if name not in source.schema_arrow.names]
-    if missing:
-        raise ValueError(f"no column {missing[0]}")
 
 
 def check_values(column: pa.ChunkedArray, field: pa.Field) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracehint.analyzer.arrays import Bools, Ints, ints, order_by, starts_of
-from tracehint.analyzer.columns import column
+from tracehint.analyzer.columns import codes, column
 from tracehint.analyzer.flow.model import UNKNOWN
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def series_of(tasks: pa.Table) -> tuple[Ints, Ints]:
     attempt = np.maximum(column(tasks, "attempt", null=1), 1)
     if not (attempt > 1).any():
         return np.full(n, UNKNOWN, np.int64), np.zeros(n, np.int64)
-    texts = [_codes(tasks, name) for name in ("type", "name", "command")]
+    texts = [codes(tasks, name) for name in ("type", "name", "command")]
     start = np.nan_to_num(np.asarray(tasks.column("start_s").to_numpy(), float))
     order = np.lexsort((attempt, start, *texts[::-1]))
     keys = [t[order] for t in texts]
@@ -36,11 +36,6 @@ def series_of(tasks: pa.Table) -> tuple[Ints, Ints]:
     series[(np.bincount(series) == 1)[series]] = UNKNOWN
     good = (column(tasks, "exit_status", null=-1) == 0).astype(np.int64)
     return series, good * (int(attempt.max()) + 1) + attempt
-
-
-def _codes(tasks: pa.Table, name: str) -> Ints:
-    encoded = tasks.column(name).combine_chunks().dictionary_encode()
-    return ints(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False))
 
 
 def one_per_series(entry: Ints, task: Ints, series: Ints, preference: Ints) -> Bools:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracehint.analyzer.arrays import ints, order_by, starts_of
-from tracehint.analyzer.columns import column, floats, in_order
+from tracehint.analyzer.columns import codes, column, floats, in_order
 from tracehint.analyzer.patterns.rows import UNKNOWN, Floats, Ints, Work
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def read_work(tasks: pa.Table) -> Work:
 
 def _last_attempts(tasks: pa.Table, attempt: Ints, start: Floats) -> Ints:
     """Per task the last attempt of its series; a series begins with each attempt 1."""
-    texts = [_text_codes(tasks, name) for name in ("command", "name", "type")]
+    texts = [codes(tasks, name) for name in ("command", "name", "type")]
     order = np.lexsort((start, *texts))
     new = attempt[order] == 1
     new[starts_of(*(t[order] for t in texts))] = True
@@ -42,8 +42,3 @@ def _last_attempts(tasks: pa.Table, attempt: Ints, start: Floats) -> Ints:
     who = np.empty(len(order), np.int64)
     who[order] = np.repeat(order[last], np.diff(np.append(first, len(order))))
     return who
-
-
-def _text_codes(tasks: pa.Table, name: str) -> Ints:
-    encoded = tasks.column(name).combine_chunks().dictionary_encode()
-    return ints(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False))

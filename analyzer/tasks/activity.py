@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.arrays import distinct
+from tracehint.analyzer.arrays import distinct, positions
 from tracehint.analyzer.columns import column, numbers
-from tracehint.analyzer.tasks.tree import Bools, Ints, find_positions
+from tracehint.analyzer.tasks.tree import Bools, Ints
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,9 +41,9 @@ def activity_of(bundle: Bundle, proc: Ints) -> Activity:
 
     opens, files = bundle.tables["opens"], bundle.tables["files"]
     n = len(proc)
-    at = find_positions(proc, column(opens, "proc", -1))
+    at = positions(proc, column(opens, "proc", -1))
     file = column(opens, "file", -1)
-    position = find_positions(column(files, "file", -1), file)
+    position = positions(column(files, "file", -1), file)
     kinds = files.column("kind")
 
     def of_kind(kind: str) -> Bools:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracehint.analyzer.arrays import positions
 from tracehint.analyzer.columns import column
 from tracehint.analyzer.tasks.tree import (
     NEVER,
     Bools,
     Ints,
     Tree,
-    find_positions,
     jump,
 )
 
@@ -78,7 +78,7 @@ def _add_marks(value: Ints, texts: list[str], marks: pa.Table, tree: Tree) -> No
     begins: dict[int, list[tuple[int, str]]] = {}
     ends: dict[int, list[int]] = {}
     rows = zip(
-        find_positions(tree.proc, column(marks, "proc", -1)).tolist(),
+        positions(tree.proc, column(marks, "proc", -1)).tolist(),
         column(marks, "t_ns", 0).tolist(), marks.column("kind").to_pylist(),
         marks.column("name").to_pylist(), strict=True,
     )  # fmt: skip

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracehint.analyzer.arrays import positions
 from tracehint.analyzer.columns import column
 from tracehint.analyzer.tasks.describe import printable
 from tracehint.analyzer.tasks.model import TaskCut
-from tracehint.analyzer.tasks.tree import Ints, find_positions
+from tracehint.analyzer.tasks.tree import Ints
 
 if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
@@ -62,7 +63,7 @@ class Matcher:
 
     def _task_of(self, table: str, rows: Any) -> Ints:
         """The task of each row's process, -1 where it is not known."""
-        at = find_positions(self.proc, column(rows, "proc", -1))
+        at = positions(self.proc, column(rows, "proc", -1))
         return np.where(at >= 0, self.task[at], -1) if len(self.task) else at
 
     def by_pid(self) -> None:

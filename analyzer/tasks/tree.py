@@ -13,7 +13,7 @@ import numpy as np
 
 from tracehint.analyzer.arrays import Bools as Bools
 from tracehint.analyzer.arrays import Ints as Ints
-from tracehint.analyzer.arrays import lookup, order_by, starts_of
+from tracehint.analyzer.arrays import finder, order_by
 from tracehint.analyzer.columns import column
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def build_tree(processes: pa.Table) -> Tree:
     proc = column(processes, "proc", -1)
     start = column(processes, "start_ns", 0)
     end = column(processes, "end_ns", NEVER)
-    find = _finder(proc)
+    find = finder(proc)
     parent_id = column(processes, "parent", -1)
     prev = find(column(processes, "prev", -1))
     n = len(proc)
@@ -77,25 +77,6 @@ def build_tree(processes: pa.Table) -> Tree:
         proc, parent, prev, following, jump(prev), start, end,
         (parent_id >= 0) & (parent < 0) & (prev < 0), order, kid_start,
     )  # fmt: skip
-
-
-def _finder(ids: Ints) -> Any:
-    """A function from identifiers to positions (-1: unknown), the first of equal ones."""
-    order = order_by(ids)
-    # the first of equal ones, and nothing that stands for a missing one
-    first = starts_of(ids[order])
-    order = order[first[ids[order[first]] >= 0]]
-
-    def find(wanted: Ints) -> Ints:
-        return lookup(ids[order], order, wanted)
-
-    return find
-
-
-def find_positions(ids: Ints, wanted: Ints) -> Ints:
-    """For each of `wanted` its position in `ids`, -1 where it is not there."""
-    found: Ints = _finder(ids)(wanted)
-    return found
 
 
 def jump(link: Ints, stop: Bools | None = None) -> Ints:
