@@ -96,31 +96,31 @@ e2e-cephfs: setup-full dev ## a real CephFS on five nodes: what its adapter says
 bench: bench-record bench-analyze bench-montage bench-adapters ## all benchmarks
 
 bench-record: dev ## cost of recording, in alternating pairs
-	$(BIN)/python -m tests.bench.bench_record
+	$(BIN)/python -m scripts.bench.bench_record
 
 bench-analyze: dev ## time and memory of analyze
-	$(BIN)/python -m tests.bench.bench_analyze
+	$(BIN)/python -m scripts.bench.bench_analyze
 
 bench-spark: dev ## analyze on both engines
-	$(BIN)/python -m tests.bench.bench_spark
+	$(BIN)/python -m scripts.bench.bench_spark
 
 bench-adapters: dev ## what setting hints costs
-	$(BIN)/python -m tests.bench.bench_adapters
+	$(BIN)/python -m scripts.bench.bench_adapters
 
 bench-hints: dev ## what hints bring on a real MooseFS, four settings side by side; goes on where it was
-	$(BIN)/python -m tests.bench.hints
+	$(BIN)/python -m scripts.bench.hints
 
 bench-import: dev ## time and memory of importing large logs
-	$(BIN)/python -m tests.bench.bench_import
+	$(BIN)/python -m scripts.bench.bench_import
 
 bench-transfer: dev ## how well rules transfer between instances of the corpus; writes the page's tables
-	$(BIN)/python -m tests.bench.score_corpus --write docs/reference/hint-transfer.md
+	$(BIN)/python -m scripts.bench.score_corpus --write docs/reference/hint-transfer.md
 
 bench-hints-cephfs: setup-full dev ## the same on a real CephFS
-	$(BIN)/python -m tests.bench.hints --store cephfs
+	$(BIN)/python -m scripts.bench.hints --store cephfs
 
 bench-montage: dev ## what recording adds to the Montage run
-	$(BIN)/python -m tests.bench.bench_montage
+	$(BIN)/python -m scripts.bench.bench_montage
 
 real-runs-table: dev ## run the real workflows and write docs/reference/real-runs.md
 	$(BIN)/python -m tests.e2e.real.table

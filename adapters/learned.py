@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tracehint.adapters.plan import inside
-from tracehint.hintgen.match import Declared
+from tracehint.hintgen.match.match import Declared
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class RunPaths:
 def run_paths(run: str | Path) -> RunPaths:
     """Read a bundle, or the JSON of `analyze`; raises BundleError or InputError."""
     from tracehint.analyzer.model import Options
-    from tracehint.hintgen.facts import facts_of
     from tracehint.hintgen.inputs import load_run
+    from tracehint.hintgen.learn.facts import facts_of
 
     analysis = load_run(run, Options()).analysis
     tasks = analysis.tasks.select(["task", "type"]).to_pylist()

@@ -16,11 +16,11 @@ from pathlib import Path
 
 from tracehint.adapters.stores.base import Kind
 from tracehint.errors import InputError
-from tracehint.hintgen.match import Declared, Matcher
-from tracehint.hintgen.model import HintFile, Rule
-from tracehint.hintgen.pathtext import to_bytes, to_text
-from tracehint.hintgen.template import parse
-from tracehint.hintgen.textfile import TextFile
+from tracehint.hintgen.hints.model import HintFile, Rule
+from tracehint.hintgen.hints.pathtext import to_bytes, to_text
+from tracehint.hintgen.hints.template import parse
+from tracehint.hintgen.match.match import Declared, Matcher
+from tracehint.hintgen.text.textfile import TextFile
 
 _NAMES = TextFile(kind="A list of names", limit=256 << 20, check="Check --names.")
 PRIVATE = b".tracehint"  # our own directory below a root; never hinted

@@ -13,8 +13,8 @@ from typing import Any
 
 from tracehint.adapters.plan import inside
 from tracehint.errors import InputError
-from tracehint.hintgen.match import Declared
-from tracehint.hintgen.textfile import TextFile
+from tracehint.hintgen.match.match import Declared
+from tracehint.hintgen.text.textfile import TextFile
 
 _FILE = TextFile(kind="A workflow", limit=256 << 20, check="Check the path.")
 

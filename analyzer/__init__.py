@@ -35,8 +35,8 @@ def analyze(
     from functools import partial
 
     from tracehint.analyzer.execution.local import LocalExtents
-    from tracehint.analyzer.execution.portions import beside
     from tracehint.analyzer.execution.resources import Resources
+    from tracehint.analyzer.execution.threads import beside
     from tracehint.analyzer.flow import build_flow
     from tracehint.analyzer.flow.identity import find_objects
     from tracehint.analyzer.model import Analysis, Options

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tracehint.errors import InputError
-from tracehint.hintgen.textfile import TextFile
+from tracehint.hintgen.text.textfile import TextFile
 
 SCHEMA = "tracehint.calibration/1"
 _FILE = TextFile(

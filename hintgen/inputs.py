@@ -40,7 +40,7 @@ def load_run(path: str | Path, options: Options, bundle: Bundle | None = None) -
 
 
 def _from_json(path: Path) -> Analysis:
-    from tracehint.analyzer.output import from_json
+    from tracehint.analyzer.output.json import from_json
 
     try:
         data = json.loads(path.read_bytes())

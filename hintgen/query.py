@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tracehint.hintgen import names
+from tracehint.hintgen.text import names
 
 if TYPE_CHECKING:
     import duckdb
@@ -29,7 +29,7 @@ def text_column(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Arra
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from tracehint.hintgen.escape import text
+    from tracehint.hintgen.text.escape import text
 
     try:
         shown = column.cast(pa.string())

@@ -157,7 +157,7 @@ def read_bundle(
     }
     if spooled:
         # A recorder that was killed left its spool: convert it in memory.
-        from tracehint.schemas.spool import recover_spool
+        from tracehint.schemas.spool.convert import recover_spool
 
         tables, recovered = recover_spool(root, manifest, tables)
         problems += recovered

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from tests.support.spark_runs import RUNS
-from tracehint.analyzer import jsonlines
 from tracehint.analyzer.execution import analyze_at, spilled
 from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.execution.temporary import temporary_folder
 from tracehint.analyzer.flow import batches
 from tracehint.analyzer.model import Options
-from tracehint.analyzer.output import write_json
+from tracehint.analyzer.output import jsonlines
+from tracehint.analyzer.output.json import write_json
 from tracehint.errors import BundleError, TracehintError
 
 

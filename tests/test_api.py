@@ -89,7 +89,7 @@ def test_labels_of_files_and_of_edges(trace: Path) -> None:
 
 
 def test_analysis_json_gives_the_same_but_accesses(trace: Path, tmp_path: Path) -> None:
-    from tracehint.analyzer.output import to_json
+    from tracehint.analyzer.output.json import to_json
 
     path = tmp_path / "run.json"
     bundle = tracehint.load(trace)

@@ -17,7 +17,7 @@ import pytest
 from tests.support.hints import literal, rule, save
 from tests.support.hostile import HOSTILE_NAMES, make_files
 from tracehint.cli import main
-from tracehint.hintgen.model import Rule
+from tracehint.hintgen.hints.model import Rule
 
 ROOT_FLAG = ["--as-root"] if os.geteuid() == 0 else []
 

@@ -9,15 +9,15 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from scripts.bench.hints.archive import FETCH, PUT
+from scripts.bench.hints.results import Run, differing, load, ratios, table
+from scripts.bench.hints.row import Row
+from scripts.bench.hints.rows import ROWS
+from scripts.bench.hints.settings import archive
+from scripts.bench.page import into_page
 
-from tests.bench.hints.archive import FETCH, PUT
-from tests.bench.hints.results import Run, differing, load, ratios, table
-from tests.bench.hints.row import Row
-from tests.bench.hints.rows import ROWS
-from tests.bench.hints.settings import archive
-from tests.bench.page import into_page
 from tracehint.adapters.workflow import read_workflow
-from tracehint.hintgen.vocabulary import valid
+from tracehint.hintgen.hints.vocabulary import valid
 
 SYNTHETIC = [row for row in ROWS.values() if row.name != "montage"]
 

@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from scripts.bench.hints.__main__ import run_once
+from scripts.bench.hints.row import NODES
+from scripts.bench.hints.rows import ROWS
+from scripts.bench.hints.settings import prepare
 
-from tests.bench.hints.__main__ import run_once
-from tests.bench.hints.row import NODES
-from tests.bench.hints.rows import ROWS
-from tests.bench.hints.settings import prepare
 from tests.support.ceph import CephBed, ceph_cluster, missing
 from tests.support.hints import rule, save
 from tracehint.adapters.engines.tag_table import TagTarget, encode, find_helper, tag_files

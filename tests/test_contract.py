@@ -20,9 +20,9 @@ from tests.support.bundles import RunBuilder
 from tests.support.hostile import HOSTILE_NAMES
 from tracehint.analyzer import analyze
 from tracehint.analyzer.model import ANALYSIS_TABLES, Options
-from tracehint.analyzer.output import from_json, to_json, write_json
-from tracehint.analyzer.summary import console_for, print_summary
+from tracehint.analyzer.output.json import from_json, to_json, write_json
 from tracehint.errors import InputError
+from tracehint.hintgen.summary.summary import console_for, print_summary
 
 EXAMPLES = Path(__file__).parent / "examples"
 SCHEMA = json.loads(

@@ -1,4 +1,4 @@
-"""The spool's layout: the C headers and schemas/spool_layout.py must say the same."""
+"""The spool's layout: the C headers and schemas/spool/layout.py must say the same."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tracehint.schemas import spool_layout as lay
+from tracehint.schemas.spool import layout as lay
 from tracehint.schemas.tables import EXTENT_HOW, EXTENT_OPS, LOSS_KINDS, NAME_OPS
 
 HEADER = Path(lay.__file__).resolve().parent.parent / "collectors" / "ebpf" / "spool.h"

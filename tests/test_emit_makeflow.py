@@ -19,7 +19,7 @@ from tracehint.adapters.engines.makeflow_text import parse_rules
 from tracehint.adapters.workflow import read_workflow
 from tracehint.cli import main
 from tracehint.errors import InputError
-from tracehint.hintgen.model import HintFile, Rule
+from tracehint.hintgen.hints.model import HintFile, Rule
 
 WORKFLOW = """\
 # a comment: with a colon

@@ -17,7 +17,7 @@ from tracehint.adapters.plan import Paths, build_plan, remembered_paths
 from tracehint.adapters.stores.registry import open_store
 from tracehint.adapters.stores.script import make_script
 from tracehint.cli import main
-from tracehint.hintgen.model import Hint, Rule
+from tracehint.hintgen.hints.model import Hint, Rule
 
 pytestmark = pytest.mark.skipif(shutil.which("setfattr") is None, reason="attr is not installed")
 
@@ -237,7 +237,7 @@ def test_files_of_an_earlier_run(tmp_path: Path) -> None:
 
 def test_comments_say_what_a_rule_is_worth() -> None:
     from tracehint.adapters.stores.script import _seen
-    from tracehint.hintgen.model import Rule
+    from tracehint.hintgen.hints.model import Rule
 
     evidence = {"files": 8, "bytes": 4 << 20, "saves_bytes": 7 << 20, "level": 0}
     rule = Rule("r1", "c_{n}", "x", "", "fit", ("a", "b"), "pipeline", (), 0.89, evidence)

@@ -18,7 +18,7 @@ from tests.support.hostile import HOSTILE_NAMES
 from tracehint.adapters.engines.emitters import EmitRequest, emit
 from tracehint.adapters.stores.registry import open_store
 from tracehint.cli import main
-from tracehint.hintgen.model import Hint, Rule
+from tracehint.hintgen.hints.model import Hint, Rule
 
 SNAKEFILE = """\
 rule all:

@@ -14,7 +14,7 @@ from tests.support.hostile import HOSTILE_NAMES
 from tracehint.adapters.engines.swift_cdm import java_regex, policy_file
 from tracehint.adapters.engines.swift_t_emit import module
 from tracehint.cli import main
-from tracehint.hintgen.template import parse
+from tracehint.hintgen.hints.template import parse
 
 RULES = (
     rule("raw/tile_{n}.fits", producer=None, pattern="stage_in", DP="local"),

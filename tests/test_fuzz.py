@@ -37,7 +37,7 @@ from tracehint.adapters.stores.table import load_table
 from tracehint.adapters.workflow import read_workflow
 from tracehint.analyzer.tasks import cut_tasks
 from tracehint.errors import BundleError, TracehintError
-from tracehint.hintgen.hintfile import load
+from tracehint.hintgen.hints.hintfile import load
 from tracehint.schemas.store import read_bundle
 
 SECONDS = float(os.environ.get("TRACEHINT_FUZZ_SECONDS", "30"))

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from tests.test_hints_rules import mosaic
-from tracehint.analyzer.output import to_json
+from tracehint.analyzer.output.json import to_json
 from tracehint.cli import main
 
 

@@ -15,13 +15,13 @@ from tests.support.flows import Flowing
 from tests.support.hostile import HOSTILE_NAMES
 from tests.support.learning import BIG, learned, mosaic
 from tracehint.errors import InputError
-from tracehint.hintgen.hintcheck import from_json
-from tracehint.hintgen.hintfile import dump, load, to_json
-from tracehint.hintgen.match import match
-from tracehint.hintgen.model import HintFile
-from tracehint.hintgen.rules import LearnOptions, learn
-from tracehint.hintgen.safety import NO_LIMITS
-from tracehint.hintgen.vocabulary import HINT_NAMES, valid
+from tracehint.hintgen.hints.hintcheck import from_json
+from tracehint.hintgen.hints.hintfile import dump, load, to_json
+from tracehint.hintgen.hints.model import HintFile
+from tracehint.hintgen.hints.vocabulary import HINT_NAMES, valid
+from tracehint.hintgen.learn.rules import LearnOptions, learn
+from tracehint.hintgen.learn.safety import NO_LIMITS
+from tracehint.hintgen.match.match import match
 
 
 @pytest.fixture(scope="module")

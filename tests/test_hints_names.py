@@ -10,12 +10,12 @@ import pytest
 from tests.support.flows import Flowing
 from tests.support.learning import BIG, learned
 from tracehint.cli import main
-from tracehint.hintgen.family import by_family
-from tracehint.hintgen.hintcheck import from_json
-from tracehint.hintgen.hintfile import dump, to_json
-from tracehint.hintgen.match import Declared, Match, Matcher
-from tracehint.hintgen.model import HintFile
-from tracehint.hintgen.score import prepare, score_prepared
+from tracehint.hintgen.hints.hintcheck import from_json
+from tracehint.hintgen.hints.hintfile import dump, to_json
+from tracehint.hintgen.hints.model import HintFile
+from tracehint.hintgen.learn.family import by_family
+from tracehint.hintgen.match.match import Declared, Match, Matcher
+from tracehint.hintgen.score.score import prepare, score_prepared
 
 COLOURS = ("red", "blue", "green")
 

@@ -12,10 +12,10 @@ from tests.support.learning import BIG, learned
 from tracehint.adapters.engines.makeflow_emit import targets_by_task
 from tracehint.adapters.workflow import read_workflow
 from tracehint.errors import InputError
-from tracehint.hintgen.hintcheck import from_json
-from tracehint.hintgen.hintfile import to_json
-from tracehint.hintgen.model import HintFile
-from tracehint.hintgen.peeks import agreed
+from tracehint.hintgen.hints.hintcheck import from_json
+from tracehint.hintgen.hints.hintfile import to_json
+from tracehint.hintgen.hints.model import HintFile
+from tracehint.hintgen.learn.peeks import agreed
 
 
 def run(tiles: int, *, peeks: bool) -> HintFile:

@@ -8,11 +8,11 @@ import pytest
 
 from tests.support.flows import Flowing
 from tests.support.learning import BIG, learned, mosaic
-from tracehint.hintgen.match import Declared, Match, match
-from tracehint.hintgen.model import HintFile
-from tracehint.hintgen.rules import LearnOptions, learn
-from tracehint.hintgen.safety import NO_LIMITS, Limits
-from tracehint.hintgen.template import parse
+from tracehint.hintgen.hints.model import HintFile
+from tracehint.hintgen.hints.template import parse
+from tracehint.hintgen.learn.rules import LearnOptions, learn
+from tracehint.hintgen.learn.safety import NO_LIMITS, Limits
+from tracehint.hintgen.match.match import Declared, Match, match
 
 
 @lru_cache

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tests.support.hostile import HOSTILE_NAMES
 from tracehint.errors import InputError
-from tracehint.hintgen.pathtext import to_bytes, to_text
-from tracehint.hintgen.shapes import merge_fields, shapes_of, template_of_shape
-from tracehint.hintgen.template import Template, parse, template_of
+from tracehint.hintgen.hints.pathtext import to_bytes, to_text
+from tracehint.hintgen.hints.template import Template, parse, template_of
+from tracehint.hintgen.learn.shapes import merge_fields, shapes_of, template_of_shape
 
 
 @pytest.mark.parametrize("name", HOSTILE_NAMES)

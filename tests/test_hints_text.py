@@ -5,8 +5,8 @@ from __future__ import annotations
 import unicodedata
 
 from tests.support.hostile import HOSTILE_NAMES
-from tracehint.hintgen.explain import summary_text
-from tracehint.hintgen.model import Hint, HintFile, Refusal, Rule
+from tracehint.hintgen.hints.model import Hint, HintFile, Refusal, Rule
+from tracehint.hintgen.match.explain import summary_text
 
 
 def rule(template: str, files: int, **more: object) -> Rule:

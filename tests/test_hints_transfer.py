@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.support.wfinstances import analysis_of, corpus, data_folder
-from tracehint.hintgen.rules import LearnOptions, learn
-from tracehint.hintgen.safety import NO_LIMITS
-from tracehint.hintgen.score import score
+from tracehint.hintgen.learn.rules import LearnOptions, learn
+from tracehint.hintgen.learn.safety import NO_LIMITS
+from tracehint.hintgen.score.score import score
 
 FREE = LearnOptions(limits=NO_LIMITS)
 

@@ -17,7 +17,7 @@ MAKEFLOW = "d.dat:\n\tgen > d.dat\nr.txt: d.dat\n\tuse d.dat > r.txt\n"
 
 @pytest.fixture
 def analysis(tmp_path: Path) -> str:
-    from tracehint.analyzer.output import to_json
+    from tracehint.analyzer.output.json import to_json
 
     path = tmp_path / "six.json"
     path.write_text(json.dumps(to_json(parse_run(SIX).analysis())))

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from scripts.bench.hints.__main__ import run_once
+from scripts.bench.hints.row import NODES
+from scripts.bench.hints.rows import ROWS
+from scripts.bench.hints.settings import Prepared, prepare
 
-from tests.bench.hints.__main__ import run_once
-from tests.bench.hints.row import NODES
-from tests.bench.hints.rows import ROWS
-from tests.bench.hints.settings import Prepared, prepare
 from tests.support.cluster_run import Result
 from tests.support.shaped import MooseBed, missing, shaped_cluster
 

@@ -14,10 +14,10 @@ import pytest
 from tests.support.cli import inside
 from tests.support.objects import BUCKET, KEYS, Store, object_store
 from tests.support.spark_runs import RUNS
-from tracehint.analyzer.execution import analyze_at, objects, spilled
+from tracehint.analyzer.execution import analyze_at, remote, spilled
 from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.model import Options
-from tracehint.analyzer.output import write_json
+from tracehint.analyzer.output.json import write_json
 
 # a bundle at a URL must be finished
 WHOLE = [name for name in RUNS if name != "spool_left"]
@@ -140,8 +140,8 @@ def test_a_store_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.Monkey
     """Nothing listens; somebody listens and says nothing."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-    monkeypatch.setattr(objects, "ANSWER_S", 1)
-    monkeypatch.setattr(objects, "ATTEMPTS", 1)
+    monkeypatch.setattr(remote, "ANSWER_S", 1)
+    monkeypatch.setattr(remote, "ATTEMPTS", 1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         for port in (1, silent.getsockname()[1]):
             monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{port}")
@@ -157,10 +157,10 @@ def test_a_failing_store_is_no_damaged_file(
     """What cannot be had for another reason than its content stops the analysis."""
     url = store.put(RUNS["two_hosts"](tmp_path / "b.trace"), "gone.trace")
     system = store.system()
-    found = objects.Objects.at(url)
+    found = remote.Objects.at(url)
     name = found.segments("extents")[-1]
     system.delete_file(f"{BUCKET}/gone.trace/{name}")
-    monkeypatch.setattr(objects.Objects, "at", lambda _: found)
+    monkeypatch.setattr(remote.Objects, "at", lambda _: found)
     done = inside("analyze", url, cwd=tmp_path)
     assert done.returncode == 2
     assert f"{url}/{name}: cannot be read" in done.stderr, done.stderr
@@ -170,7 +170,7 @@ def test_a_manifest_that_is_too_large(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = store.put(RUNS["empty"](tmp_path / "b.trace"), "large.trace")
-    monkeypatch.setattr(objects, "MAX_MANIFEST_BYTES", 10)
+    monkeypatch.setattr(remote, "MAX_MANIFEST_BYTES", 10)
     done = inside("analyze", url, cwd=tmp_path)
     assert done.returncode == 2 and "manifest is larger" in done.stderr
 

@@ -96,7 +96,7 @@ def test_setfattr_command_lines() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["hintgen.escape", "hintgen.units", "hintgen.lint.in_force", "hintgen.draw.dot",
+    ["hintgen.text.escape", "hintgen.text.units", "hintgen.lint.in_force", "hintgen.draw.dot",
      "hintgen.draw.palette", "hintgen.anonymize.words", "commands.lint"],
 )  # fmt: skip
 def test_examples_in_docstrings(name: str) -> None:

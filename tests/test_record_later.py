@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tracehint.schemas.spool_redact import redact_spool
+from tracehint.schemas.spool.redact import redact_spool
 from tracehint.schemas.store import Bundle, read_bundle
 
 pytestmark = pytest.mark.ebpf
@@ -86,7 +86,7 @@ def test_what_cannot_be_is_refused_before_the_command_runs(
 
 def test_arguments_that_two_processes_share(tmp_path: Path) -> None:
     """One place in the heap, two records: both are redacted."""
-    from tracehint.schemas.spool_redact import _EXEC
+    from tracehint.schemas.spool.redact import _EXEC
 
     text = b"curl\0--password\0hunter2\0"
     (tmp_path / "heap.bin").write_bytes(b"before\0" + text + b"after\0")

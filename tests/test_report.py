@@ -25,10 +25,10 @@ from tracehint.hintgen.draw.report.data import MAX_FILES, collect
 from tracehint.hintgen.draw.report.page import page
 from tracehint.hintgen.draw.report.timeline import _lanes, _spread
 from tracehint.hintgen.export import FORMATS, export
+from tracehint.hintgen.hints.model import Hint, HintFile, Rule
 from tracehint.hintgen.inputs import Input
 from tracehint.hintgen.lint import run_rules
 from tracehint.hintgen.lint.context import Context
-from tracehint.hintgen.model import Hint, HintFile, Rule
 
 SIX = (Path(__file__).parent / "runs" / "six_patterns.txt").read_text()
 SHOTS = Path(__file__).parent / "output"
@@ -70,7 +70,7 @@ def test_data_counts_what_the_run_did() -> None:
 
 
 def test_patterns_carry_the_bytes_that_the_summary_counts() -> None:
-    from tracehint.analyzer.labelled import Labelled
+    from tracehint.hintgen.summary.labelled import Labelled
 
     counted = {r["pattern"]: r["bytes"] for r in Labelled(parse_run(SIX).analysis()).mix()}
     assert {m["pattern"]: m["bytes"] for m in six()["mix"]} == counted

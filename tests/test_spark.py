@@ -17,7 +17,7 @@ from tests.support.objects import object_store
 from tests.support.spark_runs import RUNS, generated
 from tracehint.analyzer.execution import analyze_at
 from tracehint.analyzer.model import Options
-from tracehint.analyzer.output import write_json
+from tracehint.analyzer.output.json import write_json
 
 pytestmark = pytest.mark.engine
 
@@ -33,7 +33,7 @@ BY_S3 = ("empty", "two_hosts", "broken_page")
 def spark() -> Iterator[Any]:
     """One local session for all tests of this file: `analyze_at` uses the active one."""
     pytest.importorskip("pyspark")
-    from tracehint.analyzer.execution.spark_session import SETTINGS, session
+    from tracehint.analyzer.execution.spark.session import SETTINGS, session
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_SUBMIT_ARGS", QUICK_JAVA)
@@ -86,7 +86,7 @@ def test_runs_have_what_they_are_for(tmp_path: Path) -> None:
 def test_results_do_not_depend_on_portions_and_partitions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tracehint.analyzer.execution import spark as engine
+    from tracehint.analyzer.execution.spark import extents as engine
     from tracehint.analyzer.flow import batches
 
     divide = batches.divide
@@ -169,8 +169,8 @@ def test_errors_of_s3_are_those_of_the_default_engine(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("spark")
 def test_a_full_disk_names_the_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tracehint.analyzer.execution import spark as engine
-    from tracehint.analyzer.execution.spark_session import EngineFailed
+    from tracehint.analyzer.execution.spark import extents as engine
+    from tracehint.analyzer.execution.spark.session import EngineFailed
 
     def fails(*_: object) -> None:
         raise EngineFailed("java.io.IOException: No space left on device")

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from tests.support.hostile import HOSTILE_NAMES
 from tests.support.runs import parse_run
-from tracehint.analyzer.labelled import Labelled, _masked
 from tracehint.analyzer.model import Analysis
-from tracehint.analyzer.summary import console_for, print_summary
+from tracehint.hintgen.summary.labelled import Labelled, _masked
+from tracehint.hintgen.summary.summary import console_for, print_summary
 
 RUNS = Path(__file__).parent / "runs"
 LONG = "use_with_a_name_that_nobody_would_type_but_engines_make"
@@ -159,7 +159,7 @@ def test_no_database_is_started() -> None:
     program = (
         "import sys; from tracehint.schemas.arrow import skip_pandas; skip_pandas();"
         " from tests.support.runs import parse_run;"
-        " from tracehint.analyzer.summary import console_for, print_summary;"
+        " from tracehint.hintgen.summary.summary import console_for, print_summary;"
         f" run = parse_run(open({str(RUNS / 'montage.txt')!r}).read());"
         " before = set(sys.modules); print_summary(run.analysis(), console_for(sys.stdout));"
         " print(sorted({'duckdb', 'pandas', 'networkx'} & (set(sys.modules) - before)))"

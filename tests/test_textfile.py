@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tracehint.errors import InputError
-from tracehint.hintgen.textfile import TextFile
+from tracehint.hintgen.text.textfile import TextFile
 
 KIND = TextFile(kind="A list", limit=1 << 20, check="Check --list.", remedy="Write it anew.")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.ebpf import record, require_ebpf
-from tracehint.schemas.spool_links import resolved, through_links
+from tracehint.schemas.spool.links import resolved, through_links
 
 # A link per round, gone at once: on a busy machine the recorder comes too late for some.
 SCRIPT = """

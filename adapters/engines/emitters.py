@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tracehint.adapters.stores.base import Gap, Store
-from tracehint.hintgen.model import HintFile
+from tracehint.hintgen.hints.model import HintFile
 
 # engine -> module in this folder with a function `emit(hints, request) -> Emitted`
 EMITTERS: dict[str, str] = {

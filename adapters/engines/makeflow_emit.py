@@ -19,7 +19,7 @@ from tracehint.adapters.plan import Paths, Plan, build_plan
 from tracehint.adapters.stores.base import merge_gaps
 from tracehint.adapters.workflow import Task, Workflow, read_workflow
 from tracehint.errors import UsageError
-from tracehint.hintgen.model import HintFile
+from tracehint.hintgen.hints.model import HintFile
 
 
 def emit(hints: HintFile, request: EmitRequest) -> Emitted:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from tracehint.adapters.plan import inside
 from tracehint.adapters.workflow import Workflow
 from tracehint.errors import InputError
-from tracehint.hintgen.model import HintFile, Rule
-from tracehint.hintgen.pathtext import to_bytes
-from tracehint.hintgen.template import Template, parse
+from tracehint.hintgen.hints.model import HintFile, Rule
+from tracehint.hintgen.hints.pathtext import to_bytes
+from tracehint.hintgen.hints.template import Template, parse
 
 Captures = tuple[bytes, ...]
 

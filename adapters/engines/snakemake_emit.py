@@ -18,8 +18,8 @@ from tracehint.adapters.engines.tag_table import TagTarget, check_folder_name, e
 from tracehint.adapters.plan import Paths, build_plan, remembered_paths
 from tracehint.adapters.stores.base import Gap, merge_gaps
 from tracehint.errors import InputError, UsageError
-from tracehint.hintgen.model import HintFile, Rule
-from tracehint.hintgen.pathtext import to_bytes
+from tracehint.hintgen.hints.model import HintFile, Rule
+from tracehint.hintgen.hints.pathtext import to_bytes
 
 MULTI = ("broadcast", "partly_shared")
 SNIPPET = Path(__file__).with_name("annotate.smk")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tracehint.adapters.engines import swift_k_emit, swift_t_emit
 from tracehint.adapters.engines.emitters import EmitRequest, Emitted
-from tracehint.hintgen.model import HintFile
+from tracehint.hintgen.hints.model import HintFile
 
 
 def emit(hints: HintFile, request: EmitRequest) -> Emitted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tracehint.adapters.engines.emitters import EmitRequest, Emitted
 from tracehint.adapters.engines.swift_cdm import default_shared, policy_file
 from tracehint.adapters.stores.base import merge_gaps
-from tracehint.hintgen.model import HintFile
+from tracehint.hintgen.hints.model import HintFile
 
 
 def emit(hints: HintFile, request: EmitRequest) -> Emitted:

@@ -15,9 +15,9 @@ from tracehint import __version__
 from tracehint.adapters.engines.emitters import EmitRequest, Emitted
 from tracehint.adapters.stores.base import Gap, merge_gaps
 from tracehint.errors import InputError
-from tracehint.hintgen.escape import comment
-from tracehint.hintgen.model import HintFile, Rule
-from tracehint.hintgen.textfile import TextFile
+from tracehint.hintgen.hints.model import HintFile, Rule
+from tracehint.hintgen.text.escape import comment
+from tracehint.hintgen.text.textfile import TextFile
 
 _PLACES = TextFile(
     kind="A list of locations", limit=64 << 20, check="Check --locations.",

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tracehint.adapters.place.hosts import Host, by_name, find
 from tracehint.adapters.stores.base import Location, Locator
-from tracehint.hintgen.units import size as human
+from tracehint.hintgen.text.units import size as human
 
 MAX_SILENT = 3  # nodes that do not answer, after which a task is not held up any longer
 

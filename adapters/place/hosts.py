@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from tracehint.errors import InputError
-from tracehint.hintgen.textfile import TextFile
+from tracehint.hintgen.text.textfile import TextFile
 
 MAX_HOSTS = 100_000
 MAX_SLOTS = 100_000

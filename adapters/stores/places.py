@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tracehint.errors import InputError
-from tracehint.hintgen.textfile import TextFile
+from tracehint.hintgen.text.textfile import TextFile
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,100}")
 KEYS = {"local", "groups", "copies", "reads_spread", "ranks"}

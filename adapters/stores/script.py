@@ -16,9 +16,9 @@ from tracehint import __version__
 from tracehint.adapters.plan import Plan, Target
 from tracehint.adapters.stores.base import Gap, Store, merge_gaps, script_value, scripted
 from tracehint.errors import UsageError
-from tracehint.hintgen.escape import comment
-from tracehint.hintgen.model import HintFile, Rule
-from tracehint.hintgen.units import plural, size
+from tracehint.hintgen.hints.model import HintFile, Rule
+from tracehint.hintgen.text.escape import comment
+from tracehint.hintgen.text.units import plural, size
 
 MAX_RECORD = 5000  # bytes: 20 records must fit into one argument list of xargs (128 KiB)
 _DRIVER = Path(__file__).with_name("driver.sh")

@@ -24,7 +24,7 @@ from tracehint.adapters.stores.base import (
 )
 from tracehint.adapters.stores.xattrs import check_attribute, get_value, remove_value, set_value
 from tracehint.errors import InputError
-from tracehint.hintgen.textfile import TextFile
+from tracehint.hintgen.text.textfile import TextFile
 
 _REMEDY = "The format of store tables is in docs/reference/stores.md."
 _FILE = TextFile(kind="A store table", limit=1 << 20, check="Check --store.", remedy=_REMEDY)

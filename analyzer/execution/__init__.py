@@ -14,7 +14,7 @@ __all__ = ["ENGINES", "analyze_at"]
 # engine -> module with `analyze_at(where, options, master)`
 ENGINES = {
     "duckdb": "tracehint.analyzer.execution.local",
-    "spark": "tracehint.analyzer.execution.spark",
+    "spark": "tracehint.analyzer.execution.spark.extents",
 }
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from tracehint.analyzer import analyze
 from tracehint.analyzer.arrays import Bools, Ints
 from tracehint.analyzer.columns import column
-from tracehint.analyzer.execution.files import Files, Folder, add_problems, files_at, read
-from tracehint.analyzer.execution.portions import compute_all
+from tracehint.analyzer.execution.bundle_files import Files, Folder, add_problems, files_at, read
 from tracehint.analyzer.execution.resources import Resources
+from tracehint.analyzer.execution.threads import compute_all
 from tracehint.analyzer.flow.access import Raw, Tasks, read_extents
 from tracehint.analyzer.flow.batches import Batch, Portions
 from tracehint.analyzer.flow.model import Access, Objects

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.arrays import Bools, Ints, ints, order_by, starts_of
+from tracehint.analyzer.arrays import Bools, Ints, order_by, starts_of
 from tracehint.analyzer.columns import codes, column
 from tracehint.analyzer.flow.model import UNKNOWN
 

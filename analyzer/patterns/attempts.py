@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.arrays import ints, order_by, starts_of
+from tracehint.analyzer.arrays import order_by, starts_of
 from tracehint.analyzer.columns import codes, column, floats, in_order
 from tracehint.analyzer.patterns.rows import UNKNOWN, Floats, Ints, Work
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracehint.analyzer.arrays import ints
-from tracehint.analyzer.execution.portions import compute_all
 from tracehint.analyzer.execution.resources import Resources
+from tracehint.analyzer.execution.threads import compute_all
+from tracehint.analyzer.output.rendered import Leaf, Tree, Words, decimals, objects
 from tracehint.analyzer.patterns.choice import Chosen
 from tracehint.analyzer.patterns.confidence import Factors
 from tracehint.analyzer.patterns.cost import PLACEMENTS, REPLICAS
 from tracehint.analyzer.patterns.groups import Around
 from tracehint.analyzer.patterns.numbers import GROUPS, SHAPES, Sources
 from tracehint.analyzer.patterns.rows import PATTERNS, Floats, Ints, Labels, code
-from tracehint.analyzer.rendered import Leaf, Tree, Words, decimals, objects
 
 if TYPE_CHECKING:
     import pyarrow as pa

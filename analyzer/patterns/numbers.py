@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracehint.analyzer.arrays import order_by, starts_of
+from tracehint.analyzer.output.rendered import Tree, Words, decimals, flags, maybe
 from tracehint.analyzer.patterns import chains
 from tracehint.analyzer.patterns.cycles import Shared
 from tracehint.analyzer.patterns.groups import Around
 from tracehint.analyzer.patterns.rows import UNKNOWN, Facts, Ints, Labels, Shapes, Single
-from tracehint.analyzer.rendered import Tree, Words, decimals, flags, maybe
 
 if TYPE_CHECKING:
     from tracehint.analyzer.patterns.ranges import Stretches

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracehint.analyzer.columns import column, floats
-from tracehint.analyzer.execution.portions import compute_all
 from tracehint.analyzer.execution.resources import Resources
+from tracehint.analyzer.execution.threads import compute_all
 from tracehint.analyzer.patterns import choice, confidence, cycles, edges, evidence, groups, numbers
 from tracehint.analyzer.patterns.attempts import read_work
 from tracehint.analyzer.patterns.facts import Found, Losses, find

@@ -7,7 +7,7 @@ strangers, so identifiers may repeat, dangle or form cycles: walks are bounded.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 

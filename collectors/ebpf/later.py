@@ -8,7 +8,7 @@ from tracehint.collectors.base import RecordRequest
 from tracehint.errors import BundleError, UsageError
 from tracehint.schemas.manifest import Manifest
 from tracehint.schemas.redact import redact_argv
-from tracehint.schemas.spool_redact import lost_in_spool, redact_spool
+from tracehint.schemas.spool.redact import lost_in_spool, redact_spool
 from tracehint.schemas.store import SPOOL_DIR, BundleWriter
 
 NOTE = (

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What the BPF program, the loader and schemas/spool.py share: constants and
+ * What the BPF program, the loader and schemas/spool/convert.py share: constants and
  * records, nothing else. Records go to disk as they are (little endian, no
  * implicit padding); tests/test_ebpf_layout.py compares this file with Python.
  *

@@ -130,7 +130,7 @@ def _convert(
 ) -> int:
     """From the spool to Parquet; the number of events lost."""
     skip_pandas()
-    from tracehint.schemas.spool import convert_spool
+    from tracehint.schemas.spool.convert import convert_spool
 
     tables = convert_spool(request.output, manifest, None if request.keep_args else redact_argv)
     if request.follow is not None and request.follow.missed:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tracehint.hintgen.lint.finding import Finding, Savings, rank
-from tracehint.hintgen.units import plural, size
+from tracehint.hintgen.text.units import plural, size
 
 if TYPE_CHECKING:
     from tracehint.hintgen.diff.profile import Group, Profile, Stage

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tracehint.hintgen import names, query
+from tracehint.hintgen import query
+from tracehint.hintgen.text import names
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis

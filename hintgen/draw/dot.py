@@ -9,9 +9,9 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from tracehint.errors import MissingDependencyError, TracehintError
-from tracehint.hintgen import escape
 from tracehint.hintgen.draw.palette import PATTERN_COLOR, color, tint
-from tracehint.hintgen.units import plural, size
+from tracehint.hintgen.text import escape
+from tracehint.hintgen.text.units import plural, size
 
 if TYPE_CHECKING:
     from tracehint.hintgen.draw.model import Drawing, Link, Node

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from tracehint.hintgen.draw.build import build
-from tracehint.hintgen.escape import text
+from tracehint.hintgen.text.escape import text
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracehint import __version__
-from tracehint.hintgen.escape import text
 from tracehint.hintgen.export import lines
 from tracehint.hintgen.export.prov import _timestamp
+from tracehint.hintgen.text.escape import text
 
 if TYPE_CHECKING:
     import duckdb

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracehint.hintgen.draw.report.timeline import BINS, timeline
-from tracehint.hintgen.escape import text
 from tracehint.hintgen.export import lines
+from tracehint.hintgen.text.escape import text
 
 if TYPE_CHECKING:
     import duckdb

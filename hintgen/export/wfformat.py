@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracehint import __version__
-from tracehint.hintgen.escape import text
 from tracehint.hintgen.export import lines
+from tracehint.hintgen.text.escape import text
 
 if TYPE_CHECKING:
     import duckdb

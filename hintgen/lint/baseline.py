@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracehint.errors import InputError
-from tracehint.hintgen.textfile import TextFile
+from tracehint.hintgen.text.textfile import TextFile
 
 if TYPE_CHECKING:
     from tracehint.hintgen.lint.finding import Finding

@@ -15,7 +15,7 @@ from typing import Any
 from tracehint.errors import InputError, UsageError
 from tracehint.hintgen.lint.registry import REDIRECTS, RULES
 from tracehint.hintgen.lint.settings import Settings
-from tracehint.hintgen.textfile import TextFile
+from tracehint.hintgen.text.textfile import TextFile
 
 _FILE = TextFile(
     kind="A configuration", limit=4 << 20, check="Make it readable.", remedy="Mend the TOML file."

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tracehint.analyzer.model import Analysis
     from tracehint.analyzer.tasks import TaskCut
-    from tracehint.hintgen.model import HintFile
+    from tracehint.hintgen.hints.model import HintFile
     from tracehint.schemas.store import Bundle
 
 # Columns that nearly every rule groups by; `f` is the files table.

@@ -139,7 +139,7 @@ def _register(con: duckdb.DuckDBPyConnection, name: str, table: Any) -> None:
 
 def relative_sql(column: str, roots: list[str]) -> str:
     """SQL: the path below the longest data root that holds it, else the absolute path."""
-    from tracehint.hintgen.escape import text
+    from tracehint.hintgen.text.escape import text
 
     cases = []
     for root in sorted(roots, key=len, reverse=True):

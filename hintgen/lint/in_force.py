@@ -30,7 +30,7 @@ def add_in_force(con: duckdb.DuckDBPyConnection, context: Context) -> None:
 def _seen(context: Context) -> Iterator[tuple[str, str, str, float]]:
     import pyarrow.compute as pc
 
-    from tracehint.hintgen.escape import text
+    from tracehint.hintgen.text.escape import text
 
     if context.bundle is None:
         return
@@ -47,7 +47,7 @@ def _seen(context: Context) -> Iterator[tuple[str, str, str, float]]:
 
 
 def _relative(path: str, context: Context) -> str:
-    from tracehint.hintgen.escape import text
+    from tracehint.hintgen.text.escape import text
 
     for root in sorted(context.analysis.run["data_roots"], key=len, reverse=True):
         prefix = text(root).rstrip("/") + "/"
@@ -104,7 +104,7 @@ def _stated(
 ) -> Iterator[tuple[str, str, str, None]]:
     if context.hints_in_force is None:
         return
-    from tracehint.hintgen.match import match
+    from tracehint.hintgen.match.match import match
 
     paths = con.execute("SELECT DISTINCT path, path_text FROM files WHERE data").fetchall()
     found = match(context.hints_in_force, [bytes(path) for path, _ in paths])

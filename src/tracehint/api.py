@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tracehint.analyzer.model import Analysis, Options
-    from tracehint.hintgen.model import HintFile
-    from tracehint.hintgen.rules import LearnOptions
+    from tracehint.hintgen.hints.model import HintFile
+    from tracehint.hintgen.learn.rules import LearnOptions
     from tracehint.schemas.store import Bundle
 
 __all__ = ["Run", "load"]
@@ -89,7 +89,7 @@ class Run:
 
     def hints(self, options: LearnOptions | None = None) -> HintFile:
         """Rules for the files of the next run, learned from this one alone."""
-        from tracehint.hintgen.rules import learn
+        from tracehint.hintgen.learn.rules import learn
 
         return learn([self.analysis], options)
 

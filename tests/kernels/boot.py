@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.support.ebpf import compile_workloads
 from tracehint.collectors.ebpf.collector import LOADER
 from tracehint.schemas.manifest import Host, Manifest
-from tracehint.schemas.spool import convert_spool
+from tracehint.schemas.spool.convert import convert_spool
 from tracehint.schemas.store import Bundle
 
 HERE = Path(__file__).parent

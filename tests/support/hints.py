@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tracehint.hintgen.hintfile import dump
-from tracehint.hintgen.model import Hint, HintFile, Refusal, Rule
-from tracehint.hintgen.pathtext import to_text
-from tracehint.hintgen.template import parse
+from tracehint.hintgen.hints.hintfile import dump
+from tracehint.hintgen.hints.model import Hint, HintFile, Refusal, Rule
+from tracehint.hintgen.hints.pathtext import to_text
+from tracehint.hintgen.hints.template import parse
 
 PATTERN = {"local": "pipeline", "collocation": "reduce", "scatter": "scatter"}
 

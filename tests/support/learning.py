@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tests.support.flows import Flowing
-from tracehint.hintgen.model import HintFile
-from tracehint.hintgen.rules import LearnOptions, learn
-from tracehint.hintgen.safety import NO_LIMITS, Limits
+from tracehint.hintgen.hints.model import HintFile
+from tracehint.hintgen.learn.rules import LearnOptions, learn
+from tracehint.hintgen.learn.safety import NO_LIMITS, Limits
 
 BIG = 8 << 20
 

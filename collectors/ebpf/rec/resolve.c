@@ -126,7 +126,7 @@ static bool follow_link(char *path, size_t size, const char *root)
 /*
  * Without symbolic links, as far as they are still there. A directory that was
  * renamed or removed since the call keeps the name that it had then: it is not
- * asked for its name. schemas/spool_links.py goes on with links that are gone.
+ * asked for its name. schemas/spool/links.py goes on with links that are gone.
  */
 static void canonical_dir(char *path, size_t size, const char *root)
 {

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tracehint.hintgen.hints.model import HintFile
     from tracehint.hintgen.inputs import Input
     from tracehint.hintgen.lint.finding import Finding
-    from tracehint.hintgen.model import HintFile
 
 
 def report_html(

@@ -18,16 +18,16 @@ from tracehint.hintgen.draw import palette
 from tracehint.hintgen.draw.build import build_on
 from tracehint.hintgen.draw.model import title
 from tracehint.hintgen.draw.report import flow, heat, timeline
-from tracehint.hintgen.escape import text
 from tracehint.hintgen.lint.finding import total
 from tracehint.hintgen.lint.render.json_ import as_dict
+from tracehint.hintgen.text.escape import text
 
 if TYPE_CHECKING:
     import duckdb
 
     from tracehint.analyzer.model import Analysis
+    from tracehint.hintgen.hints.model import HintFile
     from tracehint.hintgen.lint.finding import Finding
-    from tracehint.hintgen.model import HintFile
 
 MAX_TASKS = 20_000
 MAX_FILES = 20_000

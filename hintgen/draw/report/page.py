@@ -8,7 +8,7 @@ import re
 from importlib import resources
 from typing import Any
 
-from tracehint.hintgen.escape import html, json_in_script
+from tracehint.hintgen.text.escape import html, json_in_script
 
 ASSETS = resources.files("tracehint.hintgen.draw") / "assets"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tracehint.hintgen.escape import xml
 from tracehint.hintgen.lint.render.text_ import savings_text
+from tracehint.hintgen.text.escape import xml
 
 if TYPE_CHECKING:
     from tracehint.hintgen.lint.finding import Finding

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tracehint.hintgen.escape import text, uri
+from tracehint.hintgen.text.escape import text, uri
 
 if TYPE_CHECKING:
     from tracehint.hintgen.lint.finding import Finding

@@ -6,9 +6,9 @@ import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tracehint.hintgen.escape import shorten, terminal
 from tracehint.hintgen.lint.finding import total
-from tracehint.hintgen.units import plural, seconds, size
+from tracehint.hintgen.text.escape import shorten, terminal
+from tracehint.hintgen.text.units import plural, seconds, size
 
 if TYPE_CHECKING:
     from rich.console import Console

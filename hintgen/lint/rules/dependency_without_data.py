@@ -24,7 +24,7 @@ from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import Context
 from tracehint.hintgen.lint.finding import Finding, Rule
-from tracehint.hintgen.units import plural
+from tracehint.hintgen.text.units import plural
 
 RULE = Rule("TD005", "dependency-without-data", "info", "0.1.0", needs=("declared",))
 

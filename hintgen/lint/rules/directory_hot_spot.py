@@ -27,7 +27,7 @@ from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import Context
 from tracehint.hintgen.lint.finding import Finding, Rule
-from tracehint.hintgen.units import number, plural
+from tracehint.hintgen.text.units import number, plural
 
 RULE = Rule("TM004", "directory-hot-spot", "info", "0.1.0", needs=("bundle",))
 

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import FILES_SQL, Context
 from tracehint.hintgen.lint.finding import Finding, Rule
-from tracehint.hintgen.units import plural
+from tracehint.hintgen.text.units import plural
 
 RULE = Rule("TH005", "failed-task-used", "error", "0.1.0")
 

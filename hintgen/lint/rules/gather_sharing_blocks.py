@@ -30,7 +30,7 @@ from collections.abc import Iterator
 from tracehint.hintgen.lint.blocks import BLOCK_SQL, PART_SQL, by_template
 from tracehint.hintgen.lint.context import Context
 from tracehint.hintgen.lint.finding import Finding, Rule
-from tracehint.hintgen.units import plural, size
+from tracehint.hintgen.text.units import plural, size
 
 RULE = Rule("TP005", "gather-sharing-blocks", "warning", "0.1.0")
 

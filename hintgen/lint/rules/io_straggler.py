@@ -26,7 +26,7 @@ from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import Context
 from tracehint.hintgen.lint.finding import Finding, Rule
-from tracehint.hintgen.units import plural, seconds, size
+from tracehint.hintgen.text.units import plural, seconds, size
 
 RULE = Rule("TH004", "io-straggler", "info", "0.1.0")
 

@@ -33,7 +33,7 @@ from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import Context
 from tracehint.hintgen.lint.finding import Finding, Rule
-from tracehint.hintgen.units import plural
+from tracehint.hintgen.text.units import plural
 
 RULE = Rule("TM005", "multisite-metadata", "info", "0.1.0", needs=("bundle",))
 

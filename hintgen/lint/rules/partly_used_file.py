@@ -26,7 +26,7 @@ from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import FILES_SQL, GROUP_SQL, Context
 from tracehint.hintgen.lint.finding import Finding, Rule
-from tracehint.hintgen.units import plural, size
+from tracehint.hintgen.text.units import plural, size
 
 RULE = Rule("TV003", "partly-used-file", "info", "0.1.0")
 

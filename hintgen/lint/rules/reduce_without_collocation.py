@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from tracehint.hintgen.lint.context import Context
 from tracehint.hintgen.lint.finding import Finding, Rule
 from tracehint.hintgen.lint.unhinted import unhinted
-from tracehint.hintgen.units import plural, size
+from tracehint.hintgen.text.units import plural, size
 
 RULE = Rule("TP002", "reduce-without-collocation", "warning", "0.1.0")
 

@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from tracehint.hintgen.lint.blocks import BLOCK_SQL, PART_SQL, by_template
 from tracehint.hintgen.lint.context import Context
 from tracehint.hintgen.lint.finding import Finding, Rule
-from tracehint.hintgen.units import plural, size
+from tracehint.hintgen.text.units import plural, size
 
 RULE = Rule("TP004", "scatter-straddling-blocks", "warning", "0.1.0")
 

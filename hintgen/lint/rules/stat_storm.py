@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from tracehint.hintgen.lint.context import Context
 from tracehint.hintgen.lint.finding import Finding, Rule
 from tracehint.hintgen.lint.storms import storm
-from tracehint.hintgen.units import number, plural
+from tracehint.hintgen.text.units import number, plural
 
 RULE = Rule("TM002", "stat-storm", "warning", "0.1.0", needs=("bundle",))
 

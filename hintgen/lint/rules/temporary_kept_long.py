@@ -26,7 +26,7 @@ from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import FILES_SQL, GROUP_SQL, Context
 from tracehint.hintgen.lint.finding import Finding, Rule
-from tracehint.hintgen.units import plural, seconds, size
+from tracehint.hintgen.text.units import plural, seconds, size
 
 RULE = Rule("TV008", "temporary-kept-long", "info", "0.1.0", needs=("bundle",))
 

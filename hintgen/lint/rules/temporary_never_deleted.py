@@ -27,7 +27,7 @@ from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import FILES_SQL, GROUP_SQL, Context
 from tracehint.hintgen.lint.finding import Finding, Rule
-from tracehint.hintgen.units import plural, size
+from tracehint.hintgen.text.units import plural, size
 
 RULE = Rule("TV001", "temporary-never-deleted", "info", "0.1.0")
 

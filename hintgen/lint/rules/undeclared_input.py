@@ -29,7 +29,7 @@ from typing import Any
 
 from tracehint.hintgen.lint.context import Context
 from tracehint.hintgen.lint.finding import Finding, Rule
-from tracehint.hintgen.units import plural, size
+from tracehint.hintgen.text.units import plural, size
 
 RULE = Rule("TD001", "undeclared-input", "warning", "0.1.0", needs=("declared",))
 

@@ -26,7 +26,7 @@ from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import CONFIDENCE_SQL, FILES_SQL, GROUP_SQL, SAVES_SQL, Context
 from tracehint.hintgen.lint.finding import Finding, Rule
-from tracehint.hintgen.units import plural, size
+from tracehint.hintgen.text.units import plural, size
 
 RULE = Rule("TP008", "unfitting-hint", "warning", "0.1.0")
 

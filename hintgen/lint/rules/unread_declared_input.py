@@ -25,7 +25,7 @@ from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import Context
 from tracehint.hintgen.lint.finding import Finding, Rule
-from tracehint.hintgen.units import plural, size
+from tracehint.hintgen.text.units import plural, size
 
 RULE = Rule("TD003", "unread-declared-input", "warning", "0.1.0", needs=("declared",))
 

@@ -42,7 +42,7 @@ class Json(Output):
         put(self._pieces(analysis), self.target)
 
     def _pieces(self, analysis: Analysis) -> Iterator[bytes]:
-        from tracehint.analyzer.output import write_json
+        from tracehint.analyzer.output.json import write_json
 
         done = 0
         for piece in write_json(analysis, self.threads):
@@ -102,7 +102,7 @@ class Text(Output):
     def write(self, analysis: Analysis) -> None:
         import io
 
-        from tracehint.analyzer.summary import console_for, print_summary
+        from tracehint.hintgen.summary.summary import console_for, print_summary
 
         if self.target in (None, "-"):
             print_summary(analysis, console_for(sys.stdout))

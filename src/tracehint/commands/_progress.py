@@ -85,7 +85,7 @@ class Counts:
         return f"{_size(log)} of log" if log else ""
 
     def _of_spool(self) -> str:
-        from tracehint.schemas.spool_layout import EPISODE, EXIT
+        from tracehint.schemas.spool.layout import EPISODE, EXIT
 
         opens, ends = self._new("episodes"), self._new("processes")
         opens, ends = opens[opens["kind"] == EPISODE], ends[ends["kind"] == EXIT]
@@ -101,7 +101,7 @@ class Counts:
         )
 
     def _records(self, name: str) -> int:
-        from tracehint.schemas.spool_layout import FILES
+        from tracehint.schemas.spool.layout import FILES
 
         size = (self.bundle / SPOOL_DIR / f"{name}.bin").stat().st_size
         return size // FILES[name].itemsize
@@ -110,7 +110,7 @@ class Counts:
         """The whole records that were added since the last look, at most 8 MiB of them."""
         import numpy as np
 
-        from tracehint.schemas.spool_layout import FILES
+        from tracehint.schemas.spool.layout import FILES
 
         dtype = FILES[name]
         with (self.bundle / SPOOL_DIR / f"{name}.bin").open("rb") as stream:

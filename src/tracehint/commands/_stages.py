@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from tracehint.errors import TracehintError
 
 if TYPE_CHECKING:
+    from tracehint.hintgen.hints.model import HintFile
     from tracehint.hintgen.inputs import Input
     from tracehint.hintgen.lint.context import Context
     from tracehint.hintgen.lint.finding import Finding
-    from tracehint.hintgen.model import HintFile
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Work:
     @cached_property
     def hints(self) -> HintFile:
         """The rules for the next run."""
-        from tracehint.hintgen.rules import learn
+        from tracehint.hintgen.learn.rules import learn
 
         return learn([self.run.analysis])
 
@@ -60,7 +60,7 @@ class Work:
 
 def analysis_json(work: Work, path: Path) -> str:
     """The graph and the patterns, as `analyze --format json` prints them."""
-    from tracehint.analyzer import output
+    from tracehint.analyzer.output import json as output
 
     with path.open("wb") as stream:
         stream.writelines(output.write_json(work.run.analysis))
@@ -69,7 +69,7 @@ def analysis_json(work: Work, path: Path) -> str:
 
 def hints_json(work: Work, path: Path) -> str:
     """The rules for the next run."""
-    from tracehint.hintgen.hintfile import dump
+    from tracehint.hintgen.hints.hintfile import dump
 
     dump(work.hints, path, force=True)
     rules, refused = len(work.hints.rules), len(work.hints.refused)
@@ -100,7 +100,7 @@ def lint_text(work: Work, path: Path) -> str:
     from tracehint.hintgen.lint import skipped_rules
     from tracehint.hintgen.lint.registry import RULES, load
     from tracehint.hintgen.lint.render import Info, render
-    from tracehint.hintgen.units import plural
+    from tracehint.hintgen.text.units import plural
 
     info = Info(
         tool=f"tracehint {__version__}", subject=short(work.bundle),

@@ -14,7 +14,7 @@ from tracehint.errors import InputError, UsageError
 if TYPE_CHECKING:
     from tracehint.adapters.plan import Paths, Plan
     from tracehint.adapters.stores.base import Gap, Locator, Store
-    from tracehint.hintgen.model import HintFile
+    from tracehint.hintgen.hints.model import HintFile
 
 
 hints_argument = click.argument(

@@ -47,7 +47,7 @@ def command(
     """
     from tracehint.adapters.stores.act import apply, check_keys
     from tracehint.adapters.stores.journal import Entry, open_journal
-    from tracehint.hintgen.hintfile import load
+    from tracehint.hintgen.hints.hintfile import load
 
     if os.geteuid() == 0 and not (as_root or dry_run):
         raise UsageError(
@@ -70,7 +70,7 @@ def command(
 
 
 def _report(outcome: Outcome, quiet: bool, *, dry_run: bool) -> int:
-    from tracehint.hintgen.escape import text
+    from tracehint.hintgen.text.escape import text
 
     for path, what in [] if quiet else outcome.lines:
         click.echo(f"{what}  {text(path) or '.'}")
@@ -88,7 +88,7 @@ def _report(outcome: Outcome, quiet: bool, *, dry_run: bool) -> int:
 
 
 def _failures(failed: list[tuple[bytes, str]]) -> None:
-    from tracehint.hintgen.escape import text
+    from tracehint.hintgen.text.escape import text
 
     for path, why in failed[:50]:
         click.echo(f"tracehint: {text(path) or '.'}: {why}", err=True)
@@ -123,7 +123,7 @@ def _undo(
 
 
 def _report_undo(done: Undone, quiet: bool) -> int:
-    from tracehint.hintgen.escape import text
+    from tracehint.hintgen.text.escape import text
 
     for path, what in [] if quiet else done.lines:
         click.echo(f"{what}  {text(path) or '.'}")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tracehint.adapters.engines.emitters import EmitRequest
     from tracehint.adapters.stores.base import Store
     from tracehint.adapters.stores.script import Script
-    from tracehint.hintgen.model import HintFile
+    from tracehint.hintgen.hints.model import HintFile
 
 ENGINES = ("makeflow", "swift", "swift-k", "swift-t", "snakemake", "nextflow")
 
@@ -63,7 +63,7 @@ def command(
 
     Example: tracehint emit hints.json --store xattr -o hints.sh
     """
-    from tracehint.hintgen.hintfile import load
+    from tracehint.hintgen.hints.hintfile import load
 
     which["workflow"] = which["workflow"] or source
     if store is None and engine is None:

@@ -14,7 +14,7 @@ from tracehint.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
-    from tracehint.hintgen.model import HintFile
+    from tracehint.hintgen.hints.model import HintFile
 
 
 @click.command()
@@ -105,10 +105,10 @@ def command(
 
     Example: tracehint hints hints.json --explain proj/p_tile_7.fits
     """
-    from tracehint.hintgen.explain import explain, explain_text, summary_text
-    from tracehint.hintgen.hintfile import to_json
-    from tracehint.hintgen.rules import LearnOptions, learn
-    from tracehint.hintgen.safety import NO_LIMITS, Limits
+    from tracehint.hintgen.hints.hintfile import to_json
+    from tracehint.hintgen.learn.rules import LearnOptions, learn
+    from tracehint.hintgen.learn.safety import NO_LIMITS, Limits
+    from tracehint.hintgen.match.explain import explain, explain_text, summary_text
 
     if other is not None and path is not None:
         raise UsageError("--score and --explain together", "Give one of them.")
@@ -149,7 +149,7 @@ def _dump(data: Any) -> str:
 
 def _hint_file(sources: Sequence[str]) -> HintFile | None:
     """The one source as a hint file, or None when it is a run."""
-    from tracehint.hintgen.hintfile import is_hint_file, load
+    from tracehint.hintgen.hints.hintfile import is_hint_file, load
 
     path = Path(sources[0])
     return load(path) if path.is_file() and is_hint_file(path) else None
@@ -169,7 +169,7 @@ def _write_score(
     hints: HintFile, analyses: list[Analysis], other: str, nodes: int | None, given: str,
     fmt: str, output: str | None, force: bool,
 ) -> None:  # fmt: skip
-    from tracehint.hintgen.score import score, score_text
+    from tracehint.hintgen.score.score import score, score_text
 
     data = score(hints, analyses, _load([other], nodes)[0], given=given)
     write_result(_dump(data) if fmt == "json" else score_text(data), output, force=force)

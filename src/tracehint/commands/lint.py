@@ -71,7 +71,7 @@ def command(
     run = inputs.load_run(bundle, options, joined)
     hints = None
     if hints_in_force:
-        from tracehint.hintgen.hintfile import load as load_hints
+        from tracehint.hintgen.hints.hintfile import load as load_hints
 
         hints = load_hints(Path(hints_in_force))
     context = Context(run.analysis, run.bundle, settings, hints, bundle_name=bundle)

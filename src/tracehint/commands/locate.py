@@ -32,8 +32,8 @@ def command(
 
     Example: tracehint locate --store moosefs /mnt/mfs/out/*.fits
     """
-    from tracehint.hintgen.escape import text
-    from tracehint.hintgen.pathtext import to_text
+    from tracehint.hintgen.hints.pathtext import to_text
+    from tracehint.hintgen.text.escape import text
 
     chosen = require_locator(store, prefix, places)
     rows = [

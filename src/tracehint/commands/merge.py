@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from tracehint.errors import BundleError, TracehintError
-from tracehint.hintgen.units import plural
+from tracehint.hintgen.text.units import plural
 from tracehint.schemas.arrow import skip_pandas
 
 

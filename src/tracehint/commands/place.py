@@ -160,7 +160,7 @@ def _answers(host: Host) -> bool:
 
 def _print(choice: Choice, known: Known, policy: str, fmt: str) -> None:
     from tracehint.adapters.place.hosts import start_words
-    from tracehint.hintgen.pathtext import to_text
+    from tracehint.hintgen.hints.pathtext import to_text
 
     if fmt == "text":
         click.echo(choice.host.name if choice.host else "localhost")
@@ -195,6 +195,6 @@ def _start(choice: Choice, argv: list[str]) -> NoReturn:
 
 
 def _say(text: str) -> None:
-    from tracehint.hintgen.escape import text as visible
+    from tracehint.hintgen.text.escape import text as visible
 
     click.echo(f"tracehint place: {visible(text)}", err=True)

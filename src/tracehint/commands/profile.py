@@ -53,8 +53,8 @@ def _failed(bundle: Path, why: str) -> None:
 
 def show(bundle: Path, *, force: bool, quiet: bool) -> None:
     """Summary to stderr, results into the directory beside the bundle."""
-    from tracehint.analyzer.summary import console_for, print_summary
     from tracehint.commands._stages import Work, prepare, results_folder, write_all
+    from tracehint.hintgen.summary.summary import console_for, print_summary
 
     _join_engine_logs(bundle)
     work = Work(bundle, prepare(results_folder(bundle), force=force))

@@ -33,7 +33,7 @@ def command(
     from tracehint.analyzer.model import Options
     from tracehint.hintgen import inputs
     from tracehint.hintgen.draw.report import report_html
-    from tracehint.hintgen.rules import learn
+    from tracehint.hintgen.learn.rules import learn
 
     run = inputs.load_run(bundle, Options(nodes=nodes, default_placement=default_placement))
     rules = learn([run.analysis]) if hints else None

@@ -39,7 +39,7 @@ def command(
     """
     from tracehint.adapters.stores.outcome import Outcome
     from tracehint.adapters.stores.readback import verify
-    from tracehint.hintgen.hintfile import load
+    from tracehint.hintgen.hints.hintfile import load
 
     chosen = require_store(store, prefix, places)
     outcome = Outcome()
@@ -58,7 +58,7 @@ def command(
 
 
 def _text(counts: Counter[str], bad: list[Reading], outcome: Outcome) -> None:
-    from tracehint.hintgen.escape import text
+    from tracehint.hintgen.text.escape import text
 
     for reading in bad:
         got = "nothing" if reading.got is None else text(reading.got[:200])
@@ -84,7 +84,7 @@ def _json(
 ) -> None:
     import json
 
-    from tracehint.hintgen.pathtext import to_text
+    from tracehint.hintgen.hints.pathtext import to_text
 
     def shown(value: bytes | None) -> str | None:
         return None if value is None else to_text(value)

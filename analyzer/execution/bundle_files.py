@@ -1,0 +1,134 @@
+"""The files of a bundle where they lie: a directory, or objects below a URL."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from urllib.parse import unquote
+
+from tracehint.analyzer import NOT_NEEDED
+from tracehint.errors import BundleError
+from tracehint.schemas.manifest import MANIFEST_NAME, Manifest, read_manifest
+from tracehint.schemas.store import (
+    SPOOL_DIR,
+    Bundle,
+    read_bundle,
+    read_parts,
+    segment_files,
+    stated,
+)
+from tracehint.schemas.version import TABLE_NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_SEGMENT = re.compile(r"(host=[^/]*)/([^/.][^/]*\.parquet)")
+
+
+class Files(Protocol):
+    """Names inside the bundle are `table/host=HOST/SEGMENT.parquet`."""
+
+    @property
+    def root(self) -> Path | str: ...
+
+    def manifest(self) -> Manifest: ...
+
+    def segments(self, table: str) -> list[str]:
+        """Names of a table's files, in the order in which they are read."""
+        ...
+
+    def open(self, names: Iterable[str]) -> Iterator[tuple[str, Path | BinaryIO]]:
+        """The named files, in order, each to be read before the next one is asked for."""
+        ...
+
+
+class Folder:
+    """A bundle on this machine, or on a file system that is mounted here."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    @property
+    def root(self) -> Path:
+        return self._root
+
+    def manifest(self) -> Manifest:
+        return read_manifest(self.root)
+
+    def segments(self, table: str) -> list[str]:
+        return [os.fspath(f.relative_to(self.root)) for f in segment_files(self.root, table)]
+
+    def open(self, names: Iterable[str]) -> Iterator[tuple[str, Path]]:
+        for name in names:
+            yield name, self.root / name
+
+    def killed(self) -> bool:
+        """Whether a recorder that was killed left data that is not converted."""
+        return (self.root / SPOOL_DIR).is_dir()
+
+
+def files_at(where: str) -> Files:
+    """The files of the bundle at a path or URL, read by this process. Raises BundleError."""
+    if where.startswith("file://"):
+        return Folder(Path(unquote(where.removeprefix("file://"))))
+    if URL.match(where):
+        from tracehint.analyzer.execution.remote import Objects
+
+        return Objects.at(where)
+    return Folder(Path(where))
+
+
+def read(files: Files, without: Collection[str] = ()) -> Bundle:
+    """What an analysis needs of the bundle; tables `without` have no rows, unless recovered."""
+    if isinstance(files, Folder):
+        return read_bundle(files.root, NOT_NEEDED, without)
+    from tracehint.schemas.tables import TABLES
+
+    manifest, problems, tables = files.manifest(), list[str](), dict[str, Any]()
+    for name in TABLES:
+        parts = files.open(() if name in without else files.segments(name))
+        tables[name] = read_parts(name, parts, problems, NOT_NEEDED.get(name, ()))
+    return stated(Bundle(Path(files.root), manifest, tables, problems))
+
+
+def add_problems(bundle: Bundle, problems: Iterable[str]) -> None:
+    """State what else cannot be read, in the order of the tables."""
+    from dataclasses import replace
+
+    from tracehint.schemas.tables import TABLES
+
+    more = list(problems)
+    stated(replace(bundle, problems=more))
+    place = {name: i for i, name in enumerate(TABLES)}
+    bundle.problems += more
+    bundle.problems.sort(key=lambda text: place.get(text.split("/")[0], len(place)))
+
+
+def segments_among(names: Iterable[str], table: str) -> list[str]:
+    """The names of a table's files among those that a store has, in the order of a directory."""
+    assert table in TABLE_NAMES
+    found = []
+    for name in names:
+        folder, _, rest = name.partition("/")
+        match = _SEGMENT.fullmatch(rest)
+        if folder == table and match:
+            found.append((match[1], match[2]))
+    return [f"{table}/{host}/{segment}" for host, segment in sorted(found)]
+
+
+def check_names(root: str, names: Collection[str]) -> None:
+    """Raises BundleError unless these are the names of a whole bundle."""
+    if MANIFEST_NAME not in names:
+        raise BundleError(
+            f"{root}: not a trace bundle (no {MANIFEST_NAME})",
+            "Give the directory that `tracehint record` or `import` wrote.",
+        )
+    if any(name.startswith(f"{SPOOL_DIR}/") for name in names):
+        raise BundleError(
+            f"{root}: its recorder was killed and left data that is not converted",
+            "Where it was recorded: tracehint merge BUNDLE -o NEW, and copy that one.",
+        )

@@ -1,0 +1,215 @@
+"""A bundle at a URL, read by this process through Arrow's file systems."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from tracehint.analyzer.execution.bundle_files import check_names, segments_among
+from tracehint.errors import BundleError
+from tracehint.schemas.manifest import (
+    MANIFEST_NAME,
+    MAX_MANIFEST_BYTES,
+    Manifest,
+    parse_manifest,
+)
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
+
+BLOCK = 8 << 20  # bytes of one request: columns lie side by side and are read one after another
+CONNECT_S, ANSWER_S, ATTEMPTS = 5, 30, 3
+
+_CREDENTIALS = (
+    "Name credentials that may read it: AWS_PROFILE, or AWS_ACCESS_KEY_ID and "
+    "AWS_SECRET_ACCESS_KEY."
+)
+_HADOOP = (
+    "Set JAVA_HOME, HADOOP_HOME, and CLASSPATH to `hadoop classpath --glob`; or add "
+    "--engine spark, which needs no Hadoop."
+)
+# What an error of Arrow says -> what to do.
+REMEDIES = {
+    "NO_SUCH_BUCKET": "Check the name of the bucket.",
+    "ACCESS_DENIED": _CREDENTIALS,
+    "INVALID_ACCESS_KEY_ID": _CREDENTIALS,
+    "INVALID_CLIENT_TOKEN_ID": _CREDENTIALS,
+    "SIGNATURE_DOES_NOT_MATCH": _CREDENTIALS,
+    "HTTP status 301": "Name the bucket's region in AWS_REGION.",
+    "NETWORK_CONNECTION": "Check the network, and AWS_ENDPOINT_URL if the store is not Amazon's.",
+    "load libhdfs": _HADOOP,
+    "load libjvm": _HADOOP,
+}
+_ELSE = "Check the URL; or copy the bundle to this machine."
+
+
+@dataclass(frozen=True)
+class Objects:
+    """`Files` below a URL; can be pickled, without credentials: each process finds its own."""
+
+    root: str
+    options: dict[str, Any]  # of the file system, not secret
+    sizes: dict[str, int] = field(default_factory=dict)  # name inside the bundle -> bytes
+
+    @classmethod
+    def at(cls, url: str) -> Objects:
+        """The bundle at `url`. Raises BundleError: no such store, no access, no bundle."""
+        scheme, _, rest = url.partition("://")
+        bucket = rest.partition("/")[0]
+        if scheme not in SYSTEMS:
+            known = ", ".join(f"{name}://" for name in SYSTEMS)
+            raise BundleError(
+                f"{url}: this engine reads {known} and directories",
+                "Add --engine spark, or copy the bundle to this machine.",
+            )
+        if "@" in bucket:
+            raise BundleError(
+                f"{scheme}://{bucket.partition('@')[2]}: a URL with a user or password",
+                f"Leave it out of the URL. {_CREDENTIALS}",
+            )
+        if not bucket:
+            raise BundleError(f"{url}: a URL without a bucket or host", _ELSE)
+        found = cls(url.rstrip("/"), {})
+        with _said(found.root):
+            found.options.update(SYSTEMS[scheme].options(bucket))
+            found.sizes.update(found._list())
+        check_names(found.root, found.sizes)
+        return found
+
+    @property
+    def _scheme(self) -> str:
+        return self.root.partition("://")[0]
+
+    @cached_property
+    def _system(self) -> FileSystem:
+        return SYSTEMS[self._scheme].opened(self.root, self.options)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k != "_system"}
+
+    def _path(self, name: str = "") -> str:
+        """What the file system calls it."""
+        rest = self.root.partition("://")[2]
+        if not SYSTEMS[self._scheme].with_host:
+            rest = "/" + rest.partition("/")[2]
+        return f"{rest}/{name}" if name else rest
+
+    def _list(self) -> dict[str, int]:
+        from pyarrow.fs import FileSelector, FileType
+
+        if self._system.get_file_info(self._path(MANIFEST_NAME)).type != FileType.File:
+            # tells no bundle from no bucket, and does not list what may be endless
+            with suppress(FileNotFoundError):
+                self._system.get_file_info(FileSelector(self._path()))
+            return {}
+        found = self._system.get_file_info(FileSelector(self._path(), recursive=True))
+        above = len(self._path().rstrip("/")) + 1
+        return {one.path[above:]: one.size for one in found if one.type == FileType.File}
+
+    def manifest(self) -> Manifest:
+        where = f"{self.root}/{MANIFEST_NAME}"
+        if self.sizes[MANIFEST_NAME] > MAX_MANIFEST_BYTES:
+            raise BundleError(f"{where}: manifest is larger than 64 MiB", "It is damaged.")
+        with closing(self.open([MANIFEST_NAME])) as opened:
+            return parse_manifest(next(opened)[1].read(), where)
+
+    def segments(self, table: str) -> list[str]:
+        return segments_among(self.sizes, table)
+
+    def open(self, names: Iterable[str]) -> Generator[tuple[str, io.BufferedReader]]:
+        for name in names:
+            where = f"{self.root}/{name}"
+            with _said(where):
+                source = self._system.open_input_file(self._path(name))
+            with source:
+                yield name, io.BufferedReader(_Watched(source, where), BLOCK)
+
+
+class _Watched(io.RawIOBase):
+    """A file whose failing reads are errors of the bundle: the file is not there or not to be
+    had, which is something else than a damaged one."""
+
+    def __init__(self, source: Any, where: str) -> None:
+        self._source, self._where = source, where
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return int(self._source.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._source.tell())
+
+    def readinto(self, buffer: Any) -> int:
+        with _said(self._where):
+            return int(self._source.readinto(buffer))
+
+
+@contextmanager
+def _said(where: str) -> Iterator[None]:
+    """What Arrow's file systems raise as an error that names a remedy."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        said = " ".join(str(error).split()) or type(error).__name__
+        remedy = next((text for part, text in REMEDIES.items() if part in said), _ELSE)
+        raise BundleError(f"{where}: cannot be read: {said[:300]}", remedy) from None
+
+
+def _s3_options(bucket: str) -> dict[str, Any]:
+    """Where the bucket is: what the environment says, else Amazon is asked for its region."""
+    given = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    if not given and not region:
+        from pyarrow.fs import resolve_s3_region
+
+        return {"region": resolve_s3_region(bucket)}
+    options = {"region": region or "us-east-1"}
+    if given:
+        scheme, _, host = given.rpartition("://")
+        options |= {"endpoint_override": host.rstrip("/"), "scheme": scheme or "https"}
+    return options
+
+
+def _s3(_root: str, options: dict[str, Any]) -> FileSystem:
+    from pyarrow import fs
+
+    return fs.S3FileSystem(
+        connect_timeout=CONNECT_S,
+        request_timeout=ANSWER_S,
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
+        **options,
+    )
+
+
+def _hdfs(root: str, _options: dict[str, Any]) -> FileSystem:
+    from pyarrow.fs import FileSystem
+
+    scheme, _, rest = root.partition("://")
+    found: FileSystem = FileSystem.from_uri(f"{scheme}://{rest.partition('/')[0]}/")[0]
+    return found
+
+
+@dataclass(frozen=True)
+class _System:
+    """How a kind of store is reached; `with_host`: whether its paths begin with URL's host."""
+
+    options: Callable[[str], dict[str, Any]]
+    opened: Callable[[str, dict[str, Any]], FileSystem]
+    with_host: bool
+
+
+_S3 = _System(_s3_options, _s3, True)
+_HDFS = _System(lambda _host: {}, _hdfs, False)
+SYSTEMS = {"s3": _S3, "s3a": _S3, "hdfs": _HDFS, "viewfs": _HDFS}

@@ -1,0 +1,49 @@
+"""Hint files: writing, and reading what others may have written (hintgen/hints/hintcheck.py)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tracehint.errors import InputError
+from tracehint.hintgen.hints.hintcheck import from_json
+from tracehint.hintgen.hints.model import HINTS_SCHEMA, HintFile
+from tracehint.hintgen.text.textfile import TextFile
+
+_FILE = TextFile(
+    kind="A hint file", limit=64 << 20, check="Check the path.",
+    remedy="Write it with `tracehint hints`.",
+)  # fmt: skip
+
+
+def to_json(hints: HintFile) -> dict[str, Any]:
+    """The hint file as JSON data (schemas/hints.schema.json)."""
+    return {"schema": HINTS_SCHEMA, **asdict(hints)}
+
+
+def dump(hints: HintFile, path: Path, *, force: bool = False) -> None:
+    """Write a hint file; an existing one only with `force`."""
+    text = json.dumps(to_json(hints), indent=1) + "\n"
+    try:
+        with path.open("w" if force else "x", encoding="utf-8") as out:
+            out.write(text)
+    except FileExistsError as error:
+        raise InputError(f"{path} exists", "Give another -o, or --force.") from error
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}", "Give another -o.") from error
+
+
+def is_hint_file(path: Path) -> bool:
+    """True when the file begins as a hint file does (it may still be refused by `load`)."""
+    try:
+        with path.open("rb") as stream:
+            return HINTS_SCHEMA.encode() in stream.read(4096)
+    except OSError:
+        return False
+
+
+def load(path: Path) -> HintFile:
+    """Read a hint file; raises InputError naming the first thing that is wrong."""
+    return from_json(_FILE.json(path), str(path))

@@ -1,0 +1,176 @@
+"""Path templates: parsing, printing, and compiling to a bounded matcher.
+
+A template is literal text with placeholders: `proj/p_tile_{n}.fits`. Only the
+placeholders of HOLES exist; a hint file never brings regular expressions of
+its own. Every placeholder has a bounded length and at most MAX_AMBIGUOUS may
+share characters with what follows them, so a match costs at most about
+255^2 steps however the template and the path look.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from tracehint.errors import InputError
+from tracehint.hintgen.hints.pathtext import to_bytes, to_text
+
+MAX_TEMPLATE = 4096  # characters
+MAX_HOLES = 48
+MAX_AMBIGUOUS = 2
+
+
+@dataclass(frozen=True)
+class Hole:
+    """A placeholder: its regex, its possible characters, and how little it says (weight)."""
+
+    regex: str
+    chars: frozenset[int]
+    weight: int
+
+
+def _chars(pattern: str) -> frozenset[int]:
+    compiled = re.compile(pattern.encode(), re.DOTALL)
+    return frozenset(b for b in range(256) if compiled.fullmatch(bytes([b])))
+
+
+# name -> (regex, characters, weight)
+HOLES: dict[str, Hole] = {
+    "n": Hole("[0-9]{1,40}", _chars("[0-9]"), 1),
+    "uuid": Hole(
+        "[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}",
+        _chars("[0-9A-Fa-f-]"), 1,
+    ),
+    "date": Hole("[0-9]{4}-?[0-9]{2}-?[0-9]{2}", _chars("[0-9-]"), 1),
+    "hash": Hole("[0-9A-Fa-f]{2,128}", _chars("[0-9A-Fa-f]"), 2),
+    "word": Hole("[A-Za-z]{1,64}", _chars("[A-Za-z]"), 4),
+    "alnum": Hole("[0-9A-Za-z]{1,128}", _chars("[0-9A-Za-z]"), 6),
+    "name": Hole("[^/]{1,255}", _chars("[^/]"), 16),
+    "dirs": Hole("(?:[^/]{1,255}/){0,64}", frozenset(range(256)), 32),
+}  # fmt: skip
+
+Part = bytes | str  # literal bytes, or the name of a hole
+
+
+@dataclass(frozen=True)
+class Template:
+    """A parsed template: literals and holes in turn."""
+
+    parts: tuple[Part, ...]
+
+    @property
+    def text(self) -> str:
+        """The template as people and hint files write it."""
+        return "".join(
+            "{" + part + "}" if isinstance(part, str) else to_text(part, braces=True)
+            for part in self.parts
+        )
+
+    @property
+    def regex(self) -> str:
+        """Full-match regex over the path's bytes read as Latin-1; one group per hole."""
+        return "".join(
+            f"({HOLES[part].regex})" if isinstance(part, str) else re.escape(part.decode("latin-1"))
+            for part in self.parts
+        )
+
+    @property
+    def directory(self) -> bytes:
+        """Leading literal directories, without the last slash."""
+        head = self.parts[0] if self.parts and isinstance(self.parts[0], bytes) else b""
+        return head.rpartition(b"/")[0]
+
+    @property
+    def suffix(self) -> bytes:
+        """Trailing literal: what an index looks up."""
+        tail = self.parts[-1] if self.parts else b""
+        return tail if isinstance(tail, bytes) else b""
+
+    @property
+    def literal(self) -> bool:
+        """True when the template is one path."""
+        return all(isinstance(part, bytes) for part in self.parts)
+
+    @property
+    def specificity(self) -> tuple[int, int]:
+        """Larger is more specific: few and narrow holes first, then much literal text."""
+        wild = sum(HOLES[p].weight for p in self.parts if isinstance(p, str))
+        fixed = sum(len(p) for p in self.parts if isinstance(p, bytes))
+        return (-wild, fixed)
+
+    def match(self, path: bytes) -> tuple[bytes, ...] | None:
+        """The text of each hole, or None."""
+        found = self._compiled.fullmatch(path)
+        return None if found is None else found.groups()
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[bytes]:
+        return _compiled(self.regex)
+
+
+@lru_cache(maxsize=65536)
+def _compiled(regex: str) -> re.Pattern[bytes]:
+    return re.compile(regex.encode("latin-1"), re.DOTALL)
+
+
+def template_of(parts: list[Part]) -> Template:
+    """Join neighbouring literals, drop empty ones."""
+    out: list[Part] = []
+    for part in parts:
+        if part == b"":
+            continue
+        if isinstance(part, bytes) and out and isinstance(out[-1], bytes):
+            out[-1] = out[-1] + part
+        else:
+            out.append(part)
+    return Template(tuple(out))
+
+
+def ambiguity(template: Template) -> int:
+    """Number of holes that can end at more than one place."""
+    count = 0
+    parts = template.parts
+    for here, after in itertools.pairwise(parts):
+        if isinstance(here, str):
+            first = {after[0]} if isinstance(after, bytes) else HOLES[after].chars
+            count += not HOLES[here].chars.isdisjoint(first)
+    return count
+
+
+@lru_cache(maxsize=65536)
+def parse(text: str) -> Template:
+    """Parse a template; raises InputError when it is not one of ours or could be slow."""
+    if len(text) > MAX_TEMPLATE:
+        raise InputError("a template is longer than 4096 characters", "Write the hint file again.")
+    parts: list[Part] = []
+    at = 0
+    start = 0
+    while at < len(text):
+        if text[at] == "\\":
+            at += 2
+        elif text[at] == "{":
+            end = text.find("}", at)
+            hole = text[at + 1 : end] if end > 0 else ""
+            if hole not in HOLES:
+                raise InputError(
+                    f"unknown placeholder in template {text[:80]!r}",
+                    "Known are: " + ", ".join("{" + name + "}" for name in HOLES),
+                )
+            parts += [to_bytes(text[start:at]), hole]
+            at = start = end + 1
+        elif text[at] == "}":
+            raise InputError(f"stray }} in template {text[:80]!r}", "Write it as \\}.")
+        else:
+            at += 1
+    parts.append(to_bytes(text[start:]))
+    template = template_of(parts)
+    holes = sum(isinstance(part, str) for part in template.parts)
+    if not template.parts or holes > MAX_HOLES or ambiguity(template) > MAX_AMBIGUOUS:
+        raise InputError(
+            f"template {text[:80]!r} is empty or too loose",
+            f"At most {MAX_HOLES} placeholders, {MAX_AMBIGUOUS} of them followed by "
+            "characters that they could also take.",
+        )
+    return template

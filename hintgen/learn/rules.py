@@ -1,0 +1,145 @@
+"""Rules for files that do not exist yet, learned from one or several runs.
+
+    hint_file = learn([analysis])
+
+The steps are in nodes.py (shapes, splitting, merging) and fallback.py (rungs
+for other names); here nodes become rules, and every rule is tried on the names
+it was learned from: what it must not catch is excluded, or the rule is dropped
+and the refusal said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tracehint import __version__
+from tracehint.analyzer.model import Analysis
+from tracehint.hintgen.hints.model import HintFile, Refusal, Rule
+from tracehint.hintgen.learn.build import rule_of
+from tracehint.hintgen.learn.cells import Types, cells_of
+from tracehint.hintgen.learn.facts import GROUP_BITS, facts_of, files_per_pair, nodes_of
+from tracehint.hintgen.learn.fallback import by_name, by_types
+from tracehint.hintgen.learn.family import by_family, by_mark, looked_for
+from tracehint.hintgen.learn.merge import merge
+from tracehint.hintgen.learn.nodes import Node, nodes_of_shapes, split
+from tracehint.hintgen.learn.peeks import agreed, peeks_of
+from tracehint.hintgen.learn.safety import Limits, restrain
+from tracehint.hintgen.learn.scale import NO_SCALES, Scales, scales_of
+from tracehint.hintgen.learn.selfcheck import self_check
+from tracehint.hintgen.learn.shapes import with_shapes
+
+
+@dataclass(frozen=True)
+class LearnOptions:
+    """What the learner may do; the defaults are those of docs/reference/hints.md."""
+
+    nodes: int | None = None  # None: the largest of the runs
+    fallbacks: bool = True  # rungs for names that differ more
+    limits: Limits = field(default_factory=Limits)
+
+
+def learn(analyses: Sequence[Analysis], options: LearnOptions | None = None) -> HintFile:
+    """Rules from runs of one workflow; what was refused is in `refused`."""
+    import pyarrow as pa
+
+    options = options or LearnOptions()
+    nodes = options.nodes or max((nodes_of(a) for a in analyses), default=2)
+    facts = [facts_of(analysis) for analysis in analyses]
+    joined = with_shapes(pa.concat_tables(_apart(facts))) if facts else None
+    cells = cells_of(joined) if joined is not None else []
+    leaves: list[Node] = []
+    mixed: list[Node] = []
+    for node in nodes_of_shapes(cells):
+        good, bad = split(node)
+        leaves += good
+        mixed += bad
+    # Several runs have several scales, which their common value already says.
+    scales = scales_of(joined) if joined is not None and len(facts) == 1 else NO_SCALES
+    leaves, rules, held_back = _within_limits(merge(leaves), options.limits, nodes, scales)
+    if options.fallbacks:
+        tasks = sum(analysis.tasks.num_rows for analysis in analyses)
+        kept = [cell for node in leaves + mixed for cell in node.cells]
+        families, named = by_family(leaves + mixed), by_name(leaves + mixed)
+        more = families + named + by_mark(families, named)
+        more += by_types(kept, tasks, _per_pair(facts))
+        rules += [rule for node in more if (rule := rule_of(node, nodes, scales)) is not None]
+    rules, caught = self_check(_distinct(rules), leaves + mixed)
+    return HintFile(
+        learned_from=tuple(_origin(a) for a in analyses),
+        parameters={"program": f"tracehint {__version__}", "nodes": nodes,
+                    "company": options.fallbacks and looked_for(leaves + mixed),
+                    **options.limits.as_json()},
+        rules=tuple(rules), peeks=agreed([peeks_of(analysis) for analysis in analyses]),
+        refused=tuple(sorted([*map(_mixed, mixed), *caught, *held_back],
+                             key=lambda r: (-r.bytes, r.template, r.reason))),
+    )  # fmt: skip
+
+
+def _within_limits(
+    leaves: list[Node], limits: Limits, nodes: int, scales: Scales
+) -> tuple[list[Node], list[Rule], list[Refusal]]:
+    """(leaves, their rules, refusals); leaves that were refused count as unhinted from here on."""
+    made = [(leaf, rule_of(leaf, nodes, scales)) for leaf in leaves]
+    numbered = [replace(rule, id=str(n)) for n, (_, rule) in enumerate(made) if rule is not None]
+    rules, refused = restrain(numbered, limits, nodes)
+    stay = {rule.id for rule in rules}
+    for number, (leaf, rule) in enumerate(made):
+        if rule is not None and str(number) not in stay:
+            leaf.cells = [replace(cell, pattern="") for cell in leaf.cells]
+    return leaves, rules, refused
+
+
+def _per_pair(facts: list[Any]) -> dict[tuple[Types, Types], int]:
+    """`files_per_pair` of several runs: what they agree on, or only one of them has."""
+    found: dict[tuple[Types, Types], set[int]] = {}
+    for table in facts:
+        for types, most in files_per_pair(table).items():
+            found.setdefault(types, set()).add(most)
+    return {types: seen.pop() for types, seen in found.items() if len(seen) == 1}
+
+
+def _apart(facts: list[Any]) -> list[Any]:
+    """Facts of several runs, with group numbers that do not collide."""
+    import pyarrow.compute as pc
+
+    out = []
+    for number, table in enumerate(facts):
+        at = table.schema.get_field_index("grp")
+        out.append(table.set_column(at, "grp", pc.add(table["grp"], number << GROUP_BITS)))
+    return out
+
+
+def _origin(analysis: Analysis) -> dict[str, Any]:
+    run = analysis.run
+    return {
+        "command": run.get("command", []), "started": run.get("started", ""),
+        "collector": run.get("collector", ""), "tasks": analysis.tasks.num_rows,
+        "files": analysis.files.num_rows, "nodes": run.get("nodes", 0),
+        "completeness": (run.get("completeness") or {}).get("score", 1.0),
+    }  # fmt: skip
+
+
+def _mixed(node: Node) -> Refusal:
+    names = ", ".join(sorted(pattern or "none" for pattern in node.patterns))
+    return Refusal(
+        template=node.template.text, pattern=names, reason="mixed",
+        text=f"files of one name shape, type and use have different patterns ({names}): nothing "
+        "known before a run tells them apart",
+        files=node.files, bytes=node.size_sum,
+    )  # fmt: skip
+
+
+def _distinct(rules: list[Rule]) -> list[Rule]:
+    """One rule per (template, what it says and needs); ids in order of evidence."""
+    seen: dict[tuple[Any, ...], Rule] = {}
+    for rule in rules:
+        key = (rule.template, repr(rule.hints), rule.uses, repr(rule.conditions),
+               rule.producers, rule.consumers)  # fmt: skip
+        seen.setdefault(key, rule)
+    order = sorted(
+        seen.values(),
+        key=lambda r: (r.evidence["level"], -r.evidence["bytes"], r.template, r.consumers),
+    )
+    return [replace(rule, id=f"r{number}") for number, rule in enumerate(order, 1)]

@@ -1,0 +1,139 @@
+"""Which rules are held back, and why: stated thresholds, one function each.
+
+Every limit is an option of `tracehint hints`; every refusal gives the figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tracehint.hintgen.hints.formulas import replicas
+from tracehint.hintgen.hints.model import Refusal, Rule
+from tracehint.hintgen.text.units import plural
+
+CAPACITY_SHARE = 0.5  # of a node that placed data may fill
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Thresholds; 0 switches one off."""
+
+    min_paying: float = 0.5  # share of a rule's files for which the cost model finds a gain
+    min_file_bytes: int = 0  # mean size below which a call costs more than it saves
+    min_confidence: float = 0.3
+    node_bytes: int = 0  # what one node can hold; half of it may be filled by one file or group
+    replica_budget: float = 2.0  # further copies, as a multiple of all hinted bytes
+    call_ms: float = 0.0  # what a call that sets a hint takes; 0: only the cost model counts it
+    link_mbit: float = 1000.0  # of a node: what a byte that is not sent is worth
+
+    def as_json(self) -> dict[str, Any]:
+        """The limits as the hint file records them."""
+        return asdict(self)
+
+
+NO_LIMITS = Limits(0.0, 0, 0.0, 0, 0.0)
+
+Check = Callable[[Rule, Limits], str]
+
+
+def _no_gain(rule: Rule, limits: Limits) -> str:
+    files, paying = rule.evidence["files"], rule.evidence["paying_files"]
+    if paying < limits.min_paying * files:
+        return (
+            f"by the cost model the hint saves more than its call costs for {paying} of "
+            f"{plural(files, 'file')}; {limits.min_paying:.0%} are wanted (--min-paying)"
+        )
+    return ""
+
+
+def _too_small(rule: Rule, limits: Limits) -> str:
+    mean = rule.evidence["bytes"] / max(1, rule.evidence["files"])
+    if mean < limits.min_file_bytes:
+        return (
+            f"its files have {mean:.0f} bytes on average: setting a hint costs more than it "
+            f"saves below {limits.min_file_bytes} bytes (--min-bytes)"
+        )
+    return ""
+
+
+def _unsure(rule: Rule, limits: Limits) -> str:
+    sure = rule.evidence["label_confidence"]
+    if sure < limits.min_confidence:
+        return (
+            f"its label has confidence {sure:.2f}, {limits.min_confidence:.2f} is wanted "
+            "(--min-confidence)"
+        )
+    return ""
+
+
+def _call_cost(rule: Rule, limits: Limits) -> str:
+    calls = sum(hint.level == "placement" for hint in rule.hints)
+    saved = rule.evidence["saves_bytes"] / max(1, rule.evidence["files"])
+    gain_ms = saved * 8e-3 / limits.link_mbit if limits.link_mbit else 0.0
+    if limits.call_ms and gain_ms < calls * limits.call_ms:
+        return (
+            f"it saves {saved:.0f} bytes a file, {gain_ms:.2f} ms at {limits.link_mbit:g} Mbit/s, "
+            f"and {calls} calls of {limits.call_ms:g} ms set it (--call-ms, --link-mbit)"
+        )
+    return ""
+
+
+def _capacity(rule: Rule, limits: Limits) -> str:
+    group = rule.evidence["largest_group_bytes"]
+    placed = group if rule.pattern == "reduce" else rule.evidence["largest_file_bytes"]
+    on_one_node = any(h.name == "DP" and h.value.startswith(("local", "coll")) for h in rule.hints)
+    if limits.node_bytes and on_one_node and placed > CAPACITY_SHARE * limits.node_bytes:
+        what = "a group" if rule.pattern == "reduce" else "a file"
+        return (
+            f"{what} of {placed} bytes would fill more than {CAPACITY_SHARE:.0%} of a node of "
+            f"{limits.node_bytes} bytes (--node-capacity)"
+        )
+    return ""
+
+
+# reason -> check; the first that objects refuses the rule.
+CHECKS: tuple[tuple[str, Check], ...] = (
+    ("unsure", _unsure),
+    ("too_small", _too_small),
+    ("no_gain", _no_gain),
+    ("call_cost", _call_cost),
+    ("capacity", _capacity),
+)
+
+
+def extra_copies(rule: Rule, nodes: int) -> int:
+    """Bytes that the rule's further copies would have taken in the observed run."""
+    for hint in rule.hints:
+        if hint.name == "Replication":
+            copies = replicas(rule.evidence["max_readers"], nodes, float(hint.formula["per"]))
+            return int((copies - 1) * rule.evidence["bytes"])
+    return 0
+
+
+def restrain(rules: list[Rule], limits: Limits, nodes: int) -> tuple[list[Rule], list[Refusal]]:
+    """(rules that stay, refusals). Budgets go to what saves most first."""
+    budget = limits.replica_budget * sum(rule.evidence["bytes"] for rule in rules)
+    kept: set[str] = set()
+    refused: list[Refusal] = []
+    spent = 0
+    for rule in sorted(rules, key=lambda r: (-r.evidence["saves_bytes"], r.id)):
+        found = ((name, check(rule, limits)) for name, check in CHECKS)
+        reason, text = next((pair for pair in found if pair[1]), ("", ""))
+        copies = extra_copies(rule, nodes)
+        if not reason and limits.replica_budget and spent + copies > budget:
+            reason = "replica_budget"
+            text = (
+                f"its copies take {copies} bytes; {spent} of {budget:.0f} bytes for copies are "
+                "spent on rules that save more (--replica-budget)"
+            )
+        if reason:
+            refused.append(
+                Refusal(rule.template, rule.pattern, reason, text, rule.evidence["files"],
+                        rule.evidence["bytes"])
+            )  # fmt: skip
+        else:
+            spent += copies
+            kept.add(rule.id)
+    return [rule for rule in rules if rule.id in kept], refused

@@ -1,0 +1,175 @@
+"""Which rule fires for a path, and why; or why none does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tracehint.hintgen.hints.model import HintFile, Refusal, Rule
+from tracehint.hintgen.hints.pathtext import to_text
+from tracehint.hintgen.match.match import Declared, match
+from tracehint.hintgen.text.escape import shorten, terminal
+from tracehint.hintgen.text.units import plural, size
+
+REASONS: dict[str, str] = {
+    "fired": "this rule fires",
+    "no_rule": "no rule's template fits this name",
+    "held_back": "a rule for this name was learned and held back",
+    "excluded": "its template fits, but so does one of its exclusions",
+    "types": "its template fits, but the declared tasks are not those it was learned from",
+    "needs_graph": "its template fits, but the name alone does not tell the pattern: it needs the "
+    "engine's graph (tasks that write and read the file)",
+    "use": "its template fits, but it says nothing about files used in that way",
+    "small": "its template fits, but the file is smaller than a call is worth; all that it was "
+    "learned from were larger",
+    "extra": "its template fits, but the same two tasks share more files than in the runs it was "
+    "learned from: nothing tells which one is meant",
+    "names": "its template fits, but the names that must stand beside it are not known to be there",
+    "conflict": "two rules fit equally well and disagree: no hint",
+    "tie": "fits as well as another rule and disagrees with it",
+    "less_specific": "fits too, but a more specific rule goes first",
+}
+
+
+def explain(
+    hints: HintFile,
+    path: bytes,
+    producer: str | None = None,
+    consumers: Sequence[str] = (),
+    nodes: int | None = None,
+) -> dict[str, Any]:
+    """JSON of `hints --explain PATH`; types as far as they are known."""
+    known = Declared()
+    if producer is not None or consumers:
+        known = Declared(
+            producer_types=[producer], consumer_types=[list(consumers)],
+            producers=[[producer] if producer else []],
+            consumers=[[f"{name}#{n}" for n, name in enumerate(consumers)]],
+        )  # fmt: skip
+    found = match(hints, [path], known=known, nodes=nodes)[0]
+    rules = {rule.id: rule for rule in hints.rules}
+    refused = [refusal for refusal in hints.refused if _fits(refusal.template, path)]
+    reason = "held_back" if found.reason == "no_rule" and refused else found.reason
+    return {
+        "schema": "tracehint.explain/1",
+        "path": to_text(path),
+        "reason": reason,
+        "text": REASONS[reason],
+        "rule": _rule_json(found.rule) if found.rule else None,
+        "pattern": found.pattern,
+        "hints": [{"name": h.name, "value": h.value, "when": h.when, "level": h.level}
+                  for h in found.hints],
+        "others": [
+            {"rule": name, "template": rules[name].template, "reason": why,
+             "text": REASONS[why]}
+            for name, why in found.candidates
+        ],
+        "refused": [
+            {"template": r.template, "pattern": r.pattern, "reason": r.reason, "text": r.text}
+            for r in refused
+        ],
+    }  # fmt: skip
+
+
+def _fits(template: str, path: bytes) -> bool:
+    from tracehint.errors import InputError
+    from tracehint.hintgen.hints.template import parse
+
+    try:
+        return parse(template).match(path) is not None
+    except InputError:  # a refusal may name a template that was too loose
+        return False
+
+
+def _rule_json(rule: Rule) -> dict[str, Any]:
+    return {
+        "id": rule.id, "template": rule.template, "producers": list(rule.producers),
+        "consumers": list(rule.consumers), "confidence": rule.confidence,
+        "evidence": rule.evidence, "conditions": rule.conditions, "exclude": list(rule.exclude),
+        "formulas": {h.name: h.formula for h in rule.hints if h.formula},
+        "examples": list(rule.examples),
+    }  # fmt: skip
+
+
+def explain_text(data: dict[str, Any]) -> str:
+    """The same for people."""
+    lines = [f"{data['path']}: {data['text']}"]
+    rule = data["rule"]
+    if rule:
+        lines.append(f"  rule {rule['id']}  {rule['template']}  ({data['pattern']})")
+        lines += [f"    {h['name']}={h['value']}  set {_when(h)}" for h in data["hints"]]
+        lines.append(
+            f"    written by {', '.join(filter(None, rule['producers'])) or 'nobody (input)'}; "
+            f"read by {', '.join(rule['consumers']) or 'nobody'}"
+        )
+        seen = rule["evidence"]
+        lines.append(
+            f"    learned from {plural(seen['files'], 'file')}, {size(seen['bytes'])}; "
+            f"confidence {rule['confidence']:.2f}"
+        )
+        lines += [f"    {name} follows {_formula(f)}" for name, f in rule["formulas"].items()]
+    alike: dict[tuple[str, str], list[str]] = {}
+    for other in data["others"]:
+        alike.setdefault((other["template"], other["text"]), []).append(other["rule"])
+    lines += [
+        f"  rule {', '.join(names)}  {template}: {text}"
+        for (template, text), names in alike.items()
+    ]
+    lines += [
+        f"  refused: {other['template']} ({other['pattern']}): {other['text']}"
+        for other in data["refused"]
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _when(hint: dict[str, Any]) -> str:
+    words = {
+        "create": "before the first byte", "staging": "when the file is staged in",
+        "before_read": "before the readers start", "any": "at any time",
+    }  # fmt: skip
+    return words[hint["when"]] + (" (advisory)" if hint["level"] == "advisory" else "")
+
+
+def _formula(formula: dict[str, Any]) -> str:
+    if formula["fn"] == "replicas":
+        return f"the readers: one copy per {formula['per']:g}, at least 2, at most the nodes"
+    if formula["fn"] == "group":
+        text = f"the {formula.get('by', 'consumer')} task, else placeholders of the name"
+        return text + (" without their digits" if formula.get("letters") else "")
+    return f"the size: a reader's share, in steps of {formula['step']} bytes"
+
+
+def summary_text(hints: HintFile, limit: int = 40) -> str:
+    """The rules of a hint file as a table for people; the rungs below are counted only."""
+    seen = [rule for rule in hints.rules if rule.evidence.get("level", 0) == 0]
+    rows = [("pattern", "files", "seen", "saves", "sure", "hints"), *map(_row, seen[:limit])]
+    width = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:5]]
+    lines = [
+        f"{pattern:<{width[0]}}  {name:<{width[1]}}  {files:>{width[2]}}  {saves:>{width[3]}}"
+        f"  {sure:>{width[4]}}  {said}"
+        for pattern, name, files, saves, sure, said in (rows if seen else [])
+    ]
+    if len(seen) > limit:
+        lines.append(f"... and {len(seen) - limit:,} more")
+    more = plural(len(hints.rules) - len(seen), "more general one")
+    lines.append(f"{plural(len(seen), 'rule')} for the names of this run, {more} for other names")
+    alike: dict[str, list[Refusal]] = {}
+    for refusal in hints.refused:
+        alike.setdefault(refusal.reason, []).append(refusal)
+    for refused in alike.values():
+        names = ", ".join(shorten(terminal(r.template), 40) for r in refused[:4])
+        others = f" and {len(refused) - 4:,} more" if len(refused) > 4 else ""
+        lines.append(f"No hint for {names}{others}:")
+        lines.append(("  the first: " if others else "  ") + terminal(refused[0].text))
+    return "\n".join(lines) + "\n"
+
+
+def _row(rule: Rule) -> tuple[str, ...]:
+    said = " ".join(f"{h.name}={h.value}" for h in rule.hints if h.level == "placement")
+    need = {"use": "  [needs who reads it]", "types": "  [needs the task types]"}
+    files, moved, saves = (rule.evidence.get(k, 0) for k in ("files", "bytes", "saves_bytes"))
+    return (
+        rule.pattern.replace("_", " "), shorten(terminal(rule.template), 60),
+        f"{plural(files, 'file')}, {size(moved)}", size(saves) if saves > 0 else "-",
+        f"{rule.confidence:.2f}", terminal(said + need.get(rule.conditions.get("needs", ""), "")),
+    )  # fmt: skip

@@ -1,0 +1,48 @@
+"""What may be known of a file before the run, and what the rules say about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tracehint.hintgen.hints.model import Hint, Rule
+
+
+@dataclass(frozen=True)
+class Declared:
+    """Columns known before the run, one entry per path; None: the whole column is unknown.
+
+    `producer_types[i]` is None for an input of the workflow. `consumers` and
+    `producers` are task ids (any hashable, stable text). `sizes` only where
+    the file exists already (inputs).
+    """
+
+    producer_types: Sequence[str | None] | None = None
+    consumer_types: Sequence[Sequence[str]] | None = None
+    producers: Sequence[Sequence[str]] | None = None
+    consumers: Sequence[Sequence[str]] | None = None
+    sizes: Sequence[int | None] | None = None
+
+
+@dataclass(frozen=True)
+class Match:
+    """What the rules say about one path.
+
+    `reason`: fired, no_rule, excluded, types (the declared types contradict),
+    needs_graph (the path alone does not tell), use (the rule says nothing for
+    files that the graph declares to be used that way), small (the file is there and smaller
+    than a call is worth), extra (more files between two tasks than were seen), names (the rule
+    asks for names beside it that are not there, or that nobody gave), conflict.
+    """
+
+    path: bytes
+    rule: Rule | None
+    hints: tuple[Hint, ...]  # with the values for this file
+    pattern: str  # "" when no rule fired
+    reason: str
+    candidates: tuple[tuple[str, str], ...] = ()  # (rule id, why it did not win)
+
+    @property
+    def values(self) -> dict[str, str]:
+        """Hint name -> value."""
+        return {hint.name: hint.value for hint in self.hints}

@@ -1,0 +1,139 @@
+"""Which rule fires for a path, and with which values.
+
+    matches = match(hint_file, [b"proj/p_tile_7.fits", ...])
+
+What a caller may know before a run, and nothing else, goes in: the path, and
+(where the engine's graph is at hand) the declared producing and consuming
+tasks with their types. The most specific rule that fits wins; two that are
+equally specific and disagree give a conflict and no hint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Mapping, Sequence
+
+from tracehint.hintgen.hints.formulas import Scale, value_of
+from tracehint.hintgen.hints.model import Hint, HintFile
+from tracehint.hintgen.hints.pathtext import to_text
+from tracehint.hintgen.hints.uses import pair_counts, uses_of
+from tracehint.hintgen.match.company import readers_by_rule
+from tracehint.hintgen.match.known import Declared, Match
+from tracehint.hintgen.match.ruleindex import Entry, RuleIndex
+
+__all__ = ["Declared", "Match", "Matcher", "match"]
+
+_Pick = tuple[Entry | None, str, list[tuple[str, str]]]  # winner, reason, (rule id, why not)
+
+
+class Matcher:
+    """Compiled rules of one hint file; reusable for many batches."""
+
+    def __init__(self, hints: HintFile) -> None:
+        self._index = RuleIndex(hints.rules)
+
+    def match(
+        self, paths: Sequence[bytes], known: Declared | None = None, nodes: int | None = None,
+        names: Collection[bytes] = (),
+    ) -> list[Match]:  # fmt: skip
+        """One Match per path, in order. `names`: all files of the run, where they are known."""
+        known = known or Declared()
+        uses: list[str] | None = None
+        alike: list[int] = []
+        if known.producers is not None and known.consumers is not None:
+            uses = uses_of(known.producers, known.consumers)
+            alike = pair_counts(known.producers, known.consumers)
+        picks = [
+            self._pick(path, known, i, alike[i] if uses else 0, names)
+            for i, path in enumerate(paths)
+        ]
+        readers = {}
+        if names and known.consumers is None:
+            readers = readers_by_rule(
+                [entry.rule for entry, _, _ in picks if entry is not None], names
+            )
+        return [
+            self._finish(path, pick, known, i, nodes, uses[i] if uses else None, readers)
+            for i, (path, pick) in enumerate(zip(paths, picks, strict=True))
+        ]
+
+    def _pick(
+        self, path: bytes, known: Declared, i: int, alike: int, names: Container[bytes]
+    ) -> _Pick:
+        """The rule for a path. `alike`: files between the same tasks, 0 where nobody knows.
+
+        Rules for any name of some types stay silent where that is more than they have seen: a
+        run may have a marker beside each data file, and nothing tells which of them is meant.
+        """
+        reason = "no_rule"
+        others: list[tuple[str, str]] = []
+        winner: Entry | None = None
+        for entry in self._index.candidates(path, known, i):
+            why = self._index.objection(entry, path, known, i, names)
+            if not why and 0 < entry.rule.conditions.get("per_pair", alike) < alike:
+                why = "extra"
+            if why:
+                # A rung for any name of some task types is no news about this name.
+                news = why == "extra" or entry.rule.evidence.get("level") != 2
+                if winner is None and reason == "no_rule" and news:
+                    reason = why
+                others.append((entry.rule.id, why))
+            elif winner is None:
+                winner = entry
+            elif (
+                self._index.rank(entry, known, i) == self._index.rank(winner, known, i)
+                and entry.rule.hints != winner.rule.hints
+            ):
+                return None, "conflict", [*others, (winner.rule.id, "tie"), (entry.rule.id, "tie")]
+            else:
+                others.append((entry.rule.id, "less_specific"))
+        return winner, "fired" if winner else reason, others
+
+    def _finish(
+        self, path: bytes, pick: _Pick, known: Declared, i: int, nodes: int | None,
+        use: str | None, readers: Mapping[str, float],
+    ) -> Match:  # fmt: skip
+        entry, reason, others = pick
+        if entry is None:
+            return Match(path, None, (), "", reason, tuple(others))
+        rule = entry.rule
+        pattern, hints = rule.pattern, rule.hints
+        if use and rule.uses and use not in rule.uses:
+            variant = next((v for v in rule.variants if v.use == use), None)
+            if variant is None or not variant.hints:
+                return Match(path, None, (), "", "use", ((rule.id, "use"), *others))
+            pattern, hints = variant.pattern, variant.hints
+        by = next((h.formula.get("by") for h in hints if h.formula.get("fn") == "group"), None)
+        scale = Scale(
+            captures=entry.template.match(path) or (),
+            readers=len(known.consumers[i])
+            if known.consumers is not None
+            else readers.get(rule.id),
+            nodes=nodes,
+            size=known.sizes[i] if known.sizes is not None else None,
+            task=_only(known.producers if by == "producer" else known.consumers, i),
+        )
+        fixed = rule.per_file.get(to_text(path), {}) if rule.per_file else {}
+        final = tuple(
+            Hint(h.name, fixed.get(h.name) or value_of(h, scale), h.when, {}, h.level)
+            for h in hints
+        )
+        return Match(path, rule, final, pattern, "fired", tuple(others))
+
+
+def _only(column: Sequence[Sequence[str]] | None, i: int) -> str | None:
+    return column[i][0] if column is not None and len(column[i]) == 1 else None
+
+
+def match(
+    hints: HintFile,
+    paths: Sequence[bytes],
+    producer_types: Sequence[str | None] | None = None,
+    consumer_types: Sequence[Sequence[str]] | None = None,
+    *,
+    known: Declared | None = None,
+    nodes: int | None = None,
+) -> list[Match]:
+    """Match paths (below the data root) against a hint file; see `Matcher`."""
+    if known is None:
+        known = Declared(producer_types, consumer_types)
+    return Matcher(hints).match(paths, known, nodes)

@@ -1,0 +1,186 @@
+"""How well rules learned on some runs fit another: `hints B --score OTHER`.
+
+The unit is (file, attribute, value). The truth is what OTHER's own analysis
+gives; the rules may use what is known before a run: paths, and the declared
+graph (tasks, types, who reads what) where OTHER has one. A rule that fires on
+a file without that hint is a false hit (hintgen/score/tally.py).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from tracehint.analyzer.model import Analysis
+from tracehint.hintgen.hints.mapping import Need, hints_of
+from tracehint.hintgen.hints.model import HintFile
+from tracehint.hintgen.hints.pathtext import to_text
+from tracehint.hintgen.learn.facts import facts_of, nodes_of
+from tracehint.hintgen.match.match import Declared, Matcher
+from tracehint.hintgen.score.observed import hints_of_facts
+from tracehint.hintgen.score.tally import Said, compare, why_wrong
+
+# what the rules may know of the other run -> in words
+KNOWS = {
+    "path": "each path for itself",
+    "names": "the paths of all files together",
+    "graph": "paths, and the declared tasks with their types and files",
+}
+
+
+def declared_of(facts: pa.Table) -> Declared:
+    """What the engine's graph of a run declares: tasks and types, no I/O."""
+    made = facts["producers"].to_pylist()
+    read = facts["consumers"].to_pylist()
+    kinds = facts["producer_types"].to_pylist()
+    return Declared(
+        producer_types=[row[0] if row else None for row in kinds],
+        consumer_types=facts["consumer_types"].to_pylist(),
+        producers=[[str(task) for task in row] for row in made],
+        consumers=[[str(task) for task in row] for row in read],
+    )
+
+
+def has_declared_graph(analysis: Analysis) -> bool:
+    """True when an engine's graph names the tasks of the run."""
+    sources = set(analysis.tasks["source"].to_pylist())
+    return bool(sources & {"declared", "both"})
+
+
+def predicted(
+    hints: HintFile, facts: pa.Table, *, graph: bool, nodes: int, names: bool = False
+) -> Said:
+    """What the rules say about the paths of a run. `names`: all of them are known to each rule."""
+    paths = facts["path"].to_pylist()
+    known = declared_of(facts) if graph else Declared()
+    return {
+        (match.path, hint.name): (hint.value, match.pattern)
+        for match in Matcher(hints).match(paths, known, nodes, frozenset(paths) if names else ())
+        for hint in match.hints
+        if hint.level == "placement"
+    }
+
+
+def baseline(learned: pa.Table, facts: pa.Table, nodes: int) -> Said:
+    """A lookup of (producing types, consuming types) -> the commonest pattern; no names."""
+    votes: dict[Any, Counter[str]] = defaultdict(Counter)
+    for row in learned.to_pylist():
+        votes[tuple(row["producer_types"]), tuple(row["consumer_types"])][row["pattern"]] += 1
+    said: Said = {}
+    for row in facts.to_pylist():
+        found = votes.get((tuple(row["producer_types"]), tuple(row["consumer_types"])))
+        if not found:
+            continue
+        pattern = min(found, key=lambda name: (-found[name], name))
+        end = row["producers"] if pattern == "distribute" else row["consumers"]
+        need = Need(readers=max(2, len(row["consumers"])), nodes=nodes,
+                    group=str(end[0]) if end else "none")  # fmt: skip
+        for hint in hints_of(pattern, need):
+            said[row["path"], hint.name] = (hint.value, pattern)
+    return said
+
+
+def truth_of(facts: pa.Table, nodes: int) -> Said:
+    """The hints of the run's own analysis."""
+    table = hints_of_facts(facts, nodes)
+    return {(row["path"], row["name"]): (row["value"], row["pattern"]) for row in table.to_pylist()}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A run, ready to be learned from or scored on many times."""
+
+    facts: pa.Table
+    nodes: int
+    declared: bool
+    true: Said
+    size: dict[bytes, int]
+
+
+def prepare(analysis: Analysis) -> Prepared:
+    """Facts, truth and sizes of a run."""
+    facts, nodes = facts_of(analysis), nodes_of(analysis)
+    size = dict(zip(facts["path"].to_pylist(), facts["size_bytes"].to_pylist(), strict=True))
+    return Prepared(facts, nodes, has_declared_graph(analysis), truth_of(facts, nodes), size)
+
+
+def score(
+    hints: HintFile, learned_from: Iterable[Analysis], other: Analysis, *, given: str = "auto"
+) -> dict[str, Any]:
+    """JSON of `hints B --score OTHER` (schemas/score.schema.json).
+
+    `given`: graph, names, path, or auto (graph if OTHER declares one, else path).
+    """
+    learned = pa.concat_tables([facts_of(analysis) for analysis in learned_from])
+    return score_prepared(hints, learned, prepare(other), given=given)
+
+
+def score_prepared(
+    hints: HintFile, learned: pa.Table, other: Prepared, *, given: str = "auto"
+) -> dict[str, Any]:
+    """`score`, from facts of the runs learned from."""
+    facts, nodes, true, size = other.facts, other.nodes, other.true, other.size
+    if given == "auto":
+        given = "graph" if other.declared else "path"
+    results = {
+        kind: compare(
+            predicted(hints, facts, graph=kind == "graph", nodes=nodes, names=kind == "names"),
+            true, size,
+        )
+        for kind in dict.fromkeys(("path", "names", given))
+    }  # fmt: skip
+    main = results[given]
+    plain = compare(baseline(learned, facts, nodes), true, size)
+    return {
+        "schema": "tracehint.score/1",
+        **main.total.as_json(),
+        "per_pattern": {
+            name: main.per_pattern[name].as_json() for name in sorted(main.per_pattern)
+        },
+        "given": given,
+        "knows": KNOWS[given],
+        "by_path_alone": results["path"].total.as_json(),
+        "by_names": results["names"].total.as_json(),
+        "baseline": plain.total.as_json(),
+        "rules": len(hints.rules),
+        "nodes": nodes,
+        "units": len(true),
+        "losses": dict(sorted(main.losses.items())),
+        "wrong": [
+            {"path": to_text(path), "hint": name, "said": value, "true": wanted,
+             "why": why_wrong(name, value, wanted)}
+            for path, name, value, wanted in main.wrong
+        ],
+    }  # fmt: skip
+
+
+def score_text(data: dict[str, Any]) -> str:
+    """The score as a table for people."""
+    rows = [("all", data), *data["per_pattern"].items()]
+    lines = [f"{'pattern':<16}{'precision':>10}{'recall':>10}{'hits':>8}{'false':>8}{'missed':>8}"]
+    for name, row in rows:
+        lines.append(
+            f"{name:<16}{row['precision']:>10.4f}{row['recall']:>10.4f}"
+            f"{row['hits']:>8}{row['false_hits']:>8}{row['missed']:>8}"
+        )
+    size, plain, alone = data["by_bytes"], data["baseline"], data["by_path_alone"]
+    names = data["by_names"]
+    lines += [
+        f"{'by bytes':<16}{size['precision']:>10.4f}{size['recall']:>10.4f}",
+        f"{'by path alone':<16}{alone['precision']:>10.4f}{alone['recall']:>10.4f}",
+        f"{'by all names':<16}{names['precision']:>10.4f}{names['recall']:>10.4f}",
+        f"{'types only':<16}{plain['precision']:>10.4f}{plain['recall']:>10.4f}   (baseline: "
+        "producing and consuming type, no names)",
+        f"rules knew: {data['knows']}",
+    ]
+    lines += [f"{count:>8} wrong: {why}" for why, count in data["losses"].items()]
+    for row in data["wrong"][:10]:
+        lines.append(
+            f"  {row['path']} {row['hint']}: said {row['said'] or 'nothing'}, "
+            f"true {row['true'] or 'nothing'}"
+        )
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,243 @@
+"""The summary that `analyze` and `profile` print: what ran, what moved, where hints would help."""
+
+from __future__ import annotations
+
+import os
+from typing import IO, TYPE_CHECKING, Any
+
+from tracehint.analyzer.text import human_bytes, human_seconds, printable, shortened
+from tracehint.hintgen.summary.tallies import stages, totals
+from tracehint.hintgen.summary.words import advice, why
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tracehint.analyzer.model import Analysis
+    from tracehint.hintgen.summary.labelled import Labelled
+
+_STAGES, _TOP, _NOTES = 12, 8, 8
+_NAME = 30  # characters of a file's name that a line should have room for
+_KEEP = "\N{NO-BREAK SPACE}"  # a space where no line ends
+
+
+def console_for(stream: IO[str]) -> Console:
+    """A console that never interprets names: colour on terminals only, not with NO_COLOR."""
+    from rich.console import Console
+
+    plain = bool(os.environ.get("NO_COLOR")) or not stream.isatty()
+    return Console(
+        file=stream, highlight=False, markup=False, emoji=False, no_color=plain, soft_wrap=False,
+        force_terminal=False if plain else None,
+    )  # fmt: skip
+
+
+def print_summary(analysis: Analysis, console: Console) -> None:
+    """Print the summary; fits 80 columns."""
+    from tracehint.hintgen.summary.labelled import Labelled
+
+    labelled = Labelled(analysis)
+    _header(analysis, console)
+    _stages(analysis, console)
+    _mix(analysis, labelled, console)
+    _best(analysis, labelled, console)
+    _completeness(analysis, console)
+
+
+def _name(text: str, width: int) -> str:
+    return shortened(printable(text), width)
+
+
+def _many(count: int, word: str) -> str:
+    return f"{count:,} {word}" + ("" if count == 1 else "s")
+
+
+def _header(analysis: Analysis, console: Console) -> None:
+    from rich.text import Text
+
+    t = totals(analysis)
+    run = analysis.run
+    console.print(Text(_name(" ".join(run["command"]) or "(imported run)", console.width), "bold"))
+    words = [
+        f"{_many(t['tasks'], 'task')} of {_many(t['types'], 'type')}",
+        _many(t["files"], "file"),
+        f"{human_bytes(t['read'])} read",
+        f"{human_bytes(t['written'])} written",
+        human_seconds(run["duration_s"]),
+    ]
+    if t["failed"]:
+        words.insert(1, f"{t['failed']:,} failed")
+    _wrapped(console, ", ".join(word.replace(" ", _KEEP) for word in words))
+    if "between_sites_bytes" in run:
+        console.print(
+            f"{_many(len(run['sites']), 'site')};"
+            f" {human_bytes(run['between_sites_bytes'])} read from tasks of another site"
+        )
+    _wrapped(console, f"{_origin(run)}; savings counted for {_many(run['nodes'], 'node')}")
+
+
+def _origin(run: dict[str, Any]) -> str:
+    """Where the run was, and who saw it."""
+    hosts = _name(run["hosts"][0], 30) if len(run["hosts"]) == 1 else f"{len(run['hosts'])} hosts"
+    collector = _name(run["collector"] or "unknown", 30)
+    source = collector.removeprefix("import:")
+    if source != collector:
+        return f"ran on {hosts}, imported ({source})"
+    return f"recorded on {hosts} by {collector}"
+
+
+def _table(*columns: tuple[str, str]) -> Any:
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    for name, justify in columns:
+        left = justify == "left"
+        table.add_column(
+            name, justify=justify, no_wrap=True, overflow="ellipsis", ratio=None,  # type: ignore[arg-type]
+            min_width=8 if left else None,
+        )  # fmt: skip
+    return table
+
+
+def _title(console: Console, text: str) -> None:
+    from rich.text import Text
+
+    console.print()
+    console.print(Text(text, "bold"))
+
+
+def _wrapped(console: Console, text: str, indent: str = "", style: str = "") -> None:
+    """A paragraph, indented; long words (paths) are cut to fit."""
+    import textwrap
+
+    from rich.text import Text
+
+    for line in textwrap.wrap(text, max(20, console.width - 1 - len(indent))):
+        console.print(Text(indent + line.replace(_KEEP, " "), style))
+
+
+def _stages(analysis: Analysis, console: Console) -> None:
+    rows = stages(analysis)
+    if not rows:
+        return
+    _title(console, "Stages, in order of their first task")
+    table = _table(
+        ("task type", "left"), ("tasks", "right"), ("read", "right"), ("written", "right"),
+        ("task time", "right"),
+    )  # fmt: skip
+    shown = rows
+    if len(rows) > _STAGES:
+        keep = sorted(rows, key=lambda r: (-(r["read"] + r["written"]), r["first"]))[: _STAGES - 1]
+        shown = [r for r in rows if r in keep]
+        rest = [r for r in rows if r not in keep]
+        numbers = ("tasks", "read", "written", "seconds")
+        other = {k: sum(r[k] for r in rest) for k in numbers}
+        shown.append({"type": f"({_many(len(rest), 'other type')})", **other})
+    for r in shown:
+        table.add_row(
+            _name(r["type"], max(20, console.width - 48)), f"{r['tasks']:,}",
+            human_bytes(r["read"]), human_bytes(r["written"]), human_seconds(r["seconds"]),
+        )  # fmt: skip
+    console.print(table)
+
+
+def _mix(analysis: Analysis, labelled: Labelled, console: Console) -> None:
+    rows = labelled.mix()
+    if not rows:
+        console.print("\nNo file was handed from task to task: no patterns.")
+        return
+    _title(console, "Patterns, by bytes")
+    table = _table(
+        ("pattern", "left"), ("files", "right"), ("bytes", "right"), ("share", "right"),
+        ("", "left"), ("saves", "right"), ("waiting", "right"),
+    )  # fmt: skip
+    total = sum(r["bytes"] for r in rows) or 1
+    for r in rows:
+        share = r["bytes"] / total
+        table.add_row(
+            r["pattern"].replace("_", " "), f"{r['files']:,}", human_bytes(r["bytes"]),
+            f"{share:.0%}", "█" * round(share * 12), _saved(r["saves"]), _saved(r["waits"]),
+        )  # fmt: skip
+    console.print(table)
+    if any(r["saves"] or r["waits"] for r in rows):
+        text = (
+            "saves: bytes that need not cross the network; waiting: bytes on the busiest link that"
+            f" readers need not wait for; against {analysis.options.default_placement} placement"
+        )
+        _wrapped(console, text, style="dim")
+
+
+def _saved(count: int) -> str:
+    return human_bytes(count) if count else "-"
+
+
+def _best(analysis: Analysis, labelled: Labelled, console: Console) -> None:
+    """Files (as templates) whose hint saves most; without any, the largest and why not."""
+    rows = labelled.best(_TOP)
+    title = "Where hints would save most"
+    if not rows:
+        rows = labelled.largest(3)
+        cost = human_bytes(analysis.options.call_cost_bytes)
+        title = f"No hint would save {cost} or more; the largest files"
+    if not rows:
+        return
+    _title(console, title)
+    for r in rows:
+        _flow(r, analysis, console)
+
+
+def _flow(r: dict[str, Any], analysis: Analysis, console: Console) -> None:
+    """What files, what is saved, why and how; the saving has its own line where room is short."""
+    from rich.text import Text
+
+    name = _name(r["template"] if r["files"] > 1 else r["path"], console.width)
+    others = f" and {_many(r['others'], 'other name')}" if r["others"] else ""
+    count = f"{r['files']:,} × " if r["files"] > 1 else ""
+    gain = _gain(r, analysis.options.link_rates)
+    sure = "" if r["confidence"] >= 0.95 else f", confidence {r['confidence']:.2f}"
+    label = r["pattern"].replace("_", " ") + sure
+    room = console.width - len(count) - len(others) - len(label) - 2
+    inline = room - len(gain) - 2 >= min(len(name), _NAME)
+    line = Text(count + shortened(name, max(16, room - inline * (len(gain) + 2))) + others, "cyan")
+    line.append("  " + label, "bold")
+    if inline:
+        line.append("  " + gain, "green")
+    console.print(line)
+    if not inline:
+        _wrapped(console, gain, "    ", "green")
+    words = [why(r["pattern"], r["evidence"]), advice(r["pattern"], r["placement"])]
+    text = ": ".join(word for word in words if word)
+    several = f"{r['groups']:,} groups like this: " if r["groups"] > 1 else ""
+    _wrapped(console, several + text, "    ", "dim")
+
+
+def _gain(r: dict[str, Any], rates: tuple[float, float] | None) -> str:
+    """What hints on the files of a row save: bytes and, with rates of links, seconds."""
+    parts = []
+    if r["saves"] > 0:
+        parts.append(f"saves {human_bytes(r['saves'])}")
+    if r["waits"] > 0:
+        parts.append(f"{human_bytes(r['waits'])} less waiting")
+    if r["saves"] < 0:
+        parts.append(f"{human_bytes(-r['saves'])} more copied")
+    if rates and r["waits"] > 0:
+        low, high = r["waits"] / rates[1], (r["waits"] + max(0, r["saves"])) / rates[0]
+        parts.append(f"{human_seconds(low)} to {human_seconds(high)}")
+    return ", ".join(parts) if parts else human_bytes(r["bytes"])
+
+
+def _completeness(analysis: Analysis, console: Console) -> None:
+    known = analysis.run["completeness"]
+    score, lost = known["score"], analysis.run["lost_events"]
+    console.print()
+    if score >= 1 and not lost:
+        text = "Nothing was lost."
+    else:
+        text = f"Not everything was seen (completeness {score:.2f}, {_many(lost, 'lost event')})."
+    if known["blind_to"]:
+        text += " This collector cannot see: " + ", ".join(map(printable, known["blind_to"])) + "."
+    _wrapped(console, text, "", "" if score >= 1 and not lost else "yellow")
+    notes = known["notes"]
+    for note in notes[:_NOTES]:
+        _wrapped(console, "- " + printable(note), "  ")
+    if len(notes) > _NOTES:
+        console.print(f"  - and {_many(len(notes) - _NOTES, 'more note')}")

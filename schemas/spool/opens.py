@@ -1,0 +1,237 @@
+"""Episodes and runs of the spool to the tables `opens` and `extents`, and file identity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tracehint.schemas.spool import layout as lay
+from tracehint.schemas.spool.read import Records, Spool
+from tracehint.schemas.tables import EXTENTS, LOSSES, OPENS
+
+_SUMS = (
+    "read_ops", "read_bytes", "write_ops", "write_bytes", "seq_ops", "small_ops", "lost_ops",
+)  # fmt: skip
+
+
+@dataclass
+class Episodes:
+    """One row per open episode, in order of opening."""
+
+    rows: Records  # EPISODE_DT with thread shares added up
+    parts: Records  # before adding up: these hold the runs
+    open: NDArray[np.int64]  # identifier of each row
+    file: NDArray[np.int64]  # identifier of each row's file
+    files: Records  # the row of each file's first episode; file id = position + 1
+    wall_end: NDArray[np.int64]  # close time, 0: not closed
+
+
+def dev_of(kernel: Records) -> NDArray[np.int64]:
+    """The kernel's device number (20 bits of minor) as stat's st_dev."""
+    major, minor = kernel.astype(np.int64) >> 20, kernel.astype(np.int64) & 0xFFFFF
+    return (minor & 0xFF) | (major & 0xFFF) << 8 | (minor & ~0xFF) << 12 | (major & ~0xFFF) << 32
+
+
+def load_episodes(spool: Spool) -> Episodes:
+    """The last word on each episode, thread shares added up, files identified."""
+    parts = _last_per(spool.records["episodes"], ("open_id", "tid"))
+    order = np.lexsort((parts["tid"], parts["open_id"]))
+    parts = parts[order]
+    ids, first, group = np.unique(parts["open_id"], return_index=True, return_inverse=True)
+    rows = parts[first].copy()
+    for name in _SUMS:
+        total = np.zeros(len(ids), np.uint64)
+        np.add.at(total, group, parts[name])
+        rows[name] = total
+    for name in ("first_ns",):
+        known = np.where(parts[name] == 0, np.iinfo(np.uint64).max, parts[name])
+        least = np.full(len(ids), np.iinfo(np.uint64).max, np.uint64)
+        np.minimum.at(least, group, known)
+        rows[name] = np.where(least == np.iinfo(np.uint64).max, 0, least)
+    for name in ("close_ns", "last_tick", "size_close"):
+        most = rows[name].copy()
+        np.maximum.at(most, group, parts[name])
+        rows[name] = most
+    by_time = np.argsort(rows["open_ns"], kind="stable")
+    rows = rows[by_time]
+    file, firsts = _identify(rows)
+    end = np.where(rows["close_ns"] > 0, spool.wall(rows["close_ns"]), 0)
+    return Episodes(rows, parts, rows["open_id"].astype(np.int64), file, firsts, end)
+
+
+def _last_per(records: Records, keys: tuple[str, ...]) -> Records:
+    """For each key the last final record, else the last snapshot."""
+    if not len(records):
+        return records
+    final = records["kind"] == lay.EPISODE
+    order = np.lexsort((np.arange(len(records)), final, *[records[k] for k in reversed(keys)]))
+    ordered = records[order]
+    last = np.ones(len(ordered), bool)
+    last[:-1] = False
+    for key in keys:
+        last[:-1] |= ordered[key][1:] != ordered[key][:-1]
+    return ordered[last]
+
+
+def _identify(rows: Records) -> tuple[NDArray[np.int64], Records]:
+    """File number (from 1) of each row. Rows are in order of time."""
+    if not len(rows):
+        return np.zeros(0, np.int64), rows
+    births = _births(rows)
+    key = np.stack(
+        [rows["dev"].astype(np.uint64), rows["ino"], rows["generation"].astype(np.uint64), births]
+    )
+    _, first, inverse = np.unique(key, axis=1, return_index=True, return_inverse=True)
+    inverse = inverse.reshape(-1)
+    rank = np.argsort(np.argsort(first))  # number files in the order in which they appear
+    return rank[inverse].astype(np.int64) + 1, rows[np.sort(first)]
+
+
+def _births(rows: Records) -> NDArray[np.uint64]:
+    """How often an inode number had been given to a new file, where generations do not tell."""
+    births = np.zeros(len(rows), np.uint64)
+    plain = np.flatnonzero((rows["generation"] == 0) & ((rows["state"] & lay.PIPE) == 0))
+    if not len(plain):
+        return births
+    order = plain[np.lexsort((plain, rows["ino"][plain], rows["dev"][plain]))]
+    part = rows[order]
+    created = (part["state"] & lay.CREATED) > 0
+    running = np.cumsum(created)
+    new = np.ones(len(part), bool)
+    new[1:] = (part["ino"][1:] != part["ino"][:-1]) | (part["dev"][1:] != part["dev"][:-1])
+    start = np.maximum.accumulate(np.where(new, np.arange(len(part)), 0))
+    before = np.where(start > 0, running[start - 1], 0)
+    births[order] = running - before
+    return births
+
+
+def opens_table(spool: Spool, ep: Episodes, paths: pa.Array, ends: NDArray[np.int64]) -> pa.Table:
+    """The `opens` table; `ends`: end of each row's process epoch, 0 when it goes on."""
+    rows = ep.rows
+    pipe = (rows["state"] & lay.PIPE) > 0
+    inherited = (rows["state"] & lay.INHERITED) > 0
+    via = np.where(pipe, "pipe", np.where(inherited, "inherited", "open"))
+    close = np.where(ep.wall_end > 0, ep.wall_end, ends)
+    first = np.where(rows["first_ns"] > 0, spool.wall(rows["first_ns"]), 0)
+    last = spool.wall(_tick_time(spool, rows))
+    last = np.where(close > 0, np.minimum(last, close), last)
+    last = np.maximum(last, first)
+    size = rows["size_open"].astype(np.int64)
+    columns: dict[str, Any] = {
+        "host": pa.array([spool.host]).take(pa.array(np.zeros(len(rows), np.int8))),
+        "open": ep.open, "proc": rows["epoch"].astype(np.int64), "file": ep.file, "path": paths,
+        "fd": rows["fd"], "flags": rows["flags"].astype(np.int32), "via": pa.array(via),
+        "created": (rows["state"] & lay.CREATED) > 0,
+        "truncated": (rows["state"] & lay.TRUNCATED) > 0,
+        "size_at_open": _null(size, pipe),
+        "open_ns": spool.wall(rows["open_ns"]), "close_ns": _null(close, close == 0),
+        "first_ns": _null(first, first == 0), "last_ns": _null(last, first == 0),
+    }  # fmt: skip
+    for name in _SUMS[:-1]:
+        columns[name] = rows[name].astype(np.int64)
+    return pa.table([_column(columns[n], OPENS.field(n).type) for n in OPENS.names], schema=OPENS)
+
+
+def _tick_time(spool: Spool, rows: Records) -> Records:
+    """When the last operation was, from its tick and the newest run's exact time."""
+    run = np.where(rows["inner"]["ops"] > 0, rows["inner"], rows["outer"])
+    ticks = (rows["last_tick"] - run["first_tick"]).astype(np.uint32)
+    ticks = np.where(ticks < 1 << 31, ticks, 0).astype(np.uint64)
+    known = run["ops"] > 0
+    return np.where(known, run["first_ns"] + ticks * np.uint64(spool.tick_ns), rows["first_ns"])
+
+
+def extents_table(spool: Spool, ep: Episodes, ends: NDArray[np.int64]) -> pa.Table:
+    """The `extents` table: runs from the ring and those that travelled with the summaries."""
+    sent, parts = spool.records["extents"], ep.parts
+    open_id = np.concatenate([sent["open_id"], parts["open_id"], parts["open_id"]])
+    runs = np.concatenate([sent["run"], parts["outer"], parts["inner"]])
+    keep = (runs["ops"] > 0) & np.concatenate(
+        [np.ones(len(sent), bool), _unsent(parts, sent, 0), _unsent(parts, sent, 1)]
+    )
+    keep &= (runs["op"] < len(lay.OPS)) & (runs["how"] < len(lay.HOWS))
+    order = np.argsort(ep.open, kind="stable")
+    where = np.searchsorted(ep.open[order], open_id.astype(np.int64))
+    where = np.minimum(where, max(len(order) - 1, 0))
+    row = order[where] if len(order) else np.zeros(len(open_id), np.int64)
+    known = ep.open[row] == open_id.astype(np.int64) if len(order) else np.zeros(len(row), bool)
+    lost = int((keep & ~known).sum())
+    if lost:
+        spool.problems.append(f"spool: {lost} runs without their open file left out")
+    keep &= known
+    runs, row = runs[keep], row[keep]
+    by_time = np.argsort(runs["first_ns"], kind="stable")
+    return _extent_columns(spool, ep, runs[by_time], row[by_time], ends)
+
+
+def runs_in_flight(spool: Spool, ep: Episodes, extents: pa.Table) -> pa.Table:
+    """Rows for `losses`: operations whose runs were in a ring when the recorder was killed."""
+    moved = extents.filter(pc.is_in(extents.column("op"), pa.array(["read", "write"])))
+    at = np.searchsorted(np.sort(ep.open), moved.column("open").to_numpy())
+    recorded = np.zeros(len(ep.open), np.int64)
+    np.add.at(recorded, at, moved.column("ops").to_numpy())
+    recorded = recorded[np.argsort(np.argsort(ep.open, kind="stable"))]
+    rows = ep.rows
+    counted = (rows["read_ops"] + rows["write_ops"] - rows["lost_ops"]).astype(np.int64)
+    missing = np.where((rows["state"] & lay.PIPE) == 0, np.maximum(counted - recorded, 0), 0)
+    found = [
+        {"host": spool.host, "proc": int(proc), "kind": "extent_records",
+         "count": int(missing[rows["epoch"] == proc].sum()),
+         "detail": "in the ring when the recorder was killed"}
+        for proc in np.unique(rows["epoch"][missing > 0])
+    ]  # fmt: skip
+    return pa.Table.from_pylist(found, schema=LOSSES)
+
+
+def _unsent(parts: Records, sent: Records, ahead: int) -> NDArray[np.bool_]:
+    """Runs of snapshots that did not also arrive through the ring later."""
+    snapshot = parts["kind"] == lay.SNAPSHOT
+    if not snapshot.any() or not len(sent):
+        return np.ones(len(parts), bool)
+    ids, group = np.unique(sent["open_id"], return_inverse=True)
+    highest = np.zeros(len(ids), np.uint32)
+    np.maximum.at(highest, group, sent["run_seq"])
+    at = np.minimum(np.searchsorted(ids, parts["open_id"]), len(ids) - 1)
+    came = (ids[at] == parts["open_id"]) & (highest[at] >= parts["run_seq"] + ahead)
+    unsent: NDArray[np.bool_] = ~(snapshot & came)
+    return unsent
+
+
+def _extent_columns(
+    spool: Spool, ep: Episodes, runs: Records, row: Any, ends: NDArray[np.int64]
+) -> pa.Table:
+    ticks = (runs["last_tick"] - runs["first_tick"]).astype(np.uint32).astype(np.uint64)
+    first = spool.wall(runs["first_ns"])
+    last = spool.wall(runs["first_ns"] + ticks * np.uint64(spool.tick_ns))
+    close = np.where(ep.wall_end[row] > 0, ep.wall_end[row], ends[row])
+    last = np.maximum(np.where(close > 0, np.minimum(last, close), last), first)
+    length = runs["length"].astype(np.int64)
+    columns: dict[str, Any] = {
+        "host": pa.array([spool.host]).take(pa.array(np.zeros(len(runs), np.int8))),
+        "open": ep.open[row], "proc": ep.rows["epoch"][row].astype(np.int64),
+        "file": ep.file[row],
+        "op": pa.array(lay.OPS).take(pa.array(runs["op"])),
+        "how": pa.array(lay.HOWS).take(pa.array(runs["how"])),
+        "start": runs["start"].astype(np.int64), "length": length,
+        "stride": np.where(runs["count"] > 1, runs["stride"], length),
+        "count": runs["count"].astype(np.int64), "ops": runs["ops"].astype(np.int64),
+        "bytes": runs["bytes"].astype(np.int64), "first_ns": first, "last_ns": last,
+        "exact": runs["inexact"] == 0, "rank": pa.nulls(len(runs), pa.int32()),
+    }  # fmt: skip
+    return pa.table(
+        [_column(columns[n], EXTENTS.field(n).type) for n in EXTENTS.names], schema=EXTENTS
+    )
+
+
+def _null(values: NDArray[Any], missing: NDArray[np.bool_]) -> pa.Array:
+    return pa.array(values, mask=missing)
+
+
+def _column(values: Any, kind: pa.DataType) -> pa.Array:
+    array = values if isinstance(values, pa.Array) else pa.array(values)
+    return array.cast(kind)

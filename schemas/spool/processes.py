@@ -1,0 +1,196 @@
+"""Process epochs of the spool: tables `processes`, `metadata_ops`, `losses`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tracehint.schemas.spool import layout as lay
+from tracehint.schemas.spool.read import Records, Spool
+from tracehint.schemas.tables import LOSSES, METADATA_OPS, METADATA_OPS_KINDS, PROCESSES
+
+LAUNCHER = 1
+Redact = Callable[[list[bytes]], tuple[list[bytes], int]]
+
+
+@dataclass
+class Processes:
+    """One record per epoch, sorted by epoch."""
+
+    rows: Records
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]  # 0: still running
+
+    def end_of(self, epochs: Records) -> NDArray[np.int64]:
+        """The end of each given epoch; 0 when it goes on or is not known."""
+        if not len(self.rows):
+            return np.zeros(len(epochs), np.int64)
+        at = np.minimum(np.searchsorted(self.rows["epoch"], epochs), len(self.rows) - 1)
+        return np.where(self.rows["epoch"][at] == epochs, self.end[at], 0)
+
+
+def forget_launcher(spool: Spool) -> None:
+    """Leave out what a command was before it became the command: epochs of our own programs.
+
+    That is the recorder's child or, of a node's recorder, each process that asked to be followed.
+    Without a next epoch the command was not found, or the recorder died at once: it is kept.
+    """
+    records = spool.records["processes"]
+    ours = np.array([LAUNCHER], np.uint32)
+    if spool.joined:
+        asked = (records["flags"] & lay.ADOPTED > 0) & (records["prev"] == 0)
+        ours = records["epoch"][asked]
+    ours = np.intersect1d(ours, records["prev"])
+    if not len(ours):
+        return
+    records["prev"][np.isin(records["prev"], ours)] = 0
+    spool.records["processes"] = records[~np.isin(records["epoch"], ours)]
+    episodes = spool.records["episodes"]
+    spool.records["episodes"] = episodes[~np.isin(episodes["epoch"], ours)]
+    extents = spool.records["extents"]
+    epochs = (extents["open_id"] >> np.uint64(32)).astype(np.uint32)
+    spool.records["extents"] = extents[~np.isin(epochs, ours)]
+
+
+def load_processes(spool: Spool) -> Processes:
+    """The last word on each epoch: its end if it was seen, else the last snapshot."""
+    records = spool.records["processes"]
+    final = records["kind"] != lay.ALIVE
+    order = np.lexsort((np.arange(len(records)), final, records["epoch"]))
+    ordered = records[order]
+    last = np.ones(len(ordered), bool)
+    last[:-1] = ordered["epoch"][1:] != ordered["epoch"][:-1]
+    rows = ordered[last]
+    rows = rows[rows["epoch"] > 0]
+    ended = (rows["kind"] != lay.ALIVE) & (rows["end_ns"] > 0)
+    return Processes(
+        rows, spool.wall(rows["start_ns"]), np.where(ended, spool.wall(rows["end_ns"]), 0)
+    )
+
+
+def processes_table(spool: Spool, proc: Processes, redact: Redact | None) -> tuple[pa.Table, int]:
+    """The `processes` table and how many arguments were redacted."""
+    from tracehint.schemas.spool.convert import path_lookup
+
+    rows = proc.rows
+    n = len(rows)
+    paths = path_lookup(spool)
+    argv, env, redacted = _arguments(spool, rows["epoch"], redact)
+    exited = (rows["kind"] == lay.EXIT) & ((rows["flags"] & lay.STOPPED) == 0)
+    status = rows["exit_status"]
+    signal = status & 0x7F
+    # who asked to be followed belongs to no other: a number may be used again in a long recording
+    parent = rows["parent"].copy() if spool.joined else _parents(rows)
+    columns = {
+        "host": pa.array([spool.host] * n, pa.string()),
+        "proc": pa.array(rows["epoch"]),
+        "parent": pa.array(parent, mask=parent == 0),
+        "prev": pa.array(rows["prev"], mask=rows["prev"] == 0),
+        "pid": pa.array(rows["pid"]), "uid": pa.array(rows["uid"].astype(np.int32)),
+        "start_ns": pa.array(proc.start), "end_ns": pa.array(proc.end, mask=proc.end == 0),
+        "exit_code": pa.array((status >> 8) & 0xFF, mask=~exited | (signal != 0)),
+        "exit_signal": pa.array(signal, mask=~exited | (signal == 0)),
+        "exe": paths(rows["exe"]), "argv": pa.array(argv, PROCESSES.field("argv").type),
+        "cwd": paths(rows["cwd"]), "env": pa.array(env, PROCESSES.field("env").type),
+    }  # fmt: skip
+    table = pa.table(
+        [columns[c].cast(PROCESSES.field(c).type) for c in PROCESSES.names], schema=PROCESSES
+    )
+    return table, redacted
+
+
+def _parents(rows: Records) -> Records:
+    """The epoch of each parent; 0 where it was not followed.
+
+    Processes that ran already are let in one by one, a child perhaps before its parent.
+    """
+    parent = rows["parent"].copy()
+    adopted = np.flatnonzero((rows["ppid"] > 0) & (parent == 0))  # their epochs after an exec too
+    first = adopted[rows["prev"][adopted] == 0]
+    known = {int(rows["tgid"][i]): int(rows["epoch"][i]) for i in first}
+    for i in adopted:
+        parent[i] = known.get(int(rows["ppid"][i]), 0)
+    return parent
+
+
+def _arguments(
+    spool: Spool, epochs: Records, redact: Redact | None
+) -> tuple[list[list[bytes]], list[list[dict[str, object]]], int]:
+    """Arguments and markers of each epoch, empty where it began with a fork."""
+    execs = spool.records["execs"]
+    where = {int(epoch): i for i, epoch in enumerate(execs["epoch"])}
+    argv_text = spool.texts(execs["argv_off"], execs["argv_len"]).to_pylist()
+    env_text = spool.texts(execs["env_off"], execs["env_len"]).to_pylist()
+    argv: list[list[bytes]] = []
+    env: list[list[dict[str, object]]] = []
+    redacted = 0
+    for epoch in epochs.tolist():
+        i = where.get(epoch)
+        args = [] if i is None else argv_text[i].removesuffix(b"\0").split(b"\0")
+        if redact is not None and args:
+            args, count = redact(args)
+            redacted += count
+        argv.append(args)
+        pairs = [] if i is None else [p.partition(b"=") for p in env_text[i].split(b"\0") if p]
+        env.append([{"name": k.decode("ascii", "replace"), "value": v} for k, _, v in pairs])
+    return argv, env, redacted
+
+
+def metadata_table(spool: Spool, proc: Processes) -> pa.Table:
+    """Counters of stat, failed open ... per epoch."""
+    row, kind = np.nonzero(proc.rows["meta"])
+    n = len(row)
+    columns = [
+        pa.array([spool.host] * n, pa.string()),
+        pa.array(proc.rows["epoch"][row].astype(np.int64)),
+        pa.nulls(n, pa.binary()),
+        pa.array(METADATA_OPS_KINDS).take(pa.array(kind)),
+        pa.array(proc.rows["meta"][row, kind].astype(np.int64)),
+        pa.array(proc.rows["meta_errors"][row, kind].astype(np.int64)),
+    ]
+    return pa.table(columns, schema=METADATA_OPS)
+
+
+def _call_name(number: int) -> str:
+    """What the kernel side calls by number: a system call, or an operation of io_uring."""
+    if number >= lay.UNKNOWN_URING:
+        return f"io_uring operation {number - lay.UNKNOWN_URING}"
+    return f"call {number}"
+
+
+def losses_table(spool: Spool, proc: Processes, parts: Records) -> pa.Table:
+    """Losses per epoch where that is known; the rest of the totals without one."""
+    found: list[dict[str, object]] = []
+    known: dict[int, int] = {}
+
+    def add(epoch: int | None, kind: int, count: int, detail: str | None = None) -> None:
+        known[kind] = known.get(kind, 0) + (count if epoch else 0)
+        found.append(
+            {"host": spool.host, "proc": epoch, "kind": lay.LOSSES[kind], "count": count,
+             "detail": detail}
+        )  # fmt: skip
+
+    for i, kind in zip(*np.nonzero(proc.rows["lost"]), strict=True):
+        if kind in lay.LOSSES:
+            row = proc.rows[i]
+            unknown = lay.LOSSES[kind] == "unknown_calls"
+            call = _call_name(int(row["unknown_call"])) if unknown else None
+            add(int(row["epoch"]), int(kind), int(row["lost"][kind]), call)
+    lossy = parts[parts["lost_ops"] > 0]
+    for epoch in np.unique(lossy["epoch"]).tolist():
+        add(epoch, lay.LOST_EXTENTS, int(lossy["lost_ops"][lossy["epoch"] == epoch].sum()))
+    for row in spool.records["losses"]:
+        kind = int(row["kind"])
+        rest = int(row["count"]) - known.get(kind, 0)
+        if kind in lay.LOSSES and rest > 0:
+            add(None, kind, rest)
+    if not spool.ended:
+        found.append(
+            {"host": spool.host, "proc": None, "kind": "killed_recorder", "count": 1,
+             "detail": "the recorder did not reach its end"}
+        )  # fmt: skip
+    return pa.Table.from_pylist(found, schema=LOSSES)

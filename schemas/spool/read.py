@@ -1,0 +1,105 @@
+"""Reading the spool's files: whole records only, every offset checked."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tracehint.errors import BundleError
+from tracehint.schemas.spool.layout import FILES, VERSION
+
+Records = NDArray[Any]
+
+_MAX_TEXT = 1 << 31  # bytes of all strings of one column
+
+
+@dataclass
+class Spool:
+    """The records of one host's recording, as written, and the clock."""
+
+    host: str
+    records: dict[str, Records]
+    heap: NDArray[np.uint8]
+    boot_ns: int
+    real_ns: int
+    tick_ns: int
+    ended: bool
+    problems: list[str] = field(default_factory=list)
+    joined: bool = False  # tasks asked to be followed: each begins as the program that asks
+
+    def wall(self, boottime: Records) -> NDArray[np.int64]:
+        """CLOCK_BOOTTIME to nanoseconds since the epoch."""
+        return boottime.astype(np.int64) + np.int64(self.real_ns - self.boot_ns)
+
+    def texts(self, offsets: Records, lengths: Records) -> pa.BinaryArray:
+        """Strings of the heap as one Arrow column; what lies outside the heap is empty."""
+        offsets = offsets.astype(np.int64)
+        lengths = lengths.astype(np.int64)
+        inside = (offsets >= 0) & (lengths >= 0) & (offsets + lengths <= len(self.heap))
+        if not inside.all():
+            self.problems.append(f"spool: {int((~inside).sum())} strings lie outside the heap")
+        lengths = np.where(inside, lengths, 0)
+        total = int(lengths.sum())
+        if total > _MAX_TEXT:
+            raise BundleError("spool: strings of more than 2 GiB", "The spool is damaged.")
+        ends = np.cumsum(lengths)
+        starts = np.concatenate([np.zeros(1, np.int64), ends])
+        index = np.repeat(offsets - starts[:-1], lengths) + np.arange(total)
+        data = self.heap[index] if total else np.zeros(0, np.uint8)
+        buffers = [None, pa.py_buffer(starts.astype(np.int32)), pa.py_buffer(data)]
+        return pa.BinaryArray.from_buffers(pa.binary(), len(lengths), buffers)
+
+
+def read_spool(folder: Path, host: str) -> Spool:
+    """All records below `folder`. Raises BundleError when its beginning is not readable."""
+    start = _json(folder / "start.json")
+    if start.get("version") != VERSION:
+        raise BundleError(
+            f"{folder}: spool of version {start.get('version')!r}, this program reads {VERSION}",
+            "Convert it with the tracehint that recorded it.",
+        )
+    problems: list[str] = []
+    records = {name: _records(folder / f"{name}.bin", dt, problems) for name, dt in FILES.items()}
+    heap = _records(folder / "heap.bin", np.dtype("u1"), problems)
+    clock = {key: _number(start, key) for key in ("boot_ns", "real_ns", "tick_ns")}
+    return Spool(
+        host, records, heap, ended=(folder / "end.json").is_file(), problems=problems,
+        joined=start.get("joined") is True, **clock,
+    )  # fmt: skip
+
+
+def _number(data: dict[str, Any], key: str) -> int:
+    value = data.get(key)
+    return value if isinstance(value, int) and 0 <= value < 1 << 62 else 0
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > 1 << 16:
+            raise ValueError("too large")
+        data = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise BundleError(f"{path}: cannot be read: {error}", "Record the run again.") from None
+    if not isinstance(data, dict):
+        raise BundleError(f"{path}: not a spool", "Record the run again.")
+    return data
+
+
+def _records(path: Path, dtype: np.dtype[Any], problems: list[str]) -> Records:
+    """The whole records of a file; a torn last one is left out."""
+    try:
+        if path.is_symlink():
+            raise OSError("is a symbolic link")
+        count, rest = divmod(path.stat().st_size, dtype.itemsize)
+        if rest:
+            problems.append(f"spool: {path.name}: {rest} bytes of a torn record left out")
+        return np.fromfile(path, dtype=dtype, count=count)
+    except OSError as error:
+        problems.append(f"spool: {path.name}: {error}")
+        return np.zeros(0, dtype=dtype)
