@@ -140,8 +140,14 @@ def _cached(fd: int, size: int) -> float | None:
     pages = (size + 4095) // 4096
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
-    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int,
-                          ctypes.c_int, ctypes.c_long]  # fmt: skip
+    libc.mmap.argtypes = [
+        ctypes.c_void_p,
+        ctypes.c_size_t,
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.c_long,
+    ]
     address = libc.mmap(None, size, 1, 1, fd, 0)  # PROT_READ, MAP_SHARED
     if address in (None, ctypes.c_void_p(-1).value):
         return None

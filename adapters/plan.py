@@ -97,9 +97,13 @@ def remembered_paths(hints: HintFile, *, literal_only: bool = False) -> list[byt
 def inside(path: bytes) -> bool:
     """True for a relative path that stays below its root and is not our own directory."""
     parts = path.split(b"/")
-    return bool(path) and b"" not in parts and b".." not in parts and parts[0] != PRIVATE and (
-        b"\0" not in path and b"." not in parts
-    )  # fmt: skip
+    return (
+        bool(path)
+        and b"" not in parts
+        and b".." not in parts
+        and parts[0] != PRIVATE
+        and (b"\0" not in path and b"." not in parts)
+    )
 
 
 def read_names(path: Path) -> list[bytes]:
@@ -142,9 +146,13 @@ def _size(name: bytes, fd: int) -> int | None:
 
 
 def build_plan(
-    hints: HintFile, paths: Paths, *, create: bool = False, directories: bool = True,
+    hints: HintFile,
+    paths: Paths,
+    *,
+    create: bool = False,
+    directories: bool = True,
     nodes: int | None = None,
-) -> Plan:  # fmt: skip
+) -> Plan:
     """Match the paths and add directory defaults.
 
     `create` marks files that a rule's task will produce and that are not there yet; inputs of
@@ -161,9 +169,13 @@ def build_plan(
         if rule is not None and found.values:
             absent = found.path not in paths.existing
             matched[found.path] = Target(
-                path=found.path, kind="file", hints=found.values, rule=rule.id,
-                pattern=found.pattern, create=create and absent and _made_in_run(rule),
-            )  # fmt: skip
+                path=found.path,
+                kind="file",
+                hints=found.values,
+                rule=rule.id,
+                pattern=found.pattern,
+                create=create and absent and _made_in_run(rule),
+            )
     if directories:
         plan.targets += _directories(hints, matched, plan, create)
     plan.targets += [target for target in matched.values() if target is not None]
@@ -195,10 +207,14 @@ def _directories(
         if common:
             targets.append(
                 Target(
-                    path=folder, kind="directory", hints=common, rule=",".join(rules[folder]),
-                    pattern=",".join(dict.fromkeys(rules[folder].values())), create=create,
+                    path=folder,
+                    kind="directory",
+                    hints=common,
+                    rule=",".join(rules[folder]),
+                    pattern=",".join(dict.fromkeys(rules[folder].values())),
+                    create=create,
                 )
-            )  # fmt: skip
+            )
     return targets
 
 
@@ -212,9 +228,11 @@ def _common(members: Sequence[Mapping[str, str]], placement: set[str]) -> dict[s
 
 
 def _add_unseen(
-    hints: HintFile, matched: Mapping[bytes, Target | None],
-    members: dict[bytes, list[Mapping[str, str]]], rules: dict[bytes, dict[str, str]],
-) -> None:  # fmt: skip
+    hints: HintFile,
+    matched: Mapping[bytes, Target | None],
+    members: dict[bytes, list[Mapping[str, str]]],
+    rules: dict[bytes, dict[str, str]],
+) -> None:
     """Rules without a known path speak for their own directory; a refused template is a veto."""
     seen = {target.rule for target in matched.values() if target}
     for rule in hints.rules:

@@ -74,8 +74,12 @@ class Workflow:
                 if path in at and (types[at[path]] or "", task.type) not in peeks:
                     readers[at[path]].append(name)
                     reading[at[path]].append(task.type)
-        return Declared(producer_types=types, consumer_types=_types(reading), producers=makers,
-                        consumers=readers)  # fmt: skip
+        return Declared(
+            producer_types=types,
+            consumer_types=_types(reading),
+            producers=makers,
+            consumers=readers,
+        )
 
 
 def _types(reading: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -90,8 +94,9 @@ def read_workflow(path: Path) -> Workflow:
         from tracehint.adapters.engines.makeflow_text import parse_rules
 
         rules = parse_rules(text)
-        tasks = [Task(targets=r.targets, sources=r.sources, command=r.command, at=r.at)
-                 for r in rules]  # fmt: skip
+        tasks = [
+            Task(targets=r.targets, sources=r.sources, command=r.command, at=r.at) for r in rules
+        ]
         return Workflow(tasks=tuple(tasks), text=text)
     data = _json(path, raw)
     rules_data = data.get("rules")
@@ -114,10 +119,11 @@ def _task(path: Path, number: int, raw: Any) -> Task:
         raise InputError(f"{path}: rule {number} is no object", "Check the file.")
     command = raw.get("command")
     return Task(
-        targets=_names(raw.get("outputs")), sources=_names(raw.get("inputs")),
+        targets=_names(raw.get("outputs")),
+        sources=_names(raw.get("inputs")),
         command=command if isinstance(command, str) else "",
         at=0 if isinstance(command, str) else None,
-    )  # fmt: skip
+    )
 
 
 def _names(raw: Any) -> tuple[bytes, ...]:

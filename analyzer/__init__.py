@@ -13,16 +13,15 @@ if TYPE_CHECKING:
 __all__ = ["NOT_NEEDED", "analyze"]
 
 # Columns of the bundle that no step looks at, for `read_bundle`: a sixth of its memory.
-NOT_NEEDED = {
-    "extents": ("host", "ops", "rank"),
-    "opens": ("host", "fd", "seq_ops", "small_ops"),
-}
+NOT_NEEDED = {"extents": ("host", "ops", "rank"), "opens": ("host", "fd", "seq_ops", "small_ops")}
 
 
 def analyze(
-    bundle: Bundle, options: Options | None = None, extents: Execution | None = None,
+    bundle: Bundle,
+    options: Options | None = None,
+    extents: Execution | None = None,
     resources: Resources | None = None,
-) -> Analysis:  # fmt: skip
+) -> Analysis:
     """Cut the tasks, follow the bytes, label the patterns.
 
     `extents` is who has that table and computes on it (default: it is in the bundle, and this
@@ -69,7 +68,7 @@ def analyze(
     tables = {
         "tasks": tasks, "files": flow.files, "producers": flow.producers,
         "consumers": flow.consumers, "edges": flow.edges,
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     for name, table in tables.items():
         resources.ready(name, table)
     patterns, groups = label(flow, tasks, options, run, lost, resources)

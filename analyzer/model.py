@@ -139,7 +139,7 @@ ANALYSIS_TABLES: dict[str, pa.Schema] = {
 PATTERN_NAMES = (
     "pipeline", "broadcast", "reduce", "scatter", "gather", "distribute", "partly_shared",
     "concurrently_shared", "stage_in", "stage_out",
-)  # fmt: skip
+)  # fmt: skip  # a table
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ SYSTEM_PREFIXES = (
     "/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/etc", "/proc", "/sys",
     "/dev", "/boot", "/opt", "/snap", "/nix", "/gnu", "/cvmfs", "/run", "/var", "/selinux",
     "/System", "/Library", "/Applications",
-)  # fmt: skip
+)  # fmt: skip  # a table
 NOT_SYSTEM = ("/dev/shm", "/var/tmp", "/run/user", "/var/scratch", "/opt/scratch")
 _SYSTEM = (
     "^(?:" + "|".join(map(re.escape, SYSTEM_PREFIXES)) + ")(?:/|$)",
@@ -31,7 +31,7 @@ SOFTWARE = "|".join((
     r"/lib(?:32|64)?/python\d(?:\.\d+)?/",
     "/renv/library/", "/work/(?:conda|singularity|apptainer)/",
     r"\.(?:pyc|sif|simg|squashfs)$", "/pyvenv\\.cfg$", r"/\.(?:python-version|tool-versions)$",
-))  # fmt: skip
+))  # fmt: skip  # a table
 # What engines write for themselves: no data of the workflow.
 BOOKKEEPING = "|".join((
     r"/\.snakemake/(?:metadata|log|locks|incomplete|auxiliary|scripts|conda|conda-archive|"
@@ -41,14 +41,17 @@ BOOKKEEPING = "|".join((
     r"/makeflow\.failed\.", r"/\.parallel/", r"/runinfo/\d+/", r"/vine-run-info/",
     r"/\.lineage/", r"/\.parsl",
     r"\.tracehint/(?:[^/]*$|bin/)",  # what emit puts beside an annotated workflow
-))  # fmt: skip
+))  # fmt: skip  # a table
 
 # What MPI and other runtimes keep in memory or below /tmp for their own messages and locks.
-RUNTIME = "|".join((
-    r"/ompi\.[^/]+\.\d+/(?:pid|jf)\.\d+(?:/|$)", r"/pmix_dstor[^/]*/",
-    r"^/dev/shm/(?:vader_segment|sm_segment|sem\.|osc_(?:rdma|sm)|open_mpi\.|mpich_shm|"
-    r"psm[23]?_shm|ucx_shm|cma_shm|nccl-|intel_shm|Intel_MPI|psm_|pym-)[^/]*$",
-))  # fmt: skip
+RUNTIME = "|".join(
+    (
+        r"/ompi\.[^/]+\.\d+/(?:pid|jf)\.\d+(?:/|$)",
+        r"/pmix_dstor[^/]*/",
+        r"^/dev/shm/(?:vader_segment|sm_segment|sem\.|osc_(?:rdma|sm)|open_mpi\.|mpich_shm|"
+        r"psm[23]?_shm|ucx_shm|cma_shm|nccl-|intel_shm|Intel_MPI|psm_|pym-)[^/]*$",
+    )
+)
 
 
 def is_system(paths: Any) -> npt.NDArray[np.bool_]:

@@ -127,8 +127,13 @@ def _probes(bundle: Bundle) -> Any:
     opens, files = bundle.tables["opens"], bundle.tables["files"]
     gone = files.filter(files.column("deleted")).column("file").combine_chunks()
     opens = opens.filter(pc.is_in(wide(opens.column("file")), value_set=gone))  # mostly few
-    uses = pa.table({"file": opens.column("file"), "proc": opens.column("proc"),
-                     "bytes": opens.column("write_bytes")})  # fmt: skip
+    uses = pa.table(
+        {
+            "file": opens.column("file"),
+            "proc": opens.column("proc"),
+            "bytes": opens.column("write_bytes"),
+        }
+    )
     sums = uses.group_by("file").aggregate([("bytes", "sum"), ("proc", "min"), ("proc", "max")])
     several = pc.not_equal(sums.column("proc_min"), sums.column("proc_max"))
     several = pc.or_(several, pc.greater(sums.column("bytes_sum"), _PROBE_BYTES))
@@ -150,9 +155,10 @@ def _written_folders(bundle: Bundle, cut: TaskCut | None) -> set[bytes]:
     made = pc.and_(made, pc.is_in(names.column("file"), value_set=known))
     kept = names.filter(made)
     parts = [
-        plain(opens.filter(wrote).column("path")), kept.column("path"),
+        plain(opens.filter(wrote).column("path")),
+        kept.column("path"),
         kept.column("new_path").drop_null(),
-    ]  # fmt: skip
+    ]
     if not bundle.tables["processes"].num_rows:
         declared = bundle.tables["declared_io"]
         parts.append(declared.column("path").filter(pc.equal(declared.column("direction"), "out")))
@@ -177,9 +183,10 @@ def _merge_siblings(folders: set[bytes]) -> set[bytes]:
     while True:
         parents = Counter(posixpath.dirname(f) for f in result)
         merge = {
-            p for p, n in parents.items()
+            p
+            for p, n in parents.items()
             if n >= 2 and p.count(b"/") >= 2 and p not in _SHARED and _may_be_root(p)
-        }  # fmt: skip
+        }
         if not merge:
             break
         result = _outermost(result | merge)

@@ -36,7 +36,7 @@ LOSSES: dict[str, tuple[bool, str]] = {
     "credentials_exec": (False, "{n} programs changed their credentials and were not followed"),
     "path_cut": (False, "{n} paths were too long and are cut"),
     "argv_cut": (False, "{n} command lines were too long and are cut"),
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 # What an answer is worth when the collector is blind to this all the time. Other blind spots
 # matter only when a run goes there, and then show up as losses.

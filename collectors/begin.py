@@ -16,9 +16,13 @@ from tracehint.schemas.store import BundleWriter
 
 
 def new_manifest(
-    request: RecordRequest, collector: str, *, blind_to: Sequence[str] = (),
-    command: Sequence[bytes] | None = None, unfinished: str = "",
-) -> Manifest:  # fmt: skip
+    request: RecordRequest,
+    collector: str,
+    *,
+    blind_to: Sequence[str] = (),
+    command: Sequence[bytes] | None = None,
+    unfinished: str = "",
+) -> Manifest:
     """The manifest of a recording that begins.
 
     command: where it is not the request's. unfinished: the note for who finds the bundle as it is
@@ -27,11 +31,16 @@ def new_manifest(
     raw = [os.fsencode(a) for a in request.command] if command is None else list(command)
     argv, hits = (raw, 0) if request.keep_args else redact_argv(raw)
     return Manifest(
-        program=f"tracehint {__version__}", collector=collector,
-        command=[os.fsdecode(a) for a in argv], cwd=str(Path.cwd()),
-        hosts=[hostinfo.this_host(request.host)], data_roots=list(request.data_roots),
-        blind_to=list(blind_to), redacted_args=hits, notes=[unfinished] if unfinished else [],
-    )  # fmt: skip
+        program=f"tracehint {__version__}",
+        collector=collector,
+        command=[os.fsdecode(a) for a in argv],
+        cwd=str(Path.cwd()),
+        hosts=[hostinfo.this_host(request.host)],
+        data_roots=list(request.data_roots),
+        blind_to=list(blind_to),
+        redacted_args=hits,
+        notes=[unfinished] if unfinished else [],
+    )
 
 
 def begin(

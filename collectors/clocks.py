@@ -56,8 +56,15 @@ def shared_mounts(manifest: Manifest) -> pa.Table:
         for mount in host.mounts:
             source = f"{mount.get('fstype', '')}:{mount.get('source', '')}"
             path = str(mount.get("path", "")).encode("utf-8", "surrogateescape").rstrip(b"/")
-            rows.append({"host": host.name, "path": path, "cut": len(path), "source": source,
-                         "shared": mount.get("shared") is True or _network(mount)})  # fmt: skip
+            rows.append(
+                {
+                    "host": host.name,
+                    "path": path,
+                    "cut": len(path),
+                    "source": source,
+                    "shared": mount.get("shared") is True or _network(mount),
+                }
+            )
     hosts_of: dict[str, set[str]] = {}
     for row in rows:
         hosts_of.setdefault(row["source"], set()).add(row["host"])
@@ -72,9 +79,21 @@ def _network(mount: dict[str, object]) -> bool:
     """File systems that show one tree on every host; local ones may have equal sources."""
     fstype = str(mount.get("fstype", ""))
     return fstype.startswith(("nfs", "fuse.", "lustre", "beegfs", "ceph", "gluster")) or fstype in (
-        "gpfs", "mmfs", "pvfs2", "orangefs", "afs", "cifs", "smb3", "9p", "virtiofs", "wekafs",
-        "panfs", "ocfs2", "gfs2", "moosefs",
-    )  # fmt: skip
+        "gpfs",
+        "mmfs",
+        "pvfs2",
+        "orangefs",
+        "afs",
+        "cifs",
+        "smb3",
+        "9p",
+        "virtiofs",
+        "wekafs",
+        "panfs",
+        "ocfs2",
+        "gfs2",
+        "moosefs",
+    )
 
 
 def corrections(tables: dict[str, pa.Table], manifest: Manifest) -> dict[str, int]:

@@ -54,9 +54,14 @@ def mounts() -> list[dict[str, Any]]:
         )
         root = _OCTAL.sub(lambda m: chr(int(m[1], 8)), parts[3])
         found.append(
-            {"path": path, "fstype": tail[0], "source": _part(source, root), "dev": parts[2],
-             "options": parts[5]}
-        )  # fmt: skip
+            {
+                "path": path,
+                "fstype": tail[0],
+                "source": _part(source, root),
+                "dev": parts[2],
+                "options": parts[5],
+            }
+        )
     return [*found, *_shared(found)]
 
 
@@ -92,15 +97,17 @@ def clock() -> dict[str, int]:
         real = time.clock_gettime_ns(time.CLOCK_REALTIME)
         after = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         if not best or after - before < best["error_ns"]:
-            best = {
-                "boot_ns": (before + after) // 2, "real_ns": real, "error_ns": after - before,
-            }  # fmt: skip
+            best = {"boot_ns": (before + after) // 2, "real_ns": real, "error_ns": after - before}
     return best
 
 
 def this_host(given: str = "") -> Host:
     """This machine as a row of the manifest."""
     return Host(
-        name=host_name(given), kernel=platform.release(), boot_id=boot_id(),
-        cpus=os.cpu_count() or 0, mounts=mounts(), clock=clock(),
-    )  # fmt: skip
+        name=host_name(given),
+        kernel=platform.release(),
+        boot_id=boot_id(),
+        cpus=os.cpu_count() or 0,
+        mounts=mounts(),
+        clock=clock(),
+    )

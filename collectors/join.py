@@ -77,8 +77,12 @@ def join_manifests(manifests: Sequence[Manifest]) -> Manifest:
     notes = [n for m in ordered for n in m.notes]
     notes += filter(None, [apart([(m.started_ns, m.ended_ns) for m in ordered])])
     return Manifest(
-        format=first.format, program=first.program, collector=",".join(collectors),
-        command=first.command, cwd=first.cwd, started_ns=first.started_ns,
+        format=first.format,
+        program=first.program,
+        collector=",".join(collectors),
+        command=first.command,
+        cwd=first.cwd,
+        started_ns=first.started_ns,
         ended_ns=None if None in ends else max(e for e in ends if e is not None),
         exit_status=None if None in statuses else next((s for s in statuses if s), 0),
         complete=all(m.complete for m in ordered),
@@ -87,7 +91,7 @@ def join_manifests(manifests: Sequence[Manifest]) -> Manifest:
         blind_to=list(dict.fromkeys(b for m in ordered for b in m.blind_to)),
         notes=list(dict.fromkeys(notes)),
         redacted_args=sum(m.redacted_args for m in ordered),
-    )  # fmt: skip
+    )
 
 
 def _hosts(manifests: Sequence[Manifest]) -> list[Host]:

@@ -15,7 +15,7 @@ from tracehint.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, TracehintError
 _SI_KERNEL = 0x80  # si_code of signals that the terminal sends to the whole foreground group
 _FORWARD = (
     signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
-)  # fmt: skip
+)  # fmt: skip  # a table
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)  # a command expects their usual effect
 
 
@@ -55,9 +55,10 @@ def find_command(name: str) -> str:
     if refused:
         what = "is a directory" if Path(refused).is_dir() else "is not executable"
         raise CommandError(
-            f"{refused}: {what}", "Make it executable (chmod +x) or name its interpreter.",
+            f"{refused}: {what}",
+            "Make it executable (chmod +x) or name its interpreter.",
             EXIT_NOT_EXECUTABLE,
-        )  # fmt: skip
+        )
     raise CommandError(f"{name}: command not found", "Check the name and PATH.", EXIT_NOT_FOUND)
 
 
@@ -72,8 +73,9 @@ def _check_interpreter(path: str) -> None:
     if words and not Path(os.fsdecode(words[0])).exists():
         raise CommandError(
             f"{path}: its interpreter {os.fsdecode(words[0])} does not exist",
-            "Correct its first line.", EXIT_NOT_FOUND,
-        )  # fmt: skip
+            "Correct its first line.",
+            EXIT_NOT_FOUND,
+        )
 
 
 def without_shebang(path: str, command: Sequence[str]) -> tuple[str, ...]:
@@ -110,9 +112,8 @@ def run_child(
     try:
         try:
             pid = os.posix_spawnp(
-                argv[0], list(argv), dict(env), setsigmask=before,
-                setsigdef=_IGNORED_BY_PYTHON,
-            )  # fmt: skip
+                argv[0], list(argv), dict(env), setsigmask=before, setsigdef=_IGNORED_BY_PYTHON
+            )
         except OSError as error:
             raise _not_run(argv[0], error) from None
         if started is not None:

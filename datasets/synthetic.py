@@ -82,9 +82,13 @@ def accesses(units: int) -> Accesses:
     files = np.where(shared, units * FILES_PER_UNIT - 1 - file, unit * FILES_PER_UNIT + file)
     # task 1 is the driver; unit tasks follow
     return Accesses(
-        2 + unit * TASKS_PER_UNIT + task, 1 + files, write.astype(bool), start, length,
+        2 + unit * TASKS_PER_UNIT + task,
+        1 + files,
+        write.astype(bool),
+        start,
+        length,
         START_NS + (unit * 12 + step) * STEP_NS,
-    )  # fmt: skip
+    )
 
 
 def _names(prefix: str, values: Ints, suffix: str) -> npt.NDArray[Any]:
@@ -93,8 +97,12 @@ def _names(prefix: str, values: Ints, suffix: str) -> npt.NDArray[Any]:
 
 def _paths(units: int) -> pa.Array:
     unit = np.arange(units, dtype=np.int64)
-    columns = [_names("/data/big_", unit, ".bin"), _names("/data/table_", unit, ".bin"),
-               _names("/data/grid_", unit, ".bin"), _names("/data/sum_", unit, ".dat")]  # fmt: skip
+    columns = [
+        _names("/data/big_", unit, ".bin"),
+        _names("/data/table_", unit, ".bin"),
+        _names("/data/grid_", unit, ".bin"),
+        _names("/data/sum_", unit, ".dat"),
+    ]
     columns += [_names("/data/part_", unit, f"_{w}.dat") for w in range(WORKERS)]
     per_unit = np.stack(columns, axis=1).reshape(-1)
     configs = _names("/data/cfg_", np.arange(CONFIGS, dtype=np.int64), "")
@@ -144,11 +152,22 @@ def _processes(units: int) -> pa.Table:
     start = np.concatenate([[START_NS], START_NS + unit * 12 * STEP_NS])
     end = np.concatenate([[START_NS + (units + 1) * 12 * STEP_NS], start[1:] + 11 * STEP_NS])
     return _filled(
-        "processes", count + 1,
-        {"host": "node1", "proc": np.arange(1, count + 2), "parent": parent, "uid": 1000,
-         "pid": (np.arange(1, count + 2) % 4_000_000).astype(np.int32), "start_ns": start,
-         "end_ns": end, "exit_code": 0, "exe": program, "argv": argv, "cwd": b"/data"},
-    )  # fmt: skip
+        "processes",
+        count + 1,
+        {
+            "host": "node1",
+            "proc": np.arange(1, count + 2),
+            "parent": parent,
+            "uid": 1000,
+            "pid": (np.arange(1, count + 2) % 4_000_000).astype(np.int32),
+            "start_ns": start,
+            "end_ns": end,
+            "exit_code": 0,
+            "exe": program,
+            "argv": argv,
+            "cwd": b"/data",
+        },
+    )
 
 
 def tables(units: int, pieces: int = 1) -> dict[str, pa.Table]:
@@ -167,27 +186,53 @@ def _but_extents(rows: Accesses, units: int) -> dict[str, pa.Table]:
     return {
         "processes": _processes(units),
         "files": _filled(
-            "files", files,
-            {"host": "node1", "file": file_ids, "dev": 1, "ino": file_ids + 100,
-             "fstype": "ext4", "kind": "file", "size_bytes": ends[1:],
-             "existed": file_ids > files - CONFIGS},
+            "files",
+            files,
+            {
+                "host": "node1",
+                "file": file_ids,
+                "dev": 1,
+                "ino": file_ids + 100,
+                "fstype": "ext4",
+                "kind": "file",
+                "size_bytes": ends[1:],
+                "existed": file_ids > files - CONFIGS,
+            },
         ),
         "names": _filled(
-            "names", files,
-            {"host": "node1", "seq": file_ids, "t_ns": START_NS, "file": file_ids,
-             "op": "open", "path": paths},
+            "names",
+            files,
+            {
+                "host": "node1",
+                "seq": file_ids,
+                "t_ns": START_NS,
+                "file": file_ids,
+                "op": "open",
+                "path": paths,
+            },
         ),
         "opens": _filled(
-            "opens", count,
-            {"host": "node1", "open": opens, "proc": rows.task, "file": rows.file,
-             "path": paths.take(pa.array(rows.file - 1)), "fd": 3, "via": "open",
-             "open_ns": rows.t_ns, "close_ns": rows.t_ns + 1000, "first_ns": rows.t_ns,
-             "last_ns": rows.t_ns + 500, "read_ops": np.where(rows.write, 0, 1),
-             "read_bytes": np.where(rows.write, 0, rows.length),
-             "write_ops": np.where(rows.write, 1, 0),
-             "write_bytes": np.where(rows.write, rows.length, 0)},
+            "opens",
+            count,
+            {
+                "host": "node1",
+                "open": opens,
+                "proc": rows.task,
+                "file": rows.file,
+                "path": paths.take(pa.array(rows.file - 1)),
+                "fd": 3,
+                "via": "open",
+                "open_ns": rows.t_ns,
+                "close_ns": rows.t_ns + 1000,
+                "first_ns": rows.t_ns,
+                "last_ns": rows.t_ns + 500,
+                "read_ops": np.where(rows.write, 0, 1),
+                "read_bytes": np.where(rows.write, 0, rows.length),
+                "write_ops": np.where(rows.write, 1, 0),
+                "write_bytes": np.where(rows.write, rows.length, 0),
+            },
         ),
-    }  # fmt: skip
+    }
 
 
 def _extents(rows: Accesses, low: int, high: int, pieces: int) -> pa.Table:
@@ -199,12 +244,26 @@ def _extents(rows: Accesses, low: int, high: int, pieces: int) -> pa.Table:
     op = pa.array(["read", "write"]).take(pa.array(rows.write[at].astype(np.int8)))
     times = rows.t_ns[at]
     return _filled(
-        "extents", len(at),
-        {"host": "node1", "open": at + 1, "proc": rows.task[at], "file": rows.file[at],
-         "op": op, "how": op, "start": rows.start[at] + piece * step, "length": lengths,
-         "stride": lengths, "count": 1, "ops": 1, "bytes": lengths,
-         "first_ns": times, "last_ns": times + 500, "exact": True},
-    )  # fmt: skip
+        "extents",
+        len(at),
+        {
+            "host": "node1",
+            "open": at + 1,
+            "proc": rows.task[at],
+            "file": rows.file[at],
+            "op": op,
+            "how": op,
+            "start": rows.start[at] + piece * step,
+            "length": lengths,
+            "stride": lengths,
+            "count": 1,
+            "ops": 1,
+            "bytes": lengths,
+            "first_ns": times,
+            "last_ns": times + 500,
+            "exact": True,
+        },
+    )
 
 
 def write(path: Path, units: int, pieces: int = 1) -> Path:

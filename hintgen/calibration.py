@@ -11,9 +11,11 @@ from tracehint.hintgen.text.textfile import TextFile
 
 SCHEMA = "tracehint.calibration/1"
 _FILE = TextFile(
-    kind="A calibration", limit=1 << 20, remedy="Measure again.",
+    kind="A calibration",
+    limit=1 << 20,
+    remedy="Measure again.",
     check="Make one: tracehint calibrate DIRECTORY -o FILE",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)

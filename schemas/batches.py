@@ -29,9 +29,13 @@ def rows_of(files: Iterable[Path | BinaryIO]) -> int:
 
 
 def batches_of(
-    name: str, file: Path | BinaryIO, relative: str, problems: list[str],
-    leave_out: Collection[str], rows: int,
-) -> Iterator[pa.Table | None]:  # fmt: skip
+    name: str,
+    file: Path | BinaryIO,
+    relative: str,
+    problems: list[str],
+    leave_out: Collection[str],
+    rows: int,
+) -> Iterator[pa.Table | None]:
     """The rows of one Parquet file of a table, at most `rows` at one time; texts as numbers into
     the distinct ones.
 

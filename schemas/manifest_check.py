@@ -48,11 +48,11 @@ MANIFEST: dict[str, Callable[[Any], bool]] = {
     "complete": _flag, "hosts": _list_of(lambda host: isinstance(host, dict)),
     "data_roots": _list_of(_text), "blind_to": _list_of(_text), "notes": _list_of(_text),
     "redacted_args": _integer,
-}  # fmt: skip
+}  # fmt: skip  # a table
 HOST: dict[str, Callable[[Any], bool]] = {
     "name": _text, "kernel": _text, "site": _text, "boot_id": _text, "cpus": _integer,
     "mounts": _list_of(_facts), "clock": _clock,
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 def fields_of(data: dict[str, Any], rules: dict[str, Callable[[Any], bool]]) -> dict[str, Any]:

@@ -51,13 +51,13 @@ _ATTACHED: dict[bytes, tuple[bytes, ...]] = {
     b"mysql": _MYSQL, b"mysqldump": _MYSQL, b"mysqladmin": _MYSQL, b"mysqlimport": _MYSQL,
     b"mariadb": _MYSQL, b"mariadb-dump": _MYSQL, b"7z": _MYSQL, b"7za": _MYSQL,
     b"sshpass": _MYSQL, b"unzip": (b"-P",), b"zip": (b"-P",),
-}  # fmt: skip
+}  # fmt: skip  # a table
 _SEPARATE: dict[bytes, tuple[bytes, ...]] = {
     b"sshpass": (b"-p",), b"unzip": (b"-P",), b"zip": (b"-P",), b"ldapsearch": (b"-w",),
     b"ldapmodify": (b"-w",), b"redis-cli": (b"-a",), b"curl": (b"-u", b"--user", b"-U"),
     b"docker": (b"-p",), b"podman": (b"-p",), b"openssl": (b"-passin", b"-passout", b"-k", b"-K"),
     b"smbclient": (b"-U",), b"sqlplus": (), b"ipmitool": (b"-P",), b"iinit": (),
-}  # fmt: skip
+}  # fmt: skip  # a table
 _USER_PASSWORD = re.compile(rb"([^:%\s]+[:%])(.+)", re.DOTALL)
 _KEEP_USER = (b"curl", b"smbclient")
 

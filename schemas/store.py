@@ -130,9 +130,10 @@ class Bundle:
 
 
 def read_bundle(
-    path: Path | str, leave_out: Mapping[str, Collection[str]] | None = None,
+    path: Path | str,
+    leave_out: Mapping[str, Collection[str]] | None = None,
     without: Collection[str] = (),
-) -> Bundle:  # fmt: skip
+) -> Bundle:
     """Read a bundle, recovering what a killed recorder left.
 
     `leave_out`: columns by table that the caller does not need; they may be missing then, and

@@ -186,19 +186,19 @@ EXTENT_OPS = ("read", "write", "truncate", "deallocate")
 EXTENT_HOW = (
     "read", "write", "mmap", "copy_file_range", "sendfile", "splice", "io_uring", "aio",
     "clone", "fallocate", "open", "truncate", "counters",
-)  # fmt: skip
+)  # fmt: skip  # a table
 METADATA_OPS_KINDS = (
     "stat", "failed_open", "readdir", "unlink", "mkdir", "rename", "chmod", "xattr", "access",
-)  # fmt: skip
+)  # fmt: skip  # a table
 LOSS_KINDS = (
     "lifecycle_records", "extent_records", "open_table_full", "path_cut", "argv_cut",
     "unknown_calls", "recursion_misses", "credentials_exec", "log_lines", "damaged_segment",
     "truncated_log", "unreadable_log", "log_limits", "killed_process", "killed_recorder",
     "spool_write", "unfollowed_tasks",
-)  # fmt: skip
+)  # fmt: skip  # a table
 # Environment variables that name a task; nothing else of the environment is recorded.
 ENV_MARKERS = (
     "TRACEHINT_TASK", "SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID",
     "SLURM_STEP_ID", "SLURM_PROCID", "PBS_JOBID", "PBS_ARRAY_INDEX", "LSB_JOBID",
     "LSB_JOBINDEX", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "PARALLEL_SEQ", "MAKELEVEL",
-)  # fmt: skip
+)  # fmt: skip  # a table

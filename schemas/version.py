@@ -5,4 +5,4 @@ FORMAT = "tracehint.bundle/1"  # raised when the meaning of something written ch
 TABLE_NAMES = (
     "processes", "files", "names", "opens", "extents", "metadata_ops", "marks", "losses",
     "attributes", "declared_tasks", "declared_io",
-)  # fmt: skip
+)  # fmt: skip  # a table

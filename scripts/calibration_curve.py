@@ -88,11 +88,13 @@ def curve(found: Sequence[Bin]) -> str:
         "<title>Share of right labels by confidence</title>",
         line((0, 0), (1, 0), grey), line((0, 0), (0, 1), grey),
         line((0, 0), (1, 1), grey + ' stroke-dasharray="4 4"'),
-    ]  # fmt: skip
+    ]  # fmt: skip  # a table
     for k in range(0, 11, 2):
         x, y = at(k / 10, 0)
-        parts += [words(x, y + 16, f"{k / 10:.1f}"), words(MARGIN - 16, at(0, k / 10)[1] + 4,
-                                                           f"{k / 10:.1f}")]  # fmt: skip
+        parts += [
+            words(x, y + 16, f"{k / 10:.1f}"),
+            words(MARGIN - 16, at(0, k / 10)[1] + 4, f"{k / 10:.1f}"),
+        ]
     points = [at(b.confidence, b.right) for b in found]
     path = " ".join(f"{x},{y}" for x, y in points)
     parts.append(f'<polyline points="{path}" fill="none" stroke="#2a7fbf" stroke-width="2"/>')
@@ -111,8 +113,14 @@ def curve(found: Sequence[Bin]) -> str:
 def main() -> int:
     given = collect(SEEDS, UNITS)
     names = sorted({g.label for g in given})
-    head = HEAD.format(runs=len(SEEDS), units=UNITS, least=SHARES[0], most=SHARES[-1],
-                       kinds=len(LOSSES), count=len(given))  # fmt: skip
+    head = HEAD.format(
+        runs=len(SEEDS),
+        units=UNITS,
+        least=SHARES[0],
+        most=SHARES[-1],
+        kinds=len(LOSSES),
+        count=len(given),
+    )
     parts = [
         scale(bins(given)),
         table("all", [("all labels", given),
@@ -120,7 +128,7 @@ def main() -> int:
         table("lost", [(MEANING[k], [g for g in given if g.kind == k]) for k in LOSSES]),
         table("share lost", [(f"{s:.0%}", [g for g in given if g.share == s]) for s in SHARES]),
         table("label", [(n, [g for g in given if g.label == n]) for n in names]),
-    ]  # fmt: skip
+    ]  # fmt: skip  # a table
     (DOCS / "confidence.md").write_text(head + "\n".join(parts) + FOOT, encoding="utf-8")
     (DOCS / "confidence.svg").write_text(curve(bins(given)), encoding="utf-8")
     return 0

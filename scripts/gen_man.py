@@ -25,8 +25,9 @@ def escape(text: str) -> str:
     text = text.replace("\\", "\\e").replace("-", "\\-")
     text = text.replace("'", "\\(aq").replace("`", "\\(ga").replace("^", "\\(ha")
     text = text.replace("~", "\\(ti").replace('"', "\\(dq")
-    return "\n".join(f"\\&{line}" if line.startswith((".", "'")) else line
-                     for line in text.split("\n"))  # fmt: skip
+    return "\n".join(
+        f"\\&{line}" if line.startswith((".", "'")) else line for line in text.split("\n")
+    )
 
 
 def tagged(term: str, text: str) -> list[str]:
@@ -40,8 +41,16 @@ def prose(text: str) -> list[str]:
     for block in re.split(r"\n\s*\n", text.strip()):
         block = " ".join(block.split())
         if block.startswith("Example: "):
-            lines += [".PP", "Example:", ".PP", ".RS 4", ".nf",
-                      escape(block.removeprefix("Example: ")), ".fi", ".RE"]  # fmt: skip
+            lines += [
+                ".PP",
+                "Example:",
+                ".PP",
+                ".RS 4",
+                ".nf",
+                escape(block.removeprefix("Example: ")),
+                ".fi",
+                ".RE",
+            ]
         else:
             lines += [".PP", escape(block)]
     return lines

@@ -12,7 +12,7 @@ EXIT_CODES = (
     ("2", "It could not be done; standard error says why and what to do."),
     ("125", "record, profile, task, place: tracehint failed; the command was not run."),
     ("126, 127", "record, profile, task, place: the command is not executable; was not found."),
-)  # fmt: skip
+)  # fmt: skip  # a table
 
 
 def write_or_check(target: Path, text: str, script: str) -> int:

@@ -14,9 +14,15 @@ Edges = dict[tuple[str, str, int, str], int]
 
 
 def collected(
-    sizes: list[int], *, order: tuple[int, ...] = (0, 1, 2), start: int = 0, slurp: bool = False,
-    overlap: bool = False, less: int = 0, extra: bool = False,
-) -> tuple[Case, Edges]:  # fmt: skip
+    sizes: list[int],
+    *,
+    order: tuple[int, ...] = (0, 1, 2),
+    start: int = 0,
+    slurp: bool = False,
+    overlap: bool = False,
+    less: int = 0,
+    extra: bool = False,
+) -> tuple[Case, Edges]:
     """Jobs write a file each, the engine writes them together, a reader reads all of it."""
     case = Case()
     names = "abc"[: len(sizes)]

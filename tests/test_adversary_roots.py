@@ -19,8 +19,15 @@ def software(roots: list[bytes], *paths: bytes) -> list[bool]:
 
 
 def test_in_the_root_directory_the_system_is_no_data() -> None:
-    paths = (b"/usr/lib/libc.so.6", b"/etc/ld.so.cache", b"/proc/1/stat", b"/a", b"/scratch/b",
-             b"/dev/shm/c", b"/usrdata/d")  # fmt: skip
+    paths = (
+        b"/usr/lib/libc.so.6",
+        b"/etc/ld.so.cache",
+        b"/proc/1/stat",
+        b"/a",
+        b"/scratch/b",
+        b"/dev/shm/c",
+        b"/usrdata/d",
+    )
     assert software([b"/"], *paths) == [True, True, True, False, False, False, False]
 
 
@@ -30,8 +37,14 @@ def test_a_root_inside_the_system_was_asked_for() -> None:
 
 def test_an_interpreter_in_a_home_directory_is_software() -> None:
     home = b"/home/u/"
-    paths = [b".pyenv/versions/3.11.7/lib/libpython3.11.so", b"py/lib/python3.11/os.py", b".nvm/x",
-             b"lib/python_results/x", b"lib/a.so", b"run/.pyenvx/a"]  # fmt: skip
+    paths = [
+        b".pyenv/versions/3.11.7/lib/libpython3.11.so",
+        b"py/lib/python3.11/os.py",
+        b".nvm/x",
+        b"lib/python_results/x",
+        b"lib/a.so",
+        b"run/.pyenvx/a",
+    ]
     found = software([b"/home/u"], *(home + p for p in paths))
     assert found == [True, True, True, False, False, False]
 

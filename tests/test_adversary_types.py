@@ -33,8 +33,11 @@ def test_a_pipeline_failed_when_its_last_command_did(
     tmp_path: Path, first: int, last: int, attempts: list[int]
 ) -> None:
     run = RunBuilder()
-    kids = [P([c, "x"], exit_code=e, label=f"{c}{i}")
-            for i in range(2) for c, e in (("yes", first), ("head", last))]  # fmt: skip
+    kids = [
+        P([c, "x"], exit_code=e, label=f"{c}{i}")
+        for i in range(2)
+        for c, e in (("yes", first), ("head", last))
+    ]
     found = labelled(grow(run, P(["sh", "wf.sh"], *kids)))
     for i in range(2):
         file = run.file(f"pipe:[{i}]", kind="pipe")
@@ -97,6 +100,8 @@ def test_busybox_is_what_its_first_argument_says(tmp_path: Path) -> None:
     run.process(["busybox", "wc", "b"], prev=run.process([], parent=shell))
     tasks = cut_tasks(run.bundle(tmp_path)).tasks.to_pylist()
     assert [(t["type"], t["engine"]) for t in tasks] == [
-        ("sort", True), ("subshell", False), ("wc", False),
-    ]  # fmt: skip
+        ("sort", True),
+        ("subshell", False),
+        ("wc", False),
+    ]
     assert describe([b"/bin/busybox", b"tar", b"c"]).name == "tar c"

@@ -22,13 +22,19 @@ from tracehint.schemas.tables import TABLES
 
 def secret_run(folder: Path) -> Path:
     run = RunBuilder(
-        host="alpha.institute.example", cwd="/home/margarethe/geheim", data_roots=[],
+        host="alpha.institute.example",
+        cwd="/home/margarethe/geheim",
+        data_roots=[],
         notes=["stopped at /home/margarethe/x"],
-    )  # fmt: skip
+    )
     run.manifest.hosts = [
-        Host("alpha.institute.example", site="Heidelberg", boot_id="b00t-1d",
-             mounts=[{"path": "/home", "fstype": "nfs4", "source": "filer7:/vol/homes"}])
-    ]  # fmt: skip
+        Host(
+            "alpha.institute.example",
+            site="Heidelberg",
+            boot_id="b00t-1d",
+            mounts=[{"path": "/home", "fstype": "nfs4", "source": "filer7:/vol/homes"}],
+        )
+    ]
     driver = run.process(["bash", "/home/margarethe/geheim/pipeline.sh", "--patient=Mustermann"])
     raw = run.file("/home/margarethe/geheim/genome.fasta", size=1 << 20, existed=True)
     total = run.file("/home/margarethe/geheim/summary.tsv", size=4096)
@@ -37,7 +43,7 @@ def secret_run(folder: Path) -> Path:
         task = run.process(
             ["align", "-t", "4", f"sample_{i:02d}.bam", "token=abcdefgh"], parent=driver,
             start=1 + i, end=2 + i, env={"TRACEHINT_TASK": f"Alignment{i}"},
-        )  # fmt: skip
+        )  # fmt: skip  # a table
         out = run.file(f"/home/margarethe/geheim/sample_{i:02d}.bam", size=1 << 20)
         run.read(task, raw, 0, 1 << 20, at=1.2 + i)
         run.write(task, out, 0, 1 << 20, at=1.8 + i)
@@ -60,10 +66,9 @@ def own_words(bundle: Bundle) -> set[bytes]:
     text = everything(bundle.path)
     own = {w for name in TABLES for w in (name, *TABLES[name].names)}
     words = set(re.findall(rb"[A-Za-z]{5,}", text))
-    return {
-        w for w in words
-        if w.decode().lower() not in WORDS and w.decode() not in own
-    } & set(re.findall(rb"[A-Za-z]{5,}", SECRETS))  # fmt: skip
+    return {w for w in words if w.decode().lower() not in WORDS and w.decode() not in own} & set(
+        re.findall(rb"[A-Za-z]{5,}", SECRETS)
+    )
 
 
 SECRETS = (

@@ -49,9 +49,12 @@ def test_the_example_of_the_page_runs(trace: Path) -> None:
     code = "\n".join(re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.M | re.S))
     done = subprocess.run(
         [sys.executable, "-c", code + "\nassert max(readers.values()) == 2"],
-        cwd=trace.parent, env={**os.environ, "PYTHONWARNINGS": "error"},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=trace.parent,
+        env={**os.environ, "PYTHONWARNINGS": "error"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert "tasks, 2 file versions" in done.stdout and "broadcast" in done.stdout
 
@@ -63,8 +66,12 @@ def test_accesses_belong_to_tasks_and_versions(trace: Path) -> None:
     )
     rows = run.accesses.to_pylist()
     assert [(r["op"], r["first_s"], version[r["file"]]) for r in rows] == [
-        ("write", 1.0, 0), ("read", 2.0, 0), ("read", 3.0, 0), ("write", 4.0, 1), ("read", 5.0, 1),
-    ]  # fmt: skip
+        ("write", 1.0, 0),
+        ("read", 2.0, 0),
+        ("read", 3.0, 0),
+        ("write", 4.0, 1),
+        ("read", 5.0, 1),
+    ]
     assert len({r["task"] for r in rows}) == 5
     assert {r["task"] for r in rows} <= set(run.tasks["task"].to_pylist())
     assert sum(r["bytes"] for r in rows) == 500_000

@@ -64,8 +64,9 @@ def test_sets_what_the_rules_say_and_verify_agrees(data: Path, hints: Path) -> N
         assert attributes(data / "proj" / f"p_{i}.fits") == {"user.DP": b"local"}
     assert attributes(data / "proj") == {"user.DP": b"local"}
     assert attributes(data / "table.txt") == {
-        "user.Replication": b"3", "user.ReplicationSemantics": b"optimistic",
-    }  # fmt: skip
+        "user.Replication": b"3",
+        "user.ReplicationSemantics": b"optimistic",
+    }
     assert run_verify(hints, data) == 0
 
 
@@ -77,8 +78,9 @@ def test_a_second_time_changes_nothing(
     capsys.readouterr()
     assert run_apply(hints, data) == 0
     assert "0 settings set" in capsys.readouterr().err
-    sets = [e for e in (data / ".tracehint" / "applied.jsonl").read_text().splitlines()
-            if '"set"' in e]  # fmt: skip
+    sets = [
+        e for e in (data / ".tracehint" / "applied.jsonl").read_text().splitlines() if '"set"' in e
+    ]
     assert sets == [e for e in before.splitlines() if '"set"' in e]
 
 
@@ -118,9 +120,7 @@ def test_create_makes_outputs_but_never_inputs(tmp_path: Path) -> None:
     data = tmp_path / "new"
     data.mkdir()
     hints = save(
-        tmp_path,
-        rule("out/deep/o.dat", DP="local"),
-        rule("in.dat", producer=None, Replication=2),
+        tmp_path, rule("out/deep/o.dat", DP="local"), rule("in.dat", producer=None, Replication=2)
     )
     assert run_apply(hints, data, "--create") == 0
     assert attributes(data / "out/deep/o.dat")["user.DP"] == b"local"
@@ -164,8 +164,9 @@ def test_verify_names_a_wrong_and_a_missing_value(
     assert run_verify(hints, data, "--format", "json") == 1
     found = json.loads(capsys.readouterr().out)
     assert {(m["path"], m["state"]) for m in found["mismatches"]} == {
-        ("table.txt", "differs"), ("proj/p_2.fits", "missing"),
-    }  # fmt: skip
+        ("table.txt", "differs"),
+        ("proj/p_2.fits", "missing"),
+    }
 
 
 def test_verify_of_nothing_is_not_fine(tmp_path: Path, hints: Path) -> None:
@@ -234,8 +235,10 @@ def test_attack_directory_swapped_while_apply_runs(tmp_path: Path) -> None:
 def test_attack_paths_that_lead_out(tmp_path: Path, secret: Path, path: str) -> None:
     data = tmp_path / "data"
     data.mkdir()
-    hints = save(tmp_path, rule("{dirs}{name}", DP="local", examples=(path,),
-                                per_file={path: {"DP": "local"}}))  # fmt: skip
+    hints = save(
+        tmp_path,
+        rule("{dirs}{name}", DP="local", examples=(path,), per_file={path: {"DP": "local"}}),
+    )
     run_apply(hints, data, "--create")
     assert attributes(secret) == {}
     assert "user.DP" not in attributes(Path("/etc/passwd"))
@@ -259,10 +262,17 @@ def test_attack_prefix(data: Path, hints: Path, prefix: str) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"[]", b"{}", b"\xff\xfe", b"[" * 100_000, b'{"schema": "tracehint.hints/1"}',
-     b'{"schema": "tracehint.hints/1", "rules": [{"id": 1}], "parameters": {}}',
-     b'{"schema": "tracehint.hints/1", "rules": "x", "parameters": {}}'],
-)  # fmt: skip
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"schema": "tracehint.hints/1"}',
+        b'{"schema": "tracehint.hints/1", "rules": [{"id": 1}], "parameters": {}}',
+        b'{"schema": "tracehint.hints/1", "rules": "x", "parameters": {}}',
+    ],
+)
 def test_attack_hostile_hint_file(tmp_path: Path, data: Path, content: bytes) -> None:
     path = tmp_path / "h.json"
     path.write_bytes(content)
@@ -333,8 +343,11 @@ def test_attack_planted_manifest(data: Path, hints: Path, secret: Path, kind: st
     for line in [
         {"op": "set", "path": "dGFibGUudHh0", "key": "security.capability", "new": ""},
         {"op": "set", "path": "Li4vc2VjcmV0", "key": "user.DP", "new": ""},  # ../secret
-        {"op": "create", "path": "Li4vc2VjcmV0"}, {"op": "rm -rf"}, [], {"op": "set", "path": 3},
-    ]:  # fmt: skip
+        {"op": "create", "path": "Li4vc2VjcmV0"},
+        {"op": "rm -rf"},
+        [],
+        {"op": "set", "path": 3},
+    ]:
         (folder / "applied.jsonl").write_text(json.dumps(session) + "\n" + json.dumps(line) + "\n")
         run_apply(hints, data, "--undo")
         assert secret.exists()
@@ -348,8 +361,18 @@ def test_undo_after_a_crash_at_any_moment(tmp_path: Path) -> None:
     for i in range(2000):
         (data / f"f{i}").touch()
     hints = save(tmp_path, rule("f{n}", DP="local", Replication=2))
-    command = [sys.executable, "-m", "tracehint", "apply", str(hints), "--store", "xattr",
-               str(data), *ROOT_FLAG, "--quiet"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "tracehint",
+        "apply",
+        str(hints),
+        "--store",
+        "xattr",
+        str(data),
+        *ROOT_FLAG,
+        "--quiet",
+    ]
     caught = 0
     for delay in (0.0, 0.01, 0.03, 0.06):
         process = subprocess.Popen(command, stderr=subprocess.DEVNULL)

@@ -18,8 +18,11 @@ NODE = (
 def python(code: str, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", f"import sys; {code}", *words],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 def test_a_script_without_a_first_line_runs_in_the_shell(tmp_path: Path) -> None:

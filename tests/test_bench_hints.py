@@ -38,8 +38,13 @@ def test_a_row_is_a_workflow_that_runs(row: Row, tmp_path: Path) -> None:
         pytest.skip("makeflow is not installed")
     (tmp_path / "w.mf").write_text(row.make(tmp_path, 5 << 20))
     with archive("127.0.0.1", row):
-        done = subprocess.run(["makeflow", "-T", "local", "-j", "5", "w.mf"], cwd=tmp_path,
-                              capture_output=True, text=True, timeout=60)  # fmt: skip
+        done = subprocess.run(
+            ["makeflow", "-T", "local", "-j", "5", "w.mf"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
     assert done.returncode == 0, done.stdout + done.stderr
     sums = [p.read_text() for p in sorted(tmp_path.glob("sum_*.txt"))]
     assert len(set(sums)) == len(sums), "every chain or reader has data of its own"

@@ -42,17 +42,36 @@ def bpftrace(*command: object, cwd: Path) -> subprocess.CompletedProcess[str]:
         pytest.skip("needs root")
     wrap = ["unshare", "-m", "sh", "-c", MOUNT, "sh", sys.executable, "-m", "tracehint"]
     doctor = subprocess.run(
-        [*wrap[:-2], "-c", "from tracehint.collectors.registry import check as c;"
-         "f = c('bpftrace'); print('' if f.usable else f.reason + ': ' + f.remedy)"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        [
+            *wrap[:-2],
+            "-c",
+            "from tracehint.collectors.registry import check as c;"
+            "f = c('bpftrace'); print('' if f.usable else f.reason + ': ' + f.remedy)",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     if doctor.stdout.strip():
         pytest.skip(doctor.stdout.strip())
     return subprocess.run(
-        [*wrap, "record", "--quiet", "--collector", "bpftrace", "-o", "run.trace", "--",
-         *map(str, command)],
-        cwd=cwd, capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
+        [
+            *wrap,
+            "record",
+            "--quiet",
+            "--collector",
+            "bpftrace",
+            "-o",
+            "run.trace",
+            "--",
+            *map(str, command),
+        ],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
 
 
 def run_all(folder: Path) -> Run:

@@ -20,12 +20,13 @@ STORE = CephFs(Places("node_{host}", ("pool_a", "pool_b")))
         ({"BlockSize": "1"}, "stripe_unit=65536 stripe_count=1 object_size=4194304"),
         ({"BlockSize": "65537"}, "stripe_unit=131072 stripe_count=1 object_size=4194304"),
         ({"BlockSize": "6291456"}, "stripe_unit=6291456 stripe_count=1 object_size=6291456"),
-        ({"BlockSize": str(1 << 40)},
-         "stripe_unit=134217728 stripe_count=1 object_size=134217728"),
-        ({"BlockSize": "1048576", "DP": "scatter|3"},
-         "stripe_unit=3145728 stripe_count=1 object_size=3145728"),
+        ({"BlockSize": str(1 << 40)}, "stripe_unit=134217728 stripe_count=1 object_size=134217728"),
+        (
+            {"BlockSize": "1048576", "DP": "scatter|3"},
+            "stripe_unit=3145728 stripe_count=1 object_size=3145728",
+        ),
     ],
-)  # fmt: skip
+)
 def test_layouts_obey_cephs_rules(hints: dict[str, str], layout: str) -> None:
     settings, _ = STORE.translate(hints, "file")
     assert [(s.key, s.value.decode()) for s in settings] == [("ceph.file.layout", layout)]
@@ -92,11 +93,19 @@ def test_pins_where_there_are_several_metadata_servers() -> None:
 @pytest.mark.parametrize(
     ("striping", "length", "count"),
     [
-        ((4, 1, 4), 0, 0), ((4, 1, 4), 1, 1), ((4, 1, 4), 4, 1), ((4, 1, 4), 5, 2),
-        ((4, 3, 8), 12, 3), ((4, 3, 8), 8, 2), ((4, 3, 8), 24, 3), ((4, 3, 8), 25, 4),
-        ((4, 3, 8), 33, 6), ((4, 3, 8), 48, 6), ((1 << 20, 3, 2 << 20), 9 << 20, 6),
+        ((4, 1, 4), 0, 0),
+        ((4, 1, 4), 1, 1),
+        ((4, 1, 4), 4, 1),
+        ((4, 1, 4), 5, 2),
+        ((4, 3, 8), 12, 3),
+        ((4, 3, 8), 8, 2),
+        ((4, 3, 8), 24, 3),
+        ((4, 3, 8), 25, 4),
+        ((4, 3, 8), 33, 6),
+        ((4, 3, 8), 48, 6),
+        ((1 << 20, 3, 2 << 20), 9 << 20, 6),
     ],
-)  # fmt: skip
+)
 def test_objects_of_a_file(striping: tuple[int, int, int], length: int, count: int) -> None:
     """Counted anew, unit by unit."""
     unit, wide, size = striping

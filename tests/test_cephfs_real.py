@@ -75,9 +75,12 @@ def get(path: Path, name: str) -> str | None:
 def tracehint(bed: CephBed, *arguments: str | Path, code: int = 0) -> str:
     """Run tracehint on the head; its standard output and error."""
     done = subprocess.run(
-        bed.command(*TOOL, *arguments), text=True, capture_output=True, timeout=120,
+        bed.command(*TOOL, *arguments),
+        text=True,
+        capture_output=True,
+        timeout=120,
         env={**os.environ, "CEPH_CONF": str(bed.conf)},
-    )  # fmt: skip
+    )
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 
@@ -85,8 +88,11 @@ def tracehint(bed: CephBed, *arguments: str | Path, code: int = 0) -> str:
 def snapshot(folder: Path) -> dict[str, str | None]:
     """Everything that hints change, by path."""
     names = {p: "ceph.dir" if p.is_dir() else "ceph.file" for p in sorted(folder.rglob("*"))}
-    out = {f"{p} layout": get(p, f"{kind}.layout") for p, kind in names.items()
-           if ".tracehint" not in p.parts}  # fmt: skip
+    out = {
+        f"{p} layout": get(p, f"{kind}.layout")
+        for p, kind in names.items()
+        if ".tracehint" not in p.parts
+    }
     for path in (p for p in names if p.is_dir() and ".tracehint" not in p.parts):
         out |= {f"{path} {pin}": get(path, pin) for pin in PINS}
     return out
@@ -169,8 +175,9 @@ class TestCommands:
         (data / "mine.dat").touch()
         script, places = tmp_path / "set.sh", tmp_path / "map.toml"
         before = snapshot(data)
-        tracehint(bed, "emit", hints, "--store", "cephfs", "--map", places, "--dir", data,
-                  "-o", script)  # fmt: skip
+        tracehint(
+            bed, "emit", hints, "--store", "cephfs", "--map", places, "--dir", data, "-o", script
+        )
         node = bed.nodes[1]
         there = node.mount / data.name  # a script runs on any node: @host is that node
         for verb in ("set", "unchanged:"):
@@ -191,9 +198,11 @@ class TestCommands:
         if program and find_helper() is None:
             pytest.skip("tracehint-tag is not built (make tracer)")
         store = CephFs(Places("node_{host}"))
-        targets = [TagTarget(path=b"out.dat", kind="C", hints={"DP": "local"}),
-                   TagTarget(path=b"parts", kind="D", hints={"DP": "local"}),
-                   TagTarget(path=b"big.dat", kind="F", hints={"DP": "local"})]  # fmt: skip
+        targets = [
+            TagTarget(path=b"out.dat", kind="C", hints={"DP": "local"}),
+            TagTarget(path=b"parts", kind="D", hints={"DP": "local"}),
+            TagTarget(path=b"big.dat", kind="F", hints={"DP": "local"}),
+        ]
         table, gaps, count = encode([targets], store)
         assert count == 1
         assert len(gaps) == 2
@@ -215,8 +224,11 @@ class TestLocate:
 
     def test_objects_are_those_that_exist(self, bed: CephBed, data: Path) -> None:
         file = data / "big.dat"
-        os.setxattr(file, "ceph.file.layout",
-                    b"stripe_unit=65536 stripe_count=3 object_size=131072 pool=node_B")  # fmt: skip
+        os.setxattr(
+            file,
+            "ceph.file.layout",
+            b"stripe_unit=65536 stripe_count=3 object_size=131072 pool=node_B",
+        )
         with file.open("wb") as out:
             out.write(b"x" * 1_000_000)
             out.flush()
@@ -262,8 +274,10 @@ def test_a_hinted_pipeline_stays_on_its_nodes(bed: CephBed, tmp_path: Path) -> N
     prepared = prepare(ROWS["pipeline"], tmp_path, "cephfs", {"ours"})
     plain = run_once(bed, prepared, "default", 1)
     hinted = run_once(bed, prepared, "ours", 1, keep=True)
-    print(f"default {plain.bytes / 1e6:.1f} MB {plain.seconds:.2f} s, "
-          f"hinted {hinted.bytes / 1e6:.1f} MB {hinted.seconds:.2f} s")  # fmt: skip
+    print(
+        f"default {plain.bytes / 1e6:.1f} MB {plain.seconds:.2f} s, "
+        f"hinted {hinted.bytes / 1e6:.1f} MB {hinted.seconds:.2f} s"
+    )
     assert plain.sums
     assert hinted.sums == plain.sums
     names = [name for name in hinted.writer if name.endswith(".dat")]

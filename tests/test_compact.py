@@ -24,11 +24,19 @@ NUMBERS = {  # one value per file: what the widest needs, all files need
 
 def row(**changes: Any) -> dict[str, Any]:
     values = {
-        field.name: (None if field.nullable else b"p" if field.name == "path" else "read"
-                     if pa.types.is_string(field.type) else False
-                     if pa.types.is_boolean(field.type) else 1)
+        field.name: (
+            None
+            if field.nullable
+            else b"p"
+            if field.name == "path"
+            else "read"
+            if pa.types.is_string(field.type)
+            else False
+            if pa.types.is_boolean(field.type)
+            else 1
+        )
         for field in OPENS
-    }  # fmt: skip
+    }
     return {**values, **changes}
 
 
@@ -62,10 +70,12 @@ def test_numbers_are_as_wide_as_the_widest_file_needs(tmp_path: Path, width: str
 def test_every_column_holds_the_same(tmp_path: Path) -> None:
     parts = files(
         tmp_path,
-        [row(open=i, path=b"/w/%d" % (i % 300), size_at_open=None if i % 3 else i)
-         for i in range(1000)],
+        [
+            row(open=i, path=b"/w/%d" % (i % 300), size_at_open=None if i % 3 else i)
+            for i in range(1000)
+        ],
         [row(open=1 << 40, path=b"\xff\n", open_ns=1 << 60)],
-    )  # fmt: skip
+    )
     whole, small = both(parts)
     assert small.schema.names == whole.schema.names
     for name in small.schema.names:

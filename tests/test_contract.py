@@ -184,7 +184,7 @@ def command(*args: str | Path, code: int = 0) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "tracehint", "analyze", *map(str, args)],
         capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+    )  # fmt: skip  # a table
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     return done.stdout if code == 0 else done.stderr
@@ -202,10 +202,20 @@ def test_json_of_the_command_is_the_contract(bundle: Path, tmp_path: Path) -> No
 def test_options_of_the_command(bundle: Path) -> None:
     data = json.loads(
         command(
-            bundle, "--format", "json", "--no-ranges", "--nodes", "2", "--default-placement",
-            "local", "--scatter-max-m", "1.5", "--data-root", "/nowhere",
+            bundle,
+            "--format",
+            "json",
+            "--no-ranges",
+            "--nodes",
+            "2",
+            "--default-placement",
+            "local",
+            "--scatter-max-m",
+            "1.5",
+            "--data-root",
+            "/nowhere",
         )
-    )  # fmt: skip
+    )
     jsonschema.validate(data, SCHEMA)
     assert data["run"]["nodes"] == 2
     assert data["run"]["data_roots"] == ["/nowhere"]
@@ -218,8 +228,9 @@ def test_parquet_is_one_file_per_table(bundle: Path, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     command(bundle, "--format", "parquet", "-o", folder)
     assert {p.name for p in folder.iterdir()} == {
-        "run.json", *(f"{name}.parquet" for name in ANALYSIS_TABLES),
-    }  # fmt: skip
+        "run.json",
+        *(f"{name}.parquet" for name in ANALYSIS_TABLES),
+    }
     assert pq.read_table(folder / "edges.parquet").num_rows == 8
     assert json.loads((folder / "run.json").read_text())["nodes"] == 4
 

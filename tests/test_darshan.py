@@ -225,10 +225,24 @@ __attribute__((destructor)) static void leave(void)
 def recorder(tmp_path: Path, *command: str, **extra: str) -> subprocess.CompletedProcess[str]:
     """`tracehint record --collector darshan` in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "tracehint", "record", "--collector", "darshan",
-         "-o", str(tmp_path / "r.trace"), "--", *command],
-        capture_output=True, text=True, cwd=tmp_path, env={**os.environ, **extra}, timeout=120,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "tracehint",
+            "record",
+            "--collector",
+            "darshan",
+            "-o",
+            str(tmp_path / "r.trace"),
+            "--",
+            *command,
+        ],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, **extra},
+        timeout=120,
+    )
 
 
 def test_record_preloads_the_library_of_the_site(tmp_path: Path) -> None:
@@ -271,10 +285,14 @@ def test_logs_of_any_size_can_be_written_and_read(tmp_path: Path) -> None:
     offsets = dice.choice(1 << 20, 20_000, replace=False) * 8192
     write_log(
         tmp_path / "u_app_id5-77_1-1-1-1_1.darshan",
-        [File("/s/random", reads=segments(offsets, 4096)),
-         File("/s/all", writes=segments(np.arange(50_000) * 64, 64)), File("/s/none")],
-        jobid=5, exe="/bin/app -x",
-    )  # fmt: skip
+        [
+            File("/s/random", reads=segments(offsets, 4096)),
+            File("/s/all", writes=segments(np.arange(50_000) * 64, 64)),
+            File("/s/none"),
+        ],
+        jobid=5,
+        exe="/bin/app -x",
+    )
     bundle = load(tmp_path, tmp_path)
     (process,) = bundle.tables["processes"].to_pylist()
     assert (process["pid"], process["argv"]) == (77, [b"/bin/app", b"-x"])

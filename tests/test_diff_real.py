@@ -72,6 +72,6 @@ def test_lint_and_report_of_a_recorded_run(runs: tuple[Path, Path, Path], tmp_pa
     again = subprocess.run(
         [sys.executable, "-m", "tracehint", "report", runs[0], "-o", tmp_path / "r.html"],
         capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    )  # fmt: skip  # a table
     assert again.returncode == 2
     assert "--force" in again.stderr

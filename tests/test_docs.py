@@ -87,7 +87,7 @@ def run_page(page: Path, tmp_path: Path, more: dict[str, str]) -> None:
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", shell_blocks(page)],
         cwd=work, env=environment, capture_output=True, text=True, timeout=600,
-    )  # fmt: skip
+    )  # fmt: skip  # a table
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
 
 
@@ -147,7 +147,7 @@ def test_the_engine_of_the_page_cuts_its_tasks(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", STEPPER, tmp_path], text=True, capture_output=True, check=False,
         env={**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"},
-    )  # fmt: skip
+    )  # fmt: skip  # a table
     assert done.stdout == "['cp a b', 'sort b > c'] ['stepper', 'git']\n", done.stderr
 
 
@@ -155,8 +155,10 @@ def test_the_engine_of_the_page_cuts_its_tasks(tmp_path: Path) -> None:
 def test_generated_pages_are_current(script: str) -> None:
     done = subprocess.run(
         [sys.executable, ROOT / "scripts" / script, "--check"],
-        capture_output=True, text=True, env={**os.environ, "COLUMNS": "90"},
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        env={**os.environ, "COLUMNS": "90"},
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -164,8 +166,21 @@ def test_man_page_has_the_form_of_one() -> None:
     """Also where no groff is installed: macros of man(7), and no text taken for a request."""
     lines = MAN.read_text().splitlines()
     macros = re.findall(r"^\.([A-Za-z]+|\\\")", MAN.read_text(), re.M)
-    assert set(macros) <= {"TH", "SH", "SS", "PP", "TP", "B", "I", "BR", "RS", "RE", "nf", "fi",
-                           '\\"'}  # fmt: skip
+    assert set(macros) <= {
+        "TH",
+        "SH",
+        "SS",
+        "PP",
+        "TP",
+        "B",
+        "I",
+        "BR",
+        "RS",
+        "RE",
+        "nf",
+        "fi",
+        '\\"',
+    }
     assert [line.split()[1] for line in lines if line.startswith(".SH ")][:2] == [
         "NAME",
         "SYNOPSIS",
@@ -198,10 +213,15 @@ def test_completion_script_is_one_that_the_shell_reads(shell: str, tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("line", "wanted"),
-    [("tracehint li", ["lint"]), ("tracehint hints --expl", ["--explain"]),
-     ("tracehint lint --format ju", ["junit"]), ("tracehint nothing", []),
-     ("tracehint explain tp009", ["TP009"]), ("tracehint wrong name", [])],
-)  # fmt: skip
+    [
+        ("tracehint li", ["lint"]),
+        ("tracehint hints --expl", ["--explain"]),
+        ("tracehint lint --format ju", ["junit"]),
+        ("tracehint nothing", []),
+        ("tracehint explain tp009", ["TP009"]),
+        ("tracehint wrong name", []),
+    ],
+)
 def test_bash_completes(line: str, wanted: list[str], tmp_path: Path) -> None:
     if not shutil.which("bash"):
         pytest.skip("bash is not installed")
@@ -215,7 +235,7 @@ def test_bash_completes(line: str, wanted: list[str], tmp_path: Path) -> None:
         ["bash", "--norc", "-c", f'{text}\n{ask}\nprintf "%s\\n" "${{COMPREPLY[@]}}"'],
         env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}, cwd=tmp_path,
         capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    )  # fmt: skip  # a table
     assert done.stdout.split() == wanted, done.stderr
 
 

@@ -45,7 +45,7 @@ def start(*options: object) -> subprocess.Popen[str]:
         [sys.executable, "-m", "tracehint", "record", "--quiet", "-o", "b.trace",
          *map(str, options)],
         stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    )  # fmt: skip  # a table
     end = time.monotonic() + 20
     while not Path("b.trace/spool/start.json").exists() and recorder.poll() is None:
         assert time.monotonic() < end
@@ -228,7 +228,7 @@ def test_wrong_usage_is_125(arguments: list[str], words: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tracehint", "record", *arguments],
         capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    )  # fmt: skip  # a table
     assert done.returncode == 125
     assert words in done.stderr
     assert not list(Path().iterdir())

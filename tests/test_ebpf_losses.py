@@ -124,7 +124,7 @@ def _start(tmp_path: Path, program: Path) -> tuple[subprocess.Popen[bytes], Path
         [sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", "ebpf", "-o",
          str(bundle), "--", str(program), "forever"],
         cwd=tmp_path, stderr=subprocess.PIPE,
-    )  # fmt: skip
+    )  # fmt: skip  # a table
     return process, bundle
 
 
@@ -219,7 +219,7 @@ def test_full_disk_costs_records_not_the_command(program: Path, tmp_path: Path) 
             [sys.executable, "-m", "tracehint", "record", "--collector", "ebpf", "-o",
              small / "b.trace", "--", program, "random", "100003", "100003"],
             cwd=tmp_path / "work", capture_output=True, text=True, check=False, timeout=60,
-        )  # fmt: skip
+        )  # fmt: skip  # a table
         assert done.returncode == 0, done.stderr
         assert "Traceback" not in done.stderr
         found = read_bundle(small / "b.trace")

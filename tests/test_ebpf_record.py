@@ -35,9 +35,13 @@ def loader(tmp_path: Path, *arguments: str, **more: object) -> subprocess.Comple
     shutil.rmtree(spool, ignore_errors=True)
     spool.mkdir()
     return subprocess.run(
-        [LOADER, "-o", spool, *arguments], capture_output=True, text=True, check=False,
-        timeout=30, **more,  # type: ignore[call-overload]
-    )  # fmt: skip
+        [LOADER, "-o", spool, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+        **more,  # type: ignore[call-overload]
+    )
 
 
 @pytest.mark.parametrize("code", [0, 1, 2, 77, 125, 126, 127, 255])
@@ -86,7 +90,7 @@ def test_signals_reach_the_command(tmp_path: Path, number: signal.Signals) -> No
         [sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", "ebpf", "-o",
          tmp_path / "b.trace", "--", "sh", "-c", script],
         stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    )  # fmt: skip  # a table
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     process.send_signal(number)
@@ -109,7 +113,7 @@ def test_processes_are_described(tmp_path: Path) -> None:
         [sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", "ebpf", "-o",
          tmp_path / "b.trace", "--", "sh", "-c", script],
         env=env, check=False,
-    )  # fmt: skip
+    )  # fmt: skip  # a table
     assert done.returncode == 0
     bundle = read_bundle(tmp_path / "b.trace")
     root, *rest = bundle.tables["processes"].to_pylist()
@@ -117,8 +121,9 @@ def test_processes_are_described(tmp_path: Path) -> None:
     assert (root["parent"], root["prev"], root["cwd"]) == (None, None, bytes(tmp_path))
     assert root["exe"] == os.fsencode(os.path.realpath("/bin/sh"))
     assert {e["name"]: e["value"] for e in root["env"]} == {
-        "TRACEHINT_TASK": b"ta sk", "MAKELEVEL": b"2",
-    }  # fmt: skip
+        "TRACEHINT_TASK": b"ta sk",
+        "MAKELEVEL": b"2",
+    }
     sub = next(r for r in rest if r["exit_code"] == 3)
     assert (sub["argv"], sub["parent"], sub["cwd"]) == ([], root["proc"], bytes(tmp_path / "sub"))
     echo = next(r for r in rest if r["argv"])
@@ -160,7 +165,7 @@ def test_two_recorders_at_once(tmp_path: Path) -> None:
     first = subprocess.Popen(
         [sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", "ebpf", "-o",
          tmp_path / "a.trace", "--", "sh", "-c", "for i in 1 2 3; do echo a >>a; sleep 0.2; done"],
-    )  # fmt: skip
+    )  # fmt: skip  # a table
     record(tmp_path / "b.trace", "sh", "-c", "for i in 1 2 3; do echo b >>b; sleep 0.1; done")
     assert first.wait(timeout=20) == 0
     for name in ("a", "b"):
@@ -178,9 +183,15 @@ def test_without_capabilities_the_reason_is_said() -> None:
         shutil.copy(LOADER, program)
         folder.chmod(0o755)
         done = subprocess.run(
-            [program, "--check"], user=65534, group=65534, extra_groups=[], cwd="/",
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            [program, "--check"],
+            user=65534,
+            group=65534,
+            extra_groups=[],
+            cwd="/",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     finally:
         shutil.rmtree(folder)
     assert done.returncode == 125
@@ -228,7 +239,7 @@ def test_two_capabilities_suffice() -> None:
         done = subprocess.run(
             [program, "-o", spool, "--", "sh", "-c", script], user=65534, group=65534,
             extra_groups=[], cwd=folder, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        )  # fmt: skip  # a table
         assert (done.returncode, done.stderr) == (0, "")
         assert "CapEff:\t0000000000000000" in done.stdout  # the command gets none of it
         (folder / "b.trace" / "manifest.json").write_text('{"format": "tracehint.bundle/1"}')
@@ -257,7 +268,7 @@ def test_pid_namespaces(tmp_path: Path) -> None:
     done = subprocess.run(
         [*inside, LOADER, "-o", spool, "--", "sh", "-c", "echo $$ >pid; (cp pid copy); :"],
         check=False, timeout=30,
-    )  # fmt: skip
+    )  # fmt: skip  # a table
     assert done.returncode == 0
     bundle = read_bundle(tmp_path / "b.trace")
     root = bundle.tables["processes"].to_pylist()[0]

@@ -96,8 +96,11 @@ def test_python(tmp_path: Path) -> None:
     assert found[b"f write"] == ([(0, 100003)], 100003)
     assert found[b"g write"][0][-1][1] == 100214
     assert found[b"g write"][1] == 100003 + 211
-    by = {key[3]: seen for key, seen in observed(bundle, bytes(tmp_path)).items()
-          if key[1].endswith(b"/f") and key[2] == "read"}  # fmt: skip
+    by = {
+        key[3]: seen
+        for key, seen in observed(bundle, bytes(tmp_path)).items()
+        if key[1].endswith(b"/f") and key[2] == "read"
+    }
     assert by["mmap"].union() == [(0, 100003)]
     copied = [seen for how, seen in by.items() if how in ("sendfile", "copy_file_range")]
     assert [seen.bytes for seen in copied] == [100003]

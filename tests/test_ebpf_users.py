@@ -82,7 +82,7 @@ def follow(folder: Path, pid: int, user: int) -> tuple[int, str, Bundle | None]:
         [folder / "rec", "-o", spool, "--pid", str(pid), "--duration", "500"],
         user=user, group=user, extra_groups=[], cwd="/", capture_output=True, text=True,
         check=False, timeout=60,
-    )  # fmt: skip
+    )  # fmt: skip  # a table
     if done.returncode:
         assert not (spool / "start.json").exists()
         return done.returncode, done.stderr, None
@@ -140,9 +140,15 @@ def test_a_loader_for_one_group(place: Path) -> None:
     for groups, code in (([4711], 0), ([], None)):
         try:
             done = subprocess.run(
-                [place / "rec", "--check"], user=OWN, group=OWN, extra_groups=groups, cwd="/",
-                capture_output=True, check=False, timeout=60,
-            )  # fmt: skip
+                [place / "rec", "--check"],
+                user=OWN,
+                group=OWN,
+                extra_groups=groups,
+                cwd="/",
+                capture_output=True,
+                check=False,
+                timeout=60,
+            )
         except PermissionError:
             assert code is None
         else:

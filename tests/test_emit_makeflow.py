@@ -44,7 +44,7 @@ RULES = (
     rule("shared.bin", producer="cut.sh", consumers=("wc",), BlockSize=65536),
     rule("part_{n}.log", producer="cut.sh", consumers=(), DP="local", pattern="pipeline",
          examples=("part_0.log", "part_1.log")),
-)  # fmt: skip
+)  # fmt: skip  # a table
 
 
 def write(folder: Path, text: str = WORKFLOW) -> Path:
@@ -79,10 +79,16 @@ def test_each_rule_gets_its_own_outputs(tmp_path: Path) -> None:
     part = ("C", {"DP": "collocation|sum"})
     shared = ("K", {"BlockSize": "65536"})
     assert tasks[0] == {b"raw.dat": ("C", {"Replication": "2"})}
-    assert tasks[1] == {b"part_0.dat": part, b"shared.bin": shared,
-                        b"part_0.log": ("C", {"DP": "local"})}  # fmt: skip
-    assert tasks[2] == {b"part_1.dat": part, b"shared.bin": shared,
-                        b"part_1.log": ("C", {"DP": "local"})}  # fmt: skip
+    assert tasks[1] == {
+        b"part_0.dat": part,
+        b"shared.bin": shared,
+        b"part_0.log": ("C", {"DP": "local"}),
+    }
+    assert tasks[2] == {
+        b"part_1.dat": part,
+        b"shared.bin": shared,
+        b"part_1.log": ("C", {"DP": "local"}),
+    }
     assert tasks[3] == {}
 
 
@@ -140,7 +146,7 @@ SNIPPETS = [
     "o: i\n# c\n\n\tcat\n", "export A=1\nexport B\no: i\n\tcat $A\n", "o->b: i->c\n\tcat\n",
     "o: i\n\tLOCAL\tcat i > o\n", "o: i\n\tLOCALE x\n", "o: i\n@A=x y\n\techo $A\n",
     "X=o\nY=$X.d\n${Y}_1: i\n\tcat ${X} \"$X\"\n", ".MAKEFLOW CATEGORY c\no: i\n\tcat i\n",
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 
 @pytest.mark.engine
@@ -151,10 +157,14 @@ def test_the_parser_agrees_with_makeflow(tmp_path: Path, text: str) -> None:
     assert len(ours) == len(theirs)
     for a, b in zip(ours, theirs, strict=True):
         # makeflow_viz prints the two names of `a->b` the wrong way round: its own graph joins by a
-        names = [sorted({e["task_name"] if isinstance(e, dict) else e for e in b[side]})  # type: ignore[union-attr]
-                 for side in ("outputs", "inputs")]  # fmt: skip
-        assert [sorted(p.decode() for p in set(a.targets)), sorted(
-            p.decode() for p in set(a.sources))] == names  # fmt: skip
+        names = [
+            sorted({e["task_name"] if isinstance(e, dict) else e for e in b[side]})  # type: ignore[union-attr]
+            for side in ("outputs", "inputs")
+        ]
+        assert [
+            sorted(p.decode() for p in set(a.targets)),
+            sorted(p.decode() for p in set(a.sources)),
+        ] == names
         assert a.command.split() == str(b["command"]).split()
 
 
@@ -164,8 +174,9 @@ def test_makeflow_joins_renamed_files_by_the_first_name(tmp_path: Path) -> None:
         pytest.skip("makeflow is not installed")
     text = "b: a->x.in\n\tcp x.in b\nc->out: b\n\tcp b out\nd: c->'y z'\n\tcat 'y z' > d\n"
     path = write(tmp_path, text)
-    dot = subprocess.run(["makeflow_viz", "-D", "dot", path], capture_output=True, check=True,
-                         text=True).stdout  # fmt: skip
+    dot = subprocess.run(
+        ["makeflow_viz", "-D", "dot", path], capture_output=True, check=True, text=True
+    ).stdout
     names = dict(re.findall(r'(F\d+) \[label = "(.*)"\]', dot))
     theirs = {
         tuple(names.get(end, end) for end in edge) for edge in re.findall(r"(\w+) -> (\w+);", dot)
@@ -198,10 +209,17 @@ def test_the_parser_ends_on_any_text() -> None:
 
 
 def test_json_workflow(tmp_path: Path) -> None:
-    data = {"rules": [
-        {"command": "echo 1 > a", "inputs": [], "outputs": ["a"], "local_job": True},
-        {"command": "cat a > b", "inputs": ["a"], "outputs": [{"dag_name": "b", "task_name": "b"}]},
-    ], "categories": {"x": {}}}  # fmt: skip
+    data = {
+        "rules": [
+            {"command": "echo 1 > a", "inputs": [], "outputs": ["a"], "local_job": True},
+            {
+                "command": "cat a > b",
+                "inputs": ["a"],
+                "outputs": [{"dag_name": "b", "task_name": "b"}],
+            },
+        ],
+        "categories": {"x": {}},
+    }
     path = tmp_path / "w.json"
     path.write_text(json.dumps(data))
     out = json.loads(emit(path, rule("b", DP="local", producer="cat", consumers=())).read_text())
@@ -231,8 +249,10 @@ def test_jx_workflow_is_expanded_and_runs(tmp_path: Path) -> None:
 def test_hostile_names_stay_out_of_the_workflow(tmp_path: Path) -> None:
     path = write(tmp_path)
     clean = emit(path, *RULES).read_bytes()
-    evil = [literal(name, producer="cut.sh", consumers=("wc",), DP="local", id=f"e{i}")
-            for i, name in enumerate(HOSTILE_NAMES)]  # fmt: skip
+    evil = [
+        literal(name, producer="cut.sh", consumers=("wc",), DP="local", id=f"e{i}")
+        for i, name in enumerate(HOSTILE_NAMES)
+    ]
     assert emit(path, *RULES, *evil).read_bytes() == clean
     table = (tmp_path / "out.mf.tracehint" / "table").read_bytes()
     assert all(b"K\0" + name + b"\0" in table for name in HOSTILE_NAMES)

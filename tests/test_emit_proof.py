@@ -33,11 +33,16 @@ RULES = (
     rule("daily_{n}.csv", producer="smooth.py", consumers=("summarize.py",), DP="collocation|sum"),
     rule("{word}.bin", producer="split.py", consumers=("extremes.py",), DP="distribute|split"),
     rule("extremes_{word}.txt", producer="extremes.py", consumers=("sort",), DP="collocation|x"),
-)  # fmt: skip
-HINTED = {"records.bin", "calibration.tbl", "field.bin",
-          *(f"calibrated_{i}.bin" for i in range(8)), *(f"daily_{i}.csv" for i in range(8)),
-          *(f"{s}.bin" for s in ("winter", "spring", "summer", "autumn")),
-          *(f"extremes_{s}.txt" for s in ("winter", "spring", "summer", "autumn"))}  # fmt: skip
+)  # fmt: skip  # a table
+HINTED = {
+    "records.bin",
+    "calibration.tbl",
+    "field.bin",
+    *(f"calibrated_{i}.bin" for i in range(8)),
+    *(f"daily_{i}.csv" for i in range(8)),
+    *(f"{s}.bin" for s in ("winter", "spring", "summer", "autumn")),
+    *(f"extremes_{s}.txt" for s in ("winter", "spring", "summer", "autumn")),
+}
 CALLS = (
     "setxattr,lsetxattr,fsetxattr,write,pwrite64,writev,copy_file_range,sendfile,rename,renameat2"
 )
@@ -134,15 +139,27 @@ def test_from_a_recorded_run_to_a_hinted_one(tmp_path: Path, demo: Path) -> None
     shutil.copytree(demo, folder)
     bundle, hints = tmp_path / "run.trace", tmp_path / "hints.json"
     tool = [sys.executable, "-m", "tracehint"]
-    run(folder, *tool, "record", "-o", str(bundle), "--", "makeflow", "-T", "local", "-j", "2",
-        "demo.makeflow")  # fmt: skip
+    run(
+        folder,
+        *tool,
+        "record",
+        "-o",
+        str(bundle),
+        "--",
+        "makeflow",
+        "-T",
+        "local",
+        "-j",
+        "2",
+        "demo.makeflow",
+    )
     run(folder, *tool, "hints", str(bundle), "-o", str(hints))
     log = hinted_run(hints, demo, second)
     assert contents(second) == contents(folder)
     tagged = {p.name for p in second.iterdir() if p.is_file() and os.listxattr(p)}
     wanted = {"records.bin", "field.bin", *(f"calibrated_{i}.bin" for i in range(8)),
               *(f"daily_{i}.csv" for i in range(8)), "winter.bin", "spring.bin", "summer.bin",
-              "autumn.bin"}  # fmt: skip
+              "autumn.bin"}  # fmt: skip  # a table
     assert wanted <= tagged
     written = {name for name in tagged if "write" in order_of_calls(log, name)}
     assert wanted <= written

@@ -133,8 +133,13 @@ def test_only_comments_differ_between_scripts() -> None:
         plan = build_plan(hints, Paths(files=remembered_paths(hints)))
         return make_script(hints, plan, open_store("xattr"), inside=False).text
 
-    evil = literal(b"x\n'; touch PWNED; '", DP="local", id="'\n`id`\n", pattern="$(id)",
-                   evidence={"files": 1, "\ntouch PWNED\n": "`id`"})  # fmt: skip
+    evil = literal(
+        b"x\n'; touch PWNED; '",
+        DP="local",
+        id="'\n`id`\n",
+        pattern="$(id)",
+        evidence={"files": 1, "\ntouch PWNED\n": "`id`"},
+    )
     first, second = text(*TWO), text(evil)
     strip = re.compile(r"^#.*\n", re.MULTILINE)
     assert strip.sub("", first) == strip.sub("", second)
@@ -223,14 +228,17 @@ def test_files_of_an_earlier_run(tmp_path: Path) -> None:
         run.read(use, row["file"], 0, 1 << 20, at=11)
     bundle = run.save(tmp_path / "run.trace")
     formula = {"fn": "group", "prefix": "use", "captures": [], "by": "consumer"}
-    group = rule("o_{n}.dat", pattern="reduce", producer="gen", uses=("fan_in",),
-                 hints=(Hint("DP", "collocation|use", "create", formula),))  # fmt: skip
+    group = rule(
+        "o_{n}.dat",
+        pattern="reduce",
+        producer="gen",
+        uses=("fan_in",),
+        hints=(Hint("DP", "collocation|use", "create", formula),),
+    )
     emit(tmp_path, group, more=("--like", str(bundle)))
     table = (tmp_path / "set.sh.data").read_bytes().split(b"\0")
     values = {bytes.fromhex(v.decode()[2:]) for v in table if re.fullmatch(b"0x[0-9a-f]+", v)}
-    assert {path for path in table if path.startswith(b"o_")} == {
-        b"o_%d.dat" % i for i in range(7)
-    }  # fmt: skip
+    assert {path for path in table if path.startswith(b"o_")} == {b"o_%d.dat" % i for i in range(7)}
     assert len(values) == 1
     assert values.pop().startswith(b"collocation|use:")
 

@@ -41,13 +41,29 @@ rule sum:
     shell: "cat {input} | sort -n > {output}"
 """
 RULES = (
-    rule("raw/all.txt", producer="make", consumers=("cut",), Replication=3, pattern="broadcast",
-         examples=("raw/all.txt",)),
-    rule("parts/p_{n}.txt", producer="cut", consumers=("square",), DP="local",
-         examples=("parts/p_0.txt",)),
-    rule("squares/s_{n}.txt", producer="square", consumers=("sum",), DP="collocation|sum",
-         examples=("squares/s_0.txt", "squares/s_2.txt")),
-)  # fmt: skip
+    rule(
+        "raw/all.txt",
+        producer="make",
+        consumers=("cut",),
+        Replication=3,
+        pattern="broadcast",
+        examples=("raw/all.txt",),
+    ),
+    rule(
+        "parts/p_{n}.txt",
+        producer="cut",
+        consumers=("square",),
+        DP="local",
+        examples=("parts/p_0.txt",),
+    ),
+    rule(
+        "squares/s_{n}.txt",
+        producer="square",
+        consumers=("sum",),
+        DP="collocation|sum",
+        examples=("squares/s_0.txt", "squares/s_2.txt"),
+    ),
+)
 DUMP = """
 for r in workflow.rules:
     for f in [*r.input, *r.output]:
@@ -77,7 +93,7 @@ def snakemake(folder: Path, *arguments: str) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "snakemake", "-c", "2", *arguments], cwd=folder, text=True,
         capture_output=True, timeout=120,
-    )  # fmt: skip
+    )  # fmt: skip  # a table
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
 
@@ -105,9 +121,15 @@ def test_outputs_are_identical_and_directories_tagged_before(tmp_path: Path) -> 
 @pytest.mark.engine
 def test_flags_and_groups_reach_snakemakes_rules(tmp_path: Path) -> None:
     folder = workflow(tmp_path / "w")
-    lifetime = rule("parts/p_{n}.txt", id="x", producer="cut", consumers=(), pattern="",
-                    hints=(Hint("Lifetime", "temporary|square", "any", {}, "advisory"),),
-                    examples=("parts/p_0.txt",))  # fmt: skip
+    lifetime = rule(
+        "parts/p_{n}.txt",
+        id="x",
+        producer="cut",
+        consumers=(),
+        pattern="",
+        hints=(Hint("Lifetime", "temporary|square", "any", {}, "advisory"),),
+        examples=("parts/p_0.txt",),
+    )
     main_file = emitted(folder, *RULES, lifetime, more=("--temporary",))
     main_file.write_text(main_file.read_text() + DUMP)
     said = snakemake(folder, "-s", "hinted.smk", "-n")
@@ -122,8 +144,13 @@ def test_flags_and_groups_reach_snakemakes_rules(tmp_path: Path) -> None:
 
 def test_temp_is_written_only_on_request(tmp_path: Path) -> None:
     folder = workflow(tmp_path / "w")
-    one = rule("parts/p_{n}.txt", producer="cut", pattern="pipeline", examples=("parts/p_0.txt",),
-               hints=(Hint("Lifetime", "temporary", "any", {}, "advisory"),))  # fmt: skip
+    one = rule(
+        "parts/p_{n}.txt",
+        producer="cut",
+        pattern="pipeline",
+        examples=("parts/p_0.txt",),
+        hints=(Hint("Lifetime", "temporary", "any", {}, "advisory"),),
+    )
     for more, count in (((), 0), (("--temporary",), 1)):
         emitted(folder, one, more=more)
         data = json.loads((folder / "hinted.smk.tracehint" / "hints.json").read_text())
@@ -134,8 +161,10 @@ def test_hostile_names_stay_data(tmp_path: Path) -> None:
     folder = workflow(tmp_path / "w")
     clean = emitted(folder, *RULES).read_bytes()
     annotate = (folder / "hinted.smk.tracehint" / "annotate.smk").read_bytes()
-    evil = [literal(n, producer=f"p{i}", DP="local", id=f"e{i}", consumers=(repr(n),))
-            for i, n in enumerate(HOSTILE_NAMES)]  # fmt: skip
+    evil = [
+        literal(n, producer=f"p{i}", DP="local", id=f"e{i}", consumers=(repr(n),))
+        for i, n in enumerate(HOSTILE_NAMES)
+    ]
     assert emitted(folder, *RULES, *evil).read_bytes() == clean
     assert (folder / "hinted.smk.tracehint" / "annotate.smk").read_bytes() == annotate
 
@@ -196,12 +225,15 @@ def test_nextflow_directories_and_readers() -> None:
 
 
 def test_nextflow_outputs_that_differ_give_no_default() -> None:
-    text = config(rule("a_{n}", producer="p", DP="local"), rule("b_{n}", producer="p",
-                  DP="scatter|4"))  # fmt: skip
+    text = config(
+        rule("a_{n}", producer="p", DP="local"), rule("b_{n}", producer="p", DP="scatter|4")
+    )
     assert "beforeScript" not in text
 
 
 def test_nextflow_hostile_names() -> None:
-    rules = [literal(n, producer=repr(n), DP="local", id=f"e{i}\n}}", consumers=(f"x'{i}",))
-             for i, n in enumerate(HOSTILE_NAMES)]  # fmt: skip
+    rules = [
+        literal(n, producer=repr(n), DP="local", id=f"e{i}\n}}", consumers=(f"x'{i}",))
+        for i, n in enumerate(HOSTILE_NAMES)
+    ]
     assert check_config(config(*rules)) == {}

@@ -64,11 +64,19 @@ def policy_of(text: str, path: str) -> str:
 
 @pytest.mark.parametrize(
     ("path", "policy"),
-    [("raw/tile_1.fits", "LOCAL"), ("cat.tbl", "BROADCAST"), ("proj/p_12.fits", "DIRECT"),
-     ("/work/run3/proj/p_12.fits", "DIRECT"), ("mosaic/red.fits", "GATHER"),
-     ("fit_3.txt", "DEFAULT"), ("field.bin", "DEFAULT"), ("xcat.tbl", "DEFAULT"),
-     ("cat_tbl", "DEFAULT"), ("proj/p_x.fits", "DEFAULT")],
-)  # fmt: skip
+    [
+        ("raw/tile_1.fits", "LOCAL"),
+        ("cat.tbl", "BROADCAST"),
+        ("proj/p_12.fits", "DIRECT"),
+        ("/work/run3/proj/p_12.fits", "DIRECT"),
+        ("mosaic/red.fits", "GATHER"),
+        ("fit_3.txt", "DEFAULT"),
+        ("field.bin", "DEFAULT"),
+        ("xcat.tbl", "DEFAULT"),
+        ("cat_tbl", "DEFAULT"),
+        ("proj/p_x.fits", "DEFAULT"),
+    ],
+)
 def test_every_pattern_has_its_policy(path: str, policy: str) -> None:
     text, _ = policy_file(hint_file(*RULES), local="/dev/shm", shared="/pfs/data")
     assert policy_of(text, path) == policy
@@ -82,10 +90,13 @@ def test_what_cannot_be_said_is_named() -> None:
 
 def test_the_more_specific_rule_comes_first() -> None:
     text, _ = policy_file(
-        hint_file(rule("{name}.dat", pattern="broadcast", Replication=2),
-                  rule("p_{n}.dat", pattern="pipeline", DP="local")),
-        local="/dev/shm", shared="/pfs",
-    )  # fmt: skip
+        hint_file(
+            rule("{name}.dat", pattern="broadcast", Replication=2),
+            rule("p_{n}.dat", pattern="pipeline", DP="local"),
+        ),
+        local="/dev/shm",
+        shared="/pfs",
+    )
     assert policy_of(text, "p_3.dat") == "DIRECT"
     assert policy_of(text, "q.dat") == "BROADCAST"
 
@@ -99,8 +110,10 @@ def test_excluded_files_are_left_to_the_default() -> None:
 
 
 def test_hostile_names_cannot_leave_their_field() -> None:
-    rules = [literal(name, pattern="pipeline", DP="local", id=f"r{i}\n$(x)")
-             for i, name in enumerate(HOSTILE_NAMES)]  # fmt: skip
+    rules = [
+        literal(name, pattern="pipeline", DP="local", id=f"r{i}\n$(x)")
+        for i, name in enumerate(HOSTILE_NAMES)
+    ]
     text, gaps = policy_file(hint_file(*rules), local="/dev/shm", shared="/pfs")
     assert text.isascii()
     assert not set(text) - {"\n", *map(chr, range(32, 127))}
@@ -175,8 +188,10 @@ def test_hostile_names_in_swift_t() -> None:
 
 def test_both_files_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    located = {"schema": "tracehint.locate/1", "files": [
-        {"path": "proj/p_7.fits", "nodes": ["n1", "n2"]}, {"path": "x", "nodes": []}]}  # fmt: skip
+    located = {
+        "schema": "tracehint.locate/1",
+        "files": [{"path": "proj/p_7.fits", "nodes": ["n1", "n2"]}, {"path": "x", "nodes": []}],
+    }
     (tmp_path / "where.json").write_text(json.dumps(located))
     hints = save(tmp_path, *RULES)
     command = ["emit", str(hints), "--workflow-engine", "swift", "-o", "fs.data"]

@@ -193,8 +193,14 @@ def record(folder: Path, output: str, **more: Any) -> None:
 
 
 def test_snakemake_metadata(tmp_path: Path) -> None:
-    job = {"rule": "split", "input": ["in.txt"], "shellcmd": "split in.txt", "job_hash": 5,
-           "starttime": 1700000000.5, "endtime": 1700000001.0}  # fmt: skip
+    job = {
+        "rule": "split",
+        "input": ["in.txt"],
+        "shellcmd": "split in.txt",
+        "job_hash": 5,
+        "starttime": 1700000000.5,
+        "endtime": 1700000001.0,
+    }
     record(tmp_path, "p/1", **job)
     # as Snakemake 9 writes it: the times are the output's, not the job's
     record(tmp_path, "p/2", **(job | {"starttime": 1700000000.75, "endtime": 1700000002.0}))
@@ -302,7 +308,7 @@ def test_cwl_provenance(tmp_path: Path) -> None:
         "used": {"_:3": used("id:1", "id:f"), "_:4": [used("id:2", "id:c"), used("id:2", "id:v")]},
         "wasGeneratedBy": {"_:5": used("id:1", "id:c")},
         "wasStartedBy": {"_:6": {"prov:activity": "id:1", "prov:time": "2024-01-31T12:00:00Z"}},
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     save(tmp_path, "ro/metadata/provenance/primary.cwlprov.json", json.dumps(document))
     graph = read_graph(tmp_path / "ro")
     assert [(t["task"], t["type"], t["name"]) for t in tasks(graph)] == [
@@ -317,22 +323,37 @@ def instance(version: str) -> dict[str, Any]:
     if version >= "1.5":
         spec = {
             "tasks": [
-                {"name": "a_ID01", "id": "a_ID01", "children": ["b_ID02"], "parents": [],
-                 "inputFiles": [], "outputFiles": ["f"]},
+                {
+                    "name": "a_ID01",
+                    "id": "a_ID01",
+                    "children": ["b_ID02"],
+                    "parents": [],
+                    "inputFiles": [],
+                    "outputFiles": ["f"],
+                },
                 {"name": "b_ID02", "id": "b_ID02", "parents": [], "inputFiles": ["f"]},
             ],
             "files": [{"id": "f", "sizeInBytes": 9}],
-        }  # fmt: skip
-        run = {"executedAt": "03-23-21T06:04:36Z", "makespanInSeconds": 2,
-               "tasks": [{"id": "b_ID02", "readBytes": 4,
-                          "command": {"program": "b", "arguments": [1]}}]}  # fmt: skip
+        }
+        run = {
+            "executedAt": "03-23-21T06:04:36Z",
+            "makespanInSeconds": 2,
+            "tasks": [
+                {"id": "b_ID02", "readBytes": 4, "command": {"program": "b", "arguments": [1]}}
+            ],
+        }
         return {"schemaVersion": version, "workflow": {"specification": spec, "execution": run}}
     size = "sizeInBytes" if version == "1.4" else "size"
     listed = [
         {"name": "a_ID01", "files": [{"link": "output", "name": "f", size: 9}]},
-        {"name": "b_ID02", "parents": ["a_ID01"], "bytesRead": 4, "arguments": ["b", 1],
-         "files": [{"link": "input", "name": "f", size: 9}]},
-    ]  # fmt: skip
+        {
+            "name": "b_ID02",
+            "parents": ["a_ID01"],
+            "bytesRead": 4,
+            "arguments": ["b", 1],
+            "files": [{"link": "input", "name": "f", size: 9}],
+        },
+    ]
     key = "tasks" if version >= "1.3" else "jobs"
     workflow = {key: listed, "executedAt": "20210323T060436+0000", "makespan": 2}
     return {"schemaVersion": version, "workflow": workflow}
@@ -359,8 +380,10 @@ def test_wfformat_versions_give_one_model(tmp_path: Path, version: str) -> None:
 def test_runtimes_become_times_where_the_parents_ended(tmp_path: Path) -> None:
     document = instance("1.5")
     run = document["workflow"]["execution"]
-    run["tasks"] = [{"id": "a_ID01", "runtimeInSeconds": 1.5},
-                    {"id": "b_ID02", "runtimeInSeconds": 2, "machines": ["m1"]}]  # fmt: skip
+    run["tasks"] = [
+        {"id": "a_ID01", "runtimeInSeconds": 1.5},
+        {"id": "b_ID02", "runtimeInSeconds": 2, "machines": ["m1"]},
+    ]
     path = save(tmp_path, "i.json", json.dumps(document))
     graph = read_graph(path)
     first, second = tasks(graph)
@@ -397,15 +420,24 @@ def test_wfformat_of_odd_tasks(tmp_path: Path) -> None:
     spec = {
         "tasks": [
             {"name": "x", "id": "a", "parents": ["nobody", "b"], "inputFiles": ["f", "f", "/g"]},
-            {"name": "x", "id": "a", "outputFiles": ["no"]}, 7, {"name": 3},
+            {"name": "x", "id": "a", "outputFiles": ["no"]},
+            7,
+            {"name": 3},
             {"id": "\ud800", "outputFiles": ["\udfff", "f" * 70_000]},
             {"id": "b", "children": ["a", "a", "b"], "inputFiles": 5},
         ],
-        "files": [{"id": "f", "sizeInBytes": 1}, {"id": "f", "sizeInBytes": 2}, {"id": 3},
-                  {"id": "/g", "sizeInBytes": -5}],
-    }  # fmt: skip
-    ran = [{"id": "b", "readBytes": -1, "runtimeInSeconds": 1e300},
-           {"id": "who"}, {"id": "b", "writtenBytes": 9}]  # fmt: skip
+        "files": [
+            {"id": "f", "sizeInBytes": 1},
+            {"id": "f", "sizeInBytes": 2},
+            {"id": 3},
+            {"id": "/g", "sizeInBytes": -5},
+        ],
+    }
+    ran = [
+        {"id": "b", "readBytes": -1, "runtimeInSeconds": 1e300},
+        {"id": "who"},
+        {"id": "b", "writtenBytes": 9},
+    ]
     run = {"execution": {"tasks": ran}, "specification": spec}
     path = save(tmp_path, "i.json", json.dumps({"schemaVersion": "1.5", "workflow": run}))
     graph = read_graph(path)
@@ -508,8 +540,9 @@ def test_the_whole_corpus_has_its_counts(wfinstances: Path, tmp_path: Path) -> N
             found = (graph.tasks.num_rows, len(graph.io.column("path").unique()), edges)
             assert found == (truth["tasks"], truth["files"], truth["edges_declared"]), member.name
             assert (sides.count("in"), sides.count("out")) == (
-                truth["input_refs"], truth["output_refs"],
-            ), member.name  # fmt: skip
+                truth["input_refs"],
+                truth["output_refs"],
+            ), member.name
             seen += 1
     assert seen == len(expected) == 148
 
@@ -537,8 +570,27 @@ SAMPLES = {
     "nextflow": b"task_id\thash\tname\tstart\texit\n1\tab/cdef01\tX\t1700000000000\t0\n",
     "snakemake": b"output_file\tdate\trule\tinput-file(s)\tshellcmd\na\td\tr\tx,y\tsort\n",
 }
-_REPLACE = [b"\x00", b"\xff\xfe", b"9" * 40, b"-1", b"1e999", b"NaN", b"null", b"\n", b"\t", b'"',
-            b"{", b"}", b"[", b"\\", b"$(a)", b"../../x", b"'", b":", b"#"]  # fmt: skip
+_REPLACE = [
+    b"\x00",
+    b"\xff\xfe",
+    b"9" * 40,
+    b"-1",
+    b"1e999",
+    b"NaN",
+    b"null",
+    b"\n",
+    b"\t",
+    b'"',
+    b"{",
+    b"}",
+    b"[",
+    b"\\",
+    b"$(a)",
+    b"../../x",
+    b"'",
+    b":",
+    b"#",
+]
 
 
 def _mangle(data: st.DataObject, sample: bytes) -> bytes:

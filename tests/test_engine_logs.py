@@ -90,8 +90,11 @@ def test_kickstart_records_join_the_workflow(tmp_path: Path) -> None:
     assert (view["task"], view["start_ns"], view["parents"]) == ("ID2", None, ["ID1"])
     assert staging["task"] == "stage_in_1" and staging["type"] == "mAdd"
     assert files(graph, "ID1", "out") == [b"b", b"c"] and files(graph, "ID1", "in") == [b"a"]
-    sizes = {r["path"].rpartition(b"/")[2]: r["size_bytes"] for r in graph.io.to_pylist()
-             if r["task"] == "ID1"}  # fmt: skip
+    sizes = {
+        r["path"].rpartition(b"/")[2]: r["size_bytes"]
+        for r in graph.io.to_pylist()
+        if r["task"] == "ID1"
+    }
     assert sizes == {b"a": 7, b"b": 61, b"c": 5}
     assert any("bad.out.000" in note for note in graph.notes)
     assert any("1 recorded jobs are not in the workflow" in note for note in graph.notes)
@@ -215,13 +218,14 @@ def test_swift_k_wrapper_logs_that_are_links_are_left(tmp_path: Path) -> None:
 
 def test_swift_t_log(tmp_path: Path) -> None:
     log = save(
-        tmp_path, "turbine.log",
+        tmp_path,
+        "turbine.log",
         "some output\n[0]  0.010 turbine started\n"
         "[1]  2.000 2024-01-31 12:00:02 app: 1:1 io=stdin a.txt stdout b.txt : sort -r\n"
         "[1]  2.001 hostname: n1\n[1]  2.001 exec: sort -r\n"
         "[2]  2.500 2024-01-31 12:00:02 app: 2:1 : wc b.txt\n"
         "[1]  3.250 duration: 1.250\n[2]  9.000 duration: 6.500\n",
-    )  # fmt: skip
+    )
     assert sniff(log) == "swift-t"
     graph = read_graph(log)
     sort, wc = tasks(graph)
@@ -234,10 +238,11 @@ def test_swift_t_log(tmp_path: Path) -> None:
 
 def test_swift_t_log_without_ranks(tmp_path: Path) -> None:
     log = save(
-        tmp_path, "t.log",
+        tmp_path,
+        "t.log",
         " 1.000 shell: cp a b stdout o.txt\n 2.000 shell command duration: 1.000\n"
         " 3.000 shell: cp c d\n 3.100 shell: cp e f\n 4.000 shell command duration: 0.900\n",
-    )  # fmt: skip
+    )
     graph = read_graph(log)
     assert [t["command"] for t in tasks(graph)] == [b"cp a b", b"cp c d", b"cp e f"]
     assert [t["start_ns"] for t in tasks(graph)] == [None] * 3  # no line has a date
@@ -246,9 +251,14 @@ def test_swift_t_log_without_ranks(tmp_path: Path) -> None:
 
 
 def test_snakemake_d3dag(tmp_path: Path) -> None:
-    graph = {"nodes": [{"id": 0, "value": {"jobid": 0, "label": "all", "rule": "all"}},
-                       {"id": 1, "value": {"jobid": 1, "label": "part\nn: 3", "rule": "part"}}, 7],
-             "edges": [{"u": 1, "v": 0}, "x"]}  # fmt: skip
+    graph = {
+        "nodes": [
+            {"id": 0, "value": {"jobid": 0, "label": "all", "rule": "all"}},
+            {"id": 1, "value": {"jobid": 1, "label": "part\nn: 3", "rule": "part"}},
+            7,
+        ],
+        "edges": [{"u": 1, "v": 0}, "x"],
+    }
     path = save(tmp_path, "d3.json", json.dumps(graph))
     assert sniff(path) == "snakemake"
     assert [(t["task"], t["name"], t["type"], t["parents"]) for t in tasks(read_graph(path))] == [

@@ -30,30 +30,73 @@ WFFORMAT: dict[str, Any] = {
     "type": "object",
     "required": ["name", "schemaVersion", "workflow"],
     "properties": {
-        "name": {"type": "string", "minLength": 1}, "schemaVersion": {"const": "1.5"},
-        "workflow": {"type": "object", "required": ["specification", "execution"], "properties": {
-            "specification": {"type": "object", "required": ["tasks", "files"], "properties": {
-                "tasks": {"type": "array", "minItems": 1, "items": {
-                    "type": "object", "required": ["name", "id", "parents", "children"],
+        "name": {"type": "string", "minLength": 1},
+        "schemaVersion": {"const": "1.5"},
+        "workflow": {
+            "type": "object",
+            "required": ["specification", "execution"],
+            "properties": {
+                "specification": {
+                    "type": "object",
+                    "required": ["tasks", "files"],
                     "properties": {
-                        "name": {"type": "string", "minLength": 1}, "id": _ID, "parents": _IDS,
-                        "children": _IDS, "inputFiles": _IDS, "outputFiles": _IDS,
-                    }}},
-                "files": {"type": "array", "items": {
-                    "type": "object", "required": ["id", "sizeInBytes"], "properties": {
-                        "id": _ID, "sizeInBytes": {"type": "integer", "minimum": 0}}}},
-            }},
-            "execution": {
-                "type": "object", "required": ["makespanInSeconds", "executedAt", "tasks"],
-                "properties": {"tasks": {"type": "array", "minItems": 1, "items": {
-                    "type": "object", "required": ["id", "runtimeInSeconds"], "properties": {
-                        "id": _ID, "runtimeInSeconds": {"type": "number", "minimum": 0},
-                        "command": {"type": "object", "properties": {
-                            "program": {"type": "string", "minLength": 1}}}}}}},
+                        "tasks": {
+                            "type": "array",
+                            "minItems": 1,
+                            "items": {
+                                "type": "object",
+                                "required": ["name", "id", "parents", "children"],
+                                "properties": {
+                                    "name": {"type": "string", "minLength": 1},
+                                    "id": _ID,
+                                    "parents": _IDS,
+                                    "children": _IDS,
+                                    "inputFiles": _IDS,
+                                    "outputFiles": _IDS,
+                                },
+                            },
+                        },
+                        "files": {
+                            "type": "array",
+                            "items": {
+                                "type": "object",
+                                "required": ["id", "sizeInBytes"],
+                                "properties": {
+                                    "id": _ID,
+                                    "sizeInBytes": {"type": "integer", "minimum": 0},
+                                },
+                            },
+                        },
+                    },
+                },
+                "execution": {
+                    "type": "object",
+                    "required": ["makespanInSeconds", "executedAt", "tasks"],
+                    "properties": {
+                        "tasks": {
+                            "type": "array",
+                            "minItems": 1,
+                            "items": {
+                                "type": "object",
+                                "required": ["id", "runtimeInSeconds"],
+                                "properties": {
+                                    "id": _ID,
+                                    "runtimeInSeconds": {"type": "number", "minimum": 0},
+                                    "command": {
+                                        "type": "object",
+                                        "properties": {
+                                            "program": {"type": "string", "minLength": 1}
+                                        },
+                                    },
+                                },
+                            },
+                        }
+                    },
+                },
             },
-        }},
+        },
     },
-}  # fmt: skip
+}
 
 
 def made(analysis: Analysis, name: str, tmp_path: Path) -> Path:

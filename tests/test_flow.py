@@ -83,9 +83,7 @@ def test_partial_overwrite_then_partial_reads(case: Case) -> None:
     case.run.read(c, f, 0, 50, at=3)
     case.run.read(d, f, 45, 55, at=3)
     flow = both(case)
-    assert flow.edges == {
-        ("a", "f", 0, "c"): 40, ("b", "f", 0, "c"): 10, ("b", "f", 0, "d"): 10,
-    }  # fmt: skip
+    assert flow.edges == {("a", "f", 0, "c"): 40, ("b", "f", 0, "c"): 10, ("b", "f", 0, "d"): 10}
     assert flow.producers["f", 0]["a"]["owned_bytes"] == 80
     assert flow.producers["f", 0]["a"]["unique_bytes"] == 100
 
@@ -115,14 +113,13 @@ def test_append_by_readers_keeps_the_owners_of_old_bytes(case: Case) -> None:
             case.run.read(task, f, 0, 10 * i, at=2 * i)
         case.run.write(task, f, 10 * i, 10 * i + 10, at=2 * i + 1)
     flow = both(case)
-    assert flow.edges == {
-        (p, "log", v, c): 10
-        for v, c in enumerate("bcd") for p in "abc"[: v + 1]
-    }  # fmt: skip
+    assert flow.edges == {(p, "log", v, c): 10 for v, c in enumerate("bcd") for p in "abc"[: v + 1]}
     carried = flow.producers["log", 2]
     assert {n: (r["bytes"], r["owned_bytes"], r["how"]) for n, r in carried.items()} == {
-        "a": (0, 10, ["carried"]), "b": (0, 10, ["carried"]), "c": (10, 10, ["write"]),
-    }  # fmt: skip
+        "a": (0, 10, ["carried"]),
+        "b": (0, 10, ["carried"]),
+        "c": (10, 10, ["write"]),
+    }
     assert carried["a"]["first_s"] is None
     assert flow.roles["log", 3] == "output"
 
@@ -169,8 +166,10 @@ def test_two_alternating_tasks_are_concurrently_shared(case: Case) -> None:
     case.run.read(c, g, 0, 10, at=9)
     flow = both(case)
     assert flow.edges == {
-        ("a", "db", 0, "b"): 100, ("b", "db", 0, "a"): 100, ("b", "result", 0, "c"): 10,
-    }  # fmt: skip
+        ("a", "db", 0, "b"): 100,
+        ("b", "db", 0, "a"): 100,
+        ("b", "result", 0, "c"): 10,
+    }
     assert flow.file("db")["concurrent"] and not flow.file("result")["concurrent"]
     assert flow.roles["db", 0] == "intermediate"
 
@@ -271,9 +270,7 @@ def test_old_content_is_a_version_only_if_read(case: Case) -> None:
     case.run.read(b, g, 0, 80, at=2)
     flow = both(case)
     assert flow.edges == {("a", "f", 0, "b"): 80, ("a", "g", 1, "b"): 80}
-    assert flow.roles == {
-        ("f", 0): "intermediate", ("g", 0): "input", ("g", 1): "intermediate",
-    }  # fmt: skip
+    assert flow.roles == {("f", 0): "intermediate", ("g", 0): "input", ("g", 1): "intermediate"}
 
 
 def test_in_place_update_of_an_input(case: Case) -> None:
@@ -412,9 +409,14 @@ def test_exact_share(case: Case) -> None:
 
 @pytest.mark.parametrize(
     ("length", "size", "peek"),
-    [(100, 10_000, True), (500, 10_000, False), (499, 10_000, True),
-     (64 << 10, 1 << 30, False), ((64 << 10) - 1, 1 << 30, True)],
-)  # fmt: skip
+    [
+        (100, 10_000, True),
+        (500, 10_000, False),
+        (499, 10_000, True),
+        (64 << 10, 1 << 30, False),
+        ((64 << 10) - 1, 1 << 30, True),
+    ],
+)
 @pytest.mark.rule("F27")
 def test_peeks(case: Case, length: int, size: int, peek: bool) -> None:
     """Under 5 % and under 64 KiB."""
@@ -439,9 +441,13 @@ def test_roles(case: Case) -> None:
         case.run.read(a, files[name], 0, 10, at=3)
     case.run.read(b, files["mid"], 0, 10, at=4)
     assert {p: r for (p, _), r in both(case).roles.items()} == {
-        "in": "input", "mid": "intermediate", "out": "output", "own": "scratch",
-        "unread": "scratch", "back": "output",
-    }  # fmt: skip
+        "in": "input",
+        "mid": "intermediate",
+        "out": "output",
+        "own": "scratch",
+        "unread": "scratch",
+        "back": "output",
+    }
 
 
 @pytest.mark.rule("F32")
@@ -475,10 +481,16 @@ def test_damaged_records_are_left_out_and_counted(case: Case) -> None:
     case.run.write(a, f, 0, 100, at=1)
     case.run.read(b, f, 0, 100, at=2)
     for change in (
-        {"start": -5}, {"length": -1}, {"start": 1 << 62}, {"count": 1 << 62, "stride": 1 << 62},
-        {"count": 0}, {"op": "explode"}, {"stride": -1 << 62, "count": 3}, {"length": 1 << 62},
+        {"start": -5},
+        {"length": -1},
+        {"start": 1 << 62},
+        {"count": 1 << 62, "stride": 1 << 62},
+        {"count": 0},
+        {"op": "explode"},
+        {"stride": -1 << 62, "count": 3},
+        {"length": 1 << 62},
         {"length": 1 << 50, "count": 1 << 50, "stride": 1 << 50},
-    ):  # fmt: skip
+    ):
         case.run.read(b, f, 0, 10, at=3)
         case.run.rows["extents"][-1].update(change)
     case.run.read(77_777, f, 0, 10, at=3)  # a process that nobody knows
@@ -506,8 +518,10 @@ def test_circle_through_two_files(case: Case) -> None:
     case.run.read(c, h, 0, 10, at=6)
     flow = both(case)
     assert {f["key"][0]: f["concurrent"] for f in flow.files.values()} == {
-        "f": True, "g": True, "h": False,
-    }  # fmt: skip
+        "f": True,
+        "g": True,
+        "h": False,
+    }
 
 
 def test_portions_give_the_same(case: Case) -> None:
@@ -562,19 +576,28 @@ def test_a_large_run_with_a_known_answer() -> None:
     units = 100
     ids = np.arange(1, 11 * units + 2)
     tasks = [
-        {"task": int(i), "name": "t", "type": "t", "command": "c", "attempt": 1, "engine": i == 1,
-         "start_s": 0.0, "end_s": 1.0, "exit_status": 0, "source": "observed"}
+        {
+            "task": int(i),
+            "name": "t",
+            "type": "t",
+            "command": "c",
+            "attempt": 1,
+            "engine": i == 1,
+            "start_s": 0.0,
+            "end_s": 1.0,
+            "exit_status": 0,
+            "source": "observed",
+        }
         for i in ids
-    ]  # fmt: skip
+    ]
     tables = {name: schema.empty_table() for name, schema in TABLES.items()}
     bundle = Bundle(Path("x"), Manifest(cwd="/data"), tables | synthetic.tables(units))
-    cut = TaskCut(
-        pa.Table.from_pylist(tasks, TASKS), pa.table([ids, ids], schema=PROC_TASK)
-    )  # fmt: skip
+    cut = TaskCut(pa.Table.from_pylist(tasks, TASKS), pa.table([ids, ids], schema=PROC_TASK))
     flow = build_flow(bundle, cut, ROOTS, Options())
     assert flow.edges.num_rows == 33 * units
     assert sorted(flow.files.column("role").value_counts().to_pylist(), key=str) == [
-        {"values": "input", "counts": 3}, {"values": "intermediate", "counts": 12 * units},
-    ]  # fmt: skip
+        {"values": "input", "counts": 3},
+        {"values": "intermediate", "counts": 12 * units},
+    ]
     producers = flow.producers.group_by("file").aggregate([("task", "count")])
     assert sum(n == 8 for n in producers.column("task_count").to_pylist()) == units  # grid files

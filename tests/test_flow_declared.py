@@ -14,13 +14,21 @@ def case() -> Case:
     return Case()
 
 
-def declare(case: Case, task: int, ins: dict[str, int | None], outs: dict[str, int | None],
-            **more: Any) -> None:  # fmt: skip
+def declare(
+    case: Case, task: int, ins: dict[str, int | None], outs: dict[str, int | None], **more: Any
+) -> None:
     """Declared files of a task, with their sizes."""
     name = f"d{task}"
     case.declared.append((name, task))
-    row = {"task": name, "name": name, "type": name, "command": b"", "attempt": 1, "parents": [],
-           "engine": "makeflow"}  # fmt: skip
+    row = {
+        "task": name,
+        "name": name,
+        "type": name,
+        "command": b"",
+        "attempt": 1,
+        "parents": [],
+        "engine": "makeflow",
+    }
     case.run._add("declared_tasks", **(row | more))
     for direction, files in (("in", ins), ("out", outs)):
         for path, size in files.items():
@@ -43,12 +51,16 @@ def test_declared_only_run(case: Case) -> None:
     assert flow.edges == {("a", "mid.dat", 0, "b"): 100, ("a", "mid.dat", 0, "c"): 100}
     assert {r["via"] for r in flow.edge_rows.values()} == {"declared"}
     assert flow.roles == {
-        ("in.dat", 0): "input", ("mid.dat", 0): "intermediate", ("out.dat", 0): "output",
-    }  # fmt: skip
+        ("in.dat", 0): "input",
+        ("mid.dat", 0): "intermediate",
+        ("out.dat", 0): "output",
+    }
     consumer = flow.consumers["mid.dat", 0]["b"]
     assert (consumer["ranges"], consumer["cover"], consumer["how"]) == (
-        [[0, 100]], 1.0, ["declared"],
-    )  # fmt: skip
+        [[0, 100]],
+        1.0,
+        ["declared"],
+    )
     assert flow.file("mid.dat")["exact_share"] == 0
 
 
@@ -64,8 +76,9 @@ def test_declared_but_not_done(case: Case) -> None:
     declare(case, b, {"f": None, "g": None, "never-there": None}, {})
     flow = case.flow()
     assert {k: (r["via"], r["bytes"]) for k, r in flow.edge_rows.items()} == {
-        ("a", "f", 0, "b"): ("data", 40), ("a", "g", 0, "b"): ("declared", 100),
-    }  # fmt: skip
+        ("a", "f", 0, "b"): ("data", 40),
+        ("a", "g", 0, "b"): ("declared", 100),
+    }
     assert ("g", 0) not in flow.consumers
     assert flow.file("g")["exact_share"] == 1
     assert flow.roles == {("f", 0): "intermediate", ("g", 0): "intermediate"}

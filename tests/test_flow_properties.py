@@ -20,12 +20,16 @@ Access = tuple[str, int, int, int, int, int, int, bool]
 accesses = st.lists(
     st.tuples(
         st.sampled_from(["read", "read", "write", "write", "truncate", "deallocate"]),
-        st.integers(0, TASKS), st.integers(0, FILES - 1),
-        st.integers(0, SIZE), st.integers(1, SIZE),
-        st.integers(0, 30), st.integers(0, 8), st.booleans(),
+        st.integers(0, TASKS),
+        st.integers(0, FILES - 1),
+        st.integers(0, SIZE),
+        st.integers(1, SIZE),
+        st.integers(0, 30),
+        st.integers(0, 8),
+        st.booleans(),
     ),
     max_size=30,
-)  # fmt: skip
+)
 existing = st.tuples(*[st.sampled_from([True, False, None])] * FILES)
 
 
@@ -49,9 +53,16 @@ def play(rows: list[Access], existed: tuple[bool | None, ...], *, split: bool = 
             cuts.insert(1, start + length // 2)
         for a, b in itertools.pairwise(cuts):
             case.run.access(
-                op, task, file, a, b, at=when, until=when + long, exact=exact,
+                op,
+                task,
+                file,
+                a,
+                b,
+                at=when,
+                until=when + long,
+                exact=exact,
                 how="mmap" if not exact else None,
-            )  # fmt: skip
+            )
     return case
 
 
@@ -89,10 +100,12 @@ def test_order_of_records_does_not_matter(
 def facts(view: View) -> Any:
     """What must not depend on how accesses are cut."""
     users = [
-        {k: {t: (r["bytes"], r["unique_bytes"], r["ranges"]) for t, r in v.items()}
-         for k, v in found.items()}
+        {
+            k: {t: (r["bytes"], r["unique_bytes"], r["ranges"]) for t, r in v.items()}
+            for k, v in found.items()
+        }
         for found in (view.producers, view.consumers)
-    ]  # fmt: skip
+    ]
     return view.edges, view.roles, users
 
 
@@ -130,7 +143,7 @@ def test_no_circles_once_shared_files_are_folded(
 UPDATED = [
     ("read", 2, 1, 0, 2, 0, 1, False), ("write", 1, 1, 0, 2, 0, 0, False),
     ("read", 2, 1, 0, 1, 0, 0, False), ("write", 1, 1, 0, 1, 0, 0, False),
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 
 @settings(max_examples=27 * MORE, deadline=None)

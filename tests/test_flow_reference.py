@@ -22,11 +22,13 @@ steps = st.lists(
         st.sampled_from(
             ["read", "read", "read", "write", "write", "write", "truncate", "recreate", "replace"]
         ),
-        st.integers(0, len(TASKS) - 1), st.integers(0, 1),
-        st.integers(0, SIZE - 1), st.integers(1, SIZE),
+        st.integers(0, len(TASKS) - 1),
+        st.integers(0, 1),
+        st.integers(0, SIZE - 1),
+        st.integers(1, SIZE),
     ),
     max_size=24,
-)  # fmt: skip
+)
 
 
 class Play:
@@ -91,10 +93,16 @@ class Play:
         for path in PATHS:
             same = [f for f in self.reference.files if f.path == path]
             used = [
-                f for f in same
-                if any(self.reference.producers(f, v) or self.reference.consumers(f, v)
-                       or f.events or f.emptied for v in range(f.version + 1))
-            ]  # fmt: skip
+                f
+                for f in same
+                if any(
+                    self.reference.producers(f, v)
+                    or self.reference.consumers(f, v)
+                    or f.events
+                    or f.emptied
+                    for v in range(f.version + 1)
+                )
+            ]
             for file in same:
                 file.gone = file is not same[-1]
                 file.replaced = any(same.index(u) > same.index(file) for u in used)
@@ -114,9 +122,12 @@ def expected(reference: Reference) -> dict[str, Any]:
         roles[key] = reference.role(file, version, last=last[path] == n)
         sizes[key] = file.sizes.get(version, 0)
     return {
-        "edges": edges, "consumers": {k: v for k, v in consumers.items() if v},
-        "producers": {k: v for k, v in producers.items() if v}, "roles": roles, "sizes": sizes,
-    }  # fmt: skip
+        "edges": edges,
+        "consumers": {k: v for k, v in consumers.items() if v},
+        "producers": {k: v for k, v in producers.items() if v},
+        "roles": roles,
+        "sizes": sizes,
+    }
 
 
 def observed(view: View) -> dict[str, Any]:
@@ -126,13 +137,15 @@ def observed(view: View) -> dict[str, Any]:
             k: {t: r["unique_bytes"] for t, r in v.items()} for k, v in view.consumers.items()
         },
         "producers": {
-            k: {t: (r["bytes"], r["unique_bytes"], r["owned_bytes"], r["superseded"])
-                for t, r in v.items()}
+            k: {
+                t: (r["bytes"], r["unique_bytes"], r["owned_bytes"], r["superseded"])
+                for t, r in v.items()
+            }
             for k, v in view.producers.items()
         },
         "roles": view.roles,
         "sizes": {f["key"]: f["size_bytes"] for f in view.files.values()},
-    }  # fmt: skip
+    }
 
 
 def flat(edges: dict[tuple[str, str, int, str], int]) -> set[tuple[str, str, str]]:

@@ -32,8 +32,9 @@ def test_size_is_what_was_seen_last_and_at_least_what_was_written() -> None:
 def test_what_its_writer_reads_back_is_a_result() -> None:
     case = Case()
     a = case.task("a")
-    kept, gone = (case.run.file(f"/data/{n}", existed=False, deleted=n == "gone")
-                  for n in ("kept", "gone"))  # fmt: skip
+    kept, gone = (
+        case.run.file(f"/data/{n}", existed=False, deleted=n == "gone") for n in ("kept", "gone")
+    )
     for file in (kept, gone):
         case.run.write(a, file, 0, 50, at=1)
         case.run.read(a, file, 0, 50, at=2)

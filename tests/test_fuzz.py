@@ -21,15 +21,7 @@ import pytest
 from tests.support.bundles import RunBuilder
 from tests.support.hints import rule, save
 from tests.support.mutate import damaged
-from tests.test_engine_graphs import (
-    CHILDREN,
-    DATABASE,
-    JOBLOG,
-    LOG,
-    MAKEFLOW,
-    PEGASUS,
-    instance,
-)
+from tests.test_engine_graphs import CHILDREN, DATABASE, JOBLOG, LOG, MAKEFLOW, PEGASUS, instance
 from tests.test_engine_logs import SWIFT_INFO, SWIFT_K, record
 from tracehint.adapters.engines.graphs import read_graph, sniff, write_declared_bundle
 from tracehint.adapters.stores.places import load_places
@@ -46,13 +38,26 @@ Files = dict[str, bytes]
 _JX = """{"define": {"N": 2, "s": ["a", "b"]}, # comment
  "rules": [{"command": "run " + i + format("%d", N), "outputs": [x + i], "inputs": [join(s, "-")]}
            for x in s for i in range(N) if i >= 0 and not (i == 7)]}"""
-_RULES = [{"command": "sort a > b", "inputs": ["a"], "outputs": [{"dag_name": "b"}]},
-          {"workflow": "s.jx", "inputs": ["b"], "outputs": ["c"]}]  # fmt: skip
-_SMK = {"rule": "r", "input": ["i"], "shellcmd": "c", "job_hash": 5, "starttime": 1.7e9,
-        "endtime": 1.7e9, "incomplete": False}  # fmt: skip
-_D3 = {"nodes": [{"id": 0, "value": {"jobid": 0, "label": "all", "rule": "all"}},
-                 {"id": 1, "value": {"jobid": 1, "label": "p", "rule": "p"}}],
-       "edges": [{"u": 1, "v": 0}]}  # fmt: skip
+_RULES = [
+    {"command": "sort a > b", "inputs": ["a"], "outputs": [{"dag_name": "b"}]},
+    {"workflow": "s.jx", "inputs": ["b"], "outputs": ["c"]},
+]
+_SMK = {
+    "rule": "r",
+    "input": ["i"],
+    "shellcmd": "c",
+    "job_hash": 5,
+    "starttime": 1.7e9,
+    "endtime": 1.7e9,
+    "incomplete": False,
+}
+_D3 = {
+    "nodes": [
+        {"id": 0, "value": {"jobid": 0, "label": "all", "rule": "all"}},
+        {"id": 1, "value": {"jobid": 1, "label": "p", "rule": "p"}},
+    ],
+    "edges": [{"u": 1, "v": 0}],
+}
 _PROV = {
     "activity": {"id:1": {"prov:label": "Run of workflow/packed.cwl#main/s_2"}, "id:2": [{"a": 1}]},
     "entity": {"id:f": {"cwlprov:basename": "a"}},
@@ -60,7 +65,7 @@ _PROV = {
     "used": {"_:3": [{"prov:activity": "id:1", "prov:entity": "id:c"}]},
     "wasGeneratedBy": {"_:5": {"prov:activity": "id:1", "prov:entity": "id:f"}},
     "wasStartedBy": {"_:6": {"prov:activity": "id:1", "prov:time": "2024-01-31T12:00:00Z"}},
-}  # fmt: skip
+}  # fmt: skip  # a table
 _TRACE = (
     b"task_id\thash\tnative_id\tprocess\tname\tstatus\texit\tsubmit\tstart\tcomplete\trchar\n"
     b"1\tab/cdef01\t77\tWF:S\tWF:S (1)\tCOMPLETED\t0\t1700000000000\t1700000000500\t-\t1.5 KB\n"
@@ -275,9 +280,15 @@ def test_hosts_with_odd_names_keep_their_own_rows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("site", -(2**63) - 1), ("name", None), ("mounts", [{"path": []}]), ("mounts", {"a": 1}),
-     ("clock", {"boot_ns": "x"}), ("cpus", True)],
-)  # fmt: skip
+    [
+        ("site", -(2**63) - 1),
+        ("name", None),
+        ("mounts", [{"path": []}]),
+        ("mounts", {"a": 1}),
+        ("clock", {"boot_ns": "x"}),
+        ("cpus", True),
+    ],
+)
 def test_hosts_of_a_manifest_have_their_types(tmp_path: Path, key: str, value: object) -> None:
     """A site that is a number ended analyze with a traceback."""
     root = RunBuilder().save(tmp_path / "b.trace")
@@ -290,9 +301,17 @@ def test_hosts_of_a_manifest_have_their_types(tmp_path: Path, key: str, value: o
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("started_ns", 2**63), ("ended_ns", 1.5), ("command", ["a", 1]), ("hosts", [7]),
-     ("notes", "x"), ("complete", 1), ("exit_status", "0"), ("format", "tracehint.bundle/\u00b2")],
-)  # fmt: skip
+    [
+        ("started_ns", 2**63),
+        ("ended_ns", 1.5),
+        ("command", ["a", 1]),
+        ("hosts", [7]),
+        ("notes", "x"),
+        ("complete", 1),
+        ("exit_status", "0"),
+        ("format", "tracehint.bundle/\u00b2"),
+    ],
+)
 def test_a_manifest_has_its_types(tmp_path: Path, key: str, value: object) -> None:
     root = RunBuilder().save(tmp_path / "b.trace")
     data = json.loads((root / "manifest.json").read_text())

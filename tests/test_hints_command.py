@@ -81,9 +81,15 @@ def test_hint_file_to_stdout(runs: tuple[str, str], capfd: pytest.CaptureFixture
 
 @pytest.mark.parametrize(
     "args",
-    [[], ["missing.trace"], ["{h}", "--score", "{small}"], ["{small}", "--score", "missing"],
-     ["{small}", "--score", "{small}", "--explain", "x"], ["{bad}"]],
-)  # fmt: skip
+    [
+        [],
+        ["missing.trace"],
+        ["{h}", "--score", "{small}"],
+        ["{small}", "--score", "missing"],
+        ["{small}", "--score", "{small}", "--explain", "x"],
+        ["{bad}"],
+    ],
+)
 def test_what_cannot_be_done_is_said(
     args: list[str], runs: tuple[str, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

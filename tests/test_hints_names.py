@@ -92,9 +92,12 @@ def test_copies_follow_the_files_that_the_readers_write(
     assert projected == str(max(2, -(-(fits + 1) // 3)))
     alone = asked(hints, survey(images(COLOURS, count), fits), names=False)
     assert alone["sky.tbl"].values["Replication"] == next(
-        hint.value for rule in hints.rules if rule.template == "sky.tbl" for hint in rule.hints
+        hint.value
+        for rule in hints.rules
+        if rule.template == "sky.tbl"
+        for hint in rule.hints
         if hint.name == "Replication"
-    ), "as in the run that was learned from"  # fmt: skip
+    ), "as in the run that was learned from"
 
 
 def test_a_declared_graph_goes_before_counted_names(hints: HintFile) -> None:

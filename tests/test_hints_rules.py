@@ -41,9 +41,11 @@ def test_every_pattern_gets_its_hint_on_files_that_do_not_exist_yet() -> None:
 def test_values_follow_the_declared_scale() -> None:
     hints = plain()
     known = Declared(
-        producer_types=[None], consumer_types=[["proj"]], producers=[[]],
+        producer_types=[None],
+        consumer_types=[["proj"]],
+        producers=[[]],
         consumers=[[f"t{k}" for k in range(20)]],
-    )  # fmt: skip
+    )
     assert one(hints, "region.hdr", known=known, nodes=100).values["Replication"] == "7"
     assert one(hints, "region.hdr", known=known, nodes=3).values["Replication"] == "3"
 
@@ -212,9 +214,7 @@ def test_advice_for_files_that_are_read_again_or_at_random() -> None:
         row["unique_bytes"] = 200 * 512
     found = one(learned(run), "index_9.db")
     advice = {h.name: h.value for h in found.hints if h.level == "advisory"}
-    assert advice == {
-        "Lifetime": "temporary|look", "CacheSize": str(BIG), "Access": "random",
-    }  # fmt: skip
+    assert advice == {"Lifetime": "temporary|look", "CacheSize": str(BIG), "Access": "random"}
 
 
 def test_a_group_seen_once_is_named_by_what_never_changed_in_it() -> None:

@@ -57,9 +57,19 @@ def test_only_fields_that_vary_become_placeholders() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "a{b}", "a}b", "a{n", "x\\q", "{name}{name}{name}{name}", "{any*}", "a" * 5000,
-     "{name}" * 60, "{alnum}a{alnum}b{alnum}c.d"],
-)  # fmt: skip
+    [
+        "",
+        "a{b}",
+        "a}b",
+        "a{n",
+        "x\\q",
+        "{name}{name}{name}{name}",
+        "{any*}",
+        "a" * 5000,
+        "{name}" * 60,
+        "{alnum}a{alnum}b{alnum}c.d",
+    ],
+)
 def test_templates_that_are_not_ours_are_refused(text: str) -> None:
     with pytest.raises(InputError):
         parse(text)

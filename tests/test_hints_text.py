@@ -14,13 +14,16 @@ def rule(template: str, files: int, **more: object) -> Rule:
         "id": "r", "template": template, "regex": "x", "directory": "", "producer": "a",
         "consumers": ("b",), "pattern": "stage_in", "hints": (Hint("DP", "local", "create"),),
         "confidence": 0.5, "evidence": {"files": files, "bytes": 3 << 20, "saves_bytes": 1 << 20},
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     return Rule(**(values | more))  # type: ignore[arg-type]
 
 
 def test_a_table_with_units_and_the_refused_by_reason() -> None:
-    rules = (rule("a_{n}.bin", 8), rule("b", 1, evidence={"files": 1, "bytes": 10}),
-             rule("{name}", 1, evidence={"level": 2}))  # fmt: skip
+    rules = (
+        rule("a_{n}.bin", 8),
+        rule("b", 1, evidence={"files": 1, "bytes": 10}),
+        rule("{name}", 1, evidence={"level": 2}),
+    )
     refused = [Refusal(f"x{i}", "reduce", "no_gain", f"too little in x{i}", 1, 1) for i in range(6)]
     refused.append(Refusal("y", "reduce", "capacity", "too much", 1, 1))
     assert summary_text(HintFile((), {}, rules, tuple(refused))).splitlines() == [

@@ -26,9 +26,13 @@ PAIRS = [
 LESS = [
     ("1000genome-chameleon-2ch-100k-001", "1000genome-chameleon-4ch-250k-001", "names", 0.99),
     ("montage-chameleon-dss-05d-001", "montage-chameleon-2mass-01d-001", "names", 0.9),
-    ("epigenomics-chameleon-hep-1seq-50k-001", "epigenomics-chameleon-ilmn-2seq-50k-001", "path",
-     0.95),
-]  # fmt: skip
+    (
+        "epigenomics-chameleon-hep-1seq-50k-001",
+        "epigenomics-chameleon-ilmn-2seq-50k-001",
+        "path",
+        0.95,
+    ),
+]
 KINDS = ("names", "hashes", "hashes of each run")
 CALLED = {name for pair in (*PAIRS, *LESS) for name in pair[:2]}
 
@@ -42,12 +46,14 @@ def cases() -> list[Any]:
     """Every pair with each kind of type names; the hardest of three pairs is quick."""
     return [
         pytest.param(
-            *pair, types, id=f"{pair[0].split('-')[0]}-{types}",
+            *pair,
+            types,
+            id=f"{pair[0].split('-')[0]}-{types}",
             marks=[] if types == KINDS[2] and at in (0, 1, 3) else pytest.mark.slow,
         )
         for at, pair in enumerate(PAIRS)
         for types in KINDS
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize(("learned", "other", "least", "types"), cases())

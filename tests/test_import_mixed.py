@@ -26,8 +26,12 @@ def strace(*lines: str, at: int = 1_700_000_000) -> str:
     return "".join(f"7 {at + n}.5 {line}\n" for n, line in enumerate(lines))
 
 
-RUN = strace('execve("/bin/x", ["x"], 0x7 /* 1 var */) = 0', 'open("/f", O_RDONLY) = 3',
-             'read(3, "x"..., 9) = 9', "+++ exited with 0 +++")  # fmt: skip
+RUN = strace(
+    'execve("/bin/x", ["x"], 0x7 /* 1 var */) = 0',
+    'open("/f", O_RDONLY) = 3',
+    'read(3, "x"..., 9) = 9',
+    "+++ exited with 0 +++",
+)
 
 
 def mixed(folder: Path) -> None:
@@ -55,8 +59,13 @@ def test_everything_that_can_be_read_is_read(
     said = capsys.readouterr().err
     bundle = read_bundle(tmp_path / "b.trace")
     notes = "\n".join(bundle.manifest.notes)
-    for line in ("empty.log: empty", "one.strace: a copy of", "loop, gone: a symbolic link",
-                 "pipe: not a regular file", "and 76 more: not a log that"):  # fmt: skip
+    for line in (
+        "empty.log: empty",
+        "one.strace: a copy of",
+        "loop, gone: a symbolic link",
+        "pipe: not a regular file",
+        "and 76 more: not a log that",
+    ):
         assert line in said and line in notes, line
     assert "nothing observed" not in notes
     assert bundle.tables["processes"].num_rows == 2

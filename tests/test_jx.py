@@ -65,17 +65,21 @@ def jx2json() -> None:
         ("-7%3", -1),
         ('"a" + 1 + 2', "a3"),
         ("[1,2,3][1:]", [2, 3]),
-        ("[[x, y] for x in range(2) for y in range(3) if x != y]",
-         [[0, 1], [0, 2], [1, 0], [1, 2]]),
-        ('{"define": {"a": b + 1, "b": 3}, "r": [a, b]}',
-         {"define": {"a": 4, "b": 3}, "r": [4, 3]}),
+        (
+            "[[x, y] for x in range(2) for y in range(3) if x != y]",
+            [[0, 1], [0, 2], [1, 0], [1, 2]],
+        ),
+        (
+            '{"define": {"a": b + 1, "b": 3}, "r": [a, b]}',
+            {"define": {"a": 4, "b": 3}, "r": [4, 3]},
+        ),
         ('format("%d %s %f %%", 1, "a", 1.5)', "1 a 1.500000 %"),
         ('template("{n}.txt", {"n": 7})', "7.txt"),
         ('{"a" + x: x for x in ["b"]}', {"ab": "b"}),
         ('basename("/a/b.txt", ".txt") + dirname("/a/b")', "b/a"),
         ("[] # the end\nanything", []),
     ],
-)  # fmt: skip
+)
 def test_values(text: str, value: Any) -> None:
     assert evaluate(text) == value
 
@@ -87,18 +91,51 @@ def test_agreement_on_a_list_of_expressions() -> None:
     assert different == []
 
 
-_ATOMS = ["0", "1", "2", "-3", "7", "0.5", "2.0", '"a"', '"b1"', '""', "true", "false", "null",
-          "x", "y", "undefined", "[]", "[1,2,3]", '["p","q"]', "{}", '{"k":1}']  # fmt: skip
+_ATOMS = [
+    "0",
+    "1",
+    "2",
+    "-3",
+    "7",
+    "0.5",
+    "2.0",
+    '"a"',
+    '"b1"',
+    '""',
+    "true",
+    "false",
+    "null",
+    "x",
+    "y",
+    "undefined",
+    "[]",
+    "[1,2,3]",
+    '["p","q"]',
+    "{}",
+    '{"k":1}',
+]
 _MARKS = ["+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "and", "or", "&&", "||"]
-_CALLS = ["range", "len", "join", "keys", "values", "items", "ceil", "floor", "basename",
-          "dirname", "escape", "schema"]  # fmt: skip
+_CALLS = [
+    "range",
+    "len",
+    "join",
+    "keys",
+    "values",
+    "items",
+    "ceil",
+    "floor",
+    "basename",
+    "dirname",
+    "escape",
+    "schema",
+]
 # @ is an expression, ~ an operator between two, ^ the name of a function
 _SHAPES = [
     "@ ~ @", "@ ~ @", "@ ~ @ ~ @", "(@ ~ @) ~ @", "not @", "-@", "+ @", "!@", "(@)", "[@, @,]",
     "(@)[@]", "[1,2,3,4][@:@]", "[@ for x in [@, 1] if @]", "[@ for y in @ for x in [y, 2]]",
     "^(@)", "^(@)", 'format("%d-%s", @, @)', 'format("%s", @)', 'template("{x}{k}", {"k": @})',
     'join(["a", @], @)', 'select(@, [{"k": @}, {"k": 2}])', 'project(@, [{"k": @}, {"x": 2}])',
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 
 def expression(dice: random.Random, depth: int) -> str:

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.kernels, pytest.mark.full]
 # Without fault tracepoints (before Linux 6.12) the mapped range is all that is known.
 NO_FAULTS = {
     "map_sparse", "map_fork", "map_grandchild", "map_write_few", "map_read_into",
-}  # fmt: skip
+}  # fmt: skip  # a table
 # What a case needs that the guest's kernel or ext4 does not have.
 NOT_THERE = {"copy_clone"}
 UNSEEN = {"6.1": NO_FAULTS, "6.12": set[str]()}

@@ -33,7 +33,7 @@ def finding(path: bytes = b"a/b.dat", **more: object) -> Finding:
         "message": f"1 file {shown}", "template": shown, "files": 1, "bytes": 10,
         "saves": Savings(network_bytes=5 << 20), "confidence": 0.9, "fix": "tracehint hints x",
         "examples": (path,), "producers": shown, "consumers": shown, "assumed": (shown,),
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     return Finding(**(values | more))  # type: ignore[arg-type]
 
 
@@ -41,7 +41,7 @@ def info(**more: object) -> Info:
     values: dict[str, object] = {
         "tool": "tracehint 0.1.0", "subject": "run.trace", "rules": {"TP001": "x", "TD001": "y"},
         "skipped": {"TD001": "declared"},
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     return Info(**(values | more))  # type: ignore[arg-type]
 
 
@@ -143,7 +143,7 @@ def test_seconds_only_with_a_calibration_and_as_a_range(tmp_path) -> None:  # ty
         "schema": "tracehint.calibration/1", "store": "xattr",
         "calls": {"open": {"seconds": 2e-4, "low": 1e-4, "high": 4e-4, "samples": 9}},
         "write": {"bytes_per_s": 1 << 20, "bytes": 1}, "read": {"bytes_per_s": None},
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     path.write_text(json.dumps(measured))
     plain = finding(saves=Savings(network_bytes=8 << 20, operations=1000))
     (found,) = with_seconds([plain], read_rates(path), nodes=4)
@@ -163,8 +163,12 @@ def test_seconds_only_with_a_calibration_and_as_a_range(tmp_path) -> None:  # ty
 def test_two_ways_to_save_the_same_bytes_count_once() -> None:
     copies = finding(saves=Savings(network_bytes=50))
     nearer = finding(code="TP007", saves=Savings(network_bytes=30))
-    found = [copies, nearer, replace(copies, consumers="other", saves=Savings(network_bytes=5)),
-             replace(nearer, template="b", saves=Savings(7, 0, 9))]  # fmt: skip
+    found = [
+        copies,
+        nearer,
+        replace(copies, consumers="other", saves=Savings(network_bytes=5)),
+        replace(nearer, template="b", saves=Savings(7, 0, 9)),
+    ]
     assert total(found, "network_bytes") == 50 + 5 + 7
     assert total(found, "storage_bytes") == 9
     assert "4 findings: up to 62 B network, 9 B storage" in render("text", found, info())

@@ -13,8 +13,10 @@ from tests.support.cli import inside
 from tracehint.schemas.manifest import Host
 from tracehint.schemas.store import Bundle, read_bundle
 
-SHARED = [{"path": "/shared", "fstype": "nfs4", "source": "server:/x"},
-          {"path": "/", "fstype": "ext4", "source": "/dev/sda"}]  # fmt: skip
+SHARED = [
+    {"path": "/shared", "fstype": "nfs4", "source": "server:/x"},
+    {"path": "/", "fstype": "ext4", "source": "/dev/sda"},
+]
 
 
 def node(name: str, mounts: list[dict[str, Any]] = SHARED, **more: Any) -> RunBuilder:
@@ -112,8 +114,9 @@ def test_a_reused_inode_is_another_file(tmp_path: Path) -> None:
 
 
 def test_clocks_are_aligned_only_where_causality_demands_it(tmp_path: Path) -> None:
-    bundle, said = merge(tmp_path, producer("n1", "/shared/f", 10.0),
-                         consumer("n2", "/shared/f", 4.0))  # fmt: skip
+    bundle, said = merge(
+        tmp_path, producer("n1", "/shared/f", 10.0), consumer("n2", "/shared/f", 4.0)
+    )
     (read,) = rows(bundle, "extents", op="read")
     (written,) = rows(bundle, "extents", op="write")
     assert read["first_ns"] >= written["first_ns"]
@@ -131,9 +134,11 @@ def test_clocks_that_agree_are_left_alone(tmp_path: Path) -> None:
 
 def test_clocks_may_be_kept(tmp_path: Path) -> None:
     bundle, _ = merge(
-        tmp_path, producer("n1", "/shared/f", 10.0), consumer("n2", "/shared/f", 4.0),
+        tmp_path,
+        producer("n1", "/shared/f", 10.0),
+        consumer("n2", "/shared/f", 4.0),
         options=("--keep-clocks",),
-    )  # fmt: skip
+    )
     assert rows(bundle, "extents", op="read")[0]["first_ns"] == ns(4.0)
 
 
@@ -144,8 +149,9 @@ def test_equal_local_paths_say_nothing_about_clocks(tmp_path: Path) -> None:
 
 def test_the_store_may_be_mounted_elsewhere(tmp_path: Path) -> None:
     mounts = [{"path": "/mnt/a", "fstype": "nfs4", "source": "server:/x"}]
-    bundle, _ = merge(tmp_path, producer("n1", "/shared/d/f", 10.0),
-                      consumer("n2", "/mnt/a/d/f", 4.0, mounts))  # fmt: skip
+    bundle, _ = merge(
+        tmp_path, producer("n1", "/shared/d/f", 10.0), consumer("n2", "/mnt/a/d/f", 4.0, mounts)
+    )
     assert rows(bundle, "extents", op="read")[0]["first_ns"] == ns(10.0)
 
 
@@ -192,8 +198,9 @@ def test_bad_bundles_are_named_and_left_out(tmp_path: Path) -> None:
     data = json.loads((newer / "manifest.json").read_text())
     (newer / "manifest.json").write_text(json.dumps({**data, "format": "tracehint.bundle/99"}))
     (tmp_path / "empty").mkdir()
-    done = inside("merge", "good.trace", "newer.trace", "empty", "missing", "-o", "all.trace",
-                     cwd=tmp_path)  # fmt: skip
+    done = inside(
+        "merge", "good.trace", "newer.trace", "empty", "missing", "-o", "all.trace", cwd=tmp_path
+    )
     assert done.returncode == 0
     for name in ("newer.trace", "empty", "missing"):
         assert name in done.stderr
@@ -230,8 +237,9 @@ def test_log_of_a_killed_recorder_is_read(tmp_path: Path) -> None:
     (useless / "raw").mkdir()
     (useless / "raw" / "strace.log").write_text("not a log\n")
     consumer("n2", "/shared/part", 1_700_000_005.0).save(tmp_path / "whole.trace")
-    done = inside("merge", "killed.trace", "useless.trace", "whole.trace", "-o", "all.trace",
-                  cwd=tmp_path)  # fmt: skip
+    done = inside(
+        "merge", "killed.trace", "useless.trace", "whole.trace", "-o", "all.trace", cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr
     assert "left out" in done.stderr and "useless.trace" in done.stderr
     bundle = read_bundle(tmp_path / "all.trace")

@@ -39,7 +39,7 @@ def on_host(folder: Path, host: str, collector: str, work: str) -> None:
         "unshare", "-m", "-u", "-n", "sh", "-c", script, "sh", host, folder / "store", mount,
         sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", collector, "--",
         "sh", "-c", work,
-    ]  # fmt: skip
+    ]  # fmt: skip  # a table
     env = {
         **os.environ,
         "TRACEHINT_BUNDLE_DIR": str(folder / "bundles"),
@@ -73,19 +73,19 @@ def test_four_hosts_are_one_run(tmp_path: Path, collector: str) -> None:
     name = {f["id"]: os.path.basename(f["path"]) for f in data["files"]}  # noqa: PTH119
     across = {
         (host_of[e["producer"]], name[e["file"]], host_of[e["consumer"]], e["bytes"])
-        for e in data["edges"] if host_of[e["producer"]] != host_of[e["consumer"]]
-    }  # fmt: skip
+        for e in data["edges"]
+        if host_of[e["producer"]] != host_of[e["consumer"]]
+    }
     assert across == {
-        ("node1", "part0", "node2", 2 * 1009), ("node2", "part1", "node3", 4 * 1009),
+        ("node1", "part0", "node2", 2 * 1009),
+        ("node2", "part1", "node3", 4 * 1009),
         ("node3", "part2", "node4", 8 * 1009),
-    }  # fmt: skip
+    }
     (seed,) = [f for f in data["files"] if name[f["id"]] == "seed"]
     assert {host_of[c["task"]] for c in seed["consumers"]} == set(HOSTS)
 
 
-def test_a_part_of_a_file_system_has_a_source_of_its_own(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_part_of_a_file_system_has_a_source_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     table = (
         "21 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
         "22 21 0:40 / /net rw - nfs4 server:/x rw\n"
@@ -95,11 +95,14 @@ def test_a_part_of_a_file_system_has_a_source_of_its_own(
     monkeypatch.setattr(Path, "read_bytes", lambda _: table.encode())
     found = {m["path"]: m["source"] for m in hostinfo.mounts()}
     assert found == {
-        "/": "/dev/sda1", "/net": "server:/x", "/work": "server:/x[/project]",
+        "/": "/dev/sda1",
+        "/net": "server:/x",
+        "/work": "server:/x[/project]",
         "/sp ace": "/dev/sda1[/a b]",
-    }  # fmt: skip
+    }
     monkeypatch.setenv("TRACEHINT_SHARED", "/work:/data/set")
     shared = [m for m in hostinfo.mounts() if m.get("shared")]
     assert [(m["path"], m["source"]) for m in shared] == [
-        ("/work", "server:/x[/project]"), ("/data/set", "/dev/sda1:/data/set"),
-    ]  # fmt: skip
+        ("/work", "server:/x[/project]"),
+        ("/data/set", "/dev/sda1:/data/set"),
+    ]

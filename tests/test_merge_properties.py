@@ -26,18 +26,23 @@ from tracehint.schemas.store import Bundle
 
 MORE = int(os.environ.get("TRACEHINT_EXAMPLES", "1"))  # times as many examples
 SIZE, TASKS, FILES = 40, 6, 3
-SHARED = [{"path": "/data", "fstype": "nfs4", "source": "server:/x"},
-          {"path": "/", "fstype": "ext4", "source": "/dev/sda"}]  # fmt: skip
+SHARED = [
+    {"path": "/data", "fstype": "nfs4", "source": "server:/x"},
+    {"path": "/", "fstype": "ext4", "source": "/dev/sda"},
+]
 
 Access = tuple[str, int, int, int, int, int]
 accesses = st.lists(
     st.tuples(
         st.sampled_from(["read", "read", "write", "write", "truncate"]),
-        st.integers(0, TASKS - 1), st.integers(0, FILES - 1),
-        st.integers(0, SIZE), st.integers(1, SIZE), st.integers(0, 5),
+        st.integers(0, TASKS - 1),
+        st.integers(0, FILES - 1),
+        st.integers(0, SIZE),
+        st.integers(1, SIZE),
+        st.integers(0, 5),
     ),
     max_size=24,
-)  # fmt: skip
+)
 existing = st.tuples(*[st.booleans()] * FILES)
 homes = st.lists(st.integers(0, 3), min_size=TASKS, max_size=TASKS)
 
@@ -128,16 +133,28 @@ def told(analysis: Analysis, names: Names = USUAL) -> dict[str, Any]:
     def users(table: Any) -> list[Any]:
         drop = ("file", "task")
         return sorted(
-            (files[r["file"]], tasks[r["task"]],
-             repr({k: v for k, v in r.items() if k not in drop}))
+            (
+                files[r["file"]],
+                tasks[r["task"]],
+                repr({k: v for k, v in r.items() if k not in drop}),
+            )
             for r in table.to_pylist()
-        )  # fmt: skip
+        )
 
     labels = [
-        (files[p["file"]], p["pattern"], p["primary"], p["confidence"], p["placement"],
-         p["saves_bytes"], p["saves_wait_bytes"], p["runner_up"])
-        for p in analysis.patterns.to_pylist() if p["edge"] is None
-    ]  # fmt: skip
+        (
+            files[p["file"]],
+            p["pattern"],
+            p["primary"],
+            p["confidence"],
+            p["placement"],
+            p["saves_bytes"],
+            p["saves_wait_bytes"],
+            p["runner_up"],
+        )
+        for p in analysis.patterns.to_pylist()
+        if p["edge"] is None
+    ]
     return {
         "tasks": sorted(tasks.values()),
         "files": sorted(
@@ -147,8 +164,14 @@ def told(analysis: Analysis, names: Names = USUAL) -> dict[str, Any]:
         "producers": users(analysis.producers),
         "consumers": users(analysis.consumers),
         "edges": sorted(
-            (tasks[e["producer"]], files[e["file"]], tasks[e["consumer"]], e["bytes"], e["via"],
-             e["order"])
+            (
+                tasks[e["producer"]],
+                files[e["file"]],
+                tasks[e["consumer"]],
+                e["bytes"],
+                e["via"],
+                e["order"],
+            )
             for e in analysis.edges.to_pylist()
         ),
         "labels": sorted(labels, key=repr),
@@ -156,7 +179,7 @@ def told(analysis: Analysis, names: Names = USUAL) -> dict[str, Any]:
             (g["pattern"], tasks[g["task"]], sorted(files[f] for f in g["files"]), g["bytes"])
             for g in analysis.groups.to_pylist()
         ),
-    }  # fmt: skip
+    }
 
 
 def same(rows: list[Access], existed: tuple[bool, ...], home: list[int], dice: Any) -> None:
@@ -183,8 +206,9 @@ def test_names_do_not_matter(
     """Other names, that sort in another order, in another folder, with odd letters."""
     other = Names(
         tuple(f"weird $(x)_{t}" for t in tasks),
-        tuple(f"sub {f}/\u00e9'{9 - f}.bin" for f in files), "/opt/x/other",
-    )  # fmt: skip
+        tuple(f"sub {f}/\u00e9'{9 - f}.bin" for f in files),
+        "/opt/x/other",
+    )
     options = Options(nodes=3, max_versions=4, call_cost_bytes=8, peek_bytes=4)
     home = [0] * TASKS
     found = told(analyze(merged(record(rows, existed, home, other)), options), other)
@@ -197,7 +221,7 @@ def test_a_chain_over_hosts_is_the_chain() -> None:
         ("write", 0, 0, 0, 40, 0), ("read", 1, 0, 0, 40, 0), ("write", 1, 1, 0, 30, 0),
         ("read", 2, 1, 0, 30, 0), ("read", 3, 1, 0, 30, 0), ("write", 2, 0, 5, 10, 0),
         ("read", 4, 0, 0, 40, 0),
-    ]  # fmt: skip
+    ]  # fmt: skip  # a table
     home = [0, 1, 2, 3, 0, 1]
     same(rows, (False, False, True), home, random.Random(1))
     found = told(analyze(merged(record(rows, (False, False, True), home)), Options(nodes=3)))

@@ -53,8 +53,18 @@ def test_without_a_map_placement_is_a_gap() -> None:
     assert "--map" in gaps[0].reason
 
 
-@pytest.mark.parametrize("text", ["local = 3", 'groups = ["a b"]', 'groups = "x"', "x = 1", "[",
-                                  'groups = ["-K"]', 'local = "$(id)"'])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "local = 3",
+        'groups = ["a b"]',
+        'groups = "x"',
+        "x = 1",
+        "[",
+        'groups = ["-K"]',
+        'local = "$(id)"',
+    ],
+)
 def test_a_wrong_map_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "m.toml").write_text(text)
     with pytest.raises(InputError):
@@ -146,8 +156,9 @@ class TestRealStore:
         data, arguments = work
         hints, _, _, _, places, _ = arguments
         script = tmp_path / "set.sh"
-        tracehint(store, "emit", hints, "--store", "moosefs", "--map", places, "--dir", data,
-                  "-o", script)  # fmt: skip
+        tracehint(
+            store, "emit", hints, "--store", "moosefs", "--map", places, "--dir", data, "-o", script
+        )
         before = storage_class(store, data / "table.txt")
         done = store.run("sh", script, data)
         assert (done.returncode, done.stderr) == (0, "")
@@ -188,15 +199,34 @@ class TestRealStore:
         data, _ = work
         hints = save(tmp_path, rule("parts/p_{n}.dat", DP="local"))
         script = tmp_path / "set.sh"
-        tracehint(store, "emit", hints, "--store", "moosefs", "--map", tmp_path / "map.toml",
-                  "--dir", data, "-o", script)  # fmt: skip
+        tracehint(
+            store,
+            "emit",
+            hints,
+            "--store",
+            "moosefs",
+            "--map",
+            tmp_path / "map.toml",
+            "--dir",
+            data,
+            "-o",
+            script,
+        )
         command = f"hostname B.cluster && sh {script} {data}"
         done = store.run("unshare", "--uts", "sh", "-c", command)
         assert done.returncode == 0, done.stderr
         (data / "parts" / "p_0.dat").write_bytes(b"x" * 100_000)
         assert nodes(store, data / "parts" / "p_0.dat") == {store.servers["B"]}
-        words = ["verify", hints, "--store", "moosefs", "--map", tmp_path / "map.toml",
-                 "--no-directories", data]  # fmt: skip
+        words = [
+            "verify",
+            hints,
+            "--store",
+            "moosefs",
+            "--map",
+            tmp_path / "map.toml",
+            "--no-directories",
+            data,
+        ]
         tracehint(store, *words)  # on another node than the one that tagged
         store.run("mfssetgoal", "1", data / "parts" / "p_0.dat")
         assert "not node_" in tracehint(store, *words, code=1)
@@ -210,8 +240,9 @@ class TestRealStore:
         if program and find_helper() is None:
             pytest.skip("tracehint-tag is not built (make tracer)")
         places = load_places(arguments[4])  # type: ignore[arg-type]
-        targets = [TagTarget(path=b"parts/new_%d" % i, kind="C", hints={"DP": "local"})
-                   for i in range(70)]  # fmt: skip
+        targets = [
+            TagTarget(path=b"parts/new_%d" % i, kind="C", hints={"DP": "local"}) for i in range(70)
+        ]
         targets += [
             TagTarget(path=b"parts", kind="D", hints={"DP": "local"}),
             TagTarget(path=b"table.txt", kind="F", hints={"DP": "local"}),

@@ -81,8 +81,9 @@ def test_a_broadcast_file_has_copies(bed: MooseBed, tmp_path: Path) -> None:
     folder = bed.mount / "broadcast-ours-1"
     (found,) = bed.where([folder / "table.dat"]).values()
     assert len(found) >= 2
-    goal = subprocess.run(bed.command("mfsgetsclass", folder / "table.dat"), text=True,
-                          capture_output=True)  # fmt: skip
+    goal = subprocess.run(
+        bed.command("mfsgetsclass", folder / "table.dat"), text=True, capture_output=True
+    )
     assert goal.stdout.strip().endswith(f": {len(found)}")
     # At most what each of the four other nodes needs once, and a little for the protocol.
     assert run.hinted.bytes <= 1.1 * NODES * run.row.row.size

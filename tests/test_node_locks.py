@@ -40,9 +40,11 @@ def test_one_holder_at_a_time_although_the_file_goes(tmp_path: Path) -> None:
 def test_shared_holders_keep_one_that_wants_it_alone_out(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     with (
-        locked(lock, shared=True), locked(lock, shared=True, wait=False),
-        pytest.raises(BlockingIOError), locked(lock, wait=False),
-    ):  # fmt: skip
+        locked(lock, shared=True),
+        locked(lock, shared=True, wait=False),
+        pytest.raises(BlockingIOError),
+        locked(lock, wait=False),
+    ):
         pass
     with locked(lock, wait=False):
         lock.unlink()

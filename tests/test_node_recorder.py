@@ -43,9 +43,13 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def run(*arguments: str, **more: object) -> subprocess.CompletedProcess[str]:
     """`tracehint record --node ...`."""
     return subprocess.run(
-        [*NODE, *arguments], capture_output=True, text=True, check=False, timeout=60,
+        [*NODE, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
         **more,  # type: ignore[call-overload]
-    )  # fmt: skip
+    )
 
 
 def stop() -> None:
@@ -88,7 +92,7 @@ def many(join: list[str], n: int, jobs: int) -> None:
          "{}", *join, "sh", "-c", script, "sh", "{}"],
         input="".join(f"{i}\n" for i in range(1, n + 1)),
         capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    )  # fmt: skip  # a table
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 

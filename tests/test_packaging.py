@@ -55,8 +55,16 @@ def least(lines: list[str]) -> dict[str, str]:
 
 def test_conda_recipe_has_the_form_of_one(conda: dict[str, Any]) -> None:
     assert conda["schema_version"] == 1
-    assert set(conda) == {"schema_version", "context", "package", "source", "build",
-                          "requirements", "tests", "about"}  # fmt: skip
+    assert set(conda) == {
+        "schema_version",
+        "context",
+        "package",
+        "source",
+        "build",
+        "requirements",
+        "tests",
+        "about",
+    }
     assert set(conda["requirements"]) == {"build", "host", "run"}
     assert (PACKAGING / "conda" / conda["source"]["path"]).resolve() == ROOT
     assert all((ROOT / name).is_file() for name in conda["about"]["license_file"])
@@ -114,10 +122,21 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     commands: list[list[str | Path]] = [
-        [*pip, "wheel", "-q", "--no-deps", "-w", folder, "-C", "cmake.define.WITH_BPF=ON",
-         "-C", f"build-dir={folder}/build", ROOT],
+        [
+            *pip,
+            "wheel",
+            "-q",
+            "--no-deps",
+            "-w",
+            folder,
+            "-C",
+            "cmake.define.WITH_BPF=ON",
+            "-C",
+            f"build-dir={folder}/build",
+            ROOT,
+        ],
         [sys.executable, "-m", "venv", folder / "venv"],
-    ]  # fmt: skip
+    ]
     for command in commands:
         subprocess.run(command, check=True, timeout=300, cwd=folder)
     (wheel,) = folder.glob("*.whl")
@@ -140,9 +159,13 @@ def test_wheel_records(installed: Path, tmp_path: Path, collector: str) -> None:
         ["analyze", bundle],
     ):
         done = subprocess.run(
-            [installed / "tracehint", *command], cwd=tmp_path, env=env, text=True,
-            capture_output=True, timeout=120,
-        )  # fmt: skip
+            [installed / "tracehint", *command],
+            cwd=tmp_path,
+            env=env,
+            text=True,
+            capture_output=True,
+            timeout=120,
+        )
         assert done.returncode == 0, done.stderr
     assert "pipeline" in done.stdout and f"by {collector}" in done.stdout
 

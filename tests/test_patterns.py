@@ -216,8 +216,10 @@ def test_disjoint_writers_are_a_gather() -> None:
     assert labels.of(file) == {"gather"}
     evidence = labels.evidence(file, "gather")
     assert (evidence["writers"], evidence["mode"], evidence["concurrent_writers"]) == (
-        4, "concurrent", 4,
-    )  # fmt: skip
+        4,
+        "concurrent",
+        4,
+    )
     assert labels.on_edge(1, file, 5) == ["gather"]
 
 
@@ -476,8 +478,11 @@ def test_tasks_that_feed_each_other_both_ways_get_no_hint() -> None:
         assert labels.of(file) == {"concurrently_shared"}
         assert (row["placement"], row["saves_bytes"]) == ("default", 0)
     assert labels.evidence(back, "concurrently_shared") | {"factors": 0, "cost": 0} == {
-        "tasks": 3, "reason": "cycle", "factors": 0, "cost": 0,
-    }  # fmt: skip
+        "tasks": 3,
+        "reason": "cycle",
+        "factors": 0,
+        "cost": 0,
+    }
 
 
 @pytest.mark.rule("P20")

@@ -23,8 +23,10 @@ def test_pipeline_saves_the_way_there_and_back() -> None:
     labels = flow.labels()
     row = labels.get(file, "pipeline")
     assert (row["placement"], row["saves_bytes"], row["saves_wait_bytes"]) == (
-        "local", 6 * MB, 4 * MB,
-    )  # fmt: skip
+        "local",
+        6 * MB,
+        4 * MB,
+    )
     assert (row["runner_up"], row["runner_up_saves_bytes"]) == ("default", 0)
 
 
@@ -49,8 +51,7 @@ def test_reduce_with_one_large_producer_moves_only_the_rest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("readers", "nodes", "copies"),
-    [(19, 8, 8), (4, 2, 2), (4, 4, 2), (6, 4, 3), (2, 8, 2)],
+    ("readers", "nodes", "copies"), [(19, 8, 8), (4, 2, 2), (4, 4, 2), (6, 4, 3), (2, 8, 2)]
 )
 @pytest.mark.rule("P41", "P45")
 def test_replicas_one_per_two_to_three_readers_and_no_more_than_pays(

@@ -92,11 +92,9 @@ def summary(patterns: pa.Table, groups: pa.Table, edges: pa.Table) -> dict[str, 
         "primary": {p["file"]: p["pattern"] for p in own if p["primary"]},
         "saves": {(p["file"], p["pattern"]): p["saves_bytes"] for p in own},
         "m": {p["file"]: json.loads(p["evidence"])["m"] for p in own if '"m":' in p["evidence"]},
-        "groups": {
-            (g["pattern"], g["task"], frozenset(g["files"])) for g in groups.to_pylist()
-        },
+        "groups": {(g["pattern"], g["task"], frozenset(g["files"])) for g in groups.to_pylist()},
         "edges": on_edges,
-    }  # fmt: skip
+    }
 
 
 def compare(found: dict[str, Any], expected: Expected) -> None:

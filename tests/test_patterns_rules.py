@@ -85,8 +85,10 @@ def test_an_input_is_staged_in_where_its_reader_runs() -> None:
     assert cost(labels, file, "stage_in") == (0, 0)
     row = labels.get(file, "stage_in")
     assert (row["placement"], row["saves_bytes"], row["saves_wait_bytes"]) == (
-        "local", 3 * MB // 2, MB,
-    )  # fmt: skip
+        "local",
+        3 * MB // 2,
+        MB,
+    )
 
 
 @pytest.mark.rule("P39", "P43")
@@ -132,8 +134,10 @@ def test_the_runner_up_is_the_best_other_placement() -> None:
     flow, file, _ = one_to_many([[(k * MB, (k + 1) * MB)] for k in range(4)], 4 * MB)
     row = flow.labels().get(file, "scatter")
     assert (row["placement"], row["runner_up"], row["runner_up_saves_bytes"]) == (
-        "scatter", "default", 0,
-    )  # fmt: skip
+        "scatter",
+        "default",
+        0,
+    )
 
 
 @pytest.mark.rule("P47")

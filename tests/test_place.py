@@ -115,12 +115,27 @@ def test_soft_goes_on_to_the_next_node_and_hard_stays(place: Place, tmp_path: Pa
 
 
 def test_a_slot_is_held_as_long_as_the_command_runs(place: Place, tmp_path: Path) -> None:
-    command = [*TOOL, "place", "--hosts", "hosts.toml", "--store", "./store.toml", "a", "--",
-               "sh", "-c", "echo on; read x; echo off"]  # fmt: skip
+    command = [
+        *TOOL,
+        "place",
+        "--hosts",
+        "hosts.toml",
+        "--store",
+        "./store.toml",
+        "a",
+        "--",
+        "sh",
+        "-c",
+        "echo on; read x; echo off",
+    ]
     with subprocess.Popen(
-        command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        command,
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
         stderr=subprocess.DEVNULL,
-    ) as first:  # fmt: skip
+    ) as first:
         assert first.stdout is not None
         assert first.stdout.readline() == "on\n"
         assert place("a").stdout != "n1\n"
@@ -232,11 +247,23 @@ def test_starters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("socket.gethostname", lambda: "me.site")
     one, two, here = read_hosts(tmp_path / "h.toml")
     assert start_words(one, ["ls", "a b"], "/d") == [
-        "ssh", "-o", "BatchMode=yes", "--", "n1", "cd -- /d && exec ls 'a b'",
-    ]  # fmt: skip
+        "ssh",
+        "-o",
+        "BatchMode=yes",
+        "--",
+        "n1",
+        "cd -- /d && exec ls 'a b'",
+    ]
     assert start_words(two, ["ls", "a b"], "/d") == [
-        "srun", "--nodelist=n2", "--nodes=1", "--ntasks=1", "--chdir=/d", "--", "ls", "a b",
-    ]  # fmt: skip
+        "srun",
+        "--nodelist=n2",
+        "--nodes=1",
+        "--ntasks=1",
+        "--chdir=/d",
+        "--",
+        "ls",
+        "a b",
+    ]
     assert start_words(here, ["ls"], "/d") == ["ls"], "no way to go"
 
 
@@ -318,12 +345,14 @@ def test_makeflow_starts_each_rule_where_its_inputs_lie(tmp_path: Path) -> None:
         pytest.skip("makeflow is not installed")
     rules = [f"{n}.out: {n}\n\techo \"$NODE\" '{n}' > {n}.out\n" for n in "abc"]
     (tmp_path / "w.mf").write_text("\n".join(rules).replace("$NODE", "\\$NODE"))
-    wrapper = (f"{sys.executable} -m tracehint place --hosts hosts.toml --store ./store.toml "
-               "--workflow w.mf --task %%" + " --")  # fmt: skip
+    wrapper = (
+        f"{sys.executable} -m tracehint place --hosts hosts.toml --store ./store.toml "
+        "--workflow w.mf --task %%" + " --"
+    )
     done = subprocess.run(
         ["makeflow", "-T", "local", "--wrapper", wrapper, "w.mf"], cwd=tmp_path,
         capture_output=True, text=True,
-    )  # fmt: skip
+    )  # fmt: skip  # a table
     assert done.returncode == 0, done.stdout + done.stderr
     where = {n: (tmp_path / f"{n}.out").read_text().split()[0] for n in "abc"}
     assert where["a"] == "n1"

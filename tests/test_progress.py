@@ -15,10 +15,7 @@ import pytest
 from tests.support.ebpf import require_ebpf
 from tracehint.commands._progress import Counts, progress, wanted
 
-COLLECTORS = [
-    pytest.param("strace"),
-    pytest.param("ebpf", marks=pytest.mark.ebpf),
-]
+COLLECTORS = [pytest.param("strace"), pytest.param("ebpf", marks=pytest.mark.ebpf)]
 WORK = (
     "for i in 1 2 3 4 5 6; do head -c 100000 /dev/zero > f$i; sleep 0.5; done; "
     "echo out; echo err >&2; exit 7"
@@ -42,7 +39,7 @@ def on_terminal(folder: Path, *options: str, stdout: int | None = None) -> tuple
         [sys.executable, "-m", "tracehint", "profile", *options, "--", "sh", "-c", WORK],
         cwd=folder, stderr=slave, stdout=slave if stdout == -1 else subprocess.PIPE,
         start_new_session=True,
-    )  # fmt: skip
+    )  # fmt: skip  # a table
     reader = threading.Thread(target=drain, args=(master, seen))
     reader.start()
     out = process.communicate(timeout=100)[0] or b""
@@ -64,8 +61,9 @@ def test_progress_on_a_terminal(tmp_path: Path, collector: str) -> None:
     if collector == "ebpf":
         assert re.fullmatch(
             r"tracehint: \d+ s: \d+ programs started, \d+ paths, [\d.]+ \w+ read and written in"
-            r" closed files", lines[0],
-        ), lines  # fmt: skip
+            r" closed files",
+            lines[0],
+        ), lines
     else:
         assert re.fullmatch(r"tracehint: \d+ s: [\d.]+ \w+ of log", lines[0]), lines
     assert "err\r\n" in terminal
@@ -81,7 +79,7 @@ def test_signals_still_reach_the_command(tmp_path: Path) -> None:
         [sys.executable, "-m", "tracehint", "profile", "--collector", "strace", "--", "sh", "-c",
          work],
         cwd=tmp_path, stderr=slave, stdout=subprocess.PIPE, start_new_session=True,
-    )  # fmt: skip
+    )  # fmt: skip  # a table
     try:
         seen = b""
         while b" of log" not in seen:  # the thread is there

@@ -42,11 +42,13 @@ def test_digits_are_kept_within_files_used_alike() -> None:
 
 
 def test_random_parts_are_masked() -> None:
-    assert masks("t/tmp.Ab3dEf9hIj", "t/tmpx7k2_abq", "ccX1y2Z3.o",
-                 "work/3f/0123456789abcdef0123456789abcd/out.txt",
-                 "u-123e4567-e89b-12d3-a456-426614174000.dat") == [
-        "t/tmp.*", "t/tmp*", "cc*.o", "work/*/*/out.txt", "u-*.dat",
-    ]  # fmt: skip
+    assert masks(
+        "t/tmp.Ab3dEf9hIj",
+        "t/tmpx7k2_abq",
+        "ccX1y2Z3.o",
+        "work/3f/0123456789abcdef0123456789abcd/out.txt",
+        "u-123e4567-e89b-12d3-a456-426614174000.dat",
+    ) == ["t/tmp.*", "t/tmp*", "cc*.o", "work/*/*/out.txt", "u-*.dat"]
 
 
 def test_names_without_digits_that_are_used_alike_share_a_template() -> None:
@@ -85,8 +87,10 @@ def test_setfattr_command_lines() -> None:
 
     assert parsed(b"-n", b"user.DP", b"-v", b"local", b"x") == ("DP", "local", [b"x"])
     assert parsed(b"-h", b"--name=user.a.DP", b'--value="local"', b"--", b"-x") == (
-        "DP", "local", [b"-x"],
-    )  # fmt: skip
+        "DP",
+        "local",
+        [b"-x"],
+    )
     assert parsed(b"-n", b"user.DP", b"-v", b"0x6c6f63616c", b"x")[1] == "local"
     assert parsed(b"-n", b"user.DP", b"-v", b"0sbG9jYWw=", b"x")[1] == "local"
     assert parsed(b"-n", b"user.DP", b"-v", b"0xzz", b"x")[1] == "0xzz"
@@ -96,9 +100,16 @@ def test_setfattr_command_lines() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["hintgen.text.escape", "hintgen.text.units", "hintgen.lint.in_force", "hintgen.draw.dot",
-     "hintgen.draw.palette", "hintgen.anonymize.words", "commands.lint"],
-)  # fmt: skip
+    [
+        "hintgen.text.escape",
+        "hintgen.text.units",
+        "hintgen.lint.in_force",
+        "hintgen.draw.dot",
+        "hintgen.draw.palette",
+        "hintgen.anonymize.words",
+        "commands.lint",
+    ],
+)
 def test_examples_in_docstrings(name: str) -> None:
     result = doctest.testmod(importlib.import_module(f"tracehint.{name}"))
     assert result.attempted > 0

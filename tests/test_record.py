@@ -27,9 +27,19 @@ ONE = USABLE[-1:]  # the slow and certain one, for what does not depend on the c
 @pytest.mark.parametrize("collector", USABLE)
 def test_streams_and_exit_code_pass_through(tmp_path: Path, collector: str) -> None:
     done = tracehint(
-        "record", "--quiet", "--collector", collector, "-o", "r.trace", "--",
-        "sh", "-c", "cat; echo err >&2; exit 7", cwd=tmp_path, input="from stdin\n",
-    )  # fmt: skip
+        "record",
+        "--quiet",
+        "--collector",
+        collector,
+        "-o",
+        "r.trace",
+        "--",
+        "sh",
+        "-c",
+        "cat; echo err >&2; exit 7",
+        cwd=tmp_path,
+        input="from stdin\n",
+    )
     assert (done.returncode, done.stdout, done.stderr) == (7, "from stdin\n", "err\n")
     assert read_bundle(tmp_path / "r.trace").manifest.exit_status == 7
 
@@ -47,9 +57,18 @@ def test_the_recorder_dies_by_the_commands_signal(
     tmp_path: Path, collector: str, number: signal.Signals
 ) -> None:
     done = tracehint(
-        "record", "--quiet", "--collector", collector, "-o", "r.trace", "--",
-        "sh", "-c", f"kill -{number.name[3:]} $$", cwd=tmp_path,
-    )  # fmt: skip
+        "record",
+        "--quiet",
+        "--collector",
+        collector,
+        "-o",
+        "r.trace",
+        "--",
+        "sh",
+        "-c",
+        f"kill -{number.name[3:]} $$",
+        cwd=tmp_path,
+    )
     assert done.returncode == -number
     bundle = read_bundle(tmp_path / "r.trace")
     assert bundle.manifest.exit_status == 128 + number
@@ -71,10 +90,25 @@ def test_signals_to_the_recorder_reach_the_command(
 ) -> None:
     trap = f"trap 'echo caught; exit 9' {number.name[3:]}; echo ready; while :; do sleep 0.05; done"
     with subprocess.Popen(
-        [sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", collector,
-         "-o", "r.trace", "--", "sh", "-c", trap],
-        cwd=tmp_path, stdout=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "tracehint",
+            "record",
+            "--quiet",
+            "--collector",
+            collector,
+            "-o",
+            "r.trace",
+            "--",
+            "sh",
+            "-c",
+            trap,
+        ],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.send_signal(number)
@@ -100,9 +134,21 @@ def test_interrupt_from_the_terminal_reaches_the_command_once(tmp_path: Path) ->
         os.chdir(tmp_path)
         os.execv(
             sys.executable,
-            [sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", ONE[0],
-             "-o", "r.trace", "--", sys.executable, "s.py"],
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "tracehint",
+                "record",
+                "--quiet",
+                "--collector",
+                ONE[0],
+                "-o",
+                "r.trace",
+                "--",
+                sys.executable,
+                "s.py",
+            ],
+        )
     seen = b""
     while b"ready" not in seen:
         seen += os.read(terminal, 1000)
@@ -179,9 +225,17 @@ def test_places_that_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("folder")
     for name in ("file", "folder", "link", "file/below", ""):
         done = tracehint(
-            "record", "--force", "--collector", ONE[0], "-o", name, "--", "touch", "ran",
+            "record",
+            "--force",
+            "--collector",
+            ONE[0],
+            "-o",
+            name,
+            "--",
+            "touch",
+            "ran",
             cwd=tmp_path,
-        )  # fmt: skip
+        )
         assert done.returncode == 125, name
         assert "-o" in done.stderr
         assert "Traceback" not in done.stderr
@@ -234,9 +288,15 @@ def test_without_privileges_auto_falls_back_to_strace(tmp_path: Path) -> None:
     env = {"PYTHONPATH": f"{code}:{packages}", "HOME": str(work), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [python, "-m", "tracehint", "record", "-o", "r.trace", "--", "sh", "-c", "id -u"]
     done = subprocess.run(
-        command, cwd=work, env={**os.environ, **env}, capture_output=True, text=True,
-        preexec_fn=demote, timeout=60, check=False,
-    )  # fmt: skip
+        command,
+        cwd=work,
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        preexec_fn=demote,
+        timeout=60,
+        check=False,
+    )
     if "ImportError" in done.stderr or "ModuleNotFoundError" in done.stderr:
         pytest.skip("that python3 cannot load this environment's packages")
     assert (done.returncode, done.stdout) == (0, "65534\n"), done.stderr
@@ -252,10 +312,27 @@ def test_a_recording_inside_a_recording_is_not_doubled(
     tmp_path: Path, outer: str, inner: str
 ) -> None:
     done = tracehint(
-        "record", "--quiet", "--collector", outer, "-o", "outer.trace", "--",
-        sys.executable, "-m", "tracehint", "record", "--collector", inner, "-o", "inner.trace",
-        "--", "sh", "-c", "echo hi > f; exit 4", cwd=tmp_path,
-    )  # fmt: skip
+        "record",
+        "--quiet",
+        "--collector",
+        outer,
+        "-o",
+        "outer.trace",
+        "--",
+        sys.executable,
+        "-m",
+        "tracehint",
+        "record",
+        "--collector",
+        inner,
+        "-o",
+        "inner.trace",
+        "--",
+        "sh",
+        "-c",
+        "echo hi > f; exit 4",
+        cwd=tmp_path,
+    )
     assert done.returncode == 4, done.stderr
     assert "recorded already" in done.stderr
     assert not (tmp_path / "inner.trace").exists()
@@ -270,9 +347,18 @@ def test_the_mark_of_another_recording_does_not_stop_this_one(tmp_path: Path) ->
     """Batch systems carry the environment to nodes where nobody records."""
     for mark in ("other-boot:1:1", "nonsense", f"{_boot()}:{_namespace()}:999999"):
         done = tracehint(
-            "record", "--quiet", "--collector", ONE[0], "-o", "r.trace", "--force", "--", "true",
-            cwd=tmp_path, env={"TRACEHINT_RECORDING": mark},
-        )  # fmt: skip
+            "record",
+            "--quiet",
+            "--collector",
+            ONE[0],
+            "-o",
+            "r.trace",
+            "--force",
+            "--",
+            "true",
+            cwd=tmp_path,
+            env={"TRACEHINT_RECORDING": mark},
+        )
         assert done.returncode == 0
         assert (tmp_path / "r.trace" / "manifest.json").exists()
 
@@ -304,9 +390,17 @@ def test_secrets_are_redacted(tmp_path: Path, collector: str) -> None:
     assert "<redacted>" in " ".join(bundle.manifest.command)
     assert bundle.manifest.redacted_args > 0
     kept = tracehint(
-        "record", "--quiet", "--keep-args", "--collector", collector, "-o", "k.trace", "--", *run,
+        "record",
+        "--quiet",
+        "--keep-args",
+        "--collector",
+        collector,
+        "-o",
+        "k.trace",
+        "--",
+        *run,
         cwd=tmp_path,
-    )  # fmt: skip
+    )
     assert kept.returncode == 0
     assert secret in " ".join(read_bundle(tmp_path / "k.trace").manifest.command)
 
@@ -314,9 +408,19 @@ def test_secrets_are_redacted(tmp_path: Path, collector: str) -> None:
 @slow
 def test_bundle_directory_and_host_from_the_outside(tmp_path: Path) -> None:
     done = tracehint(
-        "record", "--quiet", "--collector", ONE[0], "--host-id", "node7/x", "--data-root", "data",
-        "--", "true", cwd=tmp_path, env={"TRACEHINT_BUNDLE_DIR": str(tmp_path / "bundles")},
-    )  # fmt: skip
+        "record",
+        "--quiet",
+        "--collector",
+        ONE[0],
+        "--host-id",
+        "node7/x",
+        "--data-root",
+        "data",
+        "--",
+        "true",
+        cwd=tmp_path,
+        env={"TRACEHINT_BUNDLE_DIR": str(tmp_path / "bundles")},
+    )
     assert done.returncode == 0, done.stderr
     (path,) = (tmp_path / "bundles").iterdir()
     assert path.name.startswith("true.node7_x-")  # what was changed in a name keeps a checksum
@@ -335,7 +439,7 @@ def test_a_process_that_outlives_the_command_is_not_stopped(tmp_path: Path) -> N
         [sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", "strace",
          "--option", "linger=300", "-o", "r.trace", "--", "sh", "-c", work],
         cwd=tmp_path, check=False, timeout=60,
-    )  # fmt: skip
+    )  # fmt: skip  # a table
     assert (done.returncode, (tmp_path / "begun").read_text()) == (0, "started\n")
     assert not (tmp_path / "late").exists()  # it was not waited for
     bundle = read_bundle(tmp_path / "r.trace")
@@ -353,9 +457,20 @@ def test_processes_that_outlive_the_command_may_be_waited_for(tmp_path: Path) ->
     if "strace" not in USABLE:
         pytest.skip("strace cannot run here")
     done = tracehint(
-        "record", "--quiet", "--collector", "strace", "--option", "linger=20000", "-o", "r.trace",
-        "--", "sh", "-c", "(sleep 2.5; echo late > late) & echo started", cwd=tmp_path,
-    )  # fmt: skip
+        "record",
+        "--quiet",
+        "--collector",
+        "strace",
+        "--option",
+        "linger=20000",
+        "-o",
+        "r.trace",
+        "--",
+        "sh",
+        "-c",
+        "(sleep 2.5; echo late > late) & echo started",
+        cwd=tmp_path,
+    )
     assert done.returncode == 0
     bundle = read_bundle(tmp_path / "r.trace")
     assert bundle.manifest.notes == []
@@ -366,8 +481,9 @@ def test_processes_that_outlive_the_command_may_be_waited_for(tmp_path: Path) ->
 @slow
 def test_wrong_settings_are_refused(tmp_path: Path) -> None:
     for text in ("linger", "linger=soon"):
-        done = tracehint("record", "--collector", "strace", "--option", text, "--", "touch", "ran",
-                         cwd=tmp_path)  # fmt: skip
+        done = tracehint(
+            "record", "--collector", "strace", "--option", text, "--", "touch", "ran", cwd=tmp_path
+        )
         assert done.returncode == 125
         assert "linger" in done.stderr
     assert not (tmp_path / "ran").exists()
@@ -378,11 +494,27 @@ def test_a_killed_recorder_leaves_the_command_and_a_usable_bundle(tmp_path: Path
         pytest.skip("strace cannot run here")
     work = "echo one > a; echo ready; read line; echo two > b; echo done-anyway"
     with subprocess.Popen(
-        [sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", "strace",
-         "-o", "r.trace", "--", "sh", "-c", work],
-        cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        [
+            sys.executable,
+            "-m",
+            "tracehint",
+            "record",
+            "--quiet",
+            "--collector",
+            "strace",
+            "-o",
+            "r.trace",
+            "--",
+            "sh",
+            "-c",
+            work,
+        ],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-    ) as process:  # fmt: skip
+    ) as process:
         assert process.stdin is not None and process.stdout is not None
         assert process.stderr is not None
         assert process.stdout.readline() == "ready\n"

@@ -20,8 +20,18 @@ def graph(folder: Path, collector: str) -> dict[str, set[Any]]:
     """What the analysis says, with names instead of identifiers."""
     work = folder / collector / "work"  # of the same name: paths below it are compared
     shutil.copytree(DEMO, work)
-    done = tracehint("record", "--quiet", "--collector", collector, "-o", "../run.trace", "--",
-                     "sh", "run.sh", cwd=work)  # fmt: skip
+    done = tracehint(
+        "record",
+        "--quiet",
+        "--collector",
+        collector,
+        "-o",
+        "../run.trace",
+        "--",
+        "sh",
+        "run.sh",
+        cwd=work,
+    )
     assert done.returncode == 0, done.stderr
     done = tracehint("analyze", "run.trace", "--format", "json", cwd=work.parent)
     data = json.loads(done.stdout)
@@ -32,7 +42,8 @@ def graph(folder: Path, collector: str) -> dict[str, set[Any]]:
         "tasks": {(t["name"], t["engine"], t["exit_status"]) for t in data["tasks"]},
         "files": {
             (f["path"], f["version"], f["role"], f["size_bytes"])
-            for f in data["files"] if f["role"] != "software"
+            for f in data["files"]
+            if f["role"] != "software"
         },
         "edges": {
             (tasks[e["producer"]], files[e["file"]], tasks[e["consumer"]], e["bytes"], e["via"])
@@ -40,9 +51,10 @@ def graph(folder: Path, collector: str) -> dict[str, set[Any]]:
         },
         "patterns": {
             (files[f["id"]], p["pattern"], p["primary"])
-            for f in data["files"] for p in f["patterns"]
+            for f in data["files"]
+            for p in f["patterns"]
         },
-    }  # fmt: skip
+    }
 
 
 def test_the_demo_is_the_same_run_for_both(tmp_path: Path) -> None:

@@ -19,18 +19,41 @@ SCRIPT = 'printf hello >one; cat one one >two; mv two three; curl -u "me:$2" fil
 
 def record(bundle: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "tracehint", "record", "--collector", "ebpf", *options, "-o",
-         bundle, "--", "sh", "-c", SCRIPT, "sh", "--password", "hunter2"],
-        cwd=bundle.parent, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "tracehint",
+            "record",
+            "--collector",
+            "ebpf",
+            *options,
+            "-o",
+            bundle,
+            "--",
+            "sh",
+            "-c",
+            SCRIPT,
+            "sh",
+            "--password",
+            "hunter2",
+        ],
+        cwd=bundle.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def facts(bundle: Bundle) -> dict[str, Counter[object]]:
     """What does not differ from run to run."""
     own = os.fsencode(bundle.path.parent) + b"/"  # pages of libraries: as many as were not at hand
     opens, names = bundle.tables["opens"], bundle.tables["names"]
-    sizes = zip(opens["path"].to_pylist(), opens["read_bytes"].to_pylist(),
-                opens["write_bytes"].to_pylist(), strict=True)  # fmt: skip
+    sizes = zip(
+        opens["path"].to_pylist(),
+        opens["read_bytes"].to_pylist(),
+        opens["write_bytes"].to_pylist(),
+        strict=True,
+    )
     return {
         "argv": Counter(map(repr, bundle.tables["processes"]["argv"].to_pylist())),
         "opens": Counter(row for row in sizes if row[0].startswith(own)),
@@ -66,15 +89,18 @@ def test_merge_writes_the_tables(tmp_path: Path) -> None:
     assert record(tmp_path / "later.trace", "--option", "convert=later").returncode == 0
     subprocess.run(
         [sys.executable, "-m", "tracehint", "merge", "later.trace", "-o", "tables.trace"],
-        cwd=tmp_path, capture_output=True, check=True,
-    )  # fmt: skip
+        cwd=tmp_path,
+        capture_output=True,
+        check=True,
+    )
     merged = read_bundle(tmp_path / "tables.trace")
     assert not (tmp_path / "tables.trace" / "spool").exists()
     assert facts(merged) == facts(read_bundle(tmp_path / "later.trace"))
 
 
-@pytest.mark.parametrize("options", [("--option", "convert=never"),
-                                     ("--option", "convert=later", "--keep-args")])  # fmt: skip
+@pytest.mark.parametrize(
+    "options", [("--option", "convert=never"), ("--option", "convert=later", "--keep-args")]
+)
 def test_what_cannot_be_is_refused_before_the_command_runs(
     tmp_path: Path, options: tuple[str, ...]
 ) -> None:

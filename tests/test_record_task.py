@@ -32,10 +32,16 @@ def test_task_keeps_sigpipe_as_it_was(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "code"),
-    [(["n", "--", "no-such-program"], 127), (["n", "--", "/etc/passwd"], 126),
-     (["", "--", "true"], 125), (["x" * 2000, "--", "true"], 125), (["n"], 125), (["n", "--"], 127),
-     ([], 125)],
-)  # fmt: skip
+    [
+        (["n", "--", "no-such-program"], 127),
+        (["n", "--", "/etc/passwd"], 126),
+        (["", "--", "true"], 125),
+        (["x" * 2000, "--", "true"], 125),
+        (["n"], 125),
+        (["n", "--"], 127),
+        ([], 125),
+    ],
+)
 def test_task_errors(tmp_path: Path, arguments: list[str], code: int) -> None:
     done = inside("task", *arguments, cwd=tmp_path)
     assert done.returncode == code
@@ -51,9 +57,18 @@ def test_task_names_reach_the_analysis(tmp_path: Path, collector: str) -> None:
 
     task = f"{sys.executable} -m tracehint task"
     done = tracehint(
-        "record", "--quiet", "--collector", collector, "-o", "r.trace", "--", "sh", "-c",
-        f"{task} make-it -- sh -c 'echo x > a'; {task} use-it -- cat a > b", cwd=tmp_path,
-    )  # fmt: skip
+        "record",
+        "--quiet",
+        "--collector",
+        collector,
+        "-o",
+        "r.trace",
+        "--",
+        "sh",
+        "-c",
+        f"{task} make-it -- sh -c 'echo x > a'; {task} use-it -- cat a > b",
+        cwd=tmp_path,
+    )
     assert done.returncode == 0, done.stderr
     result = tracehint("analyze", "r.trace", "--format", "json", cwd=tmp_path)
     data = json.loads(result.stdout)
@@ -105,8 +120,11 @@ def test_profile_twice_and_forced(tmp_path: Path) -> None:
     for _ in range(2):
         assert tracehint("profile", "--quiet", "--", "true", cwd=tmp_path).returncode == 0
     assert {p.name for p in tmp_path.iterdir()} == {
-        "true.trace", "true-2.trace", "true.tracehint", "true-2.tracehint",
-    }  # fmt: skip
+        "true.trace",
+        "true-2.trace",
+        "true.tracehint",
+        "true-2.tracehint",
+    }
     again = tracehint(
         "profile", "--quiet", "--force", "-o", "true.trace", "--", "true", cwd=tmp_path
     )
@@ -122,8 +140,15 @@ def test_profile_of_a_failing_command_and_a_failing_analysis(tmp_path: Path) -> 
     locked = tmp_path / "locked"
     locked.mkdir()
     done = tracehint(
-        "profile", "--quiet", "-o", "locked/run.trace", "--", "sh", "-c",
-        "touch ../x 2>/dev/null; rm -rf locked/run.trace/manifest.json; exit 9", cwd=tmp_path,
-    )  # fmt: skip
+        "profile",
+        "--quiet",
+        "-o",
+        "locked/run.trace",
+        "--",
+        "sh",
+        "-c",
+        "touch ../x 2>/dev/null; rm -rf locked/run.trace/manifest.json; exit 9",
+        cwd=tmp_path,
+    )
     assert done.returncode == 9  # whatever became of the bundle
     assert "Traceback" not in done.stderr

@@ -43,10 +43,17 @@ def data_of(analysis: Analysis) -> dict[str, Any]:
 
 def six() -> dict[str, Any]:
     rule = Rule(
-        id="r1", template="calibrated_{n}.bin", regex="x", directory="", producer="calibrate",
-        consumers=("smooth",), pattern="pipeline", hints=(Hint("DP", "local", "create"),),
-        confidence=0.9, evidence={"files": 4, "saves_bytes": 12 << 20},
-    )  # fmt: skip
+        id="r1",
+        template="calibrated_{n}.bin",
+        regex="x",
+        directory="",
+        producer="calibrate",
+        consumers=("smooth",),
+        pattern="pipeline",
+        hints=(Hint("DP", "local", "create"),),
+        confidence=0.9,
+        evidence={"files": 4, "saves_bytes": 12 << 20},
+    )
     analysis = parse_run(SIX).analysis()
     return collect(analysis, run_rules(Context(analysis)), HintFile((), {}, (rule,)))
 
@@ -58,8 +65,14 @@ def test_data_counts_what_the_run_did() -> None:
         [8 << 20, 4 * (2 << 20), 4 * (2 << 20), 8 << 20, 4 << 20, 8 << 20]
     )
     assert {m["pattern"] for m in data["mix"]} == {
-        "scatter", "broadcast", "pipeline", "gather", "reduce", "distribute", "stage_out",
-    }  # fmt: skip
+        "scatter",
+        "broadcast",
+        "pipeline",
+        "gather",
+        "reduce",
+        "distribute",
+        "stage_out",
+    }
     assert len(data["heat"]) == 2
     scatter = next(m for m in data["heat"] if m["pattern"] == "scatter")
     assert len(scatter["cells"]) == 64  # disjoint: each of the 64 parts has one reader
@@ -140,7 +153,7 @@ def without_measures() -> Analysis:
         "tasks": ["end_s", "exit_status", "command"], "files": ["size_bytes", "exact_share"],
         "consumers": ["cover", "ranges", "first_s", "last_s"],
         "producers": ["first_s", "last_s", "ranges"], "patterns": ["evidence", "placement"],
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     for name, columns in unknown.items():
         table = getattr(analysis, name)
         for column in columns:

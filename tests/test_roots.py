@@ -11,12 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support.bundles import RunBuilder
 from tracehint.analyzer.path_rules import is_system
-from tracehint.analyzer.roots import (
-    classify_paths,
-    data_roots,
-    is_bookkeeping,
-    relative_paths,
-)
+from tracehint.analyzer.roots import classify_paths, data_roots, is_bookkeeping, relative_paths
 from tracehint.analyzer.tasks import cut_tasks
 
 
@@ -99,11 +94,11 @@ SOFTWARE = [
     "/d/.snakemake/conda/ab/bin/x", "/d/.snakemake/metadata/xyz", "/d/.nextflow/cache/x",
     "/d/.nextflow.log", "/d/work/ab/cd/.command.run", "/d/wf.mf.makeflowlog",
     "/d/makeflow.failed.3/x", "/d/venv/bin/python", "/d/conda/lib/x.so", "/d/work/conda/x/y",
-]  # fmt: skip
+]  # fmt: skip  # a table
 DATA = [
     "/d", "/d/a.fits", "/d/.hidden", "/d/usr/lib/x", "/d/.snakemake/storage/x",
     "/d/.snakemake/shadow/x", "/d/work/ab/cd/out.bam", "/d/git/x", "/d/sub/my.so", "/d/cache/x",
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 
 def test_software_below_a_root() -> None:
@@ -129,8 +124,13 @@ def test_bookkeeping() -> None:
 def test_relative_paths_are_unambiguous() -> None:
     paths = pa.array([b"/a/x", b"/b/x", b"/b/y", b"/a", b"/c/z", b"/a/b/x"], pa.binary())
     assert relative_paths(paths, [b"/a/b", b"/a", b"/b"]).to_pylist() == [
-        b"/a/x", b"/b/x", b"y", b".", b"/c/z", b"x",
-    ]  # fmt: skip
+        b"/a/x",
+        b"/b/x",
+        b"y",
+        b".",
+        b"/c/z",
+        b"x",
+    ]
     assert relative_paths(paths[:4], [b"/a"]).to_pylist() == [b"x", b"/b/x", b"/b/y", b"."]
 
 
@@ -139,7 +139,7 @@ def test_what_mpi_keeps_for_itself_is_no_data() -> None:
         "/tmp/ompi.node1.0/pid.17/1/a.sm", "/scratch/u/ompi.node1.1000/pid.17/x",
         "/dev/shm/vader_segment.node1.0.7c.1", "/dev/shm/sem.OMPIO_out.bin",
         "/tmp/x/pmix_dstor_ds21_17/lock",
-    ]  # fmt: skip
+    ]  # fmt: skip  # a table
     data = ["/dev/shm/out.bin", "/tmp/ompi.txt", "/dev/shm/run/sem.dat", "/d/ompi.old.1/x"]
     paths = pa.array([p.encode() for p in [*own, *data]], pa.binary())
     roots = [b"/tmp", b"/dev/shm", b"/d", b"/scratch"]

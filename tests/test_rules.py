@@ -13,10 +13,16 @@ DOCS = TESTS.parent / "docs"
 _NUMBER = re.compile(r"\*\*([PF]\d+)\*\*")
 # page -> sections in which every list item and every row of a table is a rule
 RULES = {
-    "patterns.md": ("Who counts", "Readers per byte", "The labels", "The cost model", "Confidence",
-                    "What it cannot tell"),
+    "patterns.md": (
+        "Who counts",
+        "Readers per byte",
+        "The labels",
+        "The cost model",
+        "Confidence",
+        "What it cannot tell",
+    ),
     "reference/flow.md": ("Files", "Versions", "Edges", "Ranges and what is exact", "Roles"),
-}  # fmt: skip
+}
 
 
 def numbers() -> list[str]:

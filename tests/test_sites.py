@@ -42,10 +42,12 @@ def test_a_table_of_hosts_and_patterns(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("node1\n", "line 1"), ("a b\nnode1 rack 1\n", "line 2"), ("\x01 x\n", "line 1"),
+        ("node1\n", "line 1"),
+        ("a b\nnode1 rack 1\n", "line 2"),
+        ("\x01 x\n", "line 1"),
         ("n " + "x" * 300 + "\n", "line 1"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_table_is_an_error(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(InputError, match=says):
         read_sites(table(tmp_path, text))
@@ -170,8 +172,9 @@ def test_lint_takes_the_table(tmp_path: Path) -> None:
     table(tmp_path, "n1 east\nn2 west\n")
     codes = []
     for options in ((), ("--sites", "sites.txt")):
-        done = inside("lint", "run.trace", "--format", "json", "--select", "TM005", *options,
-                      cwd=tmp_path)  # fmt: skip
+        done = inside(
+            "lint", "run.trace", "--format", "json", "--select", "TM005", *options, cwd=tmp_path
+        )
         codes.append(done.returncode)
         assert ("TM005" in done.stdout) is bool(options), done.stdout + done.stderr
     assert codes == [0, 1]
@@ -179,13 +182,15 @@ def test_lint_takes_the_table(tmp_path: Path) -> None:
 
 def test_a_calibration_gives_the_rates(tmp_path: Path) -> None:
     two_sites().save(tmp_path / "run.trace")
-    done = inside("calibrate", ".", "--seconds", "1", "--size-mb", "4", "-o", "c.json",
-                  cwd=tmp_path)  # fmt: skip
+    done = inside(
+        "calibrate", ".", "--seconds", "1", "--size-mb", "4", "-o", "c.json", cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr
     measured = json.loads((tmp_path / "c.json").read_text())
     known = [r for r in (measured[n]["bytes_per_s"] for n in ("write", "read")) if r]
-    done = inside("analyze", "run.trace", "--format", "json", "--calibration", "c.json",
-                  cwd=tmp_path)  # fmt: skip
+    done = inside(
+        "analyze", "run.trace", "--format", "json", "--calibration", "c.json", cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr
     rates = json.loads(done.stdout)["run"]["parameters"]["link_rates"]
     assert rates == [min(known), max(known)]

@@ -96,8 +96,7 @@ def test_results_do_not_depend_on_portions_and_partitions(
         whole = json_of(bundle, "duckdb")
         monkeypatch.setattr(engine, "_PARTITIONS", partitions)
         monkeypatch.setattr(
-            "tracehint.analyzer.flow.build.divide",
-            lambda *given, n=rows: divide(*given[:4], n),
+            "tracehint.analyzer.flow.build.divide", lambda *given, n=rows: divide(*given[:4], n)
         )
         assert json_of(bundle, "spark") == whole, bundle
         assert json_of(bundle, "duckdb") == whole, bundle
@@ -118,7 +117,7 @@ def test_the_command_in_a_process_of_its_own(tmp_path: Path) -> None:
         env={
             **os.environ, "TMPDIR": str(temporary), "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"
         },
-    )  # fmt: skip
+    )  # fmt: skip  # a table
     assert there.returncode == 0, there.stderr
     assert there.stdout == here.stdout
     assert "Traceback" not in there.stderr and " at org." not in there.stderr
@@ -130,9 +129,11 @@ def test_the_command_in_a_process_of_its_own(tmp_path: Path) -> None:
 def test_no_bundle_is_said_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     for where in (
-        tmp_path / "folder", tmp_path / "nothing", f"file://{tmp_path}/folder",
+        tmp_path / "folder",
+        tmp_path / "nothing",
+        f"file://{tmp_path}/folder",
         f"file://{tmp_path}/nothing",
-    ):  # fmt: skip
+    ):
         done = inside("analyze", where, "--engine", "spark", cwd=tmp_path)
         assert done.returncode == 2
         assert "no such bundle" in done.stderr or "not a trace bundle" in done.stderr, done.stderr
@@ -206,7 +207,7 @@ def test_without_pyspark_the_remedy_is_named(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code, "analyze", bundle, "--engine", "spark"],
         cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    )  # fmt: skip  # a table
     assert done.returncode == 2
     assert "pip install 'tracehint[spark]'" in done.stderr
 
@@ -220,15 +221,25 @@ def test_the_default_engine_loads_nothing_of_spark(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code, "analyze", bundle, "-o", "out.txt"],
         cwd=tmp_path, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    )  # fmt: skip  # a table
     assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_notes_of_portions_are_those_of_the_whole() -> None:
     from tracehint.analyzer.flow.notes import merged
 
-    said = ["2 strided", "a file has 3 accesses", "5 reads (up to 1.250 s): x", "3 strided",
-            "a file has 3 accesses", "1 reads (up to 0.500 s): x", "40 {} odd"]  # fmt: skip
+    said = [
+        "2 strided",
+        "a file has 3 accesses",
+        "5 reads (up to 1.250 s): x",
+        "3 strided",
+        "a file has 3 accesses",
+        "1 reads (up to 0.500 s): x",
+        "40 {} odd",
+    ]
     assert merged(said) == [
-        "5 strided", "a file has 3 accesses", "6 reads (up to 1.250 s): x", "40 {} odd",
-    ]  # fmt: skip
+        "5 strided",
+        "a file has 3 accesses",
+        "6 reads (up to 1.250 s): x",
+        "40 {} odd",
+    ]

@@ -56,9 +56,13 @@ def analyze(*words: str | Path, cwd: Path, **env: str) -> subprocess.CompletedPr
     """`analyze --format json` in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "tracehint", "analyze", *words, "--format", "json"],
-        cwd=cwd, env=os.environ | {"JAVA_TOOL_OPTIONS": QUICK} | env, capture_output=True,
-        text=True, timeout=SECONDS, check=False,
-    )  # fmt: skip
+        cwd=cwd,
+        env=os.environ | {"JAVA_TOOL_OPTIONS": QUICK} | env,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
 
 
 def json_of(*words: str | Path, cwd: Path, **env: str) -> str:
@@ -86,7 +90,7 @@ def test_a_standalone_cluster_of_two_workers(tmp_path: Path) -> None:
             worker = [
                 spark_class, f"{kind}.worker.Worker", "--host", "127.0.0.1", "--webui-port", "0",
                 "-c", "1", "-m", "1g", "-d", str(tmp_path / f"worker{n}"), url,
-            ]  # fmt: skip
+            ]  # fmt: skip  # a table
             up = says("Registering worker", n)
             stack.enter_context(daemon(worker, tmp_path / f"worker{n}.log", up))
         there = json_of(bundle, "--engine", "spark", "--master", url, cwd=tmp_path)
@@ -106,7 +110,7 @@ def hdfs(tmp_path: Path) -> Iterator[str]:
         "java", QUICK, "-Xmx512m", f"-Dtest.build.data={tmp_path}/dfs", "-cp", classes,
         "org.apache.hadoop.mapreduce.MiniHadoopClusterManager", "-nomr", "-format",
         "-nnport", str(port), "-writeConfig", str(site),
-    ]  # fmt: skip
+    ]  # fmt: skip  # a table
     before = Path.cwd()
     os.chdir(tmp_path)  # it writes below its working directory
     try:
@@ -125,9 +129,13 @@ def _server_jars(folder: Path) -> list[Path]:
     )
     code = "from pyspark.sql import SparkSession as S; S.builder.master('local[1]').getOrCreate()"
     done = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | {"PYSPARK_SUBMIT_ARGS": arguments},
-        capture_output=True, text=True, timeout=SECONDS, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYSPARK_SUBMIT_ARGS": arguments},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
     jars = sorted(folder.glob("jars/*.jar"))
     if done.returncode or not jars:
         pytest.skip(f"no HDFS server from Maven: {done.stderr[-300:]}")

@@ -74,5 +74,5 @@ def test_limits_are_for_this_process() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tracehint", "analyze", "x", "--engine", "spark", "--threads", "2"],
         capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+    )  # fmt: skip  # a table
     assert done.returncode == 2 and "--threads" in done.stderr

@@ -17,7 +17,7 @@ from tracehint.errors import InputError, TracehintError, UsageError
 HINTS = {
     "DP": "local", "Replication": "3", "ReplicationSemantics": "optimistic", "BlockSize": "65536",
     "CacheSize": "1048576", "Access": "random", "Lifetime": "temporary|mAdd", "LastReader": "mAdd",
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 @pytest.mark.parametrize("name", names())
@@ -99,8 +99,14 @@ def test_a_new_store_needs_only_a_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "name = 3", 'name = "x"', 'name = "x"\nhints = 4', "[[[", "\x00",
-        'name = "x"\nsurprise = 1\n[hints]', 'name = "x"\n[hints.Unknown]',
+        "",
+        "name = 3",
+        'name = "x"',
+        'name = "x"\nhints = 4',
+        "[[[",
+        "\x00",
+        'name = "x"\nsurprise = 1\n[hints]',
+        'name = "x"\n[hints.Unknown]',
         'name = "x"\n[hints.BlockSize]\nvalue = "{value.__class__}"',
         'name = "x"\n[hints.BlockSize]\nvalue = 3',
         'name = "x"\n[hints.BlockSize]\nlevel = "some"',
@@ -111,7 +117,7 @@ def test_a_new_store_needs_only_a_table(tmp_path: Path) -> None:
         'name = "x"\nprefix = "user.\\n"\n[hints.BlockSize]',
         'name = "x"\ntargets = ["device"]\n[hints.BlockSize]',
     ],
-)  # fmt: skip
+)
 def test_a_wrong_table_is_refused_with_a_remedy(tmp_path: Path, text: str) -> None:
     with pytest.raises(TracehintError) as caught:
         open_store(_table(tmp_path, text))
@@ -124,8 +130,18 @@ def test_an_unknown_store_lists_the_known_ones() -> None:
     assert all(name in caught.value.remedy for name in TABLES)
 
 
-@pytest.mark.parametrize("key", ["security.capability", "system.posix_acl_access", "user.other",
-                                 "Security.selinux", "user.DP\n", "", "user.DP\0x"])  # fmt: skip
+@pytest.mark.parametrize(
+    "key",
+    [
+        "security.capability",
+        "system.posix_acl_access",
+        "user.other",
+        "Security.selinux",
+        "user.DP\n",
+        "",
+        "user.DP\0x",
+    ],
+)
 def test_a_store_never_writes_other_names(key: str) -> None:
     store: Store = open_store("xattr")
     store.check_key("user.DP", allow_trusted=False)
@@ -170,9 +186,19 @@ def test_opens_what_lies_below(data: Path, how: bool) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    [b"link", b"dirlink/secret", b"inner/f", b"../secret", b"sub/../../secret", b"/etc/passwd",
-     b"pipe", b"sub/..", b"x\0y", b"a/" * 3000],
-)  # fmt: skip
+    [
+        b"link",
+        b"dirlink/secret",
+        b"inner/f",
+        b"../secret",
+        b"sub/../../secret",
+        b"/etc/passwd",
+        b"pipe",
+        b"sub/..",
+        b"x\0y",
+        b"a/" * 3000,
+    ],
+)
 def test_refuses_every_way_out(data: Path, how: bool, path: bytes) -> None:
     with open_root(data, openat2=how) as root:
         with pytest.raises(OSError):
@@ -215,5 +241,6 @@ def test_the_table_in_the_reference_page_is_a_table(tmp_path: Path) -> None:
     store = open_store(_table(tmp_path, example))
     settings, _ = store.translate({"DP": "scatter|2", "BlockSize": "1024"}, "file")
     assert {s.key: s.value for s in settings} == {
-        "user.my.strip": b"2048", "user.my.order": b"round-robin",
-    }  # fmt: skip
+        "user.my.strip": b"2048",
+        "user.my.order": b"round-robin",
+    }

@@ -13,9 +13,7 @@ from tracehint.collectors.strace import StraceCollector
 from tracehint.schemas.store import read_bundle
 
 _CHECK = StraceCollector().check()
-pytestmark = [
-    pytest.mark.slow, pytest.mark.skipif(not _CHECK.usable, reason=_CHECK.reason),
-]  # fmt: skip
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not _CHECK.usable, reason=_CHECK.reason)]
 
 # case -> why strace cannot have it. A case that begins to pass must leave this table.
 UNSEEN = {
@@ -40,9 +38,18 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     base = folder / "base"
     base.mkdir()
     done = tracehint(
-        "record", "--quiet", "--collector", "strace", "-o", "run.trace", "--", program, "all", base,
+        "record",
+        "--quiet",
+        "--collector",
+        "strace",
+        "-o",
+        "run.trace",
+        "--",
+        program,
+        "all",
+        base,
         cwd=folder,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     bundle = read_bundle(folder / "run.trace")
     status: dict[str, int] = {}

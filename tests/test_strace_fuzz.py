@@ -15,7 +15,7 @@ _TOKENS = [
     b"99999999999999999999", b"-1", b"0x", b"<", b">", b'"', b"\\", b") = ", b"(", b"[", b"{",
     b"\xff", b"", b"9223372036854775807", b"4611686018427387904", b"NULL", b"AT_FDCWD", b"/", b"..",
     b"<unfinished ...>", b"<... read resumed>", b" resumed>", b"+++ exited with 0 +++", b"1", b"2",
-]  # fmt: skip
+]  # fmt: skip  # a table
 _LOG = re.compile(r"'(1 .*?)\\n'|^(1 .*)$", re.MULTILINE)
 
 

@@ -28,7 +28,7 @@ VARIANTS = [
     "-f -xx -y -o log", "-f -a 1 -n -y -o log",
     "-ff -o dir/x", "-ff -y -ttt -o dir/x", "-ff -tt -T -o dir/x", "-ff -y -s 9 -o dir/x",
     "-f --seccomp-bpf -qq -ttt -y -e signal=none -o log -e trace=file,desc,process",
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 
 def traced(folder: Path, options: str) -> Path:
@@ -38,7 +38,7 @@ def traced(folder: Path, options: str) -> Path:
     done = subprocess.run(
         ["strace", *options.split(), "sh", "-c", WORK], cwd=folder, check=False,
         capture_output=True, text=True,
-    )  # fmt: skip
+    )  # fmt: skip  # a table
     assert done.returncode == 5, done.stderr
     return folder / ("dir" if "dir/" in options else "log")
 
@@ -70,17 +70,21 @@ def test_every_variant_gives_the_same_run(tmp_path: Path, options: str) -> None:
     tail = found.pop((b"tail", b"sub/d"))
     assert tail[0] >= 1009
     assert found == {
-        (b"head", b"a"): (0, 4999), (b"cat", b"a"): (9998, 0), (b"cat", b"b"): (0, 9998),
-        (b"cp", b"b"): (9998, 0), (b"cp", b"sub/c"): (0, 9998),
-    }  # fmt: skip
+        (b"head", b"a"): (0, 4999),
+        (b"cat", b"a"): (9998, 0),
+        (b"cat", b"b"): (0, 9998),
+        (b"cp", b"b"): (9998, 0),
+        (b"cp", b"sub/c"): (0, 9998),
+    }
     losses = bundle.tables["losses"].to_pylist()
     lines_lost = [r for r in losses if r["kind"] == "log_lines"]
     assert len(lines_lost) == ("-s 0" in options)  # its `pipe([...])` has no descriptors
     names = bundle.tables["names"].to_pylist()
     copied = next(r["file"] for r in names if r["path"].endswith(b"sub/c"))
     assert [(r["op"], r["new_path"]) for r in names if r["file"] == copied][-1] == (
-        "rename", os.fsencode(tmp_path / "sub/d"),
-    )  # fmt: skip
+        "rename",
+        os.fsencode(tmp_path / "sub/d"),
+    )
     opened = [r for r in bundle.tables["opens"].to_pylist() if r["file"] == copied]
     assert {r["path"] for r in opened} == {os.fsencode(tmp_path / p) for p in ("sub/c", "sub/d")}
     rows = bundle.tables["processes"].to_pylist()
@@ -119,15 +123,29 @@ def rows(bundle: Bundle, table: str, **match: Any) -> list[dict[str, Any]]:
 def test_separate_logs_without_times_follow_the_parents_waiting(tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     folder.mkdir()
-    write(folder / "x.20", 'execve("/bin/sh", ["sh"], 0x7 /* 1 var */) = 0',
-          "fork() = 30", "wait4(-1, [], 0, NULL) = 30", "fork() = 10",
-          "wait4(-1, [], 0, NULL) = 10", "+++ exited with 0 +++")  # fmt: skip
-    write(folder / "x.30", 'execve("/bin/w", ["w"], 0x7 /* 1 var */) = 0',
-          'open("/f", O_WRONLY|O_CREAT, 0666) = 3', 'write(3, "x"..., 7) = 7',
-          "+++ exited with 0 +++")  # fmt: skip
-    write(folder / "x.10", 'execve("/bin/r", ["r"], 0x7 /* 1 var */) = 0',
-          'open("/f", O_RDONLY) = 3', 'read(3, "x"..., 7) = 7',
-          "+++ exited with 0 +++")  # fmt: skip
+    write(
+        folder / "x.20",
+        'execve("/bin/sh", ["sh"], 0x7 /* 1 var */) = 0',
+        "fork() = 30",
+        "wait4(-1, [], 0, NULL) = 30",
+        "fork() = 10",
+        "wait4(-1, [], 0, NULL) = 10",
+        "+++ exited with 0 +++",
+    )
+    write(
+        folder / "x.30",
+        'execve("/bin/w", ["w"], 0x7 /* 1 var */) = 0',
+        'open("/f", O_WRONLY|O_CREAT, 0666) = 3',
+        'write(3, "x"..., 7) = 7',
+        "+++ exited with 0 +++",
+    )
+    write(
+        folder / "x.10",
+        'execve("/bin/r", ["r"], 0x7 /* 1 var */) = 0',
+        'open("/f", O_RDONLY) = 3',
+        'read(3, "x"..., 7) = 7',
+        "+++ exited with 0 +++",
+    )
     bundle, manifest = imported(folder, tmp_path)
     parents = {r["pid"]: r["parent"] for r in rows(bundle, "processes") if r["argv"]}
     assert parents[20] is None and parents[10] and parents[30]
@@ -139,8 +157,12 @@ def test_separate_logs_without_times_follow_the_parents_waiting(tmp_path: Path) 
 def test_a_broken_file_among_good_ones_is_named(tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     folder.mkdir()
-    good = write(folder / "a.log", '5 execve("/bin/x", ["x"], 0x7 /* 1 var */) = 0',
-                 "5 this is nothing", '5 open("/f", O_RDONLY) = 3')  # fmt: skip
+    good = write(
+        folder / "a.log",
+        '5 execve("/bin/x", ["x"], 0x7 /* 1 var */) = 0',
+        "5 this is nothing",
+        '5 open("/f", O_RDONLY) = 3',
+    )
     assert good.exists()
     (folder / "empty").touch()
     (folder / "binary").write_bytes(b"\0\1\2" * 100)
@@ -180,8 +202,11 @@ def test_a_truncated_log_gives_what_is_there(tmp_path: Path, cut: float) -> None
 
 
 def test_a_log_of_names_only_says_that_bytes_are_missing(tmp_path: Path) -> None:
-    write(tmp_path / "log", '7 execve("/bin/x", ["x"], 0x7 /* 1 var */) = 0',
-          '7 openat(AT_FDCWD, "in", O_RDONLY) = 3')  # fmt: skip
+    write(
+        tmp_path / "log",
+        '7 execve("/bin/x", ["x"], 0x7 /* 1 var */) = 0',
+        '7 openat(AT_FDCWD, "in", O_RDONLY) = 3',
+    )
     bundle, manifest = imported(tmp_path / "log", tmp_path)
     assert "bytes" in manifest.blind_to
     assert manifest.cwd == str(tmp_path)  # a guess, and said so
@@ -191,10 +216,13 @@ def test_a_log_of_names_only_says_that_bytes_are_missing(tmp_path: Path) -> None
 
 def test_several_logs_are_one_run(tmp_path: Path) -> None:
     for name, t in (("a", 1700000000), ("b", 1700000100)):
-        write(tmp_path / f"{name}.log",
-              f'7 {t}.5 execve("/bin/{name}", ["{name}"], 0x7 /* 1 var */) = 0',
-              f'7 {t}.6 open("/{name}", O_RDONLY) = 3', f'7 {t}.7 read(3, "x"..., 9) = 9',
-              f"7 {t}.8 +++ exited with 0 +++")  # fmt: skip
+        write(
+            tmp_path / f"{name}.log",
+            f'7 {t}.5 execve("/bin/{name}", ["{name}"], 0x7 /* 1 var */) = 0',
+            f'7 {t}.6 open("/{name}", O_RDONLY) = 3',
+            f'7 {t}.7 read(3, "x"..., 9) = 9',
+            f"7 {t}.8 +++ exited with 0 +++",
+        )
     manifest = import_strace([tmp_path / "b.log", tmp_path / "a.log"], tmp_path / "out.trace")
     bundle = read_bundle(tmp_path / "out.trace")
     assert manifest.started_ns == 1700000000500000000
@@ -243,8 +271,9 @@ def test_a_workflow_file_adds_what_it_declares(tmp_path: Path) -> None:
         '7 1700000000.1 execve("/bin/sh", ["sh", "-c", "cat in > out"], 0x7 /* 1 var */) = 0',
         f'7 1700000000.2 getcwd("{tmp_path}", 4096) = 9',
         '7 1700000000.3 openat(AT_FDCWD, "in", O_RDONLY) = 3',
-        '7 1700000000.4 read(3, "x"..., 9) = 9', "7 1700000000.5 +++ exited with 0 +++",
-    )  # fmt: skip
+        '7 1700000000.4 read(3, "x"..., 9) = 9',
+        "7 1700000000.5 +++ exited with 0 +++",
+    )
     (tmp_path / "wf.makeflow").write_text("out: in never-opened\n\tcat in > out\n")
     done = inside("import", "log", "--workflow", "wf.makeflow", "-o", "out.trace", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

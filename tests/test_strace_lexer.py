@@ -52,8 +52,10 @@ def test_unfinished_and_resumed_are_one_call_with_both_times() -> None:
         b'7 1700000000.3 <... read resumed>"abc", 10) = 3',
     )
     assert [(c.kind, c.tid, c.name) for c in found] == [
-        ("start", 7, b"read"), ("call", 8, b"close"), ("call", 7, b"read"),
-    ]  # fmt: skip
+        ("start", 7, b"read"),
+        ("call", 8, b"close"),
+        ("call", 7, b"read"),
+    ]
     read = found[2]
     assert (read.args, read.result) == (b'3,"abc", 10', b"3")
     assert (read.t_ns, read.end_ns) == (1700000000100000000, 1700000000300000000)
@@ -62,9 +64,13 @@ def test_unfinished_and_resumed_are_one_call_with_both_times() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [b"7 --- SIGCHLD {si_signo=SIGCHLD} ---", b"strace: Process 9 attached",
-     b" > /lib/libc.so.6(read+0x12) [0xff]", b"7 exit_group(0) = ?"],
-)  # fmt: skip
+    [
+        b"7 --- SIGCHLD {si_signo=SIGCHLD} ---",
+        b"strace: Process 9 attached",
+        b" > /lib/libc.so.6(read+0x12) [0xff]",
+        b"7 exit_group(0) = ?",
+    ],
+)
 def test_known_noise_is_not_counted(line: bytes) -> None:
     assert calls(line)[1].bad == 0
 
@@ -176,7 +182,7 @@ _PIECES = st.sampled_from(
      b"rename", b"mmap", b"(", b")", b" = ", b"3", b"-1", b"0x10", b'"a', b'"', b"</w/x", b">",
      b", ", b"[", b"]", b"{", b"}", b"<unfinished ...>", b"<... read resumed>", b"\\", b"?",
      b"O_CREAT", b"AT_FDCWD", b"+++ exited with 0 +++", b"NULL", b"\xff", b"99999999999999999999"]
-)  # fmt: skip
+)  # fmt: skip  # a table
 
 
 @settings(max_examples=60, deadline=None)

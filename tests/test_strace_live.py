@@ -68,9 +68,17 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Bundle, Path]:
     (folder / "script.py").write_text(SCRIPT)
     (folder / "wf.sh").write_text(WORKFLOW)
     done = tracehint(
-        "record", "--collector", "strace", "-o", "run.trace", "--", "sh", "wf.sh",
-        cwd=folder, env={"PYTHON": sys.executable, "TRACEHINT_TASK": ""},
-    )  # fmt: skip
+        "record",
+        "--collector",
+        "strace",
+        "-o",
+        "run.trace",
+        "--",
+        "sh",
+        "wf.sh",
+        cwd=folder,
+        env={"PYTHON": sys.executable, "TRACEHINT_TASK": ""},
+    )
     assert done.returncode == 7, done.stderr
     assert "5 to 20 times slower" in done.stderr
     assert "strace-light" in done.stderr
@@ -114,8 +122,9 @@ def test_sequential_write_by_head(recorded: tuple[Bundle, Path]) -> None:
 
 
 def test_dd_reads_its_blocks(recorded: tuple[Bundle, Path]) -> None:
-    rows = [r for r in extents(recorded, "in", op="read")
-            if program_of(recorded, r["proc"]) == b"dd"]  # fmt: skip
+    rows = [
+        r for r in extents(recorded, "in", op="read") if program_of(recorded, r["proc"]) == b"dd"
+    ]
     assert ranges(rows) == [(3 * 997, 13 * 997, 1)]
     assert rows[0]["ops"] == 13
     written = extents(recorded, "part", op="write")
@@ -221,25 +230,48 @@ def test_hostile_names_are_exact(tmp_path: Path) -> None:
     made = make_files(data, b"12345")
     assert len(made) == len(HOSTILE_NAMES)
     done = tracehint(
-        "record", "--quiet", "--collector", "strace", "-o", "run.trace", "--",
-        "find", "data", "-type", "f", "-exec", "cat", "{}", "+", cwd=tmp_path,
-    )  # fmt: skip
+        "record",
+        "--quiet",
+        "--collector",
+        "strace",
+        "-o",
+        "run.trace",
+        "--",
+        "find",
+        "data",
+        "-type",
+        "f",
+        "-exec",
+        "cat",
+        "{}",
+        "+",
+        cwd=tmp_path,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     bundle = read_bundle(tmp_path / "run.trace")
     assert bundle.tables["losses"].num_rows == 0
     base = os.fsencode(data) + b"/"
     read = {
-        r["path"]: r["read_bytes"] for r in bundle.tables["opens"].to_pylist()
+        r["path"]: r["read_bytes"]
+        for r in bundle.tables["opens"].to_pylist()
         if r["path"].startswith(base)
-    }  # fmt: skip
+    }
     assert read == {base + name: 5 for name in made}
 
 
 def test_light_mode_has_opens_and_no_bytes(tmp_path: Path) -> None:
     done = tracehint(
-        "record", "--collector", "strace-light", "-o", "run.trace", "--",
-        "sh", "-c", "echo hello > a; cat a > b; mv b c", cwd=tmp_path,
-    )  # fmt: skip
+        "record",
+        "--collector",
+        "strace-light",
+        "-o",
+        "run.trace",
+        "--",
+        "sh",
+        "-c",
+        "echo hello > a; cat a > b; mv b c",
+        cwd=tmp_path,
+    )
     assert done.returncode == 0, done.stderr
     assert "no byte counts" in done.stderr
     bundle = read_bundle(tmp_path / "run.trace")
@@ -249,8 +281,10 @@ def test_light_mode_has_opens_and_no_bytes(tmp_path: Path) -> None:
     base = os.fsencode(tmp_path) + b"/"
     opened = [r for r in bundle.tables["opens"].to_pylist() if r["path"].startswith(base)]
     assert {(r["path"][len(base) :], r["flags"] & 3) for r in opened} == {
-        (b"a", 1), (b"a", 0), (b"b", 1),
-    }  # fmt: skip
+        (b"a", 1),
+        (b"a", 0),
+        (b"b", 1),
+    }
     assert [r["new_path"] for r in bundle.tables["names"].to_pylist() if r["op"] == "rename"] == [
         base + b"c"
     ]
@@ -271,9 +305,18 @@ def test_full_disk_does_not_reach_the_command(tmp_path: Path) -> None:
         work = "for i in $(seq 300); do cat x > /dev/null; done; echo fine >&2; exit 3"
         (tmp_path / "x").write_text("x")
         done = tracehint(
-            "record", "--quiet", "--collector", "strace", "-o", "small/run.trace", "--",
-            "sh", "-c", work, cwd=tmp_path,
-        )  # fmt: skip
+            "record",
+            "--quiet",
+            "--collector",
+            "strace",
+            "-o",
+            "small/run.trace",
+            "--",
+            "sh",
+            "-c",
+            work,
+            cwd=tmp_path,
+        )
         assert done.returncode == 3  # the command's own
         assert done.stdout == ""
         lines = done.stderr.splitlines()
@@ -303,9 +346,18 @@ kill -TERM $$
 
 def test_nothing_is_lost_when_all_processes_of_a_job_are_signalled(tmp_path: Path) -> None:
     done = tracehint(
-        "record", "--quiet", "--collector", "strace", "-o", tmp_path / "run.trace", "--",
-        "sh", "-c", ALL_BUT_THE_RECORDER, cwd=tmp_path,
-    )  # fmt: skip
+        "record",
+        "--quiet",
+        "--collector",
+        "strace",
+        "-o",
+        tmp_path / "run.trace",
+        "--",
+        "sh",
+        "-c",
+        ALL_BUT_THE_RECORDER,
+        cwd=tmp_path,
+    )
     assert (tmp_path / "signalled").read_text().split()
     assert done.returncode == -15, done.stderr
     bundle = read_bundle(tmp_path / "run.trace")
@@ -318,9 +370,18 @@ def test_nothing_is_lost_when_all_processes_of_a_job_are_signalled(tmp_path: Pat
 def test_a_tracer_that_was_killed_is_told(tmp_path: Path) -> None:
     script = "echo a > k; kill -9 $(sed -n 's/^TracerPid:[^0-9]*//p' /proc/self/status); exit 3"
     tracehint(
-        "record", "--quiet", "--collector", "strace", "-o", "run.trace", "--", "sh", "-c", script,
+        "record",
+        "--quiet",
+        "--collector",
+        "strace",
+        "-o",
+        "run.trace",
+        "--",
+        "sh",
+        "-c",
+        script,
         cwd=tmp_path,
-    )  # fmt: skip
+    )
     bundle = read_bundle(tmp_path / "run.trace")
     assert not bundle.manifest.complete
     assert [r["kind"] for r in bundle.tables["losses"].to_pylist()] == ["killed_recorder"]

@@ -11,10 +11,11 @@ RUN = '1 execve("/bin/p", ["p"], 0x7ff /* 3 vars */) = 0\n'
 
 def test_sequential_reads_are_one_run() -> None:
     tables, _ = parse(
-        RUN + '1 openat(AT_FDCWD, "f", O_RDONLY) = 3\n'
+        RUN
+        + '1 openat(AT_FDCWD, "f", O_RDONLY) = 3\n'
         + '1 read(3, "x"..., 1000) = 1000\n' * 7
         + '1 read(3, "", 1000) = 0\n1 close(3) = 0\n'
-    )  # fmt: skip
+    )
     assert moved(tables, b"/w/f") == [("read", "read", 0, 7000)]
     (row,) = rows(tables, "opens")
     assert (row["read_ops"], row["read_bytes"], row["seq_ops"]) == (7, 7000, 6)
@@ -25,9 +26,10 @@ def test_sequential_reads_are_one_run() -> None:
 
 def test_strided_reads_are_one_row() -> None:
     tables, _ = parse(
-        RUN + '1 open("f", O_RDONLY) = 3\n'
+        RUN
+        + '1 open("f", O_RDONLY) = 3\n'
         + "".join(f'1 pread64(3, "x"..., 10, {100 * i + 5}) = 10\n' for i in range(11))
-    )  # fmt: skip
+    )
     (run,) = rows(tables, "extents")
     assert (run["start"], run["length"], run["stride"], run["count"]) == (5, 10, 100, 11)
     assert (run["ops"], run["bytes"]) == (11, 110)
@@ -38,11 +40,13 @@ def test_positioned_calls_leave_the_offset_alone() -> None:
         RUN + '1 open("f", O_RDWR) = 3\n1 write(3, "x"..., 10) = 10\n'
         '1 pwrite64(3, "x"..., 5, 100) = 5\n1 write(3, "x"..., 10) = 10\n'
         '1 preadv(3, [{iov_base="x", iov_len=2}], 1, 50) = 2\n1 read(3, "x", 1) = 1\n'
-    )  # fmt: skip
+    )
     assert moved(tables, b"/w/f") == [
-        ("write", "write", 0, 20), ("write", "write", 100, 5), ("read", "read", 50, 2),
+        ("write", "write", 0, 20),
+        ("write", "write", 100, 5),
+        ("read", "read", 50, 2),
         ("read", "read", 20, 1),
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize(
@@ -56,9 +60,9 @@ def test_positioned_calls_leave_the_offset_alone() -> None:
         ("pwritev(0x3, 0x7f, 0x1, 0x40, 0) = 0x6", 0x40),
         ("pwrite64(0x3, 0x7f, 0x6, 0x40) = 0x6", 0x40),
         ("write(0x3, 0x7f, 0x6) = 0x6", 7),
-        ("writev(3</w/f>, [{iov_base=\"a, b\", iov_len=6}], 1) = 6", 7),
+        ('writev(3</w/f>, [{iov_base="a, b", iov_len=6}], 1) = 6', 7),
     ],
-)  # fmt: skip
+)
 def test_raw_and_decoded_positions(call: str, start: int) -> None:
     tables, stats = parse(
         RUN + '1 open("f", O_RDWR|O_CREAT|O_EXCL, 0666) = 3\n1 write(3, "x"..., 7) = 7\n1 ' + call
@@ -73,10 +77,12 @@ def test_lseek_and_append() -> None:
         RUN + '1 open("f", O_RDWR) = 3\n1 lseek(3, 0, SEEK_END) = 500\n'
         '1 write(3, "x"..., 10) = 10\n1 open("f", O_WRONLY|O_APPEND) = 4\n'
         '1 write(4, "x"..., 5) = 5\n1 lseek(3, 20, SEEK_SET) = 20\n1 read(3, "x"..., 4) = 4\n'
-    )  # fmt: skip
+    )
     assert moved(tables, b"/w/f") == [
-        ("write", "write", 500, 10), ("write", "write", 510, 5), ("read", "read", 20, 4),
-    ]  # fmt: skip
+        ("write", "write", 500, 10),
+        ("write", "write", 510, 5),
+        ("read", "read", 20, 4),
+    ]
     assert all(r["exact"] for r in rows(tables, "extents"))
 
 
@@ -91,9 +97,12 @@ def test_dup_and_fork_share_the_offset() -> None:
         '1 read(3, "x"..., 10) = 10\n1 read(0, "x"..., 20) = 20\n'
         "1 clone(child_stack=NULL, flags=SIGCHLD) = 2\n"
         '2 read(10, "x"..., 30) = 30\n1 read(3, "x"..., 40) = 40\n'
-    )  # fmt: skip
-    assert moved(tables, b"/w/f") == [("read", "read", 0, 30), ("read", "read", 30, 30),
-                                      ("read", "read", 60, 40)]  # fmt: skip
+    )
+    assert moved(tables, b"/w/f") == [
+        ("read", "read", 0, 30),
+        ("read", "read", 30, 30),
+        ("read", "read", 60, 40),
+    ]
     first, second = sorted(rows(tables, "opens"), key=lambda r: r["proc"])
     assert (first["read_bytes"], first["via"]) == (70, "open")
     assert (second["read_bytes"], second["via"]) == (30, "inherited")
@@ -106,7 +115,7 @@ def test_threads_share_descriptors_forks_do_not() -> None:
         "1 clone(child_stack=NULL, flags=SIGCHLD) = 3\n3 close(3) = 0\n"
         '3 open("g", O_RDONLY) = 3\n3 read(3, "x"..., 5) = 5\n1 read(3, "x"..., 10) = 10\n'
         "2 +++ exited with 0 +++\n3 +++ exited with 4 +++\n1 +++ exited with 2 +++\n"
-    )  # fmt: skip
+    )
     assert moved(tables, b"/w/f") == [("read", "read", 0, 20)]
     assert moved(tables, b"/w/g") == [("read", "read", 0, 5)]
     assert [(p["pid"], p["exit_code"]) for p in rows(tables, "processes")] == [(3, 4), (1, 2)]
@@ -117,7 +126,7 @@ def test_exec_ends_the_epoch_and_closes_on_exec() -> None:
         RUN + '1 open("keep", O_WRONLY) = 3\n1 open("drop", O_RDONLY|O_CLOEXEC) = 4\n'
         '1 write(3, "x"..., 3) = 3\n1 execve("/bin/q", ["q", "a b"], 0x7ff /* 3 vars */) = 0\n'
         '1 write(3, "x"..., 4) = 4\n1 read(4, "x"..., 9) = 9\n1 +++ exited with 0 +++\n'
-    )  # fmt: skip
+    )
     first, second = sorted(rows(tables, "processes"), key=lambda r: r["proc"])
     assert (first["argv"], first["prev"], first["exit_code"]) == ([b"p"], None, None)
     assert (second["argv"], second["prev"]) == ([b"q", b"a b"], first["proc"])
@@ -138,11 +147,12 @@ def test_exec_by_a_thread_that_is_not_the_leader() -> None:
         '1 open("f", O_RDONLY) = 3\n2 execve("/bin/q", ["q"], 0x7 /* 1 var */ <unfinished ...>\n'
         "1 +++ superseded by execve in pid 2 +++\n1 <... execve resumed>) = 0\n"
         '1 read(3, "x"..., 5) = 5\n1 +++ exited with 3 +++\n'
-    )  # fmt: skip
+    )
     assert stats.bad == 0
     assert [(p["argv"], p["exit_code"]) for p in rows(tables, "processes")] == [
-        ([b"p"], None), ([b"q"], 3),
-    ]  # fmt: skip
+        ([b"p"], None),
+        ([b"q"], 3),
+    ]
     assert moved(tables, b"/w/f") == [("read", "read", 0, 5)]
 
 
@@ -150,7 +160,7 @@ def test_child_that_is_seen_before_its_fork_returns() -> None:
     tables, _ = parse(
         RUN + '1 open("f", O_RDONLY) = 3\n1 vfork( <unfinished ...>\n2 read(3, "x"..., 5) = 5\n'
         '2 execve("/bin/c", ["c"], 0x7 /* 1 var */) = 0\n1 <... vfork resumed>) = 2\n'
-    )  # fmt: skip
+    )
     child = rows(tables, "processes", argv=[b"c"])[0]
     assert (child["pid"], child["parent"]) == (2, 1)
     assert moved(tables, b"/w/f") == [("read", "read", 0, 5)]
@@ -175,7 +185,7 @@ def test_children_of_several_unfinished_forks_wait_for_their_parent() -> None:
         "1 clone(flags=SIGCHLD <unfinished ...>\n2 clone(flags=SIGCHLD <unfinished ...>\n"
         '7 read(4, "x"..., 5) = 5\n8 read(3, "x"..., 6) = 6\n'
         "2 <... clone resumed>) = 7\n1 <... clone resumed>) = 8\n"
-    )  # fmt: skip
+    )
     assert stats.bad == 0
     parents = {p["pid"]: p["parent"] for p in rows(tables, "processes")}
     assert parents == {1: None, 2: 1, 7: 2, 8: 1}
@@ -188,14 +198,15 @@ def test_a_descriptor_is_free_when_close_begins() -> None:
         RUN + "1 clone(flags=CLONE_VM|CLONE_FILES|CLONE_THREAD) = 2\n"
         '1 open("f", O_RDONLY) = 3\n1 close(3 <unfinished ...>\n2 open("g", O_RDONLY) = 3\n'
         '1 <... close resumed>) = 0\n2 read(3, "x"..., 5) = 5\n'
-    )  # fmt: skip
+    )
     # The resumed close is applied once, when it began: g stays open.
     assert moved(tables, b"/w/g") == [("read", "read", 0, 5)]
 
 
 def test_killed_process() -> None:
-    tables, _ = parse(RUN + '1 open("f", O_WRONLY) = 3\n1 write(3, "x", 1) = 1\n'
-                      "1 +++ killed by SIGKILL +++\n")  # fmt: skip
+    tables, _ = parse(
+        RUN + '1 open("f", O_WRONLY) = 3\n1 write(3, "x", 1) = 1\n1 +++ killed by SIGKILL +++\n'
+    )
     (process,) = rows(tables, "processes")
     assert (process["exit_code"], process["exit_signal"]) == (None, 9)
     assert rows(tables, "opens")[0]["close_ns"] == process["end_ns"]
@@ -208,23 +219,28 @@ def test_copies_inside_the_kernel_are_counted_once_per_side() -> None:
         "1 copy_file_range(3, [7], 4, [500], 100, 0) = 30\n"
         "1 sendfile(4, 3, [200] => [211], 11) = 11\n1 sendfile(4, 3, NULL, 5) = 5\n"
         "1 splice(3, [1000], 6, NULL, 20, 0) = 20\n1 splice(5, NULL, 4, [2000], 20, 0) = 20\n"
-    )  # fmt: skip
+    )
     assert stats.bad == 0
     assert moved(tables, b"/w/a") == [
-        ("read", "copy_file_range", 0, 60), ("read", "copy_file_range", 7, 30),
-        ("read", "sendfile", 200, 11), ("read", "sendfile", 60, 5), ("read", "splice", 1000, 20),
-    ]  # fmt: skip
+        ("read", "copy_file_range", 0, 60),
+        ("read", "copy_file_range", 7, 30),
+        ("read", "sendfile", 200, 11),
+        ("read", "sendfile", 60, 5),
+        ("read", "splice", 1000, 20),
+    ]
     assert moved(tables, b"/w/b") == [
-        ("write", "copy_file_range", 0, 60), ("write", "copy_file_range", 500, 30),
-        ("write", "sendfile", 60, 16), ("write", "splice", 2000, 20),
-    ]  # fmt: skip
+        ("write", "copy_file_range", 0, 60),
+        ("write", "copy_file_range", 500, 30),
+        ("write", "sendfile", 60, 16),
+        ("write", "splice", 2000, 20),
+    ]
 
 
 def test_clone_of_a_whole_file() -> None:
     tables, _ = parse(
         RUN + '1 open("a", O_RDONLY) = 3\n1 lseek(3, 0, SEEK_END) = 900\n'
         '1 open("b", O_WRONLY) = 4\n1 ioctl(4, BTRFS_IOC_CLONE or FICLONE, 3) = 0\n'
-    )  # fmt: skip
+    )
     assert moved(tables, b"/w/a") == [("read", "clone", 0, 900)]
     assert moved(tables, b"/w/b") == [("write", "clone", 0, 900)]
 
@@ -235,10 +251,12 @@ def test_mapped_ranges_are_upper_bounds_within_the_file() -> None:
         "1 mmap(NULL, 8192, PROT_READ|PROT_WRITE, MAP_SHARED, 3, 0x1000) = 0x7f00\n"
         "1 mmap(NULL, 4096, PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x7f00\n"
         "1 mmap(NULL, 4096, PROT_READ|PROT_WRITE, MAP_PRIVATE, 3, 0) = 0x7f00\n"
-    )  # fmt: skip
+    )
     assert sorted(moved(tables, b"/w/f")) == [
-        ("read", "mmap", 0, 4096), ("read", "mmap", 4096, 904), ("write", "mmap", 4096, 904),
-    ]  # fmt: skip
+        ("read", "mmap", 0, 4096),
+        ("read", "mmap", 4096, 904),
+        ("write", "mmap", 4096, 904),
+    ]
     assert not any(r["exact"] for r in rows(tables, "extents"))
 
 
@@ -249,30 +267,37 @@ def test_truncation_and_holes() -> None:
         "1 fallocate(3, FALLOC_FL_KEEP_SIZE|FALLOC_FL_PUNCH_HOLE, 5, 10) = 0\n"
         "1 fallocate(3, 0, 0, 300) = 0\n"
         '1 open("f", O_WRONLY|O_TRUNC) = 4\n1 write(4, "x", 1) = 1\n'
-    )  # fmt: skip
+    )
     assert moved(tables, b"/w/f") == [
-        ("write", "write", 0, 100), ("truncate", "truncate", 40, 0),
-        ("truncate", "truncate", 20, 0), ("deallocate", "fallocate", 5, 10),
-        ("truncate", "open", 0, 0), ("write", "write", 0, 1),
-    ]  # fmt: skip
+        ("write", "write", 0, 100),
+        ("truncate", "truncate", 40, 0),
+        ("truncate", "truncate", 20, 0),
+        ("deallocate", "fallocate", 5, 10),
+        ("truncate", "open", 0, 0),
+        ("write", "write", 0, 1),
+    ]
     last = rows(tables, "opens", truncated=True)
     assert [(r["size_at_open"], r["write_bytes"]) for r in last] == [(300, 1)]
 
 
 def test_streams_that_take_turns_are_few_runs() -> None:
     tables, _ = parse(
-        RUN + '1 open("f", O_RDONLY) = 3\n'
+        RUN
+        + '1 open("f", O_RDONLY) = 3\n'
         + "".join(
             f'1 pread64(3, "x"..., 10, {1000 * stream + 10 * i}) = 10\n'
-            for i in range(13) for stream in range(8)
+            for i in range(13)
+            for stream in range(8)
         )
-    )  # fmt: skip
+    )
     runs = rows(tables, "extents")
     assert len(runs) <= 16  # of 104 calls
     seen = {
         run["start"] + i * run["stride"] + k
-        for run in runs for i in range(run["count"]) for k in range(run["length"])
-    }  # fmt: skip
+        for run in runs
+        for i in range(run["count"])
+        for k in range(run["length"])
+    }
     assert seen == {1000 * s + k for s in range(8) for k in range(130)}
     assert sum(r["bytes"] for r in runs) == 1040
 
@@ -280,9 +305,10 @@ def test_streams_that_take_turns_are_few_runs() -> None:
 def test_random_reads_keep_every_range() -> None:
     offsets = [(i * 7919) % 100_003 * 10 for i in range(997)]
     tables, _ = parse(
-        RUN + '1 open("f", O_RDONLY) = 3\n'
+        RUN
+        + '1 open("f", O_RDONLY) = 3\n'
         + "".join(f'1 pread64(3, "x"..., 7, {at}) = 7\n' for at in offsets)
-    )  # fmt: skip
+    )
     seen: list[int] = []
     for run in rows(tables, "extents"):
         assert run["length"] == 7
@@ -296,10 +322,12 @@ def test_no_run_spans_a_truncation() -> None:
     tables, _ = parse(
         RUN + '1 open("f", O_RDWR) = 3\n1 write(3, "x"..., 10) = 10\n1 ftruncate(3, 0) = 0\n'
         '1 write(3, "x"..., 10) = 10\n'
-    )  # fmt: skip
+    )
     assert moved(tables, b"/w/f") == [
-        ("write", "write", 0, 10), ("truncate", "truncate", 0, 0), ("write", "write", 10, 10),
-    ]  # fmt: skip
+        ("write", "write", 0, 10),
+        ("truncate", "truncate", 0, 0),
+        ("write", "write", 10, 10),
+    ]
 
 
 def test_writers_and_readers_in_turn_keep_their_order() -> None:
@@ -307,18 +335,21 @@ def test_writers_and_readers_in_turn_keep_their_order() -> None:
         RUN + '1 open("f", O_RDWR|O_CREAT|O_EXCL, 0666) = 3\n1 clone(flags=SIGCHLD) = 2\n'
         '1 pwrite64(3, "x"..., 10, 0) = 10\n2 pread64(3, "x"..., 10, 0) = 10\n'
         '1 pwrite64(3, "x"..., 10, 10) = 10\n2 pread64(3, "x"..., 10, 10) = 10\n'
-    )  # fmt: skip
+    )
     assert moved(tables, b"/w/f") == [
-        ("write", "write", 0, 10), ("read", "read", 0, 10),
-        ("write", "write", 10, 10), ("read", "read", 10, 10),
-    ]  # fmt: skip
+        ("write", "write", 0, 10),
+        ("read", "read", 0, 10),
+        ("write", "write", 10, 10),
+        ("read", "read", 10, 10),
+    ]
 
 
 def test_readers_at_the_same_time_stay_whole_runs() -> None:
     tables, _ = parse(
-        RUN + '1 open("f", O_RDONLY) = 3\n1 clone(flags=SIGCHLD) = 2\n2 open("f", O_RDONLY) = 4\n'
+        RUN
+        + '1 open("f", O_RDONLY) = 3\n1 clone(flags=SIGCHLD) = 2\n2 open("f", O_RDONLY) = 4\n'
         + '1 read(3, "x"..., 10) = 10\n2 read(4, "x"..., 10) = 10\n' * 20
-    )  # fmt: skip
+    )
     assert moved(tables, b"/w/f") == [("read", "read", 0, 200), ("read", "read", 0, 200)]
 
 
@@ -354,10 +385,13 @@ def test_one_file_through_all_its_names() -> None:
     assert [files[p] for p in (b"/w/e/final", b"/w/hard")] == [first, first]
     names = [(r["op"], r["path"], r["new_path"]) for r in rows(tables, "names", file=first)]
     assert names == [
-        ("create", b"/w/d/tmp", None), ("link", b"/w/d/tmp", b"/w/hard"),
-        ("rename", b"/w/d/tmp", b"/w/d/final"), ("unlink", b"/w/hard", None),
-        ("exchange", b"/w/e/final", b"/w/other"), ("unlink", b"/w/other", None),
-    ]  # fmt: skip
+        ("create", b"/w/d/tmp", None),
+        ("link", b"/w/d/tmp", b"/w/hard"),
+        ("rename", b"/w/d/tmp", b"/w/d/final"),
+        ("unlink", b"/w/hard", None),
+        ("exchange", b"/w/e/final", b"/w/other"),
+        ("unlink", b"/w/other", None),
+    ]
     by_id = {r["file"]: r for r in rows(tables, "files")}
     assert by_id[first]["deleted"] and not by_id[first]["existed"]
     assert by_id[first]["size_bytes"] == 9
@@ -373,7 +407,7 @@ def test_a_renamed_file_replaces_the_one_with_that_name() -> None:
     tables, _ = parse(
         RUN + '1 open("old", O_RDONLY) = 3\n1 open("new", O_WRONLY|O_CREAT|O_EXCL, 0666) = 4\n'
         '1 rename("new", "old") = 0\n'
-    )  # fmt: skip
+    )
     old, new = (rows(tables, "opens", path=p)[0]["file"] for p in (b"/w/old", b"/w/new"))
     by_id = {r["file"]: r["deleted"] for r in rows(tables, "files")}
     assert (by_id[old], by_id[new]) == (True, False)
@@ -386,15 +420,28 @@ def test_a_renamed_file_replaces_the_one_with_that_name() -> None:
         ("", "O_RDONLY", True, False),
         ("", "O_WRONLY|O_CREAT|O_EXCL", False, True),
         ("", "O_WRONLY|O_CREAT", None, False),
-        ('1 open("f", O_RDONLY) = -1 ENOENT (No such file or directory)\n', "O_RDWR|O_CREAT",
-         False, True),
-        ('1 stat("f", 0x7f) = -1 ENOENT (No such file or directory)\n', "O_RDWR|O_CREAT",
-         False, True),
-        ('1 stat("f", {st_dev=makedev(0x8, 0x1), st_ino=7, st_mode=S_IFREG|0644, st_size=12, ...})'
-         " = 0\n", "O_RDWR|O_CREAT", True, False),
+        (
+            '1 open("f", O_RDONLY) = -1 ENOENT (No such file or directory)\n',
+            "O_RDWR|O_CREAT",
+            False,
+            True,
+        ),
+        (
+            '1 stat("f", 0x7f) = -1 ENOENT (No such file or directory)\n',
+            "O_RDWR|O_CREAT",
+            False,
+            True,
+        ),
+        (
+            '1 stat("f", {st_dev=makedev(0x8, 0x1), st_ino=7, st_mode=S_IFREG|0644, '
+            "st_size=12, ...}) = 0\n",
+            "O_RDWR|O_CREAT",
+            True,
+            False,
+        ),
         ('1 unlink("f") = 0\n', "O_RDWR|O_CREAT", False, True),
     ],
-)  # fmt: skip
+)
 def test_whether_a_file_was_there_before(
     before: str, flags: str, existed: bool | None, created: bool
 ) -> None:
@@ -421,7 +468,7 @@ def test_working_directories_belong_to_processes() -> None:
         '1 open("f", O_RDONLY) = 3\n2 execve("./x", ["x"], 0x7 /* 1 var */) = 0\n'
         '2 open(".", O_RDONLY|O_DIRECTORY) = 4\n2 chdir("/") = 0\n2 fchdir(4) = 0\n'
         '2 open("../g", O_RDONLY) = 5\n'
-    )  # fmt: skip
+    )
     paths = [r["path"] for r in sorted(rows(tables, "opens"), key=lambda r: r["open"])]
     assert paths == [b"/w/sub/f", b"/w/f", b"/w/sub", b"/w/g"]
     assert rows(tables, "processes", argv=[b"x"])[0]["cwd"] == b"/w/sub"
@@ -437,17 +484,17 @@ def test_descriptors_passed_over_a_socket_share_the_offset() -> None:
         RUN + '1 open("f", O_RDONLY) = 3\n1 read(3, "x"..., 5) = 5\n1 clone(flags=SIGCHLD) = 2\n'
         "2 close(3) = 0\n"
         f"1 sendmsg(9, {{msg_name=NULL, {rights % '3'}}}, 0) = 1\n"
-        f"2 recvmsg(9, {{msg_name=NULL, {rights % '8'}}}, 0) = 1\n2 read(8, \"x\"..., 6) = 6\n"
-    )  # fmt: skip
+        f'2 recvmsg(9, {{msg_name=NULL, {rights % "8"}}}, 0) = 1\n2 read(8, "x"..., 6) = 6\n'
+    )
     assert moved(tables, b"/w/f") == [("read", "read", 0, 5), ("read", "read", 5, 6)]
     assert [r["via"] for r in rows(tables, "opens", proc=2)] == ["passed"]
 
 
 def test_pipes_and_memfds_are_no_files() -> None:
     tables, _ = parse(
-        RUN + "1 pipe([3, 4]) = 0\n1 clone(flags=SIGCHLD) = 2\n2 write(4, \"x\"..., 11) = 11\n"
+        RUN + '1 pipe([3, 4]) = 0\n1 clone(flags=SIGCHLD) = 2\n2 write(4, "x"..., 11) = 11\n'
         '1 read(3, "x"..., 11) = 11\n1 memfd_create("m", MFD_CLOEXEC) = 5\n1 write(5, "x", 1) = 1\n'
-    )  # fmt: skip
+    )
     assert sorted(r["kind"] for r in rows(tables, "files")) == ["memfd", "pipe"]
     assert rows(tables, "extents") == []
     pipe = {
@@ -460,7 +507,7 @@ def test_reopening_through_proc_is_the_same_file() -> None:
     tables, _ = parse(
         RUN + '1 open("f", O_RDWR) = 3\n1 open("/proc/self/fd/3", O_RDONLY) = 4\n'
         '1 read(4, "x"..., 5) = 5\n1 open("/dev/fd/3", O_RDONLY) = 5\n'
-    )  # fmt: skip
+    )
     assert len({r["file"] for r in rows(tables, "opens")}) == 1
     assert moved(tables, b"/w/f") == [("read", "read", 0, 5)]
 
@@ -471,7 +518,7 @@ def test_tmpfile_gets_its_name_by_linkat() -> None:
         '1 write(3, "x"..., 5) = 5\n'
         '1 linkat(AT_FDCWD, "/proc/self/fd/3", AT_FDCWD, "named", AT_SYMLINK_FOLLOW) = 0\n'
         '1 open("named", O_RDONLY) = 4\n'
-    )  # fmt: skip
+    )
     assert moved(tables, b"/w/named") == [("write", "write", 0, 5)]
     assert [r["deleted"] for r in rows(tables, "files")] == [False]
 
@@ -481,8 +528,9 @@ def test_annotations_tell_what_the_log_left_out() -> None:
         '9 read(3</data/in>, "x"..., 10) = 10\n9 write(1</data/out>, "x"..., 4) = 4\n'
     )
     assert {r["path"]: (r["read_bytes"], r["write_bytes"]) for r in rows(tables, "opens")} == {
-        b"/data/in": (10, 0), b"/data/out": (0, 4),
-    }  # fmt: skip
+        b"/data/in": (10, 0),
+        b"/data/out": (0, 4),
+    }
     assert not any(r["exact"] for r in rows(tables, "extents"))
 
 
@@ -497,13 +545,16 @@ def test_metadata_calls_are_counted_per_directory() -> None:
         '1 lstat("a/y", 0x7f) = -1 ENOENT (No such file or directory)\n'
         '1 open("a/z", O_RDONLY) = -1 ENOENT (No such file or directory)\n'
         '1 access("a/x", R_OK) = 0\n1 open("a", O_RDONLY|O_DIRECTORY) = 3\n'
-        "1 getdents64(3, 0x55 /* 4 entries */, 32768) = 120\n1 unlink(\"a/x\") = 0\n"
-    )  # fmt: skip
+        '1 getdents64(3, 0x55 /* 4 entries */, 32768) = 120\n1 unlink("a/x") = 0\n'
+    )
     found = {(r["op"], r["dir"]): (r["count"], r["errors"]) for r in rows(tables, "metadata_ops")}
     assert found == {
-        ("stat", b"/w/a"): (2, 1), ("failed_open", b"/w/a"): (1, 1), ("access", b"/w/a"): (1, 0),
-        ("readdir", b"/w/a"): (1, 0), ("unlink", b"/w/a"): (1, 0),
-    }  # fmt: skip
+        ("stat", b"/w/a"): (2, 1),
+        ("failed_open", b"/w/a"): (1, 1),
+        ("access", b"/w/a"): (1, 0),
+        ("readdir", b"/w/a"): (1, 0),
+        ("unlink", b"/w/a"): (1, 0),
+    }
 
 
 def test_environment_markers_and_task_marks() -> None:
@@ -513,8 +564,9 @@ def test_environment_markers_and_task_marks() -> None:
     )
     (process,) = rows(tables, "processes")
     assert {e["name"]: e["value"] for e in process["env"]} == {
-        "TRACEHINT_TASK": b"align 7", "SLURM_JOB_ID": b"12",
-    }  # fmt: skip
+        "TRACEHINT_TASK": b"align 7",
+        "SLURM_JOB_ID": b"12",
+    }
     (mark,) = rows(tables, "marks")
     assert (mark["kind"], mark["name"], mark["proc"]) == ("task_begin", "align 7", process["proc"])
 

@@ -45,8 +45,12 @@ def test_no_line_is_longer_than_the_terminal(width: int, monkeypatch: pytest.Mon
     lines = ["task gen", f"task {LONG} start=2"]
     for i, folder in enumerate(("a", "b/" + "deep/" * 30, "ü" * 90)):
         path = f"{folder}/x_{i}.dat"
-        lines += [f"file {path} 900M", f"write gen {path}", f"read {LONG} {path}",
-                  f"label {path} pipeline saves=5M confidence=0.5 placement=local"]  # fmt: skip
+        lines += [
+            f"file {path} 900M",
+            f"write gen {path}",
+            f"read {LONG} {path}",
+            f"label {path} pipeline saves=5M confidence=0.5 placement=local",
+        ]
     for text in ("\n".join(lines), (RUNS / "montage.txt").read_text()):
         printed = summary(parse_run(text).analysis(), monkeypatch, width)
         assert max(map(len, printed.splitlines())) <= width
@@ -71,23 +75,31 @@ def test_files_that_go_the_same_way_are_told_together() -> None:
     names = ("raw/alpha.txt", "raw/beta.txt", "raw/beta_2.txt", "raw/x.csv", "other/alpha.txt")
     lines = ["task gen_{1..5} type=gen", "task use_{1..5} type=use start=2"]
     for i, name in enumerate(names, 1):
-        lines += [f"file {name} {i}M", f"write gen_{i} {name}", f"read use_{i} {name}",
-                  f"label {name} pipeline saves={i}M placement=local"]  # fmt: skip
+        lines += [
+            f"file {name} {i}M",
+            f"write gen_{i} {name}",
+            f"read use_{i} {name}",
+            f"label {name} pipeline saves={i}M placement=local",
+        ]
     assert flows("\n".join(lines)) == [
-        ("raw/beta_*.txt", 3, 2, 1), ("other/alpha.txt", 1, 0, 1), ("raw/x.csv", 1, 0, 1),
-    ]  # fmt: skip
+        ("raw/beta_*.txt", 3, 2, 1),
+        ("other/alpha.txt", 1, 0, 1),
+        ("raw/x.csv", 1, 0, 1),
+    ]
     # the same names, but one is read by another stage
     assert flows("\n".join([*lines, "task late start=9", "read late raw/beta.txt"])) == [
-        ("other/alpha.txt", 1, 0, 1), ("raw/beta_*.txt", 2, 1, 1), ("raw/x.csv", 1, 0, 1),
+        ("other/alpha.txt", 1, 0, 1),
+        ("raw/beta_*.txt", 2, 1, 1),
+        ("raw/x.csv", 1, 0, 1),
         ("raw/beta.txt", 1, 0, 1),
-    ]  # fmt: skip
+    ]
 
 
 def test_directories_with_numbers_are_one_place() -> None:
     lines = ["task gen_{1..3} type=gen", "task use_{1..3} type=use start=2",
              "file run_{1..3}/x.dat 2M", "write gen_{1..3} run_{1..3}/x.dat",
              "read use_{1..3} run_{1..3}/x.dat",
-             "label run_{1..3}/x.dat pipeline saves=1M placement=local"]  # fmt: skip
+             "label run_{1..3}/x.dat pipeline saves=1M placement=local"]  # fmt: skip  # a table
     assert flows("\n".join(lines)) == [("run_*/x.dat", 3, 0, 1)]
 
 
@@ -112,8 +124,12 @@ def test_groups_of_one_stage_are_counted_and_any_writer_belongs() -> None:
 def test_equal_savings_come_in_the_order_of_their_names() -> None:
     lines = ["task gen", "task use start=2"]
     for name in "dbca":
-        lines += [f"file {name}/x 2M", f"write gen {name}/x", f"read use {name}/x",
-                  f"label {name}/x pipeline saves=1M placement=local"]  # fmt: skip
+        lines += [
+            f"file {name}/x 2M",
+            f"write gen {name}/x",
+            f"read use {name}/x",
+            f"label {name}/x pipeline saves=1M placement=local",
+        ]
     assert [row[0] for row in flows("\n".join(lines), 3)] == ["a/x", "b/x", "c/x"]
 
 

@@ -52,8 +52,10 @@ class Folder:
 
     def run(self, task: int, command: str, **more: object) -> subprocess.CompletedProcess[bytes]:
         """As the annotated workflow does: sourced by the task's shell."""
-        text = (f"TRACEHINT_RULE={task} TRACEHINT_DIR=./x.tracehint; "
-                "[ -r ./x.tracehint/tag ] && . ./x.tracehint/tag; " + command)  # fmt: skip
+        text = (
+            f"TRACEHINT_RULE={task} TRACEHINT_DIR=./x.tracehint; "
+            "[ -r ./x.tracehint/tag ] && . ./x.tracehint/tag; " + command
+        )
         return subprocess.run(["/bin/sh", "-c", text], cwd=self.root, capture_output=True, **more)  # type: ignore[call-overload, no-any-return]
 
     def wrap(self, task: int, command: str) -> subprocess.CompletedProcess[bytes]:
@@ -175,7 +177,7 @@ def test_damaged_tables_under_sanitizers(tmp_path: Path) -> None:
             done = subprocess.run(
                 [program, mode, tmp_path / "table", "1"], cwd=work, capture_output=True,
                 env={"ASAN_OPTIONS": "detect_leaks=0"},
-            )  # fmt: skip
+            )  # fmt: skip  # a table
             assert done.returncode in (0, 3), (number, done.stderr)
             assert b"Sanitizer" not in done.stderr and b"runtime error" not in done.stderr
     assert {p.name for p in tmp_path.iterdir()} == {"table", "tracehint-tag", "work"}
@@ -211,7 +213,7 @@ def test_signals_reach_the_command(tmp_path: Path, helper: Path) -> None:
     process = subprocess.Popen(
         [helper, "run", table, "0", "sh", "-c", "trap 'echo got; exit 9' TERM; echo up; "
          "while :; do sleep 0.05; done"], cwd=tmp_path, stdout=subprocess.PIPE,
-    )  # fmt: skip
+    )  # fmt: skip  # a table
     assert process.stdout is not None
     assert process.stdout.readline() == b"up\n"
     process.send_signal(signal.SIGTERM)

@@ -348,7 +348,7 @@ def test_cwltool_runs_tools_and_asks_versions(tmp_path: Path) -> None:
         ["/v/bin/python3", "/v/bin/cwltool", "--no-container", "w.cwl"],
         P(["nodejs", "--version"]), P(["docker", "--version"]), P(["tr", "a", "b"]),
         P(["sh", "-c", 'cat "$@" | sort', "sh", "x"], P(["cat", "x"]), P(["sort"])),
-    )  # fmt: skip
+    )  # fmt: skip  # a table
     assert [t["type"] for t in jobs(cut_tree(tmp_path, tree))] == ["tr", "sort"]
 
 
@@ -371,11 +371,14 @@ def test_any_table_of_processes(tmp_path: Path, data: st.DataObject) -> None:
     run = RunBuilder()
     for _ in range(number):
         run.process(
-            data.draw(st.sampled_from(WORDS)), parent=data.draw(any_id), prev=data.draw(any_id),
-            start=data.draw(st.floats(0, 9)), end=data.draw(st.none() | st.floats(0, 9)),
+            data.draw(st.sampled_from(WORDS)),
+            parent=data.draw(any_id),
+            prev=data.draw(any_id),
+            start=data.draw(st.floats(0, 9)),
+            end=data.draw(st.none() | st.floats(0, 9)),
             exit_code=data.draw(st.sampled_from([None, 0, 1])),
             env=data.draw(st.sampled_from([{}, {"TRACEHINT_TASK": "t1"}, {"SLURM_JOB_ID": "5"}])),
-        )  # fmt: skip
+        )
     file = run.file("pipe:[1]", kind="pipe")
     for _ in range(data.draw(st.integers(0, 6)) if number else 0):
         use = data.draw(st.sampled_from([run.read, run.write]))

@@ -75,7 +75,7 @@ def record(folder: Path, *command: str, stdout: Path | None = None) -> Bundle:
         done = subprocess.run(
             [*words, "-o", str(bundle), "--", *command],
             cwd=folder, stdout=out, stderr=subprocess.PIPE, check=False, timeout=120,
-        )  # fmt: skip
+        )  # fmt: skip  # a table
     assert done.returncode < 100, done.stderr.decode()
     return read_bundle(bundle)
 
@@ -84,8 +84,15 @@ def record(folder: Path, *command: str, stdout: Path | None = None) -> Bundle:
 def folder(tmp_path: Path) -> Path:
     run = tmp_path / "run"
     run.mkdir()
-    files = {"data.txt": "b\na\n", "wf.sh": SCRIPT, "rules": RULES, "more": MORE,
-             "wf.mf": MAKEFLOW, "Snakefile": SNAKEFILE, "s.py": COPY}  # fmt: skip
+    files = {
+        "data.txt": "b\na\n",
+        "wf.sh": SCRIPT,
+        "rules": RULES,
+        "more": MORE,
+        "wf.mf": MAKEFLOW,
+        "Snakefile": SNAKEFILE,
+        "s.py": COPY,
+    }
     for name, text in files.items():
         (run / name).write_text(text)
     return run
@@ -143,8 +150,11 @@ def test_makeflow_with_its_log(folder: Path) -> None:
     cut = cut_tasks(declare(bundle, folder / "wf.mf"))
     joined = [(t["name"], t["attempt"], t["source"]) for t in jobs(cut)]
     assert joined == [
-        ("a.txt", 1, "both"), ("b.txt", 1, "both"), ("e.txt", 1, "both"), ("e.txt", 2, "both"),
-    ]  # fmt: skip
+        ("a.txt", 1, "both"),
+        ("b.txt", 1, "both"),
+        ("e.txt", 1, "both"),
+        ("e.txt", 2, "both"),
+    ]
     assert data_roots(bundle, (), cut) == [str(folder).encode()]
 
 

@@ -83,10 +83,7 @@ def test_each_job_of_a_batch_system_is_a_task(tmp_path: Path) -> None:
 
     driver = P(["makeflow", "-T", "slurm", "wf.mf"], P(["sh", "-c", "sbatch x"], P(["sbatch"])))
     result = build(tmp_path, driver, job(7), job(8))
-    assert [(t["name"], t["processes"]) for t in jobs(result)] == [
-        ("job 7_0", 3),
-        ("job 8_1", 3),
-    ]
+    assert [(t["name"], t["processes"]) for t in jobs(result)] == [("job 7_0", 3), ("job 8_1", 3)]
 
 
 def batch(tmp_path: Path, *envs: dict[str, str]) -> list[str]:
@@ -111,8 +108,12 @@ def test_steps_of_a_job_and_their_processes_are_tasks(tmp_path: Path) -> None:
     assert batch(tmp_path, *steps) == ["job 7.0", "job 7.1"]
     farm = [slurm(7, STEP_ID=0, PROCID=n) for n in range(3)]
     assert batch(tmp_path, *farm, slurm(7, STEP_ID=1, PROCID=0), slurm(8, PROCID=0)) == [
-        "job 7.0 task 0", "job 7.0 task 1", "job 7.0 task 2", "job 7.1", "job 8",
-    ]  # fmt: skip
+        "job 7.0 task 0",
+        "job 7.0 task 1",
+        "job 7.0 task 2",
+        "job 7.1",
+        "job 8",
+    ]
 
 
 @pytest.mark.parametrize("variable", ["PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK"])
@@ -124,12 +125,16 @@ def test_ranks_of_an_mpi_step_are_one_task(tmp_path: Path, variable: str) -> Non
 def test_jobs_of_pbs_and_lsf_are_tasks(tmp_path: Path) -> None:
     array = [{"PBS_JOBID": f"12[{i}].head", "PBS_ARRAY_INDEX": str(i)} for i in (1, 2)]
     assert batch(tmp_path, *array, {"PBS_JOBID": "13.head"}) == [
-        "job 12[1].head", "job 12[2].head", "job 13.head",
-    ]  # fmt: skip
+        "job 12[1].head",
+        "job 12[2].head",
+        "job 13.head",
+    ]
     lsf = [{"LSB_JOBID": "7", "LSB_JOBINDEX": str(i)} for i in (1, 2)]
     assert batch(tmp_path, *lsf, {"LSB_JOBID": "8", "LSB_JOBINDEX": "0"}) == [
-        "job 7[1]", "job 7[2]", "job 8",
-    ]  # fmt: skip
+        "job 7[1]",
+        "job 7[2]",
+        "job 8",
+    ]
 
 
 def test_a_whole_run_inside_one_batch_job_is_cut_as_ever(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ WORDS = [
     b"set", b"/", b"'/a/b", b"a b", b"a  b", b" ", b"x" * 90, b"/" + b"y" * 85, b"tracehint",
     "µ".encode(), b"\xff", b"a\tb", b"/usr/bin/python3", b"run.py", b"z" * 9000, b"-", b"//", b"7z",
     *HOSTILE_NAMES,
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 
 @settings(max_examples=60, deadline=None)

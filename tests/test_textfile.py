@@ -19,9 +19,7 @@ def test_toml_and_json_are_read(tmp_path: Path) -> None:
     assert KIND.json(tmp_path / "a.json") == [1]
 
 
-@pytest.mark.parametrize(
-    "raw", [b"\xff", b"[" * 100_000, b"a = ", b"{", b"a = [" + b"[" * 100_000],
-)  # fmt: skip
+@pytest.mark.parametrize("raw", [b"\xff", b"[" * 100_000, b"a = ", b"{", b"a = [" + b"[" * 100_000])
 def test_what_cannot_be_parsed_is_said(tmp_path: Path, raw: bytes) -> None:
     path = tmp_path / "bad"
     path.write_bytes(raw)

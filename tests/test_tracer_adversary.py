@@ -61,6 +61,8 @@ def test_with_strace(strace: Recorded, case: str) -> None:
 def test_ebpf_counts_nothing_else(ebpf: Recorded) -> None:
     lost = {(r["kind"], r["detail"]) for r in ebpf.bundle.tables["losses"].to_pylist()}
     assert lost <= {
-        ("path_cut", None), ("unknown_calls", "call 133"), ("unknown_calls", "call 259"),
+        ("path_cut", None),
+        ("unknown_calls", "call 133"),
+        ("unknown_calls", "call 259"),
         *(("unknown_calls", f"io_uring operation {n}") for n in (17, 30, 35, 36)),
-    }  # fmt: skip
+    }

@@ -201,9 +201,10 @@ def test_ranges_that_move_within_the_file() -> None:
         "1 write(0x3, 0x7f, 0x5) = 0x5\n"
     )
     assert moved(tables, b"/w/f")[1:] == [
-        ("read", "fallocate", 12288, 53248), ("write", "fallocate", 4096, 53248),
+        ("read", "fallocate", 12288, 53248),
+        ("write", "fallocate", 4096, 53248),
         ("write", "write", 57344, 5),
-    ]  # fmt: skip
+    ]
 
 
 def test_a_mapping_that_becomes_writable() -> None:

@@ -41,7 +41,7 @@ def test_links_among_the_directories_are_followed(path: bytes, wanted: bytes) ->
     links = {
         b"/w/l": b"d", b"/w/far": b"/other", b"/w/chain": b"l", b"/w/up": b"..",
         b"/w/loop": b"loop",
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     assert resolved(path, links) == wanted
 
 
@@ -69,7 +69,8 @@ def test_every_rename_is_one_of_its_file(tmp_path: Path) -> None:
     for i in range(150):
         d, e, g = b"d%d" % i, b"e%d" % i, b"g%d" % i
         wanted = [
-            ("create", d + b"/f", b""), ("rename", d + b"/f", d + b"/h"),
+            ("create", d + b"/f", b""),
+            ("rename", d + b"/f", d + b"/h"),
             ("rename", e + b"/h", g),
-        ]  # fmt: skip
+        ]
         assert wanted in names.values()

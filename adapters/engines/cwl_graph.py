@@ -95,10 +95,12 @@ class _Document:
         steps = {a: label for a, label in labels.items() if label}
         for activity, label in steps.items():
             out.task(
-                activity, name=label, type=label.rstrip("0123456789").rstrip("_") or label,
+                activity,
+                name=label,
+                type=label.rstrip("0123456789").rstrip("_") or label,
                 start_ns=self.times["wasStartedBy"].get(activity),
                 end_ns=self.times["wasEndedBy"].get(activity),
-            )  # fmt: skip
+            )
         for kind, direction in (("used", "in"), ("wasGeneratedBy", "out")):
             seen: set[tuple[str, str]] = set()
             for row in self.rows(kind):

@@ -108,24 +108,45 @@ class GraphBuilder:
         self._tasks, self._io = _Rows("declared_tasks"), _Rows("declared_io")
 
     def task(
-        self, task: str, *, name: str = "", type: str = "", command: bytes = b"",
-        workdir: bytes | None = None, pid: int | None = None, start_ns: int | None = None,
-        end_ns: int | None = None, exit_status: int | None = None, attempt: int = 1,
-        parents: Sequence[str] = (), read_bytes: int | None = None,
-        written_bytes: int | None = None, host: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        task: str,
+        *,
+        name: str = "",
+        type: str = "",
+        command: bytes = b"",
+        workdir: bytes | None = None,
+        pid: int | None = None,
+        start_ns: int | None = None,
+        end_ns: int | None = None,
+        exit_status: int | None = None,
+        attempt: int = 1,
+        parents: Sequence[str] = (),
+        read_bytes: int | None = None,
+        written_bytes: int | None = None,
+        host: str = "",
+    ) -> None:
         """Add a task (one row per attempt or part)."""
         self._tasks.add(
-            clean(host or self.host), clean(task), clean(name), clean(type), command[:MAX_WORD],
-            workdir, bounded(pid, 32), bounded(start_ns), bounded(end_ns),
-            bounded(exit_status, 32), bounded(attempt, 32) or 1, [clean(p) for p in parents],
-            bounded(read_bytes), bounded(written_bytes), self.engine,
-        )  # fmt: skip
+            clean(host or self.host),
+            clean(task),
+            clean(name),
+            clean(type),
+            command[:MAX_WORD],
+            workdir,
+            bounded(pid, 32),
+            bounded(start_ns),
+            bounded(end_ns),
+            bounded(exit_status, 32),
+            bounded(attempt, 32) or 1,
+            [clean(p) for p in parents],
+            bounded(read_bytes),
+            bounded(written_bytes),
+            self.engine,
+        )
 
     def file(
-        self, task: str, direction: str, path: bytes, size: int | None = None, *,
-        raw: bool = False,
-    ) -> None:  # fmt: skip
+        self, task: str, direction: str, path: bytes, size: int | None = None, *, raw: bool = False
+    ) -> None:
         """Add an input ("in") or output ("out"); relative names lie in `cwd` unless `raw`."""
         full = path if raw else posixpath.normpath(posixpath.join(self.cwd, path))
         self._io.add(self.host, clean(task), full[:MAX_WORD], direction, bounded(size))
@@ -146,9 +167,14 @@ class GraphBuilder:
         tasks = self._tasks.arrow()
         first = pc.min(tasks.column("start_ns")).as_py() or 0
         return DeclaredGraph(
-            self.engine, tasks, self._io.arrow(), self.cwd, started_ns or first, ended_ns,
+            self.engine,
+            tasks,
+            self._io.arrow(),
+            self.cwd,
+            started_ns or first,
+            ended_ns,
             tuple(self.notes),
-        )  # fmt: skip
+        )
 
 
 def clean(text: str) -> str:

@@ -13,13 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tracehint.adapters.engines.graph_base import (
-    iso_time,
-    nanoseconds,
-    number,
-    raw_name,
-    read_text,
-)
+from tracehint.adapters.engines.graph_base import iso_time, nanoseconds, number, raw_name, read_text
 from tracehint.adapters.engines.yaml_text import load_yaml
 from tracehint.errors import InputError
 
@@ -95,14 +89,17 @@ def _record(data: dict[str, Any]) -> Record:
     argv = [_text(program.get("file_name")), *(words if isinstance(words, list) else [])]
     cwd = _text(data.get("cwd"))
     return Record(
-        task=_text(data.get("derivation")), transformation=_text(data.get("transformation")),
-        start_ns=start, end_ns=None if start is None or length is None else start + length,
-        pid=_integer(job.get("pid")), status=_status(_mapping(job.get("status"))),
+        task=_text(data.get("derivation")),
+        transformation=_text(data.get("transformation")),
+        start_ns=start,
+        end_ns=None if start is None or length is None else start + length,
+        pid=_integer(job.get("pid")),
+        status=_status(_mapping(job.get("status"))),
         host=_text(machine.get("uname_nodename")) or _text(data.get("hostaddr")),
         cwd=raw_name(cwd) if cwd.startswith("/") else None,
         command=raw_name(" ".join(w for w in argv if isinstance(w, str) and w)),
         files=list(_files(_mapping(data.get("files")))),
-    )  # fmt: skip
+    )
 
 
 def _files(files: dict[Any, Any]) -> Iterator[tuple[str, bytes, int | None]]:

@@ -32,7 +32,7 @@ _REFERENCE = re.compile(r"\$(?:\(([^()$\s]+)\)|\{([^{}$\s]+)\}|([@<^*+?]))")
 _SPECIAL = frozenset(
     {".PHONY", ".SUFFIXES", ".DEFAULT", ".PRECIOUS", ".INTERMEDIATE", ".SECONDARY", ".ONESHELL",
      ".DELETE_ON_ERROR", ".NOTPARALLEL", ".EXPORT_ALL_VARIABLES"}
-)  # fmt: skip
+)  # fmt: skip  # a table
 _DEPTH = 16
 _LENGTH = 1 << 16
 
@@ -73,20 +73,34 @@ def read(path: Path) -> DeclaredGraph:
 
 
 def _add(
-    out: GraphBuilder, name: str, target: _Target, where: str, made: set[str],
+    out: GraphBuilder,
+    name: str,
+    target: _Target,
+    where: str,
+    made: set[str],
     variables: dict[str, str],
-) -> None:  # fmt: skip
-    automatic = {"@": name, "<": next(iter(target.needs), ""), "^": " ".join(target.needs),
-                 "+": " ".join(target.needs), "*": posixpath.splitext(name)[0]}  # fmt: skip
+) -> None:
+    automatic = {
+        "@": name,
+        "<": next(iter(target.needs), ""),
+        "^": " ".join(target.needs),
+        "+": " ".join(target.needs),
+        "*": posixpath.splitext(name)[0],
+    }
     command = _command(target.recipe, ChainMap(automatic, variables))
     task = posixpath.normpath(posixpath.join(where, name))
     # a row per recipe line that ran: parts of one task have the same identifier
     pids: list[int | None] = [*target.pids] or [None]
     for pid in pids:
         out.task(
-            task, name=name, type=type_of_text(command), command=raw_name(command), pid=pid,
-            workdir=None, parents=[n for n in target.needs if n in made],
-        )  # fmt: skip
+            task,
+            name=name,
+            type=type_of_text(command),
+            command=raw_name(command),
+            pid=pid,
+            workdir=None,
+            parents=[n for n in target.needs if n in made],
+        )
     if not target.needs and not target.recipe:
         return
     for need in target.needs:
@@ -112,9 +126,7 @@ def _read_children(lines: list[str]) -> dict[tuple[str, str], _Target]:
     return found
 
 
-def _read_database(
-    lines: list[str],
-) -> tuple[dict[tuple[str, str], _Target], dict[str, str]]:
+def _read_database(lines: list[str]) -> tuple[dict[tuple[str, str], _Target], dict[str, str]]:
     """Explicit targets and variables of each data base in the text."""
     targets: dict[tuple[str, str], _Target] = {}
     variables: dict[str, str] = {}

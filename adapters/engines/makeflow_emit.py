@@ -42,14 +42,16 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     flag = " --json" if workflow.data is not None else ""
     remarks = [
         f"{count:,} settings for {sum(tagged):,} of {len(tasks):,} rules. Run: "
-        f"makeflow{flag} {output.name}   (with {folder.name} beside it)",
+        f"makeflow{flag} {output.name}   (with {folder.name} beside it)"
     ]
     if left_out:
         remarks.append(f"{left_out:,} remembered files are not in this workflow and were left out")
     return Emitted(
-        files=files, executable={folder / "tag", folder / "helper"}, remarks=remarks,
+        files=files,
+        executable={folder / "tag", folder / "helper"},
+        remarks=remarks,
         gaps=merge_gaps(gaps),
-    )  # fmt: skip
+    )
 
 
 def targets_by_task(

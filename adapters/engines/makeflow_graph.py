@@ -91,11 +91,17 @@ def _add(out: GraphBuilder, number: int, node: _Node) -> None:
         last = attempt == len(attempts)
         status = {_COMPLETE: 0, _FAILED: 1, _ABORTED: 1}.get(state) if state is not None else None
         out.task(
-            task if last else f"{task}#{attempt}", name=name, type=kind, command=command, pid=pid,
+            task if last else f"{task}#{attempt}",
+            name=name,
+            type=kind,
+            command=command,
+            pid=pid,
             start_ns=None if start is None else start * 1000,
             end_ns=None if end is None else end * 1000,
-            exit_status=status, attempt=attempt, parents=node.parents,
-        )  # fmt: skip
+            exit_status=status,
+            attempt=attempt,
+            parents=node.parents,
+        )
     for direction, files in (("in", node.sources), ("out", node.targets)):
         for file in dict.fromkeys(files):
             out.file(task, direction, file)

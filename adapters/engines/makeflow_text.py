@@ -212,9 +212,12 @@ def _local_name(word: list[str]) -> bytes:
 
 
 def _rule(
-    text: str, start: int, line: str, header: tuple[tuple[bytes, ...], tuple[bytes, ...]],
+    text: str,
+    start: int,
+    line: str,
+    header: tuple[tuple[bytes, ...], tuple[bytes, ...]],
     known: _Variables,
-) -> TextRule:  # fmt: skip
+) -> TextRule:
     at = start
     while text[at] in " \t":
         at += 1

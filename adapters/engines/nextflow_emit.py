@@ -18,9 +18,7 @@ from tracehint.hintgen.text.escape import comment
 
 PROCESS = re.compile(r"[A-Za-z_][A-Za-z0-9_:]{0,200}")
 # pattern of an input -> directives of the process that reads it
-READER: dict[str, tuple[str, ...]] = {
-    "broadcast": ("stageInMode = 'copy'", "scratch = '{local}'"),
-}
+READER: dict[str, tuple[str, ...]] = {"broadcast": ("stageInMode = 'copy'", "scratch = '{local}'")}
 
 
 def emit(hints: HintFile, request: EmitRequest) -> Emitted:
@@ -40,9 +38,10 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     text = _config(blocks, hints, gaps)
     name = request.output.name if request.output else "F"
     return Emitted(
-        files={request.output: text.encode()}, gaps=merge_gaps(gaps),
+        files={request.output: text.encode()},
+        gaps=merge_gaps(gaps),
         remarks=[f"Run: nextflow run -c {name} PIPELINE"],
-    )  # fmt: skip
+    )
 
 
 def _by(hints: HintFile, side: str) -> dict[str, list[Rule]]:
@@ -66,8 +65,15 @@ def _before_script(
     common = _common(rules)
     for rule in rules:
         lost = {h.name for h in rule.hints if h.level == "placement"} - set(common)
-        gaps += [Gap(hint=hint, level="none", reason=f"outputs of process {comment(name)} differ, "
-                     "and they share one work directory") for hint in sorted(lost)]  # fmt: skip
+        gaps += [
+            Gap(
+                hint=hint,
+                level="none",
+                reason=f"outputs of process {comment(name)} differ, "
+                "and they share one work directory",
+            )
+            for hint in sorted(lost)
+        ]
     settings, missing = request.store.translate(common, "directory")
     gaps += missing
     calls = []
@@ -98,6 +104,9 @@ def _config(blocks: Mapping[str, list[str]], hints: HintFile, gaps: list[Gap]) -
         if not PROCESS.fullmatch(name):
             gaps.append(Gap(hint="withName", level="none", reason="a task type is no process name"))
             continue
-        lines += [f"    withName: '{name}' {{", *(f"        {said}" for said in blocks[name]),
-                  "    }"]  # fmt: skip
+        lines += [
+            f"    withName: '{name}' {{",
+            *(f"        {said}" for said in blocks[name]),
+            "    }",
+        ]
     return "\n".join([*lines, "}"]) + "\n"

@@ -93,12 +93,19 @@ def _add(out: GraphBuilder, row: dict[str, str], work: dict[str, Path]) -> None:
     task = short or row.get("task_id", name)
     pid, code = number(row.get("native_id")), number(row.get("exit"))
     out.task(
-        task, name=name, type=kind, workdir=where,
+        task,
+        name=name,
+        type=kind,
+        workdir=where,
         command=_script(folder) or raw_name(row.get("script", "")),
-        pid=bounded(pid), start_ns=_ns(start), end_ns=_ns(end), exit_status=bounded(code),
-        attempt=int(number(row.get("attempt")) or 1), read_bytes=_size(row.get("rchar", "")),
+        pid=bounded(pid),
+        start_ns=_ns(start),
+        end_ns=_ns(end),
+        exit_status=bounded(code),
+        attempt=int(number(row.get("attempt")) or 1),
+        read_bytes=_size(row.get("rchar", "")),
         written_bytes=_size(row.get("wchar", "")),
-    )  # fmt: skip
+    )
     if folder is not None:
         _files(out, task, folder)
 

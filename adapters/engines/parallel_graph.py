@@ -43,10 +43,14 @@ def read(path: Path) -> DeclaredGraph:
         attempts[seq] = attempt = attempts.get(seq, 0) + 1
         killed = int(number(signal) or 0)
         out.task(
-            f"j{seq}" if attempt == 1 else f"j{seq}#{attempt}", name=shorten(command),
-            type=type_of_text(command), command=raw_name(command), start_ns=begin,
-            end_ns=begin + (nanoseconds(runtime) or 0), attempt=attempt,
+            f"j{seq}" if attempt == 1 else f"j{seq}#{attempt}",
+            name=shorten(command),
+            type=type_of_text(command),
+            command=raw_name(command),
+            start_ns=begin,
+            end_ns=begin + (nanoseconds(runtime) or 0),
+            attempt=attempt,
             exit_status=128 + killed if killed else int(number(code) or 0),
             host="" if host == ":" else host,
-        )  # fmt: skip
+        )
     return out.graph()

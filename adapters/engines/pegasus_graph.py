@@ -121,14 +121,27 @@ def _add_job(
     for attempt, record in enumerate(records, 1):
         last = attempt == len(records)
         out.task(
-            task if last else f"{task}#{attempt}", name=f"{kind} {task}", type=kind,
-            command=record.command or raw_name(" ".join(words)), workdir=record.cwd,
-            pid=record.pid, start_ns=record.start_ns, end_ns=record.end_ns,
-            exit_status=record.status, attempt=attempt, parents=parents, host=record.host,
-        )  # fmt: skip
+            task if last else f"{task}#{attempt}",
+            name=f"{kind} {task}",
+            type=kind,
+            command=record.command or raw_name(" ".join(words)),
+            workdir=record.cwd,
+            pid=record.pid,
+            start_ns=record.start_ns,
+            end_ns=record.end_ns,
+            exit_status=record.status,
+            attempt=attempt,
+            parents=parents,
+            host=record.host,
+        )
     if not records:
-        out.task(task, name=f"{kind} {task}", type=kind, command=raw_name(" ".join(words)),
-                 parents=parents)  # fmt: skip
+        out.task(
+            task,
+            name=f"{kind} {task}",
+            type=kind,
+            command=raw_name(" ".join(words)),
+            parents=parents,
+        )
     _files(out, task, job, records)
 
 

@@ -40,9 +40,13 @@ def undeclared(hints: HintFile, workflow: Workflow) -> tuple[list[list[tuple[byt
 
 
 def _follow(
-    hints: HintFile, rule: Rule, template: Template, examples: list[bytes], workflow: Workflow,
+    hints: HintFile,
+    rule: Rule,
+    template: Template,
+    examples: list[bytes],
+    workflow: Workflow,
     found: list[list[tuple[bytes, str]]],
-) -> list[int]:  # fmt: skip
+) -> list[int]:
     """Append the file that goes with each declared output of a sibling rule; the tasks so found."""
     holes = _holes(template)
     wanted = {caught for p in examples if (caught := template.match(p)) is not None}

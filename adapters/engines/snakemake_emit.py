@@ -36,14 +36,20 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     check_folder_name(output.name)
     folder = Path(f"{output}.tracehint")
     plan = build_plan(hints, Paths(files=remembered_paths(hints)), nodes=request.nodes)
-    directories = [TagTarget(path=t.path, kind="D", hints=dict(t.hints))
-                   for t in plan.targets if t.kind == "directory"]  # fmt: skip
+    directories = [
+        TagTarget(path=t.path, kind="D", hints=dict(t.hints))
+        for t in plan.targets
+        if t.kind == "directory"
+    ]
     table, gaps, count = encode([directories], request.store, allow_trusted=request.allow_trusted)
     gaps += [
-        Gap(hint=name, level="none", reason="files of this directory differ, and Snakemake "
-            "deletes tagged outputs")
+        Gap(
+            hint=name,
+            level="none",
+            reason="files of this directory differ, and Snakemake deletes tagged outputs",
+        )
         for _, name in plan.quarrels
-    ]  # fmt: skip
+    ]
     data = job_notes(hints.rules, temporary=request.temporary)
     data["directories"] = count
     files: dict[Path | None, bytes] = {
@@ -53,10 +59,14 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     }
     files.update(tag_files(folder, table))
     return Emitted(
-        files=files, executable={folder / "tag", folder / "helper"}, gaps=merge_gaps(gaps),
-        remarks=[f"{len(data['inputs'])} access patterns, {len(data['groups'])} grouped rules, "
-                 f"{count} settings on directories. Run: snakemake -s {output.name} ..."],
-    )  # fmt: skip
+        files=files,
+        executable={folder / "tag", folder / "helper"},
+        gaps=merge_gaps(gaps),
+        remarks=[
+            f"{len(data['inputs'])} access patterns, {len(data['groups'])} grouped rules, "
+            f"{count} settings on directories. Run: snakemake -s {output.name} ..."
+        ],
+    )
 
 
 def _snakefile(workflow: Path, output: Path, folder: Path) -> str:

@@ -108,9 +108,16 @@ def _add_record(
     apart = start if job_hash is None else str(job_hash)
     key = (texts["rule"], texts["shellcmd"], apart, tuple(map(str, inputs)))
     job = jobs.setdefault(
-        key, {"outputs": [], "inputs": inputs, "start": start, "end": end,
-              "incomplete": record.get("incomplete") is True, **texts},
-    )  # fmt: skip
+        key,
+        {
+            "outputs": [],
+            "inputs": inputs,
+            "start": start,
+            "end": end,
+            "incomplete": record.get("incomplete") is True,
+            **texts,
+        },
+    )
     job["outputs"].append(output)
     job["start"] = min((t for t in (job["start"], start) if t is not None), default=None)
     job["end"] = max((t for t in (job["end"], end) if t is not None), default=None)
@@ -122,10 +129,14 @@ def _add_job(out: GraphBuilder, task: str, job: dict[str, Any]) -> None:
         start, end = end, start  # times of files, which may be older than the job's start
     outputs = sorted(job["outputs"])
     out.task(
-        task, name=outputs[0].decode("utf-8", "backslashreplace"), type=job["rule"],
-        command=raw_name(job["shellcmd"]), start_ns=start, end_ns=end,
+        task,
+        name=outputs[0].decode("utf-8", "backslashreplace"),
+        type=job["rule"],
+        command=raw_name(job["shellcmd"]),
+        start_ns=start,
+        end_ns=end,
         exit_status=None if job["incomplete"] else 0,
-    )  # fmt: skip
+    )
     for name in dict.fromkeys(n for n in job["inputs"] if isinstance(n, str)):
         out.file(task, "in", raw_name(name))
     for name in outputs:
@@ -177,8 +188,12 @@ def _read_summary(path: Path, text: str) -> DeclaredGraph:
         task, first = f"s{number}", rows[0]
         command = first.get("shellcmd", "")
         rule = "" if first["rule"] == "-" else first["rule"]
-        out.task(task, name=first["output_file"], type=rule,
-                 command=b"" if command == "-" else raw_name(command))  # fmt: skip
+        out.task(
+            task,
+            name=first["output_file"],
+            type=rule,
+            command=b"" if command == "-" else raw_name(command),
+        )
         for name in dict.fromkeys(first["input-file(s)"].split(",")):
             if name and name != "-":
                 out.file(task, "in", raw_name(name))

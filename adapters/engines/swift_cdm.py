@@ -52,8 +52,11 @@ def policy_file(hints: HintFile, *, local: str, shared: str) -> tuple[str, list[
             gathers |= said.endswith(" GATHER")
     head = [f"# tracehint {__version__}: data policies for Swift/K, swift -cdm.file THIS-FILE"]
     if gathers:
-        head += [f"property GATHER_LIMIT {GATHER_LIMIT}", f"property GATHER_DIR {local}",
-                 f"property GATHER_TARGET {shared}"]  # fmt: skip
+        head += [
+            f"property GATHER_LIMIT {GATHER_LIMIT}",
+            f"property GATHER_DIR {local}",
+            f"property GATHER_TARGET {shared}",
+        ]
     return "\n".join([*head, *lines, "rule .* DEFAULT"]) + "\n", gaps
 
 

@@ -15,6 +15,7 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     )
     name = request.output.name if request.output else "F"
     return Emitted(
-        files={request.output: text.encode()}, gaps=merge_gaps(gaps),
+        files={request.output: text.encode()},
+        gaps=merge_gaps(gaps),
         remarks=[f"Run: swift -cdm.file {name} WORKFLOW.swift"],
-    )  # fmt: skip
+    )

@@ -65,9 +65,10 @@ def _infos(folder: Path) -> list[str]:
     try:
         with os.scandir(folder) as entries:
             return sorted(
-                e.name for e in entries
+                e.name
+                for e in entries
                 if e.name.endswith(_INFO) and e.is_file(follow_symlinks=False)
-            )  # fmt: skip
+            )
     except OSError:
         return []
 
@@ -84,9 +85,15 @@ def read(path: Path) -> DeclaredGraph:
     for task, job in jobs.items():
         kind = job.kind or task.rpartition("-")[0]
         out.task(
-            task, name=task, type=kind, command=raw_name(job.command or kind), start_ns=job.start,
-            end_ns=job.end, exit_status=job.status, host=job.host,
-        )  # fmt: skip
+            task,
+            name=task,
+            type=kind,
+            command=raw_name(job.command or kind),
+            start_ns=job.start,
+            end_ns=job.end,
+            exit_status=job.status,
+            host=job.host,
+        )
         for direction, path_name in job.files:
             out.file(task, direction, path_name)
     if jobs and not any(job.files for job in jobs.values()):

@@ -20,9 +20,11 @@ from tracehint.hintgen.text.escape import comment
 from tracehint.hintgen.text.textfile import TextFile
 
 _PLACES = TextFile(
-    kind="A list of locations", limit=64 << 20, check="Check --locations.",
+    kind="A list of locations",
+    limit=64 << 20,
+    check="Check --locations.",
     remedy="Write it again: tracehint locate --format json",
-)  # fmt: skip
+)
 # pattern -> (strictness, what to do); HARD only where the data are on that node alone
 LOCATIONS: dict[str, tuple[str, str]] = {
     "pipeline": ("soft", "run the consumer on the node that holds the file"),
@@ -49,9 +51,10 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     """The Swift/T module, to -o or standard output."""
     text, gaps = module(hints, read_locations(request.locations) if request.locations else {})
     return Emitted(
-        files={request.output: text.encode()}, gaps=merge_gaps(gaps),
+        files={request.output: text.encode()},
+        gaps=merge_gaps(gaps),
         remarks=["Put the annotations before the calls of your script; see the comments."],
-    )  # fmt: skip
+    )
 
 
 def module(hints: HintFile, hosts: Mapping[str, str]) -> tuple[str, list[Gap]]:

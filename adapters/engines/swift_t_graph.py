@@ -63,10 +63,14 @@ def read(path: Path) -> DeclaredGraph:
         start = None if zero is None else nanoseconds(zero + app.begin)
         end = None if zero is None or app.length is None else zero + app.begin + app.length
         out.task(
-            task, name=shorten(app.command), type=type_of_text(app.command),
-            command=raw_name(app.command), start_ns=start, end_ns=nanoseconds(end),
+            task,
+            name=shorten(app.command),
+            type=type_of_text(app.command),
+            command=raw_name(app.command),
+            start_ns=start,
+            end_ns=nanoseconds(end),
             host=app.host,
-        )  # fmt: skip
+        )
         for stream, name in dict.fromkeys(_STREAM.findall(app.streams)):
             out.file(task, "in" if stream == "stdin" else "out", raw_name(name))
     return out.graph()

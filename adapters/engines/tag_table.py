@@ -61,8 +61,9 @@ def encode(
         for target in targets:
             kind = "directory" if target.kind == "D" else "file"
             late = too_late(store, target.hints) if target.kind == "F" else {}
-            gaps += [Gap(hint=capability_key(n, v), level="none", reason=_LATE)
-                     for n, v in late.items()]  # fmt: skip
+            gaps += [
+                Gap(hint=capability_key(n, v), level="none", reason=_LATE) for n, v in late.items()
+            ]
             hints = {n: v for n, v in target.hints.items() if n not in late}
             settings, missing = store.translate(hints, kind)  # type: ignore[arg-type]
             gaps += missing
@@ -71,7 +72,7 @@ def encode(
                 record = b"\0".join(
                     (target.kind.encode(), target.path or b".", setting.key.encode(),
                      script_value(setting), b"")
-                )  # fmt: skip
+                )  # fmt: skip  # a table
                 if len(record) > MAX_RECORD or (target.path and not inside(target.path)):
                     gaps.append(Gap(hint=setting.hint, level="none", reason=_PLACE))
                     continue

@@ -42,9 +42,14 @@ class WfColumns:
         return self._tasks.count
 
     def task(
-        self, task: str, kind: str, parents: list[str], children: list[str], ins: list[str],
+        self,
+        task: str,
+        kind: str,
+        parents: list[str],
+        children: list[str],
+        ins: list[str],
         outs: list[str],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """One task with the names of others and of files. Raises InputError over MAX_ROWS."""
         self._tasks.extend([task])
         self._types.extend([kind])
@@ -59,9 +64,16 @@ class WfColumns:
         self._sizes.append(UNKNOWN if size is None or size < 0 else size)
 
     def ran(
-        self, task: str, *, command: str, start_ns: int | None, length_ns: int | None,
-        read_bytes: int | None, written_bytes: int | None, host: str,
-    ) -> None:  # fmt: skip
+        self,
+        task: str,
+        *,
+        command: str,
+        start_ns: int | None,
+        length_ns: int | None,
+        read_bytes: int | None,
+        written_bytes: int | None,
+        host: str,
+    ) -> None:
         """What happened to a task. Negative figures are as good as none."""
         self._executed.extend([task])
         self._hosts.extend([host or "unknown"])
@@ -128,7 +140,7 @@ class WfColumns:
             "host": _same("unknown", len(path)), "task": _coded(names, task[owner]),
             "path": _coded(absolute, path), "direction": _coded(pa.array(["in", "out"]), out),
             "size_bytes": _numbers(size[path]),
-        }  # fmt: skip
+        }  # fmt: skip  # a table
         return pa.table(columns)
 
     def _table(
@@ -156,14 +168,17 @@ class WfColumns:
             "parents": pa.ListArray.from_arrays(ends, names.take(pa.array(pairs[1]))),
             "read_bytes": _numbers(seen["read"]), "written_bytes": _numbers(seen["written"]),
             "engine": _same(ENGINE, count),
-        }  # fmt: skip
+        }  # fmt: skip  # a table
         return pa.table(columns)
 
 
 def _edges(
-    name: Ints, task_of: Ints, kept: npt.NDArray[Any], parents: tuple[Ints, Ints],
+    name: Ints,
+    task_of: Ints,
+    kept: npt.NDArray[Any],
+    parents: tuple[Ints, Ints],
     children: tuple[Ints, Ints],
-) -> tuple[Ints, Ints]:  # fmt: skip
+) -> tuple[Ints, Ints]:
     """(task, name of its parent) sorted by task, each once: those that it names itself first."""
     own = kept[parents[0]]
     given = kept[children[0]] & (task_of[children[1]] >= 0)

@@ -30,7 +30,7 @@ _ARRAYS = frozenset(
     {"workflow.tasks", "workflow.jobs", "workflow.specification.tasks",
      "workflow.specification.files", "workflow.execution.tasks", "workflow.machines",
      "workflow.execution.machines"}
-)  # fmt: skip
+)  # fmt: skip  # a table
 _OBJECTS = frozenset({"workflow", "workflow.specification", "workflow.execution"})
 _COUNTER = re.compile(r"_(?:ID\d+|\d{5,})$")
 _DOUBLED = re.compile(r"^([A-Za-z0-9-]+)_\1(?:_.*)?$")
@@ -147,12 +147,13 @@ def _execution(value: dict[str, Any]) -> dict[str, Any]:
     machines = value.get("machines")
     machine = machines[0] if isinstance(machines, list) and machines else value.get("machine")
     return {
-        "command": " ".join(words), "start_ns": _time(value.get("executedAt")),
+        "command": " ".join(words),
+        "start_ns": _time(value.get("executedAt")),
         "length_ns": None if runtime is None or runtime < 0 else bounded(round(runtime * 1e9)),
         "read_bytes": bounded(value.get("readBytes", value.get("bytesRead"))),
         "written_bytes": bounded(value.get("writtenBytes", value.get("bytesWritten"))),
         "host": machine[:253] if isinstance(machine, str) else "",
-    }  # fmt: skip
+    }
 
 
 def _words(program: Any, arguments: Any) -> Iterator[str]:

@@ -117,9 +117,12 @@ def _ask(store: Locator, table: Mapping[str, Host], path: str, size: int, known:
 
 
 def choose(
-    hosts: Sequence[Host], known: Known, policy: str, free: Callable[[Host], bool],
+    hosts: Sequence[Host],
+    known: Known,
+    policy: str,
+    free: Callable[[Host], bool],
     answers: Callable[[Host], bool],
-) -> Choice:  # fmt: skip
+) -> Choice:
     """The node for a task.
 
     `free` tells whether a slot is free, `answers` whether the node can be used at all; both are

@@ -36,9 +36,16 @@ _FILE = TextFile(kind="A host file", limit=4 << 20, check="Check --hosts.", reme
 STARTS: dict[str, tuple[str, ...]] = {
     "here": ("{argv}",),
     "ssh": ("ssh", "-o", "BatchMode=yes", "--", "{host}", "{command}"),
-    "srun": ("srun", "--nodelist={host}", "--nodes=1", "--ntasks=1", "--chdir={cwd}", "--",
-             "{argv}"),
-}  # fmt: skip
+    "srun": (
+        "srun",
+        "--nodelist={host}",
+        "--nodes=1",
+        "--ntasks=1",
+        "--chdir={cwd}",
+        "--",
+        "{argv}",
+    ),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,10 +94,12 @@ def _host(origin: str, row: Any, start: tuple[str, ...], check: tuple[str, ...])
     if not isinstance(slots, int) or isinstance(slots, bool) or not 0 <= slots <= MAX_SLOTS:
         raise InputError(f"{origin}: slots of {names[0]} is no number from 0", _REMEDY)
     return Host(
-        name=names[0], also=tuple(names[1:]), slots=slots,
+        name=names[0],
+        also=tuple(names[1:]),
+        slots=slots,
         start=_start(origin, row["start"]) if "start" in row else start,
         check=_words(origin, "check", row["check"]) if "check" in row else check,
-    )  # fmt: skip
+    )
 
 
 def _start(origin: str, value: Any) -> tuple[str, ...]:
@@ -116,8 +125,12 @@ def _words(origin: str, key: str, value: Any) -> tuple[str, ...]:
 
 def by_name(hosts: Sequence[Host]) -> dict[str, Host]:
     """Every name of every node -> the node; what follows the first dot may be left out."""
-    table = {name.partition(".")[0]: host for host in hosts for name in host.names
-             if not name[0].isdigit()}  # fmt: skip
+    table = {
+        name.partition(".")[0]: host
+        for host in hosts
+        for name in host.names
+        if not name[0].isdigit()
+    }
     table.update({name: host for host in hosts for name in host.names})
     return table
 

@@ -20,7 +20,7 @@ Kind = Literal["file", "directory"]
 VOCABULARY = (
     "DP=local", "DP=collocation", "DP=scatter", "DP=distribute", "Replication",
     "ReplicationSemantics", "BlockSize", "CacheSize", "Access", "Lifetime", "LastReader",
-)  # fmt: skip
+)  # fmt: skip  # a table
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,11 +22,7 @@ MAX_PATH = 4096
 
 
 class _OpenHow(ctypes.Structure):
-    _fields_ = (
-        ("flags", ctypes.c_uint64),
-        ("mode", ctypes.c_uint64),
-        ("resolve", ctypes.c_uint64),
-    )
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
 
 
 class Root:
@@ -57,9 +53,12 @@ class Root:
         if self._libc is not None:
             how = _OpenHow(flags, mode, _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS)
             fd: int = self._libc.syscall(
-                ctypes.c_long(_SYS_OPENAT2), ctypes.c_int(self.fd), ctypes.c_char_p(path or b"."),
-                ctypes.byref(how), ctypes.c_size_t(ctypes.sizeof(how)),
-            )  # fmt: skip
+                ctypes.c_long(_SYS_OPENAT2),
+                ctypes.c_int(self.fd),
+                ctypes.c_char_p(path or b"."),
+                ctypes.byref(how),
+                ctypes.c_size_t(ctypes.sizeof(how)),
+            )
             if fd >= 0:
                 return fd
             number = ctypes.get_errno()

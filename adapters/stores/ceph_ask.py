@@ -72,9 +72,16 @@ def _answer(library: ctypes.CDLL, cluster: ctypes.c_void_p, question: Question) 
     out, said = ctypes.c_void_p(), ctypes.c_void_p()
     length, said_length = ctypes.c_size_t(), ctypes.c_size_t()
     code = library.rados_mon_command(
-        cluster, command, ctypes.c_size_t(1), None, ctypes.c_size_t(0), ctypes.byref(out),
-        ctypes.byref(length), ctypes.byref(said), ctypes.byref(said_length),
-    )  # fmt: skip
+        cluster,
+        command,
+        ctypes.c_size_t(1),
+        None,
+        ctypes.c_size_t(0),
+        ctypes.byref(out),
+        ctypes.byref(length),
+        ctypes.byref(said),
+        ctypes.byref(said_length),
+    )
     try:
         text = ctypes.string_at(said, said_length.value) if said else b""
         _check(code, text.decode("utf-8", "backslashreplace")[:200] or "Ceph refused to answer")
@@ -97,8 +104,9 @@ def _by_tool(questions: Sequence[Question]) -> list[str]:
         )
     lines = "".join(f"{question.line()}\n" for question in questions)
     try:
-        done = subprocess.run(["ceph", "-f", "json"], input=lines.encode(), capture_output=True,
-                              timeout=TIMEOUT_S)  # fmt: skip
+        done = subprocess.run(
+            ["ceph", "-f", "json"], input=lines.encode(), capture_output=True, timeout=TIMEOUT_S
+        )
     except subprocess.TimeoutExpired:
         raise OSError(errno.ETIMEDOUT, "ceph did not answer") from None
     out = [line for line in done.stdout.decode("utf-8", "backslashreplace").splitlines() if line]

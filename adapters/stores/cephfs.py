@@ -13,14 +13,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tracehint.adapters.stores.base import (
-    Capability,
-    Gap,
-    Kind,
-    Location,
-    Setting,
-    capability_key,
-)
+from tracehint.adapters.stores.base import Capability, Gap, Kind, Location, Setting, capability_key
 from tracehint.adapters.stores.ceph_ask import ask_ceph
 from tracehint.adapters.stores.ceph_objects import FIELDS, Ask, fields_of, locate_files
 from tracehint.adapters.stores.placing import NO_DEFAULT, Placing
@@ -33,7 +26,7 @@ PIN, SPREAD = "ceph.dir.pin", "ceph.dir.pin.distributed"
 UNSET = {PIN: b"-1", SPREAD: b"0"}  # pins always have a value; this one means none
 KEYS = frozenset(
     f"ceph.{kind}.layout{part}" for kind in ("file", "dir") for part in ("", ".pool")
-) | {*UNSET}  # fmt: skip
+) | {*UNSET}
 
 _POOL = "a pool per node (--map); its directory or an empty file"
 _COPIES = "a pool per number of copies (--map), where reads spread over the copies"
@@ -68,7 +61,7 @@ CAPABILITIES: dict[str, Capability] = {
     "Access": Capability(level="none", how="no such setting"),
     "Lifetime": Capability(level="none", how="no such setting"),
     "LastReader": Capability(level="none", how="no such setting"),
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 @dataclass(frozen=True)

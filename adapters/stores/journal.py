@@ -67,10 +67,15 @@ def from_line(line: str) -> Entry:
             for key in ("path", "old", "new")
         }
         return Entry(
-            op=data["op"], path=raw["path"] or b"", old=raw["old"], new=raw["new"] or b"",
-            key=_text(data, "key"), ino=int(data.get("ino", 0)), store=_text(data, "store"),
+            op=data["op"],
+            path=raw["path"] or b"",
+            old=raw["old"],
+            new=raw["new"] or b"",
+            key=_text(data, "key"),
+            ino=int(data.get("ino", 0)),
+            store=_text(data, "store"),
             prefix=_text(data, "prefix") if "prefix" in data else None,
-        )  # fmt: skip
+        )
     except (ValueError, TypeError, binascii.Error, RecursionError) as error:
         raise InputError(
             "the manifest .tracehint/applied.jsonl has a line that tracehint did not write",

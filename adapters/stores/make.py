@@ -11,9 +11,7 @@ from tracehint.adapters.stores.journal import Entry, Journal
 from tracehint.adapters.stores.outcome import Outcome
 
 
-def make_targets(
-    root: Root, targets: Iterable[Target], journal: Journal, outcome: Outcome
-) -> None:  # fmt: skip
+def make_targets(root: Root, targets: Iterable[Target], journal: Journal, outcome: Outcome) -> None:
     """Make what the targets need, after the manifest says so."""
     targets = list(targets)
     files = [target.path for target in targets if target.kind == "file"]

@@ -8,7 +8,7 @@ from tracehint.adapters.stores.registry import names, open_store
 ACTS = {
     "global": "for the whole store", "directory": "directory default", "creation": "at creation",
     "any": "any time",
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 def matrix() -> str:
@@ -16,10 +16,15 @@ def matrix() -> str:
     stores = [open_store(name) for name in names()]
     head = ["hint", *(f"`{store.name}`" for store in stores)]
     rows = [
-        [f"`{key}`", *(_cell(store.capabilities()[key].level, store.capabilities()[key].acts)
-                       for store in stores)]
+        [
+            f"`{key}`",
+            *(
+                _cell(store.capabilities()[key].level, store.capabilities()[key].acts)
+                for store in stores
+            ),
+        ]
         for key in VOCABULARY
-    ]  # fmt: skip
+    ]
     return _table([head, ["---"] * len(head), *rows])
 
 
@@ -39,5 +44,6 @@ def remarks(name: str) -> str:
 
 
 def _table(rows: list[list[str]]) -> str:
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
-                     for row in rows)  # fmt: skip
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows
+    )

@@ -13,14 +13,7 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tracehint.adapters.stores.base import (
-    Capability,
-    Gap,
-    Kind,
-    Location,
-    Setting,
-    capability_key,
-)
+from tracehint.adapters.stores.base import Capability, Gap, Kind, Location, Setting, capability_key
 from tracehint.adapters.stores.places import NAME
 from tracehint.adapters.stores.placing import NO_DEFAULT, Placing
 from tracehint.errors import MissingDependencyError, UsageError
@@ -52,7 +45,7 @@ CAPABILITIES: dict[str, Capability] = {
     "Access": Capability(level="none", how="no such setting"),
     "Lifetime": Capability(level="none", how="trash time is about deletion, not placement"),
     "LastReader": Capability(level="none", how="no such setting"),
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 @dataclass(frozen=True)
@@ -83,8 +76,9 @@ class MooseFs(Placing):
             elif chosen is not None:
                 gaps.append(Gap(hint=key, level="none", reason=f"{chosen.hint} decides the class"))
             else:
-                chosen = Setting(key=KEY, value=place.encode(), hint=f"{name}={value}",
-                                 by_name=True)  # fmt: skip
+                chosen = Setting(
+                    key=KEY, value=place.encode(), hint=f"{name}={value}", by_name=True
+                )
                 if key == "Replication" and place != value:
                     gaps.append(Gap(hint=key, level="approximate", reason=f"at most {place}"))
         return [chosen] if chosen else [], gaps

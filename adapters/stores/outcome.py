@@ -13,8 +13,9 @@ from tracehint.adapters.stores.base import Gap, merge_gaps
 from tracehint.adapters.stores.beneath import Root
 
 _WORDS = {
-    errno.ELOOP: "a symbolic link is on the way", errno.EXDEV: "it leads out of the directory",
-}  # fmt: skip
+    errno.ELOOP: "a symbolic link is on the way",
+    errno.EXDEV: "it leads out of the directory",
+}
 
 
 @dataclass

@@ -15,18 +15,11 @@ from tracehint.errors import UsageError
 _HERE = Path(__file__).parent
 
 # name -> table beside this file
-TABLES: dict[str, str] = {
-    "xattr": "xattr.toml",
-    "woss": "woss.toml",
-    "orangefs": "orangefs.toml",
-}
+TABLES: dict[str, str] = {"xattr": "xattr.toml", "woss": "woss.toml", "orangefs": "orangefs.toml"}
 
 
 # name -> adapter with code of its own
-ADAPTERS: dict[str, Callable[[Places], Store]] = {
-    "cephfs": CephFs,
-    "moosefs": MooseFs,
-}
+ADAPTERS: dict[str, Callable[[Places], Store]] = {"cephfs": CephFs, "moosefs": MooseFs}
 
 
 def names() -> list[str]:

@@ -52,7 +52,7 @@ def make_script(hints: HintFile, plan: Plan, store: Store, *, inside: bool) -> S
             fields = (
                 _kind(target), target.path or b".", setting.key.encode(),
                 script_value(setting), comment(remark)[:200].encode("ascii"),
-            )  # fmt: skip
+            )  # fmt: skip  # a table
             record = b"".join(field + b"\0" for field in fields)
             if len(record) > MAX_RECORD:
                 skipped += 1
@@ -95,8 +95,9 @@ def _evidence(hints: HintFile, plan: Plan, store: Store, gaps: dict[Gap, int]) -
     for rule in hints.rules:
         if files[rule.id] == 0:
             continue
-        said = ", ".join(f"{h.name}={h.value}{' (by formula)' if h.formula else ''}"
-                         for h in rule.hints)  # fmt: skip
+        said = ", ".join(
+            f"{h.name}={h.value}{' (by formula)' if h.formula else ''}" for h in rule.hints
+        )
         what = f"{rule.pattern.replace('_', ' ')} {rule.template}"
         lines.append(f"{rule.id}: {what} ({plural(files[rule.id], 'file')})"[:400])
         lines.append(f"    {said}"[:400])

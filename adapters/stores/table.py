@@ -167,9 +167,14 @@ def _table(data: dict[str, Any], origin: str, prefix: str | None) -> TableStore:
         for attribute, _ in row.attributes:
             check_attribute(chosen + attribute, allow_trusted=True)
     return TableStore(
-        name=name, title=texts[1] or name, prefix=chosen, rows=rows, targets=targets,
-        location=texts[2], note=texts[3],
-    )  # fmt: skip
+        name=name,
+        title=texts[1] or name,
+        prefix=chosen,
+        rows=rows,
+        targets=targets,
+        location=texts[2],
+        note=texts[3],
+    )
 
 
 def _row(origin: str, key: str, raw: Any) -> Row:
@@ -186,8 +191,9 @@ def _row(origin: str, key: str, raw: Any) -> Row:
     for attribute, value in attributes:
         unfilled = _FIELD.sub("", value) if isinstance(value, str) else "{"
         if not isinstance(attribute, str) or "{" in unfilled or "}" in unfilled:
-            raise InputError(f"{where}: a value may hold {{value}}, {{arg}}, {{block}}, {{region}}",
-                             _REMEDY)  # fmt: skip
+            raise InputError(
+                f"{where}: a value may hold {{value}}, {{arg}}, {{block}}, {{region}}", _REMEDY
+            )
     return Row(
         capability=Capability(level=level, how=str(raw.get("how", "")), acts=tuple(acts)),
         attributes=attributes,

@@ -37,9 +37,13 @@ def sessions(entries: list[Entry]) -> list[tuple[Entry, list[Entry]]]:
 
 
 def undo(
-    root: Root, entries: list[Entry], store_of: Callable[[Entry], Store | None], *,
-    allow_trusted: bool = False, dry_run: bool = False,
-) -> Undone:  # fmt: skip
+    root: Root,
+    entries: list[Entry],
+    store_of: Callable[[Entry], Store | None],
+    *,
+    allow_trusted: bool = False,
+    dry_run: bool = False,
+) -> Undone:
     """Undo all sessions whose store `store_of` gives; the others stay."""
     done = Undone()
     for session, changes in reversed(sessions(entries)):

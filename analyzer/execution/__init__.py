@@ -19,9 +19,12 @@ ENGINES = {
 
 
 def analyze_at(
-    where: str, options: Options, engine: str = "duckdb", master: str | None = None,
+    where: str,
+    options: Options,
+    engine: str = "duckdb",
+    master: str | None = None,
     resources: Resources | None = None,
-) -> Analysis:  # fmt: skip
+) -> Analysis:
     """Read the bundle at `where` (a directory; for some engines also a URL) and analyze it.
 
     All engines give the same analysis. `master` is the URL of the engine's cluster, `resources`

@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracehint.analyzer.execution.bundle_files import check_names, segments_among
 from tracehint.errors import BundleError
-from tracehint.schemas.manifest import (
-    MANIFEST_NAME,
-    MAX_MANIFEST_BYTES,
-    Manifest,
-    parse_manifest,
-)
+from tracehint.schemas.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, Manifest, parse_manifest
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem

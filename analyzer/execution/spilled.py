@@ -42,7 +42,7 @@ LARGE = 1 << 27  # bytes of the accesses of a portion that is computed with no o
 # Columns of accesses as they lie in temporary files.
 _STORED = {
     "obj": np.int32, "task": np.int32, "op": np.int8, "exact": np.bool_, "how": np.int32,
-}  # fmt: skip
+}  # fmt: skip  # a table
 _TYPES = [(f.name, np.dtype(_STORED.get(f.name, np.int64))) for f in fields(Access)]
 ROW_BYTES = sum(kind.itemsize for _, kind in _TYPES)
 

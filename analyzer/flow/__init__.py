@@ -17,9 +17,15 @@ __all__ = ["Flow", "build_flow"]
 
 
 def build_flow(
-    bundle: Bundle, cut: Cut, roots: Sequence[bytes], options: Options,
-    extents: Execution | None = None, *, owned: bool = False, found: Ahead | None = None,
-) -> Flow:  # fmt: skip
+    bundle: Bundle,
+    cut: Cut,
+    roots: Sequence[bytes],
+    options: Options,
+    extents: Execution | None = None,
+    *,
+    owned: bool = False,
+    found: Ahead | None = None,
+) -> Flow:
     """Files by version, their producers and consumers, and the edges between tasks.
 
     `cut` says which process epoch belongs to which task, `roots` are the data roots, `extents`

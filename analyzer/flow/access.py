@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     "proc", "start", "length", "stride", "count", "bytes", "first_ns", "last_ns", "exact",
-)  # fmt: skip
+)  # fmt: skip  # a table
 _HUGE = 1 << 60  # offsets and lengths beyond are damaged records
 
 
@@ -66,13 +66,21 @@ class Raw:
         joined = get["stride"] == get["length"]  # pieces without gaps are one
         length = np.where(joined, get["length"] * get["count"], get["length"])
         return Access(
-            obj=ints(self.obj[at]), task=ints(self.task[at]), proc=get["proc"],
-            op=ints(self.op[at]), start=get["start"], end=get["start"] + length,
-            stride=get["stride"], count=np.where(joined, 1, get["count"]),
-            bytes=np.clip(get["bytes"], 0, _HUGE >> 8), first=get["first_ns"],
-            last=np.maximum(get["first_ns"], get["last_ns"]), exact=get["exact"] == 1,
-            how=ints(self.how[at]), seq=at,
-        )  # fmt: skip
+            obj=ints(self.obj[at]),
+            task=ints(self.task[at]),
+            proc=get["proc"],
+            op=ints(self.op[at]),
+            start=get["start"],
+            end=get["start"] + length,
+            stride=get["stride"],
+            count=np.where(joined, 1, get["count"]),
+            bytes=np.clip(get["bytes"], 0, _HUGE >> 8),
+            first=get["first_ns"],
+            last=np.maximum(get["first_ns"], get["last_ns"]),
+            exact=get["exact"] == 1,
+            how=ints(self.how[at]),
+            seq=at,
+        )
 
     def __post_init__(self) -> None:
         self.columns = {name: numbers(self.table, name) for name in _COLUMNS}

@@ -164,7 +164,7 @@ class _Added:
             "first_s": self.scene.tasks.column("start_s").take(pa.array(task)).combine_chunks(),
             "last_s": self.scene.tasks.column("end_s").take(pa.array(task)).combine_chunks(),
             "superseded": np.zeros(len(at), bool),
-        }  # fmt: skip
+        }  # fmt: skip  # a table
         return pa.table([pa.array(columns[name]) for name in schema.names], schema=schema)
 
     def edges(self, writer: Ints, reader: Ints) -> pa.Table:
@@ -179,7 +179,7 @@ class _Added:
             n + np.arange(len(writer)), ids[p], self.row[path], ids[c],
             np.maximum(self.size[path], 0), pa.repeat("declared", len(writer)),
             pa.array(("certain", "uncertain")).take(pa.array((end[p] > start[c]).astype(np.int64))),
-        ]  # fmt: skip
+        ]  # fmt: skip  # a table
         return pa.table([pa.array(v) for v in columns], schema=EDGES)
 
     def files(

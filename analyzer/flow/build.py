@@ -67,10 +67,18 @@ class Plan:
 
 
 def build(
-    bundle: Bundle, cut: Cut, roots: Sequence[bytes], options: Options, rules: Roots,
-    extents: Execution, *, always_general: bool = False, rows: int = ROWS, owned: bool = False,
+    bundle: Bundle,
+    cut: Cut,
+    roots: Sequence[bytes],
+    options: Options,
+    rules: Roots,
+    extents: Execution,
+    *,
+    always_general: bool = False,
+    rows: int = ROWS,
+    owned: bool = False,
     found: Ahead | None = None,
-) -> Flow:  # fmt: skip
+) -> Flow:
     """See `build_flow`; `rows` is the size of a portion."""
     notes: list[str] = []
     table = cut.tasks.take(order_by(column(cut.tasks, "task")))
@@ -79,9 +87,10 @@ def build(
     tasks = Tasks(ids, column(table, "engine") == 1, *series_of(table), bundle.manifest.started_ns)
     plan = Plan(tasks, options, always_general)
     objects = judged(
-        *(found() if found else find_objects(bundle)), procs.of,
+        *(found() if found else find_objects(bundle)),
+        procs.of,
         lambda paths: rules.classify_paths(paths, roots),
-    )  # fmt: skip
+    )
     accesses = extents.look(objects, procs, notes)
     more = from_opens(bundle, objects, procs, extents, notes)
     if owned:  # only their number counts from here on, and whose they are
@@ -96,10 +105,12 @@ def build(
         parts, objects, touched, lambda paths: rules.relative_paths(paths, roots), notes
     )
     return add_declared(
-        Scene(flow, used, objects, table), bundle, cut.declared_task,
+        Scene(flow, used, objects, table),
+        bundle,
+        cut.declared_task,
         lambda paths: rules.classify_paths(paths, roots),
         lambda paths: rules.relative_paths(paths, roots),
-    )  # fmt: skip
+    )
 
 
 def _parts(accesses: Accesses, portions: Portions, plan: Plan, notes: list[str]) -> list[Part]:
@@ -143,10 +154,15 @@ def _solve(plan: Plan, batch: Batch, circle: Ints | None = None) -> tuple[Part, 
     edges = edges_of(found, entries, tasks)
     replaced = _replaced(entries, objects)
     part = make_part(
-        batch.low, objects, entries, tasks,
+        batch.low,
+        objects,
+        entries,
+        tasks,
         producers_of(found, entries, tasks, edges, replaced, alone),
-        consumers_of(found, entries, tasks), edges, options,
-    )  # fmt: skip
+        consumers_of(found, entries, tasks),
+        edges,
+        options,
+    )
     return part, notes
 
 

@@ -59,8 +59,12 @@ def find(access: Access, everything: Access, objects: Objects) -> Copies:
     writes = solid.take(solid.start == 0)
     names = _base_names(objects, np.concatenate([writes.obj, reads.obj]))
     name_w, name_r = names[: len(writes)], names[len(writes) :]
-    same = _latest((reads.proc, reads.end, name_r), reads.first, (writes.proc, writes.end, name_w),
-                   writes.first)  # fmt: skip
+    same = _latest(
+        (reads.proc, reads.end, name_r),
+        reads.first,
+        (writes.proc, writes.end, name_w),
+        writes.first,
+    )
     any_ = _latest((reads.proc, reads.end), reads.first, (writes.proc, writes.end), writes.first)
     best = np.where(same == UNKNOWN, any_, same)
     w = np.flatnonzero(best != UNKNOWN)

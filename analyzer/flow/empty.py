@@ -36,9 +36,19 @@ def add_empty(found: Found, access: Access, objects: Objects, engine: Bools) -> 
     at = at[~engine[maker[at]]]
     zero = np.zeros(len(at), np.int64)
     nothing = Writes(
-        at, zero, maker[at], zero, zero, zero, zero + HOW_BIT["open"], zero + UNKNOWN,
-        zero + UNKNOWN, zero == 0, zero != 0, zero == 0,
-    )  # fmt: skip
+        at,
+        zero,
+        maker[at],
+        zero,
+        zero,
+        zero,
+        zero + HOW_BIT["open"],
+        zero + UNKNOWN,
+        zero + UNKNOWN,
+        zero == 0,
+        zero != 0,
+        zero == 0,
+    )
     found.writes = Writes.joined([found.writes, nothing])
     known = np.zeros(count, bool)
     known[found.versions.obj] = True

@@ -36,9 +36,14 @@ class Entries:
 
 
 def make_entries(
-    found: Found, objects: Objects, engine: Bools, alone: Bools, many: Bools, max_versions: int,
+    found: Found,
+    objects: Objects,
+    engine: Bools,
+    alone: Bools,
+    many: Bools,
+    max_versions: int,
     circle: Ints | None,
-) -> Entries:  # fmt: skip
+) -> Entries:
     """Number the versions and fold what is concurrently shared.
 
     `circle` per task is the circle that it is on (`fold.components`), where already known.

@@ -70,12 +70,23 @@ def events_of(access: Access, objects: Objects, notes: list[str]) -> Events:
     cut.op[(cut.op == TRUNCATE) & ~shrinks[row]] = EXTEND
     truncated = cut.op == TRUNCATE
     return Events(
-        obj=cut.obj, op=cut.op, actor=cut.task, owner=cut.task, start=cut.start,
-        end=np.where(truncated, END, cut.end), bytes=cut.bytes, how=cut.how, first=cut.first,
-        last=cut.last, exact=cut.exact, loose=~cut.exact & (cut.op == WRITE),
-        hole=truncated | (cut.op == HOLE), size=size[row],
-        copied=np.zeros(len(cut), bool), proc=access.proc[row],
-    )  # fmt: skip
+        obj=cut.obj,
+        op=cut.op,
+        actor=cut.task,
+        owner=cut.task,
+        start=cut.start,
+        end=np.where(truncated, END, cut.end),
+        bytes=cut.bytes,
+        how=cut.how,
+        first=cut.first,
+        last=cut.last,
+        exact=cut.exact,
+        loose=~cut.exact & (cut.op == WRITE),
+        hole=truncated | (cut.op == HOLE),
+        size=size[row],
+        copied=np.zeros(len(cut), bool),
+        proc=access.proc[row],
+    )
 
 
 def epochs(events: Events) -> Ints:

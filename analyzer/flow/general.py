@@ -71,9 +71,8 @@ def _nothing() -> Found:
 
 
 def _found(
-    events: Events, touched: Touches, objects: Objects, version: Ints, engine: Bools,
-    copied: Bools,
-) -> Found:  # fmt: skip
+    events: Events, touched: Touches, objects: Objects, version: Ints, engine: Bools, copied: Bools
+) -> Found:
     seen = read_version(events, touched, version)
     return Found(
         _writes(events, touched, version, engine, copied),
@@ -99,9 +98,19 @@ def _writes(
     at = np.flatnonzero(events.op == WRITE)
     e = events.take(at)
     return Writes(
-        e.obj, version[at], e.owner, e.start, e.end, e.bytes, e.how, e.first, e.last, e.exact,
-        seen[at], stays[at],
-    )  # fmt: skip
+        e.obj,
+        version[at],
+        e.owner,
+        e.start,
+        e.end,
+        e.bytes,
+        e.how,
+        e.first,
+        e.last,
+        e.exact,
+        seen[at],
+        stays[at],
+    )
 
 
 def _owned(events: Events, touched: Touches, version: Ints) -> Owned:
@@ -123,9 +132,13 @@ def _owned(events: Events, touched: Touches, version: Ints) -> Owned:
     i, ver = expand(begin, until + 1)
     event, row = event[i], at[i]
     return Owned(
-        events.obj[event], ver, events.owner[event], touched.start[row], touched.end[row],
+        events.obj[event],
+        ver,
+        events.owner[event],
+        touched.start[row],
+        touched.end[row],
         events.how[event],
-    )  # fmt: skip
+    )
 
 
 def _reads(events: Events, touched: Touches, seen: Ints) -> Reads:
@@ -137,9 +150,17 @@ def _reads(events: Events, touched: Touches, seen: Ints) -> Reads:
     whole = np.maximum(events.end[event] - events.start[event], 1)
     moved = np.rint(events.bytes[event] * ((end - start) / whole)).astype(np.int64)
     return Reads(
-        events.obj[event], seen[at], events.actor[event], start, end, moved,
-        events.how[event], events.first[event], events.last[event], events.exact[event],
-    )  # fmt: skip
+        events.obj[event],
+        seen[at],
+        events.actor[event],
+        start,
+        end,
+        moved,
+        events.how[event],
+        events.first[event],
+        events.last[event],
+        events.exact[event],
+    )
 
 
 def _links(events: Events, touched: Touches, seen: Ints) -> Links:
@@ -149,10 +170,15 @@ def _links(events: Events, touched: Touches, seen: Ints) -> Links:
     keep = (events.owner[wrote] >= 0) & (events.owner[wrote] != events.actor[event])
     reading, event, wrote = reading[keep], event[keep], wrote[keep]
     return Links(
-        events.obj[event], seen[reading], events.owner[wrote], events.actor[event],
-        touched.start[reading], touched.end[reading], events.last[wrote] > events.first[event],
+        events.obj[event],
+        seen[reading],
+        events.owner[wrote],
+        events.actor[event],
+        touched.start[reading],
+        touched.end[reading],
+        events.last[wrote] > events.first[event],
         events.copied[wrote],
-    )  # fmt: skip
+    )
 
 
 def sources(events: Events, touched: Touches) -> tuple[Ints, Ints]:

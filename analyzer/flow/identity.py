@@ -72,12 +72,21 @@ def find_objects(bundle: Bundle) -> tuple[Objects, Ints]:
     opened, creator = _first_opens(bundle, ids, of_row, count)
     unknown = np.full(count, UNKNOWN, np.int64)
     objects = Objects(
-        file_ids=ids, file_obj=of_row, existed=existed, size=size, opened_size=opened,
-        deleted=deleted | gone, lineage=lineage, rank=rank,
-        software=np.zeros(count, bool), path=path, other_paths=others, maker=unknown,
+        file_ids=ids,
+        file_obj=of_row,
+        existed=existed,
+        size=size,
+        opened_size=opened,
+        deleted=deleted | gone,
+        lineage=lineage,
+        rank=rank,
+        software=np.zeros(count, bool),
+        path=path,
+        other_paths=others,
+        maker=unknown,
         unsized=np.zeros(count, bool),
         hosts=len(pc.unique(files.column("host"))),
-    )  # fmt: skip
+    )
     order = order_by(lineage, rank)
     return objects.reordered(order), creator[order]
 
@@ -92,10 +101,13 @@ def _name_rows(names: pa.Table, files: pa.Table, ids: Ints, of_row: Ints) -> Nam
     return NameRows(
         obj=lookup(ids, of_row, file),
         directory=lookup(directories, directories, file) != UNKNOWN,
-        t=column(ordered, "t_ns"), seq=np.arange(len(file)),
-        op=op.dictionary.to_pylist(), code=ints(op.indices.to_numpy(zero_copy_only=False)),
-        path=binary(ordered, "path"), new_path=binary(ordered, "new_path"),
-    )  # fmt: skip
+        t=column(ordered, "t_ns"),
+        seq=np.arange(len(file)),
+        op=op.dictionary.to_pylist(),
+        code=ints(op.indices.to_numpy(zero_copy_only=False)),
+        path=binary(ordered, "path"),
+        new_path=binary(ordered, "new_path"),
+    )
 
 
 def _paths(held: Held, distinct: pa.Array, count: int) -> tuple[pa.Array, pa.Array, np.ndarray]:

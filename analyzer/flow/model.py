@@ -56,7 +56,7 @@ class Rows:
 
 _DTYPES: dict[str, Any] = {
     "Ints": np.int64, "Shorts": np.int32, "Bools": np.bool_, "Floats": np.float64
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 @dataclass
@@ -166,10 +166,12 @@ class Found:
         """All rows of all parts."""
         some = list(parts)
         return cls(
-            Writes.joined(p.writes for p in some), Owned.joined(p.owned for p in some),
-            Reads.joined(p.reads for p in some), Links.joined(p.links for p in some),
+            Writes.joined(p.writes for p in some),
+            Owned.joined(p.owned for p in some),
+            Reads.joined(p.reads for p in some),
+            Links.joined(p.links for p in some),
             Versions.joined(p.versions for p in some),
-        )  # fmt: skip
+        )
 
 
 @dataclass
@@ -205,22 +207,42 @@ class Objects:
         number[order] = np.arange(len(order))
         rows = pa.array(order)
         return Objects(
-            self.file_ids, number[self.file_obj], self.existed[order], self.size[order],
-            self.opened_size[order], self.deleted[order], self.lineage[order], self.rank[order],
-            self.software[order], self.path.take(rows), self.other_paths.take(rows),
-            self.maker[order], self.unsized[order], self.hosts,
-        )  # fmt: skip
+            self.file_ids,
+            number[self.file_obj],
+            self.existed[order],
+            self.size[order],
+            self.opened_size[order],
+            self.deleted[order],
+            self.lineage[order],
+            self.rank[order],
+            self.software[order],
+            self.path.take(rows),
+            self.other_paths.take(rows),
+            self.maker[order],
+            self.unsized[order],
+            self.hosts,
+        )
 
     def part(self, low: int, high: int) -> Objects:
         """The objects from `low` up to `high`, renumbered from 0; the columns are shared."""
         at = slice(low, high)
         size = high - low
         return Objects(
-            self.file_ids[:0], self.file_obj[:0], self.existed[at], self.size[at],
-            self.opened_size[at], self.deleted[at], self.lineage[at], self.rank[at],
-            self.software[at], self.path.slice(low, size), self.other_paths.slice(low, size),
-            self.maker[at], self.unsized[at], self.hosts,
-        )  # fmt: skip
+            self.file_ids[:0],
+            self.file_obj[:0],
+            self.existed[at],
+            self.size[at],
+            self.opened_size[at],
+            self.deleted[at],
+            self.lineage[at],
+            self.rank[at],
+            self.software[at],
+            self.path.slice(low, size),
+            self.other_paths.slice(low, size),
+            self.maker[at],
+            self.unsized[at],
+            self.hosts,
+        )
 
 
 @dataclass

@@ -142,9 +142,13 @@ def _move_below(
     known = {path: i for i, path in enumerate(paths)}
     holders: dict[int, list[tuple[int, int, int, bool]]] = {}
     for obj, path, t, seq, gain in zip(
-        turns.obj.tolist(), turns.path.tolist(), turns.t.tolist(), turns.seq.tolist(),
-        turns.gain.tolist(), strict=True,
-    ):  # fmt: skip
+        turns.obj.tolist(),
+        turns.path.tolist(),
+        turns.t.tolist(),
+        turns.seq.tolist(),
+        turns.gain.tolist(),
+        strict=True,
+    ):
         holders.setdefault(path, []).append((t, seq, obj, gain))
     ordered = sorted(paths)
     added: list[tuple[int, int, int, int, bool]] = []

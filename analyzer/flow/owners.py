@@ -62,10 +62,15 @@ def touches(events: Events, objects: Objects) -> Touches:
     follows = np.flatnonzero(wipe[opening] & ~np.isin(opening, first))
     ends[follows - 1] = opening[follows]
     return Touches(
-        event=row, start=np.maximum(seg_start[segment], events.start[row]),
-        end=np.minimum(seg_end[segment], events.end[row]), last=last, next=following,
-        owner=owner, hole=hole, epoch_end=ends[seg_epoch][segment],
-    )  # fmt: skip
+        event=row,
+        start=np.maximum(seg_start[segment], events.start[row]),
+        end=np.minimum(seg_end[segment], events.end[row]),
+        last=last,
+        next=following,
+        owner=owner,
+        hole=hole,
+        epoch_end=ends[seg_epoch][segment],
+    )
 
 
 def _none() -> Touches:

@@ -150,24 +150,45 @@ def solve(
     touched[access.obj] = True
     made = touched & simple
     return Found(
-        _writes(writes), Owned.empty(), _reads(reads), _links(reads, spans),
+        _writes(writes),
+        Owned.empty(),
+        _reads(reads),
+        _links(reads, spans),
         _versions(access, objects, seen, made),
-    ), ~simple  # fmt: skip
+    ), ~simple
 
 
 def _writes(rows: Access) -> Writes:
     zero = np.zeros(len(rows), np.int64)
     return Writes(
-        rows.obj, zero, rows.task, rows.start, rows.end, rows.bytes, rows.how, rows.first,
-        rows.last, rows.exact, zero != 0, zero == 0,
-    )  # fmt: skip
+        rows.obj,
+        zero,
+        rows.task,
+        rows.start,
+        rows.end,
+        rows.bytes,
+        rows.how,
+        rows.first,
+        rows.last,
+        rows.exact,
+        zero != 0,
+        zero == 0,
+    )
 
 
 def _reads(rows: Access) -> Reads:
     return Reads(
-        rows.obj, np.zeros(len(rows), np.int64), rows.task, rows.start, rows.end, rows.bytes,
-        rows.how, rows.first, rows.last, rows.exact,
-    )  # fmt: skip
+        rows.obj,
+        np.zeros(len(rows), np.int64),
+        rows.task,
+        rows.start,
+        rows.end,
+        rows.bytes,
+        rows.how,
+        rows.first,
+        rows.last,
+        rows.exact,
+    )
 
 
 def _links(reads: Access, spans: Spans) -> Links:

@@ -52,10 +52,15 @@ class Ends:
 
 
 def make_part(
-    low: int, objects: Objects, entries: Entries, tasks: Tasks,
-    producers: tuple[Users, Grouped], consumers: tuple[Users, Grouped], edges: Edges,
+    low: int,
+    objects: Objects,
+    entries: Entries,
+    tasks: Tasks,
+    producers: tuple[Users, Grouped],
+    consumers: tuple[Users, Grouped],
+    edges: Edges,
     options: Options,
-) -> Part:  # fmt: skip
+) -> Part:
     """Number the entries that are used and make their tables; `low` is the first object."""
     used = np.zeros(len(entries.obj), bool)
     for users, _ in (producers, consumers):
@@ -84,14 +89,18 @@ def make_part(
     )
     facts = _Facts(tasks, number, size, unsized, options)
     return Part(
-        entries.obj[final[at]] + low, files,
-        _users(facts, *producers, PRODUCERS), _users(facts, *consumers, CONSUMERS),
+        entries.obj[final[at]] + low,
+        files,
+        _users(facts, *producers, PRODUCERS),
+        _users(facts, *consumers, CONSUMERS),
         _edges(facts, edges),
         Ends(
-            edges.producer.astype(np.int32), edges.consumer.astype(np.int32),
-            producers[0].task.astype(np.int32), producers[0].first,
+            edges.producer.astype(np.int32),
+            edges.consumer.astype(np.int32),
+            producers[0].task.astype(np.int32),
+            producers[0].first,
         ),
-    )  # fmt: skip
+    )
 
 
 @dataclass
@@ -113,9 +122,13 @@ def _final(entries: Entries) -> Ints:
 
 
 def _roles(
-    objects: Objects, entries: Entries, final: Ints, producers: Users, consumers: Users,
+    objects: Objects,
+    entries: Entries,
+    final: Ints,
+    producers: Users,
+    consumers: Users,
     edges: Edges,
-) -> Ints:  # fmt: skip
+) -> Ints:
     """The role of each entry (docs/reference/flow.md)."""
     n = len(entries.obj)
     written, read = np.zeros(n, bool), np.zeros(n, bool)
@@ -211,9 +224,12 @@ def together(
     consumers = [_shifted(p.consumer_table, "file", n) for p, n in zip(parts, offsets, strict=True)]
     files = _files(parts, used, objects, relative)
     return Flow(
-        files, _joined(producers, PRODUCERS), _joined(consumers, CONSUMERS),
-        _joined(edges, EDGES), list(dict.fromkeys(notes)),
-    ), used  # fmt: skip
+        files,
+        _joined(producers, PRODUCERS),
+        _joined(consumers, CONSUMERS),
+        _joined(edges, EDGES),
+        list(dict.fromkeys(notes)),
+    ), used
 
 
 def _shifted(table: pa.Table, name: str, by: int) -> pa.Table:

@@ -65,10 +65,17 @@ def consumers_of(found: Found, entries: Entries, tasks: Tasks) -> tuple[Users, G
         reads, entry = reads.take(keep), entry[keep]
     rows = group(reads.start, reads.end, entry, reads.task)
     users = Users(
-        rows.key(entry), rows.key(reads.task), rows.sum(reads.bytes), rows.unique_bytes(),
-        np.zeros(len(rows), np.int64), rows.bits(reads.how), rows.low(reads.first),
-        rows.high(reads.last), np.zeros(len(rows), bool), rows.sum(reads.bytes * reads.exact),
-    )  # fmt: skip
+        rows.key(entry),
+        rows.key(reads.task),
+        rows.sum(reads.bytes),
+        rows.unique_bytes(),
+        np.zeros(len(rows), np.int64),
+        rows.bits(reads.how),
+        rows.low(reads.first),
+        rows.high(reads.last),
+        np.zeros(len(rows), bool),
+        rows.sum(reads.bytes * reads.exact),
+    )
     return users, rows
 
 
@@ -115,11 +122,17 @@ def producers_of(
     )
     unique = rows.unique_bytes()
     users = Users(
-        rows.key(entry), rows.key(writes.task), rows.sum(writes.bytes), unique,
-        np.where(rows.any(alone[writes.obj]), unique, 0), rows.bits(writes.how),
-        rows.low(writes.first), rows.high(writes.last), lost,
+        rows.key(entry),
+        rows.key(writes.task),
+        rows.sum(writes.bytes),
+        unique,
+        np.where(rows.any(alone[writes.obj]), unique, 0),
+        rows.bits(writes.how),
+        rows.low(writes.first),
+        rows.high(writes.last),
+        lost,
         rows.sum(writes.bytes * writes.exact),
-    )  # fmt: skip
+    )
     owned = group(own.start, own.end, own_entry, own.task)
     at = _find(users.entry, users.task, owned.key(own_entry), owned.key(own.task))
     users.owned[at] = owned.unique_bytes()
@@ -130,9 +143,19 @@ def _carried(own: Owned) -> Writes:
     """Bytes of earlier versions as writes that moved nothing, at no time."""
     zero = np.zeros(len(own), np.int64)
     return Writes(
-        own.obj, own.ver, own.task, own.start, own.end, zero, zero + HOW_BIT["carried"],
-        zero + UNKNOWN, zero + UNKNOWN, zero == 0, zero != 0, zero == 0,
-    )  # fmt: skip
+        own.obj,
+        own.ver,
+        own.task,
+        own.start,
+        own.end,
+        zero,
+        zero + HOW_BIT["carried"],
+        zero + UNKNOWN,
+        zero + UNKNOWN,
+        zero == 0,
+        zero != 0,
+        zero == 0,
+    )
 
 
 def _find(a: Ints, b: Ints, wanted_a: Ints, wanted_b: Ints) -> Ints:

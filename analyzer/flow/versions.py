@@ -59,9 +59,11 @@ def _begins(events: Events, foreign: Bools, latest: Ints, limit: int) -> list[in
     obj, actor, op, source = events.obj[at], events.actor[at], events.op[at], latest[at]
     keep = np.ones(len(at), bool)
     keep[1:] = (
-        (obj[1:] != obj[:-1]) | (actor[1:] != actor[:-1]) | (op[1:] != op[:-1])
+        (obj[1:] != obj[:-1])
+        | (actor[1:] != actor[:-1])
+        | (op[1:] != op[:-1])
         | (source[1:] != source[:-1])
-    )  # fmt: skip
+    )
     found: list[int] = []
     rows = (v[keep].tolist() for v in (at, obj, actor, op, source))
     current, count = -1, 0

@@ -58,10 +58,21 @@ def _truncations(opens: pa.Table, obj: Shorts, known: Tasks, at: Ints) -> Access
     proc, when = column(opens, "proc")[at], column(opens, "open_ns")[at]
     zero, one = np.zeros(len(at), np.int64), np.ones(len(at), np.int64)
     return Access(
-        obj=obj[at].astype(np.int64), task=known.of(proc), proc=proc, op=one * TRUNCATE,
-        start=zero, end=zero, stride=zero, count=one, bytes=zero, first=when, last=when,
-        exact=one == 1, how=one * HOW_BIT["open"], seq=-one,
-    )  # fmt: skip
+        obj=obj[at].astype(np.int64),
+        task=known.of(proc),
+        proc=proc,
+        op=one * TRUNCATE,
+        start=zero,
+        end=zero,
+        stride=zero,
+        count=one,
+        bytes=zero,
+        first=when,
+        last=when,
+        exact=one == 1,
+        how=one * HOW_BIT["open"],
+        seq=-one,
+    )
 
 
 def _unranged(bundle: Bundle, extents: Execution, mine: Bools) -> tuple[Ints, Ints]:
@@ -111,9 +122,18 @@ def _whole(
     moved = column(opens, "read_bytes" if op == READ else "write_bytes")[at]
     proc, zero = column(opens, "proc")[at], np.zeros(len(at), np.int64)
     return Access(
-        obj=rows, task=known.of(proc), proc=proc, op=zero + op, start=zero,
-        end=np.where(size == UNKNOWN, 1, size), stride=zero, count=zero + 1,
+        obj=rows,
+        task=known.of(proc),
+        proc=proc,
+        op=zero + op,
+        start=zero,
+        end=np.where(size == UNKNOWN, 1, size),
+        stride=zero,
+        count=zero + 1,
         bytes=np.where(moved > 0, moved, np.maximum(size, 0)),
-        first=first_of("first_ns", "open_ns"), last=first_of("last_ns", "close_ns"),
-        exact=zero != 0, how=zero + HOW_BIT["open"], seq=zero,
-    )  # fmt: skip
+        first=first_of("first_ns", "open_ns"),
+        last=first_of("last_ns", "close_ns"),
+        exact=zero != 0,
+        how=zero + HOW_BIT["open"],
+        seq=zero,
+    )

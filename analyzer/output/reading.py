@@ -83,10 +83,13 @@ def _from(data: dict[str, Any]) -> Analysis:
         _one_of(g["pattern"], ("reduce", "distribute"))
         rows["groups"].append(
             {
-                **g, "group": groups[g["id"]], "task": tasks[g["task"]],
-                "files": [files[f] for f in g["files"]], "evidence": json.dumps(g["evidence"]),
+                **g,
+                "group": groups[g["id"]],
+                "task": tasks[g["task"]],
+                "files": [files[f] for f in g["files"]],
+                "evidence": json.dumps(g["evidence"]),
             }
-        )  # fmt: skip
+        )
     tables = {
         name: pa.Table.from_pylist(rows[name], schema=schema)
         for name, schema in ANALYSIS_TABLES.items()
@@ -131,7 +134,11 @@ def _pattern(p: dict[str, Any], file: int, edge: int | None, groups: _Ids) -> di
         if not _PLACEMENT.fullmatch(p["choice"][name]):
             raise ValueError(f"{p['choice'][name]!r} is no placement")
     return {
-        "saves_wait_bytes": 0, **p, **p["choice"], "file": file, "edge": edge,
+        "saves_wait_bytes": 0,
+        **p,
+        **p["choice"],
+        "file": file,
+        "edge": edge,
         "group": None if p["group"] is None else groups[p["group"]],
         "evidence": json.dumps(p["evidence"]),
-    }  # fmt: skip
+    }

@@ -52,17 +52,31 @@ def tasks(analysis: Analysis) -> Section:
         part = table.slice(low, high - low)
         return piece(
             joined(
-                separators(low, high), '{"id":"t', whole(column(part, "task")),
-                *(x for name in ("name", "type", "command", "host", "site")
-                  for x in (f'{_mark(name)}"{name}":', string_of(part, name, ""))),
-                ',"start_s":', seconds_of(part, "start_s", 0.0), ',"end_s":',
-                seconds_of(part, "end_s"), ',"exit_status":', number_of(part, "exit_status"),
-                ',"attempt":', number_of(part, "attempt", 1),
-                ',"processes":', number_of(part, "processes", 0),
-                ',"engine":', flag_of(part, "engine"),
-                ',"source":', string_of(part, "source", "observed"), "}",
+                separators(low, high),
+                '{"id":"t',
+                whole(column(part, "task")),
+                *(
+                    x
+                    for name in ("name", "type", "command", "host", "site")
+                    for x in (f'{_mark(name)}"{name}":', string_of(part, name, ""))
+                ),
+                ',"start_s":',
+                seconds_of(part, "start_s", 0.0),
+                ',"end_s":',
+                seconds_of(part, "end_s"),
+                ',"exit_status":',
+                number_of(part, "exit_status"),
+                ',"attempt":',
+                number_of(part, "attempt", 1),
+                ',"processes":',
+                number_of(part, "processes", 0),
+                ',"engine":',
+                flag_of(part, "engine"),
+                ',"source":',
+                string_of(part, "source", "observed"),
+                "}",
             )
-        )  # fmt: skip
+        )
 
     return Section(list(blocks(table.num_rows)), block)
 
@@ -75,9 +89,10 @@ def files(analysis: Analysis) -> Section:
     names = names_table(table)
     ids = column(table, "file")
     sides = [
-        _Lists(analysis.producers, "file", ids), _Lists(analysis.consumers, "file", ids),
+        _Lists(analysis.producers, "file", ids),
+        _Lists(analysis.consumers, "file", ids),
         _Lists(_labels(analysis.patterns, own=True), "file", ids),
-    ]  # fmt: skip
+    ]
     ranges = analysis.options.ranges
 
     def block(low: int, high: int) -> bytes:
@@ -85,20 +100,38 @@ def files(analysis: Analysis) -> Section:
         share = floats(part, "exact_share")
         return piece(
             joined(
-                separators(low, high), '{"id":"f', whole(ids[low:high]), '","path":',
-                string_of(name, "path_text"), ',"path_bytes":', string_of(name, "path_code"),
-                ',"version":', number_of(part, "version"), ',"other_paths":',
-                strings(one_of(name, "other_text")), ',"other_path_bytes":',
-                strings(one_of(name, "other_code")), ',"role":', string_of(part, "role"),
-                ',"size_bytes":', number_of(part, "size_bytes"), ',"deleted":',
-                flag_of(part, "deleted"), ',"lineage":', _lineage(part), ',"exact_share":',
-                text(decimals(share, 6)), ',"producers":[',
+                separators(low, high),
+                '{"id":"f',
+                whole(ids[low:high]),
+                '","path":',
+                string_of(name, "path_text"),
+                ',"path_bytes":',
+                string_of(name, "path_code"),
+                ',"version":',
+                number_of(part, "version"),
+                ',"other_paths":',
+                strings(one_of(name, "other_text")),
+                ',"other_path_bytes":',
+                strings(one_of(name, "other_code")),
+                ',"role":',
+                string_of(part, "role"),
+                ',"size_bytes":',
+                number_of(part, "size_bytes"),
+                ',"deleted":',
+                flag_of(part, "deleted"),
+                ',"lineage":',
+                _lineage(part),
+                ',"exact_share":',
+                text(decimals(share, 6)),
+                ',"producers":[',
                 sides[0].lines(low, high, lambda rows: _side(rows, _producer(rows), ranges)),
                 '],"consumers":[',
                 sides[1].lines(low, high, lambda rows: _side(rows, _consumer(rows), ranges)),
-                '],"patterns":[', sides[2].lines(low, high, _label_lines), "]}",
+                '],"patterns":[',
+                sides[2].lines(low, high, _label_lines),
+                "]}",
             )
-        )  # fmt: skip
+        )
 
     return Section(list(blocks(len(ids), *(side.ends for side in sides))), block)
 
@@ -113,13 +146,24 @@ def edges(analysis: Analysis) -> Section:
         part = table.slice(low, high - low)
         return piece(
             joined(
-                separators(low, high), '{"producer":"t', whole(column(part, "producer")),
-                '","file":"f', whole(column(part, "file")), '","consumer":"t',
-                whole(column(part, "consumer")), '","bytes":', number_of(part, "bytes", 0),
-                ',"via":', string_of(part, "via"), ',"order":', string_of(part, "order"),
-                ',"patterns":[', labels.lines(low, high, _label_lines), "]}",
+                separators(low, high),
+                '{"producer":"t',
+                whole(column(part, "producer")),
+                '","file":"f',
+                whole(column(part, "file")),
+                '","consumer":"t',
+                whole(column(part, "consumer")),
+                '","bytes":',
+                number_of(part, "bytes", 0),
+                ',"via":',
+                string_of(part, "via"),
+                ',"order":',
+                string_of(part, "order"),
+                ',"patterns":[',
+                labels.lines(low, high, _label_lines),
+                "]}",
             )
-        )  # fmt: skip
+        )
 
     return Section(list(blocks(len(ids), labels.ends)), block)
 
@@ -135,13 +179,24 @@ def groups(analysis: Analysis) -> Section:
         lines = joined(commas(ends, len(values)), '"f', values.cast(_TEXT), '"')
         return piece(
             joined(
-                separators(low, high), '{"id":"g', number_of(part, "group"), '","pattern":',
-                string_of(part, "pattern"), ',"task":"t', number_of(part, "task"), '","bytes":',
-                number_of(part, "bytes", 0), ',"primary":', flag_of(part, "primary"),
-                ',"evidence":', one_of(part, "evidence").cast(_TEXT).fill_null("{}"),
-                ',"files":[', lists(lines, ends), "]}",
+                separators(low, high),
+                '{"id":"g',
+                number_of(part, "group"),
+                '","pattern":',
+                string_of(part, "pattern"),
+                ',"task":"t',
+                number_of(part, "task"),
+                '","bytes":',
+                number_of(part, "bytes", 0),
+                ',"primary":',
+                flag_of(part, "primary"),
+                ',"evidence":',
+                one_of(part, "evidence").cast(_TEXT).fill_null("{}"),
+                ',"files":[',
+                lists(lines, ends),
+                "]}",
             )
-        )  # fmt: skip
+        )
 
     return Section(list(blocks(table.num_rows, members.offsets.to_numpy())), block)
 
@@ -176,9 +231,11 @@ def _lineage(table: pa.Table) -> pa.Array:
 
 def _producer(rows: pa.Table) -> list[Any]:
     return [
-        ',"owned_bytes":', number_of(rows, "owned_bytes", 0),
-        ',"superseded":', flag_of(rows, "superseded"),
-    ]  # fmt: skip
+        ',"owned_bytes":',
+        number_of(rows, "owned_bytes", 0),
+        ',"superseded":',
+        flag_of(rows, "superseded"),
+    ]
 
 
 def _consumer(rows: pa.Table) -> list[Any]:
@@ -190,11 +247,22 @@ def _side(rows: pa.Table, own: list[Any], ranges: bool) -> pa.Array:
     """Lines of producers or consumers; `own` is what only these have."""
     shown = [',"ranges":', pairs(one_of(rows, "ranges"))] if ranges else []
     return joined(
-        '{"task":"t', whole(column(rows, "task")), '","bytes":', number_of(rows, "bytes", 0),
-        ',"unique_bytes":', number_of(rows, "unique_bytes", 0), *own, *shown,
-        ',"how":', strings(one_of(rows, "how")), ',"first_s":', seconds_of(rows, "first_s"),
-        ',"last_s":', seconds_of(rows, "last_s"), "}",
-    )  # fmt: skip
+        '{"task":"t',
+        whole(column(rows, "task")),
+        '","bytes":',
+        number_of(rows, "bytes", 0),
+        ',"unique_bytes":',
+        number_of(rows, "unique_bytes", 0),
+        *own,
+        *shown,
+        ',"how":',
+        strings(one_of(rows, "how")),
+        ',"first_s":',
+        seconds_of(rows, "first_s"),
+        ',"last_s":',
+        seconds_of(rows, "last_s"),
+        "}",
+    )
 
 
 def _labels(patterns: pa.Table, *, own: bool) -> pa.Table:
@@ -209,22 +277,37 @@ def _label_lines(rows: pa.Table) -> pa.Array:
     group = column(rows, "group")
     confidence = decimals(np.clip(floats(rows, "confidence"), 0, 1), 4)
     primary = column(rows, "primary") == 1
-    saves = [column(rows, name, 0) for name in (
-        "saves_bytes", "saves_wait_bytes", "runner_up_saves_bytes")]  # fmt: skip
+    saves = [
+        column(rows, name, 0)
+        for name in ("saves_bytes", "saves_wait_bytes", "runner_up_saves_bytes")
+    ]
     kinds, codes = distinct(
         [*(w.codes for w in words.values()), group, confidence, primary, *saves]
     )
     named = joined('"g', whole(group[kinds]), '"')
     lines = joined(
-        '{"pattern":"', text(words["pattern"], kinds), '","primary":', text(flags(primary), kinds),
-        ',"confidence":', text(confidence, kinds), ',"group":',
-        pc.if_else(pa.array(group[kinds] >= 0), named, pa.scalar("null", _TEXT)), ',"evidence":',
-        text(words["evidence"], kinds, _MISSING["evidence"]), ',"choice":{"placement":"',
+        '{"pattern":"',
+        text(words["pattern"], kinds),
+        '","primary":',
+        text(flags(primary), kinds),
+        ',"confidence":',
+        text(confidence, kinds),
+        ',"group":',
+        pc.if_else(pa.array(group[kinds] >= 0), named, pa.scalar("null", _TEXT)),
+        ',"evidence":',
+        text(words["evidence"], kinds, _MISSING["evidence"]),
+        ',"choice":{"placement":"',
         text(words["placement"], kinds, _MISSING["placement"]),
-        '","saves_bytes":', whole(saves[0][kinds]), ',"saves_wait_bytes":', whole(saves[1][kinds]),
-        ',"runner_up":"', text(words["runner_up"], kinds, _MISSING["runner_up"]),
-        '","runner_up_saves_bytes":', whole(saves[2][kinds]), "}}",
-    )  # fmt: skip
+        '","saves_bytes":',
+        whole(saves[0][kinds]),
+        ',"saves_wait_bytes":',
+        whole(saves[1][kinds]),
+        ',"runner_up":"',
+        text(words["runner_up"], kinds, _MISSING["runner_up"]),
+        '","runner_up_saves_bytes":',
+        whole(saves[2][kinds]),
+        "}}",
+    )
     return lines.take(pa.array(codes))
 
 

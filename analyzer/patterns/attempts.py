@@ -22,10 +22,14 @@ def read_work(tasks: pa.Table) -> Work:
     retried = bool((attempt > 1).any())
     who = _last_attempts(tasks, attempt, start) if retried else np.arange(len(start))
     return Work(
-        column(tasks, "task"), np.append(who, UNKNOWN),
-        np.append(column(tasks, "engine") == 1, True), attempt, start,
-        np.where(np.isnan(end), np.inf, end), retried,
-    )  # fmt: skip
+        column(tasks, "task"),
+        np.append(who, UNKNOWN),
+        np.append(column(tasks, "engine") == 1, True),
+        attempt,
+        start,
+        np.where(np.isnan(end), np.inf, end),
+        retried,
+    )
 
 
 def _last_attempts(tasks: pa.Table, attempt: Ints, start: Floats) -> Ints:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 ORDER = (
     "concurrently_shared", "scatter", "gather", "broadcast", "reduce", "distribute", "pipeline",
     "partly_shared", "stage_in", "stage_out",
-)  # fmt: skip
+)  # fmt: skip  # a table
 
 
 @dataclass
@@ -61,9 +61,14 @@ class Chosen(Rows):
 
 
 def choose(
-    labels: Labels, facts: Facts, single: Single, around: Around, options: Options, nodes: int,
+    labels: Labels,
+    facts: Facts,
+    single: Single,
+    around: Around,
+    options: Options,
+    nodes: int,
     hosts_by_site: Mapping[str, int],
-) -> Chosen:  # fmt: skip
+) -> Chosen:
     """The choice for each label, for `nodes` nodes at one site or several."""
     number = float(max(1, nodes))
     moved = cost.moved(labels, facts, single, around, number)
@@ -87,15 +92,21 @@ def choose(
     other = one[0] != choice
     runner_up = np.where(other, one[0], two[0])
     return Chosen(
-        best[labels.file] == np.arange(len(labels)), choice,
+        best[labels.file] == np.arange(len(labels)),
+        choice,
         np.where(pays, rounded(moved.net - asked.net), 0),
-        np.where(pays, rounded(moved.wait - asked.wait), 0), runner_up,
+        np.where(pays, rounded(moved.wait - asked.wait), 0),
+        runner_up,
         rounded(moved.net - np.where(other, one[1], two[1])),
-        rounded(moved.net), rounded(moved.wait), rounded(asked.net), rounded(asked.wait),
-        asked.copies, asked.placement,
+        rounded(moved.net),
+        rounded(moved.wait),
+        rounded(asked.net),
+        rounded(asked.wait),
+        asked.copies,
+        asked.placement,
         rounded(moved.net * crossing(hosts_by_site, nodes)),
         rounded(cost.across(asked, moved, hosts_by_site, nodes)),
-    )  # fmt: skip
+    )
 
 
 def rounded(values: Floats) -> Ints:

@@ -17,11 +17,18 @@ if TYPE_CHECKING:
 # Labels that rest on which bytes were touched suffer most.
 BLIND = {
     "bytes": {
-        "broadcast": 0.6, "scatter": 0.3, "partly_shared": 0.3, "gather": 0.5, "reduce": 0.7,
-        "distribute": 0.8, "pipeline": 0.8, "stage_in": 0.8, "stage_out": 0.9,
+        "broadcast": 0.6,
+        "scatter": 0.3,
+        "partly_shared": 0.3,
+        "gather": 0.5,
+        "reduce": 0.7,
+        "distribute": 0.8,
+        "pipeline": 0.8,
+        "stage_in": 0.8,
+        "stage_out": 0.9,
         "concurrently_shared": 0.7,
-    },
-}  # fmt: skip
+    }
+}
 
 # Labels that rest on which bytes were touched. Of the others it is enough to know that they were.
 _ON_RANGES = ("broadcast", "scatter", "partly_shared", "gather", "concurrently_shared")
@@ -45,12 +52,7 @@ class Factors(Rows):
         return self.exact * self.kept * self.near * self.peeks * self.ordered * self.seen
 
 
-def rate(
-    labels: Labels,
-    facts: Facts,
-    blind_to: Sequence[str],
-    lost: pa.Table | None,
-) -> Factors:
+def rate(labels: Labels, facts: Facts, blind_to: Sequence[str], lost: pa.Table | None) -> Factors:
     """The factors; `blind_to` is what the collector cannot see, `lost` as of `patterns.label`.
 
     Bytes that are an upper bound (a mapped range) are more often right than wrong: half weight.
@@ -68,5 +70,8 @@ def rate(
     return Factors(
         np.where(ranged, 0.5 + 0.5 * facts.exact[at], 1.0),
         np.where(thinned, facts.kept[at], seldom[(facts.np[at] < 2).astype(int), labels.pattern]),
-        labels.near, facts.near_peek[at], facts.ordered[at], np.array(worth)[labels.pattern],
-    )  # fmt: skip
+        labels.near,
+        facts.near_peek[at],
+        facts.ordered[at],
+        np.array(worth)[labels.pattern],
+    )

@@ -178,9 +178,11 @@ def _replicas(x: Moved, nodes: float) -> Asked:
     few, more = (_copies(x, nodes, np.ceil(x.together / k)) for k in (3, 2))
     better = (more.wait < few.wait) | ((more.wait == few.wait) & (more.net < few.net))
     return Asked(
-        np.where(better, more.placement, few.placement), np.where(better, more.net, few.net),
-        np.where(better, more.wait, few.wait), np.where(better, more.copies, few.copies),
-    )  # fmt: skip
+        np.where(better, more.placement, few.placement),
+        np.where(better, more.net, few.net),
+        np.where(better, more.wait, few.wait),
+        np.where(better, more.copies, few.copies),
+    )
 
 
 def _copies(x: Moved, nodes: float, wanted: Floats) -> Asked:

@@ -139,5 +139,5 @@ def groups_table(
     columns = [
         np.arange(1, len(around) + 1), pa.array(PATTERNS).take(pa.array(around.pattern)),
         tasks[around.task], members, around.bytes, primary, evidence,
-    ]  # fmt: skip
+    ]  # fmt: skip  # a table
     return pa.table([pa.array(c) for c in columns], schema=GROUPS)

@@ -40,9 +40,13 @@ class Extra:
 
 
 def write(
-    labels: Labels, factors: Factors, chosen: Chosen, sources: Sources, extra: Extra,
+    labels: Labels,
+    factors: Factors,
+    chosen: Chosen,
+    sources: Sources,
+    extra: Extra,
     resources: Resources,
-) -> Texts:  # fmt: skip
+) -> Texts:
     """The texts of all labels; most labels of a large run have one of a few."""
     import pyarrow as pa
 
@@ -84,8 +88,14 @@ def words(codes: Ints, names: dict[int, str]) -> tuple[Ints, list[str]]:
 
 
 def _factors(f: Factors) -> Tree:
-    named = {"exact": f.exact, "kept": f.kept, "threshold": f.near, "peeks": f.peeks,
-             "order": f.ordered, "collector": f.seen}  # fmt: skip
+    named = {
+        "exact": f.exact,
+        "kept": f.kept,
+        "threshold": f.near,
+        "peeks": f.peeks,
+        "order": f.ordered,
+        "collector": f.seen,
+    }
     return {name: decimals(values, 4) for name, values in named.items()}
 
 
@@ -95,7 +105,7 @@ def _cost(c: Chosen, names: dict[int, str], extra: Extra) -> Tree:
         "default_network": c.net0, "default_wait": c.wait0,
         "placement": Words(asked, [f'"{name}"' for name in known]),
         "network": c.net, "wait": c.wait, "copies": c.copies,
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     if extra.sites:
         found |= {"default_between_sites": c.across0, "between_sites": c.across}
     if extra.link_rates:

@@ -76,16 +76,37 @@ def find(portion: Portion, work: Work, options: Options, losses: Losses | None) 
     single, fed = _single(handed, measured, owners, wrote, labelled)
     writing, appended = times.writers(wrote, work, owners.size)
     facts = Facts(
-        labelled, files.role.astype(np.int32), measured.s, measured.n, measured.u, measured.m,
-        measured.header, measured.gaps, measured.gap_bytes, measured.cover_min,
-        measured.cover_mean, measured.cover_max, times.readers(read.count, work, measured.n),
-        owners.size, owners.one(wrote.owners.who), owners.high(wrote.owners.owned, 0),
-        owners.sum(wrote.owners.owned), ranges.overlap(wrote, owners.size), writing, appended,
-        read.looked.readers, read.looked.peeks, read.looked.decides,
-        _near_peek(read, measured.s, options), _ordered(handed, count),
-        _kept(wrote, read, losses, count), np.where(np.isnan(files.exact), 1.0, files.exact),
-        fed, read.back, np.zeros(count, np.int64),
-    )  # fmt: skip
+        labelled,
+        files.role.astype(np.int32),
+        measured.s,
+        measured.n,
+        measured.u,
+        measured.m,
+        measured.header,
+        measured.gaps,
+        measured.gap_bytes,
+        measured.cover_min,
+        measured.cover_mean,
+        measured.cover_max,
+        times.readers(read.count, work, measured.n),
+        owners.size,
+        owners.one(wrote.owners.who),
+        owners.high(wrote.owners.owned, 0),
+        owners.sum(wrote.owners.owned),
+        ranges.overlap(wrote, owners.size),
+        writing,
+        appended,
+        read.looked.readers,
+        read.looked.peeks,
+        read.looked.decides,
+        _near_peek(read, measured.s, options),
+        _ordered(handed, count),
+        _kept(wrote, read, losses, count),
+        np.where(np.isnan(files.exact), 1.0, files.exact),
+        fed,
+        read.back,
+        np.zeros(count, np.int64),
+    )
     found = labels.of_files(facts, options)
     has = np.zeros((3, count), bool)
     for i, pattern in enumerate(("scatter", "gather", "partly_shared")):
@@ -98,10 +119,17 @@ def find(portion: Portion, work: Work, options: Options, losses: Losses | None) 
         (start[handed.producer] == start[handed.consumer]) & (handed.producer > handed.consumer)
     )
     return Found(
-        facts, found, _links(handed, read), single, _task_reads(read, handed),
+        facts,
+        found,
+        _links(handed, read),
+        single,
+        _task_reads(read, handed),
         regions.read_shapes(read, portion.read, measured, has[0]),
-        regions.written_shapes(wrote, has[1]), shared, shown, bool(before.any()),
-    )  # fmt: skip
+        regions.written_shapes(wrote, has[1]),
+        shared,
+        shown,
+        bool(before.any()),
+    )
 
 
 def _single(
@@ -119,9 +147,7 @@ def _single(
     alone = (owners.size == 1)[rows.file] & (
         owners.one(wrote.owners.who)[rows.file] == rows.producer
     )
-    single = Single(
-        rows.file, rows.producer, rows.consumer, measured.u[rows.file], amount, alone
-    )  # fmt: skip
+    single = Single(rows.file, rows.producer, rows.consumer, measured.u[rows.file], amount, alone)
     return single.take(labelled[rows.file]), fed
 
 

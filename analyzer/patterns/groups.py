@@ -92,10 +92,15 @@ def _reduces(single: Single, task_reads: Floats, tasks: int, least: float) -> Ar
     at = np.flatnonzero(found)
     amount, total = amount[at], task_reads[at]
     return Around(
-        np.full(len(at), code("reduce")), at, files[at], partners[at], amount,
+        np.full(len(at), code("reduce")),
+        at,
+        files[at],
+        partners[at],
+        amount,
         np.where(total > 0, amount / np.where(total > 0, total, 1), 1.0),
-        np.where(amount > 0, largest[at], 0), np.full(len(at), np.nan),
-    )  # fmt: skip
+        np.where(amount > 0, largest[at], 0),
+        np.full(len(at), np.nan),
+    )
 
 
 def _distributes(alone: Single, tasks: int) -> Around:
@@ -112,10 +117,15 @@ def _distributes(alone: Single, tasks: int) -> Around:
     deviation = np.sqrt(by_task.sum(off * off)[at] / partners)
     mean = total / partners
     return Around(
-        np.full(len(at), code("distribute")), at, files[at], partners, total, np.ones(len(at)),
+        np.full(len(at), code("distribute")),
+        at,
+        files[at],
+        partners,
+        total,
+        np.ones(len(at)),
         by_task.high(amount, 0)[at],
         np.where(total > 0, deviation / np.where(total > 0, mean, 1), 0.0),
-    )  # fmt: skip
+    )
 
 
 def _mean(groups: Groups, values: Any) -> Floats:

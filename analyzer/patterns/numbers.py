@@ -45,10 +45,12 @@ def _numbers(x: Facts) -> dict[str, Any]:
 def _read(x: Facts) -> dict[str, Any]:
     cover = {"min": x.cover_min, "mean": x.cover_mean, "max": x.cover_max}
     return {
-        **_numbers(x), "header_bytes": x.header, **_peeked(x),
+        **_numbers(x),
+        "header_bytes": x.header,
+        **_peeked(x),
         "cover": {name: decimals(values, 4) for name, values in cover.items()},
         "concurrent_readers": x.together,
-    }  # fmt: skip
+    }
 
 
 def _rows_of(file: Ints, wanted: Ints, count: int) -> Ints:
@@ -88,7 +90,7 @@ def _scatter(labels: Labels, s: Sources) -> tuple[Tree, Tree]:
     full = {
         **_read(x), **shape, "gaps": x.gaps, "gap_bytes": x.gap_bytes,
         "all_to_all": flags(files > 1), "all_to_all_files": files,
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     return full, {**_numbers(x), "region_bytes": shape["region_bytes"]}
 
 
@@ -125,7 +127,7 @@ def _gather(labels: Labels, s: Sources) -> tuple[Tree, Tree]:
         **_shape(s.written_shapes, labels.file, len(s.facts)),
         "mode": Words(mode, ('"concurrent"', '"appended in turn"', '"in turn"')),
         "concurrent_writers": x.writing, "n": x.n,
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     return full, {"writers": x.np, "overlap": full["overlap"]}
 
 
@@ -163,17 +165,21 @@ def _concurrently_shared(labels: Labels, s: Sources) -> tuple[Tree, Tree]:
 def _reduce(x: Around) -> tuple[dict[str, Any], Tree]:
     brief: dict[str, Any] = {"fan_in": x.files, "producers": x.partners}
     return {
-        **brief, "bytes": x.bytes, "share": decimals(x.share, 4),
+        **brief,
+        "bytes": x.bytes,
+        "share": decimals(x.share, 4),
         "largest_producer_bytes": x.largest,
-    }, brief  # fmt: skip
+    }, brief
 
 
 def _distribute(x: Around) -> tuple[dict[str, Any], Tree]:
     brief: dict[str, Any] = {"fan_out": x.files, "consumers": x.partners}
     return {
-        **brief, "bytes": x.bytes, "balance_cov": decimals(x.spread, 4),
+        **brief,
+        "bytes": x.bytes,
+        "balance_cov": decimals(x.spread, 4),
         "largest_consumer_bytes": x.largest,
-    }, brief  # fmt: skip
+    }, brief
 
 
 GROUPS = {"reduce": _reduce, "distribute": _distribute}

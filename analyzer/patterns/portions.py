@@ -79,10 +79,14 @@ class Tables:
         written = _spans(wrote, column(wrote, "unique_bytes", null=0))
         spans, pieces = _spans(read, used), _pieces(read)
         return Portion(
-            low, _files(self.files.slice(low, high - low)), _writers(wrote, wrote_file, self.work),
-            written, _readers(read, read_file, used, pieces, self.work), spans,
+            low,
+            _files(self.files.slice(low, high - low)),
+            _writers(wrote, wrote_file, self.work),
+            written,
+            _readers(read, read_file, used, pieces, self.work),
+            spans,
             _handed(edges, edge_file, self.work),
-        )  # fmt: skip
+        )
 
     def _rows(self, name: str, low: int, high: int) -> tuple[pa.Table, Ints]:
         """The rows about these files, and the place of their file in the portion."""
@@ -124,9 +128,14 @@ def _writers(rows: pa.Table, file: Ints, work: Work) -> Writers:
     unique, owned = _used(rows), column(rows, "owned_bytes")
     task = dense(work.ids, column(rows, "task"))
     found = Writers(
-        file, task, np.where(owned < 0, unique, owned), unique, floats(rows, "first_s"),
-        floats(rows, "last_s"), np.arange(len(file)),
-    )  # fmt: skip
+        file,
+        task,
+        np.where(owned < 0, unique, owned),
+        unique,
+        floats(rows, "first_s"),
+        floats(rows, "last_s"),
+        np.arange(len(file)),
+    )
     keep = (file >= 0) & (task >= 0) & (column(rows, "superseded") != 1)
     return _sorted(found, keep & ~work.engine[task])
 
@@ -134,9 +143,14 @@ def _writers(rows: pa.Table, file: Ints, work: Work) -> Writers:
 def _readers(rows: pa.Table, file: Ints, used: Ints, pieces: Pieces, work: Work) -> Readers:
     task = dense(work.ids, column(rows, "task"))
     found = Readers(
-        file, task, used, floats(rows, "cover"), column(rows, "peek") == 1, *pieces,
+        file,
+        task,
+        used,
+        floats(rows, "cover"),
+        column(rows, "peek") == 1,
+        *pieces,
         np.arange(len(file)),
-    )  # fmt: skip
+    )
     return _sorted(found, (file >= 0) & (task >= 0) & ~work.engine[task])
 
 
@@ -158,9 +172,14 @@ def _handed(rows: pa.Table, file: Ints, work: Work) -> Handed:
     data = pc.fill_null(pc.equal(rows.column("via"), "data"), True).to_numpy()
     uncertain = pc.fill_null(pc.equal(rows.column("order"), "uncertain"), False).to_numpy()
     found = Handed(
-        column(rows, "edge"), file, producer, consumer, column(rows, "bytes", null=0), data,
+        column(rows, "edge"),
+        file,
+        producer,
+        consumer,
+        column(rows, "bytes", null=0),
+        data,
         uncertain,
-    )  # fmt: skip
+    )
     return found if keep.all() else found.take(keep)
 
 

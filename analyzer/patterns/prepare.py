@@ -76,10 +76,14 @@ def _joined(single: Writers, work: Work) -> Writers:
     if not len(first):
         return rows
     return Writers(
-        rows.file[first], who[first], np.add.reduceat(rows.owned, first),
-        np.add.reduceat(rows.unique, first), np.fmin.reduceat(rows.first, first),
-        np.fmax.reduceat(rows.last, first), rows.row[first],
-    )  # fmt: skip
+        rows.file[first],
+        who[first],
+        np.add.reduceat(rows.owned, first),
+        np.add.reduceat(rows.unique, first),
+        np.fmin.reduceat(rows.first, first),
+        np.fmax.reduceat(rows.last, first),
+        rows.row[first],
+    )
 
 
 def _written(
@@ -147,9 +151,16 @@ def _through_copies(single: Readers, handed: Handed) -> Readers:
     other = other.take(starts_of(other.file, other.consumer))
     no = np.zeros(len(other), np.int64)
     return Readers(
-        other.file, other.consumer, other.bytes, np.full(len(other), np.nan), no != 0, no,
-        no + UNKNOWN, no + UNKNOWN, no + UNKNOWN,
-    )  # fmt: skip
+        other.file,
+        other.consumer,
+        other.bytes,
+        np.full(len(other), np.nan),
+        no != 0,
+        no,
+        no + UNKNOWN,
+        no + UNKNOWN,
+        no + UNKNOWN,
+    )
 
 
 def _looked(rows: Readers, spans: Spans, count: int) -> Looked:

@@ -86,12 +86,21 @@ def measure(read: Read, spans: Spans, files: Files, written: Ints, options: Opti
     sized = by_file.sum(known)
     cover = by_file.sum(np.where(known, rows.cover, 0.0)) / np.maximum(sized, 1)
     found = Measured(
-        n, by_file.one(rows.who), by_file.sum(rows.u), n.astype(np.float64), header,
-        np.zeros(count, np.int64), np.zeros(count, np.int64),
-        _or_one(by_file.low(rows.cover, np.nan)), np.where(sized > 0, cover, 1.0),
-        _or_one(by_file.high(rows.cover, np.nan)), odd, s, np.zeros(count, np.int64),
+        n,
+        by_file.one(rows.who),
+        by_file.sum(rows.u),
+        n.astype(np.float64),
+        header,
+        np.zeros(count, np.int64),
+        np.zeros(count, np.int64),
+        _or_one(by_file.low(rows.cover, np.nan)),
+        np.where(sized > 0, cover, 1.0),
+        _or_one(by_file.high(rows.cover, np.nan)),
+        odd,
+        s,
+        np.zeros(count, np.int64),
         Stretches.empty(),
-    )  # fmt: skip
+    )
     if odd.any():
         _count_readers(found, read, spans, limit, options.header_readers)
     return found

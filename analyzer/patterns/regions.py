@@ -32,10 +32,15 @@ def shapes(file: Ints, start: Ints, end: Ints, count: int) -> Shapes:
     shortest, longest = by_file.low(length)[at], by_file.high(length)[at]
     even = (steps.low(step[inner]) == steps.high(step[inner]))[at]
     return Shapes(
-        at, by_file.size[at], _mean(by_file, length)[at], shortest, longest,
+        at,
+        by_file.size[at],
+        _mean(by_file, length)[at],
+        shortest,
+        longest,
         np.where(steps.size > 0, _mean(steps, step[inner]), UNKNOWN)[at],
-        (shortest == longest) & even, np.where(bits > 0, bits & -bits, UNKNOWN),
-    )  # fmt: skip
+        (shortest == longest) & even,
+        np.where(bits > 0, bits & -bits, UNKNOWN),
+    )
 
 
 def _mean(groups: Groups, values: Ints) -> Ints:

@@ -26,7 +26,7 @@ Floats = npt.NDArray[np.float64]
 PATTERNS = (
     "broadcast", "concurrently_shared", "distribute", "gather", "partly_shared", "pipeline",
     "reduce", "scatter", "stage_in", "stage_out",
-)  # fmt: skip
+)  # fmt: skip  # a table
 ROLES = ("input", "intermediate", "output", "scratch", "software")
 
 

@@ -25,9 +25,13 @@ if TYPE_CHECKING:
 
 
 def label(
-    flow: FlowTables, tasks: pa.Table, options: Options, run: Mapping[str, Any],
-    lost: pa.Table | None, resources: Resources | None,
-) -> tuple[pa.Table, pa.Table]:  # fmt: skip
+    flow: FlowTables,
+    tasks: pa.Table,
+    options: Options,
+    run: Mapping[str, Any],
+    lost: pa.Table | None,
+    resources: Resources | None,
+) -> tuple[pa.Table, pa.Table]:
     """See `patterns.label`."""
     work = read_work(tasks)
     tables = Tables(flow, work)
@@ -52,19 +56,33 @@ def label(
         [_shared(alone), found.labels.take(~circles.file[found.labels.file]), grouped]
     )
     chosen = choice.choose(
-        labels, found.facts, single, around, options, int(run["nodes"]),
+        labels,
+        found.facts,
+        single,
+        around,
+        options,
+        int(run["nodes"]),
         run.get("hosts_by_site", {}),
-    )  # fmt: skip
+    )
     factors = confidence.rate(labels, found.facts, run["completeness"]["blind_to"], lost)
     sources = numbers.Sources(
-        found.facts, around, circles, single, found.read_shapes, found.written_shapes,
-        found.shared, found.shared_ranges,
-    )  # fmt: skip
+        found.facts,
+        around,
+        circles,
+        single,
+        found.read_shapes,
+        found.written_shapes,
+        found.shared,
+        found.shared_ranges,
+    )
     extra = evidence.Extra(bool(run.get("hosts_by_site")), options.link_rates)
     decided = edges.Decided(
-        labels, chosen, evidence.write(labels, factors, chosen, sources, extra, resources),
-        factors.confidence(), factors.ordered,
-    )  # fmt: skip
+        labels,
+        chosen,
+        evidence.write(labels, factors, chosen, sources, extra, resources),
+        factors.confidence(),
+        factors.ordered,
+    )
     texts = evidence.groups(around, labels, chosen)
     return (
         edges.patterns_table(decided, tables.ids, found.links, resources),

@@ -24,9 +24,13 @@ if TYPE_CHECKING:
 
 
 def assemble(
-    bundle: Bundle, tree: Tree, classes: Classes, grouping: Grouping, names: Names | None,
+    bundle: Bundle,
+    tree: Tree,
+    classes: Classes,
+    grouping: Grouping,
+    names: Names | None,
     jobs: tuple[Ints, list[str]] | None,
-) -> TaskCut:  # fmt: skip
+) -> TaskCut:
     """The tasks and the epochs of each, tasks in order of their start."""
     import pyarrow as pa
 
@@ -86,9 +90,15 @@ def _absorb_leftovers(
 
 
 def _task_table(
-    bundle: Bundle, processes: pa.Table, tree: Tree, classes: Classes, grouping: Grouping,
-    names: Names | None, jobs: tuple[Ints, list[str]] | None, keys: Keys,
-) -> pa.Table:  # fmt: skip
+    bundle: Bundle,
+    processes: pa.Table,
+    tree: Tree,
+    classes: Classes,
+    grouping: Grouping,
+    names: Names | None,
+    jobs: tuple[Ints, list[str]] | None,
+    keys: Keys,
+) -> pa.Table:
     import pyarrow as pa
 
     n = len(keys.unit)
@@ -161,9 +171,16 @@ def _exit_status(processes: pa.Table, last: Ints) -> tuple[Ints, Bools]:
 
 
 def _attempts(
-    processes: pa.Table, grouping: Grouping, names: Names | None, keys: Keys, first: Ints,
-    start: Ints, end: Ints, command: pa.Array, failed: Bools,
-) -> Ints:  # fmt: skip
+    processes: pa.Table,
+    grouping: Grouping,
+    names: Names | None,
+    keys: Keys,
+    first: Ints,
+    start: Ints,
+    end: Ints,
+    command: pa.Array,
+    failed: Bools,
+) -> Ints:
     """1, and one more for each time that the same command in the same directory had failed."""
     import pyarrow as pa
 
@@ -176,7 +193,7 @@ def _attempts(
         kind, driver,
         cwd.indices.fill_null(-1).to_numpy(zero_copy_only=False),
         commands.indices.to_numpy(zero_copy_only=False),
-    )  # fmt: skip
+    )  # fmt: skip  # a table
     order = order_by(*columns[::-1], start)
     same = np.ones(n, bool)
     same[0:1] = False

@@ -15,9 +15,13 @@ SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "rbash"})
 MULTI_CALL = frozenset({"busybox", "toybox"})
 # Version managers: scripts that find the program to run, and then run it in their own place.
 _MANAGERS = frozenset(
-    {f"{m}{part}" for m in ("pyenv", "rbenv", "nodenv", "goenv", "jenv", "plenv")
-     for part in ("", "-exec")} | {"asdf", "mise"}
-)  # fmt: skip
+    {
+        f"{m}{part}"
+        for m in ("pyenv", "rbenv", "nodenv", "goenv", "jenv", "plenv")
+        for part in ("", "-exec")
+    }
+    | {"asdf", "mise"}
+)
 
 _KICKSTART = "-n -N -R -B -L -T -I -w -W -S -s -i -o -e -l"
 # Options that take a value, per program that runs another one; then how many words come before it.
@@ -69,7 +73,7 @@ INTERPRETERS: dict[str, frozenset[str]] = {
 _TEXT_OPTIONS = {
     "python": "-c", "pypy": "-c", "perl": "-e", "ruby": "-e", "Rscript": "-e", "node": "-e",
     "julia": "-e", "lua": "-e", "php": "-r", "octave": "--eval",
-}  # fmt: skip
+}  # fmt: skip  # a table
 _VERSION = re.compile(r"^(python|pypy|perl|ruby|java|lua|php|julia)[-.\d]*(?:m|w)?$")
 _MAX_WORDS = 64
 

@@ -34,10 +34,14 @@ _LEVELS = (_FEEDING, _LEAVING, _SETTING_UP)
 PREPARING = {word: level for level, words in enumerate(_LEVELS) for word in words.split()}
 # Programs that are not the type themselves, or not always.
 LOOKED_INTO = (
-    PREPARING.keys() | SHELLS | LAUNCHERS | frozenset(WRAPPERS) | frozenset(INTERPRETERS)
+    PREPARING.keys()
+    | SHELLS
+    | LAUNCHERS
+    | frozenset(WRAPPERS)
+    | frozenset(INTERPRETERS)
     | MULTI_CALL
     | {"", " ", "exec", "command", "builtin", "snakemake", "tracehint"}
-)  # fmt: skip
+)
 _SNAKEMAKE_COPY = re.compile(r"^tmp[a-z0-9_]{8}\.(?=.)")
 _BREAKS = b"\n\r\t"  # a name is one line: blanks there, escapes in the command
 _SPACES = bytes.maketrans(_BREAKS, b"   ")

@@ -9,13 +9,7 @@ import numpy as np
 
 from tracehint.analyzer.arrays import positions
 from tracehint.analyzer.columns import column
-from tracehint.analyzer.tasks.tree import (
-    NEVER,
-    Bools,
-    Ints,
-    Tree,
-    jump,
-)
+from tracehint.analyzer.tasks.tree import NEVER, Bools, Ints, Tree, jump
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,9 +73,11 @@ def _add_marks(value: Ints, texts: list[str], marks: pa.Table, tree: Tree) -> No
     ends: dict[int, list[int]] = {}
     rows = zip(
         positions(tree.proc, column(marks, "proc", -1)).tolist(),
-        column(marks, "t_ns", 0).tolist(), marks.column("kind").to_pylist(),
-        marks.column("name").to_pylist(), strict=True,
-    )  # fmt: skip
+        column(marks, "t_ns", 0).tolist(),
+        marks.column("kind").to_pylist(),
+        marks.column("name").to_pylist(),
+        strict=True,
+    )
     for epoch, t, kind, name in rows:
         if epoch >= 0 and kind == "task_begin":
             begins.setdefault(epoch, []).append((t, name))
@@ -101,9 +97,13 @@ def _add_marks(value: Ints, texts: list[str], marks: pa.Table, tree: Tree) -> No
 
 
 def _name_kids(
-    value: Ints, kids: Ints, opened: list[tuple[int, str]], ends: list[int],
-    codes: dict[str, int], tree: Tree,
-) -> None:  # fmt: skip
+    value: Ints,
+    kids: Ints,
+    opened: list[tuple[int, str]],
+    ends: list[int],
+    codes: dict[str, int],
+    tree: Tree,
+) -> None:
     times = np.array([t for t, _ in opened])
     closed = np.array([next((e for e in ends if e >= t), NEVER) for t, _ in opened])
     at = np.searchsorted(times, tree.start[kids], side="right") - 1

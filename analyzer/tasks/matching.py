@@ -28,9 +28,12 @@ class Matcher:
     """Fills `matches`: row of `declared` -> its observed tasks. No task is given twice."""
 
     def __init__(
-        self, bundle: Bundle, cut: TaskCut, declared: list[dict[str, Any]],
+        self,
+        bundle: Bundle,
+        cut: TaskCut,
+        declared: list[dict[str, Any]],
         observed: list[dict[str, Any]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.bundle, self.declared, self.observed = bundle, declared, observed
         self.proc = column(cut.proc_task, "proc", -1)
         self.task = column(cut.proc_task, "task", -1)
@@ -77,9 +80,12 @@ class Matcher:
         rows = processes.filter(mask)
         seen: dict[int, dict[int, list[float]]] = {}
         for task, pid, start, end in zip(
-            self._task_of("processes", rows).tolist(), rows.column("pid").to_pylist(),
-            rows.column("start_ns").to_pylist(), rows.column("end_ns").to_pylist(), strict=True,
-        ):  # fmt: skip
+            self._task_of("processes", rows).tolist(),
+            rows.column("pid").to_pylist(),
+            rows.column("start_ns").to_pylist(),
+            rows.column("end_ns").to_pylist(),
+            strict=True,
+        ):
             span = seen.setdefault(pid, {}).setdefault(task, [float("inf"), 0.0])
             span[0] = min(span[0], (start - self.origin) / 1e9)
             span[1] = max(span[1], float("inf") if end is None else (end - self.origin) / 1e9)
@@ -116,9 +122,11 @@ class Matcher:
         open_rows = {self.declared[n]["task"]: n for n in self._open_for_outputs()}
         owner: dict[bytes, int] = {}
         for task, path, direction in zip(
-            io.column("task").to_pylist(), io.column("path").to_pylist(),
-            io.column("direction").to_pylist(), strict=True,
-        ):  # fmt: skip
+            io.column("task").to_pylist(),
+            io.column("path").to_pylist(),
+            io.column("direction").to_pylist(),
+            strict=True,
+        ):
             if direction == "out" and task in open_rows:
                 owner[path] = open_rows[task]
         claims: dict[int, set[int]] = {}
@@ -162,9 +170,14 @@ class Matcher:
     def by_time(self) -> None:
         """For engines that state neither pid nor command: the only task that ran within the
         stated times, if it ran within those of no other."""
-        rest = [n for n in self._open() if not self.declared[n]["pid"] and
-                not self.declared[n]["command"] and self.declared[n]["end_ns"] is not None and
-                self.declared[n]["start_ns"] is not None]  # fmt: skip
+        rest = [
+            n
+            for n in self._open()
+            if not self.declared[n]["pid"]
+            and not self.declared[n]["command"]
+            and self.declared[n]["end_ns"] is not None
+            and self.declared[n]["start_ns"] is not None
+        ]
         if not rest:
             return
         tasks = [t for t in sorted(self.free) if self.observed[t]["end_s"] is not None]
@@ -189,9 +202,10 @@ class Matcher:
         processes = self.bundle.tables["processes"]
         tasks: dict[bytes, set[int]] = {}
         for task, cwd in zip(
-            self._task_of("processes", processes).tolist(), processes.column("cwd").to_pylist(),
+            self._task_of("processes", processes).tolist(),
+            processes.column("cwd").to_pylist(),
             strict=True,
-        ):  # fmt: skip
+        ):
             if task in self.free and cwd:
                 tasks.setdefault(cwd, set()).add(task)
         folders = Counter(self.declared[n]["workdir"] for n in rest)

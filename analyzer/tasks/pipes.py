@@ -68,8 +68,10 @@ def captured(
     keys = set(map(tuple, reader.T.tolist()))
     candidate = (unit >= 0) & captures[units.engine[unit]] & ~wrote[unit] & (above >= 0)
     for pipe, u, driver in zip(
-        writes[1][candidate].tolist(), unit[candidate].tolist(), above[candidate].tolist(),
+        writes[1][candidate].tolist(),
+        unit[candidate].tolist(),
+        above[candidate].tolist(),
         strict=True,
-    ):  # fmt: skip
+    ):
         result[u] |= (pipe, driver) in keys
     return np.asarray(result & (units.role == JOB), bool)

@@ -28,9 +28,15 @@ _MAX_PARTS = 16  # commands that a subshell's or pipeline's text is made of
 
 
 def descriptions(
-    processes: pa.Table, tree: Tree, classes: Classes, grouping: Grouping, names: Names | None,
-    jobs: tuple[Ints, list[str]] | None, keys: Keys, first: Ints,
-) -> dict[str, pa.Array]:  # fmt: skip
+    processes: pa.Table,
+    tree: Tree,
+    classes: Classes,
+    grouping: Grouping,
+    names: Names | None,
+    jobs: tuple[Ints, list[str]] | None,
+    keys: Keys,
+    first: Ints,
+) -> dict[str, pa.Array]:
     """Columns name, type and command, one row per task."""
     import pyarrow as pa
 

@@ -74,9 +74,17 @@ def build_tree(processes: pa.Table) -> Tree:
     order = kids[order_by(parent[kids], start[kids])]
     kid_start = np.searchsorted(parent[order], np.arange(n + 1))
     return Tree(
-        proc, parent, prev, following, jump(prev), start, end,
-        (parent_id >= 0) & (parent < 0) & (prev < 0), order, kid_start,
-    )  # fmt: skip
+        proc,
+        parent,
+        prev,
+        following,
+        jump(prev),
+        start,
+        end,
+        (parent_id >= 0) & (parent < 0) & (prev < 0),
+        order,
+        kid_start,
+    )
 
 
 def jump(link: Ints, stop: Bools | None = None) -> Ints:

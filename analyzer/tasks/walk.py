@@ -106,8 +106,9 @@ class Walk:
             head, role, np.where(driver, code, SHELL_CODE), none, np.zeros(len(head), bool), at
         )
         self.owner[head] = units
-        return self._drivers(head[driver], at[driver], code[driver], code[driver], units[driver],
-                             code[driver])  # fmt: skip
+        return self._drivers(
+            head[driver], at[driver], code[driver], code[driver], units[driver], code[driver]
+        )
 
     def _not_driver(self, at: Ints) -> Bools:
         table = np.array([drives_nothing(c.program) for c in self.classes.commands])
@@ -134,9 +135,12 @@ class Walk:
             step, rest = step[alive], rest[alive]
         epoch = np.concatenate(epochs)
         return Frontier(
-            epoch, np.concatenate(ctxs), np.concatenate(limits), np.concatenate(unit_ids),
+            epoch,
+            np.concatenate(ctxs),
+            np.concatenate(limits),
+            np.concatenate(unit_ids),
             np.arange(len(epoch)) < len(at),
-        )  # fmt: skip
+        )
 
     def _level(self, now: Frontier) -> Frontier:
         tree, classes = self.tree, self.classes

@@ -27,8 +27,10 @@ SCRIPT = Path(__file__).parent / "tracehint.bt"
 ATTACH_S = 30.0
 DRAIN_S = 0.5  # after the command: what the rings still hold
 _ENVIRONMENT = {
-    "BPFTRACE_STRLEN": "200", "BPFTRACE_MAP_KEYS_MAX": "65536", "BPFTRACE_PERF_RB_PAGES": "1024",
-}  # fmt: skip
+    "BPFTRACE_STRLEN": "200",
+    "BPFTRACE_MAP_KEYS_MAX": "65536",
+    "BPFTRACE_PERF_RB_PAGES": "1024",
+}
 _PRCTL = 157
 
 
@@ -41,9 +43,11 @@ def record(request: RecordRequest) -> RecordResult:
 
     command = runnable(request.command)
     manifest = new_manifest(
-        request, "bpftrace", blind_to=BLIND,
+        request,
+        "bpftrace",
+        blind_to=BLIND,
         unfinished="The recorder was stopped before it translated bpftrace's output.",
-    )  # fmt: skip
+    )
     writer, log = begin(request, manifest, RAW_DIR, "bpftrace.log")
     cookie = 0x40000000 + secrets.randbelow(0x3FFFFFFE)
     facts = inherited()
@@ -78,7 +82,7 @@ def _attach(request: RecordRequest, log: Path, cookie: int) -> subprocess.Popen[
             ["bpftrace", "-q", "-B", "line", str(SCRIPT), str(cookie)],
             stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
             env={**os.environ, **_ENVIRONMENT},
-        )  # fmt: skip
+        )  # fmt: skip  # a table
     libc = ctypes.CDLL(None)
     end = time.monotonic() + ATTACH_S
     while time.monotonic() < end and tracer.poll() is None:
@@ -98,9 +102,12 @@ def _attach(request: RecordRequest, log: Path, cookie: int) -> subprocess.Popen[
 
 
 def _convert(
-    request: RecordRequest, writer: BundleWriter, manifest: Manifest, log: Path,
+    request: RecordRequest,
+    writer: BundleWriter,
+    manifest: Manifest,
+    log: Path,
     facts: dict[int, tuple[bytes, int, int]],
-) -> int:  # fmt: skip
+) -> int:
     """From the log to the bundle's tables; the number of events lost."""
     from tracehint.collectors.bpftrace.translate import translate
     from tracehint.collectors.strace.convert import convert_calls
@@ -111,12 +118,18 @@ def _convert(
         found = translate(stream, now["real_ns"] - now["boot_ns"])
     stats = LexStats(bad=found.bad)
     convert_calls(
-        writer, manifest, log, found.calls, stats, keep_args=request.keep_args, facts=facts,
+        writer,
+        manifest,
+        log,
+        found.calls,
+        stats,
+        keep_args=request.keep_args,
+        facts=facts,
         notes=[],
         losses={
             ("lifecycle_records", "bpftrace's buffers were full"): found.lost,
             ("path_cut", "longer than 199 bytes"): found.cut,
             **{("unknown_calls", name): n for name, n in found.unseen.items()},
         },
-    )  # fmt: skip
+    )
     return found.lost + stats.bad

@@ -15,14 +15,26 @@ _LOST = re.compile(rb"Lost (\d+) events")
 _FLAGS = {
     bit: name.encode()
     for name, bit in vars(os).items()
-    if name in ("O_WRONLY", "O_RDWR", "O_CREAT", "O_EXCL", "O_TRUNC", "O_APPEND", "O_CLOEXEC",
-                "O_DIRECTORY", "O_DIRECT", "O_PATH", "O_SYNC")
-}  # fmt: skip
+    if name
+    in (
+        "O_WRONLY",
+        "O_RDWR",
+        "O_CREAT",
+        "O_EXCL",
+        "O_TRUNC",
+        "O_APPEND",
+        "O_CLOEXEC",
+        "O_DIRECTORY",
+        "O_DIRECT",
+        "O_PATH",
+        "O_SYNC",
+    )
+}
 _TMPFILE = 0o20000000
 _CLONE = {
     0x100: b"CLONE_VM", 0x200: b"CLONE_FS", 0x400: b"CLONE_FILES", 0x4000: b"CLONE_VFORK",
     0x10000: b"CLONE_THREAD",
-}  # fmt: skip
+}  # fmt: skip  # a table
 _CLOEXEC, _F_DUPFD, _F_DUPFD_CLOEXEC, _F_SETFD, _F_SETFL = 0o2000000, 0, 1030, 2, 4
 # number of the call -> its name and what its arguments are: d descriptor, n number, p path,
 # f open flags, o offset from memory
@@ -41,7 +53,7 @@ CALLS: dict[int, tuple[bytes, str]] = {
     296: (b"pwritev", "dnnn"), 316: (b"renameat2", "dpdpx"), 326: (b"copy_file_range", "dodonn"),
     327: (b"preadv2", "dnnsnn"), 328: (b"pwritev2", "dnnsnn"), 436: (b"close_range", "nnn"),
     437: (b"openat2", "dphn"),
-}  # fmt: skip
+}  # fmt: skip  # a table
 UNSEEN = {209: "io_submit", 426: "io_uring"}
 _MODES = {
     1: b"KEEP_SIZE",
@@ -107,11 +119,14 @@ def translate(lines: Iterable[bytes], offset_ns: int) -> Log:
 
 
 def _call(
-    log: Log, row: list[bytes], now: int, offset_ns: int,
+    log: Log,
+    row: list[bytes],
+    now: int,
+    offset_ns: int,
     texts: dict[tuple[bytes, bytes, bytes], bytes],
     memory: dict[tuple[bytes, bytes], tuple[int, int]],
     argv: dict[bytes, list[tuple[int, bytes]]],
-) -> Call | None:  # fmt: skip
+) -> Call | None:
     kind, tid = row[0], row[1]
     if kind == b"F":
         flags = b"|".join(v for k, v in _CLONE.items() if int(row[4], 16) & k) or b"SIGCHLD"
@@ -134,9 +149,12 @@ def _call(
 
 
 def _returned(
-    log: Log, row: list[bytes], offset_ns: int, texts: dict[tuple[bytes, bytes, bytes], bytes],
+    log: Log,
+    row: list[bytes],
+    offset_ns: int,
+    texts: dict[tuple[bytes, bytes, bytes], bytes],
     memory: dict[tuple[bytes, bytes], tuple[int, int]],
-) -> Call | None:  # fmt: skip
+) -> Call | None:
     _, _, tid, start, end, number, result, *raw = row
     if int(number) in UNSEEN and int(result) > 0:
         name = UNSEEN[int(number)]

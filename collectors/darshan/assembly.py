@@ -20,7 +20,7 @@ from tracehint.schemas.tables import TABLES
 BLIND_TO = (
     "copy_file_range", "mmap", "io_uring", "static_binaries", "go_binaries", "killed_processes",
     "rename", "unlink", "append_offsets", "stdio_ranges", "metadata_ops",
-)  # fmt: skip
+)  # fmt: skip  # a table
 
 
 def _hosts(facts: list[LogFacts]) -> list[str]:
@@ -35,7 +35,7 @@ def _hosts(facts: list[LogFacts]) -> list[str]:
 _TIMES = (
     ("open_ns", "open", min), ("close_ns", "close", max),
     ("first_ns", "first", min), ("last_ns", "last", max),
-)  # fmt: skip
+)  # fmt: skip  # a table
 
 
 def _open_row(
@@ -43,11 +43,23 @@ def _open_row(
 ) -> dict[str, Any]:
     """An `opens` row without operations and times."""
     return {
-        "host": host, "open": count + 1, "proc": k + 1, "file": file,
-        "path": facts.names[part["file"]], "fd": -1, "flags": 0, "via": "log", "created": False,
-        "truncated": False, "size_at_open": None, "open_ns": None, "close_ns": None,
-        "first_ns": None, "last_ns": None, **dict.fromkeys(SUMMED, 0),
-    }  # fmt: skip
+        "host": host,
+        "open": count + 1,
+        "proc": k + 1,
+        "file": file,
+        "path": facts.names[part["file"]],
+        "fd": -1,
+        "flags": 0,
+        "via": "log",
+        "created": False,
+        "truncated": False,
+        "size_at_open": None,
+        "open_ns": None,
+        "close_ns": None,
+        "first_ns": None,
+        "last_ns": None,
+        **dict.fromkeys(SUMMED, 0),
+    }
 
 
 class Assembly:
@@ -85,8 +97,10 @@ class Assembly:
         }
 
     def _processes(self) -> list[dict[str, Any]]:
-        by_pid = {(h, f.jobid, f.pid): k + 1
-                  for k, (h, f) in enumerate(zip(self.hosts, self.facts, strict=True))}  # fmt: skip
+        by_pid = {
+            (h, f.jobid, f.pid): k + 1
+            for k, (h, f) in enumerate(zip(self.hosts, self.facts, strict=True))
+        }
         rows = []
         for k, (host, f) in enumerate(zip(self.hosts, self.facts, strict=True)):
             text = f.metadata.get("fork_parent", "")
@@ -97,13 +111,22 @@ class Assembly:
             argv = [w for w in f.exe.split(b" ") if w]
             rows.append(
                 {
-                    "host": host, "proc": k + 1, "parent": by_pid.get((host, f.jobid, parent_pid)),
-                    "prev": None, "pid": f.pid if f.pid is not None else 0, "uid": f.uid,
-                    "start_ns": f.start_ns, "end_ns": f.end_ns, "exit_code": None,
-                    "exit_signal": None, "exe": argv[0] if argv else None, "argv": argv,
-                    "cwd": None, "env": env,
+                    "host": host,
+                    "proc": k + 1,
+                    "parent": by_pid.get((host, f.jobid, parent_pid)),
+                    "prev": None,
+                    "pid": f.pid if f.pid is not None else 0,
+                    "uid": f.uid,
+                    "start_ns": f.start_ns,
+                    "end_ns": f.end_ns,
+                    "exit_code": None,
+                    "exit_signal": None,
+                    "exe": argv[0] if argv else None,
+                    "argv": argv,
+                    "cwd": None,
+                    "env": env,
                 }
-            )  # fmt: skip
+            )
         return rows
 
     def _files(self, extents: pa.Table) -> pa.Table:
@@ -120,14 +143,19 @@ class Assembly:
         kinds = self._fstypes(list(self.file_ids))
         return pa.table(
             {
-                "host": pa.array(hosts), "file": ids, "dev": np.zeros(count, np.int64), "ino": ids,
-                "generation": np.zeros(count, np.int64), "fstype": pa.array(kinds, pa.string()),
+                "host": pa.array(hosts),
+                "file": ids,
+                "dev": np.zeros(count, np.int64),
+                "ino": ids,
+                "generation": np.zeros(count, np.int64),
+                "fstype": pa.array(kinds, pa.string()),
                 "kind": pa.array(["file"] * count),
                 "size_bytes": pa.array(size[1:], mask=~touched[1:]),
-                "deleted": np.zeros(count, bool), "existed": pa.nulls(count, pa.bool_()),
+                "deleted": np.zeros(count, bool),
+                "existed": pa.nulls(count, pa.bool_()),
             },
             schema=TABLES["files"],
-        )  # fmt: skip
+        )
 
     def _fstypes(self, keys: list[tuple[str, bytes]]) -> list[str | None]:
         mounts = {m for f in self.facts for m in f.mounts}
@@ -144,10 +172,18 @@ class Assembly:
     def _names(self) -> pa.Table:
         start = min(f.start_ns for f in self.facts)
         rows = [
-            {"host": host, "seq": file, "t_ns": start, "proc": None, "file": file, "op": "open",
-             "path": name, "new_path": None}
+            {
+                "host": host,
+                "seq": file,
+                "t_ns": start,
+                "proc": None,
+                "file": file,
+                "op": "open",
+                "path": name,
+                "new_path": None,
+            }
             for (host, name), file in self.file_ids.items()
-        ]  # fmt: skip
+        ]
         return table_from_rows("names", rows)
 
     def _opens(self) -> pa.Table:
@@ -184,17 +220,22 @@ class Assembly:
                         "open": self._open_of(k, runs["file"]),
                         "proc": np.full(count, k + 1, np.int64),
                         "file": self.local_files[k][runs["file"]],
-                        "op": op, "how": np.where(counters, "counters", op),
-                        "start": runs["start"], "length": runs["length"],
-                        "stride": runs["length"], "count": np.ones(count, np.int64),
-                        "ops": runs["ops"], "bytes": runs["bytes"],
+                        "op": op,
+                        "how": np.where(counters, "counters", op),
+                        "start": runs["start"],
+                        "length": runs["length"],
+                        "stride": runs["length"],
+                        "count": np.ones(count, np.int64),
+                        "ops": runs["ops"],
+                        "bytes": runs["bytes"],
                         "first_ns": f.start_ns + (runs["first"] * 1e9).astype(np.int64),
                         "last_ns": f.start_ns + (runs["last"] * 1e9).astype(np.int64),
-                        "exact": runs["exact"], "rank": runs["rank"],
+                        "exact": runs["exact"],
+                        "rank": runs["rank"],
                     },
                     schema=TABLES["extents"],
                 )
-            )  # fmt: skip
+            )
         return pa.concat_tables(parts) if parts else TABLES["extents"].empty_table()
 
     def _open_of(self, k: int, local: npt.NDArray[Any]) -> pa.Array:
@@ -210,9 +251,14 @@ class Assembly:
         ]
         for path, why in bad:
             rows.append(
-                {"host": self.hosts[0], "proc": None, "kind": "unreadable_log", "count": 1,
-                 "detail": f"{Path(path).name}: {why}"}
-            )  # fmt: skip
+                {
+                    "host": self.hosts[0],
+                    "proc": None,
+                    "kind": "unreadable_log",
+                    "count": 1,
+                    "detail": f"{Path(path).name}: {why}",
+                }
+            )
         return rows
 
     def _attributes(self) -> list[dict[str, Any]]:
@@ -241,8 +287,13 @@ class Assembly:
         notes += filter(None, [apart([(f.start_ns, f.end_ns) for f in self.facts])])
         ends = [f.end_ns for f in self.facts if f.end_ns is not None]
         return Manifest(
-            program=f"tracehint {__version__}", collector="import:darshan",
+            program=f"tracehint {__version__}",
+            collector="import:darshan",
             cwd="",
-            started_ns=min(f.start_ns for f in self.facts), ended_ns=max(ends, default=None),
-            complete=not bad, hosts=hosts, blind_to=list(BLIND_TO), notes=notes,
-        )  # fmt: skip
+            started_ns=min(f.start_ns for f in self.facts),
+            ended_ns=max(ends, default=None),
+            complete=not bad,
+            hosts=hosts,
+            blind_to=list(BLIND_TO),
+            notes=notes,
+        )

@@ -98,8 +98,10 @@ def _environment(request: RecordRequest, library: Path, logs: Path) -> dict[str,
     environment = child_environment(request)
     before = environment.get("LD_PRELOAD", "")
     return environment | {
-        "DARSHAN_ENABLE_NONMPI": "1", "DXT_ENABLE_IO_TRACE": "1",
-        "DARSHAN_LOG_DIR_PATH": str(logs), "DARSHAN_LOGPATH": str(logs),
+        "DARSHAN_ENABLE_NONMPI": "1",
+        "DXT_ENABLE_IO_TRACE": "1",
+        "DARSHAN_LOG_DIR_PATH": str(logs),
+        "DARSHAN_LOGPATH": str(logs),
         "DARSHAN_CONFIG_PATH": str(config),
         "LD_PRELOAD": f"{library}:{before}" if before else str(library),
-    }  # fmt: skip
+    }

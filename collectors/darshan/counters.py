@@ -55,9 +55,16 @@ class Counters:
             for size in ("0_100", "100_1K")
         )
         return {
-            "file": file, "rank": rank, "open": self.time("OPEN_START_TIMESTAMP"),
-            "close": self.time("CLOSE_END_TIMESTAMP"), "first": min(begun, default=0.0),
-            "last": ended, "read_ops": max(0, read[0]), "read_bytes": max(0, read[1]),
-            "write_ops": max(0, write[0]), "write_bytes": max(0, write[1]),
-            "seq_ops": consecutive, "small_ops": small,
-        }  # fmt: skip
+            "file": file,
+            "rank": rank,
+            "open": self.time("OPEN_START_TIMESTAMP"),
+            "close": self.time("CLOSE_END_TIMESTAMP"),
+            "first": min(begun, default=0.0),
+            "last": ended,
+            "read_ops": max(0, read[0]),
+            "read_bytes": max(0, read[1]),
+            "write_ops": max(0, write[0]),
+            "write_bytes": max(0, write[1]),
+            "seq_ops": consecutive,
+            "small_ops": small,
+        }

@@ -34,9 +34,7 @@ def _read_chunk(paths: Sequence[str], reader: Callable[[str], LogFacts]) -> list
 
 
 def read_logs(
-    paths: Sequence[str],
-    workers: int | None = None,
-    reader: Callable[[str], LogFacts] = read_log,
+    paths: Sequence[str], workers: int | None = None, reader: Callable[[str], LogFacts] = read_log
 ) -> Iterator[Outcome]:
     """(path, facts or reason) of every log, in no particular order."""
     chunks = [paths[k : k + CHUNK] for k in range(0, len(paths), CHUNK)]

@@ -22,17 +22,26 @@ _COUNTED = {
     "STDIO": ("struct darshan_stdio_file **", "STDIO"),
     "MPI-IO": ("struct darshan_mpiio_file **", "MPIIO"),
 }
-_ATTRIBUTES = {"H5F": "hdf5.file", "H5D": "hdf5.dataset", "PNETCDF_FILE": "pnetcdf.file",
-               "PNETCDF_VAR": "pnetcdf.variable"}  # fmt: skip
+_ATTRIBUTES = {
+    "H5F": "hdf5.file",
+    "H5D": "hdf5.dataset",
+    "PNETCDF_FILE": "pnetcdf.file",
+    "PNETCDF_VAR": "pnetcdf.variable",
+}
 
 
 class Records:
     """Reads the records of one log's modules into its facts."""
 
     def __init__(
-        self, lib: Any, ffi: Any, handle: Any, facts: LogFacts, names: dict[int, bytes],
+        self,
+        lib: Any,
+        ffi: Any,
+        handle: Any,
+        facts: LogFacts,
+        names: dict[int, bytes],
         backend: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.lib, self.ffi, self.handle, self.facts = lib, ffi, handle, facts
         self.names, self.backend = names, backend
         self.index: dict[int, int] = {}
@@ -139,11 +148,17 @@ class Records:
         first, last = count.times(write)
         self.parts.append(
             from_counters(
-                file=file, rank=rank, write=write, ops=max(1, ops - seen_ops),
-                total=total - seen_bytes, max_byte=max_byte, consecutive=consecutive,
-                first=first, last=last,
+                file=file,
+                rank=rank,
+                write=write,
+                ops=max(1, ops - seen_ops),
+                total=total - seen_bytes,
+                max_byte=max_byte,
+                consecutive=consecutive,
+                first=first,
+                last=last,
             )
-        )  # fmt: skip
+        )
 
     def _lustre(self, module: int) -> None:
         """Stripe layouts as attributes: lustre_comp_stripe_size and its like."""

@@ -15,7 +15,7 @@ RUN = np.dtype(
         ("length", "<i8"), ("ops", "<i8"), ("bytes", "<i8"), ("first", "<f8"), ("last", "<f8"),
         ("exact", "?"),
     ]
-)  # fmt: skip
+)  # fmt: skip  # a table
 MAX_COUNT = 1 << 60  # bytes, operations, offsets
 MAX_SECONDS = 1e9  # of one job
 MIN_SECONDS = -86_400.0  # clocks of ranks may disagree about the start
@@ -57,9 +57,17 @@ def coalesce(segments: Runs, *, file: int, rank: int, write: bool) -> Runs:
 
 
 def from_counters(
-    *, file: int, rank: int, write: bool, ops: int, total: int, max_byte: int, consecutive: int,
-    first: float, last: float,
-) -> Runs:  # fmt: skip
+    *,
+    file: int,
+    rank: int,
+    write: bool,
+    ops: int,
+    total: int,
+    max_byte: int,
+    consecutive: int,
+    first: float,
+    last: float,
+) -> Runs:
     """One run from counters alone.
 
     When every operation began where the one before ended, the range follows

@@ -124,9 +124,13 @@ def _allowed() -> tuple[str, str]:
 def _loads() -> tuple[str, str]:
     try:
         done = subprocess.run(
-            [LOADER, "--check"], capture_output=True, text=True, errors="replace", timeout=20,
+            [LOADER, "--check"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=20,
             check=False,
-        )  # fmt: skip
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"the tracer does not run: {error}", "Build it again: make tracer"
     if done.returncode == 0:

@@ -31,7 +31,7 @@ def add_missed(
     row = {
         "host": host, "proc": None, "kind": "unfollowed_tasks", "count": len(commands),
         "detail": "no recorder answered them",
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     tables["losses"] = pa.concat_tables(
         [tables["losses"], pa.Table.from_pylist([row], schema=LOSSES)]
     )

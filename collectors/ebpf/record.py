@@ -44,9 +44,12 @@ def record(request: RecordRequest) -> RecordResult:
         command = runnable(request.command)
     followed = followed_command(request.follow) if request.follow is not None else None
     manifest = new_manifest(
-        request, "ebpf", blind_to=BLIND, command=followed,
+        request,
+        "ebpf",
+        blind_to=BLIND,
+        command=followed,
         unfinished="The recorder did not reach its end; the tables come from its spool.",
-    )  # fmt: skip
+    )
     manifest.started_ns = time.time_ns()
     writer, spool = begin(request, manifest, SPOOL_DIR)
     ended = _run(_loader_command(request, spool, command), request, spool)

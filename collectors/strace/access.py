@@ -15,9 +15,16 @@ _MAX_PHASES = 4096  # of one file; beyond, order inside its runs becomes uncerta
 
 
 def read(
-    st: State, thread: Thread, ofd: Ofd, fd: int, at: int | None, n: int, how: str,
-    t_ns: int, end_ns: int,
-) -> None:  # fmt: skip
+    st: State,
+    thread: Thread,
+    ofd: Ofd,
+    fd: int,
+    at: int | None,
+    n: int,
+    how: str,
+    t_ns: int,
+    end_ns: int,
+) -> None:
     """`n` bytes were read at `at`, or at the description's offset when that is None."""
     if n > MAX_CALL:
         raise MalformedError(b"%d bytes in one call" % n)
@@ -51,9 +58,16 @@ def read(
 
 
 def write(
-    st: State, thread: Thread, ofd: Ofd, fd: int, at: int | None, n: int, how: str,
-    t_ns: int, end_ns: int,
-) -> None:  # fmt: skip
+    st: State,
+    thread: Thread,
+    ofd: Ofd,
+    fd: int,
+    at: int | None,
+    n: int,
+    how: str,
+    t_ns: int,
+    end_ns: int,
+) -> None:
     """`n` bytes were written at `at`, at the offset (None), or at the end (O_APPEND)."""
     if n == 0:
         return
@@ -117,9 +131,24 @@ def mapped(
         wrote(rec, row.proc)
     _touch(row, _SMALL, t_ns, t_ns)
     st.out.extents.append(
-        (row.number, row.proc, rec.id, op, "mmap", start, length, length, 1, 1, length, t_ns,
-         t_ns, False, None),
-    )  # fmt: skip
+        (
+            row.number,
+            row.proc,
+            rec.id,
+            op,
+            "mmap",
+            start,
+            length,
+            length,
+            1,
+            1,
+            length,
+            t_ns,
+            t_ns,
+            False,
+            None,
+        )
+    )
 
 
 def _touch(row: OpenRow, n: int, t_ns: int, end_ns: int) -> None:
@@ -148,9 +177,16 @@ def write_at(
 
 
 def _grow(
-    st: State, row: OpenRow, runs: Runs, how: str, start: int, n: int, t_ns: int, end_ns: int,
+    st: State,
+    row: OpenRow,
+    runs: Runs,
+    how: str,
+    start: int,
+    n: int,
+    t_ns: int,
+    end_ns: int,
     exact: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Let a run grow by [start, start + n), or begin another one.
 
     Besides the current run, up to _MAX_ASIDE others wait for what comes next to

@@ -17,10 +17,18 @@ from tracehint.schemas.writing import write_bundle
 
 
 def convert_calls(
-    writer: BundleWriter, manifest: Manifest, log: Path, calls: Iterable[Call], stats: LexStats, *,
-    keep_args: bool, facts: Mapping[int, tuple[bytes, int, int]],
-    losses: Mapping[tuple[str, str], int], notes: list[str], ends_known: bool = False,
-) -> None:  # fmt: skip
+    writer: BundleWriter,
+    manifest: Manifest,
+    log: Path,
+    calls: Iterable[Call],
+    stats: LexStats,
+    *,
+    keep_args: bool,
+    facts: Mapping[int, tuple[bytes, int, int]],
+    losses: Mapping[tuple[str, str], int],
+    notes: list[str],
+    ends_known: bool = False,
+) -> None:
     """Write the tables and the manifest of the complete run, then remove the folder of the log.
 
     facts: the descriptors that the command inherited (`live.inherited`). losses: (kind, detail) ->
@@ -34,10 +42,16 @@ def convert_calls(
 
     table, files = initial_table(facts)
     settings = Settings(
-        host=manifest.hosts[0].name, uid=os.getuid(), cwd=os.fsencode(Path.cwd()),
-        started_ns=manifest.started_ns, initial=table, initial_files=files,
-        redact=None if keep_args else redact_argv, real_dir=lru_cache(65536)(_real), complete=True,
-    )  # fmt: skip
+        host=manifest.hosts[0].name,
+        uid=os.getuid(),
+        cwd=os.fsencode(Path.cwd()),
+        started_ns=manifest.started_ns,
+        initial=table,
+        initial_files=files,
+        redact=None if keep_args else redact_argv,
+        real_dir=lru_cache(65536)(_real),
+        complete=True,
+    )
     state = Parser(settings, stats).feed(calls)
     for loss, count in losses.items():
         if count:

@@ -21,7 +21,7 @@ STOP = signal.SIGRTMIN + 7
 _NOT_MEANT = (
     signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTERM, signal.SIGUSR1,
     signal.SIGUSR2, signal.SIGXCPU, signal.SIGALRM,
-)  # fmt: skip
+)  # fmt: skip  # a table
 
 
 def main(fifo: str, log: str) -> int:

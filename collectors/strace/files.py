@@ -9,7 +9,7 @@ from tracehint.collectors.strace.state import State
 _KINDS = (  # beginnings of what -y prints for descriptors that are not files
     (b"pipe:", "pipe"), (b"socket:", "socket"), (b"anon_inode:", "other"), (b"/memfd:", "memfd"),
     (b"/dev/", "other"), (b"/proc/", "other"), (b"/sys/", "other"), (b"/dev/shm/", "file"),
-)  # fmt: skip
+)  # fmt: skip  # a table
 
 
 def kind_of(note: bytes) -> str:

@@ -62,9 +62,13 @@ def _birth_time(path: bytes) -> int | None:
 
 
 def finish(
-    state: State, stats: LexStats, *, look: Look | None = None, started_ns: int = 0,
+    state: State,
+    stats: LexStats,
+    *,
+    look: Look | None = None,
+    started_ns: int = 0,
     shift_ns: int = 0,
-) -> dict[str, pa.Table]:  # fmt: skip
+) -> dict[str, pa.Table]:
     """All tables. `look` asks the recording machine; `shift_ns` is added to every time."""
     created: set[int] = set()
     grown: dict[int, int] = {}
@@ -148,8 +152,16 @@ def _write_files(state: State) -> None:
 def _file_row(rec: FileRec) -> tuple[object, ...]:
     deleted = rec.deleted and rec.kind in ("file", "dir", "memfd", "other")
     return (
-        rec.id, rec.dev, rec.ino, rec.generation, None, rec.kind, rec.size, deleted, rec.existed,
-    )  # fmt: skip
+        rec.id,
+        rec.dev,
+        rec.ino,
+        rec.generation,
+        None,
+        rec.kind,
+        rec.size,
+        deleted,
+        rec.existed,
+    )
 
 
 def _write_losses(state: State, stats: LexStats) -> None:

@@ -17,7 +17,7 @@ from tracehint.collectors.strace.sources import (
     head_of,
     looks_like_strace,
     working_directory,
-)  # fmt: skip
+)
 from tracehint.errors import InputError
 from tracehint.schemas.manifest import Host, Manifest, read_manifest
 from tracehint.schemas.redact import redact_argv
@@ -133,18 +133,29 @@ def read_set(logs: LogSet, before: Manifest | None) -> tuple[dict[str, pa.Table]
     state = parser.feed(calls_of(logs, stats))
     shift = _shift(stats.clock, state.last_ns, logs.paths[-1])
     tables = finish(state, stats, shift_ns=shift)
-    manifest = before if before is not None else Manifest(
-        program=f"tracehint {__version__}", collector="import:strace", cwd=os.fsdecode(cwd),
-        hosts=[Host(name=host)], complete=True,
-    )  # fmt: skip
+    manifest = (
+        before
+        if before is not None
+        else Manifest(
+            program=f"tracehint {__version__}",
+            collector="import:strace",
+            cwd=os.fsdecode(cwd),
+            hosts=[Host(name=host)],
+            complete=True,
+        )
+    )
     _describe(manifest, tables, stats, known_cwd=named is not None, seen=state.seen)
     return tables, manifest
 
 
 def _describe(
-    manifest: Manifest, tables: dict[str, pa.Table], stats: LexStats, *, known_cwd: bool,
+    manifest: Manifest,
+    tables: dict[str, pa.Table],
+    stats: LexStats,
+    *,
+    known_cwd: bool,
     seen: set[bytes],
-) -> None:  # fmt: skip
+) -> None:
     """What the log itself tells about the run, and what it does not."""
     import pyarrow.compute as pc
 

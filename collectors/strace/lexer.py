@@ -153,9 +153,13 @@ def lex(lines: Iterable[bytes], stats: LexStats, *, tid: int = 0) -> Iterator[Ca
 
 
 def _other(
-    line: bytes, number: int, stats: LexStats, clock: Clock,
-    pending: dict[int, tuple[int, bytes, bytes]], tid: int,
-) -> Iterator[Call]:  # fmt: skip
+    line: bytes,
+    number: int,
+    stats: LexStats,
+    clock: Clock,
+    pending: dict[int, tuple[int, bytes, bytes]],
+    tid: int,
+) -> Iterator[Call]:
     """Everything that is not a complete call: split calls, exits, signals, noise."""
     found = _OTHER.match(line)
     bracket, plain, stamp, body = found.groups() if found else (None, None, None, b"")

@@ -74,9 +74,13 @@ def initial_table(
 
 
 def run_traced(
-    command: Sequence[str], env: Mapping[str, str], log: Path, *, light: bool,
+    command: Sequence[str],
+    env: Mapping[str, str],
+    log: Path,
+    *,
+    light: bool,
     linger_s: float = LINGER_S,
-) -> LiveLog:  # fmt: skip
+) -> LiveLog:
     """Run the command under strace; the log is complete when this returns.
 
     strace runs as a grandchild (-D), so the command is our own child: its exit
@@ -93,9 +97,11 @@ def run_traced(
         os.mkfifo(fifo, 0o600)
         with subprocess.Popen(
             [sys.executable, "-I", "-S", drain.__file__, fifo, str(log)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
             start_new_session=True,
-        ) as drainer:  # fmt: skip
+        ) as drainer:
             started = time.time_ns()
             argv = strace_argv(program, fifo, command, light=light, pid_names=pid_names)
             try:

@@ -15,7 +15,7 @@ class FileRec:
     __slots__ = (
         "appended_blind", "created", "deleted", "dev", "existed", "generation", "id", "ino",
         "kind", "links", "phase", "reader", "size", "writer",
-    )  # fmt: skip
+    )  # fmt: skip  # a table
 
     def __init__(self, number: int, kind: str) -> None:
         self.id = number
@@ -56,7 +56,7 @@ class Run:
     __slots__ = (
         "bytes", "count", "exact", "first", "how", "last", "length", "ops", "phase", "start",
         "stride",
-    )  # fmt: skip
+    )  # fmt: skip  # a table
 
     def __init__(
         self, how: str, start: int, length: int, first: int, last: int, phase: int, exact: bool
@@ -113,7 +113,7 @@ class OpenRow:
         "write_bytes",
         "write_ops",
         "writes",
-    )  # fmt: skip
+    )  # fmt: skip  # a table
 
     def __init__(self, number: int, proc: int, ofd: Ofd, fd: int, via: str, open_ns: int) -> None:
         self.number = number

@@ -31,10 +31,12 @@ def record(request: RecordRequest, *, light: bool) -> RecordResult:
     command = runnable(request.command)
     linger_s = _linger(request)
     manifest = new_manifest(
-        request, "strace-light" if light else "strace", blind_to=BLIND_LIGHT if light else BLIND,
+        request,
+        "strace-light" if light else "strace",
+        blind_to=BLIND_LIGHT if light else BLIND,
         unfinished="The recorder was stopped before it converted strace's log. "
         f"`tracehint import {request.output.name} -o NEW` converts what is there.",
-    )  # fmt: skip
+    )
     writer, log = begin(request, manifest, RAW_DIR, LOG_NAME)
     facts = inherited()
     try:
@@ -69,9 +71,13 @@ def _later(log: Path) -> str:
 
 
 def convert(
-    request: RecordRequest, writer: BundleWriter, manifest: Manifest, log: Path, run: LiveLog,
+    request: RecordRequest,
+    writer: BundleWriter,
+    manifest: Manifest,
+    log: Path,
+    run: LiveLog,
     facts: dict[int, tuple[bytes, int, int]],
-) -> int:  # fmt: skip
+) -> int:
     """From the log to the bundle's tables; the number of events lost.
 
     Raises BundleError when the tables cannot be written: the log stays where it is.
@@ -83,11 +89,17 @@ def convert(
     stats = LexStats()
     with log.open("rb") as stream:
         convert_calls(
-            writer, manifest, log, lex(iter(lambda: stream.readline(MAX_LINE), b""), stats), stats,
-            keep_args=request.keep_args, facts=facts, notes=_notes(run),
+            writer,
+            manifest,
+            log,
+            lex(iter(lambda: stream.readline(MAX_LINE), b""), stats),
+            stats,
+            keep_args=request.keep_args,
+            facts=facts,
+            notes=_notes(run),
             losses={("spool_write", "the disk was full"): run.lost_lines},
             ends_known=not (run.left_running or run.lost_lines),
-        )  # fmt: skip
+        )
     return stats.bad + run.lost_lines
 
 

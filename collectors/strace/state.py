@@ -18,7 +18,7 @@ from tracehint.collectors.strace.model import (
     Run,
     Runs,
     Thread,
-)  # fmt: skip
+)
 from tracehint.collectors.strace.names import Names
 from tracehint.schemas.tables import ENV_MARKERS
 
@@ -127,10 +127,22 @@ class State:
         epoch.rows.clear()
         self.out.add(
             "processes",
-            (epoch.proc, epoch.parent, epoch.prev, epoch.pid, self.settings.uid, epoch.start_ns,
-             t_ns, code, signal, epoch.exe, epoch.argv, epoch.cwd or None,
-             [{"name": n, "value": v} for n, v in epoch.env]),
-        )  # fmt: skip
+            (
+                epoch.proc,
+                epoch.parent,
+                epoch.prev,
+                epoch.pid,
+                self.settings.uid,
+                epoch.start_ns,
+                t_ns,
+                code,
+                signal,
+                epoch.exe,
+                epoch.argv,
+                epoch.cwd or None,
+                [{"name": n, "value": v} for n, v in epoch.env],
+            ),
+        )
 
     # --- open episodes ---------------------------------------------------------------
 
@@ -155,11 +167,29 @@ class State:
         self.write_runs(row, row.reads)
         self.write_runs(row, row.writes)
         self.out.opens.append(
-            (row.number, row.proc, row.file.id, row.path, row.fd, row.flags, row.via, row.created,
-             row.truncated, row.size_at_open, row.open_ns, close_ns, row.first, row.last,
-             row.read_ops, row.read_bytes, row.write_ops, row.write_bytes, row.seq_ops,
-             row.small_ops),
-        )  # fmt: skip
+            (
+                row.number,
+                row.proc,
+                row.file.id,
+                row.path,
+                row.fd,
+                row.flags,
+                row.via,
+                row.created,
+                row.truncated,
+                row.size_at_open,
+                row.open_ns,
+                close_ns,
+                row.first,
+                row.last,
+                row.read_ops,
+                row.read_bytes,
+                row.write_ops,
+                row.write_bytes,
+                row.seq_ops,
+                row.small_ops,
+            )
+        )
         if len(self.out.opens) >= BATCH:
             self.out.spill()
 
@@ -175,21 +205,58 @@ class State:
     def write_run(self, row: OpenRow, op: str, run: Run) -> None:
         """Write one run of accesses."""
         self.out.extents.append(
-            (row.number, row.proc, row.file.id, op, run.how, run.start, run.length, run.stride,
-             run.count, run.ops, run.bytes, run.first, run.last, run.exact, None),
-        )  # fmt: skip
+            (
+                row.number,
+                row.proc,
+                row.file.id,
+                op,
+                run.how,
+                run.start,
+                run.length,
+                run.stride,
+                run.count,
+                run.ops,
+                run.bytes,
+                run.first,
+                run.last,
+                run.exact,
+                None,
+            )
+        )
         if len(self.out.extents) >= BATCH:
             self.out.spill()
 
     def extent(
-        self, proc: int, file: FileRec, op: str, how: str, start: int, length: int, t_ns: int,
+        self,
+        proc: int,
+        file: FileRec,
+        op: str,
+        how: str,
+        start: int,
+        length: int,
+        t_ns: int,
         open_id: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Write a single truncation or deallocation."""
         self.out.extents.append(
-            (open_id, proc, file.id, op, how, start, length, length, 1, 1, 0, t_ns, t_ns, True,
-             None),
-        )  # fmt: skip
+            (
+                open_id,
+                proc,
+                file.id,
+                op,
+                how,
+                start,
+                length,
+                length,
+                1,
+                1,
+                0,
+                t_ns,
+                t_ns,
+                True,
+                None,
+            )
+        )
 
     def count(self, proc: int, path: bytes | None, op: str, failed: bool) -> None:
         """Count a metadata call, per process and directory."""

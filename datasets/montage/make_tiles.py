@@ -39,7 +39,7 @@ def tile(column: int, row: int, columns: int, rows: int, pixels: int) -> fits.Pr
         "CTYPE1": "RA---TAN", "CTYPE2": "DEC--TAN", "CRVAL1": ra, "CRVAL2": dec,
         "CRPIX1": (pixels + 1) / 2, "CRPIX2": (pixels + 1) / 2, "CDELT1": -PIXEL,
         "CDELT2": PIXEL, "CROTA2": 0.0, "EQUINOX": 2000.0,
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     hdu.header.update(cards)
     return hdu
 

@@ -39,7 +39,7 @@ def header(columns: int, rows: int, pixels: int) -> str:
         "CTYPE1": "'RA---TAN'", "CTYPE2": "'DEC--TAN'", "EQUINOX": 2000, "CRVAL1": RA,
         "CRVAL2": DEC, "CRPIX1": wide / 2 + 0.5, "CRPIX2": high / 2 + 0.5,
         "CDELT1": -PIXEL, "CDELT2": PIXEL, "CROTA2": 0.0,
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     return "".join(f"{key:8}= {value}\n" for key, value in cards.items()) + "END\n"
 
 
@@ -76,9 +76,12 @@ def workflow(count: int, pairs: list[tuple[int, int]]) -> str:
         raw = f"raw/tile_{t}.fits"
         out.append(rule(with_area([p]), [raw, "region.hdr"], f"mProject {raw} {p} region.hdr"))
     out.append(
-        rule(["pimages.tbl"], ["pimages.lst", *with_area(proj)],
-             "mImgtbl -t pimages.lst proj pimages.tbl")
-    )  # fmt: skip
+        rule(
+            ["pimages.tbl"],
+            ["pimages.lst", *with_area(proj)],
+            "mImgtbl -t pimages.lst proj pimages.tbl",
+        )
+    )
     out.append(rule(["diffs.tbl"], ["pimages.tbl"], "mOverlaps pimages.tbl diffs.tbl"))
     for (a, b), d in zip(pairs, diffs, strict=True):
         sources = with_area([proj[a], proj[b]])
@@ -88,9 +91,12 @@ def workflow(count: int, pairs: list[tuple[int, int]]) -> str:
         out.append(rule([f], with_area([d]), f"mFitplane -s {f} {d}"))
     out.append(rule(["fits.tbl"], ["statfile.tbl", *fits], "mConcatFit statfile.tbl fits.tbl fit"))
     out.append(
-        rule(["corrections.tbl"], ["pimages.tbl", "fits.tbl"],
-             "mBgModel pimages.tbl fits.tbl corrections.tbl")
-    )  # fmt: skip
+        rule(
+            ["corrections.tbl"],
+            ["pimages.tbl", "fits.tbl"],
+            "mBgModel pimages.tbl fits.tbl corrections.tbl",
+        )
+    )
     for p, c in zip(proj, corr, strict=True):
         # table mode looks the image up by the very name that the table has
         names = f"{p.removeprefix('proj/')} ../{c} ../pimages.tbl ../corrections.tbl"
@@ -99,18 +105,27 @@ def workflow(count: int, pairs: list[tuple[int, int]]) -> str:
             rule(with_area([c]), [*with_area([p]), "pimages.tbl", "corrections.tbl"], command)
         )
     out.append(
-        rule(["cimages.tbl"], ["cimages.lst", *with_area(corr)],
-             "mImgtbl -t cimages.lst corr cimages.tbl")
-    )  # fmt: skip
+        rule(
+            ["cimages.tbl"],
+            ["cimages.lst", *with_area(corr)],
+            "mImgtbl -t cimages.lst corr cimages.tbl",
+        )
+    )
     out.append(
-        rule(with_area(["mosaic.fits"]), ["cimages.tbl", "region.hdr", *with_area(corr)],
-             "mAdd -p corr cimages.tbl region.hdr mosaic.fits")
-    )  # fmt: skip
+        rule(
+            with_area(["mosaic.fits"]),
+            ["cimages.tbl", "region.hdr", *with_area(corr)],
+            "mAdd -p corr cimages.tbl region.hdr mosaic.fits",
+        )
+    )
     out.append(rule(["small.fits"], ["mosaic.fits"], "mShrink mosaic.fits small.fits 2"))
     out.append(
-        rule(["mosaic.png"], ["small.fits"],
-             "mViewer -gray small.fits 0s max gaussian-log -out mosaic.png")
-    )  # fmt: skip
+        rule(
+            ["mosaic.png"],
+            ["small.fits"],
+            "mViewer -gray small.fits 0s max gaussian-log -out mosaic.png",
+        )
+    )
     return "".join(out)
 
 

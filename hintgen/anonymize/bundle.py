@@ -22,7 +22,7 @@ KEPT = {
     ("files", "fstype"), ("files", "kind"), ("names", "op"), ("opens", "via"), ("extents", "op"),
     ("extents", "how"), ("metadata_ops", "op"), ("marks", "kind"), ("marks", "source"),
     ("losses", "kind"), ("declared_tasks", "engine"), ("declared_io", "direction"),
-}  # fmt: skip
+}  # fmt: skip  # a table
 DROPPED = {("losses", "detail")}
 
 
@@ -106,18 +106,24 @@ def _manifest(manifest: Manifest, words: Words, hosts: dict[str, str]) -> Manife
 
     new_hosts = [
         dataclasses.replace(
-            host, name=hosts[host.name], site=text(host.site), boot_id="",
+            host,
+            name=hosts[host.name],
+            site=text(host.site),
+            boot_id="",
             mounts=[
                 {k: _mount_value(k, v, text) for k, v in mount.items()} for mount in host.mounts
             ],
         )
         for host in manifest.hosts
-    ]  # fmt: skip
+    ]
     return dataclasses.replace(
-        manifest, hosts=new_hosts, command=[text(a) for a in manifest.command],
-        cwd=text(manifest.cwd), data_roots=[text(r) for r in manifest.data_roots],
+        manifest,
+        hosts=new_hosts,
+        command=[text(a) for a in manifest.command],
+        cwd=text(manifest.cwd),
+        data_roots=[text(r) for r in manifest.data_roots],
         notes=["anonymized"],
-    )  # fmt: skip
+    )
 
 
 def _mount_value(name: str, value: Any, text: Callable[[str], str]) -> Any:

@@ -43,18 +43,31 @@ def compare(before: Profile, after: Profile, limits: Limits) -> list[Finding]:
 
 
 def _finding(
-    code: str, message: str, group: Group | None = None, *, bytes_: int = 0, made: str = "",
+    code: str,
+    message: str,
+    group: Group | None = None,
+    *,
+    bytes_: int = 0,
+    made: str = "",
     evidence: dict[str, object] | None = None,
-) -> Finding:  # fmt: skip
+) -> Finding:
     name, severity = CHANGES[code]
     return Finding(
-        code=code, name=name, severity=severity, message=message,
+        code=code,
+        name=name,
+        severity=severity,
+        message=message,
         template=(group.template if group.files == 1 else group.mask) if group else "",
-        files=group.files if group else 0, bytes=bytes_, saves=Savings(), confidence=1.0, fix=_FIX,
+        files=group.files if group else 0,
+        bytes=bytes_,
+        saves=Savings(),
+        confidence=1.0,
+        fix=_FIX,
         examples=group.examples if group else (),
         producers=", ".join(group.made) if group else made,
-        consumers=", ".join(group.used) if group else "", evidence=evidence or {},
-    )  # fmt: skip
+        consumers=", ".join(group.used) if group else "",
+        evidence=evidence or {},
+    )
 
 
 def _stages(before: Profile, after: Profile, limits: Limits) -> Iterator[Finding]:
@@ -146,14 +159,11 @@ def _pool(left: list[Group], right: list[Group]) -> list[tuple[list[Group], list
 
 def _changes(a: Group, b: Group, limits: Limits) -> Iterator[Finding]:
     if (a.made, a.used) != (b.made, b.used):
-        parts = [
-            *_names("written by", a.made, b.made),
-            *_names("read by", a.used, b.used),
-        ]
+        parts = [*_names("written by", a.made, b.made), *_names("read by", a.used, b.used)]
         facts: dict[str, object] = {
             "made_before": a.made, "made_after": b.made, "used_before": a.used,
             "used_after": b.used,
-        }  # fmt: skip
+        }  # fmt: skip  # a table
         yield _finding("DF005", "; ".join(parts), b, bytes_=b.size_bytes, evidence=facts)
     if a.pattern != b.pattern:
         old, new = (g.pattern.replace("_", " ") or "none" for g in (a, b))

@@ -124,19 +124,32 @@ def build_on(con: duckdb.DuckDBPyConnection, fold: bool) -> Drawing:
             con.execute(_MERGE_KINDS)
     tasks = [
         Node(
-            id=r["node"], kind="task", label=r["label"] or "?", count=r["count"],
-            bytes=r["bytes"], start_s=r["start_s"], end_s=r["end_s"], type=r["type"] or "",
+            id=r["node"],
+            kind="task",
+            label=r["label"] or "?",
+            count=r["count"],
+            bytes=r["bytes"],
+            start_s=r["start_s"],
+            end_s=r["end_s"],
+            type=r["type"] or "",
         )
         for r in query.rows(con, _TASKS)
-    ]  # fmt: skip
+    ]
     files = [
         Node(
-            id=r["node"], kind="file", label=r["label"] or "?", count=r["count"],
-            bytes=r["bytes"], role=r["role"], pattern=r["pattern"], confidence=r["confidence"],
-            saves_bytes=r["saves_bytes"], kinds=r["kinds"],
+            id=r["node"],
+            kind="file",
+            label=r["label"] or "?",
+            count=r["count"],
+            bytes=r["bytes"],
+            role=r["role"],
+            pattern=r["pattern"],
+            confidence=r["confidence"],
+            saves_bytes=r["saves_bytes"],
+            kinds=r["kinds"],
         )
         for r in query.rows(con, _FILES)
-    ]  # fmt: skip
+    ]
     links = [Link(**r) for r in query.rows(con, _LINKS)]
     left_out = {name: n for name, n in query.rows(con, _LEFT_OUT)[0].items() if n}
     return Drawing((*tasks, *files), tuple(links), fold, left_out)

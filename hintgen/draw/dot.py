@@ -145,8 +145,11 @@ def draw(dot_text: str, fmt: str, timeout: float = 120.0) -> bytes:
     try:
         done = subprocess.run(
             [program, f"-T{fmt}", "-Gdpi=110"] if fmt == "png" else [program, f"-T{fmt}"],
-            input=dot_text.encode(), capture_output=True, timeout=timeout, check=False,
-        )  # fmt: skip
+            input=dot_text.encode(),
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+        )
     except subprocess.TimeoutExpired:
         raise TracehintError(
             f"Graphviz did not finish in {timeout:.0f} s",

@@ -76,7 +76,7 @@ def _document(run: dict[str, Any], con: duckdb.DuckDBPyConnection) -> Iterator[s
         "description": f"Tasks and files of a run, observed by tracehint {__version__}",
         "license": "No licence is stated for the described files",
         "conformsTo": {"@id": _PROFILE},
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     yield ",\n" + json.dumps(root)[:-1] + ', "mentions": ['
     yield from lines.joined(lines.rows(con, tasks))
     # Data entities that the crate does not hold are referred to as mentions of another kind.
@@ -94,11 +94,10 @@ def _head(run: dict[str, Any]) -> list[dict[str, Any]]:
     _ = run
     return [
         {
-            "@id": "ro-crate-metadata.json", "@type": "CreativeWork", "about": {"@id": "./"},
+            "@id": "ro-crate-metadata.json",
+            "@type": "CreativeWork",
+            "about": {"@id": "./"},
             "conformsTo": [{"@id": "https://w3id.org/ro/crate/1.1"}],
         },
-        {
-            "@id": _PROFILE, "@type": "CreativeWork", "name": "Process Run Crate",
-            "version": "0.5",
-        },
-    ]  # fmt: skip
+        {"@id": _PROFILE, "@type": "CreativeWork", "name": "Process Run Crate", "version": "0.5"},
+    ]

@@ -43,10 +43,17 @@ def _events(data: dict[str, Any]) -> Iterator[str]:
         first, pid = host_of[at]
         facts = {"type": text(data["types"][kind]), "failed": bool(failed)}
         yield json.dumps(
-            {"ph": "X", "pid": pid, "tid": lane - first + 1, "ts": round(start * 1e6),
-             "dur": round((end - start) * 1e6), "name": text(name), "cat": facts["type"],
-             "args": facts}
-        )  # fmt: skip
+            {
+                "ph": "X",
+                "pid": pid,
+                "tid": lane - first + 1,
+                "ts": round(start * 1e6),
+                "dur": round((end - start) * 1e6),
+                "name": text(name),
+                "cat": facts["type"],
+                "args": facts,
+            }
+        )
     step = data["io"]["step_s"]
     for series in data["io"]["series"]:
         pid = hosts.get(series["host"], 0)

@@ -83,10 +83,8 @@ def _document(run: dict[str, Any], con: duckdb.DuckDBPyConnection) -> Iterator[s
         "description": "Observed by tracehint: files and bytes as the tasks read and wrote them",
         "createdAt": run["started"], "schemaVersion": "1.5",
         "runtimeSystem": {"name": "tracehint", "version": __version__},
-    }  # fmt: skip
-    execution = {
-        "makespanInSeconds": run["duration_s"], "executedAt": run["started"] or "unknown",
-    }  # fmt: skip
+    }  # fmt: skip  # a table
+    execution = {"makespanInSeconds": run["duration_s"], "executedAt": run["started"] or "unknown"}
     yield json.dumps(head)[:-1] + ',\n"workflow": {"specification": {"tasks": [\n'
     yield from lines.joined(lines.rows(con, _SPECIFICATION))
     yield '\n], "files": [\n'

@@ -27,7 +27,7 @@ NEEDS = frozenset({"use", "types"})
 NUMBERS = frozenset({"files", "bytes"})
 CONDITIONS: dict[str, type] = {
     "needs": str, "min_size_bytes": int, "per_pair": int, "beside": list,
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 def from_json(data: Any, origin: str = "hint file") -> HintFile:

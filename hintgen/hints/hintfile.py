@@ -13,9 +13,11 @@ from tracehint.hintgen.hints.model import HINTS_SCHEMA, HintFile
 from tracehint.hintgen.text.textfile import TextFile
 
 _FILE = TextFile(
-    kind="A hint file", limit=64 << 20, check="Check the path.",
+    kind="A hint file",
+    limit=64 << 20,
+    check="Check the path.",
     remedy="Write it with `tracehint hints`.",
-)  # fmt: skip
+)
 
 
 def to_json(hints: HintFile) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def _grouped(kind: str, by: str) -> Callable[[Need], tuple[Hint, ...]]:
         formula: dict[str, Any] = {
             "fn": "group", "prefix": safe_name(need.group), "captures": list(need.captures),
             "by": by,
-        }  # fmt: skip
+        }  # fmt: skip  # a table
         if need.letters:
             formula["letters"] = True
         value = f"{kind}|{group_name(formula, Scale())}"
@@ -81,10 +81,7 @@ def _scatter(need: Need) -> tuple[Hint, ...]:
     block, per_region = blocks(need.region, need.starts)
     when = "staging" if need.is_input else "create"
     formula = _block_formula(need) if per_region == 1 else {}
-    return (
-        Hint("DP", f"scatter|{per_region}", when),
-        Hint("BlockSize", str(block), when, formula),
-    )
+    return (Hint("DP", f"scatter|{per_region}", when), Hint("BlockSize", str(block), when, formula))
 
 
 def _gather(need: Need) -> tuple[Hint, ...]:

@@ -49,7 +49,7 @@ HOLES: dict[str, Hole] = {
     "alnum": Hole("[0-9A-Za-z]{1,128}", _chars("[0-9A-Za-z]"), 6),
     "name": Hole("[^/]{1,255}", _chars("[^/]"), 16),
     "dirs": Hole("(?:[^/]{1,255}/){0,64}", frozenset(range(256)), 32),
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 Part = bytes | str  # literal bytes, or the name of a hole
 

@@ -26,7 +26,8 @@ HINT_NAMES: dict[str, HintName] = {
     h.name: h
     for h in (
         HintName(
-            "DP", rf"local|collocation\|{GROUP}|scatter\|[1-9][0-9]{{0,8}}|distribute\|{GROUP}",
+            "DP",
+            rf"local|collocation\|{GROUP}|scatter\|[1-9][0-9]{{0,8}}|distribute\|{GROUP}",
             "placement",
             "data placement: on the writing client's node; with its group on one node; runs of n "
             "blocks on the next node each; the group's files evenly over the consumers' nodes",
@@ -34,18 +35,22 @@ HINT_NAMES: dict[str, HintName] = {
         HintName("BlockSize", BYTES, "placement", "block (chunk, stripe) size in bytes"),
         HintName("Replication", r"[1-9][0-9]{0,4}", "placement", "copies of every block"),
         HintName(
-            "ReplicationSemantics", "optimistic|pessimistic", "placement",
+            "ReplicationSemantics",
+            "optimistic|pessimistic",
+            "placement",
             "return after the first copy, or after all",
         ),
         HintName("CacheSize", BYTES, "advisory", "client cache for this file, bytes"),
         HintName("Access", "sequential|random", "advisory", "order in which readers go"),
         HintName(
-            "Lifetime", r"persistent|temporary(\|[A-Za-z0-9_.:-]{1,120})?", "advisory",
+            "Lifetime",
+            r"persistent|temporary(\|[A-Za-z0-9_.:-]{1,120})?",
+            "advisory",
             "kept after the run, or needed only until tasks of that type have ended",
         ),
         HintName("LastReader", GROUP, "advisory", "type of the task that reads it last"),
     )
-}  # fmt: skip
+}
 
 
 def valid(name: str, value: str) -> bool:

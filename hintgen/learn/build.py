@@ -33,11 +33,15 @@ def _need(cells: list[Cell], node: Node, nodes: int, pattern: str, scales: Scale
     return Need(
         is_input=not producers,
         readers=max(2, round(sum(cell.readers * cell.files for cell in cells) / files)),
-        nodes=nodes, size=largest.size, region=largest.region,
+        nodes=nodes,
+        size=largest.size,
+        region=largest.region,
         starts=tuple(start for cell in cells for start in cell.starts),
         counts=scales.terms({cell.shape for cell in cells}) if pattern == "broadcast" else (),
-        group=group, captures=captures, letters=letters,
-    )  # fmt: skip
+        group=group,
+        captures=captures,
+        letters=letters,
+    )
 
 
 def rule_of(node: Node, nodes: int, scales: Scales = NO_SCALES) -> Rule | None:
@@ -66,16 +70,21 @@ def rule_of(node: Node, nodes: int, scales: Scales = NO_SCALES) -> Rule | None:
     examples = sorted({path for cell in cells for path, _ in cell.samples[:5]})[:5]
     files = sum(cell.files for cell in cells)
     return Rule(
-        id="", template=node.template.text, regex=node.template.regex,
+        id="",
+        template=node.template.text,
+        regex=node.template.regex,
         directory=to_text(node.template.directory),
         producer=producers[0] if len(producers) == 1 else None,
-        consumers=consumers, producers=producers, pattern=main,
+        consumers=consumers,
+        producers=producers,
+        pattern=main,
         hints=(*made[main], *advisory_hints([cell.traits for cell in cells], consumers)),
         confidence=round(
             min(cell.confidence for cell in known) * files / (files + 1) * 0.8**node.level, 4
         ),
         evidence={
-            "files": files, "bytes": sum(cell.size_sum for cell in cells),
+            "files": files,
+            "bytes": sum(cell.size_sum for cell in cells),
             "saves_bytes": sum(cell.saves_bytes for cell in cells),
             "paying_files": sum(cell.paying for cell in cells),
             "largest_group_bytes": max(cell.group_bytes for cell in cells),
@@ -87,8 +96,9 @@ def rule_of(node: Node, nodes: int, scales: Scales = NO_SCALES) -> Rule | None:
         },
         conditions=_conditions(node, need, cells),
         examples=tuple(to_text(path) for path in examples),
-        uses=uses, variants=_variants(node, main, made, nodes),
-    )  # fmt: skip
+        uses=uses,
+        variants=_variants(node, main, made, nodes),
+    )
 
 
 def _conditions(node: Node, need: str, cells: list[Cell]) -> dict[str, Any]:
@@ -108,9 +118,12 @@ def _variants(
     """Uses other than those of the main pattern: as seen, else by definition."""
     table = {use: next(iter(patterns)) for use, patterns in node.table.items()}
     inputs = {not cell.producers for cell in node.cells}
-    odd_fan = any(use in FAN_USES and BY_DEFINITION[use] != table[use]
-                  and not (use == "fan_both" and table[use] == "distribute")
-                  for use in table)  # fmt: skip
+    odd_fan = any(
+        use in FAN_USES
+        and BY_DEFINITION[use] != table[use]
+        and not (use == "fan_both" and table[use] == "distribute")
+        for use in table
+    )
     out = []
     for use in USES[1:]:
         if use in table:

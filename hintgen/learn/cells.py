@@ -80,10 +80,22 @@ def _cell(row: dict[str, Any]) -> Cell:
         **{
             key: row[key]
             for key in (
-                "shape", "use", "pattern", "files", "size_sum", "saves_bytes", "paying",
-                "group_bytes", "confidence",
-                "readers", "min_readers", "max_readers", "size", "size_min", "size_max",
+                "shape",
+                "use",
+                "pattern",
+                "files",
+                "size_sum",
+                "saves_bytes",
+                "paying",
+                "group_bytes",
+                "confidence",
+                "readers",
+                "min_readers",
+                "max_readers",
+                "size",
+                "size_min",
+                "size_max",
                 "region",
             )
         },
-    )  # fmt: skip
+    )

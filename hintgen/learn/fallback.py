@@ -88,7 +88,7 @@ def _name_node(key: Key, need: str, group: list[Node]) -> Node | None:
     folder, head, tail = key
     parts: list[Part] = [
         *parts_of(folder), *parts_of(b"".join(head)), "name", *parts_of(b"".join(tail)),
-    ]  # fmt: skip
+    ]  # fmt: skip  # a table
     template = template_of(parts)
     if ambiguity(template) > MAX_AMBIGUOUS:
         return None

@@ -16,9 +16,7 @@ WORDY = ("name", "alnum", "word")
 Row = tuple[tuple[bytes, ...], int]  # text of each placeholder, group
 
 
-def captures_of(
-    node: Node, cells: list[Cell], by_producer: bool
-) -> tuple[tuple[int, ...], bool]:  # fmt: skip
+def captures_of(node: Node, cells: list[Cell], by_producer: bool) -> tuple[tuple[int, ...], bool]:
     """(placeholders that are the same within each group and tell the groups apart, digits aside).
 
     In a run with one group these are all that never change in it: another run may
@@ -39,8 +37,9 @@ def captures_of(
     if single and sum(cell.size_sum for cell in cells) < max(cell.group_bytes for cell in cells):
         return (), False  # part of a group with other names as well
     holes = [part for part in node.template.parts if isinstance(part, str)]
-    usable = [at for at, hole in enumerate(holes)
-              if by_producer or not single or hole not in RANDOM]  # fmt: skip
+    usable = [
+        at for at, hole in enumerate(holes) if by_producer or not single or hole not in RANDOM
+    ]
     found = _telling(rows, usable, bytes)
     if found or single:
         return found, False
@@ -48,9 +47,7 @@ def captures_of(
     return found, bool(found)
 
 
-def _telling(
-    rows: list[Row], usable: list[int], read: Callable[[bytes], bytes]
-) -> tuple[int, ...]:  # fmt: skip
+def _telling(rows: list[Row], usable: list[int], read: Callable[[bytes], bytes]) -> tuple[int, ...]:
     """The placeholders that name the groups, as `read` sees their text; empty: none do."""
     groups: dict[int, list[set[bytes]]] = {}
     for row, group in rows:

@@ -68,13 +68,21 @@ def learn(analyses: Sequence[Analysis], options: LearnOptions | None = None) -> 
     rules, caught = self_check(_distinct(rules), leaves + mixed)
     return HintFile(
         learned_from=tuple(_origin(a) for a in analyses),
-        parameters={"program": f"tracehint {__version__}", "nodes": nodes,
-                    "company": options.fallbacks and looked_for(leaves + mixed),
-                    **options.limits.as_json()},
-        rules=tuple(rules), peeks=agreed([peeks_of(analysis) for analysis in analyses]),
-        refused=tuple(sorted([*map(_mixed, mixed), *caught, *held_back],
-                             key=lambda r: (-r.bytes, r.template, r.reason))),
-    )  # fmt: skip
+        parameters={
+            "program": f"tracehint {__version__}",
+            "nodes": nodes,
+            "company": options.fallbacks and looked_for(leaves + mixed),
+            **options.limits.as_json(),
+        },
+        rules=tuple(rules),
+        peeks=agreed([peeks_of(analysis) for analysis in analyses]),
+        refused=tuple(
+            sorted(
+                [*map(_mixed, mixed), *caught, *held_back],
+                key=lambda r: (-r.bytes, r.template, r.reason),
+            )
+        ),
+    )
 
 
 def _within_limits(
@@ -114,29 +122,41 @@ def _apart(facts: list[Any]) -> list[Any]:
 def _origin(analysis: Analysis) -> dict[str, Any]:
     run = analysis.run
     return {
-        "command": run.get("command", []), "started": run.get("started", ""),
-        "collector": run.get("collector", ""), "tasks": analysis.tasks.num_rows,
-        "files": analysis.files.num_rows, "nodes": run.get("nodes", 0),
+        "command": run.get("command", []),
+        "started": run.get("started", ""),
+        "collector": run.get("collector", ""),
+        "tasks": analysis.tasks.num_rows,
+        "files": analysis.files.num_rows,
+        "nodes": run.get("nodes", 0),
         "completeness": (run.get("completeness") or {}).get("score", 1.0),
-    }  # fmt: skip
+    }
 
 
 def _mixed(node: Node) -> Refusal:
     names = ", ".join(sorted(pattern or "none" for pattern in node.patterns))
     return Refusal(
-        template=node.template.text, pattern=names, reason="mixed",
+        template=node.template.text,
+        pattern=names,
+        reason="mixed",
         text=f"files of one name shape, type and use have different patterns ({names}): nothing "
         "known before a run tells them apart",
-        files=node.files, bytes=node.size_sum,
-    )  # fmt: skip
+        files=node.files,
+        bytes=node.size_sum,
+    )
 
 
 def _distinct(rules: list[Rule]) -> list[Rule]:
     """One rule per (template, what it says and needs); ids in order of evidence."""
     seen: dict[tuple[Any, ...], Rule] = {}
     for rule in rules:
-        key = (rule.template, repr(rule.hints), rule.uses, repr(rule.conditions),
-               rule.producers, rule.consumers)  # fmt: skip
+        key = (
+            rule.template,
+            repr(rule.hints),
+            rule.uses,
+            repr(rule.conditions),
+            rule.producers,
+            rule.consumers,
+        )
         seen.setdefault(key, rule)
     order = sorted(
         seen.values(),

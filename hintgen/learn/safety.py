@@ -130,9 +130,15 @@ def restrain(rules: list[Rule], limits: Limits, nodes: int) -> tuple[list[Rule],
             )
         if reason:
             refused.append(
-                Refusal(rule.template, rule.pattern, reason, text, rule.evidence["files"],
-                        rule.evidence["bytes"])
-            )  # fmt: skip
+                Refusal(
+                    rule.template,
+                    rule.pattern,
+                    reason,
+                    text,
+                    rule.evidence["files"],
+                    rule.evidence["bytes"],
+                )
+            )
         else:
             spent += copies
             kept.add(rule.id)

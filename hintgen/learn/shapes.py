@@ -29,7 +29,7 @@ _STEPS: tuple[tuple[str, str], ...] = (
     (_EDGE_L + r"(?:19|20)[0-9]{2}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])" + _EDGE_R,
      "\\1\x00d\\2"),
     (r"[0-9]+", "\x00n"),
-)  # fmt: skip
+)  # fmt: skip  # a table
 _MIXED = (_EDGE_L + r"(?:[A-Za-z]*\x00n)+[A-Za-z]*" + _EDGE_R, "\\1\x00a\\2")
 
 MAX_SHAPES = 20_000

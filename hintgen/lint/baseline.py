@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
 SCHEMA = "tracehint.baseline/1"
 _FILE = TextFile(
-    kind="A baseline", limit=64 << 20, remedy="Write it anew.",
+    kind="A baseline",
+    limit=64 << 20,
+    remedy="Write it anew.",
     check="Write one: tracehint lint BUNDLE --write-baseline FILE",
-)  # fmt: skip
+)
 
 
 def read(path: Path) -> frozenset[str]:

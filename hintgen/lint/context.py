@@ -108,15 +108,27 @@ class Context:
         )
 
     def finding(
-        self, rule: Rule, row: dict[str, Any], message: str, *, fix: str = "",
-        evidence: Iterable[str] = (), assumed: Iterable[str] = (), severity: str = "",
-    ) -> Finding:  # fmt: skip
+        self,
+        rule: Rule,
+        row: dict[str, Any],
+        message: str,
+        *,
+        fix: str = "",
+        evidence: Iterable[str] = (),
+        assumed: Iterable[str] = (),
+        severity: str = "",
+    ) -> Finding:
         """A finding from a row that holds FILES_SQL's columns and any of bytes, network_bytes,
         waiting_bytes, storage_bytes, gb_hours, operations, confidence; `evidence` names further
         columns."""
         return Finding(
-            code=rule.code, name=rule.name, severity=severity or rule.severity, message=message,
-            template=row["template"] or "", files=int(row["files"]), bytes=int(row["bytes"] or 0),
+            code=rule.code,
+            name=rule.name,
+            severity=severity or rule.severity,
+            message=message,
+            template=row["template"] or "",
+            files=int(row["files"]),
+            bytes=int(row["bytes"] or 0),
             saves=Savings(
                 network_bytes=int(row.get("network_bytes") or 0),
                 waiting_bytes=int(row.get("waiting_bytes") or 0),
@@ -127,6 +139,8 @@ class Context:
             confidence=round(min(1.0, max(0.0, float(row.get("confidence", 1.0)))), 3),
             fix=fix or self.hints_command,
             examples=tuple(bytes(p) for p in row.get("examples") or ()),
-            producers=row.get("producers") or "", consumers=row.get("consumers") or "",
-            evidence={name: row[name] for name in evidence}, assumed=tuple(assumed),
-        )  # fmt: skip
+            producers=row.get("producers") or "",
+            consumers=row.get("consumers") or "",
+            evidence={name: row[name] for name in evidence},
+            assumed=tuple(assumed),
+        )

@@ -8,7 +8,7 @@ from tracehint.hintgen.lint.registry import FAMILIES, RULES, load
 
 SECTIONS = (
     "What it finds", "Why it costs", "Example", "What to do", "What it cannot see",
-)  # fmt: skip
+)  # fmt: skip  # a table
 
 
 def page(code: str) -> str:
@@ -19,8 +19,11 @@ def page(code: str) -> str:
     head = f"# {rule.code} {rule.name}\n\n{summary}\n\n"
     facts = f"Family: {FAMILIES[rule.code[:2]]}. Severity: {rule.severity}. Since {rule.since}."
     if rule.needs:
-        needs = {"declared": "the engine's declared graph", "hosts": "two or more hosts",
-                 "bundle": "the trace bundle"}  # fmt: skip
+        needs = {
+            "declared": "the engine's declared graph",
+            "hosts": "two or more hosts",
+            "bundle": "the trace bundle",
+        }
         facts += " Needs " + " and ".join(needs[n] for n in rule.needs) + "."
     return head + facts + "\n\n" + rest.strip() + "\n"
 

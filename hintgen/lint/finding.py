@@ -91,6 +91,10 @@ def rank(finding: Finding) -> tuple[Any, ...]:
     saves = finding.saves
     network = saves.network_bytes + saves.waiting_bytes  # docs/rationale/saved-bytes.md
     return (
-        finding.severity != "error", -network, -saves.storage_bytes, -finding.bytes,
-        finding.code, finding.template,
-    )  # fmt: skip
+        finding.severity != "error",
+        -network,
+        -saves.storage_bytes,
+        -finding.bytes,
+        finding.code,
+        finding.template,
+    )

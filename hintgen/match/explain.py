@@ -42,10 +42,11 @@ def explain(
     known = Declared()
     if producer is not None or consumers:
         known = Declared(
-            producer_types=[producer], consumer_types=[list(consumers)],
+            producer_types=[producer],
+            consumer_types=[list(consumers)],
             producers=[[producer] if producer else []],
             consumers=[[f"{name}#{n}" for n, name in enumerate(consumers)]],
-        )  # fmt: skip
+        )
     found = match(hints, [path], known=known, nodes=nodes)[0]
     rules = {rule.id: rule for rule in hints.rules}
     refused = [refusal for refusal in hints.refused if _fits(refusal.template, path)]
@@ -57,18 +58,19 @@ def explain(
         "text": REASONS[reason],
         "rule": _rule_json(found.rule) if found.rule else None,
         "pattern": found.pattern,
-        "hints": [{"name": h.name, "value": h.value, "when": h.when, "level": h.level}
-                  for h in found.hints],
+        "hints": [
+            {"name": h.name, "value": h.value, "when": h.when, "level": h.level}
+            for h in found.hints
+        ],
         "others": [
-            {"rule": name, "template": rules[name].template, "reason": why,
-             "text": REASONS[why]}
+            {"rule": name, "template": rules[name].template, "reason": why, "text": REASONS[why]}
             for name, why in found.candidates
         ],
         "refused": [
             {"template": r.template, "pattern": r.pattern, "reason": r.reason, "text": r.text}
             for r in refused
         ],
-    }  # fmt: skip
+    }
 
 
 def _fits(template: str, path: bytes) -> bool:
@@ -83,12 +85,17 @@ def _fits(template: str, path: bytes) -> bool:
 
 def _rule_json(rule: Rule) -> dict[str, Any]:
     return {
-        "id": rule.id, "template": rule.template, "producers": list(rule.producers),
-        "consumers": list(rule.consumers), "confidence": rule.confidence,
-        "evidence": rule.evidence, "conditions": rule.conditions, "exclude": list(rule.exclude),
+        "id": rule.id,
+        "template": rule.template,
+        "producers": list(rule.producers),
+        "consumers": list(rule.consumers),
+        "confidence": rule.confidence,
+        "evidence": rule.evidence,
+        "conditions": rule.conditions,
+        "exclude": list(rule.exclude),
         "formulas": {h.name: h.formula for h in rule.hints if h.formula},
         "examples": list(rule.examples),
-    }  # fmt: skip
+    }
 
 
 def explain_text(data: dict[str, Any]) -> str:
@@ -126,7 +133,7 @@ def _when(hint: dict[str, Any]) -> str:
     words = {
         "create": "before the first byte", "staging": "when the file is staged in",
         "before_read": "before the readers start", "any": "at any time",
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     return words[hint["when"]] + (" (advisory)" if hint["level"] == "advisory" else "")
 
 
@@ -169,7 +176,10 @@ def _row(rule: Rule) -> tuple[str, ...]:
     need = {"use": "  [needs who reads it]", "types": "  [needs the task types]"}
     files, moved, saves = (rule.evidence.get(k, 0) for k in ("files", "bytes", "saves_bytes"))
     return (
-        rule.pattern.replace("_", " "), shorten(terminal(rule.template), 60),
-        f"{plural(files, 'file')}, {size(moved)}", size(saves) if saves > 0 else "-",
-        f"{rule.confidence:.2f}", terminal(said + need.get(rule.conditions.get("needs", ""), "")),
-    )  # fmt: skip
+        rule.pattern.replace("_", " "),
+        shorten(terminal(rule.template), 60),
+        f"{plural(files, 'file')}, {size(moved)}",
+        size(saves) if saves > 0 else "-",
+        f"{rule.confidence:.2f}",
+        terminal(said + need.get(rule.conditions.get("needs", ""), "")),
+    )

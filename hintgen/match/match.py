@@ -32,9 +32,12 @@ class Matcher:
         self._index = RuleIndex(hints.rules)
 
     def match(
-        self, paths: Sequence[bytes], known: Declared | None = None, nodes: int | None = None,
+        self,
+        paths: Sequence[bytes],
+        known: Declared | None = None,
+        nodes: int | None = None,
         names: Collection[bytes] = (),
-    ) -> list[Match]:  # fmt: skip
+    ) -> list[Match]:
         """One Match per path, in order. `names`: all files of the run, where they are known."""
         known = known or Declared()
         uses: list[str] | None = None
@@ -89,9 +92,15 @@ class Matcher:
         return winner, "fired" if winner else reason, others
 
     def _finish(
-        self, path: bytes, pick: _Pick, known: Declared, i: int, nodes: int | None,
-        use: str | None, readers: Mapping[str, float],
-    ) -> Match:  # fmt: skip
+        self,
+        path: bytes,
+        pick: _Pick,
+        known: Declared,
+        i: int,
+        nodes: int | None,
+        use: str | None,
+        readers: Mapping[str, float],
+    ) -> Match:
         entry, reason, others = pick
         if entry is None:
             return Match(path, None, (), "", reason, tuple(others))

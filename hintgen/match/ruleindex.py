@@ -39,12 +39,14 @@ class RuleIndex:
         for rule in rules:
             template = parse(rule.template)
             entry = Entry(
-                rule, template, tuple(parse(text) for text in rule.exclude),
+                rule,
+                template,
+                tuple(parse(text) for text in rule.exclude),
                 frozenset(rule.producers or (INPUT,)),
                 frozenset(rule.consumers),
                 tuple(parse(text) for text in rule.conditions.get("beside", ())),
                 _order(rule, template),
-            )  # fmt: skip
+            )
             known_producers |= entry.producers
             known_consumers |= entry.consumers
             if rule.conditions.get("needs") == "types" and template.parts[0] == "dirs":

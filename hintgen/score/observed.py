@@ -30,15 +30,24 @@ def hints_of_facts(facts: pa.Table, nodes: int) -> pa.Table:
     columns: dict[str, list[Any]] = {field.name: [] for field in HINTS}
     for row in labelled.to_pylist():
         need = Need(
-            is_input=not row["producers"], readers=max(2, len(row["consumers"])), nodes=nodes,
-            size=row["size_bytes"], region=row["region_bytes"] or 0,
-            starts=tuple(row["starts"] or ()), group=f"g{row['grp']}",
-        )  # fmt: skip
+            is_input=not row["producers"],
+            readers=max(2, len(row["consumers"])),
+            nodes=nodes,
+            size=row["size_bytes"],
+            region=row["region_bytes"] or 0,
+            starts=tuple(row["starts"] or ()),
+            group=f"g{row['grp']}",
+        )
         for hint in hints_of(row["pattern"], need):
             for key, value in (
-                ("path", row["path"]), ("name", hint.name), ("value", hint.value),
-                ("pattern", row["pattern"]), ("file", row["file"]), ("bytes", row["size_bytes"]),
-                ("saves_bytes", row["saves_bytes"]), ("confidence", row["confidence"]),
-            ):  # fmt: skip
+                ("path", row["path"]),
+                ("name", hint.name),
+                ("value", hint.value),
+                ("pattern", row["pattern"]),
+                ("file", row["file"]),
+                ("bytes", row["size_bytes"]),
+                ("saves_bytes", row["saves_bytes"]),
+                ("confidence", row["confidence"]),
+            ):
                 columns[key].append(value)
     return pa.table(columns, schema=HINTS)

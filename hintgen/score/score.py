@@ -77,8 +77,9 @@ def baseline(learned: pa.Table, facts: pa.Table, nodes: int) -> Said:
             continue
         pattern = min(found, key=lambda name: (-found[name], name))
         end = row["producers"] if pattern == "distribute" else row["consumers"]
-        need = Need(readers=max(2, len(row["consumers"])), nodes=nodes,
-                    group=str(end[0]) if end else "none")  # fmt: skip
+        need = Need(
+            readers=max(2, len(row["consumers"])), nodes=nodes, group=str(end[0]) if end else "none"
+        )
         for hint in hints_of(pattern, need):
             said[row["path"], hint.name] = (hint.value, pattern)
     return said
@@ -129,10 +130,11 @@ def score_prepared(
     results = {
         kind: compare(
             predicted(hints, facts, graph=kind == "graph", nodes=nodes, names=kind == "names"),
-            true, size,
+            true,
+            size,
         )
         for kind in dict.fromkeys(("path", "names", given))
-    }  # fmt: skip
+    }
     main = results[given]
     plain = compare(baseline(learned, facts, nodes), true, size)
     return {
@@ -151,11 +153,16 @@ def score_prepared(
         "units": len(true),
         "losses": dict(sorted(main.losses.items())),
         "wrong": [
-            {"path": to_text(path), "hint": name, "said": value, "true": wanted,
-             "why": why_wrong(name, value, wanted)}
+            {
+                "path": to_text(path),
+                "hint": name,
+                "said": value,
+                "true": wanted,
+                "why": why_wrong(name, value, wanted),
+            }
             for path, name, value, wanted in main.wrong
         ],
-    }  # fmt: skip
+    }
 
 
 def score_text(data: dict[str, Any]) -> str:

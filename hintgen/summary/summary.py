@@ -26,9 +26,14 @@ def console_for(stream: IO[str]) -> Console:
 
     plain = bool(os.environ.get("NO_COLOR")) or not stream.isatty()
     return Console(
-        file=stream, highlight=False, markup=False, emoji=False, no_color=plain, soft_wrap=False,
+        file=stream,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        no_color=plain,
+        soft_wrap=False,
         force_terminal=False if plain else None,
-    )  # fmt: skip
+    )
 
 
 def print_summary(analysis: Analysis, console: Console) -> None:
@@ -92,9 +97,13 @@ def _table(*columns: tuple[str, str]) -> Any:
     for name, justify in columns:
         left = justify == "left"
         table.add_column(
-            name, justify=justify, no_wrap=True, overflow="ellipsis", ratio=None,  # type: ignore[arg-type]
+            name,
+            justify=justify,
+            no_wrap=True,
+            overflow="ellipsis",
+            ratio=None,  # type: ignore[arg-type]
             min_width=8 if left else None,
-        )  # fmt: skip
+        )
     return table
 
 
@@ -121,9 +130,12 @@ def _stages(analysis: Analysis, console: Console) -> None:
         return
     _title(console, "Stages, in order of their first task")
     table = _table(
-        ("task type", "left"), ("tasks", "right"), ("read", "right"), ("written", "right"),
+        ("task type", "left"),
+        ("tasks", "right"),
+        ("read", "right"),
+        ("written", "right"),
         ("task time", "right"),
-    )  # fmt: skip
+    )
     shown = rows
     if len(rows) > _STAGES:
         keep = sorted(rows, key=lambda r: (-(r["read"] + r["written"]), r["first"]))[: _STAGES - 1]
@@ -134,9 +146,12 @@ def _stages(analysis: Analysis, console: Console) -> None:
         shown.append({"type": f"({_many(len(rest), 'other type')})", **other})
     for r in shown:
         table.add_row(
-            _name(r["type"], max(20, console.width - 48)), f"{r['tasks']:,}",
-            human_bytes(r["read"]), human_bytes(r["written"]), human_seconds(r["seconds"]),
-        )  # fmt: skip
+            _name(r["type"], max(20, console.width - 48)),
+            f"{r['tasks']:,}",
+            human_bytes(r["read"]),
+            human_bytes(r["written"]),
+            human_seconds(r["seconds"]),
+        )
     console.print(table)
 
 
@@ -147,16 +162,26 @@ def _mix(analysis: Analysis, labelled: Labelled, console: Console) -> None:
         return
     _title(console, "Patterns, by bytes")
     table = _table(
-        ("pattern", "left"), ("files", "right"), ("bytes", "right"), ("share", "right"),
-        ("", "left"), ("saves", "right"), ("waiting", "right"),
-    )  # fmt: skip
+        ("pattern", "left"),
+        ("files", "right"),
+        ("bytes", "right"),
+        ("share", "right"),
+        ("", "left"),
+        ("saves", "right"),
+        ("waiting", "right"),
+    )
     total = sum(r["bytes"] for r in rows) or 1
     for r in rows:
         share = r["bytes"] / total
         table.add_row(
-            r["pattern"].replace("_", " "), f"{r['files']:,}", human_bytes(r["bytes"]),
-            f"{share:.0%}", "█" * round(share * 12), _saved(r["saves"]), _saved(r["waits"]),
-        )  # fmt: skip
+            r["pattern"].replace("_", " "),
+            f"{r['files']:,}",
+            human_bytes(r["bytes"]),
+            f"{share:.0%}",
+            "█" * round(share * 12),
+            _saved(r["saves"]),
+            _saved(r["waits"]),
+        )
     console.print(table)
     if any(r["saves"] or r["waits"] for r in rows):
         text = (

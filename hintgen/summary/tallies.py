@@ -51,10 +51,16 @@ def stages(analysis: Analysis) -> list[dict[str, Any]]:
     sums = [("read", "sum"), ("written", "sum"), ("seconds", "sum"), ("first", "min")]
     found = table.group_by("type").aggregate([([], "count_all"), *sums])
     rows = [
-        {"type": r["type"] or "", "tasks": r["count_all"], "read": r["read_sum"],
-         "written": r["written_sum"], "seconds": r["seconds_sum"] or 0.0, "first": r["first_min"]}
+        {
+            "type": r["type"] or "",
+            "tasks": r["count_all"],
+            "read": r["read_sum"],
+            "written": r["written_sum"],
+            "seconds": r["seconds_sum"] or 0.0,
+            "first": r["first_min"],
+        }
         for r in found.to_pylist()
-    ]  # fmt: skip
+    ]
     return sorted(rows, key=lambda r: (r["first"] is None, r["first"] or 0.0, r["type"]))
 
 

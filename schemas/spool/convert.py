@@ -170,7 +170,7 @@ def _files_table(spool: Spool, ep: Episodes, names: Names, manifest: Manifest) -
         "size_bytes": pa.array(np.concatenate([size, np.zeros(len(extra), np.int64)]),
                                mask=unknown_size),
         "deleted": deleted, "existed": existed,
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     table = pa.table([pa.array(columns[c]).cast(FILES.field(c).type) for c in FILES.names], FILES)
     return _without_aliases(table, names, n)
 
@@ -215,10 +215,23 @@ def _truncations(spool: Spool, names: Names) -> pa.Table:
     """truncate(2) by path: an extent without an open file."""
     rows = [
         {
-            "host": spool.host, "open": None, "proc": proc, "file": file, "op": "truncate",
-            "how": "truncate", "start": size, "length": 0, "stride": 0, "count": 1, "ops": 1,
-            "bytes": 0, "first_ns": t, "last_ns": t, "exact": True, "rank": None,
+            "host": spool.host,
+            "open": None,
+            "proc": proc,
+            "file": file,
+            "op": "truncate",
+            "how": "truncate",
+            "start": size,
+            "length": 0,
+            "stride": 0,
+            "count": 1,
+            "ops": 1,
+            "bytes": 0,
+            "first_ns": t,
+            "last_ns": t,
+            "exact": True,
+            "rank": None,
         }
         for t, proc, file, size in names.truncated
-    ]  # fmt: skip
+    ]
     return pa.Table.from_pylist(rows, schema=EXTENTS)

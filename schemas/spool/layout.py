@@ -20,13 +20,13 @@ OPS = ("read", "write", "truncate", "deallocate")
 HOWS = (
     "read", "write", "mmap", "copy_file_range", "sendfile", "splice", "io_uring", "aio", "clone",
     "fallocate", "open", "truncate",
-)  # fmt: skip
+)  # fmt: skip  # a table
 NAME_OPS = ("rename", "exchange", "link", "unlink", "symlink", "mkdir", "rmdir", "truncate")
 LOSSES = {
     0: "lifecycle_records", 1: "extent_records", 2: "open_table_full", 3: "path_cut",
     4: "argv_cut", 5: "unknown_calls", 6: "credentials_exec", 64: "recursion_misses",
     65: "spool_write",
-}  # fmt: skip
+}  # fmt: skip  # a table
 LOST_EXTENTS = 1
 UNKNOWN_URING = 1000  # added to an operation of io_uring in `unknown_call`
 META = 9
@@ -40,44 +40,112 @@ def _struct(*fields: tuple[str, object] | tuple[str, object, tuple[int, ...]]) -
 
 
 RUN = _struct(
-    ("start", _U64), ("length", _U64), ("stride", "<i8"), ("bytes", _U64), ("first_ns", _U64),
-    ("first_tick", _U32), ("last_tick", _U32), ("count", _U32), ("ops", _U32),
-    ("op", "u1"), ("how", "u1"), ("inexact", "u1"), ("spare", "u1", (5,)),
-)  # fmt: skip
+    ("start", _U64),
+    ("length", _U64),
+    ("stride", "<i8"),
+    ("bytes", _U64),
+    ("first_ns", _U64),
+    ("first_tick", _U32),
+    ("last_tick", _U32),
+    ("count", _U32),
+    ("ops", _U32),
+    ("op", "u1"),
+    ("how", "u1"),
+    ("inexact", "u1"),
+    ("spare", "u1", (5,)),
+)
 
 EPISODE_DT = _struct(
-    ("kind", _U32), ("state", _U32), ("open_id", _U64), ("file", _U64), ("inode", _U64),
-    ("epoch", _U32), ("fd", "<i4"), ("tid", _U32), ("path", _U32), ("ino", _U64), ("dev", _U32),
-    ("generation", _U32), ("magic", _U32), ("mode", _U32), ("flags", _U32), ("nlink", _U32),
-    ("size_open", _U64), ("size_close", _U64), ("open_ns", _U64), ("close_ns", _U64),
-    ("read_ops", _U64), ("read_bytes", _U64), ("write_ops", _U64), ("write_bytes", _U64),
-    ("seq_ops", _U64), ("small_ops", _U64), ("lost_ops", _U64), ("first_ns", _U64),
-    ("next", _U64), ("run_seq", _U32), ("last_tick", _U32), ("outer", RUN), ("inner", RUN),
-)  # fmt: skip
+    ("kind", _U32),
+    ("state", _U32),
+    ("open_id", _U64),
+    ("file", _U64),
+    ("inode", _U64),
+    ("epoch", _U32),
+    ("fd", "<i4"),
+    ("tid", _U32),
+    ("path", _U32),
+    ("ino", _U64),
+    ("dev", _U32),
+    ("generation", _U32),
+    ("magic", _U32),
+    ("mode", _U32),
+    ("flags", _U32),
+    ("nlink", _U32),
+    ("size_open", _U64),
+    ("size_close", _U64),
+    ("open_ns", _U64),
+    ("close_ns", _U64),
+    ("read_ops", _U64),
+    ("read_bytes", _U64),
+    ("write_ops", _U64),
+    ("write_bytes", _U64),
+    ("seq_ops", _U64),
+    ("small_ops", _U64),
+    ("lost_ops", _U64),
+    ("first_ns", _U64),
+    ("next", _U64),
+    ("run_seq", _U32),
+    ("last_tick", _U32),
+    ("outer", RUN),
+    ("inner", RUN),
+)
 
 EXTENT_DT = _struct(("kind", _U32), ("run_seq", _U32), ("open_id", _U64), ("run", RUN))
 
 PROCESS_DT = _struct(
-    ("kind", _U32), ("state", _U32), ("epoch", _U32), ("parent", _U32), ("prev", _U32),
-    ("slot", _U32), ("pid", _U32), ("tgid", _U32), ("uid", _U32), ("flags", _U32),
-    ("threads", _U32), ("hashed", _U32), ("start_ns", _U64), ("end_ns", _U64),
-    ("exit_status", "<i4"), ("cwd", _U32), ("exe", _U32), ("opens", _U32), ("used", _U32),
-    ("unknown_call", _U32), ("meta", _U32, (META,)), ("meta_errors", _U32, (META,)),
-    ("lost", _U32, (LOST,)), ("ppid", _U32), ("ancestors", _U32, (4,)),
-)  # fmt: skip
+    ("kind", _U32),
+    ("state", _U32),
+    ("epoch", _U32),
+    ("parent", _U32),
+    ("prev", _U32),
+    ("slot", _U32),
+    ("pid", _U32),
+    ("tgid", _U32),
+    ("uid", _U32),
+    ("flags", _U32),
+    ("threads", _U32),
+    ("hashed", _U32),
+    ("start_ns", _U64),
+    ("end_ns", _U64),
+    ("exit_status", "<i4"),
+    ("cwd", _U32),
+    ("exe", _U32),
+    ("opens", _U32),
+    ("used", _U32),
+    ("unknown_call", _U32),
+    ("meta", _U32, (META,)),
+    ("meta_errors", _U32, (META,)),
+    ("lost", _U32, (LOST,)),
+    ("ppid", _U32),
+    ("ancestors", _U32, (4,)),
+)
 
 EXEC_DT = _struct(
-    ("epoch", _U32), ("spare", _U32), ("argv_off", _U64), ("argv_len", _U32), ("env_len", _U32),
+    ("epoch", _U32),
+    ("spare", _U32),
+    ("argv_off", _U64),
+    ("argv_len", _U32),
+    ("env_len", _U32),
     ("env_off", _U64),
-)  # fmt: skip
+)
 
 PATH_DT = _struct(("id", _U32), ("len", _U32), ("off", _U64))
 
 NAME_DT = _struct(
-    ("op", _U32), ("epoch", _U32), ("t_ns", _U64), ("off", _U64), ("new_off", _U64),
-    ("len", _U32), ("new_len", _U32), ("ino", _U64), ("dev", _U64), ("size", _U64),
-    ("mode", _U32), ("nlink", _U32),
-)  # fmt: skip
+    ("op", _U32),
+    ("epoch", _U32),
+    ("t_ns", _U64),
+    ("off", _U64),
+    ("new_off", _U64),
+    ("len", _U32),
+    ("new_len", _U32),
+    ("ino", _U64),
+    ("dev", _U64),
+    ("size", _U64),
+    ("mode", _U32),
+    ("nlink", _U32),
+)
 
 LOSS_DT = _struct(("kind", _U32), ("epoch", _U32), ("count", _U64))
 
@@ -86,8 +154,8 @@ STRUCTS = {
     "th_run": RUN, "th_episode": EPISODE_DT, "th_extent": EXTENT_DT, "th_process": PROCESS_DT,
     "th_spool_exec": EXEC_DT, "th_spool_path": PATH_DT, "th_spool_name": NAME_DT,
     "th_spool_loss": LOSS_DT,
-}  # fmt: skip
+}  # fmt: skip  # a table
 FILES = {
     "episodes": EPISODE_DT, "extents": EXTENT_DT, "processes": PROCESS_DT, "execs": EXEC_DT,
     "paths": PATH_DT, "names": NAME_DT, "losses": LOSS_DT,
-}  # fmt: skip
+}  # fmt: skip  # a table

@@ -35,10 +35,12 @@ def first_sights(spool: Spool, ep: Episodes, paths: pa.Array) -> pa.Table:
     return pa.table(
         {
             "t_ns": spool.wall(ep.rows["open_ns"][row]),
-            "proc": ep.rows["epoch"][row].astype(np.int64), "file": ep.file[row],
-            "op": pa.array(np.where(created, "create", "open")), "path": path.take(pa.array(first)),
+            "proc": ep.rows["epoch"][row].astype(np.int64),
+            "file": ep.file[row],
+            "op": pa.array(np.where(created, "create", "open")),
+            "path": path.take(pa.array(first)),
         }
-    ).sort_by("t_ns")  # fmt: skip
+    ).sort_by("t_ns")
 
 
 def follow_names(spool: Spool, ep: Episodes, firsts: pa.Table) -> Names:

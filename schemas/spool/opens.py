@@ -16,7 +16,7 @@ from tracehint.schemas.tables import EXTENTS, LOSSES, OPENS
 
 _SUMS = (
     "read_ops", "read_bytes", "write_ops", "write_bytes", "seq_ops", "small_ops", "lost_ops",
-)  # fmt: skip
+)  # fmt: skip  # a table
 
 
 @dataclass
@@ -131,7 +131,7 @@ def opens_table(spool: Spool, ep: Episodes, paths: pa.Array, ends: NDArray[np.in
         "size_at_open": _null(size, pipe),
         "open_ns": spool.wall(rows["open_ns"]), "close_ns": _null(close, close == 0),
         "first_ns": _null(first, first == 0), "last_ns": _null(last, first == 0),
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     for name in _SUMS[:-1]:
         columns[name] = rows[name].astype(np.int64)
     return pa.table([_column(columns[n], OPENS.field(n).type) for n in OPENS.names], schema=OPENS)
@@ -180,11 +180,15 @@ def runs_in_flight(spool: Spool, ep: Episodes, extents: pa.Table) -> pa.Table:
     counted = (rows["read_ops"] + rows["write_ops"] - rows["lost_ops"]).astype(np.int64)
     missing = np.where((rows["state"] & lay.PIPE) == 0, np.maximum(counted - recorded, 0), 0)
     found = [
-        {"host": spool.host, "proc": int(proc), "kind": "extent_records",
-         "count": int(missing[rows["epoch"] == proc].sum()),
-         "detail": "in the ring when the recorder was killed"}
+        {
+            "host": spool.host,
+            "proc": int(proc),
+            "kind": "extent_records",
+            "count": int(missing[rows["epoch"] == proc].sum()),
+            "detail": "in the ring when the recorder was killed",
+        }
         for proc in np.unique(rows["epoch"][missing > 0])
-    ]  # fmt: skip
+    ]
     return pa.Table.from_pylist(found, schema=LOSSES)
 
 
@@ -222,7 +226,7 @@ def _extent_columns(
         "count": runs["count"].astype(np.int64), "ops": runs["ops"].astype(np.int64),
         "bytes": runs["bytes"].astype(np.int64), "first_ns": first, "last_ns": last,
         "exact": runs["inexact"] == 0, "rank": pa.nulls(len(runs), pa.int32()),
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     return pa.table(
         [_column(columns[n], EXTENTS.field(n).type) for n in EXTENTS.names], schema=EXTENTS
     )

@@ -96,7 +96,7 @@ def processes_table(spool: Spool, proc: Processes, redact: Redact | None) -> tup
         "exit_signal": pa.array(signal, mask=~exited | (signal == 0)),
         "exe": paths(rows["exe"]), "argv": pa.array(argv, PROCESSES.field("argv").type),
         "cwd": paths(rows["cwd"]), "env": pa.array(env, PROCESSES.field("env").type),
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     table = pa.table(
         [columns[c].cast(PROCESSES.field(c).type) for c in PROCESSES.names], schema=PROCESSES
     )
@@ -170,9 +170,14 @@ def losses_table(spool: Spool, proc: Processes, parts: Records) -> pa.Table:
     def add(epoch: int | None, kind: int, count: int, detail: str | None = None) -> None:
         known[kind] = known.get(kind, 0) + (count if epoch else 0)
         found.append(
-            {"host": spool.host, "proc": epoch, "kind": lay.LOSSES[kind], "count": count,
-             "detail": detail}
-        )  # fmt: skip
+            {
+                "host": spool.host,
+                "proc": epoch,
+                "kind": lay.LOSSES[kind],
+                "count": count,
+                "detail": detail,
+            }
+        )
 
     for i, kind in zip(*np.nonzero(proc.rows["lost"]), strict=True):
         if kind in lay.LOSSES:
@@ -190,7 +195,12 @@ def losses_table(spool: Spool, proc: Processes, parts: Records) -> pa.Table:
             add(None, kind, rest)
     if not spool.ended:
         found.append(
-            {"host": spool.host, "proc": None, "kind": "killed_recorder", "count": 1,
-             "detail": "the recorder did not reach its end"}
-        )  # fmt: skip
+            {
+                "host": spool.host,
+                "proc": None,
+                "kind": "killed_recorder",
+                "count": 1,
+                "detail": "the recorder did not reach its end",
+            }
+        )
     return pa.Table.from_pylist(found, schema=LOSSES)

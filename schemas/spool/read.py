@@ -69,9 +69,14 @@ def read_spool(folder: Path, host: str) -> Spool:
     heap = _records(folder / "heap.bin", np.dtype("u1"), problems)
     clock = {key: _number(start, key) for key in ("boot_ns", "real_ns", "tick_ns")}
     return Spool(
-        host, records, heap, ended=(folder / "end.json").is_file(), problems=problems,
-        joined=start.get("joined") is True, **clock,
-    )  # fmt: skip
+        host,
+        records,
+        heap,
+        ended=(folder / "end.json").is_file(),
+        problems=problems,
+        joined=start.get("joined") is True,
+        **clock,
+    )
 
 
 def _number(data: dict[str, Any], key: str) -> int:

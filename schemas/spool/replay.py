@@ -153,10 +153,12 @@ class Player:
     def _unknown(self, event: Any, existed: bool, described: bool) -> int:
         self.out.extra.append(
             Extra(
-                int(event["dev"]) if described else 0, int(event["ino"]) if described else 0,
-                int(event["mode"]) or S_IFREG, existed,
+                int(event["dev"]) if described else 0,
+                int(event["ino"]) if described else 0,
+                int(event["mode"]) or S_IFREG,
+                existed,
             )
-        )  # fmt: skip
+        )
         return self.known + len(self.out.extra)
 
     def _move_below(self, old: bytes, new: bytes) -> None:

@@ -49,7 +49,7 @@ def place(folder: Path) -> Cost:
     command: list[str | Path] = [
         sys.executable, "-m", "tracehint", "place", "--quiet", "--hosts", folder / "hosts.toml",
         "--store", folder / "store.toml", *inputs, "--", "true",
-    ]  # fmt: skip
+    ]  # fmt: skip  # a table
     return median([run(command) for _ in range(10)])
 
 
@@ -64,7 +64,7 @@ def main() -> None:
         hints = save(folder, rule("f{n}", DP="local"))
         command: list[str | Path] = [
             sys.executable, "-m", "tracehint", "apply", hints, data, "--store", "xattr", "--quiet",
-        ]  # fmt: skip
+        ]  # fmt: skip  # a table
         if os.geteuid() == 0:
             command.append("--as-root")
         cost = median([run(command) for _ in range(5)])

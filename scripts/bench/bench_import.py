@@ -36,8 +36,10 @@ def one_log(folder: Path) -> Path:
     """A million DXT segments of 16 files at random places, none of which continues another."""
     dice = np.random.default_rng(1)
     path = folder / "big.darshan"
-    files = [File(f"/scratch/f{k}", reads=segments(dice.integers(0, 1 << 30, 62_500), 4096))
-             for k in range(16)]  # fmt: skip
+    files = [
+        File(f"/scratch/f{k}", reads=segments(dice.integers(0, 1 << 30, 62_500), 4096))
+        for k in range(16)
+    ]
     write_log(path, files)
     return path
 
@@ -71,7 +73,7 @@ def main() -> None:
             command: list[str | Path] = [
                 sys.executable, "-m", "tracehint", "import", source, "-o", folder / "b.trace",
                 "--force", "--quiet",
-            ]  # fmt: skip
+            ]  # fmt: skip  # a table
             cost = median([run(command) for _ in range(_RUNS)])
             print(
                 f"{name}: {cost.wall_s:.1f} s wall, {cost.cpu_s:.1f} s CPU, {cost.peak_mib:.0f} MiB"

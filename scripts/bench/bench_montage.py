@@ -49,13 +49,18 @@ def main() -> None:
         print("| | CPU s | wall s |\n|---|---|---|")
         for label, costs in (("plain", plain), ("recorded", recorded)):
             print(f"| {label} | {median(costs).cpu_s:.2f} | {median(costs).wall_s:.2f} |")
-        print(f"\nCPU ratio, median of {args.pairs} pairs: {statistics.median(ratios):.3f}"
-              f" ({min(ratios):.3f} to {max(ratios):.3f})")  # fmt: skip
+        print(
+            f"\nCPU ratio, median of {args.pairs} pairs: {statistics.median(ratios):.3f}"
+            f" ({min(ratios):.3f} to {max(ratios):.3f})"
+        )
         begin = time.perf_counter()
         subprocess.run(
             ["sh", "-c", FRESH + f"{tracehint} profile --force -o ../p.trace -- {flow}"],
-            cwd=work, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            cwd=work,
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         wall = time.perf_counter() - begin
         run = json.loads((work / "p.tracehint" / "analysis.json").read_text())["run"]
         print(f"profile: {wall - run['duration_s']:.2f} s more than the command's own time")

@@ -64,18 +64,37 @@ def trace_sizes(bench: Bench) -> str:
     cells = []
     many = 100_000 if bench.quick else 1_000_000
     for kind, count, unit in (
-        ("read", many, "sequential read"), ("random", many // 5, "random 4 KiB read"),
+        ("read", many, "sequential read"),
+        ("random", many // 5, "random 4 KiB read"),
         ("processes", 500, "short process with 20 files"),
-    ):  # fmt: skip
+    ):
         bundle = bench.work / f"{kind}.trace"
         subprocess.run(
-            [sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", "ebpf", "-o",
-             bundle, "--", bench.calls, kind, str(count)],
-            cwd=bench.work, stderr=subprocess.DEVNULL, check=True,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "tracehint",
+                "record",
+                "--quiet",
+                "--collector",
+                "ebpf",
+                "-o",
+                bundle,
+                "--",
+                bench.calls,
+                kind,
+                str(count),
+            ],
+            cwd=bench.work,
+            stderr=subprocess.DEVNULL,
+            check=True,
+        )
         size = sum(p.stat().st_size for p in bundle.rglob("*") if p.is_file())
-        cells.append(f"{size / count:.2g} per {unit}" if size < 10 * count else
-                     f"{size / count:.0f} per {unit}")  # fmt: skip
+        cells.append(
+            f"{size / count:.2g} per {unit}"
+            if size < 10 * count
+            else f"{size / count:.0f} per {unit}"
+        )
     return "Bytes of trace: " + ", ".join(cells) + "."
 
 

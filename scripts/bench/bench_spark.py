@@ -111,7 +111,7 @@ def _analyze(path: Path, folder: Path, engine: str) -> Cost:
     command = [
         sys.executable, "-m", "tracehint", "analyze", str(path), "--engine", engine,
         "--format", "parquet", "-o", str(folder / "out"), "--force",
-    ]  # fmt: skip
+    ]  # fmt: skip  # a table
     return run(command, {"TMPDIR": str(folder)})
 
 

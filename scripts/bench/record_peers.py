@@ -67,37 +67,69 @@ class Bench:
         event, program = self.work / "event.bpf.o", self.work / "event"
         try:
             subprocess.run(
-                ["clang", "-target", "bpf", "-mcpu=v3", "-O2", "-g", "-c",
-                 HERE / "peers" / "event.bpf.c", "-o", event, "-D__TARGET_ARCH_x86"],
-                check=True, capture_output=True,
-            )  # fmt: skip
+                [
+                    "clang",
+                    "-target",
+                    "bpf",
+                    "-mcpu=v3",
+                    "-O2",
+                    "-g",
+                    "-c",
+                    HERE / "peers" / "event.bpf.c",
+                    "-o",
+                    event,
+                    "-D__TARGET_ARCH_x86",
+                ],
+                check=True,
+                capture_output=True,
+            )
             _cc(HERE / "peers" / "event.c", program, "-lbpf", "-lelf", "-lz")
             self.recorders["one event per call"] = lambda out, command: [
-                str(program), str(event), str(out / "events"), *command
-            ]  # fmt: skip
+                str(program),
+                str(event),
+                str(out / "events"),
+                *command,
+            ]
         except (OSError, subprocess.CalledProcessError):
             self.missing.append("one event per call: clang or libbpf-dev is not there")
         if shutil.which("strace"):
             self.recorders["strace"] = lambda out, command: [
-                "strace", "-f", "--seccomp-bpf", "-ttt", "-e",
+                "strace",
+                "-f",
+                "--seccomp-bpf",
+                "-ttt",
+                "-e",
                 "trace=open,openat,creat,close,read,write,pread64,pwrite64,readv,writev",
-                "-o", str(out / "log"), *command,
-            ]  # fmt: skip
+                "-o",
+                str(out / "log"),
+                *command,
+            ]
         else:
             self.missing.append("strace: not installed")
         if shutil.which("bpftrace") and Path("/sys/kernel/tracing/events").is_dir():
             self.recorders["bpftrace"] = lambda out, command: [
-                "bpftrace", "-q", "-o", str(out / "log"), "-e", BPFTRACE, "-c",
+                "bpftrace",
+                "-q",
+                "-o",
+                str(out / "log"),
+                "-e",
+                BPFTRACE,
+                "-c",
                 f"/bin/sh {_script(out, command)}",
-            ]  # fmt: skip
+            ]
         else:
             self.missing.append("bpftrace: not installed, or no tracefs")
         preload = _dftracer()
         if preload is not None:
             self.recorders["DFTracer"] = lambda out, command: [
-                "env", f"LD_PRELOAD={preload}", "DFTRACER_ENABLE=1", "DFTRACER_INIT=PRELOAD",
-                "DFTRACER_DATA_DIR=all", f"DFTRACER_LOG_FILE={out / 'log'}", *command,
-            ]  # fmt: skip
+                "env",
+                f"LD_PRELOAD={preload}",
+                "DFTRACER_ENABLE=1",
+                "DFTRACER_INIT=PRELOAD",
+                "DFTRACER_DATA_DIR=all",
+                f"DFTRACER_LOG_FILE={out / 'log'}",
+                *command,
+            ]
         else:
             self.missing.append(
                 "DFTracer: not installed (pip install dftracer; $DFTRACER names it)"
@@ -160,10 +192,14 @@ def workloads(bench: Bench) -> list[Workload]:
         Workload("random pread 4 KiB", (calls, "random", str(many // 5)), many // 5, per_call=True),
         Workload("open + close", (calls, "open", str(many // 5)), many // 5, per_call=True),
         Workload("dd bs=4k, 1 GiB", ("dd", "if=data", "of=/dev/null", "bs=4k", "status=none")),
-        Workload(f"dd bs=1, {int(single) / 1e6:g} M", ("dd", "if=data", "of=/dev/null", "bs=1",
-                                                      f"count={single}", "status=none"),
-                 slow=False),
+        Workload(
+            f"dd bs=1, {int(single) / 1e6:g} M",
+            ("dd", "if=data", "of=/dev/null", "bs=1", f"count={single}", "status=none"),
+            slow=False,
+        ),
         Workload("500 processes x 20 files", (calls, "processes", "500")),
-        Workload("compile C", ("sh", "-c", f"for i in 1 2 3 4 5 6 7 8; do cc -O2 -c {source} "
-                                           "-o o.o; done")),
-    ]  # fmt: skip
+        Workload(
+            "compile C",
+            ("sh", "-c", f"for i in 1 2 3 4 5 6 7 8; do cc -O2 -c {source} -o o.o; done"),
+        ),
+    ]

@@ -98,10 +98,11 @@ def results_of(learned: Run, other: Run) -> dict[str, Score]:
     rules, facts = learned.rules("")
     seen = other.truth("")
     said = {
-        mode: predicted(rules, seen.facts, graph=mode == "graph", names=mode == "names",
-                        nodes=seen.nodes)
+        mode: predicted(
+            rules, seen.facts, graph=mode == "graph", names=mode == "names", nodes=seen.nodes
+        )
         for mode in ("graph", "names", "path")
-    }  # fmt: skip
+    }
     said["types"] = baseline(facts, seen.facts, seen.nodes)
     scores = {mode: compare(hints, seen.true, seen.size, ALL) for mode, hints in said.items()}
     strange = other.truth("t")
@@ -124,8 +125,10 @@ def reasons(score: Score, learned: pa.Table, other: pa.Table) -> Counter[str]:
     known = uses(learned)
     paths = other["path"].to_pylist()
     shapes = shapes_of(other["path"].combine_chunks()).to_pylist()
-    at = {path: (shape, use) for path, shape, use in
-          zip(paths, shapes, other["use"].to_pylist(), strict=True)}  # fmt: skip
+    at = {
+        path: (shape, use)
+        for path, shape, use in zip(paths, shapes, other["use"].to_pylist(), strict=True)
+    }
     found: Counter[str] = Counter()
     for path, name, said, wanted in score.wrong:
         shape, use = at[path]
@@ -166,8 +169,7 @@ def cell(values: list[float]) -> str:
 
 def figures(name: str, family: Family) -> str:
     """One row of the first table."""
-    columns = [cell([pair[k] for pair in family.results[mode]])
-               for mode in MODES for k in (0, 1)]  # fmt: skip
+    columns = [cell([pair[k] for pair in family.results[mode]]) for mode in MODES for k in (0, 1)]
     count, all_pairs = len(family.results["path"]), max(1, family.runs * (family.runs - 1))
     part = str(count) if count == all_pairs else f"{count} of {all_pairs}"
     return "| " + " | ".join([name, str(family.runs), part, *columns]) + " |"

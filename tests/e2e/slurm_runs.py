@@ -22,6 +22,7 @@ def merged(work: Path, *options: str | Path) -> Run:
 def environment(work: Path) -> dict[str, str]:
     """What sbatch carries into the jobs."""
     return {
-        "TRACEHINT_BUNDLE_DIR": str(work / "bundles"), "TRACEHINT_SHARED": str(work),
+        "TRACEHINT_BUNDLE_DIR": str(work / "bundles"),
+        "TRACEHINT_SHARED": str(work),
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-    }  # fmt: skip
+    }

@@ -15,14 +15,8 @@ from tests.e2e.support import Run, record
 
 pytestmark = [pytest.mark.slow]
 
-DRIVERS = {
-    "shell": ["sh", "run.sh"],
-    "makeflow": ["makeflow", "demo.makeflow"],
-}
-COLLECTORS = [
-    pytest.param("ebpf", marks=pytest.mark.ebpf),
-    pytest.param("strace"),
-]
+DRIVERS = {"shell": ["sh", "run.sh"], "makeflow": ["makeflow", "demo.makeflow"]}
+COLLECTORS = [pytest.param("ebpf", marks=pytest.mark.ebpf), pytest.param("strace")]
 
 
 def label_of(command: str) -> str:
@@ -43,9 +37,11 @@ def collector(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module", params=[*DRIVERS])
 def run(
-    request: pytest.FixtureRequest, collector: str, demo: Path,
+    request: pytest.FixtureRequest,
+    collector: str,
+    demo: Path,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Run:  # fmt: skip
+) -> Run:
     if not shutil.which(DRIVERS[request.param][0]):
         pytest.skip(f"{request.param} is not installed")
     work = tmp_path_factory.mktemp("demo")

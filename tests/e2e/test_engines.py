@@ -117,7 +117,9 @@ def test_make_objects_reach_the_link_and_nothing_else(make_run: Run) -> None:
     }
     edges = {e for e in make_run.edges(label) if not e[1].startswith("/tmp/cc")}
     assert edges == {
-        ("main.c", "main.o", "link"), ("alpha.c", "alpha.o", "link"), ("beta.c", "beta.o", "link"),
-    }  # fmt: skip
+        ("main.c", "main.o", "link"),
+        ("alpha.c", "alpha.o", "link"),
+        ("beta.c", "beta.o", "link"),
+    }
     assert make_run.primary("api.h") in ("broadcast", None)
     assert "broadcast" in make_run.labels("api.h")

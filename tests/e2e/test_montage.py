@@ -60,8 +60,11 @@ def truth(
     wrapper = f"strace -f -y -o {logs}/%% -e trace={TRACED}"
     subprocess.run(
         ["makeflow", "--wrapper", wrapper, "montage.makeflow"],
-        cwd=work, check=True, capture_output=True, timeout=300,
-    )  # fmt: skip
+        cwd=work,
+        check=True,
+        capture_output=True,
+        timeout=300,
+    )
     return {rule[2]: strace_io(logs / str(k), work) for k, rule in enumerate(rules)}
 
 

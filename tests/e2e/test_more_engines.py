@@ -17,18 +17,24 @@ pytestmark = [pytest.mark.slow, pytest.mark.ebpf, pytest.mark.engine]
 PARTS = [f"count_{n}.txt" for n in (1, 2, 3)]
 CWL = {
     "make.cwl": {
-        "baseCommand": ["seq", "1"], "stdout": "seed.txt", "outputs": {"out": "stdout"},
+        "baseCommand": ["seq", "1"],
+        "stdout": "seed.txt",
+        "outputs": {"out": "stdout"},
         "inputs": {"n": {"type": "int", "inputBinding": {"position": 1}}},
     },
     "count.cwl": {
-        "baseCommand": ["sort", "-rn"], "stdout": "$(inputs.name)", "outputs": {"out": "stdout"},
+        "baseCommand": ["sort", "-rn"],
+        "stdout": "$(inputs.name)",
+        "outputs": {"out": "stdout"},
         "inputs": {"seed": {"type": "File", "inputBinding": {"position": 1}}, "name": "string"},
     },
     "total.cwl": {
-        "baseCommand": ["cat"], "stdout": "total.txt", "outputs": {"out": "stdout"},
+        "baseCommand": ["cat"],
+        "stdout": "total.txt",
+        "outputs": {"out": "stdout"},
         "inputs": {"parts": {"type": "File[]", "inputBinding": {"position": 1}}},
     },
-}  # fmt: skip
+}
 CWL_WORKFLOW = {
     "cwlVersion": "v1.2", "class": "Workflow",
     "requirements": {"ScatterFeatureRequirement": {}},
@@ -40,7 +46,7 @@ CWL_WORKFLOW = {
                   "in": {"seed": "make/out", "name": "names"}},
         "total": {"run": "total.cwl", "in": {"parts": "count/out"}, "out": ["out"]},
     },
-}  # fmt: skip
+}  # fmt: skip  # a table
 PARSL = """
 from parsl import File, bash_app, load
 from parsl.config import Config
@@ -116,8 +122,12 @@ def labels(run: Run) -> dict[str, str]:
     tasks = [t for t in run.tasks.values() if not t["engine"]]
     found = {t["id"]: programs.get(t["type"], t["command"]) for t in tasks}
     assert sorted(v for v in found.values() if v != "gzip") == [
-        "count", "count", "count", "make", "total",
-    ], [t["command"] for t in tasks]  # fmt: skip
+        "count",
+        "count",
+        "count",
+        "make",
+        "total",
+    ], [t["command"] for t in tasks]
     return found
 
 
@@ -128,9 +138,10 @@ def test_tasks_edges_and_patterns(name: str, request: pytest.FixtureRequest) -> 
     edges = [(p, Path(path).name, c) for p, path, c in run.edges(label) if c != "gzip"]
     assert set(edges) == {("make", "seed.txt", "count"), *(("count", p, "total") for p in PARTS)}
     counts = {
-        e["consumer"] for e in run.analysis["edges"]
+        e["consumer"]
+        for e in run.analysis["edges"]
         if Path(run.files[e["file"]]["path"]).name == "seed.txt"
-    }  # fmt: skip
+    }
     assert counts == {task for task, kind in label.items() if kind == "count"}
     kinds = {Path(f["path"]).name: run.primary(f["path"]) for f in run.files.values()}
     assert kinds["seed.txt"] == "broadcast" and {kinds[p] for p in PARTS} == {"reduce"}

@@ -42,8 +42,16 @@ EDGES = {
 
 
 def command(*options: str) -> list[str]:
-    return [os.fspath(engine("nextflow")), "run", "main.nf", "-ansi-log", "false",
-            "-with-trace", "trace.txt", *options]  # fmt: skip
+    return [
+        os.fspath(engine("nextflow")),
+        "run",
+        "main.nf",
+        "-ansi-log",
+        "false",
+        "-with-trace",
+        "trace.txt",
+        *options,
+    ]
 
 
 def by_name(run: Run) -> dict[str, str]:
@@ -73,8 +81,16 @@ def hinted(
     local = Path("/dev/shm") / work.parent.name / work.name
     local.mkdir(parents=True)
     try:
-        tracehint("emit", plain[1] / "nextflow.tracehint" / "hints.json", "--workflow-engine",
-                  "nextflow", "--local-dir", local, "-o", work / "hints.config")  # fmt: skip
+        tracehint(
+            "emit",
+            plain[1] / "nextflow.tracehint" / "hints.json",
+            "--workflow-engine",
+            "nextflow",
+            "--local-dir",
+            local,
+            "-o",
+            work / "hints.config",
+        )
         tracehint("profile", "--collector", "ebpf", "--", *command("-c", "hints.config"), cwd=work)
         yield analyze(work / "nextflow.trace"), work
     finally:

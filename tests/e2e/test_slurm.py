@@ -98,9 +98,11 @@ def merged(
     write(work)
     job = {"make": slurm.sbatch("make.job", cwd=work)}
     for name, before, *more in (
-        ("map", "make", f"--array=1-{TASKS}"), ("reduce", "map"),
-        ("check", "reduce", "--ntasks=2"), ("ranks", "reduce", "--nodes=1", "--ntasks=2"),
-    ):  # fmt: skip
+        ("map", "make", f"--array=1-{TASKS}"),
+        ("reduce", "map"),
+        ("check", "reduce", "--ntasks=2"),
+        ("ranks", "reduce", "--nodes=1", "--ntasks=2"),
+    ):
         after = f"--dependency=afterok:{job[before]}"
         job[name] = slurm.sbatch(after, *more, f"{name}.job", cwd=work)
     slurm.wait()

@@ -55,10 +55,16 @@ def test_makeflow_wrapper(slurm: Cluster, tmp_path: Path) -> None:
         pytest.skip("makeflow is not installed")
     (tmp_path / "w.mf").write_text(MAKEFLOW)
     slurm.run(
-        "makeflow", "-T", "slurm", "--log-verbose", "w.mf", "--wrapper",
+        "makeflow",
+        "-T",
+        "slurm",
+        "--log-verbose",
+        "w.mf",
+        "--wrapper",
         f"{PROGRAM} record --quiet --collector strace --",
-        cwd=tmp_path, env=environment(tmp_path),
-    )  # fmt: skip
+        cwd=tmp_path,
+        env=environment(tmp_path),
+    )
     run = merged(tmp_path, "--workflow", tmp_path / "w.mf.makeflowlog")
     rules = makeflow_rules(MAKEFLOW)
     label = {t["id"]: t["name"] for t in run.tasks.values()}
@@ -66,9 +72,11 @@ def test_makeflow_wrapper(slurm: Cluster, tmp_path: Path) -> None:
     assert {t["source"] for t in run.tasks.values()} == {"both"}
     assert run.edges(label) == {
         (made[0], path, targets[0])
-        for targets, sources, _ in rules for path in sources
-        for made, _, _ in rules if path in made
-    }  # fmt: skip
+        for targets, sources, _ in rules
+        for path in sources
+        for made, _, _ in rules
+        if path in made
+    }
     assert "scatter" in run.labels("in.bin") and run.primary("table.txt") == "broadcast"
     assert run.primary("a_1.bin") == "reduce" and run.primary("b.bin") == "pipeline"
     # what the log declares goes with what was seen
@@ -91,8 +99,15 @@ def test_hints_of_a_run_on_slurm_act_on_slurm(slurm: Cluster, tmp_path: Path) ->
     slurm.run(*makeflow, "w.mf", "--wrapper", program, cwd=first, env=environment(first))
     merged(first, "--workflow", first / "w.mf")
     tracehint("hints", first / "run.trace", "-o", first / "hints.json")
-    tracehint("emit", first / "hints.json", "--workflow-engine", "makeflow", after / "w.mf",
-              "-o", after / "hinted.mf")  # fmt: skip
+    tracehint(
+        "emit",
+        first / "hints.json",
+        "--workflow-engine",
+        "makeflow",
+        after / "w.mf",
+        "-o",
+        after / "hinted.mf",
+    )
     slurm.run(*makeflow, "hinted.mf", cwd=after)
     for name in ("a_1.bin", "a_2.bin", "b.bin", "c.gz"):
         assert (first / name).read_bytes() == (after / name).read_bytes()
@@ -142,8 +157,10 @@ def test_snakemake_profile(slurm: Cluster, tmp_path: Path) -> None:
     slurm.run("snakemake", "--profile", "profile", cwd=tmp_path, env=environment(tmp_path))
     run = merged(tmp_path)
     assert sorted(t["type"] for t in run.tasks.values() if not t["engine"]) == [
-        "count", "count", "total",
-    ]  # fmt: skip
+        "count",
+        "count",
+        "total",
+    ]
     label = {t["id"]: t["type"] for t in run.tasks.values()}
     assert run.edges(label) == {("count", f"count_{x}.txt", "total") for x in "ab"}
     assert run.primary("table.bin") == "broadcast" and run.primary("count_a.txt") == "reduce"
@@ -163,8 +180,19 @@ def test_nextflow_shell(slurm: Cluster, tmp_path: Path) -> None:
     program = engine("nextflow")
     (tmp_path / "main.nf").write_text(PIPELINE)
     (tmp_path / "record.config").write_text(NEXTFLOW.format(python=sys.executable))
-    slurm.run(program, "run", "main.nf", "-c", "record.config", "-ansi-log", "false",
-              "-with-trace", "trace.txt", cwd=tmp_path, env=environment(tmp_path))  # fmt: skip
+    slurm.run(
+        program,
+        "run",
+        "main.nf",
+        "-c",
+        "record.config",
+        "-ansi-log",
+        "false",
+        "-with-trace",
+        "trace.txt",
+        cwd=tmp_path,
+        env=environment(tmp_path),
+    )
     run = merged(tmp_path, "--workflow", tmp_path / "trace.txt")
     label = {t["id"]: t["name"] for t in run.tasks.values() if not t["engine"]}
     assert sorted(label.values()) == TASKS
@@ -195,5 +223,6 @@ def test_parsl_launcher(slurm: Cluster, tmp_path: Path) -> None:
     label = {t["id"]: t["type"] for t in run.tasks.values() if not t["engine"]}
     assert sorted(label.values()) == ["cat", "seq", "sort", "sort", "sort"]
     assert run.edges(label) == {
-        ("seq", "seed.txt", "sort"), *(("sort", part, "cat") for part in PARTS),
-    }  # fmt: skip
+        ("seq", "seed.txt", "sort"),
+        *(("sort", part, "cat") for part in PARTS),
+    }

@@ -50,9 +50,13 @@ def build() -> RunBuilder:
 
     def append(name: str, start: float, at: int, size: int, signal: int | None = None) -> None:
         task = run.process(
-            ["append", "log.txt", name], parent=shell, start=start, end=start + 5,
-            exit_code=None if signal else 0, signal=signal,
-        )  # fmt: skip
+            ["append", "log.txt", name],
+            parent=shell,
+            start=start,
+            end=start + 5,
+            exit_code=None if signal else 0,
+            signal=signal,
+        )
         run.write(task, log, at, at + size, at=start + 1, until=start + 2)
 
     append("one", 1, 0, RECORD)

@@ -70,14 +70,38 @@ def boot(name: str, folder: Path, options: tuple[str, ...] = ()) -> Booted:
     (vmlinuz,) = kernel.glob("boot/vmlinuz-*")
     try:
         subprocess.run(
-            ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-smp", "2", "-m", "1G",
-             "-cpu", "max", "-display", "none", "-no-reboot", "-nic", "none",
-             "-kernel", vmlinuz, "-initrd", image,
-             "-append", f"console=ttyS0 panic=-1 quiet{given}", "-serial", f"file:{log}",
-             *(word for path in (disk, out)
-               for word in ("-drive", f"file={path},format=raw,if=virtio"))],
-            check=True, timeout=SECONDS,
-        )  # fmt: skip
+            [
+                "qemu-system-x86_64",
+                "-accel",
+                "tcg,thread=multi",
+                "-smp",
+                "2",
+                "-m",
+                "1G",
+                "-cpu",
+                "max",
+                "-display",
+                "none",
+                "-no-reboot",
+                "-nic",
+                "none",
+                "-kernel",
+                vmlinuz,
+                "-initrd",
+                image,
+                "-append",
+                f"console=ttyS0 panic=-1 quiet{given}",
+                "-serial",
+                f"file:{log}",
+                *(
+                    word
+                    for path in (disk, out)
+                    for word in ("-drive", f"file={path},format=raw,if=virtio")
+                ),
+            ],
+            check=True,
+            timeout=SECONDS,
+        )
     except subprocess.TimeoutExpired:
         raise BootError(_text(log)) from None
     return _read(folder, out, _text(log))

@@ -55,14 +55,24 @@ def record_all(folder: Path, collector: str) -> Recorded:
     sources = [WORKLOADS / "main.c", WORKLOADS / "loss.c", *sorted(SOURCES.glob("*.c"))]
     subprocess.run(
         ["cc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", groups, "-o", program, *sources],
-        check=True, timeout=120,
-    )  # fmt: skip
+        check=True,
+        timeout=120,
+    )
     base.mkdir()
     (base / "old").write_bytes(b"x" * 5003)
     done = tracehint(
-        "record", "--quiet", "--collector", collector, "-o", "run.trace", "--", program, "all",
-        base, cwd=folder,
-    )  # fmt: skip
+        "record",
+        "--quiet",
+        "--collector",
+        collector,
+        "-o",
+        "run.trace",
+        "--",
+        program,
+        "all",
+        base,
+        cwd=folder,
+    )
     assert done.returncode == 0, done.stderr
     bundle = read_bundle(folder / "run.trace")
     status: dict[str, int] = {}
@@ -128,9 +138,10 @@ def _fact(run: Recorded, case: str, what: str, path: bytes, other: bytes) -> Non
     elif what == "piped":
         mine = run.processes(case)
         pipes = [
-            r for r in run.bundle.tables["opens"].to_pylist()
+            r
+            for r in run.bundle.tables["opens"].to_pylist()
             if r["proc"] in mine and files[r["file"]]["kind"] == "pipe"
-        ]  # fmt: skip
+        ]
         moved = [sum(r[side] for r in pipes) for side in ("read_bytes", "write_bytes")]
         assert moved == [int(n) for n in other.split()]
     elif what == "unfollowed":

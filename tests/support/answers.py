@@ -41,9 +41,7 @@ class Answer:
         return sorted(f["path"] for f in self.data["files"] if f["role"] != "software")
 
     def file(self, path: str, version: int = 0) -> dict[str, Any]:
-        (found,) = [
-            f for f in self.data["files"] if (f["path"], f["version"]) == (path, version)
-        ]  # fmt: skip
+        (found,) = [f for f in self.data["files"] if (f["path"], f["version"]) == (path, version)]
         return dict(found)
 
     def labels(self, path: str, version: int = 0) -> list[str]:
@@ -68,9 +66,13 @@ class Answer:
 
 
 def answer(
-    folder: Path, script: str, collector: str, *command: str, derive_roots: bool = False,
+    folder: Path,
+    script: str,
+    collector: str,
+    *command: str,
+    derive_roots: bool = False,
     roots: tuple[Path, ...] = (),
-) -> Answer:  # fmt: skip
+) -> Answer:
     """Record `script` (bash, or `command` with the script's file name at its end) in a folder of
     its own below `folder`, the data root unless others are given or derived; analyze it."""
     if collector == "ebpf":
@@ -89,7 +91,7 @@ def answer(
     done = subprocess.run(
         [*words, *options, "--", *(command or ("bash",)), str(folder / "script")],
         cwd=work, capture_output=True, check=False, timeout=120,
-    )  # fmt: skip
+    )  # fmt: skip  # a table
     assert done.returncode == 0, done.stderr.decode()
     return analyzed(bundle)
 
@@ -99,5 +101,5 @@ def analyzed(bundle: Path, *options: str) -> Answer:
     done = subprocess.run(
         [*TRACEHINT, "analyze", str(bundle), "--format", "json", *options],
         capture_output=True, check=True, timeout=120,
-    )  # fmt: skip
+    )  # fmt: skip  # a table
     return Answer(json.loads(done.stdout))

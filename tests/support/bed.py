@@ -34,8 +34,9 @@ class Node:
 
     def run(self, *words: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         """Run it and wait."""
-        return subprocess.run(self.command(*words), cwd=cwd, text=True, capture_output=True,
-                              timeout=120)  # fmt: skip
+        return subprocess.run(
+            self.command(*words), cwd=cwd, text=True, capture_output=True, timeout=120
+        )
 
     def received(self) -> int:
         """Bytes that came in over the link so far."""
@@ -63,8 +64,7 @@ class Bed:
 
     def head(self, *words: str | Path, timeout: float = 60) -> subprocess.CompletedProcess[str]:
         """Run on the head and wait."""
-        return subprocess.run(self.command(*words), text=True, capture_output=True,
-                              timeout=timeout)  # fmt: skip
+        return subprocess.run(self.command(*words), text=True, capture_output=True, timeout=timeout)
 
     def received(self) -> int:
         """What all nodes received so far, in bytes."""
@@ -109,8 +109,20 @@ def _links(bed: Bed) -> None:
     for node in bed.nodes:
         port = f"v{node.label}"
         ip("netns", "add", node.space)
-        ip("-n", bed.space, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns",
-           node.space)  # fmt: skip
+        ip(
+            "-n",
+            bed.space,
+            "link",
+            "add",
+            port,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "eth0",
+            "netns",
+            node.space,
+        )
         ip("-n", bed.space, "link", "set", port, "master", "br0", "up")
         ip("-n", node.space, "addr", "add", f"{node.address}/24", "dev", "eth0")
         for link in ("lo", "eth0"):

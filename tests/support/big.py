@@ -57,7 +57,7 @@ def chains(stages: int, width: int, hosts: int = 4) -> Analysis:
             "order": ["certain"] * len(feeds),
         },
         "patterns": _labels([*feeds, table], ["pipeline"] * len(feeds) + ["broadcast"]),
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     return Analysis(
         run_facts(10.0 * stages, [f"node{i}" for i in range(hosts)]),
         **{name: _table(name, tables.get(name, {})) for name in ANALYSIS_TABLES},
@@ -91,7 +91,7 @@ def hostile_run() -> Analysis:
         "edges": {"edge": file, "producer": [1] * n, "file": file, "consumer": file + 1,
                   "bytes": [SIZE] * n, "via": ["data"] * n, "order": ["certain"] * n},
         "patterns": _labels(file, ["scatter"] * n),
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     facts = run_facts(1.0, ["</script>"])
     facts["command"] = ["</title><script>alert(1)</script>", *shown[:20]]
     return Analysis(facts, **{k: _table(k, tables.get(k, {})) for k in ANALYSIS_TABLES})
@@ -99,28 +99,46 @@ def hostile_run() -> Analysis:
 
 def run_facts(duration: float, hosts: list[str]) -> dict[str, Any]:
     return {
-        "command": ["sh", "wf.sh"], "hosts": hosts, "sites": [], "collector": "ebpf",
-        "started": "2026-01-01T00:00:00Z", "duration_s": duration, "nodes": 4,
-        "data_roots": ["/data"], "lost_events": 0,
+        "command": ["sh", "wf.sh"],
+        "hosts": hosts,
+        "sites": [],
+        "collector": "ebpf",
+        "started": "2026-01-01T00:00:00Z",
+        "duration_s": duration,
+        "nodes": 4,
+        "data_roots": ["/data"],
+        "lost_events": 0,
         "completeness": {"score": 1.0, "blind_to": [], "notes": []},
-    }  # fmt: skip
+    }
 
 
 def _side(task: Any, file: Any, at: Any, how: str) -> dict[str, Any]:
     n = len(task)
     return {
-        "file": file, "task": task, "bytes": [SIZE] * n, "unique_bytes": [SIZE] * n,
-        "ranges": [[[0, SIZE]]] * n, "how": [[how]] * n, "first_s": at, "last_s": at,
-    }  # fmt: skip
+        "file": file,
+        "task": task,
+        "bytes": [SIZE] * n,
+        "unique_bytes": [SIZE] * n,
+        "ranges": [[[0, SIZE]]] * n,
+        "how": [[how]] * n,
+        "first_s": at,
+        "last_s": at,
+    }
 
 
 def _labels(file: Any, patterns: list[str]) -> dict[str, Any]:
     n = len(patterns)
     return {
-        "file": file, "pattern": patterns, "primary": [True] * n, "confidence": [1.0] * n,
-        "evidence": ['{"consumers": 1, "note": "</script>"}'] * n, "placement": ["local"] * n,
-        "saves_bytes": [SIZE] * n, "runner_up": ["striped"] * n, "runner_up_saves_bytes": [0] * n,
-    }  # fmt: skip
+        "file": file,
+        "pattern": patterns,
+        "primary": [True] * n,
+        "confidence": [1.0] * n,
+        "evidence": ['{"consumers": 1, "note": "</script>"}'] * n,
+        "placement": ["local"] * n,
+        "saves_bytes": [SIZE] * n,
+        "runner_up": ["striped"] * n,
+        "runner_up_saves_bytes": [0] * n,
+    }
 
 
 def _table(name: str, columns: dict[str, Any]) -> pa.Table:

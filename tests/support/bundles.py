@@ -34,10 +34,15 @@ class RunBuilder:
         self.host = host
         self.rows: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
         self.manifest = Manifest(
-            program="tracehint test", collector="test", cwd=cwd, started_ns=START_NS,
-            ended_ns=ns(1000), exit_status=0, complete=True,
+            program="tracehint test",
+            collector="test",
+            cwd=cwd,
+            started_ns=START_NS,
+            ended_ns=ns(1000),
+            exit_status=0,
+            complete=True,
             hosts=[Host(name=host, mounts=[{"path": "/", "fstype": "ext4", "source": "/dev/vda"}])],
-        )  # fmt: skip
+        )
         for key, value in manifest.items():
             setattr(self.manifest, key, value)
         self._next = 1
@@ -50,63 +55,120 @@ class RunBuilder:
         self.rows[table].append({"host": self.host, **row})
 
     def process(
-        self, argv: list[str], *, parent: int | None = None, prev: int | None = None,
-        start: float = 0.0, end: float | None = 999.0, exit_code: int | None = 0,
-        signal: int | None = None, pid: int | None = None, cwd: str | None = None,
+        self,
+        argv: list[str],
+        *,
+        parent: int | None = None,
+        prev: int | None = None,
+        start: float = 0.0,
+        end: float | None = 999.0,
+        exit_code: int | None = 0,
+        signal: int | None = None,
+        pid: int | None = None,
+        cwd: str | None = None,
         env: dict[str, str] | None = None,
-    ) -> int:  # fmt: skip
+    ) -> int:
         """A process epoch; the first one of a run is its command."""
         proc = self._id()
         if not self.rows["processes"]:
             self.manifest.command = list(argv)
         self._add(
-            "processes", proc=proc, parent=parent, prev=prev, pid=pid or 1000 + proc, uid=1000,
-            start_ns=ns(start), end_ns=None if end is None else ns(end), exit_code=exit_code,
-            exit_signal=signal, exe=argv[0].encode("utf-8", "surrogateescape") if argv else None,
+            "processes",
+            proc=proc,
+            parent=parent,
+            prev=prev,
+            pid=pid or 1000 + proc,
+            uid=1000,
+            start_ns=ns(start),
+            end_ns=None if end is None else ns(end),
+            exit_code=exit_code,
+            exit_signal=signal,
+            exe=argv[0].encode("utf-8", "surrogateescape") if argv else None,
             argv=[a.encode("utf-8", "surrogateescape") for a in argv],
             cwd=(cwd or self.manifest.cwd).encode(),
             env=[{"name": k, "value": v.encode()} for k, v in (env or {}).items()],
-        )  # fmt: skip
+        )
         return proc
 
     def file(
-        self, path: str | bytes, *, existed: bool | None = None, size: int | None = None,
-        deleted: bool = False, kind: str = "file", ino: int | None = None, dev: int = 1,
-    ) -> int:  # fmt: skip
+        self,
+        path: str | bytes,
+        *,
+        existed: bool | None = None,
+        size: int | None = None,
+        deleted: bool = False,
+        kind: str = "file",
+        ino: int | None = None,
+        dev: int = 1,
+    ) -> int:
         """A file with its first name."""
         file = self._id()
         raw = path.encode("utf-8", "surrogateescape") if isinstance(path, str) else path
         self._add(
-            "files", file=file, dev=dev, ino=ino or 10_000 + file, generation=0, fstype="ext4",
-            kind=kind, size_bytes=size, deleted=deleted, existed=existed,
-        )  # fmt: skip
+            "files",
+            file=file,
+            dev=dev,
+            ino=ino or 10_000 + file,
+            generation=0,
+            fstype="ext4",
+            kind=kind,
+            size_bytes=size,
+            deleted=deleted,
+            existed=existed,
+        )
         self.name(file, "open" if existed else "create", raw, at=0.0)
         return file
 
     def name(
-        self, file: int, op: str, path: str | bytes, new_path: str | bytes | None = None, *,
-        at: float, proc: int | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        file: int,
+        op: str,
+        path: str | bytes,
+        new_path: str | bytes | None = None,
+        *,
+        at: float,
+        proc: int | None = None,
+    ) -> None:
         """A row of `names`: rename, link, unlink ..."""
 
         def raw(p: str | bytes) -> bytes:
             return p.encode("utf-8", "surrogateescape") if isinstance(p, str) else p
 
         self._add(
-            "names", seq=self._id(), t_ns=ns(at), proc=proc, file=file, op=op, path=raw(path),
+            "names",
+            seq=self._id(),
+            t_ns=ns(at),
+            proc=proc,
+            file=file,
+            op=op,
+            path=raw(path),
             new_path=None if new_path is None else raw(new_path),
-        )  # fmt: skip
+        )
 
     def path_of(self, file: int) -> bytes:
         """The first name of the file."""
         return next(r["path"] for r in self.rows["names"] if r["file"] == file)
 
     def access(
-        self, op: str, proc: int, file: int, start: int, end: int, *, at: float,
-        until: float | None = None, how: str | None = None, exact: bool = True,
-        close: float | None = None, opened: float | None = None, truncated: bool = False,
-        ops: int = 1, path: str | None = None, stride: int = 0, count: int = 1,
-    ) -> int:  # fmt: skip
+        self,
+        op: str,
+        proc: int,
+        file: int,
+        start: int,
+        end: int,
+        *,
+        at: float,
+        until: float | None = None,
+        how: str | None = None,
+        exact: bool = True,
+        close: float | None = None,
+        opened: float | None = None,
+        truncated: bool = False,
+        ops: int = 1,
+        path: str | None = None,
+        stride: int = 0,
+        count: int = 1,
+    ) -> int:
         """One open episode with one run of accesses to [start, end) (per piece)."""
         until = at if until is None else until
         opened = at if opened is None else opened
@@ -115,20 +177,48 @@ class RunBuilder:
         open_id = self._id()
         raw = path.encode() if path else self.path_of(file)
         self._add(
-            "opens", open=open_id, proc=proc, file=file, path=raw, fd=3, flags=0, via="open",
-            created=False, truncated=truncated, size_at_open=None, open_ns=ns(opened),
-            close_ns=ns(until if close is None else close), first_ns=ns(at), last_ns=ns(until),
-            read_ops=ops if op == "read" else 0, read_bytes=total if op == "read" else 0,
-            write_ops=ops if op == "write" else 0, write_bytes=total if op == "write" else 0,
-            seq_ops=0, small_ops=0,
-        )  # fmt: skip
+            "opens",
+            open=open_id,
+            proc=proc,
+            file=file,
+            path=raw,
+            fd=3,
+            flags=0,
+            via="open",
+            created=False,
+            truncated=truncated,
+            size_at_open=None,
+            open_ns=ns(opened),
+            close_ns=ns(until if close is None else close),
+            first_ns=ns(at),
+            last_ns=ns(until),
+            read_ops=ops if op == "read" else 0,
+            read_bytes=total if op == "read" else 0,
+            write_ops=ops if op == "write" else 0,
+            write_bytes=total if op == "write" else 0,
+            seq_ops=0,
+            small_ops=0,
+        )
         if truncated:
             self.truncate(proc, file, 0, at=opened, how="open")
         self._add(
-            "extents", open=open_id, proc=proc, file=file, op=op, how=how or op, start=start,
-            length=length, stride=stride or length, count=count, ops=ops, bytes=total,
-            first_ns=ns(at), last_ns=ns(until), exact=exact, rank=None,
-        )  # fmt: skip
+            "extents",
+            open=open_id,
+            proc=proc,
+            file=file,
+            op=op,
+            how=how or op,
+            start=start,
+            length=length,
+            stride=stride or length,
+            count=count,
+            ops=ops,
+            bytes=total,
+            first_ns=ns(at),
+            last_ns=ns(until),
+            exact=exact,
+            rank=None,
+        )
         return open_id
 
     def read(self, proc: int, file: int, start: int, end: int, *, at: float, **more: Any) -> int:
@@ -144,10 +234,23 @@ class RunBuilder:
     ) -> None:
         """A truncation to `size` bytes."""
         self._add(
-            "extents", open=None, proc=proc, file=file, op="truncate", how=how, start=size,
-            length=0, stride=0, count=1, ops=1, bytes=0, first_ns=ns(at), last_ns=ns(at),
-            exact=True, rank=None,
-        )  # fmt: skip
+            "extents",
+            open=None,
+            proc=proc,
+            file=file,
+            op="truncate",
+            how=how,
+            start=size,
+            length=0,
+            stride=0,
+            count=1,
+            ops=1,
+            bytes=0,
+            first_ns=ns(at),
+            last_ns=ns(at),
+            exact=True,
+            rank=None,
+        )
 
     def loss(self, kind: str, count: int, proc: int | None = None) -> None:
         """Lost events."""

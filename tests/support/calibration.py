@@ -67,8 +67,9 @@ def bins(given: Iterable[Given]) -> list[Bin]:
         tenths[min(BINS - 1, int(g.confidence * BINS))].append(g)
     return [
         Bin(len(t), sum(g.confidence for g in t) / len(t), sum(g.right for g in t) / len(t))
-        for t in tenths if t
-    ]  # fmt: skip
+        for t in tenths
+        if t
+    ]
 
 
 def error(given: Sequence[Given]) -> float:

@@ -80,9 +80,12 @@ class CephBed(Bed):
         """Run commands of `ceph` in one process; JSON, a line from each that says anything."""
         for _ in range(8):
             done = subprocess.run(
-                self.command("ceph", "-c", self.conf, "-f", "json"), text=True, timeout=60,
-                capture_output=True, input="".join(f"{command}\n" for command in commands),
-            )  # fmt: skip
+                self.command("ceph", "-c", self.conf, "-f", "json"),
+                text=True,
+                timeout=60,
+                capture_output=True,
+                input="".join(f"{command}\n" for command in commands),
+            )
             if "problem getting command descriptions" not in done.stderr:
                 break
             time.sleep(0.5)  # the monitor was asked before it knew itself; nothing was done
@@ -92,9 +95,12 @@ class CephBed(Bed):
         """The adapter's own way, in a process on the head that stays; its answers."""
         if not self.asker:
             process = subprocess.Popen(
-                self.command(sys.executable, "-c", ASKER), text=True, stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE, env={**os.environ, "CEPH_CONF": str(self.conf)},
-            )  # fmt: skip
+                self.command(sys.executable, "-c", ASKER),
+                text=True,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env={**os.environ, "CEPH_CONF": str(self.conf)},
+            )
             self.asker.append(process)
         process = self.asker[0]
         assert process.stdin is not None
@@ -156,10 +162,19 @@ def _start(bed: CephBed) -> None:
     bed.conf.write_text(CONF.format(fsid=fsid, head=HEAD, folder=bed.folder))
     for name in ("mds", *(f"osd{i}" for i in range(len(bed.nodes)))):
         (bed.folder / name).mkdir()
-    ok(bed.head("monmaptool", "--create", "--fsid", fsid, "--addv", "a", f"[v1:{HEAD}:6789]",
-                bed.folder / "monmap"))  # fmt: skip
-    ok(bed.head("ceph-mon", "--mkfs", "-i", "a", "-c", bed.conf, "--monmap",
-                bed.folder / "monmap"))  # fmt: skip
+    ok(
+        bed.head(
+            "monmaptool",
+            "--create",
+            "--fsid",
+            fsid,
+            "--addv",
+            "a",
+            f"[v1:{HEAD}:6789]",
+            bed.folder / "monmap",
+        )
+    )
+    ok(bed.head("ceph-mon", "--mkfs", "-i", "a", "-c", bed.conf, "--monmap", bed.folder / "monmap"))
     bed.start(bed.command("ceph-mon", "-i", "a"))
     ids = [str(uuid.uuid4()) for _ in bed.nodes]
     bed.ceph(*(f"osd new {name} {i}" for i, name in enumerate(ids)))
@@ -171,8 +186,10 @@ def _start(bed: CephBed) -> None:
     _pools(bed)
     bed.start(bed.command("ceph-mds", "-i", "a"))
     _wait_for_mds(bed)
-    for where, mount in [*((node.command, node.mount) for node in bed.nodes),
-                         (bed.command, bed.mount)]:  # fmt: skip
+    for where, mount in [
+        *((node.command, node.mount) for node in bed.nodes),
+        (bed.command, bed.mount),
+    ]:
         bed.start(where("ceph-fuse", mount))
     _wait_for_mounts(bed)
 
@@ -195,13 +212,18 @@ def _pools(bed: CephBed) -> None:
     commands = ["osd pool create meta 8", "osd pool create data 32", "fs new cephfs meta data"]
     for node in bed.nodes:
         name = f"node_{node.label}"
-        commands += [f"osd crush rule create-replicated on_{name} {node.label} osd",
-                     f"osd pool create {name} 8 8 replicated on_{name}",
-                     f"fs add_data_pool cephfs {name}"]  # fmt: skip
+        commands += [
+            f"osd crush rule create-replicated on_{name} {node.label} osd",
+            f"osd pool create {name} 8 8 replicated on_{name}",
+            f"fs add_data_pool cephfs {name}",
+        ]
     for copies in (2, len(bed.nodes)):
         name = f"copies_{copies}"
-        commands += [f"osd pool create {name} 16", f"osd pool set {name} size {copies}",
-                     f"fs add_data_pool cephfs {name}"]  # fmt: skip
+        commands += [
+            f"osd pool create {name} 16",
+            f"osd pool set {name} size {copies}",
+            f"fs add_data_pool cephfs {name}",
+        ]
     bed.ceph(*commands)
 
 

@@ -17,9 +17,15 @@ def tracehint(
     """`python -m tracehint ...` in `cwd`, with what it printed."""
     return subprocess.run(
         [sys.executable, "-m", "tracehint", *map(str, arguments)],
-        cwd=cwd, env={**os.environ, **(env or {})}, capture_output=True, text=True,
-        errors="surrogateescape", timeout=120, check=False, **more,
-    )  # fmt: skip
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
+        capture_output=True,
+        text=True,
+        errors="surrogateescape",
+        timeout=120,
+        check=False,
+        **more,
+    )
 
 
 def inside(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:

@@ -110,10 +110,15 @@ def run_workflow(
     flow = read_workflow(text)
     made = {path for task in flow.tasks for path in task.targets}
     state = _State(
-        bed, folder, tags, Located(bed) if located else None, random.Random(seed),
+        bed,
+        folder,
+        tags,
+        Located(bed) if located else None,
+        random.Random(seed),
         waiting={i: {p for p in task.sources if p in made} for i, task in enumerate(flow.tasks)},
-        ready=set(), idle=list(bed.nodes),
-    )  # fmt: skip
+        ready=set(),
+        idle=list(bed.nodes),
+    )
     start, before = time.monotonic(), bed.received()
     _release(state, ())
     while state.waiting or state.ready or state.running:
@@ -196,9 +201,11 @@ def _start(state: _State, flow: Workflow, number: int, node: Node) -> None:
     if state.tags is not None:
         words = [*tagged(state.tags), str(number), *words]
     process = subprocess.Popen(
-        node.command(*words), cwd=node.mount / state.folder, stdout=subprocess.DEVNULL,
+        node.command(*words),
+        cwd=node.mount / state.folder,
+        stdout=subprocess.DEVNULL,
         env={**os.environ, "ARCHIVE": HEAD},
-    )  # fmt: skip
+    )
     state.running[number] = (process, os.pidfd_open(process.pid), node)
     state.idle.remove(node)
     state.ready.remove(number)

@@ -58,7 +58,7 @@ TITLES = {
     "uring_sqpoll": "io_uring, SQPOLL", "uring_linked": "io_uring, linked requests",
     "uring_fixed": "io_uring, fixed files and buffers", "uring_vectors": "io_uring, vectors",
     "aio_scattered": "libaio",
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 # What runs of Darshan's preload library (Debian 12, 27 commands) showed; nothing else is claimed.
 DARSHAN = {
@@ -68,7 +68,7 @@ DARSHAN = {
     "name_rename_chain": "no rename", "name_unlink": "no unlink", "map_read": "opens, no bytes",
     "process_fork": "yes", "process_killed": "no log is left",
     "process_exec_chain": "a log per program",
-}  # fmt: skip
+}  # fmt: skip  # a table
 UNTESTED = "not tested"
 
 

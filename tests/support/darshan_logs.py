@@ -30,10 +30,19 @@ struct mount { char type[3015]; char path[3015]; };
 _POSIX, _DXT = (1, 4), (10, 1)  # module and version of its records
 _COUNTERS, _TIMES = 69, 17
 _SEGMENT = np.dtype([("offset", "<i8"), ("length", "<i8"), ("first", "<f8"), ("last", "<f8")])
-_HEAD = np.dtype([("id", "<u8"), ("rank", "<i8"), ("shared", "<i8"), ("host", "S64"),
-                  ("writes", "<i8"), ("reads", "<i8")])  # fmt: skip
-_RECORD = np.dtype([("id", "<u8"), ("rank", "<i8"), ("counters", "<i8", _COUNTERS),
-                    ("times", "<f8", _TIMES)])  # fmt: skip
+_HEAD = np.dtype(
+    [
+        ("id", "<u8"),
+        ("rank", "<i8"),
+        ("shared", "<i8"),
+        ("host", "S64"),
+        ("writes", "<i8"),
+        ("reads", "<i8"),
+    ]
+)
+_RECORD = np.dtype(
+    [("id", "<u8"), ("rank", "<i8"), ("counters", "<i8", _COUNTERS), ("times", "<f8", _TIMES)]
+)
 _START = 1_700_000_000
 
 
@@ -56,9 +65,13 @@ def segments(offsets: Any, length: int, step_s: float = 1e-5) -> np.ndarray[Any,
 
 
 def write_log(
-    path: Path, files: Sequence[File], *, jobid: int = 1, exe: str = "/bin/app",
+    path: Path,
+    files: Sequence[File],
+    *,
+    jobid: int = 1,
+    exe: str = "/bin/app",
     spoil: Callable[[bytes], bytes] = bytes,
-) -> None:  # fmt: skip
+) -> None:
     """One log with POSIX counters and DXT segments of each file. Raises RuntimeError.
 
     spoil: applied to the records of each module before they are packed.

@@ -31,10 +31,21 @@ def compile_workloads(folder: Path, *flags: str, name: str = "workload") -> Path
     program = folder / name
     sources = sorted(str(p) for p in WORKLOADS.glob("*.c"))
     subprocess.run(
-        ["cc", "-std=gnu11", "-O1", "-Wall", "-Wextra", *flags, "-o", program, *sources,
-         "-lpthread"],
-        check=True, timeout=120,
-    )  # fmt: skip
+        [
+            "cc",
+            "-std=gnu11",
+            "-O1",
+            "-Wall",
+            "-Wextra",
+            *flags,
+            "-o",
+            program,
+            *sources,
+            "-lpthread",
+        ],
+        check=True,
+        timeout=120,
+    )
     return program
 
 

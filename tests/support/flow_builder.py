@@ -51,34 +51,60 @@ class FlowBuilder:
     nodes: int = 4
 
     def task(
-        self, name: str, *, start: float | None = None, end: float | None = None,
-        engine: bool = False, attempt: int = 1,
-    ) -> int:  # fmt: skip
+        self,
+        name: str,
+        *,
+        start: float | None = None,
+        end: float | None = None,
+        engine: bool = False,
+        attempt: int = 1,
+    ) -> int:
         task = len(self.tasks) + 1
         start = float(task) if start is None else start
         self.tasks.append(
             {
-                "task": task, "name": name, "type": name.split()[0], "command": name,
-                "host": "node1", "site": "", "start_s": start,
-                "end_s": start + 1 if end is None else end, "exit_status": 0, "attempt": attempt,
-                "processes": 1, "engine": engine, "source": "observed",
+                "task": task,
+                "name": name,
+                "type": name.split()[0],
+                "command": name,
+                "host": "node1",
+                "site": "",
+                "start_s": start,
+                "end_s": start + 1 if end is None else end,
+                "exit_status": 0,
+                "attempt": attempt,
+                "processes": 1,
+                "engine": engine,
+                "source": "observed",
             }
-        )  # fmt: skip
+        )
         return task
 
     def file(
-        self, path: str, size: int, *, role: str | None = None, version: int = 0,
-        exact: float = 1.0, lineage: int | None = None,
-    ) -> int:  # fmt: skip
+        self,
+        path: str,
+        size: int,
+        *,
+        role: str | None = None,
+        version: int = 0,
+        exact: float = 1.0,
+        lineage: int | None = None,
+    ) -> int:
         """A file version; without `role` it follows from who wrote and read."""
         file = len(self.files) + 1
         self.files.append(
             {
-                "file": file, "lineage": lineage or file, "version": version,
-                "path": path.encode(), "other_paths": [], "role": role, "size_bytes": size,
-                "deleted": False, "exact_share": exact,
+                "file": file,
+                "lineage": lineage or file,
+                "version": version,
+                "path": path.encode(),
+                "other_paths": [],
+                "role": role,
+                "size_bytes": size,
+                "deleted": False,
+                "exact_share": exact,
             }
-        )  # fmt: skip
+        )
         return file
 
     def write(
@@ -128,9 +154,13 @@ class FlowBuilder:
             for task, p in made.items():
                 superseded = (task, file) in self.dead or not length(owned[task])
                 producers.append(
-                    {**p, "owned_bytes": length(owned[task]), "superseded": superseded,
-                     "how": ["write"]}
-                )  # fmt: skip
+                    {
+                        **p,
+                        "owned_bytes": length(owned[task]),
+                        "superseded": superseded,
+                        "how": ["write"],
+                    }
+                )
             others = False
             for task, c in used.items():
                 edge = [(p, common(c["ranges"], r)) for p, r in owned.items() if p != task]
@@ -142,18 +172,37 @@ class FlowBuilder:
                 consumers.append({**c, "cover": cover, "peek": peek, "how": ["read"]})
                 others = others or bool(edge)
                 for p, r in edge:
-                    edges.append({"producer": p, "file": file, "consumer": task,
-                                  "bytes": length(r), "via": "data",
-                                  "order": "uncertain" if (p, file, task) in self.unsure
-                                  else "certain"})  # fmt: skip
+                    edges.append(
+                        {
+                            "producer": p,
+                            "file": file,
+                            "consumer": task,
+                            "bytes": length(r),
+                            "via": "data",
+                            "order": "uncertain" if (p, file, task) in self.unsure else "certain",
+                        }
+                    )
             role = row["role"] or (
-                "input" if not made else "intermediate" if others
-                else "scratch" if used else "output"
-            )  # fmt: skip
+                "input"
+                if not made
+                else "intermediate"
+                if others
+                else "scratch"
+                if used
+                else "output"
+            )
             files.append({**row, "role": role})
         for p, f, c, size in self.extra_edges:
-            edges.append({"producer": p, "file": f, "consumer": c, "bytes": size,
-                          "via": "engine_copy", "order": "certain"})  # fmt: skip
+            edges.append(
+                {
+                    "producer": p,
+                    "file": f,
+                    "consumer": c,
+                    "bytes": size,
+                    "via": "engine_copy",
+                    "order": "certain",
+                }
+            )
         numbered = [{"edge": k + 1, **e} for k, e in enumerate(edges)]
         return Flow(
             pa.Table.from_pylist(files, schema=model.FILES),
@@ -179,8 +228,16 @@ class FlowBuilder:
         rows = []
         for task in sorted(self.lost.keys() | self.gone.keys()):
             (lost, seen), (gone, opens) = self.lost.get(task, (0, 0)), self.gone.get(task, (0, 0))
-            rows.append({"task": task, "lost": lost + gone, "seen": seen + opens, "ranges": lost,
-                         "gone": float(gone), "opens": float(opens)})  # fmt: skip
+            rows.append(
+                {
+                    "task": task,
+                    "lost": lost + gone,
+                    "seen": seen + opens,
+                    "ranges": lost,
+                    "gone": float(gone),
+                    "opens": float(opens),
+                }
+            )
         return pa.Table.from_pylist(rows)
 
     def labels(self, **options: Any) -> Labels:
@@ -204,9 +261,10 @@ class Labels:
 
     def get(self, file: int, pattern: str) -> dict[str, Any]:
         (row,) = [
-            p for p in self.patterns
+            p
+            for p in self.patterns
             if p["file"] == file and p["edge"] is None and p["pattern"] == pattern
-        ]  # fmt: skip
+        ]
         return row
 
     def evidence(self, file: int, pattern: str) -> dict[str, Any]:
@@ -215,15 +273,17 @@ class Labels:
 
     def primary(self, file: int) -> str | None:
         names = [
-            p["pattern"] for p in self.patterns
+            p["pattern"]
+            for p in self.patterns
             if p["file"] == file and p["edge"] is None and p["primary"]
-        ]  # fmt: skip
+        ]
         assert len(names) <= 1, names
         return names[0] if names else None
 
     def on_edge(self, producer: int, file: int, consumer: int) -> list[str]:
         (edge,) = [
-            e["edge"] for e in self.edges
+            e["edge"]
+            for e in self.edges
             if (e["producer"], e["file"], e["consumer"]) == (producer, file, consumer)
-        ]  # fmt: skip
+        ]
         return [p["pattern"] for p in self.patterns if p["edge"] == edge]

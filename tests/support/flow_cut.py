@@ -40,19 +40,40 @@ class Case:
     def __post_init__(self) -> None:
         self.engine = self.task("engine", engine=True)
 
-    def task(self, name: str, *, engine: bool = False, attempt: int = 1, exit_status: int = 0,
-             process: bool = True, source: str = "observed") -> int:  # fmt: skip
+    def task(
+        self,
+        name: str,
+        *,
+        engine: bool = False,
+        attempt: int = 1,
+        exit_status: int = 0,
+        process: bool = True,
+        source: str = "observed",
+    ) -> int:
         """A task of one process; both have the same number. `process=False`: only declared."""
         first = not self.tasks
         proc = (
-            self.run.process([name], parent=None if first else self.engine) if process
+            self.run.process([name], parent=None if first else self.engine)
+            if process
             else self.run._id()
-        )  # fmt: skip
+        )
         self.tasks.append(
-            {"task": proc, "name": name, "type": name, "command": name, "host": self.run.host,
-             "site": "", "start_s": 0.0, "end_s": 999.0, "exit_status": exit_status,
-             "attempt": attempt, "processes": 1, "engine": engine, "source": source}
-        )  # fmt: skip
+            {
+                "task": proc,
+                "name": name,
+                "type": name,
+                "command": name,
+                "host": self.run.host,
+                "site": "",
+                "start_s": 0.0,
+                "end_s": 999.0,
+                "exit_status": exit_status,
+                "attempt": attempt,
+                "processes": 1,
+                "engine": engine,
+                "source": source,
+            }
+        )
         return proc
 
     def cut(self) -> TaskCut:
@@ -60,20 +81,31 @@ class Case:
         procs = [{"proc": r["proc"], "task": r["proc"]} for r in self.run.rows["processes"]]
         declared = [{"declared": d, "task": t} for d, t in self.declared]
         return TaskCut(
-            pa.Table.from_pylist(self.tasks, TASKS), pa.Table.from_pylist(procs, PROC_TASK),
+            pa.Table.from_pylist(self.tasks, TASKS),
+            pa.Table.from_pylist(procs, PROC_TASK),
             pa.Table.from_pylist(declared, DECLARED_TASK),
-        )  # fmt: skip
+        )
 
     def flow(
-        self, *, general: bool = False, roots: Sequence[bytes] = ROOTS, rows: int = 1 << 19,
+        self,
+        *,
+        general: bool = False,
+        roots: Sequence[bytes] = ROOTS,
+        rows: int = 1 << 19,
         **options: Any,
-    ) -> View:  # fmt: skip
+    ) -> View:
         """The flow; `general` sends every file the long way, `rows` is the size of a portion."""
         bundle = bundle_of(self.run)
         flow = build(
-            bundle, self.cut(), roots, Options(**options), rules,
-            LocalExtents(bundle.tables["extents"]), always_general=general, rows=rows,
-        )  # fmt: skip
+            bundle,
+            self.cut(),
+            roots,
+            Options(**options),
+            rules,
+            LocalExtents(bundle.tables["extents"]),
+            always_general=general,
+            rows=rows,
+        )
         return View(flow, {t["task"]: t["name"] for t in self.tasks})
 
 

@@ -31,20 +31,39 @@ class Flowing:
         """A task of a type; tasks run one after the other."""
         number = len(self.tasks)
         self.tasks.append(
-            {"task": number, "name": f"{kind}_{number}", "type": kind, "command": kind, "host": "n",
-             "site": "", "start_s": 0.0, "end_s": 9.0, "exit_status": 0, "attempt": 1,
-             "processes": 1, "engine": False, "source": "observed"}
-        )  # fmt: skip
+            {
+                "task": number,
+                "name": f"{kind}_{number}",
+                "type": kind,
+                "command": kind,
+                "host": "n",
+                "site": "",
+                "start_s": 0.0,
+                "end_s": 9.0,
+                "exit_status": 0,
+                "attempt": 1,
+                "processes": 1,
+                "engine": False,
+                "source": "observed",
+            }
+        )
         return number
 
-    def _access(self, rows: list[dict[str, Any]], task: int, path: str | bytes, size: int,
-                start: int, end: int | None) -> dict[str, Any]:  # fmt: skip
+    def _access(
+        self,
+        rows: list[dict[str, Any]],
+        task: int,
+        path: str | bytes,
+        size: int,
+        start: int,
+        end: int | None,
+    ) -> dict[str, Any]:
         file = self.files.setdefault(path, len(self.files))
         self.sizes[file] = size
         end = size if end is None else end
         row = {"file": file, "task": task, "bytes": end - start, "unique_bytes": end - start,
                "ranges": [[start, end]], "how": ["read"], "first_s": 1.0 + len(rows) * 1e-6,
-               "last_s": 8.0}  # fmt: skip
+               "last_s": 8.0}  # fmt: skip  # a table
         rows.append(row)
         return row
 
@@ -66,12 +85,19 @@ class Flowing:
         """The run with edges and labels."""
         made, used = ({row["file"] for row in rows} for rows in (self.made, self.used))
         files = [
-            {"file": f, "lineage": f, "version": 0, "other_paths": [], "size_bytes": self.sizes[f],
-             "path": path if isinstance(path, bytes) else path.encode(), "deleted": False,
-             "exact_share": 1.0,
-             "role": "input" if f not in made else "intermediate" if f in used else "output"}
+            {
+                "file": f,
+                "lineage": f,
+                "version": 0,
+                "other_paths": [],
+                "size_bytes": self.sizes[f],
+                "path": path if isinstance(path, bytes) else path.encode(),
+                "deleted": False,
+                "exact_share": 1.0,
+                "role": "input" if f not in made else "intermediate" if f in used else "output",
+            }
             for path, f in self.files.items()
-        ]  # fmt: skip
+        ]
         tables = {
             "tasks": pa.Table.from_pylist(self.tasks, TASKS),
             "files": pa.Table.from_pylist(files, FILES),

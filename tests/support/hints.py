@@ -21,13 +21,17 @@ def rule(template: str, *, producer: str | None = "make", **values: Any) -> Rule
         "id": "r-" + template, "consumers": ("use",), "confidence": 0.9,
         "pattern": PATTERN.get(hints[0].value.partition("|")[0], "broadcast") if hints else "",
         "evidence": {"files": 3, "bytes": 3000}, "hints": hints,
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     given.update(values)
     parsed = parse(template)
     return Rule(
-        template=template, regex=parsed.regex, directory=to_text(parsed.directory),
-        producer=producer, producers=(producer,) if producer else (), **given,
-    )  # fmt: skip
+        template=template,
+        regex=parsed.regex,
+        directory=to_text(parsed.directory),
+        producer=producer,
+        producers=(producer,) if producer else (),
+        **given,
+    )
 
 
 def hint_file(*rules: Rule, refused: tuple[Refusal, ...] = ()) -> HintFile:

@@ -19,18 +19,18 @@ _SHELL = [
     b"trailing\\", b"\\x41", b"\\0", b"\\101", b"#comment", b"a#b", b"=", b"a=b", b"A=1",
     b"IFS=x", b":", b"a:b:c", b",", b"a,b", b"@", b"@file", b"+", b"%s", b"%n%n%n", b"%d%%",
     b"%(name)s", b"{0}", b"{name}", b"{{x}}", b"$(", b"$((1+1))", b"EOF", b"'EOF'\n",
-]  # fmt: skip
+]  # fmt: skip  # a table
 _OPTIONS = [
     b"-", b"--", b"-n", b"-rf", b"--help", b"--force", b"--version", b"-h", b"--output=x",
     b"-exec", b"...", b"..x", b".hidden", b"..\n", b". ", b"con", b"NUL", b"null", b"None", b"nan",
     b"true", b"0", b"-1", b"1e9", b"0x10", b"007",
-]  # fmt: skip
+]  # fmt: skip  # a table
 _TERMINAL = [
     b"\x1b[31mred\x1b[0m", b"\x1b[2J\x1b[H", b"\x1b]0;title\x07", b"\x1b]8;;http:x\x1b\\link",
     b"\x1b]52;c;aGk=\x07", b"\x07bell", b"carriage\rreturn", b"back\x08space", b"\x0bvt", b"\x0cff",
     b"\x01\x02\x03\x04", b"\x1f\x7f", b"\x9b31mC1", b"\x90dcs\x9c", b"\xc2\x9b31m utf8 C1",
     b"\x0eshift\x0f", bytes(range(1, 32)),
-]  # fmt: skip
+]  # fmt: skip  # a table
 _ENCODING = [
     b"\xff\xfe", b"\xff", b"\x80", b"lat\xe9in1", b"caf\xc3\xa9", b"cafe\xcc\x81", b"trunc\xc3",
     b"\xc0\xafoverlong", b"\xed\xa0\x80surrogate", b"\xf4\x90\x80\x80too-high", b"\xef\xbb\xbfbom",
@@ -39,7 +39,7 @@ _ENCODING = [
     "line\u2028sep\u2029para".encode(), "\u0085nel".encode(), "\ufeffzwnbsp".encode(),
     "emoji\U0001f525".encode(), "\U0001f468\u200d\U0001f469\u200d\U0001f467".encode(),
     "日本語".encode(), "\ufffd".encode(), "\U000e0041tag".encode(),
-]  # fmt: skip
+]  # fmt: skip  # a table
 _FORMATS = [  # HTML, DOT, CI annotations, Markdown, YAML, JSON, SQL, regex, make
     b"<script>alert(1)<", b"<img src=x onerror=alert(1)>", b"&lt;", b"&#x3c;", b"]]>", b"<!--",
     b"-->",
@@ -50,11 +50,11 @@ _FORMATS = [  # HTML, DOT, CI annotations, Markdown, YAML, JSON, SQL, regex, mak
     b"' OR 1=1 --", b"'; DROP TABLE files; --", b"(a+)+$", b".*", b"^$", b"a.b", b"\\d+", b"(?i)x",
     b"[", b"user.tracehint", b"DP=local", b"x y=z", b"$@", b"$<", b"$^", b"$(shell touch PWNED)",
     b"a: b", b"%.o", b"LOCAL", b"MAKEFLOW_INPUTS", b"@BATCH_LOCAL=1",
-]  # fmt: skip
+]  # fmt: skip  # a table
 _LONG = [
     b"n" * 255, b"\xc3\xa9" * 127, b"\xff" * 255, b" " * 255, b"\n" * 255, b'"' * 255, b"\\" * 255,
     b"x" * 127 + b"\n" + b"y" * 127,
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 HOSTILE_NAMES: list[bytes] = list(
     dict.fromkeys(_SHELL + _OPTIONS + _TERMINAL + _ENCODING + _FORMATS + _LONG)

@@ -113,7 +113,7 @@ def regions(w: Workflows) -> None:
 
 UNITS: tuple[Callable[[Workflows], None], ...] = (
     one_to_many, one_to_many, one_to_many, chain, many_to_one, one_splits, regions, regions,
-)  # fmt: skip
+)  # fmt: skip  # a table
 
 
 def workflows(seed: int, units: int) -> RunBuilder:
@@ -177,9 +177,14 @@ def _drop_extents(rows: Rows, gone: Callable[[dict[str, Any]], bool]) -> None:
 def _count(rows: Rows, proc: int | None, kind: str, count: int) -> None:
     if count:
         rows["losses"].append(
-            {"host": rows["processes"][0]["host"], "proc": proc, "kind": kind, "count": count,
-             "detail": None}
-        )  # fmt: skip
+            {
+                "host": rows["processes"][0]["host"],
+                "proc": proc,
+                "kind": kind,
+                "count": count,
+                "detail": None,
+            }
+        )
 
 
 def lossy(run: RunBuilder, kind: str, share: float, seed: int) -> RunBuilder:

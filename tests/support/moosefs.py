@@ -62,9 +62,12 @@ class Cluster:
     ) -> subprocess.CompletedProcess[str]:
         """Run a command in the cluster's network name space."""
         return subprocess.run(
-            ["nsenter", f"--net=/run/netns/{self.space}", *command], cwd=cwd, text=True,
-            capture_output=True, timeout=60,
-        )  # fmt: skip
+            ["nsenter", f"--net=/run/netns/{self.space}", *command],
+            cwd=cwd,
+            text=True,
+            capture_output=True,
+            timeout=60,
+        )
 
 
 @contextmanager
@@ -83,8 +86,18 @@ def cluster(folder: Path) -> Iterator[Cluster]:
         ok(started.run("mfsmount", started.mount, "-H", MASTER, "-o", "mfscachemode=DIRECT"))
         wait_for_servers(started.run, started.mount, len(servers))
         for label in servers:
-            ok(started.run("mfsscadmin", "create", "-m", "S", "-K", label, f"node_{label}",
-                            cwd=started.mount))  # fmt: skip
+            ok(
+                started.run(
+                    "mfsscadmin",
+                    "create",
+                    "-m",
+                    "S",
+                    "-K",
+                    label,
+                    f"node_{label}",
+                    cwd=started.mount,
+                )
+            )
         yield started
     finally:
         subprocess.run(["umount", "-l", started.mount], capture_output=True)

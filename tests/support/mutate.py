@@ -7,18 +7,41 @@ import random
 import re
 from typing import Any
 
-_BYTES = [b"\x00", b"\xff\xfe", b"\n", b"\t", b'"', b"'", b"\\", b"{", b"}", b"[", b"]", b":", b",",
-          b"#", b"$(a)", b"../../x", b"\r", b"=", b"|", b"->", b"&a", b"*a", b"!!x "]  # fmt: skip
+_BYTES = [
+    b"\x00",
+    b"\xff\xfe",
+    b"\n",
+    b"\t",
+    b'"',
+    b"'",
+    b"\\",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b":",
+    b",",
+    b"#",
+    b"$(a)",
+    b"../../x",
+    b"\r",
+    b"=",
+    b"|",
+    b"->",
+    b"&a",
+    b"*a",
+    b"!!x ",
+]
 _WORDS = [b"9" * 40, b"-1", b"0", b"1e999", b"NaN", b"null", b"true", b"", b"9223372036854775807",
           b"9223372036854775808", b"-9223372036854775808", b"2024-99-99", b"\xed\xa0\x80",
           b"0x" + b"f" * 30, b"1e400", b"/../../etc/passwd", b"x" * 70_000,
-          b"\xc3\xa9"]  # fmt: skip
+          b"\xc3\xa9"]  # fmt: skip  # a table
 _WORD = re.compile(rb"[\w.+/-]+")
 _VALUES: list[Any] = [
     None, True, False, 0, -1, 2**63, -(2**63) - 1, 10**40, 1.5, 1e308, float("inf"), float("nan"),
     "", "x", "\ud800", "\x00", "a" * 70_000, [], {}, [[]], [None], {"": None},
     ["x", "x", 7], {"x": {}},
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 
 def damaged(data: bytes, dice: random.Random) -> bytes:

@@ -26,9 +26,13 @@ class Store:
         from pyarrow import fs
 
         return fs.S3FileSystem(
-            access_key="test", secret_key="test", region="us-east-1", scheme="http",
-            endpoint_override=self.host, allow_bucket_creation=True,
-        )  # fmt: skip
+            access_key="test",
+            secret_key="test",
+            region="us-east-1",
+            scheme="http",
+            endpoint_override=self.host,
+            allow_bucket_creation=True,
+        )
 
     def put(self, bundle: Path, key: str) -> str:
         """The URL of a copy of the bundle, without symbolic links."""
@@ -42,9 +46,11 @@ class Store:
     def demand_credentials(self, after: float) -> None:
         """Refuse who has none, after so many requests."""
         ask = urllib.request.Request(
-            f"http://{self.host}/moto-api/reset-auth", str(after).encode(),
-            {"Content-Type": "text/plain"}, method="POST",
-        )  # fmt: skip
+            f"http://{self.host}/moto-api/reset-auth",
+            str(after).encode(),
+            {"Content-Type": "text/plain"},
+            method="POST",
+        )
         urllib.request.urlopen(ask).close()
 
 

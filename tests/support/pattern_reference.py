@@ -18,7 +18,7 @@ from tests.support.reference_flow import Expected
 ORDER = [
     "concurrently_shared", "scatter", "gather", "broadcast", "reduce", "distribute", "pipeline",
     "partly_shared", "stage_in", "stage_out",
-]  # fmt: skip
+]  # fmt: skip  # a table
 
 
 class Reference(Costs):
@@ -60,9 +60,7 @@ class Reference(Costs):
             else:
                 labels.add("partly_shared")
         if len(owners) >= 2:
-            written = Counter(
-                k for row in owners.values() for k in set().union(*row["bytes"])
-            )  # fmt: skip
+            written = Counter(k for row in owners.values() for k in set().union(*row["bytes"]))
             twice = self.count(file, (k for k, times in written.items() if times > 1))
             if twice <= o.gather_max_overlap * max(1, self.count(file, written)):
                 labels.add("gather")
@@ -100,13 +98,16 @@ class Reference(Costs):
             bytes_[c] += u
         for c, members in groups.items():
             total = sum(
-                rows[c]["unique_bytes"] for file, rows in self.readers.items()
+                rows[c]["unique_bytes"]
+                for file, rows in self.readers.items()
                 if c in rows and self.feeds(file, c)
-            )  # fmt: skip
+            )
             makers = {e["p"] for e in self.edges if e["file"] in members and e["c"] == c}
-            if self.paths(members) >= 2 and len(makers) >= 2 and (
-                bytes_[c] >= self.o.reduce_min_share * total
-            ):  # fmt: skip
+            if (
+                self.paths(members) >= 2
+                and len(makers) >= 2
+                and (bytes_[c] >= self.o.reduce_min_share * total)
+            ):
                 self.out.groups.add(("reduce", c, frozenset(members)))
                 for file in members:
                     self.out.labels[file].add("reduce")
@@ -140,7 +141,7 @@ class Reference(Costs):
         for p, (wait, net, _) in costs.items():
             pays = (wait, net) < (wait0, net0) and wait0 - wait + net0 - net >= (
                 self.o.call_cost_bytes
-            )  # fmt: skip
+            )
             self.out.saves[file, p] = round(net0 - net) if pays else 0
 
     def on_edges(self) -> None:

@@ -35,10 +35,9 @@ class Costs(SeenFlow):
             together = self.together(file)
             tries = {min(k, n, max(min(2, together), ceil(together / d))) for d in (2, 3)}
             offers = [
-                (max(u, far * u / r), (r - 1) * s + far * u, r)
-                if r > 1 else self.default(file)
+                (max(u, far * u / r), (r - 1) * s + far * u, r) if r > 1 else self.default(file)
                 for r, far in ((r, max(0, n - r * max(1, n / k))) for r in tries)
-            ]  # fmt: skip
+            ]
             return min(offers)
         if pattern == "gather":
             owned = [r["owned"] for r in self.owners(file).values()]

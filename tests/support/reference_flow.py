@@ -93,9 +93,8 @@ class SeenFlow:
     def _drop_own_readers(self, file: int) -> None:
         fed = {e["c"] for e in self.edges if e["file"] == file}
         self.readers[file] = {
-            t: c for t, c in self.readers[file].items()
-            if t in fed or t not in self.writers[file]
-        }  # fmt: skip
+            t: c for t, c in self.readers[file].items() if t in fed or t not in self.writers[file]
+        }
 
     def owners(self, file: int) -> dict[int, dict[str, Any]]:
         rows = self.writers[file]
@@ -121,9 +120,11 @@ class SeenFlow:
             return float(len(read))
         size = self.files[file]["size_bytes"]
         limit = min(self.o.header_bytes, floor(size * self.o.header_share))
-        header = {
-            k for k, n in count.items() if k < limit and n >= self.o.header_readers * len(read)
-        } if len(read) > 1 else set()  # fmt: skip
+        header = (
+            {k for k, n in count.items() if k < limit and n >= self.o.header_readers * len(read)}
+            if len(read) > 1
+            else set()
+        )
         if len(header) == len(count):
             header = set()
         rest = {k: n for k, n in count.items() if k not in header}

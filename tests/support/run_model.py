@@ -52,7 +52,7 @@ class Run:
                 "score": self.facts.get("score", 1.0), "blind_to": self.facts.get("blind", []),
                 "notes": [],
             },
-        }  # fmt: skip
+        }  # fmt: skip  # a table
         return Analysis(run, **tables, options=Options())
 
     def bundle(self) -> Bundle:
@@ -68,10 +68,12 @@ class Run:
         declared = [{"declared": n, "task": t["task"]} for n, t in self.tasks.items()]
         known = {row["task"] for row in self.raw.rows["declared_tasks"]}
         return TaskCut(
-            self.analysis().tasks, pa.Table.from_pylist(procs, schema=PROC_TASK),
-            pa.Table.from_pylist([d for d in declared if d["declared"] in known],
-                                 schema=DECLARED_TASK),
-        )  # fmt: skip
+            self.analysis().tasks,
+            pa.Table.from_pylist(procs, schema=PROC_TASK),
+            pa.Table.from_pylist(
+                [d for d in declared if d["declared"] in known], schema=DECLARED_TASK
+            ),
+        )
 
     def _roles(self) -> None:
         written = {r["file"] for r in self.rows["producers"]}
@@ -91,11 +93,16 @@ class Run:
             for used in readers.get(made["file"], ()):
                 if used["task"] != made["task"] and not made["superseded"]:
                     self.rows["edges"].append(
-                        {"edge": len(self.rows["edges"]) + 1, "producer": made["task"],
-                         "file": made["file"], "consumer": used["task"],
-                         "bytes": min(made["unique_bytes"], used["unique_bytes"]), "via": "data",
-                         "order": self.facts.get(("order", used["task"]), "certain")}
-                    )  # fmt: skip
+                        {
+                            "edge": len(self.rows["edges"]) + 1,
+                            "producer": made["task"],
+                            "file": made["file"],
+                            "consumer": used["task"],
+                            "bytes": min(made["unique_bytes"], used["unique_bytes"]),
+                            "via": "data",
+                            "order": self.facts.get(("order", used["task"]), "certain"),
+                        }
+                    )
 
 
 def parse_size(text: str) -> int:

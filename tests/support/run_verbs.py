@@ -22,7 +22,7 @@ def _task(run: Run, words: list[str], o: dict[str, str]) -> None:
         "start_s": start, "end_s": end, "exit_status": int(o.get("exit", 0)),
         "attempt": int(o.get("attempt", 1)), "processes": 1, "engine": "engine" in words[1:],
         "source": "observed",
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     run.rows["tasks"].append(row)
     run.tasks[name] = {**row, "proc": proc}
 
@@ -36,10 +36,18 @@ def _file(run: Run, words: list[str], o: dict[str, str]) -> None:
     if "deleted" in o:
         run.raw.name(raw, "unlink", f"{ROOT}/{path}", at=float(o["deleted"]))
     run.rows["files"].append(
-        {"file": number, "lineage": number, "version": 0, "path": path.encode(), "other_paths": [],
-         "role": o.get("role"), "size_bytes": parse_size(words[1]), "deleted": gone,
-         "exact_share": float(o.get("exact", 1))}
-    )  # fmt: skip
+        {
+            "file": number,
+            "lineage": number,
+            "version": 0,
+            "path": path.encode(),
+            "other_paths": [],
+            "role": o.get("role"),
+            "size_bytes": parse_size(words[1]),
+            "deleted": gone,
+            "exact_share": float(o.get("exact", 1)),
+        }
+    )
 
 
 def _access(run: Run, words: list[str], o: dict[str, str], op: str) -> None:
@@ -54,12 +62,16 @@ def _access(run: Run, words: list[str], o: dict[str, str], op: str) -> None:
     run.raw.access(op, task["proc"], file["raw"], start, end, at=at, until=until)
     episode, extent = run.raw.rows["opens"][-1], run.raw.rows["extents"][-1]
     ops = int(o.get("ops", 1))
-    episode |= {f"{op}_ops": ops, f"{op}_bytes": moved, "seq_ops": int(o.get("seq", ops - 1)),
-                "small_ops": int(o.get("small", 0))}  # fmt: skip
+    episode |= {
+        f"{op}_ops": ops,
+        f"{op}_bytes": moved,
+        "seq_ops": int(o.get("seq", ops - 1)),
+        "small_ops": int(o.get("small", 0)),
+    }
     extent |= {"ops": ops, "bytes": moved, "how": o.get("how", op)}
     row = {"file": file["file"], "task": task["task"], "bytes": moved, "unique_bytes": length,
            "ranges": [[start, end]], "how": [o.get("how", op)], "first_s": at,
-           "last_s": until}  # fmt: skip
+           "last_s": until}  # fmt: skip  # a table
     if op == "write":
         row |= {"owned_bytes": length, "superseded": "superseded" in words[2:]}
         run.rows["producers"].append(row)
@@ -77,9 +89,16 @@ def _label(run: Run, words: list[str], o: dict[str, str]) -> None:
     if "group" in o:
         known = run.groups.setdefault(
             o["group"],
-            {"group": len(run.groups) + 1, "pattern": words[1], "task": None, "files": [],
-             "bytes": 0, "primary": True, "evidence": "{}"},
-        )  # fmt: skip
+            {
+                "group": len(run.groups) + 1,
+                "pattern": words[1],
+                "task": None,
+                "files": [],
+                "bytes": 0,
+                "primary": True,
+                "evidence": "{}",
+            },
+        )
         if known not in run.rows["groups"]:
             run.rows["groups"].append(known)
         if "task" in o:
@@ -88,17 +107,32 @@ def _label(run: Run, words: list[str], o: dict[str, str]) -> None:
         known["bytes"] += file["size"]
         group = known["group"]
     run.rows["patterns"].append(
-        {"file": file["file"], "edge": None, "pattern": words[1], "primary": True,
-         "confidence": float(o.get("confidence", 1)), "group": group, "evidence": json.dumps({}),
-         "placement": o.get("placement", ""), "saves_bytes": parse_size(o.get("saves", "0")),
-         "runner_up": "striped", "runner_up_saves_bytes": 0}
-    )  # fmt: skip
+        {
+            "file": file["file"],
+            "edge": None,
+            "pattern": words[1],
+            "primary": True,
+            "confidence": float(o.get("confidence", 1)),
+            "group": group,
+            "evidence": json.dumps({}),
+            "placement": o.get("placement", ""),
+            "saves_bytes": parse_size(o.get("saves", "0")),
+            "runner_up": "striped",
+            "runner_up_saves_bytes": 0,
+        }
+    )
 
 
 def _meta(run: Run, words: list[str], o: dict[str, str]) -> None:
     task, folder, op, count = words
-    run.raw._add("metadata_ops", proc=run.tasks[task]["proc"], dir=f"{ROOT}/{folder}".encode(),
-                 op=op, count=int(count), errors=int(o.get("errors", 0)))  # fmt: skip
+    run.raw._add(
+        "metadata_ops",
+        proc=run.tasks[task]["proc"],
+        dir=f"{ROOT}/{folder}".encode(),
+        op=op,
+        count=int(count),
+        errors=int(o.get("errors", 0)),
+    )
 
 
 def _declared(run: Run, name: str) -> dict[str, Any]:
@@ -106,11 +140,22 @@ def _declared(run: Run, name: str) -> dict[str, Any]:
         if row["task"] == name:
             return row
     run.raw._add(
-        "declared_tasks", task=name, name=name, type=run.tasks[name]["type"],
-        command=run.tasks[name]["command"].encode(), workdir=None, pid=None, start_ns=None,
-        end_ns=None, exit_status=None, attempt=1, parents=[], read_bytes=None, written_bytes=None,
+        "declared_tasks",
+        task=name,
+        name=name,
+        type=run.tasks[name]["type"],
+        command=run.tasks[name]["command"].encode(),
+        workdir=None,
+        pid=None,
+        start_ns=None,
+        end_ns=None,
+        exit_status=None,
+        attempt=1,
+        parents=[],
+        read_bytes=None,
+        written_bytes=None,
         engine="test",
-    )  # fmt: skip
+    )
     for row in run.rows["tasks"]:
         if row["name"] == name:
             row["source"] = "both"
@@ -121,8 +166,13 @@ def _declare(run: Run, words: list[str], o: dict[str, str]) -> None:
     _declared(run, words[0])
     size = parse_size(words[3]) if len(words) > 3 else None
     path = o.get("path", words[2]) if len(words) > 2 else o["path"]
-    run.raw._add("declared_io", task=words[0], path=f"{ROOT}/{path}".encode(),
-                 direction=words[1], size_bytes=size)  # fmt: skip
+    run.raw._add(
+        "declared_io",
+        task=words[0],
+        path=f"{ROOT}/{path}".encode(),
+        direction=words[1],
+        size_bytes=size,
+    )
 
 
 def _after(run: Run, words: list[str], _: dict[str, str]) -> None:
@@ -151,4 +201,4 @@ VERBS: dict[str, Any] = {
     "nodes": _fact("nodes", int), "hosts": _fact("hosts", list), "sites": _fact("sites", list),
     "blind": _fact("blind", list), "lost": _fact("lost", int), "score": _fact("score", float),
     "duration": _fact("duration", float),
-}  # fmt: skip
+}  # fmt: skip  # a table

@@ -35,8 +35,9 @@ def expand(line: str) -> Iterator[str]:
         numbered = line.replace(match[0], str(value))
         yield re.sub(
             r"\{i\*(\d+)([KMG]?)(\+1)?\}",
-            lambda m, v=value: str((v - 1 + bool(m[3])) * parse_size(m[1] + m[2])), numbered,
-        )  # fmt: skip
+            lambda m, v=value: str((v - 1 + bool(m[3])) * parse_size(m[1] + m[2])),
+            numbered,
+        )
 
 
 def parse_run(text: str) -> Run:

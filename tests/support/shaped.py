@@ -74,8 +74,18 @@ def shaped_cluster(folder: Path) -> Iterator[MooseBed]:
             wait_for_servers(bed.head, bed.mount, len(bed.nodes))
             first = bed.nodes[0]
             for node in bed.nodes:
-                ok(first.run("mfsscadmin", "create", "-m", "L", "-K", node.label,
-                             f"node_{node.label}", cwd=first.mount))  # fmt: skip
+                ok(
+                    first.run(
+                        "mfsscadmin",
+                        "create",
+                        "-m",
+                        "L",
+                        "-K",
+                        node.label,
+                        f"node_{node.label}",
+                        cwd=first.mount,
+                    )
+                )
             ok(bed.head("mfssetgoal", "1", bed.mount))
             ok(bed.head("mfssettrashtime", "0", bed.mount))
             yield bed

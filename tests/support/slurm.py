@@ -92,9 +92,13 @@ class Cluster:
         env: what is set besides; jobs inherit it.
         """
         done = subprocess.run(
-            [os.fspath(c) for c in command], cwd=cwd, env={**self.env, **env}, text=True,
-            capture_output=True, timeout=120,
-        )  # fmt: skip
+            [os.fspath(c) for c in command],
+            cwd=cwd,
+            env={**self.env, **env},
+            text=True,
+            capture_output=True,
+            timeout=120,
+        )
         assert not done.returncode, f"{done.args}\n{done.stdout}\n{done.stderr}{self.logs()}"
         return done
 
@@ -142,8 +146,12 @@ def cluster(
     with (folder / "daemons.log").open("wb") as log:
         reaper = subprocess.Popen(
             [sys.executable, Path(__file__).with_name("reaper.py"), folder],
-            stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True, env=started.env,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            env=started.env,
+        )
     try:
         _wait_for_nodes(started, len(nodes))
         yield started
@@ -187,9 +195,15 @@ def _free_ports(count: int) -> list[int]:
 
 def _daemons(folder: Path, conf: Path, nodes: Sequence[str]) -> list[list[str]]:
     """One command each, in the foreground."""
-    munged = ["munged", "--foreground", f"--key-file={folder}/munge.key",
-              f"--socket={folder}/munge.socket", f"--pid-file={folder}/munged.pid",
-              f"--log-file={folder}/munged.log", f"--seed-file={folder}/munge.seed"]  # fmt: skip
+    munged = [
+        "munged",
+        "--foreground",
+        f"--key-file={folder}/munge.key",
+        f"--socket={folder}/munge.socket",
+        f"--pid-file={folder}/munged.pid",
+        f"--log-file={folder}/munged.log",
+        f"--seed-file={folder}/munge.seed",
+    ]
     return [
         munged,
         _on("head", folder, "slurmctld", "-D", "-i", "-f", str(conf)),
@@ -210,8 +224,11 @@ def _wait_for_nodes(started: Cluster, count: int) -> None:
         with suppress(subprocess.TimeoutExpired):
             states = subprocess.run(
                 ["sinfo", "--noheader", "--Node", "--format=%t"],
-                env=started.env, capture_output=True, text=True, timeout=2,
-            ).stdout  # fmt: skip
+                env=started.env,
+                capture_output=True,
+                text=True,
+                timeout=2,
+            ).stdout
             if states.split() == ["idle"] * count:
                 return
         time.sleep(0.2)

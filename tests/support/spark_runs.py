@@ -85,10 +85,17 @@ def mixed(path: Path, seed: int = 1) -> Path:
             run.truncate(task, file, start, at=at)
             continue
         run.access(
-            dice.choice(["read", "write"]), task, file, start, start + dice.randint(1, 900), at=at,
-            until=at + dice.random() * 3, exact=dice.random() < 0.9,
-            count=dice.choice([1, 1, 1, 4]), stride=dice.choice([0, 0, 1000]),
-        )  # fmt: skip
+            dice.choice(["read", "write"]),
+            task,
+            file,
+            start,
+            start + dice.randint(1, 900),
+            at=at,
+            until=at + dice.random() * 3,
+            exact=dice.random() < 0.9,
+            count=dice.choice([1, 1, 1, 4]),
+            stride=dice.choice([0, 0, 1000]),
+        )
     run.access("write", tasks[0], files[0], -5, 10, at=1.0)
     run.loss("extent_records", 7, tasks[1])
     run.loss("lifecycle_records", 3)

@@ -20,15 +20,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from tracehint.analyzer.model import (
-    CONSUMERS,
-    EDGES,
-    FILES,
-    PRODUCERS,
-    TASKS,
-    Analysis,
-    Options,
-)
+from tracehint.analyzer.model import CONSUMERS, EDGES, FILES, PRODUCERS, TASKS, Analysis, Options
 from tracehint.analyzer.patterns import label
 
 Instance = dict[str, Any]
@@ -77,19 +69,37 @@ def analysis_of(instance: Instance, *, hash_types: str = "", nodes: int = 4) -> 
         if hash_types:
             kind = hashlib.sha1((hash_types + kind).encode()).hexdigest()[:10]
         tasks.append(
-            {"task": number, "name": f"{kind}_{number}", "type": kind, "command": "", "host": "n",
-             "site": "", "engine": False, "attempt": 1, "processes": 1, "source": "declared"}
-        )  # fmt: skip
+            {
+                "task": number,
+                "name": f"{kind}_{number}",
+                "type": kind,
+                "command": "",
+                "host": "n",
+                "site": "",
+                "engine": False,
+                "attempt": 1,
+                "processes": 1,
+                "source": "declared",
+            }
+        )
         for ids, rows in ((task.get("outputFiles"), made), (task.get("inputFiles"), read)):
             for name in ids or []:
                 rows.append((files.setdefault(name, len(files)), number, sizes.get(name, 0)))
     written, used = {f for f, _, _ in made}, {f for f, _, _ in read}
     rows = [
-        {"file": f, "lineage": f, "version": 0, "path": name.encode("utf-8", "surrogateescape"),
-         "other_paths": [], "size_bytes": sizes.get(name), "deleted": False, "exact_share": 1.0,
-         "role": "input" if f not in written else "intermediate" if f in used else "output"}
+        {
+            "file": f,
+            "lineage": f,
+            "version": 0,
+            "path": name.encode("utf-8", "surrogateescape"),
+            "other_paths": [],
+            "size_bytes": sizes.get(name),
+            "deleted": False,
+            "exact_share": 1.0,
+            "role": "input" if f not in written else "intermediate" if f in used else "output",
+        }
         for name, f in files.items()
-    ]  # fmt: skip
+    ]
     tables = {
         "tasks": pa.Table.from_pylist(tasks, TASKS),
         "files": pa.Table.from_pylist(rows, FILES),
@@ -104,7 +114,7 @@ def labelled(tables: dict[str, pa.Table], nodes: int) -> Analysis:
     run = {
         "command": [], "hosts": [], "nodes": nodes, "lost_events": 0, "started": "",
         "completeness": {"score": 1.0, "blind_to": [], "notes": []},
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     flow = SimpleNamespace(**tables, edges=_edges(tables))
     patterns, groups = label(flow, tables["tasks"], Options(nodes=nodes), run)
     return Analysis(run=run, **tables, edges=flow.edges, patterns=patterns, groups=groups)
@@ -126,8 +136,15 @@ def _edges(tables: dict[str, pa.Table]) -> pa.Table:
 def _access(rows: list[tuple[int, int, int]], schema: pa.Schema, **more: Any) -> pa.Table:
     out = []
     for file, task, size in rows:
-        row = {"file": file, "task": task, "bytes": size, "unique_bytes": size,
-               "ranges": [[0, size]] if size else [], "how": ["declared"], **more}  # fmt: skip
+        row = {
+            "file": file,
+            "task": task,
+            "bytes": size,
+            "unique_bytes": size,
+            "ranges": [[0, size]] if size else [],
+            "how": ["declared"],
+            **more,
+        }
         if "owned_bytes" in row:
             row["owned_bytes"] = size
         out.append(row)

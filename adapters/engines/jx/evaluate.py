@@ -53,7 +53,7 @@ class Evaluator:
             Symbol: self._symbol, Chain: self._chain, Unary: self._unary, Call: self._call,
             Index: self._index, Slice: self._slice, Array: self._array, Object: self._object,
             Failure: self._failure, list: self._plain, dict: self._plain,
-        }  # fmt: skip
+        }  # fmt: skip  # a table
 
     def document(self, tree: Node) -> Any:
         """The value of a whole document; its `define` object gives names to all of it."""

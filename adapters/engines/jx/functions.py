@@ -230,6 +230,6 @@ FUNCTIONS: dict[str, Function] = {
     "floor": _rounded(math.floor), "basename": _basename, "dirname": _dirname,
     "listdir": _listdir, "escape": _escape, "template": _template, "len": _len, "keys": _keys,
     "values": _values, "items": _items, "like": _like, "fetch": _fetch, "schema": _schema,
-}  # fmt: skip
+}  # fmt: skip  # a table
 # Those whose first argument is evaluated once per object of the second.
 LAZY: dict[str, Function] = {"select": _select, "project": _project}

@@ -11,7 +11,7 @@ from tracehint.adapters.engines.jx.tree import JxError
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le,
     ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
+}  # fmt: skip  # a table
 _EQUAL = ("==", "!=")
 
 
@@ -23,7 +23,7 @@ def kind(value: Any) -> str:
 _KINDS = {
     type(None): "null", bool: "boolean", int: "integer", float: "double", str: "string",
     list: "array", dict: "object",
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 def text_of(value: Any) -> str:
@@ -97,7 +97,7 @@ def _modulo(left: Any, right: Any) -> Any:
 
 _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": _divided, "%": _modulo,
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 def _wrapped(value: int) -> int:
@@ -136,7 +136,7 @@ def _same(left: Any, right: Any) -> bool:
 _BY_KIND: dict[str, Callable[[str, Any, Any], Any]] = {
     "null": _null, "boolean": _boolean, "integer": _number, "double": _number, "string": _string,
     "array": _array,
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 def unary(mark: str, value: Any) -> Any:

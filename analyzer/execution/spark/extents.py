@@ -152,9 +152,12 @@ class SparkAccesses:
     """`Accesses` of a Spark data frame of extents."""
 
     def __init__(
-        self, spark: SparkSession, frame: DataFrame, lookup: work_of.Lookup,
+        self,
+        spark: SparkSession,
+        frame: DataFrame,
+        lookup: work_of.Lookup,
         sums: dict[int, tuple[Ints, Ints]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._spark, self._frame, self._lookup = spark, frame, lookup
         count = len(lookup.objects)
         self._per_object, self._touched = np.zeros(count, np.int64), np.zeros(count, bool)

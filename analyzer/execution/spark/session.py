@@ -127,8 +127,10 @@ def _s3_settings() -> dict[str, str]:
     if not endpoint:
         return {"endpoint.region": region} if region else {}
     return {
-        "endpoint": endpoint, "endpoint.region": region or "us-east-1", "path.style.access": "true",
-    }  # fmt: skip
+        "endpoint": endpoint,
+        "endpoint.region": region or "us-east-1",
+        "path.style.access": "true",
+    }
 
 
 def _memory_mib() -> int:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 COLUMNS = (
     "open", "proc", "file", "op", "how", "start", "length", "stride", "count", "bytes",
     "first_ns", "last_ns", "exact",
-)  # fmt: skip
+)  # fmt: skip  # a table
 NULLABLE = ("open",)
 ROW = "row"
 
@@ -134,9 +134,7 @@ def access_of(table: pa.Table) -> Access:
     return access.take(order_by(access.seq))
 
 
-def solved(
-    work: Callable[[Batch], object], extents: pa.Table, frames: pa.Table
-) -> pa.Table:  # fmt: skip
+def solved(work: Callable[[Batch], object], extents: pa.Table, frames: pa.Table) -> pa.Table:
     """The result of the one portion whose accesses and frame (a pickled `Batch`) these are."""
     if not frames.num_rows:
         raise ValueError("a portion without its frame")

@@ -13,7 +13,7 @@ from tracehint.collectors.strace.decode import (
     descriptor,
     number,
     string,
-)  # fmt: skip
+)
 from tracehint.collectors.strace.files import absolute, lookup, real
 from tracehint.collectors.strace.model import Ofd, Thread
 from tracehint.collectors.strace.state import State

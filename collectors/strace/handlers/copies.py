@@ -74,13 +74,18 @@ def _moved_bytes(st: State, thread: Thread, call: Call) -> int:
 
 
 def _moved(
-    st: State, thread: Thread, call: Call, source: bytes, source_at: bytes, target: bytes,
-    target_at: bytes, n: int, how: str,
-) -> None:  # fmt: skip
+    st: State,
+    thread: Thread,
+    call: Call,
+    source: bytes,
+    source_at: bytes,
+    target: bytes,
+    target_at: bytes,
+    n: int,
+    how: str,
+) -> None:
     """Bytes that went from one descriptor to the other inside the kernel."""
-    for arg, where, step in (
-        (source, source_at, access.read), (target, target_at, access.write),
-    ):  # fmt: skip
+    for arg, where, step in ((source, source_at, access.read), (target, target_at, access.write)):
         fd, note, _ = descriptor(arg)
         ofd = lookup(st, thread, fd, note, call.t_ns)
         if ofd is None:

@@ -28,9 +28,15 @@ def renameat(st: State, thread: Thread, call: Call) -> None:
 
 
 def _rename(
-    st: State, thread: Thread, call: Call, old_dir: bytes | None, old_arg: bytes,
-    new_dir: bytes | None, new_arg: bytes, how: bytes,
-) -> None:  # fmt: skip
+    st: State,
+    thread: Thread,
+    call: Call,
+    old_dir: bytes | None,
+    old_arg: bytes,
+    new_dir: bytes | None,
+    new_arg: bytes,
+    how: bytes,
+) -> None:
     proc = thread.group.epoch.proc
     old = path_at(st, thread, old_dir, old_arg)
     failed = returned(call.result) is None
@@ -91,9 +97,14 @@ def linkat(st: State, thread: Thread, call: Call) -> None:
 
 
 def _link(
-    st: State, thread: Thread, call: Call, old_dir: bytes | None, old_arg: bytes,
-    new_dir: bytes | None, new_arg: bytes,
-) -> None:  # fmt: skip
+    st: State,
+    thread: Thread,
+    call: Call,
+    old_dir: bytes | None,
+    old_arg: bytes,
+    new_dir: bytes | None,
+    new_arg: bytes,
+) -> None:
     proc = thread.group.epoch.proc
     name = string(old_arg)
     by_fd = _FD_PATH.match(name)

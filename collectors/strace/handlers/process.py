@@ -11,7 +11,7 @@ from tracehint.collectors.strace.decode import (
     split_args,
     string_cut,
     strings,
-)  # fmt: skip
+)
 from tracehint.collectors.strace.files import absolute, lookup, real
 from tracehint.collectors.strace.handlers.common import directory, path_at, returned
 from tracehint.collectors.strace.lexer import Call
@@ -72,9 +72,8 @@ def execveat(st: State, thread: Thread, call: Call) -> None:
 
 
 def _exec(
-    st: State, thread: Thread, call: Call, dirfd: bytes | None, path: bytes, argv: bytes,
-    env: bytes,
-) -> None:  # fmt: skip
+    st: State, thread: Thread, call: Call, dirfd: bytes | None, path: bytes, argv: bytes, env: bytes
+) -> None:
     group = thread.group
     old = group.epoch
     name, cut_path = string_cut(path)

@@ -96,9 +96,8 @@ _PAIRS = f"""
 
 
 def collect(
-    analysis: Analysis, findings: Sequence[Finding], hints: HintFile | None = None,
-    source: str = "",
-) -> dict[str, Any]:  # fmt: skip
+    analysis: Analysis, findings: Sequence[Finding], hints: HintFile | None = None, source: str = ""
+) -> dict[str, Any]:
     """The data of the page. Times in seconds of the run, sizes in bytes. `source` is the name of
     the bundle or file that the run was read from."""
     con = query.connect(analysis)
@@ -125,14 +124,24 @@ def collect(
         "colors": {p: {"line": palette.color(p), "fill": palette.tint(p, 0.25)}
                    for p in palette.PATTERN_COLOR},
         **_detail(con, totals),
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     cleaned: dict[str, Any] = _clean(data)
     return cleaned
 
 
 def _run(run: dict[str, Any]) -> dict[str, Any]:
-    names = ("command", "hosts", "sites", "collector", "started", "duration_s", "nodes",
-             "lost_events", "completeness", "data_roots")  # fmt: skip
+    names = (
+        "command",
+        "hosts",
+        "sites",
+        "collector",
+        "started",
+        "duration_s",
+        "nodes",
+        "lost_events",
+        "completeness",
+        "data_roots",
+    )
     return {name: run.get(name) for name in names}
 
 
@@ -148,18 +157,26 @@ def _detail(con: duckdb.DuckDBPyConnection, totals: dict[str, Any]) -> dict[str,
     pairs["task"] = [task_at[t] for t in pairs["task"]]
     pairs["file"] = [file_at[f] for f in pairs["file"]]
     for table, name in (
-        (tasks, "node"), (tasks, "host"), (tasks, "command"), (files, "node"), (files, "role"),
-        (files, "pattern"), (files, "placement"), (files, "runner_up"), (files, "evidence"),
+        (tasks, "node"),
+        (tasks, "host"),
+        (tasks, "command"),
+        (files, "node"),
+        (files, "role"),
+        (files, "pattern"),
+        (files, "placement"),
+        (files, "runner_up"),
+        (files, "evidence"),
         (files, "others"),
-    ):  # fmt: skip
+    ):
         table[name] = _coded(table[name])
     files["evidence"]["values"] = [_evidence(e) for e in files["evidence"]["values"]]
     left_out = {}
     shown = len(file_at)
     row = con.execute("SELECT count(*) FROM file_node").fetchone()
     for name, count, kept in (
-        ("tasks", totals["tasks"], len(task_at)), ("files", row[0] if row else 0, shown)
-    ):  # fmt: skip
+        ("tasks", totals["tasks"], len(task_at)),
+        ("files", row[0] if row else 0, shown),
+    ):
         if kept < count:
             left_out[name] = count - kept
     if len(pairs["task"]) == MAX_PAIRS:

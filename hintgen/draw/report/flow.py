@@ -48,7 +48,12 @@ def sankey(con: duckdb.DuckDBPyConnection) -> dict[str, Any]:
             dropped += row["bytes"]
         else:
             links.append(
-                {"source": source, "target": target, "bytes": row["bytes"],
-                 "files": row["files"], "pattern": row["pattern"]}
-            )  # fmt: skip
+                {
+                    "source": source,
+                    "target": target,
+                    "bytes": row["bytes"],
+                    "files": row["files"],
+                    "pattern": row["pattern"],
+                }
+            )
     return {"stages": names[:MAX_STAGES], "links": links, "back": back, "dropped": dropped}

@@ -41,10 +41,17 @@ def heat_maps(con: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
             shares = _shares(row["ranges"], file["size_bytes"])
             cells += [[b, index, round(s, 3)] for b, s in enumerate(shares) if s > 0]
         maps.append(
-            {"path": file["path"], "version": file["version"], "pattern": file["pattern"],
-             "size_bytes": file["size_bytes"], "tasks": [r["name"] for r in rows[:MAX_TASKS]],
-             "more_tasks": max(0, len(rows) - MAX_TASKS), "bins": BINS, "cells": cells}
-        )  # fmt: skip
+            {
+                "path": file["path"],
+                "version": file["version"],
+                "pattern": file["pattern"],
+                "size_bytes": file["size_bytes"],
+                "tasks": [r["name"] for r in rows[:MAX_TASKS]],
+                "more_tasks": max(0, len(rows) - MAX_TASKS),
+                "bins": BINS,
+                "cells": cells,
+            }
+        )
     return maps
 
 

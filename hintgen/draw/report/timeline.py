@@ -41,10 +41,16 @@ def timeline(
         mine = [r for r in rows if r["host"] == host]
         lanes = _lanes([(r["start_s"], r["end_s"]) for r in mine])
         bars += [
-            [base + lane, round(r["start_s"], 3), round(r["end_s"], 3), code[r["type"]],
-             r["name"], int(r["failed"])]
+            [
+                base + lane,
+                round(r["start_s"], 3),
+                round(r["end_s"], 3),
+                code[r["type"]],
+                r["name"],
+                int(r["failed"]),
+            ]
             for lane, r in zip(lanes, mine, strict=True)
-        ]  # fmt: skip
+        ]
         count = max(lanes, default=-1) + 1
         hosts.append({"name": host, "first": base, "lanes": count})
         base += count
@@ -74,9 +80,11 @@ def _io(con: duckdb.DuckDBPyConnection, end: float) -> dict[str, Any]:
         for kind in ("read", "write"):
             mask = (columns["host"] == host) & (columns["kind"] == kind)
             values = _spread(
-                columns["bytes"][mask].astype(float), columns["first_s"][mask].astype(float),
-                columns["last_s"][mask].astype(float), step,
-            )  # fmt: skip
+                columns["bytes"][mask].astype(float),
+                columns["first_s"][mask].astype(float),
+                columns["last_s"][mask].astype(float),
+                step,
+            )
             if values.any():
                 series.append({"host": host, "kind": kind, "bytes": values.round().tolist()})
     return {"step_s": step, "series": series}

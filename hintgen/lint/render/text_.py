@@ -43,10 +43,16 @@ def render(findings: Sequence[Finding], info: Info) -> str:
 
     out = io.StringIO()
     console = Console(
-        file=out, width=max(40, info.width), color_system="standard" if info.color else None,
-        force_terminal=info.color, highlight=False, emoji=False, markup=False,
-        legacy_windows=False, no_color=not info.color,
-    )  # fmt: skip
+        file=out,
+        width=max(40, info.width),
+        color_system="standard" if info.color else None,
+        force_terminal=info.color,
+        highlight=False,
+        emoji=False,
+        markup=False,
+        legacy_windows=False,
+        no_color=not info.color,
+    )
     told: dict[str, str] = {}
     for finding in findings:
         _one(console, finding, told)

@@ -55,6 +55,4 @@ def check(context: Context) -> Iterator[Finding]:
     message = f"{context.analysis.run['collector']} is blind to {', '.join(blind)}: " + ", ".join(
         parts
     )
-    yield context.finding(
-        RULE, row, message, evidence=("silent",), fix="tracehint doctor",
-    )  # fmt: skip
+    yield context.finding(RULE, row, message, evidence=("silent",), fix="tracehint doctor")

@@ -37,9 +37,11 @@ RULE = Rule("TP001", "broadcast-without-replicas", "warning", "0.1.0")
 def check(context: Context) -> Iterator[Finding]:
     """Broadcast files without a Replication hint, by template."""
     sql = unhinted(
-        "broadcast", "name = 'Replication'",
-        "max(ft.n_readers) AS readers", "min(p.placement) AS placement",
-    )  # fmt: skip
+        "broadcast",
+        "name = 'Replication'",
+        "max(ft.n_readers) AS readers",
+        "min(p.placement) AS placement",
+    )
     for row in context.rows(sql):
         message = (
             f"{plural(row['files'], 'file')} ({size(row['bytes'])}) with a single copy, read by "
@@ -47,6 +49,9 @@ def check(context: Context) -> Iterator[Finding]:
             f"{' each' if row['files'] > 1 else ''}"
         )
         yield context.finding(
-            RULE, row, message, evidence=("readers", "placement"),
+            RULE,
+            row,
+            message,
+            evidence=("readers", "placement"),
             assumed=context.placement_assumed(),
-        )  # fmt: skip
+        )

@@ -59,6 +59,10 @@ def check(context: Context) -> Iterator[Finding]:
             f"{'its' if row['tasks'] == 1 else 'their'} input"
         )
         yield context.finding(
-            RULE, row, message, evidence=("tasks",), assumed=("files lie where they were written",),
+            RULE,
+            row,
+            message,
+            evidence=("tasks",),
+            assumed=("files lie where they were written",),
             fix="start the tasks where their input lies: tracehint place, or the engine's own way",
-        )  # fmt: skip
+        )

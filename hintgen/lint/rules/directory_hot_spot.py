@@ -55,6 +55,9 @@ def check(context: Context) -> Iterator[Finding]:
             f"{plural(row['tasks'], 'task')} in one directory"
         )
         yield context.finding(
-            RULE, row, message, evidence=("calls", "tasks", "share"),
+            RULE,
+            row,
+            message,
+            evidence=("calls", "tasks", "share"),
             fix="give each task or worker a directory of its own",
-        )  # fmt: skip
+        )

@@ -56,6 +56,9 @@ def check(context: Context) -> Iterator[Finding]:
             f"reads {size(row['most'])}, the mean is {size(row['mean'])}"
         )
         yield context.finding(
-            RULE, row, message, evidence=("readers", "most", "mean"),
+            RULE,
+            row,
+            message,
+            evidence=("readers", "most", "mean"),
             fix="cut the data by bytes, or into more pieces than there are workers",
-        )  # fmt: skip
+        )

@@ -60,7 +60,10 @@ def check(context: Context) -> Iterator[Finding]:
             f"{plural(row['files'], 'file')} ({size(row['bytes'])}) copied from {row['original']}"
         )
         yield context.finding(
-            RULE, row, message, evidence=("original",),
+            RULE,
+            row,
+            message,
+            evidence=("original",),
             assumed=("original and copy lie on the shared store",),
             fix="link to the original, or rename it, instead of copying",
-        )  # fmt: skip
+        )

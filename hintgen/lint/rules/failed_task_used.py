@@ -47,6 +47,9 @@ def check(context: Context) -> Iterator[Finding]:
             f"{row['consumers']} read {plural(row['files'], 'file')} that they left"
         )
         yield context.finding(
-            RULE, row, message, evidence=("tasks", "status"),
+            RULE,
+            row,
+            message,
+            evidence=("tasks", "status"),
             fix="stop the workflow at failures (set -euo pipefail)",
-        )  # fmt: skip
+        )

@@ -60,6 +60,9 @@ def check(context: Context) -> Iterator[Finding]:
             f"{size(row['block_size'])} with writers at the same time"
         )
         yield context.finding(
-            RULE, row, message, evidence=("blocks", "block_size", "writers"),
+            RULE,
+            row,
+            message,
+            evidence=("blocks", "block_size", "writers"),
             assumed=(f"block size {size(row['block_size'])}",),
-        )  # fmt: skip
+        )

@@ -56,6 +56,9 @@ def check(context: Context) -> Iterator[Finding]:
             f"{seconds(row['median_s'])} and {size(row['median_bytes'])}"
         )
         yield context.finding(
-            RULE, row, message, fix="cut the data by bytes, or start the large pieces first",
+            RULE,
+            row,
+            message,
+            fix="cut the data by bytes, or start the large pieces first",
             evidence=("tasks", "slowest_s", "median_s", "most_bytes", "median_bytes"),
-        )  # fmt: skip
+        )

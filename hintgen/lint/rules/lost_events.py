@@ -39,6 +39,9 @@ def check(context: Context) -> Iterator[Finding]:
     row = {"template": "", "files": 0, "bytes": 0, "lost": lost, "score": score}
     message = f"{plural(lost, 'event')} lost; the record is {score:.1%} complete"
     yield context.finding(
-        RULE, row, message, evidence=("lost", "score"),
+        RULE,
+        row,
+        message,
+        evidence=("lost", "score"),
         fix="record again with larger buffers: tracehint record --help",
-    )  # fmt: skip
+    )

@@ -51,6 +51,9 @@ def check(context: Context) -> Iterator[Finding]:
             f"tiny files are {row['tiny_share']:.0%} of all"
         )
         yield context.finding(
-            RULE, row, message, evidence=("tiny_share",),
+            RULE,
+            row,
+            message,
+            evidence=("tiny_share",),
             fix="collect them in one file per worker, an archive, or memory-backed scratch",
-        )  # fmt: skip
+        )

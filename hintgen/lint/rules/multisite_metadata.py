@@ -74,6 +74,9 @@ def check(context: Context) -> Iterator[Finding]:
         facts = {**row, "template": "", "per_node": round(per_node, 1), "strategy": strategy}
         facts["operations"], facts["calls"] = 0, row["operations"]
         yield context.finding(
-            RULE, facts, message, fix=f"choose {strategy} metadata in the store, if it has it",
+            RULE,
+            facts,
+            message,
+            fix=f"choose {strategy} metadata in the store, if it has it",
             evidence=("calls", "per_node", "local_share", "shared_files", "strategy"),
-        )  # fmt: skip
+        )

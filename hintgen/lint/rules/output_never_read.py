@@ -49,6 +49,8 @@ def check(context: Context) -> Iterator[Finding]:
             "are used, and read by no task"
         )
         yield context.finding(
-            RULE, row, message,
+            RULE,
+            row,
+            message,
             fix="leave the by-product out, or write it to node-local scratch space",
-        )  # fmt: skip
+        )

@@ -58,6 +58,10 @@ def check(context: Context) -> Iterator[Finding]:
             f" ({size(row['network_bytes'])} staged for nothing)"
         )
         yield context.finding(
-            RULE, row, message, evidence=("tasks", "used_share"),
-            assumed=("the engine stages declared inputs",), fix="declare the files that are read",
-        )  # fmt: skip
+            RULE,
+            row,
+            message,
+            evidence=("tasks", "used_share"),
+            assumed=("the engine stages declared inputs",),
+            fix="declare the files that are read",
+        )

@@ -61,6 +61,9 @@ def check(context: Context) -> Iterator[Finding]:
             "by all tasks together"
         )
         yield context.finding(
-            RULE, row, message, evidence=("used_bytes",),
+            RULE,
+            row,
+            message,
+            evidence=("used_bytes",),
             fix="cut out the part before the run, or read it in place instead of staging the whole",
-        )  # fmt: skip
+        )

@@ -54,6 +54,9 @@ def check(context: Context) -> Iterator[Finding]:
             f"{row['random_share']:.0%} of {plural(row['ops'], 'call')} jump"
         )
         yield context.finding(
-            RULE, row, message, evidence=("ops", "random_share"),
+            RULE,
+            row,
+            message,
+            evidence=("ops", "random_share"),
             fix="read in file order, or ask the store for small blocks (BlockSize)",
-        )  # fmt: skip
+        )

@@ -44,6 +44,9 @@ def check(context: Context) -> Iterator[Finding]:
             f"still wrote, {plural(row['pairs'], 'pair')} of tasks"
         )
         yield context.finding(
-            RULE, row, message, evidence=("pairs",),
+            RULE,
+            row,
+            message,
+            evidence=("pairs",),
             fix="let the reader wait for the writer, or rename finished files into place",
-        )  # fmt: skip
+        )

@@ -35,9 +35,10 @@ RULE = Rule("TP002", "reduce-without-collocation", "warning", "0.1.0")
 def check(context: Context) -> Iterator[Finding]:
     """Members of reduce groups without a collocation hint, by template and reader."""
     sql = unhinted(
-        "reduce", "name = 'DP' AND starts_with(value, 'collocation')",
+        "reduce",
+        "name = 'DP' AND starts_with(value, 'collocation')",
         'count(DISTINCT p."group") AS groups',
-    )  # fmt: skip
+    )
     for row in context.rows(sql):
         message = (
             f"{plural(row['files'], 'file')} ({size(row['bytes'])}) brought together in "

@@ -46,6 +46,9 @@ def check(context: Context) -> Iterator[Finding]:
             f"({size(row['bytes'])}) {row['factor']:.1f} times over"
         )
         yield context.finding(
-            RULE, row, message, evidence=("factor", "tasks"),
+            RULE,
+            row,
+            message,
+            evidence=("factor", "tasks"),
             assumed=("no cache on the reading node",),
-        )  # fmt: skip
+        )

@@ -56,6 +56,9 @@ def check(context: Context) -> Iterator[Finding]:
             f"{size(row['block_size'])} straddle{'s' if row['blocks'] == 1 else ''} regions"
         )
         yield context.finding(
-            RULE, row, message, evidence=("blocks", "block_size", "readers"),
+            RULE,
+            row,
+            message,
+            evidence=("blocks", "block_size", "readers"),
             assumed=(f"block size {size(row['block_size'])}", *context.placement_assumed()[1:]),
-        )  # fmt: skip
+        )

@@ -52,6 +52,9 @@ def check(context: Context) -> Iterator[Finding]:
             f"{row['operations'] / row['ops']:.0%} of them under 4 KiB (mean {size(mean)})"
         )
         yield context.finding(
-            RULE, row, message, evidence=("ops", "operations"),
+            RULE,
+            row,
+            message,
+            evidence=("ops", "operations"),
             fix="buffer the calls in the program, 1 MiB or more at a time",
-        )  # fmt: skip
+        )

@@ -40,6 +40,9 @@ def check(context: Context) -> Iterator[Finding]:
             f"{plural(row['files'], 'opened file')}"
         )
         yield context.finding(
-            RULE, row, message, evidence=("calls",),
+            RULE,
+            row,
+            message,
+            evidence=("calls",),
             fix="list once and pass the list on; wait for the engine instead of polling",
-        )  # fmt: skip
+        )

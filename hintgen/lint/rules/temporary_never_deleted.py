@@ -49,6 +49,9 @@ def check(context: Context) -> Iterator[Finding]:
             "after the last reader"
         )
         yield context.finding(
-            RULE, row, message, evidence=("last_read_s",),
+            RULE,
+            row,
+            message,
+            evidence=("last_read_s",),
             fix="declare them temporary in the workflow, or delete them after their last reader",
-        )  # fmt: skip
+        )

@@ -74,9 +74,13 @@ def check(context: Context) -> Iterator[Finding]:
         else:
             message = f"{read} ({size(row['bytes'])}); the order is declared, the data is not"
         yield context.finding(
-            RULE, row | {"races": count}, message, evidence=("tasks", "races"),
-            severity="error" if count else "", fix="add the file to the declared inputs",
-        )  # fmt: skip
+            RULE,
+            row | {"races": count},
+            message,
+            evidence=("tasks", "races"),
+            severity="error" if count else "",
+            fix="add the file to the declared inputs",
+        )
 
 
 def _races(context: Context) -> dict[tuple[str, str], int]:

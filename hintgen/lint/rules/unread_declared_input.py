@@ -59,6 +59,10 @@ def check(context: Context) -> Iterator[Finding]:
             f" ({size(row['bytes'])} if staged)"
         )
         yield context.finding(
-            RULE, row, message, evidence=("tasks",), assumed=("the engine stages declared inputs",),
+            RULE,
+            row,
+            message,
+            evidence=("tasks",),
+            assumed=("the engine stages declared inputs",),
             fix="remove the file from the declared inputs",
-        )  # fmt: skip
+        )

@@ -86,8 +86,10 @@ def _run_all(
                     done = run_once(bed, prepared[row], setting, number)
                     run = Run(setting, number, done.bytes, done.seconds, done.sums)
                     results.add(run)
-                    print(f"{row} {setting} {number}: {run.bytes / 1e6:.1f} MB, "
-                          f"{run.seconds:.2f} s", file=sys.stderr)  # fmt: skip
+                    print(
+                        f"{row} {setting} {number}: {run.bytes / 1e6:.1f} MB, {run.seconds:.2f} s",
+                        file=sys.stderr,
+                    )
 
 
 def _room() -> str | None:
@@ -107,9 +109,13 @@ def run_once(
         subprocess.run(["cp", "-r", prepared.folder, bed.mount / folder], check=True)
         bed.local_first(setting.local_first)
         done = run_workflow(
-            bed, folder, prepared.workflow, located=setting.located, seed=number,
+            bed,
+            folder,
+            prepared.workflow,
+            located=setting.located,
+            seed=number,
             tags=prepared.tags[setting.tags] if setting.tags else None,
-        )  # fmt: skip
+        )
     if not keep:
         shutil.rmtree(bed.mount / folder)
     return done

@@ -20,6 +20,11 @@ def make(_folder: Path, size: int) -> str:
 
 # The paper: one replica for two to three readers.
 ROWS = [
-    Row(name="broadcast", title="broadcast", size=SIZE, make=make,
-        by_hand=lambda: {"table.dat": {"Replication": "2"}}),
-]  # fmt: skip
+    Row(
+        name="broadcast",
+        title="broadcast",
+        size=SIZE,
+        make=make,
+        by_hand=lambda: {"table.dat": {"Replication": "2"}},
+    )
+]

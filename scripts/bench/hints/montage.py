@@ -12,8 +12,10 @@ from scripts.bench.hints.row import Row
 DATASET = Path(__file__).parents[3] / "datasets" / "montage"
 TILES, COLUMNS = 12, 4
 LOCAL, REDUCE_FIT, REDUCE_MOSAIC = (
-    {"DP": "local"}, {"DP": "collocation|fit"}, {"DP": "collocation|mosaic"},
-)  # fmt: skip
+    {"DP": "local"},
+    {"DP": "collocation|fit"},
+    {"DP": "collocation|mosaic"},
+)
 
 
 def make(folder: Path, pixels: int) -> str:
@@ -41,5 +43,6 @@ def by_hand() -> Mapping[str, Mapping[str, str]]:
     return hints
 
 
-ROWS = [Row(name="montage", title="Montage, 12 tiles", size=240, make=make, by_hand=by_hand,
-            pairs=10)]  # fmt: skip
+ROWS = [
+    Row(name="montage", title="Montage, 12 tiles", size=240, make=make, by_hand=by_hand, pairs=10)
+]

@@ -15,10 +15,9 @@ def chain(i: int, first: str) -> list[tuple[str, str, str]]:
     """From `first` to a checksum: three programs that read all that the one before wrote."""
     return [
         (f"b_{i}.dat", first, f"tr a-y b-z < {first} > b_{i}.dat"),
-        (f"c_{i}.dat", f"b_{i}.dat",
-         f"dd if=b_{i}.dat of=c_{i}.dat bs=1M conv=swab status=none"),
+        (f"c_{i}.dat", f"b_{i}.dat", f"dd if=b_{i}.dat of=c_{i}.dat bs=1M conv=swab status=none"),
         (f"sum_{i}.txt", f"c_{i}.dat", f"sha256sum < c_{i}.dat > sum_{i}.txt"),
-    ]  # fmt: skip
+    ]
 
 
 def plain(_folder: Path, size: int) -> str:
@@ -33,8 +32,10 @@ def staged(folder: Path, _size: int) -> str:
     (folder / "put").write_text(PUT)
     parts = [(f"in_{i}.dat", "fetch", f"bash ./fetch in_{i}.dat") for i in range(NODES)]
     parts += [part for i in range(NODES) for part in chain(i, f"in_{i}.dat")]
-    parts += [(f"kept_{i}", f"put sum_{i}.txt", f"bash ./put sum_{i}.txt > kept_{i}")
-              for i in range(NODES)]  # fmt: skip
+    parts += [
+        (f"kept_{i}", f"put sum_{i}.txt", f"bash ./put sum_{i}.txt > kept_{i}")
+        for i in range(NODES)
+    ]
     return rules(*parts)
 
 
@@ -43,9 +44,20 @@ def _local(*kinds: str) -> Mapping[str, Mapping[str, str]]:
 
 
 ROWS = [
-    Row(name="pipeline", title="pipeline", size=SIZE, make=plain, pairs=10,
-        by_hand=lambda: _local("a", "b", "c")),
-    Row(name="pipeline-staged", title="pipeline with staging", size=SIZE, make=staged,
+    Row(
+        name="pipeline",
+        title="pipeline",
+        size=SIZE,
+        make=plain,
+        pairs=10,
+        by_hand=lambda: _local("a", "b", "c"),
+    ),
+    Row(
+        name="pipeline-staged",
+        title="pipeline with staging",
+        size=SIZE,
+        make=staged,
         by_hand=lambda: _local("in", "b", "c"),
-        staged={f"in_{i}.dat": SIZE for i in range(NODES)}),
-]  # fmt: skip
+        staged={f"in_{i}.dat": SIZE for i in range(NODES)},
+    ),
+]

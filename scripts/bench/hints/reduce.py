@@ -32,8 +32,14 @@ def _by_hand() -> Mapping[str, Mapping[str, str]]:
 
 
 ROWS = [
-    Row(name="reduce", title="reduce, producers together", size=SIZE, make=make(0),
-        by_hand=_by_hand),
-    Row(name="reduce-staggered", title="reduce, producers staggered", size=SIZE, make=make(STEP),
-        by_hand=_by_hand),
-]  # fmt: skip
+    Row(
+        name="reduce", title="reduce, producers together", size=SIZE, make=make(0), by_hand=_by_hand
+    ),
+    Row(
+        name="reduce-staggered",
+        title="reduce, producers staggered",
+        size=SIZE,
+        make=make(STEP),
+        by_hand=_by_hand,
+    ),
+]

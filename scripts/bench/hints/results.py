@@ -71,21 +71,32 @@ def ratios(results: Results) -> list[float]:
 def differing(results: Results) -> list[str]:
     """Outputs that are not the same in every run."""
     first = results.runs[0].sums if results.runs else {}
-    return sorted({name for run in results.runs for name in first | run.sums
-                   if run.sums.get(name) != first.get(name)})  # fmt: skip
+    return sorted(
+        {
+            name
+            for run in results.runs
+            for name in first | run.sums
+            if run.sums.get(name) != first.get(name)
+        }
+    )
 
 
 def table(rows: list[tuple[str, Results]]) -> str:
     """Bytes first, then time; median and range. Settings without any run are left out."""
     lines = []
     shown = {n: s for n, s in SETTINGS.items() if any(results.of(n) for _, results in rows)}
-    for title, unit, scale, digits in (("MB over the links", "bytes", 1e6, 1),
-                                       ("seconds", "seconds", 1.0, 2)):  # fmt: skip
-        lines += [f"| {title} | " + " | ".join(s.title for s in shown.values()) + " |",
-                  "|---" * (len(shown) + 1) + "|"]  # fmt: skip
+    for title, unit, scale, digits in (
+        ("MB over the links", "bytes", 1e6, 1),
+        ("seconds", "seconds", 1.0, 2),
+    ):
+        lines += [
+            f"| {title} | " + " | ".join(s.title for s in shown.values()) + " |",
+            "|---" * (len(shown) + 1) + "|",
+        ]
         for name, results in rows:
-            cells = [_cell([getattr(r, unit) / scale for r in results.of(s)], digits)
-                     for s in shown]  # fmt: skip
+            cells = [
+                _cell([getattr(r, unit) / scale for r in results.of(s)], digits) for s in shown
+            ]
             lines.append(f"| {name} | " + " | ".join(cells) + " |")
         lines.append("")
     lines += [
@@ -96,8 +107,10 @@ def table(rows: list[tuple[str, Results]]) -> str:
         found = ratios(results)
         ratio = _cell(found, 2) if found else "-"
         wrong = differing(results)
-        lines.append(f"| {name} | {len(found)} | {ratio} | "
-                     f"{'differ: ' + ', '.join(wrong) if wrong else 'identical'} |")  # fmt: skip
+        lines.append(
+            f"| {name} | {len(found)} | {ratio} | "
+            f"{'differ: ' + ', '.join(wrong) if wrong else 'identical'} |"
+        )
     return "\n".join(lines)
 
 

@@ -96,13 +96,38 @@ def _learned(row: Row, folder: Path, flow: Path, work: Path, store: str) -> tupl
     (run / flow.name).write_bytes(flow.read_bytes())
     out = f"{row.name}.hinted.mf"
     with archive("127.0.0.1", row):
-        _tool(run, "record", "-o", f"../{row.name}.trace", "--",
-              "makeflow", "-T", "local", "-j", str(NODES), flow.name)  # fmt: skip
+        _tool(
+            run,
+            "record",
+            "-o",
+            f"../{row.name}.trace",
+            "--",
+            "makeflow",
+            "-T",
+            "local",
+            "-j",
+            str(NODES),
+            flow.name,
+        )
     said = [
         _tool(work, "hints", f"{row.name}.trace", "--nodes", str(NODES), "-o", f"{row.name}.json"),
-        _tool(work, "emit", f"{row.name}.json", "--workflow-engine", "makeflow", flow.name,
-              "-o", out, "--store", store, "--map", "map.toml", "--nodes", str(NODES)),
-    ]  # fmt: skip
+        _tool(
+            work,
+            "emit",
+            f"{row.name}.json",
+            "--workflow-engine",
+            "makeflow",
+            flow.name,
+            "-o",
+            out,
+            "--store",
+            store,
+            "--map",
+            "map.toml",
+            "--nodes",
+            str(NODES),
+        ),
+    ]
     subprocess.run(["rm", "-rf", run], check=True)
     return work / f"{out}.tracehint", "".join(said)
 

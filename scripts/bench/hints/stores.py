@@ -44,7 +44,12 @@ STORES: dict[str, Store] = {
     for store in (
         Store("moosefs", shaped_cluster, shaped.missing, tuple(ROWS), tuple(SETTINGS)),
         # CephFS has no setting that keeps new files on the writing client's node.
-        Store("cephfs", ceph_cluster, ceph.missing, ("pipeline", "broadcast", "reduce", "scatter"),
-              ("default", "hand", "ours")),
+        Store(
+            "cephfs",
+            ceph_cluster,
+            ceph.missing,
+            ("pipeline", "broadcast", "reduce", "scatter"),
+            ("default", "hand", "ours"),
+        ),
     )
-}  # fmt: skip
+}

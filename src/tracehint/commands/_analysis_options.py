@@ -38,29 +38,43 @@ def analysis_options(function: Callable[..., Any]) -> Callable[..., Any]:
         flag = "--" + name.replace("_", "-")
         function = click.option(flag, name, type=kind, default=None, help=text)(function)
     function = click.option(
-        "--data-root", "data_roots", multiple=True, metavar="DIR",
+        "--data-root",
+        "data_roots",
+        multiple=True,
+        metavar="DIR",
         help="Workflow data is below DIR (repeatable; default: found from the run).",
-    )(function)  # fmt: skip
+    )(function)
     function = click.option(
-        "--default-placement", type=click.Choice(["striped", "one-node", "local"]),
-        default="striped", show_default=True, help="What the store does without hints.",
-    )(function)  # fmt: skip
+        "--default-placement",
+        type=click.Choice(["striped", "one-node", "local"]),
+        default="striped",
+        show_default=True,
+        help="What the store does without hints.",
+    )(function)
     function = click.option(
-        "--calibration", type=click.Path(path_type=Path), metavar="FILE",
+        "--calibration",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
         help="Of `tracehint calibrate`: savings in seconds, from the rates that it measured.",
-    )(function)  # fmt: skip
+    )(function)
     function = click.option(
-        "--bandwidth", type=click.FloatRange(min=0, min_open=True, max=1e9), metavar="MBIT",
+        "--bandwidth",
+        type=click.FloatRange(min=0, min_open=True, max=1e9),
+        metavar="MBIT",
         help="Megabits per second of a node's link: savings in seconds.",
-    )(function)  # fmt: skip
+    )(function)
     function = click.option(
-        "--sites", type=click.Path(path_type=Path), metavar="FILE",
+        "--sites",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
         help="Table of sites or racks: a host (or a pattern) and its site per line.",
-    )(function)  # fmt: skip
+    )(function)
     return click.option(
-        "--nodes", type=click.IntRange(1), default=None,
+        "--nodes",
+        type=click.IntRange(1),
+        default=None,
         help="Nodes of the cost model (default: the run's hosts, or its most tasks at one time).",
-    )(function)  # fmt: skip
+    )(function)
 
 
 def options_from(values: dict[str, Any], *, ranges: bool = True) -> Options:

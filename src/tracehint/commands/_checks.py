@@ -36,9 +36,12 @@ def kernel() -> Finding:
     version = (int(found[1]), int(found[2])) if found else (0, 0)
     if version < (6, 1):
         return Finding(
-            "kernel", "missing", f"{release}: older than 6.1",
-            "Use --collector strace, or a newer kernel.", "ebpf",
-        )  # fmt: skip
+            "kernel",
+            "missing",
+            f"{release}: older than 6.1",
+            "Use --collector strace, or a newer kernel.",
+            "ebpf",
+        )
     return Finding("kernel", "ok", release, needed_by="ebpf")
 
 
@@ -48,9 +51,12 @@ def btf() -> Finding:
     if path.exists():
         return Finding("BTF", "ok", str(path), needed_by="ebpf")
     return Finding(
-        "BTF", "missing", f"{path} is not there",
-        "Use a kernel with CONFIG_DEBUG_INFO_BTF=y (Debian's and Ubuntu's have it).", "ebpf",
-    )  # fmt: skip
+        "BTF",
+        "missing",
+        f"{path} is not there",
+        "Use a kernel with CONFIG_DEBUG_INFO_BTF=y (Debian's and Ubuntu's have it).",
+        "ebpf",
+    )
 
 
 def capabilities() -> Finding:
@@ -64,9 +70,12 @@ def capabilities() -> Finding:
     if may_trace():
         return Finding("capabilities", "ok", text, needed_by="ebpf")
     return Finding(
-        "capabilities", "missing", text,
-        "Run as root, or give the loader CAP_BPF and CAP_PERFMON (docs: privileges).", "ebpf",
-    )  # fmt: skip
+        "capabilities",
+        "missing",
+        text,
+        "Run as root, or give the loader CAP_BPF and CAP_PERFMON (docs: privileges).",
+        "ebpf",
+    )
 
 
 def _effective() -> int:
@@ -85,16 +94,22 @@ def loader() -> Finding:
     path = LOADER
     if not path.is_file():
         return Finding(
-            "tracer", "missing", "the eBPF loader is not part of this installation",
-            "Install a wheel with the tracer, or build it: make tracer", "ebpf",
-        )  # fmt: skip
+            "tracer",
+            "missing",
+            "the eBPF loader is not part of this installation",
+            "Install a wheel with the tracer, or build it: make tracer",
+            "ebpf",
+        )
     mount = mount_of(path)
     problem = no_file_capabilities(mount)
     if problem and os.geteuid() != 0:
         return Finding(
-            "tracer", "missing", f"{path}: {problem}: file capabilities have no effect there",
-            "Copy the loader to a local file system without nosuid.", "ebpf",
-        )  # fmt: skip
+            "tracer",
+            "missing",
+            f"{path}: {problem}: file capabilities have no effect there",
+            "Copy the loader to a local file system without nosuid.",
+            "ebpf",
+        )
     note = f" ({problem}: setcap would have no effect there)" if problem else ""
     return Finding("tracer", "ok", f"{path}{note}", needed_by="ebpf")
 
@@ -131,9 +146,12 @@ def ptrace_scope() -> Finding:
     if scope in ("0", "1"):
         return Finding("ptrace", "ok", f"ptrace_scope {scope}", needed_by="strace")
     return Finding(
-        "ptrace", "missing", f"ptrace_scope {scope}",
-        "sysctl kernel.yama.ptrace_scope=1 (3 cannot be lowered before a reboot)", "strace",
-    )  # fmt: skip
+        "ptrace",
+        "missing",
+        f"ptrace_scope {scope}",
+        "sysctl kernel.yama.ptrace_scope=1 (3 cannot be lowered before a reboot)",
+        "strace",
+    )
 
 
 def _program(name: str, package: str, needed_by: str) -> Callable[[], Finding]:
@@ -153,15 +171,21 @@ def working_directory() -> Finding:
     text = f"{here} on {mount.get('fstype', 'unknown')}"
     if not os.access(here, os.W_OK):
         return Finding(
-            "bundle place", "missing", f"{here}: not writable", "Give -o or TRACEHINT_BUNDLE_DIR.",
+            "bundle place",
+            "missing",
+            f"{here}: not writable",
+            "Give -o or TRACEHINT_BUNDLE_DIR.",
             "record",
-        )  # fmt: skip
+        )
     free = shutil.disk_usage(here).free
     if free < 100 << 20:
         return Finding(
-            "bundle place", "missing", f"{text}, {free >> 20} MiB free",
-            "Free some space or give -o.", "record",
-        )  # fmt: skip
+            "bundle place",
+            "missing",
+            f"{text}, {free >> 20} MiB free",
+            "Free some space or give -o.",
+            "record",
+        )
     return Finding("bundle place", "ok", f"{text}, {free >> 30} GiB free", needed_by="record")
 
 

@@ -14,18 +14,23 @@ from tracehint.errors import CollectorError, UsageError
 
 following_options = with_options(
     click.option(
-        "--pid", type=int, metavar="PID",
+        "--pid",
+        type=int,
+        metavar="PID",
         help="Follow a running process and its descendants instead (eBPF).",
     ),
     click.option(
-        "--cgroup", metavar="DIR",
+        "--cgroup",
+        metavar="DIR",
         help="Follow the processes of a cgroup v2 directory instead (eBPF).",
     ),
     click.option(
-        "--duration", type=float, metavar="SECONDS",
+        "--duration",
+        type=float,
+        metavar="SECONDS",
         help="End following then. Default: when the processes have ended, or at Ctrl-C.",
     ),
-)  # fmt: skip
+)
 
 
 def chosen_follow(

@@ -51,10 +51,25 @@ def _graph(path: Path, head: bytes) -> bool:
 
 
 IMPORTERS: tuple[Importer, ...] = (
-    Importer("darshan", "Darshan logs", _darshan,
-             "tracehint.collectors.darshan.importer", "import_darshan"),
-    Importer("strace", "logs of strace -f or -ff", _strace,
-             "tracehint.collectors.strace.importer", "import_strace"),
-    Importer("graph", "graphs and logs of workflow engines, WfFormat", _graph,
-             "tracehint.adapters.engines.graphs", "import_graphs"),
-)  # fmt: skip
+    Importer(
+        "darshan",
+        "Darshan logs",
+        _darshan,
+        "tracehint.collectors.darshan.importer",
+        "import_darshan",
+    ),
+    Importer(
+        "strace",
+        "logs of strace -f or -ff",
+        _strace,
+        "tracehint.collectors.strace.importer",
+        "import_strace",
+    ),
+    Importer(
+        "graph",
+        "graphs and logs of workflow engines, WfFormat",
+        _graph,
+        "tracehint.adapters.engines.graphs",
+        "import_graphs",
+    ),
+)

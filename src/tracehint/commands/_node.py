@@ -25,22 +25,27 @@ class NodeOptions:
 _SECONDS = click.FloatRange(min=0)
 node_options = with_options(
     click.option(
-        "--node", is_flag=True,
+        "--node",
+        is_flag=True,
         help="One recorder for all tasks on this node: join it, start it if there is "
         "none (eBPF). Without COMMAND: be it, in the foreground.",
     ),
     click.option("--start", is_flag=True, help="With --node: start it in the background."),
     click.option("--stop", is_flag=True, help="With --node: end it."),
     click.option(
-        "--wait", type=_SECONDS, metavar="SECONDS",
+        "--wait",
+        type=_SECONDS,
+        metavar="SECONDS",
         help="With --node: start none, wait so long for one.",
     ),
     click.option(
-        "--idle", type=_SECONDS, metavar="SECONDS",
+        "--idle",
+        type=_SECONDS,
+        metavar="SECONDS",
         help="With --node: end it when nothing was followed for so long. Default: 30 for "
         "one that a task starts, else never.",
     ),
-)  # fmt: skip
+)
 
 
 def chosen_node(options: NodeOptions, command: tuple[str, ...], others: dict[str, Any]) -> bool:
@@ -48,11 +53,13 @@ def chosen_node(options: NodeOptions, command: tuple[str, ...], others: dict[str
     given = [
         f"--{name}"
         for name, value in (
-            ("start", options.start), ("stop", options.stop), ("wait", options.wait is not None),
+            ("start", options.start),
+            ("stop", options.stop),
+            ("wait", options.wait is not None),
             ("idle", options.idle is not None),
         )
         if value
-    ]  # fmt: skip
+    ]
     if not options.node:
         if given:
             raise UsageError(f"{given[0]}: belongs to --node", "Give --node too.")

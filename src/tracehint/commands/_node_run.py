@@ -21,9 +21,15 @@ IDLE_SECONDS = 30.0  # of a recorder that a task started
 
 
 def run_node(
-    options: NodeOptions, command: tuple[str, ...], *, host_id: str, quiet: bool,
-    settings: dict[str, str], keep_args: bool, data_roots: tuple[str, ...],
-) -> int:  # fmt: skip
+    options: NodeOptions,
+    command: tuple[str, ...],
+    *,
+    host_id: str,
+    quiet: bool,
+    settings: dict[str, str],
+    keep_args: bool,
+    data_roots: tuple[str, ...],
+) -> int:
     """Do what `--node` asks for; does not return when a command was given."""
     if command and recorded_already():
         _become(command)
@@ -36,9 +42,15 @@ def run_node(
         with as_recorder(place):
             bundle = default_bundle(("node",), host_id)
             request = RecordRequest(
-                command=(), output=bundle, data_roots=given_roots(data_roots), keep_args=keep_args,
-                quiet=True, host=host_id, options=settings, follow=follow,
-            )  # fmt: skip
+                command=(),
+                output=bundle,
+                data_roots=given_roots(data_roots),
+                keep_args=keep_args,
+                quiet=True,
+                host=host_id,
+                options=settings,
+                follow=follow,
+            )
             return EbpfCollector().record(request).exit_status
 
     if options.stop:
@@ -68,9 +80,13 @@ def _place(host_id: str, command: tuple[str, ...]) -> Place:
 
 
 def _join(
-    place: Place, options: NodeOptions, command: tuple[str, ...],
-    record: Callable[[Follow], int], *, quiet: bool,
-) -> NoReturn:  # fmt: skip
+    place: Place,
+    options: NodeOptions,
+    command: tuple[str, ...],
+    record: Callable[[Follow], int],
+    *,
+    quiet: bool,
+) -> NoReturn:
     """Make sure that there is a recorder, and become the program that joins it and the command."""
     find_command(command[0])
     try:

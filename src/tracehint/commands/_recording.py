@@ -17,12 +17,7 @@ from tracehint.commands._following import default_name, follow_collector
 from tracehint.commands._options import F, with_options
 from tracehint.commands._progress import progress, wanted
 from tracehint.commands._roots import given_roots
-from tracehint.errors import (
-    EXIT_RECORDER_FAILED,
-    NotBegunError,
-    TracehintError,
-    UsageError,
-)
+from tracehint.errors import EXIT_RECORDER_FAILED, NotBegunError, TracehintError, UsageError
 from tracehint.schemas.writing import make_folder, refuse_existing
 
 
@@ -36,9 +31,12 @@ class RunCommand(click.Command):
     """A command that runs another one: wrong usage is 125, as `env` and `timeout` do."""
 
     def make_context(
-        self, info_name: str | None, args: list[str], parent: click.Context | None = None,
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
         **extra: Any,
-    ) -> click.Context:  # fmt: skip
+    ) -> click.Context:
         """Parse the arguments; errors in them become RecordError."""
         try:
             return super().make_context(info_name, args, parent, **extra)
@@ -86,11 +84,19 @@ def run_plain(command: tuple[str, ...]) -> Ended:
 
 
 def start(
-    *, output: str | None, collector: str, data_roots: tuple[str, ...], host_id: str,
-    settings: tuple[str, ...], live: bool = False,
-    force: bool, quiet: bool, keep_args: bool, command: tuple[str, ...],
+    *,
+    output: str | None,
+    collector: str,
+    data_roots: tuple[str, ...],
+    host_id: str,
+    settings: tuple[str, ...],
+    live: bool = False,
+    force: bool,
+    quiet: bool,
+    keep_args: bool,
+    command: tuple[str, ...],
     follow: Follow | None = None,
-) -> tuple[RecordResult, Path | None]:  # fmt: skip
+) -> tuple[RecordResult, Path | None]:
     """Record the command or `follow`. The bundle is None inside a run that is recorded already.
 
     live: tell on a terminal how far it has come. Raises TracehintError with
@@ -120,11 +126,16 @@ def start(
                 command if follow is None else default_name(follow), host_id
             )
         request = RecordRequest(
-            command=command, output=bundle,
+            command=command,
+            output=bundle,
             data_roots=given_roots(data_roots),
-            keep_args=keep_args, force=force, quiet=quiet, host=host_id,
-            options=chosen_settings(settings), follow=follow,
-        )  # fmt: skip
+            keep_args=keep_args,
+            force=force,
+            quiet=quiet,
+            host=host_id,
+            options=chosen_settings(settings),
+            follow=follow,
+        )
         with progress(bundle, shown=live and wanted(quiet=quiet)):
             return _record(chosen, request, again=collector == "auto"), bundle
     except TracehintError as error:

@@ -37,8 +37,9 @@ class Stages:
             parts.append(f"[{'#' * full}{'.' * (_BAR - full)}] {share:.0%}")
         if self._done and now > self._since:
             rate = self._done / (now - self._since)
-            parts.append(f"{rate:,.0f} {self._unit}/s" if rate >= 10 else
-                         f"{rate:.1f} {self._unit}/s")  # fmt: skip
+            parts.append(
+                f"{rate:,.0f} {self._unit}/s" if rate >= 10 else f"{rate:.1f} {self._unit}/s"
+            )
         return "  ".join(parts)
 
 

@@ -103,10 +103,14 @@ def lint_text(work: Work, path: Path) -> str:
     from tracehint.hintgen.text.units import plural
 
     info = Info(
-        tool=f"tracehint {__version__}", subject=short(work.bundle),
+        tool=f"tracehint {__version__}",
+        subject=short(work.bundle),
         rules={code: load(code).RULE.name for code in RULES},
-        skipped=skipped_rules(work.lint), suppressed=0, width=100, color=False,
-    )  # fmt: skip
+        skipped=skipped_rules(work.lint),
+        suppressed=0,
+        width=100,
+        color=False,
+    )
     path.write_text(render("text", work.findings, info) + "\n", encoding="utf-8")
     return plural(len(work.findings), "finding")
 

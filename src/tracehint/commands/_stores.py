@@ -26,34 +26,55 @@ def store_options(required: bool) -> Callable[[F], F]:
     """--store, --prefix and --map."""
     return with_options(
         click.option(
-            "--store", required=required, metavar="STORE",
+            "--store",
+            required=required,
+            metavar="STORE",
             help="xattr, woss, orangefs, cephfs, moosefs; or a TOML table (docs: stores).",
         ),
         click.option(
             "--prefix", help="Name space before every attribute (default: the store's, e.g. user.)."
         ),
         click.option(
-            "--map", "places", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            "--map",
+            "places",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
             help="Names of the site's storage classes or pools (cephfs, moosefs; docs: stores).",
         ),
-    )  # fmt: skip
+    )
 
 
 # Which files and directories are meant: the keywords of `make_plan`.
 plan_options = with_options(
     click.option("--no-directories", is_flag=True, help="No directory defaults."),
-    click.option("--create", is_flag=True,
-                 help="Make files that a task will write, so that the hint is there first."),
-    click.option("--nodes", type=click.IntRange(1, 1_000_000),
-                 help="Nodes of the next run; replicas never exceed them."),
-    click.option("--names", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-                 help="All file names of the next run, a line each: what one does not tell, "
-                 "all together may."),
-    click.option("--like", type=click.Path(exists=True, path_type=Path), metavar="RUN",
-                 help="Bundle or analysis of a run whose files the next one has as well."),
-    click.option("--workflow", type=click.Path(dir_okay=False, path_type=Path),
-                 help="Makeflow file of the next run: its files are matched too."),
-)  # fmt: skip
+    click.option(
+        "--create",
+        is_flag=True,
+        help="Make files that a task will write, so that the hint is there first.",
+    ),
+    click.option(
+        "--nodes",
+        type=click.IntRange(1, 1_000_000),
+        help="Nodes of the next run; replicas never exceed them.",
+    ),
+    click.option(
+        "--names",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="All file names of the next run, a line each: what one does not tell, "
+        "all together may.",
+    ),
+    click.option(
+        "--like",
+        type=click.Path(exists=True, path_type=Path),
+        metavar="RUN",
+        help="Bundle or analysis of a run whose files the next one has as well.",
+    ),
+    click.option(
+        "--workflow",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Makeflow file of the next run: its files are matched too.",
+    ),
+)
 
 
 # HINTS, DIRECTORY, and how the hints become settings of a store there.
@@ -66,9 +87,16 @@ hints_below = with_options(
 
 
 def make_plan(
-    hints: HintFile, *, workflow: Path | None, like: Path | None, names: Path | None,
-    nodes: int | None, create: bool, no_directories: bool, root_fd: int | None = None,
-) -> Plan:  # fmt: skip
+    hints: HintFile,
+    *,
+    workflow: Path | None,
+    like: Path | None,
+    names: Path | None,
+    nodes: int | None,
+    create: bool,
+    no_directories: bool,
+    root_fd: int | None = None,
+) -> Plan:
     """Match the hint file's rules with every concrete path that is known."""
     from tracehint.adapters.plan import build_plan
 
@@ -77,9 +105,12 @@ def make_plan(
 
 
 def known_paths(
-    hints: HintFile, workflow: Path | None, like: Path | None, names: Path | None,
+    hints: HintFile,
+    workflow: Path | None,
+    like: Path | None,
+    names: Path | None,
     root_fd: int | None,
-) -> Paths:  # fmt: skip
+) -> Paths:
     """Paths of the directory, of the next run's graph or names, and of the rules."""
     from tracehint.adapters.plan import Paths, inside, read_names, remembered_paths, tree_paths
 
@@ -110,9 +141,12 @@ def known_paths(
     declared = set(files)
     others = [p for p in (*sorted(existing), *remembered) if p not in declared]
     return Paths(
-        files=list(dict.fromkeys(others)), existing=existing, declared=files, known=known,
+        files=list(dict.fromkeys(others)),
+        existing=existing,
+        declared=files,
+        known=known,
         sizes=sizes,
-    )  # fmt: skip
+    )
 
 
 def report_gaps(gaps: Mapping[Gap, int]) -> None:

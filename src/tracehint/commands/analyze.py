@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("bundle", type=click.Path())
 @click.option(
-    "--format", "form", type=click.Choice(["text", "json", "parquet"]), default="text",
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "parquet"]),
+    default="text",
     show_default=True,
-)  # fmt: skip
+)
 @click.option("-o", "--output", metavar="PATH", help="File, or directory for parquet.")
 @click.option("--force", is_flag=True, help="Replace what is there.")
 @click.option("--no-ranges", is_flag=True, help="Leave the byte ranges out of the output.")
@@ -39,19 +42,31 @@ if TYPE_CHECKING:
     "--master", metavar="URL", help="Spark's cluster (default: local[*], this machine's cores)."
 )
 @click.option(
-    "--threads", type=click.IntRange(1), default=None,
+    "--threads",
+    type=click.IntRange(1),
+    default=None,
     help="Threads that compute (default: the processors that this process may use).",
-)  # fmt: skip
+)
 @click.option(
-    "--memory-limit", metavar="SIZE", default=None,
+    "--memory-limit",
+    metavar="SIZE",
+    default=None,
     help="Accesses that would take more than half of it go through temporary files in TMPDIR"
     " (default: half of the machine's memory).",
-)  # fmt: skip
+)
 @analysis_options
 def command(
-    bundle: str, form: str, output: str | None, force: bool, no_ranges: bool, engine: str,
-    master: str | None, threads: int | None, memory_limit: str | None, **values: Any,
-) -> None:  # fmt: skip
+    bundle: str,
+    form: str,
+    output: str | None,
+    force: bool,
+    no_ranges: bool,
+    engine: str,
+    master: str | None,
+    threads: int | None,
+    memory_limit: str | None,
+    **values: Any,
+) -> None:
     """Print the graph and the patterns of BUNDLE.
 
     Text is a summary for people; json is one document with everything; parquet is one file

@@ -34,10 +34,18 @@ if TYPE_CHECKING:
 @click.option("--as-root", is_flag=True, help="Work although you are root.")
 @click.option("--quiet", is_flag=True, help="No list and no summary.")
 def command(
-    hints: Path, directory: Path, store: str, prefix: str | None, places: Path | None,
-    dry_run: bool, take_back: bool,
-    allow_trusted: bool, as_root: bool, quiet: bool, **which: Any,
-) -> int:  # fmt: skip
+    hints: Path,
+    directory: Path,
+    store: str,
+    prefix: str | None,
+    places: Path | None,
+    dry_run: bool,
+    take_back: bool,
+    allow_trusted: bool,
+    as_root: bool,
+    quiet: bool,
+    **which: Any,
+) -> int:
     """Set the hints of HINTS below DIRECTORY, directory defaults first.
 
     What was changed is kept in DIRECTORY/.tracehint, written before each change; --undo takes it
@@ -95,8 +103,10 @@ def _failures(failed: list[tuple[bytes, str]]) -> None:
     if len(failed) > 50:
         click.echo(f"tracehint: and {len(failed) - 50:,} more", err=True)
     if any("not supported" in why for _, why in failed):
-        click.echo("  This file system takes no such attributes: another --store or --prefix "
-                   "may fit.", err=True)  # fmt: skip
+        click.echo(
+            "  This file system takes no such attributes: another --store or --prefix may fit.",
+            err=True,
+        )
 
 
 def _undo(

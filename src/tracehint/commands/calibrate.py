@@ -13,17 +13,32 @@ from tracehint.commands._stores import require_store, store_options
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path))
 @store_options(required=False)
-@click.option("--seconds", type=click.FloatRange(1, 600), default=30.0, show_default=True,
-              help="Stop after this time at the latest.")  # fmt: skip
-@click.option("--size-mb", type=click.IntRange(1, 100_000), default=256, show_default=True,
-              help="Size of the file that is written and read.")  # fmt: skip
+@click.option(
+    "--seconds",
+    type=click.FloatRange(1, 600),
+    default=30.0,
+    show_default=True,
+    help="Stop after this time at the latest.",
+)
+@click.option(
+    "--size-mb",
+    type=click.IntRange(1, 100_000),
+    default=256,
+    show_default=True,
+    help="Size of the file that is written and read.",
+)
 @click.option("-o", "--output", help="Write the JSON here.")
 @click.option("--force", is_flag=True, help="Replace an existing output.")
 def command(
-    directory: Path, store: str | None, prefix: str | None, places: Path | None,
-    seconds: float, size_mb: int,
-    output: str | None, force: bool,
-) -> None:  # fmt: skip
+    directory: Path,
+    store: str | None,
+    prefix: str | None,
+    places: Path | None,
+    seconds: float,
+    size_mb: int,
+    output: str | None,
+    force: bool,
+) -> None:
     """Measure the cost of calls and the data rate of the store below DIRECTORY.
 
     Works in a directory of its own that it removes again. The result is JSON: seconds for each

@@ -17,17 +17,35 @@ FORMATS = ("text", "json", "sarif", "github", "junit")
 @click.option("--format", "fmt", type=click.Choice(FORMATS), default="text", show_default=True)
 @click.option("-o", "--output", help="Write to a file instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace the output file.")
-@click.option("--volume-threshold", type=click.FloatRange(0, 100), default=10, show_default=True,
-              help="Percent by which sizes and bytes read may differ.")  # fmt: skip
-@click.option("--min-bytes", default="64K", show_default=True,
-              help="Smaller differences in volume are none.")  # fmt: skip
-@click.option("--count-threshold", type=click.FloatRange(0, 100), default=0, show_default=True,
-              help="Percent by which numbers of tasks and files may differ.")  # fmt: skip
+@click.option(
+    "--volume-threshold",
+    type=click.FloatRange(0, 100),
+    default=10,
+    show_default=True,
+    help="Percent by which sizes and bytes read may differ.",
+)
+@click.option(
+    "--min-bytes", default="64K", show_default=True, help="Smaller differences in volume are none."
+)
+@click.option(
+    "--count-threshold",
+    type=click.FloatRange(0, 100),
+    default=0,
+    show_default=True,
+    help="Percent by which numbers of tasks and files may differ.",
+)
 @click.option("--nodes", type=click.IntRange(1), help="Nodes that the cost model counts with.")
 def command(
-    before: str, after: str, fmt: str, output: str | None, force: bool, volume_threshold: float,
-    min_bytes: str, count_threshold: float, nodes: int | None,
-) -> int:  # fmt: skip
+    before: str,
+    after: str,
+    fmt: str,
+    output: str | None,
+    force: bool,
+    volume_threshold: float,
+    min_bytes: str,
+    count_threshold: float,
+    nodes: int | None,
+) -> int:
     """Compare the runs BEFORE and AFTER of one workflow.
 
     Tasks are matched by type, files by template. Exit code 0: the same, 1:
@@ -42,16 +60,21 @@ def command(
     from tracehint.hintgen.lint.render import Info, render
 
     limits = Limits(
-        volume_share=volume_threshold / 100, volume_bytes=parse_size(min_bytes),
+        volume_share=volume_threshold / 100,
+        volume_bytes=parse_size(min_bytes),
         count_share=count_threshold / 100,
-    )  # fmt: skip
+    )
     options = Options(nodes=nodes)
     runs = [inputs.load_run(path, options).analysis for path in (before, after)]
     findings = diff(runs[0], runs[1], limits)
     info = Info(
-        tool=f"tracehint {__version__}", subject=f"{before} -> {after}",
-        rules={code: name for code, (name, _) in CHANGES.items()}, width=terminal_width(),
-        color=wants_color() and not output, noun="change", hint="",
-    )  # fmt: skip
+        tool=f"tracehint {__version__}",
+        subject=f"{before} -> {after}",
+        rules={code: name for code, (name, _) in CHANGES.items()},
+        width=terminal_width(),
+        color=wants_color() and not output,
+        noun="change",
+        hint="",
+    )
     write_result(render(fmt, findings, info), output, force=force)
     return EXIT_FINDINGS if findings else EXIT_OK

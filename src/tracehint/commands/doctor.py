@@ -34,7 +34,7 @@ def command(fmt: str) -> int:
         data = {
             "schema": "tracehint.doctor/1", "auto": picked, "collectors": collectors,
             "checks": [dataclasses.asdict(f) for f in findings],
-        }  # fmt: skip
+        }  # fmt: skip  # a table
         click.echo(json.dumps(data, indent=1))
     else:
         click.echo(_text(collectors, findings, picked), nl=False)

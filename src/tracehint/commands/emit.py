@@ -30,31 +30,63 @@ ENGINES = ("makeflow", "swift", "swift-k", "swift-t", "snakemake", "nextflow")
 
 @click.command()
 @hints_argument
-@click.argument("source", required=False, type=click.Path(dir_okay=False, path_type=Path),
-                metavar="[WORKFLOW]")  # fmt: skip
+@click.argument(
+    "source", required=False, type=click.Path(dir_okay=False, path_type=Path), metavar="[WORKFLOW]"
+)
 @store_options(required=False)
-@click.option("--workflow-engine", "engine", type=click.Choice(ENGINES),
-              help="Write annotations for this engine.")  # fmt: skip
-@click.option("-o", "--output", type=click.Path(path_type=Path),
-              help="Script or annotation file; what it needs goes beside it.")  # fmt: skip
-@click.option("--dir", "directory", type=click.Path(path_type=Path),
-              help="Directory whose files are matched too.")  # fmt: skip
-@click.option("--local-dir", default="/dev/shm", show_default=True,
-              help="Directory of each node for itself (Swift, Snakemake, Nextflow).")  # fmt: skip
+@click.option(
+    "--workflow-engine",
+    "engine",
+    type=click.Choice(ENGINES),
+    help="Write annotations for this engine.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Script or annotation file; what it needs goes beside it.",
+)
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path),
+    help="Directory whose files are matched too.",
+)
+@click.option(
+    "--local-dir",
+    default="/dev/shm",
+    show_default=True,
+    help="Directory of each node for itself (Swift, Snakemake, Nextflow).",
+)
 @click.option("--shared-dir", default="", help="Directory that all nodes see (Swift/K).")
-@click.option("--locations", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="JSON of `tracehint locate` (Swift/T).")  # fmt: skip
-@click.option("--temporary", is_flag=True,
-              help="Let Snakemake delete files that hints call temporary.")  # fmt: skip
+@click.option(
+    "--locations",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="JSON of `tracehint locate` (Swift/T).",
+)
+@click.option(
+    "--temporary", is_flag=True, help="Let Snakemake delete files that hints call temporary."
+)
 @plan_options
 @click.option("--allow-trusted", is_flag=True, help="Allow attributes below trusted.")
 @click.option("--force", is_flag=True, help="Replace existing output files.")
 def command(
-    hints: Path, source: Path | None, store: str | None, prefix: str | None, places: Path | None,
+    hints: Path,
+    source: Path | None,
+    store: str | None,
+    prefix: str | None,
+    places: Path | None,
     engine: str | None,
-    output: Path | None, directory: Path | None, allow_trusted: bool, force: bool,
-    local_dir: str, shared_dir: str, locations: Path | None, temporary: bool, **which: Any,
-) -> None:  # fmt: skip
+    output: Path | None,
+    directory: Path | None,
+    allow_trusted: bool,
+    force: bool,
+    local_dir: str,
+    shared_dir: str,
+    locations: Path | None,
+    temporary: bool,
+    **which: Any,
+) -> None:
     """Write HINTS as a setfattr script, or as annotations for a workflow engine.
 
     With --store, the result is a shell script to review and run in the data's directory; with -o
@@ -76,13 +108,17 @@ def command(
         from tracehint.adapters.engines.emitters import EmitRequest
 
         request = EmitRequest(
-            engine=engine, workflow=which["workflow"],
+            engine=engine,
+            workflow=which["workflow"],
             store=require_store(store or "xattr", prefix, places),
             output=output if str(output) != "-" else None,
             nodes=which["nodes"],
-            allow_trusted=allow_trusted, local_dir=local_dir, shared_dir=shared_dir,
-            locations=locations, temporary=temporary,
-        )  # fmt: skip
+            allow_trusted=allow_trusted,
+            local_dir=local_dir,
+            shared_dir=shared_dir,
+            locations=locations,
+            temporary=temporary,
+        )
         _engine(loaded, request, force=force)
         return
     inside = output is None or str(output) == "-"
@@ -105,9 +141,14 @@ def command(
 
 
 def _script(
-    hints: HintFile, chosen: Store, directory: Path | None, which: dict[str, Any], *,
-    allow_trusted: bool, inside: bool,
-) -> Script:  # fmt: skip
+    hints: HintFile,
+    chosen: Store,
+    directory: Path | None,
+    which: dict[str, Any],
+    *,
+    allow_trusted: bool,
+    inside: bool,
+) -> Script:
     from contextlib import ExitStack
 
     from tracehint.adapters.stores.act import check_keys

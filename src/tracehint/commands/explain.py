@@ -54,8 +54,11 @@ def _as_text(page: str) -> str:
 
     out = io.StringIO()
     console = Console(
-        file=out, width=min(100, max(40, terminal_width())), force_terminal=wants_color(),
-        no_color=not wants_color(), highlight=False,
-    )  # fmt: skip
+        file=out,
+        width=min(100, max(40, terminal_width())),
+        force_terminal=wants_color(),
+        no_color=not wants_color(),
+        highlight=False,
+    )
     console.print(Markdown(page))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())

@@ -18,13 +18,23 @@ FORMATS = ("svg", "png", "dot", "graphml", "json")
 @click.option("--format", "fmt", type=click.Choice(FORMATS), help="Default: by the file's ending.")
 @click.option("--fold/--no-fold", default=None, help="Default: fold above 60 tasks or 120 nodes.")
 @click.option("--nodes", type=click.IntRange(1), help="Nodes that the cost model counts with.")
-@click.option("--timeout", type=click.FloatRange(1), default=120, show_default=True,
-              help="Seconds for Graphviz.")  # fmt: skip
+@click.option(
+    "--timeout",
+    type=click.FloatRange(1),
+    default=120,
+    show_default=True,
+    help="Seconds for Graphviz.",
+)
 @click.option("--force", is_flag=True, help="Replace the output file.")
 def command(
-    bundle: str, output: str | None, fmt: str | None, fold: bool | None, nodes: int | None,
-    timeout: float, force: bool,
-) -> None:  # fmt: skip
+    bundle: str,
+    output: str | None,
+    fmt: str | None,
+    fold: bool | None,
+    nodes: int | None,
+    timeout: float,
+    force: bool,
+) -> None:
     """Draw how the tasks of BUNDLE hand data to each other through files.
 
     Boxes with round corners are tasks, the others files; colours are

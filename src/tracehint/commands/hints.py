@@ -91,12 +91,26 @@ if TYPE_CHECKING:
 @click.option("--no-fallbacks", is_flag=True, help="Only rules for the names that were seen.")
 @click.option("--force", is_flag=True, help="Replace the output file.")
 def command(
-    sources: tuple[str, ...], output: str | None, other: str | None, given: str,
-    path: str | None, producer: str | None, consumers: tuple[str, ...], fmt: str,
-    nodes: int | None, min_paying: float, min_bytes: int, min_confidence: float,
-    node_capacity: int, replica_budget: float, call_ms: float, link_mbit: float,
-    calibration: Path | None, no_fallbacks: bool, force: bool,
-) -> None:  # fmt: skip
+    sources: tuple[str, ...],
+    output: str | None,
+    other: str | None,
+    given: str,
+    path: str | None,
+    producer: str | None,
+    consumers: tuple[str, ...],
+    fmt: str,
+    nodes: int | None,
+    min_paying: float,
+    min_bytes: int,
+    min_confidence: float,
+    node_capacity: int,
+    replica_budget: float,
+    call_ms: float,
+    link_mbit: float,
+    calibration: Path | None,
+    no_fallbacks: bool,
+    force: bool,
+) -> None:
     """Derive hint rules from BUNDLE... (recorded runs, or the JSON of analyze) for the next run.
 
     Example: tracehint hints run.trace -o hints.json
@@ -123,8 +137,9 @@ def command(
     analyses = [] if hints else _load(sources, nodes)
     if other is not None:
         if hints is not None:
-            raise UsageError("--score needs the runs that the rules come from",
-                             "Give bundles, not a hint file.")  # fmt: skip
+            raise UsageError(
+                "--score needs the runs that the rules come from", "Give bundles, not a hint file."
+            )
         options = LearnOptions(nodes, not no_fallbacks, NO_LIMITS)
         _write_score(learn(analyses, options), analyses, other, nodes, given, fmt, output, force)
         return
@@ -166,9 +181,15 @@ def _load(sources: Sequence[str], nodes: int | None) -> list[Analysis]:
 
 
 def _write_score(
-    hints: HintFile, analyses: list[Analysis], other: str, nodes: int | None, given: str,
-    fmt: str, output: str | None, force: bool,
-) -> None:  # fmt: skip
+    hints: HintFile,
+    analyses: list[Analysis],
+    other: str,
+    nodes: int | None,
+    given: str,
+    fmt: str,
+    output: str | None,
+    force: bool,
+) -> None:
     from tracehint.hintgen.score.score import score, score_text
 
     data = score(hints, analyses, _load([other], nodes)[0], given=given)

@@ -26,13 +26,17 @@ if TYPE_CHECKING:
 @click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("-o", "--output", required=True, metavar="BUNDLE", type=click.Path(path_type=Path))
 @click.option(
-    "--from", "kind", type=click.Choice([i.name for i in IMPORTERS]),
+    "--from",
+    "kind",
+    type=click.Choice([i.name for i in IMPORTERS]),
     help="What the sources are. Default: recognised by their contents.",
-)  # fmt: skip
+)
 @click.option(
-    "--workflow", metavar="FILE", type=click.Path(path_type=Path),
+    "--workflow",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
     help="Workflow file or engine log whose declared tasks and files are joined.",
-)  # fmt: skip
+)
 @click.option("--force", is_flag=True, help="Replace an existing bundle.")
 @click.option("--quiet", is_flag=True, help="Print errors only.")
 def command(

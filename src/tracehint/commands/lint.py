@@ -23,10 +23,18 @@ FORMATS = ("text", "json", "sarif", "github", "junit")
 @click.option("--select", multiple=True, help="Only these codes or prefixes, comma-separated.")
 @click.option("--ignore", multiple=True, help="Not these codes or prefixes.")
 @click.option("--nodes", type=click.IntRange(1), help="Nodes that the cost model counts with.")
-@click.option("--default-placement", type=click.Choice(["striped", "one-node", "local"]),
-              default="striped", show_default=True)  # fmt: skip
-@click.option("--sites", type=click.Path(path_type=Path), metavar="FILE",
-              help="Table of sites or racks: a host or pattern and its site per line.")  # fmt: skip
+@click.option(
+    "--default-placement",
+    type=click.Choice(["striped", "one-node", "local"]),
+    default="striped",
+    show_default=True,
+)
+@click.option(
+    "--sites",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Table of sites or racks: a host or pattern and its site per line.",
+)
 @click.option("--block-size", help="Block size of the store, e.g. 1M; default 4M.")
 @click.option("--hints-in-force", type=click.Path(), help="Hints that the store already had.")
 @click.option("--calibration", type=click.Path(), help="Of `tracehint calibrate`: adds seconds.")
@@ -34,12 +42,23 @@ FORMATS = ("text", "json", "sarif", "github", "junit")
 @click.option("--write-baseline", type=click.Path(), help="Accept all findings: list them there.")
 @click.option("--config", type=click.Path(), help="Directory to look for the configuration.")
 def command(
-    bundle: str, workflow: str | None, fmt: str, output: str | None, force: bool,
-    select: tuple[str, ...], ignore: tuple[str, ...], nodes: int | None, default_placement: str,
-    sites: Path | None, block_size: str | None, hints_in_force: str | None,
-    calibration: str | None, baseline: str | None,
-    write_baseline: str | None, config: str | None,
-) -> int:  # fmt: skip
+    bundle: str,
+    workflow: str | None,
+    fmt: str,
+    output: str | None,
+    force: bool,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    nodes: int | None,
+    default_placement: str,
+    sites: Path | None,
+    block_size: str | None,
+    hints_in_force: str | None,
+    calibration: str | None,
+    baseline: str | None,
+    write_baseline: str | None,
+    config: str | None,
+) -> int:
     """Report what the run recorded in BUNDLE leaves on the table.
 
     WORKFLOW (a Makeflow file, a directory with .snakemake, a log ...) adds the
@@ -88,11 +107,15 @@ def command(
     if known:
         findings, suppressed = baselines.split(findings, baselines.read(Path(known)))
     info = Info(
-        tool=f"tracehint {__version__}", subject=bundle, workflow=workflow or "",
+        tool=f"tracehint {__version__}",
+        subject=bundle,
+        workflow=workflow or "",
         rules={code: load(code).RULE.name for code in codes},
-        skipped=skipped_rules(context, codes), suppressed=suppressed,
-        width=terminal_width(), color=wants_color() and not output,
-    )  # fmt: skip
+        skipped=skipped_rules(context, codes),
+        suppressed=suppressed,
+        width=terminal_width(),
+        color=wants_color() and not output,
+    )
     write_result(render(fmt, findings, info), output, force=force)
     return EXIT_FINDINGS if findings and not write_baseline else EXIT_OK
 

@@ -66,10 +66,19 @@ class SplitCommand(RunCommand):
 @click.option("--quiet", is_flag=True, help="Say nothing, unless the task cannot go to its data.")
 @click.pass_context
 def command(
-    ctx: click.Context, inputs: tuple[str, ...], hosts: Path, store: str, prefix: str | None,
-    places: Path | None, policy: str, workflow: Path | None, task: int | None,
-    folder: Path | None, fmt: str, quiet: bool,
-) -> int:  # fmt: skip
+    ctx: click.Context,
+    inputs: tuple[str, ...],
+    hosts: Path,
+    store: str,
+    prefix: str | None,
+    places: Path | None,
+    policy: str,
+    workflow: Path | None,
+    task: int | None,
+    folder: Path | None,
+    fmt: str,
+    quiet: bool,
+) -> int:
     """Start COMMAND on the node that holds most bytes of its INPUTs; without one, print the node.
 
     A task is never held up: where the store does not say, a node does not answer or the host file
@@ -167,17 +176,20 @@ def _print(choice: Choice, known: Known, policy: str, fmt: str) -> None:
         _say(choice.reason)
         return
     rows: list[dict[str, Any]] = [
-        {"path": to_text(os.fsencode(path)), "nodes": list(known.nodes.get(path, ())),
-         "problem": known.unknown.get(path, "")}
+        {
+            "path": to_text(os.fsencode(path)),
+            "nodes": list(known.nodes.get(path, ())),
+            "problem": known.unknown.get(path, ""),
+        }
         for path in dict.fromkeys([*known.nodes, *known.unknown])
-    ]  # fmt: skip
+    ]
     data = {
         "schema": "tracehint.place/1", "host": choice.host.name if choice.host else None,
         "policy": policy, "reason": choice.reason, "fallback": choice.fallback,
         "total_bytes": known.total_bytes, "bytes": known.bytes, "inputs": rows,
         "not_asked": known.unasked,
         "start": start_words(choice.host, ["COMMAND"], str(Path.cwd())) if choice.host else [],
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     click.echo(json.dumps(data, indent=1))
 
 

@@ -19,7 +19,7 @@ from tracehint.errors import TracehintError
 _ENGINES = {
     "makeflow": "makeflow", "snakemake": "snakemake", "nextflow": "nextflow",
     "swift": "swift-k", "swift-t": "swift-t",
-}  # fmt: skip
+}  # fmt: skip  # a table
 
 
 @click.command(cls=RunCommand, context_settings={"allow_interspersed_args": False})

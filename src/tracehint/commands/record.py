@@ -45,10 +45,14 @@ def command(pid: int | None, cgroup: str | None, duration: float | None, **optio
             from tracehint.commands._node_run import run_node
 
             return run_node(
-                node, options["command"], host_id=options["host_id"], quiet=options["quiet"],
-                settings=chosen_settings(options["settings"]), keep_args=options["keep_args"],
+                node,
+                options["command"],
+                host_id=options["host_id"],
+                quiet=options["quiet"],
+                settings=chosen_settings(options["settings"]),
+                keep_args=options["keep_args"],
                 data_roots=options["data_roots"],
-            )  # fmt: skip
+            )
         follow = chosen_follow(pid, cgroup, duration, options["command"])
     except UsageError as error:
         raise RecordError(error.what, error.remedy) from None
@@ -66,10 +70,13 @@ def _other_ways(
 ) -> dict[str, Any]:
     """What does not go together with `--node`, by the option's name."""
     return {
-        "--pid": pid, "--cgroup": cgroup, "--duration": duration, "-o": options["output"],
+        "--pid": pid,
+        "--cgroup": cgroup,
+        "--duration": duration,
+        "-o": options["output"],
         "--force": options["force"],
         "--collector": options["collector"] not in ("auto", "ebpf"),
-    }  # fmt: skip
+    }
 
 
 def _quoted(path: str) -> str:

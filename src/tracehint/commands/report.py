@@ -13,14 +13,22 @@ from tracehint.commands._output import refuse_existing, write_result
 @click.argument("bundle", type=click.Path())
 @click.option("-o", "--output", help="File; default: the bundle's name with .html. `-`: stdout.")
 @click.option("--nodes", type=click.IntRange(1), help="Nodes that the cost model counts with.")
-@click.option("--default-placement", type=click.Choice(["striped", "one-node", "local"]),
-              default="striped", show_default=True)  # fmt: skip
+@click.option(
+    "--default-placement",
+    type=click.Choice(["striped", "one-node", "local"]),
+    default="striped",
+    show_default=True,
+)
 @click.option("--hints/--no-hints", default=True, help="Derive hint rules for the page.")
 @click.option("--force", is_flag=True, help="Replace the output file.")
 def command(
-    bundle: str, output: str | None, nodes: int | None, default_placement: str, hints: bool,
+    bundle: str,
+    output: str | None,
+    nodes: int | None,
+    default_placement: str,
+    hints: bool,
     force: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Write an HTML page about BUNDLE: summary, graph, timeline, findings, hints.
 
     The page is one file, needs no network and works from a disk or a mail.

@@ -27,10 +27,15 @@ if TYPE_CHECKING:
 @click.option("--strict", is_flag=True, help="A file that is not there counts as a mismatch.")
 @click.option("--format", "fmt", type=click.Choice(["text", "json"]), default="text")
 def command(
-    hints: Path, directory: Path, store: str, prefix: str | None, places: Path | None,
-    strict: bool, fmt: str,
+    hints: Path,
+    directory: Path,
+    store: str,
+    prefix: str | None,
+    places: Path | None,
+    strict: bool,
+    fmt: str,
     **which: Any,
-) -> int:  # fmt: skip
+) -> int:
     """Compare the hints of HINTS with what the store reports below DIRECTORY.
 
     Exits with 1 when a hint is missing or differs, or when no hint could be checked at all.
@@ -63,9 +68,7 @@ def _text(counts: Counter[str], bad: list[Reading], outcome: Outcome) -> None:
     for reading in bad:
         got = "nothing" if reading.got is None else text(reading.got[:200])
         wanted = text(reading.setting.value)
-        click.echo(
-            f"{text(reading.path) or '.'}: {reading.setting.key} is {got}, not {wanted}"
-        )  # fmt: skip
+        click.echo(f"{text(reading.path) or '.'}: {reading.setting.key} is {got}, not {wanted}")
     for path, why in outcome.failed:
         click.echo(f"{text(path) or '.'}: {why}")
     report_gaps(outcome.gap_counts())
@@ -101,5 +104,5 @@ def _json(
         "failed": [{"path": to_text(path), "reason": why} for path, why in outcome.failed],
         "gaps": [{"hint": g.hint, "level": g.level, "reason": g.reason, "targets": n}
                  for g, n in outcome.gap_counts().items()],
-    }  # fmt: skip
+    }  # fmt: skip  # a table
     click.echo(json.dumps(data, indent=1))

@@ -62,11 +62,16 @@ def trace(workflow: Workflow, folder: Path) -> Result:
         "strace", "-f", "-ttt", "-y", "-s", "600", "--seccomp-bpf", "-o", log, "-e",
         f"trace={CALLS}", *TRACEHINT, "record", "--quiet", "--collector", "ebpf", "-o", bundle,
         "--", *workflow.command,
-    ]  # fmt: skip
+    ]  # fmt: skip  # a table
     done = subprocess.run(
-        [os.fspath(c) for c in command], cwd=work, env={**os.environ, "PATH": _path()},
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+        [os.fspath(c) for c in command],
+        cwd=work,
+        env={**os.environ, "PATH": _path()},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     run = analyze(bundle, "--nodes", str(NODES))
     jobs = workflow.jobs()

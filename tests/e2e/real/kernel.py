@@ -134,8 +134,9 @@ class Kernel(Names):
 
     # -- bytes -------------------------------------------------------------------------------
 
-    def _add(self, process: Process, opened: Opened | None, op: str, size: int,
-             at: int | None = None) -> None:  # fmt: skip
+    def _add(
+        self, process: Process, opened: Opened | None, op: str, size: int, at: int | None = None
+    ) -> None:
         """`size` bytes at `at`, or where the description stands, which moves on."""
         if opened is None or opened.file is None or size <= 0:
             return

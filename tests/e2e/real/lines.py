@@ -64,8 +64,9 @@ def calls(log: Path) -> Iterator[Call | Gone]:
             assert done, f"not a call: {line!r}"
             if done[3] != "?":
                 path = re.match(r"<(.*)>", done[4])
-                yield Call(pid, at, done[1], _split(done[2]), int(done[3], 0),
-                           path[1] if path else "")  # fmt: skip
+                yield Call(
+                    pid, at, done[1], _split(done[2]), int(done[3], 0), path[1] if path else ""
+                )
 
 
 def _split(text: str) -> list[str]:
@@ -97,9 +98,11 @@ def text(printed: str) -> str:
             return chr(int(match[1], 8))
         return chr(int(match[2], 16) if match[2] else _LETTER[match[3]])
 
-    return _ESCAPE.sub(letter, inner).encode("latin-1", "surrogateescape").decode(
-        "utf-8", "surrogateescape"
-    )  # fmt: skip
+    return (
+        _ESCAPE.sub(letter, inner)
+        .encode("latin-1", "surrogateescape")
+        .decode("utf-8", "surrogateescape")
+    )
 
 
 def words(printed: str) -> list[str]:

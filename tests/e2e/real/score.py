@@ -51,10 +51,11 @@ def score(result: Result) -> Score:
     seen, true = result.observed, result.truth
     both = seen.uses.keys() & true.uses.keys()
     wrong = {
-        use: length(seen.uses[use]) + length(true.uses[use])
+        use: length(seen.uses[use])
+        + length(true.uses[use])
         - 2 * length(common(seen.uses[use], true.uses[use]))
         for use in both
-    }  # fmt: skip
+    }
     labels, expected = (
         {(key, label) for key, found in side.items() for label in found}
         for side in (seen.labels, true.labels)

@@ -24,8 +24,21 @@ accesses the byte-by-byte references of the tests derive edges and labels. This 
 `make real-runs-table`; `tests/e2e/test_real.py` fails below the goals.
 
 """
-COLUMNS = ("workflow", "jobs", "accesses", "precision", "recall", "bytes", "wrong bytes", "edges",
-           "false", "missed", "labels", "agree", "primary")  # fmt: skip
+COLUMNS = (
+    "workflow",
+    "jobs",
+    "accesses",
+    "precision",
+    "recall",
+    "bytes",
+    "wrong bytes",
+    "edges",
+    "false",
+    "missed",
+    "labels",
+    "agree",
+    "primary",
+)
 FOOT = """
 - **Goals**: precision and recall of accesses at least 0.99, at most 2 % of the bytes wrong, at
   least 0.97 of the labels, no false edge.
@@ -43,11 +56,20 @@ FOOT = """
 def row(result: Result, found: Score) -> list[str]:
     same = found.primaries - found.wrong_primaries
     return [
-        result.workflow.title, str(found.jobs), str(found.accesses), f"{found.precision:.3f}",
-        f"{found.recall:.3f}", f"{found.true_bytes:,}", f"{found.byte_error:.2%}",
-        str(found.edges), str(found.false_edges), str(found.missed_edges), str(found.labels),
-        f"{found.label_agreement:.3f}", f"{same}/{found.primaries}",
-    ]  # fmt: skip
+        result.workflow.title,
+        str(found.jobs),
+        str(found.accesses),
+        f"{found.precision:.3f}",
+        f"{found.recall:.3f}",
+        f"{found.true_bytes:,}",
+        f"{found.byte_error:.2%}",
+        str(found.edges),
+        str(found.false_edges),
+        str(found.missed_edges),
+        str(found.labels),
+        f"{found.label_agreement:.3f}",
+        f"{same}/{found.primaries}",
+    ]
 
 
 def versions() -> str:

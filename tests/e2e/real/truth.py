@@ -69,8 +69,9 @@ class _Units:
 class WeightedPatterns(pattern_reference.Reference):
     """The pattern reference on units: a unit is known by its first byte and counts its length."""
 
-    def __init__(self, flow: Any, tasks: Any, options: Options, nodes: int,
-                 units: dict[int, _Units]) -> None:  # fmt: skip
+    def __init__(
+        self, flow: Any, tasks: Any, options: Options, nodes: int, units: dict[int, _Units]
+    ) -> None:
         self.units = units
         super().__init__(flow, tasks, options, nodes)
 
@@ -109,12 +110,17 @@ def establish(kernel: Kernel, jobs: list[Job], options: Options, nodes: int) -> 
     return truth
 
 
-def _play(reference: flow_reference.Reference, inode: Inode, accesses: list[Access],
-          units: _Units, owner: dict[int, str | None]) -> flow_reference.File:  # fmt: skip
+def _play(
+    reference: flow_reference.Reference,
+    inode: Inode,
+    accesses: list[Access],
+    units: _Units,
+    owner: dict[int, str | None],
+) -> flow_reference.File:
     """Feed one file's accesses to the byte-by-byte reference."""
     file = reference.create(
         inode.path, units.index[inode.before], existed=inode.existed, units=len(units.borders) - 1
-    )  # fmt: skip
+    )
     for access in accesses:
         job = owner[id(access.process)] or "engine"
         start, end = units.index[access.start], units.index[access.end]
@@ -141,18 +147,31 @@ def _count(truth: Truth, accesses: list[Access], owner: dict[int, str | None]) -
 class _Tables:
     """Rows in the form of the analyzer's tables, for the pattern reference."""
 
-    def __init__(self, reference: flow_reference.Reference, cut: dict[int, tuple[Inode, _Units]],
-                 kernel: Kernel, owner: dict[int, str | None]) -> None:  # fmt: skip
+    def __init__(
+        self,
+        reference: flow_reference.Reference,
+        cut: dict[int, tuple[Inode, _Units]],
+        kernel: Kernel,
+        owner: dict[int, str | None],
+    ) -> None:
         self.reference, self.cut = reference, cut
         spans: dict[str, list[float]] = defaultdict(list)
         for process in kernel.processes:
             if name := owner[id(process)]:
                 spans[name] += [process.start, process.end]
         self.tasks = [
-            {"task": k, "name": name, "type": name, "command": name, "start_s": min(times),
-             "end_s": max(times), "attempt": 1, "engine": False}
+            {
+                "task": k,
+                "name": name,
+                "type": name,
+                "command": name,
+                "start_s": min(times),
+                "end_s": max(times),
+                "attempt": 1,
+                "engine": False,
+            }
             for k, (name, times) in enumerate(sorted(spans.items()))
-        ]  # fmt: skip
+        ]
         self.number = {t["name"]: t["task"] for t in self.tasks}
 
     def label(self, truth: Truth, options: Options, nodes: int) -> None:
@@ -168,17 +187,30 @@ class _Tables:
                 min(file.sizes.get(version, file.size), len(units[k].borders) - 1)
             ]
             role = self.reference.role(file, version, last=last[path] == number)
-            files.append({"file": k, "path": path, "version": number, "lineage": lines[path],
-                          "size_bytes": size, "role": role})  # fmt: skip
+            files.append(
+                {
+                    "file": k,
+                    "path": path,
+                    "version": number,
+                    "lineage": lines[path],
+                    "size_bytes": size,
+                    "role": role,
+                }
+            )
             self._users(rows, k, file, version, units[k], size, options)
             for pair, read in self.reference.edges(file, version).items():
                 key = (pair[0], path, pair[1])
                 count = units[k].length(read)
                 truth.edges[key] = truth.edges.get(key, 0) + count
                 rows["edges"].append(
-                    {"edge": len(rows["edges"]), "producer": self.number[pair[0]], "file": k,
-                     "consumer": self.number[pair[1]], "bytes": count}
-                )  # fmt: skip
+                    {
+                        "edge": len(rows["edges"]),
+                        "producer": self.number[pair[0]],
+                        "file": k,
+                        "consumer": self.number[pair[1]],
+                        "bytes": count,
+                    }
+                )
         flow = _Flow(files, **rows)
         expected = WeightedPatterns(flow, _Rows(self.tasks), options, nodes, units).run()
         for row in files:
@@ -187,23 +219,41 @@ class _Tables:
             if row["file"] in expected.primary:
                 truth.primary[key] = expected.primary[row["file"]]
 
-    def _users(self, rows: dict[str, list[dict[str, Any]]], k: int, file: flow_reference.File,
-               version: int, units: _Units, size: int, options: Options) -> None:  # fmt: skip
+    def _users(
+        self,
+        rows: dict[str, list[dict[str, Any]]],
+        k: int,
+        file: flow_reference.File,
+        version: int,
+        units: _Units,
+        size: int,
+        options: Options,
+    ) -> None:
         for task, (_, _, _, superseded) in self.reference.producers(file, version).items():
             wrote = file.wrote.get(version, {}).get(task, set())
             owned = file.owned.get(version, {}).get(task, set())
             rows["producers"].append(
-                {"file": k, "task": self.number[task], "owned_bytes": units.length(owned),
-                 "unique_bytes": units.length(wrote or owned), "superseded": superseded,
-                 "ranges": units.ranges(wrote or owned)}
-            )  # fmt: skip
+                {
+                    "file": k,
+                    "task": self.number[task],
+                    "owned_bytes": units.length(owned),
+                    "unique_bytes": units.length(wrote or owned),
+                    "superseded": superseded,
+                    "ranges": units.ranges(wrote or owned),
+                }
+            )
         for task, read in self.reference.consumers(file, version).items():
             count = units.length(read)
             peek = count < options.peek_share * size and count < options.peek_bytes
             rows["consumers"].append(
-                {"file": k, "task": self.number[task], "unique_bytes": count, "peek": peek,
-                 "ranges": units.ranges(read)}
-            )  # fmt: skip
+                {
+                    "file": k,
+                    "task": self.number[task],
+                    "unique_bytes": count,
+                    "peek": peek,
+                    "ranges": units.ranges(read),
+                }
+            )
 
 
 class _Rows:
@@ -219,7 +269,12 @@ class _Rows:
 class _Flow:
     """The tables that the pattern reference asks for."""
 
-    def __init__(self, files: list[dict[str, Any]], producers: list[dict[str, Any]],
-                 consumers: list[dict[str, Any]], edges: list[dict[str, Any]]) -> None:  # fmt: skip
+    def __init__(
+        self,
+        files: list[dict[str, Any]],
+        producers: list[dict[str, Any]],
+        consumers: list[dict[str, Any]],
+        edges: list[dict[str, Any]],
+    ) -> None:
         self.files, self.producers = _Rows(files), _Rows(producers)
         self.consumers, self.edges = _Rows(consumers), _Rows(edges)

@@ -14,10 +14,14 @@ DATABASE = tuple(f"db/ref.{x}" for x in ("ndb", "nhr", "nin", "not", "nsq", "ntf
 
 def jobs() -> list[Job]:
     search = [
-        Job(f"blastn {k}", f"blastn -query query_{k}.fa", (f"query_{k}.fa", *DATABASE),
-            (f"hits_{k}.tsv",))
+        Job(
+            f"blastn {k}",
+            f"blastn -query query_{k}.fa",
+            (f"query_{k}.fa", *DATABASE),
+            (f"hits_{k}.tsv",),
+        )
         for k in PARTS
-    ]  # fmt: skip
+    ]
     hits = tuple(f"hits_{k}.tsv" for k in PARTS)
     return [
         Job("makeblastdb", "makeblastdb -in reference.fa", ("reference.fa",), DATABASE),

@@ -58,8 +58,7 @@ def jobs() -> list[Job]:
     for k in PARTS:
         aligned, sam = ("reference.fa", *INDEX, f"part_{k}.fq"), f"part_{k}.sam"
         found.append(Job(f"align {k}", f"bwa mem -o part_{k}.sam", aligned, (sam,)))
-        found.append(Job(f"sort {k}", f"samtools sort -o part_{k}.bam", (sam,),
-                         (f"part_{k}.bam",)))  # fmt: skip
+        found.append(Job(f"sort {k}", f"samtools sort -o part_{k}.bam", (sam,), (f"part_{k}.bam",)))
     return found
 
 
@@ -78,7 +77,10 @@ WORKFLOW = Workflow(
     # bwa mem reads the index, never the sequence that it was made from.
     not_used=lambda: {(f"align {k}", "reference.fa") for k in PARTS},
     shows=(
-        ("reference.fa.bwt", "broadcast"), ("part_0.fq", "distribute"), ("part_0.sam", "pipeline"),
-        ("part_0.bam", "reduce"), ("merged.bam", "pipeline"),
+        ("reference.fa.bwt", "broadcast"),
+        ("part_0.fq", "distribute"),
+        ("part_0.sam", "pipeline"),
+        ("part_0.bam", "reduce"),
+        ("merged.bam", "pipeline"),
     ),
-)  # fmt: skip
+)

@@ -29,10 +29,12 @@ def jobs() -> list[Job]:
 def not_used() -> set[tuple[str, str]]:
     """mImgtbl and mFitplane open no area file; mOverlaps' table only orders mDiff."""
     return {
-        (job.name, path) for job in jobs() for path in job.reads
+        (job.name, path)
+        for job in jobs()
+        for path in job.reads
         if (path.endswith("_area.fits") and job.name.startswith(("mImgtbl", "mFitplane")))
         or (path == "diffs.tbl" and job.name.startswith("mDiff"))
-    }  # fmt: skip
+    }
 
 
 def prepare(folder: Path) -> None:

@@ -16,10 +16,12 @@ sort -m sorted_*.txt > sorted.txt
 
 def jobs() -> list[Job]:
     return [
-        *(Job(f"sort {k}", f"(sort > sorted_{k}.txt", ("records.txt",), (f"sorted_{k}.txt",))
-          for k in PARTS),
+        *(
+            Job(f"sort {k}", f"(sort > sorted_{k}.txt", ("records.txt",), (f"sorted_{k}.txt",))
+            for k in PARTS
+        ),
         Job("merge", "sort -m", tuple(f"sorted_{k}.txt" for k in PARTS), ("sorted.txt",)),
-    ]  # fmt: skip
+    ]
 
 
 def prepare(folder: Path) -> None:

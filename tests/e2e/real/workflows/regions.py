@@ -30,11 +30,13 @@ cksum slabs.bin > slabs.txt
 def jobs() -> list[Job]:
     return [
         *(Job(f"dd_{k}", f"skip={k * BLOCKS} ", ("field.bin",), ("copied.bin",)) for k in PARTS),
-        *(Job(f"slab_{k}", f"TRACEHINT_TASK=slab_{k} ", ("slab.py",), ("slabs.bin",))
-          for k in PARTS),
+        *(
+            Job(f"slab_{k}", f"TRACEHINT_TASK=slab_{k} ", ("slab.py",), ("slabs.bin",))
+            for k in PARTS
+        ),
         Job("sum of copies", "cksum copied.bin", ("copied.bin",), ("copied.txt",)),
         Job("sum of slabs", "cksum slabs.bin", ("slabs.bin",), ("slabs.txt",)),
-    ]  # fmt: skip
+    ]
 
 
 def prepare(folder: Path) -> None:

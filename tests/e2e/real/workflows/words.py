@@ -20,12 +20,14 @@ def jobs() -> list[Job]:
     changed = tuple(f"part_{k}.txt.up" for k in PARTS)
     return [
         Job("split", "split -n", ("words.txt",), tuple(f"part_{k}.txt" for k in PARTS)),
-        *(Job(f"upper {k}", f"A-Z < part_{k}.txt", (f"part_{k}.txt",), (changed[k],))
-          for k in PARTS),
+        *(
+            Job(f"upper {k}", f"A-Z < part_{k}.txt", (f"part_{k}.txt",), (changed[k],))
+            for k in PARTS
+        ),
         Job("count", "sort -S 64M | uniq", changed, ("counts.txt",)),
         Job("list", "ls part_0.txt"),  # children of the script like all others
         Job("clean", "rm part_0.txt"),
-    ]  # fmt: skip
+    ]
 
 
 def prepare(folder: Path) -> None:
