@@ -98,10 +98,10 @@ def _table(*columns: tuple[str, str]) -> Any:
         left = justify == "left"
         table.add_column(
             name,
-            justify=justify,
+            justify=justify,  # type: ignore[arg-type]
             no_wrap=True,
             overflow="ellipsis",
-            ratio=None,  # type: ignore[arg-type]
+            ratio=None,
             min_width=8 if left else None,
         )
     return table
