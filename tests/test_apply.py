@@ -430,3 +430,78 @@ def test_small_files_that_are_there_are_left_alone_and_empty_ones_are_not(
     assert run_apply(save(tmp_path, large), data, "--no-directories") == 0
     tagged = [i for i in range(3) if attributes(data / "proj" / f"p_{i}.fits")]
     assert tagged == [1, 2], "p_0 has one byte; p_1 may be written yet"
+
+
+# Another user in the directory ----------------------------------------------------------------
+
+EXCHANGE = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+os.setgid(12345)
+os.setuid(12345)
+os.chdir(sys.argv[1])
+print(flush=True)
+while libc.renameat2(-100, b"new", -100, sys.argv[2].encode(), 2):  # RENAME_EXCHANGE
+    pass
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a second user")
+@pytest.mark.parametrize("victim", ["folder", "file"])
+def test_attack_exchange_of_what_root_makes(tmp_path: Path, victim: str) -> None:
+    """The owner of the directory exchanges what root makes for what root has there already."""
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    hints = save(tmp_path, rule("new/o.dat", DP="local"))
+    for number in range(15):
+        data = tmp_path / f"data{number}"
+        (data / "folder").mkdir(parents=True)
+        (data / "file").touch()
+        of_root = (data / victim).stat().st_ino
+        os.chown(data, 12345, 12345)
+        command = [sys.executable, "-SE", "-c", EXCHANGE, data, victim]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as attacker:
+            assert attacker.stdout is not None
+            attacker.stdout.readline()
+            run_apply(hints, data, "--quiet", "--create")
+            assert attacker.wait(30) == 0, "the exchange was made"
+        owners = {entry.stat().st_ino: entry.stat().st_uid for entry in data.iterdir()}
+        assert owners[of_root] == 0, number
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a second user")
+def test_attack_planted_folder_for_what_root_makes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / ".tracehint.new").mkdir(mode=0o700)
+    os.chown(data / ".tracehint.new", 12345, 12345)
+    os.chown(data, 12345, 12345)
+    hints = save(tmp_path, rule("new/o.dat", DP="local"))
+    assert run_apply(hints, data, "--create") == 2
+    assert "belongs to another user" in capsys.readouterr().err
+    assert not (data / "new").exists()
+
+
+@pytest.mark.parametrize("what", ["hard link", "open to others", "folder open to others"])
+def test_attack_manifest_that_others_can_write(data: Path, hints: Path, what: str) -> None:
+    folder = data / ".tracehint"
+    folder.mkdir(mode=0o700)
+    (folder / "applied.jsonl").touch()
+    if what == "hard link":
+        os.link(folder / "applied.jsonl", data / "second")
+    else:
+        (folder if "folder" in what else folder / "applied.jsonl").chmod(0o777)
+    assert run_apply(hints, data) == 2
+    assert (folder / "applied.jsonl").read_text() == ""
+
+
+def test_made_directories_inherit_as_always(tmp_path: Path) -> None:
+    """The group of a directory with the set-group bit goes on to what is made in it."""
+    data = tmp_path / "data"
+    data.mkdir()
+    data.chmod(0o2775)
+    assert run_apply(save(tmp_path, rule("out/o.dat", DP="local")), data, "--create") == 0
+    assert (data / "out").stat().st_mode & 0o2000
+    assert sorted(p.name for p in data.iterdir()) == [".tracehint", "out"]
