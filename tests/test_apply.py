@@ -16,6 +16,7 @@ import pytest
 
 from tests.support.hints import literal, rule, save
 from tests.support.hostile import HOSTILE_NAMES, make_files
+from tests.support.users import OTHER, exchanging, needs_root, reachable
 from tracehint.cli import main
 from tracehint.hintgen.hints.model import Rule
 
@@ -434,50 +435,33 @@ def test_small_files_that_are_there_are_left_alone_and_empty_ones_are_not(
 
 # Another user in the directory ----------------------------------------------------------------
 
-EXCHANGE = """
-import ctypes, os, sys
-libc = ctypes.CDLL(None)
-os.setgid(12345)
-os.setuid(12345)
-os.chdir(sys.argv[1])
-print(flush=True)
-while libc.renameat2(-100, b"new", -100, sys.argv[2].encode(), 2):  # RENAME_EXCHANGE
-    pass
-"""
 
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a second user")
+@needs_root
 @pytest.mark.parametrize("victim", ["folder", "file"])
 def test_attack_exchange_of_what_root_makes(tmp_path: Path, victim: str) -> None:
     """The owner of the directory exchanges what root makes for what root has there already."""
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
-    hints = save(tmp_path, rule("new/o.dat", DP="local"))
+    hints = save(reachable(tmp_path), rule("new/o.dat", DP="local"))
     for number in range(15):
         data = tmp_path / f"data{number}"
         (data / "folder").mkdir(parents=True)
         (data / "file").touch()
         of_root = (data / victim).stat().st_ino
-        os.chown(data, 12345, 12345)
-        command = [sys.executable, "-SE", "-c", EXCHANGE, data, victim]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as attacker:
-            assert attacker.stdout is not None
-            attacker.stdout.readline()
+        os.chown(data, OTHER, OTHER)
+        with exchanging(data, victim):
             run_apply(hints, data, "--quiet", "--create")
-            assert attacker.wait(30) == 0, "the exchange was made"
         owners = {entry.stat().st_ino: entry.stat().st_uid for entry in data.iterdir()}
         assert owners[of_root] == 0, number
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a second user")
+@needs_root
 def test_attack_planted_folder_for_what_root_makes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = tmp_path / "data"
     data.mkdir()
     (data / ".tracehint.new").mkdir(mode=0o700)
-    os.chown(data / ".tracehint.new", 12345, 12345)
-    os.chown(data, 12345, 12345)
+    os.chown(data / ".tracehint.new", OTHER, OTHER)
+    os.chown(data, OTHER, OTHER)
     hints = save(tmp_path, rule("new/o.dat", DP="local"))
     assert run_apply(hints, data, "--create") == 2
     assert "belongs to another user" in capsys.readouterr().err
