@@ -12,8 +12,10 @@ been moved out, the originals are old and go.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shutil
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,7 +48,7 @@ def _join_if_alone(busy: Path, place: Place) -> None:
 def join_segments(folder: Path, host: str, most: int = MOST) -> int:
     """Join the bundles of this node's recorders when there are more than `most`.
 
-    Nobody may be writing them. Bundles that cannot be read stay as they are.
+    Nobody may be writing them. Bundles that cannot be read, and those of others, stay as they are.
     Returns how many were joined.
     """
     _put_back(folder, host)
@@ -65,11 +67,14 @@ def join_segments(folder: Path, host: str, most: int = MOST) -> int:
         return 0
     tables, manifest = join_bundles(parts)
     work = folder / f"{node_stem(host)}.joining"
-    work.mkdir(mode=0o700)
+    try:
+        work.mkdir(mode=0o700)
+    except OSError:  # somebody else's in a shared folder: the bundles stay as many as they are
+        return 0
     write_bundle(BundleWriter(work / _JOINED), tables, manifest)
     for part in parts:
         part.path.rename(work / part.path.name)
-    (work / _JOINED).rename(folder / f"{node_stem(host)}.trace")
+    (work / _JOINED).rename(min((part.path for part in parts), key=lambda path: len(path.name)))
     shutil.rmtree(work)
     return len(parts)
 
@@ -78,15 +83,22 @@ def segments(folder: Path, host: str) -> list[Path]:
     """The bundles that this node's recorders left."""
     name = re.compile(re.escape(node_stem(host)) + r"(-\d+)?\.trace")
     entries = folder.iterdir() if folder.is_dir() else ()
-    return sorted(
-        p for p in entries if name.fullmatch(p.name) and p.is_dir() and not p.is_symlink()
-    )
+    return sorted(p for p in entries if name.fullmatch(p.name) and _own_folder(p))
+
+
+def _own_folder(path: Path) -> bool:
+    """A directory of this user, no link: in a shared folder there may be those of others."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
 
 
 def _put_back(folder: Path, host: str) -> None:
     """After somebody was killed while joining."""
     work = folder / f"{node_stem(host)}.joining"
-    if not work.is_dir() or work.is_symlink():
+    if not _own_folder(work):
         return
     if (work / _JOINED).exists():
         for path in segments(work, host):
