@@ -1,10 +1,12 @@
-"""Opening a file where others may put things: nothing is waited for, no link is followed."""
+"""Files where others may put things: nothing is waited for, no link is followed."""
 
 from __future__ import annotations
 
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -27,3 +29,31 @@ def open_plain(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600, *, own: 
         os.close(fd)
         raise
     return fd
+
+
+def is_own_folder(path: Path) -> bool:
+    """Whether there is a directory of this user, and no link to one."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+
+
+@contextmanager
+def replacing(path: Path, mode: int = 0o666) -> Iterator[int]:
+    """A descriptor of a new file that takes the place of `path` at the end, links included.
+
+    Whole or not at all. Raises OSError.
+    """
+    temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}.tmp")
+    with suppress(FileNotFoundError):  # of a call that was killed, or planted
+        temporary.unlink()
+    fd = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        yield fd
+        temporary.replace(path)
+    finally:
+        os.close(fd)
+        with suppress(OSError):
+            temporary.unlink()

@@ -16,17 +16,17 @@
 /* One line on standard error, the first time only. */
 void complain(const char *what, int error);
 
-/* table.c: the table that `tracehint emit` wrote, mapped, and the records of one task in it. */
+/* table.c: the records of one task in the table that `tracehint emit` wrote. */
 struct table {
 	char *data;
-	size_t size, at, end;
+	size_t at, end;
 };
 
 struct record {
 	const char *kind, *path, *name, *value;
 };
 
-/* Map the table and find the records of one task; -1 and errno. */
+/* Read the records of one task; -1 and errno. */
 int table_open(struct table *t, const char *path, const char *task);
 /* The next record; false at the end, or where the rest is no record. */
 bool table_next(struct table *t, struct record *r);

@@ -12,10 +12,8 @@ been moved out, the originals are old and go.
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import shutil
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +21,7 @@ from tracehint.collectors.ebpf.missed import node_stem
 from tracehint.collectors.ebpf.node_locks import locked
 from tracehint.collectors.ebpf.node_place import Place
 from tracehint.errors import BundleError
+from tracehint.schemas.plain import is_own_folder
 
 MOST = 8
 _JOINED = "joined"
@@ -83,22 +82,13 @@ def segments(folder: Path, host: str) -> list[Path]:
     """The bundles that this node's recorders left."""
     name = re.compile(re.escape(node_stem(host)) + r"(-\d+)?\.trace")
     entries = folder.iterdir() if folder.is_dir() else ()
-    return sorted(p for p in entries if name.fullmatch(p.name) and _own_folder(p))
-
-
-def _own_folder(path: Path) -> bool:
-    """A directory of this user, no link: in a shared folder there may be those of others."""
-    try:
-        found = path.lstat()
-    except OSError:
-        return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+    return sorted(p for p in entries if name.fullmatch(p.name) and is_own_folder(p))
 
 
 def _put_back(folder: Path, host: str) -> None:
     """After somebody was killed while joining."""
     work = folder / f"{node_stem(host)}.joining"
-    if not _own_folder(work):
+    if not is_own_folder(work):
         return
     if (work / _JOINED).exists():
         for path in segments(work, host):
