@@ -40,12 +40,31 @@ def is_own_folder(path: Path) -> bool:
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
 
 
+def is_stream(path: Path) -> bool:
+    """Whether a device, pipe or socket is there: it is written to, never replaced by a file.
+
+    Not where somebody else put it there, or a link to it.
+    """
+    try:
+        mode, owner = path.stat().st_mode, path.lstat().st_uid
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) and owner in (0, os.geteuid())
+
+
 @contextmanager
 def replacing(path: Path, mode: int = 0o666) -> Iterator[int]:
     """A descriptor of a new file that takes the place of `path` at the end, links included.
 
-    Whole or not at all. Raises OSError.
+    Whole or not at all; a stream is written to. Raises OSError.
     """
+    if is_stream(path):
+        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+        return
     temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}.tmp")
     with suppress(FileNotFoundError):  # of a call that was killed, or planted
         temporary.unlink()

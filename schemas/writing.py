@@ -9,7 +9,7 @@ import errno
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tracehint.errors import BundleError
 from tracehint.schemas.manifest import MANIFEST_NAME, Manifest
@@ -18,9 +18,15 @@ from tracehint.schemas.plain import is_own_folder
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tracehint.schemas.store import BundleWriter
-
 _ELSEWHERE = "Choose another name with -o."
+
+
+class Writer(Protocol):
+    """Who writes the parts of a bundle: `BundleWriter`."""
+
+    def write_table(self, name: str, table: pa.Table) -> None: ...
+
+    def write_manifest(self, manifest: Manifest) -> None: ...
 
 
 def refuse_existing(path: Path, *, force: bool) -> None:
@@ -60,7 +66,7 @@ def make_folder(path: Path) -> None:
         ) from None
 
 
-def write_bundle(writer: BundleWriter, tables: Mapping[str, pa.Table], manifest: Manifest) -> None:
+def write_bundle(writer: Writer, tables: Mapping[str, pa.Table], manifest: Manifest) -> None:
     """The tables that have rows, and the manifest last. Raises BundleError."""
     for name, table in tables.items():
         if table.num_rows:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from tracehint.errors import UsageError
 from tracehint.hintgen import query
-from tracehint.schemas.plain import is_own_folder, replacing
+from tracehint.schemas.plain import is_own_folder, is_stream, replacing
 
 if TYPE_CHECKING:
     from tracehint.hintgen.inputs import Input
@@ -48,7 +48,8 @@ def export(run: Input, name: str, target: Path, *, force: bool = False) -> None:
     Raises UsageError.
     """
     chosen = FORMATS[name]
-    if (target.exists() or target.is_symlink()) and not force:
+    stream = is_stream(target) and not chosen.directory
+    if (target.exists() or target.is_symlink()) and not force and not stream:
         raise UsageError(f"{target}: exists", "Give --force to replace it, or another -o.")
     if target.exists() and target.is_dir() != chosen.directory:
         raise UsageError(f"{target}: is in the way", "Choose another name with -o.")

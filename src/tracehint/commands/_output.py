@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tracehint.errors import UsageError
-from tracehint.schemas.plain import replacing
+from tracehint.schemas.plain import is_stream, replacing
 
 
 def write_result(
@@ -55,7 +55,7 @@ def cannot_write(path: Path, error: OSError) -> UsageError:
 
 def refuse_existing(path: Path, *, force: bool) -> None:
     """Raises UsageError where something is that must not be replaced: before work, not after it."""
-    if os.path.lexists(path) and not force:
+    if os.path.lexists(path) and not force and not is_stream(path):
         raise UsageError(f"{path}: exists", "Give --force to replace it, or another -o.")
 
 
