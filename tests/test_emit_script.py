@@ -227,6 +227,34 @@ def test_the_driver_passes_shellcheck(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("mask", [0o000, 0o002, 0o077])
+def test_whatever_the_umask_the_journal_is_taken_up_again(
+    tmp_path: Path, data: Path, mask: int
+) -> None:
+    script = emit(tmp_path, *TWO)
+    for mode in ([], [], ["--undo"]):
+        done = subprocess.run(["sh", script, *mode, data], capture_output=True, umask=mask)
+        assert (done.returncode, done.stderr) == (0, b"")
+    assert sorted(p.name for p in data.iterdir()) == ["proj"]
+
+
+@pytest.mark.usefixtures("way")
+def test_a_script_without_its_table_says_so(tmp_path: Path, data: Path) -> None:
+    script = emit(tmp_path, *TWO)
+    Path(f"{script}.data").unlink()
+    done = sh(script, data)
+    assert (done.returncode, b"must lie beside it" in done.stderr) == (2, True)
+
+
+def test_a_helper_that_is_not_there_is_named(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRACEHINT_TAG", str(tmp_path / "nowhere"))
+    done = sh(emit(tmp_path, *TWO), data)
+    assert (done.returncode, b"nowhere: no such program" in done.stderr) == (2, True)
+
+
+@pytest.mark.usefixtures("way")
 def test_thousands_of_records(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()

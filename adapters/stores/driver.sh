@@ -52,6 +52,10 @@ trusted() { # program: neither it nor a directory above it can be exchanged by o
     return 1
 }
 helper=${TRACEHINT_TAG-$(command -v tracehint-tag || :)}
+if [ -n "$helper" ] && [ ! -x "$helper" ]; then
+    echo "$helper: no such program; it is named by TRACEHINT_TAG" >&2
+    exit 2
+fi
 if [ "$uid" = 0 ] && [ -n "$helper" ] && ! trusted "$helper"; then
     echo "$helper is not used: others than root may write to it or to a directory above it" >&2
     helper=
@@ -103,7 +107,8 @@ fi
 if [ "$mode" = set ]; then
     [ -d .tracehint ] || mkdir -m 700 .tracehint || exit 2
     enter_notes
-    exec 8>>old 9>>made
+    (umask 077 && : >>./old && : >>./made)
+    exec 8>>./old 9>>./made
     cd -P /proc/self/fd/7
 fi
 if [ "$mode" = undo ]; then
