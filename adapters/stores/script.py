@@ -24,7 +24,7 @@ MAX_RECORD = 5000  # bytes: 20 records must fit into one argument list of xargs 
 _BESIDE = """case $0 in /*) self=$0 ;; *) self=$(pwd)/$0 ;; esac
 table() { cat -- "$self.data"; }
 if [ ! -r "$self.data" ]; then
-    echo "the table of this script cannot be read: it must lie beside it, its name ends in .data" >&2
+    echo "cannot read the table of this script: it must lie beside it and end in .data" >&2
     exit 2
 fi"""
 _INSIDE = "table() {\n    base64 -d <<'END-OF-TABLE'\n%s\nEND-OF-TABLE\n}"
