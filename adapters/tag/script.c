@@ -167,11 +167,10 @@ static int note_old(struct job *j, const struct row *r, const struct value *was)
 
 	if (!was->set)
 		return 0;
+	for (size_t i = 0; i < was->length; i++)
+		snprintf(text + 2 + 2 * i, 3, "%02x", was->bytes[i]);
 	if (!strcmp(r->name, MFS_CLASS))
 		fields[2] = (const char *)was->bytes;
-	else
-		for (size_t i = 0; i < was->length; i++)
-			snprintf(text + 2 + 2 * i, 3, "%02x", was->bytes[i]);
 	return notes_add(&j->notes, OLD, fields, 3);
 }
 
