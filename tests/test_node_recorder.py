@@ -326,6 +326,7 @@ def test_only_the_own_user_is_followed_and_believed(node: Path) -> None:
         )
         assert process.stdout is not None
         process.stdout.readline()
+        os.chown(fake / "s", 0, 0)  # else it would not even be asked
         done = subprocess.run([JOIN, fake / "s", fake / "m", "--", "true"], check=False)
         assert done.returncode == 0
         assert process.communicate(timeout=10)[0] == "b''\n"  # nothing was asked of it
