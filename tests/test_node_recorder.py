@@ -24,7 +24,7 @@ from tracehint.collectors.ebpf.node_place import JOIN, node_place
 from tracehint.collectors.ebpf.segments import MOST, join_segments, segments
 from tracehint.schemas.store import Bundle, read_bundle
 
-pytestmark = pytest.mark.ebpf
+pytestmark = [pytest.mark.slow, pytest.mark.ebpf]
 NODE = [sys.executable, "-m", "tracehint", "record", "--node"]
 
 
