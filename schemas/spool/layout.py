@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-VERSION = 2
+VERSION = 3
 
 # enum th_record
 EPISODE, SNAPSHOT, EXTENT, EXEC, EXIT, ALIVE, PATH, NAME = range(1, 9)
@@ -45,8 +45,9 @@ RUN = _struct(
     ("stride", "<i8"),
     ("bytes", _U64),
     ("first_ns", _U64),
-    ("first_tick", _U32),
+    ("last_ns", _U64),
     ("last_tick", _U32),
+    ("moment", _U32),
     ("count", _U32),
     ("ops", _U32),
     ("op", "u1"),
@@ -86,7 +87,7 @@ EPISODE_DT = _struct(
     ("first_ns", _U64),
     ("next", _U64),
     ("run_seq", _U32),
-    ("last_tick", _U32),
+    ("spare", _U32),
     ("outer", RUN),
     ("inner", RUN),
 )
@@ -119,6 +120,8 @@ PROCESS_DT = _struct(
     ("lost", _U32, (LOST,)),
     ("ppid", _U32),
     ("ancestors", _U32, (4,)),
+    ("moment", _U32),
+    ("spare", _U32),
 )
 
 EXEC_DT = _struct(

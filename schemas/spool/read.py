@@ -28,7 +28,6 @@ class Spool:
     heap: NDArray[np.uint8]
     boot_ns: int
     real_ns: int
-    tick_ns: int
     ended: bool
     problems: list[str] = field(default_factory=list)
     joined: bool = False  # tasks asked to be followed: each begins as the program that asks
@@ -67,7 +66,7 @@ def read_spool(folder: Path, host: str) -> Spool:
     problems: list[str] = []
     records = {name: _records(folder / f"{name}.bin", dt, problems) for name, dt in FILES.items()}
     heap = _records(folder / "heap.bin", np.dtype("u1"), problems)
-    clock = {key: _number(start, key) for key in ("boot_ns", "real_ns", "tick_ns")}
+    clock = {key: _number(start, key) for key in ("boot_ns", "real_ns")}
     return Spool(
         host,
         records,
