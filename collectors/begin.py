@@ -9,6 +9,7 @@ from pathlib import Path
 from tracehint import __version__
 from tracehint.collectors import hostinfo
 from tracehint.collectors.base import RecordRequest
+from tracehint.collectors.run import working_directory
 from tracehint.errors import BundleError
 from tracehint.schemas.manifest import Manifest
 from tracehint.schemas.redact import redact_argv
@@ -34,7 +35,7 @@ def new_manifest(
         program=f"tracehint {__version__}",
         collector=collector,
         command=[os.fsdecode(a) for a in argv],
-        cwd=str(Path.cwd()),
+        cwd=str(working_directory()),
         hosts=[hostinfo.this_host(request.host)],
         data_roots=list(request.data_roots),
         blind_to=list(blind_to),

@@ -17,9 +17,9 @@ from tracehint.collectors.base import RecordRequest, RecordResult
 from tracehint.collectors.begin import begin, new_manifest
 from tracehint.collectors.bpftrace import announce
 from tracehint.collectors.bpftrace.collector import BLIND
-from tracehint.collectors.run import run_child, runnable
+from tracehint.collectors.run import run_child, runnable, told
 from tracehint.collectors.session import child_environment
-from tracehint.errors import CollectorError, TracehintError
+from tracehint.errors import CollectorError
 from tracehint.schemas.manifest import Manifest
 from tracehint.schemas.store import RAW_DIR, BundleWriter
 
@@ -67,10 +67,8 @@ def record(request: RecordRequest) -> RecordResult:
             tracer.wait()
     manifest.exit_status = ended.status
     lost = 0
-    try:
+    with told(f"bpftrace's output is kept in {log}."):
         lost = _convert(request, writer, manifest, log, facts)
-    except (TracehintError, OSError, MemoryError) as error:
-        print(f"tracehint: {error}\n  bpftrace's output is kept in {log}.", file=sys.stderr)
     return RecordResult(ended.status, ended.signal, lost)
 
 

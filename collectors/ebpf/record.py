@@ -17,9 +17,9 @@ from tracehint.collectors.ebpf.collector import BLIND, LOADER
 from tracehint.collectors.ebpf.follow import follow_arguments, follow_notes, followed_command
 from tracehint.collectors.ebpf.later import leave_spool, wants_later
 from tracehint.collectors.ebpf.missed import add_missed
-from tracehint.collectors.run import Ended, run_child, runnable
+from tracehint.collectors.run import Ended, run_child, runnable, told
 from tracehint.collectors.session import child_environment
-from tracehint.errors import NotBegunError, TracehintError
+from tracehint.errors import NotBegunError
 from tracehint.schemas.arrow import skip_pandas
 from tracehint.schemas.manifest import Manifest
 from tracehint.schemas.redact import redact_argv
@@ -55,14 +55,12 @@ def record(request: RecordRequest) -> RecordResult:
     ended = _run(_loader_command(request, spool, command), request, spool)
     manifest.ended_ns = time.time_ns()
     manifest.exit_status = ended.status if request.follow is None else None
-    try:
+    lost = 0
+    with told(f"What was recorded is in {spool}."):
         end = _json(spool / "end.json")
         manifest.notes = _notes(request, end)
         finish = leave_spool if later else _convert
         lost = finish(request, writer, manifest, end)
-    except TracehintError as error:  # the run is over: its status must not change
-        print(f"tracehint: {error}\n  What was recorded is in {spool}.", file=sys.stderr)
-        lost = 0
     return RecordResult(ended.status, ended.signal, lost)
 
 

@@ -44,7 +44,7 @@ def convert_calls(
     settings = Settings(
         host=manifest.hosts[0].name,
         uid=os.getuid(),
-        cwd=os.fsencode(Path.cwd()),
+        cwd=os.fsencode(manifest.cwd),
         started_ns=manifest.started_ns,
         initial=table,
         initial_files=files,

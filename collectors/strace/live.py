@@ -92,7 +92,7 @@ def run_traced(
         raise CollectorError("strace: not installed", "Install it: apt install strace")
     usage = subprocess.run([program, "--help"], capture_output=True, text=True, check=False).stdout
     pid_names = pid_translation(usage)
-    with tempfile.TemporaryDirectory(prefix="tracehint-") as folder:
+    with _folder(log.parent) as folder:
         fifo = str(Path(folder) / "log")
         os.mkfifo(fifo, 0o600)
         with subprocess.Popen(
@@ -112,6 +112,14 @@ def run_traced(
             ended_ns = time.time_ns()
             lost, left = _wait_for(drainer, fifo, linger_s)
     return LiveLog(ended, started, ended_ns, lost, left)
+
+
+def _folder(other: Path) -> tempfile.TemporaryDirectory[str]:
+    """A directory for the FIFO: where temporary files go, and where none can, in `other`."""
+    try:
+        return tempfile.TemporaryDirectory(prefix="tracehint-")
+    except OSError:
+        return tempfile.TemporaryDirectory(prefix=".fifo-", dir=other)
 
 
 def _wait_for(drainer: subprocess.Popen[bytes], fifo: str, linger_s: float) -> tuple[int, bool]:

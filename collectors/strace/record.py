@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import sys
 from pathlib import Path
 
 from tracehint.collectors.base import RecordRequest, RecordResult
 from tracehint.collectors.begin import begin, new_manifest
-from tracehint.collectors.run import runnable
+from tracehint.collectors.run import runnable, told
 from tracehint.collectors.session import child_environment
 from tracehint.collectors.strace.collector import BLIND, BLIND_LIGHT
 from tracehint.collectors.strace.live import LINGER_S, LiveLog, inherited, run_traced
@@ -41,17 +40,14 @@ def record(request: RecordRequest, *, light: bool) -> RecordResult:
     facts = inherited()
     try:
         run = run_traced(command, child_environment(request), log, light=light, linger_s=linger_s)
-    except TracehintError:
+    except (TracehintError, OSError):
         shutil.rmtree(request.output, ignore_errors=True)
         raise
     manifest.started_ns, manifest.ended_ns = run.started_ns, run.ended_ns
     manifest.exit_status = run.ended.status
     lost = run.lost_lines
-    try:
+    with told(_later(log)):
         lost = convert(request, writer, manifest, log, run, facts)
-    except (TracehintError, OSError, MemoryError, KeyboardInterrupt) as error:
-        # The run is over: its status must not change, and the log is kept.
-        print(f"tracehint: {error or type(error).__name__}\n{_later(log)}", file=sys.stderr)
     return RecordResult(run.ended.status, run.ended.signal, lost)
 
 
@@ -67,7 +63,7 @@ def _linger(request: RecordRequest) -> float:
 
 def _later(log: Path) -> str:
     bundle = shlex.quote(str(log.parent.parent))
-    return f"  strace's log is kept. To convert it: tracehint import {bundle} -o NEW.trace"
+    return f"strace's log is kept. To convert it: tracehint import {bundle} -o NEW.trace"
 
 
 def convert(
