@@ -40,6 +40,7 @@ def new_manifest(
         data_roots=list(request.data_roots),
         blind_to=list(blind_to),
         redacted_args=hits,
+        recording=os.urandom(16).hex(),
         notes=[unfinished] if unfinished else [],
     )
 

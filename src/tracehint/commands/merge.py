@@ -33,7 +33,8 @@ def command(
 ) -> int:
     """Join BUNDLES, one per host or task, into one.
 
-    Bundles that cannot be read are listed and left out. Clocks are moved only
+    Bundles that cannot be read are listed and left out; the same recording
+    given twice is refused. Clocks are moved only
     where a file would be read before it was made; the correction is stated in
     the bundle.
 
@@ -41,6 +42,7 @@ def command(
     """
     from tracehint.collectors import clocks
     from tracehint.collectors.ebpf.missed import add_missed, missed_beside
+    from tracehint.collectors.identity import refuse_twice
     from tracehint.collectors.join import join_bundles
     from tracehint.commands._unfinished import read_finished
     from tracehint.commands._workflow import check_workflow, declare
@@ -64,6 +66,7 @@ def command(
             "no bundle can be read: " + "; ".join(problems),
             "Give directories that `tracehint record` wrote.",
         )
+    refuse_twice(parts)
     tables, manifest = join_bundles(parts)
     for host in manifest.hosts:  # tasks that no recorder has taken up
         for path in missed_beside(bundles, host.name):
