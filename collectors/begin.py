@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -35,6 +36,7 @@ def new_manifest(
         program=f"tracehint {__version__}",
         collector=collector,
         command=[os.fsdecode(a) for a in argv],
+        started_ns=time.time_ns(),
         cwd=str(working_directory()),
         hosts=[hostinfo.this_host(request.host)],
         data_roots=list(request.data_roots),

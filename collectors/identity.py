@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracehint.errors import BundleError
-from tracehint.schemas.store import RAW_DIR, SPOOL_DIR, segment_files
+from tracehint.schemas.recovery import RAW_DIR, SPOOL_DIR
+from tracehint.schemas.store import segment_files
 
 if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle

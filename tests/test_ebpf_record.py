@@ -18,7 +18,8 @@ from tests.support.ebpf import record, require_ebpf
 from tracehint.collectors.ebpf import EbpfCollector
 from tracehint.collectors.ebpf.collector import LOADER
 from tracehint.errors import BundleError, CollectorError
-from tracehint.schemas.store import SPOOL_DIR, read_bundle
+from tracehint.schemas.recovery import SPOOL_DIR
+from tracehint.schemas.store import read_bundle
 
 pytestmark = pytest.mark.ebpf
 

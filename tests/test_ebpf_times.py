@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ def test_the_end_of_a_run_is_on_the_right_side_of_everything_else(tmp_path: Path
         before = [r["first_ns"] for r in reads]
         assert all(at < out["last_ns"] for at in before), n
         assert out["last_ns"] <= by_name[f"after{n}", "write"]["first_ns"], n
-        for earlier, later in zip(reads, reads[1:], strict=False):
+        for earlier, later in pairwise(reads):
             assert earlier["last_ns"] <= later["first_ns"], n
 
 

@@ -12,12 +12,13 @@ from urllib.parse import unquote
 from tracehint.analyzer import NOT_NEEDED
 from tracehint.errors import BundleError
 from tracehint.schemas.manifest import MANIFEST_NAME, Manifest, read_manifest
+from tracehint.schemas.recovery import RAW_DIR, SPOOL_DIR, unfinished
 from tracehint.schemas.store import (
-    SPOOL_DIR,
     Bundle,
     read_bundle,
     read_parts,
     segment_files,
+    state_missing,
     stated,
 )
 from tracehint.schemas.version import TABLE_NAMES
@@ -68,7 +69,7 @@ class Folder:
 
     def killed(self) -> bool:
         """Whether a recorder that was killed left data that is not converted."""
-        return (self.root / SPOOL_DIR).is_dir()
+        return unfinished(self.root, self.manifest())
 
 
 def files_at(where: str) -> Files:
@@ -92,7 +93,10 @@ def read(files: Files, without: Collection[str] = ()) -> Bundle:
     for name in TABLES:
         parts = files.open(() if name in without else files.segments(name))
         tables[name] = read_parts(name, parts, problems, NOT_NEEDED.get(name, ()))
-    return stated(Bundle(Path(files.root), manifest, tables, problems))
+    bundle = Bundle(Path(files.root), manifest, tables, problems)
+    there = {name: 1 << 62 for name in without if files.segments(name)}  # not worth a request
+    state_missing(bundle, {name: t.num_rows for name, t in tables.items()} | there)
+    return stated(bundle)
 
 
 def add_problems(bundle: Bundle, problems: Iterable[str]) -> None:
@@ -127,7 +131,7 @@ def check_names(root: str, names: Collection[str]) -> None:
             f"{root}: not a trace bundle (no {MANIFEST_NAME})",
             "Give the directory that `tracehint record` or `import` wrote.",
         )
-    if any(name.startswith(f"{SPOOL_DIR}/") for name in names):
+    if any(name.startswith((f"{SPOOL_DIR}/", f"{RAW_DIR}/")) for name in names):
         raise BundleError(
             f"{root}: its recorder was killed and left data that is not converted",
             "Where it was recorded: tracehint merge BUNDLE -o NEW, and copy that one.",

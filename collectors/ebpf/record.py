@@ -21,9 +21,11 @@ from tracehint.collectors.run import Ended, run_child, runnable, told
 from tracehint.collectors.session import child_environment
 from tracehint.errors import NotBegunError
 from tracehint.schemas.arrow import skip_pandas
+from tracehint.schemas.losses import losses_of
 from tracehint.schemas.manifest import Manifest
+from tracehint.schemas.recovery import SPOOL_DIR
 from tracehint.schemas.redact import redact_argv
-from tracehint.schemas.store import SPOOL_DIR, BundleWriter
+from tracehint.schemas.store import BundleWriter
 from tracehint.schemas.writing import write_bundle
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -50,18 +52,17 @@ def record(request: RecordRequest) -> RecordResult:
         command=followed,
         unfinished="The recorder did not reach its end; the tables come from its spool.",
     )
-    manifest.started_ns = time.time_ns()
     writer, spool = begin(request, manifest, SPOOL_DIR)
     ended = _run(_loader_command(request, spool, command), request, spool)
     manifest.ended_ns = time.time_ns()
     manifest.exit_status = ended.status if request.follow is None else None
-    lost = 0
+    losses: dict[str, int] = {}
     with told(f"What was recorded is in {spool}."):
         end = _json(spool / "end.json")
         manifest.notes = _notes(request, end)
         finish = leave_spool if later else _convert
-        lost = finish(request, writer, manifest, end)
-    return RecordResult(ended.status, ended.signal, lost)
+        losses = finish(request, writer, manifest, end)
+    return RecordResult(ended.status, ended.signal, losses)
 
 
 def _loader_command(request: RecordRequest, spool: Path, command: tuple[str, ...]) -> list[str]:
@@ -128,8 +129,8 @@ def _notes(request: RecordRequest, end: dict[str, Any]) -> list[str]:
 
 def _convert(
     request: RecordRequest, writer: BundleWriter, manifest: Manifest, end: dict[str, Any]
-) -> int:
-    """From the spool to Parquet; the number of events lost."""
+) -> dict[str, int]:
+    """From the spool to Parquet; what was lost, by kind."""
     skip_pandas()
     from tracehint.schemas.spool.convert import convert_spool
 
@@ -140,5 +141,4 @@ def _convert(
     manifest.complete = bool(end)
     write_bundle(writer, tables, manifest)
     shutil.rmtree(request.output / SPOOL_DIR, ignore_errors=True)
-    lost = tables["losses"].column("count").to_pylist()
-    return int(sum(n or 0 for n in lost))
+    return losses_of(tables["losses"])

@@ -32,6 +32,7 @@ class LiveLog:
     ended_ns: int
     lost_lines: int
     left_running: bool  # processes outlived the command; what they do later is not in the log
+    drain_killed: bool = False  # who writes the log did not reach its end
 
 
 def inherited() -> dict[int, tuple[bytes, int, int]]:
@@ -111,7 +112,7 @@ def run_traced(
                 raise
             ended_ns = time.time_ns()
             lost, left = _wait_for(drainer, fifo, linger_s)
-    return LiveLog(ended, started, ended_ns, lost, left)
+    return LiveLog(ended, started, ended_ns, lost, left, bool(drainer.returncode))
 
 
 def _folder(other: Path) -> tempfile.TemporaryDirectory[str]:

@@ -22,11 +22,6 @@ HOWS = (
     "fallocate", "open", "truncate",
 )  # fmt: skip  # a table
 NAME_OPS = ("rename", "exchange", "link", "unlink", "symlink", "mkdir", "rmdir", "truncate")
-LOSSES = {
-    0: "lifecycle_records", 1: "extent_records", 2: "open_table_full", 3: "path_cut",
-    4: "argv_cut", 5: "unknown_calls", 6: "credentials_exec", 64: "recursion_misses",
-    65: "spool_write",
-}  # fmt: skip  # a table
 LOST_EXTENTS = 1
 UNKNOWN_URING = 1000  # added to an operation of io_uring in `unknown_call`
 META = 9

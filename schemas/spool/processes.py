@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tracehint.schemas.spool import layout as lay
+from tracehint.schemas.spool.kinds import LOSSES as KINDS
 from tracehint.schemas.spool.read import Records, Spool
 from tracehint.schemas.tables import LOSSES, METADATA_OPS, METADATA_OPS_KINDS, PROCESSES
 
@@ -173,16 +174,16 @@ def losses_table(spool: Spool, proc: Processes, parts: Records) -> pa.Table:
             {
                 "host": spool.host,
                 "proc": epoch,
-                "kind": lay.LOSSES[kind],
+                "kind": KINDS[kind],
                 "count": count,
                 "detail": detail,
             }
         )
 
     for i, kind in zip(*np.nonzero(proc.rows["lost"]), strict=True):
-        if kind in lay.LOSSES:
+        if kind in KINDS:
             row = proc.rows[i]
-            unknown = lay.LOSSES[kind] == "unknown_calls"
+            unknown = KINDS[kind] == "unknown_calls"
             call = _call_name(int(row["unknown_call"])) if unknown else None
             add(int(row["epoch"]), int(kind), int(row["lost"][kind]), call)
     lossy = parts[parts["lost_ops"] > 0]
@@ -191,7 +192,7 @@ def losses_table(spool: Spool, proc: Processes, parts: Records) -> pa.Table:
     for row in spool.records["losses"]:
         kind = int(row["kind"])
         rest = int(row["count"]) - known.get(kind, 0)
-        if kind in lay.LOSSES and rest > 0:
+        if kind in KINDS and rest > 0:
             add(None, kind, rest)
     if not spool.ended:
         found.append(

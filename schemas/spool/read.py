@@ -71,11 +71,19 @@ def read_spool(folder: Path, host: str) -> Spool:
         host,
         records,
         heap,
-        ended=(folder / "end.json").is_file(),
+        ended=bool(end_of(folder)),
         problems=problems,
         joined=start.get("joined") is True,
         **clock,
     )
+
+
+def end_of(folder: Path) -> dict[str, Any]:
+    """What the recorder wrote when it ended; nothing where it did not get there."""
+    try:
+        return _json(folder / "end.json")
+    except BundleError:
+        return {}
 
 
 def _number(data: dict[str, Any], key: str) -> int:
