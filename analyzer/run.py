@@ -154,6 +154,8 @@ def lost_events(bundle: Bundle, proc_task: pa.Table, extents: Execution) -> pa.T
 def _completeness(bundle: Bundle, extents: Execution, notes: Sequence[str]) -> dict[str, Any]:
     manifest, losses = bundle.manifest, losses_of(bundle.tables["losses"])
     seen = sum(bundle.tables[name].num_rows for name in ("processes", "opens")) + extents.rows()
+    if "missing_rows" in losses:
+        seen = _of_known_processes(bundle, extents)
     worth = score(losses, seen, whole=manifest.complete)
     for code in manifest.blind_to:
         worth *= BLIND_SCORE.get(code, 1.0)
@@ -164,6 +166,19 @@ def _completeness(bundle: Bundle, extents: Execution, notes: Sequence[str]) -> d
         "losses": {clean(kind): n for kind, n in losses.items()},
         "notes": list(dict.fromkeys([*map(clean, said), *notes])),
     }
+
+
+def _of_known_processes(bundle: Bundle, extents: Execution) -> int:
+    """Recorded events that belong to a process with a row of its own."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    known = bundle.tables["processes"]["proc"].combine_chunks()
+    opens, counted = bundle.tables["opens"]["proc"], extents.by_process()
+    mine = counted.filter(pc.is_in(counted["proc"], known))
+    accesses = pc.sum(mine["count"]).as_py() or 0
+    opened: int = pc.sum(pc.is_in(opens, known).cast(pa.int64())).as_py() or 0
+    return len(known) + opened + int(accesses)
 
 
 def _missing(bundle: Bundle) -> list[str]:
@@ -183,6 +198,8 @@ def troubles(manifest: Manifest) -> list[str]:
         found.append(f"The run {how}: what it did until then is shown.")
     if not manifest.complete:
         found.append("The recorder did not reach its end: what came after is unknown.")
+    elif manifest.recording and manifest.ended_ns is None:
+        found.append("The recorder was stopped before it wrote the tables: they come from its log.")
     return found
 
 
