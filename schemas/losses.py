@@ -33,6 +33,8 @@ KINDS: dict[str, tuple[str, str]] = {
     "truncated_log": (UNKNOWN, "the log ends in the middle ({n}): what came after is unknown"),
     "killed_recorder": (UNKNOWN, "the recorder was killed: what came after is unknown"),
     "unfollowed_tasks": (UNKNOWN, "{n} tasks could not be followed by the recorder of their node"),
+    "outliving_processes": (UNKNOWN, "{n} processes outlived the command: of what they did later "
+                                     "nothing is known"),
     "unknown_calls": (UNKNOWN, "{n} calls of a kind that the collector does not follow"),
     "credentials_exec": (UNKNOWN, "{n} programs changed their credentials and were not followed"),
     "path_cut": (DETAIL, "{n} paths were too long and are cut"),

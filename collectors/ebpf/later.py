@@ -39,6 +39,8 @@ def leave_spool(
     try:
         manifest.redacted_args = redact_spool(spool, redact_argv)
         lost = lost_in_spool(spool)
+        if end.get("outlived"):
+            lost["outliving_processes"] = int(end["outlived"])
     except OSError as error:
         raise BundleError(f"{spool}: {error.strerror}", "Free some space, then read it.") from None
     manifest.notes.append(NOTE)

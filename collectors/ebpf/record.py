@@ -59,7 +59,9 @@ def record(request: RecordRequest) -> RecordResult:
     losses: dict[str, int] = {}
     with told(f"What was recorded is in {spool}."):
         end = _json(spool / "end.json")
-        manifest.notes = _notes(request, end)
+        manifest.notes = []
+        if request.follow is not None:
+            manifest.notes = follow_notes(request.follow, int(end.get("outlived", 0)))
         finish = leave_spool if later else _convert
         losses = finish(request, writer, manifest, end)
     return RecordResult(ended.status, ended.signal, losses)
@@ -115,16 +117,6 @@ def _json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return data if isinstance(data, dict) else {}
-
-
-def _notes(request: RecordRequest, end: dict[str, Any]) -> list[str]:
-    if request.follow is not None:
-        return follow_notes(request.follow, int(end.get("outlived", 0)))
-    if not end.get("outlived"):
-        return []
-    return [
-        f"{end['outlived']} processes outlived the command; what they did later was not recorded."
-    ]
 
 
 def _convert(

@@ -95,6 +95,7 @@ def convert(
             notes=_notes(run),
             losses={
                 ("spool_write", "the disk was full"): run.lost_lines,
+                ("outliving_processes", "at least one"): int(run.left_running),
                 ("killed_recorder", "what writes the log was killed"): int(run.drain_killed),
             },
             ends_known=not (run.left_running or run.lost_lines),
@@ -102,9 +103,6 @@ def convert(
 
 
 def _notes(run: LiveLog) -> list[str]:
-    notes = []
-    if run.left_running:
-        notes.append("Processes outlived the command; what they did later was not recorded.")
-    if run.lost_lines:
-        notes.append(f"The disk was full: {run.lost_lines} lines of strace's log are missing.")
-    return notes
+    if not run.lost_lines:
+        return []
+    return [f"The disk was full: {run.lost_lines} lines of strace's log are missing."]

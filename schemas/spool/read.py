@@ -30,6 +30,7 @@ class Spool:
     real_ns: int
     ended: bool
     problems: list[str] = field(default_factory=list)
+    outlived: int = 0  # processes that a command left behind
     joined: bool = False  # tasks asked to be followed: each begins as the program that asks
 
     def wall(self, boottime: Records) -> NDArray[np.int64]:
@@ -63,7 +64,7 @@ def read_spool(folder: Path, host: str) -> Spool:
             f"{folder}: spool of version {start.get('version')!r}, this program reads {VERSION}",
             "Convert it with the tracehint that recorded it.",
         )
-    problems: list[str] = []
+    problems, end = list[str](), end_of(folder)
     records = {name: _records(folder / f"{name}.bin", dt, problems) for name, dt in FILES.items()}
     heap = _records(folder / "heap.bin", np.dtype("u1"), problems)
     clock = {key: _number(start, key) for key in ("boot_ns", "real_ns")}
@@ -71,8 +72,9 @@ def read_spool(folder: Path, host: str) -> Spool:
         host,
         records,
         heap,
-        ended=bool(end_of(folder)),
+        ended=bool(end),
         problems=problems,
+        outlived=_number(end, "outlived") if _number(start, "command") else 0,
         joined=start.get("joined") is True,
         **clock,
     )
