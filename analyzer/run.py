@@ -15,7 +15,7 @@ from tracehint.schemas.losses import EVENTS, events, kinds_that, losses_of, scor
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tracehint.analyzer.execution.model import Execution
+    from tracehint.analyzer.flow.extents import Execution
     from tracehint.analyzer.model import Options
     from tracehint.schemas.manifest import Manifest
     from tracehint.schemas.store import Bundle

@@ -160,7 +160,7 @@ def read_bundle(
         bundle.tables, more = recovered(root, manifest, tables)
         problems += more
     else:
-        from tracehint.schemas.batches import rows_of
+        from tracehint.schemas.compact import rows_of
 
         counts = {
             name: rows_of(segment_files(root, name)) if name in without else table.num_rows

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pytest
 
 from tests.support.ebpf import compile_workloads, record, require_ebpf
-from tracehint.collectors.ebpf.collector import LOADER
+from tracehint.collectors.ebpf.blind import LOADER
 from tracehint.schemas.recovery import SPOOL_DIR
 from tracehint.schemas.store import Bundle, read_bundle
 

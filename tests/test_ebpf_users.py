@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.ebpf import require_ebpf
-from tracehint.collectors.ebpf.collector import LOADER
+from tracehint.collectors.ebpf.blind import LOADER
 from tracehint.schemas.recovery import SPOOL_DIR
 from tracehint.schemas.store import Bundle, read_bundle
 

@@ -8,7 +8,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracehint import __version__
 from tracehint.collectors.strace.lexer import LexStats
 from tracehint.collectors.strace.sources import (
     LogSet,
@@ -24,6 +23,7 @@ from tracehint.schemas.recovery import RAW_DIR
 from tracehint.schemas.redact import redact_argv
 from tracehint.schemas.store import Bundle, BundleWriter, add_losses
 from tracehint.schemas.writing import write_bundle
+from tracehint.version import __version__
 
 if TYPE_CHECKING:
     import pyarrow as pa

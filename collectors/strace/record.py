@@ -10,7 +10,7 @@ from tracehint.collectors.base import RecordRequest, RecordResult
 from tracehint.collectors.begin import begin, new_manifest
 from tracehint.collectors.run import runnable, told
 from tracehint.collectors.session import child_environment
-from tracehint.collectors.strace.collector import BLIND, BLIND_LIGHT
+from tracehint.collectors.strace.blind import BLIND, BLIND_LIGHT
 from tracehint.collectors.strace.live import LINGER_S, LiveLog, inherited, run_traced
 from tracehint.collectors.strace.recover import LOG_NAME
 from tracehint.errors import TracehintError, UsageError
