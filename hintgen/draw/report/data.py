@@ -138,6 +138,7 @@ def _run(run: dict[str, Any]) -> dict[str, Any]:
         "started",
         "duration_s",
         "nodes",
+        "troubles",
         "lost_events",
         "completeness",
         "data_roots",

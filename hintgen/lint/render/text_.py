@@ -40,6 +40,7 @@ def savings_text(saves: Savings) -> str:
 def render(findings: Sequence[Finding], info: Info) -> str:
     """Head line, message, files, assumption and remedy of each finding; then a total."""
     from rich.console import Console
+    from rich.text import Text
 
     out = io.StringIO()
     console = Console(
@@ -53,6 +54,8 @@ def render(findings: Sequence[Finding], info: Info) -> str:
         legacy_windows=False,
         no_color=not info.color,
     )
+    for text in info.troubles:
+        console.print(Text(terminal(text), "bold red"))
     told: dict[str, str] = {}
     for finding in findings:
         _one(console, finding, told)

@@ -108,6 +108,7 @@ def lint_text(work: Work, path: Path) -> str:
         subject=short(work.bundle),
         rules={code: load(code).RULE.name for code in RULES},
         skipped=skipped_rules(work.lint),
+        troubles=work.run.analysis.run.get("troubles", []),
         suppressed=0,
         width=100,
         color=False,

@@ -112,6 +112,7 @@ def command(
         workflow=workflow or "",
         rules={code: load(code).RULE.name for code in codes},
         skipped=skipped_rules(context, codes),
+        troubles=run.analysis.run.get("troubles", []),
         suppressed=suppressed,
         width=terminal_width(),
         color=wants_color() and not output,
