@@ -168,7 +168,7 @@ def without_measures() -> Analysis:
 def test_runs_with_next_to_nothing(text: str, tmp_path: Path) -> None:
     run = parse_run(text)
     analysis = run.analysis()
-    assert run_rules(Context(analysis, run.bundle(), cut=run.cut())) == []
+    assert run_rules(Context(analysis, run.bundle())) == []
     assert dot.to_dot(build(analysis)).startswith("digraph")
     assert page(data_of(analysis)).startswith("<!DOCTYPE html>")
     assert diff(analysis, analysis) == []

@@ -35,14 +35,16 @@ _KEYS = {
           SELECT task, 't' || dense_rank() OVER (ORDER BY type) AS node, type AS label
           FROM tasks WHERE NOT engine;
         CREATE TABLE flow AS
-          SELECT s.file, string_agg(DISTINCT p.node, ',' ORDER BY p.node) AS made,
-                 string_agg(DISTINCT c.node, ',' ORDER BY c.node) AS used,
-                 coalesce(min(l.pattern), '') AS pattern
-          FROM shown s
-          LEFT JOIN (SELECT file, node FROM producers JOIN task_node USING (task)
-                     WHERE NOT superseded) p USING (file)
-          LEFT JOIN (SELECT file, node FROM consumers JOIN task_node USING (task)) c USING (file)
-          LEFT JOIN label l USING (file) GROUP BY s.file;
+          WITH p AS (SELECT file, list_sort(list(node)) AS nodes FROM (
+                       SELECT DISTINCT file, node FROM writers JOIN task_node USING (task))
+                     GROUP BY file),
+               c AS (SELECT file, list_sort(list(node)) AS nodes FROM (
+                       SELECT DISTINCT file, node FROM readers JOIN task_node USING (task))
+                     GROUP BY file),
+               l AS (SELECT file, min(pattern) AS pattern FROM label GROUP BY file)
+          SELECT s.file, p.nodes AS made, c.nodes AS used, coalesce(l.pattern, '') AS pattern
+          FROM shown s LEFT JOIN p USING (file) LEFT JOIN c USING (file)
+               LEFT JOIN l USING (file);
         CREATE TABLE file_node AS
           SELECT file, 'f' || dense_rank() OVER (ORDER BY template, made, used, pattern) AS node,
                  template AS label
@@ -52,8 +54,7 @@ _SHOWN = """
     CREATE VIEW label AS SELECT file, pattern, confidence, saves_bytes FROM patterns
       WHERE edge IS NULL AND "primary";
     CREATE VIEW shown AS SELECT * FROM files WHERE role NOT IN ('software', 'scratch')
-      AND (file IN (SELECT file FROM producers JOIN tasks USING (task) WHERE NOT engine)
-        OR file IN (SELECT file FROM consumers JOIN tasks USING (task) WHERE NOT engine));"""
+      AND (file IN (SELECT file FROM writers) OR file IN (SELECT file FROM readers));"""
 _MERGE_KINDS = """
     CREATE OR REPLACE TABLE file_node AS
       SELECT file, 'f' || dense_rank() OVER (ORDER BY made, used, pattern) AS node,
@@ -80,8 +81,7 @@ _FILES = """
 _LINKS = """
     WITH raw AS (
       SELECT t.node AS source, f.node AS target, p.bytes, f.file, 'data' AS via, false AS peek
-      FROM producers p JOIN task_node t USING (task) JOIN file_node f USING (file)
-      WHERE NOT p.superseded
+      FROM writers p JOIN task_node t USING (task) JOIN file_node f USING (file)
       UNION ALL
       SELECT f.node, t.node, c.bytes, f.file, 'data', c.peek
       FROM consumers c JOIN task_node t USING (task) JOIN file_node f USING (file)

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import duckdb
 
     from tracehint.analyzer.model import Analysis
-    from tracehint.analyzer.tasks import TaskCut
     from tracehint.hintgen.hints.model import HintFile
     from tracehint.schemas.store import Bundle
 
@@ -46,7 +45,6 @@ class Context:
     settings: Settings = field(default_factory=Settings)
     hints_in_force: HintFile | None = None
     bundle_name: str = "RUN.trace"
-    cut: TaskCut | None = None  # None: cut the bundle's tasks
 
     @functools.cached_property
     def con(self) -> duckdb.DuckDBPyConnection:
