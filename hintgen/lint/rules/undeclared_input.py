@@ -104,7 +104,9 @@ def _races(context: Context) -> tuple[Counter[Key], Counter[Key]]:
         return Counter(), Counter()
     reach = Reach(context.con.execute(_ORDER).fetchall())
     unordered, unknown = reach.split((producer, consumer) for producer, consumer, _, _ in pairs)
-    keys = [((producer, consumer), (template, kind)) for producer, consumer, template, kind in pairs]
+    keys = [
+        ((producer, consumer), (template, kind)) for producer, consumer, template, kind in pairs
+    ]
     return (
         Counter(key for pair, key in keys if pair in unordered),
         Counter(key for pair, key in keys if pair in unknown),

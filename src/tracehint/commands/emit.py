@@ -18,6 +18,7 @@ from tracehint.commands._stores import (
     store_options,
 )
 from tracehint.errors import UsageError
+from tracehint.schemas.arrow import skip_pandas
 
 if TYPE_CHECKING:
     from tracehint.adapters.engines.emitters import EmitRequest
@@ -95,6 +96,7 @@ def command(
 
     Example: tracehint emit hints.json --store xattr -o hints.sh
     """
+    skip_pandas()
     from tracehint.hintgen.hints.hintfile import load
 
     which["workflow"] = which["workflow"] or source
