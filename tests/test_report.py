@@ -21,7 +21,7 @@ from tracehint.analyzer.model import Analysis
 from tracehint.hintgen.diff import diff
 from tracehint.hintgen.draw import dot
 from tracehint.hintgen.draw.build import build
-from tracehint.hintgen.draw.report.data import MAX_FILES, collect
+from tracehint.hintgen.draw.report.data import ROWS, collect
 from tracehint.hintgen.draw.report.page import page
 from tracehint.hintgen.draw.report.timeline import _lanes, _spread
 from tracehint.hintgen.export import FORMATS, export
@@ -124,9 +124,9 @@ def test_size_for_a_thousand_tasks() -> None:
 
 
 def test_more_files_than_fit_are_left_out_and_said() -> None:
-    data = data_of(chains(2, MAX_FILES // 2 + 50))
+    data = data_of(chains(2, ROWS[0] // 2 + 50))
     assert data["left_out"]["files"] == 101
-    assert len(data["files"]["path"]) == MAX_FILES
+    assert len(data["files"]["path"]) == ROWS[0]
 
 
 def test_hostile_names_are_data() -> None:
