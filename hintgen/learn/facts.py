@@ -12,6 +12,7 @@ import pyarrow as pa
 from tracehint.analyzer.model import Analysis
 from tracehint.hintgen import relation
 from tracehint.hintgen.hints.mapping import PATTERN_HINTS
+from tracehint.hintgen.last_reader import add_last_reader
 
 GROUP_BITS = 40  # of a group's number, where facts of several runs are joined; above it: the run
 
@@ -19,7 +20,7 @@ GROUP_BITS = 40  # of a group's number, where facts of several runs are joined; 
 # else ""), confidence, saves_bytes, pays, grp, group_task, group_bytes,
 # size_bytes, role, deleted, producers, consumers (lists of task numbers, peeks aside),
 # producer_types, consumer_types (sorted lists), use, region_bytes, region_align, random,
-# reread, last_reader.
+# reread, last_reader (null: none that is last whatever the timing).
 _MADE = """
 create or replace temp table made as
 select file, list_sort(list(distinct task)) as tasks, list_sort(list(distinct type)) as types
@@ -39,7 +40,6 @@ with c as (
 )
 select file, list_sort(list(distinct task)) as tasks,
        list_sort(list(distinct type)) as types,
-       arg_max(type, last_s) as last_reader,
        median(case when unique_bytes > 0 then bytes / unique_bytes end) as reread,
        bool_and(first_s is null) as untimed, max(pieces) as pieces,
        median(unique_bytes) as median_read
@@ -111,9 +111,10 @@ select v.path, v.file, coalesce(v.pattern, '') as label,
             else 'one_to_one' end as use,
        e.region_bytes, e.starts,
        coalesce(r.pieces > 16 and r.median_read / r.pieces < 65536, false) as random,
-       r.reread, r.last_reader
+       r.reread, z.type as last_reader
 from versions v left join made m using (file) left join read r using (file)
 left join use u using (file) left join region e using (file)
+left join last_reader z using (file)
 left join groups g on g."group" = v.grp
 where v.rank = 1 order by v.path
 """
@@ -128,6 +129,7 @@ def facts_of(analysis: Analysis) -> pa.Table:
         con.register(name, table)
     for statement in (relation.VIEWS, _MADE, _READ, _LABEL, _REGION, _USE):
         con.execute(statement)
+    add_last_reader(con)
     query = _ALL.format(
         hinted=tuple(PATTERN_HINTS), call_cost=int(analysis.options.call_cost_bytes)
     )

@@ -31,6 +31,12 @@ GROUP_SQL = "f.template, ft.producers, ft.consumers"
 CONFIDENCE_SQL = """coalesce(sum(p.confidence * greatest(f.size_bytes, 1))
     / sum(greatest(f.size_bytes, 1)), min(p.confidence), 1.0) AS confidence"""
 
+
+def set_sql(path: str) -> str:
+    """SQL: what the names of a set share that belongs together: `db/ref` of `db/ref.nsq`."""
+    return f"regexp_replace({path}, '[.][^./]*$', '')"
+
+
 # What the cost model's choice for a label saves; where it keeps the default, nothing.
 SAVES_SQL = """greatest(0, sum(p.saves_bytes))::BIGINT AS network_bytes,
     greatest(0, sum(p.saves_wait_bytes))::BIGINT AS waiting_bytes"""

@@ -24,6 +24,7 @@ CREATE TABLE in_force (path_text VARCHAR, name VARCHAR, value VARCHAR, set_s DOU
 """
 
 # b_io    one row per open episode with its task and the path relative to the data root
+# b_opener  who opened a path to write it, engines too (task may be null)
 # b_meta  metadata operations with task, directory and whether it lies below a data root
 # b_exe   programs that each task executed
 # d_task, d_io, d_dir, d_parent: what the engine declares; d_dir are declared directories
@@ -33,6 +34,10 @@ CREATE TABLE b_io AS
          pt.task, t.type, r.rel AS path_text
   FROM b_opens o JOIN b_proc_task pt USING (proc) JOIN work t USING (task)
   JOIN b_open_paths r ON r.path = o.path;
+CREATE TABLE b_opener AS
+  SELECT DISTINCT r.rel AS path_text, pt.task
+  FROM b_opens o LEFT JOIN b_proc_task pt USING (proc) JOIN b_open_paths r ON r.path = o.path
+  WHERE o.created OR o.write_bytes > 0 OR o.write_ops > 0;
 CREATE TABLE b_meta AS
   SELECT m.*, pt.task, t.type, r.rel AS dir_text, r.rel <> r.absolute AS inside
   FROM b_metadata_ops m JOIN b_proc_task pt USING (proc) JOIN work t USING (task)

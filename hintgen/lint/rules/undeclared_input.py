@@ -29,7 +29,7 @@ from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import Context
 from tracehint.hintgen.lint.finding import Finding, Rule
-from tracehint.hintgen.lint.order import Reach
+from tracehint.hintgen.reach import Reach
 from tracehint.hintgen.text.units import plural, size
 
 Key = tuple[str, str]
