@@ -34,7 +34,8 @@ class Reach:
         for before, after in asked:
             start, end = (after, before) if turned else (before, after)
             wanted.setdefault(start, set()).add(end)
-        unordered, unknown = set(), set()
+        unordered: set[tuple[Node, Node]] = set()
+        unknown: set[tuple[Node, Node]] = set()
         for start, ends in wanted.items():
             whole = self._take(start, ends, self._up if turned else self._down)
             kind = unordered if whole else unknown

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tracehint import __version__
 from tracehint.hintgen import query
 from tracehint.hintgen.draw import palette
 from tracehint.hintgen.draw.build import build_on
@@ -22,6 +21,7 @@ from tracehint.hintgen.draw.report.detail import detail
 from tracehint.hintgen.lint.finding import total
 from tracehint.hintgen.lint.render.json_ import as_dict
 from tracehint.hintgen.text.escape import shorten, text
+from tracehint.version import __version__
 
 if TYPE_CHECKING:
     import duckdb
@@ -107,7 +107,8 @@ def collect(
             break
     if len(stages) > MAX_STAGES:
         rest["left_out"]["stages"] = len(stages) - MAX_STAGES
-    return data | rest
+    whole_page: dict[str, Any] = data | rest
+    return whole_page
 
 
 def _largest(
