@@ -60,9 +60,9 @@ class Context:
 
         con = query.connect(self.analysis, self.bundle)
         facts.add_views(con)
-        add_in_force(con, self)
+        add_in_force(con, self.bundle, self.analysis.run["data_roots"], self.hints_in_force)
         if self.bundle is not None:
-            facts.add_bundle_views(con, self)
+            facts.add_bundle_views(con, self.analysis, self.bundle)
         return con
 
     def rows(self, sql: str, **parameters: Any) -> list[dict[str, Any]]:

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tracehint.analyzer.model import Analysis
-    from tracehint.hintgen.lint.context import Context
     from tracehint.schemas.store import Bundle
 
 # primary_label  the file's primary pattern
@@ -86,14 +85,12 @@ def add_views(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(_DECLARED_TABLES)
 
 
-def add_bundle_views(con: duckdb.DuckDBPyConnection, context: Context) -> None:
+def add_bundle_views(con: duckdb.DuckDBPyConnection, analysis: Analysis, bundle: Bundle) -> None:
     """Tables that join the bundle's raw rows to tasks and to paths of the analysis."""
-    bundle = context.bundle
-    assert bundle is not None
-    proc_task, declared_task = _members(context.analysis, bundle)
+    proc_task, declared_task = _members(analysis, bundle)
     con.register("b_proc_task", proc_task)
     con.register("b_declared_task", declared_task)
-    roots = context.analysis.run["data_roots"]
+    roots = analysis.run["data_roots"]
     for name, table, column in (
         ("b_open_paths", "opens", "path"),
         ("b_meta_paths", "metadata_ops", "dir"),
