@@ -168,7 +168,11 @@ class Options:
 
 @dataclass
 class Analysis:
-    """Result of `analyzer.analyze`: `run` is the contract's `run` object, the rest are tables."""
+    """Result of `analyzer.analyze`: `run` is the contract's `run` object, the rest are tables.
+
+    `proc_task` and `declared_task` are those of the task segmentation (analyzer/tasks/model.py):
+    they join the bundle's rows to tasks. None: the analysis was read from its JSON.
+    """
 
     run: dict[str, Any]
     tasks: pa.Table
@@ -179,6 +183,8 @@ class Analysis:
     patterns: pa.Table
     groups: pa.Table
     options: Options = field(default_factory=Options)
+    proc_task: pa.Table | None = None
+    declared_task: pa.Table | None = None
 
     def tables(self) -> dict[str, pa.Table]:
         """The seven tables by name."""

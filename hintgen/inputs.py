@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Input:
-    """A run: its analysis, and the bundle where there is one."""
+    """A run: its analysis, and the bundle without its accesses where there is one."""
 
     name: str
     analysis: Analysis
@@ -36,7 +37,10 @@ def load_run(path: str | Path, options: Options, bundle: Bundle | None = None) -
     from tracehint.schemas.store import read_bundle
 
     bundle = bundle or read_bundle(where)
-    return Input(str(path), analyze(bundle, options), bundle)
+    analysis = analyze(bundle, options)
+    # The accesses are in the analysis now, as ranges: most of a bundle, and nobody asks again.
+    rest = {name: table for name, table in bundle.tables.items() if name != "extents"}
+    return Input(str(path), analysis, dataclasses.replace(bundle, tables=rest))
 
 
 def _from_json(path: Path) -> Analysis:

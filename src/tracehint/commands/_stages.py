@@ -121,7 +121,7 @@ def report_html(work: Work, path: Path) -> str:
     """The self-contained report."""
     from tracehint.hintgen.draw.report import report_html
 
-    text = report_html(work.run, work.hints, work.findings)
+    text = report_html(work.run, work.hints, work.findings, work.lint)
     path.write_bytes(text.encode("utf-8", "backslashreplace"))
     return "everything on one page"
 

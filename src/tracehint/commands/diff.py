@@ -6,6 +6,7 @@ import click
 
 from tracehint.commands._output import terminal_width, wants_color, write_result
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK
+from tracehint.schemas.arrow import skip_pandas
 from tracehint.version import __version__
 
 FORMATS = ("text", "json", "sarif", "github", "junit")
@@ -53,6 +54,7 @@ def command(
 
     Example: tracehint diff reference.trace run.trace --format github
     """
+    skip_pandas()
     from tracehint.analyzer.model import Options
     from tracehint.commands.lint import parse_size
     from tracehint.hintgen import inputs

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from tracehint.schemas.arrow import skip_pandas
+
 FORMATS = ("wfformat", "prov", "ro-crate", "perfetto", "graphml", "parquet", "arrow")
 
 
@@ -23,6 +25,7 @@ def command(bundle: str, fmt: str, output: str | None, nodes: int | None, force:
 
     Example: tracehint export run.trace --to wfformat -o run.json
     """
+    skip_pandas()
     from tracehint.analyzer.model import Options
     from tracehint.hintgen import export, inputs
 

@@ -8,6 +8,7 @@ import click
 
 from tracehint.commands._output import refuse_existing, write_result
 from tracehint.errors import UsageError
+from tracehint.schemas.arrow import skip_pandas
 
 FORMATS = ("svg", "png", "dot", "graphml", "json")
 
@@ -43,6 +44,7 @@ def command(
 
     Example: tracehint graph run.trace -o run.svg
     """
+    skip_pandas()
     chosen = fmt or (Path(output).suffix[1:].lower() if output else "dot")
     if chosen not in FORMATS:
         raise UsageError(

@@ -11,6 +11,7 @@ import click
 
 from tracehint.commands._output import write_result
 from tracehint.errors import InputError, UsageError
+from tracehint.schemas.arrow import skip_pandas
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
@@ -119,6 +120,7 @@ def command(
 
     Example: tracehint hints hints.json --explain proj/p_tile_7.fits
     """
+    skip_pandas()
     from tracehint.hintgen.hints.hintfile import to_json
     from tracehint.hintgen.learn.rules import LearnOptions, learn
     from tracehint.hintgen.learn.safety import NO_LIMITS, Limits

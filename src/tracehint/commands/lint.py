@@ -9,6 +9,7 @@ import click
 from tracehint.commands._output import terminal_width, wants_color, write_result
 from tracehint.commands._workflow import with_workflow
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK, UsageError
+from tracehint.schemas.arrow import skip_pandas
 from tracehint.version import __version__
 
 FORMATS = ("text", "json", "sarif", "github", "junit")
@@ -67,6 +68,7 @@ def command(
 
     Example: tracehint lint run.trace --ignore TV --format sarif -o lint.sarif
     """
+    skip_pandas()
     import dataclasses
 
     from tracehint.analyzer.model import Options

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from tracehint.commands._output import refuse_existing, write_result
+from tracehint.schemas.arrow import skip_pandas
 
 
 @click.command()
@@ -35,6 +36,7 @@ def command(
 
     Example: tracehint report run.trace -o run.html
     """
+    skip_pandas()
     target = output or str(Path(bundle).name.removesuffix(".trace") or "run") + ".html"
     if target != "-":
         refuse_existing(Path(target), force=force)
