@@ -161,6 +161,8 @@ class Options:
     call_cost_bytes: int = 64 << 10  # a hint on fewer bytes does not repay its call
     ranges: bool = True
     data_roots: tuple[str, ...] = ()
+    split: tuple[str, ...] = ()  # programs or types of tasks to look inside
+    whole: tuple[str, ...] = ()  # those that stay one task
     sites: tuple[tuple[str, str], ...] = ()  # host or pattern of hosts -> site (analyzer/sites.py)
     # bytes per second over a link, the slower and the faster rate that is known; seconds need it
     link_rates: tuple[float, float] | None = None
