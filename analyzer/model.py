@@ -163,6 +163,7 @@ class Options:
     data_roots: tuple[str, ...] = ()
     split: tuple[str, ...] = ()  # programs or types of tasks to look inside
     whole: tuple[str, ...] = ()  # those that stay one task
+    ranks: bool | None = None  # each rank of an MPI program is a task; None: on several hosts
     sites: tuple[tuple[str, str], ...] = ()  # host or pattern of hosts -> site (analyzer/sites.py)
     # bytes per second over a link, the slower and the faster rate that is known; seconds need it
     link_rates: tuple[float, float] | None = None

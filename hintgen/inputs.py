@@ -31,12 +31,23 @@ def load_run(path: str | Path, options: Options, bundle: Bundle | None = None) -
     """
     where = Path(path)
     if bundle is None and where.is_file():
+        _check_choice(where, options)
         return Input(str(path), _from_json(where))
     from tracehint.analyzer import analyze
     from tracehint.schemas.store import read_bundle
 
     bundle = bundle or read_bundle(where)
     return Input(str(path), analyze(bundle, options), bundle)
+
+
+def _check_choice(path: Path, options: Options) -> None:
+    """Raises InputError where another segmentation is asked for than an analysis has."""
+    asked = [name for name in ("split", "whole", "ranks") if getattr(options, name)]
+    if asked:
+        raise InputError(
+            f"{path}: --{asked[0]} with an analysis, whose tasks are made already",
+            "Give the trace bundle.",
+        )
 
 
 def _from_json(path: Path) -> Analysis:

@@ -62,7 +62,7 @@ def _walk(
     search = Search(chosen.split.copy(), np.zeros(len(tree.proc), bool))
     searching = True
     for _ in range(_MAX_DESCENTS):
-        walk = Walk(tree, classes, search.promoted, chosen.whole)
+        walk = Walk(tree, classes, activity.used, search.promoted, chosen.whole)
         units = walk.run()
         unit_of = _complete(tree, units, unit_of_epochs(tree, walk.owner), walk.owner)
         group = _settle(classes, units, unit_of, activity)

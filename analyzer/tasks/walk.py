@@ -81,21 +81,31 @@ def _found_above(tree: Tree, classes: Classes, through: Bools, ranks: tuple[int,
     return found
 
 
+def execs_only(tree: Tree, classes: Classes, used: Bools) -> Bools:
+    """Epochs of unknown programs that did nothing but exec another one in their place: launchers,
+    and scripts that begin with `#!/usr/bin/env python3`, as strace shows them."""
+    childless = tree.kid_start[1:] == tree.kid_start[:-1]
+    unknown = (classes.engine_of < 0) & classes.kind_is("program", "launcher")
+    return np.asarray(unknown & (tree.next >= 0) & childless & ~used, bool)
+
+
 def of_commands(classes: Classes, answer: Callable[[Command], bool]) -> Bools:
     """Per epoch what `answer` says of its command: asked once per distinct one."""
     return np.array([answer(c) for c in classes.commands], bool)[classes.of]
 
 
 class Walk:
-    """One walk over a tree. `promoted`: epochs whose shell or program is to be cut as a driver;
-    `whole`: epochs that are not cut, whatever they started."""
+    """One walk over a tree. `used`: epochs that used data; `promoted`: those whose shell or program
+    is to be cut as a driver; `whole`: those that are not cut, whatever they started."""
 
-    def __init__(self, tree: Tree, classes: Classes, promoted: Bools, whole: Bools) -> None:
+    def __init__(
+        self, tree: Tree, classes: Classes, used: Bools, promoted: Bools, whole: Bools
+    ) -> None:
         self.tree, self.classes, self.promoted, self.whole = tree, classes, promoted, whole
         self.owner = np.full(len(tree.proc), -1, np.int64)
         self.out = Batches()
-        see_through = ~classes.kind_is("fork", "wrapper") | (tree.next < 0)
-        self.decisive = jump(tree.next, see_through)
+        through = classes.kind_is("fork", "wrapper") | execs_only(tree, classes, used)
+        self.decisive = jump(tree.next, ~through | (tree.next < 0))
         self.contains = contained_engines(tree, classes)
         self.beyond = engines_beyond(tree, classes)
         self.runs = classes.kind_is("program", "launcher")
@@ -205,7 +215,8 @@ class Walk:
         self.owner[head] = unit
         inner_limit = np.where(engine, code, limit)
         d = driver
-        outer = np.where(worker | (own == PLUMBING_CODE), own, SHELL_CODE)
+        same = worker | np.isin(own, (PLUMBING_CODE, PROGRAM_CODE))
+        outer = np.where(same, own, SHELL_CODE)
         return self._drivers(head[d], at[d], own[d], inner_limit[d], unit[d], outer[d])
 
     def _is_job(self, ctx: Ints, command: Ints) -> Bools:
