@@ -79,7 +79,9 @@ _FILES = """
     GROUP BY n.node ORDER BY n.node"""
 _LINKS = """
     WITH raw AS (
-      SELECT t.node AS source, f.node AS target, p.bytes, f.file, 'data' AS via, false AS peek
+      SELECT t.node AS source, f.node AS target, p.bytes, f.file,
+             CASE WHEN p.how = ['engine_copy'] THEN 'engine_copy' ELSE 'data' END AS via,
+             false AS peek
       FROM producers p JOIN task_node t USING (task) JOIN file_node f USING (file)
       WHERE NOT p.superseded
       UNION ALL

@@ -38,6 +38,7 @@ _SQL = """
     FROM producers p JOIN work t USING (task) JOIN files f USING (file)
          JOIN file_types ft USING (file)
     WHERE f.data AND NOT p.superseded AND p.task IN (SELECT task FROM d_task)
+      AND p.how <> ['engine_copy']  -- what the engine publishes is not the task's to declare
       AND (f.role = 'intermediate' OR (f.role = 'output' AND NOT f.deleted))
       AND NOT EXISTS (FROM d_io d WHERE d.task = p.task AND d.path_text = f.path_text)
       AND NOT EXISTS (FROM d_dir d WHERE d.task = p.task
