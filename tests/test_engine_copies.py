@@ -16,7 +16,7 @@ LAUNCHER = ["java", "-cp", "/f/*", "nextflow.cli.Launcher", "run", "main.nf"]
 
 
 def published() -> RunBuilder:
-    """A task writes x and a file that it does not declare; Nextflow publishes x; a task reads it."""
+    """A task writes x and an undeclared file; Nextflow publishes x; another task reads that."""
     run = RunBuilder(cwd="/data")
     run.manifest.cwd = "/data"
     words = ["/bin/bash", "-ue", ".command.run"]
@@ -45,7 +45,7 @@ def published() -> RunBuilder:
                 "parents": [],
                 "exit_status": 0,
                 "engine": "nextflow",
-            }  # fmt: skip  # a table
+            }
         )
         if path:
             run.rows["declared_io"].append(
@@ -55,7 +55,7 @@ def published() -> RunBuilder:
                     "path": f"/data/{path}".encode(),
                     "direction": "out",
                     "size_bytes": SIZE,
-                }  # fmt: skip  # a table
+                }
             )
     return run
 
