@@ -32,6 +32,8 @@ TASKS = pa.schema(
         ("processes", pa.int32()),
         ("engine", pa.bool_()),
         ("source", pa.string()),  # observed, declared, both
+        ("group", pa.int64()),  # ranks of one MPI program have the same; else null
+        ("rank", pa.int32()),  # number of the MPI rank that the task is; else null
     ]
 )
 

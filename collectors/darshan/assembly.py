@@ -39,13 +39,13 @@ _TIMES = (
 
 
 def _open_row(
-    host: str, k: int, file: int, facts: LogFacts, part: dict[str, Any], count: int
+    host: str, proc: int, file: int, facts: LogFacts, part: dict[str, Any], count: int
 ) -> dict[str, Any]:
     """An `opens` row without operations and times."""
     return {
         "host": host,
         "open": count + 1,
-        "proc": k + 1,
+        "proc": proc,
         "file": file,
         "path": facts.names[part["file"]],
         "fd": -1,
@@ -73,11 +73,27 @@ class Assembly:
         # process that no other recorded process forked is a task.
         self.job_is_task = len(jobs) > 1
         self.file_ids: dict[tuple[str, bytes], int] = {}
-        self.open_ids: dict[tuple[int, int], int] = {}  # (log, file) -> open
+        self.open_ids: dict[tuple[int, int], int] = {}  # (process, file) -> open
+        self.rank_procs = self._rank_procs()
         self.local_files = [
             np.array([self._file_id(host, name) for name in f.names], dtype=np.int64)
             for host, f in zip(self.hosts, facts, strict=True)
         ]
+
+    def _rank_procs(self) -> list[dict[int, int]]:
+        """Per log the process of each rank that did something, where there are several ranks.
+
+        A log's own process, of rank -1, is the job: it has the counters that all ranks share.
+        """
+        number, found = len(self.facts), []
+        for k, f in enumerate(self.facts):
+            ranks = {int(r) for r in np.unique(f.runs["rank"])} | {p["rank"] for p in f.opens}
+            procs = {-1: k + 1}
+            for rank in sorted(r for r in ranks if r >= 0 and f.nprocs > 1):
+                number += 1
+                procs[rank] = number
+            found.append(procs)
+        return found
 
     def _file_id(self, host: str, name: bytes) -> int:
         return self.file_ids.setdefault((host, name), len(self.file_ids) + 1)
@@ -127,7 +143,25 @@ class Assembly:
                     "env": env,
                 }
             )
-        return rows
+        return rows + self._rank_rows(rows)
+
+    def _rank_rows(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The processes of ranks, as forks of their job's."""
+        return [
+            {
+                **rows[k],
+                "proc": proc,
+                "parent": k + 1,
+                "host": f.rank_hosts.get(rank) or self.hosts[k],
+                "pid": 0,
+                "exe": None,
+                "argv": [],
+                "env": [{"name": "PMI_RANK", "value": str(rank).encode()}],
+            }
+            for k, f in enumerate(self.facts)
+            for rank, proc in self.rank_procs[k].items()
+            if rank >= 0
+        ]
 
     def _files(self, extents: pa.Table) -> pa.Table:
         """Sizes are the last byte that any log saw: a lower bound for files only read."""
@@ -187,20 +221,23 @@ class Assembly:
         return table_from_rows("names", rows)
 
     def _opens(self) -> pa.Table:
-        """One row per log and file: POSIX, STDIO and the ranks of an MPI job added up."""
+        """One row per process and file: POSIX and STDIO added up."""
         rows: dict[tuple[int, int], dict[str, Any]] = {}
         for k, (host, f) in enumerate(zip(self.hosts, self.facts, strict=True)):
             for part in f.opens:
                 file = int(self.local_files[k][part["file"]])
-                row = rows.setdefault((k, file), _open_row(host, k, file, f, part, len(rows)))
+                proc = self.rank_procs[k].get(part["rank"], k + 1)
+                new = _open_row(host, proc, file, f, part, len(rows))
+                row = rows.setdefault((proc, file), new)
                 for column in SUMMED:
                     row[column] += part[column]
                 for column, seconds, pick in _TIMES:
                     at = f.start_ns + round(part[seconds] * 1e9) if part[seconds] > 0 else None
                     if at is not None:
                         row[column] = at if row[column] is None else pick(row[column], at)
-        for (k, _), row in rows.items():
-            row["open_ns"] = row["open_ns"] or self.facts[k].start_ns
+        log = {proc: k for k, procs in enumerate(self.rank_procs) for proc in procs.values()}
+        for (proc, _), row in rows.items():
+            row["open_ns"] = row["open_ns"] or self.facts[log[proc]].start_ns
         self.open_ids = {key: row["open"] for key, row in rows.items()}
         return table_from_rows("opens", list(rows.values()))
 
@@ -212,13 +249,14 @@ class Assembly:
             if not count:
                 continue
             counters = runs["how"] == HOW_COUNTERS
+            procs = self._procs_of(k, runs["rank"])
             op = np.where(runs["write"], "write", "read")
             parts.append(
                 pa.table(
                     {
                         "host": pa.repeat(pa.scalar(host), count),
-                        "open": self._open_of(k, runs["file"]),
-                        "proc": np.full(count, k + 1, np.int64),
+                        "open": self._open_of(k, procs, runs["file"]),
+                        "proc": procs,
                         "file": self.local_files[k][runs["file"]],
                         "op": op,
                         "how": np.where(counters, "counters", op),
@@ -238,10 +276,24 @@ class Assembly:
             )
         return pa.concat_tables(parts) if parts else TABLES["extents"].empty_table()
 
-    def _open_of(self, k: int, local: npt.NDArray[Any]) -> pa.Array:
-        """The `opens` row of each run; null where counters of the file are missing."""
-        ids = np.array([self.open_ids.get((k, int(f)), 0) for f in self.local_files[k]], np.int64)
-        return pa.array(ids[local], mask=ids[local] == 0)
+    def _procs_of(self, k: int, ranks: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The process of each of these ranks of a log."""
+        distinct, back = np.unique(ranks, return_inverse=True)
+        procs = [self.rank_procs[k].get(int(rank), k + 1) for rank in distinct]
+        return np.array(procs, np.int64)[back.reshape(-1)]
+
+    def _open_of(self, k: int, procs: npt.NDArray[Any], local: npt.NDArray[Any]) -> pa.Array:
+        """The `opens` row of each run; null where counters of the file are missing. What all
+        ranks share is the job's."""
+        pairs, back = np.unique(np.stack((procs, local)), axis=1, return_inverse=True)
+        files = self.local_files[k]
+        found = [
+            self.open_ids.get((proc, int(files[f])), 0)
+            or self.open_ids.get((k + 1, int(files[f])), 0)
+            for proc, f in pairs.T.tolist()
+        ]
+        ids = np.array(found, np.int64)[back.reshape(-1)]
+        return pa.array(ids, mask=ids == 0)
 
     def _losses(self, bad: list[tuple[str, str]]) -> list[dict[str, Any]]:
         rows = [

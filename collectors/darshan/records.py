@@ -48,6 +48,7 @@ class Records:
         self.parts: list[Runs] = []
         # (record id, rank, write) -> operations that DXT has segments for
         self.segment_ops: dict[tuple[int, int, bool], tuple[int, int]] = {}
+        self.shared_ops: dict[tuple[int, bool], tuple[int, int]] = {}  # of all ranks
         self.posix: set[tuple[int, bool]] = set()  # records and directions with POSIX bytes
 
     def read(self, modules: dict[str, int]) -> None:
@@ -90,6 +91,7 @@ class Records:
             host = self.ffi.string(head.hostname, 64).decode("utf-8", "replace")
             self.facts.hostname = self.facts.hostname or host
             record, rank = int(head.base_rec.id), int(head.base_rec.rank)
+            self.facts.rank_hosts.setdefault(rank, host)
             file = self._file(record)
             writes, reads = int(head.write_count), int(head.read_count)
             if file is None or writes < 0 or reads < 0:
@@ -135,9 +137,7 @@ class Records:
         self, count: Counters, record: int, file: int, rank: int, write: bool, *, stdio: bool
     ) -> None:
         ops, total, max_byte, consecutive = count.volume(write, stdio=stdio)
-        seen_ops, seen_bytes = (
-            (0, 0) if stdio else self.segment_ops.get((record, rank, write), (0, 0))
-        )
+        seen_ops, seen_bytes = (0, 0) if stdio else self._segments_of(record, rank, write)
         if seen_ops and total > seen_bytes:
             # segments were cut off: what is missing lies somewhere below max_byte
             missing = f"{ops - seen_ops} of {ops} segments of a file are missing"
@@ -159,6 +159,17 @@ class Records:
                 last=last,
             )
         )
+
+    def _segments_of(self, record: int, rank: int, write: bool) -> tuple[int, int]:
+        """Operations and bytes of a rank's segments; of all ranks for the counters that they share
+        (rank -1)."""
+        if rank >= 0:
+            return self.segment_ops.get((record, rank, write), (0, 0))
+        if not self.shared_ops:
+            for (file, _, way), (ops, size) in self.segment_ops.items():
+                before = self.shared_ops.get((file, way), (0, 0))
+                self.shared_ops[file, way] = (before[0] + ops, before[1] + size)
+        return self.shared_ops.get((record, write), (0, 0))
 
     def _lustre(self, module: int) -> None:
         """Stripe layouts as attributes: lustre_comp_stripe_size and its like."""
