@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.support.bundles import RunBuilder
 from tests.support.trees import P, grow, labelled
-from tracehint.analyzer import analyze
+from tracehint.analyzer.analyze import analyze
 from tracehint.hintgen.draw.build import build
 from tracehint.hintgen.lint import run_rules
 from tracehint.hintgen.lint.context import Context

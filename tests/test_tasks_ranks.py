@@ -12,7 +12,7 @@ import pytest
 from tests.support.answers import ENGINES, Answer, analyzed, answer
 from tests.support.bundles import RunBuilder
 from tests.support.trees import P, grow, labelled
-from tracehint.analyzer import analyze
+from tracehint.analyzer.analyze import analyze
 from tracehint.analyzer.model import Analysis, Options
 from tracehint.commands import import_
 from tracehint.schemas.manifest import Host

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from tracehint import __version__
 from tracehint.commands._output import terminal_width, wants_color, write_result
 from tracehint.commands._task_options import task_options
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK
+from tracehint.version import __version__
 
 FORMATS = ("text", "json", "sarif", "github", "junit")
 
