@@ -269,6 +269,22 @@ def test_split_looks_inside() -> None:
     assert result.notes == ()
 
 
+def test_a_root_that_did_nearly_all_itself_can_be_split() -> None:
+    def tree() -> P:
+        return does(P(["python3", "a.py"], step(1), step(2)), 100 * BIG)
+
+    said = "one task did 100 % of the I/O and started 2 programs: `--split a.py` looks inside"
+    assert (types(cut(tree())), cut(tree()).notes) == (["a.py"], (said,))
+    assert types(cut(tree(), split=("a.py",))) == ["a.py", "step", "step"]
+
+
+def test_of_ranks_it_is_said_how_to_see_them() -> None:
+    ranks = [does(P(["solve"], env={"PMI_RANK": str(n)})) for n in range(3)]
+    tree = P(["bash", "w.sh"], P(["mpirun", "-n", "3", "solve"], *ranks))
+    said = "one task did 100 % of the I/O and started 3 programs: `--ranks` looks inside"
+    assert cut(tree).notes == (said,)
+
+
 def test_split_and_whole_win_over_engines() -> None:
     rule = P(["makeflow", "w"], sh("cd x; bash x.sh", P(["bash", "x.sh"], step(1), step(2))))
     assert types(cut(rule)) == ["x.sh"]

@@ -21,6 +21,7 @@ from tracehint.analyzer.tasks.marks import given_names
 from tracehint.analyzer.tasks.model import TaskCut
 from tracehint.analyzer.tasks.pipes import captured, join_pipes
 from tracehint.analyzer.tasks.rank_tasks import split_ranks
+from tracehint.analyzer.tasks.ranks import has_ranks
 from tracehint.analyzer.tasks.tree import Bools, Ints, Tree, build_tree
 from tracehint.analyzer.tasks.undecided import undecided
 from tracehint.analyzer.tasks.units import DRIVER, HELPER, JOB, Units, unit_of_epochs
@@ -54,7 +55,11 @@ def cut_tasks(bundle: Bundle, options: Options | None = None) -> TaskCut:
     cut = assemble(bundle, tree, classes, grouping, names, jobs)
     cut = join_declared(bundle, cut)
     cut = split_ranks(bundle, tree, classes, activity, cut, options.ranks)
-    said = undecided(tree, classes, units, unit_of, group, activity, chosen.whole)
+    if options.ranks:
+        return cut
+    said = undecided(
+        tree, classes, units, unit_of, group, activity, chosen.whole, has_ranks(processes)
+    )
     return replace(cut, notes=said)
 
 

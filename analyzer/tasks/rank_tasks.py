@@ -38,9 +38,10 @@ def split_ranks(
 
     wanted: None for the programs whose ranks ran on several hosts, else all or none.
     """
-    if wanted is False:
+    processes = bundle.tables["processes"]
+    if wanted is False or (wanted is None and len(processes.column("host").unique()) < 2):
         return cut
-    ranks = find_ranks(bundle.tables["processes"], tree, classes, cut)
+    ranks = find_ranks(processes, tree, classes, cut)
     if ranks is None:
         return cut
     chosen = _several(ranks.group, ranks.number)
@@ -75,9 +76,10 @@ def _with_ranks(
     rows = cut.tasks.to_pylist()
     busy = np.zeros(tasks, bool)
     busy[task_of[~rank & activity.used]] = True
+    processes = np.unique(np.stack((task_of[~rank], tree.head[~rank])), axis=1)[0]
+    count = np.bincount(processes, minlength=tasks)
     for task in touched.tolist():
-        heads = np.unique(tree.head[(task_of == task) & ~rank])
-        rows[task] |= {"engine": not busy[task], "processes": len(heads)}
+        rows[task] |= {"engine": not busy[task], "processes": int(count[task])}
     new = _rank_rows(bundle, tree, ranks, chosen, rank_of, rows)
     gone = np.isin(np.arange(tasks), touched) & (left == 0)
     order = np.lexsort(

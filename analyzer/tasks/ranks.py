@@ -38,6 +38,11 @@ class Ranks:
     of: Ints
 
 
+def has_ranks(processes: pa.Table) -> bool:
+    """Whether any process says that it is a rank."""
+    return any((environment(processes, name)[0] >= 0).any() for name in MPI_RANKS)
+
+
 def find_ranks(processes: pa.Table, tree: Tree, classes: Classes, cut: TaskCut) -> Ranks | None:
     """The ranks of a run; None: there are none."""
     number = _numbers(processes, tree, classes)

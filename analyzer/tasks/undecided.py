@@ -11,7 +11,7 @@ from tracehint.analyzer.tasks.classify import Classes
 from tracehint.analyzer.tasks.describe import printable
 from tracehint.analyzer.tasks.engines.program import drives_nothing
 from tracehint.analyzer.tasks.engines.registry import ENGINES
-from tracehint.analyzer.tasks.model import RUNNER, WORKFLOW
+from tracehint.analyzer.tasks.model import RUNNER, WORKFLOW, Command
 from tracehint.analyzer.tasks.tree import Bools, Ints, Tree, jump
 from tracehint.analyzer.tasks.units import JOB, Units
 
@@ -27,6 +27,7 @@ def undecided(
     group: Ints,
     activity: Activity,
     whole: Bools,
+    has_ranks: bool,
 ) -> tuple[str, ...]:
     """At most one sentence: about the task that did nearly all I/O and started programs."""
     n, total = len(units), int(activity.moved.sum())
@@ -41,18 +42,20 @@ def undecided(
     found = _starter(tree, classes, group[unit_of] == main, activity, whole)
     if found is None:
         return ()
-    name, started = found
+    command, started = found
     share = int(100 * per_task[main] / total)
-    word = shlex.quote(printable(name))
-    return (
-        f"one task did {share} % of the I/O and started {started} programs: "
-        f"`--split {word}` looks inside",
-    )
+    inside = f"--split {shlex.quote(printable(command.program))}"
+    if command.kind == "launcher":
+        if not has_ranks:
+            return ()
+        inside = "--ranks"
+    text = f"one task did {share} % of the I/O and started {started} programs: "
+    return (f"{text}`{inside}` looks inside",)
 
 
 def _starter(
     tree: Tree, classes: Classes, inside: Bools, activity: Activity, whole: Bools
-) -> tuple[str, int] | None:
+) -> tuple[Command, int] | None:
     """Of these epochs' programs the one that started most programs that used data, and how many;
     None: fewer than enough, or it only started its own parts."""
     names = classes.kind_is("program", "script", "launcher")
@@ -64,7 +67,7 @@ def _starter(
         return None
     which, count = np.unique(starter, return_counts=True)
     best = int(count.argmax())
-    name = classes.commands[int(classes.of[which[best]])].program
-    if count[best] < _ENOUGH or drives_nothing(name):
+    command = classes.commands[int(classes.of[which[best]])]
+    if count[best] < _ENOUGH or drives_nothing(command.program):
         return None
-    return name, int(count[best])
+    return command, int(count[best])
