@@ -137,6 +137,11 @@ def command(
         min_paying, min_bytes, min_confidence, node_capacity, replica_budget, call_ms, link_mbit
     )
     hints = _hint_file(sources) if len(sources) == 1 else None
+    if hints and any(cut.values()):
+        raise UsageError(
+            f"{sources[0]}: --split, --whole or --ranks with rules, which are made already",
+            "Give the trace bundle.",
+        )
     analyses = [] if hints else _load(sources, nodes, cut)
     if other is not None:
         if hints is not None:
