@@ -65,23 +65,12 @@ def _with_ranks(
     """The tasks with a row for each chosen rank, right behind the task that it is taken from."""
     import pyarrow as pa
 
-    tasks = cut.tasks.num_rows
-    rank = np.where(ranks.of >= 0, np.append(chosen, False)[ranks.of], False)
-    rank_of = np.where(rank, ranks.of, -1)
-    task_of = column(cut.proc_task, "task", -1)[
-        finder(column(cut.proc_task, "proc", -1))(tree.proc)
-    ]
-    left = np.bincount(task_of[~rank], minlength=tasks)
-    touched = np.unique(ranks.task[chosen])
-    rows = cut.tasks.to_pylist()
-    busy = np.zeros(tasks, bool)
-    busy[task_of[~rank & activity.used]] = True
-    processes = np.unique(np.stack((task_of[~rank], tree.head[~rank])), axis=1)[0]
-    count = np.bincount(processes, minlength=tasks)
-    for task in touched.tolist():
-        rows[task] |= {"engine": not busy[task], "processes": int(count[task])}
+    tasks, rows = cut.tasks.num_rows, cut.tasks.to_pylist()
+    rank_of = np.where(np.append(chosen, False)[ranks.of], ranks.of, -1)
+    find = finder(column(cut.proc_task, "proc", -1))
+    task_of = column(cut.proc_task, "task", -1)[find(tree.proc)]
+    gone = _leave(rows, tree, activity, task_of, rank_of < 0, np.unique(ranks.task[chosen]))
     new = _rank_rows(bundle, tree, ranks, chosen, rank_of, rows)
-    gone = np.isin(np.arange(tasks), touched) & (left == 0)
     order = np.lexsort(
         (
             np.concatenate((np.full(tasks, -1), ranks.number[chosen])),
@@ -100,15 +89,31 @@ def _with_ranks(
     first = np.full(tasks, -1, np.int64)
     first[ranks.task[chosen][::-1]] = slot[chosen][::-1]
     stands = place[np.where(gone, first, np.arange(tasks))]
-    declared = cut.declared_task.set_column(
-        1, "task", pa.array(stands[column(cut.declared_task, "task", 0)], pa.int64())
-    )
+    own = pa.array(stands[column(cut.declared_task, "task", 0)], pa.int64())
     return replace(
         cut,
         tasks=pa.Table.from_pylist(table, schema=TASKS),
         proc_task=pa.table({"proc": tree.proc, "task": final}, schema=PROC_TASK),
-        declared_task=declared.cast(DECLARED_TASK),
+        declared_task=cut.declared_task.set_column(1, "task", own).cast(DECLARED_TASK),
     )
+
+
+def _leave(
+    rows: list[dict[str, Any]],
+    tree: Tree,
+    activity: Activity,
+    task_of: Ints,
+    stays: Bools,
+    touched: Ints,
+) -> Bools:
+    """Write into these tasks what is left of them without their ranks; per task: nothing is."""
+    busy = np.zeros(len(rows), bool)
+    busy[task_of[stays & activity.used]] = True
+    processes = np.unique(np.stack((task_of[stays], tree.head[stays])), axis=1)[0]
+    left = np.bincount(processes, minlength=len(rows))
+    for task in touched.tolist():
+        rows[task] |= {"engine": not busy[task], "processes": int(left[task])}
+    return np.asarray(np.isin(np.arange(len(rows)), touched) & (left == 0), bool)
 
 
 def _rank_rows(
@@ -137,12 +142,10 @@ def _rank_rows(
     found = []
     for rank, host, argv in zip(at.tolist(), hosts, words, strict=True):
         outer = rows[int(ranks.task[rank])]
-        room = NAME_LENGTH - _SUFFIX
-        name = outer["name"] if len(outer["name"]) <= room else outer["name"][: room - 1] + "…"
         found.append(
             outer
             | {
-                "name": f"{name} [rank {ranks.number[rank]}]",
+                "name": _name(outer["name"], int(ranks.number[rank])),
                 "command": describe(argv).command if argv else outer["command"],
                 "host": host,
                 "site": sites.get(host, ""),
@@ -156,6 +159,12 @@ def _rank_rows(
             }
         )
     return found
+
+
+def _name(program: str, rank: int) -> str:
+    room = NAME_LENGTH - _SUFFIX
+    short = program if len(program) <= room else program[: room - 1] + "…"
+    return f"{short} [rank {rank}]"
 
 
 def _rows(values: Ints) -> pa.Array:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tracehint.collectors.clocks import apart
 from tracehint.collectors.darshan.facts import SUMMED, LogFacts
+from tracehint.collectors.darshan.ranks import processes_of, rank_processes, rank_rows
 from tracehint.collectors.darshan.runs import HOW_COUNTERS
 from tracehint.schemas.manifest import Host, Manifest
 from tracehint.schemas.store import table_from_rows
@@ -74,26 +75,11 @@ class Assembly:
         self.job_is_task = len(jobs) > 1
         self.file_ids: dict[tuple[str, bytes], int] = {}
         self.open_ids: dict[tuple[int, int], int] = {}  # (process, file) -> open
-        self.rank_procs = self._rank_procs()
+        self.rank_procs = rank_processes(facts)
         self.local_files = [
             np.array([self._file_id(host, name) for name in f.names], dtype=np.int64)
             for host, f in zip(self.hosts, facts, strict=True)
         ]
-
-    def _rank_procs(self) -> list[dict[int, int]]:
-        """Per log the process of each rank that did something, where there are several ranks.
-
-        A log's own process, of rank -1, is the job: it has the counters that all ranks share.
-        """
-        number, found = len(self.facts), []
-        for k, f in enumerate(self.facts):
-            ranks = {int(r) for r in np.unique(f.runs["rank"])} | {p["rank"] for p in f.opens}
-            procs = {-1: k + 1}
-            for rank in sorted(r for r in ranks if r >= 0 and f.nprocs > 1):
-                number += 1
-                procs[rank] = number
-            found.append(procs)
-        return found
 
     def _file_id(self, host: str, name: bytes) -> int:
         return self.file_ids.setdefault((host, name), len(self.file_ids) + 1)
@@ -143,25 +129,7 @@ class Assembly:
                     "env": env,
                 }
             )
-        return rows + self._rank_rows(rows)
-
-    def _rank_rows(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The processes of ranks, as forks of their job's."""
-        return [
-            {
-                **rows[k],
-                "proc": proc,
-                "parent": k + 1,
-                "host": f.rank_hosts.get(rank) or self.hosts[k],
-                "pid": 0,
-                "exe": None,
-                "argv": [],
-                "env": [{"name": "PMI_RANK", "value": str(rank).encode()}],
-            }
-            for k, f in enumerate(self.facts)
-            for rank, proc in self.rank_procs[k].items()
-            if rank >= 0
-        ]
+        return rows + rank_rows(self.facts, self.rank_procs, rows)
 
     def _files(self, extents: pa.Table) -> pa.Table:
         """Sizes are the last byte that any log saw: a lower bound for files only read."""
@@ -249,7 +217,7 @@ class Assembly:
             if not count:
                 continue
             counters = runs["how"] == HOW_COUNTERS
-            procs = self._procs_of(k, runs["rank"])
+            procs = processes_of(self.rank_procs[k], runs["rank"])
             op = np.where(runs["write"], "write", "read")
             parts.append(
                 pa.table(
@@ -275,12 +243,6 @@ class Assembly:
                 )
             )
         return pa.concat_tables(parts) if parts else TABLES["extents"].empty_table()
-
-    def _procs_of(self, k: int, ranks: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The process of each of these ranks of a log."""
-        distinct, back = np.unique(ranks, return_inverse=True)
-        procs = [self.rank_procs[k].get(int(rank), k + 1) for rank in distinct]
-        return np.array(procs, np.int64)[back.reshape(-1)]
 
     def _open_of(self, k: int, procs: npt.NDArray[Any], local: npt.NDArray[Any]) -> pa.Array:
         """The `opens` row of each run; null where counters of the file are missing. What all
