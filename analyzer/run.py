@@ -61,8 +61,9 @@ def parameters(options: Options) -> dict[str, Any]:
     """The thresholds and the default placement that the labels were made with."""
     hidden = ("nodes", "ranges", "data_roots", "sites")
     found = {k: v for k, v in dataclasses.asdict(options).items() if k not in hidden}
-    if options.link_rates is None:
-        del found["link_rates"]
+    for name, default in (("link_rates", None), ("split", ()), ("whole", ()), ("ranks", None)):
+        if found[name] == default:
+            del found[name]
     return found
 
 

@@ -90,7 +90,9 @@ _FILES = """
     GROUP BY n.node ORDER BY n.node"""
 _LINKS = """
     WITH raw AS (
-      SELECT t.node AS source, f.node AS target, p.bytes, f.file, 'data' AS via, false AS peek
+      SELECT t.node AS source, f.node AS target, p.bytes, f.file,
+             CASE WHEN p.how = ['engine_copy'] THEN 'engine_copy' ELSE 'data' END AS via,
+             false AS peek
       FROM writers p JOIN task_node t USING (task) JOIN file_node f USING (file)
       UNION ALL
       SELECT f.node, t.node, c.bytes, f.file, 'data', c.peek

@@ -48,6 +48,7 @@ _SQL = """
       AND (NOT EXISTS (FROM b_opener o WHERE o.path_text = f.path_text)
            OR EXISTS (FROM b_opener o WHERE o.path_text = f.path_text AND o.task = p.task))
       AND p.task IN (SELECT task FROM d_task)
+      AND p.how <> ['engine_copy']  -- what the engine publishes is not the task's to declare
       AND (f.role = 'intermediate' OR (f.role = 'output' AND NOT f.deleted))
       AND NOT EXISTS (FROM d_io d WHERE d.task = p.task AND d.path_text = f.path_text)
       AND NOT EXISTS (FROM d_dir d WHERE d.task = p.task
