@@ -11,7 +11,16 @@ import numpy as np
 from tracehint.analyzer.columns import column, floats
 from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.execution.threads import compute_all
-from tracehint.analyzer.patterns import choice, confidence, cycles, edges, evidence, groups, numbers
+from tracehint.analyzer.patterns import (
+    choice,
+    confidence,
+    cycles,
+    edges,
+    evidence,
+    groups,
+    numbers,
+    ready,
+)
 from tracehint.analyzer.patterns.attempts import read_work
 from tracehint.analyzer.patterns.facts import Found, Losses, find
 from tracehint.analyzer.patterns.portions import Tables, dense
@@ -34,6 +43,7 @@ def label(
 ) -> tuple[pa.Table, pa.Table]:
     """See `patterns.label`."""
     work = read_work(tasks)
+    work.ready = ready.moments(flow, work)
     tables = Tables(flow, work)
     losses = _losses(lost, work)
     bounds = tables.bounds()
