@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tracehint.hintgen.text import names
+from tracehint.hintgen.text.masks import masks_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -56,6 +57,7 @@ def connect(analysis: Analysis, bundle: Bundle | None = None) -> duckdb.DuckDBPy
             _load(con, name, _encodable(table))
     files = analysis.files
     files = files.append_column("path_text", text_column(files.column("path")))
+    files = files.append_column("mask", masks_of(files.column("path_text")))
     _load(con, "files_raw", files)
     names.add_templates(con)
     for name, table in (bundle.tables if bundle else {}).items():

@@ -17,6 +17,7 @@ from tracehint.analyzer.arrays import Bools, Ints, positions
 from tracehint.analyzer.columns import column, floats
 from tracehint.analyzer.text import texts
 from tracehint.hintgen.summary.tallies import summed
+from tracehint.hintgen.text.masks import masks_of
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
@@ -34,10 +35,11 @@ class Labelled:
         self.confidence = floats(found, "confidence")
         self.saves = column(found, "saves_bytes", null=0)
         self.waits = column(found, "saves_wait_bytes", null=0)
-        row = positions(column(files, "file"), column(found, "file"))
+        self.file = column(found, "file")
+        row = positions(column(files, "file"), self.file)
         self.bytes = _read_bytes(analysis)[row]
         self.path, _ = texts(files.column("path").take(pa.array(row)))
-        self.kind, self.kinds = _coded(pa.chunked_array([_masked(self.path)]))
+        self.kind, self.kinds = _coded(pa.chunked_array([masks_of(self.path)]))
         self.group = column(found, "group") + 1  # 0: none
         self.flow = self._flows(analysis, row)
 
@@ -121,26 +123,6 @@ class Labelled:
             "placement": self.placement[first].as_py(),
             "confidence": float(self.confidence[own].min()),
         }
-
-
-def _masked(paths: pa.ChunkedArray) -> pa.StringArray:
-    """Each text with `*` for every run of digits, as by a regular expression, but in one pass."""
-    whole = paths.cast(pa.string()).combine_chunks()
-    if not len(whole):
-        return whole
-    _, offsets, data = whole.buffers()
-    ends = np.frombuffer(offsets, np.int32)[whole.offset : whole.offset + len(whole) + 1]
-    text = np.frombuffer(data or b"", np.uint8)[ends[0] : ends[-1]]
-    ends = ends - ends[0]
-    digit = (text - np.uint8(ord("0"))) < 10
-    inside = np.zeros(len(text), bool)  # of a run, but not its first digit
-    inside[1:] = digit[1:] & digit[:-1]
-    inside[ends[:-1][ends[:-1] < len(text)]] = False  # another text begins there
-    kept = np.concatenate([[0], np.cumsum(~inside)]).astype(np.int32)
-    text = np.where(digit, np.uint8(ord("*")), text)[~inside]
-    return pa.StringArray.from_buffers(
-        len(whole), pa.py_buffer(kept[ends].tobytes()), pa.py_buffer(text.tobytes())
-    )
 
 
 def _place(path: str) -> str:

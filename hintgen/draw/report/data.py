@@ -20,6 +20,10 @@ from tracehint.hintgen.draw.model import title
 from tracehint.hintgen.draw.report import flow, heat, timeline
 from tracehint.hintgen.lint.finding import total
 from tracehint.hintgen.lint.render.json_ import as_dict
+from tracehint.hintgen.summary.labelled import Labelled
+from tracehint.hintgen.summary.saved import Saved, saved
+from tracehint.hintgen.summary.tallies import stages, totals
+from tracehint.hintgen.summary.words import advice, why
 from tracehint.hintgen.text.escape import text
 
 if TYPE_CHECKING:
@@ -34,34 +38,10 @@ MAX_FILES = 20_000
 MAX_PAIRS = 60_000
 MAX_EVIDENCE = 600  # characters of one file's evidence
 
-_TOTALS = """
-    SELECT (SELECT count(*) FROM tasks WHERE NOT engine) AS tasks,
-           (SELECT count(DISTINCT type) FROM tasks WHERE NOT engine) AS types,
-           (SELECT count(DISTINCT path) FROM files WHERE data) AS files,
-           (SELECT coalesce(sum(bytes), 0)::BIGINT FROM consumers c JOIN tasks t USING (task)
-            JOIN files f USING (file) WHERE NOT t.engine AND f.data) AS read_bytes,
-           (SELECT coalesce(sum(bytes), 0)::BIGINT FROM producers c JOIN tasks t USING (task)
-            JOIN files f USING (file) WHERE NOT t.engine AND f.data) AS written_bytes,
-           (SELECT coalesce(sum(bytes), 0)::BIGINT FROM edges) AS handed_bytes,
-           (SELECT count(*) FROM tasks WHERE NOT engine AND exit_status <> 0) AS failed"""
-# Bytes as the summary counts them: what all readers read, or the size where nobody reads.
-_MIX = """
-    SELECT p.pattern, count(*) AS files,
-           coalesce(sum(coalesce(c.bytes, f.size_bytes)), 0)::BIGINT AS bytes,
-           coalesce(sum(greatest(p.saves_bytes, 0)), 0)::BIGINT AS saves_bytes
-    FROM patterns p JOIN files f USING (file)
-    LEFT JOIN (SELECT file, sum(unique_bytes) AS bytes FROM consumers GROUP BY 1) c USING (file)
-    WHERE p.edge IS NULL AND p."primary" AND f.data
-    GROUP BY p.pattern ORDER BY bytes DESC, p.pattern"""
-_STAGES = """
-    SELECT t.type, count(*) AS tasks, min(start_s) AS start_s, max(end_s) AS end_s,
-           median(end_s - start_s) AS median_s, max(end_s - start_s) AS longest_s,
-           coalesce(sum(r.bytes), 0)::BIGINT AS read_bytes,
-           coalesce(sum(w.bytes), 0)::BIGINT AS written_bytes
-    FROM tasks t
-    LEFT JOIN (SELECT task, sum(bytes) AS bytes FROM consumers GROUP BY 1) r USING (task)
-    LEFT JOIN (SELECT task, sum(bytes) AS bytes FROM producers GROUP BY 1) w USING (task)
-    WHERE NOT engine GROUP BY t.type ORDER BY min(start_s), t.type"""
+_TIMES = """
+    SELECT type, max(end_s) AS end_s, median(end_s - start_s) AS median_s,
+           max(end_s - start_s) AS longest_s
+    FROM tasks WHERE NOT engine GROUP BY type"""
 _TASKS = f"""
     SELECT t.task, n.node, t.name, t.command, t.host, round(t.start_s, 3) AS start_s,
            round(t.end_s, 3) AS end_s, t.exit_status, t.attempt,
@@ -96,22 +76,30 @@ _PAIRS = f"""
 
 
 def collect(
-    analysis: Analysis, findings: Sequence[Finding], hints: HintFile | None = None, source: str = ""
+    analysis: Analysis,
+    findings: Sequence[Finding],
+    hints: HintFile | None = None,
+    source: str = "",
+    saves: Saved | None = None,
 ) -> dict[str, Any]:
     """The data of the page. Times in seconds of the run, sizes in bytes. `source` is the name of
-    the bundle or file that the run was read from."""
+    the bundle or file that the run was read from, `saves` what all hints would save (None: no
+    hint was in force)."""
     con = query.connect(analysis)
     drawing = build_on(con, True)
-    totals = query.rows(con, _TOTALS)[0]
+    labelled = Labelled(analysis)
+    saves = saved(labelled) if saves is None else saves
+    counted = _totals(analysis)
     data = {
         "tool": f"tracehint {__version__}",
         "title": title(analysis.run, Path(source) if source else None),
         "run": _run(analysis.run),
-        "totals": totals,
-        "mix": query.rows(con, _MIX),
-        "stages": query.rows(con, _STAGES),
+        "totals": counted,
+        "mix": labelled.mix(),
+        "best": [_best(row) for row in labelled.best(3)],
+        "stages": _stages(analysis, con),
         "findings": [as_dict(f) for f in findings],
-        "saves": {word: total(findings, f"{word}_bytes") for word in ("network", "storage")},
+        "saves": {**vars(saves), "storage": total(findings, "storage_bytes")},
         "graph": {
             "nodes": [vars(n) for n in drawing.nodes],
             "links": [vars(link) for link in drawing.links],
@@ -123,10 +111,49 @@ def collect(
         "hints": _hints(hints),
         "colors": {p: {"line": palette.color(p), "fill": palette.tint(p, 0.25)}
                    for p in palette.PATTERN_COLOR},
-        **_detail(con, totals),
+        **_detail(con, counted),
     }  # fmt: skip  # a table
     cleaned: dict[str, Any] = _clean(data)
     return cleaned
+
+
+def _totals(analysis: Analysis) -> dict[str, int]:
+    """What the summary counts, under the names of the page."""
+    found = totals(analysis)
+    for name in ("read", "written", "handed"):
+        found[f"{name}_bytes"] = found.pop(name)
+    return found
+
+
+def _stages(analysis: Analysis, con: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
+    """The stages of the summary, with the times of their tasks."""
+    times = {row.pop("type"): row for row in query.rows(con, _TIMES)}
+    return [
+        {
+            "type": row["type"],
+            "tasks": row["tasks"],
+            "start_s": row["first"],
+            "read_bytes": row["read"],
+            "written_bytes": row["written"],
+            **times.get(row["type"], {}),
+        }
+        for row in stages(analysis)
+    ]
+
+
+def _best(row: dict[str, Any]) -> dict[str, Any]:
+    """A flow of the summary's list of where hints would save most."""
+    return {
+        "template": row["template"] if row["files"] > 1 else row["path"],
+        "others": row["others"],
+        "files": row["files"],
+        "pattern": row["pattern"],
+        "saves": Saved(row["saves"], row["waits"]).text,
+        "network_bytes": row["saves"],
+        "waiting_bytes": row["waits"],
+        "why": why(row["pattern"], row["evidence"]),
+        "advice": advice(row["pattern"], row["placement"]),
+    }
 
 
 def _run(run: dict[str, Any]) -> dict[str, Any]:
@@ -145,7 +172,7 @@ def _run(run: dict[str, Any]) -> dict[str, Any]:
     return {name: run.get(name) for name in names}
 
 
-def _detail(con: duckdb.DuckDBPyConnection, totals: dict[str, Any]) -> dict[str, Any]:
+def _detail(con: duckdb.DuckDBPyConnection, counted: dict[str, Any]) -> dict[str, Any]:
     tasks = _columns(con, _TASKS)
     files = _columns(con, _FILES)
     con.execute("CREATE TABLE kept_tasks AS SELECT unnest($1::BIGINT[]) AS task", [tasks["task"]])
@@ -174,7 +201,7 @@ def _detail(con: duckdb.DuckDBPyConnection, totals: dict[str, Any]) -> dict[str,
     shown = len(file_at)
     row = con.execute("SELECT count(*) FROM file_node").fetchone()
     for name, count, kept in (
-        ("tasks", totals["tasks"], len(task_at)),
+        ("tasks", counted["tasks"], len(task_at)),
         ("files", row[0] if row else 0, shown),
     ):
         if kept < count:

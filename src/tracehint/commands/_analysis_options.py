@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracehint.commands._options import nodes_option
 from tracehint.commands._roots import given_roots
 
 if TYPE_CHECKING:
@@ -69,12 +70,7 @@ def analysis_options(function: Callable[..., Any]) -> Callable[..., Any]:
         metavar="FILE",
         help="Table of sites or racks: a host (or a pattern) and its site per line.",
     )(function)
-    return click.option(
-        "--nodes",
-        type=click.IntRange(1),
-        default=None,
-        help="Nodes of the cost model (default: the run's hosts, or its most tasks at one time).",
-    )(function)
+    return nodes_option(function)
 
 
 def options_from(values: dict[str, Any], *, ranges: bool = True) -> Options:

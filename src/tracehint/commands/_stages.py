@@ -27,6 +27,7 @@ class Work:
 
     bundle: Path
     folder: Path
+    nodes: int | None = None  # that savings are counted for; None: as the run had
 
     @cached_property
     def run(self) -> Input:
@@ -34,7 +35,7 @@ class Work:
         from tracehint.analyzer.model import Options
         from tracehint.hintgen.inputs import load_run
 
-        return load_run(short(self.bundle), Options())
+        return load_run(short(self.bundle), Options(nodes=self.nodes))
 
     @cached_property
     def hints(self) -> HintFile:
@@ -108,6 +109,7 @@ def lint_text(work: Work, path: Path) -> str:
         rules={code: load(code).RULE.name for code in RULES},
         skipped=skipped_rules(work.lint),
         suppressed=0,
+        saved=work.lint.saved,
         width=100,
         color=False,
     )
@@ -119,7 +121,7 @@ def report_html(work: Work, path: Path) -> str:
     """The self-contained report."""
     from tracehint.hintgen.draw.report import report_html
 
-    text = report_html(work.run, work.hints, work.findings)
+    text = report_html(work.run, work.hints, work.lint, work.findings)
     path.write_bytes(text.encode("utf-8", "backslashreplace"))
     return "everything on one page"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from tracehint import __version__
+from tracehint.commands._options import nodes_option
 from tracehint.commands._output import terminal_width, wants_color, write_result
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK
 
@@ -34,7 +35,7 @@ FORMATS = ("text", "json", "sarif", "github", "junit")
     show_default=True,
     help="Percent by which numbers of tasks and files may differ.",
 )
-@click.option("--nodes", type=click.IntRange(1), help="Nodes that the cost model counts with.")
+@nodes_option
 def command(
     before: str,
     after: str,

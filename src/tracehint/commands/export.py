@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from tracehint.commands._options import nodes_option
+
 FORMATS = ("wfformat", "prov", "ro-crate", "perfetto", "graphml", "parquet", "arrow")
 
 
@@ -13,7 +15,7 @@ FORMATS = ("wfformat", "prov", "ro-crate", "perfetto", "graphml", "parquet", "ar
 @click.argument("bundle", type=click.Path())
 @click.option("--to", "fmt", type=click.Choice(FORMATS), required=True, help="Format.")
 @click.option("-o", "--output", help="File or directory; default: the bundle's name.")
-@click.option("--nodes", type=click.IntRange(1), help="Nodes that the cost model counts with.")
+@nodes_option
 @click.option("--force", is_flag=True, help="Replace the output.")
 def command(bundle: str, fmt: str, output: str | None, nodes: int | None, force: bool) -> None:
     """Write the run of BUNDLE in the format of another tool.

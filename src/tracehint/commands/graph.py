@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from tracehint.commands._options import nodes_option
 from tracehint.commands._output import refuse_existing, write_result
 from tracehint.errors import UsageError
 
@@ -17,7 +18,7 @@ FORMATS = ("svg", "png", "dot", "graphml", "json")
 @click.option("-o", "--output", help="File; its ending is the format. Default: DOT to stdout.")
 @click.option("--format", "fmt", type=click.Choice(FORMATS), help="Default: by the file's ending.")
 @click.option("--fold/--no-fold", default=None, help="Default: fold above 60 tasks or 120 nodes.")
-@click.option("--nodes", type=click.IntRange(1), help="Nodes that the cost model counts with.")
+@nodes_option
 @click.option(
     "--timeout",
     type=click.FloatRange(1),

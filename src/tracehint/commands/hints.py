@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracehint.commands._options import nodes_option
 from tracehint.commands._output import write_result
 from tracehint.errors import InputError, UsageError
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 @click.option(
     "--format", "fmt", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
-@click.option("--nodes", type=click.IntRange(1, 1_000_000), help="Nodes to count with.")
+@nodes_option
 @click.option(
     "--min-paying",
     type=click.FloatRange(0, 1),

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from tracehint import __version__
+from tracehint.commands._options import nodes_option
 from tracehint.commands._output import terminal_width, wants_color, write_result
 from tracehint.commands._workflow import with_workflow
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK, UsageError
@@ -22,7 +23,7 @@ FORMATS = ("text", "json", "sarif", "github", "junit")
 @click.option("--force", is_flag=True, help="Replace the output file.")
 @click.option("--select", multiple=True, help="Only these codes or prefixes, comma-separated.")
 @click.option("--ignore", multiple=True, help="Not these codes or prefixes.")
-@click.option("--nodes", type=click.IntRange(1), help="Nodes that the cost model counts with.")
+@nodes_option
 @click.option(
     "--default-placement",
     type=click.Choice(["striped", "one-node", "local"]),
@@ -99,7 +100,7 @@ def command(
         from tracehint.hintgen.calibration import read_rates
         from tracehint.hintgen.lint.seconds import with_seconds
 
-        findings = with_seconds(findings, read_rates(Path(calibration)), context.nodes)
+        findings = with_seconds(findings, read_rates(Path(calibration)))
     if write_baseline:
         write_result(baselines.dump(findings), write_baseline, force=force)
     known = baseline or ("" if write_baseline else found.baseline)
@@ -113,6 +114,7 @@ def command(
         rules={code: load(code).RULE.name for code in codes},
         skipped=skipped_rules(context, codes),
         suppressed=suppressed,
+        saved=context.saved,
         width=terminal_width(),
         color=wants_color() and not output,
     )

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import click
 
+from tracehint.commands._options import nodes_option
 from tracehint.commands._output import refuse_existing, write_result
 
 
 @click.command()
 @click.argument("bundle", type=click.Path())
 @click.option("-o", "--output", help="File; default: the bundle's name with .html. `-`: stdout.")
-@click.option("--nodes", type=click.IntRange(1), help="Nodes that the cost model counts with.")
+@nodes_option
 @click.option(
     "--default-placement",
     type=click.Choice(["striped", "one-node", "local"]),
