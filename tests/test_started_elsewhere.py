@@ -103,7 +103,8 @@ def first() -> dict[tuple[str, str], Any]:
 def test_names_rules_and_findings_do_not_depend_on_the_start(
     tmp_path: Path, start: str, collector: str, first: dict[tuple[str, str], Any]
 ) -> None:
-    way = next(way for way in ("makeflow", "make", "script", "absolute names") if way in start)
+    ways = ("makeflow", "make", "script", "absolute names")
+    way = next((way for way in ways if way in start), "make")
     if (way, collector) not in first:
         first[way, collector] = told(tmp_path / "first", way, collector)
     names, rules, findings = told(tmp_path / "second", start, collector)
@@ -162,7 +163,7 @@ def test_a_directory_that_the_run_made_is_its_data_and_no_root(tmp_path: Path) -
         "/proj/work/3f/0123456789abcdef0123456789abcd/out",
     )
     made = run.run.file("/proj/work", kind="dir")
-    run.run.name(run.driver, made, "mkdir", "/proj/work", at=0.5)
+    run.run.name(made, "mkdir", "/proj/work", at=0.5, proc=run.driver)
     assert run.roots(tmp_path) == [b"/proj"]
 
 

@@ -17,7 +17,7 @@ from tracehint.analyzer.arrays import Bools, Ints, positions
 from tracehint.analyzer.columns import column, floats
 from tracehint.analyzer.text import texts
 from tracehint.hintgen.summary.tallies import summed
-from tracehint.hintgen.text.masks import masks_of
+from tracehint.hintgen.text.masks import RANDOM_PART, shapes_of, shown
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
@@ -39,7 +39,9 @@ class Labelled:
         row = positions(column(files, "file"), self.file)
         self.bytes = _read_bytes(analysis)[row]
         self.path, _ = texts(files.column("path").take(pa.array(row)))
-        self.kind, self.kinds = _coded(pa.chunked_array([masks_of(self.path)]))
+        shapes = shapes_of(self.path.cast(pa.binary()).combine_chunks())
+        self.kind, self.kinds = _coded(pa.chunked_array([shown(shapes).cast(pa.string())]))
+        self.random = pc.match_substring_regex(shapes, RANDOM_PART).to_numpy(zero_copy_only=False)
         self.group = column(found, "group") + 1  # 0: none
         self.flow = self._flows(analysis, row)
 
@@ -118,7 +120,7 @@ class Labelled:
             "bytes": int(self.bytes[own].sum()),
             "saves": int(self.saves[own].sum()),
             "waits": int(self.waits[own].sum()),
-            "path": pc.min(paths).as_py(),
+            "name": kind if len(own) > 1 or self.random[own].any() else pc.min(paths).as_py(),
             "evidence": json.loads(self.evidence[first].as_py()),
             "placement": self.placement[first].as_py(),
             "confidence": float(self.confidence[own].min()),

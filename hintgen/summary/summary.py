@@ -226,7 +226,7 @@ def _flow(r: dict[str, Any], analysis: Analysis, console: Console) -> None:
     """What files, what is saved, why and how; the saving has its own line where room is short."""
     from rich.text import Text
 
-    name = _name(r["template"] if r["files"] > 1 else r["path"], console.width)
+    name = _name(r["name"], console.width)
     others = f" and {plural(r['others'], 'other name')}" if r["others"] else ""
     count = f"{r['files']:,} × " if r["files"] > 1 else ""
     gain = _gain(r, analysis.options.link_rates)

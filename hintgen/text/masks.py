@@ -17,6 +17,7 @@ from tracehint.hintgen.text.random_parts import digits, masked
 # Letter in a shape -> placeholder of a template. NUL never occurs in a path.
 MARKS = {"u": "uuid", "d": "date", "h": "hash", "n": "n", "a": "alnum", "r": "random"}
 RUN_ONLY = ("uuid", "date", "hash", "random")  # that no two runs share
+RANDOM_PART = "\x00[" + "".join(mark for mark, name in MARKS.items() if name in RUN_ONLY) + "]"
 
 _EDGE_L, _EDGE_R = r"(^|[^0-9A-Za-z])", r"([^0-9A-Za-z]|$)"
 # In order; applied twice where two neighbours share a separator.

@@ -144,7 +144,7 @@ def _stages(analysis: Analysis, con: duckdb.DuckDBPyConnection) -> list[dict[str
 def _best(row: dict[str, Any]) -> dict[str, Any]:
     """A flow of the summary's list of where hints would save most."""
     return {
-        "template": row["template"] if row["files"] > 1 else row["path"],
+        "template": row["name"],
         "others": row["others"],
         "files": row["files"],
         "pattern": row["pattern"],
