@@ -34,7 +34,7 @@ def load_run(path: str | Path, options: Options, bundle: Bundle | None = None) -
         analysis = _from_json(where)
         _check_same(where, analysis, options)
         return Input(str(path), analysis)
-    from tracehint.analyzer import analyze
+    from tracehint.analyzer.analyze import analyze
     from tracehint.schemas.store import read_bundle
 
     bundle = bundle or read_bundle(where)

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tracehint import __version__
 from tracehint.hintgen import query
 from tracehint.hintgen.draw import palette
 from tracehint.hintgen.draw.build import build_on
@@ -25,6 +24,7 @@ from tracehint.hintgen.summary.saved import Saved, saved
 from tracehint.hintgen.summary.tallies import stages, totals
 from tracehint.hintgen.summary.words import advice, why
 from tracehint.hintgen.text.escape import text
+from tracehint.version import __version__
 
 if TYPE_CHECKING:
     import duckdb
