@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracehint.analyzer.columns import column, floats
-from tracehint.analyzer.patterns.portions import ROWS, dense
+from tracehint.analyzer.patterns.portions import ROWS, FlowTables, dense
 from tracehint.analyzer.patterns.rows import Bools, Floats, Ints, Work
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pyarrow as pa
-
-    from tracehint.analyzer.patterns import FlowTables
 
 
 def moments(flow: FlowTables, work: Work) -> Floats:
