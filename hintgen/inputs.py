@@ -28,12 +28,14 @@ def load_run(path: str | Path, options: Options, bundle: Bundle | None = None) -
     """Read a bundle directory and analyze it, or read the JSON of `analyze --format json`.
 
     A caller that has changed the bundle (joined a declared graph) passes it.
-    Raises BundleError or InputError.
+    Raises BundleError or InputError, also where an analysis was made with other options.
     """
     where = Path(path)
     if bundle is None and where.is_file():
         _check_choice(where, options)
-        return Input(str(path), _from_json(where))
+        analysis = _from_json(where)
+        _check_same(where, analysis, options)
+        return Input(str(path), analysis)
     from tracehint.analyzer.analyze import analyze
     from tracehint.schemas.store import read_bundle
 
@@ -52,6 +54,24 @@ def _check_choice(path: Path, options: Options) -> None:
             f"{path}: --{asked[0]} with an analysis, whose tasks are made already",
             "Give the trace bundle.",
         )
+
+
+def _check_same(path: Path, analysis: Analysis, asked: Options) -> None:
+    """The savings of an analysis are those of its options: others need the bundle."""
+    from tracehint.analyzer.model import Options
+
+    made = {
+        "nodes": analysis.run.get("nodes"),
+        "default_placement": analysis.options.default_placement,
+    }
+    for name, value in made.items():
+        wanted = getattr(asked, name)
+        if wanted not in (value, getattr(Options, name)):
+            flag = f"--{name.replace('_', '-')} {wanted}"
+            raise InputError(
+                f"{path}: analyzed for {name.replace('_', ' ')} {value}, not {wanted}",
+                f"Give the trace bundle, or analyze it again with {flag}.",
+            )
 
 
 def _from_json(path: Path) -> Analysis:

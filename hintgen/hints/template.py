@@ -45,6 +45,7 @@ HOLES: dict[str, Hole] = {
     ),
     "date": Hole("[0-9]{4}-?[0-9]{2}-?[0-9]{2}", _chars("[0-9-]"), 1),
     "hash": Hole("[0-9A-Fa-f]{2,128}", _chars("[0-9A-Fa-f]"), 2),
+    "random": Hole("[0-9A-Za-z_]{6,12}", _chars("[0-9A-Za-z_]"), 3),
     "word": Hole("[A-Za-z]{1,64}", _chars("[A-Za-z]"), 4),
     "alnum": Hole("[0-9A-Za-z]{1,128}", _chars("[0-9A-Za-z]"), 6),
     "name": Hole("[^/]{1,255}", _chars("[^/]"), 16),

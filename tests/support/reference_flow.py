@@ -46,6 +46,7 @@ class SeenFlow:
             if {e["producer"], e["consumer"]} <= real
             and self.who[e["producer"]] != self.who[e["consumer"]]
         ]
+        self.last_write = {(p["file"], p["task"]): p["last_s"] for p in flow.producers.to_pylist()}
         self.writers: dict[int, dict[int, dict[str, Any]]] = defaultdict(dict)
         for p in flow.producers.to_pylist():
             if p["task"] in real and not p["superseded"]:

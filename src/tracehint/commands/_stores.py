@@ -54,7 +54,8 @@ plan_options = with_options(
     click.option(
         "--nodes",
         type=click.IntRange(1, 1_000_000),
-        help="Nodes of the next run; replicas never exceed them.",
+        help="Nodes of the next run; copies of a file never exceed them. Default: what the hints"
+        " were learned with, if --nodes was given there.",
     ),
     click.option(
         "--names",

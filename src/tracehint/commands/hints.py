@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracehint.commands._options import nodes_option
 from tracehint.commands._output import write_result
 from tracehint.commands._task_options import task_options
 from tracehint.errors import InputError, UsageError
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 @click.option(
     "--format", "fmt", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
-@click.option("--nodes", type=click.IntRange(1, 1_000_000), help="Nodes to count with.")
+@nodes_option
 @task_options
 @click.option(
     "--min-paying",
