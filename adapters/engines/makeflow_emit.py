@@ -33,31 +33,29 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     check_folder_name(output.name)
     workflow = read_workflow(request.workflow)
     folder = Path(f"{output}.tracehint")
-    tasks, left_out = targets_by_task(hints, workflow, request.nodes)
+    tasks, remarks = targets_by_task(hints, workflow, request.nodes)
     table, gaps, count = encode(tasks, request.store, allow_trusted=request.allow_trusted)
     tagged = [bool(targets) for targets in tasks]
     text = annotate(workflow, tagged, folder.name)
     files: dict[Path | None, bytes] = {output: text}
     files.update(tag_files(folder, table))
     flag = " --json" if workflow.data is not None else ""
-    remarks = [
+    told = (
         f"{count:,} settings for {sum(tagged):,} of {len(tasks):,} rules. Run: "
         f"makeflow{flag} {output.name}   (with {folder.name} beside it)"
-    ]
-    if left_out:
-        remarks.append(f"{left_out:,} remembered files are not in this workflow and were left out")
+    )
     return Emitted(
         files=files,
         executable={folder / "tag", folder / "helper"},
-        remarks=remarks,
+        remarks=[told, *remarks],
         gaps=merge_gaps(gaps),
     )
 
 
 def targets_by_task(
     hints: HintFile, workflow: Workflow, nodes: int | None
-) -> tuple[list[list[TagTarget]], int]:
-    """For each task what to tag before it runs; and how many remembered files have no task."""
+) -> tuple[list[list[TagTarget]], list[str]]:
+    """For each task what to tag before it runs; and what people have to know, a line each."""
     hidden, left_out = undeclared(hints, workflow)
     extra = sorted({path for paths in hidden for path, _ in paths})
     known = workflow.known(frozenset(hints.peeks))
@@ -71,7 +69,10 @@ def targets_by_task(
         found = _directories(plan, task, [p for p, _ in more])
         found += [TagTarget(path=p, kind=k, hints=values[p]) for p, k in names if p in values]
         out.append(found if task.at is not None else [])
-    return out, left_out
+    remarks = plan.remarks()
+    if left_out:
+        remarks.append(f"{left_out:,} remembered files are not in this workflow and were left out")
+    return out, remarks
 
 
 def _directories(plan: Plan, task: Task, more: Sequence[bytes]) -> list[TagTarget]:

@@ -64,7 +64,8 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
         gaps=merge_gaps(gaps),
         remarks=[
             f"{len(data['inputs'])} access patterns, {len(data['groups'])} grouped rules, "
-            f"{count} settings on directories. Run: snakemake -s {output.name} ..."
+            f"{count} settings on directories. Run: snakemake -s {output.name} ...",
+            *plan.remarks(),
         ],
     )
 

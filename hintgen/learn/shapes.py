@@ -11,7 +11,8 @@ import re
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracehint.hintgen.hints.template import Part, Template, template_of
+from tracehint.hintgen.hints.fitting import Part
+from tracehint.hintgen.hints.template import Template, template_of
 
 # A placeholder in a shape is NUL + one letter; NUL never occurs in a path.
 MARKS = {"u": "uuid", "d": "date", "h": "hash", "n": "n", "a": "alnum"}

@@ -101,7 +101,10 @@ def make_plan(
     from tracehint.adapters.plan import build_plan
 
     paths = known_paths(hints, workflow, like, names, root_fd)
-    return build_plan(hints, paths, create=create, directories=not no_directories, nodes=nodes)
+    plan = build_plan(hints, paths, create=create, directories=not no_directories, nodes=nodes)
+    for line in plan.remarks():
+        click.echo(line, err=True)
+    return plan
 
 
 def known_paths(
