@@ -23,7 +23,7 @@ from tracehint.hintgen.match.match import Declared, Matcher
 from tracehint.hintgen.text.textfile import TextFile
 from tracehint.hintgen.text.units import plural
 
-_NAMES = TextFile(kind="A list of names", limit=256 << 20, check="Check --names.")
+_NAMES = TextFile(kind="A list of names", limit="names-bytes", check="Check --names.")
 PRIVATE = b".tracehint"  # our own directory below a root; never hinted
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from tracehint.schemas.compact import check_values, opened
+from tracehint.schemas.footer import check_footer
 from tracehint.schemas.store import problem
 
 if TYPE_CHECKING:
@@ -22,8 +23,9 @@ def rows_of(files: Iterable[Path | BinaryIO]) -> int:
     for file in files:
         try:
             with pq.ParquetFile(file) as source:
+                check_footer(source, file)
                 rows += source.metadata.num_rows
-        except (OSError, pa.ArrowException):
+        except (OSError, pa.ArrowException, ValueError):
             continue
     return rows
 

@@ -21,7 +21,7 @@ from tracehint.hintgen.text.textfile import TextFile
 
 _PLACES = TextFile(
     kind="A list of locations",
-    limit=64 << 20,
+    limit="hints-bytes",
     check="Check --locations.",
     remedy="Write it again: tracehint locate --format json",
 )

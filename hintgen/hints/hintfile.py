@@ -14,7 +14,7 @@ from tracehint.hintgen.text.textfile import TextFile
 
 _FILE = TextFile(
     kind="A hint file",
-    limit=64 << 20,
+    limit="hints-bytes",
     check="Check the path.",
     remedy="Write it with `tracehint hints`.",
 )
