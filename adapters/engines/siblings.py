@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
+from tracehint.adapters.engines.workflow import Workflow
 from tracehint.adapters.plan import inside
-from tracehint.adapters.workflow import Workflow
 from tracehint.errors import InputError
 from tracehint.hintgen.hints.fitting import Subject, TooCostlyError
 from tracehint.hintgen.hints.model import HintFile, Rule
