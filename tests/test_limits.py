@@ -20,8 +20,8 @@ from tests.support.bundles import RunBuilder
 from tests.support.hints import rule, save
 from tests.test_engine_graphs import JOBLOG, instance
 from tracehint.adapters.engines.graphs import read_graph
+from tracehint.adapters.engines.workflow import read_workflow
 from tracehint.adapters.stores.table import load_table
-from tracehint.adapters.workflow import read_workflow
 from tracehint.errors import InputError, UsageError
 from tracehint.hintgen.calibration import read_rates
 from tracehint.hintgen.hints.hintfile import load

@@ -82,7 +82,11 @@ def _snakefile(workflow: Path, output: Path, folder: Path) -> str:
     return (
         f"# tracehint {__version__}: the workflow below with annotations; snakemake -s THIS-FILE\n"
         f"workflow.include({str(target)!a}, overwrite_default_target=True)\n"
-        f'include: "{folder.name}/annotate.smk"\n'
+        f"_tracehint = {folder.name + '/annotate.smk'!a}\n"
+        "try:\n"
+        "    workflow.include(_tracehint)\n"
+        "except Exception as _error:  # a hint is advice\n"
+        '    print(f"tracehint: left out: all hints ({_error})", file=__import__("sys").stderr)\n'
     )
 
 
