@@ -53,7 +53,8 @@ def test_verify_and_the_plan_tell_it(tmp_path: Path, capsys: pytest.CaptureFixtu
     data = tmp_path / "data"
     data.mkdir()
     (data / "over").write_text("x")
-    hints = save(tmp_path, rule("over", DP="local"), rule("plain", DP="local", id="r2"))
+    rules = [rule(n, DP="local", producer="sort", consumers=(), id=n) for n in ("over", "plain")]
+    hints = save(tmp_path, *rules)
     command = ["verify", str(hints), "--store", "xattr", str(data), "--run", str(run)]
     assert main(command) == 1
     assert "1 of 2 hinted files cannot keep a hint" in capsys.readouterr().err
