@@ -54,7 +54,7 @@ LIMITS: dict[str, Limit] = {
     "line-bytes": Limit(16 << 20, "bytes in one line", "lines of engines' logs"),
     "rows": Limit(20_000_000, "rows", "tasks, and files of tasks, in an engine's graph"),
     "strange-rows": Limit(100_000, "entries without a name", "what a WfFormat file lists as tasks"),
-    "workflow-rules": Limit(1_000_000, "rules", "rules of a Makeflow file"),
+    "workflow-rules": Limit(500_000, "rules", "rules of a Makeflow file"),
     "substituted-bytes": Limit(
         1 << 29, "characters", "text that the variables of a Makeflow file make"
     ),
