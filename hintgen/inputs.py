@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracehint.errors import InputError
+from tracehint.limits import check, values_of
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis, Options
@@ -78,7 +79,9 @@ def _from_json(path: Path) -> Analysis:
     from tracehint.analyzer.output.json import from_json
 
     try:
-        data = json.loads(path.read_bytes())
+        raw = path.read_bytes()
+        check("analysis-values", str(path), values_of(raw))
+        data = json.loads(raw)
         if not isinstance(data, dict) or "tasks" not in data:
             raise ValueError("not the output of `tracehint analyze --format json`")
         return from_json(data)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tracehint.errors import BundleError
+from tracehint.limits import exceeded, limit, values_of
 from tracehint.schemas.manifest_check import HOST, MANIFEST, fields_of
 from tracehint.schemas.version import FORMAT
 
@@ -101,6 +102,9 @@ def no_bundle(where: str, *, there: bool) -> BundleError:
 
 def parse_manifest(text: bytes, path: Path | str) -> Manifest:
     """The manifest in `text`; `path` is named in errors (BundleError)."""
+    if values_of(text) > limit("json-values"):
+        told = exceeded("json-values", str(path))
+        raise BundleError(told.what, told.remedy)
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:

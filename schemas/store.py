@@ -262,12 +262,16 @@ def read_parts(
 
 
 def _read(where: Path | BinaryIO, schema: pa.Schema) -> pa.Table:
-    import pyarrow.parquet as pq
+    from tracehint.schemas.compact import opened
+    from tracehint.schemas.footer import check_texts
 
     # One file, without the dataset layer: the host is a column of the file, the folder name is
     # not trusted. pq.read_table would import pandas where it is installed.
-    with pq.ParquetFile(where) as source:
-        return source.read(columns=schema.names).select(schema.names).cast(schema)
+    with opened(where, schema) as source:
+        table = source.read(columns=schema.names).select(schema.names)
+    for name in schema.names:
+        check_texts(table.column(name), name)
+    return table.cast(schema)
 
 
 def problem(relative: str, error: Exception) -> str:

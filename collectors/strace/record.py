@@ -80,15 +80,16 @@ def convert(
     """
     skip_pandas()
     from tracehint.collectors.strace.convert import convert_calls
-    from tracehint.collectors.strace.lexer import MAX_LINE, LexStats, lex
+    from tracehint.collectors.strace.lexer import LexStats, lex
+    from tracehint.limits import limit
 
-    stats = LexStats()
+    stats, most = LexStats(), limit("strace-line")
     with log.open("rb") as stream:
         return convert_calls(
             writer,
             manifest,
             log,
-            lex(iter(lambda: stream.readline(MAX_LINE), b""), stats),
+            lex(iter(lambda: stream.readline(most), b""), stats),
             stats,
             keep_args=request.keep_args,
             facts=facts,

@@ -16,7 +16,7 @@ from tracehint.schemas.plain import replacing
 
 _FILE = TextFile(
     kind="A hint file",
-    limit=64 << 20,
+    limit="hints-bytes",
     check="Check the path.",
     remedy="Write it with `tracehint hints`.",
 )

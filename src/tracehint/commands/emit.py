@@ -69,6 +69,11 @@ ENGINES = ("makeflow", "swift", "swift-k", "swift-t", "snakemake", "nextflow")
 @click.option(
     "--temporary", is_flag=True, help="Let Snakemake delete files that hints call temporary."
 )
+@click.option(
+    "--precreate",
+    is_flag=True,
+    help="Let Makeflow's rules make their outputs, empty and tagged, before their command.",
+)
 @plan_options
 @click.option("--allow-trusted", is_flag=True, help="Allow attributes below trusted.")
 @click.option("--force", is_flag=True, help="Replace existing output files.")
@@ -87,6 +92,7 @@ def command(
     shared_dir: str,
     locations: Path | None,
     temporary: bool,
+    precreate: bool,
     **which: Any,
 ) -> None:
     """Write HINTS as a setfattr script, or as annotations for a workflow engine.
@@ -121,6 +127,7 @@ def command(
             shared_dir=shared_dir,
             locations=locations,
             temporary=temporary,
+            precreate=precreate,
         )
         _engine(loaded, request, force=force)
         return
