@@ -91,6 +91,7 @@ def join_manifests(manifests: Sequence[Manifest]) -> Manifest:
         blind_to=list(dict.fromkeys(b for m in ordered for b in m.blind_to)),
         notes=list(dict.fromkeys(notes)),
         redacted_args=sum(m.redacted_args for m in ordered),
+        kept_args=any(m.kept_args for m in ordered),
     )
 
 

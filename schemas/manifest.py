@@ -52,6 +52,15 @@ class Manifest:
     blind_to: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     redacted_args: int = 0
+    kept_args: bool = False  # --keep-args: nothing was or is to be taken out
+
+
+def hide_command(manifest: Manifest) -> None:
+    """Take the secrets out of the command line, and count them."""
+    from tracehint.schemas.redact.commands import redact_words_of
+
+    manifest.command, hits = redact_words_of(manifest.command)
+    manifest.redacted_args += hits
 
 
 def manifest_to_json(manifest: Manifest) -> str:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.hostile import HOSTILE_NAMES
-from tracehint.schemas.redact import REDACTED, redact_argv, redact_text
+from tracehint.schemas.redact.commands import REDACTED, redact_argv, redact_text
 
 S = "S3cr3tValue"
 

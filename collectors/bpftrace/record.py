@@ -68,7 +68,7 @@ def record(request: RecordRequest) -> RecordResult:
     manifest.exit_status = ended.status
     lost = 0
     try:
-        lost = _convert(request, writer, manifest, log, facts)
+        lost = _convert(writer, manifest, log, facts)
     except (TracehintError, OSError, MemoryError) as error:
         print(f"tracehint: {error}\n  bpftrace's output is kept in {log}.", file=sys.stderr)
     return RecordResult(ended.status, ended.signal, lost)
@@ -102,11 +102,7 @@ def _attach(request: RecordRequest, log: Path, cookie: int) -> subprocess.Popen[
 
 
 def _convert(
-    request: RecordRequest,
-    writer: BundleWriter,
-    manifest: Manifest,
-    log: Path,
-    facts: dict[int, tuple[bytes, int, int]],
+    writer: BundleWriter, manifest: Manifest, log: Path, facts: dict[int, tuple[bytes, int, int]]
 ) -> int:
     """From the log to the bundle's tables; the number of events lost."""
     from tracehint.collectors.bpftrace.translate import translate
@@ -123,7 +119,6 @@ def _convert(
         log,
         found.calls,
         stats,
-        keep_args=request.keep_args,
         facts=facts,
         notes=[],
         losses={

@@ -7,7 +7,6 @@ from typing import Any
 from tracehint.collectors.base import RecordRequest
 from tracehint.errors import BundleError, UsageError
 from tracehint.schemas.manifest import Manifest
-from tracehint.schemas.redact import redact_argv
 from tracehint.schemas.spool.redact import lost_in_spool, redact_spool
 from tracehint.schemas.store import SPOOL_DIR, BundleWriter
 
@@ -36,7 +35,7 @@ def leave_spool(
     """Take the secrets out and complete the manifest; the number of events lost."""
     spool = request.output / SPOOL_DIR
     try:
-        manifest.redacted_args = redact_spool(spool, redact_argv)
+        manifest.redacted_args += redact_spool(spool)
         lost = lost_in_spool(spool)
     except OSError as error:
         raise BundleError(f"{spool}: {error.strerror}", "Free some space, then read it.") from None

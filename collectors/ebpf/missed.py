@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from tracehint.schemas.redact.commands import redact_text
 from tracehint.schemas.store import safe_host
 
 SUFFIX = ".missed"  # written by tracehint-join: TIME PID COMMAND per line
@@ -77,4 +78,5 @@ def _read(path: Path) -> list[str]:
             text = stream.read(_MAX_BYTES).decode("utf-8", "replace")
     except OSError:
         return []
-    return [line.split(" ", 2)[-1] for line in text.splitlines() if line]
+    commands = (line.split(" ", 2)[-1] for line in text.splitlines() if line)
+    return [redact_text(c.encode())[0].decode("utf-8", "replace") for c in commands]

@@ -22,7 +22,6 @@ from tracehint.collectors.session import child_environment
 from tracehint.errors import NotBegunError, TracehintError
 from tracehint.schemas.arrow import skip_pandas
 from tracehint.schemas.manifest import Manifest
-from tracehint.schemas.redact import redact_argv
 from tracehint.schemas.store import SPOOL_DIR, BundleWriter
 from tracehint.schemas.writing import write_bundle
 
@@ -135,7 +134,7 @@ def _convert(
     skip_pandas()
     from tracehint.schemas.spool.convert import convert_spool
 
-    tables = convert_spool(request.output, manifest, None if request.keep_args else redact_argv)
+    tables = convert_spool(request.output, manifest)
     if request.follow is not None and request.follow.missed:
         missed = Path(request.follow.missed)
         add_missed(tables, manifest.notes, manifest.hosts[0].name, missed)

@@ -66,7 +66,7 @@ def join_segments(folder: Path, host: str, most: int = MOST) -> int:
     tables, manifest = join_bundles(parts)
     work = folder / f"{node_stem(host)}.joining"
     work.mkdir(mode=0o700)
-    write_bundle(BundleWriter(work / _JOINED), tables, manifest)
+    write_bundle(BundleWriter(work / _JOINED, keep_args=manifest.kept_args), tables, manifest)
     for part in parts:
         part.path.rename(work / part.path.name)
     (work / _JOINED).rename(folder / f"{node_stem(host)}.trace")

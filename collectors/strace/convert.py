@@ -11,7 +11,6 @@ from pathlib import Path
 from tracehint.collectors.strace.lexer import Call, LexStats
 from tracehint.collectors.strace.live import initial_table
 from tracehint.schemas.manifest import Manifest
-from tracehint.schemas.redact import redact_argv
 from tracehint.schemas.store import BundleWriter
 from tracehint.schemas.writing import write_bundle
 
@@ -23,7 +22,6 @@ def convert_calls(
     calls: Iterable[Call],
     stats: LexStats,
     *,
-    keep_args: bool,
     facts: Mapping[int, tuple[bytes, int, int]],
     losses: Mapping[tuple[str, str], int],
     notes: list[str],
@@ -48,7 +46,6 @@ def convert_calls(
         started_ns=manifest.started_ns,
         initial=table,
         initial_files=files,
-        redact=None if keep_args else redact_argv,
         real_dir=lru_cache(65536)(_real),
         complete=True,
     )
@@ -60,7 +57,6 @@ def convert_calls(
     if cut_off:
         state.losses["killed_recorder", "it ended before the processes that it followed"] += 1
     tables = finish(state, stats, look=look_at, started_ns=manifest.started_ns)
-    manifest.redacted_args += state.redacted
     manifest.notes, manifest.complete = notes, not cut_off
     write_bundle(writer, tables, manifest)
     shutil.rmtree(log.parent, ignore_errors=True)

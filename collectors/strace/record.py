@@ -48,7 +48,7 @@ def record(request: RecordRequest, *, light: bool) -> RecordResult:
     manifest.exit_status = run.ended.status
     lost = run.lost_lines
     try:
-        lost = convert(request, writer, manifest, log, run, facts)
+        lost = convert(writer, manifest, log, run, facts)
     except (TracehintError, OSError, MemoryError, KeyboardInterrupt) as error:
         # The run is over: its status must not change, and the log is kept.
         print(f"tracehint: {error or type(error).__name__}\n{_later(log)}", file=sys.stderr)
@@ -71,7 +71,6 @@ def _later(log: Path) -> str:
 
 
 def convert(
-    request: RecordRequest,
     writer: BundleWriter,
     manifest: Manifest,
     log: Path,
@@ -94,7 +93,6 @@ def convert(
             log,
             lex(iter(lambda: stream.readline(MAX_LINE), b""), stats),
             stats,
-            keep_args=request.keep_args,
             facts=facts,
             notes=_notes(run),
             losses={("spool_write", "the disk was full"): run.lost_lines},

@@ -20,25 +20,37 @@ from tracehint.schemas.redact.words import redact_words
 REDACTED = _REDACTED.encode()
 _DEPTH = 5  # shells within shells whose text is read; below that only names and shapes are
 _SPEAKERS = ("echo", "printf", "print", "/bin/echo", "builtin")
-_SECRET_FLAG = re.compile(r"--?(?:pass(?:word|wd|phrase)?|token|secret|key)-?(?:std)?in|password_stdin")
+_SECRET_FLAG = re.compile(
+    r"--?(?:pass(?:word|wd|phrase)?|token|secret|key)-?(?:std)?in|password_stdin"
+)
 
 
 def redact_argv(argv: Sequence[bytes]) -> tuple[list[bytes], int]:
     """The arguments without secrets, and how many were replaced."""
-    old = [arg.decode("latin-1") for arg in argv]
-    if not is_suspicious("\0".join(old)):
-        return list(argv), 0
-    new = redact_words(old, lambda text: _text(text, _DEPTH))
-    return [word.encode("latin-1") for word in new], _hits(zip(old, new, strict=True))
+    new, hits = redact_words_of([arg.decode("latin-1") for arg in argv])
+    return [word.encode("latin-1") for word in new], hits
 
 
 def redact_text(text: bytes) -> tuple[bytes, int]:
     """Shell text (a recipe, the line of a job log) without secrets, and how many were replaced."""
-    old = text.decode("latin-1")
-    if not is_suspicious(old):
+    new, hits = redact_string(text.decode("latin-1"))
+    return new.encode("latin-1"), hits
+
+
+def redact_words_of(argv: list[str]) -> tuple[list[str], int]:
+    """As redact_argv, of text."""
+    if not is_suspicious("\0".join(argv)):
+        return argv, 0
+    new = redact_words(argv, lambda text: _text(text, _DEPTH))
+    return new, _hits(zip(argv, new, strict=True))
+
+
+def redact_string(text: str) -> tuple[str, int]:
+    """As redact_text, of text."""
+    if not is_suspicious(text):
         return text, 0
-    new = _text(old, _DEPTH)
-    return new.encode("latin-1"), _hits([(old, new)])
+    new = _text(text, _DEPTH)
+    return new, _hits([(text, new)])
 
 
 def _hits(pairs: Iterable[tuple[str, str]]) -> int:

@@ -14,10 +14,14 @@ from tracehint.schemas.redact.values import is_random, is_secret
 
 _HEADER_NAMES = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie"})
 _QUERY_NAMES = frozenset({"sig", "signature", "x-amz-signature", "x-goog-signature"})
+_INDENT = 80
 _QUOTE = r"\\{0,3}[\"']"
 
 # What else program text holds; the group `secret` is taken out.
 STATEMENTS: dict[str, str] = {
+    "Authorization: SCHEME S":
+        rf"(?i)\bauthorization(?:{_QUOTE})?\s{{0,2}}[:=]\s{{0,2}}(?:{_QUOTE})?"
+        r"(?:[a-z][\w-]{1,30}\s{1,4})?(?P<secret>(?:<redacted>|[^'\"\s,;&<>\\]){1,4096}+)",
     "SQL: IDENTIFIED BY 'S', PASSWORD 'S'":
         r"(?i)\b(?:identified\s{1,4}(?:with\s{1,4}\w{1,64}\s{1,4})?by|password)\s{1,4}"
         rf"(?:\(?\s{{0,2}})(?P<q>{_QUOTE})(?P<secret>[^'\"]{{1,400}}+)",
@@ -36,19 +40,20 @@ STATEMENTS: dict[str, str] = {
 
 @cache
 def _statements() -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(p) for p in STATEMENTS.values())
+    return tuple(re.compile(p, re.ASCII) for p in STATEMENTS.values())
 
 
 @cache
 def _url() -> re.Pattern[str]:
-    return re.compile(r"(?<=://)(?:<redacted>|[^\s'\"<>`]){1,4096}+")
+    return re.compile(r"(?<=://)(?:<redacted>|[^\s'\"<>`]){1,4096}+", re.ASCII)
 
 
 @cache
 def _bare_user() -> re.Pattern[str]:
     return re.compile(
         r"(?<![\w/.@:%-])(?P<user>:pserver:[\w.-]{1,64}|(?!mailto:)[A-Za-z][\w.-]{0,63}+):"
-        r"(?P<secret>[^\s:@/'\"<>]{1,128}+)@(?!sha256:)(?=[\w\[])"
+        r"(?P<secret>[^\s:@/'\"<>]{1,128}+)@(?!sha256:)(?=[\w\[])",
+        re.ASCII,
     )
 
 
@@ -57,13 +62,14 @@ def _named() -> re.Pattern[str]:
     return re.compile(
         r"(?<![\w.-])(?P<name>-{0,2}[A-Za-z_][\w.-]{0,199}+)"
         rf"(?P<op>(?:{_QUOTE})?[\]}}]?(?P<before>\s{{0,4}}+)(?:=>|<-|:=|:-|=(?![=~])|:(?![:/=])|,(?=\s?[\"']))"
-        rf"(?P<after>\s{{0,4}}+))(?P<quote>[bfru]?{_QUOTE})?"
+        rf"(?P<after>\s{{0,4}}+))(?P<quote>[bfru]?{_QUOTE})?",
+        re.ASCII,
     )
 
 
 @cache
 def _bare_value() -> re.Pattern[str]:
-    return re.compile(r"(?:<redacted>|[^\s\"'&;,|<>(){}\[\]\\`])*+")
+    return re.compile(r"(?:<redacted>|[^\s\"'&;,|<>(){}\[\]\\`])*+", re.ASCII)
 
 
 def hide_fields(text: str) -> str:
@@ -72,8 +78,10 @@ def hide_fields(text: str) -> str:
     if "://" in text:
         text = _url().sub(lambda m: _hide_userinfo(m[0]), text)
     if "@" in text and ":" in text:
-        text = _bare_user().sub(lambda m: f"{m['user']}:{REDACTED}", text).replace(
-            REDACTED + REDACTED, REDACTED
+        text = (
+            _bare_user()
+            .sub(lambda m: f"{m['user']}:{REDACTED}", text)
+            .replace(REDACTED + REDACTED, REDACTED)
         )
     for statement in _statements():
         text = statement.sub(_hide_group, text)
@@ -86,14 +94,16 @@ def hide_header(word: str) -> str | None:
     name = name.strip()
     if not colon or len(name) > 80 or any(c.isspace() or c in "\"'={" for c in name):
         return None
-    if name.lower() not in _HEADER_NAMES and kind_of_name(name) != "strong":
+    if name.lower() not in _HEADER_NAMES and kind_of_name(name) not in ("strong", "mild"):
         return None
     rest = value.lstrip()
     scheme, blank, credentials = rest.partition(" ")
     if not (blank and name.lower().endswith("authorization") and scheme.isascii()):
         scheme, credentials = "", rest
-    if value.startswith(":") or not is_secret(credentials.strip(), "strong"):
+    if value.startswith(":"):
         return None
+    if not is_secret(credentials.strip(), "strong"):
+        return word if credentials == REDACTED or name.lower() in _HEADER_NAMES else None
     lead = value[: len(value) - len(rest)]
     return f"{word[: word.index(':')]}:{lead}{scheme}{blank if scheme else ''}{REDACTED}"
 
@@ -148,8 +158,6 @@ def _value_end(text: str, found: re.Match[str]) -> int | None:
     kind = kind_of_name(name)
     if not kind and name.lower().lstrip("-") in _QUERY_NAMES and "=" in op:
         kind = "weak"
-    if not kind and name.lower() == "authorization":
-        kind = "strong"
     if not kind or (op.strip().endswith(",") and not name.isupper()):
         return None
     start = found.end()
@@ -158,11 +166,16 @@ def _value_end(text: str, found: re.Match[str]) -> int | None:
         end = text.find(quote.lstrip("bfru"), start)
         return end if end > start and is_secret(text[start:end], kind) else None
     spaced = bool(found["before"] or found["after"])
-    line = text.rfind("\n", 0, found.start()) + 1 if found.start() < 4096 or spaced else 0
-    if spaced and "=" in op and text[line : found.start()].strip(" \t"):
+    if spaced and "=" in op and not _begins_line(text, found.start()):
         return None
     value = _bare_value().match(text, start)
     end = value.end() if value else start
-    code = spaced or text[end : end + 1] in ("(", "[", "{")
-    whole = text[start : end + 1] if code else text[start:end]
-    return end if end > start and is_secret(whole, kind, code=True) else None
+    if text[end : end + 1] in ("(", "[", "{"):
+        return None  # a call or an element, in some program's text
+    return end if end > start and is_secret(text[start:end], kind, code=True) else None
+
+
+def _begins_line(text: str, at: int) -> bool:
+    """Whether only blanks (few) stand before this place in its line."""
+    before = text[max(0, at - _INDENT) : at].rstrip(" \t")
+    return before[-1:] in ("", "\n")

@@ -14,6 +14,8 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
+from tracehint.schemas.redact.names import word_set
+
 _MYSQL = "-p+"
 _ZIP = "-P"
 _7Z = "-p+"
@@ -38,10 +40,12 @@ OPTIONS: dict[str, str] = {
     "smbclient": "-U% --user% --password", "smbget": "-U%", "rpcclient": "-U%", "net": "-U%",
     "sshpass": "-p", "svn": "--password", "swift": "-K --key",
     "7z": _7Z, "7za": _7Z, "7zr": _7Z, "zip": _ZIP, "unzip": _ZIP, "zipcloak": _ZIP,
-    "rar": "-p+ -hp+", "unrar": "-p+", "qpdf": "--password --encrypt", "pdftk": "user_pw owner_pw input_pw",
+    "rar": "-hp+ -p+", "unrar": "-p+", "qpdf": "--password --encrypt",
+    "pdftk": "user_pw owner_pw input_pw",
     "pdftotext": "-upw -opw", "pdftoppm": "-upw -opw", "pdfimages": "-upw -opw",
     "openssl": _OPENSSL, "gpg": "--passphrase", "gpg2": "--passphrase",
-    "keytool": "-storepass -keypass -srcstorepass -deststorepass -new", "jarsigner": "-storepass -keypass",
+    "keytool": "-storepass -keypass -srcstorepass -deststorepass -new",
+    "jarsigner": "-storepass -keypass",
     "ssh-keygen": "-N -P", "htpasswd": "@3", "useradd": "-p", "usermod": "-p", "mkpasswd": "@1",
     "ipmitool": "-P", "snmpwalk": "-c -A -X", "snmpget": "-c -A -X", "nmcli": "password",
     "xfreerdp": "/p: /p", "rdesktop": "-p", "iinit": "@1",
@@ -50,7 +54,9 @@ OPTIONS: dict[str, str] = {
     "oc login": "-p", "singularity login": "-p", "apptainer login": "-p", "skopeo": "--creds: "
     "--src-creds: --dest-creds:", "crane login": "-p", "anaconda login": "--password",
     "twine": "-p", "synapse": "-p", "vault login": "@1", "wandb login": "@1", "heroku": "--token",
-    "rclone obscure": "@1", "rclone": "--pass", "mc set": "@4", "mc add": "@5", "conda set": "@1",
+    "rclone obscure": "@1", "rclone": "--pass",
+    "rclone create": "secret_access_key pass password client_secret token key",
+    "mc set": "@4", "mc add": "@5", "conda set": "@1",
     "aws set": "aws_secret_access_key aws_session_token aws_access_key_id",
     "aws put-secret-value": "--secret-string", "aws create-secret": "--secret-string",
     "aws": "--sse-c-key --sse-c-copy-source-key --master-user-password", "gh set": "--body -b",
@@ -58,17 +64,17 @@ OPTIONS: dict[str, str] = {
 }  # fmt: skip  # a table
 
 # Their words with blanks are command text, also where they begin with NAME=.
-TEXT_TAKERS = frozenset(
+TEXT_TAKERS = word_set(
     "sh bash dash zsh ksh fish csh tcsh ash busybox su runuser ssh rsh pdsh clush parallel xargs "
-    "bsub watch eval script expect lftp flock at batch sbatch srun salloc qsub condor_run".split()
+    "bsub watch eval script expect lftp flock at batch sbatch srun salloc qsub condor_run"
 )
 # The word after one of these options names a user, a host ... and is no program.
-NAMING = frozenset("-u -U -g -G --user --group --name -h --host --hostname -d -D -J".split())
+NAMING = word_set("-u -U -g -G --user --group --name -h --host --hostname -d -D -J")
 # Who reads a secret from standard input: the program, and a word that must be there ("": none).
 STDIN_READERS: dict[str, str] = {
     "chpasswd": "", "kinit": "", "passwd": "--stdin", "sudo": "-S", "cryptsetup": "", "iinit": "",
     "smbpasswd": "-s", "gh": "--with-token", "gpg": "--passphrase-fd", "gpg2": "--passphrase-fd",
-    "openssl": "stdin", "sshfs": "password_stdin", "vault": "-", "ipasswd": "", "mosquitto_passwd": "",
+    "openssl": "stdin", "sshfs": "password_stdin", "vault": "-", "ipasswd": "",
     "ssh-add": "-",
 }  # fmt: skip  # a table
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from tracehint.schemas.redact.shapes import REDACTED
 
+
 class Word(NamedTuple):
     """A word of the text: `text[start:end]`, which the program gets as `value`.
 
@@ -43,7 +44,7 @@ def _token() -> re.Pattern[str]:
         | (?P<redirect>[<>]&?-?|&>>?)
         | (?P<pipe>\|&?(?!\|))
         | (?P<sep>&&|\|\||;;|[;&()\n`]|\$\()""",
-        re.VERBOSE | re.DOTALL,
+        re.VERBOSE | re.DOTALL | re.ASCII,
     )
 
 
@@ -51,7 +52,7 @@ def _token() -> re.Pattern[str]:
 def _quoted() -> re.Pattern[str]:
     return re.compile(
         r"""\$'((?:\\.|[^'\\])*+)' | '([^']*+)' | "((?:\\.|[^"\\])*+)" | \\(.)""",
-        re.VERBOSE | re.DOTALL,
+        re.VERBOSE | re.DOTALL | re.ASCII,
     )
 
 
@@ -141,7 +142,9 @@ class _Reader:
 def requote(value: str, raw: str) -> str:
     """The value as a word of shell text, quoted as `raw` was where it must be."""
     rest = value.replace(REDACTED, "")
-    if not re.search(r"[\s;&|()<>'\"\\`]", rest) or raw[:1] not in "'\"$" and not re.search(r"['\"\\]", raw):
+    if not re.search(r"[\s;&|()<>'\"\\`]", rest) or (
+        raw[:1] not in "'\"$" and not re.search(r"['\"\\]", raw)
+    ):
         return value
     if "'" not in value:
         return f"'{value}'" if "=" not in raw or raw[0] in "'\"" else _after_equals(value, "'")

@@ -1,6 +1,6 @@
 """The cheap question that is asked of every command first: can there be a secret in it at all?
 
-A command in which none of these texts occurs is left as it is; all rules need one of them.
+A command with none of these texts in it is left as it is; every rule needs one of them.
 """
 
 from __future__ import annotations
@@ -11,31 +11,37 @@ from functools import cache
 from tracehint.schemas.redact.options import OPTIONS, STDIN_READERS
 from tracehint.schemas.redact.shapes import SHAPES
 
-_NAMES = (
+# Parts of names, and of what fields.py looks for. Lower case; compared without regard to case.
+_PARTS = (
     "pass", "pwd", "pw", "secret", "token", "key", "cred", "auth", "jwt", "bearer", "psk", "otp",
-    "cookie", "session", "sas", "sig", "identified", "connect", "://", "@",
+    "cookie", "sessionid", "sas", "sig", "identified", "connect",
 )  # fmt: skip  # a table
 
 
 @cache
 def literals() -> tuple[str, ...]:
-    """Lower-case texts, none of which contains another one of them."""
-    found = {*_NAMES, *(s.literal.lower() for s in SHAPES if len(s.literal) > 1), "akia", "asia",
-             "aida", "aroa", *(key.split()[0] for key in OPTIONS), *STDIN_READERS}  # fmt: skip  # a table
-    shortest = sorted(found, key=len)
-    kept: list[str] = []
-    for text in shortest:
-        if not any(known in text for known in kept):
-            kept.append(text)
-    return tuple(kept)
+    """Texts of which one is in every command with a secret that has a name or a shape."""
+    found = {*_PARTS, *(text.lower() for shape in SHAPES for text in shape.literals.split("|"))}
+    return tuple(t for t in sorted(found) if not any(o in t for o in found - {t}))
+
+
+@cache
+def _programs() -> frozenset[str]:
+    return frozenset({*(key.split()[0] for key in OPTIONS), *STDIN_READERS})
 
 
 def pattern() -> str:
-    """The same as a regular expression of literals (for Arrow; case is ignored)."""
-    return "|".join(re.escape(text) for text in literals())
+    """The question as a regular expression for RE2 (Arrow), with case ignored."""
+    names = "|".join(re.escape(name) for name in sorted(_programs()))
+    texts = "|".join(re.escape(text) for text in literals())
+    return rf"(?s){texts}|(?:^|[^\w.-])(?:{names})(?:$|[^\w.-])|:.*@"
 
 
 def is_suspicious(text: str) -> bool:
-    """Whether one of the literals is in the text."""
+    """Whether there can be a secret in the text."""
     lower = text.lower()
-    return any(literal in lower for literal in literals())
+    if any(literal in lower for literal in literals()):
+        return True
+    if -1 < lower.find(":") < lower.rfind("@"):
+        return True
+    return not _programs().isdisjoint(re.findall(r"[\w.-]+", lower, re.ASCII))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from tracehint.schemas.redact.fields import hide_fields, hide_header
-from tracehint.schemas.redact.names import is_flag, kind_of_name
+from tracehint.schemas.redact.names import Kind, is_flag, kind_of_name
 from tracehint.schemas.redact.options import NAMING, TEXT_TAKERS, Option, Program, programs
 from tracehint.schemas.redact.shapes import REDACTED
 from tracehint.schemas.redact.values import is_secret
 
 _NONE = Program((), ())
-_NEXT = Option("", attached=False, separate=True, sign="")
+_NEXT = Option("", attached=False, separate=True, sign="")  # of an option with a secret's name
+_OPTION = re.compile(r"--?[A-Za-z][\w.-]{1,100}", re.ASCII)
 
 
 def redact_words(words: Sequence[str], text: Callable[[str], str]) -> list[str]:
@@ -31,6 +33,7 @@ class _Reader:
         self.place = 0
         self.next: Option | None = None
         self.last = ""
+        self.kind: Kind = ""
 
     def read(self, word: str, *, first: bool) -> str:
         """The next word without its secret."""
@@ -68,8 +71,8 @@ class _Reader:
                 return word
             if not option.attached:
                 continue
-            short = len(name) == 2
-            if word.startswith(name + "=") or (short or name[0] == "/") and word.startswith(name):
+            short = len(name) == 2 or not option.separate
+            if word.startswith(name + "=") or ((short or name[0] == "/") and word.startswith(name)):
                 cut = len(name) + (word[len(name)] == "=" and not short)
                 return word[:cut] + self._value(option, word[cut:])
             if short and option.sign and word[:1] == "-" and word[1:2] not in ("-", ""):
@@ -100,7 +103,8 @@ class _Reader:
         if not option.sign:
             if option is _NEXT and _is_pair(word):
                 return hide_fields(word)
-            return REDACTED if is_secret(word, "strong") else word
+            kind = self.kind if option is _NEXT else "strong"
+            return REDACTED if is_secret(word, kind) else word
         head, sign, secret = word.partition(option.sign)
         if option.sign == "=":
             return _cookies(word)
@@ -118,7 +122,7 @@ class _Reader:
         if header is not None:
             return header
         blank = any(c in " \t\n" for c in word)
-        is_text = blank and (self.program in TEXT_TAKERS or last[:1] == "-" and last[-1:] in "ec")
+        is_text = blank and (self.program in TEXT_TAKERS or (last[:1] == "-" and last[-1:] in "ec"))
         name, equals, value = word.partition("=")
         if equals and name and not any(c.isspace() or c in "\"'$({:&?," for c in name):
             inside = hide_header(value)
@@ -132,10 +136,11 @@ class _Reader:
                 return f"{name}={self.text(value)}"
         if blank:
             return self.text(word)
-        if word[:1] == "-" and not equals and kind_of_name(word) == "strong" and not is_flag(word):
-            if len(word) > 2:
-                self.next = _NEXT
-            return word
+        if _OPTION.fullmatch(word) and not is_flag(word):
+            self.kind = kind_of_name(word)
+            self.next = _NEXT if self.kind in ("strong", "mild") else None
+            if self.kind:
+                return word
         return hide_fields(word)
 
 

@@ -28,7 +28,6 @@ from tracehint.schemas.spool.opens import (
     runs_in_flight,
 )
 from tracehint.schemas.spool.processes import (
-    Redact,
     forget_launcher,
     load_processes,
     losses_table,
@@ -42,15 +41,13 @@ from tracehint.schemas.tables import EXTENTS, FILES, NAMES, TABLES
 SPOOL_DIR = "spool"
 
 
-def convert_spool(
-    root: Path, manifest: Manifest, redact: Redact | None = None
-) -> dict[str, pa.Table]:
+def convert_spool(root: Path, manifest: Manifest) -> dict[str, pa.Table]:
     """All tables that the spool below the bundle `root` gives.
 
-    `redact` takes the arguments of one command and returns them without secrets
-    and how many were taken out. Raises BundleError when nothing can be read.
+    Secrets are still in them: BundleWriter takes them out. Raises BundleError when nothing can be
+    read.
     """
-    tables, _ = _convert(root, manifest, redact)
+    tables, _ = _convert(root, manifest)
     return tables
 
 
@@ -58,33 +55,35 @@ def recover_spool(
     root: Path, manifest: Manifest, tables: Mapping[str, pa.Table]
 ) -> tuple[dict[str, pa.Table], list[str]]:
     """The tables with the spool's rows in place of what was not yet converted, and problems."""
-    from tracehint.schemas.redact import redact_argv
+    from tracehint.schemas.redact.tables import Redactor
 
     merged = dict(tables)
     if any(len(merged[name]) for name in ("processes", "opens", "extents")):
         return merged, ["spool: left beside converted tables, not read"]
     try:
-        found, problems = _convert(root, manifest, redact_argv)
+        found, problems = _convert(root, manifest)
     except BundleError as error:
         return merged, [f"spool: {error.what}"]
+    redactor = Redactor()
     for name, table in found.items():
+        if not manifest.kept_args:
+            table = redactor.table(name, table)
         merged[name] = pa.concat_tables([merged[name], table])
+    manifest.redacted_args += redactor.taken()
     return merged, problems
 
 
-def _convert(
-    root: Path, manifest: Manifest, redact: Callable[..., Any] | None
-) -> tuple[dict[str, pa.Table], list[str]]:
+def _convert(root: Path, manifest: Manifest) -> tuple[dict[str, pa.Table], list[str]]:
     host = manifest.hosts[0].name if manifest.hosts else "unknown"
     spool = read_spool(root / SPOOL_DIR, host)
     try:
-        tables = _tables(spool, manifest, redact)
+        tables = _tables(spool, manifest)
     except (pa.ArrowException, ValueError, OverflowError, IndexError, MemoryError) as error:
         raise BundleError(f"{root / SPOOL_DIR}: damaged: {error}", "Record it again.") from None
     return tables, spool.problems
 
 
-def _tables(spool: Spool, manifest: Manifest, redact: Redact | None) -> dict[str, pa.Table]:
+def _tables(spool: Spool, manifest: Manifest) -> dict[str, pa.Table]:
     forget_launcher(spool)
     proc = load_processes(spool)
     ep = load_episodes(spool)
@@ -93,7 +92,7 @@ def _tables(spool: Spool, manifest: Manifest, redact: Redact | None) -> dict[str
     firsts = first_sights(spool, ep, paths)
     names = follow_names(spool, ep, firsts)
     tables = {name: schema.empty_table() for name, schema in TABLES.items()}
-    tables["processes"], manifest.redacted_args = processes_table(spool, proc, redact)
+    tables["processes"] = processes_table(spool, proc)
     tables["opens"] = opens_table(spool, ep, paths, ends)
     tables["extents"] = pa.concat_tables(
         [extents_table(spool, ep, ends), _truncations(spool, names)]

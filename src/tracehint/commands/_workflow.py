@@ -47,6 +47,7 @@ def with_workflow(bundle: str, workflow: str, without: Collection[str] = ()) -> 
     import pyarrow as pa
 
     from tracehint.adapters.engines.graphs import read_graph
+    from tracehint.schemas.redact.tables import Redactor
     from tracehint.schemas.store import read_bundle
 
     run = read_bundle(bundle, without=without)
@@ -58,7 +59,10 @@ def with_workflow(bundle: str, workflow: str, without: Collection[str] = ()) -> 
     there, here = os.fsencode(run.manifest.cwd), graph.cwd
     if there and here and there != here:
         io = _moved(io, here, there)
+    redactor = Redactor()
     for name, table in zip(_DECLARED, (tasks, io), strict=True):
+        if not run.manifest.kept_args:
+            table = redactor.table(name, table)
         index = table.column_names.index("host")
         column = pa.array([host] * table.num_rows, pa.string())
         table = table.set_column(index, table.schema.field("host"), column)

@@ -75,7 +75,8 @@ def command(
     manifest.notes += [f"bundle not read: {text}" for text in problems]
     if problems:
         manifest.complete = False
-    write_bundle(BundleWriter(output, force=force), tables, manifest)
+    writer = BundleWriter(output, force=force, keep_args=manifest.kept_args)
+    write_bundle(writer, tables, manifest)
     if workflow is not None:
         declare(output, workflow)
     for text in [*problems, *(p for b in parts for p in b.problems)]:
