@@ -38,6 +38,10 @@ STATEMENTS: dict[str, str] = {
 }  # fmt: skip  # a table
 
 
+_STATEMENT_WORDS = ("pass", "auth", "connect", "identified")  # every statement has one of them
+_SIGNS = ("=", ":", "<-", ",")  # between a name and its value
+
+
 @cache
 def _statements() -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(p, re.ASCII) for p in STATEMENTS.values())
@@ -83,9 +87,11 @@ def hide_fields(text: str) -> str:
             .sub(lambda m: f"{m['user']}:{REDACTED}", text)
             .replace(REDACTED + REDACTED, REDACTED)
         )
-    for statement in _statements():
-        text = statement.sub(_hide_group, text)
-    return _hide_named(text)
+    lower = text.lower()
+    if any(word in lower for word in _STATEMENT_WORDS):
+        for statement in _statements():
+            text = statement.sub(_hide_group, text)
+    return _hide_named(text) if any(sign in text for sign in _SIGNS) else text
 
 
 def hide_header(word: str) -> str | None:
