@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tracehint.errors import BundleError
+from tracehint.schemas.kinds import instead
 from tracehint.schemas.manifest_check import HOST, MANIFEST, fields_of
 from tracehint.schemas.version import FORMAT
 
@@ -86,19 +87,11 @@ def read_manifest(bundle: Path) -> Manifest:
         if path.stat().st_size > MAX_MANIFEST_BYTES:
             raise BundleError(f"{path}: manifest is larger than 64 MiB", "It is damaged.")
         data = path.read_bytes()
-    except FileNotFoundError:
-        raise no_bundle(str(bundle), there=bundle.exists()) from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise BundleError(*instead("bundle", bundle)) from None
     except (OSError, ValueError) as error:
         raise BundleError(f"{path}: cannot be read: {error}", "Record the run again.") from None
     return parse_manifest(data, path)
-
-
-def no_bundle(where: str, *, there: bool) -> BundleError:
-    """The error for a place without a manifest; `there`: something is at that place."""
-    what = f"not a trace bundle (no {MANIFEST_NAME})" if there else "there is no such bundle"
-    return BundleError(
-        f"{where}: {what}", "Give the directory that `tracehint record` or `import` wrote."
-    )
 
 
 def parse_manifest(text: bytes, path: Path | str) -> Manifest:

@@ -81,7 +81,7 @@ def test_a_joined_workflow_is_redacted_where_it_is_only_read(tmp_path: Path) -> 
     (tmp_path / "trace.strace").write_text(STRACE)
     (tmp_path / "Makeflow").write_text(MAKEFLOW)
     tracehint("import", "trace.strace", "-o", "b.trace", cwd=tmp_path)
-    done = tracehint("lint", "b.trace", "--workflow", "Makeflow", "--format", "json", cwd=tmp_path)
+    done = tracehint("lint", "b.trace", "Makeflow", "--format", "json", cwd=tmp_path)
     assert done.returncode in (0, 1), done.stderr
     assert S not in done.stdout + done.stderr
     tracehint("import", "trace.strace", "-o", "c.trace", "--workflow", "Makeflow", cwd=tmp_path)
@@ -140,7 +140,7 @@ def test_each_table_is_redacted_and_tasks_stay_apart(tmp_path: Path) -> None:
     assert len({task["task"] for task in tasks}) == 2
     assert tasks[1]["parents"] == [tasks[0]["task"]]
     assert [row["task"] for row in io] == [task["task"] for task in tasks]
-    assert run.manifest.redacted_args == 12
+    assert run.manifest.redacted_args == 13
 
 
 def test_kept_arguments_stay_through_merging(tmp_path: Path) -> None:

@@ -87,9 +87,8 @@ class _Reader:
 
     def _at_place(self, word: str) -> str | None:
         if word in self.subs:
-            found = self.subs[word]
-            mine = self.takes
-            self.takes = Program((*found.options, *mine.options), found.places)
+            found, general = self.subs[word], self.subs.get("", _NONE)
+            self.takes = Program((*found.options, *general.options), found.places)
             self.place = 0
             return word
         self.place += 1

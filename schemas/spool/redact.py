@@ -63,8 +63,9 @@ def _argv(text: bytes) -> tuple[bytes, int]:
 
 
 def _env(text: bytes) -> tuple[bytes, int]:
-    done = [redact_text(pair) for pair in text.split(b"\0")]
-    return b"\0".join(new for new, _ in done), sum(hits for _, hits in done)
+    pairs = [pair.partition(b"=") for pair in text.split(b"\0")]
+    done = [(name + equals, redact_text(value)) for name, equals, value in pairs]
+    return b"\0".join(name + new for name, (new, _) in done), sum(n for _, (_, n) in done)
 
 
 def lost_in_spool(folder: Path) -> int:
