@@ -19,7 +19,8 @@ EVIL = (
     "-----BEGIN PRIVATE KEY-----", "mysql -p", "sh -c '", 'sh -c "', 'sh -c \\"', "${", "${a:-",
     "identified by '", "login a password ", "auth=('a','", "connect('a','b',", "aB", "curl -u",
     "<redacted>", 'password=\\"', "echo a|sudo -S ", "<<<", "docker login ", ";", "\n",
-    "password\n", "{",     "a b ", "\xe9", "AKIA", "x:", '"a":"b",', "password = ", "  ", "authorization: a ", "pass\\\\'",
+    "password\n", "{", "a b ", "\xe9", "AKIA", "x:", '"a":"b",', "password = ", "  ",
+    "authorization: a ", "pass\\\\'",
 )  # fmt: skip  # a table
 SMALL = 4_000
 

@@ -75,7 +75,7 @@ def _nothing(plan: Plan, store: Store, gaps: dict[Gap, int], skipped: int) -> Us
             "the rules name no concrete file, so there is nothing to write",
             "Give the workflow (--workflow F) or a directory with its files (--dir DIR).",
         )
-    named = plural(len(plan.targets), "file or directory", "files and directories")
+    named = plural(len(plan.targets), "name")
     if skipped:
         return UsageError(
             f"{named}: all names are too long for a script", "Use `tracehint apply` instead."

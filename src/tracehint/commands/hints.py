@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracehint.commands._output import write_result
+from tracehint.commands._output import refuse_own_input, write_result
 from tracehint.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -126,6 +126,7 @@ def command(
     from tracehint.hintgen.learn.safety import NO_LIMITS, Limits
     from tracehint.hintgen.match.explain import explain, explain_text, summary_text
 
+    refuse_own_input(Path(output) if output else None, [Path(source) for source in sources])
     if other is not None and path is not None:
         raise UsageError("--score and --explain together", "Give one of them.")
     if calibration is not None:

@@ -54,15 +54,16 @@ def command(
         raise BundleError(f"{output}: is one of the bundles", "Choose another name with -o.")
     refuse_existing(output, force=force)
     parts, problems = [], []
+    remedies: list[str] = []
     for path in bundles:
         try:
             parts.append(read_finished(path))
         except TracehintError as error:
             problems.append(str(error.what))
+            remedies.append(error.remedy)
     if not parts:
         raise BundleError(
-            "no bundle can be read: " + "; ".join(problems),
-            "Give directories that `tracehint record` wrote.",
+            "no bundle can be read: " + "; ".join(problems), "\n  ".join(dict.fromkeys(remedies))
         )
     tables, manifest = join_bundles(parts)
     for host in manifest.hosts:  # tasks that no recorder has taken up
