@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tracehint.errors import BundleError
 from tracehint.schemas.manifest import MANIFEST_NAME, Manifest
@@ -15,9 +16,15 @@ from tracehint.schemas.manifest import MANIFEST_NAME, Manifest
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tracehint.schemas.store import BundleWriter
-
 _ELSEWHERE = "Choose another name with -o."
+
+
+class Writer(Protocol):
+    """Who writes the parts of a bundle: `BundleWriter`."""
+
+    def write_table(self, name: str, table: pa.Table) -> None: ...
+
+    def write_manifest(self, manifest: Manifest) -> None: ...
 
 
 def refuse_existing(path: Path, *, force: bool) -> None:
@@ -38,6 +45,15 @@ def refuse_existing(path: Path, *, force: bool) -> None:
         raise BundleError(f"{path}: {error.strerror}", _ELSEWHERE) from None
 
 
+def is_stream(path: Path) -> bool:
+    """Whether a device, pipe or socket is there: it is written to, never replaced by a file."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
 def make_folder(path: Path) -> None:
     """The directory of a bundle, for its owner only. Raises BundleError."""
     try:
@@ -49,7 +65,7 @@ def make_folder(path: Path) -> None:
         ) from None
 
 
-def write_bundle(writer: BundleWriter, tables: Mapping[str, pa.Table], manifest: Manifest) -> None:
+def write_bundle(writer: Writer, tables: Mapping[str, pa.Table], manifest: Manifest) -> None:
     """The tables that have rows, and the manifest last. Raises BundleError."""
     for name, table in tables.items():
         if table.num_rows:

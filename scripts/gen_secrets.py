@@ -63,8 +63,8 @@ def _names() -> Iterable[str]:
     yield f"* {_list(names.STRONG)}; or a word that ends so: {_list(names.ENDINGS)}."
     yield f"* `key` after one of {_list(names.KEY_OF)}."
     yield (
-        "* `key` or `auth` by themselves, where the value looks made by chance (long, or letters of "
-        "both cases and digits); never after " + _list(names.NO_KEY_OF) + "."
+        "* `key` or `auth` by themselves, where the value looks made by chance (long, or letters "
+        "of both cases and digits); never after " + _list(names.NO_KEY_OF) + "."
     )
     yield f"* None of them where a word behind says what else it is: {_list(names.ABOUT)}.\n"
 

@@ -15,7 +15,7 @@ import pytest
 from tests.support.cli import inside, tracehint
 from tests.support.objects import object_store
 from tests.support.spark_runs import RUNS, generated
-from tracehint.analyzer.execution import analyze_at
+from tracehint.analyzer.analyze import analyze_at
 from tracehint.analyzer.model import Options
 from tracehint.analyzer.output.json import write_json
 

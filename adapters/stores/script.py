@@ -12,13 +12,13 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from tracehint import __version__
 from tracehint.adapters.plan import Plan, Target
 from tracehint.adapters.stores.base import Gap, Store, merge_gaps, script_value, scripted
 from tracehint.errors import UsageError
 from tracehint.hintgen.hints.model import HintFile, Rule
 from tracehint.hintgen.text.escape import comment
 from tracehint.hintgen.text.units import plural, size
+from tracehint.version import __version__
 
 MAX_RECORD = 5000  # bytes: 20 records must fit into one argument list of xargs (128 KiB)
 _DRIVER = Path(__file__).with_name("driver.sh")

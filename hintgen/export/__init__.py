@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from tracehint.errors import UsageError
 from tracehint.hintgen import query
+from tracehint.schemas.writing import is_stream
 
 if TYPE_CHECKING:
     from tracehint.hintgen.inputs import Input
@@ -46,12 +47,13 @@ def export(run: Input, name: str, target: Path, *, force: bool = False) -> None:
     Raises UsageError.
     """
     chosen = FORMATS[name]
-    if (target.exists() or target.is_symlink()) and not force:
+    stream = is_stream(target) and not chosen.directory
+    if (target.exists() or target.is_symlink()) and not force and not stream:
         raise UsageError(f"{target}: exists", "Give --force to replace it, or another -o.")
     if target.exists() and target.is_dir() != chosen.directory:
         raise UsageError(f"{target}: is in the way", "Choose another name with -o.")
     module = importlib.import_module(f"tracehint.hintgen.export.{chosen.module}")
-    temporary = target.with_name(f".{target.name[:200]}.tmp")
+    temporary = target if stream else target.with_name(f".{target.name[:200]}.tmp")
     con = query.connect(run.analysis)
     try:
         if chosen.directory:
@@ -59,9 +61,11 @@ def export(run: Input, name: str, target: Path, *, force: bool = False) -> None:
             module.write(run, con, target, name)
         else:
             module.write(run, con, temporary)
-            temporary.replace(target)
+            if not stream:
+                temporary.replace(target)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        if not stream:
+            temporary.unlink(missing_ok=True)
         raise UsageError(
             f"{target}: cannot be written: {error.strerror}", "Choose another place with -o."
         ) from None

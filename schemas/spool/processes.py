@@ -72,7 +72,7 @@ def load_processes(spool: Spool) -> Processes:
 
 def processes_table(spool: Spool, proc: Processes) -> pa.Table:
     """The `processes` table."""
-    from tracehint.schemas.spool.convert import path_lookup
+    from tracehint.schemas.spool.paths import path_lookup
 
     rows = proc.rows
     n = len(rows)

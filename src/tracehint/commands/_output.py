@@ -6,10 +6,11 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tracehint.errors import UsageError
+from tracehint.schemas.writing import is_stream
 
 
 def write_result(text: str | bytes, target: str | None, *, force: bool = False) -> None:
@@ -36,16 +37,28 @@ def put(pieces: Iterable[bytes], target: str | None) -> None:
         sys.stdout.buffer.flush()
         return
     path = Path(target)
+    if is_stream(path):
+        with _written(path), path.open("wb") as stream:
+            stream.writelines(pieces)
+        return
     temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}.tmp")
     try:
-        with temporary.open("wb") as stream:
+        with _written(path), temporary.open("wb") as stream:
             stream.writelines(pieces)
-        temporary.replace(path)
-    except OSError as error:
-        raise cannot_write(path, error) from None
+            stream.flush()
+            temporary.replace(path)
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
+
+
+@contextlib.contextmanager
+def _written(path: Path) -> Iterator[None]:
+    """What goes wrong while `path` is written, as an error of ours."""
+    try:
+        yield
+    except OSError as error:
+        raise cannot_write(path, error) from None
 
 
 def cannot_write(path: Path, error: OSError) -> UsageError:
@@ -57,7 +70,7 @@ def cannot_write(path: Path, error: OSError) -> UsageError:
 
 def refuse_existing(path: Path, *, force: bool) -> None:
     """Raises UsageError where something is that must not be replaced: before work, not after it."""
-    if os.path.lexists(path) and not force:
+    if os.path.lexists(path) and not force and not is_stream(path):
         raise UsageError(f"{path}: exists", "Give --force to replace it, or another -o.")
 
 

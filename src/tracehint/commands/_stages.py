@@ -96,11 +96,11 @@ def graph_svg(work: Work, path: Path) -> str:
 
 def lint_text(work: Work, path: Path) -> str:
     """The findings."""
-    from tracehint import __version__
     from tracehint.hintgen.lint import skipped_rules
     from tracehint.hintgen.lint.registry import RULES, load
     from tracehint.hintgen.lint.render import Info, render
     from tracehint.hintgen.text.units import plural
+    from tracehint.version import __version__
 
     info = Info(
         tool=f"tracehint {__version__}",
