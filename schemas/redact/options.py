@@ -63,6 +63,8 @@ OPTIONS: dict[str, str] = {
     "npm": "//registry.npmjs.org/:_authToken _authToken _auth _password",
 }  # fmt: skip  # a table
 
+# `setenv NAME SECRET`: what follows a secret's name is its value.
+SETTERS = word_set("setenv")
 # Their words with blanks are command text, also where they begin with NAME=.
 TEXT_TAKERS = word_set(
     "sh bash dash zsh ksh fish csh tcsh ash busybox su runuser ssh rsh pdsh clush parallel xargs "

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from tracehint.schemas.redact.fields import hide_fields, hide_header
 from tracehint.schemas.redact.names import Kind, is_flag, kind_of_name
-from tracehint.schemas.redact.options import NAMING, TEXT_TAKERS, Option, Program, programs
+from tracehint.schemas.redact.options import NAMING, SETTERS, TEXT_TAKERS, Option, Program, programs
 from tracehint.schemas.redact.shapes import REDACTED
 from tracehint.schemas.redact.values import is_secret
 
@@ -56,7 +56,7 @@ class _Reader:
     def _is_program(self, word: str) -> bool:
         name = word.rpartition("/")[2]
         known = programs().get(name)
-        if known is None and name not in TEXT_TAKERS:
+        if known is None and name not in TEXT_TAKERS and name not in SETTERS:
             return False
         if known is None or name != self.program:
             self.program, self.subs = name, known or {}
@@ -109,8 +109,6 @@ class _Reader:
             return _cookies(word)
         if not sign or not is_secret(secret, "strong"):
             return hide_fields(word)
-        if option.word in ("-u", "--user") and option.sign == ":" and secret.isdigit():
-            return f"{head}:{REDACTED}"
         return f"{head}{sign}{REDACTED}"
 
     def _plain(self, word: str, last: str) -> str:
@@ -135,7 +133,7 @@ class _Reader:
                 return f"{name}={self.text(value)}"
         if blank:
             return self.text(word)
-        if _OPTION.fullmatch(word) and not is_flag(word):
+        if self.program in SETTERS or (_OPTION.fullmatch(word) and not is_flag(word)):
             self.kind = kind_of_name(word)
             self.next = _NEXT if self.kind in ("strong", "mild") else None
             if self.kind:
