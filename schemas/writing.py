@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
-import stat
+import errno
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from tracehint.errors import BundleError
 from tracehint.schemas.manifest import MANIFEST_NAME, Manifest
+from tracehint.schemas.plain import is_own_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,6 +38,8 @@ def refuse_existing(path: Path, *, force: bool) -> None:
             return
         if not path.is_dir():
             raise BundleError(f"{path}: exists and is not a directory", _ELSEWHERE)
+        if not is_own_folder(path):
+            raise BundleError(f"{path}: belongs to another user", _ELSEWHERE)
         bundle = (path / MANIFEST_NAME).exists()
         if bundle and not force:
             raise BundleError(f"{path}: exists", "Give --force to replace it, or another -o.")
@@ -45,20 +49,17 @@ def refuse_existing(path: Path, *, force: bool) -> None:
         raise BundleError(f"{path}: {error.strerror}", _ELSEWHERE) from None
 
 
-def is_stream(path: Path) -> bool:
-    """Whether a device, pipe or socket is there: it is written to, never replaced by a file."""
-    try:
-        mode = path.stat().st_mode
-    except OSError:
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
-
-
 def make_folder(path: Path) -> None:
     """The directory of a bundle, for its owner only. Raises BundleError."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.chmod(0o700)
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            if os.fstat(fd).st_uid != os.geteuid():
+                raise PermissionError(errno.EPERM, "it belongs to another user")
+            os.fchmod(fd, 0o700)
+        finally:
+            os.close(fd)
     except OSError as error:
         raise BundleError(
             f"{path}: cannot be made: {error.strerror}", "Choose another place with -o."

@@ -19,6 +19,8 @@ from scripts.bench.page import into_page
 from tracehint.adapters.engines.workflow import read_workflow
 from tracehint.hintgen.hints.vocabulary import valid
 
+pytestmark = pytest.mark.slow
+
 SYNTHETIC = [row for row in ROWS.values() if row.name != "montage"]
 
 

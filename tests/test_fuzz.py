@@ -32,6 +32,8 @@ from tracehint.errors import BundleError, TracehintError
 from tracehint.hintgen.hints.hintfile import load
 from tracehint.schemas.store import read_bundle
 
+pytestmark = pytest.mark.slow
+
 SECONDS = float(os.environ.get("TRACEHINT_FUZZ_SECONDS", "30"))
 Files = dict[str, bytes]
 

@@ -20,6 +20,8 @@ from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.model import Options
 from tracehint.analyzer.output.json import write_json
 
+pytestmark = pytest.mark.slow
+
 # a bundle at a URL must be finished
 WHOLE = [name for name in RUNS if name != "spool_left"]
 

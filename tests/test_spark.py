@@ -19,7 +19,7 @@ from tracehint.analyzer.analyze import analyze_at
 from tracehint.analyzer.model import Options
 from tracehint.analyzer.output.json import write_json
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.slow, pytest.mark.engine]
 
 
 # Java compiles as little as it can: these runs are over before more would pay.

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tracehint.errors import UsageError
-from tracehint.schemas.writing import is_stream
+from tracehint.schemas.plain import is_stream, replacing
 
 
-def write_result(text: str | bytes, target: str | None, *, force: bool = False) -> None:
+def write_result(
+    text: str | bytes, target: str | None, *, force: bool = False, mode: int = 0o666
+) -> None:
     """Write to `target`, atomically and never over an existing file without `force`.
 
-    `None` or `-` is stdout. Raises UsageError with the remedy.
+    `None` or `-` is stdout. `mode` is of a new file, less the umask. Raises UsageError with the
+    remedy.
     """
     data = text.encode("utf-8", "backslashreplace") if isinstance(text, str) else text
     if target is None or target == "-":
         put([data if isinstance(text, bytes) or data.endswith(b"\n") else data + b"\n"], target)
         return
     refuse_existing(Path(target), force=force)
-    put([data], target)
+    put([data], target, mode)
 
 
-def put(pieces: Iterable[bytes], target: str | None) -> None:
+def put(pieces: Iterable[bytes], target: str | None, mode: int = 0o666) -> None:
     """Write the pieces to stdout (`None` or `-`) or, atomically, to a file that may be there.
 
     Raises UsageError with the remedy.
@@ -37,26 +39,9 @@ def put(pieces: Iterable[bytes], target: str | None) -> None:
         sys.stdout.buffer.flush()
         return
     path = Path(target)
-    if is_stream(path):
-        with _written(path), path.open("wb") as stream:
-            stream.writelines(pieces)
-        return
-    temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}.tmp")
     try:
-        with _written(path), temporary.open("wb") as stream:
+        with replacing(path, mode) as fd, os.fdopen(fd, "wb", closefd=False) as stream:
             stream.writelines(pieces)
-            stream.flush()
-            temporary.replace(path)
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-
-
-@contextlib.contextmanager
-def _written(path: Path) -> Iterator[None]:
-    """What goes wrong while `path` is written, as an error of ours."""
-    try:
-        yield
     except OSError as error:
         raise cannot_write(path, error) from None
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracehint.errors import TracehintError
+from tracehint.schemas.plain import is_own_folder
 
 if TYPE_CHECKING:
     from tracehint.hintgen.hints.model import HintFile
@@ -162,7 +163,7 @@ def prepare(folder: Path, *, force: bool) -> Path:
     chosen = folder
     while True:
         try:
-            if force and chosen.is_dir() and not chosen.is_symlink():
+            if force and is_own_folder(chosen):
                 for name in [*STAGES, "hints.sh.data"]:
                     (chosen / name).unlink(missing_ok=True)
                 return chosen
