@@ -55,6 +55,9 @@ class Manifest:
     notes: list[str] = field(default_factory=list)
     redacted_args: int = 0
     kept_args: bool = False  # --keep-args: nothing was or is to be taken out
+    recording: str = ""  # identity, random; empty in older bundles and in imported ones
+    parts: list[str] = field(default_factory=list)  # of a merged run: identities of its recordings
+    rows: dict[str, int] = field(default_factory=dict)  # written per table; none: not stated
 
 
 def hide_command(manifest: Manifest) -> None:

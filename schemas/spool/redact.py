@@ -9,7 +9,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
+from tracehint.schemas.losses import tally
 from tracehint.schemas.redact.commands import redact_argv, redact_text
+from tracehint.schemas.spool.kinds import LOSSES
 
 _EXEC = struct.Struct("<IIQIIQ")  # th_spool_exec of collectors/ebpf/spool.h
 _LOSS = struct.Struct("<IIQ")  # th_spool_loss
@@ -68,8 +70,9 @@ def _env(text: bytes) -> tuple[bytes, int]:
     return b"\0".join(name + new for name, (new, _) in done), sum(n for _, (_, n) in done)
 
 
-def lost_in_spool(folder: Path) -> int:
-    """Events that the recorder lost, of all kinds. Raises OSError."""
+def lost_in_spool(folder: Path) -> dict[str, int]:
+    """What the recorder lost, by kind. Raises OSError."""
     data = (folder / "losses.bin").read_bytes()
     whole = data[: len(data) // _LOSS.size * _LOSS.size]
-    return sum(count for _, _, count in _LOSS.iter_unpack(whole))
+    rows = [(kind, count) for kind, _, count in _LOSS.iter_unpack(whole) if count]
+    return tally((LOSSES[kind], count) for kind, count in rows if kind in LOSSES)

@@ -13,6 +13,7 @@ import click
 
 from tracehint.collectors.run import Ended, die_like
 from tracehint.commands._recording import RunCommand, recording_options, start
+from tracehint.commands._task_options import task_options
 from tracehint.errors import TracehintError
 
 if TYPE_CHECKING:
@@ -36,8 +37,9 @@ _AGAIN = {
 
 
 @click.command(cls=RunCommand, context_settings={"allow_interspersed_args": False})
+@task_options
 @recording_options
-def command(**options: Any) -> int:
+def command(cut: dict[str, Any], **options: Any) -> int:
     """Run COMMAND, then show how its tasks hand data to each other and what hints would help.
 
     Writes a trace bundle NAME.trace and the results beside it in
@@ -49,7 +51,7 @@ def command(**options: Any) -> int:
     result, bundle = start(**options, live=True)
     if bundle is not None:
         try:
-            show(bundle, force=options["force"], quiet=options["quiet"])
+            show(bundle, force=options["force"], quiet=options["quiet"], cut=cut)
         except TracehintError as error:
             _failed(bundle, str(error))
         except KeyboardInterrupt:
@@ -64,14 +66,14 @@ def _failed(bundle: Path, why: str) -> None:
     click.echo(f"  the recording: {click.format_filename(bundle)}", err=True)
 
 
-def show(bundle: Path, *, force: bool, quiet: bool) -> None:
+def show(bundle: Path, *, force: bool, quiet: bool, cut: dict[str, Any]) -> None:
     """Summary to stderr, results into the directory beside the bundle."""
     from tracehint.commands._stages import Work, prepare, results_folder, short, write_all
     from tracehint.hintgen.summary.summary import console_for, print_summary
 
     _join_engine_logs(bundle)
     wanted = results_folder(bundle)
-    work = Work(bundle, prepare(wanted, force=force))
+    work = Work(bundle, prepare(wanted, force=force), cut)
     if work.folder != wanted and not quiet:
         click.echo(
             f"tracehint: {short(wanted)} exists: the results go to {short(work.folder)} "
