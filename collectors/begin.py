@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from tracehint.collectors import hostinfo
 from tracehint.collectors.base import RecordRequest
+from tracehint.collectors.run import working_directory
 from tracehint.errors import BundleError
 from tracehint.schemas.manifest import Manifest
 from tracehint.schemas.redact import redact_argv
@@ -34,11 +36,13 @@ def new_manifest(
         program=f"tracehint {__version__}",
         collector=collector,
         command=[os.fsdecode(a) for a in argv],
-        cwd=str(Path.cwd()),
+        started_ns=time.time_ns(),
+        cwd=str(working_directory()),
         hosts=[hostinfo.this_host(request.host)],
         data_roots=list(request.data_roots),
         blind_to=list(blind_to),
         redacted_args=hits,
+        recording=os.urandom(16).hex(),
         notes=[unfinished] if unfinished else [],
     )
 

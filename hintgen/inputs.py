@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Input:
-    """A run: its analysis, and the bundle where there is one."""
+    """A run: its analysis, and the bundle without its accesses where there is one."""
 
     name: str
     analysis: Analysis
@@ -32,12 +33,26 @@ def load_run(path: str | Path, options: Options, bundle: Bundle | None = None) -
     """
     where = Path(path)
     if bundle is None and where.is_file():
+        _check_choice(where, options)
         return Input(str(path), _from_json(where))
     from tracehint.analyzer.analyze import analyze
     from tracehint.schemas.store import read_bundle
 
     bundle = bundle or read_bundle(where)
-    return Input(str(path), analyze(bundle, options), bundle)
+    analysis = analyze(bundle, options)
+    # The accesses are in the analysis now, as ranges: most of a bundle, and nobody asks again.
+    rest = {name: table for name, table in bundle.tables.items() if name != "extents"}
+    return Input(str(path), analysis, dataclasses.replace(bundle, tables=rest))
+
+
+def _check_choice(path: Path, options: Options) -> None:
+    """Raises InputError where another segmentation is asked for than an analysis has."""
+    asked = [name for name in ("split", "whole", "ranks") if getattr(options, name)]
+    if asked:
+        raise InputError(
+            f"{path}: --{asked[0]} with an analysis, whose tasks are made already",
+            "Give the trace bundle.",
+        )
 
 
 def _from_json(path: Path) -> Analysis:

@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from tracehint.schemas.compact import check_values, opened
-from tracehint.schemas.footer import check_footer
 from tracehint.schemas.store import problem
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-def rows_of(files: Iterable[Path | BinaryIO]) -> int:
-    """Rows of Parquet files as these state them; damaged files count nothing."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    rows = 0
-    for file in files:
-        try:
-            with pq.ParquetFile(file) as source:
-                check_footer(source, file)
-                rows += source.metadata.num_rows
-        except (OSError, pa.ArrowException, ValueError):
-            continue
-    return rows
 
 
 def batches_of(

@@ -54,6 +54,9 @@ class Manifest:
     blind_to: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     redacted_args: int = 0
+    recording: str = ""  # identity, random; empty in older bundles and in imported ones
+    parts: list[str] = field(default_factory=list)  # of a merged run: identities of its recordings
+    rows: dict[str, int] = field(default_factory=dict)  # written per table; none: not stated
 
 
 def manifest_to_json(manifest: Manifest) -> str:

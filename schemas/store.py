@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tracehint.errors import BundleError
 from tracehint.schemas.manifest import MANIFEST_NAME, Manifest, manifest_to_json, read_manifest
+from tracehint.schemas.recovery import RAW_DIR, SPOOL_DIR, recovered, unfinished
 from tracehint.schemas.version import TABLE_NAMES
 from tracehint.schemas.writing import make_folder, refuse_existing
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SPOOL_DIR = "spool"
-RAW_DIR = "raw"  # a log that is not converted yet (strace)
 _HOST_LENGTH = 200  # `host=`, a checksum and a suffix fit into 255 bytes
 
 
@@ -148,38 +147,64 @@ def read_bundle(
     root = Path(path)
     manifest = read_manifest(root)
     problems: list[str] = []
-    spooled = (root / SPOOL_DIR).is_dir()
-    less = leave_out if leave_out and not spooled else {}
+    raw = unfinished(root, manifest)
+    less = leave_out if leave_out and not raw else {}
     tables = {
         name: TABLES[name].empty_table()
-        if name in without and not spooled
+        if name in without and not raw
         else _read_table(root, name, problems, less.get(name, ()))
         for name in TABLES
     }
-    if spooled:
-        # A recorder that was killed left its spool: convert it in memory.
-        from tracehint.schemas.spool.convert import recover_spool
+    bundle = Bundle(root, manifest, tables, problems)
+    if raw:
+        bundle.tables, more = recovered(root, manifest, tables)
+        problems += more
+    else:
+        from tracehint.schemas.compact import rows_of
 
-        tables, recovered = recover_spool(root, manifest, tables)
-        problems += recovered
-    return stated(Bundle(root, manifest, tables, problems))
+        counts = {
+            name: rows_of(segment_files(root, name)) if name in without else table.num_rows
+            for name, table in tables.items()
+        }
+        state_missing(bundle, counts)
+    return stated(bundle)
+
+
+def state_missing(bundle: Bundle, counts: Mapping[str, int]) -> None:
+    """Rows that were written and are not there any more, in the table `losses`."""
+    written = bundle.manifest.rows
+    gone = {name: n - counts.get(name, 0) for name, n in written.items() if name in bundle.tables}
+    add_losses(bundle, [("missing_rows", n, name) for name, n in gone.items() if n > 0])
+    if not written and counts.get("extents") and not counts.get("opens"):
+        opened = bundle.tables["extents"]["open"]
+        if len(opened) > opened.null_count:
+            bundle.problems.append("opens: the table is missing")
+
+
+def add_losses(bundle: Bundle, rows: Iterable[tuple[str, int, str]]) -> None:
+    """Rows (kind, count, detail) of no process, in the table `losses`."""
+    import pyarrow as pa
+
+    more = losses_table(bundle.manifest, rows)
+    if more.num_rows:
+        bundle.tables["losses"] = pa.concat_tables([bundle.tables["losses"], more])
+
+
+def losses_table(manifest: Manifest, rows: Iterable[tuple[str, int, str]]) -> pa.Table:
+    """The table `losses` of rows (kind, count, detail) of no process."""
+    host = manifest.hosts[0].name if manifest.hosts else "unknown"
+    return table_from_rows(
+        "losses",
+        [
+            {"host": host, "proc": None, "kind": kind, "count": n, "detail": text}
+            for kind, n, text in rows
+        ],
+    )
 
 
 def stated(bundle: Bundle) -> Bundle:
     """The bundle with its problems in the table `losses` too."""
-    import pyarrow as pa
-
-    from tracehint.schemas.tables import LOSSES
-
-    if bundle.problems:
-        hosts = bundle.manifest.hosts
-        host = hosts[0].name if hosts else "unknown"
-        rows = [
-            {"host": host, "proc": None, "kind": "damaged_segment", "count": 1, "detail": text}
-            for text in bundle.problems
-        ]
-        more = pa.Table.from_pylist(rows, schema=LOSSES)
-        bundle.tables["losses"] = pa.concat_tables([bundle.tables["losses"], more])
+    add_losses(bundle, [("damaged_segment", 1, text) for text in bundle.problems])
     return bundle
 
 

@@ -118,7 +118,7 @@ def test_the_rule_of_the_page_does_what_its_examples_say(tmp_path: Path) -> None
     assert [e[0] for e in examples] == ["handed on", "no colon"]
     for _, text, expected in examples:
         run = lint.parse_run(text)
-        context = Context(run.analysis(), run.bundle(), lint.Settings(), cut=run.cut())
+        context = Context(run.analysis(), run.bundle(), lint.Settings())
         lint.compare(list(rule.check(context)), expected.splitlines())
         assert not lint.lint(text, [c for c in RULES if c.startswith("TD")])
 

@@ -60,12 +60,11 @@ _STAGES = """
     SELECT {type} AS type, count(*) AS tasks, count(*) FILTER (exit_status <> 0) AS failed
     FROM tasks WHERE NOT engine AND attempt = 1 GROUP BY 1 ORDER BY 1"""
 _GROUPS = """
-    WITH work AS (SELECT task, {type} AS type FROM tasks WHERE NOT engine),
-         p AS (SELECT file, list_sort(list(DISTINCT type)) AS made
-               FROM producers JOIN work USING (task) WHERE NOT superseded GROUP BY file),
-         c AS (SELECT file, list_sort(list(DISTINCT type)) AS used,
+    WITH p AS (SELECT file, list_sort(list(DISTINCT {type})) AS made
+               FROM writers GROUP BY file),
+         c AS (SELECT file, list_sort(list(DISTINCT {type})) AS used,
                       sum(unique_bytes)::BIGINT AS read_bytes
-               FROM consumers JOIN work USING (task) GROUP BY file),
+               FROM readers GROUP BY file),
          l AS (SELECT file, min(pattern) AS pattern FROM patterns
                WHERE edge IS NULL AND "primary" GROUP BY file),
          one AS (SELECT f.path, f.mask, any_value(f.template) AS template,

@@ -1,13 +1,13 @@
 """The eBPF loader's spool to bundle tables, after a run or after a recorder was killed.
 
-`convert_spool` is what `record` calls; `recover_spool` what `read_bundle` calls
+`convert_spool` is what `record` calls; `recover` what schemas/recovery.py calls
 for a bundle whose recorder did not finish. See spool_layout for the records.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from tracehint.errors import BundleError
 from tracehint.schemas.manifest import Manifest
+from tracehint.schemas.recovery import SPOOL_DIR
 from tracehint.schemas.spool import layout as lay
 from tracehint.schemas.spool.names import first_sights, follow_names, kind_of_mode
 from tracehint.schemas.spool.opens import (
@@ -36,11 +37,9 @@ from tracehint.schemas.spool.processes import (
     metadata_table,
     processes_table,
 )
-from tracehint.schemas.spool.read import Spool, read_spool
+from tracehint.schemas.spool.read import Spool, end_of, read_spool
 from tracehint.schemas.spool.replay import Names
 from tracehint.schemas.tables import EXTENTS, FILES, NAMES, TABLES
-
-SPOOL_DIR = "spool"
 
 
 def convert_spool(
@@ -55,22 +54,16 @@ def convert_spool(
     return tables
 
 
-def recover_spool(
-    root: Path, manifest: Manifest, tables: Mapping[str, pa.Table]
-) -> tuple[dict[str, pa.Table], list[str]]:
-    """The tables with the spool's rows in place of what was not yet converted, and problems."""
+def recover(root: Path, manifest: Manifest) -> tuple[dict[str, pa.Table], list[str]]:
+    """The tables of what the spool holds, and problems. Raises BundleError."""
     from tracehint.schemas.redact import redact_argv
 
-    merged = dict(tables)
-    if any(len(merged[name]) for name in ("processes", "opens", "extents")):
-        return merged, ["spool: left beside converted tables, not read"]
-    try:
-        found, problems = _convert(root, manifest, redact_argv)
-    except BundleError as error:
-        return merged, [f"spool: {error.what}"]
-    for name, table in found.items():
-        merged[name] = pa.concat_tables([merged[name], table])
-    return merged, problems
+    end = end_of(root / SPOOL_DIR)
+    if end and manifest.ended_ns is None:  # the run was over, its tables were not written
+        status = end.get("exit_status")
+        manifest.exit_status = status if type(status) is int else None
+        manifest.complete, manifest.notes = True, []
+    return _convert(root, manifest, redact_argv)
 
 
 def _convert(

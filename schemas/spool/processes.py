@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tracehint.schemas.spool import layout as lay
+from tracehint.schemas.spool.kinds import LOSSES as KINDS
 from tracehint.schemas.spool.read import Records, Spool
 from tracehint.schemas.tables import LOSSES, METADATA_OPS, METADATA_OPS_KINDS, PROCESSES
 
@@ -162,45 +163,41 @@ def _call_name(number: int) -> str:
     return f"call {number}"
 
 
+_Loss = tuple[int | None, str, int, str | None]  # epoch, kind, count, detail
+
+
 def losses_table(spool: Spool, proc: Processes, parts: Records) -> pa.Table:
     """Losses per epoch where that is known; the rest of the totals without one."""
-    found: list[dict[str, object]] = []
-    known: dict[int, int] = {}
+    rows = [*_of_processes(proc), *_of_ranges(parts)]
+    rows += list(_without_process(spool, rows))
+    if spool.outlived:
+        rows.append((None, "outliving_processes", spool.outlived, None))
+    if not spool.ended:
+        rows.append((None, "killed_recorder", 1, "the recorder did not reach its end"))
+    names = ("proc", "kind", "count", "detail")
+    found = [{"host": spool.host, **dict(zip(names, row, strict=True))} for row in rows]
+    return pa.Table.from_pylist(found, schema=LOSSES)
 
-    def add(epoch: int | None, kind: int, count: int, detail: str | None = None) -> None:
-        known[kind] = known.get(kind, 0) + (count if epoch else 0)
-        found.append(
-            {
-                "host": spool.host,
-                "proc": epoch,
-                "kind": lay.LOSSES[kind],
-                "count": count,
-                "detail": detail,
-            }
-        )
 
+def _of_processes(proc: Processes) -> Iterator[_Loss]:
     for i, kind in zip(*np.nonzero(proc.rows["lost"]), strict=True):
-        if kind in lay.LOSSES:
-            row = proc.rows[i]
-            unknown = lay.LOSSES[kind] == "unknown_calls"
-            call = _call_name(int(row["unknown_call"])) if unknown else None
-            add(int(row["epoch"]), int(kind), int(row["lost"][kind]), call)
+        if kind in KINDS:
+            row, name = proc.rows[i], KINDS[kind]
+            call = _call_name(int(row["unknown_call"])) if name == "unknown_calls" else None
+            yield int(row["epoch"]), name, int(row["lost"][kind]), call
+
+
+def _of_ranges(parts: Records) -> Iterator[_Loss]:
     lossy = parts[parts["lost_ops"] > 0]
     for epoch in np.unique(lossy["epoch"]).tolist():
-        add(epoch, lay.LOST_EXTENTS, int(lossy["lost_ops"][lossy["epoch"] == epoch].sum()))
+        lost = int(lossy["lost_ops"][lossy["epoch"] == epoch].sum())
+        yield epoch, KINDS[lay.LOST_EXTENTS], lost, None
+
+
+def _without_process(spool: Spool, known: list[_Loss]) -> Iterator[_Loss]:
+    """What the totals have more than the processes."""
     for row in spool.records["losses"]:
-        kind = int(row["kind"])
-        rest = int(row["count"]) - known.get(kind, 0)
-        if kind in lay.LOSSES and rest > 0:
-            add(None, kind, rest)
-    if not spool.ended:
-        found.append(
-            {
-                "host": spool.host,
-                "proc": None,
-                "kind": "killed_recorder",
-                "count": 1,
-                "detail": "the recorder did not reach its end",
-            }
-        )
-    return pa.Table.from_pylist(found, schema=LOSSES)
+        name = KINDS.get(int(row["kind"]))
+        rest = int(row["count"]) - sum(n for epoch, kind, n, _ in known if epoch and kind == name)
+        if name and rest > 0:
+            yield None, name, rest, None

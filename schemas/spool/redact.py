@@ -7,6 +7,9 @@ import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tracehint.schemas.losses import tally
+from tracehint.schemas.spool.kinds import LOSSES
+
 _EXEC = struct.Struct("<IIQIIQ")  # th_spool_exec of collectors/ebpf/spool.h
 _ARGV_OFF, _ARGV_LEN = 2, 3
 _LOSS = struct.Struct("<IIQ")  # th_spool_loss
@@ -43,8 +46,9 @@ def redact_spool(folder: Path, redact: Redact) -> int:
     return hits
 
 
-def lost_in_spool(folder: Path) -> int:
-    """Events that the recorder lost, of all kinds. Raises OSError."""
+def lost_in_spool(folder: Path) -> dict[str, int]:
+    """What the recorder lost, by kind. Raises OSError."""
     data = (folder / "losses.bin").read_bytes()
     whole = data[: len(data) // _LOSS.size * _LOSS.size]
-    return sum(count for _, _, count in _LOSS.iter_unpack(whole))
+    rows = [(kind, count) for kind, _, count in _LOSS.iter_unpack(whole) if count]
+    return tally((LOSSES[kind], count) for kind, count in rows if kind in LOSSES)

@@ -8,19 +8,25 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tracehint.hintgen.hints.model import HintFile
     from tracehint.hintgen.inputs import Input
+    from tracehint.hintgen.lint.context import Context
     from tracehint.hintgen.lint.finding import Finding
 
 
 def report_html(
-    run: Input, hints: HintFile | None = None, findings: Sequence[Finding] | None = None
+    run: Input,
+    hints: HintFile | None = None,
+    findings: Sequence[Finding] | None = None,
+    context: Context | None = None,
 ) -> str:
     """HTML text about a run, with the findings of lint (None: asked here) and, where given, the
-    hint rules."""
+    hint rules. `context` is the run as lint asks it, where somebody has made it: its database
+    serves the page as well."""
     from tracehint.hintgen.draw.report.data import collect
     from tracehint.hintgen.draw.report.page import page
     from tracehint.hintgen.lint import run_rules
     from tracehint.hintgen.lint.context import Context
 
+    context = context or Context(run.analysis, run.bundle, bundle_name=run.name)
     if findings is None:
-        findings = run_rules(Context(run.analysis, run.bundle, bundle_name=run.name))
-    return page(collect(run.analysis, findings, hints, run.name))
+        findings = run_rules(context)
+    return page(collect(run.analysis, findings, hints, run.name, context.con))

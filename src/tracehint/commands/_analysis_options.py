@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracehint.commands._roots import given_roots
+from tracehint.commands._task_options import task_options
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Options
@@ -69,6 +70,7 @@ def analysis_options(function: Callable[..., Any]) -> Callable[..., Any]:
         metavar="FILE",
         help="Table of sites or racks: a host (or a pattern) and its site per line.",
     )(function)
+    function = task_options(function)
     return click.option(
         "--nodes",
         type=click.IntRange(1),
@@ -89,6 +91,7 @@ def options_from(values: dict[str, Any], *, ranges: bool = True) -> Options:
         ranges=ranges,
         sites=_sites(values.get("sites")),
         link_rates=_link_rates(values.get("bandwidth"), values.get("calibration")),
+        **(values.get("cut") or {}),
         **given,
     )
 

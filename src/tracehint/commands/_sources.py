@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tracehint.commands._importers import IMPORTERS, Importer
 from tracehint.errors import InputError
-from tracehint.schemas.store import RAW_DIR
+from tracehint.schemas.recovery import RAW_DIR
 
 _HEAD = 1 << 16
 _MAX_FILES = 2_000_000
@@ -30,6 +30,7 @@ class Sources:
 
     work: dict[str, list[Path]] = field(default_factory=dict)
     left_out: dict[str, list[str]] = field(default_factory=dict)
+    unreadable: list[str] = field(default_factory=list)  # of those, what may be a log
 
     def add(self, name: str, path: Path) -> None:
         """The importer `name` reads `path`."""
@@ -38,6 +39,11 @@ class Sources:
     def leave(self, path: Path | str, reason: str) -> None:
         """Nobody reads `path`."""
         self.left_out.setdefault(reason, []).append(str(path))
+
+    def fail(self, path: Path | str, error: OSError) -> None:
+        """`path` cannot be read: nobody knows what it holds."""
+        self.unreadable.append(str(path))
+        self.leave(path, error.strerror or "cannot be read")
 
     def importers(self) -> list[tuple[Importer, list[Path]]]:
         """In the order of the table."""
@@ -92,7 +98,7 @@ def _sort_directory(folder: Path, found: Sources) -> None:
 
 def _walk(folder: Path, found: Sources) -> Iterator[Path]:
     def failed(error: OSError) -> None:
-        found.leave(str(error.filename), error.strerror or "cannot be read")
+        found.fail(str(error.filename), error)
 
     for base, folders, names in os.walk(folder, onerror=failed):
         folders.sort()
@@ -111,7 +117,7 @@ def _sort_file(path: Path, name: str, found: Sources, *, of_engine: bool = False
         with path.open("rb") as stream:
             head = stream.read(_HEAD)
     except OSError as error:
-        return found.leave(name, error.strerror or "cannot be read")
+        return found.fail(name, error)
     if not head:
         return found.leave(name, "empty")
     for importer in IMPORTERS:

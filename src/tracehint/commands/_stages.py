@@ -7,10 +7,10 @@ import importlib
 import io
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tracehint.errors import TracehintError
 from tracehint.schemas.plain import is_own_folder
@@ -28,6 +28,7 @@ class Work:
 
     bundle: Path
     folder: Path
+    cut: dict[str, Any] = field(default_factory=dict)  # what counts as a task
 
     @cached_property
     def run(self) -> Input:
@@ -35,7 +36,7 @@ class Work:
         from tracehint.analyzer.model import Options
         from tracehint.hintgen.inputs import load_run
 
-        return load_run(short(self.bundle), Options())
+        return load_run(short(self.bundle), Options(**self.cut))
 
     @cached_property
     def hints(self) -> HintFile:
@@ -108,6 +109,7 @@ def lint_text(work: Work, path: Path) -> str:
         subject=short(work.bundle),
         rules={code: load(code).RULE.name for code in RULES},
         skipped=skipped_rules(work.lint),
+        troubles=work.run.analysis.run.get("troubles", []),
         suppressed=0,
         width=100,
         color=False,
@@ -120,7 +122,7 @@ def report_html(work: Work, path: Path) -> str:
     """The self-contained report."""
     from tracehint.hintgen.draw.report import report_html
 
-    text = report_html(work.run, work.hints, work.findings)
+    text = report_html(work.run, work.hints, work.findings, work.lint)
     path.write_bytes(text.encode("utf-8", "backslashreplace"))
     return "everything on one page"
 

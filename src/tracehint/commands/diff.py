@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from tracehint.commands._output import terminal_width, wants_color, write_result
+from tracehint.commands._task_options import task_options
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK
+from tracehint.schemas.arrow import skip_pandas
 from tracehint.version import __version__
 
 FORMATS = ("text", "json", "sarif", "github", "junit")
@@ -35,6 +39,7 @@ FORMATS = ("text", "json", "sarif", "github", "junit")
     help="Percent by which numbers of tasks and files may differ.",
 )
 @click.option("--nodes", type=click.IntRange(1), help="Nodes that the cost model counts with.")
+@task_options
 def command(
     before: str,
     after: str,
@@ -45,6 +50,7 @@ def command(
     min_bytes: str,
     count_threshold: float,
     nodes: int | None,
+    cut: dict[str, Any],
 ) -> int:
     """Compare the runs BEFORE and AFTER of one workflow.
 
@@ -53,6 +59,7 @@ def command(
 
     Example: tracehint diff reference.trace run.trace --format github
     """
+    skip_pandas()
     from tracehint.analyzer.model import Options
     from tracehint.commands.lint import parse_size
     from tracehint.hintgen import inputs
@@ -64,7 +71,7 @@ def command(
         volume_bytes=parse_size(min_bytes),
         count_share=count_threshold / 100,
     )
-    options = Options(nodes=nodes)
+    options = Options(nodes=nodes, **cut)
     runs = [inputs.load_run(path, options).analysis for path in (before, after)]
     findings = diff(runs[0], runs[1], limits)
     info = Info(

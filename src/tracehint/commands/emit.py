@@ -18,6 +18,7 @@ from tracehint.commands._stores import (
     store_options,
 )
 from tracehint.errors import UsageError
+from tracehint.schemas.arrow import skip_pandas
 from tracehint.schemas.plain import is_own_folder
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ def command(
 
     Example: tracehint emit hints.json --store xattr -o hints.sh
     """
+    skip_pandas()
     from tracehint.hintgen.hints.hintfile import load
 
     which["workflow"] = which["workflow"] or source

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracehint.commands._output import write_result
+from tracehint.commands._task_options import task_options
 from tracehint.errors import InputError, UsageError
+from tracehint.schemas.arrow import skip_pandas
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     "--format", "fmt", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
 @click.option("--nodes", type=click.IntRange(1, 1_000_000), help="Nodes to count with.")
+@task_options
 @click.option(
     "--min-paying",
     type=click.FloatRange(0, 1),
@@ -100,6 +103,7 @@ def command(
     consumers: tuple[str, ...],
     fmt: str,
     nodes: int | None,
+    cut: dict[str, Any],
     min_paying: float,
     min_bytes: int,
     min_confidence: float,
@@ -119,6 +123,7 @@ def command(
 
     Example: tracehint hints hints.json --explain proj/p_tile_7.fits
     """
+    skip_pandas()
     from tracehint.hintgen.hints.hintfile import to_json
     from tracehint.hintgen.learn.rules import LearnOptions, learn
     from tracehint.hintgen.learn.safety import NO_LIMITS, Limits
@@ -134,14 +139,21 @@ def command(
         min_paying, min_bytes, min_confidence, node_capacity, replica_budget, call_ms, link_mbit
     )
     hints = _hint_file(sources) if len(sources) == 1 else None
-    analyses = [] if hints else _load(sources, nodes)
+    if hints and any(cut.values()):
+        raise UsageError(
+            f"{sources[0]}: --split, --whole or --ranks with rules, which are made already",
+            "Give the trace bundle.",
+        )
+    analyses = [] if hints else _load(sources, nodes, cut)
     if other is not None:
         if hints is not None:
             raise UsageError(
                 "--score needs the runs that the rules come from", "Give bundles, not a hint file."
             )
         options = LearnOptions(nodes, not no_fallbacks, NO_LIMITS)
-        _write_score(learn(analyses, options), analyses, other, nodes, given, fmt, output, force)
+        _write_score(
+            learn(analyses, options), analyses, other, nodes, given, fmt, output, force, cut
+        )
         return
     hints = hints or learn(analyses, LearnOptions(nodes, not no_fallbacks, limits))
     if path is not None:
@@ -170,14 +182,14 @@ def _hint_file(sources: Sequence[str]) -> HintFile | None:
     return load(path) if path.is_file() and is_hint_file(path) else None
 
 
-def _load(sources: Sequence[str], nodes: int | None) -> list[Analysis]:
+def _load(sources: Sequence[str], nodes: int | None, cut: dict[str, Any]) -> list[Analysis]:
     from tracehint.analyzer.model import Options
     from tracehint.hintgen.inputs import load_run
 
     for source in sources:
         if not Path(source).exists():
             raise InputError(f"{source}: no such bundle", "Make one with `tracehint record`.")
-    return [load_run(source, Options(nodes=nodes)).analysis for source in sources]
+    return [load_run(source, Options(nodes=nodes, **cut)).analysis for source in sources]
 
 
 def _write_score(
@@ -189,8 +201,9 @@ def _write_score(
     fmt: str,
     output: str | None,
     force: bool,
+    cut: dict[str, Any],
 ) -> None:
     from tracehint.hintgen.score.score import score, score_text
 
-    data = score(hints, analyses, _load([other], nodes)[0], given=given)
+    data = score(hints, analyses, _load([other], nodes, cut)[0], given=given)
     write_result(_dump(data) if fmt == "json" else score_text(data), output, force=force)

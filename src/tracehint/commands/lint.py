@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from tracehint.commands._output import terminal_width, wants_color, write_result
+from tracehint.commands._task_options import task_options
 from tracehint.commands._workflow import with_workflow
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK, UsageError
+from tracehint.schemas.arrow import skip_pandas
 from tracehint.version import __version__
 
 FORMATS = ("text", "json", "sarif", "github", "junit")
@@ -23,6 +26,7 @@ FORMATS = ("text", "json", "sarif", "github", "junit")
 @click.option("--select", multiple=True, help="Only these codes or prefixes, comma-separated.")
 @click.option("--ignore", multiple=True, help="Not these codes or prefixes.")
 @click.option("--nodes", type=click.IntRange(1), help="Nodes that the cost model counts with.")
+@task_options
 @click.option(
     "--default-placement",
     type=click.Choice(["striped", "one-node", "local"]),
@@ -50,6 +54,7 @@ def command(
     select: tuple[str, ...],
     ignore: tuple[str, ...],
     nodes: int | None,
+    cut: dict[str, Any],
     default_placement: str,
     sites: Path | None,
     block_size: str | None,
@@ -67,6 +72,7 @@ def command(
 
     Example: tracehint lint run.trace --ignore TV --format sarif -o lint.sarif
     """
+    skip_pandas()
     import dataclasses
 
     from tracehint.analyzer.model import Options
@@ -85,7 +91,7 @@ def command(
     if block_size:
         settings = dataclasses.replace(settings, block_size=parse_size(block_size))
     table = read_sites(sites) if sites else ()
-    options = Options(nodes=nodes, default_placement=default_placement, sites=table)
+    options = Options(nodes=nodes, default_placement=default_placement, sites=table, **cut)
     joined = with_workflow(bundle, workflow) if workflow else None
     run = inputs.load_run(bundle, options, joined)
     hints = None
@@ -112,6 +118,7 @@ def command(
         workflow=workflow or "",
         rules={code: load(code).RULE.name for code in codes},
         skipped=skipped_rules(context, codes),
+        troubles=run.analysis.run.get("troubles", []),
         suppressed=suppressed,
         width=terminal_width(),
         color=wants_color() and not output,

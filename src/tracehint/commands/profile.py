@@ -13,6 +13,7 @@ import click
 
 from tracehint.collectors.run import Ended, die_like
 from tracehint.commands._recording import RunCommand, recording_options, start
+from tracehint.commands._task_options import task_options
 from tracehint.errors import TracehintError
 
 # engine programs -> `emit --workflow-engine`
@@ -23,8 +24,9 @@ _ENGINES = {
 
 
 @click.command(cls=RunCommand, context_settings={"allow_interspersed_args": False})
+@task_options
 @recording_options
-def command(**options: Any) -> int:
+def command(cut: dict[str, Any], **options: Any) -> int:
     """Run COMMAND, then show how its tasks hand data to each other and what hints would help.
 
     Writes a trace bundle NAME.trace and the results beside it in
@@ -36,7 +38,7 @@ def command(**options: Any) -> int:
     result, bundle = start(**options, live=True)
     if bundle is not None:
         try:
-            show(bundle, force=options["force"], quiet=options["quiet"])
+            show(bundle, force=options["force"], quiet=options["quiet"], cut=cut)
         except TracehintError as error:
             _failed(bundle, str(error))
         except KeyboardInterrupt:
@@ -51,13 +53,13 @@ def _failed(bundle: Path, why: str) -> None:
     click.echo(f"  the recording: {click.format_filename(bundle)}", err=True)
 
 
-def show(bundle: Path, *, force: bool, quiet: bool) -> None:
+def show(bundle: Path, *, force: bool, quiet: bool, cut: dict[str, Any]) -> None:
     """Summary to stderr, results into the directory beside the bundle."""
     from tracehint.commands._stages import Work, prepare, results_folder, write_all
     from tracehint.hintgen.summary.summary import console_for, print_summary
 
     _join_engine_logs(bundle)
-    work = Work(bundle, prepare(results_folder(bundle), force=force))
+    work = Work(bundle, prepare(results_folder(bundle), force=force), cut)
     try:
         analysis = work.run.analysis
     except BaseException:
