@@ -155,7 +155,8 @@ def rows_of(files: Iterable[Path | BinaryIO]) -> int:
     for file in files:
         try:
             with pq.ParquetFile(file) as source:
+                check_footer(source, file)
                 rows += source.metadata.num_rows
-        except (OSError, pa.ArrowException):
+        except (OSError, pa.ArrowException, ValueError):
             continue
     return rows
