@@ -7,6 +7,7 @@ READY   := $(VENV)/.ready
 DEVREADY:= $(VENV)/.ready-dev
 TRACER  := collectors/ebpf/bin/tracehint-rec
 TAG     := adapters/tag/bin/tracehint-tag
+SIM     := analyzer/predict/bin/tracehint-sim
 PYTEST  := $(BIN)/pytest
 # The docs extra of pyproject.toml alone: `pip install .[docs]` would build the wheel again.
 DOCS_REQUIREMENTS = $$($(BIN)/python -c \
@@ -41,14 +42,15 @@ $(DEVREADY): pyproject.toml CMakeLists.txt | setup-test $(VENV)/bin/python
 	$(BIN)/pip install -q --disable-pip-version-check -e '.[dev,engines,spark]'
 	touch $@ $(READY)
 
-tracer: ## build the two C programs: the eBPF recorder and the tagger
+tracer: ## build the C programs: the eBPF recorder, the tagger, the simulator
 	@scripts/setup.sh build
-	@mkdir -p build $(dir $(TRACER)) $(dir $(TAG))
+	@mkdir -p build $(dir $(TRACER)) $(dir $(TAG)) $(dir $(SIM))
 	cmake -S . -B build/tracer -DWITH_BPF=$(WITH_BPF) -DCMAKE_BUILD_TYPE=Release >build/tracer.log
 	cmake --build build/tracer -j2 -- --no-print-directory
 	@if [ -e build/tracer/tracehint-rec ]; then install -m 755 build/tracer/tracehint-rec build/tracer/tracehint-join $(dir $(TRACER)); \
 	else grep "Without the eBPF tracer" build/tracer.log >&2; fi
 	install -m 755 build/tracer/tracehint-tag $(TAG)
+	install -m 755 build/tracer/tracehint-sim $(SIM)
 
 wheel: $(READY) ## a wheel with all programs linked statically, in dist/
 	$(BIN)/pip wheel -q --disable-pip-version-check --no-deps -w dist -C cmake.define.WITH_BPF=ON .
@@ -71,7 +73,7 @@ lint: dev ## ruff, mypy --strict, clang-format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	find collectors adapters tests -name '*.[ch]' -not -path '*/build/*' -not -name 'vmlinux*.h' -print0 | xargs -0 clang-format --dry-run -Werror
+	find collectors adapters analyzer tests -name '*.[ch]' -not -path '*/build/*' -not -name 'vmlinux*.h' -print0 | xargs -0 clang-format --dry-run -Werror
 
 format: dev ## format all code
 	$(BIN)/ruff format .
@@ -129,4 +131,4 @@ notebook: dev ## execute the notebook of the docs on a fresh recording and store
 	$(BIN)/python scripts/notebook.py
 
 clean: ## remove what was built (not the virtual environment)
-	rm -rf build site $(dir $(TRACER)) $(dir $(TAG)) tests/output
+	rm -rf build site $(dir $(TRACER)) $(dir $(TAG)) $(dir $(SIM)) tests/output
