@@ -78,9 +78,8 @@ static bool move(struct sim *m, int32_t slot, int32_t step, bool *last)
 			wait_for(m, slot, IN_REQUESTS, seconds);
 		return seconds > 0;
 	}
-	if (window * MAX_SEGMENTS < n)
-		window = (n - 1) / MAX_SEGMENTS + 1;
-	if (n > window && length > 0) { /* a window of chunks after the other */
+	/* a window of chunks after the other; of many chunks the average, by one transfer */
+	if (n > window && n <= MAX_SERVERS && !in_one_place(m, span.file)) {
 		int64_t first = start / chunk + step * window, end = (first + window) * chunk;
 
 		span.start = step ? first * chunk : start;

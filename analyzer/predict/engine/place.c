@@ -97,6 +97,17 @@ bool in_one_place(const struct sim *m, int32_t file)
 	       f->law == LAW_GROUP || m->s->servers == 1;
 }
 
+int64_t period(const struct sim *m, int32_t file)
+{
+	int64_t width = (int64_t)set(m, SET_WIDTH);
+
+	if (in_one_place(m, file))
+		return 1;
+	if (m->file[file].law == LAW_RANDOM)
+		return 0;
+	return m->file[file].law == LAW_STRIPE && width < m->s->servers ? width : m->s->servers;
+}
+
 int32_t server_of(const struct sim *m, int32_t file, int64_t chunk, int32_t copy)
 {
 	const struct file_state *f = &m->file[file];

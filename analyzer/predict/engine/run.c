@@ -202,7 +202,7 @@ static void new_rates(struct sim *m)
 {
 	struct fluid *f = &m->fluid;
 
-	if (!f->n_part)
+	if (!fluid_changed(f))
 		return;
 	share_out(f);
 	for (int32_t i = 0; i < f->n_member; i++) {
@@ -211,10 +211,9 @@ static void new_rates(struct sim *m)
 		if (flow->next == flow->rate && flow->limit == flow->old_limit)
 			continue;
 		settle(m, f->member[i], flow->old_limit);
-		flow->rate = flow->next;
-		flow->old_limit = flow->limit;
-		heap_set(&m->heap, f->member[i], m->now + flow->left / flow->rate);
+		heap_set(&m->heap, f->member[i], m->now + flow->left / flow->next);
 	}
+	fluid_done(f);
 }
 
 /* What a slot waited for is over. */

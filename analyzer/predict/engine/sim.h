@@ -13,8 +13,6 @@
 #define LEG_BITS 6
 #define MAX_LEGS (1 << LEG_BITS) /* resources of one transfer: five a server and a few more */
 #define MAX_SERVERS 12		 /* servers of one transfer; more are the pool of all servers */
-#define MAX_SEGMENTS 8	/* transfers, one after the other, of one operation */
-#define MAX_CHUNKS 256	/* chunks of one transfer that are looked at one by one */
 #define MAX_COPIES 64
 #define NONE (-1)
 
@@ -93,21 +91,28 @@ struct leg {
 struct flow {
 	double bytes, left, rate, next, since; /* next: the rate that is being computed */
 	int32_t legs, limit, old_limit; /* limit: resource that decides the rate, or NONE */
-	bool fixed, seen;
+	bool fixed, member;
 	struct leg leg[MAX_LEGS];
 };
+enum state { OUTSIDE, BORDER, INSIDE }; /* of what is being computed */
 struct resource {
-	double capacity, left, shares;
+	double capacity, used, left, shares;
 	int32_t *list; /* transfers that use it: slot << LEG_BITS | number of the leg */
-	int32_t count, room, open;
-	bool seen;
+	int32_t count, room, limits; /* limits: transfers whose rate it decides */
+	int32_t open;		     /* members that have no new rate yet */
+	enum state state;
+};
+struct level {
+	double rate;
+	int32_t resource;
 };
 struct fluid {
 	struct resource *res;
 	struct flow *flow;
-	int32_t *part, *member;
-	int32_t resources, slots, n_part, n_member;
-	double stream; /* most that one transfer gets; 0: no limit */
+	int32_t *inside, *border, *member;
+	struct level *level; /* heap of resources by what they give a transfer */
+	int32_t resources, slots, n_inside, n_border, n_member, n_level;
+	double stream, tolerance; /* stream: most that one transfer gets; 0: no limit */
 };
 void fluid_init(struct fluid *f, int32_t resources, int32_t slots);
 void fluid_free(struct fluid *f);
@@ -116,9 +121,12 @@ void flow_use(struct fluid *f, int32_t slot, int32_t resource, double share);
 /* False: nothing limits it, it takes no time. */
 bool flow_begin(struct fluid *f, int32_t slot, double bytes, double now);
 void flow_end(struct fluid *f, int32_t slot);
-/* New rates for all transfers that the changes since the last call can have touched; they are
- * member[0 .. n_member) with their rate in `next`. */
+/* Whether something changed since the last share_out(). */
+bool fluid_changed(const struct fluid *f);
+/* New rates for all transfers that the changes since the last call can have touched: they are
+ * member[0 .. n_member) with their rate in `next`. fluid_done() makes them the rates. */
 void share_out(struct fluid *f);
+void fluid_done(struct fluid *f);
 
 struct file_state {
 	int64_t base; /* server or host of the first chunk, as the law says */
@@ -187,6 +195,8 @@ void place_file(struct sim *m, int32_t file, int32_t node);
 int32_t server_of(const struct sim *m, int32_t file, int64_t chunk, int32_t copy);
 /* Whether all chunks of a file lie alike, so that one stands for all. */
 bool in_one_place(const struct sim *m, int32_t file);
+/* After so many chunks the servers come again; 0: never. */
+int64_t period(const struct sim *m, int32_t file);
 /* The copy of a chunk that a node reads: its own, else any by chance. */
 int32_t copy_for(const struct sim *m, int32_t file, int64_t chunk, int32_t node);
 

@@ -132,29 +132,38 @@ static void in_use(struct sim *m, int32_t slot, int32_t change)
 	}
 }
 
-bool transfer_begin(struct sim *m, int32_t slot, const struct span *s)
+/* Chunks [first, last) stand for all of the span, each with its own bytes, or alike. */
+static void chunks_use(struct sim *m, int32_t slot, const struct span *s, int64_t first,
+		       int64_t last, bool alike, bool cached)
 {
 	int64_t size = m->file[s->file].chunk;
-	int64_t first = s->start / size, last = s->end > s->start ? (s->end - 1) / size + 1 : first;
-	bool cached = !s->writes && server_has(m, s);
+	double whole = (double)(s->end - s->start);
+
+	for (int64_t c = first; c < last; c++) {
+		int64_t from = c * size, to = from + size;
+
+		from = from < s->start ? s->start : from;
+		to = to > s->end ? s->end : to;
+		double share = alike ? 1.0 / (double)(last - first) : (double)(to - from) / whole;
+		chunk_use(m, slot, s, c, share, cached);
+	}
+}
+
+bool transfer_begin(struct sim *m, int32_t slot, const struct span *s)
+{
+	int64_t size = m->file[s->file].chunk, turn = period(m, s->file);
+	int64_t first = s->start / size, last = s->end > s->start ? (s->end - 1) / size + 1 : first + 1;
+	bool cached = !s->writes && server_has(m, s), alike = last == first + 1;
 
 	m->fluid.flow[slot].legs = 0;
-	if (in_one_place(m, s->file))
-		last = first + 1;
-	if (last - first > MAX_CHUNKS || servers_of(m, s, first, last) > MAX_SERVERS) {
-		pool_use(m, slot, s, cached);
-	} else {
-		double whole = (double)(s->end - s->start);
-
-		for (int64_t c = first; c < last; c++) {
-			int64_t from = c * size, to = from + size;
-
-			from = from < s->start ? s->start : from;
-			to = to > s->end ? s->end : to;
-			double share = last - first == 1 ? 1 : (double)(to - from) / whole;
-			chunk_use(m, slot, s, c, share, cached);
-		}
+	if (turn && last - first > turn) {
+		last = first + turn;
+		alike = true;
 	}
+	if (last - first > MAX_SERVERS || servers_of(m, s, first, last) > MAX_SERVERS)
+		pool_use(m, slot, s, cached);
+	else
+		chunks_use(m, slot, s, first, last, alike, cached);
 	flow_use(&m->fluid, slot, on_host(s->node, R_CLIENT), 1);
 	if (!cached)
 		server_keeps(m, s);
