@@ -109,7 +109,11 @@ def test_a_disk_bounds_a_cold_read_but_not_a_warm_one() -> None:
     assert found.tasks is not None  # one after the other: 20 s from the disk, then 10 s each
     assert found.seconds == pytest.approx(40)
     assert found.hosts[0, 2] == 100 * MB
-    cold = run(work, plain(node="disk_read_mb_s = 5\nmemory_gb = 0"), planned(placed(work, f0=0, f1=0), 1, 1, 1))
+    cold = run(
+        work,
+        plain(node="disk_read_mb_s = 5\nmemory_gb = 0"),
+        planned(placed(work, f0=0, f1=0), 1, 1, 1),
+    )
     assert cold.seconds == pytest.approx(60)
 
 
@@ -183,7 +187,7 @@ def test_ranges_of_a_file_come_from_their_chunks() -> None:
     tasks.append(Task("b", [("read", ("x", 50 * MB, 50 * MB))]))
     work = workload(tasks, {"x": 100 * MB})
     found = run(work, plain(2, 1, store=store), on(0, 0, 1))
-    home = {int(round(found.hosts[i, 0] / MB)) for i in (0, 1)}
+    home = {round(found.hosts[i, 0] / MB) for i in (0, 1)}
     assert found.network_bytes in (50 * MB, 150 * MB) and home <= {0, 50, 100}
 
 
@@ -191,7 +195,10 @@ def test_bytes_are_conserved() -> None:
     random = np.random.default_rng(5)
     sizes = {f"x{i}": int(random.integers(1, 30)) * MB for i in range(60)}
     tasks = [
-        Task(f"t{i}", [*(("read", f"x{k}") for k in random.integers(0, i + 1, 2)), ("write", f"x{i + 1}")])
+        Task(
+            f"t{i}",
+            [*(("read", f"x{k}") for k in random.integers(0, i + 1, 2)), ("write", f"x{i + 1}")],
+        )
         for i in range(59)
     ]
     work = workload(tasks, sizes)
@@ -236,7 +243,10 @@ def test_a_faster_link_is_never_slower_on_chains() -> None:
 def test_tasks_that_wait_for_each_other_are_an_error() -> None:
     from tracehint.errors import InputError
 
-    work = workload([Task("a", [("read", "x"), ("write", "y")]), Task("b", [("read", "y"), ("write", "x")])], {"x": MB, "y": MB})
+    work = workload(
+        [Task("a", [("read", "x"), ("write", "y")]), Task("b", [("read", "y"), ("write", "x")])],
+        {"x": MB, "y": MB},
+    )
     with pytest.raises(InputError, match="2 of 2 tasks wait for each other"):
         run(work, plain())
 

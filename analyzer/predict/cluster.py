@@ -78,7 +78,9 @@ class Cluster:
         total, left, parts = self.count, count, []
         for number, part in enumerate(self.nodes):
             rest = len(self.nodes) - number - 1
-            share = left if not rest else max(1, min(left - rest, round(part["count"] * count / total)))
+            share = (
+                left if not rest else max(1, min(left - rest, round(part["count"] * count / total)))
+            )
             parts.append(part.with_number("count", share))
             left -= share
         return replace(self, nodes=tuple(parts))

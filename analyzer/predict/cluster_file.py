@@ -21,7 +21,9 @@ _READY = "clusters"
 def ready_made() -> list[str]:
     """Names of the clusters that come with tracehint."""
     folder = resources.files("tracehint.analyzer.predict") / _READY
-    return sorted(p.name.removesuffix(".toml") for p in folder.iterdir() if p.name.endswith(".toml"))
+    return sorted(
+        p.name.removesuffix(".toml") for p in folder.iterdir() if p.name.endswith(".toml")
+    )
 
 
 def read_cluster(given: str | Path) -> Cluster:
@@ -71,7 +73,9 @@ def _cluster(name: str, data: dict[str, Any], where: str) -> Cluster:
     store = parts["store"][0]
     servers = nodes[0].with_number("count", 1)  # one more machine like the first
     if "servers" in data:
-        servers = _sections({"count": 1, **_table(data["servers"], "servers", where)}, "servers", where)[0]
+        servers = _sections(
+            {"count": 1, **_table(data["servers"], "servers", where)}, "servers", where
+        )[0]
     if store.words["servers"] == "one":
         servers = servers.with_number("count", 1)
     if store.words["servers"] == "apart" and "servers" not in data:

@@ -88,9 +88,7 @@ def _run(
     return list(_outcomes(answers, work, scenarios))
 
 
-def _outcomes(
-    numbers: Floats, work: Workload, scenarios: Sequence[Scenario]
-) -> Iterator[Outcome]:
+def _outcomes(numbers: Floats, work: Workload, scenarios: Sequence[Scenario]) -> Iterator[Outcome]:
     at = 0
 
     def take(rows: int, columns: int) -> Floats:

@@ -15,7 +15,8 @@ from tracehint.analyzer.predict.placement import Strategy
 from tracehint.analyzer.predict.sampling import drawn, interval
 from tracehint.errors import UsageError
 
-RUNS, MAX_RUNS, MAX_CONFIGURATIONS = 5, 1000, 10_000
+RUNS, FEW_RUNS, SMALL_SWEEP = 5, 3, 50  # beyond so many configurations fewer runs each
+MAX_RUNS, MAX_CONFIGURATIONS = 1000, 10_000
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,11 @@ class Prediction:
     energy_joules: float | None
     cost: float | None
     notes: list[str] = field(default_factory=list)
+
+
+def runs_for(configurations: int) -> int:
+    """Runs of each configuration where nobody says how many."""
+    return RUNS if configurations <= SMALL_SWEEP else FEW_RUNS
 
 
 def predict(
@@ -80,9 +86,7 @@ def predict(
         chosen = simulate(work, [scenario(i, at, detail=True) for i, at in enumerate(middle)])
     return [
         _prediction(*parts)
-        for parts in zip(
-            configurations, groups, chosen, (p.notes for p in placements), strict=True
-        )
+        for parts in zip(configurations, groups, chosen, (p.notes for p in placements), strict=True)
     ]
 
 
@@ -111,9 +115,7 @@ def _prediction(
 
 def _machines(cluster: Cluster) -> list[tuple[float, dict[str, float]]]:
     """(how many, their numbers) for nodes and for the store's own machines, as the hosts lie."""
-    parts = [
-        (part["count"], {key: part[key] for key in part.numbers}) for part in cluster.nodes
-    ]
+    parts = [(part["count"], {key: part[key] for key in part.numbers}) for part in cluster.nodes]
     where = cluster.store.words["servers"]
     if where != "all":
         own = {key: cluster.servers[key] for key in cluster.servers.numbers}

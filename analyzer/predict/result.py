@@ -107,7 +107,9 @@ def _tasks(work: Workload, p: Prediction) -> list[dict[str, Any]]:
     rows = p.outcome.tasks
     if rows is None:
         return []
-    columns = zip(work.names, rows[:, 0].tolist(), rows[:, 3].tolist(), rows[:, 4].tolist(), strict=True)
+    columns = zip(
+        work.names, rows[:, 0].tolist(), rows[:, 3].tolist(), rows[:, 4].tolist(), strict=True
+    )
     return [
         {"name": name, "node": f"node{int(node) + 1}", "start": start, "end": end}
         for name, node, start, end in columns

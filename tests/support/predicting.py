@@ -76,7 +76,7 @@ class Task:
     type: str = "task"
 
 
-def workload(tasks: Sequence[Task], sizes: dict[str, int], chunk: int = 0) -> Workload:
+def workload(tasks: Sequence[Task], sizes: dict[str, int]) -> Workload:
     """The workload of these tasks; a reader waits for all writers of its files.
 
     A step ("read", "a") moves the whole file, ("read", ("a", start, length)) a range.
@@ -153,5 +153,7 @@ def build_engine(folder: Path, *flags: str) -> Path:
     if compiler is None:
         pytest.skip("no C compiler")
     program = folder / engine.PROGRAM
-    subprocess.run([compiler, *FLAGS, *flags, "-o", program, *sorted(SOURCES.glob("*.c"))], check=True)
+    subprocess.run(
+        [compiler, *FLAGS, *flags, "-o", program, *sorted(SOURCES.glob("*.c"))], check=True
+    )
     return program

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracehint.errors import UsageError
@@ -124,6 +125,12 @@ def _strategy(name: str, analysis: Analysis) -> Strategy:
 
     if name in STRATEGIES:
         return STRATEGIES[name]
+    kind, _, where = name.partition(":")
+    if kind == "hints" and where:
+        from tracehint.hintgen.hints.hintfile import load
+        from tracehint.hintgen.placed import hinted
+
+        return hinted(load(Path(where)), analysis, name)
     raise UsageError(
         f"--placement {name[:80]!r} is not known", f"Choose {', '.join(STRATEGIES)} or hints:FILE."
     )
