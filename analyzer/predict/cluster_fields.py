@@ -69,7 +69,7 @@ STORE: dict[str, Field] = {
     "law": Word(("rotate", "random", "local", "one", "stripe"), "rotate", "where a chunk goes: "
         "from server to server, any, the writer's own, the first, over `stripe_width` servers"),
     "chunk_mb": Number(MB, 1e-3, 1e6, 64, "bytes of a file that lie together"),
-    "stripe_width": Number(1, 1, 10_000, 1, "servers of one file under the law `stripe`", whole=True),
+    "stripe_width": Number(1, 1, 10_000, 1, "servers of a file under the law `stripe`", whole=True),
     "copies": Number(1, 1, 64, 1, "copies of each chunk", whole=True),
     "window": Number(1, 1, 10_000, 1, "chunks that a client moves at one time", whole=True),
     "metadata_servers": Number(1, 1, 10_000, 1, "metadata services, each with a queue", whole=True),

@@ -55,7 +55,7 @@ def parse_cluster(text: str, where: str) -> Cluster:
     base = data.pop("base", None)
     if base is not None:
         if base not in ready_made():
-            _refuse(where, "base", f"{base!r:.60}", f"Known are: {', '.join(ready_made())}.")
+            _refuse(where, "base", f"is {base!r:.60}", f"Known are: {', '.join(ready_made())}.")
         data = _joined(_toml(_ready_text(base), base), data)
     name = data.pop("name", Path(where).stem)
     if not isinstance(name, str) or not _NAME.fullmatch(name):

@@ -51,13 +51,21 @@ _FILES = """
 select files.* exclude (size_bytes, key, ending), sized.size_bytes
 from files left join sized using (file) order by file
 """
+# What is declared only moves no byte that anybody saw.
+_PRODUCERS = """
+select p.* exclude (unique_bytes), case when learned and coalesce(p.unique_bytes, 0) = 0
+    then sized.size_bytes else p.unique_bytes end as unique_bytes
+from producers p left join sized using (file) order by p.file, p.task
+"""
 _CONSUMERS = """
-select c.* exclude (unique_bytes), coalesce(c.unique_bytes,
-    case when learned then (size_bytes * coalesce(covers.cover, 1))::bigint end) as unique_bytes
+select c.* exclude (unique_bytes), case when learned and coalesce(c.unique_bytes, 0) = 0
+    then (sized.size_bytes * coalesce(covers.cover, 1))::bigint else c.unique_bytes end
+    as unique_bytes
 from consumers c left join sized using (file) left join tasks using (task)
 left join files using (file) left join covers on covers.type = tasks.type and covers.key = files.key
 order by c.file, c.task
 """
+_FILLED = {"tasks": _TASKS, "files": _FILES, "producers": _PRODUCERS, "consumers": _CONSUMERS}
 _COUNTS = """
 select (select count(*) from tasks where end_s is null and not coalesce(engine, false)),
     (select count(*) from tasks join times using (type)
@@ -78,14 +86,13 @@ def learned(analysis: Analysis, runs: Sequence[Analysis]) -> tuple[Analysis, lis
             con.register(name, _keyed(own) if name == "files" else own)
             con.register(f"seen_{name}", _joined([getattr(run, name) for run in runs]))
         con.execute(_LEARN)
-        counts = con.sql(_COUNTS).fetchone() or (0, 0, 0, 0)
+        bare, timed, sized, unknown = con.execute(_COUNTS).fetchall()[0]
         tables = {
             name: con.sql(text).to_arrow_table().select(getattr(analysis, name).column_names)
-            for name, text in (("tasks", _TASKS), ("files", _FILES), ("consumers", _CONSUMERS))
+            for name, text in _FILLED.items()
         }
     finally:
         con.close()
-    bare, timed, sized, unknown = counts
     if not timed and not sized and (bare or unknown):
         raise InputError(
             "the runs to learn from know neither the task types nor the file names of this one",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.arrays import Ints, finder
+from tracehint.analyzer.arrays import Bools, Ints, finder
 from tracehint.analyzer.columns import column, floats
 from tracehint.analyzer.flow.model import Rows
 from tracehint.analyzer.flow.ranges import expand
@@ -46,7 +46,9 @@ def accesses(table: pa.Table, kind: int, tasks: Ints, files: Ints, sizes: Ints) 
     moved = column(table, "unique_bytes")
     moved = np.where(moved < 0, column(table, "bytes"), moved)
     moved = np.where(moved < 0, sizes[file], moved)
-    when = floats(table, "first_s" if kind == READ else "last_s")
+    when = np.where(
+        _declared(table), np.nan, floats(table, "first_s" if kind == READ else "last_s")
+    )
     row, start, length = _ranges(table, moved)
     # a row's bytes are shared among its ranges by their length
     total = np.bincount(row, length, len(table))
@@ -56,6 +58,16 @@ def accesses(table: pa.Table, kind: int, tasks: Ints, files: Ints, sizes: Ints) 
         bytes=np.rint(moved[row] * share).astype(np.int64), seconds=np.zeros(len(row)),
         when=when[row],
     )  # fmt: skip  # a table
+
+
+def _declared(table: pa.Table) -> Bools:
+    """Rows that somebody stated and nobody saw: their times are those of the task."""
+    import pyarrow.compute as pc
+
+    how = table.column("how").combine_chunks()
+    seen = pc.not_equal(how.flatten(), "declared").to_numpy(zero_copy_only=False)
+    row = pc.list_parent_indices(how).to_numpy()
+    return np.asarray(np.bincount(row[seen], minlength=len(how)) == 0)
 
 
 def _ranges(table: pa.Table, moved: Ints) -> tuple[Ints, Ints, Ints]:

@@ -22,6 +22,8 @@
 #define MOST_HOSTS 65536 /* hosts, servers, sites, groups */
 #define MOST_CORES 4096
 #define MOST_SLOTS (1 << 22)
+#define MOST_RATE 1e15
+#define LEAST_SPEED 1e-6
 
 int complain(const char *what, const char *name)
 {
@@ -174,6 +176,12 @@ int workload_read(struct workload *w, struct file *f)
 	return f->at == f->size ? 0 : complain("more bytes than the arrays have", "workload");
 }
 
+/* Rates so low that time could not be counted any more are refused. */
+static bool rate_can_be(double rate)
+{
+	return rate == 0 || (rate >= 1 && rate <= MOST_RATE);
+}
+
 static int hosts_check(const struct scenario *s)
 {
 	double slots = 0;
@@ -181,10 +189,17 @@ static int hosts_check(const struct scenario *s)
 	for (int32_t i = 0; i < s->hosts; i++) {
 		const double *h = s->host + (size_t)i * HOST_SETTINGS;
 
-		if (h[HOST_CORES] > MOST_CORES || h[HOST_SITE] >= s->sites || h[HOST_SPEED] <= 0)
+		for (int k = HOST_OUT; k <= HOST_LOCAL; k++)
+			if (!rate_can_be(h[k]))
+				return complain("a rate that cannot be", "host");
+		if (h[HOST_CORES] > MOST_CORES || h[HOST_SITE] >= s->sites ||
+		    h[HOST_SPEED] < LEAST_SPEED)
 			return complain("a host that cannot be", "host");
 		slots += (int32_t)h[HOST_CORES];
 	}
+	for (int32_t i = 0; i < 2 * s->sites; i++)
+		if (!rate_can_be(s->site[i]))
+			return complain("a rate that cannot be", "site");
 	return slots >= 1 && slots <= MOST_SLOTS ? 0 : complain("no cores, or too many", "host");
 }
 
@@ -193,7 +208,8 @@ static int settings_check(const double *set)
 	if (set[SET_SCHEDULER] >= SCHEDULERS || set[SET_LAW] > LAW_STRIPE || set[SET_CHUNK] < 1 ||
 	    set[SET_WIDTH] < 1 || set[SET_WIDTH] > MOST_HOSTS || set[SET_COPIES] < 1 ||
 	    set[SET_COPIES] > MAX_COPIES || set[SET_WINDOW] < 1 || set[SET_META_SERVERS] < 1 ||
-	    set[SET_META_SERVERS] > MOST_HOSTS)
+	    set[SET_META_SERVERS] > MOST_HOSTS || !rate_can_be(set[SET_STREAM]) ||
+	    !rate_can_be(set[SET_CLIENT]))
 		return complain("a setting that cannot be", "set");
 	return 0;
 }

@@ -2,7 +2,7 @@
 /* The operations of a task, one after the other: metadata service, data, metadata service. */
 #include "sim.h"
 
-#define OPENS 0	    /* step: ask the metadata service */
+#define OPENS 0	     /* step: ask the metadata service */
 #define FIRST_MOVE 1 /* step: the first transfer */
 
 void wait_for(struct sim *m, int32_t slot, enum spent what, double seconds)
@@ -61,9 +61,13 @@ static bool move(struct sim *m, int32_t slot, int32_t step, bool *last)
 {
 	const struct workload *w = m->w;
 	struct slot *s = &m->slot[slot];
-	int64_t start = w->op_start[s->op], length = w->op_length[s->op], bytes = w->op_bytes[s->op];
-	struct span span = {.file = w->op_file[s->op], .node = s->node, .start = start,
-			    .end = start + length, .bytes = (double)bytes,
+	int64_t start = w->op_start[s->op], length = w->op_length[s->op],
+		bytes = w->op_bytes[s->op];
+	struct span span = {.file = w->op_file[s->op],
+			    .node = s->node,
+			    .start = start,
+			    .end = start + length,
+			    .bytes = (double)bytes,
 			    .writes = w->op_kind[s->op] == OP_WRITE};
 	int64_t chunk = m->file[span.file].chunk, n = chunks_between(start, start + length, chunk);
 	int64_t window = (int64_t)set(m, SET_WINDOW);

@@ -113,9 +113,9 @@ void sim_init(struct sim *m, const struct workload *w, const struct scenario *s)
 
 void sim_free(struct sim *m)
 {
-	void *all[] = {m->file,	       m->task,	     m->slot,	   m->host,
-		       m->meta_free,   m->server_free, m->score,   m->group,
-		       m->server_on,   m->first_slot,  m->free_slot, m->running};
+	void *all[] = {m->file,	     m->task,	     m->slot,	   m->host,
+		       m->meta_free, m->server_free, m->score,	   m->group,
+		       m->server_on, m->first_slot,  m->free_slot, m->running};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
 		free(all[i]);

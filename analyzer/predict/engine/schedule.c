@@ -76,7 +76,8 @@ void node_changed(struct sim *m, int32_t node)
 static void weigh(struct sim *m, int32_t file, int64_t start, int64_t length, double bytes)
 {
 	int64_t chunk = m->file[file].chunk, first = start / chunk;
-	int64_t n = in_one_place(m, file) || length <= 0 ? 1 : (start + length - 1) / chunk - first + 1;
+	int64_t n =
+		in_one_place(m, file) || length <= 0 ? 1 : (start + length - 1) / chunk - first + 1;
 
 	if (n > MAX_LOOKED)
 		return;

@@ -38,21 +38,50 @@ struct workload {
 
 /* Numbers of one run, in the order of the file (analyzer/predict/request.py names them too). */
 enum setting {
-	SET_SEED, SET_SCHEDULER, SET_STEAL, SET_LAW, SET_CHUNK, SET_WIDTH, SET_COPIES, SET_WINDOW,
-	SET_META_SERVERS, SET_OPEN, SET_CREATE, SET_CLOSE, SET_LOOKUP, SET_LATENCY, SET_SMALL,
-	SET_REQUEST, SET_STREAM, SET_CLIENT, SET_CLIENT_CACHE, SET_WARM, SET_SITE_LATENCY,
-	SET_DETAIL, SET_TASK, SETTINGS
+	SET_SEED,
+	SET_SCHEDULER,
+	SET_STEAL,
+	SET_LAW,
+	SET_CHUNK,
+	SET_WIDTH,
+	SET_COPIES,
+	SET_WINDOW,
+	SET_META_SERVERS,
+	SET_OPEN,
+	SET_CREATE,
+	SET_CLOSE,
+	SET_LOOKUP,
+	SET_LATENCY,
+	SET_SMALL,
+	SET_REQUEST,
+	SET_STREAM,
+	SET_CLIENT,
+	SET_CLIENT_CACHE,
+	SET_WARM,
+	SET_SITE_LATENCY,
+	SET_DETAIL,
+	SET_TASK,
+	SETTINGS
 };
 enum host_setting {
-	HOST_CORES, HOST_SPEED, HOST_OUT, HOST_IN, HOST_READ, HOST_WRITE, HOST_LOCAL, HOST_CACHE,
-	HOST_DIRTY, HOST_SITE, HOST_SETTINGS
+	HOST_CORES,
+	HOST_SPEED,
+	HOST_OUT,
+	HOST_IN,
+	HOST_READ,
+	HOST_WRITE,
+	HOST_LOCAL,
+	HOST_CACHE,
+	HOST_DIRTY,
+	HOST_SITE,
+	HOST_SETTINGS
 };
 
 struct scenario {
-	const double *set;  /* SETTINGS */
-	const double *host; /* HOST_SETTINGS a host */
-	const double *site; /* out and in of each site */
-	const int32_t *server; /* host of each server */
+	const double *set;			     /* SETTINGS */
+	const double *host;			     /* HOST_SETTINGS a host */
+	const double *site;			     /* out and in of each site */
+	const int32_t *server;			     /* host of each server */
 	const int32_t *law, *copies, *target, *plan; /* per file; per task. NULL: the default */
 	const int64_t *chunk;			     /* per file */
 	int32_t hosts, servers, sites, groups;
@@ -90,7 +119,7 @@ struct leg {
 };
 struct flow {
 	double bytes, left, rate, next, since; /* next: the rate that is being computed */
-	int32_t legs, limit, old_limit; /* limit: resource that decides the rate, or NONE */
+	int32_t legs, limit, old_limit;	       /* limit: resource that decides the rate, or NONE */
 	bool fixed, member;
 	struct leg leg[MAX_LEGS];
 };
@@ -152,8 +181,8 @@ struct task_state {
 
 struct host_state {
 	double cached, dirty, dirty_at, used, used_at, busy; /* busy: core seconds */
-	double in, out, disk, client_cached;		      /* bytes */
-	double net_since, net, store_since, store;	      /* seconds in use */
+	double in, out, disk, client_cached;		     /* bytes */
+	double net_since, net, store_since, store;	     /* seconds in use */
 	int32_t free, n_net, n_store;
 };
 

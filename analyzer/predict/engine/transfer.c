@@ -152,7 +152,8 @@ static void chunks_use(struct sim *m, int32_t slot, const struct span *s, int64_
 bool transfer_begin(struct sim *m, int32_t slot, const struct span *s)
 {
 	int64_t size = m->file[s->file].chunk, turn = period(m, s->file);
-	int64_t first = s->start / size, last = s->end > s->start ? (s->end - 1) / size + 1 : first + 1;
+	int64_t first = s->start / size,
+		last = s->end > s->start ? (s->end - 1) / size + 1 : first + 1;
 	bool cached = !s->writes && server_has(m, s), alike = last == first + 1;
 
 	m->fluid.flow[slot].legs = 0;

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tracehint.analyzer.predict.prediction import Configuration
 
 MAX_VALUES = 1000
+Value = float | None  # None: as the cluster file says
 
 
 def configurations(
@@ -44,8 +45,8 @@ def configurations(
     found = []
     for given in clusters:
         cluster = read_cluster(given)
-        for values in itertools.product(*(axis or [None] for axis in axes.values())):
-            point = dict(zip(axes, values, strict=True))
+        for values in itertools.product(*(list[Value](axis) or [None] for axis in axes.values())):
+            point = dict[str, Value](zip(axes, values, strict=True))
             changed = _changed(cluster, **point)
             for name, strategy in strategies.items():
                 title = _title(cluster.name, name, changed.count, point)

@@ -1,4 +1,4 @@
-"""`tracehint predict`: a run on another cluster, store and placement, before anybody pays for it."""
+"""`tracehint predict`: a run on another cluster, store and placement."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _workload(
     from tracehint.analyzer.predict.learning import learned as taken
     from tracehint.analyzer.predict.workload import Scale, from_analysis
 
-    analysis, notes = _analysis(run), []
+    analysis, notes = _analysis(run), list[str]()
     if learned:
         analysis, notes = taken(analysis, [_analysis(path) for path in learned])
     work = from_analysis(analysis, Scale(size, time))
