@@ -88,8 +88,9 @@ static void pool_use(struct sim *m, int32_t slot, const struct span *s, bool cac
 {
 	struct fluid *f = &m->fluid;
 	int32_t own = m->server_on[s->node], n = m->s->servers;
-	double copies = s->writes ? m->file[s->file].copies : 1;
-	double remote = own == NONE ? 1 : 1 - 1.0 / n, all = remote + copies - 1;
+	double held = m->file[s->file].copies, copies = s->writes ? held : 1;
+	/* a reader takes the copy on its own node, a writer's first one lies anywhere */
+	double remote = own == NONE ? 1 : 1 - (s->writes ? 1 : held) / n, all = remote + copies - 1;
 
 	flow_use(f, slot, on_host(s->node, s->writes ? R_OUT : R_IN), remote);
 	flow_use(f, slot, on_host(s->node, R_LOCAL), 1 - remote);
