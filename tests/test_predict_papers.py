@@ -43,8 +43,9 @@ def reduce() -> Workload:
 
 def broadcast() -> Workload:
     tasks = [Task("make", [("write", "db")], "make")]
-    for i in range(WORKERS):
-        tasks.append(Task(f"use{i}", [("read", "db"), ("write", f"out{i}")], "use"))
+    tasks += [
+        Task(f"use{i}", [("read", "db"), ("write", f"out{i}")], "use") for i in range(WORKERS)
+    ]
     return workload(tasks, {"db": 100 * MB} | {f"out{i}": MB for i in range(WORKERS)})
 
 

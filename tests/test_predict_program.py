@@ -9,17 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.predicting import MB, SANITIZERS, Task, build_engine, plain, workload
-from tracehint.analyzer.predict.cluster_file import read_cluster, ready_made
-from tracehint.analyzer.predict.machine import build
-from tracehint.analyzer.predict.model import Placement, Workload
-from tracehint.analyzer.predict.placement import STRATEGIES
-from tracehint.analyzer.predict.request import scenario_bytes, workload_bytes
+from tests.support.predicting import (
+    MB,
+    SANITIZERS,
+    Task,
+    build_engine,
+    need_engine,
+    plain,
+    workload,
+)
 
-ENVIRONMENT = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1"}
 
-
-@pytest.fixture(scope="module")
 def checked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The engine with address and undefined behaviour sanitizers."""
     return build_engine(tmp_path_factory.mktemp("sim"), *SANITIZERS)
@@ -144,7 +144,8 @@ def test_many_damaged_files_are_refused(checked: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_no_input_is_named(tmp_path: Path) -> None:
-    program = build_engine(tmp_path)
+    need_engine()
+    program = find_program()
     for words, said in (([], b"use:"), ([tmp_path / "none", tmp_path], b"cannot be opened"),
                         ([tmp_path, tmp_path], b"no file")):  # fmt: skip  # a table
         done = subprocess.run([program, *words], capture_output=True, check=False)
