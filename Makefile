@@ -5,19 +5,19 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 READY   := $(VENV)/.ready
 DEVREADY:= $(VENV)/.ready-dev
+LINTREADY:= $(VENV)/.ready-lint
 TRACER  := collectors/ebpf/bin/tracehint-rec
 TAG     := adapters/tag/bin/tracehint-tag
 SIM     := analyzer/predict/bin/tracehint-sim
 PYTEST  := $(BIN)/pytest
-# The docs extra of pyproject.toml alone: `pip install .[docs]` would build the wheel again.
-DOCS_REQUIREMENTS = $$($(BIN)/python -c \
-    'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])')
+# The requirements of an extra alone: `pip install .[docs]` would build the programs in C.
+requirements = $$($(BIN)/python scripts/requirements.py $(1))
 # AUTO: go on without the eBPF recorder where it cannot be built; ON: fail
 WITH_BPF ?= AUTO
 TRACEHINT_DATA ?= $(abspath $(wildcard ../shared/data))
 export TRACEHINT_DATA
 
-.PHONY: bench-predict bench-spark bench-transfer notebook wheel bench-import real-runs-table test-kernels e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test
+.PHONY: bench-predict bench-spark bench-transfer notebook wheel bench-import real-runs-table test-kernels e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test setup-lint setup-full
 
 help:
 	@sed -n 's/^# make /make /p' Makefile; sed -n 's/^\([a-z-]*\):.*## /make \1: /p' Makefile
@@ -27,6 +27,9 @@ setup-run:
 
 setup-test:
 	@scripts/setup.sh build run test
+
+setup-lint:
+	@scripts/setup.sh lint
 
 setup-full:
 	@scripts/setup.sh build run test full
@@ -40,7 +43,11 @@ $(READY): pyproject.toml CMakeLists.txt | setup-run $(VENV)/bin/python
 
 $(DEVREADY): pyproject.toml CMakeLists.txt | setup-test $(VENV)/bin/python
 	$(BIN)/pip install -q --disable-pip-version-check -e '.[dev,engines,spark]'
-	touch $@ $(READY)
+	touch $@ $(READY) $(LINTREADY)
+
+$(LINTREADY): pyproject.toml | setup-lint $(VENV)/bin/python
+	$(BIN)/pip install -q --disable-pip-version-check $(call requirements,lint)
+	touch $@
 
 tracer: ## build the C programs: the eBPF recorder, the tagger, the simulator
 	@scripts/setup.sh build
@@ -69,18 +76,19 @@ test-quick: dev ## the quick tests (under 90 s)
 test-full: setup-full dev ## also soaks, fuzzing, more engines and stores
 	$(PYTEST)
 
-lint: dev ## ruff, mypy --strict, clang-format
+lint: setup-lint $(LINTREADY) ## ruff, import-linter, mypy --strict, clang-format; builds nothing
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	PYTHONPATH=src $(BIN)/lint-imports --no-logo
 	$(BIN)/mypy
 	find collectors adapters analyzer tests -name '*.[ch]' -not -path '*/build/*' -not -name 'vmlinux*.h' -print0 | xargs -0 clang-format --dry-run -Werror
 
-format: dev ## format all code
+format: $(LINTREADY) ## format all code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 docs: dev ## build the documentation into site/
-	$(BIN)/pip install -q --disable-pip-version-check $(DOCS_REQUIREMENTS)
+	$(BIN)/pip install -q --disable-pip-version-check $(call requirements,docs)
 	for script in gen_cli_docs gen_man gen_cluster_docs rule_pages; do \
 	    COLUMNS=90 $(BIN)/python scripts/$$script.py --check || exit 1; done
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

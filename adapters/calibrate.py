@@ -22,6 +22,7 @@ from tracehint.hintgen.calibration import SCHEMA
 
 BLOCK = 1 << 20
 MAX_CALLS = 2000
+_NEW = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC  # the directory may be shared
 SHARE_OF_CALLS = 0.4  # of the time; the rest is for data
 
 
@@ -52,12 +53,12 @@ def measure(directory: Path, store: Store, *, seconds: float, size: int) -> dict
 def _calls(work: Path, store: Store, seconds: float) -> dict[str, Any]:
     """Seconds per call of each kind."""
     target = work / "target"
-    target.write_bytes(b"")
+    os.close(os.open(target, _NEW, 0o600))
     settings, _ = store.translate({"DP": "local", "Replication": "2"}, "file")
     fd = os.open(target, os.O_RDONLY)
     try:
         jobs: dict[str, Callable[[int], object]] = {
-            "create": lambda i: os.close(os.open(work / f"c{i}", os.O_CREAT | os.O_WRONLY, 0o600)),
+            "create": lambda i: os.close(os.open(work / f"c{i}", _NEW, 0o600)),
             "open": lambda _: os.close(os.open(target, os.O_RDONLY)),
         }
         reason = (
@@ -109,7 +110,7 @@ def _rates(work: Path, size: int, end: float) -> dict[str, Any]:
     path = work / "data"
     block = os.urandom(BLOCK)  # compressing stores must not look fast
     written = 0
-    fd = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    fd = os.open(path, _NEW, 0o600)
     try:
         start = time.perf_counter()
         while written < size and (time.monotonic() < end - 1 or written == 0):

@@ -13,8 +13,8 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
-from tracehint.adapters.stores.base import Kind
 from tracehint.errors import InputError
 from tracehint.hintgen.hints.model import HintFile, Rule
 from tracehint.hintgen.hints.pathtext import to_bytes, to_text
@@ -23,6 +23,7 @@ from tracehint.hintgen.match.match import Declared, Matcher
 from tracehint.hintgen.text.textfile import TextFile
 
 _NAMES = TextFile(kind="A list of names", limit=256 << 20, check="Check --names.")
+Kind = Literal["file", "directory"]
 PRIVATE = b".tracehint"  # our own directory below a root; never hinted
 
 

@@ -13,7 +13,7 @@ from tracehint.analyzer.text import clean
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tracehint.analyzer.execution.model import Execution
+    from tracehint.analyzer.flow.extents import Execution
     from tracehint.analyzer.model import Options
     from tracehint.schemas.store import Bundle
 

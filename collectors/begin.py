@@ -6,13 +6,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from tracehint import __version__
 from tracehint.collectors import hostinfo
 from tracehint.collectors.base import RecordRequest
 from tracehint.errors import BundleError
 from tracehint.schemas.manifest import Manifest
 from tracehint.schemas.redact import redact_argv
 from tracehint.schemas.store import BundleWriter
+from tracehint.version import __version__
 
 
 def new_manifest(

@@ -32,7 +32,7 @@ def load_run(path: str | Path, options: Options, bundle: Bundle | None = None) -
     where = Path(path)
     if bundle is None and where.is_file():
         return Input(str(path), _from_json(where))
-    from tracehint.analyzer import analyze
+    from tracehint.analyzer.analyze import analyze
     from tracehint.schemas.store import read_bundle
 
     bundle = bundle or read_bundle(where)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -74,7 +75,10 @@ def read_manifest(bundle: Path) -> Manifest:
     """
     path = bundle / MANIFEST_NAME
     try:
-        if path.stat().st_size > MAX_MANIFEST_BYTES:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise BundleError(f"{path}: is no regular file", "Give a trace bundle.")
+        if found.st_size > MAX_MANIFEST_BYTES:
             raise BundleError(f"{path}: manifest is larger than 64 MiB", "It is damaged.")
         data = path.read_bytes()
     except FileNotFoundError:

@@ -193,7 +193,9 @@ def segment_files(root: Path, name: str) -> list[Path]:
         if folder.is_symlink() or not folder.is_dir() or not folder.name.startswith("host="):
             continue
         found += sorted(
-            p for p in folder.glob("*.parquet") if not p.is_symlink() and p.name[0] != "."
+            p
+            for p in folder.glob("*.parquet")
+            if p.is_file() and not p.is_symlink() and p.name[0] != "."
         )
     return found
 

@@ -5,19 +5,28 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tracehint.errors import BundleError
 from tracehint.schemas.manifest import MANIFEST_NAME, Manifest
+from tracehint.schemas.plain import is_own_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tracehint.schemas.store import BundleWriter
-
 _ELSEWHERE = "Choose another name with -o."
+
+
+class Writer(Protocol):
+    """Who writes the parts of a bundle: `BundleWriter`."""
+
+    def write_table(self, name: str, table: pa.Table) -> None: ...
+
+    def write_manifest(self, manifest: Manifest) -> None: ...
 
 
 def refuse_existing(path: Path, *, force: bool) -> None:
@@ -29,6 +38,8 @@ def refuse_existing(path: Path, *, force: bool) -> None:
             return
         if not path.is_dir():
             raise BundleError(f"{path}: exists and is not a directory", _ELSEWHERE)
+        if not is_own_folder(path):
+            raise BundleError(f"{path}: belongs to another user", _ELSEWHERE)
         bundle = (path / MANIFEST_NAME).exists()
         if bundle and not force:
             raise BundleError(f"{path}: exists", "Give --force to replace it, or another -o.")
@@ -42,14 +53,20 @@ def make_folder(path: Path) -> None:
     """The directory of a bundle, for its owner only. Raises BundleError."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.chmod(0o700)
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            if os.fstat(fd).st_uid != os.geteuid():
+                raise PermissionError(errno.EPERM, "it belongs to another user")
+            os.fchmod(fd, 0o700)
+        finally:
+            os.close(fd)
     except OSError as error:
         raise BundleError(
             f"{path}: cannot be made: {error.strerror}", "Choose another place with -o."
         ) from None
 
 
-def write_bundle(writer: BundleWriter, tables: Mapping[str, pa.Table], manifest: Manifest) -> None:
+def write_bundle(writer: Writer, tables: Mapping[str, pa.Table], manifest: Manifest) -> None:
     """The tables that have rows, and the manifest last. Raises BundleError."""
     for name, table in tables.items():
         if table.num_rows:

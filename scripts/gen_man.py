@@ -74,8 +74,8 @@ def page() -> str:
     """The whole page, in the macros of man(7)."""
     import click
 
-    from tracehint import __version__
     from tracehint.cli import COMMANDS, cli
+    from tracehint.version import __version__
 
     lines = [
         '.\\" Made by scripts/gen_man.py from the help of the commands.',

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from tests.support.spark_runs import RUNS
-from tracehint.analyzer.execution import analyze_at, spilled
+from tracehint.analyzer.analyze import analyze_at
+from tracehint.analyzer.execution import spilled
 from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.execution.temporary import temporary_folder
 from tracehint.analyzer.flow import batches
@@ -79,7 +80,7 @@ def test_a_full_disk_is_said(tmp_path: Path) -> None:
     code = (
         "import resource, sys\n"
         "from pathlib import Path\n"
-        "from tracehint.analyzer.execution import analyze_at\n"
+        "from tracehint.analyzer.analyze import analyze_at\n"
         "from tracehint.analyzer.execution.resources import Resources\n"
         "from tracehint.analyzer.model import Options\n"
         "from tracehint.errors import BundleError\n"

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.bundles import RunBuilder
 from tests.support.hostile import HOSTILE_NAMES
-from tracehint.analyzer import analyze
+from tracehint.analyzer.analyze import analyze
 from tracehint.analyzer.model import Analysis, Options
 from tracehint.cli import main
 from tracehint.hintgen.anonymize.vocabulary import WORDS

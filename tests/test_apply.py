@@ -16,6 +16,7 @@ import pytest
 
 from tests.support.hints import literal, rule, save
 from tests.support.hostile import HOSTILE_NAMES, make_files
+from tests.support.users import OTHER, exchanging, needs_root, reachable
 from tracehint.cli import main
 from tracehint.hintgen.hints.model import Rule
 
@@ -430,3 +431,61 @@ def test_small_files_that_are_there_are_left_alone_and_empty_ones_are_not(
     assert run_apply(save(tmp_path, large), data, "--no-directories") == 0
     tagged = [i for i in range(3) if attributes(data / "proj" / f"p_{i}.fits")]
     assert tagged == [1, 2], "p_0 has one byte; p_1 may be written yet"
+
+
+# Another user in the directory ----------------------------------------------------------------
+
+
+@needs_root
+@pytest.mark.parametrize("victim", ["folder", "file"])
+def test_attack_exchange_of_what_root_makes(tmp_path: Path, victim: str) -> None:
+    """The owner of the directory exchanges what root makes for what root has there already."""
+    hints = save(reachable(tmp_path), rule("new/o.dat", DP="local"))
+    for number in range(15):
+        data = tmp_path / f"data{number}"
+        (data / "folder").mkdir(parents=True)
+        (data / "file").touch()
+        of_root = (data / victim).stat().st_ino
+        os.chown(data, OTHER, OTHER)
+        with exchanging(data, victim):
+            run_apply(hints, data, "--quiet", "--create")
+        owners = {entry.stat().st_ino: entry.stat().st_uid for entry in data.iterdir()}
+        assert owners[of_root] == 0, number
+
+
+@needs_root
+def test_attack_planted_folder_for_what_root_makes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / ".tracehint.new").mkdir(mode=0o700)
+    os.chown(data / ".tracehint.new", OTHER, OTHER)
+    os.chown(data, OTHER, OTHER)
+    hints = save(tmp_path, rule("new/o.dat", DP="local"))
+    assert run_apply(hints, data, "--create") == 2
+    assert "belongs to another user" in capsys.readouterr().err
+    assert not (data / "new").exists()
+
+
+@pytest.mark.parametrize("what", ["hard link", "open to others", "folder open to others"])
+def test_attack_manifest_that_others_can_write(data: Path, hints: Path, what: str) -> None:
+    folder = data / ".tracehint"
+    folder.mkdir(mode=0o700)
+    (folder / "applied.jsonl").touch()
+    if what == "hard link":
+        os.link(folder / "applied.jsonl", data / "second")
+    else:
+        (folder if "folder" in what else folder / "applied.jsonl").chmod(0o777)
+    assert run_apply(hints, data) == 2
+    assert (folder / "applied.jsonl").read_text() == ""
+
+
+def test_made_directories_inherit_as_always(tmp_path: Path) -> None:
+    """The group of a directory with the set-group bit goes on to what is made in it."""
+    data = tmp_path / "data"
+    data.mkdir()
+    data.chmod(0o2775)
+    assert run_apply(save(tmp_path, rule("out/o.dat", DP="local")), data, "--create") == 0
+    assert (data / "out").stat().st_mode & 0o2000
+    assert sorted(p.name for p in data.iterdir()) == [".tracehint", "out"]

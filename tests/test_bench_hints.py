@@ -16,8 +16,10 @@ from scripts.bench.hints.rows import ROWS
 from scripts.bench.hints.settings import archive
 from scripts.bench.page import into_page
 
-from tracehint.adapters.workflow import read_workflow
+from tracehint.adapters.engines.workflow import read_workflow
 from tracehint.hintgen.hints.vocabulary import valid
+
+pytestmark = pytest.mark.slow
 
 SYNTHETIC = [row for row in ROWS.values() if row.name != "montage"]
 

@@ -18,7 +18,7 @@ import pytest
 
 from tests.support.bundles import RunBuilder
 from tests.support.hostile import HOSTILE_NAMES
-from tracehint.analyzer import analyze
+from tracehint.analyzer.analyze import analyze
 from tracehint.analyzer.model import ANALYSIS_TABLES, Options
 from tracehint.analyzer.output.json import from_json, to_json, write_json
 from tracehint.errors import InputError

@@ -30,6 +30,8 @@ from tracehint.collectors.darshan.assembly import Assembly
 from tracehint.collectors.darshan.facts import LogFacts
 from tracehint.collectors.darshan.pool import read_logs
 
+pytestmark = pytest.mark.slow
+
 LOGS = Path(__file__).parent.parent / "datasets" / "darshan-logs"
 WORKFLOWS = sorted(p.parent.name for p in LOGS.glob("*/ground-truth.json"))
 

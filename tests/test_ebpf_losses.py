@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pytest
 
 from tests.support.ebpf import compile_workloads, record, require_ebpf
-from tracehint.collectors.ebpf.collector import LOADER
+from tracehint.collectors.ebpf.blind import LOADER
 from tracehint.schemas.store import SPOOL_DIR, Bundle, read_bundle
 
 pytestmark = pytest.mark.ebpf

@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.ebpf import record, require_ebpf
 from tracehint.collectors.ebpf import EbpfCollector
-from tracehint.collectors.ebpf.collector import LOADER
+from tracehint.collectors.ebpf.blind import LOADER
 from tracehint.errors import BundleError, CollectorError
 from tracehint.schemas.store import SPOOL_DIR, read_bundle
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.ebpf import require_ebpf
-from tracehint.collectors.ebpf.collector import LOADER
+from tracehint.collectors.ebpf.blind import LOADER
 
 pytestmark = [pytest.mark.ebpf, pytest.mark.full]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.ebpf import require_ebpf
-from tracehint.collectors.ebpf.collector import LOADER
+from tracehint.collectors.ebpf.blind import LOADER
 from tracehint.schemas.store import SPOOL_DIR, Bundle, read_bundle
 
 pytestmark = [

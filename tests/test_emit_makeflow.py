@@ -16,7 +16,7 @@ from tests.support.hints import literal, rule, save
 from tests.support.hostile import HOSTILE_NAMES
 from tracehint.adapters.engines.makeflow_emit import targets_by_task
 from tracehint.adapters.engines.makeflow_text import parse_rules
-from tracehint.adapters.workflow import read_workflow
+from tracehint.adapters.engines.workflow import read_workflow
 from tracehint.cli import main
 from tracehint.errors import InputError
 from tracehint.hintgen.hints.model import HintFile, Rule

@@ -13,6 +13,8 @@ import pytest
 from tests.support.bundles import RunBuilder
 from tests.support.hints import hint_file, literal, rule, save
 from tests.support.hostile import HOSTILE_NAMES, make_files
+from tests.support.tagger import build
+from tracehint.adapters import stores
 from tracehint.adapters.plan import Paths, build_plan, remembered_paths
 from tracehint.adapters.stores.registry import open_store
 from tracehint.adapters.stores.script import make_script
@@ -44,6 +46,19 @@ def sh(
     return subprocess.run([shell, script, *arguments], capture_output=True, timeout=60)
 
 
+@pytest.fixture(scope="session")
+def helper(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """tracehint-tag as it is shipped."""
+    return build(tmp_path_factory.mktemp("tag"))
+
+
+@pytest.fixture(params=["shell", "program"])
+def way(request: pytest.FixtureRequest, helper: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The script alone, and with tracehint-tag: both must do and say the same."""
+    monkeypatch.setenv("TRACEHINT_TAG", str(helper) if request.param == "program" else "")
+    return str(request.param)
+
+
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     root = tmp_path / "data"
@@ -55,6 +70,7 @@ def data(tmp_path: Path) -> Path:
 TWO = (rule("proj/p_{n}.fits", DP="local", examples=("proj/p_1.fits",)), rule("out/o", DP="local"))
 
 
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("shell", [s for s in ("dash", "bash", "busybox") if shutil.which(s)])
 def test_sets_files_and_directories(tmp_path: Path, data: Path, shell: str) -> None:
     script = emit(tmp_path, *TWO)
@@ -68,6 +84,7 @@ def test_sets_files_and_directories(tmp_path: Path, data: Path, shell: str) -> N
     assert b"not there: ./out/o" in done.stdout
 
 
+@pytest.mark.usefixtures("way")
 def test_again_dry_run_and_undo(tmp_path: Path, data: Path) -> None:
     script = emit(tmp_path, *TWO, more=("--create",))
     dry = sh(script, "--dry-run", data)
@@ -85,6 +102,7 @@ def test_again_dry_run_and_undo(tmp_path: Path, data: Path) -> None:
     assert attributes(data / "proj/p_1.fits") == {}
 
 
+@pytest.mark.usefixtures("way")
 def test_undo_keeps_what_was_written_or_changed(tmp_path: Path, data: Path) -> None:
     script = emit(tmp_path, *TWO, more=("--create",))
     sh(script, data)
@@ -95,6 +113,7 @@ def test_undo_keeps_what_was_written_or_changed(tmp_path: Path, data: Path) -> N
     assert attributes(data / "proj/p_1.fits") == {"user.DP": b"changed"}
 
 
+@pytest.mark.usefixtures("way")
 def test_one_file_on_standard_output(
     tmp_path: Path, data: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
@@ -106,6 +125,7 @@ def test_one_file_on_standard_output(
     assert attributes(data / "proj/p_1.fits") == {"user.DP": b"local"}
 
 
+@pytest.mark.usefixtures("way")
 def test_hostile_names_stay_names(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
@@ -149,6 +169,7 @@ def test_only_comments_differ_between_scripts() -> None:
     )
 
 
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("evil", [b"link", b"dirlink/f", b"proj/../../secret"])
 def test_a_link_or_a_way_out_is_refused(tmp_path: Path, data: Path, evil: bytes) -> None:
     outside = tmp_path / "outside"
@@ -200,11 +221,40 @@ def test_the_driver_passes_shellcheck(tmp_path: Path) -> None:
         pytest.skip("shellcheck is not installed")
     script = emit(tmp_path, *TWO)
     subprocess.run(["shellcheck", "-s", "sh", script], check=True)
-    worker = script.read_text().partition("worker='\n")[2].partition("\n'\n")[0]
-    (tmp_path / "worker.sh").write_text("#!/bin/sh\n" + worker)
-    subprocess.run(["shellcheck", "-s", "sh", tmp_path / "worker.sh"], check=True)
+    worker = Path(stores.__file__).with_name("worker.sh")
+    assert "'" not in worker.read_text().partition("\n\n")[2]
+    subprocess.run(["shellcheck", "-s", "sh", worker], check=True)
 
 
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("mask", [0o000, 0o002, 0o077])
+def test_whatever_the_umask_the_journal_is_taken_up_again(
+    tmp_path: Path, data: Path, mask: int
+) -> None:
+    script = emit(tmp_path, *TWO)
+    for mode in ([], [], ["--undo"]):
+        done = subprocess.run(["sh", script, *mode, data], capture_output=True, umask=mask)
+        assert (done.returncode, done.stderr) == (0, b"")
+    assert sorted(p.name for p in data.iterdir()) == ["proj"]
+
+
+@pytest.mark.usefixtures("way")
+def test_a_script_without_its_table_says_so(tmp_path: Path, data: Path) -> None:
+    script = emit(tmp_path, *TWO)
+    Path(f"{script}.data").unlink()
+    done = sh(script, data)
+    assert (done.returncode, b"must lie beside it" in done.stderr) == (2, True)
+
+
+def test_a_helper_that_is_not_there_is_named(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRACEHINT_TAG", str(tmp_path / "nowhere"))
+    done = sh(emit(tmp_path, *TWO), data)
+    assert (done.returncode, b"nowhere: no such program" in done.stderr) == (2, True)
+
+
+@pytest.mark.usefixtures("way")
 def test_thousands_of_records(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()

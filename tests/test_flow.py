@@ -565,7 +565,9 @@ def test_a_large_run_with_a_known_answer() -> None:
     import pyarrow as pa
 
     from tests.support.flow_cut import ROOTS
-    from tracehint.analyzer.flow import build_flow
+    from tracehint.analyzer import roots
+    from tracehint.analyzer.execution.local import LocalExtents
+    from tracehint.analyzer.flow.build import build_flow
     from tracehint.analyzer.model import TASKS, Options
     from tracehint.analyzer.tasks.model import PROC_TASK, TaskCut
     from tracehint.datasets import synthetic
@@ -593,7 +595,7 @@ def test_a_large_run_with_a_known_answer() -> None:
     tables = {name: schema.empty_table() for name, schema in TABLES.items()}
     bundle = Bundle(Path("x"), Manifest(cwd="/data"), tables | synthetic.tables(units))
     cut = TaskCut(pa.Table.from_pylist(tasks, TASKS), pa.table([ids, ids], schema=PROC_TASK))
-    flow = build_flow(bundle, cut, ROOTS, Options())
+    flow = build_flow(bundle, cut, ROOTS, Options(), roots, LocalExtents(bundle.tables["extents"]))
     assert flow.edges.num_rows == 33 * units
     assert sorted(flow.files.column("role").value_counts().to_pylist(), key=str) == [
         {"values": "input", "counts": 3},

@@ -24,13 +24,15 @@ from tests.support.mutate import damaged
 from tests.test_engine_graphs import CHILDREN, DATABASE, JOBLOG, LOG, MAKEFLOW, PEGASUS, instance
 from tests.test_engine_logs import SWIFT_INFO, SWIFT_K, record
 from tracehint.adapters.engines.graphs import read_graph, sniff, write_declared_bundle
+from tracehint.adapters.engines.workflow import read_workflow
 from tracehint.adapters.stores.places import load_places
 from tracehint.adapters.stores.table import load_table
-from tracehint.adapters.workflow import read_workflow
 from tracehint.analyzer.tasks import cut_tasks
 from tracehint.errors import BundleError, TracehintError
 from tracehint.hintgen.hints.hintfile import load
 from tracehint.schemas.store import read_bundle
+
+pytestmark = pytest.mark.slow
 
 SECONDS = float(os.environ.get("TRACEHINT_FUZZ_SECONDS", "30"))
 Files = dict[str, bytes]

@@ -10,7 +10,7 @@ import pytest
 from tests.support.flows import Flowing
 from tests.support.learning import BIG, learned
 from tracehint.adapters.engines.makeflow_emit import targets_by_task
-from tracehint.adapters.workflow import read_workflow
+from tracehint.adapters.engines.workflow import read_workflow
 from tracehint.errors import InputError
 from tracehint.hintgen.hints.hintcheck import from_json
 from tracehint.hintgen.hints.hintfile import to_json

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tests.support.bundles import RunBuilder
 from tests.support.flow_cut import bundle_of
-from tracehint.analyzer import analyze
+from tracehint.analyzer.analyze import analyze
 from tracehint.analyzer.model import Analysis, Options
 from tracehint.collectors import clocks
 from tracehint.collectors.join import join_manifests, join_tables, one_file_each

@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.hints import rule, save
 from tests.support.moosefs import Cluster, cluster, missing
+from tests.support.tagger import build
 from tracehint.adapters.engines.tag_table import TagTarget, encode, find_helper, tag_files
 from tracehint.adapters.stores.moosefs import MooseFs
 from tracehint.adapters.stores.places import Places, load_places
@@ -150,22 +151,24 @@ class TestRealStore:
         (data / "table.txt").write_bytes(b"x" * 100_000)
         assert len(nodes(store, data / "table.txt")) == 2
 
+    @pytest.mark.parametrize("program", [True, False])
     def test_the_script_does_the_same(
-        self, store: Cluster, work: tuple[Path, list[str | Path]], tmp_path: Path
+        self, store: Cluster, work: tuple[Path, list[str | Path]], tmp_path: Path, program: bool
     ) -> None:
         data, arguments = work
+        way = f"TRACEHINT_TAG={build(tmp_path) if program else ''}"
         hints, _, _, _, places, _ = arguments
         script = tmp_path / "set.sh"
         tracehint(
             store, "emit", hints, "--store", "moosefs", "--map", places, "--dir", data, "-o", script
         )
         before = storage_class(store, data / "table.txt")
-        done = store.run("sh", script, data)
+        done = store.run("env", way, "sh", script, data)
         assert (done.returncode, done.stderr) == (0, "")
         tracehint(store, "verify", *arguments)
-        again = store.run("sh", script, data)
+        again = store.run("env", way, "sh", script, data)
         assert {line.split()[0] for line in again.stdout.splitlines()} == {"unchanged:"}
-        assert store.run("sh", script, "--undo", data).returncode == 0
+        assert store.run("env", way, "sh", script, "--undo", data).returncode == 0
         assert storage_class(store, data / "table.txt") == before
 
     def test_copies_can_be_asked_for_at_any_time(

@@ -24,7 +24,7 @@ from tracehint.collectors.ebpf.node_place import JOIN, node_place
 from tracehint.collectors.ebpf.segments import MOST, join_segments, segments
 from tracehint.schemas.store import Bundle, read_bundle
 
-pytestmark = pytest.mark.ebpf
+pytestmark = [pytest.mark.slow, pytest.mark.ebpf]
 NODE = [sys.executable, "-m", "tracehint", "record", "--node"]
 
 
@@ -326,6 +326,7 @@ def test_only_the_own_user_is_followed_and_believed(node: Path) -> None:
         )
         assert process.stdout is not None
         process.stdout.readline()
+        os.chown(fake / "s", 0, 0)  # else it would not even be asked
         done = subprocess.run([JOIN, fake / "s", fake / "m", "--", "true"], check=False)
         assert done.returncode == 0
         assert process.communicate(timeout=10)[0] == "b''\n"  # nothing was asked of it

@@ -14,10 +14,13 @@ import pytest
 from tests.support.cli import inside
 from tests.support.objects import BUCKET, KEYS, Store, object_store
 from tests.support.spark_runs import RUNS
-from tracehint.analyzer.execution import analyze_at, remote, spilled
+from tracehint.analyzer.analyze import analyze_at
+from tracehint.analyzer.execution import remote, spilled
 from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.model import Options
 from tracehint.analyzer.output.json import write_json
+
+pytestmark = pytest.mark.slow
 
 # a bundle at a URL must be finished
 WHOLE = [name for name in RUNS if name != "spool_left"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -84,3 +85,15 @@ def test_a_note_for_each_of_very_many_logs(tmp_path: Path) -> None:
     writer.write_manifest(Manifest(notes=notes))
     found = read_manifest(tmp_path / "run").notes
     assert found[:5000] == notes[:5000] and found[5000:] == ["and 75,000 notes more"]
+
+
+@pytest.mark.parametrize("options", [[], ["--force"]], ids=["plain", "force"])
+@pytest.mark.parametrize("words", FILES, ids=lambda words: words[0])
+@pytest.mark.usefixtures("place")
+def test_a_device_is_written_to_and_stays(words: list[str], options: list[str]) -> None:
+    """As root, a file put in its place would be everybody's /dev/null."""
+    os.mkfifo("pipe")
+    with Path("seen").open("wb") as seen, subprocess.Popen(["cat", "pipe"], stdout=seen):
+        assert main([*words, "-o", "pipe", *options]) in (0, 1)
+    assert Path("seen").stat().st_size
+    assert Path("pipe").is_fifo()

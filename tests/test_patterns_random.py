@@ -15,7 +15,7 @@ from tests.support.flow_builder import Flow, FlowBuilder
 from tests.support.pattern_reference import Reference
 from tests.support.reference_flow import Expected
 from tracehint.analyzer.model import Options
-from tracehint.analyzer.patterns import label
+from tracehint.analyzer.patterns.whole import label
 
 # Small thresholds for small files, so that random ranges fall on both sides of them.
 OPTIONS = Options(peek_bytes=30, header_bytes=20, call_cost_bytes=60, max_versions=3)

@@ -8,7 +8,7 @@ from tests.support.bundles import RunBuilder
 from tests.support.flow_builder import Labels
 from tests.support.flow_cut import bundle_of
 from tests.support.flow_shapes import MB, gathered, in_parts, many_to_one, one_to_many
-from tracehint.analyzer import analyze
+from tracehint.analyzer.analyze import analyze
 from tracehint.analyzer.model import Options
 
 

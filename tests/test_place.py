@@ -26,6 +26,8 @@ from tracehint.adapters.stores.base import Location
 from tracehint.adapters.stores.places import Places
 from tracehint.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 TOOL = [sys.executable, "-m", "tracehint"]
 STORE = 'name = "fake"\nlocation = "user.where"\n[hints."DP=local"]\nattribute = "user.dp"\n'
 HOSTS = """\

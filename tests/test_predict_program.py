@@ -18,8 +18,17 @@ from tests.support.predicting import (
     plain,
     workload,
 )
+from tracehint.analyzer.predict.cluster_file import read_cluster, ready_made
+from tracehint.analyzer.predict.engine import find_program
+from tracehint.analyzer.predict.machine import build
+from tracehint.analyzer.predict.model import Placement, Workload
+from tracehint.analyzer.predict.placement import STRATEGIES
+from tracehint.analyzer.predict.request import scenario_bytes, workload_bytes
+
+ENVIRONMENT = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1"}
 
 
+@pytest.fixture(scope="module")
 def checked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The engine with address and undefined behaviour sanitizers."""
     return build_engine(tmp_path_factory.mktemp("sim"), *SANITIZERS)

@@ -13,9 +13,9 @@ from tests.support.cli import inside
 from tests.support.flow_builder import FlowBuilder
 from tests.support.flow_cut import bundle_of
 from tests.support.flow_shapes import MB, many_to_one, one_to_many
-from tracehint.analyzer import analyze
+from tracehint.analyzer.analyze import analyze
 from tracehint.analyzer.model import Options
-from tracehint.analyzer.patterns import label
+from tracehint.analyzer.patterns.whole import label
 from tracehint.analyzer.sites import assign, crossing, read_sites
 from tracehint.errors import InputError
 from tracehint.schemas.manifest import Host, Manifest

@@ -15,11 +15,11 @@ import pytest
 from tests.support.cli import inside, tracehint
 from tests.support.objects import object_store
 from tests.support.spark_runs import RUNS, generated
-from tracehint.analyzer.execution import analyze_at
+from tracehint.analyzer.analyze import analyze_at
 from tracehint.analyzer.model import Options
 from tracehint.analyzer.output.json import write_json
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.slow, pytest.mark.engine]
 
 
 # Java compiles as little as it can: these runs are over before more would pay.

@@ -10,6 +10,7 @@ import pytest
 
 from tracehint.adapters.stores.base import VOCABULARY, Store
 from tracehint.adapters.stores.beneath import open_root
+from tracehint.adapters.stores.make import make_file
 from tracehint.adapters.stores.matrix import matrix, remarks
 from tracehint.adapters.stores.registry import TABLES, names, open_store
 from tracehint.errors import InputError, TracehintError, UsageError
@@ -204,17 +205,17 @@ def test_refuses_every_way_out(data: Path, how: bool, path: bytes) -> None:
         with pytest.raises(OSError):
             root.open(path)
         with pytest.raises(OSError):
-            root.open(path, create=True)
+            make_file(root, path)
     assert sorted(p.name for p in data.parent.iterdir()) == ["data", "secret"]
 
 
 def test_create_never_opens_what_is_there(data: Path, how: bool) -> None:
     with open_root(data, openat2=how) as root:
-        os.close(root.open(b"sub/new", create=True))
+        assert make_file(root, b"sub/new") == (data / "sub/new").stat().st_ino
         with pytest.raises(FileExistsError):
-            root.open(b"sub/new", create=True)
+            make_file(root, b"sub/new")
         with pytest.raises(OSError) as caught:
-            root.open(b"link", create=True)
+            make_file(root, b"link")
     assert caught.value.errno in (errno.EEXIST, errno.ELOOP)
     assert (data.parent / "secret").read_text() == "s"
 

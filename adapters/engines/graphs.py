@@ -181,9 +181,9 @@ def write_declared_bundle(
     """A bundle of a declared graph alone: no processes, no bytes."""
     import os
 
-    import tracehint
     from tracehint.schemas.manifest import Host, Manifest
     from tracehint.schemas.store import BundleWriter
+    from tracehint.version import __version__
 
     writer = BundleWriter(output, force=force)
     for name, table in (("declared_tasks", graph.tasks), ("declared_io", graph.io)):
@@ -191,7 +191,7 @@ def write_declared_bundle(
             writer.write_table(name, table.slice(at, _PORTION), segment)
     hosts = graph.tasks.column("host").unique().to_pylist()
     manifest = Manifest(
-        program=f"tracehint {tracehint.__version__}",
+        program=f"tracehint {__version__}",
         collector=f"import:{graph.engine}",
         cwd=os.fsdecode(graph.cwd),
         started_ns=graph.started_ns,

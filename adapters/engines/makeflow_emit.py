@@ -15,9 +15,9 @@ from pathlib import Path
 from tracehint.adapters.engines.emitters import EmitRequest, Emitted
 from tracehint.adapters.engines.siblings import undeclared
 from tracehint.adapters.engines.tag_table import TagTarget, check_folder_name, encode, tag_files
+from tracehint.adapters.engines.workflow import Task, Workflow, read_workflow
 from tracehint.adapters.plan import Paths, Plan, build_plan
 from tracehint.adapters.stores.base import merge_gaps
-from tracehint.adapters.workflow import Task, Workflow, read_workflow
 from tracehint.errors import UsageError
 from tracehint.hintgen.hints.model import HintFile
 

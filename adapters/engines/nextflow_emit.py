@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from tracehint import __version__
 from tracehint.adapters.engines.emitters import EmitRequest, Emitted
 from tracehint.adapters.stores.base import Gap, merge_gaps
 from tracehint.hintgen.hints.model import HintFile, Rule
 from tracehint.hintgen.text.escape import comment
+from tracehint.version import __version__
 
 PROCESS = re.compile(r"[A-Za-z_][A-Za-z0-9_:]{0,200}")
 # pattern of an input -> directives of the process that reads it

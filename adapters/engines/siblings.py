@@ -7,8 +7,8 @@ task (`p_{n}.fits`) when the learned examples carry the same numbers as that out
 
 from __future__ import annotations
 
+from tracehint.adapters.engines.workflow import Workflow
 from tracehint.adapters.plan import inside
-from tracehint.adapters.workflow import Workflow
 from tracehint.errors import InputError
 from tracehint.hintgen.hints.model import HintFile, Rule
 from tracehint.hintgen.hints.pathtext import to_bytes

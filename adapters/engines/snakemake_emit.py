@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tracehint import __version__
 from tracehint.adapters.engines.emitters import EmitRequest, Emitted
 from tracehint.adapters.engines.tag_table import TagTarget, check_folder_name, encode, tag_files
 from tracehint.adapters.plan import Paths, build_plan, remembered_paths
@@ -20,6 +19,7 @@ from tracehint.adapters.stores.base import Gap, merge_gaps
 from tracehint.errors import InputError, UsageError
 from tracehint.hintgen.hints.model import HintFile, Rule
 from tracehint.hintgen.hints.pathtext import to_bytes
+from tracehint.version import __version__
 
 MULTI = ("broadcast", "partly_shared")
 SNIPPET = Path(__file__).with_name("annotate.smk")

@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from tracehint import __version__
 from tracehint.adapters.stores.base import Gap
 from tracehint.errors import UsageError
 from tracehint.hintgen.hints.model import HintFile, Rule
 from tracehint.hintgen.hints.template import HOLES, Template, parse
 from tracehint.hintgen.text.escape import comment
+from tracehint.version import __version__
 
 # pattern -> (policy, which directory it names, why)
 POLICIES: dict[str, tuple[str, str, str]] = {

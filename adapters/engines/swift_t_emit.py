@@ -11,13 +11,13 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from tracehint import __version__
 from tracehint.adapters.engines.emitters import EmitRequest, Emitted
 from tracehint.adapters.stores.base import Gap, merge_gaps
 from tracehint.errors import InputError
 from tracehint.hintgen.hints.model import HintFile, Rule
 from tracehint.hintgen.text.escape import comment
 from tracehint.hintgen.text.textfile import TextFile
+from tracehint.version import __version__
 
 _PLACES = TextFile(
     kind="A list of locations",

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
+from tracehint.adapters.plan import Kind
+
 Level = Literal["full", "approximate", "none"]
 Acts = Literal["global", "directory", "creation", "any"]
-Kind = Literal["file", "directory"]
 
 # The neutral vocabulary; DP has one row for each of its forms (docs/reference/stores.md).
 VOCABULARY = (

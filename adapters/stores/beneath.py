@@ -17,7 +17,6 @@ from contextlib import contextmanager
 _SYS_OPENAT2 = 437  # the same number on every architecture
 _RESOLVE_NO_SYMLINKS, _RESOLVE_BENEATH = 0x04, 0x08
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 MAX_PATH = 4096
 
 
@@ -32,14 +31,13 @@ class Root:
         self.fd = fd
         self._libc = ctypes.CDLL(None, use_errno=True) if openat2 else None
 
-    def open(self, path: bytes, *, create: bool = False, mode: int = 0o666) -> int:
-        """A descriptor of `path` below the root; with `create`, of a file made just now.
+    def open(self, path: bytes) -> int:
+        """A descriptor of `path` below the root.
 
-        Raises OSError: ELOOP for a symbolic link, EXDEV for a way out, ENOENT, EEXIST,
+        Raises OSError: ELOOP for a symbolic link, EXDEV for a way out, ENOENT,
         EINVAL for an object that is neither file nor directory.
         """
-        flags = _CREATE if create else _READ
-        fd = self._open(check_path(path), flags, mode if create else 0)
+        fd = self._open(check_path(path))
         try:
             kind = os.fstat(fd).st_mode
             if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
@@ -49,9 +47,9 @@ class Root:
             raise
         return fd
 
-    def _open(self, path: bytes, flags: int, mode: int) -> int:
+    def _open(self, path: bytes) -> int:
         if self._libc is not None:
-            how = _OpenHow(flags, mode, _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS)
+            how = _OpenHow(_READ, 0, _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS)
             fd: int = self._libc.syscall(
                 ctypes.c_long(_SYS_OPENAT2),
                 ctypes.c_int(self.fd),
@@ -66,13 +64,13 @@ class Root:
                 raise OSError(number, os.strerror(number))
             if number == errno.ENOSYS:
                 self._libc = None
-        return self._walk(path, flags, mode)
+        return self._walk(path)
 
-    def _walk(self, path: bytes, flags: int, mode: int) -> int:
+    def _walk(self, path: bytes) -> int:
         """The same without openat2: every component is opened without following links."""
         with self.parent(path) as (folder, name):
             try:
-                return os.open(name or b".", flags | os.O_NOFOLLOW, mode, dir_fd=folder)
+                return os.open(name or b".", _READ | os.O_NOFOLLOW, dir_fd=folder)
             except OSError as error:
                 raise _plain(error) from None
 

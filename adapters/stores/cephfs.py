@@ -13,7 +13,8 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tracehint.adapters.stores.base import Capability, Gap, Kind, Location, Setting, capability_key
+from tracehint.adapters.plan import Kind
+from tracehint.adapters.stores.base import Capability, Gap, Location, Setting, capability_key
 from tracehint.adapters.stores.ceph_ask import ask_ceph
 from tracehint.adapters.stores.ceph_objects import FIELDS, Ask, fields_of, locate_files
 from tracehint.adapters.stores.placing import NO_DEFAULT, Placing

@@ -8,8 +8,11 @@
 # This text is the same in every script. Names and values stand in the table only: records of
 # five fields, each ended by a NUL byte: kind (D directory, M directory to be made, F file,
 # C file to be made), path, attribute, value in hexadecimal, and a remark for people.
-# Needs: sh, xargs -0, setfattr and getfattr (Debian: apt-get install attr). An attribute mfs:sclass
-# is a storage class of MooseFS, @host in its value the name of the node that this runs on.
+# An attribute mfs:sclass is a storage class of MooseFS, @host in its value the name of the node
+# that this runs on.
+# Needs: tracehint-tag on the PATH or named by TRACEHINT_TAG (empty: do not use it); or else sh,
+# xargs -0, setfattr and getfattr (Debian: apt-get install attr). Without it, root is refused where
+# others may write: names there can be exchanged at any moment.
 
 set -eu
 mode=set quiet='' dir=.
@@ -32,6 +35,37 @@ done
 
 #@TABLE@
 
+uid=$(id -u)
+unset CDPATH
+case $dir in /*) ;; *) dir=./$dir ;; esac
+
+own() { # path: of the caller, and nobody else may write there
+    [ -n "$(find "$1" -prune -user "$uid" ! -perm -020 ! -perm -002 2>/dev/null)" ]
+}
+trusted() { # program: neither it nor a directory above it can be exchanged by others
+    real=$(readlink -f -- "$1") && [ -f "$real" ] && [ -x "$real" ] || return 1
+    while own "$real" || [ -n "$(find "$real" -prune -type d -user 0 -perm -1000 2>/dev/null)" ]; do
+        [ "$real" != / ] || return 0
+        real=${real%/*}
+        real=${real:-/}
+    done
+    return 1
+}
+helper=${TRACEHINT_TAG-$(command -v tracehint-tag || :)}
+if [ -n "$helper" ] && [ ! -x "$helper" ]; then
+    echo "$helper: no such program; it is named by TRACEHINT_TAG" >&2
+    exit 2
+fi
+if [ "$uid" = 0 ] && [ -n "$helper" ] && ! trusted "$helper"; then
+    echo "$helper is not used: others than root may write to it or to a directory above it" >&2
+    helper=
+fi
+if [ -n "$helper" ]; then
+    case $helper in /*) ;; *) helper=$(pwd)/$helper ;; esac
+    table | (cd -- "$dir" && exec "$helper" script "$mode" ${quiet:+quiet})
+    exit
+fi
+
 for tool in setfattr getfattr xargs; do
     if ! command -v "$tool" >/dev/null; then
         echo "$tool is not installed (Debian: apt-get install attr findutils)" >&2
@@ -41,192 +75,55 @@ done
 
 # shellcheck disable=SC2016 # the worker expands its own variables
 worker='
-LC_ALL=C
-export LC_ALL
-mode=$1 quiet=$2 failed=0
-shift 2
-notes=.tracehint
-host=$(uname -n)
-host=${host%%.*}
-
-say() { # verb, path, remark: unprintable bytes become a question mark
-    [ -n "$quiet" ] && return
-    case $2 in
-    *[!\ -~]*) printf "%s %s  %s\n" "$1" "$(printf %s "$2" | tr -c "\40-\176" "?")" "$3" ;;
-    *) printf "%s %s  %s\n" "$1" "$2" "$3" ;;
-    esac
-}
-fail() {
-    failed=1
-    quiet="" say "FAILED:" "$1" "$2" >&2
-}
-safe() { # relative, without .. and without a symbolic link on the way
-    case $1 in "" | /* | .. | ../* | */.. | */../*) return 1 ;; esac
-    rest=$1/ way=.
-    while [ -n "$rest" ]; do
-        way=$way/${rest%%/*}
-        rest=${rest#*/}
-        [ -L "$way" ] && return 1
-    done
-    return 0
-}
-hex() { # text
-    printf 0x
-    printf %s "$1" | od -An -v -tx1 | tr -d " \n"
-}
-put() { # attribute, value, path
-    case $1 in
-    mfs:sclass) mfssetsclass "$2" "$3" >/dev/null ;;
-    *) setfattr -h -n "$1" -v "$2" -- "$3" ;;
-    esac
-}
-current() { # attribute, path: its value in hexadecimal, or nothing
-    if [ "$1" = mfs:sclass ]; then
-        value=$(mfsgetsclass "$2" 2>/dev/null) || value=
-        value=${value##*: } && value=${value#[!0-9A-Za-z_]} && value=${value%[!0-9A-Za-z_]}
-        return
-    fi
-    case $1 in
-    ceph.*.layout) # Ceph adds the pool, which is an attribute of its own here
-        value=$(getfattr -h --only-values -n "$1" -- "$2" 2>/dev/null) || value=
-        value=${value%% pool=*}
-        value=${value:+$(hex "$value")}
-        return
-        ;;
-    esac
-    value=$(getfattr -h -e hex -n "$1" -- "$2" 2>/dev/null) || value=
-    case $value in
-    *"
-$1="*) value=${value##*=} ;;
-    *"
-$1") value=0x ;;
-    *) value= ;;
-    esac
-}
-note() { # file, fields ...
-    into=$notes/$1
-    shift
-    printf "%s\0" "$@" >>"$into"
-}
-folders() { # make a directory and what is missing above it
-    rest=${1#./}/ way=.
-    while [ -n "$rest" ]; do
-        way=$way/${rest%%/*}
-        rest=${rest#*/}
-        [ -d "$way" ] || { note made "$way" && mkdir -- "$way"; } || return 1
-    done
-}
-make() { # kind, path
-    case $1 in
-    M)
-        folders "$2" ;;
-    C)
-        folders "${2%/*}" && note made "$2" && (set -C && : >"$2") 2>/dev/null ;;
-    *) return 1 ;;
-    esac
-}
-set_one() { # kind, path, attribute, value, remark
-    if [ ! -e "$2" ]; then
-        case $1 in D | F) say "not there:" "$2" "$5" && return ;; esac
-        if [ "$mode" = dry ]; then
-            say make "$2" ""
-        else
-            make "$1" "$2" || { fail "$2" "cannot be made" && return; }
-        fi
-    fi
-    current "$3" "$2"
-    if [ "$value" = "$4" ]; then
-        say "unchanged:" "$2" "$5"
-    elif [ "$mode" = dry ]; then
-        say set "$2" "$5"
-    else
-        [ -z "$value" ] || note old "$2" "$3" "$value"
-        if put "$3" "$4" "$2"; then say set "$2" "$5"; else fail "$2" "$5"; fi
-    fi
-}
-undo_one() {
-    [ -e "$2" ] || return 0
-    current "$3" "$2"
-    [ "$value" = "$4" ] || return 0
-    name=$3
-    case $name in
-    mfs:sclass | ceph.file.layout* | ceph.dir.pin*) return 0 ;; # changed back, see old_one
-    ceph.dir.layout.pool) name=ceph.dir.layout ;;
-    esac
-    if setfattr -h -x "$name" -- "$2"; then say unset "$2" "$5"; else fail "$2" "$5"; fi
-}
-old_one() { # path, attribute, value
-    [ -e "$1" ] || return 0
-    current "$2" "$1"
-    case $2 in
-    mfs:sclass | ceph.dir.pin*) ;;
-    ceph.file.layout*)
-        [ ! -s "$1" ] || { say "left:" "$1" "it holds data: $2" && return; } ;;
-    *) [ -z "$value" ] || return 0 ;;
-    esac
-    put "$2" "$3" "$1" || fail "$1" "$2"
-}
-made_one() { # prints one letter for each thing that it removed
-    if [ -d "$1" ]; then
-        rmdir -- "$1" 2>/dev/null && printf x
-    elif [ -f "$1" ] && [ ! -s "$1" ]; then
-        rm -f -- "$1" && printf x
-    fi
-}
-while [ $# -gt 0 ]; do
-    case $mode in
-    set | dry | undo)
-        kind=$1 path=$2 name=$3 hex=$4 remark=$5
-        case $hex in
-        *@host*)
-            hex=${hex%%@host*}$host${hex#*@host}
-            case $name in mfs:*) ;; *) hex=$(hex "$hex") ;; esac
-            ;;
-        esac
-        shift 5 ;;
-    old)
-        path=$1 name=$2 hex=$3
-        shift 3 ;;
-    made)
-        path=$1
-        shift ;;
-    esac
-    if ! safe "$path"; then
-        fail "$path" "refused: it leads out of the directory or through a symbolic link"
-        continue
-    fi
-    path=./$path
-    case $mode in
-    set | dry) set_one "$kind" "$path" "$name" "$hex" "$remark" ;;
-    undo) undo_one "$kind" "$path" "$name" "$hex" "$remark" ;;
-    old) old_one "$path" "$name" "$hex" ;;
-    made) made_one "$path" ;;
-    esac
-done
-exit $failed
-'
+#@WORKER@'
 run() { # mode, fields per record: the table on standard input
-    xargs -0 -x -n $((20 * $2)) sh -c "$worker" tracehint "$1" "$quiet"
+    xargs -0 -x -n $((20 * $2)) sh -c "$worker" tracehint "$1" "$quiet" "$root" "$uid" "$keys"
+}
+refuse() {
+    echo "cannot use .tracehint/${1#./}: it must be $2 of your own to which nobody else may write" \
+        "(move .tracehint away)" >&2
+    exit 2
+}
+enter_notes() { # go into .tracehint and look at what lies there; nobody else can change it
+    if [ -L .tracehint ] || ! cd -P ./.tracehint || [ "$PWD" != "${root%/}/.tracehint" ] || ! own .; then
+        refuse "" "a directory"
+    fi
+    for file in ./old ./made; do
+        [ -e "$file" ] || [ -L "$file" ] || continue
+        [ -n "$(find "$file" -prune -type f -links 1 2>/dev/null)" ] || refuse "$file" "a plain file"
+        own "$file" || refuse "$file" "a file"
+    done
 }
 
-status=0
-cd -- "$dir"
+status=0 keys=''
+cd -P -- "$dir"
+root=$PWD
+exec 7<.
+if [ "$uid" = 0 ] && [ "$mode" != dry ] && ! own .; then
+    echo "refused as root: others may write to this directory. Do it as its owner, or with" \
+        "tracehint-tag (on the PATH, or named by TRACEHINT_TAG)" >&2
+    exit 2
+fi
 if [ "$mode" = set ]; then
-    if [ -L .tracehint ] || ! mkdir -p .tracehint; then
-        echo "cannot make the directory .tracehint here" >&2
-        exit 2
-    fi
+    [ -d .tracehint ] || mkdir -m 700 .tracehint || exit 2
+    enter_notes
+    (umask 077 && : >>./old && : >>./made)
+    exec 8>>./old 9>>./made
+    cd -P /proc/self/fd/7
+fi
+if [ "$mode" = undo ]; then
+    keys=$(table | tr '\t\n\0' '??\n' | paste - - - - - | cut -f 3 | sort -u)
 fi
 if ! table | run "$mode" 5; then status=1; fi
-if [ "$mode" = undo ] && [ -d .tracehint ] && [ ! -L .tracehint ]; then
-    if [ -f .tracehint/old ] && [ ! -L .tracehint/old ]; then
-        if run old 3 <.tracehint/old; then rm -f .tracehint/old; else status=1; fi
-    fi
-    if [ -f .tracehint/made ] && [ ! -L .tracehint/made ]; then
+if [ "$mode" = undo ] && { [ -e .tracehint ] || [ -L .tracehint ]; }; then
+    enter_notes
+    if [ -f ./old ] && ! run old 3 <./old; then status=1; fi
+    if [ -f ./made ]; then
         # Directories become empty one level at a time.
-        while [ -n "$(run made 1 <.tracehint/made)" ]; do :; done
-        rm -f .tracehint/made
+        while [ -n "$(run made 1 <./made)" ]; do :; done
     fi
+    [ $status != 0 ] || rm -f ./old ./made
+    cd -P /proc/self/fd/7
     rmdir .tracehint 2>/dev/null || :
 fi
 exit $status

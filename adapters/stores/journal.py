@@ -159,9 +159,7 @@ def _open_file(folder: int, create: bool) -> int | None:
         raise _refused(error) from None
     try:
         for part in (folder, fd):
-            info = os.fstat(part)
-            if info.st_uid != os.geteuid() or (part == fd and not stat.S_ISREG(info.st_mode)):
-                raise _refused(PermissionError(errno.EPERM, "it belongs to another user"))
+            check_own(part, file=part == fd)
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         _end_cut_line(fd)
     except BlockingIOError:
@@ -171,6 +169,22 @@ def _open_file(folder: int, create: bool) -> int | None:
         os.close(fd)
         raise
     return fd
+
+
+def check_own(fd: int, *, file: bool) -> None:
+    """Raises InputError unless nobody but the caller can have written there."""
+    info = os.fstat(fd)
+    problem = ""
+    if file and not stat.S_ISREG(info.st_mode):
+        problem = "it is no regular file"
+    elif info.st_uid != os.geteuid():
+        problem = "it belongs to another user"
+    elif info.st_mode & 0o22:
+        problem = "others may write to it"
+    elif file and info.st_nlink != 1:
+        problem = "it has several hard links"
+    if problem:
+        raise _refused(PermissionError(errno.EPERM, problem))
 
 
 def _end_cut_line(fd: int) -> None:

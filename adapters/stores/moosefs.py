@@ -13,7 +13,8 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tracehint.adapters.stores.base import Capability, Gap, Kind, Location, Setting, capability_key
+from tracehint.adapters.plan import Kind
+from tracehint.adapters.stores.base import Capability, Gap, Location, Setting, capability_key
 from tracehint.adapters.stores.places import NAME
 from tracehint.adapters.stores.placing import NO_DEFAULT, Placing
 from tracehint.errors import MissingDependencyError, UsageError

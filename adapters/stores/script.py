@@ -1,4 +1,4 @@
-"""The setfattr script: one fixed driver (driver.sh) and a NUL-delimited table.
+"""The setfattr script: one fixed text (driver.sh, worker.sh) and a NUL-delimited table.
 
 No name and no value from a trace becomes shell text. The table is a file beside the script, or,
 where the script must be one file (standard output), base64 in a here-document, whose alphabet
@@ -12,18 +12,21 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from tracehint import __version__
 from tracehint.adapters.plan import Plan, Target
 from tracehint.adapters.stores.base import Gap, Store, merge_gaps, script_value, scripted
 from tracehint.errors import UsageError
 from tracehint.hintgen.hints.model import HintFile, Rule
 from tracehint.hintgen.text.escape import comment
 from tracehint.hintgen.text.units import plural, size
+from tracehint.version import __version__
 
 MAX_RECORD = 5000  # bytes: 20 records must fit into one argument list of xargs (128 KiB)
-_DRIVER = Path(__file__).with_name("driver.sh")
 _BESIDE = """case $0 in /*) self=$0 ;; *) self=$(pwd)/$0 ;; esac
-table() { cat -- "$self.data"; }"""
+table() { cat -- "$self.data"; }
+if [ ! -r "$self.data" ]; then
+    echo "cannot read the table of this script: it must lie beside it and end in .data" >&2
+    exit 2
+fi"""
 _INSIDE = "table() {\n    base64 -d <<'END-OF-TABLE'\n%s\nEND-OF-TABLE\n}"
 
 
@@ -66,9 +69,15 @@ def make_script(hints: HintFile, plan: Plan, store: Store, *, inside: bool) -> S
     table = b"".join(records)
     counted = merge_gaps(gaps)
     part = _INSIDE % base64.encodebytes(table).decode().rstrip("\n") if inside else _BESIDE
-    text = _DRIVER.read_text(encoding="utf-8").replace("#@TABLE@", part)
+    text = _text("driver.sh").replace("#@WORKER@", _text("worker.sh").partition("\n\n")[2])
+    text = text.replace("#@TABLE@", part)
     text = text.replace("#@EVIDENCE@", _evidence(hints, plan, store, counted))
     return Script(text, table, len(records), skipped, counted)
+
+
+def _text(name: str) -> str:
+    """A part of the script."""
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 def _seen(rule: Rule) -> str:

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tracehint.adapters.plan import Kind
 from tracehint.adapters.stores.base import (
     VOCABULARY,
     Capability,
     Gap,
-    Kind,
     Location,
     Setting,
     capability_key,

@@ -10,8 +10,6 @@
 #include <sys/utsname.h>
 #include <sys/xattr.h>
 
-#define MAX_VALUE 4096
-
 static int decode(const char *hex, unsigned char *out, size_t *length)
 {
 	*length = 0;
@@ -43,32 +41,82 @@ int class_name(const char *value, char *out, size_t size)
 	return n > 0 && (size_t)n < size && out[0] != '-' && !out[strspn(out, plain)] ? 0 : -1;
 }
 
-/* A value in hexadecimal; or a plain name with @host in it, for a pool of Ceph. */
-static int value_of(const struct record *r, unsigned char *out, size_t *length)
+int value_of(const char *name, const char *text, struct value *v)
 {
-	if (!strncmp(r->value, "0x", 2))
-		return decode(r->value, out, length);
-	if (strncmp(r->name, "ceph.", 5) || class_name(r->value, (char *)out, MAX_CLASS) < 0)
-		return -1;
-	*length = strlen((char *)out);
+	v->set = true;
+	if (strcmp(name, MFS_CLASS) && !strncmp(text, "0x", 2)) {
+		if (decode(text, v->bytes, &v->length) < 0)
+			return -1;
+	} else {
+		if (strcmp(name, MFS_CLASS) && strncmp(name, "ceph.", 5))
+			return -1;
+		if (class_name(text, (char *)v->bytes, MAX_CLASS) < 0)
+			return -1;
+		v->length = strlen((char *)v->bytes);
+	}
+	v->bytes[v->length] = 0;
 	return 0;
+}
+
+/* Ceph adds the pool to a layout; here it is an attribute of its own. */
+static void without_pool(const char *name, struct value *v)
+{
+	size_t n = strlen(name);
+	char *pool;
+
+	if (strncmp(name, "ceph.", 5) || n < 7 || strcmp(name + n - 7, ".layout"))
+		return;
+	pool = strstr((char *)v->bytes, " pool=");
+	if (pool) {
+		*pool = 0;
+		v->length = strlen((char *)v->bytes);
+	}
+}
+
+int value_now(int fd, const char *name, struct value *v)
+{
+	v->set = false;
+	v->length = 0;
+	v->bytes[0] = 0;
+	if (!strcmp(name, MFS_CLASS)) {
+		errno = class_get(fd, (char *)v->bytes, MAX_CLASS);
+		v->length = strlen((char *)v->bytes);
+		v->set = v->length > 0;
+		return errno ? -1 : 0;
+	}
+	ssize_t n = fgetxattr(fd, name, v->bytes, MAX_VALUE);
+	if (n < 0)
+		return errno == ENODATA || errno == EOPNOTSUPP ? 0 : -1;
+	v->set = true;
+	v->length = (size_t)n;
+	v->bytes[n] = 0;
+	without_pool(name, v);
+	return 0;
+}
+
+int value_put(int fd, const char *name, const struct value *v)
+{
+	if (strcmp(name, MFS_CLASS))
+		return fsetxattr(fd, name, v->bytes, v->length, 0);
+	errno = class_put(fd, (const char *)v->bytes);
+	return errno ? -1 : 0;
+}
+
+bool value_same(const struct value *a, const struct value *b)
+{
+	return a->set == b->set && a->length == b->length && !memcmp(a->bytes, b->bytes, a->length);
 }
 
 void set_attribute(int fd, const struct record *r)
 {
-	unsigned char value[MAX_VALUE], now[MAX_VALUE];
-	size_t length;
+	struct value value, now;
 
-	if (!strncasecmp(r->name, "security.", 9) || !strncasecmp(r->name, "system.", 7)) {
+	if (!strncasecmp(r->name, "security.", 9) || !strncasecmp(r->name, "system.", 7))
 		complain("refused an attribute", EPERM);
-	} else if (value_of(r, value, &length) < 0) {
+	else if (value_of(r->name, r->value, &value) < 0)
 		complain("bad value in the table", EINVAL);
-	} else {
-		ssize_t had = fgetxattr(fd, r->name, now, sizeof(now));
-
-		if (had == (ssize_t)length && !memcmp(now, value, length))
-			return;
-		if (fsetxattr(fd, r->name, value, length, 0) < 0)
-			complain("cannot set an attribute", errno);
-	}
+	else if (value_now(fd, r->name, &now) == 0 && value_same(&now, &value))
+		return;
+	else if (value_put(fd, r->name, &value) < 0)
+		complain("cannot set an attribute", errno);
 }

@@ -8,51 +8,58 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define HEADER_LEN 28
 #define INDEX_LEN 24
 
+/* Exactly so many bytes. Not mapped: a file that gets shorter meanwhile would end the task. */
+static bool read_at(int fd, char *out, size_t size, off_t at)
+{
+	for (size_t got = 0; got < size;) {
+		ssize_t n = pread(fd, out + got, size - got, at + (off_t)got);
+
+		if (n <= 0)
+			return false;
+		got += (size_t)n;
+	}
+	return true;
+}
+
+static bool read_records(struct table *t, int fd, const char *task)
+{
+	char line[INDEX_LEN + 1] = {0}, header[HEADER_LEN + 1] = {0}, *rest;
+	unsigned long long offset, length;
+	unsigned long tasks, number = strtoul(task, &rest, 10);
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !read_at(fd, header, HEADER_LEN, 0))
+		return false;
+	if (sscanf(header, "tracehint-tags 1 %lu", &tasks) != 1 || *rest || number >= tasks)
+		return false;
+	if (!read_at(fd, line, INDEX_LEN, HEADER_LEN + (off_t)number * INDEX_LEN))
+		return false;
+	if (sscanf(line, "%llu %llu", &offset, &length) != 2)
+		return false;
+	if (offset > (unsigned long long)st.st_size || length > st.st_size - offset)
+		return false;
+	t->data = malloc(length + 1);
+	t->at = 0;
+	t->end = length;
+	return t->data && read_at(fd, t->data, length, (off_t)offset);
+}
+
 int table_open(struct table *t, const char *path, const char *task)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct stat st;
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 
 	if (fd < 0)
 		return -1;
-	if (fstat(fd, &st) < 0 || st.st_size < HEADER_LEN) {
-		close(fd);
-		errno = EINVAL;
-		return -1;
-	}
-	t->size = st.st_size;
-	t->data = mmap(NULL, t->size, PROT_READ, MAP_PRIVATE, fd, 0);
+	bool found = read_records(t, fd, task);
 	close(fd);
-	if (t->data == MAP_FAILED)
-		return -1;
-
-	unsigned long tasks, number;
-	unsigned long long offset, length;
-	char line[INDEX_LEN + 1] = {0}, header[HEADER_LEN + 1] = {0}, *rest;
-
-	memcpy(header, t->data, HEADER_LEN);
-	number = strtoul(task, &rest, 10);
 	errno = EINVAL;
-	if (sscanf(header, "tracehint-tags 1 %lu", &tasks) != 1 || *rest || number >= tasks)
-		return -1;
-	size_t entry = HEADER_LEN + (size_t)number * INDEX_LEN;
-	if (entry + INDEX_LEN > t->size)
-		return -1;
-	memcpy(line, t->data + entry, INDEX_LEN);
-	if (sscanf(line, "%llu %llu", &offset, &length) != 2)
-		return -1;
-	if (offset > t->size || length > t->size - offset)
-		return -1;
-	t->at = offset;
-	t->end = offset + length;
-	return 0;
+	return found ? 0 : -1;
 }
 
 static const char *field(struct table *t)

@@ -11,21 +11,22 @@
 #define MARK 1 /* seconds since the epoch */
 #define MAX_BATCH 64
 #define MAX_CLASS 256 /* of the name of a storage class or pool */
+#define MAX_VALUE 4096
 
 /* One line on standard error, the first time only. */
 void complain(const char *what, int error);
 
-/* table.c: the table that `tracehint emit` wrote, mapped, and the records of one task in it. */
+/* table.c: the records of one task in the table that `tracehint emit` wrote. */
 struct table {
 	char *data;
-	size_t size, at, end;
+	size_t at, end;
 };
 
 struct record {
 	const char *kind, *path, *name, *value;
 };
 
-/* Map the table and find the records of one task; -1 and errno. */
+/* Read the records of one task; -1 and errno. */
 int table_open(struct table *t, const char *path, const char *task);
 /* The next record; false at the end, or where the rest is no record. */
 bool table_next(struct table *t, struct record *r);
@@ -37,7 +38,20 @@ int open_parent(const char *path, const char **name);
 /* Make an empty file with the time stamp MARK. */
 int make_file(const char *path);
 
-/* attribute.c: set the attribute of a record on an open file. */
+/* attribute.c: attributes of open files, a storage class of MooseFS among them. */
+struct value {
+	unsigned char bytes[MAX_VALUE + 1]; /* ends with a NUL byte that is not counted */
+	size_t length;
+	bool set;
+};
+
+/* The value that a table's text stands for: hexadecimal, or a plain name. -1: neither. */
+int value_of(const char *name, const char *text, struct value *v);
+/* The value that an open file has. -1 and errno. */
+int value_now(int fd, const char *name, struct value *v);
+int value_put(int fd, const char *name, const struct value *v);
+bool value_same(const struct value *a, const struct value *b);
+/* Set the attribute of a record on an open file, where it is not so already. */
 void set_attribute(int fd, const struct record *r);
 /* Into `out`: the name of a class or pool, with the short name of this host in the place of @host. */
 int class_name(const char *value, char *out, size_t size);
@@ -53,6 +67,10 @@ struct batch {
 void class_add(struct batch *b, int fd, const char *value);
 /* Set what is in the batch and empty it. */
 void class_set(struct batch *b);
+/* One file; 0 or an error number. */
+int class_put(int fd, const char *name);
+/* The class that one file has; 0 or an error number. */
+int class_get(int fd, char *out, size_t size);
 
 /* command.c: become the command; returns the shell's status (126, 127) where that fails. */
 int become(char **command);

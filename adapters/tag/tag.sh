@@ -13,6 +13,7 @@ _tracehint() { # set or clean; status 3: something was made
         _tracehint_status=$?
         [ "$_tracehint_status" -lt 126 ] && return "$_tracehint_status"
     fi
+    [ -f "$TRACEHINT_DIR/table" ] || return 0
     command -v xargs >/dev/null && command -v setfattr >/dev/null || return 0
     _tracehint_entry=$(tail -c +$((TRACEHINT_RULE * 24 + 29)) -- "$TRACEHINT_DIR/table" |
         head -c 23)

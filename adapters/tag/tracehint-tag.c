@@ -5,6 +5,7 @@
  *   tracehint-tag set TABLE TASK               before the task
  *   tracehint-tag clean TABLE TASK             after it: remove what it did not use
  *   tracehint-tag run TABLE TASK COMMAND...    both, around a command
+ *   tracehint-tag script set|dry|undo [quiet]  the work of a setfattr script: script.c
  *
  * TABLE is written by `tracehint emit --workflow-engine` (adapters/engines/tag_table.py): a line
  * "tracehint-tags 1 <number of tasks>", an index of "<offset> <length>" lines of fixed width, and
@@ -21,7 +22,7 @@
  * Exit status of set: 0 fine, 3 fine and `clean` has something to look at.
  */
 #define _GNU_SOURCE
-#include "tag.h"
+#include "script.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -106,17 +107,32 @@ static void clean(struct table t)
 	}
 }
 
+static int usage(void)
+{
+	fprintf(stderr, "usage: tracehint-tag set|clean TABLE TASK\n"
+			"       tracehint-tag run TABLE TASK COMMAND...\n"
+			"       tracehint-tag script set|dry|undo [quiet] <TABLE\n");
+	return 2;
+}
+
+static int main_script(int argc, char **argv)
+{
+	if (argc > 4 || argc < 3 || (argc == 4 && strcmp(argv[3], "quiet")) ||
+	    (strcmp(argv[2], "set") && strcmp(argv[2], "dry") && strcmp(argv[2], "undo")))
+		return usage();
+	return script(argv[2], argc == 4);
+}
+
 int main(int argc, char **argv)
 {
 	struct table t = {0};
 	int status = 0;
 	bool runs = argc > 4 && !strcmp(argv[1], "run");
 
-	if (argc < 4 || (!runs && argc != 4)) {
-		fprintf(stderr, "usage: tracehint-tag set|clean TABLE TASK\n"
-				"       tracehint-tag run TABLE TASK COMMAND...\n");
-		return 2;
-	}
+	if (argc > 1 && !strcmp(argv[1], "script"))
+		return main_script(argc, argv);
+	if (argc < 4 || (!runs && argc != 4))
+		return usage();
 	bool found = table_open(&t, argv[2], argv[3]) == 0;
 	if (!found)
 		complain("cannot use the table", errno);

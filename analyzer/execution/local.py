@@ -7,39 +7,43 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from tracehint.analyzer import analyze
 from tracehint.analyzer.arrays import Bools, Ints
 from tracehint.analyzer.columns import column
 from tracehint.analyzer.execution.bundle_files import Files, Folder, add_problems, files_at, read
 from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.execution.threads import compute_all
 from tracehint.analyzer.flow.access import Raw, Tasks, read_extents
-from tracehint.analyzer.flow.batches import Batch, Portions
 from tracehint.analyzer.flow.model import Access, Objects
+from tracehint.analyzer.flow.portions import Batch, Portions
 from tracehint.errors import UsageError
 from tracehint.schemas.batches import rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tracehint.analyzer.model import Analysis, Options
+    from tracehint.analyzer.flow.extents import Execution
+    from tracehint.schemas.store import Bundle
+
 
 T = TypeVar("T")
 IN_MEMORY = 200  # bytes that an extent takes while the flow is followed
 
 
-def analyze_at(
-    where: str, options: Options, master: str | None = None, resources: Resources | None = None
-) -> Analysis:
-    """The analysis of the bundle at the path or URL `where`."""
+def run_at(
+    where: str,
+    work: Callable[[Bundle, Execution | None], T],
+    master: str | None = None,
+    resources: Resources | None = None,
+) -> T:
+    """`work` on the bundle at the path or URL `where`, and its extents where they are apart."""
     resources = resources or Resources()
     if master is not None:
         raise UsageError("--master: this engine runs in one process", "Add --engine spark.")
     files = files_at(where)
     if _too_large(files, resources.memory):
-        return _in_batches(files, options, resources)
+        return _in_batches(files, work, resources)
     # The bundle is handed over and not kept: it can go before the labels are made.
-    return analyze(read(files), options, None, resources)
+    return work(read(files), None)
 
 
 def _too_large(files: Files, memory: int | None) -> bool:
@@ -51,13 +55,15 @@ def _too_large(files: Files, memory: int | None) -> bool:
     return rows_of(found) * IN_MEMORY > memory // 2
 
 
-def _in_batches(files: Files, options: Options, resources: Resources) -> Analysis:
+def _in_batches(
+    files: Files, work: Callable[[Bundle, Execution | None], T], resources: Resources
+) -> T:
     from tracehint.analyzer.execution.spilled import SpilledExtents
 
     bundle = read(files, without=("extents",))
     with SpilledExtents(files, resources) as extents:
         add_problems(bundle, extents.problems)
-        return analyze(bundle, options, extents, resources)
+        return work(bundle, extents)
 
 
 class LocalExtents:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from tracehint.analyzer.execution.bundle_files import check_names, segments_among
+from tracehint.analyzer.execution.segments import check_names, segments_among
 from tracehint.errors import BundleError
 from tracehint.schemas.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, Manifest, parse_manifest
 

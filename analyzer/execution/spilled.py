@@ -20,16 +20,15 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import numpy as np
 
-from tracehint.analyzer import NOT_NEEDED
 from tracehint.analyzer.arrays import Bools, Ints, distinct
 from tracehint.analyzer.columns import column
-from tracehint.analyzer.execution.bundle_files import Files
+from tracehint.analyzer.execution.bundle_files import NOT_NEEDED, Files
 from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.execution.temporary import temporary_folder
 from tracehint.analyzer.execution.threads import compute_all
 from tracehint.analyzer.flow.access import Raw, Tasks, read_extents
-from tracehint.analyzer.flow.batches import Batch, Portions
 from tracehint.analyzer.flow.model import Access, Objects
+from tracehint.analyzer.flow.portions import Batch, Portions
 from tracehint.errors import BundleError
 from tracehint.schemas.batches import batches_of
 

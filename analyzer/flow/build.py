@@ -14,7 +14,7 @@ from tracehint.analyzer.columns import column
 from tracehint.analyzer.flow import general, simple
 from tracehint.analyzer.flow.access import Tasks as ProcTasks
 from tracehint.analyzer.flow.additions import Scene, add_declared
-from tracehint.analyzer.flow.batches import ROWS, Batch, Portions, divide, keep_together
+from tracehint.analyzer.flow.batches import ROWS, divide, keep_together
 from tracehint.analyzer.flow.causal import after_their_writes
 from tracehint.analyzer.flow.copies import Copies
 from tracehint.analyzer.flow.empty import add_empty
@@ -23,6 +23,7 @@ from tracehint.analyzer.flow.fold import components
 from tracehint.analyzer.flow.identity import find_objects, judged
 from tracehint.analyzer.flow.model import UNKNOWN, Access, Flow, Found, Objects
 from tracehint.analyzer.flow.notes import merged
+from tracehint.analyzer.flow.portions import Batch, Portions
 from tracehint.analyzer.flow.retries import series_of
 from tracehint.analyzer.flow.tables import Part, make_part, together
 from tracehint.analyzer.flow.users import Tasks, consumers_of, edges_of, producers_of
@@ -31,7 +32,7 @@ from tracehint.analyzer.flow.whole import from_opens
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tracehint.analyzer.execution.model import Accesses, Execution
+    from tracehint.analyzer.flow.extents import Accesses, Execution
     from tracehint.analyzer.model import Options
     from tracehint.schemas.store import Bundle
 
@@ -66,7 +67,7 @@ class Plan:
     always_general: bool
 
 
-def build(
+def build_flow(
     bundle: Bundle,
     cut: Cut,
     roots: Sequence[bytes],
@@ -79,7 +80,16 @@ def build(
     owned: bool = False,
     found: Ahead | None = None,
 ) -> Flow:
-    """See `build_flow`; `rows` is the size of a portion."""
+    """Files by version, their producers and consumers, and the edges between tasks.
+
+    `cut` says which process epoch belongs to which task, `roots` are the data roots, `extents`
+    who has that table and computes, `rules` what is data below them. Tables have the schemas of
+    `tracehint.analyzer.model`. With `owned`, columns of the bundle that nothing needs after this
+    are dropped from its tables. `found` waits for the files, where somebody looks for them
+    already (`flow.identity.find_objects`). Never raises on damaged rows: what was left out is in
+    `Flow.notes`.
+    `rows` is the size of a portion.
+    """
     notes: list[str] = []
     table = cut.tasks.take(order_by(column(cut.tasks, "task")))
     ids = column(table, "task")

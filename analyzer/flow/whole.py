@@ -14,7 +14,7 @@ from tracehint.analyzer.flow.model import HOW_BIT, READ, TRUNCATE, UNKNOWN, WRIT
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tracehint.analyzer.execution.model import Execution
+    from tracehint.analyzer.flow.extents import Execution
     from tracehint.schemas.store import Bundle
 
 _ACCMODE, _WRONLY, _RDWR = 3, 1, 2

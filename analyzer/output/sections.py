@@ -83,7 +83,7 @@ def tasks(analysis: Analysis) -> Section:
 
 def files(analysis: Analysis) -> Section:
     """One line per file, with those who wrote and read it and its labels."""
-    from tracehint.analyzer.output.json import names_table
+    from tracehint.analyzer.output.names import names_table
 
     table = in_order(analysis.files, "file")
     names = names_table(table)

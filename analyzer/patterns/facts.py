@@ -12,7 +12,7 @@ import numpy as np
 
 from tracehint.analyzer.arrays import distinct, order_by, starts_of
 from tracehint.analyzer.flow.ranges import among
-from tracehint.analyzer.patterns import labels, prepare, ranges, regions, times
+from tracehint.analyzer.patterns import labels, prepare, ranges, regions, stretches, times
 from tracehint.analyzer.patterns.rows import (
     ROLES,
     UNKNOWN,
@@ -59,7 +59,7 @@ class Found:
     read_shapes: Shapes
     written_shapes: Shapes
     shared: regions.Shared
-    shared_ranges: ranges.Stretches
+    shared_ranges: stretches.Stretches
     backward: bool  # an edge points back in time
 
 

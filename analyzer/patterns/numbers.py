@@ -16,8 +16,8 @@ from tracehint.analyzer.patterns.groups import Around
 from tracehint.analyzer.patterns.rows import UNKNOWN, Facts, Ints, Labels, Shapes, Single
 
 if TYPE_CHECKING:
-    from tracehint.analyzer.patterns.ranges import Stretches
     from tracehint.analyzer.patterns.regions import Shared as SharedBytes
+    from tracehint.analyzer.patterns.stretches import Stretches
 
 
 @dataclass

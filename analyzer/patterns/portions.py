@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
@@ -30,11 +30,18 @@ from tracehint.analyzer.patterns.rows import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tracehint.analyzer.patterns import FlowTables
-
 ROWS = 1 << 17  # of any one table in a portion
 _Users = TypeVar("_Users", Readers, Writers)
 _PARTS = ("producers", "consumers", "edges")
+
+
+class FlowTables(Protocol):
+    """What `label` needs of the data flow: tables of analyzer.model."""
+
+    files: pa.Table
+    producers: pa.Table
+    consumers: pa.Table
+    edges: pa.Table
 
 
 @dataclass

@@ -9,7 +9,6 @@ import numpy as np
 from tracehint.analyzer.arrays import order_by, starts_of
 from tracehint.analyzer.flow.ranges import among, union
 from tracehint.analyzer.patterns.portions import Portion
-from tracehint.analyzer.patterns.ranges import stretches
 from tracehint.analyzer.patterns.rows import (
     UNKNOWN,
     Bools,
@@ -21,6 +20,7 @@ from tracehint.analyzer.patterns.rows import (
     Work,
     Writers,
 )
+from tracehint.analyzer.patterns.stretches import stretches
 
 
 @dataclass

@@ -12,7 +12,8 @@ from tracehint.analyzer.patterns.prepare import Read, Wrote, spans_of
 from tracehint.analyzer.patterns.rows import UNKNOWN, Bools, Groups, Ints, Rows, Shapes, Spans
 
 if TYPE_CHECKING:
-    from tracehint.analyzer.patterns.ranges import Measured, Stretches
+    from tracehint.analyzer.patterns.ranges import Measured
+    from tracehint.analyzer.patterns.stretches import Stretches
 
 _SHOWN = 16  # shared ranges in the evidence
 

@@ -14,14 +14,13 @@ from tracehint.analyzer.execution.threads import compute_all
 from tracehint.analyzer.patterns import choice, confidence, cycles, edges, evidence, groups, numbers
 from tracehint.analyzer.patterns.attempts import read_work
 from tracehint.analyzer.patterns.facts import Found, Losses, find
-from tracehint.analyzer.patterns.portions import Tables, dense
+from tracehint.analyzer.patterns.portions import FlowTables, Tables, dense
 from tracehint.analyzer.patterns.rows import UNKNOWN, Bools, Labels, Rows, Work, code
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from tracehint.analyzer.model import Options
-    from tracehint.analyzer.patterns import FlowTables
 
 
 def label(
@@ -29,10 +28,15 @@ def label(
     tasks: pa.Table,
     options: Options,
     run: Mapping[str, Any],
-    lost: pa.Table | None,
-    resources: Resources | None,
+    lost: pa.Table | None = None,
+    resources: Resources | None = None,
 ) -> tuple[pa.Table, pa.Table]:
-    """See `patterns.label`."""
+    """Tables `patterns` and `groups` of analyzer.model.
+
+    `run["nodes"]` is N of the cost model (at least 1), `run["completeness"]["blind_to"]`
+    what the collector cannot see. `lost` has columns task, lost, seen: events of the task's
+    processes that were lost and recorded; None when nothing was lost.
+    """
     work = read_work(tasks)
     tables = Tables(flow, work)
     losses = _losses(lost, work)

@@ -8,8 +8,8 @@ import shutil
 from pathlib import Path
 
 from tracehint.collectors.base import Availability, RecordRequest, RecordResult
+from tracehint.collectors.bpftrace.blind import BLIND
 
-BLIND = ("io_uring", "aio", "mmap", "passed_descriptors", "long_paths", "environment")
 COST = "12 to 16 us per call of the followed processes; 1 to 3 s to attach"
 TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
 

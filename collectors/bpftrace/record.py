@@ -16,7 +16,7 @@ from tracehint.collectors import hostinfo
 from tracehint.collectors.base import RecordRequest, RecordResult
 from tracehint.collectors.begin import begin, new_manifest
 from tracehint.collectors.bpftrace import announce
-from tracehint.collectors.bpftrace.collector import BLIND
+from tracehint.collectors.bpftrace.blind import BLIND
 from tracehint.collectors.run import run_child, runnable
 from tracehint.collectors.session import child_environment
 from tracehint.errors import CollectorError, TracehintError

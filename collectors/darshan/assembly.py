@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tracehint import __version__
 from tracehint.collectors.clocks import apart
 from tracehint.collectors.darshan.facts import SUMMED, LogFacts
 from tracehint.collectors.darshan.runs import HOW_COUNTERS
 from tracehint.schemas.manifest import Host, Manifest
 from tracehint.schemas.store import table_from_rows
 from tracehint.schemas.tables import TABLES
+from tracehint.version import __version__
 
 BLIND_TO = (
     "copy_file_range", "mmap", "io_uring", "static_binaries", "go_binaries", "killed_processes",

@@ -10,10 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tracehint.collectors.base import Availability, RecordRequest, RecordResult
+from tracehint.collectors.ebpf.blind import BLIND, LOADER
 
-LOADER = Path(__file__).parent / "bin" / "tracehint-rec"
 BTF = Path("/sys/kernel/btf/vmlinux")
-BLIND: tuple[str, ...] = ()
 COST = "about 1.1 times the CPU time on small I/O, nothing measurable on computation"
 
 _CAP_SYS_ADMIN, _CAP_PERFMON, _CAP_BPF = 21, 38, 39

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from tracehint.schemas.plain import open_plain
 from tracehint.schemas.store import safe_host
 
 SUFFIX = ".missed"  # written by tracehint-join: TIME PID COMMAND per line
@@ -21,7 +22,13 @@ def add_missed(
 
     keep: leave it, as somebody else's. Returns how many tasks there were.
     """
-    commands = _read(path) if keep else _take(path)
+    try:
+        commands = _read(path, own=False) if keep else _take(path)
+    except FileNotFoundError:
+        return 0
+    except OSError as error:
+        notes.append(f"Tasks of {host} may be missing: {path}: {error.strerror}")
+        return 0
     if not commands:
         return 0
     import pyarrow as pa
@@ -56,25 +63,21 @@ def missed_beside(bundles: Iterable[Path], host: str) -> list[Path]:
     """Files of a host that no recorder took up, in the directories of these bundles."""
     folders = dict.fromkeys(path.absolute().parent for path in bundles)
     found = [missed_file(folder, host) for folder in folders]
-    return [path for path in found if path.is_file() and not path.is_symlink()]
+    return [path for path in found if os.path.lexists(path)]
 
 
 def _take(path: Path) -> list[str]:
     """Read and remove; a task that appends meanwhile begins a new file or is still read."""
+    os.close(open_plain(path))  # else it stays where it is
     taken = path.with_name(f"{path.name}.{os.getpid()}")
-    try:
-        path.rename(taken)
-        found = _read(taken)
-        taken.unlink()
-    except OSError:
-        return []
+    path.rename(taken)
+    found = _read(taken, own=True)
+    taken.unlink()
     return found
 
 
-def _read(path: Path) -> list[str]:
-    try:
-        with path.open("rb") as stream:
-            text = stream.read(_MAX_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return []
+def _read(path: Path, *, own: bool) -> list[str]:
+    """The commands. Raises OSError: the directory may be shared, so it may be anything."""
+    with os.fdopen(open_plain(path, own=own), "rb") as stream:
+        text = stream.read(_MAX_BYTES).decode("utf-8", "replace")
     return [line.split(" ", 2)[-1] for line in text.splitlines() if line]

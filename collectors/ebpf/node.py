@@ -15,11 +15,13 @@ import socket
 import struct
 import time
 from collections.abc import Callable
+from typing import NoReturn
 
 from tracehint.collectors.base import Follow
 from tracehint.collectors.ebpf.node_locks import locked
-from tracehint.collectors.ebpf.node_place import Place
+from tracehint.collectors.ebpf.node_place import NODE_DIR, Place
 from tracehint.errors import CollectorError, TracehintError
+from tracehint.schemas.plain import open_plain
 
 _READY_SECONDS = 60
 _BACKLOG = 4096
@@ -29,15 +31,12 @@ def _connected(place: Place) -> socket.socket | None:
     """A connection to the recorder that listens there, if one of this user does."""
     client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     client.settimeout(_READY_SECONDS)
-    try:
+    with contextlib.suppress(OSError):
         client.connect(str(place.socket))
-    except OSError:
-        client.close()
-        return None
-    if _peer(client)[1] != os.geteuid():
-        client.close()
-        return None
-    return client
+        if _peer(client)[1] == os.geteuid():
+            return client
+    client.close()
+    return None
 
 
 def _peer(client: socket.socket) -> tuple[int, int]:
@@ -76,40 +75,49 @@ def serve(
     Raises CollectorError when it does not come to that.
     """
     ready, told = os.pipe()
-    with locked(place.lock) as lock:
-        if is_recording(place):
-            os.close(ready)
-            os.close(told)
-            return None
-        place.socket.unlink(missing_ok=True)
-        server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        server.bind(str(place.socket))
-        if detach and not _became_background(place, keep={server.fileno(), told}, lose=lock):
-            server.close()
-            os.close(told)
-            _wait_until_ready(place, ready)
-            return 0
-        server.listen(_BACKLOG)  # by the process that `stop` waits for
+    try:
+        with locked(place.lock) as lock:
+            if is_recording(place):
+                os.close(ready)
+                os.close(told)
+                return None
+            place.socket.unlink(missing_ok=True)
+            server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            server.bind(str(place.socket))
+            if detach:
+                child = os.fork()
+                if child == 0:
+                    _in_background(place, server, record, idle, told=told, lose=lock)
+                os.waitpid(child, 0)
+                server.close()
+                os.close(told)
+                _wait_until_ready(place, ready)
+                return 0
+            server.listen(_BACKLOG)  # by the process that `stop` waits for
+    except OSError as error:
+        raise CollectorError(
+            f"this node's recorder: {place.lock}: {error.strerror or error}",
+            f"Set {NODE_DIR} to a directory of yours with mode 700 and a short name.",
+        ) from None
+    return _record(place, server, record, idle, told)
+
+
+def _record(
+    place: Place, server: socket.socket, record: Callable[[Follow], int], idle: float, told: int
+) -> int:
+    """Be the recorder until it ends."""
     # an opening of its own: the one above is another's; nobody removes it while one listens
-    own = os.open(place.lock, os.O_RDWR | os.O_CLOEXEC)
+    own = open_plain(place.lock, os.O_RDWR)
     for fd in (server.fileno(), own, told):
         os.set_inheritable(fd, True)
-    code = 1
     try:
-        code = record(
+        return record(
             Follow(
                 listen=server.fileno(), lock=own, ready=told, idle=idle, missed=str(place.missed)
             )
         )
-    except TracehintError as error:
-        if not detach:
-            raise
-        os.write(2, f"{error}\n".encode("utf-8", "replace"))
     finally:
         _tidy(place, server)
-        if detach:
-            os._exit(code)
-    return code
 
 
 def _tidy(place: Place, server: socket.socket) -> None:
@@ -126,38 +134,57 @@ def _tidy(place: Place, server: socket.socket) -> None:
             place.lock.unlink()  # who waits for it looks again
 
 
-def _became_background(place: Place, keep: set[int], lose: int) -> bool:
-    """Go on as a process of its own: not a child of the task, which waits for its children only.
+def _in_background(
+    place: Place,
+    server: socket.socket,
+    record: Callable[[Follow], int],
+    idle: float,
+    *,
+    told: int,
+    lose: int,
+) -> NoReturn:
+    """The recorder as a process of its own: not a child of the task, which waits for its own only.
 
-    False in the caller, True in the new process.
+    Called in a child of the task; whatever happens ends here, or the command would run twice.
     """
-    child = os.fork()
-    if child:
-        os.waitpid(child, 0)
-        return False
-    os.setsid()
-    if os.fork():
-        os._exit(0)
-    os.close(lose)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-    log, null = os.open(place.log, flags, 0o600), os.open(os.devnull, os.O_RDWR)
+    code, log = 1, told
+    try:
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        os.close(lose)
+        _close_all(place, keep={server.fileno(), told})
+        log = 2
+        server.listen(_BACKLOG)
+        code = _record(place, server, record, idle, told)
+    except (TracehintError, OSError) as error:
+        os.write(log, f"\n{error}\n".encode("utf-8", "replace"))
+    finally:
+        os._exit(code)
+
+
+def _close_all(place: Place, keep: set[int]) -> None:
+    """Say everything into the log, and hold nothing of the task: its pipes must end with it."""
+    log = open_plain(place.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    null = os.open(os.devnull, os.O_RDWR)
     for target, source in ((0, null), (1, null), (2, log)):
         os.dup2(source, target)
     for fd in [int(name) for name in os.listdir("/proc/self/fd")]:  # noqa: PTH208
         if fd > 2 and fd not in keep:
             with contextlib.suppress(OSError):
-                os.close(fd)  # a task's pipes must end with the task
-    return True
+                os.close(fd)
 
 
 def _wait_until_ready(place: Place, ready: int) -> None:
     readable, _, _ = select.select([ready], [], [], _READY_SECONDS)
-    said = os.read(ready, 1) if readable else b""
+    said = os.read(ready, 4000) if readable else b""
     os.close(ready)
-    if said == b"r":
+    if said[:1] == b"r":
         return
     place.socket.unlink(missing_ok=True)
-    why = place.log.read_text(errors="replace").strip() if place.log.exists() else ""
+    why = said.decode("utf-8", "replace").strip()
+    with contextlib.suppress(OSError), os.fdopen(open_plain(place.log), errors="replace") as log:
+        why = why or log.read(4000).strip()
     raise CollectorError(
         "this node's recorder did not start" + (f": {why[:2000]}" if why else ""),
         "See `tracehint doctor`.",

@@ -9,20 +9,34 @@ lock these files do that (rec/join.c too).
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from tracehint.schemas.plain import open_plain
+
+PATIENCE_S = 60.0  # a recorder that starts holds its lock for a second or a few
+_LOOK_S = 0.02
+
 
 @contextlib.contextmanager
-def locked(path: Path, *, wait: bool = True, shared: bool = False) -> Iterator[int]:
-    """Hold the lock. Raises BlockingIOError when that is not possible and not to wait for."""
-    how = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
-    fd = _open_locked(path, how)
+def locked(
+    path: Path, *, wait: bool = True, shared: bool = False, patience: float = PATIENCE_S
+) -> Iterator[int]:
+    """Hold the lock. Raises BlockingIOError when that is not possible and not to wait for.
+
+    Who waits does so for `patience` seconds at most. Other OSErrors: the file cannot be made, or
+    it is not a plain file of this user.
+    """
+    how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    end = time.monotonic() + (patience if wait else 0)
+    fd = _open_locked(path, how, end)
     while not _still_named(fd, path):
         os.close(fd)
-        fd = _open_locked(path, how)
+        fd = _open_locked(path, how, end)
     try:
         yield fd
     finally:
@@ -30,14 +44,20 @@ def locked(path: Path, *, wait: bool = True, shared: bool = False) -> Iterator[i
             os.close(fd)
 
 
-def _open_locked(path: Path, how: int) -> int:
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+def _open_locked(path: Path, how: int, end: float) -> int:
+    fd = open_plain(path, os.O_RDWR | os.O_CREAT)
     try:
-        fcntl.flock(fd, how)
+        while True:
+            try:
+                fcntl.flock(fd, how | fcntl.LOCK_NB)
+                return fd
+            except BlockingIOError:
+                if time.monotonic() >= end:
+                    raise BlockingIOError(errno.EAGAIN, "another process holds it") from None
+                time.sleep(_LOOK_S)
     except BaseException:
         os.close(fd)
         raise
-    return fd
 
 
 def _still_named(fd: int, path: Path) -> bool:

@@ -8,7 +8,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from tracehint.collectors.ebpf.collector import LOADER
+from tracehint.collectors.ebpf.blind import LOADER
 from tracehint.collectors.ebpf.missed import missed_file
 from tracehint.collectors.hostinfo import host_name
 from tracehint.collectors.session import BUNDLE_DIR

@@ -13,7 +13,7 @@ from typing import Any
 
 from tracehint.collectors.base import RecordRequest, RecordResult
 from tracehint.collectors.begin import begin, new_manifest
-from tracehint.collectors.ebpf.collector import BLIND, LOADER
+from tracehint.collectors.ebpf.blind import BLIND, LOADER
 from tracehint.collectors.ebpf.follow import follow_arguments, follow_notes, followed_command
 from tracehint.collectors.ebpf.later import leave_spool, wants_later
 from tracehint.collectors.ebpf.missed import add_missed

@@ -21,6 +21,7 @@ from tracehint.collectors.ebpf.missed import node_stem
 from tracehint.collectors.ebpf.node_locks import locked
 from tracehint.collectors.ebpf.node_place import Place
 from tracehint.errors import BundleError
+from tracehint.schemas.plain import is_own_folder
 
 MOST = 8
 _JOINED = "joined"
@@ -46,7 +47,7 @@ def _join_if_alone(busy: Path, place: Place) -> None:
 def join_segments(folder: Path, host: str, most: int = MOST) -> int:
     """Join the bundles of this node's recorders when there are more than `most`.
 
-    Nobody may be writing them. Bundles that cannot be read stay as they are.
+    Nobody may be writing them. Bundles that cannot be read, and those of others, stay as they are.
     Returns how many were joined.
     """
     _put_back(folder, host)
@@ -65,11 +66,14 @@ def join_segments(folder: Path, host: str, most: int = MOST) -> int:
         return 0
     tables, manifest = join_bundles(parts)
     work = folder / f"{node_stem(host)}.joining"
-    work.mkdir(mode=0o700)
+    try:
+        work.mkdir(mode=0o700)
+    except OSError:  # somebody else's in a shared folder: the bundles stay as many as they are
+        return 0
     write_bundle(BundleWriter(work / _JOINED), tables, manifest)
     for part in parts:
         part.path.rename(work / part.path.name)
-    (work / _JOINED).rename(folder / f"{node_stem(host)}.trace")
+    (work / _JOINED).rename(min((part.path for part in parts), key=lambda path: len(path.name)))
     shutil.rmtree(work)
     return len(parts)
 
@@ -78,15 +82,13 @@ def segments(folder: Path, host: str) -> list[Path]:
     """The bundles that this node's recorders left."""
     name = re.compile(re.escape(node_stem(host)) + r"(-\d+)?\.trace")
     entries = folder.iterdir() if folder.is_dir() else ()
-    return sorted(
-        p for p in entries if name.fullmatch(p.name) and p.is_dir() and not p.is_symlink()
-    )
+    return sorted(p for p in entries if name.fullmatch(p.name) and is_own_folder(p))
 
 
 def _put_back(folder: Path, host: str) -> None:
     """After somebody was killed while joining."""
     work = folder / f"{node_stem(host)}.joining"
-    if not work.is_dir() or work.is_symlink():
+    if not is_own_folder(work):
         return
     if (work / _JOINED).exists():
         for path in segments(work, host):

@@ -11,9 +11,8 @@ import sys
 from pathlib import Path
 
 from tracehint.collectors.base import Availability, RecordRequest, RecordResult
+from tracehint.collectors.strace.blind import BLIND, BLIND_LIGHT
 
-BLIND = ("io_uring", "mmap", "setuid_programs")
-BLIND_LIGHT = ("bytes", "io_uring", "mmap", "setuid_programs")
 COST = "5 to 20 times slower on small I/O (about 30 us per read, 80 us per open and close)"
 COST_LIGHT = "nothing on reads and writes, about 70 us per open and close"
 _OLDEST = (5, 6)  # --absolute-timestamps; --seccomp-bpf is in 5.3

@@ -8,7 +8,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracehint import __version__
 from tracehint.collectors.strace.lexer import LexStats
 from tracehint.collectors.strace.sources import (
     LogSet,
@@ -23,6 +22,7 @@ from tracehint.schemas.manifest import Host, Manifest, read_manifest
 from tracehint.schemas.redact import redact_argv
 from tracehint.schemas.store import RAW_DIR, BundleWriter
 from tracehint.schemas.writing import write_bundle
+from tracehint.version import __version__
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,31 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-# Printed undecoded: no file contents in the log, short lines, offsets and results in hexadecimal.
-RAW_CALLS = (
-    "read", "write", "pread64", "pwrite64", "readv", "writev", "preadv", "pwritev", "preadv2",
-    "pwritev2",
-)  # fmt: skip  # a table
+from tracehint.collectors.strace.calls import ALWAYS, BYTES, RAW
+
 # Printed whole: inode and size from stat, the environment of exec (only ENV_MARKERS are kept).
 _WHOLE = ("execve", "execveat", "stat", "lstat", "fstat", "newfstatat")
 
-NAME_CALLS = (
-    "open", "openat", "openat2", "creat", "open_by_handle_at", "close", "close_range", "dup",
-    "dup2", "dup3", "fcntl", "pipe", "pipe2", "memfd_create", "sendmsg", "sendmmsg", "recvmsg",
-    "recvmmsg", "recvmmsg_time64", "pidfd_getfd", "truncate", "ftruncate", "rename", "renameat",
-    "renameat2", "link", "linkat", "unlink", "unlinkat", "symlink", "symlinkat", "mkdir",
-    "mkdirat", "mknod", "mknodat", "rmdir", "ioctl", "mount", "move_mount", "pivot_root", "setns",
-    "unshare", "io_uring_setup", "clone", "clone3", "fork", "vfork", "execve", "execveat",
-    "chdir", "fchdir", "chroot", "exit_group",
-)  # fmt: skip  # a table
-BYTE_CALLS = (
-    *RAW_CALLS, "copy_file_range", "sendfile", "splice", "tee", "vmsplice", "mmap", "mremap",
-    "mprotect", "pkey_mprotect", "fallocate", "lseek", "io_submit", "io_uring_enter", "stat",
-    "lstat", "fstat", "newfstatat", "statx", "access", "faccessat", "faccessat2", "getdents",
-    "getdents64", "chmod", "fchmod", "fchmodat", "fchmodat2",
-    "getxattr", "lgetxattr", "fgetxattr", "setxattr", "lsetxattr", "fsetxattr", "listxattr",
-    "llistxattr", "flistxattr", "removexattr", "lremovexattr", "fremovexattr",
-)  # fmt: skip  # a table
 # Never deadly, or noise. The others are kept: strace prints `+++ killed by` only for these.
 _QUIET_SIGNALS = "SIGCHLD,SIGURG,SIGWINCH,SIGCONT"
 MAX_STRING = 131072  # the kernel's longest single argument (MAX_ARG_STRLEN)
@@ -50,7 +30,7 @@ def strace_argv(
 
     `pid_names`: what `pid_translation` found.
     """
-    calls = NAME_CALLS if light else (*NAME_CALLS, *BYTE_CALLS)
+    calls = ALWAYS if light else (*ALWAYS, *BYTES)
     return [
         program,
         *(["-D"] if detach else []),
@@ -69,7 +49,7 @@ def strace_argv(
         "-e",
         "abbrev=!" + ",".join("?" + c for c in _WHOLE),
         "-e",
-        "raw=" + ",".join("?" + c for c in RAW_CALLS),
+        "raw=" + ",".join("?" + c for c in sorted(RAW)),
         "-e",
         "trace=" + ",".join("?" + c for c in calls),
         "-o",

@@ -11,7 +11,7 @@ from tracehint.collectors.base import RecordRequest, RecordResult
 from tracehint.collectors.begin import begin, new_manifest
 from tracehint.collectors.run import runnable
 from tracehint.collectors.session import child_environment
-from tracehint.collectors.strace.collector import BLIND, BLIND_LIGHT
+from tracehint.collectors.strace.blind import BLIND, BLIND_LIGHT
 from tracehint.collectors.strace.live import LINGER_S, LiveLog, inherited, run_traced
 from tracehint.errors import TracehintError, UsageError
 from tracehint.schemas.arrow import skip_pandas

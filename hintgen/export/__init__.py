@@ -7,6 +7,7 @@ follows the output.
 
 from __future__ import annotations
 
+import errno
 import importlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from tracehint.errors import UsageError
 from tracehint.hintgen import query
+from tracehint.schemas.plain import is_own_folder, is_stream, replacing
 
 if TYPE_CHECKING:
     from tracehint.hintgen.inputs import Input
@@ -46,22 +48,23 @@ def export(run: Input, name: str, target: Path, *, force: bool = False) -> None:
     Raises UsageError.
     """
     chosen = FORMATS[name]
-    if (target.exists() or target.is_symlink()) and not force:
+    stream = is_stream(target) and not chosen.directory
+    if (target.exists() or target.is_symlink()) and not force and not stream:
         raise UsageError(f"{target}: exists", "Give --force to replace it, or another -o.")
     if target.exists() and target.is_dir() != chosen.directory:
         raise UsageError(f"{target}: is in the way", "Choose another name with -o.")
     module = importlib.import_module(f"tracehint.hintgen.export.{chosen.module}")
-    temporary = target.with_name(f".{target.name[:200]}.tmp")
     con = query.connect(run.analysis)
     try:
         if chosen.directory:
             target.mkdir(parents=True, exist_ok=True)
+            if not is_own_folder(target):
+                raise PermissionError(errno.EPERM, "it belongs to another user")
             module.write(run, con, target, name)
         else:
-            module.write(run, con, temporary)
-            temporary.replace(target)
+            with replacing(target) as fd:
+                module.write(run, con, Path(f"/proc/self/fd/{fd}"))
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise UsageError(
             f"{target}: cannot be written: {error.strerror}", "Choose another place with -o."
         ) from None

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tracehint import __version__
 from tracehint.hintgen.export import lines
 from tracehint.hintgen.export.prov import _timestamp
 from tracehint.hintgen.text.escape import text
+from tracehint.version import __version__
 
 if TYPE_CHECKING:
     import duckdb

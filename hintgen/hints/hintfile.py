@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from tracehint.errors import InputError
 from tracehint.hintgen.hints.hintcheck import from_json
 from tracehint.hintgen.hints.model import HINTS_SCHEMA, HintFile
 from tracehint.hintgen.text.textfile import TextFile
+from tracehint.schemas.plain import replacing
 
 _FILE = TextFile(
     kind="A hint file",
@@ -29,8 +31,12 @@ def dump(hints: HintFile, path: Path, *, force: bool = False) -> None:
     """Write a hint file; an existing one only with `force`."""
     text = json.dumps(to_json(hints), indent=1) + "\n"
     try:
-        with path.open("w" if force else "x", encoding="utf-8") as out:
-            out.write(text)
+        if force:
+            with replacing(path) as fd, os.fdopen(fd, "wb", closefd=False) as stream:
+                stream.write(text.encode())
+        else:
+            with path.open("x", encoding="utf-8") as out:
+                out.write(text)
     except FileExistsError as error:
         raise InputError(f"{path} exists", "Give another -o, or --force.") from error
     except OSError as error:

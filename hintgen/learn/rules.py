@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tracehint import __version__
 from tracehint.analyzer.model import Analysis
 from tracehint.hintgen.hints.model import HintFile, Refusal, Rule
 from tracehint.hintgen.learn.build import rule_of
@@ -29,6 +28,7 @@ from tracehint.hintgen.learn.safety import Limits, restrain
 from tracehint.hintgen.learn.scale import NO_SCALES, Scales, scales_of
 from tracehint.hintgen.learn.selfcheck import self_check
 from tracehint.hintgen.learn.shapes import with_shapes
+from tracehint.version import __version__
 
 
 @dataclass(frozen=True)

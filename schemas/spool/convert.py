@@ -27,6 +27,7 @@ from tracehint.schemas.spool.opens import (
     opens_table,
     runs_in_flight,
 )
+from tracehint.schemas.spool.paths import path_lookup
 from tracehint.schemas.spool.processes import (
     Redact,
     forget_launcher,
@@ -35,7 +36,7 @@ from tracehint.schemas.spool.processes import (
     metadata_table,
     processes_table,
 )
-from tracehint.schemas.spool.read import Records, Spool, read_spool
+from tracehint.schemas.spool.read import Spool, read_spool
 from tracehint.schemas.spool.replay import Names
 from tracehint.schemas.tables import EXTENTS, FILES, NAMES, TABLES
 
@@ -106,23 +107,6 @@ def _tables(spool: Spool, manifest: Manifest, redact: Redact | None) -> dict[str
         missing = runs_in_flight(spool, ep, tables["extents"])
         tables["losses"] = pa.concat_tables([tables["losses"], missing])
     return tables
-
-
-def path_lookup(spool: Spool) -> Callable[[Records], pa.Array]:
-    """A function from path identifiers to the paths' text, null where it is not known."""
-    table = spool.records["paths"]
-    table = table[np.argsort(table["id"], kind="stable")]
-    texts = spool.texts(table["off"], table["len"])
-
-    def text(ids: Records) -> pa.Array:
-        at = np.searchsorted(table["id"], ids)
-        inside = np.minimum(at, max(len(table) - 1, 0))
-        known = (at < len(table)) & (len(table) > 0)
-        if len(table):
-            known &= table["id"][inside] == ids
-        return texts.take(pa.array(inside, mask=~known))
-
-    return text
 
 
 def _episode_paths(spool: Spool, ep: Episodes) -> pa.Array:

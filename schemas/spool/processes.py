@@ -74,7 +74,7 @@ def load_processes(spool: Spool) -> Processes:
 
 def processes_table(spool: Spool, proc: Processes, redact: Redact | None) -> tuple[pa.Table, int]:
     """The `processes` table and how many arguments were redacted."""
-    from tracehint.schemas.spool.convert import path_lookup
+    from tracehint.schemas.spool.paths import path_lookup
 
     rows = proc.rows
     n = len(rows)

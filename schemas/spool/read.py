@@ -86,8 +86,8 @@ def _number(data: dict[str, Any], key: str) -> int:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        if path.stat().st_size > 1 << 16:
-            raise ValueError("too large")
+        if path.stat().st_size > 1 << 16 or not path.is_file():
+            raise ValueError("no regular file, or too large")
         data = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
         raise BundleError(f"{path}: cannot be read: {error}", "Record the run again.") from None
@@ -101,6 +101,8 @@ def _records(path: Path, dtype: np.dtype[Any], problems: list[str]) -> Records:
     try:
         if path.is_symlink():
             raise OSError("is a symbolic link")
+        if path.exists() and not path.is_file():
+            raise OSError("is no regular file")
         count, rest = divmod(path.stat().st_size, dtype.itemsize)
         if rest:
             problems.append(f"spool: {path.name}: {rest} bytes of a torn record left out")

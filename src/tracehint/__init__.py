@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tracehint.version import __version__
+
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Options
     from tracehint.api import Run, load
 
 __all__ = ["Options", "Run", "__version__", "load"]
-
-__version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:

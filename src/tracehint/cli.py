@@ -13,9 +13,9 @@ from collections.abc import Sequence
 
 import click
 
-from tracehint import __version__
 from tracehint.errors import EXIT_FAILED, TracehintError
 from tracehint.schemas.arrow import no_blas_threads
+from tracehint.version import __version__
 
 # name -> (module in tracehint.commands, one line for --help)
 COMMANDS: dict[str, tuple[str, str]] = {

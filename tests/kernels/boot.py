@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.ebpf import compile_workloads
-from tracehint.collectors.ebpf.collector import LOADER
+from tracehint.collectors.ebpf.blind import LOADER
 from tracehint.schemas.manifest import Host, Manifest
 from tracehint.schemas.spool.convert import convert_spool
 from tracehint.schemas.store import Bundle

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Protocol
 
 from tests.support.bed import HEAD, Node
+from tracehint.adapters.engines.workflow import Workflow, read_workflow
 from tracehint.adapters.place.choose import Known, choose, look
 from tracehint.adapters.place.hosts import Host
 from tracehint.adapters.stores.base import Location
-from tracehint.adapters.workflow import Workflow, read_workflow
 
 ASK_BYTES = 256_000  # about what a link moves while the store's tool is started
 WAIT_BYTES = 1_000_000  # less than this is moved sooner than a task ends

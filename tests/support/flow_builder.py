@@ -216,7 +216,7 @@ class FlowBuilder:
 
     def tables(self) -> tuple[pa.Table, pa.Table]:
         """`patterns.label` of this flow."""
-        from tracehint.analyzer.patterns import label
+        from tracehint.analyzer.patterns.whole import label
 
         run = {"nodes": self.nodes, "completeness": {"blind_to": self.blind_to}}
         return label(self.flow(), self.task_table(), self.options, run, self.losses())

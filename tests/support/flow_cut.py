@@ -12,8 +12,8 @@ import pyarrow as pa
 from tests.support.bundles import RunBuilder
 from tracehint.analyzer import roots as rules
 from tracehint.analyzer.execution.local import LocalExtents
-from tracehint.analyzer.flow import Flow
-from tracehint.analyzer.flow.build import build
+from tracehint.analyzer.flow.build import build_flow
+from tracehint.analyzer.flow.model import Flow
 from tracehint.analyzer.model import TASKS, Options
 from tracehint.analyzer.tasks.model import DECLARED_TASK, PROC_TASK, TaskCut
 from tracehint.schemas.manifest import Manifest
@@ -96,7 +96,7 @@ class Case:
     ) -> View:
         """The flow; `general` sends every file the long way, `rows` is the size of a portion."""
         bundle = bundle_of(self.run)
-        flow = build(
+        flow = build_flow(
             bundle,
             self.cut(),
             roots,

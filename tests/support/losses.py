@@ -198,7 +198,7 @@ def lossy(run: RunBuilder, kind: str, share: float, seed: int) -> RunBuilder:
 
 def labels(run: RunBuilder) -> dict[tuple[str, str], float]:
     """(path, label) -> confidence, of the first version of each file."""
-    from tracehint.analyzer import analyze
+    from tracehint.analyzer.analyze import analyze
     from tracehint.analyzer.model import Options
 
     found = analyze(bundle_of(run), Options(nodes=8))

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pytest
 
 from tracehint.analyzer.model import CONSUMERS, EDGES, FILES, PRODUCERS, TASKS, Analysis, Options
-from tracehint.analyzer.patterns import label
+from tracehint.analyzer.patterns.whole import label
 
 Instance = dict[str, Any]
 

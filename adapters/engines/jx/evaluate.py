@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from tracehint.adapters.engines.jx.functions import FUNCTIONS, LAZY
 from tracehint.adapters.engines.jx.operators import binary, kind, unary
+from tracehint.adapters.engines.jx.scope import Scope
 from tracehint.adapters.engines.jx.tree import (
     Array,
     Call,
@@ -26,22 +27,6 @@ from tracehint.adapters.engines.jx.tree import (
 MAX_STEPS = 20_000_000
 MAX_DEPTH = 100
 _CHARACTERS = 32  # of a new text, for one step
-
-
-class Scope(NamedTuple):
-    """Names and their values; those around are in `outer`."""
-
-    names: dict[str, Node]
-    outer: Scope | None = None
-
-    def find(self, name: str) -> tuple[bool, Node]:
-        """Whether the name is known, and its value, which may not be evaluated yet."""
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.names:
-                return True, scope.names[name]
-            scope = scope.outer
-        return False, None
 
 
 class Evaluator:

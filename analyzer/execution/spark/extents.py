@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from tracehint.analyzer import NOT_NEEDED, analyze
 from tracehint.analyzer.arrays import Bools, Ints
 from tracehint.analyzer.columns import column
-from tracehint.analyzer.execution.bundle_files import Files, Folder, add_problems, read
+from tracehint.analyzer.execution.bundle_files import NOT_NEEDED, Files, Folder, add_problems, read
 from tracehint.analyzer.execution.local import LocalExtents
 from tracehint.analyzer.execution.spark import work as work_of
 from tracehint.analyzer.execution.spark.files import files_at
 from tracehint.analyzer.execution.spark.rows import frame_of_files, frame_of_table
 from tracehint.analyzer.execution.spark.session import EngineFailed, asking, session
 from tracehint.analyzer.flow.access import Tasks
-from tracehint.analyzer.flow.batches import Batch, Portions
 from tracehint.analyzer.flow.model import Access, Objects
+from tracehint.analyzer.flow.portions import Batch, Portions
 from tracehint.errors import BundleError
 from tracehint.schemas.store import Bundle, read_parts
 from tracehint.schemas.tables import TABLES
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from tracehint.analyzer.execution.model import Execution
-    from tracehint.analyzer.model import Analysis, Options
+    from tracehint.analyzer.flow.extents import Execution
 
 T = TypeVar("T")
 _ELSE = "Check that all nodes can read it and have tracehint; or use --engine duckdb."
@@ -41,24 +39,24 @@ _ROOM = (
 _PARTITIONS = 2000  # of one shuffle, at most
 
 
-def analyze_at(where: str, options: Options, master: str | None = None) -> Analysis:
-    """The analysis of the bundle at a path that all nodes see, or at a URL that Spark reads."""
+def run_at(where: str, work: Callable[[Bundle, Execution], T], master: str | None = None) -> T:
+    """`work` on the bundle at a path that all nodes see, or at a URL that Spark reads."""
     with session(master) as spark:
         try:
-            return _analyze(spark, where, options)
+            return _run(spark, where, work)
         except EngineFailed as error:
             full = "No space left" in str(error)
             raise BundleError(f"{where}: Spark failed: {error}", _ROOM if full else _ELSE) from None
 
 
-def _analyze(spark: SparkSession, where: str, options: Options) -> Analysis:
+def _run(spark: SparkSession, where: str, work: Callable[[Bundle, Execution], T]) -> T:
     """With a second try without the damaged files, once one made a job fail."""
     files = files_at(spark, where)
     damaged: dict[str, str] = {}
     while True:
         try:
             bundle, extents = _open(spark, files, damaged)
-            return analyze(bundle, options, extents)
+            return work(bundle, extents)
         except EngineFailed:
             found = _damaged(files)
             if found.keys() <= damaged.keys():

@@ -9,14 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from tracehint.analyzer.execution.bundle_files import (
-    URL,
-    Files,
-    Folder,
-    check_names,
-    segments_among,
-)
+from tracehint.analyzer.execution.bundle_files import URL, Files, Folder
 from tracehint.analyzer.execution.remote import SYSTEMS, Objects
+from tracehint.analyzer.execution.segments import check_names, segments_among
 from tracehint.analyzer.execution.spark.session import EngineFailed, asking
 from tracehint.errors import BundleError
 from tracehint.schemas.manifest import MANIFEST_NAME, Manifest, parse_manifest

@@ -16,7 +16,7 @@ from tracehint.analyzer.flow.access import Raw, Tasks, read_extents
 from tracehint.analyzer.flow.model import UNKNOWN, Access, Objects
 
 if TYPE_CHECKING:
-    from tracehint.analyzer.flow.batches import Batch
+    from tracehint.analyzer.flow.portions import Batch
 
 # Columns of the bundle that are read, and the row of the whole table that Spark adds.
 COLUMNS = (

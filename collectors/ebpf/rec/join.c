@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,18 +24,31 @@
 #include <unistd.h>
 
 #define MARK "TRACEHINT_RECORDING" /* collectors/session.py: a nested recording does not double */
-#define PATIENCE_S 10		   /* a busy recorder answers within milliseconds */
+#ifndef PATIENCE_S
+#define PATIENCE_S 10 /* a busy recorder answers within milliseconds */
+#endif
+#ifndef LOCK_PATIENCE_S
+#define LOCK_PATIENCE_S 60 /* a recorder that starts holds its lock for a second or a few */
+#endif
+#define LOOK_NS 20000000
 
 static int connected(const char *path)
 {
 	struct sockaddr_un to = {.sun_family = AF_UNIX};
 	struct timeval patience = {.tv_sec = PATIENCE_S};
 	struct ucred peer = {};
+	struct stat st;
 	socklen_t size = sizeof(peer);
+
+	if (lstat(path, &st) || !S_ISSOCK(st.st_mode) || st.st_uid != geteuid())
+		return -1;
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
-	if (fd < 0 || strlen(path) >= sizeof(to.sun_path))
+	if (fd < 0 || strlen(path) >= sizeof(to.sun_path)) {
+		if (fd >= 0)
+			close(fd);
 		return -1;
+	}
 	strcpy(to.sun_path, path);
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
@@ -46,24 +60,47 @@ static int connected(const char *path)
 	return fd;
 }
 
-#define LOCK_TRIES 1000
+/*
+ * The directories may be shared: what is opened there is not waited for, and used only if it is a
+ * plain file of our own.
+ */
+static int open_own(const char *name, int flags)
+{
+	int fd = open(name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
+	struct stat st;
+
+	if (fd < 0)
+		return -1;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_nlink <= 1)
+		return fd;
+	close(fd);
+	errno = EPERM;
+	return -1;
+}
+
+#define LOCK_TRIES (LOCK_PATIENCE_S * (1000000000LL / LOOK_NS))
 
 /* The lock, shared. A recorder that ends removes the file, the next one makes another: look again. */
 static int locked(const char *name)
 {
-	for (int i = 0; i < LOCK_TRIES; i++) {
-		int lock = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	const struct timespec pause = {.tv_nsec = LOOK_NS};
+
+	for (long long i = 0; i < LOCK_TRIES; i++) {
+		int lock = open_own(name, O_RDONLY);
 		struct stat held, named;
 
 		if (lock < 0)
 			return -1;
-		if (flock(lock, LOCK_SH) || fstat(lock, &held)) {
+		if (!flock(lock, LOCK_SH | LOCK_NB)) {
+			if (!fstat(lock, &held) && !lstat(name, &named) &&
+			    held.st_ino == named.st_ino && held.st_dev == named.st_dev)
+				return lock;
+		} else if (errno != EWOULDBLOCK && errno != EINTR) {
 			close(lock);
 			return -1;
+		} else {
+			nanosleep(&pause, NULL);
 		}
-		if (!lstat(name, &named) && held.st_ino == named.st_ino &&
-		    held.st_dev == named.st_dev)
-			return lock;
 		close(lock);
 	}
 	return -1;
@@ -93,7 +130,7 @@ static int joined(const char *path)
 static void missed(const char *path, const char *command)
 {
 	char line[256];
-	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int fd = open_own(path, O_WRONLY | O_CREAT | O_APPEND);
 	int n = snprintf(line, sizeof(line), "%lld %d %.200s", (long long)time(NULL), (int)getpid(),
 			 command);
 
@@ -137,10 +174,17 @@ int main(int argc, char **argv)
 		fputs("usage: tracehint-join SOCKET MISSED -- COMMAND [ARGUMENT]...\n", stderr);
 		return 125;
 	}
-	if (joined(argv[1]))
+	if (joined(argv[1])) {
 		mark();
-	else
+	} else {
+		/* neither a limit of file sizes nor a closed standard error may end the command */
+		void (*size)(int) = signal(SIGXFSZ, SIG_IGN),
+		     (*pipe)(int) = signal(SIGPIPE, SIG_IGN);
+
 		missed(argv[2], argv[4]);
+		signal(SIGXFSZ, size);
+		signal(SIGPIPE, pipe);
+	}
 	execvp(argv[4], argv + 4);
 	error = errno;
 	fprintf(stderr, "tracehint-join: %s: %s\n", argv[4], strerror(error));

@@ -122,6 +122,11 @@ def counted(op: str, *, at: bool = False) -> Callable[[State, Thread, Call], Non
     return handler
 
 
+access, access_at = counted("access"), counted("access", at=True)
+chmod, chmod_at = counted("chmod"), counted("chmod", at=True)
+xattr = counted("xattr")
+
+
 def getdents(st: State, thread: Thread, call: Call) -> None:
     """getdents64(fd, entries, size): counted at the directory itself."""
     _, ofd = head_fd(st, thread, call.args, call.t_ns)

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tracehint import __version__
 from tracehint.hintgen import query
 from tracehint.hintgen.draw import palette
 from tracehint.hintgen.draw.build import build_on
@@ -21,6 +20,7 @@ from tracehint.hintgen.draw.report import flow, heat, timeline
 from tracehint.hintgen.lint.finding import total
 from tracehint.hintgen.lint.render.json_ import as_dict
 from tracehint.hintgen.text.escape import text
+from tracehint.version import __version__
 
 if TYPE_CHECKING:
     import duckdb

@@ -72,8 +72,8 @@ def prepare(row: Row, work: Path, store: str, only: set[str]) -> Prepared:
 def _by_hand(row: Row, flow: Path, folder: Path, store: str) -> Path:
     """A person's hints, in the same tag folder as ours and at the same cost."""
     from tracehint.adapters.engines.tag_table import TagTarget, encode, tag_files
+    from tracehint.adapters.engines.workflow import read_workflow
     from tracehint.adapters.stores.registry import open_store
-    from tracehint.adapters.workflow import read_workflow
 
     hints = {os.fsencode(path): dict(values) for path, values in row.by_hand().items()}
     tasks = [

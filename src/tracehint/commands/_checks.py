@@ -89,7 +89,7 @@ def _effective() -> int:
 
 def loader() -> Finding:
     """Whether file capabilities would work where the tracer's loader lies."""
-    from tracehint.collectors.ebpf.collector import LOADER
+    from tracehint.collectors.ebpf.blind import LOADER
 
     path = LOADER
     if not path.is_file():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from collections.abc import Callable, Sequence
 from typing import NoReturn
@@ -72,11 +73,17 @@ def run_node(
 def _place(host_id: str, command: tuple[str, ...]) -> Place:
     try:
         return node_place(host_id)
-    except TracehintError as error:
+    except (TracehintError, OSError) as error:
         if not command:
             raise
-        click.echo(f"tracehint: not recorded: {error}", err=True)
+        _warn(error)
         _become(command)
+
+
+def _warn(error: object) -> None:
+    """One line; the task runs also where nobody reads it."""
+    with contextlib.suppress(OSError):
+        click.echo(f"tracehint: not recorded: {error}", err=True)
 
 
 def _join(
@@ -95,9 +102,9 @@ def _join(
         else:
             idle = IDLE_SECONDS if options.idle is None else options.idle
             serve(place, idle, record, detach=True)
-    except TracehintError as error:  # the task runs all the same, and is counted as missed
+    except (TracehintError, OSError) as error:  # the task runs all the same, counted as missed
         if not quiet:
-            click.echo(f"tracehint: not recorded: {error}", err=True)
+            _warn(error)
     _become(command, place.prefix())
 
 
@@ -108,5 +115,5 @@ def _become(command: tuple[str, ...], prefix: Sequence[str] = ()) -> NoReturn:
         try:
             become([*prefix, *argv])
         except CommandError as error:
-            click.echo(f"tracehint: not recorded: {error.what}", err=True)
+            _warn(error.what)
     become(argv)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import sys
@@ -10,22 +9,26 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tracehint.errors import UsageError
+from tracehint.schemas.plain import is_stream, replacing
 
 
-def write_result(text: str | bytes, target: str | None, *, force: bool = False) -> None:
+def write_result(
+    text: str | bytes, target: str | None, *, force: bool = False, mode: int = 0o666
+) -> None:
     """Write to `target`, atomically and never over an existing file without `force`.
 
-    `None` or `-` is stdout. Raises UsageError with the remedy.
+    `None` or `-` is stdout. `mode` is of a new file, less the umask. Raises UsageError with the
+    remedy.
     """
     data = text.encode("utf-8", "backslashreplace") if isinstance(text, str) else text
     if target is None or target == "-":
         put([data if isinstance(text, bytes) or data.endswith(b"\n") else data + b"\n"], target)
         return
     refuse_existing(Path(target), force=force)
-    put([data], target)
+    put([data], target, mode)
 
 
-def put(pieces: Iterable[bytes], target: str | None) -> None:
+def put(pieces: Iterable[bytes], target: str | None, mode: int = 0o666) -> None:
     """Write the pieces to stdout (`None` or `-`) or, atomically, to a file that may be there.
 
     Raises UsageError with the remedy.
@@ -36,16 +39,11 @@ def put(pieces: Iterable[bytes], target: str | None) -> None:
         sys.stdout.buffer.flush()
         return
     path = Path(target)
-    temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}.tmp")
     try:
-        with temporary.open("wb") as stream:
+        with replacing(path, mode) as fd, os.fdopen(fd, "wb", closefd=False) as stream:
             stream.writelines(pieces)
-        temporary.replace(path)
     except OSError as error:
         raise cannot_write(path, error) from None
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
 
 
 def cannot_write(path: Path, error: OSError) -> UsageError:
@@ -57,7 +55,7 @@ def cannot_write(path: Path, error: OSError) -> UsageError:
 
 def refuse_existing(path: Path, *, force: bool) -> None:
     """Raises UsageError where something is that must not be replaced: before work, not after it."""
-    if os.path.lexists(path) and not force:
+    if os.path.lexists(path) and not force and not is_stream(path):
         raise UsageError(f"{path}: exists", "Give --force to replace it, or another -o.")
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracehint.errors import TracehintError
+from tracehint.schemas.plain import is_own_folder
 
 if TYPE_CHECKING:
     from tracehint.hintgen.hints.model import HintFile
@@ -96,11 +97,11 @@ def graph_svg(work: Work, path: Path) -> str:
 
 def lint_text(work: Work, path: Path) -> str:
     """The findings."""
-    from tracehint import __version__
     from tracehint.hintgen.lint import skipped_rules
     from tracehint.hintgen.lint.registry import RULES, load
     from tracehint.hintgen.lint.render import Info, render
     from tracehint.hintgen.text.units import plural
+    from tracehint.version import __version__
 
     info = Info(
         tool=f"tracehint {__version__}",
@@ -162,7 +163,7 @@ def prepare(folder: Path, *, force: bool) -> Path:
     chosen = folder
     while True:
         try:
-            if force and chosen.is_dir() and not chosen.is_symlink():
+            if force and is_own_folder(chosen):
                 for name in [*STAGES, "hints.sh.data"]:
                     (chosen / name).unlink(missing_ok=True)
                 return chosen

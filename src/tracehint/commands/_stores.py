@@ -125,7 +125,7 @@ def known_paths(
     graph = workflow or like or names
     remembered = remembered_paths(hints, literal_only=graph is not None)
     if workflow is not None:
-        from tracehint.adapters.workflow import read_workflow
+        from tracehint.adapters.engines.workflow import read_workflow
 
         read = read_workflow(workflow)
         files, known = read.files, read.known(frozenset(hints.peeks))

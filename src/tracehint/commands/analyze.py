@@ -74,7 +74,7 @@ def command(
 
     Example: tracehint analyze run.trace --format json -o run.json
     """
-    from tracehint.analyzer.execution import analyze_at
+    from tracehint.analyzer.analyze import analyze_at
     from tracehint.analyzer.execution.memory import keep_memory
     from tracehint.commands._analysis_output import FORMS
     from tracehint.schemas.arrow import skip_pandas

@@ -28,9 +28,7 @@ def script(shell: str) -> str:
     """The script that click has for this shell; no shell is started for it."""
     from click.shell_completion import get_completion_class
 
-    from tracehint.cli import cli
-
     found = get_completion_class(shell)
     assert found is not None, shell
-    completer = found(cli, {}, PROGRAM, VARIABLE)
+    completer = found(click.get_current_context().find_root().command, {}, PROGRAM, VARIABLE)
     return completer.source_template % completer.source_vars()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from tracehint import __version__
 from tracehint.commands._output import terminal_width, wants_color, write_result
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK
+from tracehint.version import __version__
 
 FORMATS = ("text", "json", "sarif", "github", "junit")
 

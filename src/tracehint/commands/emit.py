@@ -18,6 +18,7 @@ from tracehint.commands._stores import (
     store_options,
 )
 from tracehint.errors import UsageError
+from tracehint.schemas.plain import is_own_folder
 
 if TYPE_CHECKING:
     from tracehint.adapters.engines.emitters import EmitRequest
@@ -131,8 +132,7 @@ def command(
         write_result(script.text, None)
         return
     write_result(script.table, f"{output}.data", force=force)
-    write_result(script.text, str(output), force=force)
-    output.chmod(0o755)
+    write_result(script.text, str(output), force=force, mode=0o777)
     click.echo(
         f"{script.records:,} settings. Review {output} and {output}.data, then run: "
         f"sh {output} --dry-run DIRECTORY",
@@ -161,6 +161,12 @@ def _script(
     return make_script(hints, plan, chosen, inside=inside)
 
 
+def _refuse_foreign(folder: Path) -> None:
+    """What lies in it is run by the workflow. Raises UsageError."""
+    if not is_own_folder(folder):
+        raise UsageError(f"{folder}: belongs to another user, or is a link", "Choose another -o.")
+
+
 def _engine(hints: HintFile, request: EmitRequest, *, force: bool) -> None:
     from tracehint.adapters.engines.emitters import emit
 
@@ -171,8 +177,9 @@ def _engine(hints: HintFile, request: EmitRequest, *, force: bool) -> None:
     for path, data in result.files.items():
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
-        write_result(data, str(path) if path else None, force=force)
-        if path and path in result.executable:
-            path.chmod(0o755)
+        if path in result.executable:
+            _refuse_foreign(path.parent)
+        mode = 0o777 if path in result.executable else 0o666
+        write_result(data, str(path) if path else None, force=force, mode=mode)
     for line in result.remarks:
         click.echo(line, err=True)

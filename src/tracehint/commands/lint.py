@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from tracehint import __version__
 from tracehint.commands._output import terminal_width, wants_color, write_result
 from tracehint.commands._workflow import with_workflow
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK, UsageError
+from tracehint.version import __version__
 
 FORMATS = ("text", "json", "sarif", "github", "junit")
 

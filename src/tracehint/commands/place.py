@@ -120,7 +120,7 @@ def _of_rule(workflow: Path | None, task: int | None) -> list[str]:
         return []
     if workflow is None or task is None:
         raise UsageError("--workflow and --task belong together", "Give both, or neither.")
-    from tracehint.adapters.workflow import read_workflow
+    from tracehint.adapters.engines.workflow import read_workflow
 
     tasks = read_workflow(workflow).tasks
     if task >= len(tasks):

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from tracehint.analyzer.arrays import Bools, Ints
     from tracehint.analyzer.flow.access import Tasks
-    from tracehint.analyzer.flow.batches import Batch, Portions
     from tracehint.analyzer.flow.model import Access, Objects
+    from tracehint.analyzer.flow.portions import Batch, Portions
 
 T = TypeVar("T")
 

@@ -1,0 +1,101 @@
+"""The steps of an analysis, in order, and who computes on the accesses: this process or Spark."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tracehint.analyzer.execution.resources import Resources
+    from tracehint.analyzer.flow.extents import Execution
+    from tracehint.analyzer.model import Analysis, Options
+    from tracehint.schemas.store import Bundle
+
+__all__ = ["BACKENDS", "analyze", "analyze_at"]
+
+# engine -> module with `run_at(where, work, master)`
+BACKENDS = {
+    "duckdb": "tracehint.analyzer.execution.local",
+    "spark": "tracehint.analyzer.execution.spark.extents",
+}
+
+
+def analyze_at(
+    where: str,
+    options: Options,
+    engine: str = "duckdb",
+    master: str | None = None,
+    resources: Resources | None = None,
+) -> Analysis:
+    """Read the bundle at `where` (a directory; for some engines also a URL) and analyze it.
+
+    All engines give the same analysis. `master` is the URL of the engine's cluster, `resources`
+    what this process may use (engine duckdb only). Raises TracehintError: no bundle there, or
+    an engine that is not installed or fails.
+    """
+    given = {} if resources is None else {"resources": resources}
+
+    def work(bundle: Bundle, extents: Execution | None) -> Analysis:
+        return analyze(bundle, options, extents, resources)
+
+    found: Analysis = import_module(BACKENDS[engine]).run_at(where, work, master, **given)
+    return found
+
+
+def analyze(
+    bundle: Bundle,
+    options: Options | None = None,
+    extents: Execution | None = None,
+    resources: Resources | None = None,
+) -> Analysis:
+    """Cut the tasks, follow the bytes, label the patterns.
+
+    `extents` is who has that table and computes on it (default: it is in the bundle, and this
+    process does), `resources` what this process may use.
+
+    Works on damaged and partial bundles: what is missing is stated in
+    `run["completeness"]` and lowers the confidence of the labels.
+    """
+    import dataclasses
+    from functools import partial
+
+    from tracehint.analyzer import roots
+    from tracehint.analyzer.execution.local import LocalExtents
+    from tracehint.analyzer.execution.resources import Resources
+    from tracehint.analyzer.execution.threads import beside
+    from tracehint.analyzer.flow.build import build_flow
+    from tracehint.analyzer.flow.identity import find_objects
+    from tracehint.analyzer.model import Analysis, Options
+    from tracehint.analyzer.patterns.whole import label
+    from tracehint.analyzer.run import lost_events, run_object
+    from tracehint.analyzer.sites import assign, bytes_between
+    from tracehint.analyzer.tasks import cut_tasks
+
+    options = options or Options()
+    bundle = dataclasses.replace(
+        bundle, manifest=assign(bundle.manifest, options.sites), tables=dict(bundle.tables)
+    )
+    resources = resources or Resources()
+    extents = extents or LocalExtents(bundle.tables["extents"], resources)
+    bundle.tables.pop("extents", None)  # it is with `extents` now
+    resources.tell("finding the tasks", 0, 0, "")
+    found = beside(partial(find_objects, bundle), resources)
+    cut = cut_tasks(bundle)
+    data = roots.data_roots(bundle, options.data_roots, cut)
+    resources.tell("finding the files", 0, 0, "")
+    lost = lost_events(bundle, cut.proc_task, extents)  # before columns go that it needs
+    flow = build_flow(bundle, cut, data, options, roots, extents, owned=True, found=found)
+    run = run_object(bundle, cut.tasks, data, options, extents, flow.notes)
+    tasks = cut.tasks
+    resources.tell("labels", 0, 0, "")
+    if "hosts_by_site" in run:
+        run["between_sites_bytes"] = bytes_between(tasks, flow.edges)
+    del bundle, cut, extents, found  # most of the memory, where the caller does not keep it
+    tables = {
+        "tasks": tasks, "files": flow.files, "producers": flow.producers,
+        "consumers": flow.consumers, "edges": flow.edges,
+    }  # fmt: skip  # a table
+    for name, table in tables.items():
+        resources.ready(name, table)
+    patterns, groups = label(flow, tasks, options, run, lost, resources)
+    return Analysis(run=run, **tables, patterns=patterns, groups=groups, options=options)

@@ -1,0 +1,17 @@
+"""The requirements of the project and of one of its extras, for pip, without the project itself."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from pathlib import Path
+
+
+def main() -> None:
+    path = Path(__file__).parent.parent / "pyproject.toml"
+    project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
+    print(*project["dependencies"], *project["optional-dependencies"][sys.argv[1]])
+
+
+if __name__ == "__main__":
+    main()

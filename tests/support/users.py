@@ -1,0 +1,77 @@
+"""A second user, for tests that root runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+OTHER = 12345
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a second user")
+AS_OTHER: dict[str, Any] = {"user": OTHER, "group": OTHER, "extra_groups": []}  # of subprocess
+
+_BECOME = f"""
+import ctypes, os, sys
+os.setgroups([])
+os.setgid({OTHER})
+os.setuid({OTHER})
+"""  # the interpreter itself may lie where only root comes
+_EXCHANGE = """
+os.chdir(sys.argv[1])
+print(flush=True)
+while ctypes.CDLL(None).renameat2(-100, b"new", -100, sys.argv[2].encode(), 2):
+    pass
+"""
+_SWAP = """
+os.chdir(sys.argv[1])
+print(flush=True)
+while True:
+    os.rename("d", "e")
+    os.symlink(sys.argv[2], "d")
+    os.unlink("d")
+    os.rename("e", "d")
+"""
+
+
+def reachable(path: Path) -> Path:
+    """Let others come as far as a test's directory."""
+    for folder in (path, *path.parents[:2]):
+        folder.chmod(0o755)
+    return path
+
+
+@contextmanager
+def exchanging(folder: Path, victim: str) -> Iterator[None]:
+    """The other user exchanges (RENAME_EXCHANGE) `new` for `victim` as soon as it is there."""
+    with _attacker(_EXCHANGE, folder, victim) as process:
+        yield
+        assert process.wait(30) == 0, "the exchange was made"
+
+
+@contextmanager
+def swapping(folder: Path, outside: Path) -> Iterator[None]:
+    """The other user makes `d` a link to `outside`, and a directory again, all the time."""
+    with _attacker(_SWAP, folder, outside) as process:
+        yield
+        assert process.poll() is None, "the attack went on all the time"
+    if (folder / "e").exists():  # it was ended in the middle
+        (folder / "d").unlink(missing_ok=True)
+        (folder / "e").rename(folder / "d")
+
+
+@contextmanager
+def _attacker(code: str, *arguments: str | Path) -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-SE", "-c", _BECOME + code, *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            yield process
+        finally:
+            process.kill()
