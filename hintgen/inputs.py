@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tracehint.errors import InputError
 from tracehint.limits import check, values_of
+from tracehint.schemas.kinds import instead, what_is
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis, Options
@@ -86,6 +87,8 @@ def _from_json(path: Path) -> Analysis:
             raise ValueError("not the output of `tracehint analyze --format json`")
         return from_json(data)
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        if what_is(path) != "analysis":
+            raise InputError(*instead("bundle", path)) from None
         raise InputError(
             f"{path}: cannot be read as an analysis: {error}",
             "Give a trace bundle, or the output of: tracehint analyze BUNDLE --format json",

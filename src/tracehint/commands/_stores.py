@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from tracehint.hintgen.hints.model import HintFile
 
 
-hints_argument = click.argument(
-    "hints", type=click.Path(exists=True, dir_okay=False, path_type=Path)
-)
+hints_argument = click.argument("hints", type=click.Path(path_type=Path))
 
 
 def store_options(required: bool) -> Callable[[F], F]:
