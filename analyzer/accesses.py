@@ -53,7 +53,7 @@ def accesses(bundle: Bundle, analysis: Analysis) -> pa.Table:
     from tracehint.analyzer.sql import connect
     from tracehint.analyzer.tasks import cut_tasks
 
-    cut = cut_tasks(bundle)
+    cut = cut_tasks(bundle, analysis.options)
     roots = rules.data_roots(bundle, analysis.options.data_roots, cut)
     procs = Tasks(cut.proc_task, np.sort(column(cut.tasks, "task")))
     objects = build_objects(bundle, procs.of, lambda p: rules.classify_paths(p, roots))

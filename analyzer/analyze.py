@@ -80,13 +80,13 @@ def analyze(
     bundle.tables.pop("extents", None)  # it is with `extents` now
     resources.tell("finding the tasks", 0, 0, "")
     found = beside(partial(find_objects, bundle), resources)
-    cut = cut_tasks(bundle)
+    cut = cut_tasks(bundle, options)
     data = roots.data_roots(bundle, options.data_roots, cut)
     resources.tell("finding the files", 0, 0, "")
     lost = lost_events(bundle, cut.proc_task, extents)  # before columns go that it needs
     flow = build_flow(bundle, cut, data, options, roots, extents, owned=True, found=found)
-    run = run_object(bundle, cut.tasks, data, options, extents, flow.notes)
-    tasks = cut.tasks
+    run = run_object(bundle, cut.tasks, data, options, extents, [*flow.notes, *cut.notes])
+    tasks, members = cut.tasks, (cut.proc_task, cut.declared_task)
     resources.tell("labels", 0, 0, "")
     if "hosts_by_site" in run:
         run["between_sites_bytes"] = bytes_between(tasks, flow.edges)
@@ -98,4 +98,7 @@ def analyze(
     for name, table in tables.items():
         resources.ready(name, table)
     patterns, groups = label(flow, tasks, options, run, lost, resources)
-    return Analysis(run=run, **tables, patterns=patterns, groups=groups, options=options)
+    return Analysis(
+        run, **tables, patterns=patterns, groups=groups, options=options,
+        proc_task=members[0], declared_task=members[1],
+    )  # fmt: skip  # a table

@@ -32,6 +32,8 @@ TASKS = pa.schema(
         ("processes", pa.int32()),
         ("engine", pa.bool_()),
         ("source", pa.string()),  # observed, declared, both
+        ("group", pa.int64()),  # ranks of one MPI program have the same; else null
+        ("rank", pa.int32()),  # number of the MPI rank that the task is; else null
     ]
 )
 
@@ -161,6 +163,9 @@ class Options:
     call_cost_bytes: int = 64 << 10  # a hint on fewer bytes does not repay its call
     ranges: bool = True
     data_roots: tuple[str, ...] = ()
+    split: tuple[str, ...] = ()  # programs or types of tasks to look inside
+    whole: tuple[str, ...] = ()  # those that stay one task
+    ranks: bool | None = None  # each rank of an MPI program is a task; None: on several hosts
     sites: tuple[tuple[str, str], ...] = ()  # host or pattern of hosts -> site (analyzer/sites.py)
     # bytes per second over a link, the slower and the faster rate that is known; seconds need it
     link_rates: tuple[float, float] | None = None
@@ -168,7 +173,11 @@ class Options:
 
 @dataclass
 class Analysis:
-    """Result of `analyzer.analyze`: `run` is the contract's `run` object, the rest are tables."""
+    """Result of `analyzer.analyze`: `run` is the contract's `run` object, the rest are tables.
+
+    `proc_task` and `declared_task` are those of the task segmentation (analyzer/tasks/model.py):
+    they join the bundle's rows to tasks. None: the analysis was read from its JSON.
+    """
 
     run: dict[str, Any]
     tasks: pa.Table
@@ -179,6 +188,8 @@ class Analysis:
     patterns: pa.Table
     groups: pa.Table
     options: Options = field(default_factory=Options)
+    proc_task: pa.Table | None = None
+    declared_task: pa.Table | None = None
 
     def tables(self) -> dict[str, pa.Table]:
         """The seven tables by name."""

@@ -3,46 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+import signal
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from tracehint.analyzer.sites import hosts_by_site
 from tracehint.analyzer.text import clean
+from tracehint.schemas.losses import EVENTS, events, kinds_that, losses_of, score, words
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from tracehint.analyzer.flow.extents import Execution
     from tracehint.analyzer.model import Options
+    from tracehint.schemas.manifest import Manifest
     from tracehint.schemas.store import Bundle
-
-# Loss kind -> (counts as lost events, what it means in words; `{n}` is the count).
-LOSSES: dict[str, tuple[bool, str]] = {
-    "lifecycle_records": (True, "{n} process or file events were lost: names may be missing"),
-    "extent_records": (True, "{n} access records were lost: bytes and edges may be missing"),
-    "open_table_full": (True, "{n} open files were not followed: too many at one time"),
-    "recursion_misses": (True, "{n} events were missed inside the kernel"),
-    "log_lines": (True, "{n} lines of the log could not be read"),
-    "spool_write": (True, "{n} records could not be written to the spool (disk full?)"),
-    "damaged_segment": (True, "{n} damaged parts of the bundle were left out"),
-    "unreadable_log": (True, "{n} logs could not be read"),
-    "log_limits": (True, "{n} records were left out by the limits of the log itself"),
-    "killed_process": (False, "{n} processes were killed: of them only counters are known"),
-    "truncated_log": (False, "the log ends in the middle ({n}): what came after is unknown"),
-    "killed_recorder": (False, "the recorder was killed: what came after is unknown"),
-    "unfollowed_tasks": (False, "{n} tasks could not be followed by the recorder of their node"),
-    "unknown_calls": (False, "{n} calls of a kind that the collector does not follow"),
-    "credentials_exec": (False, "{n} programs changed their credentials and were not followed"),
-    "path_cut": (False, "{n} paths were too long and are cut"),
-    "argv_cut": (False, "{n} command lines were too long and are cut"),
-}  # fmt: skip  # a table
 
 # What an answer is worth when the collector is blind to this all the time. Other blind spots
 # matter only when a run goes there, and then show up as losses.
 BLIND_SCORE = {"bytes": 0.5, "offsets": 0.8, "copy_file_range": 0.8, "static_binaries": 0.95}
-INCOMPLETE_SCORE = 0.9  # the recorder did not reach its end
-DAMAGED_SCORE = 0.8  # some part of the bundle could not be read
+_SIGNALS = {s.value: s.name for s in signal.Signals}
 
 
 def run_object(
@@ -57,7 +38,6 @@ def run_object(
     manifest = bundle.manifest
     started = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=manifest.started_ns // 1000)
     hosts = _hosts(bundle, tasks)
-    lost, _ = _totals(bundle, extents)
     return {
         "command": [clean(part) for part in manifest.command],
         "hosts": hosts,
@@ -68,7 +48,10 @@ def run_object(
         "duration_s": _duration(bundle, tasks, extents),
         **counted_nodes(options.nodes, tasks, len(hosts)),
         "data_roots": [root.decode("utf-8", "replace") for root in roots],
-        "lost_events": lost,
+        "exit_status": manifest.exit_status,
+        "complete": manifest.complete,
+        "troubles": troubles(manifest),
+        "lost_events": events(losses_of(bundle.tables["losses"])),
         "completeness": _completeness(bundle, extents, notes),
         "parameters": parameters(options),
     }
@@ -78,8 +61,9 @@ def parameters(options: Options) -> dict[str, Any]:
     """The thresholds and the default placement that the labels were made with."""
     hidden = ("nodes", "ranges", "data_roots", "sites")
     found = {k: v for k, v in dataclasses.asdict(options).items() if k not in hidden}
-    if options.link_rates is None:
-        del found["link_rates"]
+    for name, default in (("link_rates", None), ("split", ()), ("whole", ()), ("ranks", None)):
+        if found[name] == default:
+            del found[name]
     return found
 
 
@@ -132,7 +116,7 @@ def lost_events(bundle: Bundle, proc_task: pa.Table, extents: Execution) -> pa.T
         con.register(name, bundle.tables[name])
     con.register("extents", extents.by_process())
     con.register("proc_task", proc_task)
-    kinds = ", ".join(f"'{kind}'" for kind, (event, _) in LOSSES.items() if event)
+    kinds = ", ".join(f"'{kind}'" for kind in kinds_that(EVENTS))
     ranges, whole = (", ".join(f"'{k}'" for k in names) for names in (RANGES_ONLY, WHOLE_OPENS))
     return con.sql(
         f"""
@@ -173,50 +157,56 @@ def lost_events(bundle: Bundle, proc_task: pa.Table, extents: Execution) -> pa.T
     ).to_arrow_table()
 
 
-def _totals(bundle: Bundle, extents: Execution) -> tuple[int, int]:
-    """Lost and recorded events of the whole run."""
-    losses = bundle.tables["losses"]
-    pairs = zip(losses.column("kind").to_pylist(), losses.column("count").to_pylist(), strict=True)
-    lost = sum(max(0, n) for kind, n in pairs if LOSSES.get(kind, (False, ""))[0])
-    rows = sum(bundle.tables[name].num_rows for name in ("processes", "opens"))
-    return lost, rows + extents.rows()
-
-
 def _completeness(bundle: Bundle, extents: Execution, notes: Sequence[str]) -> dict[str, Any]:
-    manifest = bundle.manifest
-    lost, seen = _totals(bundle, extents)
-    score = seen / (seen + lost) if seen + lost else 1.0
+    manifest, losses = bundle.manifest, losses_of(bundle.tables["losses"])
+    seen = sum(bundle.tables[name].num_rows for name in ("processes", "opens")) + extents.rows()
+    if "missing_rows" in losses:
+        seen = _of_known_processes(bundle, extents)
+    worth = score(losses, seen, whole=manifest.complete)
     for code in manifest.blind_to:
-        score *= BLIND_SCORE.get(code, 1.0)
-    if not manifest.complete:
-        score *= INCOMPLETE_SCORE
-    if bundle.problems:
-        score *= DAMAGED_SCORE
-    words = [*_loss_words(bundle), *map(clean, manifest.notes), *notes]
-    if not manifest.complete:
-        words.insert(0, "the recorder did not reach its end: the last accesses may be missing")
+        worth *= BLIND_SCORE.get(code, 1.0)
+    said = [*words(losses), *_missing(bundle), *bundle.problems, *manifest.notes]
     return {
-        "score": round(score, 4),
+        "score": round(worth, 4),
         "blind_to": list(manifest.blind_to),
-        "notes": list(dict.fromkeys(words)),
+        "losses": {clean(kind): n for kind, n in losses.items()},
+        "notes": list(dict.fromkeys([*map(clean, said), *notes])),
     }
 
 
-def _loss_words(bundle: Bundle) -> list[str]:
-    """One sentence per kind of loss, and the details of damaged parts."""
-    counts: dict[str, int] = {}
-    losses = bundle.tables["losses"]
-    for kind, n in zip(
-        losses.column("kind").to_pylist(), losses.column("count").to_pylist(), strict=True
-    ):
-        counts[kind] = counts.get(kind, 0) + n
-    words = [
-        LOSSES.get(kind, (False, "{n} losses of kind " + kind.replace("{", "").replace("}", "")))[
-            1
-        ].format(n=n)
-        for kind, n in counts.items()
-    ]
-    return words + [clean(problem) for problem in bundle.problems]
+def _of_known_processes(bundle: Bundle, extents: Execution) -> int:
+    """Recorded events that belong to a process with a row of its own."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    known = bundle.tables["processes"]["proc"].combine_chunks()
+    opens, counted = bundle.tables["opens"]["proc"], extents.by_process()
+    mine = counted.filter(pc.is_in(counted["proc"], known))
+    accesses = pc.sum(mine["count"]).as_py() or 0
+    opened: int = pc.sum(pc.is_in(opens, known).cast(pa.int64())).as_py() or 0
+    return len(known) + opened + int(accesses)
+
+
+def _missing(bundle: Bundle) -> list[str]:
+    """Tables of which rows are missing."""
+    table = bundle.tables["losses"]
+    rows = zip(*(table.column(c).to_pylist() for c in ("kind", "count", "detail")), strict=True)
+    return [f"{detail}: {n} rows missing" for kind, n, detail in rows if kind == "missing_rows"]
+
+
+def troubles(manifest: Manifest) -> list[str]:
+    """What is to be said before anything else: the command failed, the recorder was stopped."""
+    found = []
+    status = manifest.exit_status
+    if status:
+        name = _SIGNALS.get(status - 128)
+        how = f"was ended by {name}" if name else f"failed with exit status {status}"
+        found.append(f"The run {how}: what it did until then is shown.")
+    if not manifest.complete:
+        found.append("The recorder did not reach its end: what came after is unknown.")
+    elif manifest.recording and manifest.ended_ns is None:
+        found.append("The recorder was stopped before it wrote the tables: they come from its log.")
+    return found
 
 
 def _hosts(bundle: Bundle, tasks: pa.Table) -> list[str]:

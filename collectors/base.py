@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
+
+from tracehint.schemas.losses import events
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,12 @@ class RecordResult:
 
     exit_status: int
     signal: int | None = None  # set when the command died from a signal
-    lost_events: int = 0
+    losses: Mapping[str, int] = field(default_factory=dict)  # kind (schemas/losses.py) -> count
+
+    @property
+    def lost_events(self) -> int:
+        """Events that are known to be lost."""
+        return events(self.losses)
 
 
 class Collector(Protocol):

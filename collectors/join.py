@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tracehint.collectors.clocks import apart
+from tracehint.collectors.identity import recordings
 from tracehint.schemas.manifest import Host, Manifest
 from tracehint.schemas.tables import TABLES
 
@@ -30,7 +31,9 @@ def join_bundles(parts: Sequence[Bundle]) -> tuple[dict[str, pa.Table], Manifest
     """The tables and the manifest of one run that several recorders saw."""
     ordered = sorted(parts, key=lambda b: b.manifest.started_ns)
     tables = one_file_each(join_tables([b.tables for b in ordered]))
-    return tables, join_manifests([b.manifest for b in ordered])
+    manifest = join_manifests([b.manifest for b in ordered])
+    manifest.parts = list(dict.fromkeys(i for b in ordered for i in recordings(b)))
+    return tables, manifest
 
 
 def join_tables(parts: Sequence[dict[str, pa.Table]]) -> dict[str, pa.Table]:
@@ -91,6 +94,8 @@ def join_manifests(manifests: Sequence[Manifest]) -> Manifest:
         blind_to=list(dict.fromkeys(b for m in ordered for b in m.blind_to)),
         notes=list(dict.fromkeys(notes)),
         redacted_args=sum(m.redacted_args for m in ordered),
+        parts=list(dict.fromkeys(i for m in ordered for i in m.parts or [m.recording] if i)),
+        kept_args=any(m.kept_args for m in ordered),
     )
 
 

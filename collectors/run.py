@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from tracehint.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, TracehintError
+from tracehint.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, CollectorError, TracehintError
 
 _SI_KERNEL = 0x80  # si_code of signals that the terminal sends to the whole foreground group
 _FORWARD = (
@@ -33,6 +35,30 @@ class Ended:
 
     status: int
     signal: int | None = None
+
+
+def working_directory() -> Path:
+    """Where the command is to run. Raises CollectorError where that directory is gone."""
+    try:
+        return Path.cwd()
+    except OSError:
+        raise CollectorError(
+            "the working directory does not exist any more", "Change to one that exists."
+        ) from None
+
+
+@contextlib.contextmanager
+def told(kept: str) -> Iterator[None]:
+    """After the run nothing may change the command's exit code: what fails is told, with `kept`,
+    where the recording is."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print(f"tracehint: interrupted\n  {kept}", file=sys.stderr)
+    except TracehintError as error:
+        print(f"tracehint: {error}\n  {kept}", file=sys.stderr)
+    except Exception as error:
+        print(f"tracehint: {type(error).__name__}: {error}\n  {kept}", file=sys.stderr)
 
 
 def find_command(name: str) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tracehint.collectors.base import RecordRequest
 from tracehint.collectors.hostinfo import boot_id
+from tracehint.collectors.run import working_directory
 from tracehint.errors import BundleError
 
 # Tells a nested `tracehint record` that its processes are followed already:
@@ -78,7 +79,7 @@ def default_bundle(command: tuple[str, ...], host: str = "") -> Path:
     """
     stem = re.sub(r"[^A-Za-z0-9._+-]", "_", Path(command[0]).name)[:100].lstrip(".-") or "run"
     folder = os.environ.get(BUNDLE_DIR)
-    base = Path(folder) if folder else Path.cwd()
+    base = Path(folder) if folder else working_directory()
     if folder:
         from tracehint.collectors.hostinfo import host_name
         from tracehint.schemas.store import safe_host

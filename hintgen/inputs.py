@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracehint.errors import InputError
+from tracehint.limits import check, values_of
+from tracehint.schemas.kinds import instead, what_is
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis, Options
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Input:
-    """A run: its analysis, and the bundle where there is one."""
+    """A run: its analysis, and the bundle without its accesses where there is one."""
 
     name: str
     analysis: Analysis
@@ -31,6 +34,7 @@ def load_run(path: str | Path, options: Options, bundle: Bundle | None = None) -
     """
     where = Path(path)
     if bundle is None and where.is_file():
+        _check_choice(where, options)
         analysis = _from_json(where)
         _check_same(where, analysis, options)
         return Input(str(path), analysis)
@@ -38,7 +42,20 @@ def load_run(path: str | Path, options: Options, bundle: Bundle | None = None) -
     from tracehint.schemas.store import read_bundle
 
     bundle = bundle or read_bundle(where)
-    return Input(str(path), analyze(bundle, options), bundle)
+    analysis = analyze(bundle, options)
+    # The accesses are in the analysis now, as ranges: most of a bundle, and nobody asks again.
+    rest = {name: table for name, table in bundle.tables.items() if name != "extents"}
+    return Input(str(path), analysis, dataclasses.replace(bundle, tables=rest))
+
+
+def _check_choice(path: Path, options: Options) -> None:
+    """Raises InputError where another segmentation is asked for than an analysis has."""
+    asked = [name for name in ("split", "whole", "ranks") if getattr(options, name)]
+    if asked:
+        raise InputError(
+            f"{path}: --{asked[0]} with an analysis, whose tasks are made already",
+            "Give the trace bundle.",
+        )
 
 
 def _check_same(path: Path, analysis: Analysis, asked: Options) -> None:
@@ -63,11 +80,15 @@ def _from_json(path: Path) -> Analysis:
     from tracehint.analyzer.output.json import from_json
 
     try:
-        data = json.loads(path.read_bytes())
+        raw = path.read_bytes()
+        check("analysis-values", str(path), values_of(raw))
+        data = json.loads(raw)
         if not isinstance(data, dict) or "tasks" not in data:
             raise ValueError("not the output of `tracehint analyze --format json`")
         return from_json(data)
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        if what_is(path) != "analysis":
+            raise InputError(*instead("bundle", path)) from None
         raise InputError(
             f"{path}: cannot be read as an analysis: {error}",
             "Give a trace bundle, or the output of: tracehint analyze BUNDLE --format json",

@@ -1,7 +1,7 @@
 """The analysis as SQL tables: what lint, graph, report and diff ask their questions to.
 
 Tables of the analysis keep their names (tasks, files, producers, ...); those of
-the bundle are called `b_<name>`. Added columns:
+the bundle are called `b_<name>`. Views: see relation.py. Added columns:
 
 files.path_text  the path as visible text (bytes that are not UTF-8 as `\\xNN`)
 files.mask       path_text with every run of digits and every random part as `*`
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tracehint.hintgen import relation
 from tracehint.hintgen.text import names
 from tracehint.hintgen.text.masks import masks_of
 
@@ -54,32 +55,24 @@ def connect(analysis: Analysis, bundle: Bundle | None = None) -> duckdb.DuckDBPy
     con.execute("SET enable_external_access = false")
     for name, table in analysis.tables().items():
         if name != "files":
-            _load(con, name, _encodable(table))
+            _view(con, name, table)
+    con.execute(relation.VIEWS)
     files = analysis.files
     files = files.append_column("path_text", text_column(files.column("path")))
-    files = files.append_column("mask", masks_of(files.column("path_text")))
-    _load(con, "files_raw", files)
+    con.register("files_raw", files.append_column("mask", masks_of(files.column("path_text"))))
     names.add_templates(con)
+    con.unregister("files_raw")
     for name, table in (bundle.tables if bundle else {}).items():
-        con.register(f"b_{name}", table)  # read once or twice: not copied
+        con.register(f"b_{name}", table)
     return con
 
 
-def _load(con: duckdb.DuckDBPyConnection, name: str, table: pa.Table) -> None:
-    con.register("incoming", table)
-    con.execute(f'CREATE TABLE "{name}" AS SELECT * FROM incoming')
-    con.unregister("incoming")
-
-
-def _encodable(table: pa.Table) -> pa.Table:
-    """Fixed-size pairs as lists: DuckDB's ARRAY type has fewer functions."""
-    import pyarrow as pa
-
-    if "ranges" not in table.column_names:
-        return table
-    index = table.column_names.index("ranges")
-    plain = table.column("ranges").cast(pa.list_(pa.list_(pa.int64())))
-    return table.set_column(index, "ranges", plain)
+def _view(con: duckdb.DuckDBPyConnection, name: str, table: pa.Table) -> None:
+    """The Arrow table itself, not a copy. Pairs of a fixed size are lists where they are asked
+    for: DuckDB's ARRAY type has fewer functions."""
+    con.register(f"raw_{name}", table)
+    pairs = " REPLACE (ranges::BIGINT[][] AS ranges)" if "ranges" in table.column_names else ""
+    con.execute(f'CREATE VIEW "{name}" AS SELECT *{pairs} FROM "raw_{name}"')
 
 
 def rows(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -11,21 +11,6 @@ from tracehint.schemas.store import problem
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-def rows_of(files: Iterable[Path | BinaryIO]) -> int:
-    """Rows of Parquet files as these state them; damaged files count nothing."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    rows = 0
-    for file in files:
-        try:
-            with pq.ParquetFile(file) as source:
-                rows += source.metadata.num_rows
-        except (OSError, pa.ArrowException):
-            continue
-    return rows
 
 
 def batches_of(

@@ -6,10 +6,12 @@ ones. For steps that look at columns and not at the schema.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
+
+from tracehint.schemas.footer import check_footer
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,12 +37,14 @@ def read_compact(where: Path | BinaryIO, schema: pa.Schema) -> pa.Table:
 def opened(where: Path | BinaryIO, schema: pa.Schema) -> Iterator[pq.ParquetFile]:
     """A Parquet file that has these columns; their texts come as numbers into the distinct ones.
 
-    Raises OSError, ArrowException, or ValueError for a file without one of the columns.
+    Raises OSError, ArrowException, or ValueError for a file without one of the columns or
+    beyond the limits.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(where) as plain:
+        check_footer(plain, where)
         missing = [name for name in schema.names if name not in plain.schema_arrow.names]
         if missing:
             raise ValueError(f"no column {missing[0]}")
@@ -140,3 +144,19 @@ def _one(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def _few(column: pa.ChunkedArray) -> bool:
     """Whether a byte can number the distinct texts of each part."""
     return all(len(chunk.dictionary) < 1 << 7 for chunk in column.chunks)
+
+
+def rows_of(files: Iterable[Path | BinaryIO]) -> int:
+    """Rows of Parquet files as these state them; damaged files count nothing."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = 0
+    for file in files:
+        try:
+            with pq.ParquetFile(file) as source:
+                check_footer(source, file)
+                rows += source.metadata.num_rows
+        except (OSError, pa.ArrowException, ValueError):
+            continue
+    return rows

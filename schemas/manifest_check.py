@@ -38,7 +38,7 @@ def _facts(value: Any) -> bool:
     )
 
 
-def _clock(value: Any) -> bool:
+def _integers(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_integer, value.values()))
 
 
@@ -47,11 +47,12 @@ MANIFEST: dict[str, Callable[[Any], bool]] = {
     "cwd": _text, "started_ns": _integer, "ended_ns": _maybe, "exit_status": _maybe,
     "complete": _flag, "hosts": _list_of(lambda host: isinstance(host, dict)),
     "data_roots": _list_of(_text), "blind_to": _list_of(_text), "notes": _list_of(_text),
-    "redacted_args": _integer,
+    "redacted_args": _integer, "recording": _text, "parts": _list_of(_text), "rows": _integers,
+    "kept_args": _flag,
 }  # fmt: skip  # a table
 HOST: dict[str, Callable[[Any], bool]] = {
     "name": _text, "kernel": _text, "site": _text, "boot_id": _text, "cpus": _integer,
-    "mounts": _list_of(_facts), "clock": _clock,
+    "mounts": _list_of(_facts), "clock": _integers,
 }  # fmt: skip  # a table
 
 

@@ -194,7 +194,7 @@ LOSS_KINDS = (
     "lifecycle_records", "extent_records", "open_table_full", "path_cut", "argv_cut",
     "unknown_calls", "recursion_misses", "credentials_exec", "log_lines", "damaged_segment",
     "truncated_log", "unreadable_log", "log_limits", "killed_process", "killed_recorder",
-    "spool_write", "unfollowed_tasks",
+    "spool_write", "unfollowed_tasks", "missing_rows", "outliving_processes",
 )  # fmt: skip  # a table
 # Environment variables that name a task; nothing else of the environment is recorded.
 ENV_MARKERS = (

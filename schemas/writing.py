@@ -68,6 +68,7 @@ def make_folder(path: Path) -> None:
 
 def write_bundle(writer: Writer, tables: Mapping[str, pa.Table], manifest: Manifest) -> None:
     """The tables that have rows, and the manifest last. Raises BundleError."""
+    manifest.rows = {name: table.num_rows for name, table in tables.items() if table.num_rows}
     for name, table in tables.items():
         if table.num_rows:
             writer.write_table(name, table)

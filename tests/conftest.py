@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,14 @@ settings.load_profile("project")
 
 # Markers whose tests must run on the continuous integration machine: a skip there is a failure.
 MUST_RUN_IN_CI = ("ebpf", "store", "engine")
+
+
+def pytest_configure() -> None:
+    """A shell lets what it starts in the background ignore signals that tests send."""
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+            signal.signal(number, usual)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -20,7 +20,14 @@ from tests.support.cli import tracehint
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(p for p in DOCS.rglob("*.md") if re.search(r"^```sh$", p.read_text(), re.M))
-GENERATORS = ("gen_cli_docs.py", "gen_man.py", "rule_pages.py")
+GENERATORS = (
+    "gen_cli_docs.py",
+    "gen_cluster_docs.py",
+    "gen_limits.py",
+    "gen_man.py",
+    "gen_secrets.py",
+    "rule_pages.py",
+)
 MAN = DOCS / "man" / "tracehint.1"
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
@@ -118,7 +125,7 @@ def test_the_rule_of_the_page_does_what_its_examples_say(tmp_path: Path) -> None
     assert [e[0] for e in examples] == ["handed on", "no colon"]
     for _, text, expected in examples:
         run = lint.parse_run(text)
-        context = Context(run.analysis(), run.bundle(), lint.Settings(), cut=run.cut())
+        context = Context(run.analysis(), run.bundle(), lint.Settings())
         lint.compare(list(rule.check(context)), expected.splitlines())
         assert not lint.lint(text, [c for c in RULES if c.startswith("TD")])
 

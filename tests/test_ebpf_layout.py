@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tracehint.schemas.spool import layout as lay
+from tracehint.schemas.spool.kinds import LOSSES
 from tracehint.schemas.tables import EXTENT_HOW, EXTENT_OPS, LOSS_KINDS, NAME_OPS
 
 HEADER = Path(lay.__file__).resolve().parent.parent / "collectors" / "ebpf" / "spool.h"
@@ -80,4 +81,4 @@ def test_enumerations_agree() -> None:
     assert set(lay.OPS) <= set(EXTENT_OPS)
     assert set(lay.HOWS) <= set(EXTENT_HOW)
     assert set(lay.NAME_OPS) - {"truncate"} <= set(NAME_OPS)
-    assert set(lay.LOSSES.values()) <= set(LOSS_KINDS)
+    assert set(LOSSES.values()) <= set(LOSS_KINDS)

@@ -18,7 +18,8 @@ from tests.support.ebpf import record, require_ebpf
 from tracehint.collectors.ebpf import EbpfCollector
 from tracehint.collectors.ebpf.blind import LOADER
 from tracehint.errors import BundleError, CollectorError
-from tracehint.schemas.store import SPOOL_DIR, read_bundle
+from tracehint.schemas.recovery import SPOOL_DIR
+from tracehint.schemas.store import read_bundle
 
 pytestmark = pytest.mark.ebpf
 
@@ -154,7 +155,8 @@ def test_process_that_outlives_the_command_is_noted(tmp_path: Path) -> None:
     )
     assert result.exit_status == 0
     assert time.monotonic() - began < 30  # it did not wait for the process
-    assert any("outlived the command" in note for note in bundle.manifest.notes)
+    losses = bundle.tables["losses"].to_pylist()
+    assert [(r["kind"], r["count"]) for r in losses] == [("outliving_processes", 1)]
     rows = {bytes(r["argv"][0]): r for r in bundle.tables["processes"].to_pylist() if r["argv"]}
     assert rows[b"sleep"]["end_ns"] is None
 

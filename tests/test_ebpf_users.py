@@ -17,7 +17,8 @@ import pytest
 
 from tests.support.ebpf import require_ebpf
 from tracehint.collectors.ebpf.blind import LOADER
-from tracehint.schemas.store import SPOOL_DIR, Bundle, read_bundle
+from tracehint.schemas.recovery import SPOOL_DIR
+from tracehint.schemas.store import Bundle, read_bundle
 
 pytestmark = [
     pytest.mark.ebpf,

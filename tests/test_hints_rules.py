@@ -95,7 +95,7 @@ def test_files_that_only_the_graph_tells_apart_need_the_graph() -> None:
     path = "work/9/version.txt"
     assert one(hints, path).reason == "needs_graph"
     read = Declared(["fastqc"], [["versions"]], [["t1"]], [["t2"]])
-    assert one(hints, path, known=read).values == {"DP": "local", "Lifetime": "temporary|versions"}
+    assert one(hints, path, known=read).values == {"DP": "local"}
     unread = Declared(["fastqc"], [[]], [["t1"]], [[]])
     assert one(hints, path, known=unread).rule is None
 
@@ -206,6 +206,7 @@ def test_advice_for_files_that_are_read_again_or_at_random() -> None:
     run = Flowing()
     for k in range(3):
         run.write(run.task("make"), f"index_{k}.db", BIG)
+        run.gone.add(f"index_{k}.db")
         reader = run.task("look")
         run.read(reader, f"index_{k}.db", BIG)
         row = run.used[-1]
@@ -215,6 +216,38 @@ def test_advice_for_files_that_are_read_again_or_at_random() -> None:
     found = one(learned(run), "index_9.db")
     advice = {h.name: h.value for h in found.hints if h.level == "advisory"}
     assert advice == {"Lifetime": "temporary|look", "CacheSize": str(BIG), "Access": "random"}
+
+
+def _two_readers(*, ordered: bool, gone: bool) -> dict[str, str]:
+    """Advice for a file that `call` reads first and `depth`, which ends later, reads as well."""
+    run = Flowing()
+    for k in range(3):
+        run.write(run.task("merge"), f"m_{k}.bam", BIG)
+        call, depth = run.task("call"), run.task("depth")
+        run.read(call, f"m_{k}.bam", BIG)
+        run.used[-1]["last_s"] = 2.0
+        run.read(depth, f"m_{k}.bam", BIG)
+        if ordered:
+            sort = run.task("sort")
+            run.write(call, f"c_{k}.vcf", 4096)
+            run.read(sort, f"c_{k}.vcf", 4096)
+            run.write(sort, f"s_{k}.vcf", 4096)
+            run.read(depth, f"s_{k}.vcf", 4096)
+        if gone:
+            run.gone.add(f"m_{k}.bam")
+    hints = one(learned(run), "m_9.bam").hints
+    return {h.name: h.value for h in hints if h.level == "advisory"}
+
+
+def test_readers_that_know_nothing_of_each_other_have_no_last_one() -> None:
+    assert _two_readers(ordered=False, gone=False) == {}
+    assert _two_readers(ordered=False, gone=True) == {"Lifetime": "temporary"}
+
+
+def test_a_reader_that_waits_for_all_others_is_the_last() -> None:
+    assert _two_readers(ordered=True, gone=False) == {"LastReader": "depth"}
+    advice = {"Lifetime": "temporary|depth", "LastReader": "depth"}
+    assert _two_readers(ordered=True, gone=True) == advice
 
 
 def test_a_group_seen_once_is_named_by_what_never_changed_in_it() -> None:

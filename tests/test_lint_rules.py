@@ -41,7 +41,7 @@ def lint(text: str, codes: Sequence[str] = tuple(RULES)) -> list[Finding]:
     settings = Settings()
     for name, value in re.findall(r"^# setting (\w+) (\S+)$", text, re.MULTILINE):
         settings = dataclasses.replace(settings, **{name: parse_size(value)})
-    context = Context(run.analysis(), run.bundle(), settings, cut=run.cut())
+    context = Context(run.analysis(), run.bundle(), settings)
     return run_rules(context, codes)
 
 

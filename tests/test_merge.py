@@ -204,7 +204,8 @@ def test_bad_bundles_are_named_and_left_out(tmp_path: Path) -> None:
     assert done.returncode == 0
     for name in ("newer.trace", "empty", "missing"):
         assert name in done.stderr
-    assert not read_bundle(tmp_path / "all.trace").manifest.complete
+    lost = rows(read_bundle(tmp_path / "all.trace"), "losses")
+    assert {r["kind"] for r in lost} == {"unreadable_log"}
     nothing = inside("merge", "empty", "-o", "none.trace", cwd=tmp_path)
     assert nothing.returncode == 2 and "Traceback" not in nothing.stderr
 

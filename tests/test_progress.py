@@ -126,8 +126,8 @@ def test_a_damaged_spool_is_no_concern(tmp_path: Path) -> None:
 def test_each_look_reads_what_is_new(tmp_path: Path) -> None:
     import numpy as np
 
+    from tracehint.schemas.recovery import SPOOL_DIR
     from tracehint.schemas.spool.layout import EPISODE, FILES, SNAPSHOT
-    from tracehint.schemas.store import SPOOL_DIR
 
     spool = tmp_path / SPOOL_DIR
     spool.mkdir()

@@ -443,7 +443,7 @@ def test_a_process_that_outlives_the_command_is_not_stopped(tmp_path: Path) -> N
     assert (done.returncode, (tmp_path / "begun").read_text()) == (0, "started\n")
     assert not (tmp_path / "late").exists()  # it was not waited for
     bundle = read_bundle(tmp_path / "r.trace")
-    assert any("outlived" in note for note in bundle.manifest.notes)
+    assert "outliving_processes" in bundle.tables["losses"]["kind"].to_pylist()
     assert None in [p["end_ns"] for p in bundle.tables["processes"].to_pylist()]
     for _ in range(300):
         if (tmp_path / "late").exists():
@@ -527,7 +527,7 @@ def test_a_killed_recorder_leaves_the_command_and_a_usable_bundle(tmp_path: Path
     time.sleep(0.2)
     bundle = read_bundle(tmp_path / "r.trace")
     assert not bundle.manifest.complete
-    assert any("tracehint import" in note for note in bundle.manifest.notes)
+    assert any("was killed" in note for note in bundle.manifest.notes)
     done = tracehint("import", "r.trace", "-o", "again.trace", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     paths = {r["path"] for r in read_bundle(tmp_path / "again.trace").tables["opens"].to_pylist()}

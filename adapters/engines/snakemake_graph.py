@@ -16,10 +16,9 @@ from tracehint.adapters.engines.graph_base import (
     GraphBuilder,
     folder_of,
     nanoseconds,
-    parse_json,
     raw_name,
-    read_text,
 )
+from tracehint.adapters.engines.unpack import lines_of, parse_json, read_text
 from tracehint.errors import InputError
 
 _MAX_RECORD = 64 << 20
@@ -85,6 +84,10 @@ def _output_of(file: Path, folder: Path) -> bytes | None:
         return None
 
 
+def _names(given: Any) -> list[Any]:
+    return given if isinstance(given, list) else []
+
+
 def _add_record(
     file: Path, folder: Path, jobs: dict[tuple[Any, ...], dict[str, Any]], out: GraphBuilder
 ) -> None:
@@ -101,8 +104,7 @@ def _add_record(
         k: record.get(k) if isinstance(record.get(k), str) else "" for k in ("rule", "shellcmd")
     }
     start, end = nanoseconds(record.get("starttime")), nanoseconds(record.get("endtime"))
-    given = record.get("input")
-    inputs: list[Any] = given if isinstance(given, list) else []
+    inputs, logs = _names(record.get("input")), _names(record.get("log"))
     # The times are those of each output, so they cannot tell jobs apart; the hash can.
     job_hash = record.get("job_hash")
     apart = start if job_hash is None else str(job_hash)
@@ -112,6 +114,7 @@ def _add_record(
         {
             "outputs": [],
             "inputs": inputs,
+            "logs": logs,
             "start": start,
             "end": end,
             "incomplete": record.get("incomplete") is True,
@@ -141,6 +144,8 @@ def _add_job(out: GraphBuilder, task: str, job: dict[str, Any]) -> None:
         out.file(task, "in", raw_name(name))
     for name in outputs:
         out.file(task, "out", name)
+    for name in dict.fromkeys(n for n in job["logs"] if isinstance(n, str)):
+        out.file(task, "out", raw_name(name))
 
 
 def _read_d3dag(path: Path, text: str) -> DeclaredGraph:
@@ -168,7 +173,7 @@ def _read_d3dag(path: Path, text: str) -> DeclaredGraph:
 
 
 def _read_summary(path: Path, text: str) -> DeclaredGraph:
-    header, *lines = text.split("\n")
+    header, *lines = lines_of(text, path)
     columns = header.rstrip("\r").split("\t")
     if tuple(columns[:3]) != _SUMMARY or "input-file(s)" not in columns:
         raise InputError(f"{path}: not a detailed summary", "Use: snakemake --detailed-summary")

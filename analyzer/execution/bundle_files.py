@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 from urllib.parse import unquote
 
 from tracehint.schemas.manifest import Manifest, read_manifest
+from tracehint.schemas.recovery import unfinished
 from tracehint.schemas.store import (
-    SPOOL_DIR,
     Bundle,
     read_bundle,
     read_parts,
     segment_files,
+    state_missing,
     stated,
 )
 
@@ -67,7 +68,7 @@ class Folder:
 
     def killed(self) -> bool:
         """Whether a recorder that was killed left data that is not converted."""
-        return (self.root / SPOOL_DIR).is_dir()
+        return unfinished(self.root, self.manifest())
 
 
 def files_at(where: str) -> Files:
@@ -91,7 +92,10 @@ def read(files: Files, without: Collection[str] = ()) -> Bundle:
     for name in TABLES:
         parts = files.open(() if name in without else files.segments(name))
         tables[name] = read_parts(name, parts, problems, NOT_NEEDED.get(name, ()))
-    return stated(Bundle(Path(files.root), manifest, tables, problems))
+    bundle = Bundle(Path(files.root), manifest, tables, problems)
+    there = {name: 1 << 62 for name in without if files.segments(name)}  # not worth a request
+    state_missing(bundle, {name: t.num_rows for name, t in tables.items()} | there)
+    return stated(bundle)
 
 
 def add_problems(bundle: Bundle, problems: Iterable[str]) -> None:

@@ -16,7 +16,7 @@ from tracehint.analyzer.flow.access import Raw, Tasks, read_extents
 from tracehint.analyzer.flow.model import Access, Objects
 from tracehint.analyzer.flow.portions import Batch, Portions
 from tracehint.errors import UsageError
-from tracehint.schemas.batches import rows_of
+from tracehint.schemas.compact import rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 
 from tracehint.errors import BundleError
 from tracehint.schemas.manifest import MANIFEST_NAME
-from tracehint.schemas.store import SPOOL_DIR
+from tracehint.schemas.recovery import RAW_DIR, SPOOL_DIR
 from tracehint.schemas.version import TABLE_NAMES
 
 _SEGMENT = re.compile(r"(host=[^/]*)/([^/.][^/]*\.parquet)")
@@ -32,7 +32,7 @@ def check_names(root: str, names: Collection[str]) -> None:
             f"{root}: not a trace bundle (no {MANIFEST_NAME})",
             "Give the directory that `tracehint record` or `import` wrote.",
         )
-    if any(name.startswith(f"{SPOOL_DIR}/") for name in names):
+    if any(name.startswith((f"{SPOOL_DIR}/", f"{RAW_DIR}/")) for name in names):
         raise BundleError(
             f"{root}: its recorder was killed and left data that is not converted",
             "Where it was recorded: tracehint merge BUNDLE -o NEW, and copy that one.",

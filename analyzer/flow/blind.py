@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 # Blind spots behind which a whole read or write of a followed task can hide.
 _HIDING = frozenset({"copy_file_range", "static_binaries", "go_binaries", "opens"})
-_LOSSES = ("lifecycle_records", "open_table_full", "log_lines", "damaged_segment", "spool_write")
+_LOSSES = ("lifecycle_records", "open_table_full", "log_lines", "damaged_segment", "spool_write",
+    "missing_rows", "unreadable_log", "killed_recorder",
+)  # fmt: skip  # a table
 
 
 def may_hide_reads(bundle: Bundle) -> bool:

@@ -65,7 +65,11 @@ def _from(data: dict[str, Any]) -> Analysis:
     groups = _Ids(g["id"] for g in data["groups"])
     lineages: dict[str, int] = {}
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in ANALYSIS_TABLES}
-    rows["tasks"] = [{**t, "task": tasks[t["id"]]} for t in data["tasks"]]
+    programs = _Ids(dict.fromkeys(t["group"] for t in data["tasks"] if t.get("group")))
+    rows["tasks"] = [
+        {**t, "task": tasks[t["id"]], "group": programs[t["group"]] if t.get("group") else None}
+        for t in data["tasks"]
+    ]
     for f in data["files"]:
         file = files[f["id"]]
         rows["files"].append(_file(f, file, lineages))

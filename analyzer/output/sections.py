@@ -74,6 +74,7 @@ def tasks(analysis: Analysis) -> Section:
                 flag_of(part, "engine"),
                 ',"source":',
                 string_of(part, "source", "observed"),
+                _rank(part),
                 "}",
             )
         )
@@ -218,6 +219,13 @@ class _Lists:
         ends = self.ends[low : high + 1] - first
         rows = self.table.slice(first, last - first)
         return lists(joined(commas(ends, last - first), make(rows)), ends)
+
+
+def _rank(tasks: pa.Table) -> pa.Array:
+    """The program and number of a rank; other tasks do without these fields."""
+    group = column(tasks, "group")
+    fields = joined(',"group":"m', whole(group), '","rank":', number_of(tasks, "rank"))
+    return pc.if_else(pa.array(group >= 0), fields, pa.scalar("", _TEXT))
 
 
 def _mark(name: str) -> str:

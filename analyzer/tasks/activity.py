@@ -24,6 +24,9 @@ class Activity:
     """Per epoch: `wrote` a data file, `opened` one itself and wrote to it (not a descriptor that
     it inherited), `used` one at all. `known` is false without any opens.
 
+    `moved`: bytes that it read and wrote of data files; `made`: without those of descriptors that
+    it inherited. Where the collector sees no bytes, each open counts one.
+
     Pipes: pairs of (epoch, file) that were written and read.
     """
 
@@ -31,6 +34,8 @@ class Activity:
     wrote: Bools
     opened: Bools
     used: Bools
+    moved: Ints
+    made: Ints
     pipe_writes: tuple[Ints, Ints]
     pipe_reads: tuple[Ints, Ints]
 
@@ -63,11 +68,17 @@ def activity_of(bundle: Bundle, proc: Ints) -> Activity:
     itself = pc.not_equal(opens.column("via"), "inherited").to_numpy(zero_copy_only=False)
     opened[at[plain & writes & itself]] = True
     used[at[plain & (reads | writes)]] = True
+    amount = numbers(opens, "read_bytes", 0) + numbers(opens, "write_bytes", 0)
+    amount = np.where(plain, 1 if blind else np.maximum(amount, 0), 0)
+    moved, made = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    np.add.at(moved, at[plain], amount[plain])
+    np.add.at(made, at[plain & itself], amount[plain & itself])
     pipe = of_kind("pipe")
     # without any operation on a pipe's side, the mode in which it is open has to do
     w = pipe & (write_ops | ((flags == 1) & ~_seen(file, pipe & write_ops)))
     r = pipe & (read_ops | ((flags == 0) & ~write_ops & ~_seen(file, pipe & read_ops)))
-    return Activity(opens.num_rows > 0, wrote, opened, used, (at[w], file[w]), (at[r], file[r]))
+    pipes = (at[w], file[w]), (at[r], file[r])
+    return Activity(opens.num_rows > 0, wrote, opened, used, moved, made, *pipes)
 
 
 def _own_scratch(files: pa.Table, position: Ints, at: Ints) -> Bools:

@@ -111,7 +111,7 @@ def _task_table(
     pairs = distinct(keys.of * len(tree.proc) + tree.head)
     count = np.bincount(pairs // max(1, len(tree.proc)), minlength=n)
     texts = descriptions(processes, tree, classes, grouping, names, jobs, keys, first)
-    status, status_known = _exit_status(processes, last_epoch[last])
+    status, status_known = exit_status(processes, last_epoch[last])
     hosts = processes.column("host").combine_chunks().take(pa.array(first)).dictionary_encode()
     sites = {h.name: h.site for h in bundle.manifest.hosts}
     of_host = pa.array([sites.get(h, "") for h in hosts.dictionary.to_pylist()], pa.string())
@@ -130,6 +130,8 @@ def _task_table(
         "processes": count,
         "engine": keys.engine,
         "source": pa.repeat(pa.scalar("observed"), n),
+        "group": pa.nulls(n, pa.int64()),
+        "rank": pa.nulls(n, pa.int32()),
     }
     return pa.table(columns, schema=TASKS)
 
@@ -163,7 +165,8 @@ def _representatives(
     return first, last
 
 
-def _exit_status(processes: pa.Table, last: Ints) -> tuple[Ints, Bools]:
+def exit_status(processes: pa.Table, last: Ints) -> tuple[Ints, Bools]:
+    """Status of the processes with these last epochs (128 + signal), and whether it is known."""
     code = column(processes, "exit_code", -1)[last]
     signal = column(processes, "exit_signal", 0)[last]
     status = np.where(signal > 0, 128 + signal, code)

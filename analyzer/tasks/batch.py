@@ -40,7 +40,7 @@ BATCH_SYSTEMS: tuple[BatchSystem, ...] = (
     BatchSystem((("LSB_JOBID", "{}"), ("LSB_JOBINDEX", "[{}]"))),
 )
 # The processes of an MPI program are ranks of one task.
-_MPI_RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
+MPI_RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
 _NO_INDEX = b"0"  # of a job that is no array, of the only process of a step
 
 
@@ -86,7 +86,7 @@ def _leave_out_ranks(processes: pa.Table, tree: Tree, roots: Ints, columns: list
     """The number of a process (the last column) stays only where it tells tasks apart."""
     number, texts = columns[-1]
     number[columns[-2][0] < 0] = -1  # the job script: it has a number and is not a step's process
-    for variable in _MPI_RANKS:
+    for variable in MPI_RANKS:
         number[_of_roots(processes, tree, roots, variable)[0] >= 0] = -1
     _, step = np.unique(np.stack([c[0] for c in columns[:-1]]), axis=1, return_inverse=True)
     step = step.reshape(-1)

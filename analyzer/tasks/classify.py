@@ -36,9 +36,14 @@ SUBMITTERS = frozenset(_SUBMITTERS.split())
 _SCRIPT_SUFFIXES = (".sh", ".bash", ".zsh", ".ksh", ".dash")
 _JAVA_FORK = "jspawnhelper"  # execed by Java in the new process, before the program itself
 _COPIES = re.compile(r"from multiprocessing\.|from loky\.|from joblib\.externals")
-# Words anywhere in the argument list: this Snakemake is one job of another; this Java is Nextflow.
-_FLAGS = (r"^--target-jobs$", r"^nextflow\.cli\.|/nextflow[^/]*\.jar$")
-_SNAKEMAKE_JOB, _NEXTFLOW = "1", "2"
+# Words anywhere in the argument list: this Snakemake is one job of another; this Java is Nextflow;
+# this is a worker process that the program above it calls (R's parallel, Dask).
+_FLAGS = (
+    r"^--target-jobs$",
+    r"^nextflow\.cli\.|/nextflow[^/]*\.jar$",
+    r"parallel:::\.?(?:work|slave)RSOCK|RSOCKnode\.R|^distributed\.cli\.dask_worker$",
+)
+_SNAKEMAKE_JOB, _NEXTFLOW, _WORKER = "1", "2", "3"
 
 
 @dataclass(frozen=True)
@@ -137,6 +142,8 @@ def command_of(key: bytes) -> Command:
         return Command("fork", "", ())
     words = tuple(w.decode("utf-8", "backslashreplace") for w in raw)
     flag = head.decode("ascii", "replace")
+    if flag == _WORKER:
+        return Command("fork", "", ())
     name = base_name(raw[0])
     if name in MULTI_CALL and len(raw) > 1:  # `busybox sh -c TEXT`
         words, raw = words[1:], raw[1:]

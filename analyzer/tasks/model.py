@@ -17,12 +17,14 @@ class TaskCut:
 
     `tasks` has the schema `analyzer.model.TASKS`, ordered by start; `proc_task` has one row per
     process epoch of the bundle; `declared_task` says which task stands for which row of
-    `declared_tasks` (by its `task` text), for the declared inputs and outputs.
+    `declared_tasks` (by its `task` text), for the declared inputs and outputs. `notes`: what
+    could be cut otherwise, and how to ask for it.
     """
 
     tasks: pa.Table
     proc_task: pa.Table
     declared_task: pa.Table = field(default_factory=DECLARED_TASK.empty_table)
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

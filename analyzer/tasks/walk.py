@@ -6,12 +6,13 @@ at. `owner` marks the first epochs of units; the rest inherits.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from tracehint.analyzer.tasks.classify import Classes
-from tracehint.analyzer.tasks.engines.program import drives_nothing
+from tracehint.analyzer.tasks.engines.program import carries, drives_nothing
 from tracehint.analyzer.tasks.engines.registry import (
     ENGINES,
     PLUMBING_CODE,
@@ -20,6 +21,7 @@ from tracehint.analyzer.tasks.engines.registry import (
     SHELL_CODE,
     may_cut,
 )
+from tracehint.analyzer.tasks.model import BUILDER, RUNNER, WORKFLOW, Command
 from tracehint.analyzer.tasks.tree import Bools, Ints, Tree, jump
 from tracehint.analyzer.tasks.units import DRIVER, HELPER, JOB, Batches, Units
 
@@ -45,37 +47,68 @@ def contained_engines(tree: Tree, classes: Classes) -> Ints:
     Workflow engines and make are found through nested scripts too; xargs and parallel only
     through `sh -c`, subshells and wrappers, where they are the outer script's own words.
     """
-    up, code = tree.up, classes.engine_of
-    contains = np.zeros(len(up), np.int64)
     inline = classes.kind_is("fork", "inline", "wrapper")
-    anything = inline | classes.kind_is("script")
-    for through, ranks in ((inline, (1,)), (anything, (2, 3))):
-        wanted = [i for i, e in enumerate(ENGINES) if e.rank in ranks]
-        at = np.flatnonzero(np.isin(code, wanted))
-        bits = np.left_shift(np.int64(1), code[at])
-        for _ in range(64):
-            if not len(at):
-                break
-            np.bitwise_or.at(contains, at, bits)
-            above = up[at]
-            go_on = (above >= 0) & through[above]
-            at, bits = above[go_on], bits[go_on]
-            np.bitwise_or.at(contains, at, bits)
-            if len(at):
-                at, bits = np.unique(np.stack((at, bits)), axis=1)
-    return contains
+    shells = inline | classes.kind_is("script")
+    return _found_above(tree, classes, inline, (RUNNER,)) | _found_above(
+        tree, classes, shells, (BUILDER, WORKFLOW)
+    )
+
+
+def engines_beyond(tree: Tree, classes: Classes) -> Ints:
+    """Per epoch: bits of the workflow engines below it, whatever programs lie between: a launcher
+    in Python, a container. (A program that runs make or xargs does so for itself.)"""
+    drives = ~of_commands(classes, lambda c: drives_nothing(c.program) and not carries(c))
+    return _found_above(tree, classes, drives, (WORKFLOW,))
+
+
+def _found_above(tree: Tree, classes: Classes, through: Bools, ranks: tuple[int, ...]) -> Ints:
+    """Per epoch: bits of the engines of these ranks in it or below, through such epochs only."""
+    up, code = tree.up, classes.engine_of
+    found = np.zeros(len(up), np.int64)
+    wanted = [i for i, e in enumerate(ENGINES) if e.rank in ranks]
+    at = np.flatnonzero(np.isin(code, wanted))
+    bits = np.left_shift(np.int64(1), code[at])
+    for _ in range(64):
+        if not len(at):
+            break
+        np.bitwise_or.at(found, at, bits)
+        above = up[at]
+        go_on = (above >= 0) & through[above]
+        at, bits = above[go_on], bits[go_on]
+        np.bitwise_or.at(found, at, bits)
+        if len(at):
+            at, bits = np.unique(np.stack((at, bits)), axis=1)
+    return found
+
+
+def execs_only(tree: Tree, classes: Classes, used: Bools) -> Bools:
+    """Epochs of unknown programs that did nothing but exec another one in their place: launchers,
+    and scripts that begin with `#!/usr/bin/env python3`, as strace shows them."""
+    childless = tree.kid_start[1:] == tree.kid_start[:-1]
+    unknown = (classes.engine_of < 0) & classes.kind_is("program", "launcher")
+    return np.asarray(unknown & (tree.next >= 0) & childless & ~used, bool)
+
+
+def of_commands(classes: Classes, answer: Callable[[Command], bool]) -> Bools:
+    """Per epoch what `answer` says of its command: asked once per distinct one."""
+    return np.array([answer(c) for c in classes.commands], bool)[classes.of]
 
 
 class Walk:
-    """One walk over a tree. `promoted`: epochs whose shell or program is to be cut as a driver."""
+    """One walk over a tree. `used`: epochs that used data; `promoted`: those whose shell or program
+    is to be cut as a driver; `whole`: those that are not cut, whatever they started."""
 
-    def __init__(self, tree: Tree, classes: Classes, promoted: Bools) -> None:
-        self.tree, self.classes, self.promoted = tree, classes, promoted
+    def __init__(
+        self, tree: Tree, classes: Classes, used: Bools, promoted: Bools, whole: Bools
+    ) -> None:
+        self.tree, self.classes, self.promoted, self.whole = tree, classes, promoted, whole
         self.owner = np.full(len(tree.proc), -1, np.int64)
         self.out = Batches()
-        see_through = ~classes.kind_is("fork", "wrapper") | (tree.next < 0)
-        self.decisive = jump(tree.next, see_through)
+        through = classes.kind_is("fork", "wrapper") | execs_only(tree, classes, used)
+        self.decisive = jump(tree.next, ~through | (tree.next < 0))
         self.contains = contained_engines(tree, classes)
+        self.beyond = engines_beyond(tree, classes)
+        self.runs = classes.kind_is("program", "launcher")
         self.bits = np.array(
             [sum(1 << i for i in np.flatnonzero(row)) for row in MAY_CUT], np.int64
         )
@@ -98,8 +131,10 @@ class Walk:
         driver = (code >= 0) & ~(tree.orphan[head] & (code == SHELL_CODE))
         falls_back = (code < 0) & classes.kind_is("program")[at] & ~tree.orphan[head]
         falls_back &= ~self._not_driver(at) & (tree.kid_start[at + 1] > tree.kid_start[at])
+        chosen = self.promoted[head] | (self.beyond[at] != 0)
+        falls_back |= (code < 0) & self.runs[at] & chosen
         code = np.where(falls_back, PROGRAM_CODE, code)
-        driver |= falls_back
+        driver = (driver | falls_back) & ~self.whole[at]
         role = np.where(driver, DRIVER, JOB)
         none = np.full(len(head), -1, np.int64)
         units = self.out.add(
@@ -111,8 +146,7 @@ class Walk:
         )
 
     def _not_driver(self, at: Ints) -> Bools:
-        table = np.array([drives_nothing(c.program) for c in self.classes.commands])
-        return np.asarray(table[self.classes.of[at]], bool)
+        return of_commands(self.classes, lambda c: drives_nothing(c.program))[at]
 
     def _drivers(
         self, head: Ints, at: Ints, ctx: Ints, limit: Ints, unit: Ints, outer: Ints
@@ -157,14 +191,22 @@ class Walk:
         engine = (code > PLUMBING_CODE) & MAY_CUT[limit, np.maximum(code, 0)]
         can_hold = classes.kind_is("fork", "wrapper", "inline", "script")[at]
         held = (self.contains[head] | self.contains[at]) & self.bits[limit]
-        shell = can_hold & ~engine & ((held != 0) | self.promoted[head])
+        beyond = (self.beyond[head] | self.beyond[at]) & self.bits[limit] != 0
         copies_are_jobs = np.array([e.copies_are_jobs for e in ENGINES])[ctx]
-        worker = copy & ~copies_are_jobs & ~shell
-        driver = engine | shell | worker
+        own_copy = copy & ~copies_are_jobs
+        chosen = (beyond | self.promoted[head]) & ~own_copy
+        cut = ~engine & ~self.whole[at]
+        shell = can_hold & cut & ((held != 0) | chosen)
+        program = self.runs[at] & cut & chosen
+        worker = own_copy & ~shell
+        engine &= ~self.whole[at]
+        driver = engine | shell | program | worker
         job = ~driver & (copy | self._is_job(ctx, classes.of[at]))
         role = np.select([driver, job], [DRIVER, JOB], HELPER)
         own = np.select(
-            [engine, shell & (held & POOLS != 0), shell], [code, PLUMBING_CODE, SHELL_CODE], ctx
+            [engine, shell & (held & POOLS != 0), shell, program],
+            [code, PLUMBING_CODE, SHELL_CODE, PROGRAM_CODE],
+            ctx,
         )
         # a subshell, even when its last command takes its place
         begins = classes.kind_is("fork")[head] & (tree.kid_start[head + 1] > tree.kid_start[head])
@@ -173,7 +215,8 @@ class Walk:
         self.owner[head] = unit
         inner_limit = np.where(engine, code, limit)
         d = driver
-        outer = np.where(worker | (own == PLUMBING_CODE), own, SHELL_CODE)
+        same = worker | np.isin(own, (PLUMBING_CODE, PROGRAM_CODE))
+        outer = np.where(same, own, SHELL_CODE)
         return self._drivers(head[d], at[d], own[d], inner_limit[d], unit[d], outer[d])
 
     def _is_job(self, ctx: Ints, command: Ints) -> Bools:

@@ -17,11 +17,13 @@ from tracehint.collectors.base import RecordRequest, RecordResult
 from tracehint.collectors.begin import begin, new_manifest
 from tracehint.collectors.bpftrace import announce
 from tracehint.collectors.bpftrace.blind import BLIND
-from tracehint.collectors.run import run_child, runnable
+from tracehint.collectors.bpftrace.recover import LOG_NAME
+from tracehint.collectors.run import run_child, runnable, told
 from tracehint.collectors.session import child_environment
-from tracehint.errors import CollectorError, TracehintError
+from tracehint.errors import CollectorError
 from tracehint.schemas.manifest import Manifest
-from tracehint.schemas.store import RAW_DIR, BundleWriter
+from tracehint.schemas.recovery import RAW_DIR
+from tracehint.schemas.store import BundleWriter
 
 SCRIPT = Path(__file__).parent / "tracehint.bt"
 ATTACH_S = 30.0
@@ -48,11 +50,10 @@ def record(request: RecordRequest) -> RecordResult:
         blind_to=BLIND,
         unfinished="The recorder was stopped before it translated bpftrace's output.",
     )
-    writer, log = begin(request, manifest, RAW_DIR, "bpftrace.log")
+    writer, log = begin(request, manifest, RAW_DIR, LOG_NAME)
     cookie = 0x40000000 + secrets.randbelow(0x3FFFFFFE)
     facts = inherited()
     tracer = _attach(request, log, cookie)
-    manifest.started_ns = time.time_ns()
     try:
         launcher = [sys.executable, "-I", "-S", announce.__file__, str(cookie), *command]
         ended = run_child(launcher, child_environment(request))
@@ -66,12 +67,10 @@ def record(request: RecordRequest) -> RecordResult:
             tracer.kill()
             tracer.wait()
     manifest.exit_status = ended.status
-    lost = 0
-    try:
-        lost = _convert(request, writer, manifest, log, facts)
-    except (TracehintError, OSError, MemoryError) as error:
-        print(f"tracehint: {error}\n  bpftrace's output is kept in {log}.", file=sys.stderr)
-    return RecordResult(ended.status, ended.signal, lost)
+    losses: dict[str, int] = {}
+    with told(f"bpftrace's output is kept in {log}."):
+        losses = _convert(writer, manifest, log, facts)
+    return RecordResult(ended.status, ended.signal, losses)
 
 
 def _attach(request: RecordRequest, log: Path, cookie: int) -> subprocess.Popen[bytes]:
@@ -102,14 +101,10 @@ def _attach(request: RecordRequest, log: Path, cookie: int) -> subprocess.Popen[
 
 
 def _convert(
-    request: RecordRequest,
-    writer: BundleWriter,
-    manifest: Manifest,
-    log: Path,
-    facts: dict[int, tuple[bytes, int, int]],
-) -> int:
-    """From the log to the bundle's tables; the number of events lost."""
-    from tracehint.collectors.bpftrace.translate import translate
+    writer: BundleWriter, manifest: Manifest, log: Path, facts: dict[int, tuple[bytes, int, int]]
+) -> dict[str, int]:
+    """From the log to the bundle's tables; what was lost, by kind."""
+    from tracehint.collectors.bpftrace.translate import lost_in, translate
     from tracehint.collectors.strace.convert import convert_calls
     from tracehint.collectors.strace.lexer import LexStats
 
@@ -117,19 +112,6 @@ def _convert(
     with log.open("rb") as stream:
         found = translate(stream, now["real_ns"] - now["boot_ns"])
     stats = LexStats(bad=found.bad)
-    convert_calls(
-        writer,
-        manifest,
-        log,
-        found.calls,
-        stats,
-        keep_args=request.keep_args,
-        facts=facts,
-        notes=[],
-        losses={
-            ("lifecycle_records", "bpftrace's buffers were full"): found.lost,
-            ("path_cut", "longer than 199 bytes"): found.cut,
-            **{("unknown_calls", name): n for name, n in found.unseen.items()},
-        },
+    return convert_calls(
+        writer, manifest, log, found.calls, stats, facts=facts, notes=[], losses=lost_in(found)
     )
-    return found.lost + stats.bad

@@ -75,6 +75,15 @@ class Log:
     unseen: dict[str, int] = field(default_factory=dict)
 
 
+def lost_in(log: Log) -> dict[tuple[str, str], int]:
+    """What the output says is missing: (kind, detail) -> how many."""
+    return {
+        ("lifecycle_records", "bpftrace's buffers were full"): log.lost,
+        ("path_cut", "longer than 199 bytes"): log.cut,
+        **{("unknown_calls", name): n for name, n in log.unseen.items()},
+    }
+
+
 def translate(lines: Iterable[bytes], offset_ns: int) -> Log:
     """All calls in the order in which they happened; `offset_ns` is added to each time."""
     log = Log()

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tracehint.collectors.clocks import apart
 from tracehint.collectors.darshan.facts import SUMMED, LogFacts
+from tracehint.collectors.darshan.ranks import processes_of, rank_processes, rank_rows
 from tracehint.collectors.darshan.runs import HOW_COUNTERS
 from tracehint.schemas.manifest import Host, Manifest
 from tracehint.schemas.store import table_from_rows
@@ -39,13 +40,13 @@ _TIMES = (
 
 
 def _open_row(
-    host: str, k: int, file: int, facts: LogFacts, part: dict[str, Any], count: int
+    host: str, proc: int, file: int, facts: LogFacts, part: dict[str, Any], count: int
 ) -> dict[str, Any]:
     """An `opens` row without operations and times."""
     return {
         "host": host,
         "open": count + 1,
-        "proc": k + 1,
+        "proc": proc,
         "file": file,
         "path": facts.names[part["file"]],
         "fd": -1,
@@ -73,7 +74,8 @@ class Assembly:
         # process that no other recorded process forked is a task.
         self.job_is_task = len(jobs) > 1
         self.file_ids: dict[tuple[str, bytes], int] = {}
-        self.open_ids: dict[tuple[int, int], int] = {}  # (log, file) -> open
+        self.open_ids: dict[tuple[int, int], int] = {}  # (process, file) -> open
+        self.rank_procs = rank_processes(facts)
         self.local_files = [
             np.array([self._file_id(host, name) for name in f.names], dtype=np.int64)
             for host, f in zip(self.hosts, facts, strict=True)
@@ -127,7 +129,7 @@ class Assembly:
                     "env": env,
                 }
             )
-        return rows
+        return rows + rank_rows(self.facts, self.rank_procs, rows)
 
     def _files(self, extents: pa.Table) -> pa.Table:
         """Sizes are the last byte that any log saw: a lower bound for files only read."""
@@ -187,20 +189,23 @@ class Assembly:
         return table_from_rows("names", rows)
 
     def _opens(self) -> pa.Table:
-        """One row per log and file: POSIX, STDIO and the ranks of an MPI job added up."""
+        """One row per process and file: POSIX and STDIO added up."""
         rows: dict[tuple[int, int], dict[str, Any]] = {}
         for k, (host, f) in enumerate(zip(self.hosts, self.facts, strict=True)):
             for part in f.opens:
                 file = int(self.local_files[k][part["file"]])
-                row = rows.setdefault((k, file), _open_row(host, k, file, f, part, len(rows)))
+                proc = self.rank_procs[k].get(part["rank"], k + 1)
+                new = _open_row(host, proc, file, f, part, len(rows))
+                row = rows.setdefault((proc, file), new)
                 for column in SUMMED:
                     row[column] += part[column]
                 for column, seconds, pick in _TIMES:
                     at = f.start_ns + round(part[seconds] * 1e9) if part[seconds] > 0 else None
                     if at is not None:
                         row[column] = at if row[column] is None else pick(row[column], at)
-        for (k, _), row in rows.items():
-            row["open_ns"] = row["open_ns"] or self.facts[k].start_ns
+        log = {proc: k for k, procs in enumerate(self.rank_procs) for proc in procs.values()}
+        for (proc, _), row in rows.items():
+            row["open_ns"] = row["open_ns"] or self.facts[log[proc]].start_ns
         self.open_ids = {key: row["open"] for key, row in rows.items()}
         return table_from_rows("opens", list(rows.values()))
 
@@ -212,13 +217,14 @@ class Assembly:
             if not count:
                 continue
             counters = runs["how"] == HOW_COUNTERS
+            procs = processes_of(self.rank_procs[k], runs["rank"])
             op = np.where(runs["write"], "write", "read")
             parts.append(
                 pa.table(
                     {
                         "host": pa.repeat(pa.scalar(host), count),
-                        "open": self._open_of(k, runs["file"]),
-                        "proc": np.full(count, k + 1, np.int64),
+                        "open": self._open_of(k, procs, runs["file"]),
+                        "proc": procs,
                         "file": self.local_files[k][runs["file"]],
                         "op": op,
                         "how": np.where(counters, "counters", op),
@@ -238,10 +244,18 @@ class Assembly:
             )
         return pa.concat_tables(parts) if parts else TABLES["extents"].empty_table()
 
-    def _open_of(self, k: int, local: npt.NDArray[Any]) -> pa.Array:
-        """The `opens` row of each run; null where counters of the file are missing."""
-        ids = np.array([self.open_ids.get((k, int(f)), 0) for f in self.local_files[k]], np.int64)
-        return pa.array(ids[local], mask=ids[local] == 0)
+    def _open_of(self, k: int, procs: npt.NDArray[Any], local: npt.NDArray[Any]) -> pa.Array:
+        """The `opens` row of each run; null where counters of the file are missing. What all
+        ranks share is the job's."""
+        pairs, back = np.unique(np.stack((procs, local)), axis=1, return_inverse=True)
+        files = self.local_files[k]
+        found = [
+            self.open_ids.get((proc, int(files[f])), 0)
+            or self.open_ids.get((k + 1, int(files[f])), 0)
+            for proc, f in pairs.T.tolist()
+        ]
+        ids = np.array(found, np.int64)[back.reshape(-1)]
+        return pa.array(ids, mask=ids == 0)
 
     def _losses(self, bad: list[tuple[str, str]]) -> list[dict[str, Any]]:
         rows = [

@@ -7,15 +7,15 @@ import importlib.util
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 from tracehint.collectors.base import Availability, RecordRequest, RecordResult
 from tracehint.collectors.begin import begin, new_manifest
-from tracehint.collectors.run import run_child, runnable
+from tracehint.collectors.run import run_child, runnable, told
 from tracehint.collectors.session import child_environment
-from tracehint.errors import CollectorError, TracehintError
-from tracehint.schemas.store import RAW_DIR
+from tracehint.errors import CollectorError
+from tracehint.schemas.losses import losses_of
+from tracehint.schemas.recovery import RAW_DIR
 from tracehint.schemas.writing import write_bundle
 
 REMEDY = (
@@ -75,20 +75,19 @@ class DarshanCollector:
         if library is None:
             raise CollectorError("no libdarshan.so found", REMEDY)
         command = runnable(request.command)
-        writer, logs = begin(request, new_manifest(request, "darshan"), RAW_DIR)
+        manifest = new_manifest(request, "darshan")
+        writer, logs = begin(request, manifest, RAW_DIR)
         ended = run_child(command, _environment(request, library, logs))
-        try:
+        losses: dict[str, int] = {}
+        with told(f"What Darshan wrote is in {logs}."):
             tables, facts = gather([logs])
-            manifest = new_manifest(request, "darshan")
             manifest.started_ns, manifest.ended_ns = facts.started_ns, facts.ended_ns
             manifest.blind_to, manifest.notes = facts.blind_to, facts.notes
             manifest.exit_status, manifest.complete = ended.status, True
             write_bundle(writer, tables, manifest)
+            losses = losses_of(tables["losses"])
             shutil.rmtree(logs)
-        except (TracehintError, OSError) as error:
-            # the run is over: its status must not change
-            print(f"tracehint: {error}\n  what Darshan wrote is in {logs}", file=sys.stderr)
-        return RecordResult(ended.status, ended.signal)
+        return RecordResult(ended.status, ended.signal, losses)
 
 
 def _environment(request: RecordRequest, library: Path, logs: Path) -> dict[str, str]:

@@ -25,6 +25,7 @@ class LogFacts:
     start_ns: int = 0
     end_ns: int | None = None
     hostname: str = ""
+    rank_hosts: dict[int, str] = field(default_factory=dict)  # of the ranks that have segments
     exe: bytes = b""
     metadata: dict[str, str] = field(default_factory=dict)
     mounts: list[tuple[str, str]] = field(default_factory=list)

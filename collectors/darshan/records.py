@@ -14,6 +14,7 @@ from tracehint.collectors.darshan.facts import LogFacts
 from tracehint.collectors.darshan.runs import SEGMENT, Runs, coalesce, from_counters, possible
 
 _DXT_HEADER = 16 + 8 + 64 + 16  # struct dxt_file_record
+_NO_KINDS = {"seq_ops": 0, "small_ops": 0}
 _STREAMS = (b"<STDIN>", b"<STDOUT>", b"<STDERR>")
 
 # Module -> (struct, prefix of its counters): those whose bytes are counted, in this order.
@@ -48,6 +49,7 @@ class Records:
         self.parts: list[Runs] = []
         # (record id, rank, write) -> operations that DXT has segments for
         self.segment_ops: dict[tuple[int, int, bool], tuple[int, int]] = {}
+        self.segment_ranks: dict[int, set[int]] = {}
         self.posix: set[tuple[int, bool]] = set()  # records and directions with POSIX bytes
 
     def read(self, modules: dict[str, int]) -> None:
@@ -90,6 +92,7 @@ class Records:
             host = self.ffi.string(head.hostname, 64).decode("utf-8", "replace")
             self.facts.hostname = self.facts.hostname or host
             record, rank = int(head.base_rec.id), int(head.base_rec.rank)
+            self.facts.rank_hosts.setdefault(rank, host)
             file = self._file(record)
             writes, reads = int(head.write_count), int(head.read_count)
             if file is None or writes < 0 or reads < 0:
@@ -127,7 +130,7 @@ class Records:
                 counted = [write for write in counted if (record, write) not in self.posix]
                 if not counted:
                     continue
-            self.facts.opens.append(count.open_row(file, rank))
+            self.facts.opens += self._open_rows(count, record, file, rank)
             for write in counted:
                 self._ranges(count, record, file, rank, write, stdio=name == "STDIO")
 
@@ -135,9 +138,7 @@ class Records:
         self, count: Counters, record: int, file: int, rank: int, write: bool, *, stdio: bool
     ) -> None:
         ops, total, max_byte, consecutive = count.volume(write, stdio=stdio)
-        seen_ops, seen_bytes = (
-            (0, 0) if stdio else self.segment_ops.get((record, rank, write), (0, 0))
-        )
+        seen_ops, seen_bytes = (0, 0) if stdio else self._segments_of(record, rank, write)
         if seen_ops and total > seen_bytes:
             # segments were cut off: what is missing lies somewhere below max_byte
             missing = f"{ops - seen_ops} of {ops} segments of a file are missing"
@@ -159,6 +160,38 @@ class Records:
                 last=last,
             )
         )
+
+    def _segments_of(self, record: int, rank: int, write: bool) -> tuple[int, int]:
+        """Operations and bytes of a rank's segments; of all ranks for the counters that they share
+        (rank -1)."""
+        ranks = self._ranks_of(record) if rank < 0 else [rank]
+        found = [self.segment_ops.get((record, r, write), (0, 0)) for r in ranks]
+        return sum(ops for ops, _ in found), sum(size for _, size in found)
+
+    def _ranks_of(self, record: int) -> list[int]:
+        """The ranks that have segments of a record."""
+        if not self.segment_ranks:
+            for file, rank, _ in self.segment_ops:
+                self.segment_ranks.setdefault(file, set()).add(rank)
+        return sorted(self.segment_ranks.get(record, ()))
+
+    def _open_rows(
+        self, count: Counters, record: int, file: int, rank: int
+    ) -> list[dict[str, Any]]:
+        """The `opens` row of a record; where all ranks share it (rank -1) and segments say who did
+        what, one of each rank. Which operations were small or in sequence is not known by rank:
+        the first one's row has them."""
+        row = count.open_row(file, rank)
+        seen = [self._segments_of(record, rank, write)[1] for write in (False, True)]
+        if rank >= 0 or seen != [row["read_bytes"], row["write_bytes"]] or not any(seen):
+            return [row]
+        rows: list[dict[str, Any]] = []
+        for one in self._ranks_of(record):
+            own: dict[str, int] = dict(_NO_KINDS) if rows else {}
+            for way, write in (("read", False), ("write", True)):
+                own[f"{way}_ops"], own[f"{way}_bytes"] = self._segments_of(record, one, write)
+            rows.append({**row, "rank": one, **own})
+        return rows
 
     def _lustre(self, module: int) -> None:
         """Stripe layouts as attributes: lustre_comp_stripe_size and its like."""

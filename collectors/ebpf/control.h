@@ -79,6 +79,7 @@ struct th_config {
 	unsigned int spare;
 	unsigned long long cookie;	   /* the command announces itself with it */
 	unsigned long long gap_ticks;	   /* a pause that ends a run */
+	unsigned long long gap_ns;	   /* the same */
 	unsigned long long wake_bytes;	   /* wake the loader when a ring holds more */
 	unsigned int magics[TH_MAX_MAGIC]; /* file systems without data: proc, sysfs ... */
 	unsigned char calls[TH_MAX_CALLS];

@@ -7,9 +7,9 @@ from typing import Any
 from tracehint.collectors.base import RecordRequest
 from tracehint.errors import BundleError, UsageError
 from tracehint.schemas.manifest import Manifest
-from tracehint.schemas.redact import redact_argv
+from tracehint.schemas.recovery import SPOOL_DIR
 from tracehint.schemas.spool.redact import lost_in_spool, redact_spool
-from tracehint.schemas.store import SPOOL_DIR, BundleWriter
+from tracehint.schemas.store import BundleWriter
 
 NOTE = (
     "The recorder's spool is converted when the bundle is read; `tracehint merge` writes the "
@@ -32,12 +32,14 @@ def wants_later(request: RecordRequest) -> bool:
 
 def leave_spool(
     request: RecordRequest, writer: BundleWriter, manifest: Manifest, end: dict[str, Any]
-) -> int:
-    """Take the secrets out and complete the manifest; the number of events lost."""
+) -> dict[str, int]:
+    """Take the secrets out and complete the manifest; what was lost, by kind."""
     spool = request.output / SPOOL_DIR
     try:
-        manifest.redacted_args = redact_spool(spool, redact_argv)
+        manifest.redacted_args += redact_spool(spool)
         lost = lost_in_spool(spool)
+        if end.get("outlived"):
+            lost["outliving_processes"] = int(end["outlived"])
     except OSError as error:
         raise BundleError(f"{spool}: {error.strerror}", "Free some space, then read it.") from None
     manifest.notes.append(NOTE)

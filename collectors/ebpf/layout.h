@@ -4,13 +4,12 @@
  * records, nothing else. Records go to disk as they are (little endian, no
  * implicit padding); tests/test_ebpf_layout.py compares this file with Python.
  *
- * Times are CLOCK_BOOTTIME nanoseconds, "tick" times are the low 32 bits of
- * jiffies. Path identifiers name a th_path record; 0 means unknown.
+ * Times are CLOCK_BOOTTIME nanoseconds; a "tick" is the low 32 bits of jiffies. Path identifiers name a th_path record; 0 means unknown.
  */
 #ifndef TRACEHINT_LAYOUT_H
 #define TRACEHINT_LAYOUT_H
 
-#define TH_SPOOL_VERSION 2
+#define TH_SPOOL_VERSION 3
 #define TH_DIRECT_FDS 16   /* descriptors with an episode slot of their own per process */
 #define TH_MAX_CALLS 512   /* system call numbers known to the tables */
 #define TH_MAX_ARGV 32768  /* bytes of arguments, and of environment, read at exec */
@@ -117,8 +116,9 @@ struct th_run {
 	long long stride; /* 0 while count is 1 */
 	unsigned long long bytes;
 	unsigned long long first_ns;
-	unsigned int first_tick;
-	unsigned int last_tick;
+	unsigned long long last_ns; /* at most a tick early, never past a later moment */
+	unsigned int last_tick;	    /* when last_ns was read: tick */
+	unsigned int moment;	    /* and th_process.moment */
 	unsigned int count;
 	unsigned int ops;  /* 0: no run */
 	unsigned char op;  /* enum th_op */
@@ -160,7 +160,7 @@ struct th_episode {
 	unsigned long long first_ns; /* first operation; 0: none */
 	unsigned long long next;     /* where the last operation ended */
 	unsigned int run_seq;	     /* runs sent to the extents ring */
-	unsigned int last_tick;
+	unsigned int spare;
 	struct th_run outer; /* the last two runs travel with the summary */
 	struct th_run inner;
 };
@@ -199,6 +199,8 @@ struct th_process {
 	unsigned int lost[TH_LOST_KINDS];
 	unsigned int ppid; /* adopted: tgid of the parent, whose epoch may come later */
 	unsigned int ancestors[TH_ANCESTORS]; /* epochs since the last exec, the nearest first */
+	unsigned int moment; /* counts what got an exact time: runs, opens, closes, forks, names */
+	unsigned int spare;
 };
 
 /* Followed by the arguments, then the environment, as they lie in memory. */

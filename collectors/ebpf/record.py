@@ -17,13 +17,14 @@ from tracehint.collectors.ebpf.blind import BLIND, LOADER
 from tracehint.collectors.ebpf.follow import follow_arguments, follow_notes, followed_command
 from tracehint.collectors.ebpf.later import leave_spool, wants_later
 from tracehint.collectors.ebpf.missed import add_missed
-from tracehint.collectors.run import Ended, run_child, runnable
+from tracehint.collectors.run import Ended, run_child, runnable, told
 from tracehint.collectors.session import child_environment
-from tracehint.errors import NotBegunError, TracehintError
+from tracehint.errors import NotBegunError
 from tracehint.schemas.arrow import skip_pandas
+from tracehint.schemas.losses import losses_of
 from tracehint.schemas.manifest import Manifest
-from tracehint.schemas.redact import redact_argv
-from tracehint.schemas.store import SPOOL_DIR, BundleWriter
+from tracehint.schemas.recovery import SPOOL_DIR
+from tracehint.schemas.store import BundleWriter
 from tracehint.schemas.writing import write_bundle
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -50,20 +51,19 @@ def record(request: RecordRequest) -> RecordResult:
         command=followed,
         unfinished="The recorder did not reach its end; the tables come from its spool.",
     )
-    manifest.started_ns = time.time_ns()
     writer, spool = begin(request, manifest, SPOOL_DIR)
     ended = _run(_loader_command(request, spool, command), request, spool)
     manifest.ended_ns = time.time_ns()
     manifest.exit_status = ended.status if request.follow is None else None
-    try:
+    losses: dict[str, int] = {}
+    with told(f"What was recorded is in {spool}."):
         end = _json(spool / "end.json")
-        manifest.notes = _notes(request, end)
+        manifest.notes = []
+        if request.follow is not None:
+            manifest.notes = follow_notes(request.follow, int(end.get("outlived", 0)))
         finish = leave_spool if later else _convert
-        lost = finish(request, writer, manifest, end)
-    except TracehintError as error:  # the run is over: its status must not change
-        print(f"tracehint: {error}\n  What was recorded is in {spool}.", file=sys.stderr)
-        lost = 0
-    return RecordResult(ended.status, ended.signal, lost)
+        losses = finish(request, writer, manifest, end)
+    return RecordResult(ended.status, ended.signal, losses)
 
 
 def _loader_command(request: RecordRequest, spool: Path, command: tuple[str, ...]) -> list[str]:
@@ -118,29 +118,18 @@ def _json(path: Path) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def _notes(request: RecordRequest, end: dict[str, Any]) -> list[str]:
-    if request.follow is not None:
-        return follow_notes(request.follow, int(end.get("outlived", 0)))
-    if not end.get("outlived"):
-        return []
-    return [
-        f"{end['outlived']} processes outlived the command; what they did later was not recorded."
-    ]
-
-
 def _convert(
     request: RecordRequest, writer: BundleWriter, manifest: Manifest, end: dict[str, Any]
-) -> int:
-    """From the spool to Parquet; the number of events lost."""
+) -> dict[str, int]:
+    """From the spool to Parquet; what was lost, by kind."""
     skip_pandas()
     from tracehint.schemas.spool.convert import convert_spool
 
-    tables = convert_spool(request.output, manifest, None if request.keep_args else redact_argv)
+    tables = convert_spool(request.output, manifest)
     if request.follow is not None and request.follow.missed:
         missed = Path(request.follow.missed)
         add_missed(tables, manifest.notes, manifest.hosts[0].name, missed)
     manifest.complete = bool(end)
     write_bundle(writer, tables, manifest)
     shutil.rmtree(request.output / SPOOL_DIR, ignore_errors=True)
-    lost = tables["losses"].column("count").to_pylist()
-    return int(sum(n or 0 for n in lost))
+    return losses_of(tables["losses"])

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from tracehint.collectors.strace.lexer import Call, LexStats
 from tracehint.collectors.strace.live import initial_table
+from tracehint.schemas.losses import losses_of
 from tracehint.schemas.manifest import Manifest
-from tracehint.schemas.redact import redact_argv
 from tracehint.schemas.store import BundleWriter
 from tracehint.schemas.writing import write_bundle
 
@@ -23,13 +23,13 @@ def convert_calls(
     calls: Iterable[Call],
     stats: LexStats,
     *,
-    keep_args: bool,
     facts: Mapping[int, tuple[bytes, int, int]],
     losses: Mapping[tuple[str, str], int],
     notes: list[str],
     ends_known: bool = False,
-) -> None:
-    """Write the tables and the manifest of the complete run, then remove the folder of the log.
+) -> dict[str, int]:
+    """Write the tables and the manifest of the complete run, then remove the folder of the log;
+    what was lost, by kind.
 
     facts: the descriptors that the command inherited (`live.inherited`). losses: (kind, detail) ->
     how many, besides those that the calls show. ends_known: every process has ended, so a log that
@@ -44,11 +44,10 @@ def convert_calls(
     settings = Settings(
         host=manifest.hosts[0].name,
         uid=os.getuid(),
-        cwd=os.fsencode(Path.cwd()),
+        cwd=os.fsencode(manifest.cwd),
         started_ns=manifest.started_ns,
         initial=table,
         initial_files=files,
-        redact=None if keep_args else redact_argv,
         real_dir=lru_cache(65536)(_real),
         complete=True,
     )
@@ -56,14 +55,14 @@ def convert_calls(
     for loss, count in losses.items():
         if count:
             state.losses[loss] += count
-    cut_off = ends_known and state.running > 0
-    if cut_off:
+    if ends_known and state.running > 0:
         state.losses["killed_recorder", "it ended before the processes that it followed"] += 1
     tables = finish(state, stats, look=look_at, started_ns=manifest.started_ns)
-    manifest.redacted_args += state.redacted
-    manifest.notes, manifest.complete = notes, not cut_off
+    found = losses_of(tables["losses"])
+    manifest.notes, manifest.complete = notes, "killed_recorder" not in found
     write_bundle(writer, tables, manifest)
     shutil.rmtree(log.parent, ignore_errors=True)
+    return found
 
 
 def _real(folder: bytes) -> bytes:

@@ -19,14 +19,15 @@ from tracehint.collectors.strace.sources import (
 )
 from tracehint.errors import InputError
 from tracehint.schemas.manifest import Host, Manifest, read_manifest
-from tracehint.schemas.redact import redact_argv
-from tracehint.schemas.store import RAW_DIR, BundleWriter
+from tracehint.schemas.recovery import RAW_DIR
+from tracehint.schemas.store import Bundle, BundleWriter, add_losses
 from tracehint.schemas.writing import write_bundle
 from tracehint.version import __version__
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+NO_LOG = (": empty", ": not a strace log")  # what is left out and no loss
 _DAY_NS = 86_400 * 10**9
 _CLOCK_NOTES = {
     "none": "The log has no times: only the order of calls is known, durations are not.",
@@ -70,7 +71,11 @@ def import_strace(sources: Sequence[Path], output: Path, *, force: bool = False)
         # strace recorded them: a log without reads and writes is of a process that did none
         manifest.blind_to = [code for code in manifest.blind_to if code != "bytes"]
     manifest.notes += [f"log not read: {text}" for text in problems]
-    write_bundle(BundleWriter(output, force=force), join_tables(parts), manifest)
+    bundle = Bundle(output, manifest, join_tables(parts))
+    add_losses(
+        bundle, [("unreadable_log", 1, text) for text in problems if not text.endswith(NO_LOG)]
+    )
+    write_bundle(BundleWriter(output, force=force), bundle.tables, manifest)
     return manifest
 
 
@@ -91,7 +96,7 @@ def find_logs(sources: Sequence[Path]) -> tuple[list[Path], list[str]]:
                 found.append(path)
             else:
                 empty = path.stat().st_size == 0
-                problems.append(f"{path.name}: {'empty' if empty else 'not a strace log'}")
+                problems.append(f"{path.name}{NO_LOG[not empty]}")
     return found, problems
 
 
@@ -127,7 +132,7 @@ def read_set(logs: LogSet, before: Manifest | None) -> tuple[dict[str, pa.Table]
     named = os.fsencode(before.cwd) if before is not None else working_directory(logs)
     cwd = named if named else os.fsencode(logs.paths[0].parent.absolute())
     host = before.hosts[0].name if before is not None and before.hosts else "imported"
-    settings = Settings(host=host, cwd=cwd, redact=redact_argv, complete=before is not None)
+    settings = Settings(host=host, cwd=cwd, complete=before is not None)
     stats = LexStats()
     parser = Parser(settings, stats)
     state = parser.feed(calls_of(logs, stats))

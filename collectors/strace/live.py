@@ -32,6 +32,7 @@ class LiveLog:
     ended_ns: int
     lost_lines: int
     left_running: bool  # processes outlived the command; what they do later is not in the log
+    drain_killed: bool = False  # who writes the log did not reach its end
 
 
 def inherited() -> dict[int, tuple[bytes, int, int]]:
@@ -92,7 +93,7 @@ def run_traced(
         raise CollectorError("strace: not installed", "Install it: apt install strace")
     usage = subprocess.run([program, "--help"], capture_output=True, text=True, check=False).stdout
     pid_names = pid_translation(usage)
-    with tempfile.TemporaryDirectory(prefix="tracehint-") as folder:
+    with _folder(log.parent) as folder:
         fifo = str(Path(folder) / "log")
         os.mkfifo(fifo, 0o600)
         with subprocess.Popen(
@@ -111,7 +112,15 @@ def run_traced(
                 raise
             ended_ns = time.time_ns()
             lost, left = _wait_for(drainer, fifo, linger_s)
-    return LiveLog(ended, started, ended_ns, lost, left)
+    return LiveLog(ended, started, ended_ns, lost, left, bool(drainer.returncode))
+
+
+def _folder(other: Path) -> tempfile.TemporaryDirectory[str]:
+    """A directory for the FIFO: where temporary files go, and where none can, in `other`."""
+    try:
+        return tempfile.TemporaryDirectory(prefix="tracehint-")
+    except OSError:
+        return tempfile.TemporaryDirectory(prefix=".fifo-", dir=other)
 
 
 def _wait_for(drainer: subprocess.Popen[bytes], fifo: str, linger_s: float) -> tuple[int, bool]:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import sys
 from pathlib import Path
 
 from tracehint.collectors.base import RecordRequest, RecordResult
 from tracehint.collectors.begin import begin, new_manifest
-from tracehint.collectors.run import runnable
+from tracehint.collectors.run import runnable, told
 from tracehint.collectors.session import child_environment
 from tracehint.collectors.strace.blind import BLIND, BLIND_LIGHT
 from tracehint.collectors.strace.live import LINGER_S, LiveLog, inherited, run_traced
+from tracehint.collectors.strace.recover import LOG_NAME
 from tracehint.errors import TracehintError, UsageError
 from tracehint.schemas.arrow import skip_pandas
 from tracehint.schemas.manifest import Manifest
-from tracehint.schemas.store import RAW_DIR, BundleWriter
-
-LOG_NAME = "strace.log"
+from tracehint.schemas.recovery import RAW_DIR
+from tracehint.schemas.store import BundleWriter
 
 
 def record(request: RecordRequest, *, light: bool) -> RecordResult:
@@ -35,24 +34,21 @@ def record(request: RecordRequest, *, light: bool) -> RecordResult:
         "strace-light" if light else "strace",
         blind_to=BLIND_LIGHT if light else BLIND,
         unfinished="The recorder was stopped before it converted strace's log. "
-        f"`tracehint import {request.output.name} -o NEW` converts what is there.",
+        "The tables come from what is there.",
     )
     writer, log = begin(request, manifest, RAW_DIR, LOG_NAME)
     facts = inherited()
     try:
         run = run_traced(command, child_environment(request), log, light=light, linger_s=linger_s)
-    except TracehintError:
+    except (TracehintError, OSError):
         shutil.rmtree(request.output, ignore_errors=True)
         raise
     manifest.started_ns, manifest.ended_ns = run.started_ns, run.ended_ns
     manifest.exit_status = run.ended.status
-    lost = run.lost_lines
-    try:
-        lost = convert(request, writer, manifest, log, run, facts)
-    except (TracehintError, OSError, MemoryError, KeyboardInterrupt) as error:
-        # The run is over: its status must not change, and the log is kept.
-        print(f"tracehint: {error or type(error).__name__}\n{_later(log)}", file=sys.stderr)
-    return RecordResult(run.ended.status, run.ended.signal, lost)
+    losses = {"spool_write": run.lost_lines} if run.lost_lines else {}
+    with told(_later(log)):
+        losses = convert(writer, manifest, log, run, facts)
+    return RecordResult(run.ended.status, run.ended.signal, losses)
 
 
 def _linger(request: RecordRequest) -> float:
@@ -67,46 +63,45 @@ def _linger(request: RecordRequest) -> float:
 
 def _later(log: Path) -> str:
     bundle = shlex.quote(str(log.parent.parent))
-    return f"  strace's log is kept. To convert it: tracehint import {bundle} -o NEW.trace"
+    return f"strace's log is kept in {bundle}; every command reads it from there."
 
 
 def convert(
-    request: RecordRequest,
     writer: BundleWriter,
     manifest: Manifest,
     log: Path,
     run: LiveLog,
     facts: dict[int, tuple[bytes, int, int]],
-) -> int:
-    """From the log to the bundle's tables; the number of events lost.
+) -> dict[str, int]:
+    """From the log to the bundle's tables; what was lost, by kind.
 
     Raises BundleError when the tables cannot be written: the log stays where it is.
     """
     skip_pandas()
     from tracehint.collectors.strace.convert import convert_calls
-    from tracehint.collectors.strace.lexer import MAX_LINE, LexStats, lex
+    from tracehint.collectors.strace.lexer import LexStats, lex
+    from tracehint.limits import limit
 
-    stats = LexStats()
+    stats, most = LexStats(), limit("strace-line")
     with log.open("rb") as stream:
-        convert_calls(
+        return convert_calls(
             writer,
             manifest,
             log,
-            lex(iter(lambda: stream.readline(MAX_LINE), b""), stats),
+            lex(iter(lambda: stream.readline(most), b""), stats),
             stats,
-            keep_args=request.keep_args,
             facts=facts,
             notes=_notes(run),
-            losses={("spool_write", "the disk was full"): run.lost_lines},
+            losses={
+                ("spool_write", "the disk was full"): run.lost_lines,
+                ("outliving_processes", "at least one"): int(run.left_running),
+                ("killed_recorder", "what writes the log was killed"): int(run.drain_killed),
+            },
             ends_known=not (run.left_running or run.lost_lines),
         )
-    return stats.bad + run.lost_lines
 
 
 def _notes(run: LiveLog) -> list[str]:
-    notes = []
-    if run.left_running:
-        notes.append("Processes outlived the command; what they did later was not recorded.")
-    if run.lost_lines:
-        notes.append(f"The disk was full: {run.lost_lines} lines of strace's log are missing.")
-    return notes
+    if not run.lost_lines:
+        return []
+    return [f"The disk was full: {run.lost_lines} lines of strace's log are missing."]

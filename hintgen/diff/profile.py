@@ -58,14 +58,13 @@ class Profile:
 
 _STAGES = """
     SELECT kind AS type, count(*) AS tasks, count(*) FILTER (exit_status <> 0) AS failed
-    FROM work WHERE NOT engine AND attempt = 1 GROUP BY 1 ORDER BY 1"""
+    FROM work JOIN kinds USING (task) WHERE attempt = 1 GROUP BY 1 ORDER BY 1"""
 _GROUPS = """
     WITH p AS (SELECT file, list_sort(list(DISTINCT kind)) AS made
-               FROM producers JOIN work USING (task)
-               WHERE NOT engine AND NOT superseded GROUP BY file),
+               FROM writers JOIN kinds USING (task) GROUP BY file),
          c AS (SELECT file, list_sort(list(DISTINCT kind)) AS used,
                       sum(unique_bytes)::BIGINT AS read_bytes
-               FROM consumers JOIN work USING (task) WHERE NOT engine GROUP BY file),
+               FROM readers JOIN kinds USING (task) GROUP BY file),
          l AS (SELECT file, min(pattern) AS pattern FROM patterns
                WHERE edge IS NULL AND "primary" GROUP BY file),
          one AS (SELECT f.path, f.mask, any_value(f.template) AS template,
@@ -88,11 +87,13 @@ _GROUPS = """
 
 def profile(analysis: Analysis) -> Profile:
     """The profile of a run; first attempts count, engines do not."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     con = query.connect(analysis)
     types = pc.fill_null(analysis.tasks.column("type"), "")
-    con.register("work", analysis.tasks.append_column("kind", masks_of(types)))
+    kinds = {"task": analysis.tasks.column("task"), "kind": masks_of(types)}
+    con.register("kinds", pa.table(kinds))
     stages = [Stage(**r) for r in query.rows(con, _STAGES)]
     groups = []
     for row in query.rows(con, _GROUPS):

@@ -18,31 +18,42 @@ if TYPE_CHECKING:
 
 FOLD_ABOVE = 60  # tasks
 FOLD_NODES = 120  # tasks and files together: a stage wider than that cannot be read
+MAX_FOLDED_TASKS = 80  # types; beyond, the rarest are one node
 MAX_FOLDED_FILES = 40  # kinds of files; beyond, kinds of one flow are folded together
+MAX_FLOWS = 400  # flows; beyond, files of one role and pattern are folded together
 
 # One key per node: what shares a key is one node of the picture. Keys are made of numbers, so
 # that no name from the trace can be mistaken for another.
 _KEYS = {
     False: """
         CREATE TABLE task_node AS
-          SELECT task, 't' || task AS node, name AS label FROM tasks WHERE NOT engine;
+          SELECT task, 't' || task AS node, name AS label FROM work;
         CREATE TABLE file_node AS
           SELECT file, 'f' || file AS node,
                  path_text || CASE WHEN version > 0 THEN ' v' || version ELSE '' END AS label
           FROM shown;""",
     True: """
         CREATE TABLE task_node AS
-          SELECT task, 't' || dense_rank() OVER (ORDER BY type) AS node, type AS label
-          FROM tasks WHERE NOT engine;
+          WITH kind AS (SELECT type, count(*) AS n FROM work GROUP BY type),
+               ranked AS (SELECT type, row_number() OVER (ORDER BY n DESC, type) AS rank,
+                                 dense_rank() OVER (ORDER BY type) AS number,
+                                 count(*) OVER () AS kinds FROM kind),
+               kept AS (SELECT type, CASE WHEN kinds <= {types} OR rank < {types} THEN number
+                                     ELSE 0 END AS number, kinds FROM ranked)
+          SELECT task, 't' || number AS node,
+                 CASE WHEN number = 0 THEN kinds - {types} + 1 || ' other types' ELSE type END
+                 AS label FROM work JOIN kept USING (type);
         CREATE TABLE flow AS
-          SELECT s.file, string_agg(DISTINCT p.node, ',' ORDER BY p.node) AS made,
-                 string_agg(DISTINCT c.node, ',' ORDER BY c.node) AS used,
-                 coalesce(min(l.pattern), '') AS pattern
-          FROM shown s
-          LEFT JOIN (SELECT file, node FROM producers JOIN task_node USING (task)
-                     WHERE NOT superseded) p USING (file)
-          LEFT JOIN (SELECT file, node FROM consumers JOIN task_node USING (task)) c USING (file)
-          LEFT JOIN label l USING (file) GROUP BY s.file;
+          WITH p AS (SELECT file, list_sort(list(node)) AS nodes FROM (
+                       SELECT DISTINCT file, node FROM writers JOIN task_node USING (task))
+                     GROUP BY file),
+               c AS (SELECT file, list_sort(list(node)) AS nodes FROM (
+                       SELECT DISTINCT file, node FROM readers JOIN task_node USING (task))
+                     GROUP BY file),
+               l AS (SELECT file, min(pattern) AS pattern FROM label GROUP BY file)
+          SELECT s.file, p.nodes AS made, c.nodes AS used, coalesce(l.pattern, '') AS pattern
+          FROM shown s LEFT JOIN p USING (file) LEFT JOIN c USING (file)
+               LEFT JOIN l USING (file);
         CREATE TABLE file_node AS
           SELECT file, 'f' || dense_rank() OVER (ORDER BY template, made, used, pattern) AS node,
                  template AS label
@@ -52,13 +63,13 @@ _SHOWN = """
     CREATE VIEW label AS SELECT file, pattern, confidence, saves_bytes FROM patterns
       WHERE edge IS NULL AND "primary";
     CREATE VIEW shown AS SELECT * FROM files WHERE role NOT IN ('software', 'scratch')
-      AND (file IN (SELECT file FROM producers JOIN tasks USING (task) WHERE NOT engine)
-        OR file IN (SELECT file FROM consumers JOIN tasks USING (task) WHERE NOT engine));"""
+      AND (file IN (SELECT file FROM writers) OR file IN (SELECT file FROM readers));"""
+# Where the kinds are too many: what is folded together instead, and from how many nodes on.
 _MERGE_KINDS = """
     CREATE OR REPLACE TABLE file_node AS
-      SELECT file, 'f' || dense_rank() OVER (ORDER BY made, used, pattern) AS node,
-             template AS label
+      SELECT file, 'f' || dense_rank() OVER (ORDER BY {by}) AS node, template AS label
       FROM shown JOIN flow USING (file)"""
+_FOLDS = ((MAX_FOLDED_FILES, "made, used, pattern"), (MAX_FLOWS, "role, pattern"))
 
 _TASKS = """
     SELECT n.node, min(n.label) AS label, min(t.type) AS type, count(*) AS count,
@@ -79,9 +90,10 @@ _FILES = """
     GROUP BY n.node ORDER BY n.node"""
 _LINKS = """
     WITH raw AS (
-      SELECT t.node AS source, f.node AS target, p.bytes, f.file, 'data' AS via, false AS peek
-      FROM producers p JOIN task_node t USING (task) JOIN file_node f USING (file)
-      WHERE NOT p.superseded
+      SELECT t.node AS source, f.node AS target, p.bytes, f.file,
+             CASE WHEN p.how = ['engine_copy'] THEN 'engine_copy' ELSE 'data' END AS via,
+             false AS peek
+      FROM writers p JOIN task_node t USING (task) JOIN file_node f USING (file)
       UNION ALL
       SELECT f.node, t.node, c.bytes, f.file, 'data', c.peek
       FROM consumers c JOIN task_node t USING (task) JOIN file_node f USING (file)
@@ -117,11 +129,11 @@ def build_on(con: duckdb.DuckDBPyConnection, fold: bool) -> Drawing:
     """As build, on query.connect's tables; adds task_node and file_node, which say what is
     drawn as which node."""
     con.execute(_SHOWN)
-    con.execute(_KEYS[fold])
-    if fold:
+    con.execute(_KEYS[fold].format(types=MAX_FOLDED_TASKS))
+    for most, by in _FOLDS if fold else ():
         row = con.execute("SELECT count(DISTINCT node) FROM file_node").fetchone()
-        if row and row[0] > MAX_FOLDED_FILES:
-            con.execute(_MERGE_KINDS)
+        if row and row[0] > most:
+            con.execute(_MERGE_KINDS.format(by=by))
     tasks = [
         Node(
             id=r["node"],

@@ -22,10 +22,10 @@ def advisory_hints(cells: Sequence[Traits], consumers: Sequence[str]) -> tuple[H
         out.append(Hint(name, value, "any", {}, "advisory"))
 
     last = {row["last_reader"] for row in rows}
-    steady = len(last) == 1 and all(row["last_readers"] == 1 for row in rows)
-    reader = next(iter(last)) if steady else None
-    roles = {row["role"] for row in rows}
-    if roles == {"intermediate"} and all(row["roles"] == 1 for row in rows):
+    reader = next(iter(last)) if len(last) == 1 and all(row["last_known"] for row in rows) else None
+    # A file that is still there may be a result, whatever read it last: what the run itself
+    # deleted is temporary.
+    if all(row["role"] == "intermediate" and row["roles"] == 1 and row["deleted"] for row in rows):
         advise("Lifetime", f"temporary|{safe_name(reader)}" if reader else "temporary")
     if reader and len(consumers) > 1:
         advise("LastReader", safe_name(reader))

@@ -50,12 +50,13 @@ select shape, producer_types, consumer_types, use, pattern,
        coalesce(median(region_bytes), 0)::bigint as region,
        any_value(starts) as starts,
        list({'path': path, 'grp': grp} order by path)[1:?] as samples,
-       any_value(last_reader) as last_reader, count(distinct last_reader) as last_readers,
+       any_value(last_reader) as last_reader,
+       count(distinct last_reader) = 1 and bool_and(last_reader is not null) as last_known,
        any_value(role) as role, count(distinct role) as roles, bool_and(random) as random,
        coalesce(median(reread), 1) as reread, bool_and(deleted) as deleted
 from facts group by all order by shape, producer_types, consumer_types, use, pattern
 """
-_TRAITS = ("last_reader", "last_readers", "role", "roles", "random", "reread", "deleted", "size")
+_TRAITS = ("last_reader", "last_known", "role", "roles", "random", "reread", "deleted", "size")
 
 
 def cells_of(facts: pa.Table) -> list[Cell]:

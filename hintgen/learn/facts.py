@@ -10,7 +10,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 from tracehint.analyzer.model import Analysis
+from tracehint.hintgen import relation
 from tracehint.hintgen.hints.mapping import PATTERN_HINTS
+from tracehint.hintgen.last_reader import add_last_reader
 
 GROUP_BITS = 40  # of a group's number, where facts of several runs are joined; above it: the run
 
@@ -18,13 +20,11 @@ GROUP_BITS = 40  # of a group's number, where facts of several runs are joined; 
 # else ""), confidence, saves_bytes, pays, grp, group_task, group_bytes,
 # size_bytes, role, deleted, producers, consumers (lists of task numbers, peeks aside),
 # producer_types, consumer_types (sorted lists), use, region_bytes, region_align, random,
-# reread, last_reader.
+# reread, last_reader (null: none that is last whatever the timing).
 _MADE = """
 create or replace temp table made as
-select p.file, list(distinct p.task order by p.task) as tasks,
-       list(distinct t.type order by t.type) as types
-from producers p join tasks t using (task)
-where not coalesce(t.engine, false) and not coalesce(p.superseded, false) group by p.file
+select file, list_sort(list(distinct task)) as tasks, list_sort(list(distinct type)) as types
+from writers group by file
 """
 
 # Where nothing is known about times (a declared run), nobody can say that readers overlap:
@@ -33,16 +33,15 @@ where not coalesce(t.engine, false) and not coalesce(p.superseded, false) group 
 _READ = """
 create or replace temp table read as
 with c as (
-  select c.file, c.task, t.type, c.first_s, c.last_s, coalesce(c.peek, false) as peek,
-         c.bytes, c.unique_bytes, c.ranges,
-         bool_and(coalesce(c.peek, false)) over (partition by c.file) as all_peek
-  from consumers c join tasks t using (task) where not coalesce(t.engine, false)
+  select file, task, type, first_s, last_s, coalesce(peek, false) as peek,
+         bytes, unique_bytes, len(ranges) as pieces,
+         bool_and(coalesce(peek, false)) over (partition by file) as all_peek
+  from readers
 )
-select file, list(distinct task order by task) as tasks,
-       list(distinct type order by type) as types,
-       arg_max(type, last_s) as last_reader,
+select file, list_sort(list(distinct task)) as tasks,
+       list_sort(list(distinct type)) as types,
        median(case when unique_bytes > 0 then bytes / unique_bytes end) as reread,
-       bool_and(first_s is null) as untimed, max(len(ranges)) as pieces,
+       bool_and(first_s is null) as untimed, max(pieces) as pieces,
        median(unique_bytes) as median_read
 from c where not peek or all_peek group by file
 """
@@ -112,9 +111,10 @@ select v.path, v.file, coalesce(v.pattern, '') as label,
             else 'one_to_one' end as use,
        e.region_bytes, e.starts,
        coalesce(r.pieces > 16 and r.median_read / r.pieces < 65536, false) as random,
-       r.reread, r.last_reader
+       r.reread, z.type as last_reader
 from versions v left join made m using (file) left join read r using (file)
 left join use u using (file) left join region e using (file)
+left join last_reader z using (file)
 left join groups g on g."group" = v.grp
 where v.rank = 1 order by v.path
 """
@@ -127,8 +127,9 @@ def facts_of(analysis: Analysis) -> pa.Table:
     con = duckdb.connect()
     for name, table in analysis.tables().items():
         con.register(name, table)
-    for statement in (_MADE, _READ, _LABEL, _REGION, _USE):
+    for statement in (relation.VIEWS, _MADE, _READ, _LABEL, _REGION, _USE):
         con.execute(statement)
+    add_last_reader(con)
     query = _ALL.format(
         hinted=tuple(PATTERN_HINTS), call_cost=int(analysis.options.call_cost_bytes)
     )

@@ -10,22 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracehint.analyzer.model import Analysis
+from tracehint.hintgen import relation
 
 Pairs = frozenset[tuple[str, str]]  # (producing type, "" for inputs; consuming type)
 
 # Files that all readers only peek into have no other reader: there the peeks decide.
 _PAIRS = """
-with made as (
-  select p.file, t.type from producers p join tasks t using (task)
-  where not coalesce(t.engine, false) and not coalesce(p.superseded, false)
-),
-used as (
-  select c.file, t.type, coalesce(c.peek, false) as peek,
-         bool_and(coalesce(c.peek, false)) over (partition by c.file) as all_peek
-  from consumers c join tasks t using (task) where not coalesce(t.engine, false)
+with used as (
+  select file, type, coalesce(peek, false) as peek,
+         bool_and(coalesce(peek, false)) over (partition by file) as all_peek
+  from readers
 )
 select coalesce(made.type, '') as maker, used.type as reader
-from used left join made using (file)
+from used left join (select distinct file, type from writers) made using (file)
 group by all having bool_and(peek and not all_peek)
 """
 
@@ -37,6 +34,7 @@ def peeks_of(analysis: Analysis) -> Pairs:
     con = duckdb.connect()
     for name in ("tasks", "producers", "consumers"):
         con.register(name, analysis.tables()[name])
+    con.execute(relation.VIEWS)
     rows = con.sql(_PAIRS).fetchall()
     con.close()
     return frozenset((maker, reader) for maker, reader in rows if reader is not None)

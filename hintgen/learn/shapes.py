@@ -6,7 +6,8 @@ import re
 
 import pyarrow as pa
 
-from tracehint.hintgen.hints.template import Part, Template, template_of
+from tracehint.hintgen.hints.fitting import Part
+from tracehint.hintgen.hints.template import Template, template_of
 from tracehint.hintgen.text.masks import MARKS, shapes_of
 
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import duckdb
 
     from tracehint.analyzer.model import Analysis
-    from tracehint.analyzer.tasks import TaskCut
     from tracehint.hintgen.hints.model import HintFile
     from tracehint.schemas.store import Bundle
 
@@ -34,6 +33,12 @@ GROUP_SQL = "f.template, ft.producers, ft.consumers"
 CONFIDENCE_SQL = """coalesce(sum(p.confidence * greatest(f.size_bytes, 1))
     / sum(greatest(f.size_bytes, 1)), min(p.confidence), 1.0) AS confidence"""
 
+
+def set_sql(path: str) -> str:
+    """SQL: what the names of a set share that belongs together: `db/ref` of `db/ref.nsq`."""
+    return f"regexp_replace({path}, '[.][^./]*$', '')"
+
+
 # What the cost model's choice for a label saves; where it keeps the default, nothing.
 SAVES_SQL = """greatest(0, sum(p.saves_bytes))::BIGINT AS network_bytes,
     greatest(0, sum(p.saves_wait_bytes))::BIGINT AS waiting_bytes"""
@@ -48,7 +53,6 @@ class Context:
     settings: Settings = field(default_factory=Settings)
     hints_in_force: HintFile | None = None
     bundle_name: str = "RUN.trace"
-    cut: TaskCut | None = None  # None: cut the bundle's tasks
 
     @functools.cached_property
     def con(self) -> duckdb.DuckDBPyConnection:
@@ -58,9 +62,9 @@ class Context:
 
         con = query.connect(self.analysis, self.bundle)
         facts.add_views(con)
-        add_in_force(con, self)
+        add_in_force(con, self.bundle, self.analysis.run["data_roots"], self.hints_in_force)
         if self.bundle is not None:
-            facts.add_bundle_views(con, self)
+            facts.add_bundle_views(con, self.analysis, self.bundle)
         return con
 
     def rows(self, sql: str, **parameters: Any) -> list[dict[str, Any]]:

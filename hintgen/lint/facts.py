@@ -5,46 +5,38 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tracehint.hintgen.query import text_column
+from tracehint.hintgen.relation import FILE_TYPES
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-    from tracehint.hintgen.lint.context import Context
+    from tracehint.analyzer.model import Analysis
+    from tracehint.schemas.store import Bundle
 
-# file_types   one row per file: types of its producers and consumers, counts, times
 # primary_label  the file's primary pattern
-# intermediates  files that one task wrote and another read
 _VIEWS = """
-CREATE VIEW work AS SELECT * FROM tasks WHERE NOT engine;
-CREATE TABLE file_types AS
-  WITH p AS (SELECT file, string_agg(DISTINCT t.type, ', ' ORDER BY t.type) AS producers,
-                    count(DISTINCT t.task) AS n_producers, max(last_s) AS written_s,
-                    string_agg(DISTINCT t.host, ', ' ORDER BY t.host) AS producer_hosts
-             FROM producers JOIN work t USING (task)
-             WHERE NOT superseded GROUP BY file),
-       c AS (SELECT file, string_agg(DISTINCT t.type, ', ' ORDER BY t.type) AS consumers,
-                    count(DISTINCT t.task) AS n_consumers,
-                    count(DISTINCT t.task) FILTER (NOT peek) AS n_readers,
-                    max(last_s) AS last_read_s
-             FROM consumers JOIN work t USING (task) GROUP BY file)
-  SELECT f.file, p.* EXCLUDE (file), c.* EXCLUDE (file)
-  FROM files f LEFT JOIN p USING (file) LEFT JOIN c USING (file);
-CREATE VIEW primary_label AS
-  SELECT * FROM patterns WHERE edge IS NULL AND "primary";
+CREATE TABLE primary_label AS
+  SELECT file, pattern, confidence, "group", placement, saves_bytes, saves_wait_bytes
+  FROM patterns WHERE edge IS NULL AND "primary";
 CREATE TABLE in_force (path_text VARCHAR, name VARCHAR, value VARCHAR, set_s DOUBLE);
 """
 
 # b_io    one row per open episode with its task and the path relative to the data root
+# b_opener  who opened a path to write it, engines too (task may be null)
 # b_meta  metadata operations with task, directory and whether it lies below a data root
 # b_exe   programs that each task executed
-# d_task, d_io, d_dir, d_parent, d_order: what the engine declares; d_dir are declared
-#         directories, d_order also the order that declared files imply
+# d_task, d_io, d_dir, d_parent: what the engine declares; d_dir are declared directories
 _BUNDLE_VIEWS = """
 CREATE TABLE b_io AS
-  SELECT o.* EXCLUDE (path), pt.task, t.type, r.rel AS path_text
+  SELECT o.created, o.read_bytes, o.write_bytes, o.read_ops, o.write_ops, o.seq_ops, o.small_ops,
+         pt.task, t.type, r.rel AS path_text
   FROM b_opens o JOIN b_proc_task pt USING (proc) JOIN work t USING (task)
   JOIN b_open_paths r ON r.path = o.path;
+CREATE TABLE b_opener AS
+  SELECT DISTINCT r.rel AS path_text, pt.task
+  FROM b_opens o LEFT JOIN b_proc_task pt USING (proc) JOIN b_open_paths r ON r.path = o.path
+  WHERE o.created OR o.write_bytes > 0 OR o.write_ops > 0;
 CREATE TABLE b_meta AS
   SELECT m.*, pt.task, t.type, r.rel AS dir_text, r.rel <> r.absolute AS inside
   FROM b_metadata_ops m JOIN b_proc_task pt USING (proc) JOIN work t USING (task)
@@ -59,49 +51,46 @@ CREATE TABLE d_io (task BIGINT, path BLOB, path_text VARCHAR, direction VARCHAR,
                    size_bytes BIGINT);
 CREATE TABLE d_dir (task BIGINT, path_text VARCHAR, direction VARCHAR);
 CREATE TABLE d_parent (task BIGINT, parent BIGINT);
-CREATE TABLE d_order (task BIGINT, parent BIGINT);
 """
 _DECLARED = """
+CREATE TEMP TABLE d_plain AS
+  SELECT path, rtrim(regexp_replace(rel, '^(\\./)+', ''), '/') AS plain FROM b_declared_paths;
 INSERT INTO d_task SELECT DISTINCT task FROM b_declared_task;
 INSERT INTO d_io
-  SELECT m.task, i.path, rtrim(regexp_replace(r.rel, '^(\\./)+', ''), '/'), i.direction,
+  SELECT m.task, i.path, r.plain, i.direction,
          max(i.size_bytes)
   FROM b_declared_io i JOIN b_declared_task m ON m.declared = i.task
-  JOIN b_declared_paths r ON r.path = i.path GROUP BY ALL;
+  JOIN d_plain r ON r.path = i.path GROUP BY ALL;
+CREATE TEMP TABLE d_folder AS
+  WITH d AS (SELECT DISTINCT path_text FROM d_io)
+  SELECT d.path_text FROM d ASOF JOIN (SELECT DISTINCT path_text FROM files) f
+    ON d.path_text || '/' <= f.path_text
+  WHERE starts_with(f.path_text, d.path_text || '/');
 INSERT INTO d_dir
   SELECT DISTINCT d.task, d.path_text, d.direction FROM d_io d
-  WHERE ends_with(d.path::VARCHAR, '/') OR EXISTS
-    (FROM files f WHERE starts_with(f.path_text, d.path_text || '/'));
+  WHERE ends_with(d.path::VARCHAR, '/')
+     OR d.path_text IN (SELECT path_text FROM d_folder);
 INSERT INTO d_parent
   SELECT DISTINCT m.task, pm.task
   FROM (SELECT task, unnest(parents) AS parent FROM b_declared_tasks) d
   JOIN b_declared_task m ON m.declared = d.task
   JOIN b_declared_task pm ON pm.declared = d.parent WHERE m.task <> pm.task;
-INSERT INTO d_order
-  SELECT * FROM d_parent UNION
-  SELECT i.task, o.task FROM d_io o JOIN d_io i USING (path_text)
-  WHERE o.direction = 'out' AND i.direction = 'in' AND o.task <> i.task;
 """
 
 
 def add_views(con: duckdb.DuckDBPyConnection) -> None:
-    """The views over the analysis, and the declared tables, empty."""
+    """file_types, the views over the analysis, and the declared tables, empty."""
+    con.execute(FILE_TYPES)
     con.execute(_VIEWS)
     con.execute(_DECLARED_TABLES)
 
 
-def add_bundle_views(con: duckdb.DuckDBPyConnection, context: Context) -> None:
+def add_bundle_views(con: duckdb.DuckDBPyConnection, analysis: Analysis, bundle: Bundle) -> None:
     """Tables that join the bundle's raw rows to tasks and to paths of the analysis."""
-    bundle = context.bundle
-    assert bundle is not None
-    cut = context.cut
-    if cut is None:
-        from tracehint.analyzer.tasks import cut_tasks
-
-        cut = cut_tasks(bundle)
-    _register(con, "b_proc_task", cut.proc_task)
-    _register(con, "b_declared_task", cut.declared_task)
-    roots = context.analysis.run["data_roots"]
+    proc_task, declared_task = _members(analysis, bundle)
+    con.register("b_proc_task", proc_task)
+    con.register("b_declared_task", declared_task)
+    roots = analysis.run["data_roots"]
     for name, table, column in (
         ("b_open_paths", "opens", "path"),
         ("b_meta_paths", "metadata_ops", "dir"),
@@ -115,6 +104,17 @@ def add_bundle_views(con: duckdb.DuckDBPyConnection, context: Context) -> None:
     )
     con.execute(_BUNDLE_VIEWS)
     con.execute(_DECLARED)
+
+
+def _members(analysis: Analysis, bundle: Bundle) -> tuple[pa.Table, pa.Table]:
+    """Processes and declared tasks of each task: from the analysis, where it was made of the
+    bundle in this process."""
+    if analysis.proc_task is not None and analysis.declared_task is not None:
+        return analysis.proc_task, analysis.declared_task
+    from tracehint.analyzer.tasks import cut_tasks
+
+    cut = cut_tasks(bundle)
+    return cut.proc_task, cut.declared_task
 
 
 def _register_paths(

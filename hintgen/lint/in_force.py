@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import os.path
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import duckdb
 
-    from tracehint.hintgen.lint.context import Context
+    from tracehint.hintgen.hints.model import HintFile
+    from tracehint.schemas.store import Bundle
 
 
-def add_in_force(con: duckdb.DuckDBPyConnection, context: Context) -> None:
+def add_in_force(
+    con: duckdb.DuckDBPyConnection,
+    bundle: Bundle | None,
+    data_roots: Sequence[str],
+    stated: HintFile | None,
+) -> None:
     """Fill `in_force`: hints set during the run (seen as setfattr) or stated by the user."""
-    rows = [*_seen(context), *_stated(con, context)]
+    seen = _seen(bundle, data_roots) if bundle is not None else ()
+    rows = [*seen, *(_stated(con, stated) if stated is not None else ())]
     if rows:
         con.executemany("INSERT INTO in_force VALUES (?, ?, ?, ?)", rows)
         # A hint on a directory is the default of the files in it.
@@ -27,29 +34,27 @@ def add_in_force(con: duckdb.DuckDBPyConnection, context: Context) -> None:
         )
 
 
-def _seen(context: Context) -> Iterator[tuple[str, str, str, float]]:
+def _seen(bundle: Bundle, data_roots: Sequence[str]) -> Iterator[tuple[str, str, str, float]]:
     import pyarrow.compute as pc
 
     from tracehint.hintgen.text.escape import text
 
-    if context.bundle is None:
-        return
-    processes = context.bundle.tables["processes"]
+    processes = bundle.tables["processes"]
     # Recorded names only: a driver that calls setxattr itself is not seen here.
     exe = pc.fill_null(pc.ends_with(processes.column("exe"), b"setfattr"), False)
-    origin = context.bundle.manifest.started_ns
+    origin = bundle.manifest.started_ns
     for row in processes.filter(exe).select(["argv", "cwd", "start_ns"]).to_pylist():
         name, value, files = parse_setfattr(row["argv"])
         if name:
             for file in files:
                 path = text(os.path.normpath(os.path.join(row["cwd"] or b"/", file)))  # noqa: PTH118
-                yield _relative(path, context), name, value, (row["start_ns"] - origin) / 1e9
+                yield _relative(path, data_roots), name, value, (row["start_ns"] - origin) / 1e9
 
 
-def _relative(path: str, context: Context) -> str:
+def _relative(path: str, data_roots: Sequence[str]) -> str:
     from tracehint.hintgen.text.escape import text
 
-    for root in sorted(context.analysis.run["data_roots"], key=len, reverse=True):
+    for root in sorted(data_roots, key=len, reverse=True):
         prefix = text(root).rstrip("/") + "/"
         if path.startswith(prefix):
             return path[len(prefix) :]
@@ -100,14 +105,12 @@ def _decoded(value: bytes) -> bytes:
 
 
 def _stated(
-    con: duckdb.DuckDBPyConnection, context: Context
+    con: duckdb.DuckDBPyConnection, hints: HintFile
 ) -> Iterator[tuple[str, str, str, None]]:
-    if context.hints_in_force is None:
-        return
     from tracehint.hintgen.match.match import match
 
     paths = con.execute("SELECT DISTINCT path, path_text FROM files WHERE data").fetchall()
-    found = match(context.hints_in_force, [bytes(path) for path, _ in paths])
+    found = match(hints, [bytes(path) for path, _ in paths])
     for (_, shown), hit in zip(paths, found, strict=True):
         for name, value in hit.values.items():
             yield shown, name, value, None

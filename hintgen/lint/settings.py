@@ -29,6 +29,7 @@ class Settings:
     small_op_share: float = 0.5  # of the operations on the file
     random_ops: int = 100
     random_share: float = 0.5  # of the operations that did not follow the one before
+    result_share: float = 0.05  # what the last tasks write of what they read, to be only a look
     stat_ops_per_file: float = 20.0
     storm_ops: int = 1000
     hot_dir_share: float = 0.5  # of all metadata operations of the run

@@ -44,6 +44,8 @@ def print_summary(analysis: Analysis, console: Console) -> None:
     from tracehint.hintgen.summary.labelled import Labelled
 
     labelled = Labelled(analysis)
+    for text in analysis.run.get("troubles", []):
+        _wrapped(console, text, "", "bold red")
     _header(analysis, console)
     _stages(analysis, console)
     _mix(analysis, labelled, console)
@@ -266,13 +268,18 @@ def _completeness(analysis: Analysis, console: Console) -> None:
     known = analysis.run["completeness"]
     score, lost = known["score"], analysis.run["lost_events"]
     console.print()
-    if score >= 1 and not lost:
+    whole = score >= 1 and not lost and not known.get("losses")
+    if whole and not analysis.run.get("troubles"):
         text = "Nothing was lost."
+    elif whole:
+        text = "Nothing was lost of what ran."
+    elif score >= 1 and not lost:
+        text = "No access was lost."
     else:
         text = f"Not everything was seen (completeness {score:.2f}, {plural(lost, 'lost event')})."
     if known["blind_to"]:
         text += " This collector cannot see: " + ", ".join(map(printable, known["blind_to"])) + "."
-    _wrapped(console, text, "", "" if score >= 1 and not lost else "yellow")
+    _wrapped(console, text, "", "" if whole else "yellow")
     notes = known["notes"]
     for note in notes[:_NOTES]:
         _wrapped(console, "- " + printable(note), "  ")

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 _ALIKE = """
     CREATE TEMP TABLE alike AS
-    WITH p AS (SELECT file, string_agg(DISTINCT t.type, chr(10) ORDER BY t.type) AS made
-               FROM producers JOIN tasks t USING (task) GROUP BY file),
-         c AS (SELECT file, string_agg(DISTINCT t.type, chr(10) ORDER BY t.type) AS used
-               FROM consumers JOIN tasks t USING (task) GROUP BY file),
+    WITH p AS (SELECT file, list_sort(list(type)) AS made
+               FROM (SELECT DISTINCT file, type FROM writers) GROUP BY file),
+         c AS (SELECT file, list_sort(list(type)) AS used
+               FROM (SELECT DISTINCT file, type FROM readers) GROUP BY file),
          l AS (SELECT file, min(pattern) AS pattern FROM patterns
                WHERE edge IS NULL AND "primary" GROUP BY file)
     SELECT f.file, dense_rank() OVER (ORDER BY role, made, used, pattern) AS flow,
@@ -66,7 +66,6 @@ def add_templates(con: duckdb.DuckDBPyConnection) -> None:
                    regexp_extract(path_text, '^(.*)/[^/]*$', 1) AS dir
             FROM files_raw"""
     )
-    con.execute("DROP TABLE files_raw")
     con.execute("ALTER TABLE files ADD COLUMN template VARCHAR")
     con.execute("UPDATE files SET template = mask")
     con.execute(_ALIKE)

@@ -1,13 +1,12 @@
 """The eBPF loader's spool to bundle tables, after a run or after a recorder was killed.
 
-`convert_spool` is what `record` calls; `recover_spool` what `read_bundle` calls
+`convert_spool` is what `record` calls; `recover` what schemas/recovery.py calls
 for a bundle whose recorder did not finish. See spool_layout for the records.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 
 from tracehint.errors import BundleError
 from tracehint.schemas.manifest import Manifest
+from tracehint.schemas.recovery import SPOOL_DIR
 from tracehint.schemas.spool import layout as lay
 from tracehint.schemas.spool.names import first_sights, follow_names, kind_of_mode
 from tracehint.schemas.spool.opens import (
@@ -29,63 +29,48 @@ from tracehint.schemas.spool.opens import (
 )
 from tracehint.schemas.spool.paths import path_lookup
 from tracehint.schemas.spool.processes import (
-    Redact,
     forget_launcher,
     load_processes,
     losses_table,
     metadata_table,
     processes_table,
 )
-from tracehint.schemas.spool.read import Spool, read_spool
+from tracehint.schemas.spool.read import Spool, end_of, read_spool
 from tracehint.schemas.spool.replay import Names
 from tracehint.schemas.tables import EXTENTS, FILES, NAMES, TABLES
 
-SPOOL_DIR = "spool"
 
-
-def convert_spool(
-    root: Path, manifest: Manifest, redact: Redact | None = None
-) -> dict[str, pa.Table]:
+def convert_spool(root: Path, manifest: Manifest) -> dict[str, pa.Table]:
     """All tables that the spool below the bundle `root` gives.
 
-    `redact` takes the arguments of one command and returns them without secrets
-    and how many were taken out. Raises BundleError when nothing can be read.
+    Secrets are still in them: BundleWriter takes them out. Raises BundleError when nothing can be
+    read.
     """
-    tables, _ = _convert(root, manifest, redact)
+    tables, _ = _convert(root, manifest)
     return tables
 
 
-def recover_spool(
-    root: Path, manifest: Manifest, tables: Mapping[str, pa.Table]
-) -> tuple[dict[str, pa.Table], list[str]]:
-    """The tables with the spool's rows in place of what was not yet converted, and problems."""
-    from tracehint.schemas.redact import redact_argv
-
-    merged = dict(tables)
-    if any(len(merged[name]) for name in ("processes", "opens", "extents")):
-        return merged, ["spool: left beside converted tables, not read"]
-    try:
-        found, problems = _convert(root, manifest, redact_argv)
-    except BundleError as error:
-        return merged, [f"spool: {error.what}"]
-    for name, table in found.items():
-        merged[name] = pa.concat_tables([merged[name], table])
-    return merged, problems
+def recover(root: Path, manifest: Manifest) -> tuple[dict[str, pa.Table], list[str]]:
+    """The tables of what the spool holds, secrets in them, and problems. Raises BundleError."""
+    end = end_of(root / SPOOL_DIR)
+    if end and manifest.ended_ns is None:  # the run was over, its tables were not written
+        status = end.get("exit_status")
+        manifest.exit_status = status if type(status) is int else None
+        manifest.complete, manifest.notes = True, []
+    return _convert(root, manifest)
 
 
-def _convert(
-    root: Path, manifest: Manifest, redact: Callable[..., Any] | None
-) -> tuple[dict[str, pa.Table], list[str]]:
+def _convert(root: Path, manifest: Manifest) -> tuple[dict[str, pa.Table], list[str]]:
     host = manifest.hosts[0].name if manifest.hosts else "unknown"
     spool = read_spool(root / SPOOL_DIR, host)
     try:
-        tables = _tables(spool, manifest, redact)
+        tables = _tables(spool, manifest)
     except (pa.ArrowException, ValueError, OverflowError, IndexError, MemoryError) as error:
         raise BundleError(f"{root / SPOOL_DIR}: damaged: {error}", "Record it again.") from None
     return tables, spool.problems
 
 
-def _tables(spool: Spool, manifest: Manifest, redact: Redact | None) -> dict[str, pa.Table]:
+def _tables(spool: Spool, manifest: Manifest) -> dict[str, pa.Table]:
     forget_launcher(spool)
     proc = load_processes(spool)
     ep = load_episodes(spool)
@@ -94,7 +79,7 @@ def _tables(spool: Spool, manifest: Manifest, redact: Redact | None) -> dict[str
     firsts = first_sights(spool, ep, paths)
     names = follow_names(spool, ep, firsts)
     tables = {name: schema.empty_table() for name, schema in TABLES.items()}
-    tables["processes"], manifest.redacted_args = processes_table(spool, proc, redact)
+    tables["processes"] = processes_table(spool, proc)
     tables["opens"] = opens_table(spool, ep, paths, ends)
     tables["extents"] = pa.concat_tables(
         [extents_table(spool, ep, ends), _truncations(spool, names)]

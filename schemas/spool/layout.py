@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-VERSION = 2
+VERSION = 3
 
 # enum th_record
 EPISODE, SNAPSHOT, EXTENT, EXEC, EXIT, ALIVE, PATH, NAME = range(1, 9)
@@ -22,11 +22,6 @@ HOWS = (
     "fallocate", "open", "truncate",
 )  # fmt: skip  # a table
 NAME_OPS = ("rename", "exchange", "link", "unlink", "symlink", "mkdir", "rmdir", "truncate")
-LOSSES = {
-    0: "lifecycle_records", 1: "extent_records", 2: "open_table_full", 3: "path_cut",
-    4: "argv_cut", 5: "unknown_calls", 6: "credentials_exec", 64: "recursion_misses",
-    65: "spool_write",
-}  # fmt: skip  # a table
 LOST_EXTENTS = 1
 UNKNOWN_URING = 1000  # added to an operation of io_uring in `unknown_call`
 META = 9
@@ -45,8 +40,9 @@ RUN = _struct(
     ("stride", "<i8"),
     ("bytes", _U64),
     ("first_ns", _U64),
-    ("first_tick", _U32),
+    ("last_ns", _U64),
     ("last_tick", _U32),
+    ("moment", _U32),
     ("count", _U32),
     ("ops", _U32),
     ("op", "u1"),
@@ -86,7 +82,7 @@ EPISODE_DT = _struct(
     ("first_ns", _U64),
     ("next", _U64),
     ("run_seq", _U32),
-    ("last_tick", _U32),
+    ("spare", _U32),
     ("outer", RUN),
     ("inner", RUN),
 )
@@ -119,6 +115,8 @@ PROCESS_DT = _struct(
     ("lost", _U32, (LOST,)),
     ("ppid", _U32),
     ("ancestors", _U32, (4,)),
+    ("moment", _U32),
+    ("spare", _U32),
 )
 
 EXEC_DT = _struct(

@@ -29,6 +29,7 @@ class Episodes:
     file: NDArray[np.int64]  # identifier of each row's file
     files: Records  # the row of each file's first episode; file id = position + 1
     wall_end: NDArray[np.int64]  # close time, 0: not closed
+    last: NDArray[np.int64]  # of the last operation; where there is none, before the opening
 
 
 def dev_of(kernel: Records) -> NDArray[np.int64]:
@@ -53,15 +54,22 @@ def load_episodes(spool: Spool) -> Episodes:
         least = np.full(len(ids), np.iinfo(np.uint64).max, np.uint64)
         np.minimum.at(least, group, known)
         rows[name] = np.where(least == np.iinfo(np.uint64).max, 0, least)
-    for name in ("close_ns", "last_tick", "size_close"):
-        most = rows[name].copy()
-        np.maximum.at(most, group, parts[name])
-        rows[name] = most
+    for name in ("close_ns", "size_close"):
+        rows[name] = _most(group, parts[name], len(ids))
+    newest = np.maximum(parts["outer"]["last_ns"], parts["inner"]["last_ns"])
     by_time = np.argsort(rows["open_ns"], kind="stable")
-    rows = rows[by_time]
+    rows, last = rows[by_time], _most(group, newest, len(ids))[by_time]
     file, firsts = _identify(rows)
     end = np.where(rows["close_ns"] > 0, spool.wall(rows["close_ns"]), 0)
-    return Episodes(rows, parts, rows["open_id"].astype(np.int64), file, firsts, end)
+    ids = rows["open_id"].astype(np.int64)
+    return Episodes(rows, parts, ids, file, firsts, end, spool.wall(last))
+
+
+def _most(group: NDArray[np.int64], values: Records, count: int) -> Records:
+    """The largest value of each group."""
+    most = np.zeros(count, values.dtype)
+    np.maximum.at(most, group, values)
+    return most
 
 
 def _last_per(records: Records, keys: tuple[str, ...]) -> Records:
@@ -118,8 +126,7 @@ def opens_table(spool: Spool, ep: Episodes, paths: pa.Array, ends: NDArray[np.in
     via = np.where(pipe, "pipe", np.where(inherited, "inherited", "open"))
     close = np.where(ep.wall_end > 0, ep.wall_end, ends)
     first = np.where(rows["first_ns"] > 0, spool.wall(rows["first_ns"]), 0)
-    last = spool.wall(_tick_time(spool, rows))
-    last = np.where(close > 0, np.minimum(last, close), last)
+    last = np.where(close > 0, np.minimum(ep.last, close), ep.last)
     last = np.maximum(last, first)
     size = rows["size_open"].astype(np.int64)
     columns: dict[str, Any] = {
@@ -135,15 +142,6 @@ def opens_table(spool: Spool, ep: Episodes, paths: pa.Array, ends: NDArray[np.in
     for name in _SUMS[:-1]:
         columns[name] = rows[name].astype(np.int64)
     return pa.table([_column(columns[n], OPENS.field(n).type) for n in OPENS.names], schema=OPENS)
-
-
-def _tick_time(spool: Spool, rows: Records) -> Records:
-    """When the last operation was, from its tick and the newest run's exact time."""
-    run = np.where(rows["inner"]["ops"] > 0, rows["inner"], rows["outer"])
-    ticks = (rows["last_tick"] - run["first_tick"]).astype(np.uint32)
-    ticks = np.where(ticks < 1 << 31, ticks, 0).astype(np.uint64)
-    known = run["ops"] > 0
-    return np.where(known, run["first_ns"] + ticks * np.uint64(spool.tick_ns), rows["first_ns"])
 
 
 def extents_table(spool: Spool, ep: Episodes, ends: NDArray[np.int64]) -> pa.Table:
@@ -209,9 +207,7 @@ def _unsent(parts: Records, sent: Records, ahead: int) -> NDArray[np.bool_]:
 def _extent_columns(
     spool: Spool, ep: Episodes, runs: Records, row: Any, ends: NDArray[np.int64]
 ) -> pa.Table:
-    ticks = (runs["last_tick"] - runs["first_tick"]).astype(np.uint32).astype(np.uint64)
-    first = spool.wall(runs["first_ns"])
-    last = spool.wall(runs["first_ns"] + ticks * np.uint64(spool.tick_ns))
+    first, last = spool.wall(runs["first_ns"]), spool.wall(runs["last_ns"])
     close = np.where(ep.wall_end[row] > 0, ep.wall_end[row], ends[row])
     last = np.maximum(np.where(close > 0, np.minimum(last, close), last), first)
     length = runs["length"].astype(np.int64)

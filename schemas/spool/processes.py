@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,11 +10,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tracehint.schemas.spool import layout as lay
+from tracehint.schemas.spool.kinds import LOSSES as KINDS
 from tracehint.schemas.spool.read import Records, Spool
 from tracehint.schemas.tables import LOSSES, METADATA_OPS, METADATA_OPS_KINDS, PROCESSES
 
 LAUNCHER = 1
-Redact = Callable[[list[bytes]], tuple[list[bytes], int]]
 
 
 @dataclass
@@ -72,14 +72,14 @@ def load_processes(spool: Spool) -> Processes:
     )
 
 
-def processes_table(spool: Spool, proc: Processes, redact: Redact | None) -> tuple[pa.Table, int]:
-    """The `processes` table and how many arguments were redacted."""
+def processes_table(spool: Spool, proc: Processes) -> pa.Table:
+    """The `processes` table."""
     from tracehint.schemas.spool.paths import path_lookup
 
     rows = proc.rows
     n = len(rows)
     paths = path_lookup(spool)
-    argv, env, redacted = _arguments(spool, rows["epoch"], redact)
+    argv, env = _arguments(spool, rows["epoch"])
     exited = (rows["kind"] == lay.EXIT) & ((rows["flags"] & lay.STOPPED) == 0)
     status = rows["exit_status"]
     signal = status & 0x7F
@@ -97,10 +97,9 @@ def processes_table(spool: Spool, proc: Processes, redact: Redact | None) -> tup
         "exe": paths(rows["exe"]), "argv": pa.array(argv, PROCESSES.field("argv").type),
         "cwd": paths(rows["cwd"]), "env": pa.array(env, PROCESSES.field("env").type),
     }  # fmt: skip  # a table
-    table = pa.table(
+    return pa.table(
         [columns[c].cast(PROCESSES.field(c).type) for c in PROCESSES.names], schema=PROCESSES
     )
-    return table, redacted
 
 
 def _parents(rows: Records) -> Records:
@@ -118,8 +117,8 @@ def _parents(rows: Records) -> Records:
 
 
 def _arguments(
-    spool: Spool, epochs: Records, redact: Redact | None
-) -> tuple[list[list[bytes]], list[list[dict[str, object]]], int]:
+    spool: Spool, epochs: Records
+) -> tuple[list[list[bytes]], list[list[dict[str, object]]]]:
     """Arguments and markers of each epoch, empty where it began with a fork."""
     execs = spool.records["execs"]
     where = {int(epoch): i for i, epoch in enumerate(execs["epoch"])}
@@ -127,17 +126,13 @@ def _arguments(
     env_text = spool.texts(execs["env_off"], execs["env_len"]).to_pylist()
     argv: list[list[bytes]] = []
     env: list[list[dict[str, object]]] = []
-    redacted = 0
     for epoch in epochs.tolist():
         i = where.get(epoch)
         args = [] if i is None else argv_text[i].removesuffix(b"\0").split(b"\0")
-        if redact is not None and args:
-            args, count = redact(args)
-            redacted += count
         argv.append(args)
         pairs = [] if i is None else [p.partition(b"=") for p in env_text[i].split(b"\0") if p]
         env.append([{"name": k.decode("ascii", "replace"), "value": v} for k, _, v in pairs])
-    return argv, env, redacted
+    return argv, env
 
 
 def metadata_table(spool: Spool, proc: Processes) -> pa.Table:
@@ -162,45 +157,41 @@ def _call_name(number: int) -> str:
     return f"call {number}"
 
 
+_Loss = tuple[int | None, str, int, str | None]  # epoch, kind, count, detail
+
+
 def losses_table(spool: Spool, proc: Processes, parts: Records) -> pa.Table:
     """Losses per epoch where that is known; the rest of the totals without one."""
-    found: list[dict[str, object]] = []
-    known: dict[int, int] = {}
+    rows = [*_of_processes(proc), *_of_ranges(parts)]
+    rows += list(_without_process(spool, rows))
+    if spool.outlived:
+        rows.append((None, "outliving_processes", spool.outlived, None))
+    if not spool.ended:
+        rows.append((None, "killed_recorder", 1, "the recorder did not reach its end"))
+    names = ("proc", "kind", "count", "detail")
+    found = [{"host": spool.host, **dict(zip(names, row, strict=True))} for row in rows]
+    return pa.Table.from_pylist(found, schema=LOSSES)
 
-    def add(epoch: int | None, kind: int, count: int, detail: str | None = None) -> None:
-        known[kind] = known.get(kind, 0) + (count if epoch else 0)
-        found.append(
-            {
-                "host": spool.host,
-                "proc": epoch,
-                "kind": lay.LOSSES[kind],
-                "count": count,
-                "detail": detail,
-            }
-        )
 
+def _of_processes(proc: Processes) -> Iterator[_Loss]:
     for i, kind in zip(*np.nonzero(proc.rows["lost"]), strict=True):
-        if kind in lay.LOSSES:
-            row = proc.rows[i]
-            unknown = lay.LOSSES[kind] == "unknown_calls"
-            call = _call_name(int(row["unknown_call"])) if unknown else None
-            add(int(row["epoch"]), int(kind), int(row["lost"][kind]), call)
+        if kind in KINDS:
+            row, name = proc.rows[i], KINDS[kind]
+            call = _call_name(int(row["unknown_call"])) if name == "unknown_calls" else None
+            yield int(row["epoch"]), name, int(row["lost"][kind]), call
+
+
+def _of_ranges(parts: Records) -> Iterator[_Loss]:
     lossy = parts[parts["lost_ops"] > 0]
     for epoch in np.unique(lossy["epoch"]).tolist():
-        add(epoch, lay.LOST_EXTENTS, int(lossy["lost_ops"][lossy["epoch"] == epoch].sum()))
+        lost = int(lossy["lost_ops"][lossy["epoch"] == epoch].sum())
+        yield epoch, KINDS[lay.LOST_EXTENTS], lost, None
+
+
+def _without_process(spool: Spool, known: list[_Loss]) -> Iterator[_Loss]:
+    """What the totals have more than the processes."""
     for row in spool.records["losses"]:
-        kind = int(row["kind"])
-        rest = int(row["count"]) - known.get(kind, 0)
-        if kind in lay.LOSSES and rest > 0:
-            add(None, kind, rest)
-    if not spool.ended:
-        found.append(
-            {
-                "host": spool.host,
-                "proc": None,
-                "kind": "killed_recorder",
-                "count": 1,
-                "detail": "the recorder did not reach its end",
-            }
-        )
-    return pa.Table.from_pylist(found, schema=LOSSES)
+        name = KINDS.get(int(row["kind"]))
+        rest = int(row["count"]) - sum(n for epoch, kind, n, _ in known if epoch and kind == name)
+        if name and rest > 0:
+            yield None, name, rest, None

@@ -28,9 +28,9 @@ class Spool:
     heap: NDArray[np.uint8]
     boot_ns: int
     real_ns: int
-    tick_ns: int
     ended: bool
     problems: list[str] = field(default_factory=list)
+    outlived: int = 0  # processes that a command left behind
     joined: bool = False  # tasks asked to be followed: each begins as the program that asks
 
     def wall(self, boottime: Records) -> NDArray[np.int64]:
@@ -64,19 +64,28 @@ def read_spool(folder: Path, host: str) -> Spool:
             f"{folder}: spool of version {start.get('version')!r}, this program reads {VERSION}",
             "Convert it with the tracehint that recorded it.",
         )
-    problems: list[str] = []
+    problems, end = list[str](), end_of(folder)
     records = {name: _records(folder / f"{name}.bin", dt, problems) for name, dt in FILES.items()}
     heap = _records(folder / "heap.bin", np.dtype("u1"), problems)
-    clock = {key: _number(start, key) for key in ("boot_ns", "real_ns", "tick_ns")}
+    clock = {key: _number(start, key) for key in ("boot_ns", "real_ns")}
     return Spool(
         host,
         records,
         heap,
-        ended=(folder / "end.json").is_file(),
+        ended=bool(end),
         problems=problems,
+        outlived=_number(end, "outlived") if _number(start, "command") else 0,
         joined=start.get("joined") is True,
         **clock,
     )
+
+
+def end_of(folder: Path) -> dict[str, Any]:
+    """What the recorder wrote when it ended; nothing where it did not get there."""
+    try:
+        return _json(folder / "end.json")
+    except BundleError:
+        return {}
 
 
 def _number(data: dict[str, Any], key: str) -> int:

@@ -8,6 +8,8 @@ import sys
 import threading
 
 from tracehint.cli import RUN_A_COMMAND, main
+from tracehint.errors import EXIT_FAILED
+from tracehint.streams import flushed, hold
 
 
 def run() -> None:
@@ -16,14 +18,14 @@ def run() -> None:
     After a command of the user's it ends at once: to take numpy and Arrow apart that
     will not be used again costs 0.03 s of CPU, which counts as a cost of recording.
     """
+    hold()
     code = main()
-    if sys.argv[1:2] and sys.argv[1] in RUN_A_COMMAND and threading.active_count() == 1:
+    at_once = sys.argv[1:2] and sys.argv[1] in RUN_A_COMMAND and threading.active_count() == 1
+    if at_once:
         atexit._run_exitfuncs()
-        try:
-            sys.stdout.flush()
-            sys.stderr.flush()
-        except (OSError, ValueError):
-            sys.exit(code)  # the interpreter tells what could not be written
+    if not flushed():
+        os._exit(code or EXIT_FAILED)  # the interpreter would try again, and end with 120
+    if at_once:
         os._exit(code)
     sys.exit(code)
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import click
 
-from tracehint.errors import EXIT_FAILED, TracehintError
+from tracehint.errors import EXIT_FAILED, EXIT_RECORDER_FAILED, TracehintError
 from tracehint.schemas.arrow import no_blas_threads
 from tracehint.version import __version__
 
@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "locate": ("locate", "Ask the store where files lie."),
     "place": ("place", "Start a task on the node that holds its inputs."),
     "calibrate": ("calibrate", "Measure a store: cost of calls, rate of data."),
+    "predict": ("predict", "Predict a run on another cluster, store and placement."),
     "lint": ("lint", "Report missed optimisations of a run."),
     "explain": ("explain", "Explain a lint rule."),
     "report": ("report", "Write a self-contained HTML report."),
@@ -106,12 +107,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         click.echo(f"tracehint: {error}", err=True)
         return error.exit_code
     except BrokenPipeError:
-        sys.stderr.close()
         return EXIT_FAILED
     except OSError as error:  # a place that nobody foresaw
         where = f"{error.filename}: " if error.filename else ""
         what = f"{where}{error.strerror or type(error).__name__}"
         remedy = "Check the path, its permissions and the free space."
         click.echo(f"tracehint: {TracehintError(what, remedy)}", err=True)
-        return EXIT_FAILED
+        words = sys.argv[1:] if argv is None else argv
+        return EXIT_RECORDER_FAILED if words[0] in RUN_A_COMMAND else EXIT_FAILED
     return result if isinstance(result, int) else 0

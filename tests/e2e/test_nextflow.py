@@ -116,6 +116,14 @@ def test_nextflow_itself_makes_no_edges(which: str, request: pytest.FixtureReque
     assert data == {"seed.txt", "total.txt", *(f"count_{n}.txt" for n in (1, 2, 3))}
 
 
+def test_what_nextflow_publishes_is_its_copy(plain: tuple[Run, Path]) -> None:
+    run, work = plain
+    (copy,) = [f for f in run.files.values() if f["path"] == "out/total.txt"]
+    assert [(p["how"], p["bytes"]) for p in copy["producers"]] == [(["engine_copy"], 0)]
+    found = (work / "nextflow.tracehint" / "lint.txt").read_text()
+    assert "out/total.txt" not in found
+
+
 def test_patterns(plain: tuple[Run, Path]) -> None:
     run, _ = plain
     kinds = {f["path"].rpartition("/")[2]: run.primary(f["path"]) for f in run.files.values()}

@@ -24,6 +24,7 @@ class Flowing:
         self.tasks: list[dict[str, Any]] = []
         self.files: dict[str | bytes, int] = {}
         self.sizes: dict[int, int] = {}
+        self.gone: set[str | bytes] = set()  # paths that the run deleted
         self.made: list[dict[str, Any]] = []
         self.used: list[dict[str, Any]] = []
 
@@ -92,7 +93,7 @@ class Flowing:
                 "other_paths": [],
                 "size_bytes": self.sizes[f],
                 "path": path if isinstance(path, bytes) else path.encode(),
-                "deleted": False,
+                "deleted": path in self.gone,
                 "exact_share": 1.0,
                 "role": "input" if f not in made else "intermediate" if f in used else "output",
             }

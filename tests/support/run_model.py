@@ -53,7 +53,9 @@ class Run:
                 "notes": [],
             },
         }  # fmt: skip  # a table
-        return Analysis(run, **tables, options=Options())
+        cut = self._cut(tables["tasks"])
+        return Analysis(run, **tables, options=Options(), proc_task=cut.proc_task,
+                        declared_task=cut.declared_task)  # fmt: skip
 
     def bundle(self) -> Bundle:
         """The raw facts."""
@@ -62,13 +64,13 @@ class Run:
         assert set(tables) == set(TABLES)
         return Bundle(Path("run.trace"), self.raw.manifest, tables)
 
-    def cut(self) -> TaskCut:
+    def _cut(self, tasks: pa.Table) -> TaskCut:
         """Which process and which declared task is which task."""
         procs = [{"proc": t["proc"], "task": t["task"]} for t in self.tasks.values()]
         declared = [{"declared": n, "task": t["task"]} for n, t in self.tasks.items()]
         known = {row["task"] for row in self.raw.rows["declared_tasks"]}
         return TaskCut(
-            self.analysis().tasks,
+            tasks,
             pa.Table.from_pylist(procs, schema=PROC_TASK),
             pa.Table.from_pylist(
                 [d for d in declared if d["declared"] in known], schema=DECLARED_TASK

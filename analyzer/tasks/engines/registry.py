@@ -17,7 +17,7 @@ from tracehint.analyzer.tasks.engines import (
 )
 from tracehint.analyzer.tasks.model import RUNNER, Engine
 
-# The first that matches wins; these three come first: their codes are fixed.
+# The first that matches wins; these four come first: their codes are fixed.
 ENGINES: tuple[Engine, ...] = (
     shell.ENGINE,
     program.ENGINE,
@@ -31,7 +31,7 @@ ENGINES: tuple[Engine, ...] = (
     cwltool.ENGINE,
     parsl.ENGINE,
 )
-SHELL_CODE, PROGRAM_CODE, PLUMBING_CODE = range(3)
+SHELL_CODE, PROGRAM_CODE, PLUMBING_CODE, MAKE_CODE = range(4)
 # Bits of the engines that are pools of workers.
 POOLS = sum(1 << i for i, engine in enumerate(ENGINES) if engine.pool)
 

@@ -70,14 +70,16 @@ GLOBAL int episode_end(struct th_episode *ep, u32 slot, u64 now)
 	return 0;
 }
 
-GLOBAL int close_fd(u32 slot, u32 tid, u32 fd, u64 now)
+GLOBAL int close_fd(u32 slot, u32 tid, u32 fd)
 {
 	struct th_process *proc = process_at(slot);
 	struct th_episode *ep;
 	struct fd_key key = {.fd = fd};
+	u64 now;
 
 	if (!proc)
 		return 0;
+	now = moment_of(proc);
 	key.epoch = proc->epoch;
 	if (proc->hashed && tid) {
 		struct th_episode *part = hashed_at(proc->epoch, fd, tid);
@@ -137,7 +139,6 @@ static __always_inline void episode_identify(struct th_episode *ep, u64 file)
 /* Begin an episode for c->file at `fd`, in place of whatever was there. */
 GLOBAL int episode_begin(struct call *c, u32 fd, u32 begin_state, u32 open_flags)
 {
-	u64 now = bpf_ktime_get_boot_ns();
 	u32 user = SCRATCH_EXIT, n;
 	struct th_process *proc;
 	struct th_episode *ep;
@@ -151,7 +152,7 @@ GLOBAL int episode_begin(struct call *c, u32 fd, u32 begin_state, u32 open_flags
 		return 0;
 	ep = episode_at(proc, c->slot, fd);
 	if (ep && (ep->state & TH_EP_LIVE))
-		close_fd(c->slot, c->tid, fd, now);
+		close_fd(c->slot, c->tid, fd);
 	ep = fd < TH_DIRECT_FDS ? direct_at(c->slot, fd) : bpf_map_lookup_elem(&scratches, &user);
 	if (!ep)
 		return 0;
@@ -160,7 +161,7 @@ GLOBAL int episode_begin(struct call *c, u32 fd, u32 begin_state, u32 open_flags
 	ep->open_id = (u64)proc->epoch << 32 | n;
 	ep->epoch = proc->epoch;
 	ep->fd = fd;
-	ep->open_ns = now;
+	ep->open_ns = moment_of(proc);
 	ep->next = ~0ULL;
 	ep->state = TH_EP_LIVE | begin_state;
 	episode_identify(ep, file);
@@ -180,6 +181,20 @@ GLOBAL int episode_begin(struct call *c, u32 fd, u32 begin_state, u32 open_flags
 	return 0;
 }
 
+/* Make `fresh` a share of an episode, in which nothing has happened yet. */
+static __always_inline void share_of(struct th_episode *fresh, struct th_episode *from)
+{
+	__builtin_memcpy(fresh, from, sizeof(*fresh));
+	fresh->state &= ~(TH_EP_CREATED | TH_EP_TRUNCATED);
+	fresh->state |= TH_EP_PARTIAL;
+	fresh->read_ops = fresh->read_bytes = fresh->write_ops = fresh->write_bytes = 0;
+	fresh->seq_ops = fresh->small_ops = fresh->lost_ops = fresh->first_ns = 0;
+	fresh->next = ~0ULL;
+	fresh->run_seq = 0;
+	fresh->outer.ops = fresh->inner.ops = 0;
+	fresh->outer.last_ns = fresh->inner.last_ns = 0;
+}
+
 /* Begin this thread's share of an episode that several threads use. */
 GLOBAL int share_begin(struct th_episode *own, u32 slot, u32 tid)
 {
@@ -192,14 +207,8 @@ GLOBAL int share_begin(struct th_episode *own, u32 slot, u32 tid)
 	part = hashed_at(own->epoch, own->fd, tid);
 	if (part)
 		episode_end(part, slot, 0);
-	__builtin_memcpy(fresh, own, sizeof(*fresh));
-	fresh->state = (own->state & ~(TH_EP_CREATED | TH_EP_TRUNCATED)) | TH_EP_PARTIAL;
+	share_of(fresh, own);
 	fresh->tid = tid;
-	fresh->read_ops = fresh->read_bytes = fresh->write_ops = fresh->write_bytes = 0;
-	fresh->seq_ops = fresh->small_ops = fresh->lost_ops = fresh->first_ns = 0;
-	fresh->next = ~0ULL;
-	fresh->run_seq = 0;
-	fresh->outer.ops = fresh->inner.ops = 0;
 	hashed_new(proc, own->fd, tid, fresh);
 	return 0;
 }

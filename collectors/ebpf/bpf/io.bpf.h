@@ -29,11 +29,11 @@ struct clone_range {
 	u64 src_offset, src_length, dest_offset;
 };
 
-static __always_inline void pipe_op(struct th_episode *ep, u32 op, u64 len)
+static __always_inline void pipe_op(struct th_process *proc, struct th_episode *ep, u32 op, u64 len)
 {
 	if (!ep->first_ns)
-		ep->first_ns = bpf_ktime_get_boot_ns();
-	ep->last_tick = now_tick();
+		ep->first_ns = moment_of(proc);
+	run_touch(proc, &ep->inner);
 	count_op(ep, op, ~0ULL, len);
 }
 
@@ -47,12 +47,12 @@ static __always_inline void moved(struct call *c, struct th_process *proc, u32 f
 	if (!ep)
 		return;
 	if (ep->state & TH_EP_PIPE) {
-		pipe_op(ep, op_how & 0xff, len);
+		pipe_op(proc, ep, op_how & 0xff, len);
 		return;
 	}
 	if (pos < 0)
 		pos = K(struct file, file, f_pos) - len;
-	run_add(ep, op_how, pos, len);
+	run_add(proc, ep, op_how, pos, len);
 }
 
 /* Where a positioned write went: with O_APPEND to the end, whatever was asked for. */
@@ -104,7 +104,7 @@ GLOBAL int touched(struct call *c, u32 fd, u32 op_how, u64 start, u64 len)
 		if (len > size - start)
 			len = size - start;
 	}
-	run_add(ep, op_how, start, len);
+	run_add(proc, ep, op_how, start, len);
 	return 0;
 }
 
@@ -120,7 +120,7 @@ static __always_inline void do_open(struct call *c, u64 flags)
 	episode_begin(c, c->ret, 0, (u32)flags);
 	ep = episode_at(proc, c->slot, c->ret);
 	if (ep && !(ep->state & (TH_EP_IGNORED | TH_EP_PIPE)) && (ep->state & TH_EP_TRUNCATED))
-		run_add(ep, OP(TH_TRUNCATE, TH_HOW_OPEN, 0), 0, 0);
+		run_add(proc, ep, OP(TH_TRUNCATE, TH_HOW_OPEN, 0), 0, 0);
 }
 
 /* Where a call left its offset argument; without one, the file position. -1: use that. */
@@ -212,7 +212,6 @@ static __always_inline void do_clone(struct call *c)
 /* Descriptors of an interval are gone. Above the direct ones the check at first use notices. */
 GLOBAL int do_close_range(struct call *c)
 {
-	u64 now = bpf_ktime_get_boot_ns();
 	struct th_process *proc;
 	u32 first, last, gone, fd;
 
@@ -228,7 +227,7 @@ GLOBAL int do_close_range(struct call *c)
 		gone &= (2U << (last & 31)) - 1;
 	for (fd = 0; fd < TH_DIRECT_FDS; fd++)
 		if (gone & (1U << fd))
-			close_fd(c->slot, c->tid, fd, now);
+			close_fd(c->slot, c->tid, fd);
 	return 0;
 }
 

@@ -92,7 +92,8 @@ static __always_inline void touched_pages(struct find *f, struct th_process *pro
 		ep = hashed_at(proc->epoch, f->key, f->tid);
 	}
 	if (ep && ep->inode == f->inode)
-		run_add(ep, OP(kind & 1 ? TH_WRITE : TH_READ, TH_HOW_MMAP, 1), start, end - start);
+		run_add(proc, ep, OP(kind & 1 ? TH_WRITE : TH_READ, TH_HOW_MMAP, 1), start,
+			end - start);
 }
 
 /*

@@ -72,9 +72,9 @@ GLOBAL int remapped(struct call *c, u64 start, u64 len, u32 written)
 		return 0;
 	if (len > size - start)
 		len = size - start;
-	run_add(ep, OP(TH_READ, TH_HOW_MMAP, 1), start, len);
+	run_add(proc, ep, OP(TH_READ, TH_HOW_MMAP, 1), start, len);
 	if (written)
-		run_add(ep, OP(TH_WRITE, TH_HOW_MMAP, 1), start, len);
+		run_add(proc, ep, OP(TH_WRITE, TH_HOW_MMAP, 1), start, len);
 	return 0;
 }
 

@@ -57,7 +57,7 @@ static __always_inline void name_changed(struct call *c, struct change *what)
 	rec->root = root;
 	rec->dir = dir;
 	rec->new_dir = new_dir;
-	rec->t_ns = bpf_ktime_get_boot_ns();
+	rec->t_ns = moment_of(proc);
 	rec->size = op == TH_NAME_TRUNCATE ? c->arg[1] : 0;
 	rec->tgid = proc->tgid;
 	rec->spare = 0;

@@ -37,7 +37,7 @@ static __always_inline bool fold(struct th_run *outer, const struct th_run *inne
 
 	if (inner->op > TH_WRITE || outer->op != inner->op || outer->how != inner->how ||
 	    outer->inexact != inner->inexact || outer->length != inner->length ||
-	    inner->first_tick - outer->last_tick > cfg.gap_ticks ||
+	    inner->first_ns - outer->last_ns > cfg.gap_ns ||
 	    outer->ops + (u64)inner->ops > MAX_RUN_OPS)
 		return false;
 	if (outer->count == 1) {
@@ -54,7 +54,7 @@ static __always_inline bool fold(struct th_run *outer, const struct th_run *inne
 	}
 	outer->ops += inner->ops;
 	outer->bytes += inner->bytes;
-	outer->last_tick = inner->last_tick;
+	outer->last_ns = inner->last_ns;
 	return true;
 }
 
@@ -86,7 +86,25 @@ static __always_inline void count_op(struct th_episode *ep, u32 op, u64 start, u
 	ep->next = start + len;
 }
 
-GLOBAL int run_begin(struct th_episode *ep, u32 op_how, u64 start, u64 len, u32 tick)
+/*
+ * Another operation of a run. Reading the clock each time would cost half as much as
+ * the rest; the tick alone puts an operation before or after others that were up to
+ * two ticks away. So the clock is read at the run's first operation in a tick, and
+ * after anything of the process that has an exact time: compared with that, and with
+ * what other processes began because of it, the run's end is never on the wrong side.
+ */
+static __always_inline void run_touch(struct th_process *proc, struct th_run *run)
+{
+	u32 tick = now_tick();
+
+	if (run->last_tick == tick && run->moment == proc->moment)
+		return;
+	run->last_tick = tick;
+	run->moment = proc->moment;
+	run->last_ns = bpf_ktime_get_boot_ns();
+}
+
+GLOBAL int run_begin(struct th_episode *ep, u32 op_how, u64 start, u64 len, u32 moment)
 {
 	u64 now = bpf_ktime_get_boot_ns();
 	struct th_run *in;
@@ -102,8 +120,9 @@ GLOBAL int run_begin(struct th_episode *ep, u32 op_how, u64 start, u64 len, u32 
 	in->stride = 0;
 	in->bytes = (op_how & 0xff) <= TH_WRITE ? len : 0;
 	in->first_ns = now;
-	in->first_tick = tick;
-	in->last_tick = tick;
+	in->last_ns = now;
+	in->last_tick = now_tick();
+	in->moment = moment;
 	in->count = 1;
 	in->ops = 1;
 	in->op = op_how & 0xff;
@@ -115,10 +134,10 @@ GLOBAL int run_begin(struct th_episode *ep, u32 op_how, u64 start, u64 len, u32 
 #define OP(op, how, inexact) ((op) | (how) << 8 | (inexact) << 16)
 
 /* An access of `len` bytes at `start`; truncations have no length and never join. */
-static __always_inline void run_add(struct th_episode *ep, u32 op_how, u64 start, u64 len)
+static __always_inline void run_add(struct th_process *proc, struct th_episode *ep, u32 op_how,
+				    u64 start, u64 len)
 {
 	struct th_run *in = &ep->inner;
-	u32 tick = now_tick();
 	u32 op = op_how & 0xff;
 
 	if (((op_how >> 8) & 0xff) == TH_HOW_MMAP && in->ops && in->op == op &&
@@ -128,7 +147,7 @@ static __always_inline void run_add(struct th_episode *ep, u32 op_how, u64 start
 
 		if (len <= known) {
 			in->ops++;
-			in->last_tick = tick;
+			run_touch(proc, in);
 			return;
 		}
 		start += known;
@@ -136,17 +155,16 @@ static __always_inline void run_add(struct th_episode *ep, u32 op_how, u64 start
 	}
 	if (op <= TH_WRITE)
 		count_op(ep, op, start, len);
-	ep->last_tick = tick;
 	if (in->ops && in->op == op && in->how == ((op_how >> 8) & 0xff) && op <= TH_WRITE &&
-	    in->start + in->length == start && tick - in->last_tick <= cfg.gap_ticks &&
+	    in->start + in->length == start && now_tick() - in->last_tick <= cfg.gap_ticks &&
 	    in->ops < MAX_RUN_OPS && in->inexact == ((op_how >> 16) & 1)) {
 		in->length += len;
 		in->bytes += len;
 		in->ops++;
-		in->last_tick = tick;
+		run_touch(proc, in);
 		return;
 	}
-	run_begin(ep, op_how, start, len, tick);
+	run_begin(ep, op_how, start, len, ++proc->moment);
 }
 
 #endif

@@ -50,18 +50,6 @@ static __always_inline struct th_episode *episode_of_file(struct th_process *pro
 	return NULL;
 }
 
-static __always_inline void share_of(struct th_episode *fresh, struct th_episode *from)
-{
-	__builtin_memcpy(fresh, from, sizeof(*fresh));
-	fresh->state &= ~(TH_EP_CREATED | TH_EP_TRUNCATED);
-	fresh->state |= TH_EP_PARTIAL;
-	fresh->read_ops = fresh->read_bytes = fresh->write_ops = fresh->write_bytes = 0;
-	fresh->seq_ops = fresh->small_ops = fresh->lost_ops = fresh->first_ns = 0;
-	fresh->next = ~0ULL;
-	fresh->run_seq = 0;
-	fresh->outer.ops = fresh->inner.ops = 0;
-}
-
 /* Make the share for f->file under f->key; the caller looks it up afterwards. */
 GLOBAL int share_make(struct find *f)
 {

@@ -177,6 +177,13 @@ static __always_inline void set_slot(u32 tid, u32 slot)
 		lose(NULL, TH_LOST_TABLE, 1);
 }
 
+/* The exact time of something a process does, which its runs are compared with. */
+static __always_inline u64 moment_of(struct th_process *proc)
+{
+	proc->moment++;
+	return bpf_ktime_get_boot_ns();
+}
+
 /* Waking the loader for each record would cost more than the record. */
 static __always_inline u64 wake_flags(void *ring)
 {

@@ -91,7 +91,7 @@ int BPF_PROG(th_sys_exit, struct pt_regs *regs, long ret)
 	}
 	if (class == TH_CALL_CLOSE) {
 		if (!ret || ret == -4)
-			close_fd(c.slot, c.tid, c.arg[0], bpf_ktime_get_boot_ns());
+			close_fd(c.slot, c.tid, c.arg[0]);
 		return 0;
 	}
 	rare_calls(&c, class, nr);
@@ -118,6 +118,7 @@ int BPF_PROG(th_newtask, struct task_struct *task, unsigned long clone_flags)
 		set_slot(task->pid, slot);
 		return 0;
 	}
+	proc->moment++; /* the child's start */
 	child = process_new(task, proc->epoch, proc->flags & TH_PROC_MAPPINGS, SCRATCH_FORK);
 	if (!child)
 		return 0;

@@ -140,12 +140,12 @@ static __always_inline void uring_completed(u64 req)
 	if (!ep || (ep->state & TH_EP_IGNORED))
 		return;
 	if (ep->state & TH_EP_PIPE) {
-		count_op(ep, op, ~0ULL, res);
+		pipe_op(proc, ep, op, res);
 		return;
 	}
 	/* the command data begins where the request does, with the file */
 	end = K(struct io_rw, req, kiocb.ki_pos);
-	run_add(ep, op | TH_HOW_URING << 8, end - res, res);
+	run_add(proc, ep, op | TH_HOW_URING << 8, end - res, res);
 }
 
 #endif

@@ -160,6 +160,7 @@ void collect_tick(void)
 
 static void losses_out(void)
 {
+	spool_flush(); /* so that everything which cannot be written is counted */
 	for (unsigned int kind = 0; kind < TH_LOST_KINDS; kind++) {
 		struct th_spool_loss loss = {.kind = kind, .count = maps.state->lost[kind]};
 

@@ -73,6 +73,7 @@ int config_object(struct bpf_object *object, const struct options *options,
 	cfg->uid = getuid();
 	clock_getres(CLOCK_REALTIME_COARSE, &tick); /* the kernel's tick; _SC_CLK_TCK is not */
 	cfg->gap_ticks = GAP_NS / (tick.tv_nsec ? (unsigned long long)tick.tv_nsec : 4000000);
+	cfg->gap_ns = GAP_NS;
 	cfg->wake_bytes = options->extents_ring / 4;
 	memcpy(cfg->magics, no_data, sizeof(no_data));
 	calls_fill(cfg);

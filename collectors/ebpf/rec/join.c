@@ -22,6 +22,7 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
+#include "standard.h"
 
 #define MARK "TRACEHINT_RECORDING" /* collectors/session.py: a nested recording does not double */
 #ifndef PATIENCE_S
@@ -170,6 +171,7 @@ int main(int argc, char **argv)
 {
 	int error;
 
+	standard_fds_hold(); /* where that fails, nothing else will open either */
 	if (argc < 5 || strcmp(argv[3], "--")) {
 		fputs("usage: tracehint-join SOCKET MISSED -- COMMAND [ARGUMENT]...\n", stderr);
 		return 125;

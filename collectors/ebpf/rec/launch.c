@@ -28,6 +28,7 @@ int signals_block(void)
 	for (size_t i = 0; i < sizeof(forwarded) / sizeof(*forwarded); i++)
 		sigaddset(&set, forwarded[i]);
 	sigaddset(&set, SIGPIPE);
+	sigaddset(&set, SIGXFSZ); /* a write that fails is counted */
 	return sigprocmask(SIG_BLOCK, &set, &before) ? -errno : 0;
 }
 

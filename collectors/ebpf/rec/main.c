@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "rec.h"
+#include "standard.h"
 
 static int complain(const char *what, int err)
 {
@@ -176,6 +177,8 @@ int main(int argc, char **argv)
 		.ready = -1,
 	};
 
+	if (standard_fds_hold())
+		return REC_FAILED;
 	if (options_parse(argc, argv, &options)) {
 		fputs(options_usage, stderr);
 		return REC_FAILED;

@@ -2,7 +2,8 @@
 /*
  * The spool: one file of fixed-size records per kind and one heap of strings.
  * Flushed about once a second, so a killed recorder leaves what it knew. A full
- * disk costs records, which are counted, and never stops the command.
+ * disk costs records, which are counted, and never stops the command. The place
+ * for the counts and for end.json is taken at the beginning.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,10 +24,22 @@ static const char *const names[SPOOL_FILES] = {
 static struct {
 	int fd;
 	size_t used;
+	unsigned int records; /* in the buffer; strings in the heap's */
 	unsigned char *buffer;
 } files[SPOOL_FILES];
 static uint64_t heap_size;
 static unsigned long long lost;
+
+/* Counts of all kinds fit in; zeros are no loss. */
+static int losses_place(int fd)
+{
+	static const struct th_spool_loss none[16];
+
+	_Static_assert(TH_LOST_KINDS + 2 <= sizeof(none) / sizeof(*none), "a place for each kind");
+	if (write(fd, none, sizeof(none)) != (ssize_t)sizeof(none))
+		return -ENOSPC;
+	return lseek(fd, 0, SEEK_SET) ? -errno : 0;
+}
 
 int spool_open(const char *dir)
 {
@@ -47,23 +60,27 @@ int spool_open(const char *dir)
 		}
 	}
 	close(at);
-	return 0;
+	int err = losses_place(files[SPOOL_LOSSES].fd);
+
+	return err ? err : spool_write_json(dir, "end.json", "");
 }
 
 /* Writes whole buffers; after a short write the file is cut back to whole records. */
 static void write_out(int i)
 {
 	size_t done = 0, used = files[i].used;
+	unsigned int records = files[i].records;
 	off_t start = lseek(files[i].fd, 0, SEEK_CUR);
 
 	files[i].used = 0;
+	files[i].records = 0;
 	while (done < used) {
 		ssize_t n = write(files[i].fd, files[i].buffer + done, used - done);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0) {
-			lost += used;
+			lost += records;
 			if (i == SPOOL_HEAP) {
 				/* offsets handed out must stay right: leave a hole */
 				lseek(files[i].fd, start + (off_t)used, SEEK_SET);
@@ -100,6 +117,7 @@ void spool_put(enum spool_file file, const void *record, size_t size)
 	}
 	memcpy(files[file].buffer + files[file].used, record, size);
 	files[file].used += size;
+	files[file].records++;
 }
 
 /* Put a string on the heap; returns its offset. At most BUFFER bytes at a time. */
@@ -147,15 +165,16 @@ unsigned long long spool_lost(void)
 
 int spool_write_json(const char *dir, const char *name, const char *text)
 {
-	char path[4096 + 64];
+	char path[4096 + 64], whole[512];
 	int fd;
 	ssize_t n;
 
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	snprintf(whole, sizeof(whole), "%-511s", text);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
-	n = write(fd, text, strlen(text));
+	n = write(fd, whole, sizeof(whole) - 1);
 	close(fd);
-	return n == (ssize_t)strlen(text) ? 0 : -ENOSPC;
+	return n == (ssize_t)sizeof(whole) - 1 ? 0 : -ENOSPC;
 }

@@ -20,7 +20,6 @@ unsigned long long clock_ns(int clock)
 void stamp_start(const struct options *o, pid_t command)
 {
 	unsigned long long best = ~0ULL, boot = 0, real = 0;
-	struct timespec tick = {};
 	char text[512];
 
 	for (int i = 0; i < 16; i++) {
@@ -33,11 +32,10 @@ void stamp_start(const struct options *o, pid_t command)
 			real = r;
 		}
 	}
-	clock_getres(CLOCK_REALTIME_COARSE, &tick);
 	snprintf(text, sizeof(text),
 		 "{\"version\": %d, \"boot_ns\": %llu, \"real_ns\": %llu, \"error_ns\": %llu, "
-		 "\"tick_ns\": %ld, \"pid\": %d, \"command\": %d, \"joined\": %s}\n",
-		 TH_SPOOL_VERSION, boot, real, best, tick.tv_nsec, (int)getpid(), (int)command,
+		 "\"pid\": %d, \"command\": %d, \"joined\": %s}\n",
+		 TH_SPOOL_VERSION, boot, real, best, (int)getpid(), (int)command,
 		 o->listen >= 0 ? "true" : "false");
 	if (spool_write_json(o->spool, "start.json", text))
 		fprintf(stderr, "tracehint-rec: %s: cannot write start.json\n", o->spool);

@@ -15,16 +15,20 @@ if TYPE_CHECKING:
 def report_html(
     run: Input,
     hints: HintFile | None = None,
-    lint: Context | None = None,
     findings: Sequence[Finding] | None = None,
+    context: Context | None = None,
 ) -> str:
-    """HTML text about a run with, where given, the hint rules. `lint`, `findings`: the run under
-    the linter and what that found (None: asked here)."""
+    """HTML text about a run, with the findings of lint (None: asked here) and, where given, the
+    hint rules. `context` is the run as lint asks it, where somebody has made it: its database
+    serves the page as well."""
     from tracehint.hintgen.draw.report.data import collect
     from tracehint.hintgen.draw.report.page import page
     from tracehint.hintgen.lint import run_rules
     from tracehint.hintgen.lint.context import Context
 
-    lint = lint or Context(run.analysis, run.bundle, bundle_name=run.name)
-    findings = run_rules(lint) if findings is None else findings
-    return page(collect(run.analysis, findings, hints, run.name, lint.saved))
+    context = context or Context(run.analysis, run.bundle, bundle_name=run.name)
+    if findings is None:
+        findings = run_rules(context)
+    return page(
+        collect(run.analysis, findings, hints, run.name, con=context.con, saves=context.saved)
+    )

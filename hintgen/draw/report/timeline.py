@@ -13,26 +13,35 @@ if TYPE_CHECKING:
 
 BINS = 240
 MAX_BARS = 20_000
+MAX_HOSTS = 24  # with a line of their own in the chart of bytes; more are one line
 
+# The longest: the others would be thinner than a pixel.
 _TASKS = """
     SELECT host, type, start_s, coalesce(end_s, start_s) AS end_s, name,
            coalesce(exit_status, 0) <> 0 AS failed
-    FROM tasks WHERE NOT engine ORDER BY host, start_s, task LIMIT $limit"""
+    FROM (FROM work ORDER BY coalesce(end_s - start_s, 0) DESC, task LIMIT $limit)
+    ORDER BY host, start_s, task"""
+_WHOLE = "SELECT count(*) AS tasks, max(coalesce(end_s, start_s)) AS end_s FROM work"
+_HOSTS = "SELECT DISTINCT host FROM work ORDER BY host"
 _IO = """
-    SELECT t.host, a.kind, a.bytes, a.first_s, a.last_s FROM (
-      SELECT task, 'write' AS kind, bytes, first_s, last_s, file FROM producers
-      UNION ALL SELECT task, 'read', bytes, first_s, last_s, file FROM consumers) a
-    JOIN tasks t USING (task) JOIN files f USING (file)
-    WHERE NOT t.engine AND f.data AND a.first_s IS NOT NULL"""
+    SELECT h.code AS host, a.written, a.bytes, a.first_s, a.last_s FROM (
+      SELECT task, true AS written, bytes, first_s, last_s, file FROM producers
+      UNION ALL SELECT task, false, bytes, first_s, last_s, file FROM consumers) a
+    JOIN work t USING (task) JOIN files f USING (file)
+    JOIN (SELECT host, (row_number() OVER (ORDER BY host) - 1)::INTEGER AS code
+          FROM (SELECT DISTINCT host FROM work)) h USING (host)
+    WHERE f.data AND a.first_s IS NOT NULL"""
 
 
 def timeline(
     con: duckdb.DuckDBPyConnection, duration_s: float, limit: int = MAX_BARS
 ) -> dict[str, Any]:
-    """`bars` [lane, start, end, type, failed], lanes per host, and I/O per host and time bin."""
+    """`bars` [lane, start, end, type, failed] of the `limit` longest tasks (`left_out`: how many
+    more there are), lanes per host, and I/O per host and time bin."""
+    whole = query.rows(con, _WHOLE)[0]
     rows = query.rows(con, _TASKS, {"limit": limit})
     # Imported runs can be longer than the tasks that are known: those would be a thin stripe.
-    end = max((r["end_s"] for r in rows), default=0.0) or duration_s or 1.0
+    end = whole["end_s"] or duration_s or 1.0
     # In order of their start, so that stages side by side differ in colour.
     types = list(dict.fromkeys(r["type"] for r in sorted(rows, key=lambda r: r["start_s"])))
     code = {name: i for i, name in enumerate(types)}
@@ -54,7 +63,10 @@ def timeline(
         count = max(lanes, default=-1) + 1
         hosts.append({"name": host, "first": base, "lanes": count})
         base += count
-    return {"end_s": end, "types": types, "bars": bars, "hosts": hosts, "io": _io(con, end)}
+    return {
+        "end_s": end, "types": types, "bars": bars, "hosts": hosts, "io": _io(con, end),
+        "left_out": whole["tasks"] - len(bars),
+    }  # fmt: skip  # a table
 
 
 def _lanes(spans: list[tuple[float, float]]) -> list[int]:
@@ -74,11 +86,14 @@ def _lanes(spans: list[tuple[float, float]]) -> list[int]:
 def _io(con: duckdb.DuckDBPyConnection, end: float) -> dict[str, Any]:
     """Bytes per time bin; an access is spread evenly from its first to its last operation."""
     columns = con.execute(_IO).fetchnumpy()
+    names = [host for (host,) in con.execute(_HOSTS).fetchall()]
+    if len(names) > MAX_HOSTS:
+        names, columns["host"] = ["all hosts"], columns["host"] * 0
     step = end / BINS
     series = []
-    for host in sorted(set(columns["host"].tolist())):
+    for code, host in enumerate(names):
         for kind in ("read", "write"):
-            mask = (columns["host"] == host) & (columns["kind"] == kind)
+            mask = (columns["host"] == code) & (columns["written"] == (kind == "write"))
             values = _spread(
                 columns["bytes"][mask].astype(float),
                 columns["first_s"][mask].astype(float),

@@ -21,6 +21,7 @@ class Info:
     workflow: str = ""  # the workflow file, if one was given
     rules: dict[str, str] = field(default_factory=dict)  # code -> name of all rules that ran
     skipped: dict[str, str] = field(default_factory=dict)  # code -> missing fact
+    troubles: Sequence[str] = ()  # of the run: said before the findings
     suppressed: int = 0  # findings that the baseline hides
     saved: Saved | None = None  # what all placement hints of the run would save; None: no matter
     noun: str = "finding"  # what the text counts

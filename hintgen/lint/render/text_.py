@@ -40,6 +40,7 @@ def savings_text(saves: Savings) -> str:
 def render(findings: Sequence[Finding], info: Info) -> str:
     """Head line, message, files, assumption and remedy of each finding; then a total."""
     from rich.console import Console
+    from rich.text import Text
 
     out = io.StringIO()
     console = Console(
@@ -53,6 +54,8 @@ def render(findings: Sequence[Finding], info: Info) -> str:
         legacy_windows=False,
         no_color=not info.color,
     )
+    for text in info.troubles:
+        console.print(Text(terminal(text), "bold red"))
     told: dict[str, str] = {}
     for finding in findings:
         _one(console, finding, told)
@@ -79,11 +82,19 @@ def _one(console: Console, finding: Finding, told: dict[str, str]) -> None:
     known = told.get(finding.fix)
     told.setdefault(finding.fix, finding.code)
     lines.append(("fix: " + (f"as above ({known})" if known else finding.fix), "green"))
-    from rich.padding import Padding
-
     for line, style in lines:
-        console.print(Padding(Text(terminal(line), style, overflow="fold"), (0, 0, 0, 2)))
+        _indented(console, terminal(line), style)
     console.print()
+
+
+def _indented(console: Console, line: str, style: str) -> None:
+    if console.no_color and line.isascii() and len(line) <= console.width - 2:
+        console.file.write(f"  {line}\n")  # nothing to wrap or to color: hundreds of lines
+        return
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console.print(Padding(Text(line, style, overflow="fold"), (0, 0, 0, 2)))
 
 
 def _files(finding: Finding, width: int) -> str:

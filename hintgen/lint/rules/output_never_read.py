@@ -2,7 +2,8 @@
 
 ## What it finds
 Output files that nobody read, written by tasks whose *other* output the run
-did use. What the last tasks of a workflow write is its result and no finding.
+did use. What the last tasks of a workflow write is its result and no finding, nor
+is a file of a set (`ref.nsq`, `ref.ntf`) of which another one is read.
 
 ## Why it costs
 The bytes were computed, sent and stored for nothing, and often the program
@@ -25,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tracehint.hintgen.lint.context import FILES_SQL, GROUP_SQL, Context
+from tracehint.hintgen.lint.context import FILES_SQL, GROUP_SQL, Context, set_sql
 from tracehint.hintgen.lint.finding import Finding, Rule
 from tracehint.hintgen.text.units import plural, size
 
@@ -37,11 +38,14 @@ def check(context: Context) -> Iterator[Finding]:
     sql = f"""
         WITH feeds AS (SELECT DISTINCT producer AS task FROM edges WHERE via <> 'declared'),
              unread AS (SELECT p.file, bool_and(p.task IN (FROM feeds)) AS midway
-                        FROM producers p JOIN work t USING (task) GROUP BY p.file)
+                        FROM producers p JOIN work t USING (task) GROUP BY p.file),
+             sets AS (SELECT DISTINCT {set_sql("path_text")} FROM files
+                      WHERE path_text IS NOT NULL AND file IN (SELECT file FROM readers))
         SELECT {FILES_SQL}, sum(f.size_bytes) AS bytes, sum(f.size_bytes) AS storage_bytes
         FROM unread u JOIN files f USING (file) JOIN file_types ft USING (file)
         WHERE u.midway AND f.role IN ('output', 'intermediate') AND NOT f.deleted
           AND coalesce(ft.n_consumers, 0) = 0
+          AND {set_sql("f.path_text")} NOT IN (FROM sets)
         GROUP BY {GROUP_SQL} HAVING sum(f.size_bytes) >= $min_storage_bytes"""
     for row in context.rows(sql):
         message = (

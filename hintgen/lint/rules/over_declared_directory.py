@@ -28,18 +28,27 @@ from tracehint.hintgen.text.units import plural, size
 
 RULE = Rule("TD004", "over-declared-directory", "warning", "0.1.0", needs=("declared",))
 
+# What lies in a directory is counted once, not once per task that declares it. In the order of
+# bytes the names in `d/` are those from `d/` to `d0`: "0" follows "/".
 _SQL = """
     WITH last AS (SELECT path_text, min(path) AS path, max(size_bytes) AS size_bytes
                   FROM files GROUP BY path_text),
-         inside AS (SELECT d.task, d.path_text AS folder, l.path, l.size_bytes,
-                           EXISTS (FROM consumers c JOIN files f USING (file)
-                                   WHERE c.task = d.task AND f.path_text = l.path_text) AS used
-                    FROM d_dir d JOIN last l ON starts_with(l.path_text, d.path_text || '/')
-                    WHERE d.direction = 'in'),
-         per_task AS (SELECT task, folder, list_distinct(min(path, 5)) AS examples,
-                             count(*) AS files, sum(size_bytes) AS bytes,
-                             coalesce(sum(size_bytes) FILTER (used), 0) AS used_bytes
-                      FROM inside GROUP BY ALL)
+         folder AS (SELECT DISTINCT path_text AS folder FROM d_dir WHERE direction = 'in'),
+         inside AS (SELECT folder, list_distinct(min(path, 5)) AS examples,
+                           count(*) AS files, sum(size_bytes) AS bytes
+                    FROM folder JOIN last l ON l.path_text >= folder || '/'
+                                           AND l.path_text < folder || '0'
+                    GROUP BY folder),
+         used AS (SELECT task, folder, sum(size_bytes) AS bytes
+                  FROM (SELECT DISTINCT d.task, d.path_text AS folder, l.path_text, l.size_bytes
+                        FROM d_dir d JOIN consumers c USING (task) JOIN files f USING (file)
+                             JOIN last l ON l.path_text = f.path_text
+                        WHERE d.direction = 'in' AND starts_with(l.path_text, d.path_text || '/'))
+                  GROUP BY task, folder),
+         per_task AS (SELECT d.task, i.*, coalesce(u.bytes, 0) AS used_bytes
+                      FROM (SELECT DISTINCT task, path_text AS folder FROM d_dir
+                            WHERE direction = 'in') d
+                           JOIN inside i USING (folder) LEFT JOIN used u USING (task, folder))
     SELECT folder || '/' AS template, max(files) AS files, any_value(examples) AS examples,
            '' AS producers, t.type AS consumers, sum(bytes) AS bytes,
            sum(bytes - used_bytes) AS network_bytes, count(*) AS tasks,

@@ -1,8 +1,11 @@
 """Intermediate files that are still there when the run ends.
 
 ## What it finds
-Files that tasks of the run wrote and read (or only their own writer used) and
-that nobody deleted.
+Files that tasks of the run wrote and read (or only their own writer used),
+that nobody deleted, and that do not look like results. What may be a result is
+left alone: files whose readers know nothing of each other, and files that the
+last tasks only look at (they write less than 5 % of what they read: checks,
+indexes, statistics).
 
 ## Why it costs
 They fill the store until somebody cleans up by hand; every later backup,
@@ -17,14 +20,17 @@ in make), delete them in the last task that reads them, or put them on a
 scratch store: `tracehint hints` gives them a lifetime hint.
 
 ## What it cannot see
-Whether you keep them on purpose, for a restart or for inspection. Suppress
-the finding in the baseline then.
+Whether you keep them on purpose, for the next run of `make`, for a restart or
+for inspection, and results of which the last task makes a copy in another form
+(a preview). Suppress the finding in the baseline then. A hint calls a file
+temporary only where the run itself deleted it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tracehint.hintgen.last_reader import add_last_reader
 from tracehint.hintgen.lint.context import FILES_SQL, GROUP_SQL, Context
 from tracehint.hintgen.lint.finding import Finding, Rule
 from tracehint.hintgen.text.units import plural, size
@@ -34,13 +40,22 @@ RULE = Rule("TV001", "temporary-never-deleted", "info", "0.1.0")
 
 def check(context: Context) -> Iterator[Finding]:
     """Intermediate and scratch files that outlive the run, by template."""
+    add_last_reader(context.con)
     # Only the last version of a path occupies storage.
     sql = f"""
+        WITH got AS (SELECT task, sum(unique_bytes) AS bytes FROM readers GROUP BY task),
+             gave AS (SELECT task, sum(unique_bytes) AS bytes FROM writers GROUP BY task),
+             looks AS (SELECT task FROM got LEFT JOIN gave USING (task)
+                       WHERE task NOT IN (SELECT producer FROM edges)
+                         AND coalesce(gave.bytes, 0) < $result_share * got.bytes),
+             used AS (SELECT file, bool_and(task IN (FROM looks)) AS looked_at
+                      FROM readers GROUP BY file)
         SELECT {FILES_SQL}, sum(f.size_bytes) AS bytes, sum(f.size_bytes) AS storage_bytes,
                max(ft.last_read_s) AS last_read_s
-        FROM files f JOIN file_types ft USING (file)
+        FROM files f JOIN file_types ft USING (file) LEFT JOIN used u USING (file)
         WHERE NOT f.deleted AND ft.n_producers > 0
-          AND (f.role = 'scratch' OR (f.role = 'intermediate' AND ft.n_consumers > 0))
+          AND (f.role = 'scratch' OR (f.role = 'intermediate' AND ft.n_consumers > 0
+              AND NOT u.looked_at AND f.file IN (SELECT file FROM last_reader)))
           AND f.version = (SELECT max(version) FROM files l WHERE l.lineage = f.lineage)
         GROUP BY {GROUP_SQL} HAVING sum(f.size_bytes) >= $min_storage_bytes"""
     for row in context.rows(sql):

@@ -24,12 +24,15 @@ configuration): put such findings into the baseline.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from tracehint.hintgen.lint.context import Context
 from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.reach import Reach
 from tracehint.hintgen.text.units import plural, size
+
+Key = tuple[str, str]
 
 RULE = Rule("TD001", "undeclared-input", "warning", "0.1.0", needs=("declared",))
 
@@ -48,9 +51,16 @@ _PAIRS = """
                       AND starts_with(f.path_text, d.path_text || '/'))
       AND NOT EXISTS (FROM producers p WHERE p.file = c.file AND p.task = c.task)"""
 _PRODUCERS = """
-    SELECT DISTINCT p.task AS producer, u.task AS consumer, u.template
-    FROM undeclared_read u JOIN producers p USING (file) JOIN work t ON t.task = p.task
-    WHERE NOT p.superseded AND p.task IN (SELECT task FROM d_task)"""
+    SELECT DISTINCT p.task AS producer, u.task AS consumer, u.template, u.type
+    FROM undeclared_read u JOIN writers p USING (file)
+    WHERE p.task IN (SELECT task FROM d_task)"""
+# Files are nodes of their own (below zero): writers times readers would be too many links.
+_ORDER = """
+    WITH node AS (SELECT path_text, -1 - row_number() OVER () AS node
+                  FROM (SELECT DISTINCT path_text FROM d_io))
+    SELECT parent, task FROM d_parent
+    UNION ALL SELECT task, node FROM d_io JOIN node USING (path_text) WHERE direction = 'out'
+    UNION ALL SELECT node, task FROM d_io JOIN node USING (path_text) WHERE direction = 'in'"""
 _GROUPS = """
     SELECT u.template, count(DISTINCT u.path) AS files, list_distinct(min(u.path, 5)) AS examples,
            coalesce(min(ft.producers), '') AS producers, u.type AS consumers,
@@ -63,9 +73,10 @@ _GROUPS = """
 def check(context: Context) -> Iterator[Finding]:
     """Undeclared reads by template and reading task type."""
     context.con.execute(_PAIRS, {"workflow_file": _WORKFLOW_FILE})
-    races = _races(context)
+    races, unknown = _races(context)
     for row in context.rows(_GROUPS):
-        count = races.get((row["template"], row["consumers"]), 0)
+        key = (row["template"], row["consumers"])
+        count = races[key]
         read = f"{plural(row['tasks'], 'task')} read {plural(row['files'], 'undeclared file')}"
         if count:
             message = f"{read}; nothing orders the writer first in {plural(count, 'pair')}: a race"
@@ -73,6 +84,8 @@ def check(context: Context) -> Iterator[Finding]:
             message = f"{read} ({size(row['bytes'])}) that would be missing on another node"
         else:
             message = f"{read} ({size(row['bytes'])}); the order is declared, the data is not"
+        if unknown[key]:
+            message += f"; the graph is too large to order {plural(unknown[key], 'more pair')}"
         yield context.finding(
             RULE,
             row | {"races": count},
@@ -83,23 +96,18 @@ def check(context: Context) -> Iterator[Finding]:
         )
 
 
-def _races(context: Context) -> dict[tuple[str, str], int]:
-    """(template, consumer type) -> pairs without a declared path from writer to reader."""
-    pairs = context.rows(_PRODUCERS)
+def _races(context: Context) -> tuple[Counter[Key], Counter[Key]]:
+    """Of (template, consumer type): pairs without a declared path from writer to reader, and pairs
+    for which the graph was too large to tell."""
+    pairs = context.con.execute(_PRODUCERS).fetchall()
     if not pairs:
-        return {}
-    import networkx as nx
-
-    graph: nx.DiGraph[Any] = nx.DiGraph()
-    graph.add_edges_from(context.con.execute("SELECT parent, task FROM d_order").fetchall())
-    types = dict(context.con.execute("SELECT task, type FROM tasks").fetchall())
-    found: dict[tuple[str, str], int] = {}
-    before: dict[int, set[int]] = {}
-    for pair in pairs:
-        consumer = pair["consumer"]
-        if consumer not in before:
-            before[consumer] = nx.ancestors(graph, consumer) if consumer in graph else set()
-        if pair["producer"] not in before[consumer]:
-            key = (pair["template"], types[consumer])
-            found[key] = found.get(key, 0) + 1
-    return found
+        return Counter(), Counter()
+    reach = Reach(context.con.execute(_ORDER).fetchall())
+    unordered, unknown = reach.split((producer, consumer) for producer, consumer, _, _ in pairs)
+    keys = [
+        ((producer, consumer), (template, kind)) for producer, consumer, template, kind in pairs
+    ]
+    return (
+        Counter(key for pair, key in keys if pair in unordered),
+        Counter(key for pair, key in keys if pair in unknown),
+    )

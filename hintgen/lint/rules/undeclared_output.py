@@ -3,7 +3,9 @@
 ## What it finds
 Files that a task wrote, that still exist at the end or that another task
 read, and that are neither declared outputs of that task nor below a declared
-directory.
+directory. Left out are logs (`*.log`, `*.err`, `log/`, what Snakemake declares
+as `log:`), files that the task did not open itself (the output of the whole run
+that a shell sent to a file), and copies by the engine (`publishDir`).
 
 ## Why it costs
 The engine does not know of the file: it is not brought back from a remote
@@ -17,7 +19,7 @@ hint of the workflow's own can name it.
 Add the file to the rule's outputs, or write it to scratch space.
 
 ## What it cannot see
-Logs that a program writes on purpose: put those findings into the baseline.
+By-products that are there on purpose: put those findings into the baseline.
 """
 
 from __future__ import annotations
@@ -30,6 +32,11 @@ from tracehint.hintgen.text.units import plural, size
 
 RULE = Rule("TD002", "undeclared-output", "warning", "0.1.0", needs=("declared",))
 
+# By their names; engines that know of a task's log declare it as one of its files.
+_LOG = r"(^|/)logs?/|\.(log|err|stderr|stdout)(\.[0-9]+)?$|(^|/)slurm-[^/]*\.out$"
+
+# A file that only others opened came to the task as its output (the shell sent the whole run's
+# there), or an engine copied it.
 _SQL = """
     SELECT f.template, count(DISTINCT f.path) AS files,
            list_distinct(min(f.path, 5)) AS examples, t.type AS producers,
@@ -37,7 +44,11 @@ _SQL = """
            count(DISTINCT p.task) AS tasks, bool_or(f.role = 'intermediate') AS used
     FROM producers p JOIN work t USING (task) JOIN files f USING (file)
          JOIN file_types ft USING (file)
-    WHERE f.data AND NOT p.superseded AND p.task IN (SELECT task FROM d_task)
+    WHERE f.data AND NOT p.superseded AND NOT regexp_matches(f.path_text, $log)
+      AND (NOT EXISTS (FROM b_opener o WHERE o.path_text = f.path_text)
+           OR EXISTS (FROM b_opener o WHERE o.path_text = f.path_text AND o.task = p.task))
+      AND p.task IN (SELECT task FROM d_task)
+      AND p.how <> ['engine_copy']  -- what the engine publishes is not the task's to declare
       AND (f.role = 'intermediate' OR (f.role = 'output' AND NOT f.deleted))
       AND NOT EXISTS (FROM d_io d WHERE d.task = p.task AND d.path_text = f.path_text)
       AND NOT EXISTS (FROM d_dir d WHERE d.task = p.task
@@ -47,7 +58,7 @@ _SQL = """
 
 def check(context: Context) -> Iterator[Finding]:
     """Undeclared outputs by template and writing task type."""
-    for row in context.rows(_SQL):
+    for row in context.rows(_SQL, log=_LOG):
         them = "it" if row["files"] == 1 else "them"
         used = f"; other tasks read {them}" if row["used"] else ""
         message = (

@@ -2,7 +2,8 @@
 
 ## What it finds
 Files that the workflow declares as inputs of a task and that none of the
-task's processes opened. Programs that the task executed count as used.
+task's processes opened. Programs that the task executed count as used, and so
+do files of a set (`ref.nsq`, `ref.ntf`) of which the task opened another one.
 
 ## Why it costs
 Engines that stage inputs (Makeflow with Work Queue, Confuga, Condor) send the
@@ -23,13 +24,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tracehint.hintgen.lint.context import Context
+from tracehint.hintgen.lint.context import Context, set_sql
 from tracehint.hintgen.lint.finding import Finding, Rule
 from tracehint.hintgen.text.units import plural, size
 
 RULE = Rule("TD003", "unread-declared-input", "warning", "0.1.0", needs=("declared",))
 
-_SQL = """
+# Of a set (database, index) that the task did read, programs open what they need at that time.
+_SQL = f"""
     WITH last AS (SELECT path_text, min(path) AS path, max(size_bytes) AS size_bytes,
                          min(template) AS template, min(file) AS file
                   FROM files GROUP BY path_text)
@@ -45,6 +47,10 @@ _SQL = """
       AND coalesce(d.size_bytes, l.size_bytes, 1) > 0
       AND NOT EXISTS (FROM d_dir x WHERE x.task = d.task AND x.path_text = d.path_text)
       AND NOT EXISTS (FROM b_io b WHERE b.task = d.task AND b.path_text = d.path_text)
+      AND (d.task, {set_sql("d.path_text")}) NOT IN
+          (SELECT (task, {set_sql("path_text")}) FROM b_io
+           UNION ALL SELECT (c.task, {set_sql("f.path_text")})
+           FROM consumers c JOIN files f USING (file) WHERE f.path_text IS NOT NULL)
       AND NOT EXISTS (FROM consumers c JOIN files f USING (file)
                       WHERE c.task = d.task AND f.path_text = d.path_text)
       AND NOT EXISTS (FROM b_exe e WHERE e.task = d.task AND e.path_text = d.path_text)

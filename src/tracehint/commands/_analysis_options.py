@@ -10,6 +10,7 @@ import click
 
 from tracehint.commands._options import nodes_option
 from tracehint.commands._roots import given_roots
+from tracehint.commands._task_options import task_options
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Options
@@ -70,7 +71,7 @@ def analysis_options(function: Callable[..., Any]) -> Callable[..., Any]:
         metavar="FILE",
         help="Table of sites or racks: a host (or a pattern) and its site per line.",
     )(function)
-    return nodes_option(function)
+    return nodes_option(task_options(function))
 
 
 def options_from(values: dict[str, Any], *, ranges: bool = True) -> Options:
@@ -85,6 +86,7 @@ def options_from(values: dict[str, Any], *, ranges: bool = True) -> Options:
         ranges=ranges,
         sites=_sites(values.get("sites")),
         link_rates=_link_rates(values.get("bandwidth"), values.get("calibration")),
+        **(values.get("cut") or {}),
         **given,
     )
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tracehint.schemas.store import SPOOL_DIR
+from tracehint.schemas.recovery import SPOOL_DIR
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,15 +8,18 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tracehint.commands._importers import IMPORTERS, Importer
 from tracehint.errors import InputError
-from tracehint.schemas.store import RAW_DIR
+from tracehint.schemas.manifest import MANIFEST_NAME
+from tracehint.schemas.recovery import RAW_DIR
 
 _HEAD = 1 << 16
+_OURS = 200  # bytes in which a JSON file of tracehint names its schema
 _MAX_FILES = 2_000_000
 _SHOWN = 5  # names of one reason
 _UNKNOWN = "not a log that tracehint knows"
@@ -30,6 +33,7 @@ class Sources:
 
     work: dict[str, list[Path]] = field(default_factory=dict)
     left_out: dict[str, list[str]] = field(default_factory=dict)
+    unreadable: list[str] = field(default_factory=list)  # of those, what may be a log
 
     def add(self, name: str, path: Path) -> None:
         """The importer `name` reads `path`."""
@@ -38,6 +42,11 @@ class Sources:
     def leave(self, path: Path | str, reason: str) -> None:
         """Nobody reads `path`."""
         self.left_out.setdefault(reason, []).append(str(path))
+
+    def fail(self, path: Path | str, error: OSError) -> None:
+        """`path` cannot be read: nobody knows what it holds."""
+        self.unreadable.append(str(path))
+        self.leave(path, error.strerror or "cannot be read")
 
     def importers(self) -> list[tuple[Importer, list[Path]]]:
         """In the order of the table."""
@@ -61,6 +70,7 @@ def sort_sources(sources: Sequence[Path], kind: str | None) -> Sources:
         if kind is not None:
             found.add(kind, source)
         elif source.is_dir():
+            _refuse_bundle(source)
             _sort_directory(source / RAW_DIR if (source / RAW_DIR).is_dir() else source, found)
         else:
             _sort_file(source, str(source), found)
@@ -75,6 +85,16 @@ def sort_sources(sources: Sequence[Path], kind: str | None) -> Sources:
             f"Known are: {known}. Say which with --from.",
         )
     return found
+
+
+def _refuse_bundle(folder: Path) -> None:
+    """Raises InputError for a bundle that is complete: it needs no importer."""
+    if (folder / MANIFEST_NAME).is_file() and not (folder / RAW_DIR).is_dir():
+        name = shlex.quote(str(folder))
+        raise InputError(
+            f"{folder}: is a trace bundle already",
+            f"Look at it: tracehint analyze {name}. Join several: tracehint merge",
+        )
 
 
 def _sort_directory(folder: Path, found: Sources) -> None:
@@ -92,7 +112,7 @@ def _sort_directory(folder: Path, found: Sources) -> None:
 
 def _walk(folder: Path, found: Sources) -> Iterator[Path]:
     def failed(error: OSError) -> None:
-        found.leave(str(error.filename), error.strerror or "cannot be read")
+        found.fail(str(error.filename), error)
 
     for base, folders, names in os.walk(folder, onerror=failed):
         folders.sort()
@@ -111,9 +131,11 @@ def _sort_file(path: Path, name: str, found: Sources, *, of_engine: bool = False
         with path.open("rb") as stream:
             head = stream.read(_HEAD)
     except OSError as error:
-        return found.leave(name, error.strerror or "cannot be read")
+        return found.fail(name, error)
     if not head:
         return found.leave(name, "empty")
+    if b'"tracehint.' in head[:_OURS]:
+        return found.leave(name, "written by tracehint itself, not a log")
     for importer in IMPORTERS:
         if importer.recognises(path, head):
             if importer.name == "graph" and of_engine:

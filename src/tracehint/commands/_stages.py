@@ -7,10 +7,10 @@ import importlib
 import io
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tracehint.errors import TracehintError
 from tracehint.schemas.plain import is_own_folder
@@ -28,6 +28,7 @@ class Work:
 
     bundle: Path
     folder: Path
+    cut: dict[str, Any] = field(default_factory=dict)  # what counts as a task
     nodes: int | None = None  # that savings are counted for; None: as the run had
 
     @cached_property
@@ -36,7 +37,7 @@ class Work:
         from tracehint.analyzer.model import Options
         from tracehint.hintgen.inputs import load_run
 
-        return load_run(short(self.bundle), Options(nodes=self.nodes))
+        return load_run(short(self.bundle), Options(nodes=self.nodes, **self.cut))
 
     @cached_property
     def hints(self) -> HintFile:
@@ -109,6 +110,7 @@ def lint_text(work: Work, path: Path) -> str:
         subject=short(work.bundle),
         rules={code: load(code).RULE.name for code in RULES},
         skipped=skipped_rules(work.lint),
+        troubles=work.run.analysis.run.get("troubles", []),
         suppressed=0,
         saved=work.lint.saved,
         width=100,
@@ -122,7 +124,7 @@ def report_html(work: Work, path: Path) -> str:
     """The self-contained report."""
     from tracehint.hintgen.draw.report import report_html
 
-    text = report_html(work.run, work.hints, work.lint, work.findings)
+    text = report_html(work.run, work.hints, work.findings, work.lint)
     path.write_bytes(text.encode("utf-8", "backslashreplace"))
     return "everything on one page"
 

@@ -46,6 +46,7 @@ def with_workflow(bundle: str, workflow: str, without: Collection[str] = ()) -> 
 
     from tracehint.adapters.engines.graphs import read_graph
     from tracehint.adapters.engines.relocate import relocated
+    from tracehint.schemas.redact.tables import Redactor
     from tracehint.schemas.store import read_bundle
 
     run = read_bundle(bundle, without=without)
@@ -54,7 +55,10 @@ def with_workflow(bundle: str, workflow: str, without: Collection[str] = ()) -> 
     host = run.manifest.hosts[0].name if run.manifest.hosts else "unknown"
     tasks = without_times(graph.tasks) if graph.placed else graph.tasks
     io = relocated(graph, run).io
+    redactor = Redactor()
     for name, table in zip(_DECLARED, (tasks, io), strict=True):
+        if not run.manifest.kept_args:
+            table = redactor.table(name, table)
         index = table.column_names.index("host")
         column = pa.array([host] * table.num_rows, pa.string())
         table = table.set_column(index, table.schema.field("host"), column)

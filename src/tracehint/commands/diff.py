@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from tracehint.commands._options import nodes_option
 from tracehint.commands._output import terminal_width, wants_color, write_result
+from tracehint.commands._task_options import task_options
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK
+from tracehint.schemas.arrow import skip_pandas
 from tracehint.version import __version__
 
 FORMATS = ("text", "json", "sarif", "github", "junit")
@@ -36,6 +40,7 @@ FORMATS = ("text", "json", "sarif", "github", "junit")
     help="Percent by which numbers of tasks and files may differ.",
 )
 @nodes_option
+@task_options
 def command(
     before: str,
     after: str,
@@ -46,6 +51,7 @@ def command(
     min_bytes: str,
     count_threshold: float,
     nodes: int | None,
+    cut: dict[str, Any],
 ) -> int:
     """Compare the runs BEFORE and AFTER of one workflow.
 
@@ -54,6 +60,7 @@ def command(
 
     Example: tracehint diff reference.trace run.trace --format github
     """
+    skip_pandas()
     from tracehint.analyzer.model import Options
     from tracehint.commands.lint import parse_size
     from tracehint.hintgen import inputs
@@ -65,7 +72,7 @@ def command(
         volume_bytes=parse_size(min_bytes),
         count_share=count_threshold / 100,
     )
-    options = Options(nodes=nodes)
+    options = Options(nodes=nodes, **cut)
     runs = [inputs.load_run(path, options).analysis for path in (before, after)]
     findings = diff(runs[0], runs[1], limits)
     info = Info(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from tracehint.commands._options import nodes_option
+from tracehint.commands._task_options import task_options
+from tracehint.schemas.arrow import skip_pandas
 
 FORMATS = ("wfformat", "prov", "ro-crate", "perfetto", "graphml", "parquet", "arrow")
 
@@ -16,8 +19,11 @@ FORMATS = ("wfformat", "prov", "ro-crate", "perfetto", "graphml", "parquet", "ar
 @click.option("--to", "fmt", type=click.Choice(FORMATS), required=True, help="Format.")
 @click.option("-o", "--output", help="File or directory; default: the bundle's name.")
 @nodes_option
+@task_options
 @click.option("--force", is_flag=True, help="Replace the output.")
-def command(bundle: str, fmt: str, output: str | None, nodes: int | None, force: bool) -> None:
+def command(
+    bundle: str, fmt: str, output: str | None, nodes: int | None, cut: dict[str, Any], force: bool
+) -> None:
     """Write the run of BUNDLE in the format of another tool.
 
     wfformat: WfCommons; prov: PROV-JSON; ro-crate: a Process Run RO-Crate;
@@ -25,11 +31,12 @@ def command(bundle: str, fmt: str, output: str | None, nodes: int | None, force:
 
     Example: tracehint export run.trace --to wfformat -o run.json
     """
+    skip_pandas()
     from tracehint.analyzer.model import Options
     from tracehint.hintgen import export, inputs
 
     stem = Path(bundle).name.removesuffix(".trace").removesuffix(".json") or "run"
     target = Path(output or f"{stem}.{fmt}{export.FORMATS[fmt].suffix}")
-    run = inputs.load_run(bundle, Options(nodes=nodes))
+    run = inputs.load_run(bundle, Options(nodes=nodes, **cut))
     export.export(run, fmt, target, force=force)
     click.echo(f"tracehint: wrote {target}", err=True)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from tracehint.commands._options import nodes_option
 from tracehint.commands._output import refuse_existing, write_result
+from tracehint.commands._task_options import task_options
 from tracehint.errors import UsageError
+from tracehint.schemas.arrow import skip_pandas
 
 FORMATS = ("svg", "png", "dot", "graphml", "json")
 
@@ -19,6 +22,7 @@ FORMATS = ("svg", "png", "dot", "graphml", "json")
 @click.option("--format", "fmt", type=click.Choice(FORMATS), help="Default: by the file's ending.")
 @click.option("--fold/--no-fold", default=None, help="Default: fold above 60 tasks or 120 nodes.")
 @nodes_option
+@task_options
 @click.option(
     "--timeout",
     type=click.FloatRange(1),
@@ -33,6 +37,7 @@ def command(
     fmt: str | None,
     fold: bool | None,
     nodes: int | None,
+    cut: dict[str, Any],
     timeout: float,
     force: bool,
 ) -> None:
@@ -44,6 +49,7 @@ def command(
 
     Example: tracehint graph run.trace -o run.svg
     """
+    skip_pandas()
     chosen = fmt or (Path(output).suffix[1:].lower() if output else "dot")
     if chosen not in FORMATS:
         raise UsageError(
@@ -57,7 +63,7 @@ def command(
     from tracehint.hintgen.draw.build import build
     from tracehint.hintgen.draw.model import title
 
-    run = inputs.load_run(bundle, Options(nodes=nodes))
+    run = inputs.load_run(bundle, Options(nodes=nodes, **cut))
     drawing = build(run.analysis, fold)
     result: str | bytes
     if chosen == "graphml":

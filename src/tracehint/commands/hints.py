@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracehint.commands._options import nodes_option
-from tracehint.commands._output import write_result
+from tracehint.commands._output import refuse_own_input, write_result
+from tracehint.commands._task_options import task_options
 from tracehint.errors import InputError, UsageError
+from tracehint.schemas.arrow import skip_pandas
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
     "--format", "fmt", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
 @nodes_option
+@task_options
 @click.option(
     "--min-paying",
     type=click.FloatRange(0, 1),
@@ -101,6 +106,7 @@ def command(
     consumers: tuple[str, ...],
     fmt: str,
     nodes: int | None,
+    cut: dict[str, Any],
     min_paying: float,
     min_bytes: int,
     min_confidence: float,
@@ -120,11 +126,13 @@ def command(
 
     Example: tracehint hints hints.json --explain proj/p_tile_7.fits
     """
+    skip_pandas()
     from tracehint.hintgen.hints.hintfile import to_json
     from tracehint.hintgen.learn.rules import LearnOptions, learn
     from tracehint.hintgen.learn.safety import NO_LIMITS, Limits
     from tracehint.hintgen.match.explain import explain, explain_text, summary_text
 
+    refuse_own_input(Path(output) if output else None, [Path(source) for source in sources])
     if other is not None and path is not None:
         raise UsageError("--score and --explain together", "Give one of them.")
     if calibration is not None:
@@ -135,28 +143,61 @@ def command(
         min_paying, min_bytes, min_confidence, node_capacity, replica_budget, call_ms, link_mbit
     )
     hints = _hint_file(sources) if len(sources) == 1 else None
-    analyses = [] if hints else _load(sources, nodes)
+    if hints and any(cut.values()):
+        raise UsageError(
+            f"{sources[0]}: --split, --whole or --ranks with rules, which are made already",
+            "Give the trace bundle.",
+        )
+    analyses = [] if hints else _load(sources, nodes, cut)
     if other is not None:
         if hints is not None:
             raise UsageError(
                 "--score needs the runs that the rules come from", "Give bundles, not a hint file."
             )
         options = LearnOptions(nodes, not no_fallbacks, NO_LIMITS)
-        _write_score(learn(analyses, options), analyses, other, nodes, given, fmt, output, force)
+        _write_score(
+            learn(analyses, options), analyses, other, nodes, given, fmt, output, force, cut
+        )
         return
     hints = hints or learn(analyses, LearnOptions(nodes, not no_fallbacks, limits))
     if path is not None:
-        raw = path.encode("utf-8", "surrogateescape")
+        raw = as_in_rules(path)
         data = explain(hints, raw, producer, consumers, nodes)
         result = _dump(data) if fmt == "json" else explain_text(data)
+        _where_to_look(raw, data["reason"])
         write_result(result, output, force=force)
         return
     if output:
         write_result(_dump(to_json(hints)), output, force=force)
         click.echo(summary_text(hints), nl=False, err=True)
-        click.echo(f"Next: tracehint emit {output} --store xattr -o hints.sh", err=True)
+        _next(output)
         return
     write_result(_dump(to_json(hints)) if fmt == "json" else summary_text(hints), None)
+
+
+def as_in_rules(path: str) -> bytes:
+    """The path as rules name files: below the directory in which one is, without `.` and `..`."""
+    full = os.path.abspath(path)  # noqa: PTH100 (links stay as given: the file need not be there)
+    here = os.getcwd().rstrip("/") + "/"  # noqa: PTH109
+    inside = full.startswith(here)
+    return os.fsencode(full.removeprefix(here) if inside else full)
+
+
+def _where_to_look(raw: bytes, reason: str) -> None:
+    if raw.startswith(b"/") and reason == "no_rule":
+        click.echo(
+            "Rules name files as seen from the data's directory: go there, or give the name "
+            "from there.",
+            err=True,
+        )
+
+
+def _next(output: str) -> None:
+    """What can be done with the hint file; never a command that would replace it."""
+    if output == "-":
+        return
+    script = "hints.sh" if Path(output).name != "hints.sh" else "hints-script.sh"
+    click.echo(f"Next: tracehint emit {shlex.quote(output)} --store xattr -o {script}", err=True)
 
 
 def _dump(data: Any) -> str:
@@ -171,14 +212,16 @@ def _hint_file(sources: Sequence[str]) -> HintFile | None:
     return load(path) if path.is_file() and is_hint_file(path) else None
 
 
-def _load(sources: Sequence[str], nodes: int | None) -> list[Analysis]:
+def _load(sources: Sequence[str], nodes: int | None, cut: dict[str, Any]) -> list[Analysis]:
     from tracehint.analyzer.model import Options
     from tracehint.hintgen.inputs import load_run
+    from tracehint.schemas.kinds import instead
 
     for source in sources:
         if not Path(source).exists():
-            raise InputError(f"{source}: no such bundle", "Make one with `tracehint record`.")
-    return [load_run(source, Options(nodes=nodes)).analysis for source in sources]
+            wanted = "hints" if source.endswith(".json") else "bundle"
+            raise InputError(*instead(wanted, Path(source)))
+    return [load_run(source, Options(nodes=nodes, **cut)).analysis for source in sources]
 
 
 def _write_score(
@@ -190,8 +233,9 @@ def _write_score(
     fmt: str,
     output: str | None,
     force: bool,
+    cut: dict[str, Any],
 ) -> None:
     from tracehint.hintgen.score.score import score, score_text
 
-    data = score(hints, analyses, _load([other], nodes)[0], given=given)
+    data = score(hints, analyses, _load([other], nodes, cut)[0], given=given)
     write_result(_dump(data) if fmt == "json" else score_text(data), output, force=force)

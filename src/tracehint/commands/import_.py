@@ -62,7 +62,9 @@ def command(
     manifest = _run(found.importers(), output, force=force)
     if found.left_out:
         manifest.notes += found.notes()
-        BundleWriter.append_to(output).write_manifest(manifest)
+        writer = BundleWriter.append_to(output)
+        add_unreadable(writer, manifest, found.unreadable)
+        writer.write_manifest(manifest)
     if workflow is not None:
         declare(output, workflow)
     if not quiet:
@@ -78,7 +80,7 @@ def command(
 def _run(work: list[tuple[Importer, list[Path]]], output: Path, *, force: bool) -> Manifest:
     """One importer writes the bundle itself; the results of several are joined."""
     from tracehint.collectors.join import join_manifests, join_tables
-    from tracehint.schemas.store import read_bundle
+    from tracehint.schemas.store import Bundle, add_losses, read_bundle
 
     if len(work) == 1:
         importer, sources = work[0]
@@ -99,9 +101,19 @@ def _run(work: list[tuple[Importer, list[Path]]], output: Path, *, force: bool) 
         _only_declared(bundles)
         manifest = join_manifests([b.manifest for b in bundles])
         manifest.notes += problems
-        tables = join_tables([b.tables for b in bundles])
-        write_bundle(BundleWriter(output, force=force), tables, manifest)
+        joined = Bundle(output, manifest, join_tables([b.tables for b in bundles]))
+        add_losses(joined, [("unreadable_log", 1, text) for text in problems])
+        write_bundle(BundleWriter(output, force=force), joined.tables, manifest)
         return manifest
+
+
+def add_unreadable(writer: BundleWriter, manifest: Manifest, names: list[str]) -> None:
+    """Sources that could not be read, as losses of the bundle that is there."""
+    from tracehint.schemas.store import losses_table, segment_files
+
+    if names:
+        table = losses_table(manifest, [("unreadable_log", 1, name) for name in names])
+        writer.write_table("losses", table, segment=len(segment_files(writer.path, "losses")))
 
 
 def _only_declared(bundles: list[Bundle]) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from tracehint.commands._options import nodes_option
 from tracehint.commands._output import terminal_width, wants_color, write_result
+from tracehint.commands._task_options import task_options
 from tracehint.commands._workflow import with_workflow
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK, UsageError
+from tracehint.schemas.arrow import skip_pandas
 from tracehint.version import __version__
 
 FORMATS = ("text", "json", "sarif", "github", "junit")
@@ -24,6 +27,7 @@ FORMATS = ("text", "json", "sarif", "github", "junit")
 @click.option("--select", multiple=True, help="Only these codes or prefixes, comma-separated.")
 @click.option("--ignore", multiple=True, help="Not these codes or prefixes.")
 @nodes_option
+@task_options
 @click.option(
     "--default-placement",
     type=click.Choice(["striped", "one-node", "local"]),
@@ -51,6 +55,7 @@ def command(
     select: tuple[str, ...],
     ignore: tuple[str, ...],
     nodes: int | None,
+    cut: dict[str, Any],
     default_placement: str,
     sites: Path | None,
     block_size: str | None,
@@ -68,6 +73,7 @@ def command(
 
     Example: tracehint lint run.trace --ignore TV --format sarif -o lint.sarif
     """
+    skip_pandas()
     import dataclasses
 
     from tracehint.analyzer.model import Options
@@ -86,7 +92,7 @@ def command(
     if block_size:
         settings = dataclasses.replace(settings, block_size=parse_size(block_size))
     table = read_sites(sites) if sites else ()
-    options = Options(nodes=nodes, default_placement=default_placement, sites=table)
+    options = Options(nodes=nodes, default_placement=default_placement, sites=table, **cut)
     joined = with_workflow(bundle, workflow) if workflow else None
     run = inputs.load_run(bundle, options, joined)
     hints = None
@@ -113,6 +119,7 @@ def command(
         workflow=workflow or "",
         rules={code: load(code).RULE.name for code in codes},
         skipped=skipped_rules(context, codes),
+        troubles=run.analysis.run.get("troubles", []),
         suppressed=suppressed,
         saved=context.saved,
         width=terminal_width(),

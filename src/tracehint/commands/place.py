@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from tracehint.collectors.run import CommandError, become, runnable
+from tracehint.collectors.run import become, runnable, working_directory
 from tracehint.commands._recording import RunCommand
 from tracehint.commands._stores import require_locator, store_options
 from tracehint.errors import EXIT_OK, TracehintError, UsageError
@@ -197,12 +197,12 @@ def _start(choice: Choice, argv: list[str]) -> NoReturn:
     """Become the command that runs `argv` on the node; here where that program is missing."""
     from tracehint.adapters.place.hosts import start_words
 
-    words = start_words(choice.host, argv, str(Path.cwd())) if choice.host else argv
-    if words != argv:
-        try:
+    try:
+        words = start_words(choice.host, argv, str(working_directory())) if choice.host else argv
+        if words != argv:
             become(words)
-        except CommandError as error:
-            _say(f"runs here: {error.what}")
+    except TracehintError as error:
+        _say(f"runs here: {error.what}")
     become(runnable(argv))
 
 

@@ -18,6 +18,7 @@ from tracehint.commands._recording import (
     start,
 )
 from tracehint.errors import UsageError
+from tracehint.schemas.losses import words
 
 
 @click.command(cls=RunCommand, context_settings={"allow_interspersed_args": False})
@@ -59,8 +60,8 @@ def command(pid: int | None, cgroup: str | None, duration: float | None, **optio
     result, bundle = start(**options, follow=follow)
     if bundle is not None and not options["quiet"]:
         click.echo(f"tracehint: wrote {click.format_filename(bundle)}", err=True)
-        if result.lost_events:
-            click.echo(f"tracehint: {result.lost_events} events were lost", err=True)
+        for text in words(result.losses):
+            click.echo(f"tracehint: {text}", err=True)
         click.echo(f"  next: tracehint analyze {_quoted(str(bundle))}", err=True)
     return die_like(Ended(result.exit_status, result.signal))
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from tracehint.commands._options import nodes_option
 from tracehint.commands._output import refuse_existing, write_result
+from tracehint.commands._task_options import task_options
+from tracehint.schemas.arrow import skip_pandas
 
 
 @click.command()
 @click.argument("bundle", type=click.Path())
 @click.option("-o", "--output", help="File; default: the bundle's name with .html. `-`: stdout.")
 @nodes_option
+@task_options
 @click.option(
     "--default-placement",
     type=click.Choice(["striped", "one-node", "local"]),
@@ -26,6 +30,7 @@ def command(
     bundle: str,
     output: str | None,
     nodes: int | None,
+    cut: dict[str, Any],
     default_placement: str,
     hints: bool,
     force: bool,
@@ -36,6 +41,7 @@ def command(
 
     Example: tracehint report run.trace -o run.html
     """
+    skip_pandas()
     target = output or str(Path(bundle).name.removesuffix(".trace") or "run") + ".html"
     if target != "-":
         refuse_existing(Path(target), force=force)
@@ -44,7 +50,7 @@ def command(
     from tracehint.hintgen.draw.report import report_html
     from tracehint.hintgen.learn.rules import learn
 
-    run = inputs.load_run(bundle, Options(nodes=nodes, default_placement=default_placement))
+    run = inputs.load_run(bundle, Options(nodes=nodes, default_placement=default_placement, **cut))
     rules = learn([run.analysis]) if hints else None
     write_result(report_html(run, rules), target, force=force)
     if target != "-":

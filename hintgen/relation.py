@@ -1,0 +1,38 @@
+"""Who made and who read a file: the one relation that lint, pictures, rules and diff ask.
+
+Engines are no makers and no readers, and an attempt that a later one replaced made nothing.
+The tables of an analysis (tasks, producers, consumers) have to be there under their names.
+
+work     tasks that are not an engine
+writers  producers of it, with the `type` and `host` of the task
+readers  consumers of it, with the same; peeks are among them (column `peek`)
+"""
+
+VIEWS = """
+CREATE VIEW work AS SELECT * FROM tasks WHERE NOT coalesce(engine, false);
+CREATE VIEW writers AS
+  SELECT p.*, t.type, t.host FROM producers p JOIN work t USING (task)
+  WHERE NOT coalesce(p.superseded, false);
+CREATE VIEW readers AS
+  SELECT c.*, t.type, t.host FROM consumers c JOIN work t USING (task);
+"""
+
+# One row per file: types of its writers and readers, their counts and times. Words are made
+# distinct before they are joined: `string_agg(DISTINCT ... ORDER BY ...)` sorts in every group.
+FILE_TYPES = """
+CREATE TABLE file_types AS
+  WITH words AS (
+    SELECT file, array_to_string(list_sort(list(word) FILTER (kind = 1)), ', ') AS producers,
+           array_to_string(list_sort(list(word) FILTER (kind = 2)), ', ') AS consumers
+    FROM (SELECT DISTINCT file, 1 AS kind, type AS word FROM writers
+          UNION ALL SELECT DISTINCT file, 2, type FROM readers)
+    GROUP BY file),
+       p AS (SELECT file, count(DISTINCT task) AS n_producers, max(last_s) AS written_s
+             FROM writers GROUP BY file),
+       c AS (SELECT file, count(DISTINCT task) AS n_consumers,
+                    count(DISTINCT task) FILTER (NOT peek) AS n_readers,
+                    max(last_s) AS last_read_s
+             FROM readers GROUP BY file)
+  SELECT f.file, w.* EXCLUDE (file), p.* EXCLUDE (file), c.* EXCLUDE (file)
+  FROM files f LEFT JOIN words w USING (file) LEFT JOIN p USING (file) LEFT JOIN c USING (file);
+"""

@@ -1,0 +1,83 @@
+"""What a loss means: the kinds, and the one definition of how complete a recording is.
+
+A recording is as complete as the share of its events that are known, times UNKNOWN_SCORE where
+nobody can say how much is missing besides. What a collector cannot see at all is not a loss; the
+analyzer weighs that (`blind_to`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# How a kind of loss counts: so many events or rows; something of unknown size; a text that is cut.
+EVENTS, UNKNOWN, DETAIL = "events", "unknown", "detail"
+UNKNOWN_SCORE = 0.9
+
+# kind -> (how it counts, what it means in words; `{n}` is the count)
+KINDS: dict[str, tuple[str, str]] = {
+    "lifecycle_records": (EVENTS, "{n} process or file events were lost: names may be missing"),
+    "extent_records": (EVENTS, "{n} access records were lost: bytes and edges may be missing"),
+    "open_table_full": (EVENTS, "{n} open files were not followed: too many at one time"),
+    "recursion_misses": (EVENTS, "{n} events were missed inside the kernel"),
+    "log_lines": (EVENTS, "{n} lines of the log could not be read"),
+    "spool_write": (EVENTS, "{n} records could not be written (disk full?)"),
+    "missing_rows": (EVENTS, "{n} rows of the bundle are missing"),
+    "log_limits": (EVENTS, "{n} records were left out by the limits of the log itself"),
+    "damaged_segment": (UNKNOWN, "{n} damaged parts of the bundle were left out"),
+    "unreadable_log": (UNKNOWN, "{n} logs or bundles could not be read"),
+    "killed_process": (UNKNOWN, "{n} processes were killed: of them only counters are known"),
+    "truncated_log": (UNKNOWN, "the log ends in the middle ({n}): what came after is unknown"),
+    "killed_recorder": (UNKNOWN, "the recorder was killed: what came after is unknown"),
+    "unfollowed_tasks": (UNKNOWN, "{n} tasks could not be followed by the recorder of their node"),
+    "outliving_processes": (UNKNOWN, "{n} processes outlived the command: of what they did later "
+                                     "nothing is known"),
+    "unknown_calls": (UNKNOWN, "{n} calls of a kind that the collector does not follow"),
+    "credentials_exec": (UNKNOWN, "{n} programs changed their credentials and were not followed"),
+    "path_cut": (DETAIL, "{n} paths were too long and are cut"),
+    "argv_cut": (DETAIL, "{n} command lines were too long and are cut"),
+}  # fmt: skip  # a table
+
+
+def kinds_that(*ways: str) -> list[str]:
+    """The kinds that count in one of these ways."""
+    return [kind for kind, (way, _) in KINDS.items() if way in ways]
+
+
+def tally(rows: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Losses by kind, in the order in which the kinds first appear; damaged counts are 0."""
+    found: dict[str, int] = {}
+    for kind, count in rows:
+        found[kind] = found.get(kind, 0) + max(0, count)
+    return found
+
+
+def losses_of(table: pa.Table) -> dict[str, int]:
+    """The tally of the table `losses`."""
+    return tally(zip(*(table.column(c).to_pylist() for c in ("kind", "count")), strict=True))
+
+
+def events(losses: Mapping[str, int]) -> int:
+    """How many events are known to be lost."""
+    return sum(n for kind, n in losses.items() if KINDS.get(kind, (UNKNOWN, ""))[0] == EVENTS)
+
+
+def words(losses: Mapping[str, int]) -> list[str]:
+    """One sentence per kind."""
+    other = "{n} losses of kind "
+    return [
+        KINDS[kind][1].format(n=n) if kind in KINDS else other.format(n=n) + kind
+        for kind, n in losses.items()
+    ]
+
+
+def score(losses: Mapping[str, int], seen: int, *, whole: bool) -> float:
+    """Completeness, 0 to 1. seen: recorded events; whole: the recorder reached its end."""
+    lost = events(losses)
+    unknown = not whole or any(KINDS.get(k, (UNKNOWN, ""))[0] == UNKNOWN for k in losses)
+    if not seen:
+        return 0.0 if lost or unknown else 1.0
+    return seen / (seen + lost) * (UNKNOWN_SCORE if unknown else 1.0)

@@ -1,0 +1,64 @@
+"""What a recorder left that did not reach its end, as the tables of a bundle.
+
+Every reader of bundles goes through here, for all collectors. The readers of raw logs live with
+their collectors and are named, not imported, as the commands are in cli.py.
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tracehint.errors import TracehintError
+from tracehint.schemas.manifest import Manifest
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SPOOL_DIR = "spool"
+RAW_DIR = "raw"  # a log that is not converted yet
+_SPOOL = "tracehint.schemas.spool.convert"
+# file in RAW_DIR -> module with `recover(root, manifest)`: the tables, and problems; it completes
+# the manifest. Raises TracehintError where nothing can be read.
+READERS = {
+    "strace.log": "tracehint.collectors.strace.recover",
+    "bpftrace.log": "tracehint.collectors.bpftrace.recover",
+    "darshan.conf": "tracehint.collectors.darshan.recover",
+}
+
+
+def unfinished(root: Path, manifest: Manifest) -> bool:
+    """Whether what was recorded is not, or not wholly, in the tables of the bundle.
+
+    The last thing that a recorder writes is a manifest with the end of the run.
+    """
+    if not any((root / name).is_dir() for name in (SPOOL_DIR, RAW_DIR)):
+        return False
+    return manifest.ended_ns is None or not (root / "processes").is_dir()
+
+
+def recovered(
+    root: Path, manifest: Manifest, tables: dict[str, pa.Table]
+) -> tuple[dict[str, pa.Table], list[str]]:
+    """The tables with what was observed in place of what was not, or half, converted; problems."""
+    spooled = (root / SPOOL_DIR).is_dir()
+    readers = [READERS[name] for name in READERS if (root / RAW_DIR / name).is_file()]
+    if not spooled and not readers:
+        return tables, [f"{RAW_DIR}: no log that is known"]
+    try:
+        reader = importlib.import_module(_SPOOL if spooled else readers[0])
+        found, problems = reader.recover(root, manifest)
+    except TracehintError as error:
+        return tables, [f"{SPOOL_DIR if spooled else RAW_DIR}: {error.what}"]
+    if not manifest.kept_args:
+        from tracehint.schemas.redact.tables import Redactor
+
+        redactor = Redactor()
+        found = {name: redactor.table(name, table) for name, table in found.items()}
+        manifest.redacted_args += redactor.taken()
+    if not manifest.complete:
+        manifest.notes = [
+            f"The recorder of {root.name} was killed: its last accesses may be missing."
+        ]
+    return {name: found[name] if len(found[name]) else tables[name] for name in tables}, problems

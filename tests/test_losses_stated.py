@@ -1,0 +1,272 @@
+"""Whatever is lost is stated, counted in one way, and said before anything else."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.bundles import RunBuilder
+from tests.support.cli import inside
+from tests.support.ebpf import require_ebpf
+from tracehint.schemas.losses import KINDS, score, words
+from tracehint.schemas.manifest import manifest_to_json
+from tracehint.schemas.store import BundleWriter, read_bundle
+from tracehint.schemas.tables import LOSS_KINDS
+from tracehint.schemas.writing import write_bundle
+
+NOTHING = "Nothing was lost."
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Path:
+    """A whole run of two tasks, written as recorders write."""
+    run = RunBuilder()
+    make, use = run.process(["make"]), run.process(["use"], start=3)
+    file = run.file("/data/f", existed=False)
+    run.write(make, file, 0, 100, at=1)
+    run.read(use, file, 0, 100, at=4)
+    run.manifest.exit_status = 0
+    run.manifest.complete = True
+    built = read_bundle(run.save(tmp_path / "built.trace"))
+    write_bundle(BundleWriter(tmp_path / "run.trace"), built.tables, built.manifest)
+    return tmp_path / "run.trace"
+
+
+def changed(bundle: Path, **fields: Any) -> None:
+    manifest = read_bundle(bundle).manifest
+    for name, value in fields.items():
+        setattr(manifest, name, value)
+    (bundle / "manifest.json").write_text(manifest_to_json(manifest))
+
+
+def run_of(bundle: Path) -> dict[str, Any]:
+    done = inside("analyze", str(bundle), "--format", "json", cwd=bundle.parent)
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout)["run"])
+
+
+def text_of(bundle: Path) -> str:
+    return inside("analyze", str(bundle), cwd=bundle.parent).stdout
+
+
+def test_every_kind_of_loss_has_a_meaning() -> None:
+    assert set(KINDS) == set(LOSS_KINDS)
+    assert words({"argv_cut": 3}) == ["3 command lines were too long and are cut"]
+
+
+@pytest.mark.parametrize(
+    ("losses", "seen", "whole", "wanted"),
+    [
+        ({}, 10, True, 1.0),
+        ({"argv_cut": 5}, 10, True, 1.0),
+        ({"extent_records": 10}, 10, True, 0.5),
+        ({"killed_recorder": 1}, 10, False, 0.9),
+        ({"killed_recorder": 1, "damaged_segment": 4}, 10, False, 0.9),
+        ({"of another version": 1}, 10, True, 0.9),
+        ({"killed_recorder": 1}, 0, False, 0.0),
+        ({}, 0, True, 1.0),
+    ],
+)
+def test_one_definition(losses: dict[str, int], seen: int, whole: bool, wanted: float) -> None:
+    assert score(losses, seen, whole=whole) == pytest.approx(wanted)
+
+
+def test_a_whole_run_lost_nothing(bundle: Path) -> None:
+    assert NOTHING in text_of(bundle)
+    found = run_of(bundle)
+    assert (found["completeness"]["score"], found["completeness"]["losses"]) == (1, {})
+    assert (found["troubles"], found["exit_status"], found["complete"]) == ([], 0, True)
+
+
+@pytest.mark.parametrize("table", ["processes", "opens", "extents", "files", "names"])
+@pytest.mark.parametrize("limit", [[], ["--memory-limit", "1K"]])
+def test_a_table_that_is_gone(bundle: Path, table: str, limit: list[str]) -> None:
+    shutil.rmtree(bundle / table)
+    done = inside("analyze", str(bundle), *limit, cwd=bundle.parent)
+    assert NOTHING not in done.stdout
+    assert f"{table}: 2 rows missing" in done.stdout or f"{table}: 1 rows" in done.stdout
+    assert run_of(bundle)["completeness"]["score"] < 1
+
+
+def test_an_older_bundle_without_its_opens(bundle: Path) -> None:
+    changed(bundle, rows={})
+    assert NOTHING in text_of(bundle)
+    shutil.rmtree(bundle / "opens")
+    assert NOTHING not in text_of(bundle)
+
+
+@pytest.mark.parametrize("kind", ["extent_records", "unknown_calls", "killed_recorder", "path_cut"])
+def test_the_sentence_is_printed_only_when_it_is_true(bundle: Path, kind: str) -> None:
+    from tracehint.schemas.store import losses_table
+
+    manifest = read_bundle(bundle).manifest
+    table = losses_table(manifest, [(kind, 12, "x")])
+    BundleWriter.append_to(bundle).write_table("losses", table)
+    text = text_of(bundle)
+    assert NOTHING not in text
+    assert words({kind: 12})[0] in " ".join(text.split())
+    assert run_of(bundle)["completeness"]["losses"] == {kind: 12}
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"exit_status": 3}, "The run failed with exit status 3"),
+        ({"exit_status": 130}, "The run was ended by SIGINT"),
+        ({"complete": False}, "The recorder did not reach its end"),
+    ],
+)
+def test_trouble_is_said_first(bundle: Path, fields: dict[str, Any], said: str) -> None:
+    changed(bundle, **fields)
+    assert text_of(bundle).startswith(said)
+    assert inside("lint", str(bundle), cwd=bundle.parent).stdout.startswith(said)
+    page = inside("report", str(bundle), "-o", "-", cwd=bundle.parent).stdout
+    assert said in page
+    assert NOTHING not in text_of(bundle)
+
+
+def test_bundles_that_merge_cannot_read_are_losses(bundle: Path) -> None:
+    (bundle.parent / "bad.trace").mkdir()
+    done = inside("merge", "run.trace", "bad.trace", "-o", "all.trace", cwd=bundle.parent)
+    assert done.returncode == 0
+    assert NOTHING not in text_of(bundle.parent / "all.trace")
+    assert run_of(bundle.parent / "all.trace")["completeness"]["losses"] == {"unreadable_log": 1}
+
+
+def recorder(folder: Path, collector: str, *command: str) -> subprocess.Popen[str]:
+    if collector == "ebpf":
+        require_ebpf()
+    elif not shutil.which("strace"):
+        pytest.skip("strace is not installed")
+    words = [sys.executable, "-m", "tracehint", "record", "--collector", collector, "-o", "b"]
+    return subprocess.Popen(
+        [*words, "--quiet", "--", *command], cwd=folder, text=True, start_new_session=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip  # a table
+
+
+def until(condition: Callable[[], bool]) -> None:
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError("not within 30 seconds")
+
+
+READERS = (
+    ("analyze", "b"),
+    ("lint", "b"),
+    ("graph", "b"),
+    ("hints", "b", "-o", "h.json"),
+    ("report", "b", "-o", "r.html"),
+    ("export", "b", "--to", "wfformat", "-o", "e.json"),
+    ("anonymize", "b", "-o", "anonymous.trace"),
+    ("merge", "b", "-o", "merged.trace"),
+)
+
+
+@pytest.mark.ebpf
+@pytest.mark.slow
+@pytest.mark.parametrize("collector", ["ebpf", "strace", "strace-light"])
+def test_every_command_reads_what_a_killed_recorder_left(tmp_path: Path, collector: str) -> None:
+    """The recorder is killed in the middle, the command goes on and ends."""
+    script = "seq 99 > f; cat f > g; echo on; read line; cat g > h; echo off; read line"
+    with recorder(tmp_path, collector, "sh", "-c", script) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout.readline() == "on\n"
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        for word in ("off\n", ""):
+            process.stdin.write("go\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == word
+    log = tmp_path / "b" / ("spool" if collector == "ebpf" else "raw")
+    assert log.is_dir()
+    until(lambda: bool(read_bundle(tmp_path / "b").tables["opens"].num_rows))
+    for reader in READERS:
+        done = inside(*reader, cwd=tmp_path)
+        assert done.returncode in (0, 1), (reader, done.stderr)
+        assert NOTHING not in done.stdout
+    assert text_of(tmp_path / "b").startswith("The recorder ")
+    assert run_of(tmp_path / "merged.trace")["completeness"]["score"] <= 1
+    assert not (tmp_path / "b" / "processes").exists()  # reading changes nothing
+
+
+@pytest.mark.ebpf
+@pytest.mark.slow
+@pytest.mark.parametrize("collector", ["ebpf", "strace"])
+def test_an_interrupted_run_says_so(tmp_path: Path, collector: str) -> None:
+    with recorder(tmp_path, collector, "sh", "-c", "seq 9 > f; echo on; sleep 60") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "on\n"
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait() == -signal.SIGINT
+    assert text_of(tmp_path / "b").startswith("The run was ended by SIGINT")
+
+
+@pytest.mark.ebpf
+@pytest.mark.slow
+@pytest.mark.parametrize("collector", ["ebpf", "strace"])
+def test_a_file_size_limit_costs_records_and_is_stated(tmp_path: Path, collector: str) -> None:
+    if collector == "ebpf":
+        require_ebpf()
+    record = f"{sys.executable} -m tracehint record --quiet --collector {collector} -o b"
+    script = "for i in $(seq 60); do seq 9 > f$i; cat f$i > /dev/null; done; exit 7"
+    done = subprocess.run(
+        ["bash", "-c", f"ulimit -f 8; {record} -- sh -c '{script}'"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip  # a table
+    assert done.returncode == 7, done.stderr
+    found = run_of(tmp_path / "b")
+    assert found["completeness"]["score"] < 0.9
+    assert found["completeness"]["losses"].keys() & {"spool_write", "killed_recorder"}
+    assert text_of(tmp_path / "b").startswith("The ")
+
+
+@pytest.mark.ebpf
+def test_what_record_announces_is_what_the_analysis_says(tmp_path: Path) -> None:
+    from tracehint.collectors.base import RecordRequest
+    from tracehint.collectors.ebpf import EbpfCollector
+
+    require_ebpf()
+    command = ("sh", "-c", f"sh -c 'true {'x' * 40_000}'; cat /dev/null")
+    result = EbpfCollector().record(RecordRequest(command, tmp_path / "b", quiet=True))
+    assert "argv_cut" in result.losses
+    assert run_of(tmp_path / "b")["completeness"]["losses"] == dict(result.losses)
+    text = text_of(tmp_path / "b")
+    assert NOTHING not in text
+    assert "No access was lost." in text
+
+
+@pytest.mark.ebpf
+def test_half_written_tables_are_not_trusted(tmp_path: Path) -> None:
+    """The disk was full in the middle of the conversion: the spool is still there."""
+    from tracehint.collectors.base import RecordRequest
+    from tracehint.collectors.ebpf import EbpfCollector
+
+    require_ebpf()
+    request = RecordRequest(("sh", "-c", "seq 9 > f; cat f"), tmp_path / "b", quiet=True)
+    later = RecordRequest(request.command, request.output, options={"convert": "later"})
+    EbpfCollector().record(later)
+    whole = read_bundle(tmp_path / "b")
+    half = {"processes": whole.tables["processes"].slice(0, 1)}
+    BundleWriter.append_to(tmp_path / "b").write_table("processes", half["processes"])
+    manifest = json.loads((tmp_path / "b" / "manifest.json").read_text())
+    (tmp_path / "b" / "manifest.json").write_text(
+        json.dumps({**manifest, "ended_ns": None, "complete": False})
+    )
+    found = read_bundle(tmp_path / "b")
+    assert found.tables["processes"].num_rows == whole.tables["processes"].num_rows
+    assert found.tables["opens"].equals(whole.tables["opens"])
+    assert text_of(tmp_path / "b").startswith("The recorder was stopped before it wrote the tables")
