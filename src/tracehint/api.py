@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracehint.errors import InputError
@@ -137,11 +136,8 @@ def load(path: str | bytes | os.PathLike[str], options: Options | None = None) -
     """
     from tracehint.analyzer.model import Options
     from tracehint.hintgen.inputs import load_run
-    from tracehint.schemas.store import read_bundle
 
     if not isinstance(options, Options | None):
         raise TypeError(f"options are tracehint.Options(nodes=...), not {type(options).__name__}")
-    where = Path(os.fsdecode(path))
-    bundle = None if where.is_file() else read_bundle(where)
-    run = load_run(where, options or Options(), bundle)
-    return Run(run.name, run.analysis, bundle)  # with the accesses, which load_run lets go
+    run = load_run(os.fsdecode(path), options or Options(), accesses=True)
+    return Run(run.name, run.analysis, run.bundle)
