@@ -21,8 +21,9 @@ from tracehint.hintgen.hints.pathtext import to_bytes, to_text
 from tracehint.hintgen.hints.template import parse
 from tracehint.hintgen.match.match import Declared, Matcher
 from tracehint.hintgen.text.textfile import TextFile
+from tracehint.hintgen.text.units import plural
 
-_NAMES = TextFile(kind="A list of names", limit=256 << 20, check="Check --names.")
+_NAMES = TextFile(kind="A list of names", limit="names-bytes", check="Check --names.")
 Kind = Literal["file", "directory"]
 PRIVATE = b".tracehint"  # our own directory below a root; never hinted
 
@@ -72,6 +73,16 @@ class Plan:
 
     targets: list[Target] = field(default_factory=list)
     quarrels: list[tuple[bytes, str]] = field(default_factory=list)  # (directory, hint name)
+    costly: int = 0  # names that were not matched to the end (limit match-work)
+
+    def remarks(self) -> list[str]:
+        """What people have to know about the matching, a line each."""
+        if not self.costly:
+            return []
+        return [
+            f"{plural(self.costly, 'name')} too costly to match with all rules, and so without a "
+            "hint (limit match-work, docs/reference/limits.md)"
+        ]
 
 
 def remembered_paths(hints: HintFile, *, literal_only: bool = False) -> list[bytes]:
@@ -164,6 +175,7 @@ def build_plan(
     matcher = Matcher(hints)
     known = matcher.match(paths.declared, paths.sized(paths.declared, paths.known), nodes)
     others = matcher.match(paths.files, paths.sized(paths.files, None), nodes, paths.names)
+    plan.costly = sum(found.reason == "costly" for found in (*known, *others))
     for found in [*known, *others]:
         rule = found.rule
         matched[found.path] = None

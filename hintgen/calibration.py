@@ -12,7 +12,7 @@ from tracehint.hintgen.text.textfile import TextFile
 SCHEMA = "tracehint.calibration/1"
 _FILE = TextFile(
     kind="A calibration",
-    limit=1 << 20,
+    limit="small-bytes",
     remedy="Measure again.",
     check="Make one: tracehint calibrate DIRECTORY -o FILE",
 )

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from tracehint.schemas.footer import check_footer
+
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -35,12 +37,14 @@ def read_compact(where: Path | BinaryIO, schema: pa.Schema) -> pa.Table:
 def opened(where: Path | BinaryIO, schema: pa.Schema) -> Iterator[pq.ParquetFile]:
     """A Parquet file that has these columns; their texts come as numbers into the distinct ones.
 
-    Raises OSError, ArrowException, or ValueError for a file without one of the columns.
+    Raises OSError, ArrowException, or ValueError for a file without one of the columns or
+    beyond the limits.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(where) as plain:
+        check_footer(plain, where)
         missing = [name for name in schema.names if name not in plain.schema_arrow.names]
         if missing:
             raise ValueError(f"no column {missing[0]}")
@@ -151,7 +155,8 @@ def rows_of(files: Iterable[Path | BinaryIO]) -> int:
     for file in files:
         try:
             with pq.ParquetFile(file) as source:
+                check_footer(source, file)
                 rows += source.metadata.num_rows
-        except (OSError, pa.ArrowException):
+        except (OSError, pa.ArrowException, ValueError):
             continue
     return rows

@@ -1,15 +1,30 @@
 #!/bin/sh
 # Fetch the workflow engines that the tests run and that need a place of their own:
-#   scripts/engines.sh FOLDER
+#   scripts/engines.sh FOLDER [ENGINE]
 # FOLDER/bin/nextflow      (Maven artifacts; runs without a network afterwards)
 # FOLDER/bin/{cwltool,python}  (a virtual environment with cwltool and Parsl: what they pin does not
 #                          go together with the development environment)
+# FOLDER/snakemake-VERSION/bin/snakemake   (only where ENGINE names it, so: a virtual environment)
 # pip and Maven are asked in the ordinary way, with the machine's own configuration.
 # What is there already is left as it is.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
+
+case ${2-} in
+snakemake-*)
+    place=$folder/${2%%/*}
+    if [ ! -e "$place/.ready" ]; then
+        "$("$here/python.sh")" -m venv "$place"
+        # what 8.0 asks pulp for is no longer there since its version 2.8
+        "$place/bin/pip" install -q --disable-pip-version-check \
+            "snakemake==${place##*/snakemake-}" 'pulp<2.8'
+        touch "$place/.ready"
+    fi
+    exit 0
+    ;;
+esac
 
 if [ ! -e "$folder/.ready-python" ]; then
     "$("$here/python.sh")" -m venv "$folder"

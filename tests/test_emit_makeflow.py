@@ -61,7 +61,7 @@ def hint_file(*rules: Rule) -> HintFile:
 
 def plan(workflow: Path, *rules: Rule) -> list[dict[bytes, tuple[str, dict[str, str]]]]:
     """Per task: path -> (kind, hints)."""
-    tasks, _ = targets_by_task(hint_file(*rules), read_workflow(workflow), None)
+    tasks, _ = targets_by_task(hint_file(*rules), read_workflow(workflow), None, precreate=True)
     return [{t.path: (t.kind, t.hints) for t in task} for task in tasks]
 
 
@@ -248,12 +248,12 @@ def test_jx_workflow_is_expanded_and_runs(tmp_path: Path) -> None:
 
 def test_hostile_names_stay_out_of_the_workflow(tmp_path: Path) -> None:
     path = write(tmp_path)
-    clean = emit(path, *RULES).read_bytes()
+    clean = emit(path, *RULES, more=("--precreate",)).read_bytes()
     evil = [
         literal(name, producer="cut.sh", consumers=("wc",), DP="local", id=f"e{i}")
         for i, name in enumerate(HOSTILE_NAMES)
     ]
-    assert emit(path, *RULES, *evil).read_bytes() == clean
+    assert emit(path, *RULES, *evil, more=("--precreate",)).read_bytes() == clean
     table = (tmp_path / "out.mf.tracehint" / "table").read_bytes()
     assert all(b"K\0" + name + b"\0" in table for name in HOSTILE_NAMES)
 

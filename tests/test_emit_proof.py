@@ -99,6 +99,7 @@ def hinted_run(hints: Path, demo: Path, second: Path, way: str = "annotated") ->
     """Emit for the workflow and run it in a fresh folder under strace; the log."""
     shutil.copytree(demo, second)
     command = ["emit", str(hints), "--workflow-engine", "makeflow", str(demo / "demo.makeflow")]
+    command.append("--precreate")
     assert main([*command, "-o", str(second / "hinted.mf")]) == 0
     log = second / "strace.log"
     engine: Sequence[str] = ("makeflow", "-T", "local", "-j", "2")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.engines import SNAKEMAKES, engine
 from tests.support.hints import hint_file, literal, rule, save
 from tests.support.hostile import HOSTILE_NAMES
 from tracehint.adapters.engines.emitters import EmitRequest, emit
@@ -178,13 +179,63 @@ def test_the_users_file_name_is_a_plain_literal(tmp_path: Path) -> None:
     command = ["emit", str(hints), "--workflow-engine", "snakemake", str(folder / "Snakefile")]
     assert main([*command, "-o", str(out)]) == 0
     lines = out.read_text().splitlines()
-    assert len(lines) == 3
+    assert len(lines) == 7
     literal_text = re.fullmatch(
         r"workflow\.include\((.*), overwrite_default_target=True\)", lines[1]
     )
     assert literal_text
     assert literal_text[1].isascii()
     assert ast.literal_eval(literal_text[1]) == f"{folder.name}/Snakefile"
+
+
+DAMAGE = {
+    "no folder": lambda folder: shutil.rmtree(folder),
+    "no hints": lambda folder: (folder / "hints.json").unlink(),
+    "no JSON": lambda folder: (folder / "hints.json").write_text("{"),
+    "no lists": lambda folder: (folder / "hints.json").write_text('{"inputs": 5}'),
+    "odd entries": lambda folder: (folder / "hints.json").write_text(
+        '{"inputs": [{}], "temporary": [7], "groups": {"cut": {}}, "directories": 1}'
+    ),
+    "no Python": lambda folder: (folder / "annotate.smk").write_text("1 +\n"),
+    "an old Snakemake": lambda folder: (folder / "annotate.smk").write_text(
+        (folder / "annotate.smk").read_text().replace("get_path_or_uri", "get_nothing")
+    ),
+}  # fmt: skip  # a table
+
+
+@pytest.mark.slow
+@pytest.mark.engine
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_workflow_runs_whatever_is_wrong_with_our_part(tmp_path: Path, damage: str) -> None:
+    folder = workflow(tmp_path / "w")
+    out = emitted(folder, *RULES)
+    DAMAGE[damage](Path(f"{out}.tracehint"))
+    said = snakemake(folder, "-s", "hinted.smk", "--quiet", "all")
+    assert (folder / "out" / "sum.txt").read_text().split()[:3] == ["1", "4", "9"]
+    assert "tracehint: left out: " in said
+
+
+@pytest.mark.full
+@pytest.mark.engine
+@pytest.mark.parametrize("version", SNAKEMAKES)
+def test_other_snakemakes_run_the_hinted_workflow(tmp_path: Path, version: str) -> None:
+    """The oldest and newest of 8, the oldest of 9 that install; the newest is the other tests'."""
+    program = engine(f"snakemake-{version}/bin/snakemake")
+    plain, hinted = workflow(tmp_path / "plain"), workflow(tmp_path / "hinted")
+    emitted(hinted, *RULES)
+    for arguments in (["-n"], ["--quiet", "all"]):
+        done = subprocess.run(
+            [program, "-c", "2", "-s", "hinted.smk", *arguments],
+            cwd=hinted, text=True, capture_output=True, timeout=300,
+        )  # fmt: skip  # a table
+        assert done.returncode == 0, done.stderr
+    subprocess.run([program, "-c", "2"], cwd=plain, check=True, capture_output=True, timeout=300)
+    for name in ("raw/all.txt", "out/sum.txt", *(f"squares/s_{i}.txt" for i in range(3))):
+        assert (hinted / name).read_bytes() == (plain / name).read_bytes()
+    assert os.getxattr(hinted / "squares", "user.DP") == b"collocation|sum"
+    told = [line for line in done.stderr.splitlines() if line.startswith("tracehint: ")]
+    assert len(told) == 1
+    assert "access patterns" in told[0]  # there are none before 9.1
 
 
 # Nextflow -------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def test_a_declared_reader_that_only_peeked_leaves_a_reduce_a_reduce(
     hints = run(5, peeks=peeks)
     assert hints.peeks == ((("fit", "table"),) if peeks else ())
     targets, _ = targets_by_task(hints, read_workflow(workflow(tmp_path, 7)), nodes=4)
-    made = {t.path: dict(t.hints) for tags in targets for t in tags if t.kind == "C"}
+    made = {t.path: dict(t.hints) for tags in targets for t in tags if t.kind == "A"}
     for k in range(7):
         assert name in made[b"f_%d.dat" % k]
 

@@ -9,7 +9,7 @@ import pytest
 from tracehint.errors import InputError
 from tracehint.hintgen.text.textfile import TextFile
 
-KIND = TextFile(kind="A list", limit=1 << 20, check="Check --list.", remedy="Write it anew.")
+KIND = TextFile(kind="A list", limit="small-bytes", check="Check --list.", remedy="Write it anew.")
 
 
 def test_toml_and_json_are_read(tmp_path: Path) -> None:
@@ -31,9 +31,9 @@ def test_what_cannot_be_parsed_is_said(tmp_path: Path, raw: bytes) -> None:
 
 def test_no_more_than_the_limit_is_read_also_where_no_size_is_known(tmp_path: Path) -> None:
     path = tmp_path / "large.json"
-    path.write_text(" " * (1 << 20) + "1")
+    path.write_text(" " * (4 << 20) + "1")
     for large in (path, Path("/dev/zero")):
-        with pytest.raises(InputError, match="larger than 1 MiB"):
+        with pytest.raises(InputError, match="more than 4,194,304 bytes"):
             KIND.json(large)
     with pytest.raises(InputError, match="cannot read"):
         KIND.json(tmp_path / "nowhere")

@@ -1,16 +1,30 @@
 # Annotates a Snakemake workflow with what tracehint learned. This text is the same in every
 # folder; names and values stand in hints.json beside it. A hint is advice: whatever does not fit
-# this workflow or this Snakemake is left out, and the workflow runs as its author wrote it.
+# this workflow or this Snakemake is left out with one line, and the workflow runs as its author
+# wrote it.
 
 
-def _tracehint_annotate(folder):
+def _tracehint_annotate():
     import json
     import shlex
     import sys
     from pathlib import Path
 
-    data = json.loads((Path(folder) / "hints.json").read_text(encoding="utf-8"))
-    left_out = set()
+    left_out = {}
+
+    def attempt(what, function, *arguments):
+        """Whatever goes wrong in our part is no reason to stop a workflow."""
+        try:
+            return function(*arguments)
+        except Exception as error:
+            left_out.setdefault(what, f"{type(error).__name__}: {error}"[:200].replace("\n", " "))
+
+    def folder():
+        base = workflow.current_basedir
+        try:
+            return Path(base.get_path_or_uri(secret_free=True))
+        except TypeError:  # before Snakemake 9
+            return Path(base.get_path_or_uri())
 
     def rule_named(name):
         return next((r for r in workflow.rules if r.name == name), None)
@@ -24,38 +38,49 @@ def _tracehint_annotate(folder):
         if name not in item.flags:  # what the author said stays
             item.set_flags({**item.flags, name: value})
 
-    for entry in data["inputs"]:
-        try:
-            from snakemake.io.flags.access_patterns import STORE_KEY, AccessPattern
+    def access(entry):
+        from snakemake.io.flags.access_patterns import STORE_KEY, AccessPattern
 
-            job = rule_named(entry["rule"])
-            for item in matching(job.input if job else (), entry["paths"]):
-                set_flag(item, STORE_KEY, AccessPattern(entry["access"]))
-        except (ImportError, AttributeError) as error:
-            left_out.add(f"access patterns ({error})")
-    for entry in data["temporary"]:
+        job = rule_named(entry["rule"])
+        for item in matching(job.input if job else (), entry["paths"]):
+            set_flag(item, STORE_KEY, AccessPattern(entry["access"]))
+
+    def temporary(entry):
         job = rule_named(entry["rule"])
         for item in matching(job.output if job else (), entry["paths"]):
-            try:
-                set_flag(item, "temp", True)
-            except AttributeError as error:
-                left_out.add(f"temp ({error})")
-    for name, group in data["groups"].items():
+            set_flag(item, "temp", True)
+
+    def group(name, value):
         job = rule_named(name)
-        if job is not None and getattr(job, "_group", None) is None:
-            job.group = group
-    if data["directories"]:
+        if job is not None and job._group is None:
+            job.group = value
+
+    def tag_directories(where):
         # Snakemake's own default must be said again where the author set no prefix.
-        before = getattr(shell, "_process_prefix", None)
+        before = shell._process_prefix
         before = "set -euo pipefail; " if before is None else before
-        where = shlex.quote(str(folder)).replace("{", "{{").replace("}", "}}")
+        where = shlex.quote(str(where)).replace("{", "{{").replace("}", "}}")
         shell.prefix(
             before.replace("{", "{{").replace("}", "}}")
             + f"TRACEHINT_RULE=0 TRACEHINT_DIR={where}; "
             + f"[ -r {where}/tag ] && . {where}/tag; "
         )
-    for what in sorted(left_out):
-        print(f"tracehint: left out: {what}", file=sys.stderr)
+
+    def everything():
+        where = folder()
+        data = json.loads((where / "hints.json").read_text(encoding="utf-8"))
+        for entry in data["inputs"]:
+            attempt("access patterns", access, entry)
+        for entry in data["temporary"]:
+            attempt("temp()", temporary, entry)
+        for name, value in data["groups"].items():
+            attempt("groups", group, name, value)
+        if data["directories"]:
+            attempt("tags of directories", tag_directories, where)
+
+    attempt("all hints", everything)
+    for what, why in left_out.items():
+        print(f"tracehint: left out: {what} ({why})", file=sys.stderr)
 
 
-_tracehint_annotate(workflow.current_basedir.get_path_or_uri(secret_free=True))
+_tracehint_annotate()

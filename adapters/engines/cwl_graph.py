@@ -10,14 +10,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tracehint.adapters.engines.graph_base import (
-    DeclaredGraph,
-    GraphBuilder,
-    iso_time,
-    parse_json,
-    raw_name,
-    read_text,
-)
+from tracehint.adapters.engines.graph_base import DeclaredGraph, GraphBuilder, iso_time, raw_name
+from tracehint.adapters.engines.unpack import parse_json, read_text
 from tracehint.errors import InputError
 
 _PROVENANCE = Path("metadata") / "provenance" / "primary.cwlprov.json"

@@ -34,6 +34,7 @@ class EmitRequest:
     shared_dir: str = ""  # where all nodes see the data; empty: the working directory
     temporary: bool = False  # let the engine delete what hints call temporary
     locations: Path | None = None  # JSON of `tracehint locate`
+    precreate: bool = False  # make outputs, empty and tagged, before the task that writes them
 
 
 @dataclass(kw_only=True)

@@ -6,29 +6,23 @@ except below their own directory, and what is not understood is counted, not fat
 
 from __future__ import annotations
 
-import bz2
 import dataclasses
-import gzip
-import json
-import lzma
 import os
 import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from tracehint.errors import InputError
+from tracehint.limits import check
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MAX_TEXT = 1 << 30  # bytes of a text file, unpacked
-MAX_ROWS = 20_000_000
 _BATCH = 1 << 17
 MAX_WORD = 1 << 16  # bytes of one name or command that are kept
-_PACKED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
 
 
 @dataclass(frozen=True)
@@ -66,7 +60,7 @@ class _Rows:
         self._columns: list[list[Any]] = []
 
     def add(self, *values: Any) -> None:
-        """One row, in the order of the schema. Raises InputError over MAX_ROWS."""
+        """One row, in the order of the schema. Raises InputError beyond the limit rows."""
         if not self._columns:
             self._columns = [[] for _ in values]
         for column, value in zip(self._columns, values, strict=True):
@@ -74,8 +68,7 @@ class _Rows:
         self.count += 1
         if self.count % _BATCH == 0:
             self._flush()
-            if self.count >= MAX_ROWS:
-                raise InputError(f"more than {MAX_ROWS:,} rows", "Split the workflow.")
+            check("rows", "the workflow", self.count)
 
     def _flush(self) -> None:
         import pyarrow as pa
@@ -226,44 +219,3 @@ def raw_name(text: str) -> bytes:
 def folder_of(path: Path) -> bytes:
     """The absolute directory of a file, without following links of the last component."""
     return os.fsencode(posixpath.abspath(path.parent))
-
-
-def is_packed(head: bytes) -> bool:
-    """Whether a file that starts so is gzip, bzip2 or xz."""
-    return head.startswith(tuple(_PACKED))
-
-
-def open_packed(path: Path) -> IO[bytes]:
-    """The file, unpacked when it is gzip, bzip2 or xz. Raises InputError."""
-    try:
-        if not path.is_file():
-            raise InputError(f"{path}: not a file", "Give the file itself.")
-        with path.open("rb") as probe:
-            head = probe.read(6)
-        for magic, opener in _PACKED.items():
-            if head.startswith(magic):
-                stream: IO[bytes] = opener(path, "rb")
-                return stream
-        return path.open("rb")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}", "Check the path.") from None
-
-
-def read_text(path: Path, limit: int = MAX_TEXT) -> str:
-    """The whole file as text; bytes that are not UTF-8 become surrogates. Raises InputError."""
-    try:
-        with open_packed(path) as stream:
-            data = stream.read(limit + 1)
-    except (OSError, EOFError, lzma.LZMAError, ValueError) as error:
-        raise InputError(f"{path}: cannot be unpacked: {error}", "Get the file again.") from None
-    if len(data) > limit:
-        raise InputError(f"{path}: larger than {limit >> 20} MiB", "Split it.")
-    return data.decode("utf-8", "surrogateescape")
-
-
-def parse_json(text: str, path: Path) -> Any:
-    """JSON, with the `\\'` that jx2json writes. Raises InputError."""
-    try:
-        return json.loads(text.replace("\\'", "'") if "\\'" in text else text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not JSON: {error}", "Check it with a JSON parser.") from None

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from tracehint.adapters.engines.graph_base import DeclaredGraph, is_packed, open_packed
+from tracehint.adapters.engines.graph_base import DeclaredGraph
+from tracehint.adapters.engines.unpack import is_packed, open_packed
 from tracehint.errors import InputError
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterator
 from typing import IO, Any
 
+from tracehint.limits import check, values_of
+
 CHUNK = 4 << 20
-MAX_ITEM = 256 << 20  # characters of one item
 _BLANK = re.compile(r"[ \t\r\n]*")
 _SCALAR_END = re.compile(r"[\s,\]}]")
 
@@ -43,8 +44,7 @@ class JsonStream:
         self._ended = not chunk
         self._text = self._text[self._at :] + self._utf8.decode(chunk, final=self._ended)
         self._at = 0
-        if len(self._text) > MAX_ITEM + CHUNK:
-            raise JsonStreamError(f"an item is larger than {MAX_ITEM >> 20} MiB")
+        check("item-bytes", "an item", len(self._text) - CHUNK)
         return True
 
     def _peek(self) -> str:
@@ -68,6 +68,8 @@ class JsonStream:
         first = self._peek()
         want = len(self._text)
         while True:
+            if len(self._text) - self._at > CHUNK:  # else it cannot hold too many
+                check("json-values", "an item", values_of(self._text[self._at :]) - CHUNK)
             try:
                 value, end = self._decoder.raw_decode(self._text, self._at)
             except RecursionError:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tracehint.adapters.engines.graph_base import iso_time, nanoseconds, number, raw_name, read_text
+from tracehint.adapters.engines.graph_base import iso_time, nanoseconds, number, raw_name
+from tracehint.adapters.engines.unpack import read_text
 from tracehint.adapters.engines.yaml_text import load_yaml
 from tracehint.errors import InputError
 

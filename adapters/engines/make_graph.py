@@ -18,8 +18,8 @@ from tracehint.adapters.engines.graph_base import (
     GraphBuilder,
     folder_of,
     raw_name,
-    read_text,
 )
+from tracehint.adapters.engines.unpack import read_lines
 from tracehint.analyzer.tasks.describe import type_of_text
 
 _CHILD = re.compile(
@@ -56,7 +56,7 @@ def sniff(_path: Path, head: bytes) -> bool:
 
 def read(path: Path) -> DeclaredGraph:
     """The targets that have a recipe, or that a process was started for."""
-    lines = read_text(path).split("\n")
+    lines = read_lines(path)
     out = GraphBuilder("make", folder_of(path))
     targets = _read_children(lines)
     database, variables = _read_database(lines)

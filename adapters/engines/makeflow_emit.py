@@ -1,14 +1,16 @@
-"""Makeflow: the same workflow, where each rule's files are tagged before its command runs.
+"""Makeflow: the same workflow, where each rule's files are tagged by its own shell.
 
 The result is the user's file with one fixed prefix before the command of each rule that has hints,
-and a folder beside it with the tag program and its table. Makeflow keeps a file that is there
-before the rule runs (same inode), so the hint is on it before the first byte. Unchanged workflows
-work as well: `makeflow --wrapper './FOLDER/tag %%' WORKFLOW`.
+and a folder beside it with the tag program and its table. Inputs and directories are tagged before
+the command, outputs when it has ended. With --precreate outputs are made beforehand, empty:
+Makeflow keeps a file that is there before the rule runs (same inode), so the hint is on it before
+the first byte. Unchanged workflows work as well: `makeflow --wrapper './FOLDER/tag %%' WORKFLOW`.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -20,6 +22,11 @@ from tracehint.adapters.plan import Paths, Plan, build_plan
 from tracehint.adapters.stores.base import merge_gaps
 from tracehint.errors import UsageError
 from tracehint.hintgen.hints.model import HintFile
+from tracehint.hintgen.text.units import plural
+
+_LEAVING = re.compile(
+    r"(?<![\w./-])(?:cd|pushd|popd|chdir|exec|trap|eval|source|kill|\.)(?=[\s;&|)]|$)"
+)
 
 
 def emit(hints: HintFile, request: EmitRequest) -> Emitted:
@@ -33,31 +40,29 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     check_folder_name(output.name)
     workflow = read_workflow(request.workflow)
     folder = Path(f"{output}.tracehint")
-    tasks, left_out = targets_by_task(hints, workflow, request.nodes)
+    tasks, remarks = targets_by_task(hints, workflow, request.nodes, precreate=request.precreate)
     table, gaps, count = encode(tasks, request.store, allow_trusted=request.allow_trusted)
     tagged = [bool(targets) for targets in tasks]
     text = annotate(workflow, tagged, folder.name)
     files: dict[Path | None, bytes] = {output: text}
     files.update(tag_files(folder, table))
     flag = " --json" if workflow.data is not None else ""
-    remarks = [
+    told = (
         f"{count:,} settings for {sum(tagged):,} of {len(tasks):,} rules. Run: "
         f"makeflow{flag} {output.name}   (with {folder.name} beside it)"
-    ]
-    if left_out:
-        remarks.append(f"{left_out:,} remembered files are not in this workflow and were left out")
+    )
     return Emitted(
         files=files,
         executable={folder / "tag", folder / "helper"},
-        remarks=remarks,
+        remarks=[told, *remarks],
         gaps=merge_gaps(gaps),
     )
 
 
 def targets_by_task(
-    hints: HintFile, workflow: Workflow, nodes: int | None
-) -> tuple[list[list[TagTarget]], int]:
-    """For each task what to tag before it runs; and how many remembered files have no task."""
+    hints: HintFile, workflow: Workflow, nodes: int | None, *, precreate: bool = False
+) -> tuple[list[list[TagTarget]], list[str]]:
+    """For each task what to tag and when; and what people have to know, a line each."""
     hidden, left_out = undeclared(hints, workflow)
     extra = sorted({path for paths in hidden for path, _ in paths})
     known = workflow.known(frozenset(hints.peeks))
@@ -65,13 +70,42 @@ def targets_by_task(
     values = {t.path: dict(t.hints) for t in plan.targets if t.kind == "file"}
     made = {path for task in workflow.tasks for path in task.targets}
     out = []
+    moving = 0
     for task, more in zip(workflow.tasks, hidden, strict=True):
+        makes = precreate and not leaves(task.command)
         names = [(p, "C") for p in dict.fromkeys(task.targets)] + list(more)
         names += [(p, "F") for p in dict.fromkeys(task.sources) if p not in made]
         found = _directories(plan, task, [p for p, _ in more])
-        found += [TagTarget(path=p, kind=k, hints=values[p]) for p, k in names if p in values]
+        outputs = [p for p, kind in names if p in values and kind != "F"]
+        moving += bool(outputs) and precreate and not makes
+        found += [
+            TagTarget(path=p, kind=k if makes or k == "F" else "A", hints=values[p])
+            for p, k in names
+            if p in values
+        ]
         out.append(found if task.at is not None else [])
-    return out, left_out
+    remarks = plan.remarks()
+    if moving:
+        remarks.append(
+            f"{plural(moving, 'rule')} change directory or leave their shell: their outputs are "
+            "tagged afterwards, not made beforehand"
+        )
+    elif not precreate and any(target.kind == "A" for found in out for target in found):
+        remarks.append(
+            "Outputs are tagged when their rule has ended: what acts on data as they are written "
+            "then comes from their directory's default only (--precreate makes them beforehand)"
+        )
+    if left_out:
+        remarks.append(f"{left_out:,} remembered files are not in this workflow and were left out")
+    return out, remarks
+
+
+def leaves(command: str) -> bool:
+    """Whether a command may change directory, or end without its shell's EXIT trap.
+
+    Looked at as words, wherever they stand: one rule too many is tagged afterwards.
+    """
+    return _LEAVING.search(command) is not None
 
 
 def _directories(plan: Plan, task: Task, more: Sequence[bytes]) -> list[TagTarget]:

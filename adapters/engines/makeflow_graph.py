@@ -10,16 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tracehint.adapters.engines.graph_base import (
-    DeclaredGraph,
-    GraphBuilder,
-    folder_of,
-    parse_json,
-    raw_name,
-    read_text,
-)
+from tracehint.adapters.engines.graph_base import DeclaredGraph, GraphBuilder, folder_of, raw_name
+from tracehint.adapters.engines.unpack import parse_json, read_lines, read_text
 from tracehint.analyzer.tasks.describe import type_of_text
 from tracehint.errors import InputError
+from tracehint.limits import check, values_of
 
 SUFFIX = ".makeflowlog"
 _WAITING, _RUNNING, _COMPLETE, _FAILED, _ABORTED = range(5)
@@ -108,7 +103,7 @@ def _add(out: GraphBuilder, number: int, node: _Node) -> None:
 
 
 def _read_log(path: Path, nodes: dict[int, _Node], out: GraphBuilder) -> None:
-    for number, line in enumerate(read_text(path).split("\n"), 1):
+    for number, line in enumerate(read_lines(path), 1):
         if line.startswith("# "):
             _declaration(line, nodes)
             continue
@@ -175,6 +170,7 @@ def load_rules(text: str, path: Path) -> Any:
     """The document of a JSON or JX workflow. Raises InputError."""
     from tracehint.adapters.engines.jx import JxError, evaluate
 
+    check("json-values", str(path), values_of(text))
     try:
         return parse_json(text, path)
     except InputError:
@@ -194,6 +190,7 @@ def _json_rules(text: str, path: Path) -> list[_RuleRow]:
     rules = data.get("rules") if isinstance(data, dict) else None
     if not isinstance(rules, list):
         raise InputError(f"{path}: no list of rules", "Check it: makeflow_analyze --json -k F")
+    check("workflow-rules", str(path), len(rules))
     rows: list[_RuleRow] = []
     for rule in rules:
         if not isinstance(rule, dict):

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tracehint.errors import InputError
+from tracehint.limits import check, exceeded, limit
 
-MAX_SUBSTITUTED = 1 << 29  # characters that variables may put into the whole file
 _ASSIGN = re.compile(r"(export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*(\+?=)[ \t]*(.*)", re.DOTALL)
 _VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
 _LOCAL = re.compile(r"LOCAL[ \t]+")
@@ -46,6 +46,7 @@ def parse_rules(text: str, environment: Mapping[str, str] | None = None) -> list
             if header is None:
                 raise _bad(text, start, "a command without a rule")
             rules.append(_rule(text, start, line, header, known))
+            check("workflow-rules", "the Makeflow file", len(rules))
             header = None
             known.of_rule.clear()
         elif line[0] == "@" and (assigned := _ASSIGN.match(line, 1)) is not None:
@@ -122,16 +123,12 @@ class _Variables:
         self.of_file: dict[str, str] = dict(environment)
         self.of_rule: dict[str, str] = {}
         self.all: Mapping[str, str] = ChainMap(self.of_rule, self.of_file)
-        self._left = MAX_SUBSTITUTED
+        self._left = limit("substituted-bytes")
 
     def _counted(self, value: str) -> str:
         self._left -= len(value)
         if self._left < 0:
-            raise InputError(
-                f"the Makeflow file: its variables make more than {MAX_SUBSTITUTED >> 20} MiB of "
-                "text",
-                "Split the workflow.",
-            )
+            raise exceeded("substituted-bytes", "the Makeflow file: its variables make text")
         return value
 
     def assign(self, found: re.Match[str]) -> None:

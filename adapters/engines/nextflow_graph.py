@@ -20,8 +20,8 @@ from tracehint.adapters.engines.graph_base import (
     folder_of,
     number,
     raw_name,
-    read_text,
 )
+from tracehint.adapters.engines.unpack import read_lines
 from tracehint.errors import InputError
 
 _HASH = re.compile(r"^[0-9a-f]{2}/[0-9a-f]{4,30}$")
@@ -41,7 +41,7 @@ def sniff(_path: Path, head: bytes) -> bool:
 
 def read(path: Path) -> DeclaredGraph:
     """One task per line; attempts of one task share its name."""
-    header, *lines = read_text(path).split("\n")
+    header, *lines = read_lines(path)
     columns = header.strip().split("\t")
     if "hash" not in columns or not {"process", "name"} & set(columns):
         raise InputError(f"{path}: not a trace of Nextflow", "Record one: nextflow run -with-trace")

@@ -11,8 +11,8 @@ from tracehint.adapters.engines.graph_base import (
     nanoseconds,
     number,
     raw_name,
-    read_text,
 )
+from tracehint.adapters.engines.unpack import read_lines
 from tracehint.analyzer.tasks.describe import shorten, type_of_text
 from tracehint.errors import InputError
 
@@ -26,7 +26,7 @@ def sniff(_path: Path, head: bytes) -> bool:
 
 def read(path: Path) -> DeclaredGraph:
     """One task per line; a job that was tried again has several lines with one number."""
-    header, *lines = read_text(path).split("\n")
+    header, *lines = read_lines(path)
     if header.rstrip("\r") != _HEADER:
         raise InputError(f"{path}: not a job log of GNU parallel", f"Its first line is {_HEADER!r}")
     out = GraphBuilder("parallel", folder_of(path))

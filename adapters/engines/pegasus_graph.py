@@ -15,9 +15,9 @@ from tracehint.adapters.engines.graph_base import (
     folder_of,
     number,
     raw_name,
-    read_text,
 )
 from tracehint.adapters.engines.kickstart import BEGIN, Record, find_outputs, read_records
+from tracehint.adapters.engines.unpack import read_text
 from tracehint.adapters.engines.yaml_text import load_yaml
 from tracehint.errors import InputError
 

@@ -64,7 +64,8 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
         gaps=merge_gaps(gaps),
         remarks=[
             f"{len(data['inputs'])} access patterns, {len(data['groups'])} grouped rules, "
-            f"{count} settings on directories. Run: snakemake -s {output.name} ..."
+            f"{count} settings on directories. Run: snakemake -s {output.name} ...",
+            *plan.remarks(),
         ],
     )
 
@@ -81,7 +82,11 @@ def _snakefile(workflow: Path, output: Path, folder: Path) -> str:
     return (
         f"# tracehint {__version__}: the workflow below with annotations; snakemake -s THIS-FILE\n"
         f"workflow.include({str(target)!a}, overwrite_default_target=True)\n"
-        f'include: "{folder.name}/annotate.smk"\n'
+        f"_tracehint = {folder.name + '/annotate.smk'!a}\n"
+        "try:\n"
+        "    workflow.include(_tracehint)\n"
+        "except Exception as _error:  # a hint is advice\n"
+        '    print(f"tracehint: left out: all hints ({_error})", file=__import__("sys").stderr)\n'
     )
 
 

@@ -16,10 +16,9 @@ from tracehint.adapters.engines.graph_base import (
     GraphBuilder,
     folder_of,
     nanoseconds,
-    parse_json,
     raw_name,
-    read_text,
 )
+from tracehint.adapters.engines.unpack import lines_of, parse_json, read_text
 from tracehint.errors import InputError
 
 _MAX_RECORD = 64 << 20
@@ -174,7 +173,7 @@ def _read_d3dag(path: Path, text: str) -> DeclaredGraph:
 
 
 def _read_summary(path: Path, text: str) -> DeclaredGraph:
-    header, *lines = text.split("\n")
+    header, *lines = lines_of(text, path)
     columns = header.rstrip("\r").split("\t")
     if tuple(columns[:3]) != _SUMMARY or "input-file(s)" not in columns:
         raise InputError(f"{path}: not a detailed summary", "Use: snakemake --detailed-summary")

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from tracehint.adapters.stores.base import Gap
 from tracehint.errors import UsageError
+from tracehint.hintgen.hints.holes import HOLES
 from tracehint.hintgen.hints.model import HintFile, Rule
-from tracehint.hintgen.hints.template import HOLES, Template, parse
+from tracehint.hintgen.hints.template import Template, parse
 from tracehint.hintgen.text.escape import comment
 from tracehint.version import __version__
 

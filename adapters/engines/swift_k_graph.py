@@ -19,8 +19,8 @@ from tracehint.adapters.engines.graph_base import (
     folder_of,
     nanoseconds,
     raw_name,
-    read_text,
 )
+from tracehint.adapters.engines.unpack import lines_of, read_lines, read_text
 
 _LINE = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}[+-]\d{4}) [A-Z]+ +\S+ (.*)$")
 _JOB = re.compile(
@@ -102,7 +102,7 @@ def read(path: Path) -> DeclaredGraph:
 
 
 def _read_log(path: Path, jobs: dict[str, _Job]) -> None:
-    for line in read_text(path).split("\n"):
+    for line in read_lines(path):
         found = _LINE.match(line)
         if found is None:
             continue  # most lines of a debug log say nothing about jobs
@@ -140,7 +140,7 @@ def _read_info(path: Path, job: _Job) -> None:
     """The wrapper's log: `INF=a|b` and `OUTF=c` are the files of the job."""
     values: dict[str, str] = {}
     times: dict[str, int | None] = {}
-    for line in read_text(path, _MAX_INFO).split("\n"):
+    for line in lines_of(read_text(path, _MAX_INFO), path):
         key, equals, value = line.partition("=")
         if equals and key in ("EXEC", "STDIN", "STDOUT", "STDERR", "INF", "OUTF", "ARGS"):
             values.setdefault(key, value)

@@ -21,7 +21,7 @@ from tracehint.version import __version__
 
 _PLACES = TextFile(
     kind="A list of locations",
-    limit=64 << 20,
+    limit="hints-bytes",
     check="Check --locations.",
     remedy="Write it again: tracehint locate --format json",
 )

@@ -18,8 +18,8 @@ from tracehint.adapters.engines.graph_base import (
     folder_of,
     nanoseconds,
     raw_name,
-    read_text,
 )
+from tracehint.adapters.engines.unpack import read_lines
 from tracehint.analyzer.tasks.describe import shorten, type_of_text
 
 _LINE = re.compile(r"\s*(?:\[(\d{1,9})\]\s*)?(\d{1,12}\.\d{3}) +(.*)$")
@@ -57,7 +57,7 @@ def sniff(path: Path, head: bytes) -> bool:
 def read(path: Path) -> DeclaredGraph:
     """One task per app call."""
     out = GraphBuilder("swift-t", folder_of(path))
-    apps, zero = _read_log(read_text(path), out)
+    apps, zero = _read_log(read_lines(path), out)
     for number, app in enumerate(apps):
         task = f"a{number}"
         start = None if zero is None else nanoseconds(zero + app.begin)
@@ -76,14 +76,14 @@ def read(path: Path) -> DeclaredGraph:
     return out.graph()
 
 
-def _read_log(text: str, out: GraphBuilder) -> tuple[list[_App], float | None]:
+def _read_log(lines: list[str], out: GraphBuilder) -> tuple[list[_App], float | None]:
     """The calls in order, and the time of the run's start (seconds since the epoch)."""
     apps: list[_App] = []
     waiting: dict[str, list[_App]] = {}  # by rank; "" where lines have none
     hosts: dict[str, str] = {}
     zero: float | None = None
     unclear = 0
-    for line in text.split("\n"):
+    for line in lines:
         found = _LINE.match(line)
         if found is None:
             continue  # output of the apps themselves

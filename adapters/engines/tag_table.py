@@ -28,17 +28,23 @@ from tracehint.errors import UsageError
 
 HEADER, INDEX = 28, 24
 _LATE = "an input that is there already, and the store places data when they are written"
+_AFTER = (
+    "an output, tagged when its rule has ended, and the store places data when they are written; "
+    "directory defaults act, and --precreate makes outputs beforehand"
+)
 _PLACE = "a file outside the directory of the workflow, or a name that is too long"
+_TOO_LATE = {"F": _LATE, "A": _AFTER}  # kinds of files that hold data when they are tagged
 MAX_RECORD = 6000  # bytes: 20 records fit into one argument list of xargs
 _TAG = Path(__file__).resolve().parent.parent / "tag"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TagTarget:
-    """One file or directory to tag before a task.
+    """One file or directory to tag before a task, or after it.
 
-    `kind`: D directory, F file, C file to be made (removed again when the task leaves it alone),
-    K file to be made and kept. Directories are never made: a task that says `mkdir out` would fail.
+    `kind`: D directory, F file, A output that is tagged when the task has ended, C file to be made
+    (removed again when the task leaves it alone), K file to be made and kept. Directories are
+    never made: a task that says `mkdir out` would fail.
     """
 
     path: bytes
@@ -60,9 +66,11 @@ def encode(
         begin = len(payload)
         for target in targets:
             kind = "directory" if target.kind == "D" else "file"
-            late = too_late(store, target.hints) if target.kind == "F" else {}
+            why = _TOO_LATE.get(target.kind)
+            late = too_late(store, target.hints) if why else {}
             gaps += [
-                Gap(hint=capability_key(n, v), level="none", reason=_LATE) for n, v in late.items()
+                Gap(hint=capability_key(n, v), level="none", reason=why or "")
+                for n, v in late.items()
             ]
             hints = {n: v for n, v in target.hints.items() if n not in late}
             settings, missing = store.translate(hints, kind)  # type: ignore[arg-type]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tracehint.adapters.engines.graph_base import MAX_ROWS, MAX_WORD, clean
-from tracehint.errors import InputError
+from tracehint.adapters.engines.graph_base import MAX_WORD, clean
+from tracehint.limits import check
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,13 +28,12 @@ class Texts:
         self._chunks: list[pa.Array] = []
 
     def extend(self, texts: list[str]) -> None:
-        """Append. Raises InputError over MAX_ROWS."""
+        """Append. Raises InputError beyond the limit rows."""
         self._portion += texts
         self.count += len(texts)
         if len(self._portion) >= _PORTION:
             self._pack()
-            if self.count > MAX_ROWS:
-                raise InputError(f"more than {MAX_ROWS:,} rows", "Split the workflow.")
+            check("rows", "the workflow", self.count)
 
     def _pack(self) -> None:
         import pyarrow as pa

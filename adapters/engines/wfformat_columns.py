@@ -50,7 +50,7 @@ class WfColumns:
         ins: list[str],
         outs: list[str],
     ) -> None:
-        """One task with the names of others and of files. Raises InputError over MAX_ROWS."""
+        """One task with the names of others and of files. Raises InputError (limit rows)."""
         self._tasks.extend([task])
         self._types.extend([kind])
         self._parents.add(parents)

@@ -20,11 +20,12 @@ from tracehint.adapters.engines.graph_base import (
     iso_time,
     nanoseconds,
     number,
-    open_packed,
 )
 from tracehint.adapters.engines.json_stream import JsonStream, JsonStreamError
+from tracehint.adapters.engines.unpack import open_packed
 from tracehint.adapters.engines.wfformat_columns import WfColumns
 from tracehint.errors import InputError
+from tracehint.limits import check
 
 _ARRAYS = frozenset(
     {"workflow.tasks", "workflow.jobs", "workflow.specification.tasks",
@@ -52,6 +53,8 @@ def read(path: Path) -> DeclaredGraph:
         with open_packed(path) as stream:
             for where, value in JsonStream(stream, _ARRAYS, _OBJECTS).events():
                 found.take(where, value)
+    except InputError as error:
+        raise InputError(f"{path}: {error.what}", error.remedy) from None
     except JsonStreamError as error:
         raise InputError(f"{path}: {error}", "Get the file again.") from None
     except (OSError, EOFError, ValueError) as error:
@@ -67,6 +70,7 @@ class _Found:
     def __init__(self) -> None:
         self.out = WfColumns()
         self.run: dict[str, Any] = {}
+        self._strange = 0  # entries that are no tasks or files
 
     def take(self, where: str, value: Any) -> None:
         """One value of the file."""
@@ -76,17 +80,26 @@ class _Found:
         elif where == "workflow.specification.files":
             if isinstance(value, dict) and isinstance(value.get("id"), str):
                 self.out.size(value["id"], bounded(value.get("sizeInBytes")))
+            else:
+                self._skip()
         elif where == "workflow.execution.tasks":
             if isinstance(value, dict) and isinstance(value.get("id"), str):
                 self.out.ran(value["id"], **_execution(value))
+            else:
+                self._skip()
         elif where in ("workflow.tasks", "workflow.jobs"):
             self._old_task(value)
         elif key in ("executedAt", "makespan", "makespanInSeconds") and "tasks" not in where:
             self.run[key] = value
 
+    def _skip(self, tasks: int = 0) -> None:
+        self.out.skipped += tasks
+        self._strange += 1
+        check("strange-rows", "the lists of tasks and files", self._strange)
+
     def _old_task(self, value: Any) -> None:
         if not isinstance(value, dict) or not isinstance(value.get("name"), str):
-            self.out.skipped += 1
+            self._skip(tasks=1)
             return
         files = value.get("files")
         ins: list[str] = []
@@ -104,7 +117,7 @@ class _Found:
     def _task(self, value: Any) -> None:
         task = value.get("id", value.get("name")) if isinstance(value, dict) else None
         if not isinstance(task, str):
-            self.out.skipped += 1
+            self._skip(tasks=1)
             return
         ins, outs = _names(value.get("inputFiles")), _names(value.get("outputFiles"))
         name = value["name"] if isinstance(value.get("name"), str) else task

@@ -16,7 +16,7 @@ from tracehint.errors import InputError
 from tracehint.hintgen.match.match import Declared
 from tracehint.hintgen.text.textfile import TextFile
 
-_FILE = TextFile(kind="A workflow", limit=256 << 20, check="Check the path.")
+_FILE = TextFile(kind="A workflow", limit="names-bytes", check="Check the path.")
 
 
 @dataclass(frozen=True, kw_only=True)

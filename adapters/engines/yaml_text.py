@@ -1,4 +1,4 @@
-"""YAML from strangers: texts, lists and mappings only, no aliases, bounded depth and size."""
+"""YAML from strangers: texts, lists and mappings, no aliases or anchors, bounded depth and size."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from tracehint.errors import InputError, MissingDependencyError
+from tracehint.limits import exceeded, limit
 
 MAX_DEPTH = 64
-MAX_EVENTS = 20_000_000
 
 
 def load_yaml(text: str, path: Path) -> Any:
@@ -36,16 +36,20 @@ def _check(yaml: Any, loader: Any, text: str, path: Path) -> None:
     """Look at the events alone first: building the document would already be the damage."""
     events = yaml.events
     begins, ends = events.CollectionStartEvent, events.CollectionEndEvent
-    depth = 0
+    depth, most = 0, limit("yaml-values")
     for count, event in enumerate(yaml.parse(text, Loader=loader)):
         if isinstance(event, begins):
             depth += 1
         elif isinstance(event, ends):
             depth -= 1
-        elif isinstance(event, events.AliasEvent):
-            raise InputError(f"{path}: YAML aliases are not read", "Write it without them.")
-        if depth > MAX_DEPTH or count > MAX_EVENTS:
+        if getattr(event, "anchor", None) is not None:  # of an alias, or of what one may name
             raise InputError(
-                f"{path}: nested deeper than {MAX_DEPTH}, or more than {MAX_EVENTS:,} values",
+                f"{path}: YAML aliases and anchors are not read", "Write it without them."
+            )
+        if depth > MAX_DEPTH:
+            raise InputError(
+                f"{path}: nested deeper than {MAX_DEPTH}",
                 "Check that it is the file that you mean.",
             )
+        if count > most:
+            raise exceeded("yaml-values", str(path))

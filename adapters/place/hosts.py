@@ -30,7 +30,7 @@ MAX_SLOTS = 100_000
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,250}")
 _FIELD = re.compile(r"\{([a-z]+)\}")
 _REMEDY = "The format of host files is in docs/how-to/start-where-data-is.md."
-_FILE = TextFile(kind="A host file", limit=4 << 20, check="Check --hosts.", remedy=_REMEDY)
+_FILE = TextFile(kind="A host file", limit="small-bytes", check="Check --hosts.", remedy=_REMEDY)
 
 # name -> words that start a command on a node
 STARTS: dict[str, tuple[str, ...]] = {

@@ -22,7 +22,7 @@ NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,100}")
 KEYS = {"local", "groups", "copies", "reads_spread", "ranks"}
 MAX_RANKS = 256
 _REMEDY = "The format of --map files is in docs/reference/stores.md."
-_FILE = TextFile(kind="A map", limit=1 << 20, check="Check --map.", remedy=_REMEDY)
+_FILE = TextFile(kind="A map", limit="small-bytes", check="Check --map.", remedy=_REMEDY)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from tracehint.errors import InputError
 from tracehint.hintgen.text.textfile import TextFile
 
 _REMEDY = "The format of store tables is in docs/reference/stores.md."
-_FILE = TextFile(kind="A store table", limit=1 << 20, check="Check --store.", remedy=_REMEDY)
+_FILE = TextFile(kind="A store table", limit="small-bytes", check="Check --store.", remedy=_REMEDY)
 LEVELS = ("full", "approximate", "none")
 ACTS = ("global", "directory", "creation", "any")
 KINDS: tuple[Kind, ...] = ("file", "directory")

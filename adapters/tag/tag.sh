@@ -1,13 +1,13 @@
 #!/bin/sh
-# Sets the hints of one task's files before the task runs, and removes afterwards what was made for
-# it and that it did not touch. This text is the same in every folder; names and values stand in
+# Sets the hints of one task's files before the task runs, those of its outputs when it has ended,
+# and removes what was made for it and that it did not touch. This text is the same in every folder; names and values stand in
 # the file `table` beside it, `helper` is the same as a program (tracehint-tag), where there is one.
 #
 # Two ways: sourced by the task's own shell, with TRACEHINT_DIR and TRACEHINT_RULE set; or
 #     tag TASK COMMAND...
 # A hint is advice: whatever fails here never stops the task.
 
-_tracehint() { # set or clean; status 3: something was made
+_tracehint() { # set or clean; status 3: there is something to do afterwards
     if [ -x "$TRACEHINT_DIR/helper" ]; then
         "$TRACEHINT_DIR/helper" "$1" "$TRACEHINT_DIR/table" "$TRACEHINT_RULE"
         _tracehint_status=$?
@@ -46,7 +46,7 @@ while [ $# -ge 4 ]; do
     shift 4
     safe "$path" || continue
     path=./$path
-    if [ "$mode" = clean ]; then
+    if [ "$mode" = clean ] && [ "$kind" != A ]; then
         # made here, and of the time stamp that it was made with: some stores keep whole seconds
         if [ "$kind" = C ] && [ -f "$path" ] && [ ! -s "$path" ] &&
             [ -n "$(find "$path" -prune -mtime +7000)" ]; then
@@ -54,6 +54,7 @@ while [ $# -ge 4 ]; do
         fi
         continue
     fi
+    [ "$mode" = set ] && [ "$kind" = A ] && made=1 && continue
     if [ ! -e "$path" ]; then
         case $kind in C | K)
             (set -C && : >"$path") 2>/dev/null && TZ=UTC0 touch -t 197001010000.01 -- "$path" ;;
@@ -71,7 +72,9 @@ exit $made
 '
 
 if [ -n "${TRACEHINT_RULE-}" ]; then
-    _tracehint set || trap '_tracehint clean' EXIT
+    _tracehint_home=$PWD # the task may go elsewhere
+    _tracehint set ||
+        trap '(CDPATH= && cd -- "$_tracehint_home" 2>/dev/null && _tracehint clean) || :' EXIT
 else
     TRACEHINT_DIR=${0%/*} TRACEHINT_RULE=$1
     shift

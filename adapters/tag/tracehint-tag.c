@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * tracehint-tag: set the hints of one task's files, before the task runs.
+ * tracehint-tag: set the hints of one task's files, before and after the task runs.
  *
  *   tracehint-tag set TABLE TASK               before the task
- *   tracehint-tag clean TABLE TASK             after it: remove what it did not use
+ *   tracehint-tag clean TABLE TASK             after it: tag its outputs, remove what it did not use
  *   tracehint-tag run TABLE TASK COMMAND...    both, around a command
  *   tracehint-tag script set|dry|undo [quiet]  the work of a setfattr script: script.c
  *
  * TABLE is written by `tracehint emit --workflow-engine` (adapters/engines/tag_table.py): a line
  * "tracehint-tags 1 <number of tasks>", an index of "<offset> <length>" lines of fixed width, and
  * NUL-ended records kind, path, attribute, value in hexadecimal (a plain name for mfs:sclass and
- * for a pool of Ceph with @host). Kinds: D directory, F file, C file to be made, K file to be made
- * and kept (several tasks write it). Directories are never made: a task that says `mkdir out` would
+ * for a pool of Ceph with @host). Kinds: D directory, F file, A file to be tagged after the task,
+ * C file to be made, K file to be made and kept (several tasks write it). Directories are never made: a task that says `mkdir out` would
  * fail. Paths are below the working directory and are opened so that no link and no ".." can lead
  * out of it.
  *
@@ -51,7 +51,8 @@ static int open_target(const struct record *r)
 	return fd;
 }
 
-static int tag(struct table t)
+/* Set what is to be set before the task, or after it (kind A). EXIT_MADE: clean() has work. */
+static int tag(struct table t, bool after)
 {
 	struct record r;
 	const char *opened = NULL;
@@ -61,6 +62,10 @@ static int tag(struct table t)
 	int fd = -1;
 
 	while (table_next(&t, &r)) {
+		if ((r.kind[0] == 'A') != after) {
+			made |= !after;
+			continue;
+		}
 		if (!opened || strcmp(opened, r.path)) {
 			if (fd >= 0)
 				close(fd);
@@ -86,13 +91,15 @@ static int tag(struct table t)
 	return made ? EXIT_MADE : 0;
 }
 
-/* Remove files that were made here and that nobody touched: the task did not write them. */
+/* Tag the task's outputs; remove files that were made here and that nobody touched: the task did
+ * not write them. */
 static void clean(struct table t)
 {
 	struct record r;
 	struct stat st;
 	const char *name;
 
+	tag(t, true);
 	while (table_next(&t, &r)) {
 		if (r.kind[0] != 'C')
 			continue;
@@ -149,7 +156,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (found)
-		status = tag(t);
+		status = tag(t, false);
 	if (!runs)
 		return status;
 	if (status != EXIT_MADE) /* nothing to clean up */

@@ -99,9 +99,12 @@ def without_shim(argv: Sequence[bytes]) -> list[bytes]:
     return list(argv)
 
 
+_LOOKED_AT = 1 << 16  # characters of a command; what names it stands before
+
+
 def shorten(text: str) -> str:
     """At most NAME_LENGTH characters on one line."""
-    flat = " ".join(text.split())
+    flat = " ".join(text[:_LOOKED_AT].split())
     return flat if len(flat) <= NAME_LENGTH else flat[: NAME_LENGTH - 1] + "…"
 
 
@@ -157,6 +160,7 @@ def _job_name(words: list[str]) -> str:
 
 def type_of_text(text: str, depth: int = 0) -> str:
     """The type of a shell text: its first command that does more than prepare."""
+    text = text[:_LOOKED_AT]
     plain = base_name(first_word(text) or " ")
     if plain not in LOOKED_INTO:
         return plain

@@ -13,8 +13,8 @@ from typing import Any
 from tracehint.collectors.darshan.check import check
 from tracehint.collectors.darshan.facts import LogFacts, UnreadableLogError
 from tracehint.collectors.darshan.records import Records
+from tracehint.limits import limit
 
-MAX_NAMES = 5_000_000
 _PID_IN_NAME = re.compile(r"_id(\d+)-(\d{1,9})_")
 
 
@@ -78,8 +78,8 @@ def _read_names(lib: Any, ffi: Any, handle: Any) -> dict[int, bytes]:
     records, count = ffi.new("struct darshan_name_record **"), ffi.new("int *")
     lib.darshan_log_get_name_records(handle, records, count)
     number = count[0]
-    if number < 0 or number > MAX_NAMES:
-        raise UnreadableLogError(f"it claims {number} file names")
+    if number < 0 or number > limit("darshan-names"):
+        raise UnreadableLogError(f"it claims {number:,} file names (limit darshan-names)")
     names = {}
     for k in range(number):
         name = records[0][k].name

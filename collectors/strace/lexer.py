@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-MAX_LINE = 8 << 20  # a longer line is cut; an execve with a full environment fits
-MAX_PENDING = 100_000  # unfinished calls kept; a log with more is damaged
+from tracehint.limits import limit
+
 _DAY_NS = 86_400 * 10**9
 _PID_LIMIT = 1 << 22  # kernel's PID_MAX_LIMIT: a larger leading number is a time in seconds
 
@@ -192,7 +192,7 @@ def _other(
         yield Call(kind, thread, start, end, name, args, result, number)
     elif begun_now := _UNFINISHED.match(body):
         now = clock.read(stamp)
-        if len(pending) < MAX_PENDING:
+        if len(pending) < limit("strace-pending"):
             pending[thread] = (now, begun_now[1], begun_now[2])
         yield Call("start", thread, now, now, begun_now[1], begun_now[2], b"", number)
     elif body.startswith(b"+++ "):

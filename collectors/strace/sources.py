@@ -10,7 +10,8 @@ from operator import attrgetter
 from pathlib import Path
 
 from tracehint.collectors.strace.decode import unescape
-from tracehint.collectors.strace.lexer import _CALL, _OTHER, MAX_LINE, Call, LexStats, lex
+from tracehint.collectors.strace.lexer import _CALL, _OTHER, Call, LexStats, lex
+from tracehint.limits import limit
 
 _HEAD = 1 << 16
 _SNIFF_LINES = 40
@@ -108,7 +109,7 @@ def _lines(path: Path, chunk: int) -> Iterator[bytes]:
         offset += len(data)
         parts = (rest + data).split(b"\n")
         rest = parts.pop()
-        if len(rest) > MAX_LINE:
+        if len(rest) > limit("strace-line"):
             yield rest
             rest = b""
         yield from parts

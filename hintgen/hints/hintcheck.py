@@ -7,6 +7,7 @@ must be the ones that the templates give, so none of its own is ever run.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from tracehint.errors import InputError
@@ -14,13 +15,14 @@ from tracehint.hintgen.hints.formulas import FORMULAS
 from tracehint.hintgen.hints.model import HINTS_SCHEMA, Hint, HintFile, Refusal, Rule, Variant
 from tracehint.hintgen.hints.template import parse
 from tracehint.hintgen.hints.vocabulary import valid
+from tracehint.limits import check, limit
 
-MAX_RULES = 20_000
 MAX_EXCLUDE = 64
 MAX_HINTS = 16
 MAX_TYPES = 10_000
 MAX_PER_FILE = 100_000
 MAX_TEXT = 16_384
+MAX_NODES = 1_000_000
 WHEN = frozenset({"create", "before_read", "staging", "any"})
 LEVELS = frozenset({"placement", "advisory"})
 NEEDS = frozenset({"use", "types"})
@@ -34,18 +36,48 @@ def from_json(data: Any, origin: str = "hint file") -> HintFile:
     """Checked HintFile from JSON data."""
     if not isinstance(data, dict) or data.get("schema") != HINTS_SCHEMA:
         raise InputError(f"{origin} is not a hint file ({HINTS_SCHEMA})", "See `tracehint hints`.")
-    rules = _list(data, "rules", dict, MAX_RULES)
-    refused = _list(data, "refused", dict, 10 * MAX_RULES)
+    most = limit("hint-rules")
+    check("hint-rules", origin, len(_list(data, "rules", dict, sys.maxsize)))
+    rules = _list(data, "rules", dict, most)
+    refused = _list(data, "refused", dict, 10 * most)
+    _check_texts(data)
     checked = tuple(_rule(raw) for raw in rules)
     if len({rule.id for rule in checked}) != len(checked):
         raise InputError(f"{origin} names a rule twice", "Write it again with `tracehint hints`.")
     return HintFile(
         learned_from=tuple(_list(data, "learned_from", dict, 10_000)),
-        parameters=_get(data, "parameters", dict),
+        parameters=_parameters(_get(data, "parameters", dict)),
         rules=checked,
         refused=tuple(_refusal(raw) for raw in refused),
         peeks=tuple(_pair(raw) for raw in _list(data, "peeks", list, MAX_TYPES)),
     )
+
+
+def _parameters(raw: dict[str, Any]) -> dict[str, Any]:
+    """What the rules were learned with; values are capped by its `nodes`."""
+    nodes = raw.get("nodes", 1)
+    if type(nodes) is not int or not 1 <= nodes <= MAX_NODES:
+        raise _bad(f"'nodes' is no number of nodes from 1 to {MAX_NODES:,}")
+    if not isinstance(raw.get("nodes_given", False), bool):
+        raise _bad("'nodes_given' is neither true nor false")
+    return raw
+
+
+def _check_texts(data: Any) -> None:
+    """Raises InputError for half a character (a lone surrogate): no name holds it."""
+    todo = [data]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, dict):
+            todo += value.keys()
+            todo += value.values()
+        elif isinstance(value, list):
+            todo += value
+        elif isinstance(value, str) and not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                raise _bad(f"a text with half a character: {value[:80]!r}") from None
 
 
 def _pair(raw: list[Any]) -> tuple[str, str]:
@@ -87,6 +119,8 @@ def _hint(data: dict[str, Any]) -> Hint:
     )
     if not valid(hint.name, hint.value):
         raise _bad(f"{hint.name[:80]!r}={hint.value[:80]!r} is no known hint")
+    if hint.formula.get("fn") in ("replicas", "region") and not hint.value.isdigit():
+        raise _bad(f"{hint.name[:80]!r}={hint.value[:80]!r} is no number for a formula to replace")
     if hint.when not in WHEN or hint.level not in LEVELS:
         raise _bad(f"unknown time or level of hint {hint.name!r}")
     return hint
@@ -100,9 +134,10 @@ def _formula(data: dict[str, Any]) -> dict[str, Any]:
         raise _bad(f"unknown formula {str(data)[:80]}")
     if min(_list(data, "captures", int, 48), default=0) < 0:
         raise _bad("a formula with a negative placeholder number")
-    for key in ("per", "step"):
-        if key in data and not 0 < _get(data, key, (int, float)) < 1 << 62:
-            raise _bad(f"formula with {key} = {data[key]}")
+    if "per" in data and not 1e-3 <= _get(data, "per", (int, float)) < 1e9:
+        raise _bad(f"formula with per = {data['per']}")
+    if "step" in data and not 0 < _get(data, "step", int) < 1 << 62:
+        raise _bad(f"formula with step = {data['step']}")
     for term in _list(data, "counts", list, 32):
         if len(term) != 3 or not isinstance(term[0], str) or not all(map(_positive, term[1:])):
             raise _bad("a formula with a count that is no template and two numbers")
@@ -116,9 +151,7 @@ def _formula(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _positive(value: Any) -> bool:
-    return (
-        isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < float("inf")
-    )
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 1e12
 
 
 def _conditions(data: dict[str, Any]) -> dict[str, Any]:

@@ -1,10 +1,10 @@
-"""Path templates: parsing, printing, and compiling to a bounded matcher.
+"""Path templates: parsing and printing; what they fit is in hintgen/hints/fitting.py.
 
 A template is literal text with placeholders: `proj/p_tile_{n}.fits`. Only the
 placeholders of HOLES exist; a hint file never brings regular expressions of
 its own. Every placeholder has a bounded length and at most MAX_AMBIGUOUS may
-share characters with what follows them, so a match costs at most about
-255^2 steps however the template and the path look.
+share characters with what follows them: whoever takes the regex may try one
+way after another, and so needs at most about 255^2 steps.
 """
 
 from __future__ import annotations
@@ -15,43 +15,14 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from tracehint.errors import InputError
+from tracehint.hintgen.hints.fitting import Part, Subject, fits
+from tracehint.hintgen.hints.holes import DIRS, HOLES
 from tracehint.hintgen.hints.pathtext import to_bytes, to_text
 
 MAX_TEMPLATE = 4096  # characters
 MAX_HOLES = 48
 MAX_AMBIGUOUS = 2
-
-
-@dataclass(frozen=True)
-class Hole:
-    """A placeholder: its regex, its possible characters, and how little it says (weight)."""
-
-    regex: str
-    chars: frozenset[int]
-    weight: int
-
-
-def _chars(pattern: str) -> frozenset[int]:
-    compiled = re.compile(pattern.encode(), re.DOTALL)
-    return frozenset(b for b in range(256) if compiled.fullmatch(bytes([b])))
-
-
-# name -> (regex, characters, weight)
-HOLES: dict[str, Hole] = {
-    "n": Hole("[0-9]{1,40}", _chars("[0-9]"), 1),
-    "uuid": Hole(
-        "[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}",
-        _chars("[0-9A-Fa-f-]"), 1,
-    ),
-    "date": Hole("[0-9]{4}-?[0-9]{2}-?[0-9]{2}", _chars("[0-9-]"), 1),
-    "hash": Hole("[0-9A-Fa-f]{2,128}", _chars("[0-9A-Fa-f]"), 2),
-    "word": Hole("[A-Za-z]{1,64}", _chars("[A-Za-z]"), 4),
-    "alnum": Hole("[0-9A-Za-z]{1,128}", _chars("[0-9A-Za-z]"), 6),
-    "name": Hole("[^/]{1,255}", _chars("[^/]"), 16),
-    "dirs": Hole("(?:[^/]{1,255}/){0,64}", frozenset(range(256)), 32),
-}  # fmt: skip  # a table
-
-Part = bytes | str  # literal bytes, or the name of a hole
+SHORT = 128  # bytes of a path on which trying one way after another takes no time
 
 
 @dataclass(frozen=True)
@@ -82,13 +53,33 @@ class Template:
         head = self.parts[0] if self.parts and isinstance(self.parts[0], bytes) else b""
         return head.rpartition(b"/")[0]
 
-    @property
+    @cached_property
+    def prefix(self) -> bytes:
+        """Leading literal: what an index looks up."""
+        head = self.parts[0] if self.parts else b""
+        return head if isinstance(head, bytes) else b""
+
+    @cached_property
     def suffix(self) -> bytes:
         """Trailing literal: what an index looks up."""
         tail = self.parts[-1] if self.parts else b""
         return tail if isinstance(tail, bytes) else b""
 
-    @property
+    @cached_property
+    def _middle(self) -> bytes:
+        """The longest literal between placeholders: most names do not hold it."""
+        return max(
+            (part for part in self.parts[1:-1] if isinstance(part, bytes)), key=len, default=b""
+        )
+
+    @cached_property
+    def slashes(self) -> int | None:
+        """Slashes of every path that it fits; None: of any number."""
+        if DIRS in self.parts:
+            return None
+        return sum(part.count(b"/") for part in self.parts if isinstance(part, bytes))
+
+    @cached_property
     def literal(self) -> bool:
         """True when the template is one path."""
         return all(isinstance(part, bytes) for part in self.parts)
@@ -101,13 +92,34 @@ class Template:
         return (-wild, fixed)
 
     def match(self, path: bytes) -> tuple[bytes, ...] | None:
-        """The text of each hole, or None."""
+        """The text of each hole, or None; the way for many paths of few templates."""
+        if len(path) > SHORT and self._ambiguous:
+            return self.fit(Subject(path))
         found = self._compiled.fullmatch(path)
         return None if found is None else found.groups()
 
     @cached_property
     def _compiled(self) -> re.Pattern[bytes]:
         return _compiled(self.regex)
+
+    @cached_property
+    def _ambiguous(self) -> bool:
+        return ambiguity(self) > 0
+
+    def fit(self, subject: Subject) -> tuple[bytes, ...] | None:
+        """The same for a name that many templates are tried on; nothing is compiled.
+
+        Raises TooCostlyError.
+        """
+        name, slashes = subject.name, self.slashes
+        if self.literal:
+            return () if name == self.parts[0] else None
+        if not (name.endswith(self.suffix) and name.startswith(self.prefix)):
+            return None
+        if slashes is not None and slashes != subject.slashes:
+            return None
+        subject.spend(subject.cost)
+        return fits(self.parts, subject) if self._middle in name else None
 
 
 @lru_cache(maxsize=65536)

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from tracehint.hintgen.hints.template import MAX_AMBIGUOUS, Part, ambiguity, template_of
+from tracehint.hintgen.hints.fitting import Part
+from tracehint.hintgen.hints.template import MAX_AMBIGUOUS, ambiguity, template_of
 from tracehint.hintgen.learn.cells import Cell, Types
 from tracehint.hintgen.learn.nodes import Node
 from tracehint.hintgen.learn.shapes import parts_of, tokens

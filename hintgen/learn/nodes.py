@@ -9,7 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tracehint.hintgen.hints.template import Part, Template, template_of
+from tracehint.hintgen.hints.fitting import Part
+from tracehint.hintgen.hints.template import Template, template_of
 from tracehint.hintgen.learn.cells import Cell, Types
 from tracehint.hintgen.learn.shapes import template_of_shape
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SCHEMA = "tracehint.baseline/1"
 _FILE = TextFile(
     kind="A baseline",
-    limit=64 << 20,
+    limit="hints-bytes",
     remedy="Write it anew.",
     check="Write one: tracehint lint BUNDLE --write-baseline FILE",
 )

@@ -18,7 +18,10 @@ from tracehint.hintgen.lint.settings import Settings
 from tracehint.hintgen.text.textfile import TextFile
 
 _FILE = TextFile(
-    kind="A configuration", limit=4 << 20, check="Make it readable.", remedy="Mend the TOML file."
+    kind="A configuration",
+    limit="small-bytes",
+    check="Make it readable.",
+    remedy="Mend the TOML file.",
 )
 
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Container, Sequence
-from functools import cache
+from collections.abc import Collection, Container, Iterable, Sequence
 
+from tracehint.hintgen.hints.fitting import Subject, TooCostlyError
 from tracehint.hintgen.hints.formulas import readers_of
 from tracehint.hintgen.hints.model import Rule
 from tracehint.hintgen.hints.template import Template, parse
+from tracehint.hintgen.match.templateindex import TemplateIndex
+from tracehint.limits import limit
 
 
 def in_company(
-    template: Template, beside: Sequence[Template], path: bytes, names: Container[bytes]
+    caught: Sequence[bytes], beside: Sequence[Template], names: Container[bytes]
 ) -> bool:
-    """True when all names that must stand beside a path of the template are there."""
-    (stem, *_) = template.match(path) or (b"",)
+    """True when all names that must stand beside a path are there; `caught`: its placeholders."""
+    (stem, *_) = caught or (b"",)
     return all(
         b"".join(stem if isinstance(part, str) else part for part in other.parts) in names
         for other in beside
@@ -23,19 +25,41 @@ def in_company(
 
 
 def readers_by_rule(rules: Sequence[Rule], names: Collection[bytes]) -> dict[str, float]:
-    """Rule -> readers of each of its files, where names tell. `rules`: one entry per file."""
+    """Rule -> readers of each of its files, where names tell. `rules`: one entry per file.
 
-    @cache
-    def count(text: str) -> int:
-        template = parse(text)
-        end = template.suffix
-        return sum(name.endswith(end) and template.match(name) is not None for name in names)
+    Empty where a name is too costly to be counted: then the learned values stand.
+    """
 
+    fired = {rule.id: rule for rule in rules}
+    count = _counts(fired.values(), names)
+    if count is None:
+        return {}
     files = Counter(rule.id for rule in rules)
     found = {}
-    for rule in {rule.id: rule for rule in rules}.values():
+    for rule in fired.values():
         for hint in rule.hints:
-            readers = readers_of(hint.formula, files[rule.id], count)
+            readers = readers_of(hint.formula, files[rule.id], count.__getitem__)
             if readers:
                 found[rule.id] = readers
     return found
+
+
+def _counts(rules: Iterable[Rule], names: Iterable[bytes]) -> dict[str, int] | None:
+    """Template -> names that it fits, of all that the rules count; None: a name is too costly."""
+    texts = {
+        text: parse(text)
+        for rule in rules
+        for hint in rule.hints
+        for text, _, _ in hint.formula.get("counts", ())
+    }
+    if not texts:
+        return {}
+    index = TemplateIndex(texts.values())
+    found: Counter[Template] = Counter()
+    most = limit("match-work")
+    try:
+        for name in names:
+            found.update(template for template, _ in index.fitting(Subject(name, most)))
+    except TooCostlyError:
+        return None
+    return {text: found[template] for text, template in texts.items()}

@@ -25,6 +25,8 @@ REASONS: dict[str, str] = {
     "extra": "its template fits, but the same two tasks share more files than in the runs it was "
     "learned from: nothing tells which one is meant",
     "names": "its template fits, but the names that must stand beside it are not known to be there",
+    "costly": "too many rules and placeholders may fit this name: looking went beyond the limit "
+    "match-work (TRACEHINT_LIMITS=match-work=N raises it)",
     "conflict": "two rules fit equally well and disagree: no hint",
     "tie": "fits as well as another rule and disagrees with it",
     "less_specific": "fits too, but a more specific rule goes first",

@@ -32,7 +32,8 @@ class Match:
     needs_graph (the path alone does not tell), use (the rule says nothing for
     files that the graph declares to be used that way), small (the file is there and smaller
     than a call is worth), extra (more files between two tasks than were seen), names (the rule
-    asks for names beside it that are not there, or that nobody gave), conflict.
+    asks for names beside it that are not there, or that nobody gave), conflict, costly (the
+    name would cost more than the limit match-work).
     """
 
     path: bytes

@@ -5,24 +5,36 @@
 What a caller may know before a run, and nothing else, goes in: the path, and
 (where the engine's graph is at hand) the declared producing and consuming
 tasks with their types. The most specific rule that fits wins; two that are
-equally specific and disagree give a conflict and no hint.
+equally specific and disagree give a conflict and no hint. A name on which more than the
+limit match-work would be spent gets no hint and the reason "costly".
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Mapping, Sequence
+from dataclasses import dataclass
 
+from tracehint.hintgen.hints.fitting import Subject, TooCostlyError
 from tracehint.hintgen.hints.formulas import Scale, value_of
 from tracehint.hintgen.hints.model import Hint, HintFile
 from tracehint.hintgen.hints.pathtext import to_text
 from tracehint.hintgen.hints.uses import pair_counts, uses_of
 from tracehint.hintgen.match.company import readers_by_rule
 from tracehint.hintgen.match.known import Declared, Match
-from tracehint.hintgen.match.ruleindex import Entry, RuleIndex
+from tracehint.hintgen.match.ruleindex import Captures, Entry, RuleIndex
+from tracehint.limits import limit
 
 __all__ = ["Declared", "Match", "Matcher", "match"]
 
-_Pick = tuple[Entry | None, str, list[tuple[str, str]]]  # winner, reason, (rule id, why not)
+
+@dataclass(frozen=True)
+class _Pick:
+    """The rule for a path and the texts of its placeholders; else the reason for none."""
+
+    entry: Entry | None
+    reason: str
+    others: tuple[tuple[str, str], ...] = ()  # (rule id, why not)
+    caught: Captures = ()
 
 
 class Matcher:
@@ -30,6 +42,7 @@ class Matcher:
 
     def __init__(self, hints: HintFile) -> None:
         self._index = RuleIndex(hints.rules)
+        self._nodes = hints.nodes
 
     def match(
         self,
@@ -38,8 +51,12 @@ class Matcher:
         nodes: int | None = None,
         names: Collection[bytes] = (),
     ) -> list[Match]:
-        """One Match per path, in order. `names`: all files of the run, where they are known."""
+        """One Match per path, in order. `names`: all files of the run, where they are known.
+
+        `nodes` of the next run; None: what the rules were learned for, where that was said.
+        """
         known = known or Declared()
+        nodes = nodes or self._nodes
         uses: list[str] | None = None
         alike: list[int] = []
         if known.producers is not None and known.consumers is not None:
@@ -52,7 +69,7 @@ class Matcher:
         readers = {}
         if names and known.consumers is None:
             readers = readers_by_rule(
-                [entry.rule for entry, _, _ in picks if entry is not None], names
+                [pick.entry.rule for pick in picks if pick.entry is not None], names
             )
         return [
             self._finish(path, pick, known, i, nodes, uses[i] if uses else None, readers)
@@ -67,11 +84,20 @@ class Matcher:
         Rules for any name of some types stay silent where that is more than they have seen: a
         run may have a marker beside each data file, and nothing tells which of them is meant.
         """
+        subject = Subject(path, limit("match-work"))
+        try:
+            return self._best(subject, known, i, alike, names)
+        except TooCostlyError:
+            return _Pick(None, "costly")
+
+    def _best(
+        self, subject: Subject, known: Declared, i: int, alike: int, names: Container[bytes]
+    ) -> _Pick:
         reason = "no_rule"
         others: list[tuple[str, str]] = []
-        winner: Entry | None = None
-        for entry in self._index.candidates(path, known, i):
-            why = self._index.objection(entry, path, known, i, names)
+        winner: tuple[Entry, Captures] | None = None
+        for entry, caught in self._index.candidates(subject, known, i):
+            why = self._index.objection(entry, caught, subject, known, i, names)
             if not why and 0 < entry.rule.conditions.get("per_pair", alike) < alike:
                 why = "extra"
             if why:
@@ -81,15 +107,19 @@ class Matcher:
                     reason = why
                 others.append((entry.rule.id, why))
             elif winner is None:
-                winner = entry
-            elif (
-                self._index.rank(entry, known, i) == self._index.rank(winner, known, i)
-                and entry.rule.hints != winner.rule.hints
-            ):
-                return None, "conflict", [*others, (winner.rule.id, "tie"), (entry.rule.id, "tie")]
+                winner = entry, caught
+            elif self._disagree(winner[0], entry, known, i):
+                tie = [(winner[0].rule.id, "tie"), (entry.rule.id, "tie")]
+                return _Pick(None, "conflict", (*others, *tie))
             else:
                 others.append((entry.rule.id, "less_specific"))
-        return winner, "fired" if winner else reason, others
+        if winner is None:
+            return _Pick(None, reason, tuple(others))
+        return _Pick(winner[0], "fired", tuple(others), winner[1])
+
+    def _disagree(self, winner: Entry, entry: Entry, known: Declared, i: int) -> bool:
+        equal = self._index.rank(entry, known, i) == self._index.rank(winner, known, i)
+        return equal and entry.rule.hints != winner.rule.hints
 
     def _finish(
         self,
@@ -101,9 +131,9 @@ class Matcher:
         use: str | None,
         readers: Mapping[str, float],
     ) -> Match:
-        entry, reason, others = pick
+        entry, others = pick.entry, pick.others
         if entry is None:
-            return Match(path, None, (), "", reason, tuple(others))
+            return Match(path, None, (), "", pick.reason, others)
         rule = entry.rule
         pattern, hints = rule.pattern, rule.hints
         if use and rule.uses and use not in rule.uses:
@@ -113,7 +143,7 @@ class Matcher:
             pattern, hints = variant.pattern, variant.hints
         by = next((h.formula.get("by") for h in hints if h.formula.get("fn") == "group"), None)
         scale = Scale(
-            captures=entry.template.match(path) or (),
+            captures=pick.caught,
             readers=len(known.consumers[i])
             if known.consumers is not None
             else readers.get(rule.id),
@@ -126,7 +156,7 @@ class Matcher:
             Hint(h.name, fixed.get(h.name) or value_of(h, scale), h.when, {}, h.level)
             for h in hints
         )
-        return Match(path, rule, final, pattern, "fired", tuple(others))
+        return Match(path, rule, final, pattern, "fired", others)
 
 
 def _only(column: Sequence[Sequence[str]] | None, i: int) -> str | None:

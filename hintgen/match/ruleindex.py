@@ -1,18 +1,25 @@
 """The rules of a hint file, indexed: which fit a path, and what keeps one of them from firing.
 
-Rules are indexed by the literal end of their template, so the cost is per path, not per rule.
+Rules with equal templates share one look at it (hintgen/match/templateindex.py), so the cost
+follows the rules that fit a path, not those of the file; and it ends at the limit match-work.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
+from tracehint.hintgen.hints.fitting import Subject
+from tracehint.hintgen.hints.holes import DIRS
 from tracehint.hintgen.hints.model import INPUT, Rule
 from tracehint.hintgen.hints.template import Template, parse
 from tracehint.hintgen.match.company import in_company
 from tracehint.hintgen.match.known import Declared
+from tracehint.hintgen.match.templateindex import TemplateIndex
+
+Captures = tuple[bytes, ...]
 
 
 @dataclass(frozen=True)
@@ -28,67 +35,79 @@ class Entry:
     order: tuple[int, int, int]
 
 
+_WEIGHED = 3  # steps for weighing one rule whose template fits
+
+
+class _Rules:
+    """Rules by their templates."""
+
+    def __init__(self) -> None:
+        self._entries: dict[Template, list[Entry]] = defaultdict(list)
+
+    def add(self, entry: Entry) -> None:
+        self._entries[entry.template].append(entry)
+
+    @cached_property
+    def _index(self) -> TemplateIndex:
+        return TemplateIndex(self._entries)
+
+    def fitting(self, subject: Subject) -> Iterator[tuple[Entry, Captures]]:
+        """Rules whose template fits. Raises TooCostlyError."""
+        for template, caught in self._index.fitting(subject):
+            subject.spend(_WEIGHED * len(self._entries[template]))
+            for entry in self._entries[template]:
+                yield entry, caught
+
+
 class RuleIndex:
     """Compiled rules; reusable for many batches."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
-        self._by_suffix: dict[int, dict[bytes, list[Entry]]] = defaultdict(dict)
-        self._by_producer: dict[str, list[Entry]] = defaultdict(list)
+        self._rules = _Rules()
+        self._by_producer: dict[str, _Rules] = defaultdict(_Rules)
         known_producers: set[str] = set()
         known_consumers: set[str] = set()
         for rule in rules:
-            template = parse(rule.template)
-            entry = Entry(
-                rule,
-                template,
-                tuple(parse(text) for text in rule.exclude),
-                frozenset(rule.producers or (INPUT,)),
-                frozenset(rule.consumers),
-                tuple(parse(text) for text in rule.conditions.get("beside", ())),
-                _order(rule, template),
-            )
+            entry = entry_of(rule)
             known_producers |= entry.producers
             known_consumers |= entry.consumers
-            if rule.conditions.get("needs") == "types" and template.parts[0] == "dirs":
+            if rule.conditions.get("needs") == "types" and entry.template.parts[0] == DIRS:
                 for name in entry.producers:
-                    self._by_producer[name].append(entry)
-                continue
-            suffix = template.suffix[-24:]
-            self._by_suffix[len(suffix)].setdefault(suffix, []).append(entry)
+                    self._by_producer[name].add(entry)
+            else:
+                self._rules.add(entry)
         self._producers = frozenset(known_producers)
         self._consumers = frozenset(known_consumers)
-        self._suffixes = sorted(self._by_suffix.items())
 
-    def candidates(self, path: bytes, known: Declared, i: int) -> list[Entry]:
-        """Rules whose template matches, most specific first.
+    def candidates(self, subject: Subject, known: Declared, i: int) -> list[tuple[Entry, Captures]]:
+        """Rules whose template fits and the texts of its placeholders, most specific first.
 
         Rules for declared types only where a type is declared: there may be one per
-        pair of types, and most fit any name.
+        pair of types, and most fit any name. Raises TooCostlyError.
         """
-        found = [
-            entry
-            for length, table in self._suffixes
-            for entry in table.get(path[len(path) - length :] if length else b"", ())
-            if length <= len(path) and entry.template.match(path) is not None
-        ]
+        found = list(self._rules.fitting(subject))
         if known.producer_types is not None:
-            found += [
-                entry
-                for entry in self._by_producer.get(known.producer_types[i] or INPUT, ())
-                if entry.template.match(path) is not None
-            ]
-        return sorted(found, key=lambda e: (self.rank(e, known, i), e.rule.id), reverse=True)
+            made_by = known.producer_types[i] or INPUT
+            if made_by in self._by_producer:
+                found += self._by_producer[made_by].fitting(subject)
+        return sorted(found, key=lambda f: (self.rank(f[0], known, i), f[0].rule.id), reverse=True)
 
     def objection(
-        self, entry: Entry, path: bytes, known: Declared, i: int, names: Container[bytes] = ()
+        self,
+        entry: Entry,
+        caught: Captures,
+        subject: Subject,
+        known: Declared,
+        i: int,
+        names: Container[bytes] = (),
     ) -> str:
-        """Why a rule whose template matches must not fire; empty: it may."""
-        if any(other.match(path) is not None for other in entry.exclude):
+        """Why a rule whose template fits must not fire; empty: it may. Raises TooCostlyError."""
+        if any(other.fit(subject) is not None for other in entry.exclude):
             return "excluded"
         size = known.sizes[i] if known.sizes is not None else None
         if size is not None and size < entry.rule.conditions.get("min_size_bytes", 0):
             return "small"
-        if entry.beside and not in_company(entry.template, entry.beside, path, names):
+        if entry.beside and not in_company(caught, entry.beside, names):
             return "names"
         wants = entry.rule.conditions.get("needs", "")
         needs = wants == "types"
@@ -123,6 +142,20 @@ class RuleIndex:
             entry.consumers == frozenset(known.consumer_types[i])
         )
         return (*entry.order, int(exact))
+
+
+def entry_of(rule: Rule) -> Entry:
+    """The rule with its templates parsed. Raises InputError."""
+    template = parse(rule.template)
+    return Entry(
+        rule,
+        template,
+        tuple(parse(text) for text in rule.exclude),
+        frozenset(rule.producers or (INPUT,)),
+        frozenset(rule.consumers),
+        tuple(parse(text) for text in rule.conditions.get("beside", ())),
+        _order(rule, template),
+    )
 
 
 def _order(rule: Rule, template: Template) -> tuple[int, int, int]:

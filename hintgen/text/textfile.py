@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tracehint.errors import InputError
+from tracehint.limits import check, limit, values_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,7 +17,7 @@ class TextFile:
     """A kind of file, and what its reader is told when it cannot be read."""
 
     kind: str  # in a sentence: "a host file"
-    limit: int  # bytes, whole MiB
+    limit: str  # of its bytes, in the table of limits
     check: str  # what to do where there is no such file: "Check --hosts."
     remedy: str = ""  # what to do about the text
 
@@ -23,26 +25,35 @@ class TextFile:
         """All bytes, also of a file that has no size. Raises InputError."""
         try:
             with path.open("rb") as stream:
-                raw = stream.read(self.limit + 1)
+                raw = stream.read(limit(self.limit) + 1)
         except OSError as error:
             raise InputError(f"cannot read {path}: {error.strerror}", self.check) from error
-        if len(raw) > self.limit:
-            size = f"{self.limit >> 20} MiB"
-            raise InputError(f"{path} is larger than {size}", f"{self.kind} is never that large.")
+        check(self.limit, f"{path}, {self.kind}", len(raw))
         return raw
 
     def toml(self, path: Path) -> dict[str, Any]:
         """The tables of a TOML file. Raises InputError."""
         import tomllib
 
-        found: dict[str, Any] = self._parsed(path, "TOML", tomllib.loads)
+        def parse(text: str) -> dict[str, Any]:
+            marks = values_of(text) + sum(map(text.count, ".\n"))
+            check("toml-values", f"{path}, {self.kind}", marks)
+            return tomllib.loads(text, parse_float=_number)
+
+        found: dict[str, Any] = self._parsed(path, "TOML", parse)
         return found
 
     def json(self, path: Path) -> Any:
-        """The value of a JSON file. Raises InputError."""
+        """The value of a JSON file; its numbers are finite and of 64 bits. Raises InputError."""
         import json
 
-        return self._parsed(path, "JSON", json.loads)
+        def parse(text: str) -> Any:
+            check("json-values", f"{path}, {self.kind}", values_of(text))
+            return json.loads(
+                text, parse_float=_number, parse_int=_whole_number, parse_constant=_number
+            )
+
+        return self._parsed(path, "JSON", parse)
 
     def _parsed(self, path: Path, form: str, parse: Callable[[str], Any]) -> Any:
         raw = self.read(path)
@@ -50,3 +61,17 @@ class TextFile:
             return parse(raw.decode())
         except (ValueError, RecursionError) as error:
             raise InputError(f"{path} is not {form}: {str(error)[:200]}", self.remedy) from error
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"the number {text[:40]} is too large, or none")
+    return value
+
+
+def _whole_number(text: str) -> int:
+    value = int(text) if len(text) < 21 else 1 << 64
+    if not -(1 << 63) <= value < 1 << 63:
+        raise ValueError(f"the number {text[:40]} is too large")
+    return value

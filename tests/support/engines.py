@@ -16,8 +16,12 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 
 
+SNAKEMAKES = ("8.0.0", "8.30.0", "9.0.0")  # beside the newest, which the tests' own Python has
+
+
 def engine(name: str) -> Path:
-    """The program of an engine: nextflow, cwltool, or python (with Parsl).
+    """The program of an engine: nextflow, cwltool, python (with Parsl), or
+    snakemake-VERSION/bin/snakemake with a version of SNAKEMAKES.
 
     Skips with the reason where it cannot be fetched.
     """
@@ -29,8 +33,11 @@ def engine(name: str) -> Path:
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # several workers of pytest: one fetches
         done = subprocess.run(
-            [ROOT / "scripts" / "engines.sh", folder], capture_output=True, text=True, timeout=500
+            [ROOT / "scripts" / "engines.sh", folder, name],
+            capture_output=True,
+            text=True,
+            timeout=500,
         )
     if done.returncode:
         pytest.skip(f"{name} cannot be fetched: {done.stdout[-500:]}{done.stderr[-500:]}")
-    return folder / "bin" / name
+    return folder / name if "/" in name else folder / "bin" / name

@@ -24,7 +24,6 @@ from tracehint.adapters.engines.jx.tree import (
     Unary,
 )
 
-MAX_STEPS = 20_000_000
 MAX_DEPTH = 100
 _CHARACTERS = 32  # of a new text, for one step
 
@@ -32,7 +31,7 @@ _CHARACTERS = 32  # of a new text, for one step
 class Evaluator:
     """Evaluates one document. Lists and objects that it returns are never changed afterwards."""
 
-    def __init__(self, folder: Path | None, steps: int = MAX_STEPS) -> None:
+    def __init__(self, folder: Path | None, steps: int) -> None:
         self.folder, self._left, self._depth = folder, steps, 0
         self._how: dict[type, Callable[[Any, Scope], Any]] = {
             Symbol: self._symbol, Chain: self._chain, Unary: self._unary, Call: self._call,
@@ -55,7 +54,7 @@ class Evaluator:
         """Count work. Raises JxError when it is too much."""
         self._left -= steps
         if self._left < 0:
-            raise JxError("more evaluation steps than allowed")
+            raise JxError("more evaluation steps than allowed (limit jx-steps)")
 
     def spend_text(self, length: int) -> None:
         """Count a new text of so many characters."""

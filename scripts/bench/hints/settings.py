@@ -126,6 +126,7 @@ def _learned(row: Row, folder: Path, flow: Path, work: Path, store: str) -> tupl
             "map.toml",
             "--nodes",
             str(NODES),
+            "--precreate",
         ),
     ]
     subprocess.run(["rm", "-rf", run], check=True)

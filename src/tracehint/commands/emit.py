@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracehint.commands._output import refuse_existing, write_result
+from tracehint.commands._output import refuse_existing, refuse_own_input, write_result
 from tracehint.commands._stores import (
     hints_argument,
     make_plan,
@@ -69,6 +69,11 @@ ENGINES = ("makeflow", "swift", "swift-k", "swift-t", "snakemake", "nextflow")
 @click.option(
     "--temporary", is_flag=True, help="Let Snakemake delete files that hints call temporary."
 )
+@click.option(
+    "--precreate",
+    is_flag=True,
+    help="Let Makeflow's rules make their outputs, empty and tagged, before their command.",
+)
 @plan_options
 @click.option("--allow-trusted", is_flag=True, help="Allow attributes below trusted.")
 @click.option("--force", is_flag=True, help="Replace existing output files.")
@@ -87,6 +92,7 @@ def command(
     shared_dir: str,
     locations: Path | None,
     temporary: bool,
+    precreate: bool,
     **which: Any,
 ) -> None:
     """Write HINTS as a setfattr script, or as annotations for a workflow engine.
@@ -107,6 +113,7 @@ def command(
             "For example: tracehint emit H.json --store xattr -o hints.sh",
         )
     loaded = load(hints)
+    refuse_own_input(output, [hints, which["workflow"]])
     if engine is not None:
         from tracehint.adapters.engines.emitters import EmitRequest
 
@@ -121,6 +128,7 @@ def command(
             shared_dir=shared_dir,
             locations=locations,
             temporary=temporary,
+            precreate=precreate,
         )
         _engine(loaded, request, force=force)
         return

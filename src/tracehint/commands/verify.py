@@ -18,12 +18,22 @@ from tracehint.commands._stores import (
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tracehint.adapters.plan import Plan
     from tracehint.adapters.stores.outcome import Outcome
     from tracehint.adapters.stores.readback import Reading
+    from tracehint.adapters.stores.survival import Lost
 
 
 @click.command()
 @hints_below
+@click.option(
+    "--run",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="BUNDLE",
+    help="Recording of the run that followed: tells which hints it took away, and how.",
+)
 @click.option("--strict", is_flag=True, help="A file that is not there counts as a mismatch.")
 @click.option("--format", "fmt", type=click.Choice(["text", "json"]), default="text")
 def command(
@@ -32,6 +42,7 @@ def command(
     store: str,
     prefix: str | None,
     places: Path | None,
+    run: Path | None,
     strict: bool,
     fmt: str,
     **which: Any,
@@ -44,6 +55,7 @@ def command(
     """
     from tracehint.adapters.stores.outcome import Outcome
     from tracehint.adapters.stores.readback import verify
+    from tracehint.adapters.stores.survival import told
     from tracehint.hintgen.hints.hintfile import load
 
     chosen = require_store(store, prefix, places)
@@ -51,15 +63,26 @@ def command(
     with open_directory(directory) as root:
         plan = make_plan(load(hints), root_fd=root.fd, **which)
         readings = list(verify(root, chosen, plan.targets, outcome))
+    taken = _taken(run, plan)
     counts = Counter(reading.state for reading in readings)
     bad = [reading for reading in readings if reading.state != "ok"]
     fine = bool(counts["ok"]) and not bad and not outcome.failed
     fine = fine and not (strict and outcome.absent)
     if fmt == "json":
-        _json(chosen.name, counts, bad, outcome, fine)
+        _json(chosen.name, counts, bad, outcome, fine, taken)
     else:
         _text(counts, bad, outcome)
+        for line in told(taken, sum(target.kind == "file" for target in plan.targets)):
+            click.echo(line, err=True)
     return EXIT_OK if fine else EXIT_FINDINGS
+
+
+def _taken(run: Path | None, plan: Plan) -> dict[bytes, Lost]:
+    """Hinted files whose hints the run took away."""
+    from tracehint.adapters.stores.survival import lost_in
+
+    files = [target.path for target in plan.targets if target.kind == "file"]
+    return lost_in(run, files) if run is not None else {}
 
 
 def _text(counts: Counter[str], bad: list[Reading], outcome: Outcome) -> None:
@@ -83,7 +106,12 @@ def _text(counts: Counter[str], bad: list[Reading], outcome: Outcome) -> None:
 
 
 def _json(
-    store: str, counts: Counter[str], bad: list[Reading], outcome: Outcome, fine: bool
+    store: str,
+    counts: Counter[str],
+    bad: list[Reading],
+    outcome: Outcome,
+    fine: bool,
+    taken: Mapping[bytes, Lost],
 ) -> None:
     import json
 
@@ -101,6 +129,8 @@ def _json(
              "wanted": shown(r.setting.value), "got": shown(r.got), "state": r.state}
             for r in bad
         ],
+        "lost": [{"path": to_text(path), "why": one.why, "program": one.program}
+                 for path, one in taken.items()],
         "failed": [{"path": to_text(path), "reason": why} for path, why in outcome.failed],
         "gaps": [{"hint": g.hint, "level": g.level, "reason": g.reason, "targets": n}
                  for g, n in outcome.gap_counts().items()],

@@ -1,0 +1,88 @@
+"""Hints that cannot survive a run like a recorded one: what is set beforehand goes with the file.
+
+Seen in the bundle's table of names: a program that deletes a file and makes it anew, or renames
+another one over it, leaves a file without the hint. A file that is cut to nothing and written
+again (`>`) keeps it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tracehint.hintgen.hints.pathtext import to_text
+from tracehint.hintgen.text.escape import shorten, terminal
+from tracehint.hintgen.text.units import plural
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# op of the table `names` -> (which of its names loses the hint, in words)
+_LOSING: dict[str, tuple[tuple[str, str], ...]] = {
+    "unlink": (("path", "deleted"),),
+    "rename": (("new_path", "replaced by a rename"), ("path", "moved away by a rename")),
+    "exchange": (("path", "exchanged by a rename"), ("new_path", "exchanged by a rename")),
+}
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Why a hint that is set before the run is gone after it: the first event that took it."""
+
+    why: str
+    program: str  # that did it; "" where the recording does not know
+
+
+def lost_in(run: Path, paths: Collection[bytes]) -> dict[bytes, Lost]:
+    """Those of the paths (below the data root) whose hints a run like `run` takes away.
+
+    Raises BundleError.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from tracehint.analyzer.roots import data_roots, relative_paths
+    from tracehint.schemas.store import read_bundle
+
+    bundle = read_bundle(run, without=("metadata_ops", "attributes", "marks"))
+    roots = data_roots(bundle)
+    names = bundle.tables["names"].sort_by("seq")
+    wanted = pa.array(sorted(paths), pa.binary())
+    programs = _programs(bundle.tables["processes"])
+    found: dict[bytes, tuple[int, Lost]] = {}
+    for op, sides in _LOSING.items():
+        rows = names.filter(pc.equal(names.column("op"), op))
+        for side, why in sides:
+            short = relative_paths(rows.column(side).combine_chunks(), roots)
+            hit = pc.is_in(short, wanted)
+            hits = pa.table({"path": short, "proc": rows.column("proc"), "seq": rows.column("seq")})
+            for row in hits.filter(hit).to_pylist():
+                event = row["seq"], Lost(why, programs.get(row["proc"], ""))
+                found[row["path"]] = min(found.get(row["path"], event), event, key=lambda e: e[0])
+    return {path: lost for path, (_, lost) in found.items()}
+
+
+def _programs(processes: pa.Table) -> Mapping[int, str]:
+    rows = processes.select(["proc", "exe"]).to_pylist()
+    return {r["proc"]: to_text(r["exe"].rpartition(b"/")[2]) for r in rows if r["exe"]}
+
+
+def told(lost: Mapping[bytes, Lost], of: int) -> list[str]:
+    """What people have to know of `of` hinted files, a line each reason."""
+    if not lost:
+        return []
+    lines = [
+        f"{len(lost):,} of {plural(of, 'hinted file')} cannot keep a hint that is set before the "
+        "run, as the recorded run shows:"
+    ]
+    kinds = Counter(lost.values())
+    for kind, count in kinds.most_common(20):
+        example = next(path for path, one in lost.items() if one == kind)
+        name = shorten(terminal(to_text(example)), 60)
+        by = f" by {terminal(kind.program)}" if kind.program else ""
+        lines.append(f"  {plural(count, 'file')} {kind.why}{by}, as {name}")
+    lines.append("  their directory's default, or tagging afterwards, is what is left")
+    return lines

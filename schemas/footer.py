@@ -1,0 +1,58 @@
+"""What a Parquet file of a bundle says that it holds, against what its size makes likely.
+
+A few bytes may stand for billions of equal rows, or for a page that unpacks to gigabytes: such
+files are refused before anything is read.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from tracehint.limits import limit
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+_FEW_ROWS = 10_000_000  # of any number of bytes
+_FREE = 1 << 30  # bytes that any file may hold
+
+
+def check_footer(source: pq.ParquetFile, where: Path | BinaryIO) -> None:
+    """Raises ValueError (naming the limit) for a file that states more than is likely."""
+    facts, size = source.metadata, _size(where)
+    rows = facts.num_rows
+    if rows > limit("bundle-rows"):
+        raise ValueError(f"{rows:,} rows (limit bundle-rows)")
+    if rows > max(_FEW_ROWS, size * limit("bundle-rows-per-byte")):
+        raise ValueError(f"{rows:,} rows in {size:,} bytes (limit bundle-rows-per-byte)")
+    held = sum(facts.row_group(i).total_byte_size for i in range(facts.num_row_groups))
+    if held > max(_FREE, size * limit("bundle-ratio")):
+        raise ValueError(f"{held:,} bytes packed into {size:,} (limit bundle-ratio)")
+
+
+def check_texts(column: pa.ChunkedArray, name: str) -> None:
+    """Raises ValueError when the texts of a dictionary column, each row's own, are too many."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_dictionary(column.type):
+        return
+    total = 0
+    for chunk in column.chunks:
+        lengths = pc.binary_length(chunk.dictionary)
+        if len(chunk) * (pc.max(lengths).as_py() or 0) > _FREE:
+            total += pc.sum(pc.take(lengths, chunk.indices)).as_py() or 0
+    if total > limit("bundle-text-bytes"):
+        raise ValueError(f"column {name}: {total:,} bytes of texts (limit bundle-text-bytes)")
+
+
+def _size(where: Path | BinaryIO) -> int:
+    if isinstance(where, Path):
+        return where.stat().st_size
+    at = where.tell()
+    size = where.seek(0, os.SEEK_END)
+    where.seek(at)
+    return size

@@ -1,0 +1,120 @@
+"""What readers of files from outside take at most; every number can be raised or lowered.
+
+    TRACEHINT_LIMITS=rows=50_000_000,yaml-values=20_000_000 tracehint import ...
+
+Each limit is one row of LIMITS; `limit(NAME)` is its number, `exceeded(NAME, what)` the error.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from tracehint.errors import InputError, UsageError
+
+VARIABLE = "TRACEHINT_LIMITS"
+_MOST = 1 << 62
+
+
+@dataclass(frozen=True)
+class Limit:
+    """`most` `unit`s of what `bounds` names."""
+
+    most: int
+    unit: str
+    bounds: str
+
+
+LIMITS: dict[str, Limit] = {
+    "match-work": Limit(
+        1_500, "steps of matching",
+        "work of one file name against all rules of a hint file; a step goes over 128 bytes. A "
+        "name that needs more gets no hint, and is counted as too costly",
+    ),
+    "hint-rules": Limit(20_000, "rules", "rules of a hint file"),
+    "small-bytes": Limit(
+        4 << 20, "bytes", "store tables, store maps, host files, calibrations, configurations"
+    ),
+    "hints-bytes": Limit(64 << 20, "bytes", "hint files, baselines, output of `locate`"),
+    "names-bytes": Limit(256 << 20, "bytes", "Makeflow files that hints go into, lists of names"),
+    "toml-values": Limit(200_000, "values", "dots, brackets, commas and lines of a TOML file"),
+    "json-values": Limit(
+        10_000_000, "values",
+        "commas and brackets of a JSON file that is read whole, or of one item of one that is "
+        "read in parts; a value takes about 100 bytes of memory",
+    ),
+    "analysis-values": Limit(100_000_000, "values", "the same, of the JSON of `analyze`"),
+    "text-bytes": Limit(1 << 30, "bytes", "a text file of an engine, unpacked"),
+    "unpack-ratio": Limit(
+        200, "times the packed size",
+        "what gzip, bzip2 or xz files hold, where it is more than 64 MiB",
+    ),
+    "line-bytes": Limit(16 << 20, "bytes in one line", "lines of engines' logs"),
+    "rows": Limit(20_000_000, "rows", "tasks, and files of tasks, in an engine's graph"),
+    "strange-rows": Limit(100_000, "entries without a name", "what a WfFormat file lists as tasks"),
+    "workflow-rules": Limit(500_000, "rules", "rules of a Makeflow file"),
+    "substituted-bytes": Limit(
+        1 << 29, "characters", "text that the variables of a Makeflow file make"
+    ),
+    "yaml-values": Limit(5_000_000, "values", "YAML of Pegasus and kickstart"),
+    "jx-bytes": Limit(16 << 20, "characters", "a JX workflow"),
+    "jx-steps": Limit(20_000_000, "steps", "evaluation of a JX workflow"),
+    "item-bytes": Limit(256 << 20, "characters", "one task or file of a WfFormat instance"),
+    "darshan-names": Limit(5_000_000, "names", "file names of one Darshan log"),
+    "strace-line": Limit(8 << 20, "bytes", "a line of a strace log; a longer one is cut"),
+    "strace-pending": Limit(
+        100_000, "calls", "unfinished calls of a strace log that are kept; others are counted"
+    ),
+    "bundle-rows": Limit(4_000_000_000, "rows", "one Parquet file of a bundle"),
+    "bundle-rows-per-byte": Limit(
+        100, "rows per byte", "Parquet files of a bundle with more than ten million rows"
+    ),
+    "bundle-ratio": Limit(
+        1_000, "times its size",
+        "what a Parquet file of a bundle holds as its footer states it, where that is over 1 GiB",
+    ),
+    "bundle-text-bytes": Limit(
+        16 << 30, "bytes", "texts of one column of a Parquet file, each row's own"
+    ),
+}  # fmt: skip  # a table
+
+
+def limit(name: str) -> int:
+    """The number in force. Raises UsageError where TRACEHINT_LIMITS is not understood."""
+    return _set(os.environ.get(VARIABLE, "")).get(name, LIMITS[name].most)
+
+
+def check(name: str, what: str, count: int) -> None:
+    """Raises InputError where `count` is beyond the limit; `what` is named."""
+    if count > limit(name):
+        raise exceeded(name, what)
+
+
+def exceeded(name: str, what: str) -> InputError:
+    """The error for a file, or a thing in it, that goes beyond the limit."""
+    return InputError(
+        f"{what}: more than {limit(name):,} {LIMITS[name].unit}",
+        f"If it is what you mean, set {VARIABLE}={name}=N (docs/reference/limits.md).",
+    )
+
+
+@lru_cache(maxsize=8)
+def _set(text: str) -> dict[str, int]:
+    found = {}
+    for part in filter(None, map(str.strip, text.split(","))):
+        name, _, number = part.partition("=")
+        digits = number.replace("_", "")
+        if name not in LIMITS or not (digits.isascii() and digits.isdigit() and len(digits) < 20):
+            raise UsageError(
+                f"{VARIABLE}: {part[:80]!r} is not NAME=N", "Known are: " + ", ".join(LIMITS)
+            )
+        found[name] = min(int(digits), _MOST)
+    return found
+
+
+def values_of(text: str | bytes) -> int:
+    """At most as many values as JSON text has: its commas and opening brackets, and one."""
+    marks: tuple[Any, ...] = (",", "[", "{") if isinstance(text, str) else (b",", b"[", b"{")
+    return 1 + sum(text.count(mark) for mark in marks)

@@ -1,0 +1,46 @@
+"""Reference: matching by regexes, each rule tried on each path."""
+
+from __future__ import annotations
+
+import re
+
+from tracehint.hintgen.hints.fitting import Subject
+from tracehint.hintgen.hints.model import INPUT, HintFile, Rule
+from tracehint.hintgen.hints.template import Template
+from tracehint.hintgen.match.known import Declared
+from tracehint.hintgen.match.match import Matcher
+from tracehint.hintgen.match.ruleindex import Captures, Entry, RuleIndex, entry_of
+
+
+def by_regex(template: Template, path: bytes) -> tuple[bytes, ...] | None:
+    """The text of each placeholder, or None; by the regex that hint files hold."""
+    found = re.fullmatch(template.regex.encode("latin-1"), path, re.DOTALL)
+    return None if found is None else found.groups()
+
+
+class _EveryRule(RuleIndex):
+    """No index: all rules are tried."""
+
+    def __init__(self, rules: tuple[Rule, ...]) -> None:
+        super().__init__(rules)
+        self._entries = [entry_of(rule) for rule in rules]
+
+    def candidates(self, subject: Subject, known: Declared, i: int) -> list[tuple[Entry, Captures]]:
+        found = []
+        for entry in self._entries:
+            any_name = entry.template.parts[0] == "dirs"
+            if entry.rule.conditions.get("needs") == "types" and any_name:
+                types = known.producer_types
+                if types is None or (types[i] or INPUT) not in entry.producers:
+                    continue
+            caught = by_regex(entry.template, subject.name)
+            if caught is not None:
+                found.append((entry, caught))
+        return sorted(found, key=lambda f: (self.rank(f[0], known, i), f[0].rule.id), reverse=True)
+
+
+def reference_matcher(hints: HintFile) -> Matcher:
+    """A matcher without index and without limits of work."""
+    matcher = Matcher(HintFile((), {}, ()))
+    matcher._index = _EveryRule(hints.rules)
+    return matcher
