@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tracehint.analyzer.base import base_folder, below, workplaces
 from tracehint.analyzer.path_rules import (
     BOOKKEEPING,
     SOFTWARE,
@@ -60,8 +61,23 @@ def _derived(bundle: Bundle, cwd: bytes, cut: TaskCut | None) -> set[bytes]:
         found = _outermost(_merge_siblings(_used_folders(bundle)))
         return found or {cwd}
     found = set(_argument_folders(bundle, cwd)) | _written_folders(bundle, cut)
-    found = {d for d in found if not _below(d, cwd) and _may_be_root(d)}
-    return {*_outermost(_merge_siblings(found)), cwd}
+    base = cwd
+    if cut is not None:
+        base = base_folder(bundle, cut, cwd)
+        used = sorted(found)
+        places = workplaces(bundle, cut, cwd)
+        found |= {place for place in places if any(below(d, place) for d in used)}
+    found = {d for d in found if not below(d, cwd) and _may_be_root(d)}
+    found = _outermost(_merge_siblings(found))
+    return found if found and _only_software(bundle, base) else {*found, base}
+
+
+def _only_software(bundle: Bundle, cwd: bytes) -> bool:
+    """Whether a run was merely started in a directory of the system, and wrote nothing there."""
+    opens = bundle.tables["opens"]
+    wrote = plain(opens.filter(pc.greater(opens.column("write_ops"), 0)).column("path"))
+    inside = pc.starts_with(wrote, cwd.rstrip(b"/") + b"/")
+    return bool(is_system(pa.array([cwd], pa.binary()))[0]) and not pc.any(inside).as_py()
 
 
 def _used_folders(bundle: Bundle) -> set[bytes]:
@@ -83,10 +99,6 @@ def _norm(path: bytes) -> bytes:
     return text[1:] if text.startswith(b"//") else text
 
 
-def _below(path: bytes, root: bytes) -> bool:
-    return path == root or path.startswith(root.rstrip(b"/") + b"/")
-
-
 def _may_be_root(folder: bytes) -> bool:
     """Never /, a home directory as a whole, hidden folders of it, or the system."""
     if folder == b"/" or _HOME.match(folder) or _HIDDEN_IN_HOME.match(folder + b"/"):
@@ -95,7 +107,7 @@ def _may_be_root(folder: bytes) -> bool:
 
 
 def _argument_folders(bundle: Bundle, cwd: bytes) -> Iterable[bytes]:
-    """Folders of the command's arguments that the run used as paths."""
+    """The command's arguments that the run used as folders, and the folders of its other ones."""
     words = [w.encode("utf-8", "surrogateescape") for w in bundle.manifest.command[1:]]
     words = [w.partition(b"=")[2] if w[:1] == b"-" else w for w in words]
     paths = {_norm(posixpath.join(cwd, w)) for w in words if w and len(w) < 4096}
@@ -108,7 +120,8 @@ def _argument_folders(bundle: Bundle, cwd: bytes) -> Iterable[bytes]:
         column = bundle.tables[table].column("path")
         hit = pc.is_in(wanted, value_set=plain(column).combine_chunks())
         for path in wanted.filter(hit).to_pylist():
-            yield posixpath.dirname(path)
+            folder = pc.any(pc.starts_with(plain(column), path.rstrip(b"/") + b"/")).as_py()
+            yield path if folder else posixpath.dirname(path)
 
 
 def _used_by_jobs(bundle: Bundle, cut: TaskCut) -> Any:
@@ -241,7 +254,7 @@ def _in_environments(paths: Any, roots: Sequence[bytes]) -> Any:
     answer = pa.array(np.zeros(len(paths), bool))
     for prefix in sorted(prefixes)[:256]:
         # a root inside the environment was asked for
-        if prefix and not any(_below(root, prefix) for root in roots):
+        if prefix and not any(below(root, prefix) for root in roots):
             answer = pc.or_(answer, pc.starts_with(paths, prefix + b"/"))
     return answer
 

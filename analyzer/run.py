@@ -46,7 +46,7 @@ def run_object(
         "collector": manifest.collector,
         "started": started.isoformat().replace("+00:00", "Z"),
         "duration_s": _duration(bundle, tasks, extents),
-        "nodes": options.nodes or default_nodes(tasks, len(hosts)),
+        **counted_nodes(options.nodes, tasks, len(hosts)),
         "data_roots": [root.decode("utf-8", "replace") for root in roots],
         "exit_status": manifest.exit_status,
         "complete": manifest.complete,
@@ -67,9 +67,14 @@ def parameters(options: Options) -> dict[str, Any]:
     return found
 
 
-def default_nodes(tasks: pa.Table, hosts: int) -> int:
-    """N of the cost model: the hosts if several, else the most tasks at one time, at least 2."""
-    return hosts if hosts > 1 else max(2, most_at_once(tasks))
+def counted_nodes(given: int | None, tasks: pa.Table, hosts: int) -> dict[str, Any]:
+    """N of the cost model and who says so: whoever asked, else the hosts if there are several,
+    else the most tasks at one time, at least 2."""
+    if given:
+        return {"nodes": given, "nodes_from": "given"}
+    if hosts > 1:
+        return {"nodes": hosts, "nodes_from": "hosts"}
+    return {"nodes": max(2, most_at_once(tasks)), "nodes_from": "tasks"}
 
 
 def most_at_once(tasks: pa.Table) -> int:

@@ -98,11 +98,15 @@ def human_bytes(count: float) -> str:
 
 
 def human_seconds(seconds: float) -> str:
-    """`0.42 s`, `12.3 s`, `4 min 05 s`, `1 h 13 min`."""
-    if seconds < 10:
-        return f"{seconds:.2f} s"
-    if seconds < 120:
-        return f"{seconds:.1f} s"
+    """A duration, three significant digits below a minute.
+
+    >>> human_seconds(0.4213), human_seconds(12.3), human_seconds(0.0004)
+    ('0.421 s', '12.3 s', '0.000 s')
+    >>> human_seconds(75), human_seconds(245.0), human_seconds(4380)
+    ('1 min 15 s', '4 min 05 s', '1 h 13 min')
+    """
+    if seconds < 59.95:
+        return f"{seconds:.3f} s" if seconds < 0.01 else f"{seconds:#.3g} s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:
         return f"{minutes} min {rest:02d} s"

@@ -12,7 +12,6 @@ from tracehint.collectors.base import RecordRequest
 from tracehint.collectors.run import working_directory
 from tracehint.errors import BundleError
 from tracehint.schemas.manifest import Manifest
-from tracehint.schemas.redact import redact_argv
 from tracehint.schemas.store import BundleWriter
 from tracehint.version import __version__
 
@@ -31,17 +30,15 @@ def new_manifest(
     now, because the recorder did not reach its end.
     """
     raw = [os.fsencode(a) for a in request.command] if command is None else list(command)
-    argv, hits = (raw, 0) if request.keep_args else redact_argv(raw)
     return Manifest(
         program=f"tracehint {__version__}",
         collector=collector,
-        command=[os.fsdecode(a) for a in argv],
+        command=[os.fsdecode(a) for a in raw],
         started_ns=time.time_ns(),
         cwd=str(working_directory()),
         hosts=[hostinfo.this_host(request.host)],
         data_roots=list(request.data_roots),
         blind_to=list(blind_to),
-        redacted_args=hits,
         recording=os.urandom(16).hex(),
         notes=[unfinished] if unfinished else [],
     )
@@ -54,7 +51,7 @@ def begin(
 
     Returns the bundle's writer, and the folder or file. Raises BundleError.
     """
-    writer = BundleWriter(request.output, force=request.force)
+    writer = BundleWriter(request.output, force=request.force, keep_args=request.keep_args)
     place = request.output / folder
     try:
         place.mkdir(mode=0o700, exist_ok=True)

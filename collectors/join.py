@@ -95,6 +95,7 @@ def join_manifests(manifests: Sequence[Manifest]) -> Manifest:
         notes=list(dict.fromkeys(notes)),
         redacted_args=sum(m.redacted_args for m in ordered),
         parts=list(dict.fromkeys(i for m in ordered for i in m.parts or [m.recording] if i)),
+        kept_args=any(m.kept_args for m in ordered),
     )
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracehint.hintgen import relation
 from tracehint.hintgen.text import names
+from tracehint.hintgen.text.masks import masks_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -57,7 +58,8 @@ def connect(analysis: Analysis, bundle: Bundle | None = None) -> duckdb.DuckDBPy
             _view(con, name, table)
     con.execute(relation.VIEWS)
     files = analysis.files
-    con.register("files_raw", files.append_column("path_text", text_column(files.column("path"))))
+    files = files.append_column("path_text", text_column(files.column("path")))
+    con.register("files_raw", files.append_column("mask", masks_of(files.column("path_text"))))
     names.add_templates(con)
     con.unregister("files_raw")
     for name, table in (bundle.tables if bundle else {}).items():

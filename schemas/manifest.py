@@ -12,6 +12,7 @@ from typing import Any
 
 from tracehint.errors import BundleError
 from tracehint.limits import exceeded, limit, values_of
+from tracehint.schemas.kinds import instead
 from tracehint.schemas.manifest_check import HOST, MANIFEST, fields_of
 from tracehint.schemas.version import FORMAT
 
@@ -57,6 +58,15 @@ class Manifest:
     recording: str = ""  # identity, random; empty in older bundles and in imported ones
     parts: list[str] = field(default_factory=list)  # of a merged run: identities of its recordings
     rows: dict[str, int] = field(default_factory=dict)  # written per table; none: not stated
+    kept_args: bool = False  # --keep-args: nothing was or is to be taken out
+
+
+def hide_command(manifest: Manifest) -> None:
+    """Take the secrets out of the command line, and count them."""
+    from tracehint.schemas.redact.commands import redact_words_of
+
+    manifest.command, hits = redact_words_of(manifest.command)
+    manifest.redacted_args += hits
 
 
 def manifest_to_json(manifest: Manifest) -> str:
@@ -85,19 +95,11 @@ def read_manifest(bundle: Path) -> Manifest:
         if found.st_size > MAX_MANIFEST_BYTES:
             raise BundleError(f"{path}: manifest is larger than 64 MiB", "It is damaged.")
         data = path.read_bytes()
-    except FileNotFoundError:
-        raise no_bundle(str(bundle), there=bundle.exists()) from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise BundleError(*instead("bundle", bundle)) from None
     except (OSError, ValueError) as error:
         raise BundleError(f"{path}: cannot be read: {error}", "Record the run again.") from None
     return parse_manifest(data, path)
-
-
-def no_bundle(where: str, *, there: bool) -> BundleError:
-    """The error for a place without a manifest; `there`: something is at that place."""
-    what = f"not a trace bundle (no {MANIFEST_NAME})" if there else "there is no such bundle"
-    return BundleError(
-        f"{where}: {what}", "Give the directory that `tracehint record` or `import` wrote."
-    )
 
 
 def parse_manifest(text: bytes, path: Path | str) -> Manifest:

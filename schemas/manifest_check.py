@@ -48,6 +48,7 @@ MANIFEST: dict[str, Callable[[Any], bool]] = {
     "complete": _flag, "hosts": _list_of(lambda host: isinstance(host, dict)),
     "data_roots": _list_of(_text), "blind_to": _list_of(_text), "notes": _list_of(_text),
     "redacted_args": _integer, "recording": _text, "parts": _list_of(_text), "rows": _integers,
+    "kept_args": _flag,
 }  # fmt: skip  # a table
 HOST: dict[str, Callable[[Any], bool]] = {
     "name": _text, "kernel": _text, "site": _text, "boot_id": _text, "cpus": _integer,

@@ -51,6 +51,12 @@ def recovered(
         found, problems = reader.recover(root, manifest)
     except TracehintError as error:
         return tables, [f"{SPOOL_DIR if spooled else RAW_DIR}: {error.what}"]
+    if not manifest.kept_args:
+        from tracehint.schemas.redact.tables import Redactor
+
+        redactor = Redactor()
+        found = {name: redactor.table(name, table) for name, table in found.items()}
+        manifest.redacted_args += redactor.taken()
     if not manifest.complete:
         manifest.notes = [
             f"The recorder of {root.name} was killed: its last accesses may be missing."

@@ -15,13 +15,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tracehint.errors import BundleError
-from tracehint.schemas.manifest import MANIFEST_NAME, Manifest, manifest_to_json, read_manifest
+from tracehint.schemas.manifest import (
+    MANIFEST_NAME,
+    Manifest,
+    hide_command,
+    manifest_to_json,
+    read_manifest,
+)
 from tracehint.schemas.recovery import RAW_DIR, SPOOL_DIR, recovered, unfinished
 from tracehint.schemas.version import TABLE_NAMES
 from tracehint.schemas.writing import make_folder, refuse_existing
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from tracehint.schemas.redact.tables import Redactor
 
 _HOST_LENGTH = 200  # `host=`, a checksum and a suffix fit into 255 bytes
 
@@ -50,10 +58,14 @@ def table_from_rows(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
 
 
 class BundleWriter:
-    """Writes one bundle directory (mode 0700)."""
+    """Writes one bundle directory (mode 0700).
 
-    def __init__(self, path: Path, *, force: bool = False) -> None:
-        self.path = path
+    Whatever is written passes the redactor (schemas/redact), unless `keep_args`.
+    """
+
+    def __init__(self, path: Path, *, force: bool = False, keep_args: bool = False) -> None:
+        self.path, self.keep_args = path, keep_args
+        self._redactor: Redactor | None = None
         refuse_existing(path, force=force)
         if path.exists():
             _remove_bundle(path)
@@ -62,9 +74,9 @@ class BundleWriter:
     @classmethod
     def append_to(cls, path: Path) -> BundleWriter:
         """A writer that adds segments to a bundle that is there; raises BundleError if none is."""
-        read_manifest(path)
         writer = cls.__new__(cls)
-        writer.path = path
+        writer.path, writer.keep_args = path, read_manifest(path).kept_args
+        writer._redactor = None
         return writer
 
     def write_table(self, name: str, table: pa.Table, segment: int = 0) -> None:
@@ -77,6 +89,8 @@ class BundleWriter:
 
         if not table.schema.equals(TABLES[name]):
             table = table.cast(TABLES[name])
+        if not self.keep_args:
+            table = self._without_secrets(name, table)
         for host in table.column("host").unique().to_pylist():
             folder = self.path / name / f"host={safe_host(host)}"
             target = folder / f"{segment}.parquet"
@@ -92,8 +106,24 @@ class BundleWriter:
                     "Free some space or choose another place with -o; rows already written stay.",
                 ) from None
 
+    def _without_secrets(self, name: str, table: pa.Table) -> pa.Table:
+        from tracehint.schemas.redact.tables import Redactor
+
+        if self._redactor is None:
+            self._redactor = Redactor()
+        return self._redactor.table(name, table)
+
     def write_manifest(self, manifest: Manifest) -> None:
-        """Replace `manifest.json` atomically."""
+        """Replace `manifest.json` atomically.
+
+        `manifest` itself is changed: its command loses its secrets, and those that were taken out
+        of the tables are counted.
+        """
+        manifest.kept_args = self.keep_args
+        if not self.keep_args:
+            hide_command(manifest)
+            if self._redactor is not None:
+                manifest.redacted_args += self._redactor.taken()
         temporary = self.path / f".{MANIFEST_NAME}.tmp"
         try:
             temporary.write_text(manifest_to_json(manifest), encoding="utf-8")

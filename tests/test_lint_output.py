@@ -22,6 +22,7 @@ from tracehint.hintgen.lint.registry import RULES
 from tracehint.hintgen.lint.render import FORMATS, Info, render
 from tracehint.hintgen.lint.seconds import with_seconds
 from tracehint.hintgen.query import text_column
+from tracehint.hintgen.summary.saved import Saved
 
 
 def finding(path: bytes = b"a/b.dat", **more: object) -> Finding:
@@ -146,10 +147,10 @@ def test_seconds_only_with_a_calibration_and_as_a_range(tmp_path) -> None:  # ty
     }  # fmt: skip  # a table
     path.write_text(json.dumps(measured))
     plain = finding(saves=Savings(network_bytes=8 << 20, operations=1000))
-    (found,) = with_seconds([plain], read_rates(path), nodes=4)
-    assert found.saves.seconds == (2.1, 8.4)
-    assert "2.1 s to 8.4 s" in render("text", [found], info(width=120))
-    assert "2.1 s" not in render("text", [plain], info())
+    (found,) = with_seconds([plain], read_rates(path))
+    assert found.saves.seconds == (0.1, 8.4)
+    assert "0.100 s to 8.40 s" in render("text", [found], info(width=120))
+    assert " s to " not in render("text", [plain], info())
     measured["write"] = {"bytes_per_s": None}
     path.write_text(json.dumps(measured))
     with pytest.raises(InputError, match="no rate"):
@@ -171,7 +172,10 @@ def test_two_ways_to_save_the_same_bytes_count_once() -> None:
     ]
     assert total(found, "network_bytes") == 50 + 5 + 7
     assert total(found, "storage_bytes") == 9
-    assert "4 findings: up to 62 B network, 9 B storage" in render("text", found, info())
+    assert "4 findings; to be freed: 9 B storage" in render("text", found, info())
+    every = render("text", found, replace(info(), saved=Saved(62, 7)))
+    told = "4 findings; all hints together: 62 B network, 7 B waiting; to be freed: 9 B storage"
+    assert told in " ".join(every.split())
 
 
 def test_a_remedy_is_printed_once() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -78,10 +79,15 @@ def test_more_readers_than_nodes_share_the_copies() -> None:
 
 @pytest.mark.rule("P45")
 def test_replicas_that_do_not_pay_are_not_asked_for() -> None:
-    """Eight readers one after another: one copy at a time is enough."""
-    flow, file, _ = one_to_many([[(0, MB)]] * 8, MB)
+    """Eight readers one after another, each with what the one before made: one copy at a time
+    is enough."""
+    flow, file, tasks = one_to_many([[(0, MB)]] * 8, MB)
     for k, task in enumerate(flow.tasks[1:]):
         task.update(start_s=10.0 + 10 * k, end_s=15.0 + 10 * k)
+    for one, two in pairwise(tasks):
+        state = flow.file(f"state {one}", 10)
+        flow.write(one, state, 0, 10)
+        flow.read(two, state, 0, 10)
     row = flow.labels().get(file, "broadcast")
     assert (row["placement"], row["saves_bytes"]) == ("default", 0)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from tests.support.bundles import RunBuilder
-from tests.support.flow_builder import Labels
+from tests.support.flow_builder import FlowBuilder, Labels
 from tests.support.flow_cut import bundle_of
 from tests.support.flow_shapes import MB, gathered, in_parts, many_to_one, one_to_many
 from tracehint.analyzer.analyze import analyze
@@ -51,14 +53,79 @@ def test_bytes_carried_over_make_owners() -> None:
 
 @pytest.mark.rule("P21", "P57")
 def test_who_runs_at_the_same_time_reads_at_the_same_time() -> None:
-    """Reads of a moment, tasks that overlap by pairs; the number of nodes changes nothing."""
+    """Reads of a moment, tasks that overlap by pairs, each when its own input is there; the
+    number of nodes changes nothing."""
     flow, file, tasks = one_to_many([[(0, MB)]] * 4, MB)
     for k, task in enumerate(tasks):
         flow.tasks[task - 1].update(start_s=10.0 + 4 * k, end_s=16.0 + 4 * k)
+        own = flow.file(f"own {k}", MB)
+        flow.write(flow.task(f"maker {k}", start=0, end=10.0 + 4 * k), own, 0, MB)
+        flow.read(task, own, 0, MB)
     for nodes in (2, 8):
         flow.nodes = nodes
         labels = flow.labels()
         assert labels.evidence(file, "broadcast")["concurrent_readers"] == 2
+
+
+def waiting(readers: int, at_once: int) -> tuple[FlowBuilder, int, list[int]]:
+    """Readers of one file by a machine with `at_once` processors: 10 s each, one after another."""
+    flow, file, tasks = one_to_many([[(0, MB)]] * readers, MB)
+    for k, task in enumerate(tasks):
+        start = 10.0 + 10 * (k // at_once)
+        flow.tasks[task - 1].update(start_s=start, end_s=start + 10)
+    return flow, file, tasks
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, 16])
+@pytest.mark.rule("P21", "P60")
+def test_readers_that_only_waited_for_a_processor_read_at_the_same_time(at_once: int) -> None:
+    """However few processors the recorded machine had: 16 copies pay on 16 nodes as on one."""
+    flow, file, _ = waiting(16, at_once)
+    flow.nodes = 16
+    labels = flow.labels()
+    assert labels.evidence(file, "broadcast")["concurrent_readers"] == 16
+    everywhere, same, _ = waiting(16, 16)
+    everywhere.nodes = 16
+    assert cost(labels, file, "broadcast") == cost(everywhere.labels(), same, "broadcast")
+
+
+@pytest.mark.rule("P60")
+def test_a_reader_that_needs_what_the_one_before_made_is_not_ready_with_it() -> None:
+    """A chain of tasks that all read one table: one at a time, however long each waited."""
+    flow, file, tasks = waiting(6, 1)
+    for one, two in pairwise(tasks):
+        state = flow.file(f"state {one}", MB)
+        flow.write(one, state, 0, MB)
+        flow.read(two, state, 0, MB)
+    # a task starts when the one before ends, and both ends count: two
+    assert flow.labels().evidence(file, "broadcast")["concurrent_readers"] == 2
+    for k, task in enumerate(tasks):
+        flow.tasks[task - 1].update(start_s=10.0 + 11 * k, end_s=20.0 + 11 * k)
+    assert flow.labels().evidence(file, "broadcast")["concurrent_readers"] == 1
+
+
+@pytest.mark.rule("P60")
+def test_what_an_engine_wrote_is_complete_with_its_last_write() -> None:
+    """The engine runs to the end and hands each task a list: before, no task is ready."""
+    flow, file, tasks = waiting(4, 1)
+    engine = flow.task("engine", start=0, end=100, engine=True)
+    for k, task in enumerate(tasks):
+        listed = flow.file(f"list {k}", 100)
+        flow.write(engine, listed, 0, 100, 10.0 + 10 * (k - k % 2) - 1, 10.0 + 10 * (k - k % 2))
+        flow.read(task, listed, 0, 100)
+    assert flow.labels().evidence(file, "broadcast")["concurrent_readers"] == 2
+
+
+@pytest.mark.rule("P60")
+def test_an_unknown_end_of_a_writer_leaves_the_reader_its_start() -> None:
+    flow, file, tasks = waiting(3, 1)
+    for k, task in enumerate(tasks):
+        own = flow.file(f"own {k}", MB)
+        flow.write(flow.task(f"maker {k}", start=0), own, 0, MB)
+        flow.tasks[-1]["end_s"] = None
+        flow.read(task, own, 0, MB)
+        flow.tasks[task - 1].update(start_s=10.0 + 11 * k, end_s=20.0 + 11 * k)
+    assert flow.labels().evidence(file, "broadcast")["concurrent_readers"] == 1
 
 
 @pytest.mark.rule("P30")

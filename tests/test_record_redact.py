@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.hostile import HOSTILE_NAMES
-from tracehint.schemas.redact import REDACTED, redact_argv, redact_text
+from tracehint.schemas.redact.commands import REDACTED, redact_argv, redact_text
 
 S = "S3cr3tValue"
 
@@ -165,3 +165,23 @@ def test_long_arguments_are_quick() -> None:
         redact_argv([b"sh", b"-c", text])
         redact_argv([b"x", text])
         assert time.perf_counter() - began < 60, piece  # backtracking would take hours
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"if true; then PASSWORD={S} run; fi",
+        f"(cd x && TOKEN={S} ./r)",
+        f"a=$(curl -u u:{S} https://x)",
+        f"echo `curl -u u:{S} https://x`",
+        f"MY_SECRET='{S}'\"{S}\" cmd",
+        f"cmd --password \\\n {S}",
+        f'ssh h "sh -c \\"mysql -p{S} x\\""',
+        f"setenv DB_PASSWORD {S}",
+        f"docker login docker login -p {S}",
+    ],
+)
+def test_shell_text_of_any_form_is_read(text: str) -> None:
+    new, hits = redact_text(text.encode())
+    assert hits
+    assert S.encode() not in new

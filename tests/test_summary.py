@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from tests.support.hostile import HOSTILE_NAMES
 from tests.support.runs import parse_run
 from tracehint.analyzer.model import Analysis
-from tracehint.hintgen.summary.labelled import Labelled, _masked
+from tracehint.hintgen.summary.labelled import Labelled
 from tracehint.hintgen.summary.summary import console_for, print_summary
+from tracehint.hintgen.text.masks import masks_of
 
 RUNS = Path(__file__).parent / "runs"
 LONG = "use_with_a_name_that_nobody_would_type_but_engines_make"
@@ -197,7 +198,7 @@ def test_numbers_are_masked_as_by_a_regular_expression(names: list[str], cut: in
     wanted = [re.sub("[0-9]+", "*", name) for name in names]
     whole = pa.array(names, pa.string())
     for column in (pa.chunked_array([whole]), pa.chunked_array([whole[:cut], whole[cut:]])):
-        assert _masked(column).to_pylist() == wanted
+        assert masks_of(column).to_pylist() == wanted
     part = pa.chunked_array([whole[cut:]], pa.string())
-    assert _masked(part).to_pylist() == wanted[cut:]
-    _masked(part).validate(full=True)
+    assert masks_of(part).to_pylist() == wanted[cut:]
+    masks_of(part).validate(full=True)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from tracehint.adapters.engines.graph_base import DeclaredGraph
 from tracehint.adapters.engines.graphs import combine, read_graph, sniff
+from tracehint.adapters.engines.relocate import relocated
 from tracehint.errors import TracehintError
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def declared_by_run(bundle: Bundle, cut: TaskCut) -> DeclaredGraph | None:
     graphs = []
     for path in find_logs(bundle, cut):
         try:
-            graphs.append(read_graph(path))
+            graphs.append(relocated(read_graph(path), bundle, cut))
         except TracehintError:
             continue  # a log of another run, or one that was cut off: the trace stands alone
     return combine(graphs) if graphs else None

@@ -62,10 +62,7 @@ def make_script(hints: HintFile, plan: Plan, store: Store, *, inside: bool) -> S
             else:
                 records.append(record)
     if not records:
-        raise UsageError(
-            "the rules name no concrete file, so there is nothing to write",
-            "Give the workflow (--workflow F) or a directory with its files (--dir DIR).",
-        )
+        raise _nothing(plan, store, merge_gaps(gaps), skipped)
     table = b"".join(records)
     counted = merge_gaps(gaps)
     part = _INSIDE % base64.encodebytes(table).decode().rstrip("\n") if inside else _BESIDE
@@ -73,6 +70,26 @@ def make_script(hints: HintFile, plan: Plan, store: Store, *, inside: bool) -> S
     text = text.replace("#@TABLE@", part)
     text = text.replace("#@EVIDENCE@", _evidence(hints, plan, store, counted))
     return Script(text, table, len(records), skipped, counted)
+
+
+def _nothing(plan: Plan, store: Store, gaps: dict[Gap, int], skipped: int) -> UsageError:
+    """Why there is no setting to write."""
+    if not plan.targets:
+        return UsageError(
+            "the rules name no concrete file, so there is nothing to write",
+            "Give the workflow (--workflow F) or a directory with its files (--dir DIR).",
+        )
+    named = plural(len(plan.targets), "name")
+    if skipped:
+        return UsageError(
+            f"{named}: all names are too long for a script", "Use `tracehint apply` instead."
+        )
+    reasons = "; ".join(f"{gap.hint}: {gap.reason}" for gap in list(gaps)[:3])
+    why = f" ({reasons})" if reasons else ""
+    return UsageError(
+        f"the rules name {named}, but {store.title} can say none of their hints{why}",
+        "Give another store: --store xattr writes all of them as plain attributes.",
+    )
 
 
 def _text(name: str) -> str:

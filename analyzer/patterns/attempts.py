@@ -29,6 +29,7 @@ def read_work(tasks: pa.Table) -> Work:
         start,
         np.where(np.isnan(end), np.inf, end),
         retried,
+        start,
     )
 
 

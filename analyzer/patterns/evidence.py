@@ -114,7 +114,9 @@ def _cost(c: Chosen, names: dict[int, str], extra: Extra) -> Tree:
     return found
 
 
-def saved_seconds(wait: Ints, net: Ints, rates: tuple[float, float]) -> tuple[Floats, Floats]:
+def saved_seconds(
+    wait: Ints | int, net: Ints | int, rates: tuple[float, float]
+) -> tuple[Floats, Floats]:
     """Seconds that a placement saves, at least and at most; bytes, and bytes per second.
 
     At least what readers wait less at the faster rate; at most also all bytes that do not cross

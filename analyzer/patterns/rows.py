@@ -47,6 +47,7 @@ class Work:
     start: Floats
     end: Floats
     retried: bool
+    ready: Floats  # when its inputs were complete, at its start at the latest (ready.py)
 
 
 @dataclass

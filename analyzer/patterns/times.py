@@ -37,19 +37,20 @@ def at_once(file: Ints, start: Ints, end: Ints, count: int) -> Ints:
 
 
 def readers(rows: Readers, work: Work, n: Ints) -> Ints:
-    """Per file the most tasks that read it and ran at one time, their ends included; at least 1.
+    """Per file the most tasks that read it and could run at one time, ends included; at least 1.
 
-    Readers are simultaneous when their tasks run at the same time: a read of microseconds on
-    the recorded machine is a read at the same time when every task has a node of its own.
+    A task could run from when its inputs were complete (`Work.ready`) to its end: where it only
+    waited for a processor of the recorded machine, or read for microseconds, it reads at the same
+    time as the others when every task has a node of its own.
     """
     by_file = Groups(rows.file, len(n))
-    latest = by_file.high(work.start[rows.who], -np.inf)
+    latest = by_file.high(work.ready[rows.who], -np.inf)
     together = np.maximum(n, 1)
     mixed = (n >= 2) & (latest > by_file.low(work.end[rows.who], np.inf))
     if mixed.any():
         some = mixed[rows.file]
         file, who = rows.file[some], rows.who[some]
-        start, end = ranks(work.start[who], work.end[who], starts_first=True)
+        start, end = ranks(work.ready[who], work.end[who], starts_first=True)
         together = np.where(mixed, at_once(file, start, end, len(n)), together)
     return together
 

@@ -11,7 +11,16 @@ import numpy as np
 from tracehint.analyzer.columns import column, floats
 from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.execution.threads import compute_all
-from tracehint.analyzer.patterns import choice, confidence, cycles, edges, evidence, groups, numbers
+from tracehint.analyzer.patterns import (
+    choice,
+    confidence,
+    cycles,
+    edges,
+    evidence,
+    groups,
+    numbers,
+    ready,
+)
 from tracehint.analyzer.patterns.attempts import read_work
 from tracehint.analyzer.patterns.facts import Found, Losses, find
 from tracehint.analyzer.patterns.portions import FlowTables, Tables, dense
@@ -38,6 +47,7 @@ def label(
     processes that were lost and recorded; None when nothing was lost.
     """
     work = read_work(tasks)
+    work.ready = ready.moments(flow, work)
     tables = Tables(flow, work)
     losses = _losses(lost, work)
     bounds = tables.bounds()

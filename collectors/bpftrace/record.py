@@ -69,7 +69,7 @@ def record(request: RecordRequest) -> RecordResult:
     manifest.exit_status = ended.status
     losses: dict[str, int] = {}
     with told(f"bpftrace's output is kept in {log}."):
-        losses = _convert(request, writer, manifest, log, facts)
+        losses = _convert(writer, manifest, log, facts)
     return RecordResult(ended.status, ended.signal, losses)
 
 
@@ -101,11 +101,7 @@ def _attach(request: RecordRequest, log: Path, cookie: int) -> subprocess.Popen[
 
 
 def _convert(
-    request: RecordRequest,
-    writer: BundleWriter,
-    manifest: Manifest,
-    log: Path,
-    facts: dict[int, tuple[bytes, int, int]],
+    writer: BundleWriter, manifest: Manifest, log: Path, facts: dict[int, tuple[bytes, int, int]]
 ) -> dict[str, int]:
     """From the log to the bundle's tables; what was lost, by kind."""
     from tracehint.collectors.bpftrace.translate import lost_in, translate
@@ -117,13 +113,5 @@ def _convert(
         found = translate(stream, now["real_ns"] - now["boot_ns"])
     stats = LexStats(bad=found.bad)
     return convert_calls(
-        writer,
-        manifest,
-        log,
-        found.calls,
-        stats,
-        keep_args=request.keep_args,
-        facts=facts,
-        notes=[],
-        losses=lost_in(found),
+        writer, manifest, log, found.calls, stats, facts=facts, notes=[], losses=lost_in(found)
     )

@@ -8,7 +8,6 @@ from tracehint.collectors.base import RecordRequest
 from tracehint.errors import BundleError, UsageError
 from tracehint.schemas.manifest import Manifest
 from tracehint.schemas.recovery import SPOOL_DIR
-from tracehint.schemas.redact import redact_argv
 from tracehint.schemas.spool.redact import lost_in_spool, redact_spool
 from tracehint.schemas.store import BundleWriter
 
@@ -37,7 +36,7 @@ def leave_spool(
     """Take the secrets out and complete the manifest; what was lost, by kind."""
     spool = request.output / SPOOL_DIR
     try:
-        manifest.redacted_args = redact_spool(spool, redact_argv)
+        manifest.redacted_args += redact_spool(spool)
         lost = lost_in_spool(spool)
         if end.get("outlived"):
             lost["outliving_processes"] = int(end["outlived"])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tracehint.schemas.plain import open_plain
+from tracehint.schemas.redact.commands import redact_text
 from tracehint.schemas.store import safe_host
 
 SUFFIX = ".missed"  # written by tracehint-join: TIME PID COMMAND per line
@@ -80,4 +81,5 @@ def _read(path: Path, *, own: bool) -> list[str]:
     """The commands. Raises OSError: the directory may be shared, so it may be anything."""
     with os.fdopen(open_plain(path, own=own), "rb") as stream:
         text = stream.read(_MAX_BYTES).decode("utf-8", "replace")
-    return [line.split(" ", 2)[-1] for line in text.splitlines() if line]
+    commands = (line.split(" ", 2)[-1] for line in text.splitlines() if line)
+    return [redact_text(c.encode())[0].decode("utf-8", "replace") for c in commands]

@@ -24,7 +24,6 @@ from tracehint.schemas.arrow import skip_pandas
 from tracehint.schemas.losses import losses_of
 from tracehint.schemas.manifest import Manifest
 from tracehint.schemas.recovery import SPOOL_DIR
-from tracehint.schemas.redact import redact_argv
 from tracehint.schemas.store import BundleWriter
 from tracehint.schemas.writing import write_bundle
 
@@ -126,7 +125,7 @@ def _convert(
     skip_pandas()
     from tracehint.schemas.spool.convert import convert_spool
 
-    tables = convert_spool(request.output, manifest, None if request.keep_args else redact_argv)
+    tables = convert_spool(request.output, manifest)
     if request.follow is not None and request.follow.missed:
         missed = Path(request.follow.missed)
         add_missed(tables, manifest.notes, manifest.hosts[0].name, missed)

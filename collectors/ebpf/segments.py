@@ -70,7 +70,7 @@ def join_segments(folder: Path, host: str, most: int = MOST) -> int:
         work.mkdir(mode=0o700)
     except OSError:  # somebody else's in a shared folder: the bundles stay as many as they are
         return 0
-    write_bundle(BundleWriter(work / _JOINED), tables, manifest)
+    write_bundle(BundleWriter(work / _JOINED, keep_args=manifest.kept_args), tables, manifest)
     for part in parts:
         part.path.rename(work / part.path.name)
     (work / _JOINED).rename(min((part.path for part in parts), key=lambda path: len(path.name)))

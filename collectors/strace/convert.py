@@ -12,7 +12,6 @@ from tracehint.collectors.strace.lexer import Call, LexStats
 from tracehint.collectors.strace.live import initial_table
 from tracehint.schemas.losses import losses_of
 from tracehint.schemas.manifest import Manifest
-from tracehint.schemas.redact import redact_argv
 from tracehint.schemas.store import BundleWriter
 from tracehint.schemas.writing import write_bundle
 
@@ -24,7 +23,6 @@ def convert_calls(
     calls: Iterable[Call],
     stats: LexStats,
     *,
-    keep_args: bool,
     facts: Mapping[int, tuple[bytes, int, int]],
     losses: Mapping[tuple[str, str], int],
     notes: list[str],
@@ -50,7 +48,6 @@ def convert_calls(
         started_ns=manifest.started_ns,
         initial=table,
         initial_files=files,
-        redact=None if keep_args else redact_argv,
         real_dir=lru_cache(65536)(_real),
         complete=True,
     )
@@ -61,7 +58,6 @@ def convert_calls(
     if ends_known and state.running > 0:
         state.losses["killed_recorder", "it ended before the processes that it followed"] += 1
     tables = finish(state, stats, look=look_at, started_ns=manifest.started_ns)
-    manifest.redacted_args += state.redacted
     found = losses_of(tables["losses"])
     manifest.notes, manifest.complete = notes, "killed_recorder" not in found
     write_bundle(writer, tables, manifest)

@@ -20,7 +20,6 @@ from tracehint.collectors.strace.sources import (
 from tracehint.errors import InputError
 from tracehint.schemas.manifest import Host, Manifest, read_manifest
 from tracehint.schemas.recovery import RAW_DIR
-from tracehint.schemas.redact import redact_argv
 from tracehint.schemas.store import Bundle, BundleWriter, add_losses
 from tracehint.schemas.writing import write_bundle
 from tracehint.version import __version__
@@ -133,7 +132,7 @@ def read_set(logs: LogSet, before: Manifest | None) -> tuple[dict[str, pa.Table]
     named = os.fsencode(before.cwd) if before is not None else working_directory(logs)
     cwd = named if named else os.fsencode(logs.paths[0].parent.absolute())
     host = before.hosts[0].name if before is not None and before.hosts else "imported"
-    settings = Settings(host=host, cwd=cwd, redact=redact_argv, complete=before is not None)
+    settings = Settings(host=host, cwd=cwd, complete=before is not None)
     stats = LexStats()
     parser = Parser(settings, stats)
     state = parser.feed(calls_of(logs, stats))

@@ -47,7 +47,7 @@ def record(request: RecordRequest, *, light: bool) -> RecordResult:
     manifest.exit_status = run.ended.status
     losses = {"spool_write": run.lost_lines} if run.lost_lines else {}
     with told(_later(log)):
-        losses = convert(request, writer, manifest, log, run, facts)
+        losses = convert(writer, manifest, log, run, facts)
     return RecordResult(run.ended.status, run.ended.signal, losses)
 
 
@@ -67,7 +67,6 @@ def _later(log: Path) -> str:
 
 
 def convert(
-    request: RecordRequest,
     writer: BundleWriter,
     manifest: Manifest,
     log: Path,
@@ -91,7 +90,6 @@ def convert(
             log,
             lex(iter(lambda: stream.readline(most), b""), stats),
             stats,
-            keep_args=request.keep_args,
             facts=facts,
             notes=_notes(run),
             losses={

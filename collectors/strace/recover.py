@@ -11,7 +11,6 @@ from tracehint.collectors.strace.lexer import Call, LexStats
 from tracehint.errors import BundleError
 from tracehint.schemas.manifest import Manifest
 from tracehint.schemas.recovery import RAW_DIR
-from tracehint.schemas.redact import redact_argv
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,7 +47,6 @@ def tables_of(
         host=manifest.hosts[0].name if manifest.hosts else "unknown",
         cwd=os.fsencode(manifest.cwd),
         started_ns=manifest.started_ns,
-        redact=redact_argv,
         complete=True,
     )
     state = Parser(settings, stats).feed(calls)
@@ -62,6 +60,5 @@ def tables_of(
     if last:
         number = last[-1]["exit_signal"]
         manifest.exit_status = 128 + number if number else last[-1]["exit_code"]
-    manifest.redacted_args += state.redacted
     manifest.notes = []
     return tables

@@ -43,7 +43,6 @@ class Settings:
     uid: int = -1
     cwd: bytes = b""
     started_ns: int = 0
-    redact: Callable[[list[bytes]], tuple[list[bytes], int]] | None = None
     initial: dict[int, Ofd] = field(default_factory=dict)  # the first process's descriptors
     initial_files: list[FileRec] = field(default_factory=list)  # their files, ids 1, 2, ...
     # real path of a directory on the recording machine; None where it is not at hand
@@ -76,7 +75,6 @@ class State:
         self.running = 0  # processes whose end is not in the log
         self.unseen_fds = False  # descriptors may come about in ways that the log does not show
         self.env_names = frozenset(ENV_MARKERS)
-        self.redacted = 0
         self.seen: set[bytes] = set()  # names of the calls in the log
         self.next_proc = 1
         self.next_open = 1

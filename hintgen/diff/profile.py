@@ -1,6 +1,6 @@
 """A run reduced to what two runs of one workflow have in common.
 
-Tasks are known by their type, files by their mask (names.py: digits and random
+Tasks are known by their type, files by their mask (masks.py: digits and random
 parts as `*`) and by which types of tasks write and read them. One row per
 stage and per group of files, so the size follows the workflow, not the run.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tracehint.hintgen import query
-from tracehint.hintgen.text import names
+from tracehint.hintgen.text.masks import masks_of
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
@@ -57,14 +57,14 @@ class Profile:
 
 
 _STAGES = """
-    SELECT {type} AS type, count(*) AS tasks, count(*) FILTER (exit_status <> 0) AS failed
-    FROM tasks WHERE NOT engine AND attempt = 1 GROUP BY 1 ORDER BY 1"""
+    SELECT kind AS type, count(*) AS tasks, count(*) FILTER (exit_status <> 0) AS failed
+    FROM work JOIN kinds USING (task) WHERE attempt = 1 GROUP BY 1 ORDER BY 1"""
 _GROUPS = """
-    WITH p AS (SELECT file, list_sort(list(DISTINCT {type})) AS made
-               FROM writers GROUP BY file),
-         c AS (SELECT file, list_sort(list(DISTINCT {type})) AS used,
+    WITH p AS (SELECT file, list_sort(list(DISTINCT kind)) AS made
+               FROM writers JOIN kinds USING (task) GROUP BY file),
+         c AS (SELECT file, list_sort(list(DISTINCT kind)) AS used,
                       sum(unique_bytes)::BIGINT AS read_bytes
-               FROM readers GROUP BY file),
+               FROM readers JOIN kinds USING (task) GROUP BY file),
          l AS (SELECT file, min(pattern) AS pattern FROM patterns
                WHERE edge IS NULL AND "primary" GROUP BY file),
          one AS (SELECT f.path, f.mask, any_value(f.template) AS template,
@@ -87,11 +87,16 @@ _GROUPS = """
 
 def profile(analysis: Analysis) -> Profile:
     """The profile of a run; first attempts count, engines do not."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     con = query.connect(analysis)
-    masked = names.mask_sql("coalesce(type, '')")
-    stages = [Stage(**r) for r in query.rows(con, _STAGES.format(type=masked))]
+    types = pc.fill_null(analysis.tasks.column("type"), "")
+    kinds = {"task": analysis.tasks.column("task"), "kind": masks_of(types)}
+    con.register("kinds", pa.table(kinds))
+    stages = [Stage(**r) for r in query.rows(con, _STAGES)]
     groups = []
-    for row in query.rows(con, _GROUPS.format(type=masked)):
+    for row in query.rows(con, _GROUPS):
         row["made"], row["used"] = tuple(row["made"]), tuple(row["used"])
         row["examples"] = tuple(bytes(p) for p in row["examples"])
         groups.append(Group(**row))

@@ -22,6 +22,7 @@ MAX_HINTS = 16
 MAX_TYPES = 10_000
 MAX_PER_FILE = 100_000
 MAX_TEXT = 16_384
+MAX_NODES = 1_000_000
 WHEN = frozenset({"create", "before_read", "staging", "any"})
 LEVELS = frozenset({"placement", "advisory"})
 NEEDS = frozenset({"use", "types"})
@@ -45,11 +46,21 @@ def from_json(data: Any, origin: str = "hint file") -> HintFile:
         raise InputError(f"{origin} names a rule twice", "Write it again with `tracehint hints`.")
     return HintFile(
         learned_from=tuple(_list(data, "learned_from", dict, 10_000)),
-        parameters=_get(data, "parameters", dict),
+        parameters=_parameters(_get(data, "parameters", dict)),
         rules=checked,
         refused=tuple(_refusal(raw) for raw in refused),
         peeks=tuple(_pair(raw) for raw in _list(data, "peeks", list, MAX_TYPES)),
     )
+
+
+def _parameters(raw: dict[str, Any]) -> dict[str, Any]:
+    """What the rules were learned with; values are capped by its `nodes`."""
+    nodes = raw.get("nodes", 1)
+    if type(nodes) is not int or not 1 <= nodes <= MAX_NODES:
+        raise _bad(f"'nodes' is no number of nodes from 1 to {MAX_NODES:,}")
+    if not isinstance(raw.get("nodes_given", False), bool):
+        raise _bad("'nodes_given' is neither true nor false")
+    return raw
 
 
 def _check_texts(data: Any) -> None:

@@ -12,6 +12,7 @@ from tracehint.errors import InputError
 from tracehint.hintgen.hints.hintcheck import from_json
 from tracehint.hintgen.hints.model import HINTS_SCHEMA, HintFile
 from tracehint.hintgen.text.textfile import TextFile
+from tracehint.schemas.kinds import instead, what_is
 from tracehint.schemas.plain import replacing
 
 _FILE = TextFile(
@@ -54,4 +55,9 @@ def is_hint_file(path: Path) -> bool:
 
 def load(path: Path) -> HintFile:
     """Read a hint file; raises InputError naming the first thing that is wrong."""
-    return from_json(_FILE.json(path), str(path))
+    try:
+        return from_json(_FILE.json(path), str(path))
+    except InputError:
+        if what_is(path) != "hints":
+            raise InputError(*instead("hints", path)) from None
+        raise

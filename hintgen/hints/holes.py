@@ -65,6 +65,9 @@ HOLES: dict[str, Hole] = {
     ),
     "date": Hole("[0-9]{4}-?[0-9]{2}-?[0-9]{2}", _chars("[0-9-]"), 1, _DASHED_DATE),
     "hash": Hole("[0-9A-Fa-f]{2,128}", _chars("[0-9A-Fa-f]"), 2, (Atom(_HEX, 2, 128),)),
+    "random": Hole(
+        "[0-9A-Za-z_]{6,12}", _chars("[0-9A-Za-z_]"), 3, (Atom(members("[0-9A-Za-z_]"), 6, 12),)
+    ),
     "word": Hole("[A-Za-z]{1,64}", _chars("[A-Za-z]"), 4, (Atom(members("[A-Za-z]"), 1, 64),)),
     "alnum": Hole(
         "[0-9A-Za-z]{1,128}", _chars("[0-9A-Za-z]"), 6, (Atom(members("[0-9A-Za-z]"), 1, 128),)

@@ -105,3 +105,8 @@ class HintFile:
     rules: tuple[Rule, ...]
     refused: tuple[Refusal, ...] = ()
     peeks: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def nodes(self) -> int | None:
+        """Nodes that the rules were learned for, where somebody said how many there are."""
+        return self.parameters["nodes"] if self.parameters.get("nodes_given") else None

@@ -9,8 +9,8 @@ from tracehint.hintgen.hints.formulas import without_digits
 from tracehint.hintgen.learn.cells import Cell
 from tracehint.hintgen.learn.facts import run_of
 from tracehint.hintgen.learn.nodes import Node
+from tracehint.hintgen.text.masks import RUN_ONLY
 
-RANDOM = ("hash", "uuid", "date")  # placeholders that no two runs share
 WORDY = ("name", "alnum", "word")
 
 Row = tuple[tuple[bytes, ...], int]  # text of each placeholder, group
@@ -38,7 +38,7 @@ def captures_of(node: Node, cells: list[Cell], by_producer: bool) -> tuple[tuple
         return (), False  # part of a group with other names as well
     holes = [part for part in node.template.parts if isinstance(part, str)]
     usable = [
-        at for at, hole in enumerate(holes) if by_producer or not single or hole not in RANDOM
+        at for at, hole in enumerate(holes) if by_producer or not single or hole not in RUN_ONLY
     ]
     found = _telling(rows, usable, bytes)
     if found or single:

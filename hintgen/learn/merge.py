@@ -7,7 +7,8 @@ from collections import defaultdict
 
 from tracehint.hintgen.hints.template import MAX_AMBIGUOUS, Template, ambiguity, template_of
 from tracehint.hintgen.learn.nodes import Node
-from tracehint.hintgen.learn.shapes import MARKS, fields, merge_fields, skeleton
+from tracehint.hintgen.learn.shapes import fields, merge_fields, skeleton
+from tracehint.hintgen.text.masks import MARKS
 
 MIN_WORDS = 3  # different words at one place from which it becomes a placeholder
 

@@ -71,6 +71,7 @@ def learn(analyses: Sequence[Analysis], options: LearnOptions | None = None) -> 
         parameters={
             "program": f"tracehint {__version__}",
             "nodes": nodes,
+            "nodes_given": _given(options, analyses),
             "company": options.fallbacks and looked_for(leaves + mixed),
             **options.limits.as_json(),
         },
@@ -83,6 +84,12 @@ def learn(analyses: Sequence[Analysis], options: LearnOptions | None = None) -> 
             )
         ),
     )
+
+
+def _given(options: LearnOptions, analyses: Sequence[Analysis]) -> bool:
+    """Whether somebody said how many nodes there are: then no value asks for more."""
+    asked = [analysis.run.get("nodes_from") == "given" for analysis in analyses]
+    return options.nodes is not None or (bool(asked) and all(asked))
 
 
 def _within_limits(
@@ -109,13 +116,15 @@ def _per_pair(facts: list[Any]) -> dict[tuple[Types, Types], int]:
 
 
 def _apart(facts: list[Any]) -> list[Any]:
-    """Facts of several runs, with group numbers that do not collide."""
+    """Facts of several runs with their number, and group numbers that do not collide."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     out = []
     for number, table in enumerate(facts):
         at = table.schema.get_field_index("grp")
-        out.append(table.set_column(at, "grp", pc.add(table["grp"], number << GROUP_BITS)))
+        table = table.set_column(at, "grp", pc.add(table["grp"], number << GROUP_BITS))
+        out.append(table.append_column("run", pa.array([number] * table.num_rows, pa.int32())))
     return out
 
 

@@ -1,57 +1,20 @@
-"""From names to shapes: counters, hashes, UUIDs and dates become placeholders.
-
-Vectorised (Arrow/RE2), so a million names cost about a second and everything
-after it works on distinct shapes.
-"""
+"""Shapes as parts of templates, and what several shapes have in common."""
 
 from __future__ import annotations
 
 import re
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tracehint.hintgen.hints.fitting import Part
 from tracehint.hintgen.hints.template import Template, template_of
-
-# A placeholder in a shape is NUL + one letter; NUL never occurs in a path.
-MARKS = {"u": "uuid", "d": "date", "h": "hash", "n": "n", "a": "alnum"}
-
-_EDGE_L, _EDGE_R = r"(^|[^0-9A-Za-z])", r"([^0-9A-Za-z]|$)"
-# In order; applied twice where two neighbours share a separator.
-_STEPS: tuple[tuple[str, str], ...] = (
-    (
-        _EDGE_L + r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}"
-        + _EDGE_R, "\\1\x00u\\2",
-    ),
-    # A work directory in the way of Nextflow: two hex digits, then the rest of the hash.
-    (r"(^|/)[0-9a-f]{2}/[0-9a-f]{12,64}(/|$)", "\\1\x00h/\x00h\\2"),
-    (_EDGE_L + r"(?:[0-9a-f]{12,128}|[0-9A-F]{12,128})" + _EDGE_R, "\\1\x00h\\2"),
-    (_EDGE_L + r"(?:19|20)[0-9]{2}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])" + _EDGE_R,
-     "\\1\x00d\\2"),
-    (r"[0-9]+", "\x00n"),
-)  # fmt: skip  # a table
-_MIXED = (_EDGE_L + r"(?:[A-Za-z]*\x00n)+[A-Za-z]*" + _EDGE_R, "\\1\x00a\\2")
-
-MAX_SHAPES = 20_000
-
-
-def shapes_of(paths: pa.Array) -> pa.Array:
-    """Shape of each path (binary in, binary out)."""
-    out = paths.cast(pa.binary())
-    for pattern, repl in _STEPS:
-        for _ in range(2 if pattern.startswith(_EDGE_L) else 1):
-            out = pc.replace_substring_regex(out, pattern=pattern, replacement=repl)
-    if pc.count_distinct(out).as_py() > MAX_SHAPES:
-        # Random names (mktemp): every run of letters and digits becomes one placeholder.
-        for _ in range(2):
-            out = pc.replace_substring_regex(out, pattern=_MIXED[0], replacement=_MIXED[1])
-    return out
+from tracehint.hintgen.text.masks import MARKS, shapes_of
 
 
 def with_shapes(facts: pa.Table) -> pa.Table:
-    """The rows with the shape of their `path` as column `shape`."""
-    return facts.append_column("shape", shapes_of(facts["path"].combine_chunks()))
+    """The rows with the shape of their `path` as column `shape`; `run` tells the runs apart."""
+    runs = facts["run"].combine_chunks() if "run" in facts.schema.names else None
+    return facts.append_column("shape", shapes_of(facts["path"].combine_chunks(), runs))
 
 
 def parts_of(shape: bytes) -> list[Part]:

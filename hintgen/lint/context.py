@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from tracehint.hintgen import query
 from tracehint.hintgen.lint.finding import Finding, Rule, Savings
 from tracehint.hintgen.lint.settings import Settings
+from tracehint.hintgen.summary.labelled import Labelled
+from tracehint.hintgen.summary.saved import Saved, saved
 
 if TYPE_CHECKING:
     import duckdb
@@ -74,6 +76,14 @@ class Context:
         }
         used |= {name: value for name, value in parameters.items() if f"${name}" in sql}
         return query.rows(self.con, sql, used)
+
+    @functools.cached_property
+    def saved(self) -> Saved:
+        """What all placement hints that were not in force would save."""
+        hinted = self.con.execute(
+            "SELECT file FROM files SEMI JOIN in_force USING (path_text)"
+        ).fetchall()
+        return saved(Labelled(self.analysis), [file for (file,) in hinted])
 
     @property
     def nodes(self) -> int:

@@ -42,6 +42,7 @@ class Matcher:
 
     def __init__(self, hints: HintFile) -> None:
         self._index = RuleIndex(hints.rules)
+        self._nodes = hints.nodes
 
     def match(
         self,
@@ -50,8 +51,12 @@ class Matcher:
         nodes: int | None = None,
         names: Collection[bytes] = (),
     ) -> list[Match]:
-        """One Match per path, in order. `names`: all files of the run, where they are known."""
+        """One Match per path, in order. `names`: all files of the run, where they are known.
+
+        `nodes` of the next run; None: what the rules were learned for, where that was said.
+        """
         known = known or Declared()
+        nodes = nodes or self._nodes
         uses: list[str] | None = None
         alike: list[int] = []
         if known.producers is not None and known.consumers is not None:

@@ -17,6 +17,7 @@ from tracehint.analyzer.arrays import Bools, Ints, positions
 from tracehint.analyzer.columns import column, floats
 from tracehint.analyzer.text import texts
 from tracehint.hintgen.summary.tallies import summed
+from tracehint.hintgen.text.masks import RANDOM_PART, shapes_of, shown
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
@@ -34,10 +35,13 @@ class Labelled:
         self.confidence = floats(found, "confidence")
         self.saves = column(found, "saves_bytes", null=0)
         self.waits = column(found, "saves_wait_bytes", null=0)
-        row = positions(column(files, "file"), column(found, "file"))
+        self.file = column(found, "file")
+        row = positions(column(files, "file"), self.file)
         self.bytes = _read_bytes(analysis)[row]
         self.path, _ = texts(files.column("path").take(pa.array(row)))
-        self.kind, self.kinds = _coded(pa.chunked_array([_masked(self.path)]))
+        shapes = shapes_of(self.path.cast(pa.binary()).combine_chunks())
+        self.kind, self.kinds = _coded(pa.chunked_array([shown(shapes).cast(pa.string())]))
+        self.random = pc.match_substring_regex(shapes, RANDOM_PART).to_numpy(zero_copy_only=False)
         self.group = column(found, "group") + 1  # 0: none
         self.flow = self._flows(analysis, row)
 
@@ -116,31 +120,11 @@ class Labelled:
             "bytes": int(self.bytes[own].sum()),
             "saves": int(self.saves[own].sum()),
             "waits": int(self.waits[own].sum()),
-            "path": pc.min(paths).as_py(),
+            "name": kind if len(own) > 1 or self.random[own].any() else pc.min(paths).as_py(),
             "evidence": json.loads(self.evidence[first].as_py()),
             "placement": self.placement[first].as_py(),
             "confidence": float(self.confidence[own].min()),
         }
-
-
-def _masked(paths: pa.ChunkedArray) -> pa.StringArray:
-    """Each text with `*` for every run of digits, as by a regular expression, but in one pass."""
-    whole = paths.cast(pa.string()).combine_chunks()
-    if not len(whole):
-        return whole
-    _, offsets, data = whole.buffers()
-    ends = np.frombuffer(offsets, np.int32)[whole.offset : whole.offset + len(whole) + 1]
-    text = np.frombuffer(data or b"", np.uint8)[ends[0] : ends[-1]]
-    ends = ends - ends[0]
-    digit = (text - np.uint8(ord("0"))) < 10
-    inside = np.zeros(len(text), bool)  # of a run, but not its first digit
-    inside[1:] = digit[1:] & digit[:-1]
-    inside[ends[:-1][ends[:-1] < len(text)]] = False  # another text begins there
-    kept = np.concatenate([[0], np.cumsum(~inside)]).astype(np.int32)
-    text = np.where(digit, np.uint8(ord("*")), text)[~inside]
-    return pa.StringArray.from_buffers(
-        len(whole), pa.py_buffer(kept[ends].tobytes()), pa.py_buffer(text.tobytes())
-    )
 
 
 def _place(path: str) -> str:

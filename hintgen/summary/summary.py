@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from typing import IO, TYPE_CHECKING, Any
 
-from tracehint.analyzer.text import human_bytes, human_seconds, printable, shortened
+from tracehint.analyzer.patterns.evidence import saved_seconds
+from tracehint.analyzer.text import printable, shortened
+from tracehint.hintgen.summary.saved import saved
 from tracehint.hintgen.summary.tallies import stages, totals
 from tracehint.hintgen.summary.words import advice, why
+from tracehint.hintgen.text.units import plural, seconds, size
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,10 +57,6 @@ def _name(text: str, width: int) -> str:
     return shortened(printable(text), width)
 
 
-def _many(count: int, word: str) -> str:
-    return f"{count:,} {word}" + ("" if count == 1 else "s")
-
-
 def _header(analysis: Analysis, console: Console) -> None:
     from rich.text import Text
 
@@ -65,21 +64,33 @@ def _header(analysis: Analysis, console: Console) -> None:
     run = analysis.run
     console.print(Text(_name(" ".join(run["command"]) or "(imported run)", console.width), "bold"))
     words = [
-        f"{_many(t['tasks'], 'task')} of {_many(t['types'], 'type')}",
-        _many(t["files"], "file"),
-        f"{human_bytes(t['read'])} read",
-        f"{human_bytes(t['written'])} written",
-        human_seconds(run["duration_s"]),
+        f"{plural(t['tasks'], 'task')} of {plural(t['types'], 'type')}",
+        plural(t["files"], "file"),
+        f"{size(t['read'])} read",
+        f"{size(t['written'])} written",
+        seconds(run["duration_s"]),
     ]
     if t["failed"]:
         words.insert(1, f"{t['failed']:,} failed")
     _wrapped(console, ", ".join(word.replace(" ", _KEEP) for word in words))
     if "between_sites_bytes" in run:
         console.print(
-            f"{_many(len(run['sites']), 'site')};"
-            f" {human_bytes(run['between_sites_bytes'])} read from tasks of another site"
+            f"{plural(len(run['sites']), 'site')};"
+            f" {size(run['between_sites_bytes'])} read from tasks of another site"
         )
-    _wrapped(console, f"{_origin(run)}; savings counted for {_many(run['nodes'], 'node')}")
+    _wrapped(console, f"{_origin(run)}; savings counted for {_nodes(run)}")
+
+
+# who says how many nodes -> words
+_NODES_FROM = {
+    "given": "",
+    "hosts": " (the run's hosts)",
+    "tasks": " (its most tasks at one time; tell your cluster's with --nodes)",
+}
+
+
+def _nodes(run: dict[str, Any]) -> str:
+    return plural(run["nodes"], "node") + _NODES_FROM.get(run.get("nodes_from", ""), "")
 
 
 def _origin(run: dict[str, Any]) -> str:
@@ -145,14 +156,14 @@ def _stages(analysis: Analysis, console: Console) -> None:
         rest = [r for r in rows if r not in keep]
         numbers = ("tasks", "read", "written", "seconds")
         other = {k: sum(r[k] for r in rest) for k in numbers}
-        shown.append({"type": f"({_many(len(rest), 'other type')})", **other})
+        shown.append({"type": f"({plural(len(rest), 'other type')})", **other})
     for r in shown:
         table.add_row(
             _name(r["type"], max(20, console.width - 48)),
             f"{r['tasks']:,}",
-            human_bytes(r["read"]),
-            human_bytes(r["written"]),
-            human_seconds(r["seconds"]),
+            size(r["read"]),
+            size(r["written"]),
+            seconds(r["seconds"]),
         )
     console.print(table)
 
@@ -178,7 +189,7 @@ def _mix(analysis: Analysis, labelled: Labelled, console: Console) -> None:
         table.add_row(
             r["pattern"].replace("_", " "),
             f"{r['files']:,}",
-            human_bytes(r["bytes"]),
+            size(r["bytes"]),
             f"{share:.0%}",
             "█" * round(share * 12),
             _saved(r["saves"]),
@@ -186,6 +197,7 @@ def _mix(analysis: Analysis, labelled: Labelled, console: Console) -> None:
         )
     console.print(table)
     if any(r["saves"] or r["waits"] for r in rows):
+        _wrapped(console, f"All hints together: {saved(labelled).text}")
         text = (
             "saves: bytes that need not cross the network; waiting: bytes on the busiest link that"
             f" readers need not wait for; against {analysis.options.default_placement} placement"
@@ -194,7 +206,7 @@ def _mix(analysis: Analysis, labelled: Labelled, console: Console) -> None:
 
 
 def _saved(count: int) -> str:
-    return human_bytes(count) if count else "-"
+    return size(count) if count else "-"
 
 
 def _best(analysis: Analysis, labelled: Labelled, console: Console) -> None:
@@ -203,7 +215,7 @@ def _best(analysis: Analysis, labelled: Labelled, console: Console) -> None:
     title = "Where hints would save most"
     if not rows:
         rows = labelled.largest(3)
-        cost = human_bytes(analysis.options.call_cost_bytes)
+        cost = size(analysis.options.call_cost_bytes)
         title = f"No hint would save {cost} or more; the largest files"
     if not rows:
         return
@@ -216,8 +228,8 @@ def _flow(r: dict[str, Any], analysis: Analysis, console: Console) -> None:
     """What files, what is saved, why and how; the saving has its own line where room is short."""
     from rich.text import Text
 
-    name = _name(r["template"] if r["files"] > 1 else r["path"], console.width)
-    others = f" and {_many(r['others'], 'other name')}" if r["others"] else ""
+    name = _name(r["name"], console.width)
+    others = f" and {plural(r['others'], 'other name')}" if r["others"] else ""
     count = f"{r['files']:,} × " if r["files"] > 1 else ""
     gain = _gain(r, analysis.options.link_rates)
     sure = "" if r["confidence"] >= 0.95 else f", confidence {r['confidence']:.2f}"
@@ -241,15 +253,15 @@ def _gain(r: dict[str, Any], rates: tuple[float, float] | None) -> str:
     """What hints on the files of a row save: bytes and, with rates of links, seconds."""
     parts = []
     if r["saves"] > 0:
-        parts.append(f"saves {human_bytes(r['saves'])}")
+        parts.append(f"saves {size(r['saves'])}")
     if r["waits"] > 0:
-        parts.append(f"{human_bytes(r['waits'])} less waiting")
+        parts.append(f"{size(r['waits'])} less waiting")
     if r["saves"] < 0:
-        parts.append(f"{human_bytes(-r['saves'])} more copied")
+        parts.append(f"{size(-r['saves'])} more copied")
     if rates and r["waits"] > 0:
-        low, high = r["waits"] / rates[1], (r["waits"] + max(0, r["saves"])) / rates[0]
-        parts.append(f"{human_seconds(low)} to {human_seconds(high)}")
-    return ", ".join(parts) if parts else human_bytes(r["bytes"])
+        low, high = saved_seconds(r["waits"], r["saves"], rates)
+        parts.append(f"{seconds(float(low))} to {seconds(float(high))}")
+    return ", ".join(parts) if parts else size(r["bytes"])
 
 
 def _completeness(analysis: Analysis, console: Console) -> None:
@@ -264,7 +276,7 @@ def _completeness(analysis: Analysis, console: Console) -> None:
     elif score >= 1 and not lost:
         text = "No access was lost."
     else:
-        text = f"Not everything was seen (completeness {score:.2f}, {_many(lost, 'lost event')})."
+        text = f"Not everything was seen (completeness {score:.2f}, {plural(lost, 'lost event')})."
     if known["blind_to"]:
         text += " This collector cannot see: " + ", ".join(map(printable, known["blind_to"])) + "."
     _wrapped(console, text, "", "" if whole else "yellow")
@@ -272,4 +284,4 @@ def _completeness(analysis: Analysis, console: Console) -> None:
     for note in notes[:_NOTES]:
         _wrapped(console, "- " + printable(note), "  ")
     if len(notes) > _NOTES:
-        console.print(f"  - and {_many(len(notes) - _NOTES, 'more note')}")
+        console.print(f"  - and {plural(len(notes) - _NOTES, 'more note')}")

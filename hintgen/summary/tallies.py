@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 def totals(analysis: Analysis) -> dict[str, int]:
-    """tasks, types, files, written, read and failed of a run."""
+    """tasks, types, files (versions of one are one), written, read, handed and failed of a run.
+
+    Bytes are those of data files; `handed` are those that tasks read of what others made.
+    """
     tasks = analysis.tasks
     work = pc.invert(tasks.column("engine"))
     data = analysis.files.filter(pc.not_equal(analysis.files.column("role"), "software"))
@@ -30,8 +33,9 @@ def totals(analysis: Analysis) -> dict[str, int]:
         "tasks": int(own.sum()),
         "types": pc.count_distinct(tasks.column("type").filter(work)).as_py(),
         "files": pc.count_distinct(data.column("lineage")).as_py(),
-        "written": int(_moved(tasks, analysis.producers)[own].sum()),
-        "read": int(_moved(tasks, analysis.consumers)[own].sum()),
+        "written": int(_moved(analysis, analysis.producers)[own].sum()),
+        "read": int(_moved(analysis, analysis.consumers)[own].sum()),
+        "handed": int(column(analysis.edges, "bytes", null=0).sum()),
         "failed": pc.sum(failed).as_py() or 0,
     }
 
@@ -42,8 +46,8 @@ def stages(analysis: Analysis) -> list[dict[str, Any]]:
     table = pa.table(
         {
             "type": tasks.column("type"),
-            "read": _moved(tasks, analysis.consumers),
-            "written": _moved(tasks, analysis.producers),
+            "read": _moved(analysis, analysis.consumers),
+            "written": _moved(analysis, analysis.producers),
             "seconds": pc.subtract(tasks.column("end_s"), tasks.column("start_s")),
             "first": tasks.column("start_s"),
         }
@@ -64,10 +68,13 @@ def stages(analysis: Analysis) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda r: (r["first"] is None, r["first"] or 0.0, r["type"]))
 
 
-def _moved(tasks: pa.Table, side: pa.Table) -> Ints:
-    """Bytes that each task moved, repeats counted."""
+def _moved(analysis: Analysis, side: pa.Table) -> Ints:
+    """Bytes of data files that each task moved, repeats counted."""
+    tasks, files = analysis.tasks, analysis.files
+    software = column(files.filter(pc.equal(files.column("role"), "software")), "file")
+    moved = np.where(np.isin(column(side, "file"), software), 0, column(side, "bytes", null=0))
     at = positions(column(tasks, "task"), column(side, "task"))
-    return summed(at, column(side, "bytes", null=0), tasks.num_rows)
+    return summed(at, moved, tasks.num_rows)
 
 
 def summed(group: Ints, values: Ints, count: int) -> Ints:

@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tracehint.analyzer.text import human_bytes
+from tracehint.hintgen.text.units import plural, size
 
 Evidence = Mapping[str, Any]
-
-
-def _many(count: int, word: str) -> str:
-    return f"{count:,} {word}" + ("" if count == 1 else "s")
 
 
 def _about(number: float) -> str:
@@ -20,7 +16,7 @@ def _about(number: float) -> str:
 
 def _readers(e: Evidence) -> str:
     aside = e.get("peeks", 0) if not e.get("peeks_decide") else 0
-    return f"{e['n']:,} readers" + (f" ({_many(aside, 'peek')} aside)" if aside else "")
+    return f"{e['n']:,} readers" + (f" ({plural(aside, 'peek')} aside)" if aside else "")
 
 
 def _broadcast(e: Evidence) -> str:
@@ -33,29 +29,29 @@ def _broadcast(e: Evidence) -> str:
 def _scatter(e: Evidence) -> str:
     if e.get("all_to_all"):
         return f"{_readers(e)} each take a part of all {e['all_to_all_files']:,} files (a shuffle)"
-    size = human_bytes(e["region_bytes"])
-    return f"{_readers(e)}, each its own part; {_many(e['regions'], 'region')} of about {size}"
+    regions = f"{plural(e['regions'], 'region')} of about {size(e['region_bytes'])}"
+    return f"{_readers(e)}, each its own part; {regions}"
 
 
 def _partly(e: Evidence) -> str:
-    return f"{_readers(e)} share {human_bytes(e['shared_bytes'] or 0)} of it, the rest is apart"
+    return f"{_readers(e)} share {size(e['shared_bytes'] or 0)} of it, the rest is apart"
 
 
 def _gather(e: Evidence) -> str:
-    size = human_bytes(e["region_bytes"] or 0)
-    return f"{_many(e['writers'], 'writer')}, {e['mode']}, each its own part of about {size}"
+    part = f"each its own part of about {size(e['region_bytes'] or 0)}"
+    return f"{plural(e['writers'], 'writer')}, {e['mode']}, {part}"
 
 
 def _reduce(e: Evidence) -> str:
     share = f", {e['share']:.0%} of what it reads" if e["share"] < 0.995 else ""
     return (
-        f"{_many(e['fan_in'], 'file')} of {_many(e['producers'], 'task')}, read by one task"
+        f"{plural(e['fan_in'], 'file')} of {plural(e['producers'], 'task')}, read by one task"
         f" only{share}"
     )
 
 
 def _distribute(e: Evidence) -> str:
-    return f"one task writes {_many(e['fan_out'], 'file')} for {_many(e['consumers'], 'task')}"
+    return f"one task writes {plural(e['fan_out'], 'file')} for {plural(e['consumers'], 'task')}"
 
 
 def _pipeline(e: Evidence) -> str:

@@ -1,7 +1,7 @@
 """Templates of file names: what changes from file to file becomes a star.
 
 A template is for people. It is made per group of files that are *alike*: same
-mask, role, primary label, and the same types of producers and consumers.
+mask (masks.py), role, primary label, and the same types of producers and consumers.
 """
 
 from __future__ import annotations
@@ -11,16 +11,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import duckdb
-
-# Random parts of names: applied in this order, before digits. RE2 syntax.
-RANDOM_PARTS = (
-    (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "*"),  # UUID
-    (r"(^|/)work/[0-9a-f]{2}/[0-9a-f]{30}", r"\1work/*/*"),  # Nextflow
-    (r"(^|[^0-9A-Za-z])(tmp[._-]?)[A-Za-z0-9_]{6,12}", r"\1\2*"),  # mktemp, tempfile
-    (r"(^|/)cc[A-Za-z0-9]{6}\.(s|o|res|le|ld|cdtor)", r"\1cc*.\2"),  # compiler drivers
-    (r"[0-9a-f]{16,}", "*"),  # hashes
-    (r"[0-9]+", "*"),
-)
 
 _ALIKE = """
     CREATE TEMP TABLE alike AS
@@ -68,18 +58,11 @@ _LONE = """
     FROM shared"""
 
 
-def mask_sql(column: str) -> str:
-    """SQL expression: `column` with its changing parts as `*`."""
-    for pattern, replacement in RANDOM_PARTS:
-        column = f"regexp_replace({column}, '{pattern}', '{replacement}', 'g')"
-    return column
-
-
 def add_templates(con: duckdb.DuckDBPyConnection) -> None:
-    """Make `files` of `files_raw`: adds mask, data, dir and template (see query.py)."""
+    """Make `files` of `files_raw`: adds data, dir and template (see query.py)."""
     con.execute(
-        f"""CREATE TABLE files AS
-            SELECT *, {mask_sql("path_text")} AS mask, role <> 'software' AS data,
+        """CREATE TABLE files AS
+            SELECT *, role <> 'software' AS data,
                    regexp_extract(path_text, '^(.*)/[^/]*$', 1) AS dir
             FROM files_raw"""
     )

@@ -1,8 +1,8 @@
-"""Numbers as people read them."""
+"""Numbers as people read them; the page prints them alike (hintgen/draw/assets/js/1_util.js)."""
 
 from __future__ import annotations
 
-from tracehint.analyzer.text import human_bytes
+from tracehint.analyzer.text import human_bytes, human_seconds
 
 
 def size(count: float | None) -> str:
@@ -38,14 +38,6 @@ def seconds(value: float | None) -> str:
     """A duration.
 
     >>> seconds(0.25), seconds(75.0), seconds(None)
-    ('0.25 s', '1 min 15 s', '?')
+    ('0.250 s', '1 min 15 s', '?')
     """
-    if value is None:
-        return "?"
-    if value < 60:
-        return f"{value:.3g} s"
-    minutes, rest = divmod(round(value), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min"
+    return "?" if value is None else human_seconds(value)

@@ -7,7 +7,6 @@ for a bundle whose recorder did not finish. See spool_layout for the records.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,6 @@ from tracehint.schemas.spool.opens import (
 )
 from tracehint.schemas.spool.paths import path_lookup
 from tracehint.schemas.spool.processes import (
-    Redact,
     forget_launcher,
     load_processes,
     losses_table,
@@ -42,43 +40,37 @@ from tracehint.schemas.spool.replay import Names
 from tracehint.schemas.tables import EXTENTS, FILES, NAMES, TABLES
 
 
-def convert_spool(
-    root: Path, manifest: Manifest, redact: Redact | None = None
-) -> dict[str, pa.Table]:
+def convert_spool(root: Path, manifest: Manifest) -> dict[str, pa.Table]:
     """All tables that the spool below the bundle `root` gives.
 
-    `redact` takes the arguments of one command and returns them without secrets
-    and how many were taken out. Raises BundleError when nothing can be read.
+    Secrets are still in them: BundleWriter takes them out. Raises BundleError when nothing can be
+    read.
     """
-    tables, _ = _convert(root, manifest, redact)
+    tables, _ = _convert(root, manifest)
     return tables
 
 
 def recover(root: Path, manifest: Manifest) -> tuple[dict[str, pa.Table], list[str]]:
-    """The tables of what the spool holds, and problems. Raises BundleError."""
-    from tracehint.schemas.redact import redact_argv
-
+    """The tables of what the spool holds, secrets in them, and problems. Raises BundleError."""
     end = end_of(root / SPOOL_DIR)
     if end and manifest.ended_ns is None:  # the run was over, its tables were not written
         status = end.get("exit_status")
         manifest.exit_status = status if type(status) is int else None
         manifest.complete, manifest.notes = True, []
-    return _convert(root, manifest, redact_argv)
+    return _convert(root, manifest)
 
 
-def _convert(
-    root: Path, manifest: Manifest, redact: Callable[..., Any] | None
-) -> tuple[dict[str, pa.Table], list[str]]:
+def _convert(root: Path, manifest: Manifest) -> tuple[dict[str, pa.Table], list[str]]:
     host = manifest.hosts[0].name if manifest.hosts else "unknown"
     spool = read_spool(root / SPOOL_DIR, host)
     try:
-        tables = _tables(spool, manifest, redact)
+        tables = _tables(spool, manifest)
     except (pa.ArrowException, ValueError, OverflowError, IndexError, MemoryError) as error:
         raise BundleError(f"{root / SPOOL_DIR}: damaged: {error}", "Record it again.") from None
     return tables, spool.problems
 
 
-def _tables(spool: Spool, manifest: Manifest, redact: Redact | None) -> dict[str, pa.Table]:
+def _tables(spool: Spool, manifest: Manifest) -> dict[str, pa.Table]:
     forget_launcher(spool)
     proc = load_processes(spool)
     ep = load_episodes(spool)
@@ -87,7 +79,7 @@ def _tables(spool: Spool, manifest: Manifest, redact: Redact | None) -> dict[str
     firsts = first_sights(spool, ep, paths)
     names = follow_names(spool, ep, firsts)
     tables = {name: schema.empty_table() for name, schema in TABLES.items()}
-    tables["processes"], manifest.redacted_args = processes_table(spool, proc, redact)
+    tables["processes"] = processes_table(spool, proc)
     tables["opens"] = opens_table(spool, ep, paths, ends)
     tables["extents"] = pa.concat_tables(
         [extents_table(spool, ep, ends), _truncations(spool, names)]

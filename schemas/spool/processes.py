@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,6 @@ from tracehint.schemas.spool.read import Records, Spool
 from tracehint.schemas.tables import LOSSES, METADATA_OPS, METADATA_OPS_KINDS, PROCESSES
 
 LAUNCHER = 1
-Redact = Callable[[list[bytes]], tuple[list[bytes], int]]
 
 
 @dataclass
@@ -73,14 +72,14 @@ def load_processes(spool: Spool) -> Processes:
     )
 
 
-def processes_table(spool: Spool, proc: Processes, redact: Redact | None) -> tuple[pa.Table, int]:
-    """The `processes` table and how many arguments were redacted."""
+def processes_table(spool: Spool, proc: Processes) -> pa.Table:
+    """The `processes` table."""
     from tracehint.schemas.spool.paths import path_lookup
 
     rows = proc.rows
     n = len(rows)
     paths = path_lookup(spool)
-    argv, env, redacted = _arguments(spool, rows["epoch"], redact)
+    argv, env = _arguments(spool, rows["epoch"])
     exited = (rows["kind"] == lay.EXIT) & ((rows["flags"] & lay.STOPPED) == 0)
     status = rows["exit_status"]
     signal = status & 0x7F
@@ -98,10 +97,9 @@ def processes_table(spool: Spool, proc: Processes, redact: Redact | None) -> tup
         "exe": paths(rows["exe"]), "argv": pa.array(argv, PROCESSES.field("argv").type),
         "cwd": paths(rows["cwd"]), "env": pa.array(env, PROCESSES.field("env").type),
     }  # fmt: skip  # a table
-    table = pa.table(
+    return pa.table(
         [columns[c].cast(PROCESSES.field(c).type) for c in PROCESSES.names], schema=PROCESSES
     )
-    return table, redacted
 
 
 def _parents(rows: Records) -> Records:
@@ -119,8 +117,8 @@ def _parents(rows: Records) -> Records:
 
 
 def _arguments(
-    spool: Spool, epochs: Records, redact: Redact | None
-) -> tuple[list[list[bytes]], list[list[dict[str, object]]], int]:
+    spool: Spool, epochs: Records
+) -> tuple[list[list[bytes]], list[list[dict[str, object]]]]:
     """Arguments and markers of each epoch, empty where it began with a fork."""
     execs = spool.records["execs"]
     where = {int(epoch): i for i, epoch in enumerate(execs["epoch"])}
@@ -128,17 +126,13 @@ def _arguments(
     env_text = spool.texts(execs["env_off"], execs["env_len"]).to_pylist()
     argv: list[list[bytes]] = []
     env: list[list[dict[str, object]]] = []
-    redacted = 0
     for epoch in epochs.tolist():
         i = where.get(epoch)
         args = [] if i is None else argv_text[i].removesuffix(b"\0").split(b"\0")
-        if redact is not None and args:
-            args, count = redact(args)
-            redacted += count
         argv.append(args)
         pairs = [] if i is None else [p.partition(b"=") for p in env_text[i].split(b"\0") if p]
         env.append([{"name": k.decode("ascii", "replace"), "value": v} for k, _, v in pairs])
-    return argv, env, redacted
+    return argv, env
 
 
 def metadata_table(spool: Spool, proc: Processes) -> pa.Table:

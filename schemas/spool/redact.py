@@ -4,46 +4,70 @@ of a recording, when loading NumPy would cost more than the work."""
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
+from typing import BinaryIO
 
 from tracehint.schemas.losses import tally
+from tracehint.schemas.redact.commands import redact_argv, redact_text
 from tracehint.schemas.spool.kinds import LOSSES
 
 _EXEC = struct.Struct("<IIQIIQ")  # th_spool_exec of collectors/ebpf/spool.h
-_ARGV_OFF, _ARGV_LEN = 2, 3
 _LOSS = struct.Struct("<IIQ")  # th_spool_loss
+_KEPT = 4096  # texts that are remembered: most processes repeat what others were given
 
-Redact = Callable[[Sequence[bytes]], tuple[list[bytes], int]]
+Redact = Callable[[bytes], tuple[bytes, int]]
 
 
-def redact_spool(folder: Path, redact: Redact) -> int:
-    """Replace arguments by what `redact` makes of them; the originals are overwritten.
+def redact_spool(folder: Path) -> int:
+    """Take the secrets out of arguments and markers; the originals are overwritten.
 
     Returns how many secrets there were. Raises OSError.
     """
     execs = bytearray((folder / "execs.bin").read_bytes())
     originals: list[tuple[int, int]] = []
     hits = 0
+    argv, env = lru_cache(_KEPT)(_argv), lru_cache(_KEPT)(_env)
     with (folder / "heap.bin").open("r+b") as heap:
         for at in range(0, len(execs) - _EXEC.size + 1, _EXEC.size):
-            row = list(_EXEC.unpack_from(execs, at))
-            heap.seek(row[_ARGV_OFF])
-            text = heap.read(row[_ARGV_LEN])
-            chosen, count = redact(text.removesuffix(b"\0").split(b"\0"))
-            if not count:
+            epoch, spare, argv_at, argv_len, env_len, env_at = _EXEC.unpack_from(execs, at)
+            new_argv = _moved(heap, (argv_at, argv_len), argv)
+            new_env = _moved(heap, (env_at, env_len), env)
+            if new_argv[2] + new_env[2] == 0:
                 continue
-            hits += count
-            originals.append((row[_ARGV_OFF], len(text)))
-            new = b"\0".join(chosen) + b"\0"
-            row[_ARGV_OFF : _ARGV_LEN + 1] = heap.seek(0, 2), len(new)
-            heap.write(new)
-            _EXEC.pack_into(execs, at, *row)
+            hits += new_argv[2] + new_env[2]
+            originals += [(argv_at, argv_len)] * (new_argv[2] > 0)
+            originals += [(env_at, env_len)] * (new_env[2] > 0)
+            _EXEC.pack_into(execs, at, epoch, spare, *new_argv[:2], new_env[1], new_env[0])
         (folder / "execs.bin").write_bytes(execs)
         for offset, length in originals:  # last: two processes may share them
             heap.seek(offset)
             heap.write(bytes(length))
     return hits
+
+
+def _moved(heap: BinaryIO, place: tuple[int, int], redact: Redact) -> tuple[int, int, int]:
+    """Where the text lies without its secrets (offset, length), and how many there were."""
+    offset, length = place
+    heap.seek(offset)
+    new, hits = redact(heap.read(length))
+    if not hits:
+        return offset, length, 0
+    offset = heap.seek(0, 2)
+    heap.write(new)
+    return offset, len(new), hits
+
+
+def _argv(text: bytes) -> tuple[bytes, int]:
+    chosen, hits = redact_argv(text.removesuffix(b"\0").split(b"\0"))
+    return b"\0".join(chosen) + b"\0", hits
+
+
+def _env(text: bytes) -> tuple[bytes, int]:
+    pairs = [pair.partition(b"=") for pair in text.split(b"\0")]
+    done = [(name + equals, redact_text(value)) for name, equals, value in pairs]
+    return b"\0".join(name + new for name, (new, _) in done), sum(n for _, (_, n) in done)
 
 
 def lost_in_spool(folder: Path) -> dict[str, int]:

@@ -31,9 +31,9 @@ from tracehint.hintgen.hints.model import HintFile
 from tracehint.hintgen.learn.facts import facts_of
 from tracehint.hintgen.learn.rules import LearnOptions, learn
 from tracehint.hintgen.learn.safety import NO_LIMITS
-from tracehint.hintgen.learn.shapes import shapes_of
 from tracehint.hintgen.score.score import Prepared, baseline, predicted, prepare
 from tracehint.hintgen.score.tally import Score, compare, why_wrong
+from tracehint.hintgen.text.masks import shapes_of
 
 FREE = LearnOptions(limits=NO_LIMITS)
 ALL = 10**9

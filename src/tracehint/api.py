@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tracehint.errors import InputError
 
@@ -93,6 +93,37 @@ class Run:
 
         return learn([self.analysis], options)
 
+    def predict(
+        self,
+        cluster: str | os.PathLike[str],
+        placement: str = "default",
+        *,
+        nodes: int | None = None,
+        runs: int = 5,
+        seed: int = 1,
+        tasks: bool = False,
+    ) -> dict[str, Any]:
+        """How long the run would take on a cluster: the object of `predict --format json`.
+
+        `cluster` is a cluster file or the name of a ready-made one, `placement` is default,
+        local, or hints:FILE; `tasks` adds the predicted timeline. Seconds, bytes, joules.
+        Raises InputError and UsageError; MissingDependencyError where the engine is not built.
+        """
+        from tracehint.analyzer.predict.prediction import predict
+        from tracehint.analyzer.predict.result import to_json
+        from tracehint.analyzer.predict.workload import from_analysis
+        from tracehint.commands._predict_sweep import configurations
+
+        points = configurations(
+            [os.fspath(cluster)],
+            self.analysis,
+            [placement],
+            nodes=None if nodes is None else str(nodes),
+        )
+        work = from_analysis(self.analysis)
+        found = predict(work, points, runs=runs, seed=seed, detail=True)
+        return to_json(work, found, tasks=tasks)
+
 
 def load(path: str | bytes | os.PathLike[str], options: Options | None = None) -> Run:
     """Analyze a trace bundle, or read the output of `tracehint analyze --format json`.
@@ -108,5 +139,5 @@ def load(path: str | bytes | os.PathLike[str], options: Options | None = None) -
 
     if not isinstance(options, Options | None):
         raise TypeError(f"options are tracehint.Options(nodes=...), not {type(options).__name__}")
-    run = load_run(os.fsdecode(path), options or Options())
+    run = load_run(os.fsdecode(path), options or Options(), accesses=True)
     return Run(run.name, run.analysis, run.bundle)

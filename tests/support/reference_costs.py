@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from math import ceil
+from math import ceil, inf, nextafter
 
 from tests.support.reference_flow import SeenFlow
 
@@ -52,8 +52,19 @@ class Costs(SeenFlow):
         return (0.0, u * (1 - self.group_home(file, pattern)), 1)
 
     def together(self, file: int) -> int:
-        spans = [(self.tasks[t]["start_s"], self.tasks[t]["end_s"]) for t in self.deciding(file)]
+        spans = [(self.ready(t), self.tasks[t]["end_s"]) for t in self.deciding(file)]
         return max(sum(1 for a, b in spans if a <= at <= b) for at, _ in spans)
+
+    def ready(self, task: int) -> float:
+        """Just after its last input was complete, at its start at the latest."""
+        complete = [-inf]
+        for e in self.all_edges:
+            if self.who[e["consumer"]] == task and not self.tasks[e["consumer"]]["engine"]:
+                if self.tasks[e["producer"]]["engine"]:
+                    complete.append(self.last_write[e["file"], e["producer"]])
+                elif self.who[e["producer"]] != task:
+                    complete.append(self.tasks[self.who[e["producer"]]]["end_s"])
+        return min(self.tasks[task]["start_s"], nextafter(max(complete), inf))
 
     def pipeline_home(self, file: int) -> float:
         piped = {}

@@ -109,9 +109,6 @@ def _arguments(st: State, epoch: Epoch, argv: bytes, cut_path: bool) -> None:
     values, cut = strings(argv)
     if cut or cut_path:
         st.losses["argv_cut", ""] += 1
-    if st.settings.redact is not None:
-        values, hits = st.settings.redact(values)
-        st.redacted += hits
     epoch.argv = values
 
 

@@ -29,4 +29,6 @@ def report_html(
     context = context or Context(run.analysis, run.bundle, bundle_name=run.name)
     if findings is None:
         findings = run_rules(context)
-    return page(collect(run.analysis, findings, hints, run.name, context.con))
+    return page(
+        collect(run.analysis, findings, hints, run.name, con=context.con, saves=context.saved)
+    )

@@ -20,6 +20,10 @@ from tracehint.hintgen.draw.report import flow, heat, timeline
 from tracehint.hintgen.draw.report.detail import detail
 from tracehint.hintgen.lint.finding import total
 from tracehint.hintgen.lint.render.json_ import as_dict
+from tracehint.hintgen.summary.labelled import Labelled
+from tracehint.hintgen.summary.saved import Saved, saved
+from tracehint.hintgen.summary.tallies import stages, totals
+from tracehint.hintgen.summary.words import advice, why
 from tracehint.hintgen.text.escape import shorten, text
 from tracehint.version import __version__
 
@@ -35,34 +39,10 @@ MAX_DATA = 1_600_000  # characters of JSON; style and programs of the page are 1
 MAX_STAGES = 300
 MAX_TEXT = 600  # characters of one text
 
-_TOTALS = """
-    SELECT (SELECT count(*) FROM tasks WHERE NOT engine) AS tasks,
-           (SELECT count(DISTINCT type) FROM tasks WHERE NOT engine) AS types,
-           (SELECT count(DISTINCT path) FROM files WHERE data) AS files,
-           (SELECT coalesce(sum(bytes), 0)::BIGINT FROM consumers c JOIN tasks t USING (task)
-            JOIN files f USING (file) WHERE NOT t.engine AND f.data) AS read_bytes,
-           (SELECT coalesce(sum(bytes), 0)::BIGINT FROM producers c JOIN tasks t USING (task)
-            JOIN files f USING (file) WHERE NOT t.engine AND f.data) AS written_bytes,
-           (SELECT coalesce(sum(bytes), 0)::BIGINT FROM edges) AS handed_bytes,
-           (SELECT count(*) FROM tasks WHERE NOT engine AND exit_status <> 0) AS failed"""
-# Bytes as the summary counts them: what all readers read, or the size where nobody reads.
-_MIX = """
-    SELECT p.pattern, count(*) AS files,
-           coalesce(sum(coalesce(c.bytes, f.size_bytes)), 0)::BIGINT AS bytes,
-           coalesce(sum(greatest(p.saves_bytes, 0)), 0)::BIGINT AS saves_bytes
-    FROM patterns p JOIN files f USING (file)
-    LEFT JOIN (SELECT file, sum(unique_bytes) AS bytes FROM consumers GROUP BY 1) c USING (file)
-    WHERE p.edge IS NULL AND p."primary" AND f.data
-    GROUP BY p.pattern ORDER BY bytes DESC, p.pattern"""
-_STAGES = """
-    SELECT t.type, count(*) AS tasks, min(start_s) AS start_s, max(end_s) AS end_s,
-           median(end_s - start_s) AS median_s, max(end_s - start_s) AS longest_s,
-           coalesce(sum(r.bytes), 0)::BIGINT AS read_bytes,
-           coalesce(sum(w.bytes), 0)::BIGINT AS written_bytes
-    FROM tasks t
-    LEFT JOIN (SELECT task, sum(bytes) AS bytes FROM consumers GROUP BY 1) r USING (task)
-    LEFT JOIN (SELECT task, sum(bytes) AS bytes FROM producers GROUP BY 1) w USING (task)
-    WHERE NOT engine GROUP BY t.type ORDER BY min(start_s), t.type"""
+_TIMES = """
+    SELECT type, max(end_s) AS end_s, median(end_s - start_s) AS median_s,
+           max(end_s - start_s) AS longest_s
+    FROM work GROUP BY type"""
 
 
 def collect(
@@ -71,24 +51,29 @@ def collect(
     hints: HintFile | None = None,
     source: str = "",
     con: duckdb.DuckDBPyConnection | None = None,
+    saves: Saved | None = None,
 ) -> dict[str, Any]:
     """The data of the page. Times in seconds of the run, sizes in bytes. `source` is the name of
-    the bundle or file that the run was read from, `con` its tables (None: query.connect's).
+    the bundle or file that the run was read from, `con` its tables (None: query.connect's),
+    `saves` what all hints would save (None: no hint was in force).
 
     Sums, mix, graph, flow and heat are those of the whole run. Single tasks, files, accesses,
     findings and rules are the largest; fewer where their names would make the page too large.
     """
     con = con or query.connect(analysis)
     drawing = build_on(con, True)
-    stages = query.rows(con, _STAGES)
+    labelled = Labelled(analysis)
+    saves = saved(labelled) if saves is None else saves
+    found = _stages(analysis, con)
     whole = {
         "tool": f"tracehint {__version__}",
         "title": title(analysis.run, Path(source) if source else None),
         "run": _run(analysis.run),
-        "totals": query.rows(con, _TOTALS)[0],
-        "mix": query.rows(con, _MIX),
-        "stages": stages[:MAX_STAGES],
-        "saves": {word: total(findings, f"{word}_bytes") for word in ("network", "storage")},
+        "totals": _totals(analysis),
+        "mix": labelled.mix(),
+        "best": [_best(row) for row in labelled.best(3)],
+        "stages": found[:MAX_STAGES],
+        "saves": {**vars(saves), "storage": total(findings, "storage_bytes")},
         "graph": {
             "nodes": [vars(n) for n in drawing.nodes],
             "links": [vars(link) for link in drawing.links],
@@ -105,8 +90,8 @@ def collect(
         rest = plain(_largest(con, analysis, findings, hints, rows))
         if used + len(json.dumps(rest)) <= MAX_DATA:
             break
-    if len(stages) > MAX_STAGES:
-        rest["left_out"]["stages"] = len(stages) - MAX_STAGES
+    if len(found) > MAX_STAGES:
+        rest["left_out"]["stages"] = len(found) - MAX_STAGES
     whole_page: dict[str, Any] = data | rest
     return whole_page
 
@@ -138,6 +123,45 @@ def _largest(
         if count > 0:
             result["left_out"][name] = count
     return result
+
+
+def _totals(analysis: Analysis) -> dict[str, int]:
+    """What the summary counts, under the names of the page."""
+    found = totals(analysis)
+    for name in ("read", "written", "handed"):
+        found[f"{name}_bytes"] = found.pop(name)
+    return found
+
+
+def _stages(analysis: Analysis, con: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
+    """The stages of the summary, with the times of their tasks."""
+    times = {row.pop("type"): row for row in query.rows(con, _TIMES)}
+    return [
+        {
+            "type": row["type"],
+            "tasks": row["tasks"],
+            "start_s": row["first"],
+            "read_bytes": row["read"],
+            "written_bytes": row["written"],
+            **times.get(row["type"], {}),
+        }
+        for row in stages(analysis)
+    ]
+
+
+def _best(row: dict[str, Any]) -> dict[str, Any]:
+    """A flow of the summary's list of where hints would save most."""
+    return {
+        "template": row["name"],
+        "others": row["others"],
+        "files": row["files"],
+        "pattern": row["pattern"],
+        "saves": Saved(row["saves"], row["waits"]).text,
+        "network_bytes": row["saves"],
+        "waiting_bytes": row["waits"],
+        "why": why(row["pattern"], row["evidence"]),
+        "advice": advice(row["pattern"], row["placement"]),
+    }
 
 
 def _run(run: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tracehint.hintgen.lint.finding import Finding
+from tracehint.hintgen.summary.saved import Saved
 
 FORMATS = ("text", "json", "sarif", "github", "junit")
 
@@ -22,6 +23,7 @@ class Info:
     skipped: dict[str, str] = field(default_factory=dict)  # code -> missing fact
     troubles: Sequence[str] = ()  # of the run: said before the findings
     suppressed: int = 0  # findings that the baseline hides
+    saved: Saved | None = None  # what all placement hints of the run would save; None: no matter
     noun: str = "finding"  # what the text counts
     hint: str = "Run `tracehint explain CODE` for what a finding means."
     width: int = 80

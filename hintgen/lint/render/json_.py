@@ -33,4 +33,9 @@ def render(findings: Sequence[Finding], info: Info) -> str:
         "rules_without_facts": info.skipped,
         "suppressed": info.suppressed,
     }
+    if info.saved is not None:
+        document["hints_save"] = {
+            "network_bytes": info.saved.network,
+            "waiting_bytes": info.saved.waiting,
+        }
     return json.dumps(document, indent=1, default=str)

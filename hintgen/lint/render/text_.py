@@ -104,14 +104,19 @@ def _files(finding: Finding, width: int) -> str:
     return f"{name}  [{flow}]" if flow else name
 
 
+def _totals(findings: Sequence[Finding], info: Info) -> list[str]:
+    parts = [plural(len(findings), info.noun)]
+    if info.saved is not None and info.saved.text:
+        parts.append(f"all hints together: {info.saved.text}")
+    freed = total(findings, "storage_bytes")
+    return [*parts, f"to be freed: {size(freed)} storage"] if freed else parts
+
+
 def _total(console: Console, findings: Sequence[Finding], info: Info) -> None:
     from rich.text import Text
 
     if findings:
-        count = plural(len(findings), info.noun)
-        sums = ((total(findings, f"{word}_bytes"), word) for word in ("network", "storage"))
-        parts = [f"{size(n)} {word}" for n, word in sums if n]
-        console.print(Text(count + (": up to " + ", ".join(parts) if parts else ""), "bold"))
+        console.print(Text("; ".join(_totals(findings, info)), "bold"))
         if info.hint:
             console.print(Text(info.hint, "dim"))
     else:

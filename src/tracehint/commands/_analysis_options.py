@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracehint.commands._options import nodes_option
 from tracehint.commands._roots import given_roots
 from tracehint.commands._task_options import task_options
 
@@ -70,13 +71,7 @@ def analysis_options(function: Callable[..., Any]) -> Callable[..., Any]:
         metavar="FILE",
         help="Table of sites or racks: a host (or a pattern) and its site per line.",
     )(function)
-    function = task_options(function)
-    return click.option(
-        "--nodes",
-        type=click.IntRange(1),
-        default=None,
-        help="Nodes of the cost model (default: the run's hosts, or its most tasks at one time).",
-    )(function)
+    return nodes_option(task_options(function))
 
 
 def options_from(values: dict[str, Any], *, ranges: bool = True) -> Options:

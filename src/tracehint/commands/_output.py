@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tracehint.errors import UsageError
@@ -57,6 +57,15 @@ def refuse_existing(path: Path, *, force: bool) -> None:
     """Raises UsageError where something is that must not be replaced: before work, not after it."""
     if os.path.lexists(path) and not force and not is_stream(path):
         raise UsageError(f"{path}: exists", "Give --force to replace it, or another -o.")
+
+
+def refuse_own_input(output: Path | None, inputs: Sequence[Path | None]) -> None:
+    """Raises UsageError where the output would replace what it is made of, also with --force."""
+    for given in inputs:
+        if output is None or given is None or str(output) == "-":
+            continue
+        if given.exists() and output.exists() and output.samefile(given):
+            raise UsageError(f"{output}: is the input itself", "Give another -o.")
 
 
 def terminal_width() -> int:

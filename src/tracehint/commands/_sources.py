@@ -8,15 +8,18 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tracehint.commands._importers import IMPORTERS, Importer
 from tracehint.errors import InputError
+from tracehint.schemas.manifest import MANIFEST_NAME
 from tracehint.schemas.recovery import RAW_DIR
 
 _HEAD = 1 << 16
+_OURS = 200  # bytes in which a JSON file of tracehint names its schema
 _MAX_FILES = 2_000_000
 _SHOWN = 5  # names of one reason
 _UNKNOWN = "not a log that tracehint knows"
@@ -67,6 +70,7 @@ def sort_sources(sources: Sequence[Path], kind: str | None) -> Sources:
         if kind is not None:
             found.add(kind, source)
         elif source.is_dir():
+            _refuse_bundle(source)
             _sort_directory(source / RAW_DIR if (source / RAW_DIR).is_dir() else source, found)
         else:
             _sort_file(source, str(source), found)
@@ -81,6 +85,16 @@ def sort_sources(sources: Sequence[Path], kind: str | None) -> Sources:
             f"Known are: {known}. Say which with --from.",
         )
     return found
+
+
+def _refuse_bundle(folder: Path) -> None:
+    """Raises InputError for a bundle that is complete: it needs no importer."""
+    if (folder / MANIFEST_NAME).is_file() and not (folder / RAW_DIR).is_dir():
+        name = shlex.quote(str(folder))
+        raise InputError(
+            f"{folder}: is a trace bundle already",
+            f"Look at it: tracehint analyze {name}. Join several: tracehint merge",
+        )
 
 
 def _sort_directory(folder: Path, found: Sources) -> None:
@@ -120,6 +134,8 @@ def _sort_file(path: Path, name: str, found: Sources, *, of_engine: bool = False
         return found.fail(name, error)
     if not head:
         return found.leave(name, "empty")
+    if b'"tracehint.' in head[:_OURS]:
+        return found.leave(name, "written by tracehint itself, not a log")
     for importer in IMPORTERS:
         if importer.recognises(path, head):
             if importer.name == "graph" and of_engine:

@@ -29,6 +29,7 @@ class Work:
     bundle: Path
     folder: Path
     cut: dict[str, Any] = field(default_factory=dict)  # what counts as a task
+    nodes: int | None = None  # that savings are counted for; None: as the run had
 
     @cached_property
     def run(self) -> Input:
@@ -36,7 +37,7 @@ class Work:
         from tracehint.analyzer.model import Options
         from tracehint.hintgen.inputs import load_run
 
-        return load_run(short(self.bundle), Options(**self.cut))
+        return load_run(short(self.bundle), Options(nodes=self.nodes, **self.cut))
 
     @cached_property
     def hints(self) -> HintFile:
@@ -111,6 +112,7 @@ def lint_text(work: Work, path: Path) -> str:
         skipped=skipped_rules(work.lint),
         troubles=work.run.analysis.run.get("troubles", []),
         suppressed=0,
+        saved=work.lint.saved,
         width=100,
         color=False,
     )

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from tracehint.hintgen.hints.model import HintFile
 
 
-hints_argument = click.argument(
-    "hints", type=click.Path(exists=True, dir_okay=False, path_type=Path)
-)
+hints_argument = click.argument("hints", type=click.Path(path_type=Path))
 
 
 def store_options(required: bool) -> Callable[[F], F]:
@@ -54,7 +52,8 @@ plan_options = with_options(
     click.option(
         "--nodes",
         type=click.IntRange(1, 1_000_000),
-        help="Nodes of the next run; replicas never exceed them.",
+        help="Nodes of the next run; copies of a file never exceed them. Default: what the hints"
+        " were learned with, if --nodes was given there.",
     ),
     click.option(
         "--names",

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracehint.errors import UsageError
-from tracehint.schemas.version import TABLE_NAMES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +26,7 @@ def declare(bundle: Path, workflow: Path) -> None:
     """Add what the workflow declares to a bundle that was just written."""
     from tracehint.schemas.store import BundleWriter, segment_files
 
-    joined = with_workflow(str(bundle), str(workflow), set(TABLE_NAMES).difference(_DECLARED))
+    joined = with_workflow(str(bundle), str(workflow), ("extents", "metadata_ops"))
     writer = BundleWriter.append_to(bundle)
     for name in _DECLARED:
         for path in segment_files(bundle, name):
@@ -40,13 +38,15 @@ def declare(bundle: Path, workflow: Path) -> None:
 def with_workflow(bundle: str, workflow: str, without: Collection[str] = ()) -> Bundle:
     """The bundle with the declared tasks and files of `workflow` (any engine's file or log).
 
-    Relative names in the workflow were meant in the directory where the run
-    took place, which need not be where the file lies now. `without`: tables
-    that are not read. Raises InputError, BundleError.
+    Relative names in the workflow were meant where the run took place
+    (adapters/engines/relocate.py). `without`: tables that are not read, of
+    those that no task is found by. Raises InputError, BundleError.
     """
     import pyarrow as pa
 
     from tracehint.adapters.engines.graphs import read_graph
+    from tracehint.adapters.engines.relocate import relocated
+    from tracehint.schemas.redact.tables import Redactor
     from tracehint.schemas.store import read_bundle
 
     run = read_bundle(bundle, without=without)
@@ -54,11 +54,11 @@ def with_workflow(bundle: str, workflow: str, without: Collection[str] = ()) -> 
     graph = read_graph(Path(workflow))
     host = run.manifest.hosts[0].name if run.manifest.hosts else "unknown"
     tasks = without_times(graph.tasks) if graph.placed else graph.tasks
-    io = graph.io
-    there, here = os.fsencode(run.manifest.cwd), graph.cwd
-    if there and here and there != here:
-        io = _moved(io, here, there)
+    io = relocated(graph, run).io
+    redactor = Redactor()
     for name, table in zip(_DECLARED, (tasks, io), strict=True):
+        if not run.manifest.kept_args:
+            table = redactor.table(name, table)
         index = table.column_names.index("host")
         column = pa.array([host] * table.num_rows, pa.string())
         table = table.set_column(index, table.schema.field("host"), column)
@@ -76,16 +76,3 @@ def without_times(tasks: pa.Table) -> pa.Table:
         column = pa.nulls(tasks.num_rows, pa.int64())
         tasks = tasks.set_column(index, tasks.schema.field(name), column)
     return tasks
-
-
-def _moved(io: pa.Table, old: bytes, new: bytes) -> pa.Table:
-    """Paths below `old` as paths below `new`."""
-    import pyarrow as pa
-
-    prefix = old.rstrip(b"/") + b"/"
-    moved = [
-        new.rstrip(b"/") + b"/" + p[len(prefix) :] if p.startswith(prefix) else p
-        for p in io.column("path").to_pylist()
-    ]
-    index = io.column_names.index("path")
-    return io.set_column(index, io.schema.field("path"), pa.array(moved, pa.binary()))

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from tracehint.commands._options import nodes_option
 from tracehint.commands._output import terminal_width, wants_color, write_result
 from tracehint.commands._task_options import task_options
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK
@@ -38,7 +39,7 @@ FORMATS = ("text", "json", "sarif", "github", "junit")
     show_default=True,
     help="Percent by which numbers of tasks and files may differ.",
 )
-@click.option("--nodes", type=click.IntRange(1), help="Nodes that the cost model counts with.")
+@nodes_option
 @task_options
 def command(
     before: str,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracehint.commands._output import refuse_existing, write_result
+from tracehint.commands._output import refuse_existing, refuse_own_input, write_result
 from tracehint.commands._stores import (
     hints_argument,
     make_plan,
@@ -113,6 +113,7 @@ def command(
             "For example: tracehint emit H.json --store xattr -o hints.sh",
         )
     loaded = load(hints)
+    refuse_own_input(output, [hints, which["workflow"]])
     if engine is not None:
         from tracehint.adapters.engines.emitters import EmitRequest
 

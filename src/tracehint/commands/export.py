@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from tracehint.commands._options import nodes_option
 from tracehint.commands._task_options import task_options
 from tracehint.schemas.arrow import skip_pandas
 
@@ -17,7 +18,7 @@ FORMATS = ("wfformat", "prov", "ro-crate", "perfetto", "graphml", "parquet", "ar
 @click.argument("bundle", type=click.Path())
 @click.option("--to", "fmt", type=click.Choice(FORMATS), required=True, help="Format.")
 @click.option("-o", "--output", help="File or directory; default: the bundle's name.")
-@click.option("--nodes", type=click.IntRange(1), help="Nodes that the cost model counts with.")
+@nodes_option
 @task_options
 @click.option("--force", is_flag=True, help="Replace the output.")
 def command(

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from tracehint.commands._options import nodes_option
 from tracehint.commands._output import refuse_existing, write_result
 from tracehint.commands._task_options import task_options
 from tracehint.errors import UsageError
@@ -20,7 +21,7 @@ FORMATS = ("svg", "png", "dot", "graphml", "json")
 @click.option("-o", "--output", help="File; its ending is the format. Default: DOT to stdout.")
 @click.option("--format", "fmt", type=click.Choice(FORMATS), help="Default: by the file's ending.")
 @click.option("--fold/--no-fold", default=None, help="Default: fold above 60 tasks or 120 nodes.")
-@click.option("--nodes", type=click.IntRange(1), help="Nodes that the cost model counts with.")
+@nodes_option
 @task_options
 @click.option(
     "--timeout",

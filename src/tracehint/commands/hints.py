@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracehint.commands._output import write_result
+from tracehint.commands._options import nodes_option
+from tracehint.commands._output import refuse_own_input, write_result
 from tracehint.commands._task_options import task_options
 from tracehint.errors import InputError, UsageError
 from tracehint.schemas.arrow import skip_pandas
@@ -41,7 +44,7 @@ if TYPE_CHECKING:
 @click.option(
     "--format", "fmt", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
-@click.option("--nodes", type=click.IntRange(1, 1_000_000), help="Nodes to count with.")
+@nodes_option
 @task_options
 @click.option(
     "--min-paying",
@@ -129,6 +132,7 @@ def command(
     from tracehint.hintgen.learn.safety import NO_LIMITS, Limits
     from tracehint.hintgen.match.explain import explain, explain_text, summary_text
 
+    refuse_own_input(Path(output) if output else None, [Path(source) for source in sources])
     if other is not None and path is not None:
         raise UsageError("--score and --explain together", "Give one of them.")
     if calibration is not None:
@@ -157,17 +161,43 @@ def command(
         return
     hints = hints or learn(analyses, LearnOptions(nodes, not no_fallbacks, limits))
     if path is not None:
-        raw = path.encode("utf-8", "surrogateescape")
+        raw = as_in_rules(path)
         data = explain(hints, raw, producer, consumers, nodes)
         result = _dump(data) if fmt == "json" else explain_text(data)
+        _where_to_look(raw, data["reason"])
         write_result(result, output, force=force)
         return
     if output:
         write_result(_dump(to_json(hints)), output, force=force)
         click.echo(summary_text(hints), nl=False, err=True)
-        click.echo(f"Next: tracehint emit {output} --store xattr -o hints.sh", err=True)
+        _next(output)
         return
     write_result(_dump(to_json(hints)) if fmt == "json" else summary_text(hints), None)
+
+
+def as_in_rules(path: str) -> bytes:
+    """The path as rules name files: below the directory in which one is, without `.` and `..`."""
+    full = os.path.abspath(path)  # noqa: PTH100 (links stay as given: the file need not be there)
+    here = os.getcwd().rstrip("/") + "/"  # noqa: PTH109
+    inside = full.startswith(here)
+    return os.fsencode(full.removeprefix(here) if inside else full)
+
+
+def _where_to_look(raw: bytes, reason: str) -> None:
+    if raw.startswith(b"/") and reason == "no_rule":
+        click.echo(
+            "Rules name files as seen from the data's directory: go there, or give the name "
+            "from there.",
+            err=True,
+        )
+
+
+def _next(output: str) -> None:
+    """What can be done with the hint file; never a command that would replace it."""
+    if output == "-":
+        return
+    script = "hints.sh" if Path(output).name != "hints.sh" else "hints-script.sh"
+    click.echo(f"Next: tracehint emit {shlex.quote(output)} --store xattr -o {script}", err=True)
 
 
 def _dump(data: Any) -> str:
@@ -185,10 +215,12 @@ def _hint_file(sources: Sequence[str]) -> HintFile | None:
 def _load(sources: Sequence[str], nodes: int | None, cut: dict[str, Any]) -> list[Analysis]:
     from tracehint.analyzer.model import Options
     from tracehint.hintgen.inputs import load_run
+    from tracehint.schemas.kinds import instead
 
     for source in sources:
         if not Path(source).exists():
-            raise InputError(f"{source}: no such bundle", "Make one with `tracehint record`.")
+            wanted = "hints" if source.endswith(".json") else "bundle"
+            raise InputError(*instead(wanted, Path(source)))
     return [load_run(source, Options(nodes=nodes, **cut)).analysis for source in sources]
 
 

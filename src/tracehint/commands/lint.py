@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from tracehint.commands._options import nodes_option
 from tracehint.commands._output import terminal_width, wants_color, write_result
 from tracehint.commands._task_options import task_options
 from tracehint.commands._workflow import with_workflow
@@ -25,7 +26,7 @@ FORMATS = ("text", "json", "sarif", "github", "junit")
 @click.option("--force", is_flag=True, help="Replace the output file.")
 @click.option("--select", multiple=True, help="Only these codes or prefixes, comma-separated.")
 @click.option("--ignore", multiple=True, help="Not these codes or prefixes.")
-@click.option("--nodes", type=click.IntRange(1), help="Nodes that the cost model counts with.")
+@nodes_option
 @task_options
 @click.option(
     "--default-placement",
@@ -105,7 +106,7 @@ def command(
         from tracehint.hintgen.calibration import read_rates
         from tracehint.hintgen.lint.seconds import with_seconds
 
-        findings = with_seconds(findings, read_rates(Path(calibration)), context.nodes)
+        findings = with_seconds(findings, read_rates(Path(calibration)))
     if write_baseline:
         write_result(baselines.dump(findings), write_baseline, force=force)
     known = baseline or ("" if write_baseline else found.baseline)
@@ -120,6 +121,7 @@ def command(
         skipped=skipped_rules(context, codes),
         troubles=run.analysis.run.get("troubles", []),
         suppressed=suppressed,
+        saved=context.saved,
         width=terminal_width(),
         color=wants_color() and not output,
     )

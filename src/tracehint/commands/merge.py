@@ -59,15 +59,16 @@ def command(
         raise BundleError(f"{output}: is one of the bundles", "Choose another name with -o.")
     refuse_existing(output, force=force)
     parts, problems = [], []
+    remedies: list[str] = []
     for path in bundles:
         try:
             parts.append(_of_use(read_bundle(path)))
         except TracehintError as error:
             problems.append(str(error.what))
+            remedies.append(error.remedy)
     if not parts:
         raise BundleError(
-            "no bundle can be read: " + "; ".join(problems),
-            "Give directories that `tracehint record` wrote.",
+            "no bundle can be read: " + "; ".join(problems), "\n  ".join(dict.fromkeys(remedies))
         )
     refuse_twice(parts)
     tables, manifest = join_bundles(parts)
@@ -81,7 +82,8 @@ def command(
     manifest.notes += [f"bundle not read: {text}" for text in problems]
     whole = Bundle(output, manifest, tables)
     add_losses(whole, [("unreadable_log", 1, text) for text in problems])
-    write_bundle(BundleWriter(output, force=force), whole.tables, manifest)
+    writer = BundleWriter(output, force=force, keep_args=manifest.kept_args)
+    write_bundle(writer, whole.tables, manifest)
     if workflow is not None:
         declare(output, workflow)
     for text in [*problems, *(f"{b.path.name}: {p}" for b in parts for p in b.problems)]:

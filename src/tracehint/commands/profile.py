@@ -7,14 +7,18 @@ import shlex
 import sys
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tracehint.collectors.run import Ended, die_like
+from tracehint.commands._options import nodes_option
 from tracehint.commands._recording import RunCommand, recording_options, start
 from tracehint.commands._task_options import task_options
 from tracehint.errors import TracehintError
+
+if TYPE_CHECKING:
+    from tracehint.analyzer.model import Analysis
 
 # engine programs -> `emit --workflow-engine`
 _ENGINES = {
@@ -23,10 +27,21 @@ _ENGINES = {
 }  # fmt: skip  # a table
 
 
+# engine programs -> how all of the work is done again
+_AGAIN = {
+    "snakemake": "snakemake --forceall runs all rules again",
+    "make": "make -B makes all targets again",
+    "makeflow": "makeflow --clean WORKFLOW, then run it again",
+    "nextflow": "leave out -resume",
+    "ninja": "ninja -t clean, then run it again",
+}  # fmt: skip  # a table
+
+
 @click.command(cls=RunCommand, context_settings={"allow_interspersed_args": False})
+@nodes_option
 @task_options
 @recording_options
-def command(cut: dict[str, Any], **options: Any) -> int:
+def command(nodes: int | None, cut: dict[str, Any], **options: Any) -> int:
     """Run COMMAND, then show how its tasks hand data to each other and what hints would help.
 
     Writes a trace bundle NAME.trace and the results beside it in
@@ -38,7 +53,7 @@ def command(cut: dict[str, Any], **options: Any) -> int:
     result, bundle = start(**options, live=True)
     if bundle is not None:
         try:
-            show(bundle, force=options["force"], quiet=options["quiet"], cut=cut)
+            show(bundle, force=options["force"], quiet=options["quiet"], cut=cut, nodes=nodes)
         except TracehintError as error:
             _failed(bundle, str(error))
         except KeyboardInterrupt:
@@ -53,13 +68,22 @@ def _failed(bundle: Path, why: str) -> None:
     click.echo(f"  the recording: {click.format_filename(bundle)}", err=True)
 
 
-def show(bundle: Path, *, force: bool, quiet: bool, cut: dict[str, Any]) -> None:
+def show(
+    bundle: Path, *, force: bool, quiet: bool, cut: dict[str, Any], nodes: int | None = None
+) -> None:
     """Summary to stderr, results into the directory beside the bundle."""
-    from tracehint.commands._stages import Work, prepare, results_folder, write_all
+    from tracehint.commands._stages import Work, prepare, results_folder, short, write_all
     from tracehint.hintgen.summary.summary import console_for, print_summary
 
     _join_engine_logs(bundle)
-    work = Work(bundle, prepare(results_folder(bundle), force=force), cut)
+    wanted = results_folder(bundle)
+    work = Work(bundle, prepare(wanted, force=force), cut, nodes)
+    if work.folder != wanted and not quiet:
+        click.echo(
+            f"tracehint: {short(wanted)} exists: the results go to {short(work.folder)} "
+            "(--force replaces)",
+            err=True,
+        )
     try:
         analysis = work.run.analysis
     except BaseException:
@@ -68,11 +92,26 @@ def show(bundle: Path, *, force: bool, quiet: bool, cut: dict[str, Any]) -> None
         raise
     if not quiet:
         print_summary(analysis, console_for(sys.stderr))
+        _idle(analysis)
     made, failed = write_all(work)
     for name, why in failed.items():
         click.echo(f"tracehint: {name} was not written: {why}", err=True)
     if not quiet:
         _next(bundle, work.folder, made, work.run.analysis.run["command"])
+
+
+def _idle(analysis: Analysis) -> None:
+    """A run in which no task moved a byte: why that may be, and what to type."""
+    ran = analysis.run["command"]
+    if analysis.edges.num_rows or not ran:
+        return
+    name = Path(ran[0]).name
+    again = _AGAIN.get(name, "")
+    click.echo(
+        "\nNo task read or wrote a file, so there is nothing to learn from this run."
+        + (f"\n  If everything was up to date: {again}" if again else ""),
+        err=True,
+    )
 
 
 def _join_engine_logs(bundle: Path) -> None:
@@ -118,4 +157,7 @@ def _annotations(engine: str, ran: list[str]) -> str:
         usual = [p for p in ("Snakefile", "workflow/Snakefile") if Path(p).is_file()]
         source = [*named, *usual, "Snakefile"][0]
     where = f"{shlex.quote(source)} " if source else ""
-    return f"{where}--workflow-engine {engine} -o tagged.{engine}"
+    output = f"tagged.{engine}"
+    if Path(source).name == output:  # the tagged one was run
+        output = f"tagged-again.{engine}"
+    return f"{where}--workflow-engine {engine} -o {output}"

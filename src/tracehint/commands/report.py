@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from tracehint.commands._options import nodes_option
 from tracehint.commands._output import refuse_existing, write_result
 from tracehint.commands._task_options import task_options
 from tracehint.schemas.arrow import skip_pandas
@@ -15,7 +16,7 @@ from tracehint.schemas.arrow import skip_pandas
 @click.command()
 @click.argument("bundle", type=click.Path())
 @click.option("-o", "--output", help="File; default: the bundle's name with .html. `-`: stdout.")
-@click.option("--nodes", type=click.IntRange(1), help="Nodes that the cost model counts with.")
+@nodes_option
 @task_options
 @click.option(
     "--default-placement",

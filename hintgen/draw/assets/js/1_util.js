@@ -19,20 +19,20 @@ function fill(node, ...children) {
   return node;
 }
 
+// Numbers as hintgen/text/units.py prints them.
 function size(bytes) {
   if (bytes === null || bytes === undefined) return "?";
   const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
   let value = bytes, unit = 0;
-  while (Math.abs(value) >= 1024 && unit < units.length - 1) { value /= 1024; unit += 1; }
-  return (unit === 0 || value >= 100 ? Math.round(value) : Number(value.toPrecision(3))) + " " + units[unit];
+  while (Math.abs(value) >= 1023.5 && unit < units.length - 1) { value /= 1024; unit += 1; }
+  return (unit === 0 || Math.abs(value) >= 99.95 ? Math.round(value) : Number(value.toPrecision(3))) + " " + units[unit];
 }
 
 function seconds(value) {
   if (value === null || value === undefined) return "?";
-  if (value < 60) return Number(value.toPrecision(3)) + " s";
-  const minutes = Math.floor(value / 60);
-  return minutes < 60 ? `${minutes} min ${Math.round(value % 60)} s`
-    : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  if (value < 59.95) return (value < 0.01 ? value.toFixed(3) : value.toPrecision(3)) + " s";
+  const two = (n) => String(n).padStart(2, "0"), whole = Math.round(value), minutes = Math.floor(whole / 60);
+  return minutes < 60 ? `${minutes} min ${two(whole % 60)} s` : `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`;
 }
 
 const count = (n) => n.toLocaleString("en-US");

@@ -1,6 +1,6 @@
 // What a reader should know after ten seconds.
 function drawSummary() {
-  const { run, totals, findings } = DATA;
+  const { run, totals } = DATA;
   $("title").textContent = DATA.title;
   fill($("troubles"), (run.troubles || []).map((text) => h("p", { class: "trouble" }, text)));
   const hosts = run.hosts.length === 1 ? "one host" : plural(run.hosts.length, "host");
@@ -12,6 +12,7 @@ function drawSummary() {
     card(size(totals.read_bytes), "read"), card(size(totals.written_bytes), "written"),
     card(size(totals.handed_bytes), "from task to task"),
     card(size(DATA.saves.network), `could stay off the network (${plural(run.nodes, "node")})`, "save"),
+    card(size(DATA.saves.waiting), "on the busiest link need not be waited for", "save"),
     card(size(DATA.saves.storage), "of files could be freed", "save"),
     card((100 * run.completeness.score).toFixed(run.completeness.score === 1 ? 0 : 1) + " %", "of the run was seen"));
   const total = DATA.mix.reduce((sum, m) => sum + m.bytes, 0) || 1;
@@ -20,10 +21,11 @@ function drawSummary() {
       DATA.mix.map((m) => h("div", { title: shown(m.pattern), style: { width: 100 * m.bytes / total + "%", background: colorOf(m.pattern).line } }))),
     h("ul", { class: "legend" }, DATA.mix.map((m) => h("li", null, swatch(m.pattern),
       `${shown(m.pattern)}: ${size(m.bytes)} in ${plural(m.files, "file")}`))));
-  const top = findings.filter((f) => saved(f.saves))
-    .sort((a, b) => b.saves.network_bytes + b.saves.waiting_bytes - a.saves.network_bytes - a.saves.waiting_bytes || b.saves.storage_bytes - a.saves.storage_bytes).slice(0, 3);
-  fill($("top"), top.length ? top.map((f) => h("li", null, h("span", { class: "saved" }, "Saves " + saved(f.saves)), ": ",
-    h("span", { class: "mono" }, f.template), " \u2013 ", f.message)) : [h("li", null, "Nothing to save was found.")]);
+  const top = DATA.best;
+  fill($("top"), top.length ? top.map((f) => h("li", null, h("span", { class: "saved" }, "Saves " + f.saves), ": ",
+    f.files > 1 ? count(f.files) + " \u00d7 " : "", h("span", { class: "mono" }, f.template),
+    f.others ? ` and ${plural(f.others, "other name")}` : "", ` \u2013 ${shown(f.pattern)}: ${[f.why, f.advice].filter(Boolean).join(": ")}`))
+    : [h("li", null, "Nothing to save was found.")]);
   $("footer").textContent = `${DATA.tool}, recorded by ${run.collector || "?"}, started ${run.started || "?"}. `
     + "This file is self-contained and asks the network for nothing.";
 }

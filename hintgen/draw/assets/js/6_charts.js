@@ -23,7 +23,7 @@ const axis = () => ({ axisLine: { lineStyle: { color: css("--line") } }, axisLab
 
 // 90 s is 1:30 min on an axis; whole minutes and hours go without the rest.
 function shortTime(value) {
-  if (value < 60) return seconds(value);
+  if (value < 60) return Number(value.toPrecision(3)) + " s";
   const hours = Math.floor(value / 3600), minutes = Math.floor(value / 60) % 60, rest = Math.round(value % 60);
   if (hours) return minutes ? `${hours} h ${minutes}` : `${hours} h`;
   return rest ? `${minutes}:${String(rest).padStart(2, "0")} min` : `${minutes} min`;

@@ -1,0 +1,143 @@
+"""The directory that a workflow lies in, wherever its run was started.
+
+`make -C wf`, `sh wf/run.sh` and `sh -c "cd wf && make"` from the parent are the run that
+`make` in wf is: the names of its files, and so rules and findings, must be the same.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tracehint.analyzer.path_rules import looks_like_data
+from tracehint.schemas.compact import plain, wide
+
+if TYPE_CHECKING:
+    from tracehint.analyzer.tasks.model import TaskCut
+    from tracehint.schemas.store import Bundle
+
+_MAX_WORDS = 1000  # of the command
+_MAX_FOLDERS = 10_000  # working directories of tasks; more are made by an engine, one per task
+
+
+def base_folder(bundle: Bundle, cut: TaskCut, cwd: bytes) -> bytes:
+    """The directory at or above which no data of the run lies: `cwd`, where it was started, or
+    one below it.
+
+    That is where the tasks worked, if all of them worked at or below it, else the directory of
+    the script or workflow file that the command names; and only if everything that the run read
+    or wrote below `cwd` lies there. Directories that the run made itself are its data.
+    """
+    jobs = _processes(cut, engine=False)
+    data: list[bytes] | None = None
+    for folder in (_workplace(bundle, jobs, cwd), _script_folder(bundle, cut, cwd)):
+        if folder is None or folder == cwd or not below(folder, cwd):
+            continue
+        data = _data(bundle, jobs, cwd) if data is None else data
+        if data and all(below(path, folder) for path in data):
+            return folder
+    return cwd
+
+
+def workplaces(bundle: Bundle, cut: TaskCut, cwd: bytes) -> set[bytes]:
+    """Directories outside `cwd` in which tasks worked, the outermost of each."""
+    places = _folders(bundle, _processes(cut, engine=False))
+    outside = sorted(f for f in places if not below(f, cwd) and not below(cwd, f))
+    return {f for f in outside if not any(below(f, other) and f != other for other in outside)}
+
+
+def below(path: bytes, root: bytes) -> bool:
+    """Whether a path is a directory or lies in it."""
+    return path == root or path.startswith(root.rstrip(b"/") + b"/")
+
+
+def _processes(cut: TaskCut, *, engine: bool) -> pa.Array:
+    """The processes of engines, or of all other tasks."""
+    chosen = cut.tasks.column("engine")
+    tasks = cut.tasks.filter(chosen if engine else pc.invert(chosen)).column("task")
+    inside = pc.is_in(cut.proc_task.column("task"), value_set=tasks.combine_chunks())
+    return cut.proc_task.filter(inside).column("proc").combine_chunks()
+
+
+def _folders(bundle: Bundle, procs: pa.Array) -> set[bytes]:
+    """Where those of the processes began that used data, without directories that the run made."""
+    table, opens = bundle.tables["processes"], bundle.tables["opens"]
+    rows = opens.filter(
+        pc.and_(_used(opens), pc.is_in(wide(opens.column("proc")), value_set=procs))
+    )
+    paths = plain(rows.column("path"))
+    rows = rows.filter(pc.fill_null(pa.array(looks_like_data(paths), pa.bool_()), False))
+    users = pc.unique(wide(rows.column("proc")))
+    rows = table.filter(pc.is_in(wide(table.column("proc")), value_set=users))
+    found = pc.unique(plain(rows.column("cwd")).drop_null())
+    if len(found) > _MAX_FOLDERS:
+        return set()
+    names = bundle.tables["names"]
+    made = plain(names.filter(pc.equal(names.column("op"), "mkdir")).column("path"))
+    inside = set(pc.unique(made).to_pylist())
+    return {f for f in found.to_pylist() if f[:1] == b"/" and not _within(f, inside)}
+
+
+def _used(opens: pa.Table) -> Any:
+    """Which of the opens read or wrote something."""
+    counters = (pc.greater(opens.column(name), 0) for name in ("read_ops", "write_ops"))
+    return pc.fill_null(pc.or_(pc.or_(*counters), opens.column("created")), False)
+
+
+def _within(folder: bytes, made: set[bytes]) -> bool:
+    while folder not in (b"/", b""):
+        if folder in made:
+            return True
+        folder = posixpath.dirname(folder)
+    return False
+
+
+def _workplace(bundle: Bundle, jobs: pa.Array, cwd: bytes) -> bytes | None:
+    """The one directory below `cwd` that holds all in which tasks worked, and is one of them."""
+    inside = [f for f in _folders(bundle, jobs) if below(f, cwd)]
+    common = posixpath.commonpath(inside) if inside else None
+    return common if common in inside else None
+
+
+def _script_folder(bundle: Bundle, cut: TaskCut, cwd: bytes) -> bytes | None:
+    """The directory of the last file among the command's words that only engines opened."""
+    words = [w.encode("utf-8", "surrogateescape") for w in bundle.manifest.command[1:]]
+    words = [w for w in words[-_MAX_WORDS:] if w and len(w) < 4096 and b"\0" not in w]
+    named = [posixpath.normpath(posixpath.join(cwd, word)) for word in words]
+    # the kernel knows files without symbolic links; where the run was elsewhere nothing is found
+    paths = [path for name in named for path in (name, posixpath.realpath(name))]
+    if not paths:
+        return None
+    opens = bundle.tables["opens"]
+    engines = pc.is_in(wide(opens.column("proc")), value_set=_processes(cut, engine=True))
+    hit = pc.is_in(plain(opens.column("path")), value_set=pa.array(paths, pa.binary()))
+    seen = [
+        set(plain(opens.filter(pc.and_(hit, who)).column("path")).to_pylist())
+        for who in (engines, pc.invert(engines))
+    ]
+    scripts = [p for p in paths if p in seen[0] and p not in seen[1]]
+    return posixpath.dirname(scripts[-1]) if scripts else None
+
+
+def _data(bundle: Bundle, jobs: pa.Array, cwd: bytes) -> list[bytes]:
+    """Folders below `cwd` of what tasks used and of what anybody wrote there."""
+    opens, names = bundle.tables["opens"], bundle.tables["names"]
+    wrote = pc.or_(pc.greater(opens.column("write_ops"), 0), opens.column("created"))
+    read = pc.greater(opens.column("read_ops"), 0)
+    read = pc.and_(read, pc.is_in(wide(opens.column("proc")), value_set=jobs))
+    made = pc.is_in(names.column("op"), value_set=pa.array(["create", "rename", "link"]))
+    kept = names.filter(made)
+    parts: list[Any] = [
+        plain(opens.filter(pc.or_(wrote, read)).column("path")),
+        plain(kept.column("path")),
+        plain(kept.column("new_path")).drop_null(),
+    ]
+    every = pa.chunked_array([c for part in parts for c in part.chunks], pa.binary())
+    paths = pc.unique(every.drop_null())
+    paths = paths.filter(pc.starts_with(paths, cwd.rstrip(b"/") + b"/"))
+    paths = paths.filter(pa.array(looks_like_data(paths), pa.bool_()))
+    folders = pc.replace_substring_regex(paths, rb"(?s)/[^/]*$", b"")
+    return [folder or b"/" for folder in pc.unique(folders).to_pylist()]

@@ -1,0 +1,115 @@
+"""What a path that was given really is, and what to type instead: one answer for all commands.
+
+Commands take a recording (bundle), a run (bundle or analysis) or a hint file. What they were given
+in its place is recognised here by its first bytes; nothing else of it is read.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+_HEAD = 4096
+
+
+_GIVE_BUNDLE = "Give the directory that `tracehint record` or `import` wrote. "
+_GIVE_HINTS = "Give the file that `tracehint hints NAME.trace -o FILE` wrote."
+_IMPORT = "tracehint import {path} -o NEW.trace"
+
+# wanted -> kind of what was given -> what is wrong, what to type
+ANSWERS: dict[str, dict[str, tuple[str, str]]] = {
+    "bundle": {
+        "absent": ("there is no such bundle", "Record one: tracehint profile -- COMMAND"),
+        "bundle": ("cannot be read", "Record the run again."),
+        "results": ("the results of `tracehint profile`, not the recording",
+                    "Give the recording: {run}"),
+        "hints": ("a hint file, not a trace bundle", "It was learned from a recording: give that."),
+        "analysis": ("the output of `tracehint analyze`, not a trace bundle",
+                     "Give the recording itself; hints, lint, graph, report, diff read this file."),
+        "json": ("a JSON file, not a trace bundle",
+                 _GIVE_BUNDLE + "A graph of an engine becomes one: " + _IMPORT),
+        "script": ("a program, not a recording of one",
+                   "Record it: tracehint profile -- {command}"),
+        "file": ("a file, not a trace bundle",
+                 _GIVE_BUNDLE + "A log or workflow becomes one: " + _IMPORT),
+        "directory": ("not a trace bundle (no manifest.json)",
+                      _GIVE_BUNDLE + "Logs become one: " + _IMPORT),
+    },
+    "hints": {
+        "absent": ("there is no such file", "{near}Make one: tracehint hints NAME.trace -o {path}"),
+        "bundle": ("a trace bundle, not a hint file",
+                   "Make hints of it: tracehint hints {path} -o hints.json"),
+        "results": ("a directory, not a hint file", "Give the file in it: {path}/hints.json"),
+        "hints": ("cannot be read", "Write it again with `tracehint hints`."),
+        "analysis": ("the output of `tracehint analyze`, not a hint file",
+                     "Make hints of it: tracehint hints {path} -o hints.json"),
+        "json": ("a JSON file, not a hint file", _GIVE_HINTS),
+        "script": ("a program, not a hint file", "Record it first: tracehint profile -- {command}"),
+        "file": ("a file, but not a hint file", _GIVE_HINTS),
+        "directory": ("a directory, not a hint file", _GIVE_HINTS),
+    },
+}  # fmt: skip  # a table
+
+
+def what_is(path: Path) -> str:
+    """What lies at the path: a key of ANSWERS; never raises."""
+    try:
+        if path.is_dir():
+            if (path / "manifest.json").is_file():
+                return "bundle"
+            inside = (path / "hints.json").is_file() or (path / "analysis.json").is_file()
+            return "results" if inside else "directory"
+        if not path.is_file():
+            return "file" if path.exists() else "absent"
+        with path.open("rb") as stream:
+            head = stream.read(_HEAD)
+    except (OSError, ValueError):
+        return "file"
+    return _kind(path, head)
+
+
+def _kind(path: Path, head: bytes) -> str:
+    if b'"tracehint.hints/' in head:
+        return "hints"
+    if b'"tracehint.analysis/' in head:
+        return "analysis"
+    if head.lstrip()[:1] in (b"{", b"["):
+        return "json"
+    programs = (".sh", ".py", ".pl", ".R", ".r", ".bash")
+    return "script" if head[:2] == b"#!" or path.suffix in programs else "file"
+
+
+def instead(wanted: str, path: Path) -> tuple[str, str]:
+    """What is wrong with a path that is no bundle (no hint file), and what to type."""
+    text, remedy = ANSWERS[wanted][what_is(path)]
+    near = _near(path)
+    filled = remedy.format(
+        path=shlex.quote(str(path)),
+        run=_recording(path),
+        command=_command(path),
+        near=f"There is {shlex.quote(str(near))}. " if near else "",
+    )
+    return f"{path}: {text}", filled
+
+
+def _recording(folder: Path) -> str:
+    """`NAME.trace` beside `NAME.tracehint`."""
+    beside = folder.with_name(folder.name.removesuffix(".tracehint") + ".trace")
+    found = (beside / "manifest.json").is_file()
+    return shlex.quote(str(beside)) if found else "the directory NAME.trace that belongs to it"
+
+
+def _command(path: Path) -> str:
+    """How a program or script is started."""
+    with_what = {".py": "python3 ", ".pl": "perl ", ".R": "Rscript ", ".r": "Rscript "}
+    name = shlex.quote(str(path))
+    return with_what.get(path.suffix, "sh ") + name
+
+
+def _near(path: Path) -> Path | None:
+    """The only results of `profile` that hold a file of this name, near to where it was meant."""
+    try:
+        found = sorted(path.parent.glob(f"*.tracehint/{path.name}"))
+    except (OSError, ValueError):
+        return None
+    return found[0] if len(found) == 1 else None

@@ -1,0 +1,150 @@
+"""Random parts of names: what is one placeholder, and what only looks like it."""
+
+from __future__ import annotations
+
+import random
+import string
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tracehint.hintgen.learn.shapes import template_of_shape
+from tracehint.hintgen.text import masks
+from tracehint.hintgen.text.masks import masks_of, shapes_of
+
+PYTHON = string.ascii_lowercase + string.digits + "_"  # the alphabet of tempfile
+MKTEMP = string.ascii_letters + string.digits
+
+
+def templates(*names: str, runs: list[int] | None = None) -> list[str]:
+    paths = pa.array([name.encode() for name in names], pa.binary())
+    shapes = shapes_of(paths, None if runs is None else pa.array(runs))
+    return [template_of_shape(shape).text for shape in shapes.to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("names", "wanted"),
+    [
+        (["o/lfmg4y1n/chunk_3", "o/x8k2_mq1/chunk_1"], "o/{random}/chunk_{n}"),
+        (["tmp/tmpab12cd/x", "tmp/tmpx7k2_abq/x"], "tmp/tmp{random}/x"),
+        (["t/tmpab12cd"], "t/tmp{random}"),
+        (["tmp/xyz.8Gh2Kq"], "tmp/xyz.{random}"),
+        (["t/tmp.Ab3dEf9hIj.bam"], "t/tmp.{random}.bam"),
+        (["nxf.Xq3kLm9ZtA/out"], "nxf.{random}/out"),
+        ([".snakemake/shadow/tmp3k9x_q2a/a.bam"], ".snakemake/shadow/tmp{random}/a.bam"),
+        (["work/3f/0123456789abcdef0123456789abcd/a"], "work/{hash}/{hash}/a"),
+        (["j/123e4567-e89b-12d3-a456-426614174000/a"], "j/{uuid}/a"),
+        (["in/d41d8cd98f00b204e9800998ecf8427e.fa"], "in/{hash}.fa"),
+        (["runinfo/000/task_3.out"], "runinfo/{n}/task_{n}.out"),
+        (["run-2024-01-31/x"], "run-{date}/x"),
+    ],
+)
+def test_what_engines_and_libraries_make_up_is_one_placeholder(
+    names: list[str], wanted: str
+) -> None:
+    assert {*templates(*names)} == {wanted}
+
+
+# Names that look random and are not, in the directories that people give them: none of them is
+# to become {random}, alone, beside the others of its line, or in several runs.
+NOT_RANDOM = [
+    ["ENSG00000139618.bed", "ENSG00000141510.bed", "ENSMUSG00000059552.bed"],
+    ["SRR1234567.fastq", "ERR0164407.fastq", "DRR000897.fastq"],
+    ["chr1/x", "chr2/x", "chrX/x", "chr10/x", "chrUn_KI270302v1/x"],
+    ["ref/GRCh38/a", "ref/GRCm39/a", "ref/GRCh37/a"],
+    ["GRCh38p13/a", "GRCh38p14/a"], ["x.GRCh38/a"], ["hg19/a", "hg38/a", "mm10/a"],
+    ["NA12878/x.bam", "NA12891/x.bam", "HG00096/x.bam"],
+    ["CYP2D6/x", "PIK3CA/x", "MAP3K1/x", "CDKN2A/x", "IL12RB1/x"],
+    ["Q9Y6K9/x", "P12345/x", "A0A024R1R8/x"],
+    ["s1r2c3/x", "s1r2c4/x", "s10r2c3/x"], ["p_1_h2.fits", "p_2_h2.fits"],
+    ["hisat2_a/x", "salmon10/x", "bowtie2x/x"], ["20240131T1010/x", "20240201T0930/x"],
+    ["2mass-atlas-990502s-j1430092.fits", "2mass-atlas-990502s-j1430080.fits"],
+    ["tmpfile01", "tmpfile02"], ["tmp_results.txt"], ["templates/x"], ["temperature.nc"],
+    ["sub-01_ses-2/x", "sub-02_ses-1/x"], ["v1.2.3/x", "v1.10.0/x"],
+    ["part-00000.snappy", "part-00001.snappy"], ["sample1a/x", "sample2b/x", "sample3a/x"],
+    ["analysis/x", "assembly/x", "variants/x"],
+]  # fmt: skip  # a table
+
+
+@pytest.mark.parametrize("names", NOT_RANDOM, ids=lambda names: names[0])
+def test_what_only_looks_random_stays(names: list[str]) -> None:
+    every = [*names, *(f"{name}.old" for name in names)]
+    same = [*names, *names]
+    for some, runs in (
+        *(([name], None) for name in names),
+        (names, None),
+        (every, None),
+        (same, [0] * len(names) + [1] * len(names)),
+    ):
+        assert not [t for t in templates(*some, runs=runs) if "{random}" in t]
+
+
+def test_what_two_runs_have_is_not_random_in_either() -> None:
+    """Beside it, what changes from run to run is."""
+    names = ["o/x8k2mq1a/f", "o/q3v9zz7k/f", "o/lfmg4y1n/f", "o/x8k2mq1a/f", "o/k7w2p9sd/f"]
+    found = templates(*names, runs=[0, 0, 0, 1, 1])
+    assert found[1] == found[2] == found[4] == "o/{random}/f"
+    assert found[0] == found[3] != "o/{random}/f"
+
+
+def test_words_beside_random_names_stay() -> None:
+    found = templates("o/lfmg4y1n/x", "o/x8k2_mq1/x", "o/analysis/x", "o/results/x")
+    assert found == ["o/{random}/x", "o/{random}/x", "o/analysis/x", "o/results/x"]
+
+
+@pytest.mark.parametrize(("letters", "length"), [(PYTHON, 8), (MKTEMP, 6), (MKTEMP, 10)])
+def test_directories_of_two_runs_are_found_whatever_their_letters(
+    letters: str, length: int
+) -> None:
+    """Four work directories in each of two runs: seldom a part escapes."""
+    dice = random.Random(7)
+    missed = 0
+    for _ in range(200):
+        names = [f"o/{''.join(dice.choice(letters) for _ in range(length))}/f" for _ in range(8)]
+        found = templates(*names, runs=[0] * 4 + [1] * 4)
+        missed += found != ["o/{random}/f"] * 8
+    assert missed <= 2
+
+
+def test_single_runs_tell_mostly() -> None:
+    dice = random.Random(8)
+    missed = 0
+    for _ in range(200):
+        names = [f"o/{''.join(dice.choice(PYTHON) for _ in range(8))}/f" for _ in range(12)]
+        missed += templates(*names) != ["o/{random}/f"] * 12
+    assert missed <= 24  # of 200: one of twelve names may look like a word
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    st.lists(st.binary(max_size=20).filter(lambda name: b"\0" not in name), max_size=12),
+    st.randoms(use_true_random=False),
+)
+def test_any_bytes_are_matched_by_their_template(names: list[bytes], dice: random.Random) -> None:
+    runs = pa.array([dice.randint(0, 1) for _ in names], pa.int32())
+    shapes = shapes_of(pa.array(names, pa.binary()), runs).to_pylist()
+    for name, shape in zip(names, shapes, strict=True):
+        template = template_of_shape(shape)
+        assert name == b"" or template.match(name) is not None
+
+
+def test_the_summary_and_findings_show_one_star() -> None:
+    names = ["o/lfmg4y1n/chunk_3", "o/x8k2_mq1/chunk_1", "work/3f/0123456789abcdef0123456789abcd/a"]
+    assert masks_of(pa.array(names)).to_pylist() == ["o/*/chunk_*", "o/*/chunk_*", "work/*/*/a"]
+
+
+def test_many_names_cost_one_look_per_layout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counters make no new layouts: thousands of names are a handful of them."""
+    seen: list[int] = []
+    search = masks.masked
+
+    def counted(layouts: Any, runs: Any) -> Any:
+        seen.append(len(layouts))
+        return search(layouts, runs)
+
+    monkeypatch.setattr(masks, "masked", counted)
+    shapes_of(pa.array([f"d{i % 97}/part_{i}.bam".encode() for i in range(20_000)]))
+    assert sum(seen) <= 10

@@ -1,0 +1,202 @@
+"""One run, one set of numbers: what the outputs of a run print is compared by parsing them."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.bundles import RunBuilder
+from tests.support.cli import inside
+from tests.support.runs import parse_run
+from tracehint.analyzer.output.json import write_json
+from tracehint.commands._stages import Work, write_all
+from tracehint.hintgen.summary.summary import console_for, print_summary
+from tracehint.hintgen.text.units import seconds, size
+
+RUNS = Path(__file__).parent / "runs"
+MB = 1 << 20
+
+
+def odd(folder: Path) -> Path:
+    """A recorded run: a table for nine readers, software, a peek, a failed task, files written
+    twice."""
+    run = RunBuilder(cwd="/proj")
+    make = run.process(["make"], start=0.0, end=40.0)
+    first = run.process(["make_table"], parent=make, start=0.0, end=5.0)
+    table = run.file("/proj/table")
+    run.write(first, table, 0, 64 * MB, at=2.0)
+    library = run.file("/usr/lib/libm.so", existed=True)
+    late = run.process(["collect"], parent=make, start=30.0, end=39.5, exit_code=1)
+    run.read(late, table, 0, 2000, at=31.0)
+    for k in range(9):
+        use = run.process(["use", str(k)], parent=make, start=6.0 + 2 * k, end=8.0 + 2 * k)
+        part, out = run.file(f"/proj/part_{k}"), run.file(f"/proj/out_{k}")
+        run.read(use, library, 0, 4 * MB, at=6.1 + 2 * k)
+        run.read(use, table, 0, 64 * MB, at=6.2 + 2 * k)
+        run.write(use, part, 0, 700_000, at=7.0 + 2 * k)
+        run.write(use, part, 0, 700_000, at=7.1 + 2 * k)
+        run.write(use, out, 0, 3 * MB, at=7.2 + 2 * k)
+        run.read(late, part, 0, 700_000, at=32.0)
+    return run.save(folder / "run.trace")
+
+
+def written(name: str) -> Callable[[Path], Path]:
+    """A run of tests/runs as `analyze --format json` writes it."""
+
+    def make(folder: Path) -> Path:
+        path = folder / "run.json"
+        analysis = parse_run((RUNS / f"{name}.txt").read_text()).analysis()
+        path.write_bytes(b"".join(write_json(analysis)))
+        return path
+
+    return make
+
+
+CASES = {
+    "six": (written("six_patterns"), None),
+    "montage": (written("montage"), None),
+    "odd": (odd, None),
+    "odd on 16 nodes": (odd, 16),
+}
+
+
+class Outputs:
+    """What the commands say about a run."""
+
+    def __init__(self, folder: Path, made: Callable[[Path], Path], nodes: int | None) -> None:
+        self.run = made(folder)
+        self.nodes = [] if nodes is None else ["--nodes", str(nodes)]
+        work = Work(self.run, folder / "run.tracehint", nodes)
+        work.folder.mkdir()
+        done, failed = write_all(work)
+        assert "report.html" in done, failed
+        self.folder, self.cwd = work.folder, folder
+        self.patterns = work.run.analysis.patterns
+        self.analysis = json.loads((work.folder / "analysis.json").read_text())
+        self.page = page_of((work.folder / "report.html").read_text())
+        out = io.StringIO()
+        print_summary(work.run.analysis, console_for(out))
+        self.summary = " ".join(out.getvalue().split())
+
+    def command(self, *words: str) -> str:
+        done = inside(words[0], self.run, *words[1:], *self.nodes, cwd=self.cwd)
+        assert done.returncode in (0, 1), done.stderr
+        return " ".join(done.stdout.split())
+
+    def labels(self) -> list[dict[str, Any]]:
+        rows = self.patterns.to_pylist()
+        return [row for row in rows if row["primary"] and row["edge"] is None]
+
+
+def page_of(html: str) -> dict[str, Any]:
+    found = re.search(r'<script[^>]*id="data"[^>]*>(.*?)</script>', html, re.DOTALL)
+    assert found
+    data: dict[str, Any] = json.loads(found[1])
+    return data
+
+
+@pytest.fixture(scope="module", params=CASES)
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outputs:
+    return Outputs(tmp_path_factory.mktemp("totals"), *CASES[request.param])
+
+
+def told(text: str) -> str:
+    """What all hints together save, as a text says; empty: it says nothing."""
+    found = re.search(
+        r"ll hints together: ((?:[\d.,]+ \w+ (?:network|waiting|more copied)(?:, )?)+)", text
+    )
+    return found[1].rstrip(", ") if found else ""
+
+
+def parts(network: int, waiting: int) -> str:
+    words = [f"{size(network)} network"] if network > 0 else []
+    words += [f"{size(-network)} more copied"] if network < 0 else []
+    return ", ".join([*words, *([f"{size(waiting)} waiting"] if waiting else [])])
+
+
+def test_all_outputs_tell_the_same_savings(run: Outputs) -> None:
+    rows = run.labels()
+    network = sum(row["saves_bytes"] for row in rows)
+    waiting = sum(row["saves_wait_bytes"] for row in rows)
+    wanted = parts(network, waiting)
+    assert wanted  # each of these runs has something to save
+    assert told(run.summary) == wanted
+    assert told(run.command("lint")) == wanted
+    assert told(" ".join((run.folder / "lint.txt").read_text().split())) == wanted
+    listed = json.loads(run.command("lint", "--format", "json"))["hints_save"]
+    assert listed == {"network_bytes": network, "waiting_bytes": waiting}
+    assert (run.page["saves"]["network"], run.page["saves"]["waiting"]) == (network, waiting)
+    assert sum(row["saves"] for row in run.page["mix"]) == network
+    assert sum(row["waits"] for row in run.page["mix"]) == waiting
+
+
+def test_the_biggest_savings_are_the_same_ones(run: Outputs) -> None:
+    rows = run.summary.partition("Where hints would save most")[2]
+    best = run.page["best"]
+    assert best
+    at = -1
+    for row in best:
+        name = row["template"]
+        shown = f"{row['files']:,} × {name}" if row["files"] > 1 else name
+        found = rows.find(shown, at + 1)
+        assert found > at, shown  # in this order
+        at = found
+        gain = rows[found:].partition(f" {row['pattern'].replace('_', ' ')}")[2][:90]
+        if row["network_bytes"] > 0:
+            assert f"saves {size(row['network_bytes'])}" in gain
+        if row["waiting_bytes"] > 0:
+            assert f"{size(row['waiting_bytes'])} less waiting" in gain
+
+
+def test_all_outputs_count_tasks_files_and_bytes_alike(run: Outputs) -> None:
+    counted = run.page["totals"]
+    data = {f["path"] for f in run.analysis["files"] if f["role"] != "software"}
+    assert counted["files"] == len(data)
+    words = [
+        f"{counted['tasks']} task", f"{counted['files']} file",
+        f"{size(counted['read_bytes'])} read", f"{size(counted['written_bytes'])} written",
+    ]  # fmt: skip  # a table
+    for word in words:
+        assert f" {word}" in f" {run.summary}"
+    stages = run.page["stages"]
+    assert sum(row["read_bytes"] for row in stages) == counted["read_bytes"]
+    assert sum(row["written_bytes"] for row in stages) == counted["written_bytes"]
+    for row in stages:
+        assert f"{row['type']} {row['tasks']} {size(row['read_bytes'])}" in run.summary
+    for row in run.page["mix"]:
+        shown = f"{row['pattern'].replace('_', ' ')} {row['files']} {size(row['bytes'])}"
+        assert shown in run.summary
+
+
+def test_all_outputs_tell_the_same_nodes(run: Outputs) -> None:
+    nodes = run.page["run"]["nodes"]
+    assert run.analysis["run"]["nodes"] == nodes
+    assert f"savings counted for {nodes} node" in run.summary
+    hints = json.loads((run.folder / "hints.json").read_text())["parameters"]
+    assert hints["nodes"] == nodes
+    assert hints["nodes_given"] == bool(run.nodes)
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="no node on PATH (apt install nodejs)")
+def test_the_page_prints_numbers_as_the_text_does() -> None:
+    """The same units, rounded alike, from the first byte to petabytes and from nothing to days."""
+    sizes = sorted({s * (1 << k) // 7 for k in range(0, 60, 3) for s in (0, 1, 6, 7, 699, 7167)})
+    sizes = [n for n in sizes if n < 1 << 50]
+    times = [0, 0.0004, 0.0123, 0.25, 0.4213, 2, 9.996, 12.04, 59.94, 59.96, 75, 119.6, 3599.7,
+             3600, 4380, 90_000]  # fmt: skip  # a table
+    source = Path(__file__).parent.parent / "hintgen/draw/assets/js/1_util.js"
+    numbers = re.search(r"function size.*?(?=\nconst count)", source.read_text(), re.DOTALL)
+    assert numbers
+    program = (
+        f"{numbers[0]}\nconsole.log(JSON.stringify([{sizes}.map(size), {times}.map(seconds)]))"
+    )
+    done = subprocess.run(["node", "-e", program], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == [[*map(size, sizes)], [*map(seconds, times)]]
