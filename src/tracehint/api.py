@@ -139,5 +139,5 @@ def load(path: str | bytes | os.PathLike[str], options: Options | None = None) -
 
     if not isinstance(options, Options | None):
         raise TypeError(f"options are tracehint.Options(nodes=...), not {type(options).__name__}")
-    run = load_run(os.fsdecode(path), options or Options())
+    run = load_run(os.fsdecode(path), options or Options(), accesses=True)
     return Run(run.name, run.analysis, run.bundle)
