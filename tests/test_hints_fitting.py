@@ -21,6 +21,7 @@ _TEXT = {
     "uuid": st.just("123e4567-e89b-12d3-a456-426614174000"),
     "date": st.sampled_from(["20240131", "2024-01-31", "2024-0131", "202401-31"]),
     "hash": st.from_regex(r"[0-9a-f]{2,140}", fullmatch=True),
+    "random": st.from_regex(r"[a-z0-9_]{5,13}", fullmatch=True),
     "word": st.from_regex(r"[a-z]{1,70}", fullmatch=True),
     "alnum": st.from_regex(r"[0-9a-zA-Z]{1,9}", fullmatch=True),
     "name": st.from_regex(r"[a-z0-9._\-]{1,300}", fullmatch=True),

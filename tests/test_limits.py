@@ -156,8 +156,9 @@ def test_small_files_stop_at_their_limits(tmp_path: Path, monkeypatch: pytest.Mo
     refuses("toml-values=20", "t.toml", ".".join("a" * 30) + " = 1", load_table)
     refuses("small-bytes=20", "t.toml", "# " + "x" * 30, load_table)
     refuses("json-values=20", "c.json", lists(30), read_rates)
-    refuses("json-values=20", "h.json", lists(30), load)
-    refuses("hints-bytes=20", "h.json", lists(30), load)
+    hints = '{"schema": "tracehint.hints/1", "rules": ' + lists(30) + "}"
+    refuses("json-values=20", "h.json", hints, load)
+    refuses("hints-bytes=20", "h.json", hints, load)
     refuses("hint-rules=1", "h.json", save(tmp_path, rule("a"), rule("b")).read_text(), load)
     refuses("analysis-values=20", "a.json", lists(30), lambda path: load_run(str(path), Options()))
     refuses("names-bytes=20", "w.mf", "# " + "x" * 30, read_workflow)
