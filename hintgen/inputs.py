@@ -19,17 +19,21 @@ if TYPE_CHECKING:
 
 @dataclass
 class Input:
-    """A run: its analysis, and the bundle without its accesses where there is one."""
+    """A run: its analysis, and its bundle where there is one."""
 
     name: str
     analysis: Analysis
     bundle: Bundle | None = None
 
 
-def load_run(path: str | Path, options: Options, bundle: Bundle | None = None) -> Input:
+def load_run(
+    path: str | Path, options: Options, bundle: Bundle | None = None, *, accesses: bool = False
+) -> Input:
     """Read a bundle directory and analyze it, or read the JSON of `analyze --format json`.
 
-    A caller that has changed the bundle (joined a declared graph) passes it.
+    A caller that has changed the bundle (joined a declared graph) passes it. The bundle of the
+    result has no table of accesses unless they are asked for: most of a bundle, and in the
+    analysis as ranges.
     Raises BundleError or InputError, also where an analysis was made with other options.
     """
     where = Path(path)
@@ -43,9 +47,10 @@ def load_run(path: str | Path, options: Options, bundle: Bundle | None = None) -
 
     bundle = bundle or read_bundle(where)
     analysis = analyze(bundle, options)
-    # The accesses are in the analysis now, as ranges: most of a bundle, and nobody asks again.
-    rest = {name: table for name, table in bundle.tables.items() if name != "extents"}
-    return Input(str(path), analysis, dataclasses.replace(bundle, tables=rest))
+    if not accesses:
+        rest = {name: table for name, table in bundle.tables.items() if name != "extents"}
+        bundle = dataclasses.replace(bundle, tables=rest)
+    return Input(str(path), analysis, bundle)
 
 
 def _check_choice(path: Path, options: Options) -> None:

@@ -20,7 +20,14 @@ from tests.support.cli import tracehint
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(p for p in DOCS.rglob("*.md") if re.search(r"^```sh$", p.read_text(), re.M))
-GENERATORS = ("gen_cli_docs.py", "gen_limits.py", "gen_man.py", "gen_secrets.py", "rule_pages.py")
+GENERATORS = (
+    "gen_cli_docs.py",
+    "gen_cluster_docs.py",
+    "gen_limits.py",
+    "gen_man.py",
+    "gen_secrets.py",
+    "rule_pages.py",
+)
 MAN = DOCS / "man" / "tracehint.1"
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 

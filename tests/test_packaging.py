@@ -214,7 +214,12 @@ def test_wheel_records(installed: Path, tmp_path: Path, collector: str) -> None:
 def test_programs_of_the_wheel_need_no_library(installed: Path) -> None:
     (package,) = installed.parent.glob("lib/python3*/site-packages/tracehint")
     programs = [p for p in package.rglob("bin/tracehint-*") if p.is_file()]
-    assert {p.name for p in programs} == {"tracehint-rec", "tracehint-join", "tracehint-tag"}
+    assert {p.name for p in programs} == {
+        "tracehint-rec",
+        "tracehint-join",
+        "tracehint-tag",
+        "tracehint-sim",
+    }
     for program in programs:
         assert os.access(program, os.X_OK)
         # no dynamic loader is named in the program's headers

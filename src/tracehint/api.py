@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tracehint.errors import InputError
 
@@ -94,6 +93,37 @@ class Run:
 
         return learn([self.analysis], options)
 
+    def predict(
+        self,
+        cluster: str | os.PathLike[str],
+        placement: str = "default",
+        *,
+        nodes: int | None = None,
+        runs: int = 5,
+        seed: int = 1,
+        tasks: bool = False,
+    ) -> dict[str, Any]:
+        """How long the run would take on a cluster: the object of `predict --format json`.
+
+        `cluster` is a cluster file or the name of a ready-made one, `placement` is default,
+        local, or hints:FILE; `tasks` adds the predicted timeline. Seconds, bytes, joules.
+        Raises InputError and UsageError; MissingDependencyError where the engine is not built.
+        """
+        from tracehint.analyzer.predict.prediction import predict
+        from tracehint.analyzer.predict.result import to_json
+        from tracehint.analyzer.predict.workload import from_analysis
+        from tracehint.commands._predict_sweep import configurations
+
+        points = configurations(
+            [os.fspath(cluster)],
+            self.analysis,
+            [placement],
+            nodes=None if nodes is None else str(nodes),
+        )
+        work = from_analysis(self.analysis)
+        found = predict(work, points, runs=runs, seed=seed, detail=True)
+        return to_json(work, found, tasks=tasks)
+
 
 def load(path: str | bytes | os.PathLike[str], options: Options | None = None) -> Run:
     """Analyze a trace bundle, or read the output of `tracehint analyze --format json`.
@@ -106,11 +136,8 @@ def load(path: str | bytes | os.PathLike[str], options: Options | None = None) -
     """
     from tracehint.analyzer.model import Options
     from tracehint.hintgen.inputs import load_run
-    from tracehint.schemas.store import read_bundle
 
     if not isinstance(options, Options | None):
         raise TypeError(f"options are tracehint.Options(nodes=...), not {type(options).__name__}")
-    where = Path(os.fsdecode(path))
-    bundle = None if where.is_file() else read_bundle(where)
-    run = load_run(where, options or Options(), bundle)
-    return Run(run.name, run.analysis, bundle)  # with the accesses, which load_run lets go
+    run = load_run(os.fsdecode(path), options or Options(), accesses=True)
+    return Run(run.name, run.analysis, run.bundle)

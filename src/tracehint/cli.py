@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "locate": ("locate", "Ask the store where files lie."),
     "place": ("place", "Start a task on the node that holds its inputs."),
     "calibrate": ("calibrate", "Measure a store: cost of calls, rate of data."),
+    "predict": ("predict", "Predict a run on another cluster, store and placement."),
     "lint": ("lint", "Report missed optimisations of a run."),
     "explain": ("explain", "Explain a lint rule."),
     "report": ("report", "Write a self-contained HTML report."),

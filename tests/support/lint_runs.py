@@ -146,7 +146,10 @@ def findings(run: LintRun, folder: Path) -> list[dict[str, Any]]:
     """What lint finds in the workflow, run once in the empty `folder`/work."""
     if absent := run.absent():
         pytest.skip(f"not installed: {', '.join(absent)}")
-    command, work = run.command(), folder / "work"
+    (program, *rest), work = run.command(), folder / "work"
+    # As tests/e2e/real: Snakemake is beside the Python of the tests, which may not be on the PATH.
+    beside = shutil.which(program, path=os.fspath(Path(sys.executable).parent))
+    command = (program if shutil.which(program) else beside or program, *rest)
     work.mkdir()
     run.prepare(work)
     (folder / "tracehint.toml").write_text(THRESHOLDS)

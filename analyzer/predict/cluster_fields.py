@@ -1,0 +1,108 @@
+"""The keys of a cluster file: unit, limits, default, meaning. docs/reference/cluster-file.md is
+made from this table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tracehint.analyzer.predict.cluster import SCHEDULERS, SERVERS
+
+MB, GB, MBIT, MS = 1e6, 1e9, 125_000.0, 1e-3
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number: the file's unit in seconds or bytes, least and most in the file's unit, default
+    (None: must be given), meaning. `whole`: no fractions and no range."""
+
+    unit: float
+    least: float
+    most: float
+    default: float | None
+    meaning: str
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Word:
+    """One of a few words (`choices`; empty: any name), and its default."""
+
+    choices: tuple[str, ...]
+    default: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Flag:
+    """True or false."""
+
+    default: bool
+    meaning: str
+
+
+Field = Number | Word | Flag
+
+HARDWARE: dict[str, Field] = {
+    "count": Number(1, 1, 10_000, None, "machines of this kind", whole=True),
+    "memory_gb": Number(GB, 0, 1e6, 8, "memory that holds files' pages"),
+    "write_buffer_gb": Number(GB, 0, 1e6, 1, "written bytes that wait in memory for the disk"),
+    "link_mbit": Number(MBIT, 0.001, 1e8, None, "link of the machine, each way"),
+    "link_efficiency": Number(1, 0.01, 1, 0.95, "share of the link that is left for data"),
+    "disk_read_mb_s": Number(MB, 0, 1e7, 0, "disk, reading; 0: no limit"),
+    "disk_write_mb_s": Number(MB, 0, 1e7, 0, "disk, writing; 0: no limit"),
+    "local_mb_s": Number(MB, 0, 1e7, 0, "bytes that stay on the machine; 0: no limit"),
+    "idle_watts": Number(1, 0, 1e6, 0, "power when nothing runs; 0: not known"),
+    "compute_watts": Number(1, 0, 1e6, 0, "on top while tasks compute, all cores"),
+    "storage_watts": Number(1, 0, 1e6, 0, "on top while the store works"),
+    "network_watts": Number(1, 0, 1e6, 0, "on top while the link works"),
+    "price_per_hour": Number(1, 0, 1e9, 0, "price of one machine; 0: not known"),
+    "site": Word((), "", "name of one of `[[sites]]`"),
+}  # fmt: skip  # a table
+NODES: dict[str, Field] = {
+    "cores": Number(1, 1, 4096, None, "tasks at one time", whole=True),
+    "speed": Number(1, 1e-3, 1e3, 1, "computing, against the machine of the recorded run"),
+    **HARDWARE,
+}
+STORE: dict[str, Field] = {
+    "servers": Word(SERVERS, "all", "machines that hold the data: `all` nodes, machines `apart`, "
+        "`one` machine apart, or `local`: each node for itself, inputs on one machine apart"),
+    "law": Word(("rotate", "random", "local", "one", "stripe"), "rotate", "where a chunk goes: "
+        "from server to server, any, the writer's own, the first, over `stripe_width` servers"),
+    "chunk_mb": Number(MB, 1e-3, 1e6, 64, "bytes of a file that lie together"),
+    "stripe_width": Number(1, 1, 10_000, 1, "servers of a file under the law `stripe`", whole=True),
+    "copies": Number(1, 1, 64, 1, "copies of each chunk", whole=True),
+    "window": Number(1, 1, 10_000, 1, "chunks that a client moves at one time", whole=True),
+    "metadata_servers": Number(1, 1, 10_000, 1, "metadata services, each with a queue", whole=True),
+    "open_ms": Number(MS, 0, 1e6, 0.3, "metadata service: opening a file"),
+    "create_ms": Number(MS, 0, 1e6, 0.5, "metadata service: making a file"),
+    "close_ms": Number(MS, 0, 1e6, 0.2, "metadata service: closing a written file"),
+    "lookup_ms": Number(MS, 0, 1e6, 0.1, "metadata service: finding one chunk"),
+    "latency_ms": Number(MS, 0, 1e6, 0.2, "there and back over the network"),
+    "small_kb": Number(1e3, 0, 1e6, 64, "up to so many bytes are one request, not a transfer"),
+    "request_ms": Number(MS, 0, 1e6, 0.2, "a server's work for one small request"),
+    "stream_mb_s": Number(MB, 0, 1e7, 0, "most that one transfer gets; 0: no limit"),
+    "client_mb_s": Number(MB, 0, 1e7, 0, "most that the client of a node moves; 0: no limit"),
+    "client_cache": Flag(True, "a node reads again from its memory what it read or wrote"),
+    "warm": Flag(False, "the inputs are in the servers' memory at the start"),
+    "site_latency_ms": Number(MS, 0, 1e6, 20, "on top of `latency_ms` between two sites"),
+}  # fmt: skip  # a table
+SCHEDULER: dict[str, Field] = {
+    "kind": Word(SCHEDULERS, "idle-random", "any idle node, the one that holds most of the input, "
+        "or the one of the plan"),
+    "steal": Flag(True, "an idle node takes tasks that would rather run elsewhere"),
+    "task_ms": Number(MS, 0, 1e9, 0, "between the choice of a node and the start of a task"),
+}  # fmt: skip  # a table
+MODEL: dict[str, Field] = {
+    "error": Number(1, 0, 1, 0.1, "error of the model itself, as a share of the time: half of a "
+        "90 % interval"),
+}  # fmt: skip  # a table
+SITES: dict[str, Field] = {
+    "name": Word((), "", "as in `site`"),
+    "up_mbit": Number(MBIT, 0.001, 1e8, None, "link of the site to the others"),
+    "down_mbit": Number(MBIT, 0.001, 1e8, None, "link of the others to the site"),
+}
+# name of the table in the file -> (its keys, it may be repeated as [[name]])
+TABLES: dict[str, tuple[dict[str, Field], bool]] = {
+    "nodes": (NODES, True), "servers": (HARDWARE, False), "store": (STORE, False),
+    "scheduler": (SCHEDULER, False), "model": (MODEL, False), "sites": (SITES, True),
+}  # fmt: skip  # a table

@@ -1,0 +1,198 @@
+"""Reading a cluster file (TOML), or a ready-made cluster by its name."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from importlib import resources
+from pathlib import Path
+from typing import Any, NoReturn
+
+from tracehint.analyzer.predict.cluster import Cluster, Range, Section
+from tracehint.analyzer.predict.cluster_fields import SITES, TABLES, Field, Flag, Number, Word
+from tracehint.errors import InputError
+
+MAX_BYTES, MAX_TABLES = 1 << 20, 256
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_READY = "clusters"
+
+
+def ready_made() -> list[str]:
+    """Names of the clusters that come with tracehint."""
+    folder = resources.files("tracehint.analyzer.predict") / _READY
+    return sorted(
+        p.name.removesuffix(".toml") for p in folder.iterdir() if p.name.endswith(".toml")
+    )
+
+
+def read_cluster(given: str | Path) -> Cluster:
+    """A cluster from a file, or a ready-made one. Raises InputError: what is wrong, where, and
+    what would be right."""
+    path = Path(given)
+    if str(given) in ready_made() and not path.is_file():
+        return parse_cluster(_ready_text(str(given)), str(given))
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise InputError(
+            f"{given}: cannot be read as a cluster: {error.strerror}",
+            f"Give a cluster file, or one of: {', '.join(ready_made())}.",
+        ) from None
+    if len(raw) > MAX_BYTES:
+        raise InputError(f"{given}: is larger than 1 MiB", "A cluster file is a few lines long.")
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        raise InputError(f"{given}: is not UTF-8 text", "Write it as TOML.") from None
+    return parse_cluster(text, str(given))
+
+
+def parse_cluster(text: str, where: str) -> Cluster:
+    """A cluster from the text of a file; `where` names it in errors. Raises InputError."""
+    data = _toml(text, where)
+    base = data.pop("base", None)
+    if base is not None:
+        if base not in ready_made():
+            _refuse(where, "base", f"is {base!r:.60}", f"Known are: {', '.join(ready_made())}.")
+        data = _joined(_toml(_ready_text(base), base), data)
+    name = data.pop("name", Path(where).stem)
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        _refuse(where, "name", f"{name!r:.80}", "Use letters, digits, dots, dashes, underscores.")
+    for key in data:
+        if key not in TABLES:
+            _refuse(where, key, "is not known", f"Tables are: {', '.join(TABLES)}.")
+    return _cluster(name, data, where)
+
+
+def _cluster(name: str, data: dict[str, Any], where: str) -> Cluster:
+    parts = {key: _sections(data.get(key), key, where) for key in TABLES if key != "servers"}
+    nodes = parts["nodes"]
+    sites = tuple((site.words["name"], site) for site in parts["sites"])
+    store = parts["store"][0]
+    servers = nodes[0].with_number("count", 1)  # one more machine like the first
+    if "servers" in data:
+        servers = _sections(
+            {"count": 1, **_table(data["servers"], "servers", where)}, "servers", where
+        )[0]
+    if store.words["servers"] == "one":
+        servers = servers.with_number("count", 1)
+    if store.words["servers"] == "apart" and "servers" not in data:
+        _refuse(where, "servers", "is missing", "A store apart needs a table [servers] with count.")
+    known = [site for site, _ in sites]
+    if len(set(known)) != len(known):
+        _refuse(where, "sites.name", "is there twice", "Give each site another name.")
+    for part in (*nodes, servers):
+        site = part.words["site"]
+        if site not in known and (known or site):
+            _refuse(where, "site", f"{site!r:.60} is none of [[sites]]", "Name one of them.")
+    total = sum(part["count"] for part in nodes)
+    if total > TABLES["nodes"][0]["count"].most:  # type: ignore[union-attr]
+        _refuse(where, "nodes.count", f"{total:g} in all is too many", "Use at most 10,000.")
+    return Cluster(
+        name, tuple(nodes), servers, store, parts["scheduler"][0], parts["model"][0], sites
+    )
+
+
+def _sections(found: Any, key: str, where: str) -> list[Section]:
+    fields, several = TABLES[key]
+    if found is None and fields is SITES:
+        return []
+    if several and isinstance(found, list):
+        if not 0 < len(found) <= MAX_TABLES:
+            _refuse(where, key, f"has {len(found)} tables", f"Give 1 to {MAX_TABLES}.")
+        tables = found
+    else:
+        tables = [{} if found is None else found]
+    return [_section(_table(table, key, where), key, fields, where) for table in tables]
+
+
+def _table(found: Any, key: str, where: str) -> dict[str, Any]:
+    if not isinstance(found, dict):
+        _refuse(where, key, "is not a table", f"Write [{key}] and its keys below.")
+    return found
+
+
+def _section(table: dict[str, Any], key: str, fields: dict[str, Field], where: str) -> Section:
+    for name in table:
+        if name not in fields:
+            near = _nearest(name, fields)
+            _refuse(where, f"{key}.{name}", "is not known", f"{near}Keys are: {', '.join(fields)}.")
+    numbers: dict[str, Range] = {}
+    words: dict[str, str] = {}
+    for name, field in fields.items():
+        place = f"{key}.{name}"
+        if isinstance(field, Word):
+            words[name] = _word(table.get(name, field.default), field, place, where)
+        elif isinstance(field, Flag):
+            value = table.get(name, field.default)
+            if not isinstance(value, bool):
+                _refuse(where, place, f"is {value!r:.60}", "Write true or false.")
+            numbers[name] = Range(value, value, value)
+        else:
+            numbers[name] = _number(table.get(name, field.default), field, place, where)
+    return Section(numbers, words)
+
+
+def _word(value: Any, field: Word, place: str, where: str) -> str:
+    if not isinstance(value, str) or (field.choices and value not in field.choices):
+        _refuse(where, place, f"is {value!r:.60}", f"Choose one of: {', '.join(field.choices)}.")
+    if not field.choices and value and not _NAME.fullmatch(value):
+        _refuse(where, place, f"is {value!r:.60}", "Use letters, digits, dots and dashes.")
+    return value
+
+
+def _number(value: Any, field: Number, place: str, where: str) -> Range:
+    """A number, or a list of lowest, (usual) and highest one."""
+    between = f"Give a number from {field.least:g} to {field.most:g}."
+    if value is None:
+        _refuse(where, place, "is missing", between)
+    several = isinstance(value, list) and len(value) in (2, 3) and not field.whole
+    parts = value if several else [value]
+    for part in parts:
+        good = isinstance(part, int | float) and not isinstance(part, bool)
+        if not good or not math.isfinite(part) or not field.least <= part <= field.most:
+            _refuse(where, place, f"is {part!r:.60}", between)
+        if field.whole and part != int(part):
+            _refuse(where, place, f"is {part!r:.60}", "Give a whole number.")
+    if list(parts) != sorted(parts):
+        _refuse(where, place, f"is {value!r:.60}", "Write a range as [lowest, usual, highest].")
+    low, high = parts[0] * field.unit, parts[-1] * field.unit
+    middle = parts[1] * field.unit if len(parts) == 3 else (low + high) / 2
+    return Range(low, middle, high)
+
+
+def _joined(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """The tables of a file laid over those of its base; a repeated table replaces all of them."""
+    result = {key: value for key, value in base.items() if key != "name"}
+    for key, value in own.items():
+        known = result.get(key)
+        both = isinstance(known, dict) and isinstance(value, dict)
+        result[key] = {**known, **value} if both else value  # type: ignore[dict-item]
+    return result
+
+
+def _toml(text: str, where: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{where}: is not TOML: {str(error)[:200]}", "See docs/reference/cluster-file.md."
+        ) from None
+
+
+def _ready_text(name: str) -> str:
+    folder = resources.files("tracehint.analyzer.predict") / _READY
+    return (folder / f"{name}.toml").read_text(encoding="utf-8")
+
+
+def _nearest(name: str, fields: dict[str, Field]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, fields, 1)
+    return f"Did you mean {near[0]}? " if near else ""
+
+
+def _refuse(where: str, place: str, what: str, remedy: str) -> NoReturn:
+    raise InputError(f"{where}: {place}: {what}", remedy)

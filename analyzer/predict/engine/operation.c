@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The operations of a task, one after the other: metadata service, data, metadata service. */
+#include "sim.h"
+
+#define OPENS 0	     /* step: ask the metadata service */
+#define FIRST_MOVE 1 /* step: the first transfer */
+
+void wait_for(struct sim *m, int32_t slot, enum spent what, double seconds)
+{
+	m->slot[slot].waits = what;
+	m->slot[slot].begun = m->now;
+	heap_set(&m->heap, slot, m->now + seconds);
+}
+
+/* Requests to one service are served one after the other. */
+static bool ask(struct sim *m, int32_t slot, int32_t file, double service)
+{
+	int32_t k = file % (int32_t)set(m, SET_META_SERVERS);
+	double from = m->meta_free[k] > m->now ? m->meta_free[k] : m->now;
+	double wait = from + service - m->now + set(m, SET_LATENCY);
+
+	m->meta_ops++;
+	if (service <= 0)
+		return false;
+	m->meta_free[k] = from + service;
+	wait_for(m, slot, IN_METADATA, wait);
+	return true;
+}
+
+static int64_t chunks_between(int64_t start, int64_t end, int64_t chunk)
+{
+	return end > start ? (end - 1) / chunk - start / chunk + 1 : 0;
+}
+
+/* A file is opened by the first and closed by the last of a task's operations in a row on it. */
+static bool same_file(const struct workload *w, int32_t task, int64_t a, int64_t b)
+{
+	return b >= w->op_begin[task] && b < w->op_begin[task + 1] &&
+	       w->op_file[a] == w->op_file[b] && w->op_kind[a] == w->op_kind[b];
+}
+
+static bool open_file(struct sim *m, int32_t slot)
+{
+	const struct workload *w = m->w;
+	struct slot *s = &m->slot[slot];
+	int32_t file = w->op_file[s->op];
+	bool writes = w->op_kind[s->op] == OP_WRITE;
+
+	place_file(m, file, s->node);
+	if (same_file(w, s->task, s->op, s->op - 1))
+		return false;
+	int64_t start = w->op_start[s->op], end = start + w->op_length[s->op];
+	double chunks = (double)chunks_between(start, end, m->file[file].chunk);
+	double service = set(m, writes ? SET_CREATE : SET_OPEN) + chunks * set(m, SET_LOOKUP);
+	return ask(m, slot, file, service);
+}
+
+/* Transfer number `step` of the operation. False: there is none, or it takes no time; *last says
+ * whether more follow. */
+static bool move(struct sim *m, int32_t slot, int32_t step, bool *last)
+{
+	const struct workload *w = m->w;
+	struct slot *s = &m->slot[slot];
+	int64_t start = w->op_start[s->op], length = w->op_length[s->op],
+		bytes = w->op_bytes[s->op];
+	struct span span = {.file = w->op_file[s->op],
+			    .node = s->node,
+			    .start = start,
+			    .end = start + length,
+			    .bytes = (double)bytes,
+			    .writes = w->op_kind[s->op] == OP_WRITE};
+	int64_t chunk = m->file[span.file].chunk, n = chunks_between(start, start + length, chunk);
+	int64_t window = (int64_t)set(m, SET_WINDOW);
+
+	*last = true;
+	if (bytes == 0 || (step == 0 && client_has(m, &span)))
+		return false;
+	if (span.bytes <= set(m, SET_SMALL)) {
+		double seconds = small_request(m, &span);
+
+		if (seconds > 0)
+			wait_for(m, slot, IN_REQUESTS, seconds);
+		return seconds > 0;
+	}
+	/* a window of chunks after the other; of many chunks the average, by one transfer */
+	if (n > window && n <= MAX_SERVERS && !in_one_place(m, span.file)) {
+		int64_t first = start / chunk + step * window, end = (first + window) * chunk;
+
+		span.start = step ? first * chunk : start;
+		span.end = end < start + length ? end : start + length;
+		span.bytes = (double)bytes * ((double)(span.end - span.start) / (double)length);
+		*last = span.end == start + length;
+	}
+	s->moves = transfer_begin(m, slot, &span);
+	if (!s->moves && set(m, SET_STREAM) > 0) { /* no link limits it, its own rate does */
+		wait_for(m, slot, IN_NETWORK, span.bytes / set(m, SET_STREAM));
+		return true;
+	}
+	return s->moves;
+}
+
+/* One step of a read or a write; true: it takes time. */
+static bool data_step(struct sim *m, int32_t slot)
+{
+	const struct workload *w = m->w;
+	struct slot *s = &m->slot[slot];
+	bool last = true;
+
+	if (s->step == OPENS) {
+		s->step = FIRST_MOVE;
+		if (open_file(m, slot))
+			return true;
+	}
+	while (s->step >= FIRST_MOVE) {
+		bool busy = move(m, slot, s->step - FIRST_MOVE, &last);
+
+		s->step = last ? NONE : s->step + 1;
+		if (busy)
+			return true;
+	}
+	int64_t op = s->op++;
+	s->step = OPENS;
+	if (w->op_kind[op] != OP_WRITE || same_file(w, s->task, op, op + 1))
+		return false;
+	return ask(m, slot, w->op_file[op], set(m, SET_CLOSE));
+}
+
+bool go_on(struct sim *m, int32_t slot)
+{
+	const struct workload *w = m->w;
+	struct slot *s = &m->slot[slot];
+
+	while (s->op < w->op_begin[s->task + 1]) {
+		if (w->op_kind[s->op] != OP_COMPUTE) {
+			if (data_step(m, slot))
+				return true;
+			continue;
+		}
+		double seconds = w->op_seconds[s->op++] / of_host(m, s->node, HOST_SPEED);
+		if (seconds > 0) {
+			wait_for(m, slot, IN_COMPUTE, seconds);
+			return true;
+		}
+	}
+	return false;
+}

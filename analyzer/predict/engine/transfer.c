@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The transfers of one operation: over which links, disks and memories its bytes go. */
+#include "sim.h"
+
+static int32_t on_host(int32_t host, enum resource_kind kind)
+{
+	return host * HOST_KINDS + (int32_t)kind;
+}
+
+static int32_t site_of(const struct sim *m, int32_t host)
+{
+	return (int32_t)of_host(m, host, HOST_SITE);
+}
+
+/* `share` of the bytes go from one host to another, or stay on it. */
+static void hop(struct sim *m, int32_t slot, int32_t from, int32_t to, double share, double bytes)
+{
+	if (from == to) {
+		flow_use(&m->fluid, slot, on_host(to, R_LOCAL), share);
+		return;
+	}
+	flow_use(&m->fluid, slot, on_host(from, R_OUT), share);
+	flow_use(&m->fluid, slot, on_host(to, R_IN), share);
+	if (site_of(m, from) != site_of(m, to)) {
+		flow_use(&m->fluid, slot, m->site_base + 2 * site_of(m, from), share);
+		flow_use(&m->fluid, slot, m->site_base + 2 * site_of(m, to) + 1, share);
+	}
+	m->host[from].out += share * bytes;
+	m->host[to].in += share * bytes;
+	m->network += share * bytes;
+}
+
+static void disk(struct sim *m, int32_t slot, int32_t host, bool writes, double share, double bytes)
+{
+	double rate = of_host(m, host, writes ? HOST_WRITE : HOST_READ);
+
+	if (rate <= 0 || (writes && buffered(m, host, share * bytes)))
+		return;
+	flow_use(&m->fluid, slot, on_host(host, R_DISK), share / rate);
+	m->host[host].disk += share * bytes;
+}
+
+/* One chunk, or all of a file that lies in one place: from copy to copy, or from one copy. */
+static void chunk_use(struct sim *m, int32_t slot, const struct span *s, int64_t chunk,
+		      double share, bool cached)
+{
+	int32_t from = s->node, copies = s->writes ? m->file[s->file].copies : 1;
+	int32_t copy = s->writes ? 0 : copy_for(m, s->file, chunk, s->node);
+
+	for (int32_t i = 0; i < copies; i++) {
+		int32_t host = m->s->server[server_of(m, s->file, chunk, copy + i)];
+
+		if (s->writes)
+			hop(m, slot, from, host, share, s->bytes);
+		else
+			hop(m, slot, host, s->node, share, s->bytes);
+		if (!cached)
+			disk(m, slot, host, s->writes, share, s->bytes);
+		from = host;
+	}
+}
+
+/* The servers of chunks [first, last), counted up to more than a transfer may have. */
+static int32_t servers_of(const struct sim *m, const struct span *s, int64_t first, int64_t last)
+{
+	int32_t found[MAX_SERVERS], n = 0, copies = s->writes ? m->file[s->file].copies : 1;
+
+	for (int64_t c = first; c < last; c++) {
+		int32_t copy = s->writes ? 0 : copy_for(m, s->file, c, s->node);
+
+		for (int32_t k = copy; k < copy + copies; k++) {
+			int32_t server = server_of(m, s->file, c, k), i = 0;
+
+			while (i < n && found[i] != server)
+				i++;
+			if (i == n && n == MAX_SERVERS)
+				return MAX_SERVERS + 1;
+			if (i == n)
+				found[n++] = server;
+		}
+	}
+	return n;
+}
+
+/* Bytes spread over all servers alike: one resource stands for all their links, one for all their
+ * disks. */
+static void pool_use(struct sim *m, int32_t slot, const struct span *s, bool cached)
+{
+	struct fluid *f = &m->fluid;
+	int32_t own = m->server_on[s->node], n = m->s->servers;
+	double held = m->file[s->file].copies, copies = s->writes ? held : 1;
+	/* a reader takes the copy on its own node, a writer's first one lies anywhere */
+	double remote = own == NONE ? 1 : 1 - (s->writes ? 1 : held) / n, all = remote + copies - 1;
+
+	flow_use(f, slot, on_host(s->node, s->writes ? R_OUT : R_IN), remote);
+	flow_use(f, slot, on_host(s->node, R_LOCAL), 1 - remote);
+	flow_use(f, slot, m->pools + (s->writes ? POOL_IN : POOL_OUT), all);
+	/* where clients and servers share their links, the client's side fills them as well */
+	if (own != NONE || copies > 1)
+		flow_use(f, slot, m->pools + (s->writes ? POOL_OUT : POOL_IN),
+			 own != NONE ? all : copies - 1);
+	m->network += all * s->bytes;
+	*(s->writes ? &m->host[s->node].out : &m->host[s->node].in) += remote * s->bytes;
+	m->pool_in += s->writes ? all * s->bytes : 0;
+	m->pool_out += (s->writes ? copies - 1 : remote) * s->bytes;
+	if (cached || (s->writes && buffered(m, m->s->server[0], s->bytes * copies / n)))
+		return;
+	double rate = of_host(m, m->s->server[0], s->writes ? HOST_WRITE : HOST_READ);
+	if (rate > 0)
+		flow_use(f, slot, m->pools + POOL_DISK, copies / rate);
+}
+
+/* Count a host's links and its store as in use, for the energy. */
+static void in_use(struct sim *m, int32_t slot, int32_t change)
+{
+	const struct flow *flow = &m->fluid.flow[slot];
+
+	for (int32_t i = 0; i < flow->legs; i++) {
+		int32_t host = flow->leg[i].resource / HOST_KINDS;
+		int32_t kind = flow->leg[i].resource % HOST_KINDS;
+
+		if (host >= m->s->hosts)
+			continue;
+		struct host_state *h = &m->host[host];
+		bool link = kind == R_OUT || kind == R_IN;
+		bool store = link ? host != m->slot[slot].node : kind != R_CLIENT;
+
+		h->net += h->n_net ? m->now - h->net_since : 0;
+		h->store += h->n_store ? m->now - h->store_since : 0;
+		h->net_since = h->store_since = m->now;
+		h->n_net += link ? change : 0;
+		h->n_store += store ? change : 0;
+	}
+}
+
+/* Chunks [first, last) stand for all of the span, each with its own bytes, or alike. */
+static void chunks_use(struct sim *m, int32_t slot, const struct span *s, int64_t first,
+		       int64_t last, bool alike, bool cached)
+{
+	int64_t size = m->file[s->file].chunk;
+	double whole = (double)(s->end - s->start);
+
+	for (int64_t c = first; c < last; c++) {
+		int64_t from = c * size, to = from + size;
+
+		from = from < s->start ? s->start : from;
+		to = to > s->end ? s->end : to;
+		double share = alike ? 1.0 / (double)(last - first) : (double)(to - from) / whole;
+		chunk_use(m, slot, s, c, share, cached);
+	}
+}
+
+bool transfer_begin(struct sim *m, int32_t slot, const struct span *s)
+{
+	int64_t size = m->file[s->file].chunk, turn = period(m, s->file);
+	int64_t first = s->start / size,
+		last = s->end > s->start ? (s->end - 1) / size + 1 : first + 1;
+	bool cached = !s->writes && server_has(m, s), alike = last == first + 1;
+
+	m->fluid.flow[slot].legs = 0;
+	if (turn && last - first > turn) {
+		last = first + turn;
+		alike = true;
+	}
+	if (last - first > MAX_SERVERS || servers_of(m, s, first, last) > MAX_SERVERS)
+		pool_use(m, slot, s, cached);
+	else
+		chunks_use(m, slot, s, first, last, alike, cached);
+	flow_use(&m->fluid, slot, on_host(s->node, R_CLIENT), 1);
+	if (!cached)
+		server_keeps(m, s);
+	if (!flow_begin(&m->fluid, slot, s->bytes, m->now))
+		return false;
+	in_use(m, slot, 1);
+	return true;
+}
+
+void transfer_end(struct sim *m, int32_t slot)
+{
+	in_use(m, slot, -1);
+	flow_end(&m->fluid, slot);
+}
+
+double small_request(struct sim *m, const struct span *s)
+{
+	int64_t chunk = s->start / m->file[s->file].chunk;
+	int32_t copies = s->writes ? m->file[s->file].copies : 1;
+	int32_t first = s->writes ? 0 : copy_for(m, s->file, chunk, s->node), from = s->node;
+	double end = m->now;
+
+	for (int32_t i = 0; i < copies; i++) {
+		int32_t server = server_of(m, s->file, chunk, first + i);
+		int32_t host = m->s->server[server], to = s->writes ? host : s->node;
+		double rate = of_host(m, host, s->writes ? HOST_IN : HOST_OUT);
+
+		from = s->writes ? from : host;
+		if (m->server_free[server] > end)
+			end = m->server_free[server];
+		end += set(m, SET_REQUEST);
+		m->server_free[server] = end;
+		if (from != to) {
+			end += set(m, SET_LATENCY) + (rate > 0 ? s->bytes / rate : 0);
+			if (site_of(m, from) != site_of(m, to))
+				end += set(m, SET_SITE_LATENCY);
+			m->host[from].out += s->bytes;
+			m->host[to].in += s->bytes;
+			m->network += s->bytes;
+		}
+		from = host;
+	}
+	return end - m->now;
+}

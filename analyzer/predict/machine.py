@@ -1,0 +1,78 @@
+"""A cluster with every number fixed, as the engine takes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tracehint.analyzer.predict.cluster import SCHEDULERS, Cluster, Section
+from tracehint.analyzer.predict.model import law
+
+# enum setting and enum host_setting of engine/sim.h, in their order
+SETTINGS = (
+    "seed", "scheduler", "steal", "law", "chunk", "width", "copies", "window", "meta_servers",
+    "open", "create", "close", "lookup", "latency", "small", "request", "stream", "client",
+    "client_cache", "warm", "site_latency", "detail", "task",
+)  # fmt: skip  # a table
+HOST_SETTINGS = (
+    "cores", "speed", "out", "in", "read", "write", "local", "cache", "dirty", "site",
+)  # fmt: skip  # a table
+# setting -> key of the table [store]
+_OF_STORE = {
+    "chunk": "chunk_mb", "width": "stripe_width", "copies": "copies", "window": "window",
+    "meta_servers": "metadata_servers", "open": "open_ms", "create": "create_ms",
+    "close": "close_ms", "lookup": "lookup_ms", "latency": "latency_ms", "small": "small_kb",
+    "request": "request_ms", "stream": "stream_mb_s", "client": "client_mb_s",
+    "client_cache": "client_cache", "warm": "warm", "site_latency": "site_latency_ms",
+}  # fmt: skip  # a table
+
+
+@dataclass(frozen=True)
+class Machine:
+    """`hosts`: HOST_SETTINGS of each, nodes first; `servers`: their hosts; `sites`: (out, in)."""
+
+    settings: dict[str, float]
+    hosts: list[dict[str, float]]
+    servers: list[int]
+    sites: list[tuple[float, float]]
+    staging: int | None = None  # the host that holds the inputs of a node-local store
+
+
+def build(cluster: Cluster, seed: int, scheduler: str | None = None) -> Machine:
+    """The machine of a cluster's numbers; `scheduler` replaces the cluster's."""
+    sites = {name: number for number, (name, _) in enumerate(cluster.sites)}
+    nodes = [_host(part, sites) for part in cluster.nodes for _ in range(int(part["count"]))]
+    where = cluster.store.words["servers"]
+    own = {**_host(cluster.servers, sites), "cores": 0.0, "speed": 1.0}
+    extra = 0 if where == "all" else 1 if where == "local" else int(cluster.servers["count"])
+    hosts = nodes + [own] * extra
+    servers = list(range(len(nodes))) if where in ("all", "local") else []
+    servers += range(len(nodes), len(hosts))
+    store = cluster.store
+    settings = {name: store[key] for name, key in _OF_STORE.items()}
+    settings |= {
+        "chunk": float(max(1, round(store["chunk_mb"]))),
+        "seed": float(seed),
+        "scheduler": float(SCHEDULERS.index(scheduler or cluster.scheduler.words["kind"])),
+        "steal": cluster.scheduler["steal"],
+        "task": cluster.scheduler["task_ms"],
+        "law": float(law("local" if where == "local" else store.words["law"])),
+    }
+    rates = [(site["up_mbit"], site["down_mbit"]) for _, site in cluster.sites]
+    staging = len(nodes) if where == "local" else None
+    return Machine(settings, hosts, servers, rates or [(0.0, 0.0)], staging)
+
+
+def _host(part: Section, sites: dict[str, int]) -> dict[str, float]:
+    link = part["link_mbit"] * part["link_efficiency"]
+    return {
+        "cores": part.numbers["cores"].value if "cores" in part.numbers else 0.0,
+        "speed": part.numbers["speed"].value if "speed" in part.numbers else 1.0,
+        "out": link,
+        "in": link,
+        "read": part["disk_read_mb_s"],
+        "write": part["disk_write_mb_s"],
+        "local": part["local_mb_s"],
+        "cache": part["memory_gb"],
+        "dirty": part["write_buffer_gb"],
+        "site": float(sites.get(part.words["site"], 0)),
+    }

@@ -1,0 +1,104 @@
+"""What the steps of a prediction hand to each other. Bytes, seconds; ranges are half open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from tracehint.analyzer.arrays import Bools, Ints, Shorts
+
+Floats = npt.NDArray[np.float64]
+
+READ, WRITE, COMPUTE = range(3)  # enum op_kind of engine/sim.h
+# What a task spends its time on: enum spent of engine/sim.h
+SPENT = ("compute", "network", "disk", "metadata", "requests", "queue")
+
+
+@dataclass
+class Workload:
+    """A run as the engine takes it: tasks in the order of their start, each with its operations.
+
+    `op_begin` and `dep_begin` have one item more than there are tasks; `dep` are the tasks that
+    wait for one. Operations: kind, file (-1 for computing), range of the file, bytes of it that
+    are moved, seconds of computing. `produced`: 1 where a task of the run writes the file.
+    `task_id` and `file_id` are the keys of the analysis. `notes` say what had to be assumed.
+    """
+
+    task_id: Ints
+    names: list[str]
+    type: Shorts
+    type_names: list[str]
+    cores: Shorts
+    op_begin: Ints
+    op_kind: Shorts
+    op_file: Shorts
+    op_start: Ints
+    op_length: Ints
+    op_bytes: Ints
+    op_seconds: Floats
+    dep_begin: Ints
+    dep: Shorts
+    size: Ints
+    produced: Shorts
+    file_id: Ints
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def tasks(self) -> int:
+        """Number of tasks."""
+        return len(self.cores)
+
+    @property
+    def files(self) -> int:
+        """Number of files (versions)."""
+        return len(self.size)
+
+    def of_kind(self, kind: int) -> Bools:
+        """Which operations are of this kind."""
+        return np.asarray(self.op_kind == kind)
+
+
+@dataclass
+class Placement:
+    """Where the files of a workload go, and who runs where; an array or None: the default.
+
+    By file: `law` (enum law of engine/sim.h, -1: the store's), `copies` (0: the store's), `target`
+    (host or group), `chunk` (0: the store's). By task: `plan`, a node or -1. `scheduler`: a name
+    of cluster.SCHEDULERS, or None for the cluster's.
+    """
+
+    name: str
+    law: Shorts | None = None
+    copies: Shorts | None = None
+    target: Shorts | None = None
+    chunk: Ints | None = None
+    plan: Shorts | None = None
+    groups: int = 0
+    scheduler: str | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+# enum law of engine/sim.h
+LAWS = ("rotate", "random", "local", "one", "stripe", "node", "group")
+
+
+def law(name: str) -> int:
+    """The engine's number of a placement law."""
+    return LAWS.index(name)
+
+
+@dataclass
+class Outcome:
+    """One simulated run. `hosts`: rows of (out, in, disk bytes, core seconds, seconds of links in
+    use, seconds of the store in use). `types`: rows of (first start, last end, tasks, seconds of
+    each of SPENT). `tasks`: rows of (node, cause, ready, start, end, seconds of SPENT), or None.
+    """
+
+    seconds: float
+    network_bytes: float
+    metadata_operations: float
+    hosts: Floats
+    types: Floats
+    tasks: Floats | None = None

@@ -1,0 +1,171 @@
+"""A workload from an analysis: what each task reads, computes and writes, and whom it waits for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracehint.analyzer.arrays import Ints, finder, order_by, starts_of
+from tracehint.analyzer.columns import codes, column, floats
+from tracehint.analyzer.predict.model import READ, WRITE, Floats, Workload
+from tracehint.analyzer.predict.operations import Operations, accesses, with_computing
+from tracehint.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tracehint.analyzer.model import Analysis
+
+MAX_OPERATIONS = 1 << 28  # what the engine takes
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Factors on the sizes of all files and on the times of all tasks."""
+
+    bytes: float = 1.0
+    seconds: float = 1.0
+
+
+def from_analysis(analysis: Analysis, scale: Scale | None = None) -> Workload:
+    """The workload of a run; what it does not say is assumed, and the notes say what.
+
+    Raises InputError for a run without tasks, or with tasks that wait for each other.
+    """
+    scale = scale or Scale()
+    tasks, notes = _work(analysis.tasks)
+    start, end = _times(tasks, scale, notes)
+    files = _data(analysis.files)
+    task_id, file_id = column(tasks, "task"), column(files, "file")
+    sizes = _sizes(analysis, files, file_id, notes)
+    reads = accesses(analysis.consumers, READ, task_id, file_id, sizes)
+    writes = accesses(analysis.producers, WRITE, task_id, file_id, sizes)
+    moves = Operations.joined([reads, writes])
+    _note_order(moves, notes)
+    moves.when *= scale.seconds
+    operations = with_computing(_scaled(moves, scale), start, end)
+    if len(operations) > MAX_OPERATIONS:
+        raise InputError(
+            f"{len(operations):,} reads and writes are too many to simulate",
+            f"At most {MAX_OPERATIONS:,} can be.",
+        )
+    produced = np.zeros(len(file_id), np.int32)
+    produced[writes.file] = 1
+    dep_begin, dep = _waiting(analysis.edges, task_id, start, notes)
+    names = tasks.column("type").fill_null("").combine_chunks().dictionary_encode()
+    return Workload(
+        task_id=task_id,
+        names=tasks.column("name").fill_null("").to_pylist(),
+        type=codes(tasks, "type").astype(np.int32) if len(task_id) else np.zeros(0, np.int32),
+        type_names=names.dictionary.to_pylist(),
+        cores=np.ones(len(task_id), np.int32),
+        op_begin=np.searchsorted(operations.task, np.arange(len(task_id) + 1)).astype(np.int64),
+        op_kind=operations.kind.astype(np.int32),
+        op_file=operations.file.astype(np.int32),
+        op_start=operations.start,
+        op_length=operations.length,
+        op_bytes=operations.bytes,
+        op_seconds=operations.seconds,
+        dep_begin=dep_begin,
+        dep=dep.astype(np.int32),
+        size=np.rint(sizes * scale.bytes).astype(np.int64),
+        produced=produced,
+        file_id=file_id,
+        notes=notes,
+    )
+
+
+def _work(table: pa.Table) -> tuple[pa.Table, list[str]]:
+    """Tasks that do the work, in the order of their start; the engines' processes are left out."""
+    import pyarrow.compute as pc
+
+    work = table.filter(pc.invert(pc.fill_null(table.column("engine"), False)))
+    if not work.num_rows:
+        raise InputError("the run has no task to simulate", "Record or import one with tasks.")
+    notes = []
+    if left := table.num_rows - work.num_rows:
+        notes.append(f"{left} processes of the engine are left out")
+    order = np.lexsort((column(work, "task"), np.nan_to_num(floats(work, "start_s"))))
+    return work.take(order), notes
+
+
+def _times(tasks: pa.Table, scale: Scale, notes: list[str]) -> tuple[Floats, Floats]:
+    """Start and end of each task, scaled; a task without an end computes for no time."""
+    start, end = floats(tasks, "start_s"), floats(tasks, "end_s")
+    bare = np.isnan(start) | np.isnan(end)
+    if bare.any():
+        notes.append(f"{int(bare.sum())} of {len(start)} tasks have no times: taken as 0 s")
+    if not bare.all():
+        notes.append(
+            "the recorded times of tasks count as computing: waiting for I/O in them is not known"
+        )
+    start = np.nan_to_num(start)
+    end = np.where(bare, start, np.maximum(np.nan_to_num(end), start))
+    return start * scale.seconds, end * scale.seconds
+
+
+def _data(files: pa.Table) -> pa.Table:
+    """Files on the store: all but software."""
+    import pyarrow.compute as pc
+
+    return files.filter(pc.not_equal(pc.fill_null(files.column("role"), ""), "software"))
+
+
+def _sizes(analysis: Analysis, files: pa.Table, ids: Ints, notes: list[str]) -> Ints:
+    """Sizes in bytes; unknown ones are as large as what tasks moved of them."""
+    sizes = column(files, "size_bytes")
+    unknown = sizes < 0
+    seen = np.zeros(len(ids), np.int64)
+    for table in (analysis.producers, analysis.consumers):
+        at = finder(ids)(column(table, "file"))
+        moved = np.maximum(column(table, "unique_bytes"), 0)
+        np.maximum.at(seen, at[at >= 0], moved[at >= 0])
+    if unknown.any():
+        bare = int((unknown & (seen == 0)).sum())
+        notes.append(
+            f"{int(unknown.sum())} of {len(ids)} files have no size: as large as what was moved"
+            + (f"; {bare} count as empty" if bare else "")
+        )
+    return np.where(unknown, seen, sizes)
+
+
+def _note_order(moves: Operations, notes: list[str]) -> None:
+    bare = int(np.isnan(moves.when).sum())
+    if bare:
+        notes.append(
+            f"{bare} of {len(moves)} reads and writes have no time: "
+            "a task reads first, then computes, then writes"
+        )
+
+
+def _scaled(moves: Operations, scale: Scale) -> Operations:
+    if scale.bytes != 1:
+        ends = np.rint((moves.start + moves.length) * scale.bytes).astype(np.int64)
+        moves.start = np.rint(moves.start * scale.bytes).astype(np.int64)
+        moves.length = ends - moves.start
+        moves.bytes = np.rint(moves.bytes * scale.bytes).astype(np.int64)
+    return moves
+
+
+def _waiting(edges: pa.Table, tasks: Ints, start: Floats, notes: list[str]) -> tuple[Ints, Ints]:
+    """(begin, tasks that wait) by task, in the order of the tasks.
+
+    With times, a task waits for those that started before it. Without, tasks that wait for each
+    other are an error.
+    """
+    find = finder(tasks)
+    before, after = find(column(edges, "producer")), find(column(edges, "consumer"))
+    keep = (before >= 0) & (after >= 0) & (before != after)
+    before, after = before[keep], after[keep]
+    backwards = before > after
+    if backwards.any() and len(start) and start.max() > start.min():
+        notes.append(
+            f"{int(backwards.sum())} reads of what a task wrote that started later wait for nothing"
+        )
+        before, after = before[~backwards], after[~backwards]
+    order = order_by(before, after)
+    order = order[starts_of(before[order], after[order])]
+    before, after = before[order], after[order]
+    return np.searchsorted(before, np.arange(len(tasks) + 1)).astype(np.int64), after

@@ -1,0 +1,155 @@
+"""`tracehint predict`: a run on another cluster, store and placement."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tracehint.commands._options import with_options
+from tracehint.commands._output import refuse_existing, write_result
+
+if TYPE_CHECKING:
+    from tracehint.analyzer.model import Analysis
+    from tracehint.analyzer.predict.model import Workload
+
+_COUNTS = "N,N,..."
+_FACTOR = click.FloatRange(min=0, min_open=True, max=1e9)
+_SWEEP = with_options(
+    click.option(
+        "--cluster",
+        "clusters",
+        multiple=True,
+        required=True,
+        metavar="FILE",
+        help="A cluster file, or the name of a ready-made one (repeatable).",
+    ),
+    click.option(
+        "--placement",
+        "placements",
+        multiple=True,
+        metavar="NAME",
+        help="default, local, or hints:FILE (repeatable; default: default).",
+    ),
+    click.option("--nodes", metavar=_COUNTS, help="Numbers of nodes to try."),
+    click.option("--chunk", metavar="MB,MB,...", help="Sizes of chunks to try, in megabytes."),
+    click.option("--copies", metavar=_COUNTS, help="Numbers of copies to try."),
+    click.option(
+        "--split-nodes", metavar=_COUNTS, help="So many of the nodes serve the store alone."
+    ),
+)
+_WORKLOAD = with_options(
+    click.option(
+        "--learned",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        metavar="RUN",
+        help="Take times, sizes and bytes that RUN lacks from this run (repeatable).",
+    ),
+    click.option(
+        "--scale-bytes", type=_FACTOR, default=1.0, show_default=True, help="Factor on all sizes."
+    ),
+    click.option(
+        "--scale-seconds",
+        type=_FACTOR,
+        default=1.0,
+        show_default=True,
+        help="Factor on the recorded times of all tasks.",
+    ),
+)
+_RESULT = with_options(
+    click.option(
+        "--validate",
+        type=click.Path(path_type=Path),
+        metavar="RUN2",
+        help="Compare the first configuration with this measured run, by type of task.",
+    ),
+    click.option("--tasks", is_flag=True, help="With json: the predicted timeline."),
+    click.option(
+        "--runs",
+        type=click.IntRange(1, 1000),
+        help="Simulated runs of each configuration (default: 5; 3 in a sweep of over 50).",
+    ),
+    click.option("--seed", type=click.IntRange(0, 1 << 20), default=1, show_default=True),
+    click.option(
+        "--format",
+        "form",
+        type=click.Choice(["text", "json", "parquet"]),
+        default="text",
+        show_default=True,
+    ),
+    click.option("-o", "--output", help="Write the result here."),
+    click.option("--force", is_flag=True, help="Replace an existing output."),
+)
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
+@_SWEEP
+@_WORKLOAD
+@_RESULT
+def command(
+    run: Path,
+    learned: tuple[Path, ...],
+    scale_bytes: float,
+    scale_seconds: float,
+    validate: Path | None,
+    tasks: bool,
+    runs: int | None,
+    seed: int,
+    form: str,
+    output: str | None,
+    force: bool,
+    **sweep: Any,
+) -> None:
+    """Predict how long RUN takes on a cluster, and why; compare clusters, placements and sizes.
+
+    RUN is a trace bundle (also of a graph that has not run yet) or the JSON of analyze.
+
+    Example: tracehint predict run.trace --cluster moosefs --nodes 5,10,20
+
+    Example: tracehint predict run.trace --cluster mine.toml --placement default --placement local
+    """
+    from tracehint.analyzer.predict.prediction import predict, runs_for
+    from tracehint.analyzer.predict.result import to_json
+    from tracehint.analyzer.predict.validation import validate as compare
+    from tracehint.commands._predict_output import text, write_parquet
+    from tracehint.commands._predict_sweep import configurations
+
+    if output not in (None, "-"):
+        refuse_existing(Path(str(output)), force=force)
+    analysis, work = _workload(run, learned, scale_bytes, scale_seconds)
+    points = configurations(analysis=analysis, **sweep)
+    detail = tasks or len(points) == 1
+    found = predict(work, points, runs=runs or runs_for(len(points)), seed=seed, detail=detail)
+    data = to_json(work, found, tasks=tasks)
+    if validate is not None:
+        data["validation"] = compare(work, found[0], _analysis(validate))
+    if form == "parquet":
+        write_parquet(data, output, force=force)
+        return
+    result = text(data) if form == "text" else json.dumps(data, indent=1) + "\n"
+    write_result(result, output, force=force)
+
+
+def _workload(
+    run: Path, learned: tuple[Path, ...], size: float, time: float
+) -> tuple[Analysis, Workload]:
+    from tracehint.analyzer.predict.learning import learned as taken
+    from tracehint.analyzer.predict.workload import Scale, from_analysis
+
+    analysis, notes = _analysis(run), list[str]()
+    if learned:
+        analysis, notes = taken(analysis, [_analysis(path) for path in learned])
+    work = from_analysis(analysis, Scale(size, time))
+    work.notes += notes
+    return analysis, work
+
+
+def _analysis(path: Path) -> Analysis:
+    from tracehint.analyzer.model import Options
+    from tracehint.hintgen.inputs import load_run
+
+    return load_run(path, Options()).analysis

@@ -1,0 +1,159 @@
+"""Small workloads and clusters whose times can be computed by hand."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tracehint.analyzer.predict import engine
+from tracehint.analyzer.predict.cluster import Cluster
+from tracehint.analyzer.predict.cluster_file import parse_cluster
+from tracehint.analyzer.predict.engine import Scenario, simulate
+from tracehint.analyzer.predict.machine import build
+from tracehint.analyzer.predict.model import COMPUTE, READ, WRITE, Outcome, Placement, Workload
+from tracehint.analyzer.predict.placement import default
+
+MB = 1_000_000
+SOURCES = Path(__file__).parents[2] / "analyzer" / "predict" / "engine"
+FLAGS = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"]
+SANITIZERS = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+
+# Links of 10 MB/s, nothing else takes time, files go round robin over the nodes.
+PLAIN = """
+[nodes]
+count = {nodes}
+cores = {cores}
+link_mbit = 80
+link_efficiency = 1
+{node}
+[store]
+chunk_mb = 1000
+open_ms = 0
+create_ms = 0
+close_ms = 0
+lookup_ms = 0
+latency_ms = 0
+small_kb = 0
+request_ms = 0
+client_cache = false
+{store}
+[model]
+error = 0
+[scheduler]
+steal = false
+{rest}
+"""
+
+
+def plain(
+    nodes: int = 2, cores: int = 1, *, node: str = "", store: str = "", rest: str = ""
+) -> Cluster:
+    """A cluster of PLAIN; what is given in addition replaces what stands there."""
+    lines: dict[str, str] = {}
+    text = PLAIN.format(nodes=nodes, cores=cores, node=node, store=store, rest=rest)
+    section = ""
+    for line in text.splitlines():
+        if line.startswith("["):
+            section = line if not line.startswith("[[") else f"{line}{len(lines)}"
+            lines[section] = line
+        elif line.strip():
+            lines[f"{section}{line.partition('=')[0].strip()}"] = line
+    return parse_cluster("\n".join(lines.values()), "plain.toml")
+
+
+@dataclass
+class Task:
+    """A task of a made workload: operations in order, e.g. ("read", "a") or ("compute", 2)."""
+
+    name: str
+    steps: Sequence[tuple[str, object]]
+    type: str = "task"
+
+
+def workload(tasks: Sequence[Task], sizes: dict[str, int]) -> Workload:
+    """The workload of these tasks; a reader waits for all writers of its files.
+
+    A step ("read", "a") moves the whole file, ("read", ("a", start, length)) a range.
+    """
+    files = list(sizes)
+    rows = []
+    writers: dict[str, list[int]] = {}
+    readers: dict[str, list[int]] = {}
+    for number, task in enumerate(tasks):
+        for kind, what in task.steps:
+            if kind == "compute":
+                rows.append((number, COMPUTE, -1, 0, 0, 0, float(what)))  # type: ignore[arg-type]
+                continue
+            name, start, length = what if isinstance(what, tuple) else (what, 0, sizes[str(what)])
+            (readers if kind == "read" else writers).setdefault(str(name), []).append(number)
+            code = READ if kind == "read" else WRITE
+            rows.append((number, code, files.index(str(name)), start, length, length, 0.0))
+    pairs = sorted({(w, r) for f, ws in writers.items() for w in ws for r in readers.get(f, ())})
+    pairs = [(a, b) for a, b in pairs if a != b]
+    types = list(dict.fromkeys(task.type for task in tasks))
+    task, kind, file, start, length, moved, seconds = (
+        zip(*rows, strict=True) if rows else ((), (), (), (), (), (), ())
+    )
+    begin = np.searchsorted(np.array(task, np.int64), np.arange(len(tasks) + 1))
+    before = np.array([a for a, _ in pairs], np.int64)
+    return Workload(
+        task_id=np.arange(len(tasks)),
+        names=[t.name for t in tasks],
+        type=np.array([types.index(t.type) for t in tasks], np.int32),
+        type_names=types,
+        cores=np.ones(len(tasks), np.int32),
+        op_begin=begin.astype(np.int64),
+        op_kind=np.array(kind, np.int32),
+        op_file=np.array(file, np.int32),
+        op_start=np.array(start, np.int64),
+        op_length=np.array(length, np.int64),
+        op_bytes=np.array(moved, np.int64),
+        op_seconds=np.array(seconds, np.float64),
+        dep_begin=np.searchsorted(before, np.arange(len(tasks) + 1)).astype(np.int64),
+        dep=np.array([b for _, b in pairs], np.int32),
+        size=np.array(list(sizes.values()), np.int64),
+        produced=np.array([f in writers for f in files], np.int32),
+        file_id=np.arange(len(files)),
+    )
+
+
+def run(
+    work: Workload, cluster: Cluster, placement: Placement | None = None, seed: int = 1
+) -> Outcome:
+    """One simulated run, with its tasks."""
+    need_engine()
+    chosen = placement or default(work, cluster)
+    machine = build(cluster, seed, chosen.scheduler)
+    return simulate(work, [Scenario(machine, chosen, True)])[0]
+
+
+def on(*nodes: int) -> Placement:
+    """Each task on this node."""
+    return Placement("plan", plan=np.array(nodes, np.int32), scheduler="plan")
+
+
+def need_engine() -> None:
+    """Skip where the engine is not built."""
+    if not any(p.is_file() for p in [SOURCES.parent / "bin" / engine.PROGRAM]):
+        try:
+            engine.find_program()
+        except engine.MissingDependencyError as error:
+            pytest.skip(str(error))
+
+
+def build_engine(folder: Path, *flags: str) -> Path:
+    """The program, built with warnings as errors."""
+    compiler = shutil.which("cc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    program = folder / engine.PROGRAM
+    subprocess.run(
+        [compiler, *FLAGS, *flags, "-o", program, *sorted(SOURCES.glob("*.c"))], check=True
+    )
+    return program

@@ -1,0 +1,271 @@
+"""The engine against times that are computed by hand: links of 10 MB/s unless said otherwise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.support.predicting import MB, Task, on, plain, run, workload
+from tracehint.analyzer.predict.model import Placement, Workload, law
+
+
+def placed(work: Workload, **files: int) -> Placement:
+    """Files by number of the workload on a node: f0=1 puts file 0 on node 1."""
+    kinds, target = np.full(work.files, -1, np.int32), np.full(work.files, -1, np.int32)
+    for name, node in files.items():
+        kinds[int(name[1:])], target[int(name[1:])] = law("node"), node
+    return Placement("placed", law=kinds, target=target, scheduler="plan")
+
+
+def planned(placement: Placement, *nodes: int) -> Placement:
+    placement.plan = np.array(nodes, np.int32)
+    return placement
+
+
+def test_one_transfer() -> None:
+    work = workload([Task("a", [("read", "x")])], {"x": 100 * MB})
+    found = run(work, plain(), planned(placed(work, f0=0), 1))
+    assert found.seconds == pytest.approx(10) and found.network_bytes == 100 * MB
+    assert found.hosts[0, 0] == found.hosts[1, 1] == 100 * MB
+
+
+def test_a_local_read_moves_nothing() -> None:
+    work = workload([Task("a", [("read", "x")])], {"x": 100 * MB})
+    found = run(work, plain(node="local_mb_s = 50"), planned(placed(work, f0=0), 0))
+    assert found.seconds == pytest.approx(2) and found.network_bytes == 0
+
+
+def test_two_transfers_share_a_link() -> None:
+    tasks = [Task(str(i), [("read", f"x{i}")]) for i in range(2)]
+    work = workload(tasks, {"x0": 100 * MB, "x1": 50 * MB})
+    found = run(work, plain(3), planned(placed(work, f0=0, f1=0), 1, 2))
+    # 5 MB/s each until the small one is done at 10 s; the other has 50 MB left at 10 MB/s
+    assert found.tasks is not None
+    assert found.tasks[:, 4] == pytest.approx([15, 10])
+
+
+def test_what_a_bottleneck_leaves_goes_to_the_others() -> None:
+    # x0 and x1 leave node 0; x2 enters node 1 beside x0: x0 5, x1 5, x2 5; then x0 gets more
+    tasks = [Task(str(i), [("read", f"x{i}")]) for i in range(3)]
+    work = workload(tasks, {"x0": 100 * MB, "x1": 100 * MB, "x2": 25 * MB})
+    found = run(work, plain(4, 2), planned(placed(work, f0=0, f1=0, f2=3), 1, 2, 1))
+    assert found.tasks is not None
+    assert found.tasks[:, 4] == pytest.approx([20, 20, 5])
+
+
+@pytest.mark.parametrize("readers", [1, 4, 19])
+def test_broadcast_from_one_node(readers: int) -> None:
+    tasks = [Task("w", [("write", "x")])]
+    tasks += [Task(f"r{i}", [("read", "x")]) for i in range(readers)]
+    work = workload(tasks, {"x": 100 * MB})
+    nodes = [0, *range(1, readers + 1)]
+    found = run(work, plain(readers + 1), planned(placed(work, f0=0), *nodes))
+    assert found.seconds == pytest.approx(10 * readers)
+    assert found.network_bytes == readers * 100 * MB
+
+
+def test_copies_share_the_readers() -> None:
+    tasks = [Task(f"r{i}", [("read", "x")]) for i in range(2)]
+    work = workload(tasks, {"x": 100 * MB})
+    place = planned(placed(work, f0=0), 0, 1)
+    place.copies = np.array([2], np.int32)
+    found = run(work, plain(2), place)
+    assert found.seconds == pytest.approx(0) and found.network_bytes == 0
+
+
+def test_a_write_goes_from_copy_to_copy() -> None:
+    work = workload([Task("w", [("write", "x")])], {"x": 100 * MB})
+    place = planned(placed(work, f0=0), 0)
+    place.copies = np.array([3], np.int32)
+    found = run(work, plain(4), place)
+    assert found.seconds == pytest.approx(10) and found.network_bytes == 200 * MB
+
+
+def test_a_pipeline_that_stays_moves_nothing() -> None:
+    tasks = [
+        Task("a", [("read", "x"), ("compute", 1), ("write", "y")]),
+        Task("b", [("read", "y"), ("compute", 2), ("write", "z")]),
+    ]
+    work = workload(tasks, {"x": MB, "y": 500 * MB, "z": 500 * MB})
+    found = run(work, plain(2), planned(placed(work, f0=0, f1=0, f2=0), 0, 0))
+    assert found.seconds == pytest.approx(3) and found.network_bytes == 0
+
+
+def test_a_reduce_is_bound_by_the_readers_link() -> None:
+    tasks = [Task(f"w{i}", [("write", f"x{i}")]) for i in range(8)]
+    tasks.append(Task("r", [("read", f"x{i}") for i in range(8)]))
+    work = workload(tasks, {f"x{i}": 50 * MB for i in range(8)})
+    at = {f"f{i}": i for i in range(8)}
+    found = run(work, plain(9), planned(placed(work, **at), *range(8), 8))
+    assert found.seconds == pytest.approx(8 * 5) and found.network_bytes == 400 * MB
+
+
+def test_a_disk_bounds_a_cold_read_but_not_a_warm_one() -> None:
+    node = "disk_read_mb_s = 5\nmemory_gb = 1"
+    tasks = [Task("a", [("read", "x")]), Task("b", [("read", "x"), ("write", "y")])]
+    tasks.append(Task("c", [("read", "y"), ("read", "x")]))
+    work = workload(tasks, {"x": 100 * MB, "y": 0})
+    found = run(work, plain(node=node), planned(placed(work, f0=0, f1=0), 1, 1, 1))
+    assert found.tasks is not None  # one after the other: 20 s from the disk, then 10 s each
+    assert found.seconds == pytest.approx(40)
+    assert found.hosts[0, 2] == 100 * MB
+    cold = run(
+        work,
+        plain(node="disk_read_mb_s = 5\nmemory_gb = 0"),
+        planned(placed(work, f0=0, f1=0), 1, 1, 1),
+    )
+    assert cold.seconds == pytest.approx(60)
+
+
+def test_writes_wait_for_the_disk_once_the_buffer_is_full() -> None:
+    node = "disk_write_mb_s = 2\nwrite_buffer_gb = 0.1"
+    work = workload([Task("a", [("write", "x"), ("write", "y")])], {"x": 100 * MB, "y": 100 * MB})
+    found = run(work, plain(node=node), planned(placed(work, f0=1, f1=1), 0))
+    assert found.seconds == pytest.approx(10 + 50)
+
+
+def test_the_metadata_service_has_one_queue() -> None:
+    tasks = [Task(f"t{i}", [("read", f"x{i}")]) for i in range(10)]
+    work = workload(tasks, {f"x{i}": 0 for i in range(10)})
+    found = run(work, plain(10, store="open_ms = 100"))
+    assert found.seconds == pytest.approx(1.0)
+    two = run(work, plain(10, store="open_ms = 100\nmetadata_servers = 2"))
+    assert two.seconds == pytest.approx(0.5)
+
+
+def test_small_files_are_requests() -> None:
+    store = "small_kb = 64\nrequest_ms = 10\nlatency_ms = 5"
+    work = workload([Task("a", [("read", "x")])], {"x": 10_000})
+    found = run(work, plain(store=store), planned(placed(work, f0=0), 1))
+    assert found.seconds == pytest.approx(0.010 + 0.005 + 0.001)
+    assert found.network_bytes == 10_000
+
+
+def test_a_stream_has_its_own_limit() -> None:
+    work = workload([Task("a", [("read", "x")])], {"x": 100 * MB})
+    found = run(work, plain(store="stream_mb_s = 4"), planned(placed(work, f0=0), 1))
+    assert found.seconds == pytest.approx(25)
+
+
+def test_stripes_use_several_links() -> None:
+    work = workload([Task("w", [("write", "x")])], {"x": 100 * MB})
+    rest = "[servers]\ncount = 4\nlink_mbit = 20\nlink_efficiency = 1"
+    store = 'servers = "apart"\nlaw = "stripe"\nstripe_width = 4\nchunk_mb = 25\nwindow = 4'
+    found = run(work, plain(1, store=store, rest=rest))
+    assert found.seconds == pytest.approx(10)  # four of 2.5 MB/s
+    one = run(work, plain(1, store=store.replace("width = 4", "width = 1"), rest=rest))
+    assert one.seconds == pytest.approx(40)
+
+
+def test_sites_share_a_link() -> None:
+    sites = "\n".join(
+        f'[[sites]]\nname = "{name}"\nup_mbit = 8\ndown_mbit = 800' for name in ("a", "b")
+    )
+    text = plain(2, node='site = "a"', rest=sites)
+    far = text.nodes[0].words
+    node_b = type(text.nodes[0])({**text.nodes[0].numbers}, {**far, "site": "b"})
+    one = text.nodes[0].with_number("count", 1)
+    cluster = type(text)(
+        text.name, (one, node_b.with_number("count", 1)), text.servers, text.store,
+        text.scheduler, text.model, text.sites,
+    )  # fmt: skip  # a table
+    work = workload([Task("a", [("read", "x")])], {"x": 100 * MB})
+    found = run(work, cluster, planned(placed(work, f0=0), 1))
+    assert found.seconds == pytest.approx(100)
+
+
+def test_cores_are_a_queue() -> None:
+    work = workload([Task(str(i), [("compute", 1)]) for i in range(10)], {})
+    found = run(work, plain(1, 3))
+    assert found.seconds == pytest.approx(4)
+    assert found.hosts[0, 3] == pytest.approx(10)  # core seconds
+
+
+def test_ranges_of_a_file_come_from_their_chunks() -> None:
+    store = "chunk_mb = 50"
+    tasks = [Task("w", [("write", "x")]), Task("a", [("read", ("x", 0, 50 * MB))])]
+    tasks.append(Task("b", [("read", ("x", 50 * MB, 50 * MB))]))
+    work = workload(tasks, {"x": 100 * MB})
+    found = run(work, plain(2, 1, store=store), on(0, 0, 1))
+    home = {round(found.hosts[i, 0] / MB) for i in (0, 1)}
+    assert found.network_bytes in (50 * MB, 150 * MB) and home <= {0, 50, 100}
+
+
+def test_bytes_are_conserved() -> None:
+    random = np.random.default_rng(5)
+    sizes = {f"x{i}": int(random.integers(1, 30)) * MB for i in range(60)}
+    tasks = [
+        Task(
+            f"t{i}",
+            [*(("read", f"x{k}") for k in random.integers(0, i + 1, 2)), ("write", f"x{i + 1}")],
+        )
+        for i in range(59)
+    ]
+    work = workload(tasks, sizes)
+    for store in ("", "chunk_mb = 4", "chunk_mb = 1\nwindow = 8", 'law = "random"\ncopies = 3'):
+        found = run(work, plain(40, 2, store=store))
+        assert found.hosts[:, 0].sum() == pytest.approx(found.network_bytes)
+        assert found.hosts[:, 1].sum() == pytest.approx(found.network_bytes)
+        assert found.tasks is not None
+        spent = found.tasks[:, 5:].sum(axis=1)
+        assert spent == pytest.approx(found.tasks[:, 4] - found.tasks[:, 2], abs=1e-6)
+
+
+def test_all_but_a_share_of_a_striped_file_is_remote() -> None:
+    work = workload([Task("w", [("write", "x")])], {"x": 400 * MB})
+    found = run(work, plain(40, store="chunk_mb = 1"))
+    assert found.network_bytes == pytest.approx(400 * MB * 39 / 40)
+    assert found.seconds == pytest.approx(39)
+
+
+def test_the_same_seed_gives_the_same_answer() -> None:
+    tasks = [Task(f"t{i}", [("read", f"x{i % 7}"), ("write", f"y{i}")]) for i in range(100)]
+    sizes = {f"x{i}": (i + 1) * MB for i in range(7)} | {f"y{i}": i * MB for i in range(100)}
+    work = workload(tasks, sizes)
+    one, two, other = (run(work, plain(5, 2), seed=seed) for seed in (3, 3, 4))
+    assert one.tasks is not None and two.tasks is not None
+    assert one.seconds == two.seconds and np.array_equal(one.tasks, two.tasks)
+    assert one.seconds != other.seconds
+
+
+def test_a_faster_link_is_never_slower_on_chains() -> None:
+    tasks, sizes = [], {"c0": MB}
+    for i in range(12):
+        tasks.append(Task(f"t{i}", [("read", f"c{i}"), ("compute", 0.5), ("write", f"c{i + 1}")]))
+        sizes[f"c{i + 1}"] = (i + 1) * 3 * MB
+    work = workload(tasks, sizes)
+    times = [
+        run(work, plain(4, node=f"link_mbit = {rate}")).seconds for rate in (8, 40, 80, 400, 4000)
+    ]
+    assert times == sorted(times, reverse=True)
+
+
+def test_tasks_that_wait_for_each_other_are_an_error() -> None:
+    from tracehint.errors import InputError
+
+    work = workload(
+        [Task("a", [("read", "x"), ("write", "y")]), Task("b", [("read", "y"), ("write", "x")])],
+        {"x": MB, "y": MB},
+    )
+    with pytest.raises(InputError, match="2 of 2 tasks wait for each other"):
+        run(work, plain())
+
+
+def test_most_input_bytes_runs_where_the_input_is() -> None:
+    tasks = [Task(f"t{i}", [("read", f"x{i}")]) for i in range(4)]
+    work = workload(tasks, {f"x{i}": 10 * MB for i in range(4)})
+    place = placed(work, f0=3, f1=2, f2=1, f3=0)
+    place.scheduler = "most-input-bytes"
+    found = run(work, plain(4), place)
+    assert found.tasks is not None
+    assert found.tasks[:, 0].tolist() == [3, 2, 1, 0] and found.network_bytes == 0
+
+
+def test_an_idle_node_steals_unless_told_not_to() -> None:
+    tasks = [Task(f"t{i}", [("read", f"x{i}"), ("compute", 10)]) for i in range(2)]
+    work = workload(tasks, {"x0": MB, "x1": MB})
+    place = placed(work, f0=0, f1=0)
+    place.scheduler = "most-input-bytes"
+    stolen = run(work, plain(2, rest="[scheduler]\nsteal = true"), place)
+    assert stolen.seconds == pytest.approx(10.1)
+    assert run(work, plain(2), place).seconds == pytest.approx(20)
