@@ -22,6 +22,7 @@ from tests.test_engine_graphs import JOBLOG, instance
 from tracehint.adapters.engines.graphs import read_graph
 from tracehint.adapters.engines.workflow import read_workflow
 from tracehint.adapters.stores.table import load_table
+from tracehint.analyzer.model import Options
 from tracehint.errors import InputError, UsageError
 from tracehint.hintgen.calibration import read_rates
 from tracehint.hintgen.hints.hintfile import load
@@ -158,7 +159,7 @@ def test_small_files_stop_at_their_limits(tmp_path: Path, monkeypatch: pytest.Mo
     refuses("json-values=20", "h.json", lists(30), load)
     refuses("hints-bytes=20", "h.json", lists(30), load)
     refuses("hint-rules=1", "h.json", save(tmp_path, rule("a"), rule("b")).read_text(), load)
-    refuses("analysis-values=20", "a.json", lists(30), lambda path: load_run(str(path), None))
+    refuses("analysis-values=20", "a.json", lists(30), lambda path: load_run(str(path), Options()))
     refuses("names-bytes=20", "w.mf", "# " + "x" * 30, read_workflow)
 
 

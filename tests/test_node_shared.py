@@ -185,6 +185,7 @@ def test_bundles_of_others_are_left_alone(place: Path) -> None:
     assert [path.name for path in segments(folder, "h")] == ["node.h-1.trace"]
 
 
+@pytest.mark.slow
 @pytest.mark.ebpf
 def test_a_recorder_ends_although_a_pipe_lies_in_its_way(place: Path) -> None:
     require_ebpf()

@@ -101,7 +101,7 @@ def test_a_number_that_nobody_gave_caps_nothing(tmp_path: Path) -> None:
     assert replication(tmp_path) == 20
 
 
-@pytest.mark.parametrize("wrong", [0, -1, 1e400, 10**7, "5", None, True])
+@pytest.mark.parametrize("wrong", [0, -1, 2.5, 10**7, "5", None, True])
 def test_a_hint_file_with_another_number_is_refused(tmp_path: Path, wrong: object) -> None:
     shared(tmp_path)
     learned(tmp_path, "--nodes", "5")

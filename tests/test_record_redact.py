@@ -149,9 +149,7 @@ def test_a_password_option_is_found_at_any_place(
 @settings(max_examples=60, deadline=None)
 @given(st.lists(_WORD, min_size=1, max_size=8))
 def test_plain_command_text_is_left_alone(words: list[bytes]) -> None:
-    text = b" ".join(words)
-    if b"eyJ" in text or b"sk-" in text:
-        return
+    text = b" ".join(b"w" + word for word in words)  # neither options nor programs that are known
     assert redact_text(text) == (text, 0)
 
 

@@ -40,6 +40,7 @@ def test_a_planted_temporary_name_is_not_written_through(tmp_path: Path, victim:
     assert out.stat().st_mode & 0o100
 
 
+@pytest.mark.slow
 def test_force_replaces_a_link_and_not_what_it_leads_to(tmp_path: Path, victim: Path) -> None:
     hints = save(tmp_path, rule("a", DP="local"))
     bundle = _bundle(tmp_path / "run.trace")

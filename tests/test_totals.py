@@ -74,7 +74,7 @@ class Outputs:
     def __init__(self, folder: Path, made: Callable[[Path], Path], nodes: int | None) -> None:
         self.run = made(folder)
         self.nodes = [] if nodes is None else ["--nodes", str(nodes)]
-        work = Work(self.run, folder / "run.tracehint", nodes)
+        work = Work(self.run, folder / "run.tracehint", nodes=nodes)
         work.folder.mkdir()
         done, failed = write_all(work)
         assert "report.html" in done, failed

@@ -3,20 +3,49 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from tracehint.adapters.stores.base import Gap, Store
 from tracehint.hintgen.hints.model import HintFile
 
-# engine -> module in this folder with a function `emit(hints, request) -> Emitted`
-EMITTERS: dict[str, str] = {
-    "makeflow": "makeflow_emit",
-    "swift": "swift_emit",
-    "swift-k": "swift_k_emit",
-    "swift-t": "swift_t_emit",
-    "snakemake": "snakemake_emit",
-    "nextflow": "nextflow_emit",
+
+@dataclass(frozen=True)
+class Emitter:
+    """`module` of this folder has `emit(hints, request) -> Emitted`; `programs` run the engine.
+
+    `source` finds the workflow among the program's arguments, for engines whose annotations go
+    into a copy of it; None: they stand beside it.
+    """
+
+    module: str
+    programs: tuple[str, ...] = ()
+    source: Callable[[Sequence[str]], str] | None = None
+
+
+def last_file(arguments: Sequence[str]) -> str:
+    """The last argument that is a file: `makeflow OPTIONS FILE`."""
+    return next((a for a in reversed(arguments) if Path(a).is_file()), "Makeflow")
+
+
+def snakefile(arguments: Sequence[str]) -> str:
+    """The argument of -s, or where Snakemake looks."""
+    named = [b for a, b in pairwise(arguments) if a in ("-s", "--snakefile")]
+    usual = [p for p in ("Snakefile", "workflow/Snakefile") if Path(p).is_file()]
+    return [*named, *usual, "Snakefile"][0]
+
+
+# The engines that hints can be written for: a line each, used by `emit` and by what `profile`
+# proposes next.
+EMITTERS: dict[str, Emitter] = {
+    "makeflow": Emitter("makeflow_emit", ("makeflow",), last_file),
+    "swift": Emitter("swift_emit"),
+    "swift-k": Emitter("swift_k_emit", ("swift",)),
+    "swift-t": Emitter("swift_t_emit", ("swift-t",)),
+    "snakemake": Emitter("snakemake_emit", ("snakemake",), snakefile),
+    "nextflow": Emitter("nextflow_emit", ("nextflow",)),
 }
 
 
@@ -49,6 +78,8 @@ class Emitted:
 
 def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     """Run the engine's emitter."""
-    module = importlib.import_module(f"tracehint.adapters.engines.{EMITTERS[request.engine]}")
+    module = importlib.import_module(
+        f"tracehint.adapters.engines.{EMITTERS[request.engine].module}"
+    )
     result: Emitted = module.emit(hints, request)
     return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from math import floor
+from math import floor, inf
 from typing import Any
 
 from tracehint.analyzer.model import Options
@@ -46,7 +46,9 @@ class SeenFlow:
             if {e["producer"], e["consumer"]} <= real
             and self.who[e["producer"]] != self.who[e["consumer"]]
         ]
-        self.last_write = {(p["file"], p["task"]): p["last_s"] for p in flow.producers.to_pylist()}
+        self.last_write = {  # the truth of real runs knows no times of single writes
+            (p["file"], p["task"]): p.get("last_s", inf) for p in flow.producers.to_pylist()
+        }
         self.writers: dict[int, dict[int, dict[str, Any]]] = defaultdict(dict)
         for p in flow.producers.to_pylist():
             if p["task"] in real and not p["superseded"]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from tracehint.analyzer.execution.remote import Objects
 from tracehint.analyzer.execution.spark.session import EngineFailed, asking
 from tracehint.analyzer.execution.spark.work import COLUMNS, ROW
+from tracehint.schemas.footer import check_footer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,7 +50,8 @@ def _row_groups(files: Objects, segments: list[str]) -> tuple[list[tuple[str, in
     for name, source in files.open(segments):
         try:
             footer = pq.ParquetFile(source)
-        except (OSError, pa.ArrowException) as error:
+            check_footer(footer, source)
+        except (OSError, pa.ArrowException, ValueError) as error:
             raise EngineFailed(f"{name}: {error}") from None
         if not set(COLUMNS) <= set(footer.schema_arrow.names):
             raise EngineFailed(f"{name}: lacks a column")

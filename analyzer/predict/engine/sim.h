@@ -150,6 +150,11 @@ void flow_use(struct fluid *f, int32_t slot, int32_t resource, double share);
 /* False: nothing limits it, it takes no time. */
 bool flow_begin(struct fluid *f, int32_t slot, double bytes, double now);
 void flow_end(struct fluid *f, int32_t slot);
+/* Compute a resource's, a transfer's part again with the next share_out(). */
+void take_in(struct fluid *f, int32_t resource);
+void add_member(struct fluid *f, int32_t slot);
+
+/* share.c: their rates. */
 /* Whether something changed since the last share_out(). */
 bool fluid_changed(const struct fluid *f);
 /* New rates for all transfers that the changes since the last call can have touched: they are

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracehint.adapters.engines.emitters import EMITTERS
 from tracehint.commands._output import refuse_existing, refuse_own_input, write_result
 from tracehint.commands._stores import (
     hints_argument,
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from tracehint.adapters.stores.script import Script
     from tracehint.hintgen.hints.model import HintFile
 
-ENGINES = ("makeflow", "swift", "swift-k", "swift-t", "snakemake", "nextflow")
-
 
 @click.command()
 @hints_argument
@@ -39,7 +38,7 @@ ENGINES = ("makeflow", "swift", "swift-k", "swift-t", "snakemake", "nextflow")
 @click.option(
     "--workflow-engine",
     "engine",
-    type=click.Choice(ENGINES),
+    type=click.Choice(tuple(EMITTERS)),
     help="Write annotations for this engine.",
 )
 @click.option(

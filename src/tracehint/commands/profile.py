@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import shlex
 import sys
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +18,6 @@ from tracehint.errors import TracehintError
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
-
-# engine programs -> `emit --workflow-engine`
-_ENGINES = {
-    "makeflow": "makeflow", "snakemake": "snakemake", "nextflow": "nextflow",
-    "swift": "swift-k", "swift-t": "swift-t",
-}  # fmt: skip  # a table
-
 
 # engine programs -> how all of the work is done again
 _AGAIN = {
@@ -138,7 +130,10 @@ def _next(bundle: Path, folder: Path, made: dict[str, str], ran: list[str]) -> N
         steps.append(("tracehint explain CODE", f"what a finding of {where}/lint.txt means"))
     if "hints.sh" in made:
         steps.append((f"sh {where}/hints.sh --dry-run .", "what it would set on the files here"))
-    engine = _ENGINES.get(Path(ran[0]).name) if ran else None
+    from tracehint.adapters.engines.emitters import EMITTERS
+
+    program = Path(ran[0]).name if ran else ""
+    engine = next((name for name, e in EMITTERS.items() if program in e.programs), None)
     if "hints.json" in made and engine is not None:
         emit = f"tracehint emit {where}/hints.json {_annotations(engine, ran)}"
         steps.append((emit, "the workflow with hints"))
@@ -149,13 +144,10 @@ def _next(bundle: Path, folder: Path, made: dict[str, str], ran: list[str]) -> N
 
 def _annotations(engine: str, ran: list[str]) -> str:
     """The rest of the `emit` command for the engine that was just run."""
-    source = ""
-    if engine == "makeflow":
-        source = next((a for a in reversed(ran[1:]) if Path(a).is_file()), "Makeflow")
-    elif engine == "snakemake":
-        named = [b for a, b in pairwise(ran) if a in ("-s", "--snakefile")]
-        usual = [p for p in ("Snakefile", "workflow/Snakefile") if Path(p).is_file()]
-        source = [*named, *usual, "Snakefile"][0]
+    from tracehint.adapters.engines.emitters import EMITTERS
+
+    find = EMITTERS[engine].source
+    source = find(ran[1:]) if find else ""
     where = f"{shlex.quote(source)} " if source else ""
     output = f"tagged.{engine}"
     if Path(source).name == output:  # the tagged one was run
