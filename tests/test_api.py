@@ -112,7 +112,7 @@ def test_errors_say_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(BundleError):
         tracehint.load(tmp_path / "nothing")
     (tmp_path / "x.json").write_text("[]")
-    with pytest.raises(InputError, match="Give a trace bundle"):
+    with pytest.raises(InputError, match="not a trace bundle"):
         tracehint.load(tmp_path / "x.json")
     with pytest.raises(AttributeError):
         _ = tracehint.nothing
