@@ -1,7 +1,8 @@
 """Lint on real workflows: every finding was judged once, by reading the workflow.
 
-`lint_judged.tsv` has one line per finding: rule, workflow (tests/support/lint_runs.py), files, true
-or false, and why. A finding that is not there fails and is named: judge it, then add its line.
+`lint_judged.tsv` has one line per finding: rule, workflow (tests/support/lint_runs.py), files (the
+template, `*` for anything: cwltool's directories have random names), true or false, and why. A
+finding that is not there fails and is named: judge it, then add its line.
 A finding is true where what it says is so and its remedy would be right for this workflow.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -45,12 +47,12 @@ def test_no_finding_is_judged_twice() -> None:
 @pytest.mark.engine
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
 def test_every_finding_was_judged(run: LintRun, tmp_path: Path) -> None:
-    known = {(row["rule"], row["files"]) for row in judged() if row["workflow"] == run.name}
+    known = [(row["rule"], row["files"]) for row in judged() if row["workflow"] == run.name]
     found = findings(run, tmp_path)
     new = [
         f"{f['code']} {f['template']}: {f['message']}"
         for f in found
-        if (f["code"], f["template"]) not in known
+        if not any(f["code"] == rule and fnmatchcase(f["template"], files) for rule, files in known)
     ]
     assert new == []
     assert found, "a workflow without findings judges nothing"
