@@ -266,6 +266,13 @@ def test_damaged_input_for_half_a_minute(name: str, tmp_path: Path) -> None:
 
 
 # Finds of the fuzzing, kept.
+def test_a_job_output_whose_records_do_not_begin_a_line(tmp_path: Path) -> None:
+    text = "7" + record("ID1", 7)
+    for name, content in (("w.yml", PEGASUS), ("a.out.000", text)):
+        (tmp_path / name).write_text(content)
+    assert read_graph(tmp_path / "w.yml", "pegasus").tasks.num_rows
+
+
 def test_hosts_with_odd_names_keep_their_own_rows(tmp_path: Path) -> None:
     """A name beyond what a file name holds failed the import; two names that became one
     directory lost the rows of the first."""

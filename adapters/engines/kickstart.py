@@ -6,6 +6,7 @@ of other kinds behind lines of dashes. The derivation is the job's id in workflo
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Iterator
@@ -73,7 +74,7 @@ def read_records(path: Path) -> Iterator[Record]:
     """The invocations of one output file. Raises InputError."""
     text = read_text(path, _LIMIT)
     begins = [m.start() for m in _RECORD.finditer(text)]
-    for begin, end in zip(begins, [*begins[1:], len(text)], strict=True):
+    for begin, end in itertools.pairwise([*begins, len(text)]):
         part = text[begin:end]
         other = _PART.search(part)
         data = load_yaml(part[: other.start()] if other else part, path)
