@@ -24,6 +24,7 @@ def page() -> str:
     import click
 
     from tracehint.cli import COMMANDS, cli
+    from tracehint.commands._folded_help import WHOLE
 
     parts = [INTRO, *(f"| {code} | {meaning} |\n" for code, meaning in EXIT_CODES)]
     for name in COMMANDS:
@@ -33,6 +34,7 @@ def page() -> str:
         command = cli.get_command(context, name)
         assert command is not None
         inner = click.Context(command, info_name=name, parent=context, terminal_width=90)
+        inner.meta[WHOLE] = True
         parts.append(f"\n## {name}\n\n```text\n{command.get_help(inner)}\n```\n")
     return "".join(parts)
 

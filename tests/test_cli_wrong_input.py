@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -119,3 +120,19 @@ def test_a_result_never_replaces_its_input(place: Path) -> None:
         assert done.returncode == 2
         assert "is the input itself" in done.stderr
     assert (place / "run.tracehint/hints.json").read_bytes() == before
+
+
+def test_one_foreign_file_among_darshan_logs_is_named_and_the_rest_is_whole(tmp_path: Path) -> None:
+    logs = sorted((Path(__file__).parent.parent / "datasets").rglob("*.darshan"))
+    if not logs:
+        pytest.skip("no Darshan log in datasets/")
+    (tmp_path / "logs").mkdir()
+    shutil.copy(logs[0], tmp_path / "logs")
+    (tmp_path / "logs" / "foreign.darshan").write_text("no log\n")
+    done = tracehint("import", "logs", "-o", "d.trace", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "foreign.darshan: not a Darshan log" in done.stderr
+    told = tracehint("analyze", "d.trace", cwd=tmp_path)
+    assert told.returncode == 0, told.stderr
+    assert "did not reach its end" not in told.stdout + told.stderr
+    assert "could not be read" in told.stdout + told.stderr

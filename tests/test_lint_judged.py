@@ -2,8 +2,8 @@
 
 `lint_judged.tsv` has one line per finding: rule, workflow (tests/support/lint_runs.py), files (the
 template, `*` for anything: cwltool's directories have random names), true or false, and why. A
-finding that is not there fails and is named: judge it, then add its line. A finding is true where
-what it says is so and its remedy would be right for this workflow.
+finding that is not there fails and is named: judge it, then add its line.
+A finding is true where what it says is so and its remedy would be right for this workflow.
 """
 
 from __future__ import annotations

@@ -131,10 +131,10 @@ def test_10000_tasks_leave_one_bundle() -> None:
 def test_the_first_task_starts_it_the_others_join_and_it_ends_by_itself() -> None:
     script = 'cat; echo "said $0"; echo err >&2; echo data >file$0; exit $0'
     for code in (3, 0, 77):
-        done = run("--idle", "1", "--", "sh", "-c", script, str(code), input="in\n")
+        done = run("--idle", "6", "--", "sh", "-c", script, str(code), input="in\n")
         assert (done.returncode, done.stdout, done.stderr) == (code, f"in\nsaid {code}\n", "err\n")
     (path,) = bundles()
-    for _ in range(100):
+    for _ in range(600):
         bundle = read_bundle(path)
         if bundle.manifest.complete:
             break

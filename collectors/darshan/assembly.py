@@ -306,7 +306,7 @@ class Assembly:
             cwd="",
             started_ns=min(f.start_ns for f in self.facts),
             ended_ns=max(ends, default=None),
-            complete=not bad,
+            complete=True,  # a log that cannot be read is a loss, not an end
             hosts=hosts,
             blind_to=list(BLIND_TO),
             notes=notes,

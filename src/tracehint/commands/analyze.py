@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracehint.commands._analysis_options import analysis_options, options_from
+from tracehint.commands._analysis_options import THRESHOLDS, analysis_options, options_from
+from tracehint.commands._folded_help import FoldedCommand
 from tracehint.commands._output import refuse_existing
 from tracehint.commands._stage_line import stages
 from tracehint.errors import UsageError
@@ -18,8 +19,11 @@ from tracehint.errors import UsageError
 if TYPE_CHECKING:
     from tracehint.analyzer.execution.resources import Resources, Tell
 
+# Options that few people need: --help-thresholds lists them.
+_RARE = ("default_placement", "engine", "master", "memory_limit", "no_ranges", "sites", "threads")
 
-@click.command()
+
+@click.command(cls=FoldedCommand, rare=(*THRESHOLDS, *_RARE))
 @click.argument("bundle", type=click.Path())
 @click.option(
     "--format",
