@@ -176,7 +176,7 @@ def test_a_full_disk_names_the_place(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def fails(*_: object) -> None:
         raise EngineFailed("java.io.IOException: No space left on device")
 
-    monkeypatch.setattr(engine, "_analyze", fails)
+    monkeypatch.setattr(engine, "_run", fails)
     done = inside("analyze", "b.trace", "--engine", "spark", cwd=tmp_path)
     assert done.returncode == 2
     assert "b.trace: Spark failed" in done.stderr and "TMPDIR" in done.stderr
