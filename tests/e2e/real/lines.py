@@ -17,6 +17,8 @@ CALLS = (
 _LINE = re.compile(r"^(\d+) +(\d+\.\d+) (.*)$")
 _CALL = re.compile(r"^(\w+)\((.*)\) += (-?\d+|0x[0-9a-f]+|\?)(.*)$", re.DOTALL)
 _RESUMED = re.compile(r"^<\.\.\. (\w+) resumed>(.*)$", re.DOTALL)
+# The thread was killed inside a call, and strace could not ask any more what came of it.
+_DEAD = ("???(", "<... ??? resumed>")
 _ESCAPE = re.compile(r'\\(?:([0-7]{1,3})|x([0-9a-f]{2})|([abfnrtv"\\]))')
 _LETTER = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11, '"': 34, "\\": 92}
 
@@ -52,6 +54,9 @@ def calls(log: Path) -> Iterator[Call | Gone]:
             if rest.startswith(("+++", "---")):
                 if rest.startswith("+++"):
                     yield Gone(pid, at)
+                continue
+            if rest.startswith(_DEAD):
+                begun.pop(pid, None)
                 continue
             if rest.endswith("<unfinished ...>"):
                 begun[pid] = (at, rest.removesuffix("<unfinished ...>"))
