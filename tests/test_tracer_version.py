@@ -51,6 +51,18 @@ def test_doctor_does_not_say_that_auto_takes_the_next_one(
     assert stale in said and "<- auto" not in said
 
 
+def test_a_spool_of_another_version_is_an_error_not_an_empty_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spool = tmp_path / "b.trace" / "spool"
+    spool.mkdir(parents=True)
+    (spool / "start.json").write_text('{"version": 2, "command": 1}')
+    (spool.parent / "manifest.json").write_text('{"format": "tracehint.bundle/1"}')
+    for command in ("analyze", "lint", "hints", "report"):
+        assert main([command, str(spool.parent)]) == 2
+        assert "version 2, this program reads" in capsys.readouterr().err
+
+
 @pytest.mark.ebpf
 def test_the_built_tracer_tells_its_version() -> None:
     require_ebpf()
