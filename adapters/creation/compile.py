@@ -152,13 +152,11 @@ def _index(blob: Blob, entries: Sequence[Entry]) -> dict[str, tuple[int, int]]:
 def _write_sets(blob: Blob, sets: _Sets) -> tuple[int, int]:
     rows = []
     for found in sets.all:
-        ways = []
-        for way in found.ways:
-            ways.append(blob.rows(layout.SETTING, (_setting(blob, said) for said in way)))
+        ways = [blob.rows(layout.SETTING, (_setting(blob, s) for s in way)) for way in found.ways]
         at, count = blob.rows(layout.WAY, ways)
         captures = blob.rows(layout.INDEX, ([i] for i in found.captures))
         prefix = blob.text(found.prefix)
-        rows.append((count, at, *prefix, int(found.letters), captures[1], captures[0]))
+        rows.append((count, at, *prefix, found.group, captures[1], captures[0]))
     return blob.rows(layout.SET, rows)
 
 

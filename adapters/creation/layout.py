@@ -20,7 +20,7 @@ BUCKET = struct.Struct("<IHHII")  # CRC-32, combo, slashes, first and number in 
 RULE = struct.Struct("<7I")  # parts (where, number), excludes (where, number), rank, hints, set
 PARTS = struct.Struct("<II")  # an excluded template: where its parts are, and their number
 PART = struct.Struct("<III")  # kind (0: literal, else 1 + the hole's place in HOLES), text
-SET = struct.Struct("<IIIIIII")  # ways, where, prefix of the group (text), letters, captures: n, at
+SET = struct.Struct("<7I")  # ways, where, prefix of the group (text), group, captures: n, at
 WAY = struct.Struct("<II")  # settings: where, number
 SETTING = struct.Struct("<IIIIIII")  # key, value, tail (texts), flags
 INDEX = struct.Struct("<I")
@@ -29,6 +29,7 @@ NONE = 0xFFFFFFFF  # as a set: no hint, whatever a template says
 ANY_SLASHES = 0xFFFF
 LITERAL = 0
 
+NO_GROUP, BY_NAME, BY_LETTERS = 0, 1, 2  # of a set: how its group's name is made
 GROUP, HOST, CLASS = 1, 2, 4  # flags: the group stands between value and tail; @host; MooseFS
 
 MAX_BYTES = 1 << 30

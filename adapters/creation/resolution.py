@@ -7,7 +7,7 @@ The names of the run that the rules were learned from are resolved with all that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -63,7 +63,19 @@ def resolution_of(hints: HintFile, paths: Paths | None, nodes: int | None = None
     plan = build_plan(hints, known, directories=False, nodes=nodes)
     found: dict[bytes, Target | None] = dict.fromkeys((*known.declared, *known.files))
     found |= {target.path: target for target in plan.targets}
+    found |= {target.path: target for target in _planned(hints)}
     return Resolution(hints, found, nodes)
+
+
+def _planned(hints: HintFile) -> Iterator[Target]:
+    """The files of a plan for one run: it decides."""
+    plan = hints.plan
+    for file in plan.files if plan is not None else ():
+        path = to_bytes(file.path)
+        if plan is not None and inside(path) and file.hints:
+            yield Target(
+                path=path, kind="file", hints=file.hints, rule=plan.strategy, pattern="plan"
+            )
 
 
 def _named(hints: HintFile) -> list[bytes]:

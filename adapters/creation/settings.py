@@ -40,7 +40,7 @@ class SettingSet:
     ways: tuple[tuple[Said, ...], ...]
     prefix: bytes = b""
     captures: tuple[int, ...] = ()
-    letters: bool = False
+    group: int = layout.NO_GROUP
     gaps: tuple[Gap, ...] = field(default=(), compare=False)
 
     @property
@@ -69,7 +69,7 @@ def rule_set(store: Store, hints: Sequence[Hint], nodes: int | None) -> SettingS
         tuple(way for way, _ in found),
         str(formula.get("prefix", "group")).encode("utf-8", "surrogateescape"),
         tuple(int(i) for i in formula.get("captures", [])),
-        bool(formula.get("letters")),
+        layout.BY_LETTERS if formula.get("letters") else layout.BY_NAME,
         tuple(found[0][1]),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tracehint.adapters.creation.journal import Journal, Record
@@ -74,15 +74,16 @@ def _rows(
     return rows
 
 
-def summary(journal: Journal, said: Mapping[str, int]) -> list[str]:
-    """Lines for people. `said`: files by what became of them, see `tally`."""
-    tagged, refused = said.get("set", 0), said.get("refused", 0)
-    lines = [
-        f"{plural(tagged, 'new file')} got {'its hint' if tagged == 1 else 'their hints'} "
-        "before the first byte" + (f", {refused:,} were refused" if refused else "")
-    ]
+def summary(journal: Journal) -> list[str]:
+    """Lines for people."""
+    tagged, refused = journal.counts["set"], journal.counts["refused"]
+    lines = [f"{plural(tagged, 'new file')} hinted before the first byte"]
+    if refused:
+        lines[0] += f"; the store refused hints of {refused:,} more"
     lines += [
-        f"{journal.counts[name]:,} {text}" for name, text in _COUNTED.items() if journal.counts[name]
+        f"{journal.counts[name]:,} {text}"
+        for name, text in _COUNTED.items()
+        if journal.counts[name]
     ]
     return lines
 
@@ -94,10 +95,14 @@ def first_reasons(table: pa.Table, most: int = 3) -> list[str]:
     from tracehint.hintgen.text.escape import text
 
     rows = table.filter(pc.equal(table.column("state"), "refused"))
-    kinds = Counter(zip(rows.column("key").to_pylist(), rows.column("error").to_pylist(), strict=True))
+    kinds = Counter(
+        zip(rows.column("key").to_pylist(), rows.column("error").to_pylist(), strict=True)
+    )
     lines = []
     for (key, error), count in kinds.most_common(most):
         hit = pc.and_(pc.equal(rows.column("key"), key), pc.equal(rows.column("error"), error))
         example = rows.filter(hit).column("path")[0].as_py()
-        lines.append(f"{plural(count, 'time')} {key}: {os.strerror(error)}, as {text(example)[:200]}")
+        lines.append(
+            f"{plural(count, 'time')} {key}: {os.strerror(error)}, as {text(example)[:200]}"
+        )
     return lines

@@ -72,6 +72,7 @@ struct th_observer {
 };
 
 extern const struct th_observer *const th_observers[]; /* ended by NULL: observers.c */
+extern const struct th_observer th_tagger;	       /* tag/tagger.c */
 
 /* For observers. */
 int th_pid(void);	       /* of this process, also in a child of vfork */

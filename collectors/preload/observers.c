@@ -3,5 +3,6 @@
 #include "hook.h"
 
 const struct th_observer *const th_observers[] = {
+	&th_tagger,
 	NULL,
 };

@@ -36,7 +36,13 @@ static void answer(const struct tag_table *t, const char *name, uint32_t length)
 	for (uint32_t i = 0; s && i < count; i++) {
 		long size = tag_value(t, &s[i], group, value);
 
-		printf(" %.*s=", (int)s[i].key.size, t->base + s[i].key.at);
+		const char *key = tag_rows(t, s[i].key.at, s[i].key.size, 1);
+
+		if (!key || size < 0)
+			continue;
+		printf(" ");
+		hex(key, s[i].key.size);
+		printf("=");
 		hex(value, size);
 	}
 	printf("\n");
@@ -62,8 +68,10 @@ int main(int argc, char **argv)
 		return 2;
 	char *base = malloc((size_t)st.st_size); /* the sanitizer sees what goes beyond it */
 
-	if (read(fd, base, (size_t)st.st_size) != st.st_size || !tag_use(&t, base, (size_t)st.st_size)) {
-		printf("no table\n");
+	if (read(fd, base, (size_t)st.st_size) != st.st_size ||
+	    !tag_use(&t, base, (size_t)st.st_size)) {
+		printf("refused\n");
+		free(base);
 		return 1;
 	}
 	long times = argc > 3 ? atol(argv[3]) : 0;

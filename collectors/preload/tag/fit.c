@@ -177,8 +177,8 @@ static bool search(const struct tag_table *t, const struct tag_part *parts, uint
 		i++;
 		if (fits)
 			continue;
-		while (depth && !shorten(n, parts[m->caught[depth - 1].part].kind,
-					 &m->caught[depth - 1]))
+		while (depth &&
+		       !shorten(n, parts[m->caught[depth - 1].part].kind, &m->caught[depth - 1]))
 			depth--;
 		if (!depth)
 			return false;
@@ -198,8 +198,8 @@ bool tag_fit(const struct tag_table *t, struct tag_section template, const char 
 		return false;
 	const struct tag_part *last = &parts[template.count - 1];
 
-	if (last->kind == LITERAL && (last->text.size > length ||
-				      !literal_fits(t, last, &n, length - last->text.size)))
+	if (last->kind == LITERAL &&
+	    (last->text.size > length || !literal_fits(t, last, &n, length - last->text.size)))
 		return false;
 	return search(t, parts, template.count, &n, m);
 }

@@ -24,7 +24,7 @@ uint32_t tag_crc(uint32_t crc, const void *data, uint32_t size)
 
 const void *tag_rows(const struct tag_table *t, uint32_t at, uint32_t count, uint32_t size)
 {
-	if (at > t->size || (uint64_t)count * size > t->size - at)
+	if (at > t->size || (uint64_t)count * size > t->size - at || (size > 1 && at & 3))
 		return NULL;
 	return t->base + at;
 }
@@ -52,8 +52,7 @@ bool tag_use(struct tag_table *t, const void *base, size_t size)
 	       tag_rows(t, h->roots.at, h->roots.count, sizeof(struct tag_text));
 }
 
-const char *tag_below(const struct tag_table *t, const char *path, uint32_t *length,
-		      uint16_t *root)
+const char *tag_below(const struct tag_table *t, const char *path, uint32_t *length, uint16_t *root)
 {
 	const struct tag_header *h = t->header;
 	const struct tag_text *roots = (const void *)(t->base + h->roots.at);
@@ -159,7 +158,8 @@ static uint32_t slashes_of(const char *name, uint32_t length)
 static void weigh_combo(const struct tag_table *t, uint16_t combo, uint16_t slashes,
 			const char *name, uint32_t length, struct tag_match *m)
 {
-	const struct tag_combo *c = (const struct tag_combo *)(const void *)(t->base + t->header->combos.at) + combo;
+	const struct tag_combo *c =
+		(const struct tag_combo *)(const void *)(t->base + t->header->combos.at) + combo;
 	const struct tag_bucket *table = (const void *)(t->base + t->header->buckets.at);
 	const uint16_t numbers[2] = {combo, slashes};
 	uint32_t mask = t->header->buckets.count - 1, hash;

@@ -17,7 +17,7 @@
 #define TAG_MAX_HOLES 48   /* of a template: MAX_HOLES of hintgen/hints/template.py */
 #define TAG_MAX_VALUE 4096 /* bytes of a value, without what is put in */
 #define TAG_MAX_GROUP 120  /* characters of a group's name */
-#define TAG_WORK 20000	   /* steps for one name: about 50 us, then nobody knows */
+#define TAG_WORK 100000	   /* steps for one name: about 1 ms, then nobody knows */
 
 struct tag_text {
 	uint32_t at, size;
@@ -61,7 +61,8 @@ struct tag_part {
 struct tag_set {
 	uint32_t ways, way_at;
 	struct tag_text prefix;
-	uint32_t letters, capture_count, captures;
+	uint32_t group; /* 0: none; 1: made of the prefix and captures; 2: digits become # */
+	uint32_t capture_count, captures;
 };
 
 enum { TAG_GROUP = 1, TAG_HOST = 2, TAG_CLASS = 4 };
@@ -92,7 +93,7 @@ struct tag_match {
 /* tag/table.c */
 /* Check the header; false: no table of this version. */
 bool tag_use(struct tag_table *t, const void *base, size_t size);
-/* `count` records of `size` bytes at an offset; NULL: outside. */
+/* `count` records of `size` bytes at an offset; NULL: outside, or not where records begin. */
 const void *tag_rows(const struct tag_table *t, uint32_t at, uint32_t count, uint32_t size);
 /* The path below one of the roots, or NULL; `root`: which. */
 const char *tag_below(const struct tag_table *t, const char *path, uint32_t *length,

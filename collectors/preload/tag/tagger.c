@@ -10,6 +10,7 @@
 #include "table.h"
 
 #define O_RDONLY_CLOEXEC 02000000
+#define O_PATH_CLOEXEC 012000000
 #define PROT_READ 1
 #define MAP_PRIVATE 2
 #define SLOTS 8
@@ -75,8 +76,8 @@ static bool start(const char *value, const struct th_program *program)
 	return true;
 }
 
-/* The file's name without symbolic links and relative parts; its length, 0: it has none. */
-static uint32_t name_of(int fd, char *out)
+/* An open file's name without symbolic links and relative parts; its length, 0: it has none. */
+static uint32_t name_of(long fd, char *out)
 {
 	char link[32] = "/proc/self/fd/";
 	char digits[12];
@@ -92,6 +93,28 @@ static uint32_t name_of(int fd, char *out)
 	long length = th_sys(__NR_readlink, link, out, TAG_MAX_NAME);
 
 	return th_failed(length) || length >= TAG_MAX_NAME || out[0] != '/' ? 0 : (uint32_t)length;
+}
+
+static bool ends_with(const char *text, uint32_t length, const char *end, uint32_t size)
+{
+	return length >= size && th_same(text + length - size, end, size);
+}
+
+/* The same; a file of O_TMPFILE is asked for by the name that it just got. */
+static uint32_t name_at(int dirfd, const char *path, int fd, char *out)
+{
+	static const char gone[] = " (deleted)";
+	uint32_t length = name_of(fd, out);
+	long other;
+
+	if (!ends_with(out, length, gone, sizeof(gone) - 1))
+		return length;
+	other = th_sys(__NR_openat, dirfd, path, O_PATH_CLOEXEC, 0);
+	if (th_failed(other))
+		return 0;
+	length = name_of(other, out);
+	th_sys(__NR_close, other);
+	return length;
 }
 
 static void set_all(struct slot *slot, int fd, const char *name, uint32_t length, uint16_t root)
@@ -116,15 +139,15 @@ static void set_all(struct slot *slot, int fd, const char *name, uint32_t length
 		tag_note(&journal, record, name);
 }
 
-static void tag_file(struct slot *slot, int fd)
+static void tag_file(struct slot *slot, int dirfd, const char *path, int fd)
 {
 	static const enum tag_count why[] = {
-		[TAG_FOUND] = TAG_C_NO_HINT,	[TAG_NO_RULE] = TAG_C_NO_RULE,
+		[TAG_FOUND] = TAG_C_NO_HINT,	 [TAG_NO_RULE] = TAG_C_NO_RULE,
 		[TAG_CONFLICT] = TAG_C_CONFLICT, [TAG_COSTLY] = TAG_C_COSTLY,
 		[TAG_DAMAGED] = TAG_C_DAMAGED,
 	};
 	uint16_t root = 0;
-	uint32_t length = name_of(fd, slot->path);
+	uint32_t length = name_at(dirfd, path, fd, slot->path);
 	const char *name = length ? tag_below(&table, slot->path, &length, &root) : NULL;
 
 	if (!name || th_starts(name, OWN)) {
@@ -142,14 +165,12 @@ static void created(int dirfd, const char *path, int fd)
 {
 	struct slot *slot = take_slot();
 
-	(void)dirfd;
-	(void)path;
 	tag_count(&journal, TAG_C_CREATED);
 	if (!slot) {
 		tag_count(&journal, TAG_C_DROPPED);
 		return;
 	}
-	tag_file(slot, fd);
+	tag_file(slot, dirfd, path, fd);
 	__atomic_store_n(&slot->taken, 0, __ATOMIC_RELEASE);
 }
 

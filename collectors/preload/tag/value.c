@@ -104,7 +104,7 @@ static bool group_name(const struct tag_table *t, const struct tag_set *set,
 		if (captures[i] >= m->caught_count)
 			continue;
 		add(&g, "-", 1, false);
-		add(&g, name + c->start, c->end - c->start, set->letters);
+		add(&g, name + c->start, c->end - c->start, set->group == 2);
 	}
 	end(&g);
 	*length = g.length;
@@ -126,7 +126,7 @@ const struct tag_setting *tag_settings(const struct tag_table *t, const struct t
 	ways = tag_rows(t, set->way_at, set->ways, sizeof(*ways));
 	if (!ways || !set->ways)
 		return NULL;
-	if (set->prefix.size && !group_name(t, set, m, name, group, &length))
+	if (set->group && !group_name(t, set, m, name, group, &length))
 		return NULL;
 	if (set->ways > 1)
 		way = tag_crc(0, group, length) % set->ways;
@@ -159,8 +159,7 @@ static uint32_t host_name(char *out)
 	return n;
 }
 
-long tag_value(const struct tag_table *t, const struct tag_setting *s, const char *group,
-	       char *out)
+long tag_value(const struct tag_table *t, const struct tag_setting *s, const char *group, char *out)
 {
 	long at = append(t, s->value, out, 0);
 
