@@ -18,7 +18,7 @@ from tracehint.adapters.stores.base import Store
 from tracehint.adapters.stores.registry import open_store
 from tracehint.errors import InputError
 from tracehint.hintgen.hints.holes import HOLES
-from tracehint.hintgen.hints.model import Hint, HintFile, Rule
+from tracehint.hintgen.hints.model import Hint, Rule
 from tracehint.hintgen.hints.template import parse
 from tracehint.hintgen.match.match import Declared, Matcher
 
