@@ -152,8 +152,8 @@ class Texts:
             i = known[i][1]
         base = done.get(i, b"")
         for each in reversed(chain):
-            text = known[each][0]
-            base = text if text[:1] == b"/" else base + b"/" + text
+            text = known[each][0]  # an absolute one is below the root that chroot set
+            base = base + text if text[:1] == b"/" else base + b"/" + text
             done[each] = base
         return base
 

@@ -7,11 +7,7 @@
 #include "record.h"
 
 #define AT_EMPTY_PATH 0x1000
-#define AT_SYMLINK_NOFOLLOW 0x100
 #define AT_REMOVEDIR 0x200
-#define MAP_ANONYMOUS 0x20
-#define MAP_TYPE 0xf
-#define PROT_READ_EXEC 5
 #define CLOSE_RANGE_CLOEXEC 4
 #define RENAME_EXCHANGE_FLAG 2
 #define PR_SET_SECCOMP_MODE 22
@@ -111,8 +107,8 @@ static void do_open(struct rec *rec, const struct th_call *c)
 		return;
 	}
 	struct open_args args = open_args(c);
-	unsigned int path =
-		(args.flags & __O_TMPFILE) == __O_TMPFILE ? 0 : path_at(rec, args.dir, args.path);
+	bool ask = (args.flags & __O_TMPFILE) == __O_TMPFILE || path_is_own(args.path);
+	unsigned int path = ask ? 0 : path_at(rec, args.dir, args.path);
 
 	slot_opened(rec, c->ret, path, args.flags, c->note);
 }
@@ -227,27 +223,6 @@ static void do_vmsplice(struct rec *rec, const struct th_call *c)
 		moved(rec, c->arg[0],
 		      TH_OP(flags & O_ACCMODE ? TH_WRITE : TH_READ, TH_HOW_SPLICE, 0), -1,
 		      (unsigned long)c->ret);
-}
-
-static void do_mmap(struct rec *rec, const struct th_call *c)
-{
-	unsigned long long len = (unsigned long)c->arg[1], start = (unsigned long)c->arg[5];
-	bool written = (c->arg[3] & MAP_TYPE) != 2 /* private */ && (c->arg[2] & 2);
-	struct statx facts;
-
-	if (th_failed(c->ret) || (c->arg[3] & MAP_ANONYMOUS) || (int)c->arg[4] < 0)
-		return;
-	struct slot *slot = slot_use(rec, (int)c->arg[4]);
-
-	if (!slot || slot->kind != SLOT_FILE ||
-	    th_failed(th_sys(__NR_statx, (int)c->arg[4], "", AT_EMPTY_PATH, STATX_SIZE, &facts)) ||
-	    start >= facts.stx_size)
-		return;
-	if (len > facts.stx_size - start)
-		len = facts.stx_size - start;
-	touched(rec, (int)c->arg[4], TH_OP(TH_READ, TH_HOW_MMAP, 1), start, len);
-	if (written)
-		touched(rec, (int)c->arg[4], TH_OP(TH_WRITE, TH_HOW_MMAP, 1), start, len);
 }
 
 static void do_ftruncate(struct rec *rec, const struct th_call *c)
@@ -418,6 +393,20 @@ static void do_chdir(struct rec *rec, const struct th_call *c)
 		process_moved(rec);
 }
 
+static void before_chroot(struct rec *rec, struct th_call *c)
+{
+	struct statx facts;
+
+	if (!th_failed(th_sys(__NR_statx, TH_AT_FDCWD, c->arg[0], 0, STATX_TYPE, &facts)))
+		c->note = path_at(rec, TH_AT_FDCWD, (const char *)c->arg[0]);
+}
+
+static void do_chroot(struct rec *rec, const struct th_call *c)
+{
+	if (!c->ret)
+		process_rooted(rec, (unsigned int)c->note);
+}
+
 static void do_wait4(struct rec *rec, const struct th_call *c)
 {
 	int status = c->ret > 0 && c->arg[1] ? *(const int *)c->arg[1] : 0x7f;
@@ -480,7 +469,9 @@ static const struct row {
 	{__NR_copy_file_range, NULL, do_copy}, {__NR_splice, NULL, do_copy},
 	{__NR_sendfile, NULL, do_sendfile}, {__NR_tee, NULL, do_tee},
 	{__NR_vmsplice, NULL, do_vmsplice},
-	{__NR_mmap, NULL, do_mmap},
+	{__NR_mmap, NULL, map_mmap}, {__NR_munmap, NULL, map_munmap},
+	{__NR_mremap, NULL, map_mremap}, {__NR_mprotect, NULL, map_mprotect},
+	{__NR_pkey_mprotect, NULL, map_mprotect},
 	{__NR_ftruncate, NULL, do_ftruncate}, {__NR_truncate, NULL, do_truncate},
 	{__NR_fallocate, NULL, do_fallocate}, {__NR_ioctl, NULL, do_ioctl},
 	{__NR_rename, NULL, do_rename}, {__NR_renameat, NULL, do_rename},
@@ -504,11 +495,11 @@ static const struct row {
 	{__NR_lremovexattr, NULL, do_xattr}, {__NR_fremovexattr, NULL, do_xattr},
 	{__NR_access, NULL, do_access}, {__NR_faccessat, NULL, do_access},
 	{__NR_faccessat2, NULL, do_access},
-	{__NR_chdir, NULL, do_chdir}, {__NR_fchdir, NULL, do_chdir},
+	{__NR_chroot, before_chroot, do_chroot}, {__NR_chdir, NULL, do_chdir}, {__NR_fchdir, NULL, do_chdir},
 	{__NR_wait4, NULL, do_wait4}, {__NR_waitid, NULL, do_waitid},
 	{__NR_exit_group, before_exit, NULL},
 	{__NR_prctl, NULL, do_seccomp}, {__NR_seccomp, NULL, do_seccomp},
-	{__NR_io_uring_setup, NULL, do_uring}, {__NR_io_submit, NULL, do_uring},
+	{__NR_io_uring_setup, NULL, do_uring}, {__NR_io_submit, aio_submit, NULL},
 	{__NR_remap_file_pages, NULL, do_uring},
 };
 /* clang-format on */

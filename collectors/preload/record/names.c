@@ -20,10 +20,25 @@ static void identify(struct th_spool_name *out, long dir, const char *path)
 	out->nlink = facts.stx_nlink;
 }
 
+/* The text of an old name; that of an open file where it is named by its descriptor. */
+static unsigned int old_name(struct rec *rec, const struct name_change *change)
+{
+	int fd = 0;
+
+	if (!path_is_own(change->path))
+		return path_at(rec, change->dir, change->path);
+	for (const char *c = th_base(change->path); *c; c++) {
+		if (*c < '0' || *c > '9' || fd > 100000000)
+			return path_at(rec, change->dir, change->path);
+		fd = fd * 10 + (*c - '0');
+	}
+	return path_of_fd(rec, fd);
+}
+
 void name_changed(struct rec *rec, const struct name_change *change)
 {
 	unsigned long long now = now_ticks();
-	unsigned int old = path_at(rec, change->dir, change->path), new = 0;
+	unsigned int old = old_name(rec, change), new = 0;
 	struct th_spool_name found = {.op = change->op};
 
 	if (change->op == TH_NAME_SYMLINK)

@@ -18,7 +18,7 @@ static struct own {
 
 /* Kept by a child by fork: who its parent was. */
 static struct {
-	unsigned int epoch, cwd, exe;
+	unsigned int epoch, cwd, exe, root;
 } image;
 
 static unsigned int cwd_text(struct rec *rec)
@@ -31,7 +31,7 @@ static unsigned int cwd_text(struct rec *rec)
 	long n = th_sys(__NR_getcwd, text, MAX_PATH);
 
 	if (n > 1 && text[0] == '/')
-		id = text_put(rec, 0, text, (unsigned int)n - 1);
+		id = text_put(rec, rec->root, text, (unsigned int)n - 1);
 	th_sys(__NR_munmap, text, MAX_PATH);
 	return id;
 }
@@ -96,6 +96,7 @@ static void child_begin(struct rec *rec, unsigned int parent, unsigned int slots
 	rec->page->proc.parent = parent;
 	rec->page->proc.cwd = rec->cwd = image.cwd;
 	rec->page->proc.exe = image.exe;
+	rec->root = image.root;
 }
 
 static struct rec *vforked_here(void)
@@ -252,6 +253,7 @@ bool process_start(const struct th_program *program)
 	rec->page->proc.cwd = rec->cwd = image.cwd = cwd_text(rec);
 	put_arguments(rec, program->argv, program->envp);
 	image.epoch = rec->epoch;
+	libraries_put(rec);
 	return true;
 }
 
@@ -260,6 +262,15 @@ void process_moved(struct rec *rec)
 	rec->cwd = cwd_text(rec);
 	if (!th_vforked())
 		image.cwd = rec->cwd;
+}
+
+/* chroot: absolute names begin there from now on. */
+void process_rooted(struct rec *rec, unsigned int root)
+{
+	rec->root = root;
+	if (!th_vforked())
+		image.root = root;
+	process_moved(rec);
 }
 
 static void event(struct rec *rec, enum th_event_kind kind, int pid, int status,

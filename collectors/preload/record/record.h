@@ -31,6 +31,16 @@ struct share {
 	unsigned long long open_id;
 };
 
+#define TH_MAPS 64
+
+/* A mapped file. */
+struct mapping {
+	unsigned long at, len;		/* len 0: free */
+	unsigned long long start, size; /* in the file; of it when it was mapped */
+	struct th_episode *ep;
+	bool shared, written;
+};
+
 /* What is known of this process; zeroed in a child by fork. */
 struct rec {
 	struct th_process_page *page; /* NULL: not begun */
@@ -39,10 +49,13 @@ struct rec {
 	struct share *shares;
 	unsigned int slot_count, top; /* top: above the highest descriptor in use */
 	unsigned int epoch, cwd;
+	unsigned int root;	/* of all absolute names, after chroot; 0: the whole tree */
+	unsigned int maps_lost; /* more mappings than are remembered */
+	struct mapping maps[TH_MAPS];
 	unsigned int forks;
 	unsigned long long fork_ticks; /* of the last one */
-	unsigned int failed; /* no place in the arena: nothing is recorded */
-	int pid;	     /* 0: free, among those of children of vfork */
+	unsigned int failed;	       /* no place in the arena: nothing is recorded */
+	int pid;		       /* 0: free, among those of children of vfork */
 };
 
 static inline unsigned long long now_ticks(void)
@@ -78,12 +91,23 @@ void lose(struct rec *rec, enum th_loss kind, unsigned int n);
 struct rec *rec_here(void); /* NULL: nothing can be recorded */
 bool process_start(const struct th_program *program);
 void process_moved(struct rec *rec); /* its working directory */
+void process_rooted(struct rec *rec, unsigned int root);
 void process_waited(struct rec *rec, int pid, int status);
 void process_exits(struct rec *rec, int code);
 void process_forking(const struct th_call *call, unsigned long flags);
 void process_forked(long pid, unsigned long flags);
 void process_executing(const struct th_call *call, enum th_class class);
 void process_not_executed(const struct th_call *call);
+
+/* maps.c */
+void map_mmap(struct rec *rec, const struct th_call *c);
+void map_munmap(struct rec *rec, const struct th_call *c);
+void map_mremap(struct rec *rec, const struct th_call *c);
+void map_mprotect(struct rec *rec, const struct th_call *c);
+
+/* aio.c, libraries.c */
+void aio_submit(struct rec *rec, struct th_call *c);
+void libraries_put(struct rec *rec);
 
 /* names.c */
 struct name_change {
@@ -101,8 +125,12 @@ void slot_opened(struct rec *rec, long fd, unsigned int path, unsigned long flag
 void slot_closed(struct rec *rec, long fd);
 void slot_settle(struct rec *rec, long fd); /* the size, before it may be closed */
 void slots_settle(struct rec *rec);
+struct statx;
+struct th_episode *episode_new(struct rec *rec, long fd, const struct statx *facts,
+			       unsigned long flags, unsigned int state);
 struct th_episode *episode_of(struct rec *rec, struct slot *slot, long fd);
 unsigned int path_of_fd(struct rec *rec, long fd);
+bool path_is_own(const char *path);
 unsigned int path_at(struct rec *rec, long dirfd, const char *path);
 
 /* runs.c */

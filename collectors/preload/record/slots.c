@@ -129,8 +129,8 @@ static enum slot_kind kind_of(long fd, const struct statx *facts, unsigned long 
 	return SLOT_OTHER;
 }
 
-static struct th_episode *episode_new(struct rec *rec, long fd, const struct statx *facts,
-				      unsigned long flags, unsigned int state)
+struct th_episode *episode_new(struct rec *rec, long fd, const struct statx *facts,
+			       unsigned long flags, unsigned int state)
 {
 	struct th_episode *ep = record_new(rec, TH_EPISODE, sizeof(*ep));
 
@@ -166,7 +166,7 @@ static void slot_begin(struct rec *rec, struct slot *slot, long fd, unsigned int
 
 	if (!th_failed(ask(fd, &facts)))
 		kind = kind_of(fd, &facts, flags, facts.stx_dev_major << 20 | facts.stx_dev_minor);
-	if ((state & TH_EP_INHERITED) && kind != SLOT_OTHER && kind != SLOT_PIPE)
+	if (!path && (kind == SLOT_FILE || kind == SLOT_DIR))
 		path = name_of(rec, fd, !facts.stx_nlink);
 	if (kind == SLOT_FILE && (state & TH_EP_INHERITED) && !path)
 		kind = SLOT_OTHER; /* memory that has a descriptor */
@@ -339,6 +339,13 @@ unsigned int path_of_fd(struct rec *rec, long fd)
 	return slot ? slot->path : 0;
 }
 
+/* Whether a path says something about this process only: the kernel knows what it meant. */
+bool path_is_own(const char *path)
+{
+	return th_starts(path, "/proc/") || th_starts(path, "/dev/fd/") ||
+	       th_starts(path, "/dev/std");
+}
+
 /* The text of a path as a call gave it. */
 unsigned int path_at(struct rec *rec, long dirfd, const char *path)
 {
@@ -349,7 +356,7 @@ unsigned int path_at(struct rec *rec, long dirfd, const char *path)
 	if (len >= MAX_PATH)
 		len = MAX_PATH;
 	if (*path == '/')
-		return text_put(rec, 0, path, (unsigned int)len);
+		return text_put(rec, rec->root, path, (unsigned int)len);
 	unsigned int dir = (int)dirfd == TH_AT_FDCWD ? rec->cwd : path_of_fd(rec, (int)dirfd);
 
 	return text_put(rec, dir, path, (unsigned int)len);
