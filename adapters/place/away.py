@@ -62,15 +62,16 @@ class Roll:
         if path is None:
             return True
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        new = True
         try:
             os.close(os.open(path, flags, 0o600))
         except FileExistsError:
-            with suppress(OSError):
-                os.utime(path, follow_symlinks=False)
-            return False
+            new = False
         except OSError:
             return True
-        return True
+        with suppress(OSError):
+            os.utime(path, (self.now(), self.now()), follow_symlinks=False)
+        return new
 
     def _remove(self, host: Host, what: str) -> bool:
         path = self._path(host, what)
