@@ -9,6 +9,7 @@ LINTREADY:= $(VENV)/.ready-lint
 TRACER  := collectors/ebpf/bin/tracehint-rec
 TAG     := adapters/tag/bin/tracehint-tag
 SIM     := analyzer/predict/bin/tracehint-sim
+PRELOAD := collectors/preload/bin/libtracehint.so
 PYTEST  := $(BIN)/pytest
 # The requirements of an extra alone: `pip install .[docs]` would build the programs in C.
 requirements = $$($(BIN)/python scripts/requirements.py $(1))
@@ -49,15 +50,16 @@ $(LINTREADY): pyproject.toml | setup-lint $(VENV)/bin/python
 	$(BIN)/pip install -q --disable-pip-version-check $(call requirements,lint)
 	touch $@
 
-tracer: ## build the C programs: the eBPF recorder, the tagger, the simulator
+tracer: ## build the C programs: the eBPF recorder, the preload library, the tagger, the simulator
 	@scripts/setup.sh build
-	@mkdir -p build $(dir $(TRACER)) $(dir $(TAG)) $(dir $(SIM))
+	@mkdir -p build $(dir $(TRACER)) $(dir $(TAG)) $(dir $(SIM)) $(dir $(PRELOAD))
 	cmake -S . -B build/tracer -DWITH_BPF=$(WITH_BPF) -DCMAKE_BUILD_TYPE=Release >build/tracer.log
 	cmake --build build/tracer -j2 -- --no-print-directory
 	@if [ -e build/tracer/tracehint-rec ]; then install -m 755 build/tracer/tracehint-rec build/tracer/tracehint-join $(dir $(TRACER)); \
 	else grep "Without the eBPF tracer" build/tracer.log >&2; fi
 	install -m 755 build/tracer/tracehint-tag $(TAG)
 	install -m 755 build/tracer/tracehint-sim $(SIM)
+	if [ -e build/tracer/libtracehint.so ]; then install -m 755 build/tracer/libtracehint.so $(PRELOAD); fi
 
 wheel: $(READY) ## a wheel with all programs linked statically, in dist/
 	$(BIN)/pip wheel -q --disable-pip-version-check --no-deps -w dist -C cmake.define.WITH_BPF=ON .
@@ -142,4 +144,4 @@ notebook: dev ## execute the notebook of the docs on a fresh recording and store
 	$(BIN)/python scripts/notebook.py
 
 clean: ## remove what was built (not the virtual environment)
-	rm -rf build site $(dir $(TRACER)) $(dir $(TAG)) $(dir $(SIM)) tests/output
+	rm -rf build site $(dir $(TRACER)) $(dir $(TAG)) $(dir $(SIM)) $(dir $(PRELOAD)) tests/output

@@ -25,7 +25,9 @@ def command(fmt: str) -> int:
     """
     answers = {name: check(name) for name in COLLECTORS}
     findings = [probe() for probe in CHECKS]
-    picked = next((n for n, e in COLLECTORS.items() if e.auto and answers[n].usable), None)
+    picked = next((n for n, e in COLLECTORS.items() if e.auto and answers[n].decides), None)
+    if picked is not None and answers[picked].broken:
+        picked = None
     collectors = [
         {"name": name, **dataclasses.asdict(found), "blind_to": list(found.blind_to)}
         for name, found in answers.items()
