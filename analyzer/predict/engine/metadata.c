@@ -141,6 +141,7 @@ static void depart(struct meta *m, int32_t number, int32_t to)
 	struct worker *k = &m->worker[number];
 
 	k->phase = ARRIVES;
+	k->at = to; /* what is known here may change while it is on its way */
 	m->site[k->site].abroad += to != k->site;
 	heap_set(&m->heap, number, m->now + trip(m, k->site, to) / 2);
 }
@@ -205,7 +206,7 @@ void entry_seen(struct meta *m, int32_t entry, int32_t site)
 static void arrive(struct meta *m, int32_t number)
 {
 	struct worker *k = &m->worker[number];
-	int32_t at = registry(m, k), entry = m->w->op_entry[k->op];
+	int32_t at = k->at, entry = m->w->op_entry[k->op];
 	bool looks = m->w->op_kind[k->op] == META_LOOKUP;
 	double end = service(m, at, m->set[looks ? META_LOOKUP_S : META_UPDATE_S]);
 

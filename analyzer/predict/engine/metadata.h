@@ -49,7 +49,8 @@ enum phase { BEGINS, COMPUTED, ARRIVES, RETURNS };
 
 /* One core: the task, the operation, the registry that this leg of the operation goes to. */
 struct worker {
-	int32_t task, site, leg, parked; /* parked: the next one that waits for the same entry */
+	int32_t task, site, leg, at; /* at: site of the registry that it is on its way to */
+	int32_t parked;		     /* the next one that waits for the same entry */
 	int64_t op;
 	enum phase phase;
 };

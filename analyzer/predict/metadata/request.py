@@ -27,12 +27,7 @@ def simulate(work: MetaWork, sites: Sites, runs: Sequence[MetaRun]) -> list[Meta
     program = find_program()
     with tempfile.TemporaryDirectory(prefix="tracehint-metadata-") as folder:
         path = Path(folder) / "runs"
-        with path.open("wb") as stream:
-            stream.write(_work_bytes(work, sites))
-            for run in runs:
-                numbers = [run.strategy, run.centre, sites.lookup, sites.update, sites.sync]
-                numbers += [float(run.near), run.seed]
-                stream.write(array_bytes("set", numbers, np.float64))
+        path.write_bytes(file_bytes(work, sites, runs))
         done = subprocess.run([program, "--metadata", path], capture_output=True, check=False)
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip()[-300:]
@@ -41,6 +36,14 @@ def simulate(work: MetaWork, sites: Sites, runs: Sequence[MetaRun]) -> list[Meta
             "Check the sites of the cluster file; with too little memory give a smaller run.",
         )
     return list(_outcomes(np.frombuffer(done.stdout), work, len(sites.names), len(runs)))
+
+
+def file_bytes(work: MetaWork, sites: Sites, runs: Sequence[MetaRun]) -> bytes:
+    """The engine's file: the work, then the numbers of each run."""
+    costs = [sites.lookup, sites.update, sites.sync]
+    settings = [[r.strategy, r.centre, *costs, float(r.near), r.seed] for r in runs]
+    parts = (array_bytes("set", numbers, np.float64) for numbers in settings)
+    return b"".join([_work_bytes(work, sites), *parts])
 
 
 def homes(paths: Sequence[bytes], sites: int) -> np.ndarray:

@@ -98,11 +98,12 @@ def _calls(
     analysis: Analysis, work: Workload, bundle: Bundle | None, notes: list[str]
 ) -> tuple[Ints, Ints, Ints, list[bytes]] | None:
     """(task, kind, directory) of each counted call below a data root, and the directories."""
-    if bundle is None or analysis.proc_task is None or "metadata_ops" not in bundle.tables:
+    counted = bundle is not None and bundle.tables.get("metadata_ops")
+    if not counted or bundle is None or analysis.proc_task is None:
         notes.append("stat, rename, unlink and the like are not known: the graph alone counts")
         return None
     roots = [root.encode("utf-8", "surrogateescape") for root in analysis.run["data_roots"]]
-    rows = _rows(bundle.tables["metadata_ops"], roots)
+    rows = _rows(counted, roots)
     find = finder(column(analysis.proc_task, "proc"))
     proc = find(column(rows, "proc"))
     owner = column(analysis.proc_task, "task")[proc]
@@ -124,7 +125,7 @@ def _calls(
         "when the task begins, and change it when it ends"
     )
     found = (np.repeat(values, times) for values in (task, kind, codes))
-    return (*found, folders.dictionary.to_pylist())  # type: ignore[return-value]
+    return (*found, folders.dictionary.to_pylist())
 
 
 def _rows(table: pa.Table, roots: list[bytes]) -> pa.Table:

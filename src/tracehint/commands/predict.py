@@ -14,7 +14,9 @@ from tracehint.commands._output import refuse_existing, write_result
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
     from tracehint.analyzer.predict.model import Workload
+    from tracehint.hintgen.inputs import Input
 
+METADATA = ("centralised", "replicated", "decentralised", "decentralised-replica")
 _COUNTS = "N,N,..."
 _FACTOR = click.FloatRange(min=0, min_open=True, max=1e9)
 _SWEEP = with_options(
@@ -68,6 +70,11 @@ _RESULT = with_options(
     ),
     click.option("--tasks", is_flag=True, help="With json: the predicted timeline."),
     click.option(
+        "--metadata",
+        type=click.Choice([*METADATA, "all"]),
+        help="Metadata over the sites of the (first) cluster file, under this strategy or all.",
+    ),
+    click.option(
         "--runs",
         type=click.IntRange(1, 1000),
         help="Simulated runs of each configuration (default: 5; 3 in a sweep of over 50).",
@@ -97,6 +104,7 @@ def command(
     scale_seconds: float,
     validate: Path | None,
     tasks: bool,
+    metadata: str | None,
     runs: int | None,
     seed: int,
     form: str,
@@ -111,6 +119,8 @@ def command(
     Example: tracehint predict run.trace --cluster moosefs --nodes 5,10,20
 
     Example: tracehint predict run.trace --cluster mine.toml --placement default --placement local
+
+    Example: tracehint predict run.trace --cluster sites.toml --metadata all
     """
     from tracehint.analyzer.predict.prediction import predict, runs_for
     from tracehint.analyzer.predict.result import to_json
@@ -120,13 +130,21 @@ def command(
 
     if output not in (None, "-"):
         refuse_existing(Path(str(output)), force=force)
-    analysis, work = _workload(run, learned, scale_bytes, scale_seconds)
+    given = _run(run)
+    analysis, work = _workload(given.analysis, learned, scale_bytes, scale_seconds)
     points = configurations(analysis=analysis, **sweep)
     detail = tasks or len(points) == 1
     found = predict(work, points, runs=runs or runs_for(len(points)), seed=seed, detail=detail)
     data = to_json(work, found, tasks=tasks)
     if validate is not None:
-        data["validation"] = compare(work, found[0], _analysis(validate))
+        data["validation"] = compare(work, found[0], _run(validate).analysis)
+    if metadata is not None:
+        from tracehint.analyzer.predict.metadata.prediction import predict_metadata
+        from tracehint.analyzer.predict.metadata.work import metadata_work
+
+        operations = metadata_work(analysis, work, given.bundle)
+        names = METADATA if metadata == "all" else (metadata,)
+        data["metadata"] = predict_metadata(operations, points[0].cluster, names, seed=seed)
     if form == "parquet":
         write_parquet(data, output, force=force)
         return
@@ -135,21 +153,21 @@ def command(
 
 
 def _workload(
-    run: Path, learned: tuple[Path, ...], size: float, time: float
+    analysis: Analysis, learned: tuple[Path, ...], size: float, time: float
 ) -> tuple[Analysis, Workload]:
     from tracehint.analyzer.predict.learning import learned as taken
     from tracehint.analyzer.predict.workload import Scale, from_analysis
 
-    analysis, notes = _analysis(run), list[str]()
+    notes = list[str]()
     if learned:
-        analysis, notes = taken(analysis, [_analysis(path) for path in learned])
+        analysis, notes = taken(analysis, [_run(path).analysis for path in learned])
     work = from_analysis(analysis, Scale(size, time))
     work.notes += notes
     return analysis, work
 
 
-def _analysis(path: Path) -> Analysis:
+def _run(path: Path) -> Input:
     from tracehint.analyzer.model import Options
     from tracehint.hintgen.inputs import load_run
 
-    return load_run(path, Options()).analysis
+    return load_run(path, Options())
