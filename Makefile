@@ -18,7 +18,7 @@ WITH_BPF ?= AUTO
 TRACEHINT_DATA ?= $(abspath $(wildcard ../shared/data))
 export TRACEHINT_DATA
 
-.PHONY: bench-predict bench-spark bench-transfer notebook wheel bench-import real-runs-table test-kernels e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test setup-lint setup-full
+.PHONY: bench-gain bench-predict bench-spark bench-transfer notebook wheel bench-import real-runs-table test-kernels e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test setup-lint setup-full
 
 help:
 	@sed -n 's/^# make /make /p' Makefile; sed -n 's/^\([a-z-]*\):.*## /make \1: /p' Makefile
@@ -91,7 +91,7 @@ format: $(LINTREADY) ## format all code
 
 docs: dev ## build the documentation into site/
 	$(BIN)/pip install -q --disable-pip-version-check $(call requirements,docs)
-	for script in gen_cli_docs gen_cluster_docs gen_limits gen_man gen_secrets rule_pages; do \
+	for script in gen_cli_docs gen_cluster_docs gen_limits gen_man gen_secrets gen_store_docs rule_pages; do \
 	    COLUMNS=90 $(BIN)/python scripts/$$script.py --check || exit 1; done
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
@@ -121,6 +121,9 @@ bench-adapters: dev ## what setting hints costs
 
 bench-hints: dev ## what hints bring on a real MooseFS, four settings side by side; goes on where it was
 	$(BIN)/python -m scripts.bench.hints
+
+bench-gain: dev ## what placements bring on replays of real workflows on a real MooseFS, measured and predicted; goes on where it was
+	$(BIN)/python -m scripts.bench.gain
 
 bench-predict: dev ## speed and memory of predictions
 	$(BIN)/python -m scripts.bench.bench_predict

@@ -1,13 +1,33 @@
-"""The text of `predict --metadata`: the answer first, then a table, then what follows from it."""
+"""`predict --metadata`, and its text: the answer first, a table, what follows from it."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from tracehint.commands._predict_output import seconds, table
 
+if TYPE_CHECKING:
+    from tracehint.analyzer.predict.cluster import Cluster
+    from tracehint.commands._workload import Loaded
+
 Row = dict[str, Any]
 _DIRECTORIES = 5
+
+
+def predicted_metadata(
+    run: Path, loaded: Loaded, cluster: Cluster, names: Sequence[str], seed: int
+) -> Row:
+    """The object `metadata` of `--format json`; the calls counted in a bundle are taken in."""
+    from tracehint.analyzer.predict.metadata.prediction import predict_metadata
+    from tracehint.analyzer.predict.metadata.work import metadata_work
+    from tracehint.schemas.kinds import what_is
+    from tracehint.schemas.store import read_bundle
+
+    bundle = read_bundle(run) if what_is(run) == "bundle" else None
+    work = metadata_work(loaded.analysis, loaded.work, bundle)
+    return predict_metadata(work, cluster, names, seed=seed)
 
 
 def metadata_text(data: Row) -> list[str]:
