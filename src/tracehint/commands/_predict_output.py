@@ -20,10 +20,6 @@ def text(data: Row) -> str:
         lines += [*_stages(rows[0]), *_why(rows[0])]
     if "validation" in data:
         lines += _validation(data["validation"])
-    if "metadata" in data:
-        from tracehint.commands._predict_metadata import metadata_text
-
-        lines = [*metadata_text(data["metadata"]), "", *lines]
     notes = [*data["assumptions"], *(f"{r['name']}: {n}" for r in rows[:8] for n in r["notes"])]
     lines += ["", "Assumed:", *(f"  - {note}" for note in dict.fromkeys(notes))] if notes else []
     return "\n".join([*lines, "", f"Left out of the model: {data['left_out']}."]) + "\n"

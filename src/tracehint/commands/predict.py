@@ -102,7 +102,7 @@ def command(
     from tracehint.analyzer.predict.prediction import predict, runs_for
     from tracehint.analyzer.predict.result import to_json
     from tracehint.analyzer.predict.validation import validate as compare
-    from tracehint.commands._predict_output import text, write_parquet
+    from tracehint.commands._predict_output import write_parquet
     from tracehint.commands._predict_sweep import configurations
 
     if output not in (None, "-"):
@@ -123,5 +123,13 @@ def command(
     if form == "parquet":
         write_parquet(data, output, force=force)
         return
-    result = text(data) if form == "text" else json.dumps(data, indent=1) + "\n"
+    result = _text(data) if form == "text" else json.dumps(data, indent=1) + "\n"
     write_result(result, output, force=force)
+
+
+def _text(data: dict[str, Any]) -> str:
+    from tracehint.commands._predict_metadata import metadata_text
+    from tracehint.commands._predict_output import text
+
+    above = "\n".join([*metadata_text(data["metadata"]), "", ""]) if "metadata" in data else ""
+    return above + text(data)
