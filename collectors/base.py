@@ -19,6 +19,12 @@ class Availability:
     remedy: str = ""  # the exact command or step; empty when usable
     blind_to: tuple[str, ...] = ()  # codes stored in manifest.blind_to
     cost: str = ""  # one line, measured: "about 1.1x CPU on small I/O"
+    broken: bool = False  # of another version: `auto` says so, and does not pass it over
+
+    @property
+    def decides(self) -> bool:
+        """Whether `auto` goes no further: it takes this one, or says that it is broken."""
+        return self.usable or self.broken
 
 
 @dataclass(frozen=True)

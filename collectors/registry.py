@@ -86,6 +86,8 @@ def choose(name: str, refused: Mapping[str, str] | None = None) -> tuple[Collect
             why = f"recording with collector {candidate} ({found.reason})"
             skipped = "".join(f"\n  not {r}" for r in reasons)
             return collector, why + skipped
+        if found.broken:
+            raise CollectorError(f"{candidate}: {found.reason}", found.remedy)
         reasons.append(f"{candidate}: {found.reason}. {found.remedy}".strip())
     raise CollectorError(
         "no collector can run here:\n  " + "\n  ".join(reasons),

@@ -10,7 +10,7 @@ import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracehint.errors import TracehintError
+from tracehint.errors import BundleError, TracehintError
 from tracehint.schemas.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -41,7 +41,10 @@ def unfinished(root: Path, manifest: Manifest) -> bool:
 def recovered(
     root: Path, manifest: Manifest, tables: dict[str, pa.Table]
 ) -> tuple[dict[str, pa.Table], list[str]]:
-    """The tables with what was observed in place of what was not, or half, converted; problems."""
+    """The tables with what was observed in place of what was not, or half, converted; problems.
+
+    Raises BundleError where neither the log can be read nor any table has a row.
+    """
     spooled = (root / SPOOL_DIR).is_dir()
     readers = [READERS[name] for name in READERS if (root / RAW_DIR / name).is_file()]
     if not spooled and not readers:
@@ -50,6 +53,8 @@ def recovered(
         reader = importlib.import_module(_SPOOL if spooled else readers[0])
         found, problems = reader.recover(root, manifest)
     except TracehintError as error:
+        if not any(len(table) for table in tables.values()):
+            raise BundleError(error.what, error.remedy) from error
         return tables, [f"{SPOOL_DIR if spooled else RAW_DIR}: {error.what}"]
     if not manifest.kept_args:
         from tracehint.schemas.redact.tables import Redactor

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import string
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.support.bundles import RunBuilder
 from tests.support.hostile import HOSTILE_NAMES
@@ -14,8 +18,9 @@ from tracehint.analyzer.analyze import analyze
 from tracehint.analyzer.model import Analysis, Options
 from tracehint.cli import main
 from tracehint.hintgen.anonymize.vocabulary import WORDS
-from tracehint.hintgen.anonymize.words import Words
+from tracehint.hintgen.anonymize.words import _LENGTH, _LETTERS, Words
 from tracehint.schemas.manifest import Host
+from tracehint.schemas.redact.suspicion import _programs, is_suspicious, literals
 from tracehint.schemas.store import Bundle, read_bundle
 from tracehint.schemas.tables import TABLES
 
@@ -117,7 +122,7 @@ def test_the_analysis_is_the_same(pair: tuple[Path, Path]) -> None:
 
 def test_counters_and_endings_stay(pair: tuple[Path, Path]) -> None:
     paths = read_bundle(pair[1]).tables["names"].column("path").to_pylist()
-    assert sum(bool(re.search(rb"/[a-z]{7}_0[0-3]\.bam$", p)) for p in paths) == 4
+    assert sum(bool(re.search(rb"/[a-z]{8}_0[0-3]\.bam$", p)) for p in paths) == 4
     assert sum(p.startswith(b"/home/") for p in paths) == 6
 
 
@@ -134,6 +139,27 @@ def test_different_words_stay_different() -> None:
     names = [f"{a}{b}".encode() for a in "abcdefgh" for b in ("xyzzy", "plugh", "frotz")]
     assert len({words.replace(n) for n in names}) == len(names)
     assert words.replace(names[0]) == words.replace(names[0])
+
+
+@given(
+    st.lists(st.text(string.ascii_letters, min_size=9, max_size=30), min_size=1, max_size=4),
+    st.binary(min_size=1, max_size=8),
+)
+def test_new_words_are_never_suspicious(names: list[str], key: bytes) -> None:
+    """The redactor reads each suspicious row again, one by one."""
+    words = Words(key)
+    new = [words.replace(name.encode()).decode() for name in names]
+    for before, between in itertools.product(
+        ("", "/", "-", "--", "7"), ("-", "_", ".", "/", " ", "=")
+    ):
+        assert not is_suspicious(before + between.join(new) + between)
+
+
+def test_the_alphabet_spells_nothing_that_the_redactor_looks_for() -> None:
+    letters = set(_LETTERS)
+    texts = [*literals(), *(name for name in _programs() if len(name) == _LENGTH)]
+    assert [t for t in texts if {c for c in t if c.isalpha()} <= letters] == []
+    assert len(letters) ** _LENGTH > 10**10  # two words of a large run hardly ever meet
 
 
 @pytest.mark.parametrize("name", HOSTILE_NAMES)

@@ -10,6 +10,7 @@ import pytest
 
 from tracehint.schemas.spool import layout as lay
 from tracehint.schemas.spool.kinds import LOSSES
+from tracehint.schemas.spool.version import VERSION
 from tracehint.schemas.tables import EXTENT_HOW, EXTENT_OPS, LOSS_KINDS, NAME_OPS
 
 HEADER = Path(lay.__file__).resolve().parent.parent / "collectors" / "ebpf" / "spool.h"
@@ -51,6 +52,10 @@ def test_offsets_and_sizes_agree(c_layout: dict[str, int], name: str) -> None:
         assert dtype.fields[field][1] == c_layout[f"{name}.{field}"], field
     members = _members(name)
     assert list(dtype.names or ()) == members
+
+
+def test_versions_agree() -> None:
+    assert re.findall(r"#define TH_SPOOL_VERSION (\d+)", _text()) == [str(VERSION)]
 
 
 def _text() -> str:

@@ -34,7 +34,7 @@ COMMANDS = {
     "graph": "graph {run} -o out.dot --force",
     "diff": "diff {run} {run} -o out --force",
     "emit": "emit {hints} --store xattr --like {run} -o out --force",
-    "anonymize": "anonymize {run} -o out.trace --key k --force",
+    "anonymize": "anonymize {run} -o out.trace --force",
     "wfformat": "export {run} --to wfformat -o out --force",
     "prov": "export {run} --to prov -o out --force",
     "ro-crate": "export {run} --to ro-crate -o outdir --force",

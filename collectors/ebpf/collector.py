@@ -11,11 +11,16 @@ from pathlib import Path
 
 from tracehint.collectors.base import Availability, RecordRequest, RecordResult
 from tracehint.collectors.ebpf.blind import BLIND, LOADER
+from tracehint.schemas.spool.version import VERSION
 
 BTF = Path("/sys/kernel/btf/vmlinux")
 COST = "about 1.1 times the CPU time on small I/O, nothing measurable on computation"
 
 _CAP_SYS_ADMIN, _CAP_PERFMON, _CAP_BPF = 21, 38, 39
+_REBUILD = (
+    "Run `make tracer` in the source tree, or install the wheel again. "
+    "Until then: --collector strace."
+)
 _SETCAP = f"setcap cap_bpf,cap_perfmon=ep {LOADER} && chmod 750 {LOADER}"
 
 
@@ -27,11 +32,11 @@ class EbpfCollector:
 
     def check(self) -> Availability:
         """Test each condition, and last by loading the programs."""
-        return _all_of(_machine, _loader, _btf, _loads)
+        return _all_of(_machine, _loader, _same_version, _btf, _loads)
 
     def conditions(self) -> Availability:
         """The same without a trial load (0.07 s CPU): `record` raises NotBegunError then."""
-        return _all_of(_machine, _loader, _btf, _allowed)
+        return _all_of(_machine, _loader, _same_version, _btf, _allowed)
 
     def record(self, request: RecordRequest) -> RecordResult:
         """Run the command below the loader and write the bundle."""
@@ -45,7 +50,7 @@ def _all_of(*tests: Callable[[], tuple[str, str]]) -> Availability:
     for test in tests:
         reason, remedy = test()
         if remedy:
-            return Availability(False, reason, remedy, BLIND, COST)
+            return Availability(False, reason, remedy, BLIND, COST, broken=test is _same_version)
     return Availability(True, reason, "", BLIND, COST)
 
 
@@ -70,6 +75,34 @@ def _loader() -> tuple[str, str]:
             "Ask to be added to its group, or to be allowed to run it.",
         )
     return "the tracer is there", ""
+
+
+def _same_version() -> tuple[str, str]:
+    """Whether the loader writes what this program reads; an older one does not know --version."""
+    done = _asked("--version", seconds=5)
+    if isinstance(done, str):
+        return done, _REBUILD
+    told = done.stdout.strip() if done.returncode == 0 else ""
+    if not told:
+        return "the tracer is older than this program", _REBUILD
+    if told != str(VERSION):
+        return f"the tracer writes version {told:.20}, this program reads {VERSION}", _REBUILD
+    return "the tracer is of this version", ""
+
+
+def _asked(question: str, seconds: float) -> subprocess.CompletedProcess[str] | str:
+    """What the loader answers, or why it does not run."""
+    try:
+        return subprocess.run(
+            [LOADER, question],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=seconds,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"the tracer does not run: {error}"
 
 
 def _btf() -> tuple[str, str]:
@@ -121,17 +154,9 @@ def _allowed() -> tuple[str, str]:
 
 @functools.cache
 def _loads() -> tuple[str, str]:
-    try:
-        done = subprocess.run(
-            [LOADER, "--check"],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=20,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"the tracer does not run: {error}", "Build it again: make tracer"
+    done = _asked("--check", seconds=20)
+    if isinstance(done, str):
+        return done, _REBUILD
     if done.returncode == 0:
         return "the programs load and attach", ""
     if not may_trace():

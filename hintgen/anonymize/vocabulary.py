@@ -40,7 +40,7 @@ usr lib lib32 lib64 libx32 libexec bin sbin etc proc sys dev boot opt snap nix g
 selinux shm user tmp scratch home root local share include system library applications users data
 work site dist packages pycache node modules pkgs git svn hg bzr tox nox venv virtualenv
 mypy pytest ruff npm cargo rustup config ipython jupyter renv pyvenv cfg meta shims pyenv versions
-x86 64 linux gnu so ld null zero urandom random pts tty self fd maps status
+x86 64 linux gnu so ld null redacted zero urandom random pts tty self fd maps status
 """
 WORDS: frozenset[str] = frozenset(
     " ".join((_SHELLS, _SHELL_WORDS, _WRAPPERS, _ENGINES, _INTERPRETERS, _TOOLS, _PLACES)).split()

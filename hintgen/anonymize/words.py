@@ -2,7 +2,8 @@
 
 Kept: punctuation, white space, runs of digits (counters), endings of file
 names, options of one letter, and the vocabulary. Everything else made of
-letters becomes seven letters that follow from a secret key.
+letters becomes eight letters that follow from a secret key, of an alphabet in which no text that
+`schemas/redact` looks for can be spelt: new words are never suspicious.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from tracehint.hintgen.anonymize.vocabulary import MAX_EXTENSION, WORDS
 
 _TOKEN = re.compile(rb"[A-Za-z0-9\x80-\xff]+")
 _PARTS = re.compile(rb"[0-9]+|[A-Za-z\x80-\xff]+")
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_LETTERS = "bcfgijklmnqruvwxyz"  # without a d e h o p s t: `pass`, `token`, `key` need one of them
+_LENGTH = 8
 _ENDS = b"/ \t\n'\":;,)]}>|&"
 _MAX_PARTS = 5  # more changes between letters and digits are a hash, not a counter
 
@@ -70,9 +72,14 @@ class Words:
         for attempt in range(1000):
             seed = word + b"\0%d" % attempt
             number = int.from_bytes(hmac.new(self._key, seed, hashlib.sha256).digest()[:8])
-            letters = "".join(_LETTERS[number // 26**i % 26] for i in range(7)).encode()
+            letters = _spelt(number)
             if letters not in self._taken and letters.decode() not in WORDS:
                 break
         self._taken.add(letters)
         self._known[word] = letters
         return letters
+
+
+def _spelt(number: int) -> bytes:
+    base = len(_LETTERS)
+    return "".join(_LETTERS[number // base**i % base] for i in range(_LENGTH)).encode()

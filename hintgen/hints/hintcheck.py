@@ -11,8 +11,10 @@ import sys
 from typing import Any
 
 from tracehint.errors import InputError
+from tracehint.hintgen.hints.fields import MAX_TEXT, bad, entries, get
 from tracehint.hintgen.hints.formulas import FORMULAS
 from tracehint.hintgen.hints.model import HINTS_SCHEMA, Hint, HintFile, Refusal, Rule, Variant
+from tracehint.hintgen.hints.planjson import plan_from_json
 from tracehint.hintgen.hints.template import parse
 from tracehint.hintgen.hints.vocabulary import valid
 from tracehint.limits import check, limit
@@ -21,7 +23,6 @@ MAX_EXCLUDE = 64
 MAX_HINTS = 16
 MAX_TYPES = 10_000
 MAX_PER_FILE = 100_000
-MAX_TEXT = 16_384
 MAX_NODES = 1_000_000
 WHEN = frozenset({"create", "before_read", "staging", "any"})
 LEVELS = frozenset({"placement", "advisory"})
@@ -37,19 +38,20 @@ def from_json(data: Any, origin: str = "hint file") -> HintFile:
     if not isinstance(data, dict) or data.get("schema") != HINTS_SCHEMA:
         raise InputError(f"{origin} is not a hint file ({HINTS_SCHEMA})", "See `tracehint hints`.")
     most = limit("hint-rules")
-    check("hint-rules", origin, len(_list(data, "rules", dict, sys.maxsize)))
-    rules = _list(data, "rules", dict, most)
-    refused = _list(data, "refused", dict, 10 * most)
+    check("hint-rules", origin, len(entries(data, "rules", dict, sys.maxsize)))
+    rules = entries(data, "rules", dict, most)
+    refused = entries(data, "refused", dict, 10 * most)
     _check_texts(data)
     checked = tuple(_rule(raw) for raw in rules)
     if len({rule.id for rule in checked}) != len(checked):
         raise InputError(f"{origin} names a rule twice", "Write it again with `tracehint hints`.")
     return HintFile(
-        learned_from=tuple(_list(data, "learned_from", dict, 10_000)),
-        parameters=_parameters(_get(data, "parameters", dict)),
+        learned_from=tuple(entries(data, "learned_from", dict, 10_000)),
+        parameters=_parameters(get(data, "parameters", dict)),
         rules=checked,
         refused=tuple(_refusal(raw) for raw in refused),
-        peeks=tuple(_pair(raw) for raw in _list(data, "peeks", list, MAX_TYPES)),
+        peeks=tuple(_pair(raw) for raw in entries(data, "peeks", list, MAX_TYPES)),
+        plan=plan_from_json(get(data, "plan", dict), origin) if "plan" in data else None,
     )
 
 
@@ -57,9 +59,9 @@ def _parameters(raw: dict[str, Any]) -> dict[str, Any]:
     """What the rules were learned with; values are capped by its `nodes`."""
     nodes = raw.get("nodes", 1)
     if type(nodes) is not int or not 1 <= nodes <= MAX_NODES:
-        raise _bad(f"'nodes' is no number of nodes from 1 to {MAX_NODES:,}")
+        raise bad(f"'nodes' is no number of nodes from 1 to {MAX_NODES:,}")
     if not isinstance(raw.get("nodes_given", False), bool):
-        raise _bad("'nodes_given' is neither true nor false")
+        raise bad("'nodes_given' is neither true nor false")
     return raw
 
 
@@ -77,76 +79,53 @@ def _check_texts(data: Any) -> None:
             try:
                 value.encode()
             except UnicodeEncodeError:
-                raise _bad(f"a text with half a character: {value[:80]!r}") from None
+                raise bad(f"a text with half a character: {value[:80]!r}") from None
 
 
 def _pair(raw: list[Any]) -> tuple[str, str]:
     if len(raw) != 2 or not all(isinstance(t, str) and len(t) <= MAX_TEXT for t in raw):
-        raise _bad("'peeks' has an entry that is no pair of types")
+        raise bad("'peeks' has an entry that is no pair of types")
     return raw[0], raw[1]
-
-
-def _bad(what: str) -> InputError:
-    return InputError(f"hint file: {what}", "Write it again with `tracehint hints`.")
-
-
-def _get(data: dict[str, Any], key: str, kind: type | tuple[type, ...]) -> Any:
-    value = data.get(key)
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise _bad(f"{key!r} is missing or of the wrong type")
-    if isinstance(value, str) and len(value) > MAX_TEXT:
-        raise _bad(f"{key!r} is too long")
-    return value
-
-
-def _list(data: dict[str, Any], key: str, kind: type, limit: int) -> list[Any]:
-    values = data.get(key, [])
-    if not isinstance(values, list) or len(values) > limit:
-        raise _bad(f"{key!r} is no list of at most {limit} entries")
-    for value in values:
-        if not isinstance(value, kind) or (isinstance(value, str) and len(value) > MAX_TEXT):
-            raise _bad(f"{key!r} has an entry of the wrong type or length")
-    return values
 
 
 def _hint(data: dict[str, Any]) -> Hint:
     hint = Hint(
-        name=_get(data, "name", str),
-        value=_get(data, "value", str),
-        when=_get(data, "when", str),
-        formula=_formula(_get(data, "formula", dict)),
-        level=_get(data, "level", str),
+        name=get(data, "name", str),
+        value=get(data, "value", str),
+        when=get(data, "when", str),
+        formula=_formula(get(data, "formula", dict)),
+        level=get(data, "level", str),
     )
     if not valid(hint.name, hint.value):
-        raise _bad(f"{hint.name[:80]!r}={hint.value[:80]!r} is no known hint")
+        raise bad(f"{hint.name[:80]!r}={hint.value[:80]!r} is no known hint")
     if hint.formula.get("fn") in ("replicas", "region") and not hint.value.isdigit():
-        raise _bad(f"{hint.name[:80]!r}={hint.value[:80]!r} is no number for a formula to replace")
+        raise bad(f"{hint.name[:80]!r}={hint.value[:80]!r} is no number for a formula to replace")
     if hint.when not in WHEN or hint.level not in LEVELS:
-        raise _bad(f"unknown time or level of hint {hint.name!r}")
+        raise bad(f"unknown time or level of hint {hint.name!r}")
     return hint
 
 
 def _formula(data: dict[str, Any]) -> dict[str, Any]:
     if not data:
         return {}
-    fields = FORMULAS.get(_get(data, "fn", str))
+    fields = FORMULAS.get(get(data, "fn", str))
     if fields is None or not set(data) <= fields:
-        raise _bad(f"unknown formula {str(data)[:80]}")
-    if min(_list(data, "captures", int, 48), default=0) < 0:
-        raise _bad("a formula with a negative placeholder number")
-    if "per" in data and not 1e-3 <= _get(data, "per", (int, float)) < 1e9:
-        raise _bad(f"formula with per = {data['per']}")
-    if "step" in data and not 0 < _get(data, "step", int) < 1 << 62:
-        raise _bad(f"formula with step = {data['step']}")
-    for term in _list(data, "counts", list, 32):
+        raise bad(f"unknown formula {str(data)[:80]}")
+    if min(entries(data, "captures", int, 48), default=0) < 0:
+        raise bad("a formula with a negative placeholder number")
+    if "per" in data and not 1e-3 <= get(data, "per", (int, float)) < 1e9:
+        raise bad(f"formula with per = {data['per']}")
+    if "step" in data and not 0 < get(data, "step", int) < 1 << 62:
+        raise bad(f"formula with step = {data['step']}")
+    for term in entries(data, "counts", list, 32):
         if len(term) != 3 or not isinstance(term[0], str) or not all(map(_positive, term[1:])):
-            raise _bad("a formula with a count that is no template and two numbers")
+            raise bad("a formula with a count that is no template and two numbers")
         parse(term[0])
     if not isinstance(data.get("letters", True), bool):
-        raise _bad("a formula with letters that is neither true nor false")
+        raise bad("a formula with letters that is neither true nor false")
     for key in ("prefix", "by"):
         if key in data:
-            _get(data, key, str)
+            get(data, key, str)
     return data
 
 
@@ -157,13 +136,13 @@ def _positive(value: Any) -> bool:
 def _conditions(data: dict[str, Any]) -> dict[str, Any]:
     for key in data:
         if key not in CONDITIONS:
-            raise _bad(f"unknown condition {key[:80]!r}")
-        _get(data, key, CONDITIONS[key])
-    for text in _list(data, "beside", str, 16):
+            raise bad(f"unknown condition {key[:80]!r}")
+        get(data, key, CONDITIONS[key])
+    for text in entries(data, "beside", str, 16):
         if [part for part in parse(text).parts if isinstance(part, str)] != ["name"]:
-            raise _bad("a name to stand beside has not exactly one {name}")
+            raise bad("a name to stand beside has not exactly one {name}")
     if data.get("needs", "use") not in NEEDS:
-        raise _bad("unknown condition")
+        raise bad("unknown condition")
     return data
 
 
@@ -175,70 +154,70 @@ def _evidence(data: dict[str, Any]) -> dict[str, Any]:
         if isinstance(value, (int, float)) and not isinstance(value, bool) and key.isidentifier()
     }
     if not set(kept) >= NUMBERS:
-        raise _bad("evidence without " + ", ".join(sorted(NUMBERS - set(kept))))
+        raise bad("evidence without " + ", ".join(sorted(NUMBERS - set(kept))))
     return kept
 
 
 def _per_file(data: dict[str, Any]) -> dict[str, dict[str, str]]:
     if len(data) > MAX_PER_FILE:
-        raise _bad("per_file is too long")
+        raise bad("per_file is too long")
     for values in data.values():
         if not isinstance(values, dict):
-            raise _bad("per_file has an entry of the wrong type")
+            raise bad("per_file has an entry of the wrong type")
         for name, value in values.items():
             if not isinstance(value, str) or not valid(name, value):
-                raise _bad(f"per_file has an unknown hint {name[:80]!r}")
+                raise bad(f"per_file has an unknown hint {name[:80]!r}")
     return data
 
 
 def _rule(data: dict[str, Any]) -> Rule:
-    text = _get(data, "template", str)
+    text = get(data, "template", str)
     template = parse(text)
-    if _get(data, "regex", str) != template.regex:
-        raise _bad(f"the regex of {text[:80]!r} is not the one that its template gives")
-    exclude = tuple(_list(data, "exclude", str, MAX_EXCLUDE))
+    if get(data, "regex", str) != template.regex:
+        raise bad(f"the regex of {text[:80]!r} is not the one that its template gives")
+    exclude = tuple(entries(data, "exclude", str, MAX_EXCLUDE))
     for other in exclude:
         parse(other)
     producer = data.get("producer")
-    confidence = float(_get(data, "confidence", (int, float)))
+    confidence = float(get(data, "confidence", (int, float)))
     if not (producer is None or isinstance(producer, str)) or not 0 <= confidence <= 1:
-        raise _bad(f"producer or confidence of {text[:80]!r}")
+        raise bad(f"producer or confidence of {text[:80]!r}")
     return Rule(
-        id=_get(data, "id", str),
+        id=get(data, "id", str),
         template=text,
         regex=template.regex,
-        directory=_get(data, "directory", str),
+        directory=get(data, "directory", str),
         producer=producer,
-        consumers=tuple(_list(data, "consumers", str, MAX_TYPES)),
-        pattern=_get(data, "pattern", str),
-        hints=tuple(_hint(raw) for raw in _list(data, "hints", dict, MAX_HINTS)),
+        consumers=tuple(entries(data, "consumers", str, MAX_TYPES)),
+        pattern=get(data, "pattern", str),
+        hints=tuple(_hint(raw) for raw in entries(data, "hints", dict, MAX_HINTS)),
         confidence=confidence,
-        evidence=_evidence(_get(data, "evidence", dict)),
-        conditions=_conditions(_get(data, "conditions", dict)),
+        evidence=_evidence(get(data, "evidence", dict)),
+        conditions=_conditions(get(data, "conditions", dict)),
         exclude=exclude,
-        examples=tuple(_list(data, "examples", str, 5)),
-        per_file=_per_file(_get(data, "per_file", dict)),
-        producers=tuple(_list(data, "producers", str, MAX_TYPES)),
-        uses=tuple(_list(data, "uses", str, 16)),
-        variants=tuple(_variant(raw) for raw in _list(data, "variants", dict, 16)),
+        examples=tuple(entries(data, "examples", str, 5)),
+        per_file=_per_file(get(data, "per_file", dict)),
+        producers=tuple(entries(data, "producers", str, MAX_TYPES)),
+        uses=tuple(entries(data, "uses", str, 16)),
+        variants=tuple(_variant(raw) for raw in entries(data, "variants", dict, 16)),
     )
 
 
 def _variant(data: dict[str, Any]) -> Variant:
     return Variant(
-        use=_get(data, "use", str),
-        pattern=_get(data, "pattern", str),
-        hints=tuple(_hint(raw) for raw in _list(data, "hints", dict, MAX_HINTS)),
-        learned=_get(data, "learned", bool),
+        use=get(data, "use", str),
+        pattern=get(data, "pattern", str),
+        hints=tuple(_hint(raw) for raw in entries(data, "hints", dict, MAX_HINTS)),
+        learned=get(data, "learned", bool),
     )
 
 
 def _refusal(data: dict[str, Any]) -> Refusal:
     return Refusal(
-        template=_get(data, "template", str),
-        pattern=_get(data, "pattern", str),
-        reason=_get(data, "reason", str),
-        text=_get(data, "text", str),
-        files=_get(data, "files", int),
-        bytes=_get(data, "bytes", int),
+        template=get(data, "template", str),
+        pattern=get(data, "pattern", str),
+        reason=get(data, "reason", str),
+        text=get(data, "text", str),
+        files=get(data, "files", int),
+        bytes=get(data, "bytes", int),
     )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from tracehint.errors import InputError
 from tracehint.hintgen.hints.hintcheck import from_json
 from tracehint.hintgen.hints.model import HINTS_SCHEMA, HintFile
+from tracehint.hintgen.hints.planjson import plan_to_json
 from tracehint.hintgen.text.textfile import TextFile
 from tracehint.schemas.kinds import instead, what_is
 from tracehint.schemas.plain import replacing
@@ -25,7 +26,10 @@ _FILE = TextFile(
 
 def to_json(hints: HintFile) -> dict[str, Any]:
     """The hint file as JSON data (schemas/hints.schema.json)."""
-    return {"schema": HINTS_SCHEMA, **asdict(hints)}
+    data = asdict(replace(hints, plan=None))
+    del data["plan"]
+    plan = {} if hints.plan is None else {"plan": plan_to_json(hints.plan)}
+    return {"schema": HINTS_SCHEMA, **data, **plan}
 
 
 def dump(hints: HintFile, path: Path, *, force: bool = False) -> None:

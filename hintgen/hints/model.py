@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from tracehint.hintgen.hints.plan import Plan
+
 HINTS_SCHEMA = "tracehint.hints/1"
 INPUT = ""  # among a rule's producers: inputs of the workflow, which no task writes
 
@@ -98,6 +100,7 @@ class HintFile:
 
     `peeks`: (producing type, consuming type), "" for inputs of the run, where the readers only
     looked into the files; in a declared graph they are no readers (hintgen/learn/peeks.py).
+    `plan`: for the run of one known graph, beside the rules for all others.
     """
 
     learned_from: tuple[dict[str, Any], ...]
@@ -105,6 +108,7 @@ class HintFile:
     rules: tuple[Rule, ...]
     refused: tuple[Refusal, ...] = ()
     peeks: tuple[tuple[str, str], ...] = ()
+    plan: Plan | None = None
 
     @property
     def nodes(self) -> int | None:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 
-VERSION = 3
-
 # enum th_record
 EPISODE, SNAPSHOT, EXTENT, EXEC, EXIT, ALIVE, PATH, NAME = range(1, 9)
 # enum th_episode_state

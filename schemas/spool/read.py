@@ -12,7 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tracehint.errors import BundleError
-from tracehint.schemas.spool.layout import FILES, VERSION
+from tracehint.schemas.spool.layout import FILES
+from tracehint.schemas.spool.version import VERSION
 
 Records = NDArray[Any]
 

@@ -34,10 +34,11 @@ LIMITS: dict[str, Limit] = {
         "name that needs more gets no hint, and is counted as too costly",
     ),
     "hint-rules": Limit(20_000, "rules", "rules of a hint file"),
+    "plan-rows": Limit(5_000_000, "rows", "tasks, and files, of a plan in a hint file"),
     "small-bytes": Limit(
         4 << 20, "bytes", "store tables, store maps, host files, calibrations, configurations"
     ),
-    "hints-bytes": Limit(64 << 20, "bytes", "hint files, baselines, output of `locate`"),
+    "hints-bytes": Limit(256 << 20, "bytes", "hint files, baselines, output of `locate`"),
     "names-bytes": Limit(256 << 20, "bytes", "Makeflow files that hints go into, lists of names"),
     "toml-values": Limit(200_000, "values", "dots, brackets, commas and lines of a TOML file"),
     "json-values": Limit(

@@ -183,5 +183,7 @@ int main(int argc, char **argv)
 		fputs(options_usage, stderr);
 		return REC_FAILED;
 	}
+	if (options.version)
+		return printf("%d\n", TH_SPOOL_VERSION) < 0 || fflush(stdout) ? REC_FAILED : 0;
 	return run(&options);
 }

@@ -9,7 +9,7 @@ const char options_usage[] =
 	"usage: tracehint-rec -o DIR [options] -- COMMAND [ARGUMENT]...\n"
 	"       tracehint-rec -o DIR [options] --pid PID | --cgroup DIR\n"
 	"       tracehint-rec -o DIR [options] --listen FD --lock FD\n"
-	"       tracehint-rec --check\n"
+	"       tracehint-rec --check | --version\n"
 	"  -o DIR              existing empty directory for the spool\n"
 	"  --ring BYTES        life-cycle ring, a power of two (default 8388608)\n"
 	"  --extents BYTES     extents ring, a power of two (default 8388608)\n"
@@ -38,6 +38,7 @@ int options_parse(int argc, char **argv, struct options *o)
 		PROCESSES,
 		LINGER,
 		CHECK,
+		VERSION,
 		NO_DIRECT,
 		PID,
 		CGROUP,
@@ -53,6 +54,7 @@ int options_parse(int argc, char **argv, struct options *o)
 		{"processes", required_argument, NULL, PROCESSES},
 		{"linger", required_argument, NULL, LINGER},
 		{"check", no_argument, NULL, CHECK},
+		{"version", no_argument, NULL, VERSION},
 		{"no-direct", no_argument, NULL, NO_DIRECT},
 		{"pid", required_argument, NULL, PID},
 		{"cgroup", required_argument, NULL, CGROUP},
@@ -87,6 +89,9 @@ int options_parse(int argc, char **argv, struct options *o)
 		case CHECK:
 			o->check = true;
 			break;
+		case VERSION:
+			o->version = true;
+			break;
 		case NO_DIRECT:
 			o->no_direct = true;
 			break;
@@ -116,7 +121,7 @@ int options_parse(int argc, char **argv, struct options *o)
 		}
 	}
 	o->command = argv + optind;
-	if (o->check)
+	if (o->check || o->version)
 		return 0;
 	if ((*o->command != NULL) + options_follow(o) != 1 || (o->listen >= 0 && o->lock < 0))
 		return -EINVAL;

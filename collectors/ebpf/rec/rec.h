@@ -29,6 +29,7 @@ struct options {
 	unsigned int slots;	/* processes followed at the same time */
 	unsigned int linger_ms; /* how long processes are followed that outlive the command */
 	bool check;		/* load, attach, say so, end */
+	bool version;		/* print that of the spool, end */
 	bool no_direct;		/* as on kernels without bpf_rdonly_cast (tests) */
 };
 

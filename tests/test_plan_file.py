@@ -1,0 +1,127 @@
+"""The plan of a hint file: round trip, schema, and what a crafted one cannot do."""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.support.hostile import HOSTILE_NAMES
+from tracehint.errors import InputError
+from tracehint.hintgen.hints.hintcheck import from_json
+from tracehint.hintgen.hints.hintfile import dump, load, to_json
+from tracehint.hintgen.hints.model import HintFile
+from tracehint.hintgen.hints.pathtext import to_text
+from tracehint.hintgen.hints.plan import FilePart, Plan, TaskPart, group
+
+PLAN = Plan(
+    cluster="lab",
+    strategy="partition",
+    default_seconds=34.0,
+    planned_seconds=13.5,
+    parts=3,
+    tasks=(TaskPart("project 1", 0), TaskPart("project 2", 2)),
+    files=(
+        FilePart("out/p_1.fits", 0, {"DP": f"collocation|{group(0)}"}),
+        FilePart("ref.fa", None, {"Replication": "3"}),
+    ),
+)
+HINTS = HintFile((), {"nodes": 3, "nodes_given": True}, (), plan=PLAN)
+
+
+@pytest.fixture
+def data() -> dict[str, Any]:
+    return copy.deepcopy(json.loads(json.dumps(to_json(HINTS))))
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    dump(HINTS, tmp_path / "h.json")
+    assert load(tmp_path / "h.json") == HINTS
+    assert "plan" not in to_json(replace(HINTS, plan=None))
+    dump(replace(HINTS, plan=None), tmp_path / "rules.json")
+    assert load(tmp_path / "rules.json").plan is None
+
+
+def test_the_schema_describes_a_plan(data: dict[str, Any]) -> None:
+    schema = json.loads((files("tracehint.schemas") / "hints.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(data, schema)
+    assert set(data["plan"]) == set(schema["$defs"]["plan"]["properties"])
+
+
+BAD: list[tuple[tuple[Any, ...], Any]] = [
+    ((), None),
+    ((), []),
+    (("cluster",), 3),
+    (("strategy",), None),
+    (("strategy",), "x" * 20_000),
+    (("seconds",), None),
+    (("seconds", "default"), "1"),
+    (("seconds", "planned"), float("nan")),
+    (("seconds", "planned"), float("inf")),
+    (("seconds", "planned"), -1),
+    (("seconds", "planned"), 10**400),
+    (("seconds", "planned"), True),
+    (("parts",), -1),
+    (("parts",), True),
+    (("parts",), 2),
+    (("parts",), 10**9),
+    (("tasks",), {}),
+    (("tasks", 0), "project"),
+    (("tasks", 0, "name"), ""),
+    (("tasks", 0, "name"), "\ud800"),
+    (("tasks", 0, "name"), "project 2"),
+    (("tasks", 0, "part"), 3),
+    (("tasks", 0, "part"), -1),
+    (("tasks", 0, "part"), None),
+    (("tasks", 0, "part"), 1.0),
+    (("tasks", 0, "part"), False),
+    (("files",), None),
+    (("files", 0, "path"), ""),
+    (("files", 0, "path"), "/etc/passwd"),
+    (("files", 0, "path"), "a/../../b"),
+    (("files", 0, "path"), "a//b"),
+    (("files", 0, "path"), "./a"),
+    (("files", 0, "path"), "a\\x00b"),
+    (("files", 0, "path"), "a\\"),
+    (("files", 0, "path"), "ref\\x2efa"),
+    (("files", 0, "path"), "x" * 20_000),
+    (("files", 0, "part"), 3),
+    (("files", 0, "part"), "0"),
+    (("files", 0, "hints"), {}),
+    (("files", 0, "hints"), {"DP": "collocation|$(id)"}),
+    (("files", 0, "hints"), {"DP": 1}),
+    (("files", 0, "hints"), {"security.capability": "1"}),
+    (("files", 0, "hints"), {f"H{i}": "1" for i in range(100)}),
+]
+
+
+@pytest.mark.parametrize(("path", "value"), BAD, ids=lambda item: str(item)[:40])
+def test_a_crafted_plan_is_refused(data: dict[str, Any], path: tuple[Any, ...], value: Any) -> None:
+    keys, at = ("plan", *path), data
+    for key in keys[:-1]:
+        at = at[key]
+    at[keys[-1]] = value  # type: ignore[index]
+    with pytest.raises(InputError):
+        from_json(data)
+
+
+def test_too_many_rows_name_the_limit(
+    data: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRACEHINT_LIMITS", "plan-rows=1")
+    with pytest.raises(InputError, match=r"tasks of the plan.*more than 1 rows"):
+        from_json(data)
+
+
+def test_names_of_every_byte_go_through_a_file(tmp_path: Path) -> None:
+    names = [to_text(name) for name in HOSTILE_NAMES if name not in (b".", b"..")]
+    plan = replace(PLAN, files=tuple(FilePart(name, 1, {"DP": "local"}) for name in names))
+    dump(replace(HINTS, plan=plan), tmp_path / "h.json")
+    assert load(tmp_path / "h.json").plan == plan
