@@ -91,7 +91,7 @@ format: $(LINTREADY) ## format all code
 
 docs: dev ## build the documentation into site/
 	$(BIN)/pip install -q --disable-pip-version-check $(call requirements,docs)
-	for script in gen_cli_docs gen_cluster_docs gen_limits gen_man gen_secrets rule_pages; do \
+	for script in gen_cli_docs gen_cluster_docs gen_limits gen_man gen_secrets gen_store_docs rule_pages; do \
 	    COLUMNS=90 $(BIN)/python scripts/$$script.py --check || exit 1; done
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 

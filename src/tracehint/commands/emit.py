@@ -161,12 +161,16 @@ def _script(
     from contextlib import ExitStack
 
     from tracehint.adapters.stores.act import check_keys
+    from tracehint.adapters.stores.call_script import make_call_script
+    from tracehint.adapters.stores.commands import CommandStore
     from tracehint.adapters.stores.script import make_script
 
     with ExitStack() as stack:
         root = stack.enter_context(open_directory(directory)) if directory else None
         plan = make_plan(hints, root_fd=root.fd if root else None, **which)
     check_keys(chosen, plan.targets, allow_trusted=allow_trusted)
+    if isinstance(chosen, CommandStore):
+        return make_call_script(hints, plan, chosen, inside=inside)
     return make_script(hints, plan, chosen, inside=inside)
 
 
