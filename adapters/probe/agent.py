@@ -5,19 +5,23 @@ whole, `times` of each item, `net` (bytes that came in and went out over the nod
 meanwhile). It touches nothing outside the directory that is its only argument.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import sys
 import threading
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 BLOCK = 1 << 20
 NEW = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
 OLD = os.O_RDONLY | os.O_CLOEXEC
 
 
-def net():
+def net() -> tuple[int, int]:
     """Bytes in and out over all links but the node's own loop."""
     came, went = 0, 0
     for line in Path("/proc/net/dev").read_text().splitlines()[2:]:
@@ -28,7 +32,7 @@ def net():
     return came, went
 
 
-def create(path, _size):
+def create(path: str, _size: int) -> list[float]:
     """Seconds of making an empty file, and of closing it."""
     start = time.perf_counter()
     fd = os.open(path, NEW, 0o600)
@@ -37,7 +41,7 @@ def create(path, _size):
     return [middle - start, time.perf_counter() - middle]
 
 
-def look(path, _size):
+def look(path: str, _size: int) -> list[float]:
     """Seconds of opening a file."""
     start = time.perf_counter()
     fd = os.open(path, OLD)
@@ -46,7 +50,7 @@ def look(path, _size):
     return [end - start]
 
 
-def write(path, size):
+def write(path: str, size: int) -> list[float]:
     """Seconds of opening a new file, of writing it, and of closing it."""
     block = os.urandom(min(size, BLOCK)) or b""
     begin = time.perf_counter()
@@ -61,7 +65,7 @@ def write(path, size):
     return [start - begin, middle - start, time.perf_counter() - middle]
 
 
-def synced(path, size):
+def synced(path: str, size: int) -> list[float]:
     """Seconds of writing a file until it is on the disk."""
     block, done = os.urandom(min(size, BLOCK)), 0
     start = time.perf_counter()
@@ -75,7 +79,7 @@ def synced(path, size):
     return [time.perf_counter() - start]
 
 
-def read(path, size):
+def read(path: str, size: int) -> list[float]:
     """Seconds of opening a file, and of reading its end past the memory of this node.
 
     The end, so that no client reads ahead what nobody asked for.
@@ -96,10 +100,24 @@ def read(path, size):
         os.close(fd)
 
 
-JOBS = {"create": create, "look": look, "write": write, "synced": synced, "read": read}
+Job = Callable[[str, int], "list[float]"]
+JOBS: dict[str, Job] = {
+    "create": create,
+    "look": look,
+    "write": write,
+    "synced": synced,
+    "read": read,
+}
 
 
-def work(job, names, size, until, found, errors):
+def work(
+    job: Job,
+    names: Sequence[str],
+    size: int,
+    until: float,
+    found: list[list[float]],
+    errors: list[str],
+) -> None:
     """Do the job with one name after the other."""
     try:
         for name in names:
@@ -115,15 +133,17 @@ def work(job, names, size, until, found, errors):
         errors.append(str(error))
 
 
-def answer(asked):
+def answer(asked: dict[str, Any]) -> dict[str, object]:
     """Answer to one line: the names are dealt out to so many streams at one time."""
     if asked["do"] == "about":
         pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         return {"cores": os.cpu_count() or 1, "memory": pages}
-    streams, names, found, errors = asked.get("streams", 1), asked["names"], [], []
+    streams, names = asked.get("streams", 1), asked["names"]
+    found: list[list[float]] = []
+    errors: list[str] = []
     until = time.monotonic() + asked["limit"]
     start, before = time.perf_counter(), net()
-    parts = [[] for _ in range(streams)]
+    parts: list[list[list[float]]] = [[] for _ in range(streams)]
     jobs = [
         threading.Thread(
             target=work,
@@ -144,7 +164,7 @@ def answer(asked):
     return {"seconds": time.perf_counter() - start, "times": found, "net": moved}
 
 
-def main():
+def main() -> None:
     """Answer until the input ends."""
     os.chdir(sys.argv[1])
     for line in sys.stdin:
