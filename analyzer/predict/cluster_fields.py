@@ -80,6 +80,9 @@ STORE: dict[str, Field] = {
     "latency_ms": Number(MS, 0, 1e6, 0.2, "there and back over the network"),
     "small_kb": Number(1e3, 0, 1e6, 64, "up to so many bytes are one request, not a transfer"),
     "request_ms": Number(MS, 0, 1e6, 0.2, "a server's work for one small request"),
+    "read_wait_ms": Number(MS, 0, 1e6, 0, "client and network, once per file that a task reads, "
+        "beside services and latency"),
+    "write_wait_ms": Number(MS, 0, 1e6, 0, "the same per file that a task writes"),
     "stream_mb_s": Number(MB, 0, 1e7, 0, "most that one transfer gets; 0: no limit"),
     "client_mb_s": Number(MB, 0, 1e7, 0, "most that the client of a node moves; 0: no limit"),
     "client_cache": Flag(True, "a node reads again from its memory what it read or wrote"),
