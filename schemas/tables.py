@@ -211,6 +211,7 @@ LOSS_KINDS = (
     "unknown_calls", "recursion_misses", "credentials_exec", "log_lines", "damaged_segment",
     "truncated_log", "unreadable_log", "log_limits", "killed_process", "killed_recorder",
     "spool_write", "unfollowed_tasks", "missing_rows", "outliving_processes",
+    "unentered_programs",
 )  # fmt: skip  # a table
 # Environment variables that name a task; nothing else of the environment is recorded.
 ENV_MARKERS = (
