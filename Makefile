@@ -9,6 +9,7 @@ LINTREADY:= $(VENV)/.ready-lint
 TRACER  := collectors/ebpf/bin/tracehint-rec
 TAG     := adapters/tag/bin/tracehint-tag
 SIM     := analyzer/predict/bin/tracehint-sim
+PRELOAD := collectors/preload/bin/libtracehint.so
 PYTEST  := $(BIN)/pytest
 # The requirements of an extra alone: `pip install .[docs]` would build the programs in C.
 requirements = $$($(BIN)/python scripts/requirements.py $(1))
@@ -17,7 +18,7 @@ WITH_BPF ?= AUTO
 TRACEHINT_DATA ?= $(abspath $(wildcard ../shared/data))
 export TRACEHINT_DATA
 
-.PHONY: bench-predict bench-spark bench-transfer notebook wheel bench-import real-runs-table test-kernels e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test setup-lint setup-full
+.PHONY: bench-gain bench-predict bench-spark bench-transfer notebook wheel bench-import real-runs-table test-kernels e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test setup-lint setup-full
 
 help:
 	@sed -n 's/^# make /make /p' Makefile; sed -n 's/^\([a-z-]*\):.*## /make \1: /p' Makefile
@@ -49,15 +50,16 @@ $(LINTREADY): pyproject.toml | setup-lint $(VENV)/bin/python
 	$(BIN)/pip install -q --disable-pip-version-check $(call requirements,lint)
 	touch $@
 
-tracer: ## build the C programs: the eBPF recorder, the tagger, the simulator
+tracer: ## build the C programs: the eBPF recorder, the preload library, the tagger, the simulator
 	@scripts/setup.sh build
-	@mkdir -p build $(dir $(TRACER)) $(dir $(TAG)) $(dir $(SIM))
+	@mkdir -p build $(dir $(TRACER)) $(dir $(TAG)) $(dir $(SIM)) $(dir $(PRELOAD))
 	cmake -S . -B build/tracer -DWITH_BPF=$(WITH_BPF) -DCMAKE_BUILD_TYPE=Release >build/tracer.log
 	cmake --build build/tracer -j2 -- --no-print-directory
 	@if [ -e build/tracer/tracehint-rec ]; then install -m 755 build/tracer/tracehint-rec build/tracer/tracehint-join $(dir $(TRACER)); \
 	else grep "Without the eBPF tracer" build/tracer.log >&2; fi
 	install -m 755 build/tracer/tracehint-tag $(TAG)
 	install -m 755 build/tracer/tracehint-sim $(SIM)
+	if [ -e build/tracer/libtracehint.so ]; then install -m 755 build/tracer/libtracehint.so $(PRELOAD); fi
 
 wheel: $(READY) ## a wheel with all programs linked statically, in dist/
 	$(BIN)/pip wheel -q --disable-pip-version-check --no-deps -w dist -C cmake.define.WITH_BPF=ON .
@@ -89,7 +91,7 @@ format: $(LINTREADY) ## format all code
 
 docs: dev ## build the documentation into site/
 	$(BIN)/pip install -q --disable-pip-version-check $(call requirements,docs)
-	for script in gen_cli_docs gen_cluster_docs gen_limits gen_man gen_secrets rule_pages; do \
+	for script in gen_cli_docs gen_cluster_docs gen_limits gen_man gen_secrets gen_store_docs rule_pages; do \
 	    COLUMNS=90 $(BIN)/python scripts/$$script.py --check || exit 1; done
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
@@ -120,6 +122,9 @@ bench-adapters: dev ## what setting hints costs
 bench-hints: dev ## what hints bring on a real MooseFS, four settings side by side; goes on where it was
 	$(BIN)/python -m scripts.bench.hints
 
+bench-gain: dev ## what placements bring on replays of real workflows on a real MooseFS, measured and predicted; goes on where it was
+	$(BIN)/python -m scripts.bench.gain
+
 bench-predict: dev ## speed and memory of predictions
 	$(BIN)/python -m scripts.bench.bench_predict
 
@@ -142,4 +147,4 @@ notebook: dev ## execute the notebook of the docs on a fresh recording and store
 	$(BIN)/python scripts/notebook.py
 
 clean: ## remove what was built (not the virtual environment)
-	rm -rf build site $(dir $(TRACER)) $(dir $(TAG)) $(dir $(SIM)) tests/output
+	rm -rf build site $(dir $(TRACER)) $(dir $(TAG)) $(dir $(SIM)) $(dir $(PRELOAD)) tests/output

@@ -24,6 +24,7 @@ GENERATORS = (
     "gen_cli_docs.py",
     "gen_cluster_docs.py",
     "gen_limits.py",
+    "gen_store_docs.py",
     "gen_man.py",
     "gen_secrets.py",
     "rule_pages.py",

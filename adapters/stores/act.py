@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tracehint.adapters.plan import Target
-from tracehint.adapters.stores.base import Setting, Store
+from tracehint.adapters.stores.base import Setting, Store, says
 from tracehint.adapters.stores.beneath import Root
 from tracehint.adapters.stores.journal import Entry, Journal
 from tracehint.adapters.stores.make import make_targets
@@ -110,7 +110,7 @@ def _compare(store: Store, one: _Open, journal: Journal | None, outcome: Outcome
         except OSError as error:
             outcome.fail(one.target.path, error, f"cannot read {setting.key}")
             continue
-        if old == setting.value:
+        if says(store, setting.key, setting.value, old):
             outcome.unchanged += 1
             continue
         one.to_do.append(setting)

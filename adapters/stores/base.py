@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
-from tracehint.adapters.plan import Kind
+from tracehint.adapters.plan import Kind, Target
+from tracehint.adapters.stores.about import About
 
 Level = Literal["full", "approximate", "none"]
 Acts = Literal["global", "directory", "creation", "any"]
@@ -71,6 +72,11 @@ class Translator(Protocol):
     @property
     def title(self) -> str:
         """One line for people."""
+        ...
+
+    @property
+    def about(self) -> About:
+        """Whether it was run, who may set hints, how to read and take them back."""
         ...
 
     def capabilities(self) -> Mapping[str, Capability]:
@@ -142,6 +148,24 @@ class NodeBound(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Document:
+    """A whole text for a store that takes no setting per file: a policy, rules, a list."""
+
+    text: bytes
+    records: int
+    gaps: Mapping[Gap, int]
+
+
+@runtime_checkable
+class Documented(Protocol):
+    """A store whose hints are one document, given to its administrator or its next run."""
+
+    def document(self, targets: Sequence[Target]) -> Document:
+        """The document for all targets; raises UsageError where it has nothing to say."""
+        ...
+
+
 def scripted(store: Store) -> Store:
     """The store as a script needs it that may run on another node."""
     return store.scripted() if isinstance(store, NodeBound) else store
@@ -157,6 +181,13 @@ def too_late(store: Store, hints: Mapping[str, str]) -> dict[str, str]:
         for name, value in hints.items()
         if (row := rows.get(capability_key(name, value))) and row.acts and "any" not in row.acts
     }
+
+
+def says(store: Store, key: str, value: bytes, got: bytes | None) -> bool:
+    """Whether what the store reports is this very value, however the store puts it."""
+    if isinstance(store, Judge):
+        return store.fits(Setting(key=key, value=value, hint=""), got)
+    return got == value
 
 
 def script_value(setting: Setting) -> bytes:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tracehint.adapters.plan import Kind
+from tracehint.adapters.stores.about import About
 from tracehint.adapters.stores.base import Capability, Gap, Location, Setting, capability_key
 from tracehint.adapters.stores.ceph_ask import ask_ceph
 from tracehint.adapters.stores.ceph_objects import FIELDS, Ask, fields_of, locate_files
@@ -65,6 +66,18 @@ CAPABILITIES: dict[str, Capability] = {
 }  # fmt: skip  # a table
 
 
+ABOUT = About(
+    state="works",
+    tried="16.2.15 with ceph-fuse, November 2026",
+    who="owner of the file or directory, with the capability flag p; pools by the administrator",
+    read_back="`getfattr -n ceph.dir.layout`, `ceph.file.layout`",
+    undo="directories: removed, or the former layout; files only while they are empty",
+    cost="one call a setting",
+    source="doc/cephfs/file-layouts.rst",
+    tools=("ceph",),
+)
+
+
 @dataclass(frozen=True)
 class CephFs(Placing):
     """The adapter; `places` names the pools, `ask` puts questions to the monitors.
@@ -74,6 +87,7 @@ class CephFs(Placing):
 
     name: str = "cephfs"
     title: str = "CephFS (layouts and pins)"
+    about: About = ABOUT
     ask: Ask = ask_ceph
 
     def capabilities(self) -> Mapping[str, Capability]:

@@ -1,36 +1,67 @@
-"""The capability matrix of all stores as a Markdown table, for docs/reference/stores.md."""
+"""The tables of all stores in Markdown, for README and docs/reference/stores.md."""
 
 from __future__ import annotations
 
-from tracehint.adapters.stores.base import VOCABULARY
+from tracehint.adapters.stores.base import VOCABULARY, Store
 from tracehint.adapters.stores.registry import names, open_store
 
 ACTS = {
     "global": "for the whole store", "directory": "directory default", "creation": "at creation",
     "any": "any time",
 }  # fmt: skip  # a table
+HEAD = [
+    "`--store`", "store", "state", "tried with", "acts", "who may", "read back", "undo", "cost",
+]  # fmt: skip  # a table
+STATES = {
+    "works": "works: run and tested here",
+    "translated": "translated: not run here",
+    "nothing": "takes nothing per file",
+}  # fmt: skip  # a table
 
 
 def matrix() -> str:
-    """One row per hint, one column per store: level, and when it acts."""
-    stores = [open_store(name) for name in names()]
-    head = ["hint", *(f"`{store.name}`" for store in stores)]
+    """One row per store, one column per hint: full, approximate (~) or nothing."""
+    marks = {"full": "full", "approximate": "~", "none": ""}
     rows = [
-        [
-            f"`{key}`",
-            *(
-                _cell(store.capabilities()[key].level, store.capabilities()[key].acts)
-                for store in stores
-            ),
-        ]
-        for key in VOCABULARY
+        [f"`{store.name}`", *(marks[store.capabilities()[key].level] for key in VOCABULARY)]
+        for store in map(open_store, names())
     ]
+    head = ["store", *(f"`{key}`" for key in VOCABULARY)]
     return _table([head, ["---"] * len(head), *rows])
 
 
-def _cell(level: str, acts: tuple[str, ...]) -> str:
-    when = ", ".join(ACTS[act] for act in acts)
-    return f"{level} ({when})" if when else level
+def overview() -> str:
+    """One row per store: works, translated or nothing; when it acts, who may, undo, cost."""
+    rows = [
+        [
+            f"`{store.name}`", store.title, STATES[store.about.state], store.about.tried,
+            acts_of(store), store.about.who, store.about.read_back, store.about.undo,
+            store.about.cost if not store.about.instead else f"instead: {store.about.instead}",
+        ]
+        for store in map(open_store, names())
+    ]  # fmt: skip  # a table
+    return _table([HEAD, ["---"] * len(HEAD), *rows])
+
+
+def summary() -> str:
+    """One row per state with its stores, and what helps where nothing is taken."""
+    stores = [open_store(name) for name in names()]
+    rows = []
+    for state, words in STATES.items():
+        mine = [_named(store) for store in stores if store.about.state == state]
+        rows.append([words, ", ".join(mine)])
+    return _table([["stores", "`--store` (tried with)"], ["---"] * 2, *rows])
+
+
+def _named(store: Store) -> str:
+    tried = store.about.tried
+    return f"`{store.name}`" if store.about.state != "works" else f"`{store.name}` ({tried})"
+
+
+def acts_of(store: Store) -> str:
+    """When the store's hints act, in words; "-" where it takes none."""
+    acts = {act for row in store.capabilities().values() for act in row.acts}
+    return ", ".join(words for act, words in ACTS.items() if act in acts) or "-"
 
 
 def remarks(name: str) -> str:

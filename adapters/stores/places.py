@@ -5,6 +5,9 @@ groups = ["node_A", "node_B"]       # DP=collocation|g goes to one of these, cho
 copies = { 2 = "data_2", 3 = "data_3" }   # pools with so many copies (CephFS)
 reads_spread = true                 # clients read from all copies, not from the first only (CephFS)
 ranks = 2                           # metadata servers that directories may be pinned to (CephFS)
+small = 1048576                     # files up to it may lie on the metadata server (Lustre)
+server = "head:9000"                # whom the tools of a store without mount ask
+base = "/wf/run7"                   # where DIRECTORY lies in the name space of such a store
 """
 
 from __future__ import annotations
@@ -12,15 +15,20 @@ from __future__ import annotations
 import re
 import socket
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tracehint.errors import InputError
 from tracehint.hintgen.text.textfile import TextFile
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,100}")
-KEYS = {"local", "groups", "copies", "reads_spread", "ranks"}
+KEYS = {"local", "groups", "copies", "reads_spread", "ranks", "small", "server", "base"}
+_SERVER = re.compile(r"([A-Za-z0-9][A-Za-z0-9.-]{0,200}(:[0-9]{1,5})?)?")
+_BASE = re.compile(r"(/[A-Za-z0-9_][A-Za-z0-9_.+-]{0,100}){0,40}")
 MAX_RANKS = 256
+SMALL_UNIT, MAX_SMALL = 64 << 10, 1 << 30  # bytes
 _REMEDY = "The format of --map files is in docs/reference/stores.md."
 _FILE = TextFile(kind="A map", limit="small-bytes", check="Check --map.", remedy=_REMEDY)
 
@@ -34,6 +42,9 @@ class Places:
     copies: tuple[tuple[int, str], ...] = ()  # ascending
     reads_spread: bool = False
     ranks: int = 1
+    small: int = 0
+    server: str = ""
+    base: str = ""
 
     def of_copies(self, copies: int) -> str | None:
         """The place with at least so many copies, else with most; None where that is no use."""
@@ -83,4 +94,16 @@ def load_places(path: Path | None) -> Places:
     if not all(re.fullmatch("[0-9]{1,3}", key) and int(key) for key in copies):
         raise InputError(f"{path}: copies are named by their number", _REMEDY)
     pools = tuple(sorted((int(key), name) for key, name in copies.items()))
-    return Places(local, tuple(groups), pools, spread, ranks)
+    return Places(local, tuple(groups), pools, spread, ranks, **_server(path, data))
+
+
+def _server(path: Path, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Where the store is; raises InputError."""
+    server, base, small = data.get("server", ""), data.get("base", ""), data.get("small", 0)
+    if not isinstance(server, str) or not _SERVER.fullmatch(server):
+        raise InputError(f"{path}: server is HOST or HOST:PORT", _REMEDY)
+    if not isinstance(base, str) or not _BASE.fullmatch(base) or ".." in base:
+        raise InputError(f"{path}: base is an absolute path of plain names", _REMEDY)
+    if type(small) is not int or not 0 <= small <= MAX_SMALL or small % SMALL_UNIT:
+        raise InputError(f"{path}: small is a multiple of 64 KiB, at most 1 GiB", _REMEDY)
+    return {"server": server, "base": base, "small": small}

@@ -1,4 +1,4 @@
-"""The stores by name. A store that needs only a table is a TOML file here, or the user's own."""
+"""The stores by name: the tables in `tables/`, the adapters below, or the user's own TOML file."""
 
 from __future__ import annotations
 
@@ -7,40 +7,41 @@ from pathlib import Path
 
 from tracehint.adapters.stores.base import Store
 from tracehint.adapters.stores.cephfs import CephFs
+from tracehint.adapters.stores.lustre import Lustre
 from tracehint.adapters.stores.moosefs import MooseFs
 from tracehint.adapters.stores.places import Places, load_places
-from tracehint.adapters.stores.table import load_table
+from tracehint.adapters.stores.table_file import load_table
 from tracehint.errors import UsageError
 
-_HERE = Path(__file__).parent
-
-# name -> table beside this file
-TABLES: dict[str, str] = {"xattr": "xattr.toml", "woss": "woss.toml", "orangefs": "orangefs.toml"}
-
+TABLES = Path(__file__).parent / "tables"  # a TOML file that is put there is a store
 
 # name -> adapter with code of its own
-ADAPTERS: dict[str, Callable[[Places], Store]] = {"cephfs": CephFs, "moosefs": MooseFs}
+ADAPTERS: dict[str, Callable[[Places], Store]] = {
+    "cephfs": CephFs, "lustre": Lustre, "moosefs": MooseFs,
+}  # fmt: skip  # a table
 
 
-def names() -> list[str]:
+def names(tables: Path = TABLES) -> list[str]:
     """Every store that --store takes by name."""
-    return [*TABLES, *ADAPTERS]
+    return sorted([*(path.stem for path in tables.glob("*.toml")), *ADAPTERS])
 
 
-def open_store(name: str, *, prefix: str | None = None, places: Path | None = None) -> Store:
+def open_store(
+    name: str, *, prefix: str | None = None, places: Path | None = None, tables: Path = TABLES
+) -> Store:
     """The store of that name, or of that TOML file; raises UsageError for an unknown one.
 
-    `places` is a --map file, for stores that put files on nodes by class or pool.
+    `places` is a --map file: names of classes, pools and servers of the site.
     """
     if name in ADAPTERS:
         if prefix is not None:
             raise UsageError(f"the store {name} has no prefix", "Leave --prefix away.")
         return ADAPTERS[name](load_places(places))
-    if name in TABLES:
-        return load_table(_HERE / TABLES[name], prefix=prefix)
+    if name in names(tables):
+        return load_table(tables / f"{name}.toml", prefix=prefix, places=load_places(places))
     if name.endswith(".toml"):
-        return load_table(Path(name), prefix=prefix)
+        return load_table(Path(name), prefix=prefix, places=load_places(places))
     raise UsageError(
         f"there is no store {name[:80]!r}",
-        f"Known are {', '.join(names())}; or give a table, for example --store ./mystore.toml.",
+        f"Known are {', '.join(names(tables))}; or give a table, for example --store ./my.toml.",
     )

@@ -13,7 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tracehint.adapters.plan import Plan, Target
-from tracehint.adapters.stores.base import Gap, Store, merge_gaps, script_value, scripted
+from tracehint.adapters.stores.base import (
+    Gap,
+    Store,
+    Translator,
+    merge_gaps,
+    script_value,
+    scripted,
+)
 from tracehint.errors import UsageError
 from tracehint.hintgen.hints.model import HintFile, Rule
 from tracehint.hintgen.text.escape import comment
@@ -62,17 +69,22 @@ def make_script(hints: HintFile, plan: Plan, store: Store, *, inside: bool) -> S
             else:
                 records.append(record)
     if not records:
-        raise _nothing(plan, store, merge_gaps(gaps), skipped)
+        raise nothing_to_say(plan, store, merge_gaps(gaps), skipped)
     table = b"".join(records)
     counted = merge_gaps(gaps)
-    part = _INSIDE % base64.encodebytes(table).decode().rstrip("\n") if inside else _BESIDE
-    text = _text("driver.sh").replace("#@WORKER@", _text("worker.sh").partition("\n\n")[2])
-    text = text.replace("#@TABLE@", part)
-    text = text.replace("#@EVIDENCE@", _evidence(hints, plan, store, counted))
+    text = shell_part("driver.sh")
+    text = text.replace("#@WORKER@", shell_part("worker.sh").partition("\n\n")[2])
+    text = text.replace("#@TABLE@", table_part(table, inside=inside))
+    text = text.replace("#@EVIDENCE@", evidence(hints, plan, store, counted))
     return Script(text, table, len(records), skipped, counted)
 
 
-def _nothing(plan: Plan, store: Store, gaps: dict[Gap, int], skipped: int) -> UsageError:
+def table_part(table: bytes, *, inside: bool) -> str:
+    """How the script reads its table: a file beside it, or base64 in its own text."""
+    return _INSIDE % base64.encodebytes(table).decode().rstrip("\n") if inside else _BESIDE
+
+
+def nothing_to_say(plan: Plan, store: Translator, gaps: dict[Gap, int], skipped: int) -> UsageError:
     """Why there is no setting to write."""
     if not plan.targets:
         return UsageError(
@@ -88,11 +100,13 @@ def _nothing(plan: Plan, store: Store, gaps: dict[Gap, int], skipped: int) -> Us
     why = f" ({reasons})" if reasons else ""
     return UsageError(
         f"the rules name {named}, but {store.title} can say none of their hints{why}",
-        "Give another store: --store xattr writes all of them as plain attributes.",
+        f"What helps there: {store.about.instead}."
+        if store.about.instead
+        else "Give another store: --store xattr writes all of them as plain attributes.",
     )
 
 
-def _text(name: str) -> str:
+def shell_part(name: str) -> str:
     """A part of the script."""
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
@@ -114,10 +128,11 @@ def _kind(target: Target) -> bytes:
     return letters.get((target.kind, target.create), b"C")
 
 
-def _evidence(hints: HintFile, plan: Plan, store: Store, gaps: dict[Gap, int]) -> str:
+def evidence(hints: HintFile, plan: Plan, store: Translator, gaps: dict[Gap, int]) -> str:
     """Comment lines: each rule with its pattern, hints, evidence, and the number of files."""
     files = Counter(t.rule for t in plan.targets if t.kind == "file")
-    lines = [f"tracehint {__version__}: storage hints for {store.title}", ""]
+    warning = store.about.warning(store.title)
+    lines = [f"tracehint {__version__}: storage hints for {store.title}", warning, ""]
     for rule in hints.rules:
         if files[rule.id] == 0:
             continue

@@ -1,19 +1,16 @@
 """Stores that are nothing but a table: a TOML file says which attribute carries which hint.
 
-The format is documented in docs/reference/stores.md; `orangefs.toml` is the example. Values are
-built from a closed list of fields, never evaluated.
+The format is documented in docs/reference/stores.md; `tables/orangefs.toml` is the example.
 """
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 from tracehint.adapters.plan import Kind
+from tracehint.adapters.stores.about import About
 from tracehint.adapters.stores.base import (
     VOCABULARY,
     Capability,
@@ -22,18 +19,12 @@ from tracehint.adapters.stores.base import (
     Setting,
     capability_key,
 )
+from tracehint.adapters.stores.fields import Field, Known, MissingError, fill
+from tracehint.adapters.stores.places import Places
 from tracehint.adapters.stores.xattrs import check_attribute, get_value, remove_value, set_value
 from tracehint.errors import InputError
-from tracehint.hintgen.text.textfile import TextFile
 
-_REMEDY = "The format of store tables is in docs/reference/stores.md."
-_FILE = TextFile(kind="A store table", limit="small-bytes", check="Check --store.", remedy=_REMEDY)
-LEVELS = ("full", "approximate", "none")
-ACTS = ("global", "directory", "creation", "any")
 KINDS: tuple[Kind, ...] = ("file", "directory")
-_FIELD = re.compile(r"\{(value|arg|block|region)\}")
-_TOP = {"name", "title", "prefix", "location", "note", "targets", "hints"}
-_ROW = {"attribute", "value", "set", "level", "how", "acts", "needs", "yields_to"}
 
 
 @dataclass(frozen=True)
@@ -44,24 +35,27 @@ class Row:
     attributes: tuple[tuple[str, str], ...]
     needs: tuple[str, ...] = ()
     yields_to: str = ""
+    targets: tuple[Kind, ...] = KINDS
 
 
-@dataclass(frozen=True)
-class TableStore:
-    """A store made from a table. `prefix` stands before every attribute name."""
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """What a table says of its hints; `translate` is the same for attributes and commands."""
 
     name: str
     title: str
-    prefix: str
     rows: Mapping[str, Row]
+    about: About = field(default_factory=About)
+    prefix: str = ""  # stands before every attribute name
     targets: tuple[Kind, ...] = KINDS
-    location: str = ""
+    fields: Mapping[str, Field] = field(default_factory=dict)
+    places: Places = field(default_factory=Places)
+    late: bool = False  # leave the host to the script that runs there
     note: str = ""
-    keys: frozenset[str] = field(default_factory=frozenset)
 
     def capabilities(self) -> Mapping[str, Capability]:
         """One entry per row of the vocabulary."""
-        missing = Capability(level="none", how="the table has no row for it")
+        missing = Capability(level="none", how="the store has no such setting")
         return {k: self.rows[k].capability if k in self.rows else missing for k in VOCABULARY}
 
     def translate(self, hints: Mapping[str, str], kind: Kind) -> tuple[list[Setting], list[Gap]]:
@@ -74,24 +68,26 @@ class TableStore:
             gap = self._gap(key, present, kind)
             if gap is not None:
                 gaps.append(gap)
-            row = self.rows.get(key)
-            if row is None or kind not in self.targets or (gap and gap.level == "none"):
+            if gap is not None and gap.level == "none":
                 continue
-            for attribute, template in row.attributes:
-                text = _fill(template, value, hints)
-                settings.setdefault(
-                    attribute,
-                    Setting(
-                        key=self.prefix + attribute, value=text.encode(), hint=f"{name}={value}"
-                    ),
+            known = Known(value, hints, self.places, self.late)
+            try:
+                texts = {a: fill(t, known, self.fields) for a, t in self.rows[key].attributes}
+            except MissingError as missing:
+                gaps.append(Gap(hint=key, level="none", reason=str(missing)))
+                continue
+            for attribute, text in texts.items():
+                said = Setting(
+                    key=self.prefix + attribute, value=text.encode(), hint=f"{name}={value}"
                 )
+                settings.setdefault(attribute, said)
         return list(settings.values()), gaps
 
     def _gap(self, key: str, present: set[str], kind: Kind) -> Gap | None:
         """What is lost when this hint is said to this kind of object; None: nothing."""
         row = self.rows.get(key)
         if row is None:
-            return Gap(hint=key, level="none", reason="the table has no row for it")
+            return Gap(hint=key, level="none", reason="the store has no such setting")
         if row.capability.level == "none":
             return Gap(hint=key, level="none", reason=row.capability.how)
         if row.yields_to in present:
@@ -99,11 +95,18 @@ class TableStore:
         missing = [need for need in row.needs if need not in present]
         if missing:
             return Gap(hint=key, level="none", reason=f"needs {', '.join(missing)} as well")
-        if kind not in self.targets:
-            return Gap(hint=key, level="none", reason=f"{self.name} takes no hints on a {kind}")
+        if kind not in self.targets or kind not in row.targets:
+            return Gap(hint=key, level="none", reason=f"{self.name} takes it on no {kind}")
         if row.capability.level == "approximate":
             return Gap(hint=key, level="approximate", reason=row.capability.how)
         return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableStore(Table):
+    """A store made from a table of attributes. `location` names the nodes of a file."""
+
+    location: str = ""
 
     def check_key(self, key: str, *, allow_trusted: bool) -> None:
         """Only the attributes of this table may be written, and never a dangerous name space."""
@@ -133,70 +136,3 @@ class TableStore:
             return None
         nodes = tuple(os.fsdecode(value).replace(",", " ").split())
         return Location(nodes=nodes, detail={"attribute": self.location})
-
-
-def _fill(template: str, value: str, hints: Mapping[str, str]) -> str:
-    """Replace {value}, {arg} (after `|`), {block} (BlockSize), {region} (arg times BlockSize)."""
-    arg = value.partition("|")[2]
-    block = hints.get("BlockSize", "")
-    region = str(int(arg) * int(block)) if arg.isdecimal() and block.isdecimal() else ""
-    fields = {"value": value, "arg": arg, "block": block, "region": region}
-    return _FIELD.sub(lambda found: fields[found.group(1)], template)
-
-
-def load_table(path: Path, *, prefix: str | None = None) -> TableStore:
-    """Read a table; raises InputError naming what is wrong with it."""
-    return _table(_FILE.toml(path), str(path), prefix)
-
-
-def _table(data: dict[str, Any], origin: str, prefix: str | None) -> TableStore:
-    name, hints = data.get("name"), data.get("hints")
-    unknown = sorted(set(data) - _TOP)
-    if not isinstance(name, str) or not re.fullmatch("[a-z][a-z0-9-]{0,40}", name):
-        raise InputError(f"{origin}: `name` is missing or not lower-case letters", _REMEDY)
-    if unknown or not isinstance(hints, dict):
-        wrong = f"unknown key {unknown[0]!r}" if unknown else "no [hints] table"
-        raise InputError(f"{origin}: {wrong}", _REMEDY)
-    rows = {key: _row(origin, key, raw) for key, raw in hints.items()}
-    chosen = data.get("prefix", "") if prefix is None else prefix
-    targets = tuple(data.get("targets", KINDS))
-    texts = [chosen, data.get("title", ""), data.get("location", ""), data.get("note", "")]
-    if not all(isinstance(t, str) for t in texts) or not set(targets) <= set(KINDS):
-        raise InputError(f"{origin}: a top-level key has the wrong type or value", _REMEDY)
-    for row in rows.values():
-        for attribute, _ in row.attributes:
-            check_attribute(chosen + attribute, allow_trusted=True)
-    return TableStore(
-        name=name,
-        title=texts[1] or name,
-        prefix=chosen,
-        rows=rows,
-        targets=targets,
-        location=texts[2],
-        note=texts[3],
-    )
-
-
-def _row(origin: str, key: str, raw: Any) -> Row:
-    where = f"{origin}: hints.{key}"
-    if key not in VOCABULARY:
-        raise InputError(f"{where} is no known hint", "Known are: " + ", ".join(VOCABULARY))
-    if not isinstance(raw, dict) or set(raw) - _ROW:
-        raise InputError(f"{where} is not a table of {', '.join(sorted(_ROW))}", _REMEDY)
-    level, acts = raw.get("level", "full"), raw.get("acts", [])
-    if level not in LEVELS or not set(acts) <= set(ACTS):
-        raise InputError(f"{where}: level or acts has an unknown value", _REMEDY)
-    pairs = raw.get("set", [raw] if level != "none" else [])
-    attributes = tuple((p.get("attribute", key), p.get("value", "{value}")) for p in pairs)
-    for attribute, value in attributes:
-        unfilled = _FIELD.sub("", value) if isinstance(value, str) else "{"
-        if not isinstance(attribute, str) or "{" in unfilled or "}" in unfilled:
-            raise InputError(
-                f"{where}: a value may hold {{value}}, {{arg}}, {{block}}, {{region}}", _REMEDY
-            )
-    return Row(
-        capability=Capability(level=level, how=str(raw.get("how", "")), acts=tuple(acts)),
-        attributes=attributes,
-        needs=tuple(map(str, raw.get("needs", []))),
-        yields_to=str(raw.get("yields_to", "")),
-    )

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tracehint.adapters.stores.base import Store
+from tracehint.adapters.stores.base import Store, says
 from tracehint.adapters.stores.beneath import Root
 from tracehint.adapters.stores.journal import Entry
 from tracehint.errors import InputError
@@ -71,7 +71,7 @@ def _unset(root: Root, store: Store, change: Entry, done: Undone, dry_run: bool)
         now = store.read(fd, change.key)
         if now == change.old:
             done.already += 1
-        elif now != change.new:
+        elif not says(store, change.key, change.new, now):
             done.kept.append((change.path, f"{change.key} was changed since"))
         elif dry_run:
             verb = "remove" if change.old is None else "restore"

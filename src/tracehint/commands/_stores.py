@@ -27,7 +27,7 @@ def store_options(required: bool) -> Callable[[F], F]:
             "--store",
             required=required,
             metavar="STORE",
-            help="xattr, woss, orangefs, cephfs, moosefs; or a TOML table (docs: stores).",
+            help="Its name (doctor --store lists them), or a TOML table (docs: stores).",
         ),
         click.option(
             "--prefix", help="Name space before every attribute (default: the store's, e.g. user.)."
@@ -36,7 +36,7 @@ def store_options(required: bool) -> Callable[[F], F]:
             "--map",
             "places",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            help="Names of the site's storage classes or pools (cephfs, moosefs; docs: stores).",
+            help="Names of the site's storage classes, pools and servers (docs: stores).",
         ),
     )
 
@@ -165,12 +165,16 @@ def report_gaps(gaps: Mapping[Gap, int]) -> None:
 
 
 def require_store(store: str | None, prefix: str | None, places: Path | None) -> Store:
-    """The store that --store names."""
+    """The store that --store names; says first where this project never ran it."""
     from tracehint.adapters.stores.registry import open_store
 
     if store is None:
         raise UsageError("no store given", "Add --store xattr (or another; see --help).")
-    return open_store(store, prefix=prefix, places=places)
+    chosen = open_store(store, prefix=prefix, places=places)
+    warning = chosen.about.warning(chosen.title)
+    if warning:
+        click.echo(warning, err=True)
+    return chosen
 
 
 def require_locator(store: str | None, prefix: str | None, places: Path | None) -> Locator:

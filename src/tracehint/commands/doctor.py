@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import textwrap
+from pathlib import Path
 from typing import Any
 
 import click
@@ -16,13 +17,25 @@ from tracehint.errors import EXIT_FINDINGS, EXIT_OK
 
 @click.command()
 @click.option("--format", "fmt", type=click.Choice(["text", "json"]), default="text")
-def command(fmt: str) -> int:
+@click.option("--store", metavar="STORE|all", help="Tell what a store can take instead.")
+@click.option(
+    "--map",
+    "places",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="With --store: names of the site's places (docs: stores).",
+)
+def command(fmt: str, store: str | None, places: Path | None) -> int:
     """Tell which collectors can run here, what each would miss and cost, and the remedy.
+
+    With --store: what that store can take, when it acts, who may, and what helps where it takes
+    nothing.
 
     0: a collector can run that `auto` would take; 1: none can.
 
     Example: tracehint doctor
     """
+    if store is not None:
+        return _store(store, places, fmt)
     answers = {name: check(name) for name in COLLECTORS}
     findings = [probe() for probe in CHECKS]
     picked = next((n for n, e in COLLECTORS.items() if e.auto and answers[n].decides), None)
@@ -41,6 +54,17 @@ def command(fmt: str) -> int:
     else:
         click.echo(_text(collectors, findings, picked), nl=False)
     return EXIT_OK if picked else EXIT_FINDINGS
+
+
+def _store(name: str, places: Path | None, fmt: str) -> int:
+    from tracehint.commands._store_facts import facts, lines
+
+    records = facts(name, places)
+    if fmt == "json":
+        click.echo(json.dumps({"schema": "tracehint.stores/1", "stores": records}, indent=1))
+    else:
+        click.echo("\n\n".join("\n".join(lines(record)) for record in records))
+    return EXIT_OK
 
 
 def _text(collectors: list[dict[str, Any]], findings: list[Finding], picked: str | None) -> str:

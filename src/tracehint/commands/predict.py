@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from tracehint.commands._options import with_options
 from tracehint.commands._output import refuse_existing, write_result
+from tracehint.commands._workload import load_analysis, load_workload, workload_options
 
-if TYPE_CHECKING:
-    from tracehint.analyzer.model import Analysis
-    from tracehint.analyzer.predict.model import Workload
-
+METADATA = ("centralised", "replicated", "decentralised", "decentralised-replica")
 _COUNTS = "N,N,..."
-_FACTOR = click.FloatRange(min=0, min_open=True, max=1e9)
 _SWEEP = with_options(
     click.option(
         "--cluster",
@@ -40,25 +37,6 @@ _SWEEP = with_options(
         "--split-nodes", metavar=_COUNTS, help="So many of the nodes serve the store alone."
     ),
 )
-_WORKLOAD = with_options(
-    click.option(
-        "--learned",
-        multiple=True,
-        type=click.Path(path_type=Path),
-        metavar="RUN",
-        help="Take times, sizes and bytes that RUN lacks from this run (repeatable).",
-    ),
-    click.option(
-        "--scale-bytes", type=_FACTOR, default=1.0, show_default=True, help="Factor on all sizes."
-    ),
-    click.option(
-        "--scale-seconds",
-        type=_FACTOR,
-        default=1.0,
-        show_default=True,
-        help="Factor on the recorded times of all tasks.",
-    ),
-)
 _RESULT = with_options(
     click.option(
         "--validate",
@@ -67,6 +45,12 @@ _RESULT = with_options(
         help="Compare the first configuration with this measured run, by type of task.",
     ),
     click.option("--tasks", is_flag=True, help="With json: the predicted timeline."),
+    click.option(
+        "--metadata",
+        type=click.Choice([*METADATA, "all"]),
+        metavar="NAME",
+        help=f"Metadata over the sites of the (first) cluster file: all, {', '.join(METADATA)}.",
+    ),
     click.option(
         "--runs",
         type=click.IntRange(1, 1000),
@@ -88,7 +72,7 @@ _RESULT = with_options(
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
 @_SWEEP
-@_WORKLOAD
+@workload_options
 @_RESULT
 def command(
     run: Path,
@@ -97,6 +81,7 @@ def command(
     scale_seconds: float,
     validate: Path | None,
     tasks: bool,
+    metadata: str | None,
     runs: int | None,
     seed: int,
     form: str,
@@ -106,50 +91,45 @@ def command(
 ) -> None:
     """Predict how long RUN takes on a cluster, and why; compare clusters, placements and sizes.
 
-    RUN is a trace bundle (also of a graph that has not run yet) or the JSON of analyze.
+    RUN is a trace bundle, the JSON of analyze, or an engine's graph that has not run yet.
 
     Example: tracehint predict run.trace --cluster moosefs --nodes 5,10,20
 
     Example: tracehint predict run.trace --cluster mine.toml --placement default --placement local
+
+    Example: tracehint predict run.trace --cluster sites.toml --metadata all
     """
     from tracehint.analyzer.predict.prediction import predict, runs_for
     from tracehint.analyzer.predict.result import to_json
     from tracehint.analyzer.predict.validation import validate as compare
-    from tracehint.commands._predict_output import text, write_parquet
+    from tracehint.commands._predict_output import write_parquet
     from tracehint.commands._predict_sweep import configurations
 
     if output not in (None, "-"):
         refuse_existing(Path(str(output)), force=force)
-    analysis, work = _workload(run, learned, scale_bytes, scale_seconds)
-    points = configurations(analysis=analysis, **sweep)
+    loaded = load_workload(run, learned, scale_bytes, scale_seconds)
+    work = loaded.work
+    points = configurations(analysis=loaded.analysis, **sweep)
     detail = tasks or len(points) == 1
     found = predict(work, points, runs=runs or runs_for(len(points)), seed=seed, detail=detail)
     data = to_json(work, found, tasks=tasks)
     if validate is not None:
-        data["validation"] = compare(work, found[0], _analysis(validate))
+        data["validation"] = compare(work, found[0], load_analysis(validate))
+    if metadata is not None:
+        from tracehint.commands._predict_metadata import predicted_metadata
+
+        names = METADATA if metadata == "all" else (metadata,)
+        data["metadata"] = predicted_metadata(run, loaded, points[0].cluster, names, seed)
     if form == "parquet":
         write_parquet(data, output, force=force)
         return
-    result = text(data) if form == "text" else json.dumps(data, indent=1) + "\n"
+    result = _text(data) if form == "text" else json.dumps(data, indent=1) + "\n"
     write_result(result, output, force=force)
 
 
-def _workload(
-    run: Path, learned: tuple[Path, ...], size: float, time: float
-) -> tuple[Analysis, Workload]:
-    from tracehint.analyzer.predict.learning import learned as taken
-    from tracehint.analyzer.predict.workload import Scale, from_analysis
+def _text(data: dict[str, Any]) -> str:
+    from tracehint.commands._predict_metadata import metadata_text
+    from tracehint.commands._predict_output import text
 
-    analysis, notes = _analysis(run), list[str]()
-    if learned:
-        analysis, notes = taken(analysis, [_analysis(path) for path in learned])
-    work = from_analysis(analysis, Scale(size, time))
-    work.notes += notes
-    return analysis, work
-
-
-def _analysis(path: Path) -> Analysis:
-    from tracehint.analyzer.model import Options
-    from tracehint.hintgen.inputs import load_run
-
-    return load_run(path, Options()).analysis
+    above = "\n".join([*metadata_text(data["metadata"]), "", ""]) if "metadata" in data else ""
+    return above + text(data)

@@ -1,0 +1,104 @@
+"""The script for stores with tools: one fixed text, and a table of argument vectors.
+
+As for attributes (`script.py`), no name and no value becomes shell text: the driver passes fields
+of a NUL-delimited table to the tools as arguments.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tracehint.adapters.plan import Plan, Target
+from tracehint.adapters.stores.base import Gap, Setting, merge_gaps
+from tracehint.adapters.stores.commands import CommandStore
+from tracehint.adapters.stores.script import (
+    MAX_RECORD,
+    Script,
+    evidence,
+    nothing_to_say,
+    shell_part,
+    table_part,
+)
+from tracehint.errors import UsageError
+from tracehint.hintgen.hints.model import HintFile
+from tracehint.hintgen.text.escape import comment
+
+SLOTS = 12  # arguments of a call, program included
+_MARK = "@path"
+# Tools without a mount read patterns or command lines of their own.
+_PLAIN = re.compile(rb"([A-Za-z0-9_.+=,~-][A-Za-z0-9_.+=,~/-]*)?")
+_ODD = "the tool could take its name for a pattern: only letters, digits and . _ + = , ~ - pass"
+_MAKES = "the tool makes the file: give --create, or let its directory's default do it"
+
+
+def make_call_script(hints: HintFile, plan: Plan, store: CommandStore, *, inside: bool) -> Script:
+    """Build script and table; with `inside`, the table is part of the text."""
+    if store.needs_server() and not store.places.server:
+        raise UsageError(
+            f"{store.title} must be told its server", 'Give a --map file with server = "HOST:PORT".'
+        )
+    store = store.scripted()
+    records: list[bytes] = []
+    gaps: list[Gap] = []
+    skipped = calls = 0
+    for target in plan.targets:
+        settings, missing = store.translate(target.hints, target.kind)
+        gaps += missing
+        for setting in settings:
+            if target.kind == "file" and store.creates(setting) and not target.create:
+                gaps.append(Gap(hint=setting.hint, level="none", reason=_MAKES))
+                continue
+            if not store.mounted and not _PLAIN.fullmatch(target.path):
+                gaps.append(Gap(hint=setting.hint, level="none", reason=_ODD))
+                continue
+            made = _records(store, target, setting)
+            if max(map(len, made)) > MAX_RECORD:
+                skipped += 1
+            else:
+                records += made
+                calls += 1
+    counted = merge_gaps(gaps)
+    if not records:
+        raise nothing_to_say(plan, store, counted, skipped)
+    table = b"".join(records)
+    text = shell_part("call_driver.sh")
+    text = text.replace("#@WORKER@", shell_part("call_worker.sh").partition("\n\n")[2])
+    text = text.replace("#@TABLE@", table_part(table, inside=inside))
+    text = text.replace("#@EVIDENCE@", evidence(hints, plan, store, counted))
+    return Script(text, table, calls, skipped, counted)
+
+
+def _records(store: CommandStore, target: Target, setting: Setting) -> list[bytes]:
+    """The call that sets, and the one that takes back where there is one."""
+    path = target.path if store.mounted else f"{store.base_path()}/".encode() + target.path
+    remark = f"{setting.key} ({setting.hint}, {target.rule})"
+    calls = {"set": store.argv(setting, _MARK)}
+    if not (target.kind == "file" and store.creates(setting)):
+        calls["undo"] = store.unset_argv(setting, _MARK)
+    return [
+        b"".join(
+            field + b"\0"
+            for field in (
+                purpose.encode(), _kind(store, target, setting), path or b"",
+                comment(remark)[:200].encode("ascii"), *_slots(argv),
+            )
+        )
+        for purpose, argv in calls.items()
+        if argv
+    ]  # fmt: skip  # a table
+
+
+def _slots(argv: list[str]) -> list[bytes]:
+    if len(argv) > SLOTS:
+        raise UsageError(
+            f"a call of {argv[0]} has more than {SLOTS} arguments", "Shorten the table's command."
+        )
+    return [part.encode() for part in argv] + [b""] * (SLOTS - len(argv))
+
+
+def _kind(store: CommandStore, target: Target, setting: Setting) -> bytes:
+    if not store.mounted:
+        return b"N"
+    if target.kind == "directory":
+        return b"D"
+    return b"C" if store.creates(setting) else b"F"

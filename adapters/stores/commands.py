@@ -1,0 +1,193 @@
+"""Stores whose settings are made by a tool: a table of words, and the calls that say them.
+
+All words of one object go into one call (`lfs setstripe -c 1 -S 1048576 DIR`). A setting's value
+is the words in a fixed order (`count=1 size=1048576`): every one is checked against its grammar
+before it becomes an argument, also when it comes back from a journal.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+from tracehint.adapters.plan import Kind
+from tracehint.adapters.stores.base import Gap, Setting
+from tracehint.adapters.stores.grammar import (
+    HOST,
+    bytes_of,
+    check_word,
+    read_words,
+    same_words,
+    say_words,
+)
+from tracehint.adapters.stores.table import Table
+from tracehint.adapters.stores.tools import fd_path, run_tool
+from tracehint.errors import InputError, UsageError
+
+OPTIONS, PATH, SERVER = "{options}", "{path}", "{server}"  # places in an argument vector
+
+
+@dataclass(frozen=True, kw_only=True)
+class Word:
+    """One named value of a command: its kind, its arguments with `{}`, how the tool prints it."""
+
+    kind: str
+    option: tuple[str, ...]
+    read: str = ""  # regular expression with one group, over what `get` answers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """The argument vectors that set, read and take back the words of one object."""
+
+    words: Mapping[str, Word]
+    set: tuple[str, ...]
+    get: tuple[str, ...] = ()
+    unset: tuple[str, ...] = ()
+    creates: bool = False  # a file is made by the call: it must not be there
+
+    def kinds(self) -> Mapping[str, str]:
+        """Word -> kind."""
+        return {name: word.kind for name, word in self.words.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandStore(Table):
+    """A store with tools. `mounted`: the tools take paths of a mounted file system."""
+
+    commands: Mapping[str, Command]
+    mounted: bool = True
+
+    def scripted(self) -> Self:
+        """For a script that may run on any node."""
+        return replace(self, late=True)
+
+    def translate(self, hints: Mapping[str, str], kind: Kind) -> tuple[list[Setting], list[Gap]]:
+        """One setting for each command that has something to say."""
+        said, gaps = super().translate(hints, kind)
+        settings = []
+        for name, command in self.commands.items():
+            mine = [one for one in said if one.key in command.words]
+            words = {one.key: one.value.decode() for one in mine}
+            for word, value in words.items():
+                check_word(command.words[word].kind, word, value.replace(HOST, "h"))
+            if mine:
+                hint = ", ".join(dict.fromkeys(one.hint for one in mine))
+                key = f"{self.name}:{name}"
+                settings.append(Setting(key=key, value=say_words(words), hint=hint))
+        return settings, gaps
+
+    def check_key(self, key: str, *, allow_trusted: bool) -> None:
+        """The table's commands are all that is ever run."""
+        self._command(key)
+
+    def argv(self, setting: Setting, path: str) -> list[str]:
+        """The call that says the setting for `path`; raises InputError for a value of no word."""
+        command = self._command(setting.key)
+        words = read_words(setting.value, command.kinds())
+        return self._filled(command.set, path, self.options(command, words))
+
+    def unset_argv(self, setting: Setting, path: str) -> list[str]:
+        """The call that takes it back; empty where the tool has none."""
+        return self._filled(self._command(setting.key).unset, path, [])
+
+    def options(self, command: Command, words: Mapping[str, str]) -> list[str]:
+        """The arguments of the words, in the order of the table."""
+        return [
+            part.replace("{}", words[name])
+            for name, word in command.words.items()
+            if name in words
+            for part in word.option
+        ]
+
+    def needs_server(self) -> bool:
+        """Whether a command names the store's server."""
+        vectors = (v for c in self.commands.values() for v in (c.set, c.get, c.unset))
+        return any(SERVER in part for vector in vectors for part in vector)
+
+    def base_path(self) -> str:
+        """What stands before a path where the store has no mount."""
+        return self.places.base
+
+    def creates(self, setting: Setting) -> bool:
+        """Whether the call makes the file itself."""
+        return self._command(setting.key).creates
+
+    def words_in(self, command: Command, answer: str) -> dict[str, str]:
+        """The words in what the tool printed, sizes in bytes; a value of another kind is none."""
+        found = {}
+        for name, word in command.words.items():
+            match = re.search(word.read, answer, re.MULTILINE) if word.read else None
+            if match is None:
+                continue
+            size = bytes_of(match[1]) if word.kind == "size" else None
+            text = str(size) if size is not None else match[1]
+            try:
+                found[name] = check_word(word.kind, name, text)
+            except InputError:
+                continue
+        return found
+
+    def read(self, fd: int, key: str) -> bytes | None:
+        """The words as the tool reports them; None: none of them. Raises OSError."""
+        command = self._command(key)
+        if not command.get:
+            raise OSError(errno.ENOTSUP, f"{self.title} cannot be asked about it")
+        answer = run_tool(self._filled(command.get, self._place(fd), []), fd=fd)
+        found = self.words_in(command, answer)
+        return say_words(found) if found else None
+
+    def write(self, fd: int, key: str, value: bytes) -> None:
+        """Run the tool. Raises OSError."""
+        if self._command(key).creates and stat.S_ISREG(os.fstat(fd).st_mode):
+            reason = "the tool makes the file itself: only a script (emit --create) can say it"
+            raise OSError(errno.EEXIST, reason)
+        setting = Setting(key=key, value=value, hint="")
+        run_tool(self.argv(setting, self._place(fd)), fd=fd)
+
+    def remove(self, fd: int, key: str) -> None:
+        """Run what takes it back. Raises OSError where the tool has nothing for that."""
+        argv = self.unset_argv(Setting(key=key, value=b"", hint=""), self._place(fd))
+        if not argv:
+            raise OSError(errno.ENOTSUP, "it cannot be taken back, only changed")
+        run_tool(argv, fd=fd)
+
+    def fits(self, setting: Setting, got: bytes | None) -> bool:
+        """Whether the tool reports what was asked for; any node's own place is local."""
+        kinds = self._command(setting.key).kinds()
+        if got is None:
+            return False
+        wanted, found = read_words(setting.value, kinds), read_words(got, kinds)
+        if "DP=local" in setting.hint:
+            wanted = {
+                name: found[name]
+                if kinds[name] == "name" and self.places.is_local(found.get(name, "").encode())
+                else value
+                for name, value in wanted.items()
+            }
+        return same_words(wanted, found)
+
+    def _command(self, key: str) -> Command:
+        store, _, name = key.partition(":")
+        if store != self.name or name not in self.commands:
+            raise UsageError(f"{key[:80]!r} is no setting of {self.name}", "Use its own store.")
+        return self.commands[name]
+
+    def _place(self, fd: int) -> str:
+        if not self.mounted:
+            raise OSError(errno.ENOTSUP, f"{self.title} has no mount: use the script of emit")
+        return fd_path(fd)
+
+    def _filled(self, argv: Sequence[str], path: str, options: Sequence[str]) -> list[str]:
+        out: list[str] = []
+        for part in argv:
+            if part == OPTIONS:
+                out += options
+            else:
+                out.append(part.replace(PATH, path).replace(SERVER, self.places.server))
+        return out

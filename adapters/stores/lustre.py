@@ -1,0 +1,153 @@
+"""Lustre: layouts of directories and of files that `lfs setstripe` makes.
+
+Grammar of lfs-setstripe(1) and lfs-getstripe(1); no Lustre was run. Composite layouts: small files
+on the metadata server where the --map file allows it (small), and in a directory of scattered files
+wide striping only behind the first region, so that a small file there costs one object, not one on
+every server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tracehint.adapters.plan import Kind
+from tracehint.adapters.stores.about import About
+from tracehint.adapters.stores.base import Acts, Capability, Gap, Setting
+from tracehint.adapters.stores.commands import Command, CommandStore, Word
+from tracehint.adapters.stores.fields import Field
+from tracehint.adapters.stores.getstripe import layout_words
+from tracehint.adapters.stores.grammar import HOST, Grid, read_words, say_words
+from tracehint.adapters.stores.places import Places
+from tracehint.adapters.stores.table import Row
+from tracehint.errors import InputError
+
+UNIT = 64 << 10  # sizes and ends are multiples of it
+MAX_MIRRORS = 16
+MAX_POOL = 15  # letters of a pool's name
+_SIZES = Grid(multiple=UNIT, least=UNIT, most=(4 << 30) - UNIT)
+_NEW: tuple[Acts, ...] = ("directory", "creation")
+
+ABOUT = About(
+    who="any user, on own files and directories (unless enable_setstripe_gid restricts it)",
+    read_back="`lfs getstripe -y`",
+    undo="`lfs setstripe -d DIR`, or the former layout; a file's layout stays",
+    cost="one program a file or directory",
+    source="the manual page lfs-setstripe(1)",
+    tools=("lfs",),
+)
+
+
+def _row(level: Any, how: str, *pairs: tuple[str, str], **more: Any) -> Row:
+    return Row(Capability(level=level, how=how, acts=_NEW if pairs else ()), pairs, **more)
+
+
+_POOL = "one stripe in a pool that the --map file names"
+ROWS: dict[str, Row] = {
+    "DP=local": _row(
+        "approximate", f"{_POOL} per node (local): only where OSTs run on the compute nodes",
+        ("count", "1"), ("pool", "{local}"),
+    ),
+    "DP=collocation": _row(
+        "full", f"{_POOL} (groups)", ("count", "1"), ("pool", "{group}"),
+    ),
+    "DP=scatter": _row(
+        "full", "one stripe per region, round robin over all OSTs",
+        ("size", "{strip}"), ("count", "-1"), ("narrow", "{strip}"), needs=("BlockSize",),
+    ),
+    "DP=distribute": _row("none", "files are spread over the OSTs anyway"),
+    "Replication": _row(
+        "approximate", "16 mirrors at most: writers write one, `lfs mirror resync` the rest",
+        ("mirrors", "{copies}"),
+    ),
+    "ReplicationSemantics": _row("none", "mirrors are brought up to date by lfs mirror resync"),
+    "BlockSize": _row(
+        "full", "stripe size, rounded up to 64 KiB", ("size", "{block64}"), yields_to="DP=scatter",
+    ),
+    "CacheSize": _row("none", "lfs ladvise is advice of a moment"),
+    "Access": _row("none", "no such setting"),
+    "Lifetime": _row("none", "no such setting"),
+    "LastReader": _row("none", "no such setting"),
+}  # fmt: skip  # a table
+
+# -1 or the number of OSTs; the options are put together in `Lustre.options`
+WORDS = {
+    "count": Word(kind="count", option=("-c", "{}")),
+    "size": Word(kind="size", option=("-S", "{}")),
+    "pool": Word(kind="name", option=("-p", "{}")),
+    "mirrors": Word(kind="count", option=("-N{}",)),
+    "narrow": Word(kind="size", option=()),  # end of the first, narrow component
+    "mdt": Word(kind="size", option=()),
+}
+LAYOUT = Command(
+    words=WORDS,
+    set=("lfs", "setstripe", "{options}", "{path}"),
+    get=("lfs", "getstripe", "-y", "-d", "{path}"),
+    unset=("lfs", "setstripe", "-d", "{path}"),
+    creates=True,
+)
+FIELDS = {
+    "block64": Field("block", _SIZES), "strip": Field("region", _SIZES),
+    "copies": Field("value", Grid(least=1, most=MAX_MIRRORS)),
+}  # fmt: skip  # a table
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Lustre(CommandStore):
+    """The adapter; `places` names pools and the largest file on the metadata server."""
+
+    def translate(self, hints: Mapping[str, str], kind: Kind) -> tuple[list[Setting], list[Gap]]:
+        """One layout at most; only a directory's has components, and never with mirrors."""
+        settings, gaps = super().translate(hints, kind)
+        for place, setting in enumerate(settings):
+            words = read_words(setting.value, LAYOUT.kinds())
+            if kind == "file" or "mirrors" in words:
+                words.pop("narrow", None)
+            elif self.places.small:
+                words["mdt"] = str(self.places.small)
+            settings[place] = replace(setting, value=say_words(words))
+        return settings, gaps
+
+    def options(self, command: Command, words: Mapping[str, str]) -> list[str]:
+        """A plain layout, or components from the start of the file to its end (-1)."""
+        if len(words.get("pool", "").replace(HOST, "")) > MAX_POOL:
+            raise InputError(
+                f"the pool {words['pool'][:40]!r} has more than {MAX_POOL} letters",
+                "Lustre takes no longer ones: check the --map file.",
+            )
+        rest = {name: words[name] for name in ("size", "pool") if name in words}
+        plain = super().options(command, {**rest, **_only(words, "count")})
+        mirrors = super().options(command, _only(words, "mirrors"))
+        if "mdt" not in words and "narrow" not in words:
+            return [*mirrors, *plain]
+        parts: list[str] = []
+        start = int(words.get("mdt", "0"))
+        if start:
+            parts += ["-E", str(start), "-L", "mdt"]
+        end = int(words.get("narrow", "0"))
+        if start < end:
+            one = super().options(command, {**rest, "count": "1"})
+            parts += ["-E", str(end), *one]
+        return [*mirrors, *parts, "-E", "-1", *plain]
+
+    def words_in(self, command: Command, answer: str) -> dict[str, str]:
+        """The words of a layout as `lfs getstripe -y` prints it."""
+        return layout_words(answer)
+
+
+def _only(words: Mapping[str, str], name: str) -> dict[str, str]:
+    return {name: words[name]} if name in words else {}
+
+
+def Lustre(places: Places) -> CommandStore:  # noqa: N802 - called like the other adapters
+    """The store of a site."""
+    return _Lustre(
+        name="lustre",
+        title="Lustre (lfs setstripe)",
+        about=ABOUT,
+        rows=ROWS,
+        fields=FIELDS,
+        commands={"layout": LAYOUT},
+        places=places,
+    )

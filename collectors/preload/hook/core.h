@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of the hook core tell each other. */
+#ifndef TRACEHINT_HOOK_CORE_H
+#define TRACEHINT_HOOK_CORE_H
+
+#include "../hook.h"
+
+/* What dispatch does with a call, beside telling observers. */
+enum th_action {
+	TH_ACT_OBSERVE = 1 << 0,
+	TH_ACT_CREATES = 1 << 1, /* may make a file */
+	TH_ACT_EXEC = 1 << 2,
+	TH_ACT_FORK = 1 << 3,
+};
+
+#define TH_FORKING 64
+
+/* In a page that is zeroed in children by fork. */
+struct th_state {
+	int pid;
+	unsigned int vforks; /* children of vfork that run in this memory now */
+	unsigned int shared; /* a process was made that shares it for good */
+	unsigned int threaded;
+	struct th_forking {
+		int tid; /* 0: free */
+		unsigned int flags;
+	} forking[TH_FORKING]; /* threads that make a process just now */
+	struct th_left {
+		int pid; /* 0: free */
+		void *at;
+		size_t bytes;
+	} left[TH_FORKING]; /* memory of children of vfork, which their exec leaves behind */
+};
+
+extern unsigned char th_actions[TH_CALLS]; /* enum th_action by number */
+extern struct th_state *th_state;
+
+/* entry.S */
+extern const char th_entry[], th_fork_entry_after[];
+
+bool th_dispatch_start(const struct th_program *program);
+void th_created(int dirfd, const char *path, int fd);
+void th_check_created(const struct th_call *call);
+enum th_class th_exec_class(const struct th_call *call);
+long th_exec(const struct th_call *call, enum th_class class);
+void th_exec_start(const struct th_program *program);
+void th_tell_forking(const struct th_call *call, unsigned long flags);
+void th_tell_forked(long pid, unsigned long flags);
+long th_dispatch(struct th_call *call);
+void th_fork_before(const struct th_call *call);
+void th_fork_after(const struct th_call *call);
+enum th_class th_classify(int dirfd, const char *path, int flags);
+
+void th_leave(void *at, size_t bytes);
+void th_unleave(void *at);
+
+/* Counts of sites patched and of those in text that could not be written. */
+struct th_patched {
+	unsigned int sites, failed;
+};
+struct th_patched th_patch_all(void);
+
+#endif

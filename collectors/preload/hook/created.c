@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Calls that made a file: an open that may create and found it empty, a link of an O_TMPFILE. */
+#include <linux/fcntl.h>
+#include <linux/openat2.h>
+#include <linux/stat.h>
+#include "core.h"
+
+#define AT_EMPTY_PATH 0x1000
+
+/* Where the arguments of an open lie; -1: there is none. */
+static const struct {
+	short nr;
+	signed char dir, path, flags;
+} opens[] = {
+	{__NR_open, -1, 0, 1},
+	{__NR_openat, 0, 1, 2},
+	{__NR_openat2, 0, 1, -1},
+	{__NR_creat, -1, 0, -1},
+};
+
+static bool is_empty_file(int fd)
+{
+	struct statx facts;
+
+	return !th_failed(th_sys(__NR_statx, fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_SIZE,
+				 &facts)) &&
+	       (facts.stx_mode & S_IFMT) == S_IFREG && !facts.stx_size;
+}
+
+static bool opened(const struct th_call *call)
+{
+	for (unsigned int i = 0; i < sizeof(opens) / sizeof(*opens); i++) {
+		if (opens[i].nr != call->nr)
+			continue;
+		unsigned long flags = O_CREAT;
+		int dirfd = opens[i].dir < 0 ? TH_AT_FDCWD : (int)call->arg[(int)opens[i].dir];
+
+		if (call->nr == __NR_openat2)
+			flags = ((const struct open_how *)call->arg[2])->flags;
+		else if (opens[i].flags >= 0)
+			flags = (unsigned long)call->arg[(int)opens[i].flags];
+		if ((flags & O_CREAT) && is_empty_file((int)call->ret))
+			th_created(dirfd, (const char *)call->arg[(int)opens[i].path],
+				   (int)call->ret);
+		return true;
+	}
+	return false;
+}
+
+/* The descriptor in "/proc/self/fd/N" or the like, -1 where there is none. */
+static int descriptor_in(const char *path)
+{
+	int fd = 0;
+	const char *at = th_base(path);
+
+	if (!th_starts(path, "/proc/") && !th_starts(path, "/dev/fd/"))
+		return -1;
+	for (const char *c = at; *c; c++) {
+		if (*c < '0' || *c > '9' || fd > 100000000)
+			return -1;
+		fd = fd * 10 + (*c - '0');
+	}
+	return *at ? fd : -1;
+}
+
+/* A name for a file that had none, which is open here. */
+static void linked(const struct th_call *call)
+{
+	const char *from = (const char *)call->arg[1];
+	int fd = -1;
+
+	if (call->nr != __NR_linkat)
+		return;
+	if ((call->arg[4] & AT_EMPTY_PATH) && !*from)
+		fd = (int)call->arg[0];
+	else
+		fd = descriptor_in(from);
+	long flags = fd < 0 ? -1 : th_sys(__NR_fcntl, fd, F_GETFL);
+
+	if (flags > 0 && (flags & __O_TMPFILE))
+		th_created((int)call->arg[2], (const char *)call->arg[3], fd);
+}
+
+void th_check_created(const struct th_call *call)
+{
+	if (!opened(call))
+		linked(call);
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Every call of interest passes here: the call itself, then the observers. */
+#include "core.h"
+
+unsigned char th_actions[TH_CALLS];
+
+static const struct {
+	unsigned short nr;
+	unsigned char action;
+} own[] = {
+	{__NR_open, TH_ACT_CREATES},  {__NR_openat, TH_ACT_CREATES}, {__NR_openat2, TH_ACT_CREATES},
+	{__NR_creat, TH_ACT_CREATES}, {__NR_link, TH_ACT_CREATES},   {__NR_linkat, TH_ACT_CREATES},
+	{__NR_execve, TH_ACT_EXEC},   {__NR_execveat, TH_ACT_EXEC},  {__NR_clone, TH_ACT_FORK},
+	{__NR_fork, TH_ACT_FORK},     {__NR_vfork, TH_ACT_FORK},     {__NR_clone3, TH_ACT_FORK},
+};
+
+#define MAX_OBSERVERS 8
+static const struct th_observer *on[MAX_OBSERVERS];
+static unsigned int observers;
+static unsigned char wanted[TH_CALLS]; /* by whom: one bit each */
+static bool creations;
+
+long th_dispatch(struct th_call *call);
+
+/* Turn on the observers that the environment names; false where there are none. */
+bool th_dispatch_start(const struct th_program *program)
+{
+	for (const struct th_observer *const *at = th_observers; *at; at++) {
+		const char *value = th_variable(program->envp, (*at)->variable);
+
+		if (!value || !*value || observers == MAX_OBSERVERS ||
+		    !(*at)->start(value, program))
+			continue;
+		for (const unsigned short *nr = (*at)->calls; nr && *nr < TH_CALLS; nr++) {
+			wanted[*nr] |= (unsigned char)(1U << observers);
+			th_actions[*nr] |= TH_ACT_OBSERVE;
+		}
+		creations |= !!(*at)->created;
+		on[observers++] = *at;
+	}
+	for (unsigned int i = 0; i < sizeof(own) / sizeof(*own); i++)
+		if (creations || own[i].action != TH_ACT_CREATES)
+			th_actions[own[i].nr] |= own[i].action;
+	return observers > 0;
+}
+
+#define TELL(method, ...)                                                                          \
+	for (unsigned int i = 0; i < observers; i++)                                               \
+		if (on[i]->method)                                                                 \
+	on[i]->method(__VA_ARGS__)
+
+void th_created(int dirfd, const char *path, int fd)
+{
+	TELL(created, dirfd, path, fd);
+}
+
+static void tell_before(struct th_call *call)
+{
+	for (unsigned int i = 0; i < observers; i++)
+		if ((wanted[call->nr] >> i & 1) && on[i]->before)
+			on[i]->before(call);
+}
+
+static void tell_after(const struct th_call *call)
+{
+	for (unsigned int i = 0; i < observers; i++)
+		if ((wanted[call->nr] >> i & 1) && on[i]->after)
+			on[i]->after(call);
+}
+
+static inline __attribute__((always_inline)) long make(const struct th_call *call)
+{
+	return th_sys6(call->nr, call->arg[0], call->arg[1], call->arg[2], call->arg[3],
+		       call->arg[4], call->arg[5]);
+}
+
+static long execute(struct th_call *call)
+{
+	enum th_class class = th_exec_class(call);
+
+	TELL(executing, call, class);
+	call->ret = th_exec(call, class);
+	TELL(not_executed, call);
+	return call->ret;
+}
+
+void th_tell_forking(const struct th_call *call, unsigned long flags)
+{
+	TELL(forking, call, flags);
+}
+
+void th_tell_forked(long pid, unsigned long flags)
+{
+	TELL(forked, pid, flags);
+}
+
+long th_dispatch(struct th_call *call)
+{
+	unsigned char action = (unsigned long)call->nr < TH_CALLS ? th_actions[call->nr] : 0;
+
+	if (!action)
+		return make(call);
+	if (action & TH_ACT_EXEC)
+		return execute(call);
+	if (action & TH_ACT_OBSERVE)
+		tell_before(call);
+	call->ret = make(call);
+	if ((action & TH_ACT_CREATES) && !th_failed(call->ret))
+		th_check_created(call);
+	if (action & TH_ACT_OBSERVE)
+		tell_after(call);
+	return call->ret;
+}

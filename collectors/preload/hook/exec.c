@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Exec: the next program gets the library and the observers' variables, whatever environment the
+ * caller made for it; a program that breaks below a preloaded library gets its environment without
+ * it.
+ */
+#include <linux/fcntl.h>
+#include "core.h"
+
+#define PRELOAD "LD_PRELOAD"
+#define MAX_CARRIED 8
+#define MAX_TEXT 8192
+#define MAX_ENV 65536
+
+static struct {
+	const char *name;
+	char *entry; /* NAME=value */
+} carried[MAX_CARRIED];
+static unsigned int carried_count;
+static char *texts; /* the entries and our path; programs may write over their environment */
+static size_t texts_used;
+static const char *own_path = "";
+
+const char *th_variable(char *const *envp, const char *name)
+{
+	size_t n = th_len(name);
+
+	for (; envp && *envp; envp++)
+		if (th_starts(*envp, name) && (*envp)[n] == '=')
+			return *envp + n + 1;
+	return NULL;
+}
+
+const char *th_own_path(void)
+{
+	return own_path;
+}
+
+static char *keep(const char *a, const char *b)
+{
+	size_t x = th_len(a), y = th_len(b);
+	char *at = texts + texts_used;
+
+	if (texts_used + x + y + 1 > MAX_TEXT)
+		return NULL;
+	th_copy(at, a, x);
+	th_copy(at + x, b, y + 1);
+	texts_used += x + y + 1;
+	return at;
+}
+
+/* Our own entry of LD_PRELOAD. */
+static void find_own_path(const char *preload)
+{
+	for (const char *at = preload; at && *at;) {
+		size_t n = 0;
+
+		while (at[n] && at[n] != ':' && at[n] != ' ')
+			n++;
+		for (size_t i = n; i > 0; i--)
+			if (at[i - 1] == '/' && th_starts(at + i, "libtracehint.so")) {
+				char *path = keep(at, "");
+
+				if (path) {
+					path[n] = '\0';
+					own_path = path;
+				}
+				return;
+			}
+		at += n + !!at[n];
+	}
+}
+
+/* Other variables that observers need in the next program, beside those that turn them on. */
+void th_carry(const char *name, const char *value)
+{
+	char *prefix = keep(name, "=");
+
+	if (!prefix || carried_count == MAX_CARRIED)
+		return;
+	texts_used--; /* over the end of the prefix */
+	if (!keep(value, ""))
+		return;
+	carried[carried_count].name = name;
+	carried[carried_count++].entry = prefix;
+}
+
+void th_exec_start(const struct th_program *program)
+{
+	texts = th_map(MAX_TEXT);
+	if (!texts)
+		return;
+	find_own_path(th_variable(program->envp, PRELOAD));
+	for (const struct th_observer *const *at = th_observers; *at; at++) {
+		const char *value = th_variable(program->envp, (*at)->variable);
+
+		if (value && *value)
+			th_carry((*at)->variable, value);
+	}
+}
+
+enum th_class th_exec_class(const struct th_call *call)
+{
+	if (call->nr == __NR_execve)
+		return th_classify(TH_AT_FDCWD, (const char *)call->arg[0], 0);
+	return th_classify((int)call->arg[0], (const char *)call->arg[1], (int)call->arg[4]);
+}
+
+static bool refuses_preload(enum th_class class)
+{
+	return class == TH_CLASS_ASAN || class == TH_CLASS_MUSL || class == TH_CLASS_BITS32;
+}
+
+/* Where our path stands in a value of LD_PRELOAD, or NULL. */
+static const char *ours_in(const char *preload)
+{
+	size_t n = th_len(own_path);
+
+	for (const char *at = preload; at && *at;) {
+		if (th_starts(at, own_path) && (!at[n] || at[n] == ':' || at[n] == ' '))
+			return at;
+		while (*at && *at != ':' && *at != ' ')
+			at++;
+		at += !!*at;
+	}
+	return NULL;
+}
+
+static bool as_wanted(char *const *envp, bool enter)
+{
+	if (!!ours_in(th_variable(envp, PRELOAD)) != enter)
+		return false;
+	for (unsigned int i = 0; i < carried_count; i++) {
+		const char *value = th_variable(envp, carried[i].name);
+
+		if (!value || !th_equal(value, carried[i].entry + th_len(carried[i].name) + 1))
+			return false;
+	}
+	return true;
+}
+
+static bool is_carried(const char *entry)
+{
+	for (unsigned int i = 0; i < carried_count; i++) {
+		size_t n = th_len(carried[i].name);
+
+		if (th_starts(entry, carried[i].name) && entry[n] == '=')
+			return true;
+	}
+	return th_starts(entry, PRELOAD "=");
+}
+
+/* "LD_PRELOAD=" and the given value with our path, or without it; at `to`. */
+static char *write_preload(char *to, const char *given, bool enter)
+{
+	const char *ours = given ? ours_in(given) : NULL;
+	size_t skip = ours ? th_len(own_path) + !!ours[th_len(own_path)] : 0;
+	char *at = to + sizeof(PRELOAD);
+
+	th_copy(to, PRELOAD "=", sizeof(PRELOAD));
+	for (const char *c = given; c && *c;) {
+		if (c == ours) {
+			c += skip;
+			continue;
+		}
+		*at++ = *c++;
+	}
+	while (at > to + sizeof(PRELOAD) && at[-1] == ':')
+		at--;
+	if (enter) {
+		if (at > to + sizeof(PRELOAD))
+			*at++ = ':';
+		th_copy(at, own_path, th_len(own_path));
+		at += th_len(own_path);
+	}
+	*at = '\0';
+	return at > to + sizeof(PRELOAD) ? to : NULL;
+}
+
+/* The environment for the next program in one piece of memory, or NULL. */
+static char **make_environment(char *const *envp, bool enter, size_t *bytes)
+{
+	const char *given = th_variable(envp, PRELOAD);
+	size_t n = 0, at = 0;
+
+	while (envp && envp[n] && n < MAX_ENV)
+		n++;
+	if (n == MAX_ENV)
+		return NULL;
+	size_t pointers = (n + carried_count + 2) * sizeof(char *);
+
+	*bytes = pointers + (given ? th_len(given) : 0) + th_len(own_path) + 64;
+	char **made = th_map(*bytes);
+
+	if (!made)
+		return NULL;
+	for (size_t i = 0; i < n; i++)
+		if (!is_carried(envp[i]))
+			made[at++] = envp[i];
+	for (unsigned int i = 0; i < carried_count; i++)
+		made[at++] = carried[i].entry;
+	char *preload = write_preload((char *)made + pointers, given, enter);
+
+	if (preload)
+		made[at++] = preload;
+	made[at] = NULL;
+	return made;
+}
+
+static long make_call(const struct th_call *call, char *const *envp)
+{
+	if (call->nr == __NR_execve)
+		return th_sys(__NR_execve, call->arg[0], call->arg[1], envp);
+	return th_sys(__NR_execveat, call->arg[0], call->arg[1], call->arg[2], envp, call->arg[4]);
+}
+
+/* Returns only where it failed. */
+long th_exec(const struct th_call *call, enum th_class class)
+{
+	char *const *envp = (char *const *)call->arg[call->nr == __NR_execve ? 2 : 3];
+	bool enter = !refuses_preload(class);
+	size_t bytes = 0;
+
+	if (!*own_path || class == TH_CLASS_SETUID || as_wanted(envp, enter))
+		return make_call(call, envp);
+	char **made = make_environment(envp, enter, &bytes);
+
+	if (!made)
+		return make_call(call, envp);
+	th_leave(made, bytes);
+	long ret = make_call(call, made);
+
+	th_unleave(made);
+	th_sys(__NR_munmap, made, bytes);
+	return ret;
+}

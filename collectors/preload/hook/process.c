@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which process this is, and calls that make another one. */
+#include "core.h"
+
+#define MADV_WIPEONFORK 18
+#define LOST_FLAGS (~0UL)
+
+struct th_state *th_state;
+
+void *th_map_wiped(size_t bytes)
+{
+	void *at = th_map(bytes);
+
+	if (!at || !th_failed(th_sys(__NR_madvise, at, bytes, MADV_WIPEONFORK)))
+		return at;
+	th_sys(__NR_munmap, at, bytes);
+	return NULL;
+}
+
+/* Whether another process may run in this memory. */
+static bool may_be_other(void)
+{
+	return __atomic_load_n(&th_state->vforks, __ATOMIC_RELAXED) || th_state->shared;
+}
+
+int th_pid(void)
+{
+	int pid = th_state->pid;
+
+	if (pid && !may_be_other())
+		return pid;
+	int real = (int)th_sys(__NR_getpid);
+
+	if (!pid)
+		th_state->pid = real;
+	return real;
+}
+
+bool th_vforked(void)
+{
+	return may_be_other() && th_pid() != th_state->pid;
+}
+
+bool th_threaded(void)
+{
+	return th_state->threaded;
+}
+
+static unsigned long clone_flags(const struct th_call *call)
+{
+	if (call->nr == __NR_clone)
+		return (unsigned long)call->arg[0];
+	if (call->nr == __NR_clone3 && call->arg[0] > 4095) /* not a probe with NULL */
+		return *(const uint64_t *)call->arg[0];
+	return call->nr == __NR_vfork ? TH_CLONE_VM | TH_CLONE_VFORK : 0;
+}
+
+/* Remember what this thread is about to do; false where there is no room. */
+static bool remember(unsigned int flags)
+{
+	int tid = (int)th_sys(__NR_gettid);
+
+	for (unsigned int i = 0; i < TH_FORKING; i++) {
+		int none = 0;
+
+		if (__atomic_compare_exchange_n(&th_state->forking[i].tid, &none, tid, false,
+						__ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+			th_state->forking[i].flags = flags;
+			return true;
+		}
+	}
+	return false;
+}
+
+static unsigned long recall(void)
+{
+	int tid = (int)th_sys(__NR_gettid);
+
+	for (unsigned int i = 0; i < TH_FORKING; i++) {
+		if (th_state->forking[i].tid != tid)
+			continue;
+		unsigned long flags = th_state->forking[i].flags;
+
+		__atomic_store_n(&th_state->forking[i].tid, 0, __ATOMIC_SEQ_CST);
+		return flags;
+	}
+	return LOST_FLAGS;
+}
+
+/* The state must be right before there are two processes. */
+void th_fork_before(const struct th_call *call)
+{
+	unsigned long flags = clone_flags(call);
+	bool vfork = (flags & (TH_CLONE_VM | TH_CLONE_VFORK)) == (TH_CLONE_VM | TH_CLONE_VFORK);
+	bool thread = flags & TH_CLONE_THREAD;
+
+	th_pid();
+	if (thread)
+		th_state->threaded = 1;
+	else if (vfork)
+		__atomic_add_fetch(&th_state->vforks, 1, __ATOMIC_SEQ_CST);
+	else if (flags & TH_CLONE_VM)
+		th_state->shared = 1;
+	th_tell_forking(call, flags);
+	if (!remember((unsigned int)flags) && vfork)
+		th_state->shared = 1; /* the count stays too high: slow, but right */
+}
+
+/* The parent gives this memory back after the exec of its child of vfork. */
+void th_leave(void *at, size_t bytes)
+{
+	int pid = th_pid();
+
+	for (unsigned int i = 0; i < TH_FORKING && th_vforked(); i++) {
+		struct th_left *left = &th_state->left[i];
+		int none = 0;
+
+		if (!__atomic_compare_exchange_n(&left->pid, &none, pid, false, __ATOMIC_SEQ_CST,
+						 __ATOMIC_RELAXED))
+			continue;
+		left->bytes = bytes;
+		left->at = at;
+		return;
+	}
+}
+
+/* The exec failed. */
+void th_unleave(void *at)
+{
+	for (unsigned int i = 0; i < TH_FORKING && th_vforked(); i++)
+		if (th_state->left[i].at == at && th_state->left[i].pid == th_pid()) {
+			th_state->left[i].at = NULL;
+			__atomic_store_n(&th_state->left[i].pid, 0, __ATOMIC_SEQ_CST);
+		}
+}
+
+static void give_back(int pid)
+{
+	for (unsigned int i = 0; i < TH_FORKING; i++) {
+		struct th_left *left = &th_state->left[i];
+
+		if (__atomic_load_n(&left->pid, __ATOMIC_SEQ_CST) != pid)
+			continue;
+		if (left->at)
+			th_sys(__NR_munmap, left->at, left->bytes);
+		left->at = NULL;
+		__atomic_store_n(&left->pid, 0, __ATOMIC_SEQ_CST);
+	}
+}
+
+/* In the parent; a child of vfork has ended or executed a program by now. */
+void th_fork_after(const struct th_call *call)
+{
+	unsigned long flags = recall();
+
+	if (flags == LOST_FLAGS)
+		return;
+	if ((flags & TH_CLONE_VFORK) && (flags & TH_CLONE_VM) && !(flags & TH_CLONE_THREAD)) {
+		__atomic_sub_fetch(&th_state->vforks, 1, __ATOMIC_SEQ_CST);
+		if (call->ret > 0)
+			give_back((int)call->ret);
+	}
+	th_tell_forked(call->ret, flags);
+}

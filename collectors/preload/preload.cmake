@@ -1,0 +1,19 @@
+# libtracehint.so: preloaded into programs, it records their calls and tags their files as they
+# are made. Plain C without any library; included by the top CMakeLists.txt.
+set(PRELOAD_DIR ${CMAKE_CURRENT_LIST_DIR})
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  file(GLOB preload_sources ${PRELOAD_DIR}/*.c ${PRELOAD_DIR}/*/*.c ${PRELOAD_DIR}/*/*.S)
+  add_library(tracehint SHARED ${preload_sources})
+  # The hooked program's vector registers are not saved: no code here may touch them.
+  target_compile_options(tracehint PRIVATE -O2 -ffreestanding -fno-stack-protector
+    -fcf-protection=none -fvisibility=hidden -mgeneral-regs-only
+    $<$<COMPILE_LANGUAGE:C>:-std=gnu11 -Wall -Wextra -Werror -fno-tree-loop-distribute-patterns>)
+  target_link_options(tracehint PRIVATE -nostdlib -Wl,-z,now -Wl,-z,noexecstack
+    -Wl,--build-id=sha1)
+  if(NOT TRACER_SANITIZE)
+    target_link_options(tracehint PRIVATE -s)
+  endif()
+  if(SKBUILD)
+    install(TARGETS tracehint LIBRARY DESTINATION tracehint/collectors/preload/bin)
+  endif()
+endif()

@@ -1,0 +1,110 @@
+"""What placements bring on real workflows, column by column; resumable.
+
+    python -m scripts.bench.gain                                  # everything that is missing
+    python -m scripts.bench.gain --row montage-2mass --scale data --pairs 1
+    python -m scripts.bench.gain --report                         # the tables of what is there
+    python -m scripts.bench.gain --report --page                  # and put them into the docs page
+
+Results are in build/bench-gain/ROW-SCALE.json. Needs root, and TRACEHINT_DATA with wfinstances.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import sys
+from pathlib import Path
+
+from scripts.bench.gain.bedding import replayed, started
+from scripts.bench.gain.cases import case_of
+from scripts.bench.gain.columns import COLUMNS
+from scripts.bench.gain.page import summary, tables
+from scripts.bench.gain.predicted import Cell, cells
+from scripts.bench.gain.results import Results, Run, load
+from scripts.bench.gain.rows import ROWS, SCALES
+from scripts.bench.page import into_page
+from tests.support import shaped
+
+from tracehint.analyzer.predict.cluster_file import read_cluster
+
+ROOT = Path(__file__).parents[3]
+OUT = ROOT / "build" / "bench-gain"
+PAGE = ROOT / "docs" / "reference" / "gain.md"
+CLUSTER = Path(__file__).with_name("cluster.toml")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--row", action="append", choices=list(ROWS), help="default: all")
+    parser.add_argument("--scale", action="append", choices=list(SCALES), help="default: all")
+    parser.add_argument("--column", action="append", choices=list(COLUMNS), help="default: all")
+    parser.add_argument("--pairs", type=int, default=5, help="runs of each column")
+    parser.add_argument("--fresh", action="store_true", help="forget earlier results")
+    parser.add_argument("--report", action="store_true", help="only print what is there")
+    parser.add_argument("--page", action="store_true", help="also put the tables into the docs")
+    args = parser.parse_args()
+    corpus = Path(os.environ.get("TRACEHINT_DATA", "")) / "wfinstances" / "corpus.tar.xz"
+    if not corpus.is_file():
+        sys.exit("bench-gain: TRACEHINT_DATA does not name a folder with wfinstances")
+    names, scales = args.row or list(ROWS), args.scale or list(SCALES)
+    results = {
+        (name, scale): _results(name, scale, fresh=args.fresh) for scale in scales for name in names
+    }
+    if not args.report:
+        if why := shaped.missing():
+            sys.exit(f"bench-gain: {why}")
+        _run_all(corpus, results, args.column or list(COLUMNS), args.pairs)
+    _report(corpus, results, page=args.page)
+
+
+def _results(name: str, scale: str, *, fresh: bool) -> Results:
+    key = dataclasses.asdict(ROWS[name]) | {"scale": scale}
+    return load(OUT, f"{name}-{scale}", json.loads(json.dumps(key)), fresh=fresh)
+
+
+def _run_all(
+    corpus: Path, results: dict[tuple[str, str], Results], columns: list[str], pairs: int
+) -> None:
+    """What is missing: first one run of everything, then the second, ...; columns alternate."""
+    cluster = read_cluster(CLUSTER)
+    with started() as bed:
+        for number in range(pairs):
+            for (name, scale), found in results.items():
+                todo = [c for c in columns if number in found.missing(c, pairs)]
+                case = case_of(ROWS[name], scale, corpus, OUT, cluster) if todo else None
+                for column in todo:
+                    assert case is not None
+                    found.add(run := replayed(bed, case, column, number))
+                    _tell(found.path.stem, run)
+
+
+def _tell(name: str, run: Run) -> None:
+    print(
+        f"{name} {run.column} {run.number}: {run.bytes / 1e6:.0f} MB, {run.seconds:.1f} s; "
+        f"processors: others {run.load['others']:.0%}, bench {run.load['own']:.0%}",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def _report(corpus: Path, results: dict[tuple[str, str], Results], *, page: bool) -> None:
+    cluster = read_cluster(CLUSTER)
+    found: dict[str, dict[str, list[Cell]]] = {scale: {} for scale in SCALES}
+    for (name, scale), result in results.items():
+        if result.runs:
+            case = case_of(ROWS[name], scale, corpus, OUT, cluster)
+            found[scale][ROWS[name].title] = cells(case, result)
+    texts = {scale: tables(rows) for scale, rows in found.items() if rows}
+    texts["summary"] = summary(row for rows in found.values() for row in rows.values())
+    for name, text in texts.items():
+        print(f"{name}\n\n{text}\n")
+        if page:
+            into_page(PAGE, f"measured: {name}", text)
+
+
+if __name__ == "__main__":
+    main()

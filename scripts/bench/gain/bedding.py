@@ -1,0 +1,58 @@
+"""The store that the replays run on, and one replay on it."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from scripts.bench.gain.columns import COLUMNS, Case
+from scripts.bench.gain.effect import Effect
+from scripts.bench.gain.load import Watch
+from scripts.bench.gain.replay import Replay, outputs
+from scripts.bench.gain.results import Run
+from tests.support.shaped import MooseBed, shaped_cluster
+
+SLOTS = 4  # tasks at one time on a node
+
+
+@contextmanager
+def started() -> Iterator[MooseBed]:
+    """MooseFS on five nodes, its disks in memory where there is enough."""
+    with tempfile.TemporaryDirectory(dir=_room()) as name, shaped_cluster(Path(name)) as bed:
+        yield bed
+
+
+def _room() -> str | None:
+    """Memory where there is enough: the disk is no part of the question."""
+    shm = Path("/dev/shm")
+    return str(shm) if shm.is_dir() and shutil.disk_usage(shm).free > 6 << 30 else None
+
+
+def replayed(bed: MooseBed, case: Case, column: str, number: int) -> Run:
+    """One run in a fresh directory, which is removed again."""
+    placement = COLUMNS[column].place(case)
+    effect = Effect(bed, f"{case.row.name}-{column}-{number}", case.work, placement)
+    replay = Replay(effect, SLOTS, seed=number)
+    effect.prepare()
+    try:
+        replay.stage()
+        watch, before = Watch(bed.folder), bed.received()
+        seconds, tasks = replay.run()
+        moved, load = bed.received() - before, watch.stop()
+        return Run(
+            column=column,
+            number=number,
+            seconds=seconds,
+            bytes=moved,
+            outputs=outputs(replay),
+            astray=effect.astray(),
+            load=dataclasses.asdict(load),
+            needed=effect.crossing({done.task: done.node for done in tasks}),
+            tasks=[done.row() for done in tasks],
+        )
+    finally:
+        effect.remove()

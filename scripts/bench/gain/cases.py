@@ -1,0 +1,51 @@
+"""From an instance to a workload, with the project's own commands: import, analyze, hints."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+from scripts.bench.gain.columns import Case
+from scripts.bench.gain.rows import SCALES, Row
+
+from tracehint.analyzer.model import Options
+from tracehint.analyzer.predict.cluster import Cluster
+from tracehint.analyzer.predict.workload import Scale, from_analysis
+from tracehint.hintgen.inputs import load_run
+
+NODES = 5
+
+
+def case_of(row: Row, scale: str, corpus: Path, folder: Path, cluster: Cluster) -> Case:
+    """The case of a row; bundles and rules are kept in `folder`."""
+    bundle = _imported(row.source, corpus, folder)
+    rules = folder / f"{Path(row.learned).name}.hints.json"
+    if not rules.exists():
+        learned = _imported(row.learned, corpus, folder)
+        _tool("hints", learned, "--nodes", str(NODES), "-o", rules)
+    analysis = load_run(bundle, Options(nodes=NODES)).analysis
+    factor = Scale(1 / row.by, 1 / (row.by * SCALES[scale]))
+    return Case(row, analysis, from_analysis(analysis, factor), cluster, rules)
+
+
+def _imported(name: str, corpus: Path, folder: Path) -> Path:
+    """The bundle of an instance of the corpus."""
+    bundle = folder / f"{Path(name).name}.trace"
+    if not bundle.exists():
+        with tarfile.open(corpus, "r:xz") as archive:
+            stream = archive.extractfile(f"corpus/{name}.json")
+            assert stream is not None
+            source = folder / f"{Path(name).name}.json"
+            source.write_bytes(stream.read())
+        _tool("import", source, "-o", bundle)
+    return bundle
+
+
+def _tool(*words: str | Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tracehint", *words], capture_output=True, text=True
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"tracehint {words[0]}: {done.stderr[-2000:]}")

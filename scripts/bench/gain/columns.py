@@ -1,0 +1,85 @@
+"""The columns: each a placement of the same workload, to be predicted and to be replayed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scripts.bench.gain.rows import WIDELY, Row
+
+from tracehint.analyzer.model import Analysis
+from tracehint.analyzer.predict.cluster import Cluster
+from tracehint.analyzer.predict.model import READ, WRITE, Placement, Workload, law
+from tracehint.analyzer.predict.placement import default, local
+
+HAND_COPIES = 4
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a column is made from: a row, its analysis, workload, cluster, and learned rules."""
+
+    row: Row
+    analysis: Analysis
+    work: Workload
+    cluster: Cluster
+    rules: Path
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column; `place` raises FileNotFoundError where it cannot be made yet."""
+
+    name: str
+    title: str
+    place: Callable[[Case], Placement]
+
+
+def by_hand(case: Case) -> Placement:
+    """The paper's table, set by somebody who knows the stages."""
+    work, row = case.work, case.row
+    kinds, target = np.full(work.files, -1, np.int32), np.full(work.files, -1, np.int32)
+    copies = np.zeros(work.files, np.int32)
+    task = np.repeat(np.arange(work.tasks), np.diff(work.op_begin))
+    reads, writes = work.of_kind(READ), work.of_kind(WRITE)
+    readers = np.bincount(work.op_file[reads], minlength=work.files)
+    reader, writer = np.full(work.files, -1), np.full(work.files, -1)
+    reader[work.op_file[reads]] = task[reads]
+    writer[work.op_file[writes]] = task[writes]
+    for file in range(work.files):
+        if writer[file] < 0:
+            copies[file] = HAND_COPIES if readers[file] >= WIDELY else 0
+            continue
+        kind = work.type_names[work.type[writer[file]]]
+        hint = next((hint for pattern, hint in row.hand if re.search(pattern, kind)), "")
+        if hint == "copies":
+            copies[file] = HAND_COPIES
+        elif hint == "group" and reader[file] >= 0:
+            kinds[file], target[file] = law("group"), reader[file]
+        elif hint:
+            kinds[file] = law("local")
+    return Placement("hand", kinds, copies, target, groups=work.tasks, scheduler="most-input-bytes")
+
+
+def per_file(case: Case) -> Placement:
+    """Today's rules of `tracehint hints`, learned on the other instance."""
+    from tracehint.hintgen.hints.hintfile import load
+    from tracehint.hintgen.placed import hinted
+
+    return hinted(load(case.rules), case.analysis, "per-file")(case.work, case.cluster)
+
+
+COLUMNS: dict[str, Column] = {
+    column.name: column
+    for column in (
+        Column("default", "default", lambda c: default(c.work, c.cluster)),
+        Column(
+            "local", "local-first, run where most input lies", lambda c: local(c.work, c.cluster)
+        ),
+        Column("hand", "by hand, as in the paper", by_hand),
+        Column("hints", "hints per file", per_file),
+    )
+}

@@ -1,0 +1,131 @@
+"""A placement put into effect on MooseFS: a directory per storage class, and a file lies in the one
+that says where its bytes go. So a hint costs no call; what calls cost is in `make bench-hints`."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from tests.support.bed import ok
+from tests.support.shaped import MooseBed
+
+from tracehint.analyzer.predict.model import COMPUTE, WRITE, Placement, Workload, law
+
+PLAIN = "1"  # the storage class of one copy anywhere
+MAX_COPIES = 9
+CHUNK = 1 << 26  # bytes
+_BATCH = 500  # paths of one call of the store's tool
+
+
+@dataclass
+class Effect:
+    """Where each file of a run is; filled in as files are made. `where` counts chunks by node."""
+
+    bed: MooseBed
+    folder: str
+    work: Workload
+    placement: Placement
+    chosen: dict[int, str] = field(default_factory=dict)
+    group: dict[int, int] = field(default_factory=dict)
+    where: dict[int, Counter[int]] = field(default_factory=dict)
+
+    def prepare(self) -> None:
+        """The directories with their classes."""
+        root = self.bed.mount / self.folder
+        root.mkdir()
+        copies = () if self.placement.copies is None else self.placement.copies.tolist()
+        wanted = {str(min(n, MAX_COPIES)) for n in copies if n > 1} | {PLAIN}
+        for name in (*sorted(wanted), *(f"node_{node.label}" for node in self.bed.nodes)):
+            (root / name).mkdir()
+            ok(self.bed.head("mfssetsclass", name, root / name))
+
+    def choose(self, file: int, node: int | None) -> str:
+        """The class of a file that is made on a node (None: before the run); always the same."""
+        if file not in self.chosen:
+            self.chosen[file] = self._class(file, node)
+        return self.chosen[file]
+
+    def path(self, file: int, mount: Path) -> Path:
+        """The file below a mount, once its class is chosen."""
+        return mount / self.folder / self.chosen[file] / f"f{file}"
+
+    def _class(self, file: int, node: int | None) -> str:
+        p = self.placement
+        kind = -1 if p.law is None else int(p.law[file])
+        target = -1 if p.target is None else int(p.target[file])
+        if kind == law("node"):
+            return self._node(target)
+        if kind == law("local") and node is not None:
+            return self._node(node)
+        if kind == law("group"):
+            first = len(self.group) % len(self.bed.nodes) if node is None else node
+            return self._node(self.group.setdefault(target, first))
+        copies = 0 if p.copies is None else int(p.copies[file])
+        return str(min(copies, MAX_COPIES)) if copies > 1 else PLAIN
+
+    def _node(self, node: int) -> str:
+        return f"node_{self.bed.nodes[node].label}"
+
+    def located(self, files: list[int]) -> dict[int, Counter[int]]:
+        """Chunks of each file by node: as its class says, else as the store says."""
+        labels = {f"node_{node.label}": i for i, node in enumerate(self.bed.nodes)}
+        numbers = {node.label: i for i, node in enumerate(self.bed.nodes)}
+        asked = []
+        for file in files:
+            known = labels.get(self.chosen[file])
+            if known is not None:
+                self.where[file] = Counter({known: 1})
+            elif self.work.size[file] == 0:
+                self.where[file] = Counter()  # the store keeps no chunk of it
+            elif file not in self.where:
+                asked.append(file)
+        for at in range(0, len(asked), _BATCH):
+            part = {self.path(f, self.bed.mount): f for f in asked[at : at + _BATCH]}
+            for path, said in self.bed.where(list(part)).items():
+                self.where[part[path]] = Counter({numbers[x]: n for x, n in said.items()})
+        return {file: self.where[file] for file in files}
+
+    def astray(self) -> int:
+        """Of the files that were put on a node, those that the store keeps elsewhere."""
+        put = {f: name for f, name in self.chosen.items() if name.startswith("node_")}
+        put = {f: name for f, name in put.items() if self.work.size[f] > 0}
+        paths, wrong = list(put), 0
+        for at in range(0, len(paths), _BATCH):
+            part = {self.path(f, self.bed.mount): put[f] for f in paths[at : at + _BATCH]}
+            for path, said in self.bed.where(list(part)).items():
+                wrong += bool(said) and set(said) != {part[path].removeprefix("node_")}
+        return wrong
+
+    def crossing(self, nodes: Mapping[int, int]) -> int:
+        """Bytes of files that had to cross links, as the files lie now; `nodes`: task -> node."""
+        work, total = self.work, 0
+        task_of = np.repeat(np.arange(work.tasks), np.diff(work.op_begin)).tolist()
+        self.located(list(self.chosen))
+        for i, task in enumerate(task_of):
+            if work.op_kind[i] == COMPUTE:
+                continue
+            where, moved = self.where[int(work.op_file[i])], int(work.op_bytes[i])
+            chunks = max(1, -(-int(work.size[int(work.op_file[i])]) // CHUNK))
+            own = where[nodes[task]] / chunks
+            held = where.total() / chunks if work.op_kind[i] == WRITE else min(1, where.total())
+            total += round(moved * (held - own))
+        return total
+
+    def remove(self) -> None:
+        """All files of the run."""
+        subprocess.run(["rm", "-rf", self.bed.mount / self.folder], check=True)
+
+
+def held(effect: Effect, files: list[int], moved: list[int]) -> Counter[int]:
+    """Bytes that each node holds of what a task reads: `moved` of each of `files`."""
+    found: Counter[int] = Counter()
+    where = effect.located(files)
+    for file, amount in zip(files, moved, strict=True):
+        chunks = max(1, -(-int(effect.work.size[file]) // CHUNK))
+        for node, here in where[file].items():
+            found[node] += amount * here // chunks
+    return found

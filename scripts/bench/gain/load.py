@@ -1,0 +1,68 @@
+"""What else the machine did meanwhile: seconds are worth nothing without it."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+LOADED = 0.3  # of the machine's processors taken by others: seconds of such a run are marked
+_TICK = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Load:
+    """Shares of the machine's processors over a run: by the bench, by others, stolen by the
+    hypervisor; and the load average at the start."""
+
+    own: float
+    others: float
+    steal: float
+    average: float
+
+
+@dataclass
+class Watch:
+    """Measures from its making to `stop`. `folder`: processes that name it belong to the bench."""
+
+    folder: Path
+
+    def __post_init__(self) -> None:
+        self.average = os.getloadavg()[0]
+        self.began, self.machine, self.own = time.monotonic(), _machine(), _own(self.folder)
+
+    def stop(self) -> Load:
+        """The load since."""
+        (busy, steal), own = _machine(), _own(self.folder)
+        whole = (time.monotonic() - self.began) * (os.cpu_count() or 1)
+        mine = own - self.own
+        return Load(
+            own=mine / whole,
+            others=max(0.0, busy - self.machine[0] - mine) / whole,
+            steal=(steal - self.machine[1]) / whole,
+            average=self.average,
+        )
+
+
+def _machine() -> tuple[float, float]:
+    """Seconds of all processors: busy, stolen."""
+    words = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+    user, nice, system, _idle, _wait, irq, soft, steal = (int(x) / _TICK for x in words[:8])
+    return user + nice + system + irq + soft, steal
+
+
+def _own(folder: Path) -> float:
+    """Processor seconds of this process and of all that name the folder."""
+    total = 0.0
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            mine = int(entry.name) == os.getpid()
+            if mine or os.fsencode(folder) in (entry / "cmdline").read_bytes():
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                total += (int(fields[11]) + int(fields[12])) / _TICK
+        except OSError:
+            continue  # it ended meanwhile
+    return total

@@ -1,0 +1,66 @@
+"""Predicted beside measured, for every column that has runs."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scripts.bench.gain.columns import COLUMNS, Case
+from scripts.bench.gain.load import LOADED
+from scripts.bench.gain.results import Results, Run
+
+from tracehint.analyzer.predict.prediction import Configuration, predict
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One column of a row: its replays, and what was predicted for it (seconds, bytes)."""
+
+    column: str
+    runs: Sequence[Run]
+    predicted: float
+    low: float
+    high: float
+    predicted_bytes: float
+
+    @property
+    def seconds(self) -> float:
+        """Median of the measured seconds."""
+        return statistics.median(run.seconds for run in self.runs)
+
+    @property
+    def bytes(self) -> float:
+        """Median of the measured bytes."""
+        return statistics.median(run.bytes for run in self.runs)
+
+    @property
+    def loaded(self) -> bool:
+        """Whether others used much of the machine in most of the runs."""
+        return statistics.median(run.load["others"] for run in self.runs) > LOADED
+
+    @property
+    def error(self) -> float:
+        """Of the predicted seconds, as a share of the measured ones."""
+        return self.predicted / self.seconds - 1
+
+    @property
+    def bytes_error(self) -> float:
+        """Of the predicted bytes; against at least 1 MB, so that nothing is divided by nothing."""
+        return (self.predicted_bytes - self.bytes) / max(self.bytes, 1e6)
+
+
+def cells(case: Case, results: Results) -> list[Cell]:
+    """A cell for each column with runs, in the order of the columns."""
+    wanted = [name for name in COLUMNS if results.of(name)]
+    placements = {name: COLUMNS[name].place(case) for name in wanted}
+    points = [
+        Configuration(name, case.cluster, name, lambda _w, _c, n=name: placements[n])  # type: ignore[misc]
+        for name in wanted
+    ]
+    found = predict(case.work, points) if points else []
+    return [
+        Cell(p.configuration.name, results.of(p.configuration.name), p.seconds, p.low, p.high,
+            p.outcome.network_bytes)
+        for p in found
+    ]  # fmt: skip  # a table

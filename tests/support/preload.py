@@ -1,0 +1,74 @@
+"""Building libtracehint.so, with its own observers or with that of the tests."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ROOT / "collectors" / "preload"
+OBSERVER = ROOT / "tests" / "preload" / "observer.c"
+
+
+def build(folder: Path, *observers: Path) -> Path:
+    """The library as CMake builds it; `observers` take the place of the shipped table."""
+    flags = re.findall(r"-[^\s)>]+", _options())
+    program = folder / "libtracehint.so"
+    parts = (path for path in SOURCES.glob("*/*.c") if path.parent.name != "hook")
+    own = [SOURCES / "observers.c", *parts]
+    sources = [*SOURCES.glob("hook/*.c"), *SOURCES.glob("hook/*.S"), *(observers or own)]
+    command = ["gcc", *flags, "-shared", "-fPIC", "-I", SOURCES, "-o", program, *sources]
+    subprocess.run(command, check=True)
+    return program
+
+
+def _options() -> str:
+    text = (SOURCES / "preload.cmake").read_text(encoding="utf-8")
+    found = re.findall(r"target_(?:compile|link)_options\(tracehint PRIVATE (.*?)\)\n", text, re.S)
+    return " ".join(re.sub(r"\$<\$<COMPILE_LANGUAGE:C>:", " ", part) for part in found)
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of the tests' observer."""
+
+    what: str
+    value: int
+    pid: int
+    shared: bool
+    name: str
+
+
+class Hooked:
+    """Runs commands below the library with the tests' observer."""
+
+    def __init__(self, library: Path, folder: Path) -> None:
+        self.library, self.folder, self.log = library, folder, folder / "events.log"
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """That of a command below the library."""
+        env = {"LD_PRELOAD": str(self.library), "TRACEHINT_TEST": str(self.log)}
+        return {**os.environ, **env, **more}
+
+    def run(
+        self, *command: str | Path, env: dict[str, str] | None = None, status: int = 0
+    ) -> list[Event]:
+        """What the observer was told. The command must end with `status`."""
+        self.log.unlink(missing_ok=True)
+        env = env or self.environment()
+        done = subprocess.run(command, env=env, cwd=self.folder, capture_output=True, check=False)
+        self.output = done.stdout + done.stderr
+        assert done.returncode == status, self.output
+        return self.events()
+
+    def events(self) -> list[Event]:
+        """All lines so far."""
+        lines = self.log.read_text(errors="surrogateescape").splitlines()
+        found = []
+        for line in lines:
+            what, value, pid, shared, name = line.split(" ", 4)
+            found.append(Event(what, int(value), int(pid), shared == "shared", name))
+        return found
