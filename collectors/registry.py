@@ -27,6 +27,7 @@ class Entry:
 
 COLLECTORS: dict[str, Entry] = {
     "ebpf": Entry("tracehint.collectors.ebpf", "EbpfCollector", auto=True, before_run="conditions"),
+    "preload": Entry("tracehint.collectors.preload", "PreloadCollector"),
     "strace": Entry("tracehint.collectors.strace", "StraceCollector", auto=True),
     "strace-light": Entry(
         "tracehint.collectors.strace", "StraceCollector", arguments={"light": True}

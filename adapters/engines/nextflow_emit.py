@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping
 
 from tracehint.adapters.engines.emitters import EmitRequest, Emitted
+from tracehint.adapters.engines.nextflow_parts import directives
+from tracehint.adapters.engines.planned import nodes_of
 from tracehint.adapters.stores.base import Gap, merge_gaps
 from tracehint.hintgen.hints.model import HintFile, Rule
 from tracehint.hintgen.text.escape import comment
@@ -35,13 +37,19 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
                 said = line.replace("{local}", _directory(request.local_dir))
                 if said not in blocks.setdefault(name, []):
                     blocks[name].append(said)
-    text = _config(blocks, hints, gaps)
     name = request.output.name if request.output else "F"
-    return Emitted(
-        files={request.output: text.encode()},
-        gaps=merge_gaps(gaps),
-        remarks=[f"Run: nextflow run -c {name} PIPELINE"],
-    )
+    remarks = [f"Run: nextflow run -c {name} PIPELINE"]
+    if hints.plan is not None and hints.plan.tasks:
+        nodes = nodes_of(hints.plan, request.hosts)
+        for process, lines in directives(hints.plan, nodes, gaps).items():
+            blocks.setdefault(process, []).extend(lines)
+        remarks.append(
+            "clusterOptions of the planned processes are set here: add your own to the file"
+            if nodes
+            else "With --hosts FILE the tasks also tell the batch system their nodes"
+        )
+    text = _config(blocks, hints, gaps)
+    return Emitted(files={request.output: text.encode()}, gaps=merge_gaps(gaps), remarks=remarks)
 
 
 def _by(hints: HintFile, side: str) -> dict[str, list[Rule]]:

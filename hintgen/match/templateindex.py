@@ -22,7 +22,7 @@ class TemplateIndex:
     def __init__(self, templates: Iterable[Template]) -> None:
         tables: dict[tuple[int, int], dict[_Key, list[Template]]] = defaultdict(dict)
         for template in dict.fromkeys(templates):
-            head, tail = _cut(template.prefix), _cut(template.suffix)
+            head, tail = cut(template.prefix), cut(template.suffix)
             key = template.prefix[:head], template.suffix[len(template.suffix) - tail :]
             table = tables[head, tail]
             table.setdefault((*key, template.slashes), []).append(template)
@@ -45,5 +45,6 @@ class TemplateIndex:
         return found
 
 
-def _cut(text: bytes) -> int:
+def cut(text: bytes) -> int:
+    """To how many bytes a prefix or suffix is cut for its table."""
     return next(length for length in _LENGTHS if length <= len(text))
