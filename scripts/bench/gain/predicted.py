@@ -61,6 +61,6 @@ def cells(case: Case, results: Results, placements: Mapping[str, Placement]) -> 
     found = predict(case.work, points) if points else []
     return [
         Cell(p.configuration.name, results.of(p.configuration.name), p.seconds, p.low, p.high,
-            p.outcome.network_bytes)
+            p.outcome.network_bytes / case.cluster.nodes[0]["link_efficiency"])
         for p in found
     ]  # fmt: skip  # a table
