@@ -106,8 +106,20 @@ SITES: dict[str, Field] = {
     "up_mbit": Number(MBIT, 0.001, 1e8, None, "link of the site to the others"),
     "down_mbit": Number(MBIT, 0.001, 1e8, None, "link of the others to the site"),
 }
+LINKS: dict[str, Field] = {
+    "a": Word((), "", "a site"),
+    "b": Word((), "", "another site"),
+    "round_trip_ms": Number(MS, 0, 1e6, None, "there and back between the two, for metadata "
+        "(pairs without: `latency_ms` and `site_latency_ms`)"),
+}  # fmt: skip  # a table
+REGISTRY: dict[str, Field] = {
+    "lookup_ms": Number(MS, 0, 1e6, 0.1, "a registry's work to look an entry up"),
+    "update_ms": Number(MS, 0, 1e6, 0.2, "a registry's work to make or change an entry"),
+    "sync_ms": Number(MS, 0, 1e6, 0.2, "work for an entry that is copied between registries"),
+}  # fmt: skip  # a table
 # name of the table in the file -> (its keys, it may be repeated as [[name]])
 TABLES: dict[str, tuple[dict[str, Field], bool]] = {
     "nodes": (NODES, True), "servers": (HARDWARE, False), "store": (STORE, False),
     "scheduler": (SCHEDULER, False), "model": (MODEL, False), "sites": (SITES, True),
+    "links": (LINKS, True), "registry": (REGISTRY, False),
 }  # fmt: skip  # a table
