@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define FORMAT 2 /* of the input files; analyzer/predict/request.py has the same number */
 #define LEG_BITS 6
 #define MAX_LEGS (1 << LEG_BITS) /* resources of one transfer: five a server and a few more */
 #define MAX_SERVERS 12		 /* servers of one transfer; more are the pool of all servers */
@@ -97,6 +98,8 @@ struct file {
 };
 int file_open(struct file *f, const char *path);
 void file_close(struct file *f);
+/* The first array: files and program belong together. */
+int format_read(struct file *f);
 int workload_read(struct workload *w, struct file *f);
 /* 1: a scenario; 0: the file ends here; -1: it is damaged. */
 int scenario_read(struct scenario *s, const struct workload *w, struct file *f);
