@@ -20,7 +20,7 @@ from tracehint.adapters.stores.base import VOCABULARY, Setting
 from tracehint.adapters.stores.commands import CommandStore
 from tracehint.adapters.stores.getstripe import layout_words
 from tracehint.adapters.stores.grammar import KINDS, Grid, bytes_of, check_word
-from tracehint.adapters.stores.lustre import Lustre
+from tracehint.adapters.stores.lustre import lustre
 from tracehint.adapters.stores.places import Places, load_places
 from tracehint.adapters.stores.registry import TABLES, names, open_store
 from tracehint.errors import InputError, TracehintError, UsageError
@@ -411,7 +411,7 @@ def test_no_other_value_passes_the_grammar(kind: str, value: str) -> None:
 
 
 def test_what_a_journal_says_is_checked_like_a_hint() -> None:
-    store = Lustre(Places())
+    store = lustre(Places())
     for value in (
         b"pool=$(id)",
         b"x=1",
