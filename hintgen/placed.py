@@ -27,8 +27,8 @@ def hinted(hints: HintFile, analysis: Analysis, name: str) -> Strategy:
     its input lies; `name` is how the output calls it."""
 
     def strategy(work: Workload, cluster: Cluster) -> Placement:
-        values = _values(hints, analysis, work, cluster.count)
-        found = _placement(values, work, name)
+        values = hints_by_file(hints, analysis, work, cluster.count)
+        found = placement_of(values, work, name)
         hit = sum(1 for value in values if value)
         found.notes.append(f"{hit} of {work.files} files get a hint")
         if (found.copies is not None) and (found.copies[work.produced == 0] > 1).any():
@@ -38,7 +38,7 @@ def hinted(hints: HintFile, analysis: Analysis, name: str) -> Strategy:
     return strategy
 
 
-def _values(
+def hints_by_file(
     hints: HintFile, analysis: Analysis, work: Workload, nodes: int
 ) -> list[dict[str, str]]:
     """Hints (name -> value) by file of the workload; a path has one set of hints."""
@@ -60,7 +60,8 @@ def _values(
     return [by_path.get(path_of.get(file), {}) for file in work.file_id.tolist()]
 
 
-def _placement(values: Sequence[dict[str, str]], work: Workload, name: str) -> Placement:
+def placement_of(values: Sequence[dict[str, str]], work: Workload, name: str) -> Placement:
+    """What a store makes of hints by file, each task started where most of its input lies."""
     count = len(values)
     kinds, target = np.full(count, -1, np.int32), np.full(count, -1, np.int32)
     copies, chunk = np.zeros(count, np.int32), np.zeros(count, np.int64)

@@ -10,7 +10,7 @@ import numpy as np
 from tracehint.analyzer.predict.cluster import Cluster, Range, Section
 
 # Student's t, 95 %, by degrees of freedom; 1.645 beyond
-_T95 = (
+T95 = (
     6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812,
     1.796, 1.782, 1.771, 1.761, 1.753, 1.746, 1.740, 1.734, 1.729, 1.725,
 )  # fmt: skip  # a table
@@ -46,7 +46,7 @@ def interval(seconds: list[float], error: float) -> tuple[float, float]:
     """The 90 % interval of one more run: the spread of the simulated ones, and the error of the
     model itself (half of its own interval, as a share of the time)."""
     middle, n = float(np.median(seconds)), len(seconds)
-    t = 0.0 if n < 2 else _T95[n - 2] if n - 2 < len(_T95) else 1.645
+    t = 0.0 if n < 2 else T95[n - 2] if n - 2 < len(T95) else 1.645
     spread = t * float(np.std(seconds, ddof=1)) if n > 1 else 0.0
     half = math.hypot(spread, error * middle)
     return max(0.0, min([middle - half, *seconds])), max([middle + half, *seconds])

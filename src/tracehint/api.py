@@ -124,6 +124,33 @@ class Run:
         found = predict(work, points, runs=runs, seed=seed, detail=True)
         return to_json(work, found, tasks=tasks)
 
+    def plan(
+        self,
+        cluster: str | os.PathLike[str],
+        *,
+        nodes: int | None = None,
+        stage_inputs: bool = False,
+        seed: int = 1,
+    ) -> dict[str, Any]:
+        """What the run gains most from on a cluster: the object of `plan --format json`.
+
+        `cluster` is a cluster file or the name of a ready-made one; `stage_inputs`: hints may
+        place the inputs too. Seconds, bytes.
+        Raises InputError and UsageError; MissingDependencyError where the engine is not built.
+        """
+        from tracehint.analyzer.predict.cluster_file import read_cluster
+        from tracehint.analyzer.predict.workload import from_analysis
+        from tracehint.hintgen.learn.rules import LearnOptions, learn
+        from tracehint.hintgen.plan.model import Problem
+        from tracehint.hintgen.plan.planner import plan
+        from tracehint.hintgen.plan.result import to_json
+
+        where = read_cluster(os.fspath(cluster))
+        where = where.with_nodes(nodes) if nodes else where
+        rules = learn([self.analysis], LearnOptions(nodes=where.count))
+        work = from_analysis(self.analysis)
+        return to_json(plan(Problem(self.analysis, work, where, rules, stage_inputs, seed)))
+
 
 def load(path: str | bytes | os.PathLike[str], options: Options | None = None) -> Run:
     """Analyze a trace bundle, or read the output of `tracehint analyze --format json`.

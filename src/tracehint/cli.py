@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "place": ("place", "Start a task on the node that holds its inputs."),
     "calibrate": ("calibrate", "Measure a store: cost of calls, rate of data."),
     "predict": ("predict", "Predict a run on another cluster, store and placement."),
+    "plan": ("plan", "Find what a run gains most from on a cluster, and plan it."),
     "lint": ("lint", "Report missed optimisations of a run."),
     "explain": ("explain", "Explain a lint rule."),
     "report": ("report", "Write a self-contained HTML report."),

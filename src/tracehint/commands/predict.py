@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from tracehint.commands._options import with_options
 from tracehint.commands._output import refuse_existing, write_result
-
-if TYPE_CHECKING:
-    from tracehint.analyzer.model import Analysis
-    from tracehint.analyzer.predict.model import Workload
+from tracehint.commands._workload import load_analysis, load_workload, workload_options
 
 _COUNTS = "N,N,..."
-_FACTOR = click.FloatRange(min=0, min_open=True, max=1e9)
 _SWEEP = with_options(
     click.option(
         "--cluster",
@@ -38,25 +34,6 @@ _SWEEP = with_options(
     click.option("--copies", metavar=_COUNTS, help="Numbers of copies to try."),
     click.option(
         "--split-nodes", metavar=_COUNTS, help="So many of the nodes serve the store alone."
-    ),
-)
-_WORKLOAD = with_options(
-    click.option(
-        "--learned",
-        multiple=True,
-        type=click.Path(path_type=Path),
-        metavar="RUN",
-        help="Take times, sizes and bytes that RUN lacks from this run (repeatable).",
-    ),
-    click.option(
-        "--scale-bytes", type=_FACTOR, default=1.0, show_default=True, help="Factor on all sizes."
-    ),
-    click.option(
-        "--scale-seconds",
-        type=_FACTOR,
-        default=1.0,
-        show_default=True,
-        help="Factor on the recorded times of all tasks.",
     ),
 )
 _RESULT = with_options(
@@ -88,7 +65,7 @@ _RESULT = with_options(
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
 @_SWEEP
-@_WORKLOAD
+@workload_options
 @_RESULT
 def command(
     run: Path,
@@ -106,7 +83,7 @@ def command(
 ) -> None:
     """Predict how long RUN takes on a cluster, and why; compare clusters, placements and sizes.
 
-    RUN is a trace bundle (also of a graph that has not run yet) or the JSON of analyze.
+    RUN is a trace bundle, the JSON of analyze, or an engine's graph that has not run yet.
 
     Example: tracehint predict run.trace --cluster moosefs --nodes 5,10,20
 
@@ -120,36 +97,16 @@ def command(
 
     if output not in (None, "-"):
         refuse_existing(Path(str(output)), force=force)
-    analysis, work = _workload(run, learned, scale_bytes, scale_seconds)
-    points = configurations(analysis=analysis, **sweep)
+    loaded = load_workload(run, learned, scale_bytes, scale_seconds)
+    work = loaded.work
+    points = configurations(analysis=loaded.analysis, **sweep)
     detail = tasks or len(points) == 1
     found = predict(work, points, runs=runs or runs_for(len(points)), seed=seed, detail=detail)
     data = to_json(work, found, tasks=tasks)
     if validate is not None:
-        data["validation"] = compare(work, found[0], _analysis(validate))
+        data["validation"] = compare(work, found[0], load_analysis(validate))
     if form == "parquet":
         write_parquet(data, output, force=force)
         return
     result = text(data) if form == "text" else json.dumps(data, indent=1) + "\n"
     write_result(result, output, force=force)
-
-
-def _workload(
-    run: Path, learned: tuple[Path, ...], size: float, time: float
-) -> tuple[Analysis, Workload]:
-    from tracehint.analyzer.predict.learning import learned as taken
-    from tracehint.analyzer.predict.workload import Scale, from_analysis
-
-    analysis, notes = _analysis(run), list[str]()
-    if learned:
-        analysis, notes = taken(analysis, [_analysis(path) for path in learned])
-    work = from_analysis(analysis, Scale(size, time))
-    work.notes += notes
-    return analysis, work
-
-
-def _analysis(path: Path) -> Analysis:
-    from tracehint.analyzer.model import Options
-    from tracehint.hintgen.inputs import load_run
-
-    return load_run(path, Options()).analysis

@@ -1,0 +1,35 @@
+"""Simulate drafts, all with the same seeds, so that they differ by what they are alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from tracehint.analyzer.predict.engine import Scenario, simulate
+from tracehint.analyzer.predict.machine import build
+from tracehint.analyzer.predict.model import Outcome
+from tracehint.analyzer.predict.sampling import drawn
+from tracehint.hintgen.plan.model import Draft, Problem
+
+
+@dataclass
+class Bench:
+    """Simulates the drafts of one problem, and counts the runs."""
+
+    problem: Problem
+    spent: int = field(default=0)
+
+    def run(self, drafts: Sequence[Draft], runs: Iterable[int]) -> list[list[Outcome]]:
+        """By draft, the outcome of each of the numbered runs; equal numbers, equal chances."""
+        numbers = list(runs)
+        wanted = [self._scenario(draft, run) for draft in drafts for run in numbers]
+        found = simulate(self.problem.work, wanted) if wanted else []
+        self.spent += len(wanted)
+        step = len(numbers)
+        return [found[i * step : (i + 1) * step] for i in range(len(drafts))]
+
+    def _scenario(self, draft: Draft, run: int) -> Scenario:
+        seed = self.problem.seed
+        cluster = drawn(self.problem.cluster, run and seed * 100_003 + run)
+        machine = build(cluster, seed * 1009 + run, draft.placement.scheduler)
+        return Scenario(machine, draft.placement)

@@ -1,0 +1,90 @@
+"""From simulated runs to estimates, and from estimates to a choice that does not lose."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tracehint.analyzer.predict.model import Outcome
+from tracehint.analyzer.predict.sampling import T95, interval
+from tracehint.hintgen.plan.model import Draft, Estimate, Strategy
+
+SIMPLE_GAIN = 0.01  # of the time: what a simple strategy must save against the store's default
+ERROR_SHARE = 0.25  # of the model's error: what does not cancel between two strategies
+FEWER_BYTES = 0.9  # at equal times, so many of the bytes are worth a hint
+
+
+def estimate(strategy: Strategy, draft: Draft, runs: Sequence[Outcome], error: float) -> Estimate:
+    """What the simulated runs of a draft say."""
+    seconds = [run.seconds for run in runs]
+    low, high = interval(seconds, error)
+    middle = int(np.argsort(seconds, kind="stable")[(len(seconds) - 1) // 2])
+    return Estimate(
+        name=strategy.name,
+        text=strategy.text,
+        seconds=seconds[middle],
+        low=low,
+        high=high,
+        network_bytes=runs[middle].network_bytes,
+        runs=tuple(seconds),
+        draft=draft,
+        simple=strategy.simple,
+    )
+
+
+def choose(estimates: Sequence[Estimate], error: float) -> tuple[list[Estimate], str]:
+    """The estimates with what is refused and why, and the name of the chosen one.
+
+    The first estimate is the store's default. A simple strategy must beat it; all others must
+    beat the best simple one, by more than what is uncertain about the difference.
+    """
+    default = estimates[0]
+    judged = [default]
+    judged += [_against(e, default, SIMPLE_GAIN) for e in estimates[1:] if e.simple]
+    base = min((e for e in judged if not e.refused), key=_rank)
+    others = [e for e in estimates if not e.simple]
+    judged += [_against(e, base, ERROR_SHARE * error) for e in others]
+    best = min((e for e in judged if not e.refused), key=_rank)
+    by_name = {e.name: e for e in judged}
+    return [by_name[e.name] for e in estimates], best.name
+
+
+def _rank(e: Estimate) -> tuple[float, float]:
+    return e.seconds, e.network_bytes
+
+
+def _against(e: Estimate, base: Estimate, share: float) -> Estimate:
+    """The estimate, refused where it is not better than `base` by more than the uncertainty."""
+    gain, unsure = difference(base, e)
+    needed = max(unsure, share * base.seconds)
+    frees = e.network_bytes <= FEWER_BYTES * base.network_bytes and e.simple
+    if e.seconds < base.seconds and gain > needed:
+        return e
+    if frees and e.seconds <= base.seconds and gain >= 0:
+        return e
+    if gain <= 0 or e.seconds >= base.seconds:
+        return replace(e, refused=f"not better than {base.name}")
+    return replace(
+        e, refused=f"saves {gain:.3g} s against {base.name}, less than is certain ({needed:.3g} s)"
+    )
+
+
+def difference(base: Estimate, e: Estimate) -> tuple[float, float]:
+    """(seconds that `e` saves on average, half of the 90 % interval of it), run by run."""
+    n = min(len(base.runs), len(e.runs))
+    saved = np.subtract(base.runs[:n], e.runs[:n])
+    if n < 2:
+        return float(saved.mean()), 0.1 * base.seconds
+    t = T95[n - 2] if n - 2 < len(T95) else 1.645
+    return float(saved.mean()), float(t * np.std(saved, ddof=1) / math.sqrt(n))
+
+
+def without_scheduler(estimates: Sequence[Estimate]) -> Estimate | None:
+    """The best of what needs no task to start anywhere; None: nothing beats the default."""
+    default = estimates[0]
+    own = [e for e in estimates[1:] if e.scheduler is None]
+    good = [e for e in own if not _against(replace(e, simple=True), default, SIMPLE_GAIN).refused]
+    return min(good, key=_rank, default=None)

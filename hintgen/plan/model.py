@@ -1,0 +1,120 @@
+"""What the steps of planning hand to each other. Bytes, seconds; arrays by task or by file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from tracehint.analyzer.arrays import Ints, Shorts
+from tracehint.analyzer.predict.cluster import Cluster
+from tracehint.analyzer.predict.model import Placement, Workload
+from tracehint.hintgen.plan.graph import Graph, graph_of
+from tracehint.hintgen.plan.partition import MANY_TASKS, WAYS, parts_of
+
+if TYPE_CHECKING:
+    from tracehint.analyzer.model import Analysis
+    from tracehint.hintgen.hints.model import HintFile
+
+FREE = -1  # the part of a task that runs anywhere
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is to be planned: a workload, where it shall run, and rules learned from earlier runs.
+
+    `staged`: inputs are brought to the store for this run, so that hints can place them too;
+    else they lie where the store put them. `seed` decides every choice by chance.
+    """
+
+    analysis: Analysis
+    work: Workload
+    cluster: Cluster
+    rules: HintFile | None = None
+    staged: bool = False
+    seed: int = 1
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The graph of tasks and files. Raises InputError for tasks that wait for each other."""
+        return graph_of(self.work)
+
+    @cached_property
+    def cuts(self) -> tuple[Ints, ...]:
+        """The part of each task, by several ways to cut; none where there is nothing to cut.
+
+        Raises UnavailableError without METIS.
+        """
+        ways = WAYS[:1] if self.work.tasks >= MANY_TASKS else WAYS
+        if self.cluster.count == 1 or self.work.tasks < 2:
+            return ()
+        return tuple(parts_of(self.graph, self.cluster, replace(w, seed=self.seed)) for w in ways)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """One way to run the workload: what each file is told, and where the tasks start.
+
+    `part`: the part of each task, FREE for any node; None: no task is bound. `values`: the hints
+    by file, where they are more than the placement's arrays say.
+    """
+
+    name: str
+    placement: Placement
+    parts: int = 0
+    part: Shorts | None = None
+    values: list[dict[str, str]] | None = None
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """A way to make drafts. `make` returns none where it has nothing to say, and raises
+    UnavailableError where it cannot be tried. `simple`: needs neither a graph nor a plan."""
+
+    name: str
+    text: str
+    make: Callable[[Problem], list[Draft]]
+    simple: bool = False
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a strategy would bring; of several drafts its best. `refused`: why it is not taken.
+
+    `runs`: seconds of the simulated runs; equal places stand for equal seeds in all strategies.
+    """
+
+    name: str
+    text: str
+    seconds: float
+    low: float
+    high: float
+    network_bytes: float
+    runs: tuple[float, ...]
+    draft: Draft
+    simple: bool
+    refused: str | None = None
+
+    @property
+    def scheduler(self) -> str | None:
+        """The scheduler that it asks for; None: any."""
+        return self.draft.placement.scheduler
+
+
+@dataclass(frozen=True)
+class Planning:
+    """The estimates in the order of the strategies, the chosen one's name, and what was not
+    tried (name and reason). `simulated`: runs that were spent, of at most `budget`."""
+
+    problem: Problem
+    estimates: tuple[Estimate, ...]
+    chosen: str
+    left_out: tuple[tuple[str, str], ...] = ()
+    simulated: int = 0
+    budget: int = 0
+    notes: tuple[str, ...] = field(default=())
+
+    def estimate(self, name: str) -> Estimate:
+        """The estimate of a strategy."""
+        return next(e for e in self.estimates if e.name == name)

@@ -1,0 +1,1 @@
+"""One strategy a file; registry.py is their table."""

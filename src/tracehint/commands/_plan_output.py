@@ -1,0 +1,73 @@
+"""A plan as text: the decision first, then what each strategy would bring."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from tracehint.commands._predict_output import seconds, size, table
+
+Row = dict[str, Any]
+
+
+def text(data: Row, hint_file: str | None) -> str:
+    """The object of `--format json` for people; `hint_file`: where the plan was written to."""
+    rows = {row["name"]: row for row in data["strategies"]}
+    lines = [decision(data), "", *_table(data, rows)]
+    lines += ["", *_next(data, hint_file)]
+    left = [f"  - {row['name']}: {row['reason']}" for row in data["left_out"]]
+    lines += ["", "Not tried:", *left] if left else []
+    notes = data["assumptions"]
+    lines += ["", "Assumed:", *(f"  - {note}" for note in notes)] if notes else []
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def decision(data: Row) -> str:
+    """One sentence: what the cluster gains from what."""
+    rows = {row["name"]: row for row in data["strategies"]}
+    default, best = rows["default"], rows[data["chosen"]]
+    where = f"{data['cluster']}, {data['nodes']} nodes"
+    if data["chosen"] == "default":
+        return f"Nothing here is worth hinting ({where}): {seconds(default['seconds'])} either way."
+    said = (
+        f"On your cluster ({where}) {seconds(default['seconds'])} -> {seconds(best['seconds'])} "
+        f"({seconds(best['seconds_low'])} to {seconds(best['seconds_high'])}) with {best['name']}"
+    )
+    alone = rows.get(data["hints_alone"] or "")
+    if best["scheduler"] is None:
+        return f"{said}."
+    if alone is None:
+        return f"{said}; without touching the scheduler nothing worth doing."
+    return f"{said}; without touching the scheduler {seconds(alone['seconds'])} ({alone['name']})."
+
+
+def _table(data: Row, rows: dict[str, Row]) -> list[str]:
+    base = rows["default"]["seconds"]
+    cells = []
+    for row in data["strategies"]:
+        mark = " *" if row["name"] == data["chosen"] else ""
+        cells.append(
+            [
+                row["name"] + mark,
+                seconds(row["seconds"]),
+                f"{seconds(row['seconds_low'])} - {seconds(row['seconds_high'])}",
+                f"{row['seconds'] / base:.2f}" if base else "-",
+                size(row["network_bytes"]),
+            ]
+        )
+    said = [row["refused"] or row["text"] for row in data["strategies"]]
+    lines = table(["strategy", "time", "90 %", "of default", "network"], cells)
+    return [f"{line}  {what}" for line, what in zip(lines, ["", *said], strict=True)]
+
+
+def _next(data: Row, hint_file: str | None) -> list[str]:
+    """What to type."""
+    if data["chosen"] == "default":
+        return ["Run it as it is."]
+    if hint_file is None:
+        return ["Next: the same command with -o hints.json"]
+    name = shlex.quote(hint_file)
+    lines = [f"Next: tracehint emit {name} --store STORE -o hints.sh"]
+    if data["chosen"] and data["tasks"]:
+        lines.append(f"      tracehint place --hints {name} ... starts each task in its part")
+    return lines

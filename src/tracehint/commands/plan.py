@@ -1,0 +1,107 @@
+"""`tracehint plan`: what a run gains most from on a cluster, and the plan for it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tracehint.commands._output import refuse_existing, refuse_own_input, write_result
+from tracehint.commands._workload import Loaded, load_workload, workload_options
+from tracehint.schemas.arrow import skip_pandas
+
+if TYPE_CHECKING:
+    from tracehint.analyzer.predict.cluster import Cluster
+    from tracehint.hintgen.hints.model import HintFile
+
+DEFAULT_CLUSTER = "moosefs"
+
+
+@click.command()
+@click.argument("workflow", type=click.Path(path_type=Path), metavar="WORKFLOW")
+@click.option(
+    "--cluster",
+    metavar="FILE",
+    help=f"A cluster file, or a ready-made one by name (default: {DEFAULT_CLUSTER}).",
+)
+@click.option("--nodes", type=click.IntRange(1, 10_000), help="Nodes, instead of the cluster's.")
+@workload_options
+@click.option(
+    "--stage-inputs",
+    is_flag=True,
+    help="Inputs are brought to the store for this run: hints may place them too.",
+)
+@click.option("--seed", type=click.IntRange(0, 1 << 20), default=1, show_default=True)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+@click.option("-o", "--output", help="Write a hint file: rules, and the plan.")
+@click.option("--force", is_flag=True, help="Replace an existing output.")
+def command(
+    workflow: Path,
+    cluster: str | None,
+    nodes: int | None,
+    learned: tuple[Path, ...],
+    scale_bytes: float,
+    scale_seconds: float,
+    stage_inputs: bool,
+    seed: int,
+    form: str,
+    output: str | None,
+    force: bool,
+) -> None:
+    """Find what WORKFLOW gains most from on a cluster: simulate strategies, keep what wins.
+
+    WORKFLOW is an engine's graph that has not run yet (Makeflow, Snakemake, Nextflow, CWL, Pegasus,
+    WfFormat), a trace bundle, or the JSON of analyze. What loses to a simpler strategy is refused.
+
+    Example: tracehint plan run.trace --cluster mine.toml
+
+    Example: tracehint plan next.makeflow --learned run.trace --nodes 20 -o hints.json
+    """
+    skip_pandas()
+    from tracehint.commands._plan_output import text
+    from tracehint.hintgen.hints.hintfile import to_json as hints_json
+    from tracehint.hintgen.plan.model import Problem
+    from tracehint.hintgen.plan.planner import plan
+    from tracehint.hintgen.plan.result import for_hint_file, to_json
+
+    if output not in (None, "-"):
+        refuse_own_input(Path(str(output)), [workflow, *learned])
+        refuse_existing(Path(str(output)), force=force)
+    loaded = load_workload(workflow, learned, scale_bytes, scale_seconds)
+    where, notes = _cluster(cluster, nodes, loaded)
+    rules = _rules(loaded, where.count)
+    problem = Problem(loaded.analysis, loaded.work, where, rules, stage_inputs, seed)
+    planning = replace(plan(problem), notes=tuple(notes))
+    data = to_json(planning)
+    if output is not None:
+        concrete, more = for_hint_file(planning)
+        data["assumptions"] += [note for note in more if note not in data["assumptions"]]
+        file = replace(rules, plan=concrete)
+        write_result(json.dumps(hints_json(file), indent=1) + "\n", output, force=force)
+        if output == "-":
+            return
+    write_result(json.dumps(data, indent=1) + "\n" if form == "json" else text(data, output), None)
+
+
+def _cluster(given: str | None, nodes: int | None, loaded: Loaded) -> tuple[Cluster, list[str]]:
+    """The cluster, and what had to be assumed about it."""
+    from tracehint.analyzer.predict.cluster_file import read_cluster
+
+    cluster, notes = read_cluster(given or DEFAULT_CLUSTER), []
+    if given is None:
+        notes.append(
+            f"no --cluster: the ready-made {DEFAULT_CLUSTER}, whose nodes are placeholders"
+        )
+        nodes = nodes or int(loaded.analysis.run.get("nodes") or 0) or None
+    return (cluster.with_nodes(nodes) if nodes else cluster), notes
+
+
+def _rules(loaded: Loaded, nodes: int) -> HintFile:
+    from tracehint.hintgen.learn.rules import LearnOptions, learn
+
+    return learn(loaded.runs or [loaded.analysis], LearnOptions(nodes=nodes))

@@ -1,0 +1,158 @@
+"""`tracehint plan`: its contract, what it chooses and what it refuses, and hostile graphs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import tracehint
+from tests.support.cli import inside
+from tests.support.planning import MB, instance, pairs, planned, star, write
+from tests.support.predicting import Task, need_engine, plain, workload
+from tracehint.hintgen.hints.hintfile import load
+from tracehint.hintgen.plan import metis
+from tracehint.hintgen.plan.graph import graph_of
+from tracehint.hintgen.plan.partition import WAYS, parts_of
+
+SCHEMA = json.loads((files("tracehint.schemas") / "plan.schema.json").read_text())
+
+
+@pytest.fixture(autouse=True)
+def _engine() -> None:
+    need_engine()
+
+
+def rows(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The strategies by name."""
+    return {row["name"]: row for row in data["strategies"]}
+
+
+def check(data: dict[str, Any]) -> None:
+    """What holds for every plan."""
+    jsonschema.validate(data, SCHEMA)
+    by_name = rows(data)
+    chosen = by_name[data["chosen"]]
+    assert chosen["refused"] is None
+    for name in ("default", "local-first"):
+        if not by_name[name]["refused"]:
+            assert chosen["seconds"] <= by_name[name]["seconds"]
+    assert all(0 <= task["part"] < data["parts"] for task in data["tasks"])
+    assert all(file["hints"] for file in data["files"])
+
+
+def test_chains_stay_on_one_node(tmp_path: Path) -> None:
+    data = planned(write(tmp_path, pairs(40)))
+    check(data)
+    assert data["chosen"] != "default"
+    assert data["seconds"]["planned"] < 0.8 * data["seconds"]["default"]
+    partition = rows(data)["partition"]
+    assert partition["network_bytes"] < 0.1 * rows(data)["default"]["network_bytes"]
+
+
+def test_the_hint_file_holds_rules_and_the_plan(tmp_path: Path) -> None:
+    path = write(tmp_path, pairs(40))
+    data = planned(path, "-o", "h.json")
+    hints = load(tmp_path / "h.json")
+    assert hints.plan is not None and hints.rules
+    assert hints.plan.strategy == data["chosen"]
+    assert hints.plan.default_seconds == pytest.approx(data["seconds"]["default"])
+    assert [f.path for f in hints.plan.files] == [f["path"] for f in data["files"]]
+    again = inside("plan", path, "-o", "h.json", cwd=tmp_path)
+    assert again.returncode == 2
+    assert "exists" in again.stderr
+
+
+def test_nothing_worth_doing(tmp_path: Path) -> None:
+    path = write(tmp_path, instance([("one", "one", [], [], 5.0)], {}))
+    data = planned(path)
+    check(data)
+    assert (data["chosen"], data["parts"], data["tasks"], data["files"]) == ("default", 0, [], [])
+    done = inside("plan", path, cwd=tmp_path)
+    assert done.stdout.startswith("Nothing here is worth hinting")
+    assert "no --cluster" in done.stdout
+
+
+def test_the_parts_of_a_star_are_balanced() -> None:
+    sizes = {"ref": MB, "in": MB, "out": MB}
+    sizes |= {f"{k}{i}": MB for i in range(1000) for k in "ph"}
+    tasks = [Task("cut", [("read", "in"), *(("write", f"p{i}") for i in range(1000))], "cut")]
+    tasks += [
+        Task(f"a{i}", [("read", f"p{i}"), ("read", "ref"), ("write", f"h{i}")], "align")
+        for i in range(1000)
+    ]
+    tasks.append(
+        Task("join", [*(("read", f"h{i}") for i in range(1000)), ("write", "out")], "join")
+    )
+    graph = graph_of(workload(tasks, sizes))
+    for way in WAYS:
+        part = parts_of(graph, plain(nodes=5, cores=4), way)
+        assert max(Counter(part[1:-1].tolist()).values()) <= way.imbalance * 200 + 1
+
+
+def test_a_star_does_not_lose(tmp_path: Path) -> None:
+    data = planned(write(tmp_path, star(300)))
+    check(data)
+
+
+def test_the_same_seed_gives_the_same_plan(tmp_path: Path) -> None:
+    path = write(tmp_path, star(60))
+    assert planned(path, "--seed", "3") == planned(path, "--seed", "3")
+
+
+def test_a_cycle_is_refused(tmp_path: Path) -> None:
+    tasks = [("a", "a", ["y"], ["x"], 0.0), ("b", "b", ["x"], ["y"], 0.0)]
+    data = instance(tasks, {"x": MB, "y": MB})
+    for task in data["workflow"]["specification"]["tasks"]:
+        task["parents"] = []
+    for task in data["workflow"]["execution"]["tasks"]:
+        del task["runtimeInSeconds"]
+    done = inside("plan", write(tmp_path, data), cwd=tmp_path)
+    assert done.returncode == 2
+    assert "wait for each other" in done.stderr
+
+
+@pytest.mark.parametrize("nodes", [1, 1000])
+def test_one_node_and_a_thousand(tmp_path: Path, nodes: int) -> None:
+    data = planned(write(tmp_path, pairs(20)), "--nodes", str(nodes))
+    check(data)
+    assert data["nodes"] == nodes
+
+
+def test_without_metis_the_rest_is_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metis.metadata, "files", lambda name: [])
+    monkeypatch.setattr(metis.shutil, "which", lambda name: None)
+    data = planned(write(tmp_path, pairs(10)))
+    check(data)
+    left = {row["name"]: row["reason"] for row in data["left_out"]}
+    assert "cmeel-metis" in left["partition"]
+    assert data["chosen"] == "local-first"
+
+
+def test_a_plan_for_more_tasks_than_were_recorded(tmp_path: Path) -> None:
+    """Times and sizes come from a run of 4 chains, the graph has 60."""
+    write(tmp_path, pairs(4), name="small.json")
+    bare = pairs(60)
+    for file in bare["workflow"]["specification"]["files"]:
+        file["sizeInBytes"] = 0
+    del bare["workflow"]["specification"]["files"]
+    del bare["workflow"]["execution"]
+    path = write(tmp_path, bare)
+    data = planned(path, "--learned", "small.json")
+    check(data)
+    assert data["seconds"]["planned"] < data["seconds"]["default"]
+    whole = planned(write(tmp_path, pairs(60), name="whole.json"))
+    assert data["seconds"]["default"] == pytest.approx(whole["seconds"]["default"], rel=0.15)
+
+
+def test_from_python(tmp_path: Path) -> None:
+    path = write(tmp_path, pairs(10))
+    assert inside("import", path, "-o", "run.trace", cwd=tmp_path).returncode == 0
+    data = tracehint.load(tmp_path / "run.trace").plan(tmp_path / "rig.toml", nodes=3)
+    check(data)
+    assert data["nodes"] == 3
