@@ -46,6 +46,7 @@ EMITTERS: dict[str, Emitter] = {
     "swift-t": Emitter("swift_t_emit", ("swift-t",)),
     "snakemake": Emitter("snakemake_emit", ("snakemake",), snakefile),
     "nextflow": Emitter("nextflow_emit", ("nextflow",)),
+    "confuga": Emitter("confuga_emit"),
 }
 
 
@@ -63,6 +64,7 @@ class EmitRequest:
     shared_dir: str = ""  # where all nodes see the data; empty: the working directory
     temporary: bool = False  # let the engine delete what hints call temporary
     locations: Path | None = None  # JSON of `tracehint locate`
+    run: Path | None = None  # a recorded run of the same workflow
     precreate: bool = False  # make outputs, empty and tagged, before the task that writes them
 
 

@@ -125,6 +125,7 @@ def command(
             store=require_store(store or "xattr", prefix, places),
             output=output if str(output) != "-" else None,
             nodes=which["nodes"],
+            run=which["like"],
             allow_trusted=allow_trusted,
             local_dir=local_dir,
             shared_dir=shared_dir,
