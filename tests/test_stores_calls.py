@@ -72,6 +72,12 @@ CALLS: list[tuple[str, str, Mapping[str, str], str | None]] = [
     ("alluxio", "directory", COPIES, None),
     ("dcache", "directory", GROUP, "chimera writetag PATH sGroup g1"),
     ("dcache", "directory", COPIES, None),
+    ("confuga", "file", COPIES, "chirp head:1094 setrep PATH 3"),
+    ("confuga", "file", LOCAL, None),
+    ("hdfs", "file", COPIES, "hdfs dfs -setrep 3 PATH"),
+    ("hdfs", "file", {"Access": "random"},
+     "hdfs storagepolicies -setStoragePolicy -path PATH -policy ALL_SSD"),
+    ("hdfs", "file", BLOCK, None),
     ("xrootd", "file", GROUP, "xrdfs head:1094 prepare -c -s PATH"),
     ("xrootd", "file", LOCAL, None),
 ]  # fmt: skip  # a table

@@ -143,6 +143,20 @@ class Locator(Protocol):
 
 
 @runtime_checkable
+class NameLocator(Protocol):
+    """A Locator whose store may have no mount: its files are asked for by name then."""
+
+    @property
+    def mounted(self) -> bool:
+        """Whether files are opened as files of a file system."""
+        ...
+
+    def locate_name(self, name: str) -> Location | None:
+        """`locate` by name. Raises OSError."""
+        ...
+
+
+@runtime_checkable
 class NodeBound(Protocol):
     """A store that puts a file on nodes when it is made, by the host that makes it."""
 

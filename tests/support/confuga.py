@@ -1,10 +1,9 @@
-"""A real Confuga on loopback addresses: a head and five storage nodes, which also run the jobs."""
+"""A real Confuga on the bed of shaped links: a head, and five storage nodes that run the jobs."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import socket
 import sqlite3
 import subprocess
 import time
@@ -13,76 +12,69 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-CATALOG = "127.0.0.1"
-NODES = 5
-TOOLS = ("catalog_server", "chirp_server", "confuga_adm", "chirp", "makeflow", "setpriv")
+from tests.support.bed import HEAD, Bed, Node, network
+from tests.support.needs import missing_for
+
+TOOLS = (
+    "catalog_server", "chirp_server", "confuga_adm", "chirp", "makeflow", "setpriv", "ip", "tc",
+)  # fmt: skip  # a table
+CATALOG_PORT, HEAD_PORT, NODE_PORT = 9097, 9000, 9001
 NOBODY = 65534
 PATIENCE_S = 60
 
 
 def missing() -> str:
     """What is needed and not there; empty: a Confuga can run."""
-    lost = [tool for tool in TOOLS if shutil.which(tool) is None]
-    return f"not installed: {', '.join(lost)} (Debian: coop-computing-tools)" if lost else ""
-
-
-def free_port(address: str) -> int:
-    """A port on which nobody listens."""
-    with socket.socket() as probe:
-        probe.bind((address, 0))
-        return int(probe.getsockname()[1])
+    return missing_for(TOOLS)
 
 
 @dataclass
 class Confuga:
-    """The running store; servers refuse to run as root, so all of it is `nobody`'s then."""
+    """The running store. Its servers refuse to run as root: all of it belongs to `nobody`."""
 
+    bed: Bed
     folder: Path
-    catalog_port: int = field(default_factory=lambda: free_port(CATALOG))
-    port: int = field(default_factory=lambda: free_port(CATALOG))
     running: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
     def server(self) -> str:
         """What clients call."""
-        return f"{CATALOG}:{self.port}"
+        return f"{HEAD}:{HEAD_PORT}"
 
-    def _as(self, *words: str | Path) -> list[str | Path]:
+    def _as(self, node: Node | None, *words: str | Path) -> list[str | Path]:
         drop = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-        return [*(drop if os.geteuid() == 0 else []), *words]
+        return (node or self.bed).command(*drop, *words)
 
     def _environment(self) -> dict[str, str]:
         return {
             **os.environ,
             "HOME": str(self.folder),
             "TMPDIR": str(self.folder),  # Makeflow's MPI makes a directory there
-            "CATALOG_HOST": CATALOG,
-            "CATALOG_PORT": str(self.catalog_port),
+            "CATALOG_HOST": HEAD,
+            "CATALOG_PORT": str(CATALOG_PORT),
         }
 
-    def start(self, name: str, *words: str | Path) -> subprocess.Popen[bytes]:
-        """Start a server in a directory of its own."""
+    def start(self, name: str, *words: str | Path, node: Node | None = None) -> None:
+        """Start a server in a directory of its own, on the head or on a node."""
         folder = self.own(name)
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(
-                self._as(*words), cwd=folder, env=self._environment(), stdout=log, stderr=log,
+                self._as(node, *words), cwd=folder, env=self._environment(), stdout=log, stderr=log,
                 stdin=subprocess.DEVNULL,
             )  # fmt: skip
         self.running.append(process)
-        return process
 
     def own(self, name: str) -> Path:
         """A directory that the store's user may write to."""
         path = self.folder / name
         path.mkdir(exist_ok=True)
-        if os.geteuid() == 0:
-            os.chown(path, NOBODY, NOBODY)
+        os.chown(path, NOBODY, NOBODY)
         return path
 
     def run(self, *words: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-        """Run a client and wait."""
+        """Run a client on the head and wait."""
         return subprocess.run(
-            self._as(*words), cwd=cwd or self.folder, env=self._environment(), text=True,
+            self._as(None, *words), cwd=cwd or self.folder, env=self._environment(), text=True,
             capture_output=True, timeout=300,
         )  # fmt: skip
 
@@ -101,12 +93,13 @@ class Confuga:
 
     def head(self, options: str) -> None:
         """Start the head with these options in its URI, in place of one that runs."""
-        for old in self.running[NODES + 1 :]:
+        servers = 1 + len(self.bed.nodes)
+        for old in self.running[servers:]:
             _stop(old)
-        del self.running[NODES + 1 :]
+        del self.running[servers:]
         self.start(
-            "headcwd", "chirp_server", f"--advertise={CATALOG}", f"--catalog-name={CATALOG}",
-            "--catalog-update=2s", f"--interface={CATALOG}", f"--port={self.port}", "--jobs",
+            "headcwd", "chirp_server", f"--advertise={HEAD}", f"--catalog-name={HEAD}",
+            "--catalog-update=2s", f"--interface={HEAD}", f"--port={HEAD_PORT}", "--jobs",
             f"--transient={self.folder}/headcwd",
             f"--root=confuga://{self.folder}/head/?auth=unix{options}",
         )  # fmt: skip
@@ -129,16 +122,17 @@ class Confuga:
         """
         pulled = "SELECT coalesce(sum(pull_bytes), 0) FROM ConfugaJob"
         kept = "SELECT coalesce(sum(size), 0) FROM TransferJob JOIN File ON fid = File.id"
-        return self._ask("headcwd/.__job.db", pulled) + self._ask("head/confuga.db", kept)
+        return self.ask("headcwd/.__job.db", pulled) + self.ask("head/confuga.db", kept)
 
     def replicas(self, size: int) -> int:
         """Copies of the one file of that size."""
-        return self._ask(
+        return self.ask(
             "head/confuga.db",
             f"SELECT count(*) FROM Replica JOIN File ON fid = id WHERE size = {int(size)}",
         )
 
-    def _ask(self, database: str, question: str) -> int:
+    def ask(self, database: str, question: str) -> int:
+        """The first number of an answer of one of the store's databases."""
         uri = f"file:{self.folder / database}?mode=ro"
         with closing(sqlite3.connect(uri, uri=True, timeout=20)) as con:
             return int(con.execute(question).fetchone()[0])
@@ -148,38 +142,40 @@ class Confuga:
 def confuga(folder: Path, options: str = "") -> Iterator[Confuga]:
     """Start everything, wait until all nodes are known, and stop it again."""
     _open(folder)
-    store = Confuga(folder)
-    store.own(".")
-    try:
+    with network(folder) as bed:
+        store = Confuga(bed, folder)
+        try:
+            _start(store, options)
+            yield store
+        finally:
+            for process in reversed(store.running):
+                _stop(process)
+
+
+def _start(store: Confuga, options: str) -> None:
+    folder = store.own(".")
+    store.start(
+        "catalog", "catalog_server", f"--history={folder}/catalog/history",
+        f"--update-log={folder}/catalog/updates", f"--interface={HEAD}", f"--port={CATALOG_PORT}",
+    )  # fmt: skip
+    for node in store.bed.nodes:
+        own = store.own(f"n{node.label}")
         store.start(
-            "catalog", "catalog_server", f"--history={folder}/catalog/history",
-            f"--update-log={folder}/catalog/updates", f"--interface={CATALOG}",
-            f"--port={store.catalog_port}",
+            own.name, "chirp_server", f"--advertise={HEAD}", f"--catalog-name={node.address}",
+            "--catalog-update=2s", f"--interface={node.address}", f"--port={NODE_PORT}", "--jobs",
+            "--job-concurrency=4", f"--root={own}/root", f"--transient={own}/transient",
+            "--project-name=P", "--auth=ticket", "--auth=unix", "--auth=hostname",
+            "--auth=address", node=node,
         )  # fmt: skip
-        addresses = [f"127.0.0.{11 + number}" for number in range(NODES)]
-        ports = [free_port(address) for address in addresses]
-        for address, port in zip(addresses, ports, strict=True):
-            name = f"n{address[-2:]}"
-            store.start(
-                name, "chirp_server", f"--advertise={CATALOG}", f"--catalog-name={address}",
-                "--catalog-update=2s", f"--interface={address}", f"--port={port}", "--jobs",
-                "--job-concurrency=4", f"--root={folder}/{name}/root",
-                f"--transient={folder}/{name}/transient", "--project-name=P", "--auth=ticket",
-                "--auth=unix", "--auth=hostname", "--auth=address",
-            )  # fmt: skip
-        root = f"confuga://{folder}/head/"
-        for address, port in zip(addresses, ports, strict=True):
-            node = f"{address}:{port}"
-            _wait(lambda node=node: _ok(store.run("confuga_adm", root, "sn-add", "address", node)))
-        store.head(options)
-        _wait(
-            lambda: store._ask("head/confuga.db", "SELECT count(*) FROM StorageNodeActive") == NODES
-        )
-        store.chirp("mkdir", "/wf")
-        yield store
-    finally:
-        for process in reversed(store.running):
-            _stop(process)
+    root = f"confuga://{folder}/head/"
+    for node in store.bed.nodes:
+        address = f"{node.address}:{NODE_PORT}"
+        words = ("confuga_adm", root, "sn-add", "address", address)
+        _wait(lambda words=words: store.run(*words).returncode == 0)
+    store.head(options)
+    active = "SELECT count(*) FROM StorageNodeActive"
+    _wait(lambda: store.ask("head/confuga.db", active) == len(store.bed.nodes))
+    store.chirp("mkdir", "/wf")
 
 
 def _open(folder: Path) -> None:
@@ -187,10 +183,6 @@ def _open(folder: Path) -> None:
     for path in (folder, *folder.parents):
         if path.stat().st_uid == os.geteuid() and not path.stat().st_mode & 0o001:
             path.chmod(path.stat().st_mode | 0o011)
-
-
-def _ok(done: subprocess.CompletedProcess[str]) -> bool:
-    return done.returncode == 0
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
