@@ -62,9 +62,8 @@ def main() -> int:
                     before = store.bed.received()
                     store.makeflow(own, "w.makeflow", where)
                     moved.append(store.bed.received() - before)
-                print(
-                    f"| {label} | " + " | ".join(f"{m / 1e6:.0f}" for m in moved) + " |", flush=True
-                )
+                told = " | ".join(f"{bytes_ / 1e6:.0f}" for bytes_ in moved)
+                print(f"| {label} | {told} |", flush=True)
     return 0
 
 
