@@ -38,6 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "lint": ("lint", "Report missed optimisations of a run."),
     "explain": ("explain", "Explain a lint rule."),
     "report": ("report", "Write a self-contained HTML report."),
+    "compare": ("compare", "Tell what hints did between two runs."),
     "diff": ("diff", "Compare two runs."),
     "export": ("export", "Write a run in the format of another tool."),
     "anonymize": ("anonymize", "Write a copy of a bundle that can be shared."),
