@@ -10,6 +10,7 @@ from typing import Any
 from tracehint.adapters.creation.journal import Journal, Record
 from tracehint.adapters.creation.missed import Made
 from tracehint.adapters.creation.resolution import Resolution
+from tracehint.adapters.creation.settings import at_creation
 from tracehint.adapters.plan import Target
 from tracehint.adapters.stores.base import Setting, Store, scripted
 
@@ -50,7 +51,7 @@ class Teller:
         return rows
 
     def _of_target(self, common: Row, target: Target, short: bytes) -> list[Row]:
-        settings, gaps = self.store.translate(target.hints, "file")
+        settings, gaps = at_creation(self.store, target.hints)
         common = {**common, "rule": target.rule, "pattern": target.pattern, "error": None}
         rows = [{**common, **_said(setting, short)} for setting in settings]
         for gap in gaps:

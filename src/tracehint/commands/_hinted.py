@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tracehint.adapters.creation.resolution import Resolution
     from tracehint.adapters.plan import Paths
     from tracehint.adapters.stores.base import Store
+    from tracehint.hintgen.hints.model import HintFile
 
 _UNREAD = ("extents", "metadata_ops", "attributes", "marks")  # tables that are not needed
 READ_BACK_S = 10.0  # for stores that answer by a tool
@@ -29,12 +30,13 @@ class Wanted:
     """The options of the command line that say which hints are set where."""
 
     hints: Path | None
-    store: str | None
+    store: str
     prefix: str | None
     places: Path | None
     like: Path | None
     nodes: int | None
     roots: tuple[str, ...]
+    learned: tuple[HintFile, Paths] | None = None  # in the place of a file
 
 
 @dataclass(frozen=True)
@@ -92,12 +94,16 @@ def prepared(wanted: Wanted) -> Iterator[Hinted]:
     from tracehint.adapters.stores.registry import open_store
     from tracehint.hintgen.hints.hintfile import load
 
-    if wanted.hints is None:
+    paths: Paths | None
+    if wanted.learned is not None:
+        hints, paths = wanted.learned
+    elif wanted.hints is not None:
+        hints, paths = load(wanted.hints), _known(wanted.like)
+    else:
         raise UsageError("no hints given", "Add --hints FILE (`tracehint profile` writes one).")
-    hints = load(wanted.hints)
-    store = open_store(wanted.store or "xattr", prefix=wanted.prefix, places=wanted.places)
+    store = open_store(wanted.store, prefix=wanted.prefix, places=wanted.places)
     roots = [os.fsencode(Path(root).resolve()) for root in wanted.roots or (".",)]
-    resolution = resolution_of(hints, _known(wanted.like), wanted.nodes)
+    resolution = resolution_of(hints, paths, wanted.nodes)
     compiled = compile_rules(resolution, store, roots)
     with switched_on(compiled, Path.cwd()) as switched:
         yield Hinted(resolution, store, roots, switched)
