@@ -103,6 +103,20 @@ def test_makeflow_gets_a_table_of_parts_and_the_plans_hints(tmp_path: Path, make
     assert "BATCH_OPTIONS" not in out.read_text()
 
 
+def test_a_plan_that_binds_no_task_starts_them_where_their_inputs_lie(
+    tmp_path: Path, makeflow: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules = [rule("{name}.txt", DP="local", producer="sort", consumers=("cat",))]
+    hints = save_plan(tmp_path, planned({}, [FilePart("a.txt", None, {"DP": "local"})], rules))
+    out = tmp_path / "t.mf"
+    command = ["emit", str(hints), "--workflow-engine", "makeflow", str(makeflow)]
+    assert main([*command, "-o", str(out)]) == 0
+    assert "--store STORE --parts t.mf.tracehint/parts" in capsys.readouterr().err
+    folder = tmp_path / "t.mf.tracehint"
+    assert read_task(folder / "parts", 2).part is None
+    assert (folder / "table").read_bytes().count(b"\0b.txt\0") == 0
+
+
 def test_rules_act_where_the_plan_is_for_another_workflow(tmp_path: Path, makeflow: Path) -> None:
     rules = [rule("{name}.txt", DP="local", producer="sort", consumers=("cat",))]
     hints = save_plan(tmp_path, planned({**PLAN, "z.txt": 0}, LOCAL, rules))

@@ -62,7 +62,7 @@ class EmitRequest:
     output: Path | None
     nodes: int | None = None
     allow_trusted: bool = False
-    local_dir: str = "/dev/shm"  # a directory that every node has for itself
+    local_dir: str = ""  # a directory that every node has for itself; empty: the engine's own
     shared_dir: str = ""  # where all nodes see the data; empty: not known
     temporary: bool = False  # let the engine delete what hints call temporary
     locations: Path | None = None  # JSON of `tracehint locate`

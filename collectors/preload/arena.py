@@ -82,6 +82,12 @@ class Arena:
         }  # fmt: skip  # a table
         self.write("start.json", start)
 
+    def cut(self) -> None:
+        """To what was used. Nobody may have it mapped any more."""
+        with (self.folder / ARENA).open("r+b") as stream:
+            _, _, _, _, used, allocated, _ = _HEAD.unpack(stream.read(_HEAD.size))
+            stream.truncate(min(max(used, _PAGE), allocated))
+
     def write(self, name: str, data: dict[str, Any]) -> None:
         """One of the two JSON files."""
         (self.folder / name).write_text(json.dumps(data), encoding="ascii")

@@ -55,9 +55,8 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--local-dir",
-    default="/dev/shm",
-    show_default=True,
-    help="Directory of each node for itself (Swift, Snakemake, Nextflow).",
+    default="",
+    help="Directory of each node for itself (default: Swift/K /dev/shm, Nextflow the node's own).",
 )
 @click.option("--shared-dir", default="", help="Directory that all nodes see (Swift/K).")
 @click.option(
