@@ -18,7 +18,7 @@ WITH_BPF ?= AUTO
 TRACEHINT_DATA ?= $(abspath $(wildcard ../shared/data))
 export TRACEHINT_DATA
 
-.PHONY: bench-gain bench-predict bench-spark bench-transfer notebook wheel bench-import real-runs-table test-kernels e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test setup-lint setup-full
+.PHONY: bench-sites bench-gain bench-predict bench-spark bench-transfer notebook wheel bench-import real-runs-table test-kernels e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test setup-lint setup-full
 
 help:
 	@sed -n 's/^# make /make /p' Makefile; sed -n 's/^\([a-z-]*\):.*## /make \1: /p' Makefile
@@ -127,6 +127,9 @@ bench-gain: dev ## what placements bring on replays of real workflows on a real 
 
 bench-predict: dev ## speed and memory of predictions
 	$(BIN)/python -m scripts.bench.bench_predict
+
+bench-sites: setup-full dev ## metadata over four sites, measured on real registries and predicted; writes the page of results
+	$(BIN)/python -m scripts.bench.sites.bench_sites
 
 bench-import: dev ## time and memory of importing large logs
 	$(BIN)/python -m scripts.bench.bench_import
