@@ -3,7 +3,8 @@
 Rules speak of files that may not exist yet. Concrete paths come from the directory itself, from
 the workflow's own graph, and from what the rules remember (literal templates, examples, values per
 file). Where every known file of a directory agrees on a hint, the directory carries it as well, so
-that files created later get it where the store hands it down.
+that files created later get it where the store hands it down. Where the hint file holds a plan for
+this run, the plan's files have its hints, whatever the rules say.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ class Paths:
     file in every column of `known`); `files` are others, of which only the name is known.
     `sizes` in bytes, of files that are there and not empty (an empty one may be written yet).
     `names`: all files of the next run, where they are known without a graph.
+    `planned`: the graph is the one that the hint file's plan was made for, so that `declared`
+    files which the plan does not name need nothing.
     """
 
     files: Sequence[bytes]
@@ -56,6 +59,7 @@ class Paths:
     known: Declared | None = None
     sizes: Mapping[bytes, int] = field(default_factory=dict)
     names: frozenset[bytes] = frozenset()
+    planned: bool = False
 
     def sized(self, files: Sequence[bytes], known: Declared | None) -> Declared | None:
         """`known` of the files with their sizes, those of files that are there first."""
@@ -103,7 +107,15 @@ def remembered_paths(hints: HintFile, *, literal_only: bool = False) -> list[byt
                 continue
             if inside(path):
                 found[path] = None
+    found.update(dict.fromkeys(planned_files(hints)))
     return list(found)
+
+
+def planned_files(hints: HintFile) -> dict[bytes, Mapping[str, str]]:
+    """Files of the hint file's plan, and the hints of each."""
+    files = hints.plan.files if hints.plan else ()
+    by_path = {to_bytes(file.path): file.hints for file in files}
+    return {path: values for path, values in by_path.items() if inside(path)}
 
 
 def inside(path: bytes) -> bool:
@@ -189,10 +201,29 @@ def build_plan(
                 pattern=found.pattern,
                 create=create and absent and _made_in_run(rule),
             )
+    _overrule(matched, planned_files(hints), paths)
     if directories:
         plan.targets += _directories(hints, matched, plan, create)
     plan.targets += [target for target in matched.values() if target is not None]
     return plan
+
+
+def _overrule(
+    matched: dict[bytes, Target | None], planned: Mapping[bytes, Mapping[str, str]], paths: Paths
+) -> None:
+    """The plan's word on its files, and its silence on the others of its graph."""
+    if paths.planned:
+        matched.update((path, None) for path in paths.declared if path not in planned)
+    for path in planned.keys() & matched.keys():
+        before = matched[path]
+        matched[path] = Target(
+            path=path,
+            kind="file",
+            hints=planned[path],
+            rule="plan",
+            pattern=before.pattern if before else "plan",
+            create=before is not None and before.create,
+        )
 
 
 def _made_in_run(rule: Rule) -> bool:

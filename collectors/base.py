@@ -55,6 +55,7 @@ class RecordRequest:
     host: str = ""  # empty: this machine's name
     options: dict[str, str] = field(default_factory=dict)  # collector specific, e.g. light=1
     follow: Follow | None = None  # then `command` is empty; eBPF only
+    environment: Mapping[str, str] = field(default_factory=dict)  # what the command gets besides
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,8 @@ _MAX_NUMBER = 100_000
 
 
 def child_environment(request: RecordRequest) -> dict[str, str]:
-    """The command's environment: ours and the mark of this recording."""
-    _ = request
-    env = dict(os.environ)
+    """The command's environment: ours, what the request adds, and the mark of this recording."""
+    env = {**os.environ, **request.environment}
     env[RECORDING] = f"{boot_id()}:{_pid_namespace()}:{os.getpid()}"
     return env
 

@@ -43,18 +43,19 @@ def add_last_reader(con: duckdb.DuckDBPyConnection) -> None:
     `con` has the views of hintgen/relation.py. Pairs that a graph is too large to order count as
     independent.
     """
+    import pyarrow as pa
+
+    from tracehint.analyzer.arrays import ints
     from tracehint.hintgen.reach import Reach
 
     con.execute(_READERS)
-    pairs = con.execute(_PAIRS).fetchall()
-    con.execute("CREATE OR REPLACE TEMP TABLE free_pair (reader BIGINT, last BIGINT)")
-    if pairs:
-        import pyarrow as pa
-
-        links = con.execute("SELECT DISTINCT producer, consumer FROM edges").fetchall()
-        free = sorted(set().union(*Reach(links).split(pairs)))
-        columns = {"reader": [a for a, _ in free], "last": [b for _, b in free]}
-        con.register("incoming", pa.table(columns, pa.schema([(n, pa.int64()) for n in columns])))
-        con.execute("INSERT INTO free_pair SELECT reader, last FROM incoming")
-        con.unregister("incoming")
+    pairs = con.sql(_PAIRS).to_arrow_table()
+    if pairs.num_rows:
+        links = con.execute("SELECT DISTINCT producer, consumer FROM edges").fetchnumpy()
+        reach = Reach(ints(links["producer"]), ints(links["consumer"]))
+        sides = (pairs.column(name).to_numpy() for name in ("reader", "last"))
+        unordered, unknown = reach.split(*sides)
+        pairs = pairs.filter(pa.array(unordered | unknown))
+    con.register("free_pair", pairs)
     con.execute(_RESULT)
+    con.unregister("free_pair")

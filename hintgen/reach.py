@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import numpy as np
 
-Node = int
-MOST_STEPS = 20_000_000  # links followed for one question; some seconds
+from tracehint.analyzer.arrays import Bools, Ints, distinct, ints, lookup
+
+MOST_STEPS = 100_000_000  # links followed for one question; some seconds
+CELLS = 1 << 26  # marks of what was seen, a byte each: starts walked together, times nodes
 
 
 class Reach:
@@ -13,46 +15,82 @@ class Reach:
 
     It walks from whichever side has fewer distinct nodes, and from each of them once: the cost is
     that of the graph times the smaller side, not times the pairs. After MOST_STEPS links it stops:
-    what is left is `unknown`.
+    what is left is `unknown`. Nodes are any whole numbers.
     """
 
-    def __init__(self, links: Iterable[tuple[Node, Node]], steps: int = MOST_STEPS) -> None:
-        self._down: dict[Node, list[Node]] = {}
-        self._up: dict[Node, list[Node]] = {}
-        for before, after in links:
-            self._down.setdefault(before, []).append(after)
-            self._up.setdefault(after, []).append(before)
-        self._left = steps
+    def __init__(self, before: Ints, after: Ints, steps: int = MOST_STEPS) -> None:
+        self._before, self._after, self._left = before, after, steps
 
-    def split(
-        self, pairs: Iterable[tuple[Node, Node]]
-    ) -> tuple[set[tuple[Node, Node]], set[tuple[Node, Node]]]:
-        """(unordered, unknown) of the given pairs."""
-        asked = set(pairs)
-        turned = len({a for _, a in asked}) < len({b for b, _ in asked})
-        wanted: dict[Node, set[Node]] = {}
-        for before, after in asked:
-            start, end = (after, before) if turned else (before, after)
-            wanted.setdefault(start, set()).add(end)
-        unordered: set[tuple[Node, Node]] = set()
-        unknown: set[tuple[Node, Node]] = set()
-        for start, ends in wanted.items():
-            whole = self._take(start, ends, self._up if turned else self._down)
-            kind = unordered if whole else unknown
-            kind.update((end, start) if turned else (start, end) for end in ends)
-        return unordered, unknown
+    def split(self, before: Ints, after: Ints) -> tuple[Bools, Bools]:
+        """(unordered, unknown), an element for each of the given pairs."""
+        turned = len(distinct(after)) < len(distinct(before))
+        ends = (after, before) if turned else (before, after)
+        links = (self._after, self._before) if turned else (self._before, self._after)
+        nodes = distinct(np.concatenate([*links, *ends]))
+        number = np.arange(len(nodes))
+        walk = _Links(len(nodes), *(lookup(nodes, number, side) for side in links))
+        start, end = (lookup(nodes, number, side) for side in ends)
+        pair, place = np.unique(start * len(nodes) + end, return_inverse=True)
+        reached, known = self._walked(walk, pair)
+        return (~reached & known)[place], (~reached & ~known)[place]
 
-    def _take(self, start: Node, ends: set[Node], links: Mapping[Node, list[Node]]) -> bool:
-        """Remove from `ends` what can be reached; False: stopped before all was seen."""
-        seen, stack = {start}, [start]
-        while stack and ends:
-            following = links.get(stack.pop(), ())
-            self._left -= len(following)
+    def _walked(self, links: _Links, pair: Ints) -> tuple[Bools, Bools]:
+        """Of distinct sorted pairs (start * nodes + end): reached; seen to the end or reached."""
+        reached, known = np.zeros(len(pair), bool), np.zeros(len(pair), bool)
+        start = pair // max(1, links.nodes)
+        starts, first = np.unique(start, return_index=True)
+        last = np.append(first[1:], len(pair))
+        width = max(1, CELLS // max(1, links.nodes))
+        for low in range(0, len(starts), width):
+            own = slice(first[low], last[min(low + width, len(starts)) - 1])
+            rank = np.searchsorted(starts, start[own]) - low
+            ends = rank * links.nodes + pair[own] % links.nodes
+            reached[own] = self._together(links, starts[low : low + width], ends, np.bincount(rank))
             if self._left < 0:
-                return False
-            for node in following:
-                if node not in seen:
-                    seen.add(node)
-                    stack.append(node)
-                    ends.discard(node)
-        return True
+                known[own] = reached[own]
+                break
+            known[own] = True
+        return reached, known
+
+    def _together(self, links: _Links, starts: Ints, ends: Ints, wanted: Ints) -> Bools:
+        """Which of the sorted `ends` are reached. A cell is (number of the start) * nodes + node;
+        `wanted`: ends of each start."""
+        found = np.zeros(len(ends), bool)
+        seen = np.zeros(len(starts) * links.nodes, bool)
+        front = np.arange(len(starts)) * links.nodes + starts
+        while len(front):
+            seen[front] = True
+            front = links.following(front, self._left)
+            self._left -= links.steps
+            if self._left < 0:
+                break
+            front = distinct(front[~seen[front]])
+            at = np.minimum(np.searchsorted(ends, front), len(ends) - 1)
+            hit = at[ends[at] == front]
+            if len(hit):
+                found[hit] = True
+                np.subtract.at(wanted, ends[hit] // links.nodes, 1)
+            front = front[wanted[front // links.nodes] > 0]  # the others have found all
+        return found
+
+
+class _Links:
+    """The links of a graph of `nodes` nodes, sorted by where they begin."""
+
+    def __init__(self, nodes: int, before: Ints, after: Ints) -> None:
+        self.nodes, self.steps = nodes, 0
+        self._to = after[np.argsort(before, kind="stable")]
+        self._count = np.bincount(before, minlength=nodes)
+        self._first = np.cumsum(self._count) - self._count
+
+    def following(self, cells: Ints, most: int) -> Ints:
+        """The cells one link further on; `steps`: their number. None of them beyond `most`."""
+        node = cells % self.nodes
+        count = self._count[node]
+        self.steps = int(count.sum())
+        if self.steps > most:
+            return ints([])
+        within = np.arange(self.steps) - np.repeat(np.cumsum(count) - count, count)
+        following: Ints = np.repeat(cells - node, count)
+        following += self._to[np.repeat(self._first[node], count) + within]
+        return following

@@ -37,6 +37,8 @@ KINDS: dict[str, tuple[str, str]] = {
                                      "nothing is known"),
     "unknown_calls": (UNKNOWN, "{n} calls of a kind that the collector does not follow"),
     "credentials_exec": (UNKNOWN, "{n} programs changed their credentials and were not followed"),
+    "unentered_programs": (UNKNOWN, "{n} programs could not be entered (static, setuid ...): what "
+                                    "they read and wrote is unknown"),
     "path_cut": (DETAIL, "{n} paths were too long and are cut"),
     "argv_cut": (DETAIL, "{n} command lines were too long and are cut"),
 }  # fmt: skip  # a table

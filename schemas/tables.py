@@ -134,6 +134,20 @@ ATTRIBUTES = _schema(
     ("value", _STR),
 )
 
+# What hints at creation came to: a row for each hint of each file that was made.
+SETTINGS = _schema(
+    ("t_ns", _I64),
+    ("pid", _I32),  # of the process that made the file
+    ("path", _BIN),  # absolute, at its creation
+    ("rule", _STR),  # of the hint file
+    ("pattern", _STR),
+    ("hint", _STR),  # name=value
+    ("key", _STR),  # in the store's words; empty: it has none
+    ("value", _BIN),
+    ("state", _STR),  # SETTING_STATES
+    ("error", _I32, True),  # errno of the store, where it refused
+)
+
 LOSSES = _schema(
     ("proc", _I64, True),
     ("kind", _STR),  # LOSS_KINDS
@@ -177,6 +191,7 @@ TABLES: dict[str, pa.Schema] = {
     "attributes": ATTRIBUTES,
     "declared_tasks": DECLARED_TASKS,
     "declared_io": DECLARED_IO,
+    "settings": SETTINGS,
 }
 
 FILE_KINDS = ("file", "dir", "pipe", "socket", "memfd", "other")
@@ -190,11 +205,13 @@ EXTENT_HOW = (
 METADATA_OPS_KINDS = (
     "stat", "failed_open", "readdir", "unlink", "mkdir", "rename", "chmod", "xattr", "access",
 )  # fmt: skip  # a table
+SETTING_STATES = ("set", "refused", "unsaid")
 LOSS_KINDS = (
     "lifecycle_records", "extent_records", "open_table_full", "path_cut", "argv_cut",
     "unknown_calls", "recursion_misses", "credentials_exec", "log_lines", "damaged_segment",
     "truncated_log", "unreadable_log", "log_limits", "killed_process", "killed_recorder",
     "spool_write", "unfollowed_tasks", "missing_rows", "outliving_processes",
+    "unentered_programs",
 )  # fmt: skip  # a table
 # Environment variables that name a task; nothing else of the environment is recorded.
 ENV_MARKERS = (

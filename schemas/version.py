@@ -4,5 +4,5 @@ FORMAT = "tracehint.bundle/1"  # raised when the meaning of something written ch
 # schemas/tables.py has their columns
 TABLE_NAMES = (
     "processes", "files", "names", "opens", "extents", "metadata_ops", "marks", "losses",
-    "attributes", "declared_tasks", "declared_io",
+    "attributes", "declared_tasks", "declared_io", "settings",
 )  # fmt: skip  # a table

@@ -18,8 +18,10 @@ snakemake-*)
     if [ ! -e "$place/.ready" ]; then
         "$("$here/python.sh")" -m venv "$place"
         # what 8.0 asks pulp for is no longer there since its version 2.8
+        # and those that send jobs away: what is emitted must start with them as well
         "$place/bin/pip" install -q --disable-pip-version-check \
-            "snakemake==${place##*/snakemake-}" 'pulp<2.8'
+            "snakemake==${place##*/snakemake-}" 'pulp<2.8' \
+            snakemake-executor-plugin-cluster-generic snakemake-executor-plugin-slurm
         touch "$place/.ready"
     fi
     exit 0

@@ -106,6 +106,9 @@ def test_what_is_written_depends_on_what_was_read_and_not_on_where(tmp_path: Pat
         assert all(t.end >= t.start for t in tasks)
         found.append(outputs(replay))
     assert found[0] == found[1]
+    nodes = {task.task: task.node for task in tasks}
+    assert 0 <= replay.effect.crossing(nodes) <= 6 * 300_000, "written files are on their node"
+    assert replay.effect.crossing(dict.fromkeys(nodes, 1)) >= 0
     other = chains()
     other.size[0] -= 1
     other.op_length[0] -= 1
@@ -158,7 +161,7 @@ def test_by_hand_follows_the_table_of_the_row() -> None:
 
 
 def run_of(column: str, number: int, seconds: float, **more: Any) -> Run:
-    return Run(column, number, seconds, 10 * MB, more.pop("outputs", 5), 0, {**LOAD, **more}, [])
+    return Run(column, number, seconds, 10 * MB, more.pop("outputs", 5), 0, {**LOAD, **more})
 
 
 def test_results_go_on_where_they_were_and_forget_other_rows(tmp_path: Path) -> None:

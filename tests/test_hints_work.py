@@ -14,7 +14,7 @@ from tests.support.wfinstances import analysis_of, corpus, data_folder
 from tracehint.hintgen.hints.fitting import Subject
 from tracehint.hintgen.hints.holes import HOLES
 from tracehint.hintgen.hints.model import HintFile
-from tracehint.hintgen.hints.template import parse
+from tracehint.hintgen.hints.template import Template, parse
 from tracehint.hintgen.learn.facts import facts_of
 from tracehint.hintgen.learn.rules import LearnOptions, learn
 from tracehint.hintgen.match.company import readers_by_rule
@@ -116,6 +116,28 @@ def test_hostile_rules_cost_a_name_its_limit_at_most(
     assert max(spent) <= limit("match-work")
     assert {match.reason for match in found} <= {"costly", "no_rule", "fired", "conflict"}
     assert not [match for match in found if match.reason == "costly" and match.hints]
+
+
+def test_templates_that_cannot_fit_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names without the text that the rules, or what they leave out, want; and too many rules."""
+    looked: list[str] = []
+    real = Template.fit
+
+    def fit(template: Template, subject: Subject) -> tuple[bytes, ...] | None:
+        looked.append(template.text)
+        return real(template, subject)
+
+    monkeypatch.setattr(Template, "fit", fit)
+    names = [b"d/a1b7x%d" % k for k in range(10)]
+    for count, reason in ((limit("match-work") // 2, "fired"), (limit("match-work"), "costly")):
+        looked.clear()
+        left_out = tuple(f"{{dirs}}{{name}}y{k}b{{n}}" for k in range(20))
+        hints = hint_file(
+            *(rule(f"{{dirs}}{{name}}z{k}b{{n}}", id=f"r{k}", DP="local") for k in range(count)),
+            rule("d/{name}x{n}", DP="local", exclude=left_out),
+        )
+        assert {match.reason for match in Matcher(hints).match(names)} == {reason}
+        assert len(looked) <= len(names)
 
 
 def test_work_follows_the_rules_that_may_fit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,18 +6,26 @@
 
 def _tracehint_annotate():
     import json
+    import re
     import shlex
     import sys
     from pathlib import Path
 
     left_out = {}
+    # resources that Snakemake adds up in a group; any other must be the same in all of its jobs
+    numbers = {"_cores", "_nodes", "mem", "mem_mb", "mem_mib", "disk", "disk_mb", "disk_mib", "runtime"}
+
+    def say(what, why):
+        if what not in left_out:
+            left_out[what] = why
+            print(f"tracehint: left out: {what} ({why})", file=sys.stderr)
 
     def attempt(what, function, *arguments):
         """Whatever goes wrong in our part is no reason to stop a workflow."""
         try:
             return function(*arguments)
         except Exception as error:
-            left_out.setdefault(what, f"{type(error).__name__}: {error}"[:200].replace("\n", " "))
+            say(what, f"{type(error).__name__}: {error}"[:200].replace("\n", " "))
 
     def folder():
         base = workflow.current_basedir
@@ -29,10 +37,18 @@ def _tracehint_annotate():
     def rule_named(name):
         return next((r for r in workflow.rules if r.name == name), None)
 
-    def matching(items, paths):
-        for item in items:
-            if callable(getattr(item, "match", None)) and any(item.match(p) for p in paths):
-                yield item
+    def files_of(items):
+        return [item for item in items if callable(getattr(item, "match", None))]
+
+    def fits(item, entry):
+        """By who makes the file, by its name, or by names that were seen."""
+        if any(item.match(path) for path in entry["paths"]):
+            return True
+        if entry.get("regex") and re.fullmatch(entry["regex"], str(item)):
+            return True
+        makers = filter(None, map(rule_named, entry.get("producers", ())))
+        made = [out for maker in makers for out in files_of(maker.output)]
+        return any(str(out) == str(item) or out.match(str(item)) for out in made)
 
     def set_flag(item, name, value):
         if name not in item.flags:  # what the author said stays
@@ -42,18 +58,134 @@ def _tracehint_annotate():
         from snakemake.io.flags.access_patterns import STORE_KEY, AccessPattern
 
         job = rule_named(entry["rule"])
-        for item in matching(job.input if job else (), entry["paths"]):
-            set_flag(item, STORE_KEY, AccessPattern(entry["access"]))
+        for item in files_of(job.input if job else ()):
+            if fits(item, entry):
+                set_flag(item, STORE_KEY, AccessPattern(entry["access"]))
 
     def temporary(entry):
         job = rule_named(entry["rule"])
-        for item in matching(job.output if job else (), entry["paths"]):
-            set_flag(item, "temp", True)
+        for item in files_of(job.output if job else ()):
+            if fits(item, entry) and "protected" not in item.flags:
+                set_flag(item, "temp", True)
 
-    def group(name, value):
-        job = rule_named(name)
-        if job is not None and job._group is None:
-            job.group = value
+    def part_of(outputs):
+        return next((parts[str(f)] for f in outputs if str(f) in parts), None)
+
+    def words_for(job):
+        """What sbatch is told about the node of a job's part (the executor plugin slurm)."""
+
+        def words(wildcards):
+            values = dict(wildcards.items())
+            part = part_of(out.apply_wildcards(values) for out in files_of(job.output))
+            return data["nodes"].get(str(part), "")
+
+        return words
+
+    def on_nodes():
+        for job in workflow.rules:
+            if "slurm_extra" not in job.resources and files_of(job.output):
+                job.resources["slurm_extra"] = words_for(job)
+
+    def wishes(rule):
+        """Resources that a rule asks for: numbers and texts, or objects with a value."""
+        ours = {"slurm_extra"} if data["nodes"] else set()
+        return {n: getattr(r, "_value", r) for n, r in rule.resources.items() if n not in ours}
+
+    def alike(first, second):
+        """Whether Snakemake can add up what two rules ask for."""
+        first, second = wishes(first), wishes(second)
+        return all(first.get(n) == second.get(n) for n in {*first, *second} - numbers)
+
+    def joinable(job):
+        return not (job.is_local or job.is_checkpoint or job.is_norun or job.pipe_group) and (
+            job.group is None
+        )
+
+    def belong(job, child):
+        first, second = part_of(job.output), part_of(child.output)
+        if first is not None or second is not None:
+            return first == second
+        return [job.rule.name, child.rule.name] in data["pairs"]
+
+    def cores(job):
+        wanted = wishes(job.rule).get("_cores", 1)
+        return wanted if isinstance(wanted, int) else None
+
+    def width(job, inside):
+        """Most cores that a job and those before it in its group use at one time."""
+        return max(cores(job), sum(width(other, inside) for other in inside.get(job, ())))
+
+    def trees(dag):
+        """Group of each job: a job joins its children's, if they are all of one, so that only the
+        last job of a group has others after it, and no group waits for itself."""
+        group, inside, sizes, order = {}, {}, {}, list(dag.toposorted())
+        for job in (job for level in reversed(order) for job in level):
+            if not dag.needrun(job) or not joinable(job) or cores(job) is None:
+                continue
+            children = list(dag.depending.get(job, ()))
+            heads = {group.get(child) for child in children}
+            head = heads.pop() if len(heads) == 1 else None
+            fit = head is not None and sizes[head] < 64 and all(belong(job, c) for c in children)
+            if fit and all(alike(job.rule, c.rule) for c in children):
+                before = inside.setdefault(children[0], [])
+                before.append(job)
+                if width(head, inside) <= max(data["cores"], cores(head), cores(job)):
+                    group[job] = head
+                    sizes[head] += 1
+                    continue
+                before.remove(job)
+            group[job], sizes[job] = job, 1
+        return {job: head for job, head in group.items() if sizes[head] > 1}
+
+    def assign(dag, given):
+        """Names the groups, once for each job: those that run already stay as they are.
+
+        Only where jobs are sent somewhere by this Snakemake: elsewhere a group means nothing.
+        """
+        if dag.workflow.local_exec or not dag.workflow.is_main_process:
+            return
+        names = {}
+        for job, head in trees(dag).items():
+            if job in given:
+                continue
+            name = names.setdefault(head, f"tracehint{len(given)}")
+            given[job] = job.group = name
+        for job, name in given.items():
+            children = dag.depending.get(job)
+            if children and all(given.get(child) == name for child in children):
+                for item in job.output:  # as temp(..., group_jobs=True)
+                    if "temp" in item.flags and item not in dag.targetfiles:
+                        set_flag(item, "nodelocal", True)
+
+    def group_jobs():
+        from snakemake.dag import DAG
+
+        plain, given = DAG.update_groups, {}
+
+        def update_groups(dag, *arguments, **options):
+            attempt("groups", assign, dag, given)
+            try:
+                return plain(dag, *arguments, **options)
+            except Exception as error:
+                if not given:
+                    raise
+                say("groups", str(error)[:200].replace("\n", " "))
+                for job in given:
+                    job.group = None
+                    for item in job.output:
+                        item.set_flags({k: v for k, v in item.flags.items() if k != "nodelocal"})
+                given.clear()
+                return plain(dag, *arguments, **options)
+
+        DAG.update_groups = update_groups
+
+    def warn_of_copies():
+        if getattr(workflow.storage_settings, "keep_storage_local", False):
+            print(
+                "tracehint: --keep-storage-local-copies keeps every input's copy on disk: what "
+                "access.sequential would have saved is copied all the same",
+                file=sys.stderr,
+            )
 
     def tag_directories(where):
         # Snakemake's own default must be said again where the author set no prefix.
@@ -68,19 +200,22 @@ def _tracehint_annotate():
 
     def everything():
         where = folder()
-        data = json.loads((where / "hints.json").read_text(encoding="utf-8"))
+        data.update(json.loads((where / "hints.json").read_text(encoding="utf-8")))
+        parts.update(data["parts"])
         for entry in data["inputs"]:
             attempt("access patterns", access, entry)
         for entry in data["temporary"]:
             attempt("temp()", temporary, entry)
-        for name, value in data["groups"].items():
-            attempt("groups", group, name, value)
+        if data["pairs"] or parts:
+            attempt("groups", group_jobs)
+        if data["nodes"]:
+            attempt("nodes", on_nodes)
+        attempt("warnings", warn_of_copies)
         if data["directories"]:
             attempt("tags of directories", tag_directories, where)
 
+    data, parts = {}, {}
     attempt("all hints", everything)
-    for what, why in left_out.items():
-        print(f"tracehint: left out: {what} ({why})", file=sys.stderr)
 
 
 _tracehint_annotate()

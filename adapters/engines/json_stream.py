@@ -32,6 +32,7 @@ class JsonStream:
         self._decoder = json.JSONDecoder()
         self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
         self._text, self._at, self._ended = "", 0, False
+        self._checked = False  # whether the values of this text were counted
 
     def events(self) -> Iterator[tuple[str, Any]]:
         """(path, value) in the order of the file. Raises JsonStreamError."""
@@ -43,7 +44,7 @@ class JsonStream:
         chunk = self._stream.read(CHUNK)
         self._ended = not chunk
         self._text = self._text[self._at :] + self._utf8.decode(chunk, final=self._ended)
-        self._at = 0
+        self._at, self._checked = 0, False
         check("item-bytes", "an item", len(self._text) - CHUNK)
         return True
 
@@ -68,8 +69,7 @@ class JsonStream:
         first = self._peek()
         want = len(self._text)
         while True:
-            if len(self._text) - self._at > CHUNK:  # else it cannot hold too many
-                check("json-values", "an item", values_of(self._text[self._at :]) - CHUNK)
+            self._check_values()
             try:
                 value, end = self._decoder.raw_decode(self._text, self._at)
             except RecursionError:
@@ -83,6 +83,12 @@ class JsonStream:
             if first in '{["tfn' or _SCALAR_END.match(self._text, end) or not self._more():
                 self._at = end
                 return value
+
+    def _check_values(self) -> None:
+        """Once per text: what follows the first item in it is less."""
+        if not self._checked and len(self._text) - self._at > CHUNK:  # else it cannot be too many
+            check("json-values", "an item", values_of(self._text[self._at :]) - CHUNK)
+            self._checked = True
 
     def _grow(self, want: int) -> bool:
         """Read on; twice as much each time, so that a large item is decoded few times."""

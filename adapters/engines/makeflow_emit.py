@@ -5,6 +5,7 @@ and a folder beside it with the tag program and its table. Inputs and directorie
 the command, outputs when it has ended. With --precreate outputs are made beforehand, empty:
 Makeflow keeps a file that is there before the rule runs (same inode), so the hint is on it before
 the first byte. Unchanged workflows work as well: `makeflow --wrapper './FOLDER/tag %%' WORKFLOW`.
+A plan for this workflow becomes a table for `tracehint place` in the folder (makeflow_parts.py).
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tracehint.adapters.engines import makeflow_parts
 from tracehint.adapters.engines.emitters import EmitRequest, Emitted
+from tracehint.adapters.engines.planned import find_parts, nodes_of
 from tracehint.adapters.engines.siblings import undeclared
 from tracehint.adapters.engines.tag_table import TagTarget, check_folder_name, encode, tag_files
 from tracehint.adapters.engines.workflow import Task, Workflow, read_workflow
@@ -40,12 +43,22 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     check_folder_name(output.name)
     workflow = read_workflow(request.workflow)
     folder = Path(f"{output}.tracehint")
-    tasks, remarks = targets_by_task(hints, workflow, request.nodes, precreate=request.precreate)
+    parts = find_parts(hints.plan, makeflow_parts.names(workflow)) if hints.plan else None
+    planned = parts is not None and makeflow_parts.is_for(hints, parts, workflow)
+    tasks, remarks = targets_by_task(
+        hints, workflow, request.nodes, precreate=request.precreate, planned=planned
+    )
     table, gaps, count = encode(tasks, request.store, allow_trusted=request.allow_trusted)
     tagged = [bool(targets) for targets in tasks]
-    text = annotate(workflow, tagged, folder.name)
+    options = [""] * len(tasks)
+    if parts is not None and hints.plan is not None:
+        options = makeflow_parts.batch_options(parts, nodes_of(hints.plan, request.hosts))
+    text = annotate(workflow, tagged, folder.name, options)
     files: dict[Path | None, bytes] = {output: text}
     files.update(tag_files(folder, table))
+    if parts is not None:
+        files[folder / "parts"] = makeflow_parts.table(workflow, parts)
+        remarks = [*makeflow_parts.told(parts, folder.name, output.name, request.hosts), *remarks]
     flag = " --json" if workflow.data is not None else ""
     told = (
         f"{count:,} settings for {sum(tagged):,} of {len(tasks):,} rules. Run: "
@@ -60,13 +73,22 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
 
 
 def targets_by_task(
-    hints: HintFile, workflow: Workflow, nodes: int | None, *, precreate: bool = False
+    hints: HintFile,
+    workflow: Workflow,
+    nodes: int | None,
+    *,
+    precreate: bool = False,
+    planned: bool = False,
 ) -> tuple[list[list[TagTarget]], list[str]]:
-    """For each task what to tag and when; and what people have to know, a line each."""
+    """For each task what to tag and when; and what people have to know, a line each.
+
+    planned: files of the workflow that the hint file's plan does not name need nothing.
+    """
     hidden, left_out = undeclared(hints, workflow)
     extra = sorted({path for paths in hidden for path, _ in paths})
     known = workflow.known(frozenset(hints.peeks))
-    plan = build_plan(hints, Paths(files=extra, declared=workflow.files, known=known), nodes=nodes)
+    paths = Paths(files=extra, declared=workflow.files, known=known, planned=planned)
+    plan = build_plan(hints, paths, nodes=nodes)
     values = {t.path: dict(t.hints) for t in plan.targets if t.kind == "file"}
     made = {path for task in workflow.tasks for path in task.targets}
     out = []
@@ -121,20 +143,35 @@ def _directories(plan: Plan, task: Task, more: Sequence[bytes]) -> list[TagTarge
     ]
 
 
-def annotate(workflow: Workflow, tagged: Sequence[bool], folder: str) -> bytes:
-    """The workflow with the prefix before each tagged rule's command; all else as it was."""
+def annotate(
+    workflow: Workflow, tagged: Sequence[bool], folder: str, options: Sequence[str] = ()
+) -> bytes:
+    """The workflow with the prefix before each tagged rule's command; all else as it was.
+
+    options: what a batch system is told about each rule, if anything.
+    """
+    options = options or [""] * len(tagged)
     if workflow.data is not None:
         rules = [
             {**raw, "command": prefix(i, folder) + raw["command"]} if tagged[i] else raw
             for i, raw in enumerate(workflow.data["rules"])
         ]
+        rules = list(map(makeflow_parts.with_options, rules, options))
         return (json.dumps({**workflow.data, "rules": rules}, indent=1) + "\n").encode()
     out: list[str] = []
-    done = 0
+    done = before = 0
     for number, task in enumerate(workflow.tasks):
-        if tagged[number] and task.at is not None:
+        if task.at is None:
+            continue
+        if options[number]:
+            line = workflow.text.rfind("\n", 0, task.at) + 1
+            said = makeflow_parts.option_line(options[number], workflow.text, before, line)
+            out += [workflow.text[done:line], said]
+            done = line
+        if tagged[number]:
             out += [workflow.text[done : task.at], prefix(number, folder)]
             done = task.at
+        before = task.at
     return "".join([*out, workflow.text[done:]]).encode("latin-1")
 
 

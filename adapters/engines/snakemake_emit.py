@@ -1,24 +1,31 @@
 """Snakemake: a Snakefile that includes the user's and annotates its rules.
 
-Access patterns of inputs, groups for pipelines, directory defaults before every shell command
-(Snakemake deletes outputs before a job starts: files cannot be tagged beforehand). temp() deletes
-files, so it is written only on request.
+Access patterns of inputs, groups for pipelines and for the parts of a plan, directory defaults
+before every shell command (Snakemake deletes outputs before a job starts: files cannot be tagged
+beforehand). Groups are made when Snakemake knows its jobs, so that none can wait for itself. temp()
+deletes files, so it is written only on request.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from tracehint.adapters.engines.emitters import EmitRequest, Emitted
+from tracehint.adapters.engines.planned import nodes_of
+from tracehint.adapters.engines.slurm_options import for_host
 from tracehint.adapters.engines.tag_table import TagTarget, check_folder_name, encode, tag_files
 from tracehint.adapters.plan import Paths, build_plan, remembered_paths
 from tracehint.adapters.stores.base import Gap, merge_gaps
 from tracehint.errors import InputError, UsageError
+from tracehint.hintgen.hints.holes import HOLES
 from tracehint.hintgen.hints.model import HintFile, Rule
 from tracehint.hintgen.hints.pathtext import to_bytes
+from tracehint.hintgen.hints.plan import Plan
+from tracehint.hintgen.hints.template import parse
 from tracehint.version import __version__
 
 MULTI = ("broadcast", "partly_shared")
@@ -51,6 +58,7 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
         for _, name in plan.quarrels
     ]
     data = job_notes(hints.rules, temporary=request.temporary)
+    data |= planned_notes(hints.plan, request.hosts)
     data["directories"] = count
     files: dict[Path | None, bytes] = {
         output: _snakefile(request.workflow, output, folder).encode(),
@@ -63,8 +71,9 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
         executable={folder / "tag", folder / "helper"},
         gaps=merge_gaps(gaps),
         remarks=[
-            f"{len(data['inputs'])} access patterns, {len(data['groups'])} grouped rules, "
-            f"{count} settings on directories. Run: snakemake -s {output.name} ...",
+            f"{len(data['inputs'])} access patterns, {len(data['pairs'])} pairs of rules, "
+            f"{len(data['parts']):,} jobs with a part, {count} settings on directories. "
+            f"Run: snakemake -s {output.name} ...",
             *plan.remarks(),
         ],
     )
@@ -91,33 +100,57 @@ def _snakefile(workflow: Path, output: Path, folder: Path) -> str:
 
 
 def job_notes(rules: Iterable[Rule], *, temporary: bool = False) -> dict[str, Any]:
-    """What annotate.smk reads; rule names are task types, paths are learned examples."""
+    """What annotate.smk reads; rule names are task types, paths are learned examples.
+
+    inputs, temporary: files by the rule that has them, the rules that make them, the shape of
+    their names, and names that were seen. pairs: rules that hand files on one to one.
+    """
     inputs: list[dict[str, Any]] = []
     gone: list[dict[str, Any]] = []
-    pairs: list[tuple[str, str]] = []
+    pairs: dict[tuple[str, str], None] = {}
     for rule in rules:
         if rule.conditions.get("needs"):  # a general rule below the ones for the names seen
             continue
         values = {hint.name: hint.value for hint in rule.hints}
-        paths = _examples(rule)
+        producers = [name for name in rule.producers if name]
+        files = {"producers": producers, "regex": text_regex(rule), "paths": _examples(rule)}
         access = "multi" if rule.pattern in MULTI else values.get("Access", "sequential")
-        inputs += [{"rule": c, "paths": paths, "access": access} for c in rule.consumers if paths]
-        if temporary and values.get("Lifetime", "").startswith("temporary") and paths:
-            gone += [{"rule": p, "paths": paths} for p in rule.producers if p]
+        inputs += [{"rule": c, **files, "access": access} for c in rule.consumers]
+        if temporary and values.get("Lifetime", "").startswith("temporary"):
+            gone += [{"rule": p, **files, "producers": []} for p in producers]
         if rule.pattern == "pipeline" and rule.producer and len(rule.consumers) == 1:
-            pairs.append((rule.producer, rule.consumers[0]))
-    return {"inputs": inputs, "temporary": gone, "groups": _groups(pairs)}
+            pairs[rule.producer, rule.consumers[0]] = None
+    return {"inputs": inputs, "temporary": gone, "pairs": [list(pair) for pair in pairs]}
 
 
-def _groups(pairs: list[tuple[str, str]]) -> dict[str, str]:
-    """Rules that hand files on one to one, by chains: rule -> name of its group."""
-    chain: dict[str, str] = {}
-    for first, second in pairs:
-        a, b = chain.get(first, first), chain.get(second, second)
-        chain |= {name: a for name, head in chain.items() if head == b}
-        chain[first] = chain[second] = a
-    heads = {head: f"tracehint{i}" for i, head in enumerate(dict.fromkeys(chain.values()))}
-    return {name: heads[head] for name, head in chain.items()}
+def text_regex(rule: Rule) -> str:
+    """The template as a regular expression for names as text; empty: a name is not UTF-8.
+
+    The rule's own is for bytes read as Latin-1.
+    """
+    out = []
+    for part in parse(rule.template).parts:
+        if isinstance(part, str):
+            out.append(f"(?:{HOLES[part].regex})")
+            continue
+        try:
+            out.append(re.escape(part.decode("utf-8")))
+        except UnicodeDecodeError:
+            return ""
+    return "".join(out)
+
+
+def planned_notes(plan: Plan | None, hosts: Path | None) -> dict[str, Any]:
+    """Part of each output that the plan has a task for, words for sbatch by part, and the cores
+    that a group may use at one time (1: jobs of a group run one after the other)."""
+    if plan is None or not plan.tasks:
+        return {"parts": {}, "nodes": {}, "cores": 1}
+    nodes = nodes_of(plan, hosts)
+    return {
+        "parts": {task.name: task.part for task in plan.tasks},
+        "nodes": {str(part): " ".join(for_host(host)) for part, host in nodes.items()},
+        "cores": max(1, min((host.slots for host in nodes.values()), default=1)),
+    }
 
 
 def _examples(rule: Rule) -> list[str]:

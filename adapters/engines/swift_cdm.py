@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from pathlib import Path
 
 from tracehint.adapters.stores.base import Gap
 from tracehint.errors import UsageError
@@ -31,8 +30,11 @@ GATHER_LIMIT = 500_000_000  # bytes; the value of the manual's example
 
 
 def policy_file(hints: HintFile, *, local: str, shared: str) -> tuple[str, list[Gap]]:
-    """The policy file's text, and what it cannot say."""
-    for place in (local, shared):
+    """The policy file's text, and what it cannot say.
+
+    shared: where all nodes see the data; empty: not known, and what needs it is not said.
+    """
+    for place in filter(None, (local, shared)):
         if not re.fullmatch(r"/[A-Za-z0-9_./+-]*", place):
             raise UsageError(
                 f"the directory {place[:80]!r} cannot stand in a policy file",
@@ -66,6 +68,8 @@ def _line(rule: Rule, local: str, shared: str) -> tuple[str | None, str]:
     if rule.pattern not in POLICIES:
         return None, "Swift/K has no policy for this pattern"
     policy, place, _ = POLICIES[rule.pattern]
+    if not shared and (place == "shared" or policy == "GATHER"):
+        return None, "no directory that all nodes see: give --shared-dir"
     if policy == "GATHER" and rule.consumers:
         return None, "GATHER packs files into archives, and tasks of this run read them again"
     if rule.conditions.get("needs"):
@@ -109,8 +113,3 @@ def _java_char(char: str) -> str:
         return r"\."
     raw = char.encode("utf-16-be")
     return "".join(f"\\u{raw[i]:02x}{raw[i + 1]:02x}" for i in range(0, len(raw), 2))
-
-
-def default_shared() -> str:
-    """Files stay where the workflow runs."""
-    return str(Path.cwd())

@@ -2,7 +2,7 @@
 
 Calls stand in the user's own script, so they can only be shown. What is code in this file is
 constant, but for the table of hosts that `tracehint locate --format json` reported
-(`--locations FILE`); its strings pass one escaper.
+(`--locations FILE`) and that of a plan's tasks (`--hosts FILE`); their strings pass one escaper.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tracehint.adapters.engines.emitters import EmitRequest, Emitted
+from tracehint.adapters.engines.planned import nodes_of
+from tracehint.adapters.place.hosts import Host
 from tracehint.adapters.stores.base import Gap, merge_gaps
 from tracehint.errors import InputError
 from tracehint.hintgen.hints.model import HintFile, Rule
+from tracehint.hintgen.hints.plan import Plan
 from tracehint.hintgen.text.escape import comment
 from tracehint.hintgen.text.textfile import TextFile
 from tracehint.version import __version__
@@ -50,11 +53,32 @@ import location;
 def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     """The Swift/T module, to -o or standard output."""
     text, gaps = module(hints, read_locations(request.locations) if request.locations else {})
-    return Emitted(
-        files={request.output: text.encode()},
-        gaps=merge_gaps(gaps),
-        remarks=["Put the annotations before the calls of your script; see the comments."],
-    )
+    remarks = ["Put the annotations before the calls of your script; see the comments."]
+    if hints.plan is not None and hints.plan.tasks:
+        nodes = nodes_of(hints.plan, request.hosts)
+        text += "\n".join(["", *planned_tasks(hints.plan, nodes), ""])
+        if not nodes:
+            remarks.append("The plan's tasks have parts and no nodes yet: give --hosts FILE.")
+    return Emitted(files={request.output: text.encode()}, gaps=merge_gaps(gaps), remarks=remarks)
+
+
+def planned_tasks(plan: Plan, nodes: Mapping[int, Host]) -> list[str]:
+    """A table of the plan's tasks: their nodes, or their parts where no node is known.
+
+    Top-level arrays: the calls that use them stand at the top level, or in loops there.
+    """
+    lines = [f"// a plan for {comment(plan.cluster)}: {comment(plan.strategy)}"]
+    if not nodes:
+        lines += ["int tracehint_part[string];"]
+        rows = {task.name: str(task.part) for task in plan.tasks}
+        lines += [f"tracehint_part[{quoted(n)}] = {rows[n]};" for n in sorted(rows)]
+        return lines
+    lines += [
+        '// @location=tracehint_soft(tracehint_node["TASK"]) call(...);',
+        "string tracehint_node[string];",
+    ]
+    names = {quoted(task.name): quoted(nodes[task.part].name) for task in plan.tasks}
+    return [*lines, *(f"tracehint_node[{name}] = {names[name]};" for name in sorted(names))]
 
 
 def module(hints: HintFile, hosts: Mapping[str, str]) -> tuple[str, list[Gap]]:

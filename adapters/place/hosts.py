@@ -6,6 +6,8 @@ check = ["ssh", "{host}", "true"] # optional: a node that fails this is not used
 name = "node1"
 also = ["10.0.0.1"]               # what the store calls it, where that differs
 slots = 4                         # tasks at the same time; 0: any number
+link_mbit = 1000                  # of the node; how long a planned task waits for it
+feature = "rack1"                 # what Slurm calls a group of nodes, where a part may use any
 
 Words of `start` may hold {host}, {cwd} and {command} (the whole command, quoted for a remote
 shell); the word {argv} alone stands for the command's own words. No shell reads them here. Only
@@ -28,6 +30,7 @@ from tracehint.hintgen.text.textfile import TextFile
 MAX_HOSTS = 100_000
 MAX_SLOTS = 100_000
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,250}")
+_KEYS = frozenset({"name", "also", "slots", "start", "check", "link_mbit", "feature"})
 _FIELD = re.compile(r"\{([a-z]+)\}")
 _REMEDY = "The format of host files is in docs/how-to/start-where-data-is.md."
 _FILE = TextFile(kind="A host file", limit="small-bytes", check="Check --hosts.", remedy=_REMEDY)
@@ -57,6 +60,8 @@ class Host:
     slots: int = 0
     start: tuple[str, ...] = STARTS["here"]
     check: tuple[str, ...] = ()
+    link_mbit: float = 1000.0
+    feature: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -84,8 +89,8 @@ def read_hosts(path: Path) -> tuple[Host, ...]:
 
 
 def _host(origin: str, row: Any, start: tuple[str, ...], check: tuple[str, ...]) -> Host:
-    if not isinstance(row, dict) or set(row) - {"name", "also", "slots", "start", "check"}:
-        raise InputError(f"{origin}: a [[host]] has name, also, slots, start, check", _REMEDY)
+    if not isinstance(row, dict) or set(row) - _KEYS:
+        raise InputError(f"{origin}: a [[host]] has {', '.join(sorted(_KEYS))}", _REMEDY)
     also, slots = row.get("also", []), row.get("slots", 0)
     names = [row.get("name"), *(also if isinstance(also, list) else [None])]
     for name in names:
@@ -93,12 +98,19 @@ def _host(origin: str, row: Any, start: tuple[str, ...], check: tuple[str, ...])
             raise InputError(f"{origin}: {str(name)[:80]!r} is no name of a node", _REMEDY)
     if not isinstance(slots, int) or isinstance(slots, bool) or not 0 <= slots <= MAX_SLOTS:
         raise InputError(f"{origin}: slots of {names[0]} is no number from 0", _REMEDY)
+    link, feature = row.get("link_mbit", 1000.0), row.get("feature", "")
+    if isinstance(link, bool) or not isinstance(link, (int, float)) or not 0.001 <= link <= 1e8:
+        raise InputError(f"{origin}: link_mbit of {names[0]} is no number from 0.001", _REMEDY)
+    if not isinstance(feature, str) or (feature and not NAME.fullmatch(feature)):
+        raise InputError(f"{origin}: feature of {names[0]} is no plain name", _REMEDY)
     return Host(
         name=names[0],
         also=tuple(names[1:]),
         slots=slots,
         start=_start(origin, row["start"]) if "start" in row else start,
         check=_words(origin, "check", row["check"]) if "check" in row else check,
+        link_mbit=float(link),
+        feature=feature,
     )
 
 

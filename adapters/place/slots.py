@@ -33,6 +33,14 @@ class Slots:
                 return True
         return bool(self.problem)
 
+    def free(self, host: Host) -> bool:
+        """Whether a slot could be taken; none is kept."""
+        held = host.name in self.held
+        found = self.take(host)
+        if found and not held and host.name in self.held:
+            os.close(self.held.pop(host.name))
+        return found
+
     def _lock(self, name: str) -> int | None:
         """Descriptor of the locked file; None: somebody has it, or (`problem`) it cannot be."""
         assert self.folder is not None

@@ -47,7 +47,8 @@ class Section:
 @dataclass(frozen=True)
 class Cluster:
     """What a cluster file says. `nodes`: classes of machines that run tasks, each with its
-    `count`; `servers`: the machines of a store that has its own; `sites`: name and section.
+    `count`; `servers`: the machines of a store that has its own; `sites`: name and section;
+    `links` between two of them; `registry`: the metadata service of each site.
     """
 
     name: str
@@ -56,7 +57,9 @@ class Cluster:
     store: Section
     scheduler: Section
     model: Section
+    registry: Section
     sites: tuple[tuple[str, Section], ...] = ()
+    links: tuple[Section, ...] = ()
 
     @property
     def count(self) -> int:
@@ -70,7 +73,7 @@ class Cluster:
 
     def sections(self) -> list[Section]:
         """All tables, in one order."""
-        own = [self.servers, self.store, self.scheduler, self.model]
+        own = [self.servers, self.store, self.scheduler, self.model, self.registry, *self.links]
         return [*self.nodes, *own, *(site for _, site in self.sites)]
 
     def with_nodes(self, count: int) -> Cluster:

@@ -80,6 +80,9 @@ STORE: dict[str, Field] = {
     "latency_ms": Number(MS, 0, 1e6, 0.2, "there and back over the network"),
     "small_kb": Number(1e3, 0, 1e6, 64, "up to so many bytes are one request, not a transfer"),
     "request_ms": Number(MS, 0, 1e6, 0.2, "a server's work for one small request"),
+    "read_wait_ms": Number(MS, 0, 1e6, 0, "client and network, once per file that a task reads, "
+        "beside services and latency"),
+    "write_wait_ms": Number(MS, 0, 1e6, 0, "the same per file that a task writes"),
     "stream_mb_s": Number(MB, 0, 1e7, 0, "most that one transfer gets; 0: no limit"),
     "client_mb_s": Number(MB, 0, 1e7, 0, "most that the client of a node moves; 0: no limit"),
     "client_cache": Flag(True, "a node reads again from its memory what it read or wrote"),
@@ -101,8 +104,20 @@ SITES: dict[str, Field] = {
     "up_mbit": Number(MBIT, 0.001, 1e8, None, "link of the site to the others"),
     "down_mbit": Number(MBIT, 0.001, 1e8, None, "link of the others to the site"),
 }
+LINKS: dict[str, Field] = {
+    "a": Word((), "", "a site"),
+    "b": Word((), "", "another site"),
+    "round_trip_ms": Number(MS, 0, 1e6, None, "there and back between the two, for metadata "
+        "(pairs without: `latency_ms` and `site_latency_ms`)"),
+}  # fmt: skip  # a table
+REGISTRY: dict[str, Field] = {
+    "lookup_ms": Number(MS, 0, 1e6, 0.1, "a registry's work to look an entry up"),
+    "update_ms": Number(MS, 0, 1e6, 0.2, "a registry's work to make or change an entry"),
+    "sync_ms": Number(MS, 0, 1e6, 0.2, "work for an entry that is copied between registries"),
+}  # fmt: skip  # a table
 # name of the table in the file -> (its keys, it may be repeated as [[name]])
 TABLES: dict[str, tuple[dict[str, Field], bool]] = {
     "nodes": (NODES, True), "servers": (HARDWARE, False), "store": (STORE, False),
     "scheduler": (SCHEDULER, False), "model": (MODEL, False), "sites": (SITES, True),
+    "links": (LINKS, True), "registry": (REGISTRY, False),
 }  # fmt: skip  # a table

@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tracehint.analyzer.predict.cluster import Cluster, Range, Section
-from tracehint.analyzer.predict.cluster_fields import SITES, TABLES, Field, Flag, Number, Word
+from tracehint.analyzer.predict.cluster_fields import (
+    LINKS,
+    SITES,
+    TABLES,
+    Field,
+    Flag,
+    Number,
+    Word,
+)
 from tracehint.errors import InputError
 
 MAX_BYTES, MAX_TABLES = 1 << 20, 256
@@ -87,17 +95,21 @@ def _cluster(name: str, data: dict[str, Any], where: str) -> Cluster:
         site = part.words["site"]
         if site not in known and (known or site):
             _refuse(where, "site", f"{site!r:.60} is none of [[sites]]", "Name one of them.")
+    for link in parts["links"]:
+        ends = link.words["a"], link.words["b"]
+        if ends[0] == ends[1] or not set(ends) <= set(known):
+            _refuse(where, "links", f"{ends!r:.80} are not two of [[sites]]", "Name two sites.")
     total = sum(part["count"] for part in nodes)
     if total > TABLES["nodes"][0]["count"].most:  # type: ignore[union-attr]
         _refuse(where, "nodes.count", f"{total:g} in all is too many", "Use at most 10,000.")
-    return Cluster(
-        name, tuple(nodes), servers, store, parts["scheduler"][0], parts["model"][0], sites
-    )
+    one = {key: parts[key][0] for key in ("scheduler", "model", "registry")}
+    links = tuple(parts["links"])
+    return Cluster(name, tuple(nodes), servers, store, **one, sites=sites, links=links)
 
 
 def _sections(found: Any, key: str, where: str) -> list[Section]:
     fields, several = TABLES[key]
-    if found is None and fields is SITES:
+    if found is None and fields in (SITES, LINKS):
         return []
     if several and isinstance(found, list):
         if not 0 < len(found) <= MAX_TABLES:

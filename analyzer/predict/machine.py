@@ -11,7 +11,7 @@ from tracehint.analyzer.predict.model import STEAL, law
 SETTINGS = (
     "seed", "scheduler", "steal", "law", "chunk", "width", "copies", "window", "meta_servers",
     "open", "create", "close", "lookup", "latency", "small", "request", "stream", "client",
-    "client_cache", "warm", "site_latency", "detail", "task",
+    "client_cache", "warm", "site_latency", "detail", "task", "read_wait", "write_wait",
 )  # fmt: skip  # a table
 HOST_SETTINGS = (
     "cores", "speed", "out", "in", "read", "write", "local", "cache", "dirty", "site",
@@ -23,6 +23,7 @@ _OF_STORE = {
     "close": "close_ms", "lookup": "lookup_ms", "latency": "latency_ms", "small": "small_kb",
     "request": "request_ms", "stream": "stream_mb_s", "client": "client_mb_s",
     "client_cache": "client_cache", "warm": "warm", "site_latency": "site_latency_ms",
+    "read_wait": "read_wait_ms", "write_wait": "write_wait_ms",
 }  # fmt: skip  # a table
 
 

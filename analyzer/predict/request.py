@@ -16,7 +16,7 @@ def workload_bytes(work: Workload) -> bytes:
     counts = [work.tasks, work.files, len(work.type_names), len(work.op_kind), len(work.dep)]
     wide, narrow, real = np.int64, np.int32, np.float64
     return b"".join(
-        _array(name, values, kind)
+        array_bytes(name, values, kind)
         for name, values, kind in (
             ("counts", counts, wide), ("opbegin", work.op_begin, wide),
             ("cores", work.cores, narrow), ("type", work.type, narrow),
@@ -42,7 +42,7 @@ def scenario_bytes(machine: Machine, placement: Placement, detail: bool) -> byte
         return none if values is None else values
 
     return b"".join(
-        _array(name, values, kind)
+        array_bytes(name, values, kind)
         for name, values, kind in (
             ("counts", counts, wide), ("set", settings, real), ("host", hosts, real),
             ("site", [rate for site in machine.sites for rate in site], real),
@@ -54,7 +54,10 @@ def scenario_bytes(machine: Machine, placement: Placement, detail: bool) -> byte
     )  # fmt: skip  # a table
 
 
-def _array(name: str, values: npt.ArrayLike | Iterable[float], kind: type[np.generic]) -> bytes:
+def array_bytes(
+    name: str, values: npt.ArrayLike | Iterable[float], kind: type[np.generic]
+) -> bytes:
+    """One array of the engine's files: name, size of an item, count, items."""
     data = np.ascontiguousarray(values, kind)
     head = name.encode().ljust(8, b"\0") + np.array([data.itemsize, data.size], np.int64).tobytes()
     raw = data.tobytes()

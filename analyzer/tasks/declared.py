@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from tracehint.analyzer.columns import codes
 from tracehint.analyzer.model import TASKS
 from tracehint.analyzer.tasks.describe import printable, shorten, type_of_text
 from tracehint.analyzer.tasks.matching import Matcher
@@ -17,23 +21,80 @@ if TYPE_CHECKING:
 
 def declared_only(bundle: Bundle) -> TaskCut:
     """The declared tasks of a bundle without processes."""
-    import pyarrow as pa
-
-    rows = _first_parts(bundle.tables["declared_tasks"].to_pylist())
-    known = [r["start_ns"] for r in rows if r["start_ns"] is not None]
-    origin = bundle.manifest.started_ns or (min(known) if known else 0)
+    rows = _first_parts(bundle.tables["declared_tasks"])
+    count = rows.num_rows
+    starts = pc.drop_null(rows.column("start_ns"))
+    origin = bundle.manifest.started_ns or (pc.min(starts).as_py() or 0)
     sites = {h.name: h.site for h in bundle.manifest.hosts}
-    tasks = [_row(row, number, origin, sites) for number, row in enumerate(rows)]
-    names = pa.table(
-        {"declared": [r["task"] for r in rows], "task": list(range(len(rows)))},
-        schema=DECLARED_TASK,
-    )
-    return TaskCut(pa.Table.from_pylist(tasks, schema=TASKS), PROC_TASK.empty_table(), names)
+    command = _shown(rows.column("command"))
+    kind = _shown(rows.column("type"))
+    name = _filled(_shown(rows.column("name")), lambda at: shorten(command[at].as_py()))
+    hosts = rows.column("host").combine_chunks().dictionary_encode()
+    site_of = pa.array([sites.get(host, "") for host in hosts.dictionary.to_pylist()], pa.string())
+    attempt = rows.column("attempt")
+    tasks = {
+        "task": np.arange(count),
+        "name": pc.if_else(pc.equal(name, ""), rows.column("task").combine_chunks(), name),
+        "type": _filled(kind, lambda at: type_of_text(command[at].as_py()) or "unknown"),
+        "command": command,
+        "host": rows.column("host"),
+        "site": pc.fill_null(site_of.take(hosts.indices), ""),
+        "start_s": pc.fill_null(_seconds(rows.column("start_ns"), origin), 0.0),
+        "end_s": _seconds(rows.column("end_ns"), origin),
+        "exit_status": rows.column("exit_status"),
+        "attempt": pc.if_else(pc.equal(pc.fill_null(attempt, 0), 0), 1, attempt),
+        "processes": np.zeros(count, np.int32),
+        "engine": np.zeros(count, bool),
+        "source": pa.repeat("declared", count),
+        "group": pa.nulls(count, pa.int64()),
+        "rank": pa.nulls(count, pa.int32()),
+    }
+    names = pa.table({"declared": rows.column("task"), "task": tasks["task"]}, DECLARED_TASK)
+    return TaskCut(pa.table(tasks, TASKS).combine_chunks(), PROC_TASK.empty_table(), names)
 
 
-def _first_parts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row per declared task: parts of it have the same identifier."""
-    return list({row["task"]: row for row in reversed(rows)}.values())[::-1]
+def _first_parts(table: pa.Table) -> pa.Table:
+    """One row per declared task: parts of it have the same identifier. The first of each, in the
+    order of the last ones."""
+    code = codes(table, "task")
+    _, first = np.unique(code, return_index=True)
+    _, back = np.unique(code[::-1], return_index=True)
+    if len(first) == len(code):
+        return table
+    return table.take(pa.array(first[np.argsort(-back, kind="stable")]))
+
+
+def _shown(column: pa.ChunkedArray) -> pa.Array:
+    """`printable` of each value, nulls as empty; only odd ones are touched."""
+    values = pc.fill_null(column, "").combine_chunks()
+    try:
+        shown = values.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([printable(value) for value in values.to_pylist()], pa.string())
+    odd = pc.invert(pc.match_substring_regex(shown, r"^[\x20-\x7e]*$"))
+    if not pc.any(odd).as_py():
+        return shown
+    fixed = [printable(value) for value in shown.filter(odd).to_pylist()]
+    return pc.replace_with_mask(shown, odd, pa.array(fixed, pa.string()))
+
+
+def _filled(column: pa.Array, make: Callable[[int], str]) -> pa.Array:
+    """The column, with what `make` says for a row in place of empty texts."""
+    empty = pc.equal(column, "")
+    at = np.flatnonzero(empty.to_numpy(zero_copy_only=False)).tolist()
+    made = pa.array([make(row) for row in at], pa.string())
+    return pc.replace_with_mask(column, empty, made) if at else column
+
+
+def _seconds(column: pa.ChunkedArray, origin: int) -> pa.Array:
+    """Nanoseconds as seconds from `origin` on; nulls stay."""
+    known = pc.drop_null(column)
+    values = np.asarray(pc.fill_null(column, origin).to_numpy())
+    ends = [end - origin for end in pc.min_max(known).as_py().values() if end is not None]
+    if any(abs(end) >= 1 << 63 for end in ends):
+        values = values.astype(object)  # whole numbers of any size
+    unknown = pc.is_null(column).to_numpy()
+    return pa.array(((values - origin) / 1e9).astype(np.float64), mask=unknown)
 
 
 def _row(row: dict[str, Any], number: int, origin: int, sites: dict[str, str]) -> dict[str, Any]:
@@ -61,8 +122,6 @@ def join_declared(bundle: Bundle, cut: TaskCut) -> TaskCut:
     See matching.py for how they are found. Observed tasks that are parts of one declared task
     (the recipe lines of one make target) become one. Declared tasks that ran unseen are added.
     """
-    import pyarrow as pa
-
     declared = bundle.tables["declared_tasks"].to_pylist()
     if not declared:
         return cut

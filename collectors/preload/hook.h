@@ -24,7 +24,8 @@
 struct th_call {
 	long nr;
 	long arg[6];
-	long ret; /* valid in `after` */
+	long ret;  /* valid in `after` */
+	long note; /* from `before` to `after` of the recorder */
 };
 
 /* What a program is to us, read from its ELF header before exec. */
@@ -55,7 +56,7 @@ struct th_observer {
 	/* Once per program; returns whether it is on. Its memory comes from th_map. */
 	bool (*start)(const char *value, const struct th_program *program);
 	const unsigned short *calls; /* numbers wanted in before and after, ended by TH_CALLS */
-	void (*before)(const struct th_call *call);
+	void (*before)(struct th_call *call);
 	void (*after)(const struct th_call *call);
 	/*
 	 * `fd` was just opened by a creating call, is an empty regular file, and nobody has it yet.

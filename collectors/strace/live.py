@@ -81,8 +81,11 @@ def run_traced(
     *,
     light: bool,
     linger_s: float = LINGER_S,
+    given: Mapping[str, str] | None = None,
 ) -> LiveLog:
     """Run the command under strace; the log is complete when this returns.
+
+    given: environment of the command alone, not of strace.
 
     strace runs as a grandchild (-D), so the command is our own child: its exit
     status and the signals sent to it are its own. Raises CollectorError,
@@ -104,7 +107,8 @@ def run_traced(
             start_new_session=True,
         ) as drainer:
             started = time.time_ns()
-            argv = strace_argv(program, fifo, command, light=light, pid_names=pid_names)
+            options = [*pid_names, *(f"-E{name}={value}" for name, value in (given or {}).items())]
+            argv = strace_argv(program, fifo, command, light=light, pid_names=options)
             try:
                 ended = run_child(argv, env)
             except BaseException:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from tracehint.collectors.base import RecordRequest, RecordResult
@@ -39,7 +40,9 @@ def record(request: RecordRequest, *, light: bool) -> RecordResult:
     writer, log = begin(request, manifest, RAW_DIR, LOG_NAME)
     facts = inherited()
     try:
-        run = run_traced(command, child_environment(request), log, light=light, linger_s=linger_s)
+        env = child_environment(replace(request, environment={}))
+        given = request.environment
+        run = run_traced(command, env, log, light=light, linger_s=linger_s, given=given)
     except (TracehintError, OSError):
         shutil.rmtree(request.output, ignore_errors=True)
         raise

@@ -22,6 +22,8 @@ KEPT = {
     ("files", "fstype"), ("files", "kind"), ("names", "op"), ("opens", "via"), ("extents", "op"),
     ("extents", "how"), ("metadata_ops", "op"), ("marks", "kind"), ("marks", "source"),
     ("losses", "kind"), ("declared_tasks", "engine"), ("declared_io", "direction"),
+    ("settings", "rule"), ("settings", "pattern"), ("settings", "hint"), ("settings", "key"),
+    ("settings", "value"), ("settings", "state"),
 }  # fmt: skip  # a table
 DROPPED = {("losses", "detail")}
 

@@ -36,6 +36,7 @@ class Subject:
         self.name, self.work, self.most = name, 0, most
         self.cost = 1 + len(name) // _STEP  # of one operation on all places
         self._runs: dict[tuple[bytes, int], int] = {}
+        self._growths: dict[Atom, list[tuple[int, int]]] = {}
         self._literals: dict[bytes, int] = {}
 
     def spend(self, steps: int) -> None:
@@ -60,6 +61,22 @@ class Subject:
                 half = length // 2
                 found = self.run(chars, length - half) & (self.run(chars, half) >> length - half)
             self._runs[chars, length] = found
+        return found
+
+    def growth(self, atom: Atom) -> list[tuple[int, int]]:
+        """How to come from the atom's least length to its most: (bytes more, places of so many)."""
+        found = self._growths.get(atom)
+        if found is None:
+            found = []
+            done, most = 0, atom.most - atom.least
+            while done < most:
+                more = min(done + 1, most - done)
+                run = self.run(atom.chars, more)
+                if not run:  # nowhere that many: what is found is all
+                    break
+                found.append((more, run))
+                done += more
+            self._growths[atom] = found
         return found
 
     def places(self, literal: bytes) -> int:
@@ -100,6 +117,7 @@ def fits(parts: Sequence[Part], subject: Subject) -> tuple[bytes, ...] | None:
             return None
     if not ends[-1] & 1:
         return None
+    subject.spend(len(parts))
     ends.reverse()
     caught, at = [], 0
     for part, rest in zip(parts, ends[1:], strict=True):
@@ -127,15 +145,11 @@ def _before_atom(atom: Atom, rest: int, subject: Subject) -> int:
     if atom.least:
         subject.spend(subject.cost)
         rest = (rest >> atom.least) & subject.run(atom.chars, atom.least)
-    done, most = 0, atom.most - atom.least
-    while done < most and rest:
-        more = min(done + 1, most - done)
-        run = subject.run(atom.chars, more)
-        if not run:  # nowhere that many: what is found is all
-            break
-        subject.spend(subject.cost)
-        rest |= (rest >> more) & run
-        done += more
+    if rest:
+        growth = subject.growth(atom)
+        subject.spend(len(growth) * subject.cost)
+        for more, run in growth:
+            rest |= (rest >> more) & run
     return rest
 
 

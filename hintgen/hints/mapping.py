@@ -111,6 +111,7 @@ PATTERN_HINTS: dict[str, Callable[[Need], tuple[Hint, ...]]] = {
     "broadcast": _replicated,
     "partly_shared": _replicated,
 }
+GROUPED = ("reduce", "distribute")  # whose hints name a group
 
 
 def hints_of(pattern: str, need: Need) -> tuple[Hint, ...]:

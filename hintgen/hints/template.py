@@ -66,7 +66,7 @@ class Template:
         return tail if isinstance(tail, bytes) else b""
 
     @cached_property
-    def _middle(self) -> bytes:
+    def middle(self) -> bytes:
         """The longest literal between placeholders: most names do not hold it."""
         return max(
             (part for part in self.parts[1:-1] if isinstance(part, bytes)), key=len, default=b""
@@ -119,7 +119,7 @@ class Template:
         if slashes is not None and slashes != subject.slashes:
             return None
         subject.spend(subject.cost)
-        return fits(self.parts, subject) if self._middle in name else None
+        return fits(self.parts, subject) if self.middle in name else None
 
 
 @lru_cache(maxsize=65536)

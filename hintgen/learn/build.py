@@ -8,7 +8,7 @@ from typing import Any
 
 from tracehint.analyzer.model import Options
 from tracehint.hintgen.hints.advice import advisory_hints
-from tracehint.hintgen.hints.mapping import Need, hints_of
+from tracehint.hintgen.hints.mapping import GROUPED, Need, hints_of
 from tracehint.hintgen.hints.model import INPUT, Hint, Rule, Variant
 from tracehint.hintgen.hints.pathtext import to_text
 from tracehint.hintgen.hints.uses import BY_DEFINITION, USES
@@ -29,7 +29,9 @@ def _need(cells: list[Cell], node: Node, nodes: int, pattern: str, scales: Scale
     kinds = producers if pattern == "distribute" else consumers
     group = kinds[0] if len(kinds) == 1 else f"{pattern}-{zlib.crc32(repr(kinds).encode()):08x}"
     largest = max(cells, key=lambda cell: cell.files)
-    captures, letters = captures_of(node, cells, pattern == "distribute")
+    captures, letters = (
+        captures_of(node, cells, pattern == "distribute") if pattern in GROUPED else ((), False)
+    )
     return Need(
         is_input=not producers,
         readers=max(2, round(sum(cell.readers * cell.files for cell in cells) / files)),

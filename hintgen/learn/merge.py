@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from dataclasses import dataclass, field
 
 from tracehint.hintgen.hints.template import MAX_AMBIGUOUS, Template, ambiguity, template_of
+from tracehint.hintgen.learn.cells import Types
 from tracehint.hintgen.learn.nodes import Node
 from tracehint.hintgen.learn.shapes import fields, merge_fields, skeleton
 from tracehint.hintgen.text.masks import MARKS
@@ -13,10 +15,29 @@ from tracehint.hintgen.text.masks import MARKS
 MIN_WORDS = 3  # different words at one place from which it becomes a placeholder
 
 
-def compatible(a: Node, b: Node) -> bool:
-    """True when no use has different patterns in the two."""
-    ours, theirs = a.table, b.table
-    return all(ours[use] == theirs[use] for use in ours.keys() & theirs.keys())
+Table = dict[str, set[str]]  # use -> patterns
+
+
+@dataclass
+class _Cluster:
+    """Nodes of which no use has different patterns in two of them."""
+
+    nodes: list[Node] = field(default_factory=list)
+    types: set[tuple[Types, Types]] = field(default_factory=set)
+    table: Table = field(default_factory=dict)
+
+    def takes(self, types: set[tuple[Types, Types]], table: Table) -> bool:
+        """Whether a node with these is of the same types and contradicts none that is in it."""
+        shared = table.keys() & self.table.keys()
+        return not types.isdisjoint(self.types) and all(
+            table[use] == self.table[use] for use in shared
+        )
+
+    def add(self, node: Node, types: set[tuple[Types, Types]], table: Table) -> None:
+        """Take the node in."""
+        self.nodes.append(node)
+        self.types |= types
+        self.table |= table
 
 
 def merge(nodes: list[Node]) -> list[Node]:
@@ -29,17 +50,26 @@ def merge(nodes: list[Node]) -> list[Node]:
         by_skeleton[skeleton(_shape(node)), node.need].append(node)
     out: list[Node] = []
     for group in by_skeleton.values():
-        clusters: list[list[Node]] = []
-        for node in group:
-            home = next((c for c in clusters if _joins(node, c)), None)
-            if home is None:
-                clusters.append([node])
-            else:
-                home.append(node)
-        for cluster in clusters:
+        for cluster in _clusters(group):
+            if len(cluster) == 1:
+                out += cluster
+                continue
             strangers = [node for node in group if node.patterns != cluster[0].patterns]
             out += _merged(cluster, strangers)
     return out
+
+
+def _clusters(group: list[Node]) -> list[list[Node]]:
+    """Each node with the first nodes that it goes with, in order."""
+    clusters: list[_Cluster] = []
+    for node in group:
+        types, table = node.types, node.table
+        home = next((c for c in clusters if c.takes(types, table)), None)
+        if home is None:
+            home = _Cluster()
+            clusters.append(home)
+        home.add(node, types, table)
+    return [cluster.nodes for cluster in clusters]
 
 
 def _merged(cluster: list[Node], strangers: list[Node]) -> list[Node]:
@@ -86,8 +116,3 @@ def _shape(node: Node) -> bytes:
         part if isinstance(part, bytes) else b"\x00" + back.get(part, "a").encode()
         for part in node.template.parts
     )
-
-
-def _joins(node: Node, cluster: list[Node]) -> bool:
-    types = set().union(*(other.types for other in cluster))
-    return bool(node.types & types) and all(compatible(node, other) for other in cluster)

@@ -48,7 +48,7 @@ def _wrong(
     names = frozenset(path for leaf in leaves for cell in leaf.cells for path, _ in cell.samples)
     for leaf in leaves:
         samples = [(cell, path) for cell in leaf.cells for path, _ in cell.samples[:3]]
-        found = matcher.match([path for _, path in samples], names=names)
+        found = matcher.match([path for _, path in samples], names=names, counted=False)
         for (cell, _), match in zip(samples, found, strict=True):
             if match.rule is not None and match.pattern != cell.pattern:
                 wrong.setdefault(match.rule.id, {})[leaf.template.text] = leaf

@@ -26,6 +26,7 @@ CREATE TABLE in_force (path_text VARCHAR, name VARCHAR, value VARCHAR, set_s DOU
 # b_opener  who opened a path to write it, engines too (task may be null)
 # b_meta  metadata operations with task, directory and whether it lies below a data root
 # b_exe   programs that each task executed
+# b_driver  the engine (its type) that started each task
 # d_task, d_io, d_dir, d_parent: what the engine declares; d_dir are declared directories
 _BUNDLE_VIEWS = """
 CREATE TABLE b_io AS
@@ -44,6 +45,10 @@ CREATE TABLE b_meta AS
 CREATE TABLE b_exe AS
   SELECT DISTINCT pt.task, r.rel AS path_text
   FROM b_processes p JOIN b_proc_task pt USING (proc) JOIN b_exe_paths r ON r.path = p.exe;
+CREATE TABLE b_driver AS
+  SELECT DISTINCT pt.task, e.type AS driver
+  FROM b_processes p JOIN b_proc_task pt USING (proc) JOIN b_proc_task up ON up.proc = p.parent
+  JOIN tasks e ON e.task = up.task WHERE e.engine AND e.task <> pt.task;
 """
 _DECLARED_TABLES = """
 CREATE TABLE d_task (task BIGINT);

@@ -50,10 +50,13 @@ class Matcher:
         known: Declared | None = None,
         nodes: int | None = None,
         names: Collection[bytes] = (),
+        *,
+        counted: bool = True,
     ) -> list[Match]:
         """One Match per path, in order. `names`: all files of the run, where they are known.
 
         `nodes` of the next run; None: what the rules were learned for, where that was said.
+        `counted`: values follow what the names tell of readers; each call goes over all names.
         """
         known = known or Declared()
         nodes = nodes or self._nodes
@@ -67,7 +70,7 @@ class Matcher:
             for i, path in enumerate(paths)
         ]
         readers = {}
-        if names and known.consumers is None:
+        if counted and names and known.consumers is None:
             readers = readers_by_rule(
                 [pick.entry.rule for pick in picks if pick.entry is not None], names
             )

@@ -102,7 +102,7 @@ class RuleIndex:
         names: Container[bytes] = (),
     ) -> str:
         """Why a rule whose template fits must not fire; empty: it may. Raises TooCostlyError."""
-        if any(other.fit(subject) is not None for other in entry.exclude):
+        if _fits_one(entry.exclude, subject):
             return "excluded"
         size = known.sizes[i] if known.sizes is not None else None
         if size is not None and size < entry.rule.conditions.get("min_size_bytes", 0):
@@ -142,6 +142,11 @@ class RuleIndex:
             entry.consumers == frozenset(known.consumer_types[i])
         )
         return (*entry.order, int(exact))
+
+
+def _fits_one(templates: Sequence[Template], subject: Subject) -> bool:
+    subject.spend(len(templates))
+    return any(t.fit(subject) is not None for t in templates if t.middle in subject.name)
 
 
 def entry_of(rule: Rule) -> Entry:

@@ -20,12 +20,12 @@ class TemplateIndex:
     """Templates, each once."""
 
     def __init__(self, templates: Iterable[Template]) -> None:
-        tables: dict[tuple[int, int], dict[_Key, list[Template]]] = defaultdict(dict)
+        tables: dict[tuple[int, int], dict[_Key, list[tuple[bytes, Template]]]] = defaultdict(dict)
         for template in dict.fromkeys(templates):
-            head, tail = _cut(template.prefix), _cut(template.suffix)
+            head, tail = cut(template.prefix), cut(template.suffix)
             key = template.prefix[:head], template.suffix[len(template.suffix) - tail :]
             table = tables[head, tail]
-            table.setdefault((*key, template.slashes), []).append(template)
+            table.setdefault((*key, template.slashes), []).append((template.middle, template))
         self._tables = sorted(tables.items())
 
     def fitting(self, subject: Subject) -> list[tuple[Template, tuple[bytes, ...]]]:
@@ -37,13 +37,15 @@ class TemplateIndex:
                 continue
             ends = name[:head], name[len(name) - tail :]
             for slashes in (subject.slashes, None):
-                for template in table.get((*ends, slashes), ()):
-                    subject.spend(1)
+                alike = table.get((*ends, slashes), ())
+                subject.spend(len(alike))
+                for template in [t for middle, t in alike if middle in name]:
                     caught = template.fit(subject)
                     if caught is not None:
                         found.append((template, caught))
         return found
 
 
-def _cut(text: bytes) -> int:
+def cut(text: bytes) -> int:
+    """To how many bytes a prefix or suffix is cut for its table."""
     return next(length for length in _LENGTHS if length <= len(text))

@@ -164,6 +164,7 @@ def losses_table(spool: Spool, proc: Processes, parts: Records) -> pa.Table:
     """Losses per epoch where that is known; the rest of the totals without one."""
     rows = [*_of_processes(proc), *_of_ranges(parts)]
     rows += list(_without_process(spool, rows))
+    rows += [(epoch, "unentered_programs", 1, what) for epoch, what in spool.unentered]
     if spool.outlived:
         rows.append((None, "outliving_processes", spool.outlived, None))
     if not spool.ended:

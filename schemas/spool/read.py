@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tracehint.errors import BundleError
+from tracehint.schemas.spool.arena_layout import FILE as ARENA
 from tracehint.schemas.spool.layout import FILES
 from tracehint.schemas.spool.version import VERSION
 
@@ -33,6 +35,7 @@ class Spool:
     problems: list[str] = field(default_factory=list)
     outlived: int = 0  # processes that a command left behind
     joined: bool = False  # tasks asked to be followed: each begins as the program that asks
+    unentered: list[tuple[int, str]] = field(default_factory=list)  # epoch, what kind of program
 
     def wall(self, boottime: Records) -> NDArray[np.int64]:
         """CLOCK_BOOTTIME to nanoseconds since the epoch."""
@@ -66,8 +69,15 @@ def read_spool(folder: Path, host: str) -> Spool:
             "Convert it with the tracehint that recorded it.",
         )
     problems, end = list[str](), end_of(folder)
-    records = {name: _records(folder / f"{name}.bin", dt, problems) for name, dt in FILES.items()}
-    heap = _records(folder / "heap.bin", np.dtype("u1"), problems)
+    unentered: list[tuple[int, str]] = []
+    if os.path.lexists(folder / ARENA):
+        from tracehint.schemas.spool.arena import arena_records
+
+        records, heap, unentered = arena_records(folder, start, end, here=_here(start))
+    else:
+        files = FILES.items()
+        records = {name: _records(folder / f"{name}.bin", dt, problems) for name, dt in files}
+        heap = _records(folder / "heap.bin", np.dtype("u1"), problems)
     clock = {key: _number(start, key) for key in ("boot_ns", "real_ns")}
     return Spool(
         host,
@@ -77,8 +87,17 @@ def read_spool(folder: Path, host: str) -> Spool:
         problems=problems,
         outlived=_number(end, "outlived") if _number(start, "command") else 0,
         joined=start.get("joined") is True,
+        unentered=unentered,
         **clock,
     )
+
+
+def _here(start: dict[str, Any]) -> bool:
+    """Whether this machine made the recording, since when it was not booted."""
+    try:
+        return start.get("boot_id") == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return False
 
 
 def end_of(folder: Path) -> dict[str, Any]:

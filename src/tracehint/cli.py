@@ -20,6 +20,7 @@ from tracehint.version import __version__
 # name -> (module in tracehint.commands, one line for --help)
 COMMANDS: dict[str, tuple[str, str]] = {
     "profile": ("profile", "Run a workflow and show its patterns, hints and findings."),
+    "run": ("run", "Run a workflow with its hints: set on each file as it is made."),
     "record": ("record", "Run a command and write a trace bundle."),
     "import": ("import_", "Make a bundle from logs that others recorded."),
     "merge": ("merge", "Join the bundles of several hosts or tasks into one run."),
@@ -47,7 +48,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 
 # Their children must not see what this process sets for itself.
-RUN_A_COMMAND = ("profile", "record", "task", "place")
+RUN_A_COMMAND = ("profile", "run", "record", "task", "place")
 
 
 class LazyGroup(click.Group):

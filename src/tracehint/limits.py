@@ -29,7 +29,7 @@ class Limit:
 
 LIMITS: dict[str, Limit] = {
     "match-work": Limit(
-        1_500, "steps of matching",
+        1_000, "steps of matching",
         "work of one file name against all rules of a hint file; a step goes over 128 bytes. A "
         "name that needs more gets no hint, and is counted as too costly",
     ),

@@ -75,7 +75,7 @@ static void forked(long pid, unsigned long flags)
 	say(flags & TH_CLONE_THREAD ? "thread" : "forked", "", pid);
 }
 
-static void before(const struct th_call *call)
+static void before(struct th_call *call)
 {
 	if (call->nr != __NR_exit_group)
 		return;

@@ -17,7 +17,8 @@ def build(folder: Path, *observers: Path) -> Path:
     """The library as CMake builds it; `observers` take the place of the shipped table."""
     flags = re.findall(r"-[^\s)>]+", _options())
     program = folder / "libtracehint.so"
-    own = [SOURCES / "observers.c", *SOURCES.glob("record/*.c")]
+    parts = (path for path in SOURCES.glob("*/*.c") if path.parent.name != "hook")
+    own = [SOURCES / "observers.c", *parts]
     sources = [*SOURCES.glob("hook/*.c"), *SOURCES.glob("hook/*.S"), *(observers or own)]
     command = ["gcc", *flags, "-shared", "-fPIC", "-I", SOURCES, "-o", program, *sources]
     subprocess.run(command, check=True)

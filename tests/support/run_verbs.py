@@ -13,8 +13,13 @@ def _task(run: Run, words: list[str], o: dict[str, str]) -> None:
     name = words[0]
     start, end = float(o.get("start", 0)), float(o.get("end", 10))
     number = len(run.tasks) + 1
+    parent = run.tasks[o["by"]]["proc"] if "by" in o else 1
     proc = run.raw.process(
-        o.get("cmd", name).split(), parent=1, start=start, end=end, exit_code=int(o.get("exit", 0))
+        o.get("cmd", name).split(),
+        parent=parent,
+        start=start,
+        end=end,
+        exit_code=int(o.get("exit", 0)),
     )
     row = {
         "task": number, "name": name, "type": o.get("type", re.sub(r"[-_.]?\d+.*$", "", name)),

@@ -2,7 +2,7 @@
 
 One statement a line; `{1..4}` repeats the line; sizes take K, M, G:
 
-    task NAME [type=] [host=] [site=] [start=] [end=] [exit=] [attempt=] [engine]
+    task NAME [type=] [host=] [site=] [start=] [end=] [exit=] [attempt=] [by=ENGINE] [engine]
     file PATH SIZE [role=] [deleted[=SECONDS]] [exact=]
     write TASK PATH [A-B] [at=] [until=] [bytes=] [ops=] [seq=] [small=] [how=] [superseded]
     read  TASK PATH [A-B] [at=] [until=] [bytes=] [ops=] [seq=] [small=] [how=] [peek] [uncertain]

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.support.bed import HEAD, Bed, network, ok
+from tests.support.bed import HEAD, Bed, Node, network, ok
 from tests.support.moosefs import TOOLS, master_config, wait_for_servers, write_config
 from tests.support.needs import missing_for
 from tracehint.adapters.stores.moosefs import copies_of
@@ -100,3 +100,11 @@ def shaped_cluster(folder: Path) -> Iterator[MooseBed]:
 
 def _master(folder: Path) -> str:
     return master_config(folder, HEAD) + _QUIET
+
+
+def on_node(bed: MooseBed, node: Node) -> list[str]:
+    """Words of a host file that start a command on a node, which sees its own mount of the store
+    where the head sees the head's."""
+    script = f'mount --bind {node.mount} {bed.mount} && hostname {node.label} && exec "$@"'
+    space = f"--net=/run/netns/{node.space}"
+    return ["nsenter", space, "unshare", "--uts", "--mount", "sh", "-c", script, "sh", "{argv}"]

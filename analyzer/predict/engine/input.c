@@ -6,7 +6,7 @@
  * padded to 8 bytes. Nothing is trusted: a count that does not fit the others, an index that points
  * nowhere and a number that is not finite end the reading.
  */
-#include "sim.h"
+#include "arrays.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -84,7 +84,7 @@ static int next(struct file *f, const char *name, size_t item, struct array *a)
 	return 0;
 }
 
-static int numbers(struct file *f, const char *name, size_t count, const double **at, double most)
+int numbers(struct file *f, const char *name, size_t count, const double **at, double most)
 {
 	struct array a;
 
@@ -99,8 +99,8 @@ static int numbers(struct file *f, const char *name, size_t count, const double 
 	return 0;
 }
 
-static int indices(struct file *f, const char *name, size_t count, const int32_t **at, int64_t low,
-		   int64_t high)
+int indices(struct file *f, const char *name, size_t count, const int32_t **at, int64_t low,
+	    int64_t high)
 {
 	struct array a;
 
@@ -115,7 +115,7 @@ static int indices(struct file *f, const char *name, size_t count, const int32_t
 	return 0;
 }
 
-static int amounts(struct file *f, const char *name, size_t count, const int64_t **at, int64_t low)
+int amounts(struct file *f, const char *name, size_t count, const int64_t **at, int64_t low)
 {
 	struct array a;
 
@@ -130,8 +130,7 @@ static int amounts(struct file *f, const char *name, size_t count, const int64_t
 	return 0;
 }
 
-/* Begins of `count` lists in an array of `total` items: one more than lists, never falling. */
-static int begins(struct file *f, const char *name, size_t count, int64_t total, const int64_t **at)
+int begins(struct file *f, const char *name, size_t count, int64_t total, const int64_t **at)
 {
 	if (amounts(f, name, count + 1, at, 0))
 		return -1;

@@ -12,15 +12,15 @@ void wait_for(struct sim *m, int32_t slot, enum spent what, double seconds)
 	heap_set(&m->heap, slot, m->now + seconds);
 }
 
-/* Requests to one service are served one after the other. */
-static bool ask(struct sim *m, int32_t slot, int32_t file, double service)
+/* Requests to one service are served one after the other; `more` passes in client and network. */
+static bool ask(struct sim *m, int32_t slot, int32_t file, double service, double more)
 {
 	int32_t k = file % (int32_t)set(m, SET_META_SERVERS);
 	double from = m->meta_free[k] > m->now ? m->meta_free[k] : m->now;
-	double wait = from + service - m->now + set(m, SET_LATENCY);
+	double wait = from + service - m->now + set(m, SET_LATENCY) + more;
 
 	m->meta_ops++;
-	if (service <= 0)
+	if (service + more <= 0)
 		return false;
 	m->meta_free[k] = from + service;
 	wait_for(m, slot, IN_METADATA, wait);
@@ -52,7 +52,7 @@ static bool open_file(struct sim *m, int32_t slot)
 	int64_t start = w->op_start[s->op], end = start + w->op_length[s->op];
 	double chunks = (double)chunks_between(start, end, m->file[file].chunk);
 	double service = set(m, writes ? SET_CREATE : SET_OPEN) + chunks * set(m, SET_LOOKUP);
-	return ask(m, slot, file, service);
+	return ask(m, slot, file, service, set(m, writes ? SET_WRITE_WAIT : SET_READ_WAIT));
 }
 
 /* Transfer number `step` of the operation. False: there is none, or it takes no time; *last says
@@ -122,7 +122,7 @@ static bool data_step(struct sim *m, int32_t slot)
 	s->step = OPENS;
 	if (w->op_kind[op] != OP_WRITE || same_file(w, s->task, op, op + 1))
 		return false;
-	return ask(m, slot, w->op_file[op], set(m, SET_CLOSE));
+	return ask(m, slot, w->op_file[op], set(m, SET_CLOSE), 0);
 }
 
 bool go_on(struct sim *m, int32_t slot)

@@ -63,6 +63,8 @@ enum setting {
 	SET_SITE_LATENCY,
 	SET_DETAIL,
 	SET_TASK,
+	SET_READ_WAIT,
+	SET_WRITE_WAIT,
 	SETTINGS
 };
 enum host_setting {

@@ -54,7 +54,7 @@ void th_created(int dirfd, const char *path, int fd)
 	TELL(created, dirfd, path, fd);
 }
 
-static void tell_before(const struct th_call *call)
+static void tell_before(struct th_call *call)
 {
 	for (unsigned int i = 0; i < observers; i++)
 		if ((wanted[call->nr] >> i & 1) && on[i]->before)

@@ -14,6 +14,7 @@
 
 .text
 .macro enter
+	push $0	  /* th_call.note */
 	push %rax /* th_call.ret */
 	push %r9
 	push %r8
@@ -32,6 +33,7 @@
 	pop %r10
 	pop %r8
 	pop %r9
+	pop %rcx
 	pop %rcx
 .endm
 

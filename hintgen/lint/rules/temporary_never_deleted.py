@@ -5,7 +5,9 @@ Files that tasks of the run wrote and read (or only their own writer used),
 that nobody deleted, and that do not look like results. What may be a result is
 left alone: files whose readers know nothing of each other, and files that the
 last tasks only look at (they write less than 5 % of what they read: checks,
-indexes, statistics).
+indexes, statistics; also in several steps, where each makes one file of one,
+as a preview is made). What make and ninja made is left alone too: they build a
+file that is missing anew the next time, and all that depends on it.
 
 ## Why it costs
 They fill the store until somebody cleans up by hand; every later backup,
@@ -15,15 +17,15 @@ quota and directory listing carries them.
 2,800 difference images, 11 GiB, needed for minutes, still there next month.
 
 ## What to do
-Declare them temporary in the engine (`temp()` in Snakemake, `.INTERMEDIATE`
-in make), delete them in the last task that reads them, or put them on a
-scratch store: `tracehint hints` gives them a lifetime hint.
+Declare them temporary in the engine (`temp()` in Snakemake), delete them in
+the last task that reads them, or put them on a scratch store: `tracehint hints`
+gives them a lifetime hint.
 
 ## What it cannot see
-Whether you keep them on purpose, for the next run of `make`, for a restart or
-for inspection, and results of which the last task makes a copy in another form
-(a preview). Suppress the finding in the baseline then. A hint calls a file
-temporary only where the run itself deleted it.
+Whether you keep them on purpose, for a restart or for inspection, and results
+of which the last task makes a copy as large in another form. Suppress the
+finding in the baseline then. A hint calls a file temporary only where the run
+itself deleted it.
 """
 
 from __future__ import annotations
@@ -37,28 +39,59 @@ from tracehint.hintgen.text.units import plural, size
 
 RULE = Rule("TV001", "temporary-never-deleted", "info", "0.1.0")
 
+_KEPT_BY_ENGINE = """SELECT file FROM writers JOIN b_driver USING (task)
+                     WHERE driver IN ('make', 'gmake', 'ninja')"""
+
+_STEPS = 4  # of a line, so that a long chain takes no longer than a broad graph
+
+# looks  tasks at the end that write little of what they read
+# line   a file, and how large the last is of those that are made of it alone, one by one
+# Only the last version of a path occupies storage.
+_SQL = f"""
+    WITH RECURSIVE
+         got AS (SELECT task, sum(unique_bytes) AS bytes FROM readers GROUP BY task),
+         gave AS (SELECT task, sum(unique_bytes) AS bytes FROM writers GROUP BY task),
+         looks AS (SELECT task FROM got LEFT JOIN gave USING (task)
+                   WHERE task NOT IN (SELECT producer FROM edges)
+                     AND coalesce(gave.bytes, 0) < $result_share * got.bytes),
+         one_in AS (SELECT task, any_value(file) AS file FROM readers
+                    WHERE file IN (SELECT file FROM writers)
+                    GROUP BY task HAVING count(DISTINCT file) = 1),
+         one_out AS (SELECT task, any_value(file) AS made FROM writers
+                     GROUP BY task HAVING count(DISTINCT file) = 1),
+         step AS (SELECT file, made FROM one_in JOIN one_out USING (task)
+                  WHERE file <> made
+                    AND file IN (SELECT file FROM readers GROUP BY file
+                                 HAVING count(DISTINCT task) = 1)
+                    AND made IN (SELECT file FROM writers GROUP BY file
+                                 HAVING count(DISTINCT task) = 1)),
+         line AS (SELECT file, file AS last, 0 AS steps FROM files
+                  WHERE file NOT IN (SELECT file FROM readers)
+                  UNION ALL
+                  SELECT s.file, l.last, l.steps + 1 FROM line l JOIN step s ON s.made = l.file
+                  WHERE l.steps < {_STEPS}),
+         used AS (SELECT file, bool_and(task IN (FROM looks)) AS looked_at
+                  FROM readers GROUP BY file),
+         viewed AS (SELECT line.file FROM line JOIN files f USING (file)
+                    JOIN files e ON e.file = line.last
+                    WHERE e.size_bytes < $result_share * f.size_bytes),
+         kept AS ({{kept}})
+    SELECT {FILES_SQL}, sum(f.size_bytes) AS bytes, sum(f.size_bytes) AS storage_bytes,
+           max(ft.last_read_s) AS last_read_s
+    FROM files f JOIN file_types ft USING (file) LEFT JOIN used u USING (file)
+    WHERE NOT f.deleted AND ft.n_producers > 0
+      AND (f.role = 'scratch' OR (f.role = 'intermediate' AND ft.n_consumers > 0
+          AND NOT u.looked_at AND f.file IN (SELECT file FROM last_reader)))
+      AND f.file NOT IN (FROM viewed) AND f.file NOT IN (FROM kept)
+      AND f.version = (SELECT max(version) FROM files l WHERE l.lineage = f.lineage)
+    GROUP BY {GROUP_SQL} HAVING sum(f.size_bytes) >= $min_storage_bytes"""
+
 
 def check(context: Context) -> Iterator[Finding]:
     """Intermediate and scratch files that outlive the run, by template."""
     add_last_reader(context.con)
-    # Only the last version of a path occupies storage.
-    sql = f"""
-        WITH got AS (SELECT task, sum(unique_bytes) AS bytes FROM readers GROUP BY task),
-             gave AS (SELECT task, sum(unique_bytes) AS bytes FROM writers GROUP BY task),
-             looks AS (SELECT task FROM got LEFT JOIN gave USING (task)
-                       WHERE task NOT IN (SELECT producer FROM edges)
-                         AND coalesce(gave.bytes, 0) < $result_share * got.bytes),
-             used AS (SELECT file, bool_and(task IN (FROM looks)) AS looked_at
-                      FROM readers GROUP BY file)
-        SELECT {FILES_SQL}, sum(f.size_bytes) AS bytes, sum(f.size_bytes) AS storage_bytes,
-               max(ft.last_read_s) AS last_read_s
-        FROM files f JOIN file_types ft USING (file) LEFT JOIN used u USING (file)
-        WHERE NOT f.deleted AND ft.n_producers > 0
-          AND (f.role = 'scratch' OR (f.role = 'intermediate' AND ft.n_consumers > 0
-              AND NOT u.looked_at AND f.file IN (SELECT file FROM last_reader)))
-          AND f.version = (SELECT max(version) FROM files l WHERE l.lineage = f.lineage)
-        GROUP BY {GROUP_SQL} HAVING sum(f.size_bytes) >= $min_storage_bytes"""
-    for row in context.rows(sql):
+    kept = _KEPT_BY_ENGINE if context.bundle is not None else "SELECT NULL::BIGINT AS file LIMIT 0"
+    for row in context.rows(_SQL.format(kept=kept)):
         message = (
             f"{plural(row['files'], 'intermediate file')} ({size(row['bytes'])}) left behind "
             "after the last reader"

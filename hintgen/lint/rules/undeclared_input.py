@@ -27,6 +27,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+import pyarrow as pa
+
+from tracehint.analyzer.arrays import Bools, ints
 from tracehint.hintgen.lint.context import Context
 from tracehint.hintgen.lint.finding import Finding, Rule
 from tracehint.hintgen.reach import Reach
@@ -99,15 +102,18 @@ def check(context: Context) -> Iterator[Finding]:
 def _races(context: Context) -> tuple[Counter[Key], Counter[Key]]:
     """Of (template, consumer type): pairs without a declared path from writer to reader, and pairs
     for which the graph was too large to tell."""
-    pairs = context.con.execute(_PRODUCERS).fetchall()
-    if not pairs:
+    pairs = context.con.sql(_PRODUCERS).to_arrow_table()
+    if not pairs.num_rows:
         return Counter(), Counter()
-    reach = Reach(context.con.execute(_ORDER).fetchall())
-    unordered, unknown = reach.split((producer, consumer) for producer, consumer, _, _ in pairs)
-    keys = [
-        ((producer, consumer), (template, kind)) for producer, consumer, template, kind in pairs
-    ]
-    return (
-        Counter(key for pair, key in keys if pair in unordered),
-        Counter(key for pair, key in keys if pair in unknown),
-    )
+    links = context.con.execute(_ORDER).fetchnumpy()
+    reach = Reach(ints(links["parent"]), ints(links["task"]))
+    sides = (pairs.column(name).to_numpy() for name in ("producer", "consumer"))
+    unordered, unknown = reach.split(*sides)
+    return _counted(pairs, unordered), _counted(pairs, unknown)
+
+
+def _counted(pairs: pa.Table, chosen: Bools) -> Counter[Key]:
+    """The chosen pairs of each (template, type)."""
+    some = pairs.filter(pa.array(chosen)).select(["template", "type"])
+    rows = some.group_by(["template", "type"]).aggregate([([], "count_all")]).to_pylist()
+    return Counter({(row["template"], row["type"]): row["count_all"] for row in rows})

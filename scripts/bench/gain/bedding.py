@@ -51,6 +51,7 @@ def replayed(bed: MooseBed, case: Case, column: str, number: int) -> Run:
             outputs=outputs(replay),
             astray=effect.astray(),
             load=dataclasses.asdict(load),
+            needed=effect.crossing({done.task: done.node for done in tasks}),
             tasks=[done.row() for done in tasks],
         )
     finally:

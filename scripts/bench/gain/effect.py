@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import subprocess
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 from tests.support.bed import ok
 from tests.support.shaped import MooseBed
 
-from tracehint.analyzer.predict.model import Placement, Workload, law
+from tracehint.analyzer.predict.model import COMPUTE, WRITE, Placement, Workload, law
 
 PLAIN = "1"  # the storage class of one copy anywhere
 MAX_COPIES = 9
@@ -97,6 +99,21 @@ class Effect:
             for path, said in self.bed.where(list(part)).items():
                 wrong += bool(said) and set(said) != {part[path].removeprefix("node_")}
         return wrong
+
+    def crossing(self, nodes: Mapping[int, int]) -> int:
+        """Bytes of files that had to cross links, as the files lie now; `nodes`: task -> node."""
+        work, total = self.work, 0
+        task_of = np.repeat(np.arange(work.tasks), np.diff(work.op_begin)).tolist()
+        self.located(list(self.chosen))
+        for i, task in enumerate(task_of):
+            if work.op_kind[i] == COMPUTE:
+                continue
+            where, moved = self.where[int(work.op_file[i])], int(work.op_bytes[i])
+            chunks = max(1, -(-int(work.size[int(work.op_file[i])]) // CHUNK))
+            own = where[nodes[task]] / chunks
+            held = where.total() / chunks if work.op_kind[i] == WRITE else min(1, where.total())
+            total += round(moved * (held - own))
+        return total
 
     def remove(self) -> None:
         """All files of the run."""

@@ -11,7 +11,8 @@ from typing import Any
 @dataclass(frozen=True)
 class Run:
     """One replay. `outputs`: checksum over what no task reads; `astray`: files that the store did
-    not put where it was told; `load`: fields of load.Load; `tasks`: rows of Done."""
+    not put where it was told; `needed`: bytes of files that had to cross links as the files lay;
+    `load`: fields of load.Load; `tasks`: rows of Done."""
 
     column: str
     number: int
@@ -20,6 +21,7 @@ class Run:
     outputs: int
     astray: int
     load: dict[str, float]
+    needed: int = 0
     tasks: list[list[float]] = field(repr=False, default_factory=list)
 
 

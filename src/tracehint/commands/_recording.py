@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -78,9 +79,9 @@ def recording_options(command: F, *, needs_command: bool = True) -> F:
     )(command)
 
 
-def run_plain(command: tuple[str, ...]) -> Ended:
-    """Run the command without recording it."""
-    return run_child(runnable(command), os.environ)
+def run_plain(command: tuple[str, ...], more: Mapping[str, str] | None = None) -> Ended:
+    """Run the command without recording it; `more`: environment besides ours."""
+    return run_child(runnable(command), {**os.environ, **(more or {})})
 
 
 def start(
@@ -96,6 +97,7 @@ def start(
     keep_args: bool,
     command: tuple[str, ...],
     follow: Follow | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> tuple[RecordResult, Path | None]:
     """Record the command or `follow`. The bundle is None inside a run that is recorded already.
 
@@ -108,7 +110,7 @@ def start(
                 "tracehint: this process is recorded already; running the command as it is",
                 err=True,
             )
-        ended = run_plain(command)
+        ended = run_plain(command, environment)
         return RecordResult(ended.status, ended.signal), None
     if follow is None:
         find_command(command[0])
@@ -135,6 +137,7 @@ def start(
             host=host_id,
             options=chosen_settings(settings),
             follow=follow,
+            environment=environment or {},
         )
         with progress(bundle, shown=live and wanted(quiet=quiet)):
             return _record(chosen, request, again=collector == "auto"), bundle

@@ -55,15 +55,20 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--local-dir",
-    default="/dev/shm",
-    show_default=True,
-    help="Directory of each node for itself (Swift, Snakemake, Nextflow).",
+    default="",
+    help="Directory of each node for itself (default: Swift/K /dev/shm, Nextflow the node's own).",
 )
 @click.option("--shared-dir", default="", help="Directory that all nodes see (Swift/K).")
 @click.option(
     "--locations",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="JSON of `tracehint locate` (Swift/T).",
+)
+@click.option(
+    "--hosts",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Host file: the nodes that a plan's parts get, in its order (docs: start where the data "
+    "is).",
 )
 @click.option(
     "--temporary", is_flag=True, help="Let Snakemake delete files that hints call temporary."
@@ -90,6 +95,7 @@ def command(
     local_dir: str,
     shared_dir: str,
     locations: Path | None,
+    hosts: Path | None,
     temporary: bool,
     precreate: bool,
     **which: Any,
@@ -98,9 +104,12 @@ def command(
 
     With --store, the result is a shell script to review and run in the data's directory; with -o
     FILE its table of names and values is FILE.data. With --workflow-engine makeflow, WORKFLOW is
-    the Makeflow file; the result is the same workflow, tagging each rule's files before it runs.
+    the Makeflow file; the result is the same workflow, tagging each rule's files before it runs. A
+    plan in HINTS becomes each engine's words for where a task runs; slurm, parsl and json need one.
 
     Example: tracehint emit hints.json --store xattr -o hints.sh
+
+    Example: tracehint emit plan.json --workflow-engine slurm w.mf --hosts hosts.toml -o jobs.sh
     """
     skip_pandas()
     from tracehint.hintgen.hints.hintfile import load
@@ -126,6 +135,7 @@ def command(
             local_dir=local_dir,
             shared_dir=shared_dir,
             locations=locations,
+            hosts=hosts,
             temporary=temporary,
             precreate=precreate,
         )

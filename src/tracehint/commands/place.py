@@ -42,7 +42,7 @@ class SplitCommand(RunCommand):
     type=click.Path(path_type=Path),
     help="Nodes that tasks may run on (TOML; docs: start where the data is).",
 )
-@store_options(required=True)
+@store_options(required=False)
 @click.option(
     "--policy",
     type=click.Choice(["soft", "hard"]),
@@ -57,6 +57,19 @@ class SplitCommand(RunCommand):
 )
 @click.option("--task", type=click.IntRange(0), help="Number of the rule, as in Makeflow's %%.")
 @click.option(
+    "--parts",
+    type=click.Path(path_type=Path),
+    help="Table of a planned workflow (of `emit`): --task runs on the node of its part.",
+)
+@click.option("--part", type=click.IntRange(0), help="Part of a plan that the task belongs to.")
+@click.option(
+    "--wait",
+    type=click.FloatRange(0, 1e6),
+    default=600.0,
+    show_default=True,
+    help="With a part: longest wait for a slot, in seconds.",
+)
+@click.option(
     "--slots",
     "folder",
     type=click.Path(path_type=Path),
@@ -69,40 +82,71 @@ def command(
     ctx: click.Context,
     inputs: tuple[str, ...],
     hosts: Path,
-    store: str,
+    store: str | None,
     prefix: str | None,
     places: Path | None,
     policy: str,
     workflow: Path | None,
     task: int | None,
+    parts: Path | None,
+    part: int | None,
+    wait: float,
     folder: Path | None,
     fmt: str,
     quiet: bool,
 ) -> int:
     """Start COMMAND on the node that holds most bytes of its INPUTs; without one, print the node.
 
-    A task is never held up: where the store does not say, a node does not answer or the host file
-    cannot be read, COMMAND runs on another node, or here, and the reason is said.
+    Where the store does not say, a node does not answer or the host file cannot be read, COMMAND
+    runs on another node, or here, and the reason is said. A task of a plan goes to the node of its
+    part; where that is full it waits as long as moving its inputs would take.
 
     Example: tracehint place --hosts hosts.toml --store moosefs a.dat b.dat -- ./merge a.dat b.dat
 
+    Example: tracehint place --hosts hosts.toml --parts w.mf.tracehint/parts --task 7 -- ./merge
+
     Example: sbatch --nodelist=$(tracehint place --hosts hosts.toml --store moosefs a.dat) job.sh
     """
+    from tracehint.adapters.place.away import Roll
+    from tracehint.adapters.place.choose import Known, choose
+    from tracehint.adapters.place.parts import Queue, choose_part
+
     argv: tuple[str, ...] = ctx.meta["place.command"]
     starts: bool = ctx.meta["place.starts"]
     if starts and not argv:
         raise UsageError("no command after --", "Leave -- away to print the node.")
+    planned = part is not None or parts is not None
+    if store is None and not planned:
+        raise UsageError("no --store given", "Give the store that holds the inputs, or --parts.")
     try:
-        names = [*inputs, *_of_rule(workflow, task)]
         nodes = _nodes(hosts)
-        known = _look(store, prefix, places, nodes, names)
+        if planned:
+            part, listed = _planned(parts, task, part)
+            names = [*inputs, *listed]
+        else:
+            names = [*inputs, *_of_rule(workflow, task)]
+        known = Known() if part is not None else _look(store, prefix, places, nodes, names)
     except TracehintError as error:
         if not starts:
             raise
         _say(f"runs here: {error.what}")
         become(runnable(argv))
     slots = _slots(hosts, folder)
-    choice = _choose(nodes, known, policy, slots)
+    roll = Roll(slots.folder, _answers)
+    if part is None:
+        choice = choose(nodes, known, policy, slots.take, roll.answers)
+    else:
+        known.total_bytes = sum(map(_size, names))
+        choice = choose_part(
+            nodes,
+            part,
+            Queue(take=slots.take, free=slots.free, answers=roll.answers),
+            input_bytes=known.total_bytes,
+            steal=policy == "soft",
+            longest_s=wait if starts else 0.0,
+        )
+        for line in roll.said:
+            _say(line)
     if not starts:
         _print(choice, known, policy, fmt)
         return EXIT_OK
@@ -134,25 +178,44 @@ def _nodes(path: Path) -> tuple[Host, ...]:
     return read_hosts(path)
 
 
+def _planned(
+    parts: Path | None, task: int | None, part: int | None
+) -> tuple[int | None, list[str]]:
+    """Part and inputs of the task."""
+    from tracehint.adapters.place.table import read_task
+
+    if parts is None:
+        return part, []
+    if task is None:
+        raise UsageError("--parts without --task", "Give the number of the task.")
+    found = read_task(parts, task)
+    return found.part if part is None else part, [os.fsdecode(path) for path in found.inputs]
+
+
+def _size(path: str) -> int:
+    try:
+        return Path(path).stat().st_size
+    except (OSError, ValueError):
+        return 0
+
+
 def _look(
-    store: str, prefix: str | None, places: Path | None, nodes: tuple[Host, ...], names: list[str]
+    store: str | None,
+    prefix: str | None,
+    places: Path | None,
+    nodes: tuple[Host, ...],
+    names: list[str],
 ) -> Known:
     """Where the inputs lie; a store that cannot tell is an error."""
     from tracehint.adapters.place.choose import look
 
-    return look(require_locator(store, prefix, places), nodes, names)
+    return look(require_locator(store, prefix, places) if store else None, nodes, names)
 
 
 def _slots(hosts: Path, folder: Path | None) -> Slots:
     from tracehint.adapters.place.slots import open_slots
 
     return open_slots(folder or hosts.with_name(f"{hosts.name}.slots"))
-
-
-def _choose(nodes: tuple[Host, ...], known: Known, policy: str, slots: Slots) -> Choice:
-    from tracehint.adapters.place.choose import choose
-
-    return choose(nodes, known, policy, slots.take, _answers)
 
 
 def _answers(host: Host) -> bool:

@@ -12,6 +12,7 @@ from tracehint.commands._options import with_options
 from tracehint.commands._output import refuse_existing, write_result
 from tracehint.commands._workload import load_analysis, load_workload, workload_options
 
+METADATA = ("centralised", "replicated", "decentralised", "decentralised-replica")
 _COUNTS = "N,N,..."
 _SWEEP = with_options(
     click.option(
@@ -45,6 +46,12 @@ _RESULT = with_options(
     ),
     click.option("--tasks", is_flag=True, help="With json: the predicted timeline."),
     click.option(
+        "--metadata",
+        type=click.Choice([*METADATA, "all"]),
+        metavar="NAME",
+        help=f"Metadata over the sites of the (first) cluster file: all, {', '.join(METADATA)}.",
+    ),
+    click.option(
         "--runs",
         type=click.IntRange(1, 1000),
         help="Simulated runs of each configuration (default: 5; 3 in a sweep of over 50).",
@@ -74,6 +81,7 @@ def command(
     scale_seconds: float,
     validate: Path | None,
     tasks: bool,
+    metadata: str | None,
     runs: int | None,
     seed: int,
     form: str,
@@ -88,11 +96,13 @@ def command(
     Example: tracehint predict run.trace --cluster moosefs --nodes 5,10,20
 
     Example: tracehint predict run.trace --cluster mine.toml --placement default --placement local
+
+    Example: tracehint predict run.trace --cluster sites.toml --metadata all
     """
     from tracehint.analyzer.predict.prediction import predict, runs_for
     from tracehint.analyzer.predict.result import to_json
     from tracehint.analyzer.predict.validation import validate as compare
-    from tracehint.commands._predict_output import text, write_parquet
+    from tracehint.commands._predict_output import write_parquet
     from tracehint.commands._predict_sweep import configurations
 
     if output not in (None, "-"):
@@ -105,8 +115,21 @@ def command(
     data = to_json(work, found, tasks=tasks)
     if validate is not None:
         data["validation"] = compare(work, found[0], load_analysis(validate))
+    if metadata is not None:
+        from tracehint.commands._predict_metadata import predicted_metadata
+
+        names = METADATA if metadata == "all" else (metadata,)
+        data["metadata"] = predicted_metadata(run, loaded, points[0].cluster, names, seed)
     if form == "parquet":
         write_parquet(data, output, force=force)
         return
-    result = text(data) if form == "text" else json.dumps(data, indent=1) + "\n"
+    result = _text(data) if form == "text" else json.dumps(data, indent=1) + "\n"
     write_result(result, output, force=force)
+
+
+def _text(data: dict[str, Any]) -> str:
+    from tracehint.commands._predict_metadata import metadata_text
+    from tracehint.commands._predict_output import text
+
+    above = "\n".join([*metadata_text(data["metadata"]), "", ""]) if "metadata" in data else ""
+    return above + text(data)

@@ -1,0 +1,1 @@
+"""Hints at creation: rules compiled for the preload library, and what it did with them."""

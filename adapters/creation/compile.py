@@ -1,0 +1,165 @@
+"""Rules and known names as one table that a process maps when it starts.
+
+    table = compile_rules(resolution, open_store("xattr"), [b"/scratch/run7"])
+
+Of the rules only those come in that can fire by a name alone; the others speak through the known
+names of the run. Hint files are untrusted: what comes in has passed hintgen/hints/hintcheck.py, and
+a store's names pass its own check.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+
+from tracehint.adapters.creation import layout
+from tracehint.adapters.creation.pack import Blob, checksum, place
+from tracehint.adapters.creation.resolution import Resolution
+from tracehint.adapters.creation.settings import Said, SettingSet, fixed_set, rule_set
+from tracehint.adapters.stores.base import Gap, Store, merge_gaps, scripted
+from tracehint.hintgen.hints.holes import HOLES
+from tracehint.hintgen.hints.model import Hint
+from tracehint.hintgen.hints.template import Template
+from tracehint.hintgen.match.ruleindex import Entry, entry_of
+from tracehint.hintgen.match.templateindex import cut
+
+_KINDS = {name: 1 + number for number, name in enumerate(HOLES)}
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """The table's bytes, and what it holds."""
+
+    data: bytes
+    names: int  # known names
+    rules: int  # rules for other names
+    left_out: int  # rules that a name alone cannot fire
+    gaps: dict[Gap, int]  # what the store cannot say, with the number of names and rules
+
+
+class _Sets:
+    """Each different set of settings once."""
+
+    def __init__(self) -> None:
+        self.all: dict[SettingSet, int] = {}
+        self.gaps: list[Gap] = []
+
+    def number(self, found: SettingSet) -> int:
+        """Its number; NONE where the store can say nothing."""
+        self.gaps += found.gaps
+        return layout.NONE if found.empty else self.all.setdefault(found, len(self.all))
+
+
+def compile_rules(resolution: Resolution, store: Store, roots: Sequence[bytes]) -> Compiled:
+    """The table for files below the roots. Raises InputError, UsageError."""
+    store = scripted(store)
+    entries = _ranked(entry_of(rule) for rule in resolution.hints.rules)
+    blob, sets = Blob(), _Sets()
+    sections = {"roots": blob.rows(layout.ROOT, [blob.text(root) for root in roots])}
+    sections["exact"] = _exact(blob, sets, resolution, store)
+    sections |= _rules(blob, sets, entries, store, resolution.nodes or resolution.hints.nodes)
+    sections["sets"] = _write_sets(blob, sets)
+    return Compiled(
+        blob.finish([sections[name] for name in layout.SECTIONS]),
+        names=len(resolution.known),
+        rules=len(entries),
+        left_out=len(resolution.hints.rules) - len(entries),
+        gaps=merge_gaps(sets.gaps),
+    )
+
+
+def _ranked(entries: Iterable[Entry]) -> list[Entry]:
+    """Those that a name alone can fire, in the order in which the matcher takes them."""
+    free = (e for e in entries if not e.rule.conditions.get("needs") and not e.beside)
+    return sorted(free, key=lambda e: (e.order, e.rule.id), reverse=True)
+
+
+def _exact(blob: Blob, sets: _Sets, resolution: Resolution, store: Store) -> tuple[int, int]:
+    rows = []
+    seen: dict[tuple[tuple[str, str], ...], SettingSet] = {}
+    for path, target in resolution.known.items():
+        number = layout.NONE
+        if target is not None:
+            said = tuple(sorted(target.hints.items()))
+            if said not in seen:
+                seen[said] = fixed_set(store, target.hints)
+            number = sets.number(seen[said])
+        rows.append((checksum(path), number, *blob.text(path)))
+    empty = (0, layout.NONE, 0, 0)
+    places = place([row[0] for row in rows])
+    return blob.rows(layout.EXACT, (empty if i is None else rows[i] for i in places))
+
+
+def _rules(
+    blob: Blob, sets: _Sets, entries: Sequence[Entry], store: Store, nodes: int | None
+) -> dict[str, tuple[int, int]]:
+    parts: dict[Template, tuple[int, int]] = {}
+    ranks: dict[tuple[int, int, int], int] = {}
+    said: dict[str, int] = {}
+    rows = []
+    for entry in entries:
+        for template in (entry.template, *entry.exclude):
+            if template not in parts:
+                parts[template] = _parts(blob, template)
+        excluded = blob.rows(layout.PARTS, (parts[other] for other in entry.exclude))
+        rank = ranks.setdefault(entry.order, len(ranks))
+        alike = said.setdefault(_text_of(entry.rule.hints), len(said))
+        number = sets.number(rule_set(store, entry.rule.hints, nodes))
+        rows.append((*parts[entry.template], *excluded, rank, alike, number))
+    table = {"rules": blob.rows(layout.RULE, rows)}
+    return table | _index(blob, entries)
+
+
+def _text_of(hints: Sequence[Hint]) -> str:
+    """Equal for equal hints: two rules of one rank that differ here give no hint."""
+    return json.dumps([asdict(hint) for hint in hints], sort_keys=True)
+
+
+def _parts(blob: Blob, template: Template) -> tuple[int, int]:
+    rows = [
+        (_KINDS[part], 0, 0) if isinstance(part, str) else (layout.LITERAL, *blob.text(part))
+        for part in template.parts
+    ]
+    return blob.rows(layout.PART, rows)
+
+
+def _index(blob: Blob, entries: Sequence[Entry]) -> dict[str, tuple[int, int]]:
+    """Rules by the ends of their template and its slashes, as hintgen/match/templateindex.py."""
+    combos: dict[tuple[int, int], int] = {}
+    buckets: dict[tuple[bytes, int, int], list[int]] = defaultdict(list)
+    for number, entry in enumerate(entries):
+        template = entry.template
+        head, tail = cut(template.prefix), cut(template.suffix)
+        ends = template.prefix[:head] + template.suffix[len(template.suffix) - tail :]
+        combo = combos.setdefault((head, tail), len(combos))
+        slashes = layout.ANY_SLASHES if template.slashes is None else template.slashes
+        buckets[ends, combo, slashes].append(number)
+    lists = blob.rows(layout.INDEX, ([n] for found in buckets.values() for n in found))
+    rows, first = [], 0
+    for (ends, combo, slashes), found in buckets.items():
+        rows.append((checksum(ends, combo, slashes), combo, slashes, first, len(found)))
+        first += len(found)
+    places = place([row[0] for row in rows])
+    return {
+        "combos": blob.rows(layout.COMBO, combos),
+        "buckets": blob.rows(layout.BUCKET, ((0,) * 5 if i is None else rows[i] for i in places)),
+        "lists": lists,
+    }
+
+
+def _write_sets(blob: Blob, sets: _Sets) -> tuple[int, int]:
+    rows = []
+    for found in sets.all:
+        ways = [blob.rows(layout.SETTING, (_setting(blob, s) for s in way)) for way in found.ways]
+        at, count = blob.rows(layout.WAY, ways)
+        captures = blob.rows(layout.INDEX, ([i] for i in found.captures))
+        prefix = blob.text(found.prefix)
+        rows.append((count, at, *prefix, found.group, captures[1], captures[0]))
+    return blob.rows(layout.SET, rows)
+
+
+def _setting(blob: Blob, said: Said) -> tuple[int, ...]:
+    at, length = blob.text(said.key + b"\0")  # the NUL is for the system call, and not counted
+    return at, length - 1, *blob.text(said.value), *blob.text(said.tail), said.flags

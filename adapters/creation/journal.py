@@ -1,0 +1,96 @@
+"""Reading what the processes of a run set, and what the store refused: the journals beside a table.
+
+`TABLE.journal.HOST` is written by collectors/preload/tag/journal.c: a page of counts, then chunks
+of a page, each filled by one process. It may be cut off anywhere, and is read with limits.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tracehint.schemas.plain import open_plain
+
+MAGIC = b"THJRNL\0\1"
+SIZE, CHUNK = 1 << 30, 4096  # bytes; the file is sparse
+_NEXT = struct.Struct("<8sQ")
+_USED = struct.Struct("<II")
+_RECORD = struct.Struct("<IIIHHQQ")
+COUNTS = (
+    "created", "outside", "no_rule", "no_hint", "conflict", "costly", "damaged", "set",
+    "refused", "dropped", "nameless",
+)  # fmt: skip  # a table
+_COUNTS = struct.Struct(f"<{len(COUNTS)}Q")
+
+
+@dataclass(frozen=True)
+class Record:
+    """One file that was made. `failed`: bit i stands for its i-th setting; `error` of the first."""
+
+    host: str
+    t_ns: int
+    pid: int
+    root: int  # which of the table's roots it lies in
+    path: bytes  # below that root
+    failed: int
+    error: int
+
+
+@dataclass(frozen=True)
+class Journal:
+    """All of one run: records in the order of their hosts and chunks, and counts by name."""
+
+    records: list[Record]
+    counts: dict[str, int]
+
+
+def make_journal(table: Path) -> None:
+    """The journal of this host, whole and sparse, so that no process has to make it."""
+    path = table.with_name(f"{table.name}.journal.{os.uname().nodename.replace('/', '_')}")
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        os.ftruncate(fd, SIZE)
+        os.pwrite(fd, MAGIC, 0)
+    finally:
+        os.close(fd)
+
+
+def read_journals(table: Path) -> Journal:
+    """What all hosts wrote beside the table; a journal that cannot be read is counted."""
+    records: list[Record] = []
+    counts = {**dict.fromkeys(COUNTS, 0), "unreadable": 0}
+    for path in sorted(table.parent.glob(f"{table.name}.journal.*")):
+        host = path.name.removeprefix(f"{table.name}.journal.")
+        try:
+            fd = open_plain(path)
+        except OSError:
+            counts["unreadable"] += 1
+            continue
+        try:
+            head = os.pread(fd, CHUNK, 0)
+            if len(head) < CHUNK or not head.startswith(MAGIC):
+                counts["unreadable"] += 1
+                continue
+            for name, count in zip(COUNTS, _COUNTS.unpack_from(head, _NEXT.size), strict=True):
+                counts[name] += count
+            last = min(_NEXT.unpack_from(head)[1], SIZE - CHUNK)
+            for at in range(CHUNK, last + 1, CHUNK):
+                records += _chunk(host, os.pread(fd, CHUNK, at))
+        finally:
+            os.close(fd)
+    return Journal(records, counts)
+
+
+def _chunk(host: str, data: bytes) -> Iterator[Record]:
+    """The whole records of one chunk; what a killed process left half is not read."""
+    at = _USED.size
+    while at + _RECORD.size <= len(data):
+        size, error, pid, length, root, failed, t_ns = _RECORD.unpack_from(data, at)
+        if size < _RECORD.size + length or size % 8 or at + size > len(data):
+            return
+        start = at + _RECORD.size
+        yield Record(host, t_ns, pid, root, data[start : start + length], failed, error)
+        at += size

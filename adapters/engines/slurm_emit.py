@@ -1,0 +1,115 @@
+"""Slurm: a script that submits each rule of a Makeflow file as a job, on the node of its part.
+
+Jobs wait for the ones that make their inputs (`--dependency=afterok`). Commands and names are
+single words to the shell, whatever they hold; all that is not literal is the number of a job.
+Tasks without a part go where Slurm likes. Job arrays and scripts of one's own: `tracehint place
+--part N` prints the node for `sbatch --nodelist`.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+
+from tracehint.adapters.engines import makeflow_parts
+from tracehint.adapters.engines.emitters import EmitRequest, Emitted
+from tracehint.adapters.engines.makeflow_text import shell_text
+from tracehint.adapters.engines.planned import Parts, find_parts, require_nodes, require_plan
+from tracehint.adapters.engines.slurm_options import for_host
+from tracehint.adapters.engines.workflow import Task, Workflow, read_workflow
+from tracehint.adapters.place.hosts import Host
+from tracehint.errors import InputError, UsageError
+from tracehint.hintgen.hints.model import HintFile
+from tracehint.version import __version__
+
+_HEAD = f"""\
+#!/bin/sh
+# tracehint {__version__}: a planned workflow as jobs of Slurm; run it in the workflow's folder.
+# Words given to this script go to every sbatch: sh THIS-FILE --partition=short
+set -eu
+submit() {{
+    after=$1 name=$2 line=$3
+    shift 3
+    sbatch --parsable --kill-on-invalid-dep=yes ${{after:+"--dependency=afterok$after"}} \\
+        --job-name="$name" --wrap="$line" "$@" | cut -d ';' -f 1
+}}
+"""
+
+
+def emit(hints: HintFile, request: EmitRequest) -> Emitted:
+    """The script, to -o or standard output."""
+    plan = require_plan(hints, "slurm")
+    nodes = require_nodes(plan, request.hosts, "slurm")
+    if request.workflow is None:
+        raise UsageError(
+            "no workflow given",
+            "Add the Makeflow file: tracehint emit H.json --workflow-engine slurm W.mf -o F",
+        )
+    workflow = read_workflow(request.workflow)
+    parts = find_parts(plan, makeflow_parts.names(workflow))
+    text = script(workflow, parts, nodes)
+    name = request.output.name if request.output else "F"
+    return Emitted(
+        files={request.output: text.encode("utf-8", "surrogateescape")},
+        executable={request.output} if request.output else set(),
+        remarks=[
+            f"{len(workflow.tasks):,} jobs, {parts.bound:,} with a node. Run: sh {name}",
+            *parts.remarks(),
+        ],
+    )
+
+
+def script(workflow: Workflow, parts: Parts, nodes: Mapping[int, Host]) -> str:
+    """The script's text; jobs in an order in which each comes after those that it waits for."""
+    maker = {path: i for i, task in enumerate(workflow.tasks) for path in task.targets}
+    needs = [
+        sorted({maker[path] for path in task.sources if path in maker and maker[path] != i})
+        for i, task in enumerate(workflow.tasks)
+    ]
+    lines = [_HEAD]
+    for number in _in_order(needs):
+        part = parts.of_task[number]
+        words = for_host(nodes[part]) if part is not None else []
+        lines.append(_job(number, workflow, needs[number], words))
+    return "\n".join([*lines, 'echo "submitted; squeue tells"', ""])
+
+
+def _job(number: int, workflow: Workflow, needs: Sequence[int], words: Sequence[str]) -> str:
+    task = workflow.tasks[number]
+    if task.at is None or not task.command:
+        raise InputError(
+            f"rule {number} has no command (a nested workflow?)", "Emit the inner workflow itself."
+        )
+    if "\0" in task.command:
+        raise InputError(f"rule {number} has a command with a NUL", "Check the workflow.")
+    after = "".join(f":$j{i}" for i in needs)
+    name = re.sub(r"[^A-Za-z0-9_.-]", "_", task.type)[:40]
+    given = "".join(f" {word}" for word in words)
+    line = shlex.quote(_command(task, workflow))
+    return f'j{number}=$(submit "{after}" n{number}-{name} {line}{given} "$@")'
+
+
+def _command(task: Task, workflow: Workflow) -> str:
+    """What the rule's shell gets, as text that becomes the file's own bytes again."""
+    if workflow.data is not None:
+        return task.command
+    return shell_text(task.command).encode("latin-1").decode("utf-8", "surrogateescape")
+
+
+def _in_order(needs: Sequence[Sequence[int]]) -> list[int]:
+    """Tasks after what they need. Raises InputError for a circle."""
+    left = [len(before) for before in needs]
+    then: list[list[int]] = [[] for _ in needs]
+    for number, before in enumerate(needs):
+        for other in before:
+            then[other].append(number)
+    ready = [number for number, count in enumerate(left) if not count]
+    for number in ready:
+        for other in then[number]:
+            left[other] -= 1
+            if not left[other]:
+                ready.append(other)
+    if len(ready) < len(needs):
+        raise InputError("the workflow's rules wait for each other", "Check it: makeflow_analyze")
+    return ready

@@ -1,0 +1,98 @@
+"""Which node a task of a plan runs on: its part's, as long as that brings more than an idle node.
+
+Part p belongs to node p of the host file, counted round. A part whose node is away goes to one
+other node, the same for all its tasks. A task whose node is full waits there as long as bringing
+its inputs to another node would take (so it never loses more than twice what the better choice
+would have cost), then it runs on a node that idles, if there is one: a slot is free and nobody who
+waits for that node takes it.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tracehint.adapters.place.choose import MAX_SILENT, Choice
+from tracehint.adapters.place.hosts import Host
+
+POLL_S = 0.1
+MIN_PATIENCE_S = 2 * POLL_S  # what waits for a node has seen a free slot of it by then
+
+
+@dataclass(frozen=True, kw_only=True)
+class Queue:
+    """How a task sees the nodes. `take` holds a slot, `free` only looks; both never wait."""
+
+    take: Callable[[Host], bool]
+    free: Callable[[Host], bool]
+    answers: Callable[[Host], bool]
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+
+def home_of(part: int, hosts: Sequence[Host]) -> Host:
+    """The node of a part when all nodes are there."""
+    return hosts[part % len(hosts)]
+
+
+def order_of(part: int, hosts: Sequence[Host]) -> list[Host]:
+    """The part's node, then the others in an order of the part's own: when a node is away, its
+    parts are spread over the rest, and those of the rest stay where they are."""
+    home = home_of(part, hosts)
+
+    def mixed(host: Host) -> int:
+        return zlib.crc32(f"{part}\0{host.name}".encode())
+
+    return [home, *sorted((host for host in hosts if host is not home), key=mixed)]
+
+
+def patience(input_bytes: int, host: Host) -> float:
+    """Seconds that a full node is waited for: those that moving the inputs would take."""
+    return max(MIN_PATIENCE_S, input_bytes * 8 / (host.link_mbit * 1e6))
+
+
+def choose_part(
+    hosts: Sequence[Host],
+    part: int,
+    queue: Queue,
+    *,
+    input_bytes: int = 0,
+    steal: bool = True,
+    longest_s: float = 600.0,
+) -> Choice:
+    """The node for a task of the part, with its slot taken.
+
+    `longest_s`: when no slot is to be had for so long, the task starts on its node all the same.
+    """
+    order = order_of(part, hosts)
+    at = next((i for i, host in enumerate(order[:MAX_SILENT]) if queue.answers(host)), None)
+    if at is None:
+        return Choice(None, f"no node for part {part} can be used", fallback=True)
+    home = order[at]
+    away = f"{order[0].name} is away; " if at else ""
+    if queue.take(home):
+        return Choice(home, f"{away}part {part} lies there", fallback=bool(at))
+    start = queue.clock()
+    after = patience(input_bytes, home)
+    idle: set[str] = set()
+    while (waited := queue.clock() - start) < longest_s:
+        queue.sleep(POLL_S)
+        if queue.take(home):
+            return Choice(home, f"{away}part {part} lies there", fallback=bool(at))
+        if not steal or waited < after:
+            continue
+        taken, idle = _idle(order[at + 1 :], idle, queue)
+        if taken is not None:
+            return Choice(taken, f"{away}{home.name} is busy, {taken.name} idles", fallback=True)
+    return Choice(home, f"{away}no free slot for {longest_s:.0f} s", fallback=True)
+
+
+def _idle(others: Sequence[Host], before: set[str], queue: Queue) -> tuple[Host | None, set[str]]:
+    """A node with a slot that was free at the last look as well, taken; and those free now."""
+    now = {host.name for host in others if queue.free(host)}
+    for host in others:
+        if host.name in now & before and queue.answers(host) and queue.take(host):
+            return host, now
+    return None, now

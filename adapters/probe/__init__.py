@@ -1,0 +1,1 @@
+"""The probe: what a store and its nodes cost, measured from the nodes themselves."""

@@ -1,0 +1,180 @@
+"""What runs on each node of the probe: this text alone, given to `python3 -c`, without tracehint.
+
+It gets one JSON object a line on standard input and answers with one a line: `seconds` of the
+whole, `times` of each item, `net` (bytes that came in and went out over the node's links
+meanwhile). It touches nothing outside the directory that is its only argument.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+BLOCK = 1 << 20
+NEW = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+OLD = os.O_RDONLY | os.O_CLOEXEC
+
+
+def net() -> tuple[int, int]:
+    """Bytes in and out over all links but the node's own loop."""
+    came, went = 0, 0
+    for line in Path("/proc/net/dev").read_text().splitlines()[2:]:
+        name, _, rest = line.partition(":")
+        if name.strip() != "lo":
+            words = rest.split()
+            came, went = came + int(words[0]), went + int(words[8])
+    return came, went
+
+
+def create(path: str, _size: int) -> list[float]:
+    """Seconds of making an empty file, and of closing it."""
+    start = time.perf_counter()
+    fd = os.open(path, NEW, 0o600)
+    middle = time.perf_counter()
+    os.close(fd)
+    return [middle - start, time.perf_counter() - middle]
+
+
+def look(path: str, _size: int) -> list[float]:
+    """Seconds of opening a file."""
+    start = time.perf_counter()
+    fd = os.open(path, OLD)
+    end = time.perf_counter()
+    os.close(fd)
+    return [end - start]
+
+
+def write(path: str, size: int) -> list[float]:
+    """Seconds of opening a new file, of writing it, and of closing it."""
+    block = os.urandom(min(size, BLOCK)) or b""
+    begin = time.perf_counter()
+    fd, done = os.open(path, NEW, 0o600), 0
+    try:
+        start = time.perf_counter()
+        while done < size:
+            done += os.write(fd, block[: size - done])
+        middle = time.perf_counter()
+    finally:
+        os.close(fd)
+    return [start - begin, middle - start, time.perf_counter() - middle]
+
+
+def synced(path: str, size: int) -> list[float]:
+    """Seconds of writing a file until it is on the disk."""
+    block, done = os.urandom(min(size, BLOCK)), 0
+    start = time.perf_counter()
+    fd = os.open(path, NEW, 0o600)
+    try:
+        while done < size:
+            done += os.write(fd, block[: size - done])
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    return [time.perf_counter() - start]
+
+
+def read(path: str, size: int) -> list[float]:
+    """Seconds of opening a file, and of reading its end past the memory of this node.
+
+    The end, so that no client reads ahead what nobody asked for.
+    """
+    begin = time.perf_counter()
+    fd, done = os.open(path, OLD), 0
+    try:
+        start = time.perf_counter()
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.lseek(fd, -size, os.SEEK_END)
+        while done < size:
+            got = len(os.read(fd, min(BLOCK, size - done)))
+            if not got:
+                raise OSError("the file is shorter than what was written")
+            done += got
+        return [start - begin, time.perf_counter() - start]
+    finally:
+        os.close(fd)
+
+
+Job = Callable[[str, int], "list[float]"]
+JOBS: dict[str, Job] = {
+    "create": create,
+    "look": look,
+    "write": write,
+    "synced": synced,
+    "read": read,
+}
+
+
+def work(
+    job: Job,
+    names: Sequence[str],
+    size: int,
+    until: float,
+    found: list[list[float]],
+    errors: list[str],
+) -> None:
+    """Do the job with one name after the other."""
+    try:
+        for name in names:
+            if time.monotonic() > until and found:
+                break
+            if "/" in name or name in ("", ".", ".."):
+                raise OSError("a name that is none")
+            before = net()
+            times = job(name, size)
+            after = net()
+            found.append([*times, after[0] - before[0], after[1] - before[1]])
+    except OSError as error:
+        errors.append(str(error))
+
+
+def answer(asked: dict[str, Any]) -> dict[str, object]:
+    """Answer to one line: the names are dealt out to so many streams at one time."""
+    if asked["do"] == "about":
+        pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return {"cores": os.cpu_count() or 1, "memory": pages}
+    streams, names = asked.get("streams", 1), asked["names"]
+    found: list[list[float]] = []
+    errors: list[str] = []
+    until = time.monotonic() + asked["limit"]
+    start, before = time.perf_counter(), net()
+    parts: list[list[list[float]]] = [[] for _ in range(streams)]
+    jobs = [
+        threading.Thread(
+            target=work,
+            args=(JOBS[asked["do"]], names[i::streams], asked["size"], until, parts[i], errors),
+        )
+        for i in range(streams)
+    ]
+    for job in jobs:
+        job.start()
+    for job in jobs:
+        job.join()
+    after = net()
+    for part in parts:
+        found += part
+    if errors:
+        return {"error": errors[0][:300]}
+    moved = [after[0] - before[0], after[1] - before[1]]
+    return {"seconds": time.perf_counter() - start, "times": found, "net": moved}
+
+
+def main() -> None:
+    """Answer until the input ends."""
+    os.chdir(sys.argv[1])
+    for line in sys.stdin:
+        try:
+            said = answer(json.loads(line))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            said = {"error": str(error)[:300]}
+        sys.stdout.write(json.dumps(said) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""The probe as a whole: agents on the nodes, a directory on the store, and what they saw."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tracehint.adapters.place.hosts import Host
+from tracehint.adapters.probe.nodes import agents
+from tracehint.adapters.probe.steps import Seen, measure
+from tracehint.errors import InputError
+
+MAX_NODES, MAX_SECONDS = 5, 180.0
+
+
+def probe(directory: Path, hosts: Sequence[Host], *, seconds: float, size: int) -> Seen:
+    """Measure with at most MAX_NODES of the hosts for at most MAX_SECONDS, in a directory of its
+    own on the store that is removed again. Raises InputError."""
+    if not directory.is_dir():
+        raise InputError(f"{directory} is not a directory", "Name a directory on the store.")
+    try:
+        work = Path(tempfile.mkdtemp(prefix=".tracehint-calibrate-", dir=directory.resolve()))
+    except OSError as error:
+        raise InputError(
+            f"cannot write in {directory}: {error.strerror}", "Name one that you may write in."
+        ) from error
+    try:
+        with agents(hosts[:MAX_NODES], work, min(seconds, MAX_SECONDS)) as nodes:
+            return measure(nodes, size)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)

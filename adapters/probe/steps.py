@@ -1,0 +1,176 @@
+"""The steps of the probe: what each node is asked, and what it took. Nothing is judged here."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tracehint.adapters.probe.nodes import Answer, Nodes
+
+SMALL = 16 << 10  # bytes of a small file, one request
+CALLS, SMALL_FILES, BIG_FILES = 60, 20, 2  # of one node in a step; big ones of each node
+BUSY = 4  # streams of each node where all call at once
+LOCAL = 0.5  # of a file's bytes that came over the link: less is a local one
+PAUSE_S = 3.0  # that one step of calls may last
+_ASIDE = 3000  # bytes on the link that a call takes in any case
+
+
+@dataclass
+class Seen:
+    """Samples by name: seconds of calls (`create`, `close`, `open`, `small_read_local`, ...), calls
+    per second of all nodes together (`creates`, `opens`), bytes per second (`local`, `remote`,
+    `link_in`, `link_out`, ...). `where`: big file -> nodes that hold it; `laws`: of the small files
+    of one node in their order, who holds them; `shares`: bytes over the links by bytes written."""
+
+    nodes: int
+    cores: int
+    memory: int
+    size: int
+    samples: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    where: dict[str, list[int]] = field(default_factory=dict)
+    laws: list[list[int]] = field(default_factory=list)
+    shares: list[float] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+
+
+def measure(nodes: Nodes, size: int) -> Seen:
+    """Everything, in a fixed order, until the time is over; `size`: bytes of a big file."""
+    about = nodes.about()
+    seen = Seen(len(nodes), min(a["cores"] for a in about), min(a["memory"] for a in about), size)
+    for step in STEPS:
+        if nodes.left < 1:
+            seen.skipped.append(step.__name__.removeprefix("_"))
+            continue
+        step(nodes, seen)
+    return seen
+
+
+def _calls(nodes: Nodes, seen: Seen) -> None:
+    """One node alone makes small files."""
+    small = _one(nodes, 0, _small(), "write", size=SMALL)
+    seen.samples["create"] += [t[0] for t in small.times]
+    seen.samples["small_write"] += [sum(t[:3]) for t in small.times]
+
+
+def _places(nodes: Nodes, seen: Seen) -> None:
+    """Every node reads the small files of the first: its link tells whether it holds them."""
+    names = _small()[: len(seen.samples["small_write"])]
+    seen.laws = [[] for _ in names]
+    for node in range(len(nodes)):
+        for number, (opened, took, came, _) in enumerate(
+            _one(nodes, node, names, "read", size=SMALL).times
+        ):
+            here = came < LOCAL * SMALL + _ASIDE
+            seen.samples["open"].append(opened)
+            seen.samples["small_read_local" if here else "small_read"].append(opened + took)
+            if here:
+                seen.laws[number].append(node)
+
+
+def _busy_calls(nodes: Nodes, seen: Seen) -> None:
+    """All nodes at once: how many calls the store answers in a second."""
+    everyone = range(len(nodes))
+    names = {n: [f"b{n}_{i}" for i in range(CALLS * BUSY)] for n in everyone}
+    made = nodes.ask(names, "create", streams=BUSY, limit=PAUSE_S)
+    _rate(seen, "creates", made)
+    turned = {
+        n: names[(n + 1) % len(nodes)][: len(made[(n + 1) % len(nodes)].times)] for n in everyone
+    }
+    _rate(seen, "opens", nodes.ask(turned, "look", streams=BUSY, limit=PAUSE_S))
+    small = {n: _small() * BUSY * 2 for n in everyone}
+    _rate(seen, "small_reads", nodes.ask(small, "read", size=SMALL, streams=BUSY, limit=PAUSE_S))
+
+
+def _writes(nodes: Nodes, seen: Seen) -> None:
+    """Each node writes big files, all at once; then who holds them."""
+    names = {n: [f"w{n}_{i}" for i in range(BIG_FILES)] for n in range(len(nodes))}
+    made = nodes.ask(names, "write", size=seen.size, limit=nodes.left / 4)
+    total = sum(len(a.times) for a in made.values()) * seen.size
+    seen.shares.append(sum(a.came for a in made.values()) / total)
+    seen.samples["write_all"] += [len(a.times) * seen.size / a.seconds for a in made.values()]
+    files = [name for n, a in made.items() for name in names[n][: len(a.times)]]
+    seen.where = {name: [] for name in files}
+    for node in range(len(nodes)):
+        times = _one(nodes, node, files, "read", size=SMALL).times
+        for name, (_, _, came, _) in zip(files, times, strict=False):
+            if came < LOCAL * SMALL + _ASIDE:
+                seen.where[name].append(node)
+
+
+def _alone(nodes: Nodes, seen: Seen) -> None:
+    """One transfer at a time: local and remote reads and writes."""
+    for name, holders in list(seen.where.items())[::BIG_FILES]:
+        for node in range(min(2, len(nodes))):
+            (_, took, *_), *_ = _one(nodes, node, [name], "read", size=seen.size).times
+            seen.samples["local" if node in holders else "remote"].append(seen.size / took)
+    for number in range(4):
+        (_, wrote, closed, _, went), *_ = _one(
+            nodes, 0, [f"s{number}"], "write", size=seen.size
+        ).times
+        here = went < LOCAL * seen.size
+        seen.samples["local_write" if here else "remote_write"].append(seen.size / (wrote + closed))
+
+
+def _link(nodes: Nodes, seen: Seen) -> None:
+    """One node reads from all others at once, all others read from one, and in a ring."""
+    for node in range(min(2, len(nodes))):
+        others = [name for name, who in seen.where.items() if who and node not in who]
+        if others:
+            got = _one(nodes, node, others, "read", size=seen.size, streams=len(others))
+            seen.samples["link_in"].append(got.came / got.seconds)
+            seen.samples["efficiency"].append(len(others) * seen.size / got.came)
+        held = [name for name, who in seen.where.items() if who == [node]]
+        readers = {n: held for n in range(len(nodes)) if n != node}
+        if held and readers:
+            # its own agent does nothing: what it sends is counted by those that receive
+            answers = nodes.ask(readers, "read", size=seen.size, streams=len(held), limit=20)
+            came = sum(a.came for a in answers.values())
+            seen.samples["link_out"].append(came / max(a.seconds for a in answers.values()))
+    ring = _ring(seen)
+    if len(ring) > 1:
+        answers = nodes.ask({n: [f] for n, f in ring.items()}, "read", size=seen.size)
+        seen.samples["ring"] += [a.came / a.seconds for a in answers.values()]
+
+
+def _local(nodes: Nodes, seen: Seen) -> None:
+    """All nodes read what they hold themselves, at once; one writes until it is on the disk."""
+    own = {n: [f for f, who in seen.where.items() if n in who][:1] for n in range(len(nodes))}
+    answers = nodes.ask({n: names for n, names in own.items() if names}, "read", size=seen.size)
+    seen.samples["local_all"] += [seen.size / a.times[0][1] for a in answers.values()]
+    (took, *_), *_ = _one(nodes, 0, ["d"], "synced", size=seen.size).times
+    seen.samples["synced"].append(seen.size / took)
+
+
+STEPS: tuple[Callable[[Nodes, Seen], None], ...] = (
+    _calls, _places, _busy_calls, _writes, _alone, _link, _local,
+)  # fmt: skip  # a table
+
+
+def _small() -> list[str]:
+    return [f"f{i}" for i in range(SMALL_FILES)]
+
+
+def _one(
+    nodes: Nodes, node: int, names: Sequence[str], do: str, *, size: int = 0, streams: int = 1
+) -> Answer:
+    limit = PAUSE_S if size <= SMALL else 20.0
+    return nodes.ask({node: names}, do, size=size, streams=streams, limit=limit)[node]
+
+
+def _rate(seen: Seen, name: str, answers: Mapping[int, Answer]) -> None:
+    calls = sum(len(a.times) for a in answers.values())
+    seen.samples[name].append(calls / max(a.seconds for a in answers.values()))
+
+
+def _ring(seen: Seen) -> dict[int, str]:
+    """A file for each node that another node holds, as far as possible of another node each."""
+    found: dict[int, str] = {}
+    taken: set[int] = set()
+    for node in range(seen.nodes):
+        for name, who in seen.where.items():
+            if len(who) == 1 and node not in who and who[0] not in taken:
+                found[node] = name
+                taken.add(who[0])
+                break
+    return found

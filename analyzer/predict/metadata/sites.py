@@ -1,0 +1,48 @@
+"""The sites of a cluster file: their cores, and how far they are from each other."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracehint.analyzer.predict.cluster import Cluster
+from tracehint.analyzer.predict.metadata.model import Sites
+from tracehint.errors import InputError
+
+MAX_SITES = 64
+
+
+def sites_of(cluster: Cluster) -> Sites:
+    """The sites. Raises InputError for a cluster of fewer than two, or without nodes at one."""
+    names = tuple(name for name, _ in cluster.sites)
+    if not 2 <= len(names) <= MAX_SITES:
+        raise InputError(
+            f"{cluster.name}: has {len(names)} sites: metadata over sites needs 2 to {MAX_SITES}",
+            "Name them in [[sites]], and the site of each class of [[nodes]] "
+            "(docs/reference/cluster-file.md).",
+        )
+    nodes, cores = [0] * len(names), [0] * len(names)
+    for part in cluster.nodes:
+        at = names.index(part.words["site"])
+        nodes[at] += int(part["count"])
+        cores[at] += int(part["count"] * part["cores"])
+    registry = cluster.registry
+    return Sites(
+        names=names,
+        nodes=tuple(nodes),
+        cores=tuple(cores),
+        round_trip=_round_trips(cluster, names),
+        lookup=registry["lookup_ms"],
+        update=registry["update_ms"],
+        sync=registry["sync_ms"],
+    )
+
+
+def _round_trips(cluster: Cluster, names: tuple[str, ...]) -> np.ndarray:
+    """Seconds there and back between each pair of sites, and within one."""
+    near = cluster.store["latency_ms"]
+    found = np.full((len(names), len(names)), near + cluster.store["site_latency_ms"])
+    np.fill_diagonal(found, near)
+    for link in cluster.links:
+        a, b = names.index(link.words["a"]), names.index(link.words["b"])
+        found[a, b] = found[b, a] = link["round_trip_ms"]
+    return found

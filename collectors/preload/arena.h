@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One file per node and recording that all processes map and write their records to; what they
+ * wrote stays when they are killed. Chunks of whole pages, each of one kind and one process; the
+ * records are those of the eBPF collector's spool (layout.h, spool.h), so that one converter
+ * serves. collectors/preload/arena.py has the same as NumPy types (tests/test_preload_layout.py).
+ *
+ * Times are the processor's time stamp counter; the header and each process have samples of it
+ * beside CLOCK_BOOTTIME. A text (path, argument) is known by its place, in units of 8 bytes.
+ */
+#ifndef TRACEHINT_ARENA_H
+#define TRACEHINT_ARENA_H
+
+#include "../ebpf/spool.h"
+
+#define TH_ARENA_FILE "arena"
+#define TH_ARENA_MAGIC 0x414e455241484e54ULL /* "TNHARENA" */
+#define TH_ARENA_VERSION 1
+#define TH_CHUNK_MAGIC 0x4b4e4843U /* "CHNK" */
+#define TH_ARENA_PAGE 4096
+
+/* Kinds of chunks: TH_EPISODE, TH_EXTENT, TH_PATH (texts), TH_NAME, TH_ALIVE (processes), and: */
+#define TH_EVENT 16 /* forks and waits */
+
+struct th_arena {
+	unsigned long long magic;
+	unsigned int version;
+	unsigned int epochs; /* given out */
+	unsigned long long size;
+	unsigned long long used;      /* given out; chunks end before `size` */
+	unsigned long long allocated; /* has blocks on disk: writing there cannot fail */
+	unsigned long long gap;	      /* a pause of so many ticks ends a run */
+	unsigned long long lost[TH_LOST_KINDS + 1];
+	unsigned long long unplaced; /* chunks that did not fit or could not be had */
+};
+
+struct th_chunk {
+	unsigned int magic;
+	unsigned int kind;
+	unsigned long long self; /* its offset in the file */
+	unsigned int size;
+	unsigned int epoch;
+	unsigned int used; /* bytes, with this head; may be more than size */
+	unsigned int spare;
+};
+
+struct th_text {
+	unsigned int len;
+	unsigned int dir; /* of a relative path: the text of its directory */
+			  /* the bytes */
+};
+
+struct th_clock {
+	unsigned long long ticks, boot_ns;
+};
+
+/* A process epoch; its exe, cwd are texts. The rest of the chunk holds texts. */
+struct th_process_page {
+	struct th_chunk head;
+	struct th_process proc;
+	struct th_spool_exec exec; /* offsets in the file; no text: began with a fork */
+	struct th_clock began;
+	unsigned int unentered; /* enum th_class: what runs cannot be seen; 0: it can */
+	unsigned int spare;
+};
+
+/* A process was made, or its end was seen. */
+struct th_event {
+	unsigned int kind;  /* TH_EVENT_* */
+	unsigned int epoch; /* of the parent */
+	unsigned int pid;
+	int status; /* as wait gives it */
+	unsigned long long t;
+};
+enum th_event_kind { TH_EVENT_FORK = 1, TH_EVENT_WAIT };
+
+#endif

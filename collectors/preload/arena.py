@@ -1,0 +1,111 @@
+"""Making the file that recorded programs write to, and samples of its clock."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import struct
+import time
+from pathlib import Path
+from typing import Any
+
+from tracehint.collectors.hostinfo import boot_id
+from tracehint.collectors.preload.blind import LIBRARY
+from tracehint.errors import NotBegunError
+from tracehint.schemas.spool.version import VERSION
+
+ARENA = "arena"
+_MAGIC, _VERSION, _PAGE = 0x414E455241484E54, 1, 4096
+_HEAD = struct.Struct("<QIIQQQQ")  # th_arena of arena.h, up to `gap`
+_FIRST_EPOCH = 0  # one less than the first that is given out: the launcher
+_SIZE = 32 << 30  # of the sparse file: texts are found by 32 bits of 8 bytes
+_FIRST_BLOCKS = 4 << 20
+_GAP_S = 0.25  # a pause that ends a run, as of the eBPF collector
+_MEASURE_S = 0.01
+
+
+class _Sample(ctypes.Structure):
+    _fields_ = [("ticks", ctypes.c_uint64), ("boot_ns", ctypes.c_uint64)]
+
+
+class Arena:
+    """The arena of one recording, in a directory that exists."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._library = ctypes.CDLL(str(LIBRARY))
+
+    def sample(self) -> dict[str, int]:
+        """The counter and CLOCK_BOOTTIME at one moment."""
+        best: dict[str, int] = {}
+        least = 1 << 62
+        for _ in range(16):
+            found = _Sample()
+            before = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+            self._library.tracehint_clock(ctypes.byref(found))
+            taken = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - before
+            if taken < least:
+                least = taken
+                best = {"ticks": int(found.ticks), "tick_boot_ns": int(found.boot_ns)}
+        return best
+
+    def make(self) -> None:
+        """The file, and start.json. Raises NotBegunError where it cannot be mapped or has no
+        room."""
+        first = self.sample()
+        time.sleep(_MEASURE_S)
+        second = self.sample()
+        hertz = (second["ticks"] - first["ticks"]) * 1e9
+        hertz /= second["tick_boot_ns"] - first["tick_boot_ns"]
+        path = self.folder / ARENA
+        head = _HEAD.pack(
+            _MAGIC, _VERSION, _FIRST_EPOCH, _SIZE, _PAGE, _FIRST_BLOCKS, int(_GAP_S * hertz)
+        )
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                os.ftruncate(fd, _SIZE)
+                os.posix_fallocate(fd, 0, _FIRST_BLOCKS)
+                os.pwrite(fd, head, 0)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise NotBegunError(
+                f"{path}: cannot be made: {error.strerror}",
+                "Write the bundle to a local disk with room (-o), or use --collector strace.",
+            ) from None
+        boot, real = _boot_and_real()
+        start = {
+            "version": VERSION, "boot_ns": boot, "real_ns": real, "boot_id": boot_id(),
+            "tick_hz": hertz, "command": 1, **first,
+        }  # fmt: skip  # a table
+        self.write("start.json", start)
+
+    def cut(self) -> None:
+        """To what was used. Nobody may have it mapped any more."""
+        with (self.folder / ARENA).open("r+b") as stream:
+            _, _, _, _, used, allocated, _ = _HEAD.unpack(stream.read(_HEAD.size))
+            stream.truncate(min(max(used, _PAGE), allocated))
+
+    def write(self, name: str, data: dict[str, Any]) -> None:
+        """One of the two JSON files."""
+        (self.folder / name).write_text(json.dumps(data), encoding="ascii")
+
+
+def _boot_and_real() -> tuple[int, int]:
+    """The two clocks at one moment."""
+    found, least = (0, 0), 1 << 62
+    for _ in range(16):
+        a = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        real = time.clock_gettime_ns(time.CLOCK_REALTIME)
+        b = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        if b - a < least:
+            least, found = b - a, (a + (b - a) // 2, real)
+    return found
+
+
+def used_epochs(folder: Path) -> int:
+    """How many process epochs began so far."""
+    with (folder / ARENA).open("rb") as stream:
+        return int(_HEAD.unpack(stream.read(_HEAD.size))[2])

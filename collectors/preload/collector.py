@@ -1,0 +1,95 @@
+"""The preload collector: whether it can run here, and recording a command with it."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import subprocess
+import tempfile
+from pathlib import Path
+
+from tracehint.collectors.base import Availability, RecordRequest, RecordResult
+from tracehint.collectors.preload.blind import BLIND, LIBRARY
+
+COST = "about 30 ns per read or write; of static and setuid programs only that they ran"
+_FLAGS = {"constant_tsc", "nonstop_tsc"}
+
+
+class PreloadCollector:
+    """Records with libtracehint.so, which every dynamic program of the command loads."""
+
+    name = "preload"
+    blind_to = BLIND
+
+    def check(self) -> Availability:
+        """Test each condition, and last by a trial: `true` below the library."""
+        for test in (_machine, _library, _clock, _trial):
+            reason, remedy = test()
+            if remedy:
+                return Availability(False, reason, remedy, BLIND, COST)
+        return Availability(True, reason, "", BLIND, COST)
+
+    def record(self, request: RecordRequest) -> RecordResult:
+        """Run the command with the library and write the bundle."""
+        from tracehint.collectors.preload.record import record
+
+        return record(request)
+
+
+def _machine() -> tuple[str, str]:
+    if platform.system() != "Linux" or platform.machine() != "x86_64":
+        machine = f"the library knows x86-64 Linux only, this is {platform.machine()}"
+        return machine, "Use --collector strace."
+    return "x86-64 Linux", ""
+
+
+def _library() -> tuple[str, str]:
+    if not LIBRARY.is_file():
+        return (
+            f"the library is not built ({LIBRARY.name} is missing)",
+            "Run `make tracer` in the source tree, or install a wheel that carries it.",
+        )
+    if any(c in str(LIBRARY) for c in " :"):
+        return (
+            f"the loader cannot be told a path with a space or a colon: {LIBRARY}",
+            "Install tracehint in another directory.",
+        )
+    return "the library is there", ""
+
+
+def _clock() -> tuple[str, str]:
+    """Times are the processor's counter: it must run on, at one speed."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        text = ""
+    line = next((line for line in text.splitlines() if line.startswith("flags")), "")
+    if not set(line.split()) >= _FLAGS:
+        return "the processor's time stamp counter does not run evenly", "Use --collector strace."
+    return "the processor has an even clock", ""
+
+
+@functools.cache
+def _trial() -> tuple[str, str]:
+    """Whether a program below the library finds its arena and writes to it."""
+    from tracehint.collectors.preload.arena import Arena, used_epochs
+    from tracehint.collectors.preload.record import environment
+
+    try:
+        with tempfile.TemporaryDirectory(prefix="tracehint-") as folder:
+            Arena(Path(folder)).make()
+            done = subprocess.run(
+                ["true"], env=environment(Path(folder), os.environ), capture_output=True,
+                timeout=20, check=False,
+            )  # fmt: skip  # a table
+            begun = used_epochs(Path(folder))
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"a trial failed: {error}", "See that the directory for temporary files has room."
+    if done.returncode or not begun:
+        return (
+            "a program with the library was not recorded",
+            "The C library must be glibc, and its code must be writable by its own process "
+            "(SELinux: execmod). Use --collector strace.",
+        )
+    return "programs can load the library", ""

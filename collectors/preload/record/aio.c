@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/* libaio's requests: what was asked for; results are known to who reaps them only. */
+#include <linux/aio_abi.h>
+#include <linux/stat.h>
+#include "record.h"
+
+#define AT_EMPTY_PATH 0x1000
+#define MAX_REQUESTS 4096
+#define MAX_VECTORS 1024
+
+struct vector {
+	unsigned long base, length;
+};
+
+static unsigned long long bytes_of(const struct iocb *request)
+{
+	const struct vector *vectors = (const struct vector *)request->aio_buf;
+	unsigned long long sum = 0;
+
+	if (request->aio_lio_opcode == IOCB_CMD_PREAD || request->aio_lio_opcode == IOCB_CMD_PWRITE)
+		return request->aio_nbytes;
+	for (unsigned int i = 0; i < request->aio_nbytes && i < MAX_VECTORS; i++)
+		sum += vectors[i].length;
+	return sum;
+}
+
+static void submitted(struct rec *rec, const struct iocb *request)
+{
+	bool write = request->aio_lio_opcode == IOCB_CMD_PWRITE ||
+		     request->aio_lio_opcode == IOCB_CMD_PWRITEV;
+	bool read = request->aio_lio_opcode == IOCB_CMD_PREAD ||
+		    request->aio_lio_opcode == IOCB_CMD_PREADV;
+	unsigned long long start = (unsigned long long)request->aio_offset;
+	unsigned long long len = bytes_of(request);
+	struct statx facts;
+
+	if (!read && !write)
+		return;
+	if (read) {
+		if (th_failed(th_sys(__NR_statx, request->aio_fildes, "", AT_EMPTY_PATH, STATX_SIZE,
+				     &facts)) ||
+		    start >= facts.stx_size)
+			return;
+		if (len > facts.stx_size - start)
+			len = facts.stx_size - start;
+	}
+	touched(rec, request->aio_fildes, TH_OP(write ? TH_WRITE : TH_READ, TH_HOW_AIO, 1), start,
+		len);
+}
+
+/* Before the call: the program may use the requests again at once. */
+void aio_submit(struct rec *rec, struct th_call *c)
+{
+	struct iocb *const *list = (struct iocb *const *)c->arg[2];
+
+	for (long i = 0; i < c->arg[1] && i < MAX_REQUESTS; i++)
+		if (list && list[i])
+			submitted(rec, list[i]);
+}

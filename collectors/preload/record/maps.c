@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Mapped files: the range that is mapped, an upper bound of what is touched. A few mappings are
+ * remembered, for those that grow (mremap) or become writable later (mprotect).
+ */
+#include <linux/mman.h>
+#include <linux/stat.h>
+#include "record.h"
+
+#define AT_EMPTY_PATH 0x1000
+
+/* `len` cut to what the file has behind `start`; 0: nothing. */
+static unsigned long long within(unsigned long long start, unsigned long long len,
+				 unsigned long long size)
+{
+	if (start >= size)
+		return 0;
+	return len < size - start ? len : size - start;
+}
+
+static void forget(struct rec *rec, unsigned long at, unsigned long len)
+{
+	for (unsigned int i = 0; i < TH_MAPS; i++) {
+		struct mapping *m = &rec->maps[i];
+
+		if (m->len && m->at < at + len && at < m->at + m->len)
+			m->len = 0;
+	}
+}
+
+static void remember(struct rec *rec, const struct mapping *new)
+{
+	for (unsigned int i = 0; i < TH_MAPS; i++)
+		if (!rec->maps[i].len) {
+			rec->maps[i] = *new;
+			return;
+		}
+	rec->maps_lost = 1;
+}
+
+static void map_used(struct rec *rec, const struct mapping *m, unsigned long long start,
+		     unsigned long long len, bool read, bool written)
+{
+	len = within(start, len, m->size);
+	if (!len)
+		return;
+	if (read)
+		run_add(rec, m->ep, TH_OP(TH_READ, TH_HOW_MMAP, 1), start, len);
+	if (written)
+		run_add(rec, m->ep, TH_OP(TH_WRITE, TH_HOW_MMAP, 1), start, len);
+}
+
+void map_mmap(struct rec *rec, const struct th_call *c)
+{
+	bool written = (c->arg[3] & MAP_TYPE) != MAP_PRIVATE && (c->arg[2] & PROT_WRITE);
+	struct slot *slot;
+	struct statx facts;
+
+	if (th_failed(c->ret))
+		return;
+	if ((c->arg[3] & MAP_FIXED) || rec->maps_lost)
+		forget(rec, (unsigned long)c->ret, (unsigned long)c->arg[1]);
+	if ((c->arg[3] & MAP_ANONYMOUS) || (int)c->arg[4] < 0)
+		return;
+	slot = slot_use(rec, (int)c->arg[4]);
+	if (!slot || slot->kind != SLOT_FILE ||
+	    th_failed(th_sys(__NR_statx, (int)c->arg[4], "", AT_EMPTY_PATH, STATX_SIZE, &facts)))
+		return;
+	struct mapping m = {
+		.at = (unsigned long)c->ret,
+		.len = (unsigned long)c->arg[1],
+		.start = (unsigned long)c->arg[5],
+		.size = facts.stx_size,
+		.ep = episode_of(rec, slot, (int)c->arg[4]),
+		.shared = (c->arg[3] & MAP_TYPE) != MAP_PRIVATE,
+		.written = written,
+	};
+
+	if (!m.ep)
+		return;
+	slot->writes |= written;
+	map_used(rec, &m, m.start, m.len, true, written);
+	remember(rec, &m);
+}
+
+void map_munmap(struct rec *rec, const struct th_call *c)
+{
+	if (!c->ret)
+		forget(rec, (unsigned long)c->arg[0], (unsigned long)c->arg[1]);
+}
+
+static struct mapping *find(struct rec *rec, unsigned long at)
+{
+	for (unsigned int i = 0; i < TH_MAPS; i++)
+		if (rec->maps[i].len && at >= rec->maps[i].at &&
+		    at < rec->maps[i].at + rec->maps[i].len)
+			return &rec->maps[i];
+	return NULL;
+}
+
+/* The range that was added. */
+void map_mremap(struct rec *rec, const struct th_call *c)
+{
+	unsigned long before = (unsigned long)c->arg[1], after = (unsigned long)c->arg[2];
+	struct mapping *m = th_failed(c->ret) ? NULL : find(rec, (unsigned long)c->arg[0]);
+
+	if (!m)
+		return;
+	struct mapping moved = *m;
+	unsigned long long start = m->start + ((unsigned long)c->arg[0] - m->at);
+
+	m->len = 0;
+	moved.at = (unsigned long)c->ret;
+	moved.start = start;
+	moved.len = after;
+	remember(rec, &moved);
+	if (after > before)
+		map_used(rec, &moved, start + before, after - before, true, moved.written);
+}
+
+void map_mprotect(struct rec *rec, const struct th_call *c)
+{
+	struct mapping *m =
+		c->ret || !(c->arg[2] & PROT_WRITE) ? NULL : find(rec, (unsigned long)c->arg[0]);
+
+	if (!m || !m->shared || m->written)
+		return;
+	unsigned long long from = (unsigned long)c->arg[0] - m->at;
+
+	map_used(rec, m, m->start + from, (unsigned long)c->arg[1], false, true);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of the recorder tell each other. */
+#ifndef TRACEHINT_RECORD_H
+#define TRACEHINT_RECORD_H
+
+#include "../arena.h"
+#include "../hook.h"
+
+#define TH_SLOTS 65536	   /* descriptors that are followed */
+#define TH_VFORK_SLOTS 256 /* in a child of vfork */
+#define TH_SHARES 2048	   /* threads' shares of episodes */
+
+enum slot_kind { SLOT_NONE, SLOT_BUSY, SLOT_FILE, SLOT_PIPE, SLOT_DIR, SLOT_OTHER };
+
+/* A descriptor of this process. */
+struct slot {
+	struct th_episode *ep;
+	unsigned long owner;  /* the thread that counts in `ep` itself */
+	long long pos;	      /* of the file position, where nobody else moves it */
+	unsigned int path;    /* directories: for relative names */
+	unsigned int forks;   /* of the process when it was opened */
+	unsigned char kind;   /* enum slot_kind */
+	unsigned char shared; /* others may move the position */
+	unsigned char append;
+	unsigned char writes;
+};
+
+struct share {
+	struct th_episode *ep;
+	unsigned long thread;
+	unsigned long long open_id;
+};
+
+#define TH_MAPS 64
+
+/* A mapped file. */
+struct mapping {
+	unsigned long at, len;		/* len 0: free */
+	unsigned long long start, size; /* in the file; of it when it was mapped */
+	struct th_episode *ep;
+	bool shared, written;
+};
+
+/* What is known of this process; zeroed in a child by fork. */
+struct rec {
+	struct th_process_page *page; /* NULL: not begun */
+	struct th_chunk *chunks[TH_EVENT + 1];
+	struct slot *slots;
+	struct share *shares;
+	unsigned int slot_count, top; /* top: above the highest descriptor in use */
+	unsigned int epoch, cwd;
+	unsigned int root;	/* of all absolute names, after chroot; 0: the whole tree */
+	unsigned int maps_lost; /* more mappings than are remembered */
+	struct mapping maps[TH_MAPS];
+	unsigned int forks;
+	unsigned long long fork_ticks; /* of the last one */
+	unsigned int failed;	       /* no place in the arena: nothing is recorded */
+	int pid;		       /* 0: free, among those of children of vfork */
+};
+
+static inline unsigned long long now_ticks(void)
+{
+	unsigned int low, high;
+
+	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+	return (unsigned long long)high << 32 | low;
+}
+
+/* Tells threads apart without a call: the address of their own block. */
+static inline unsigned long this_thread(void)
+{
+	unsigned long at;
+
+	__asm__("mov %%fs:0, %0" : "=r"(at));
+	return at;
+}
+
+/* clock.c */
+void clock_sample(struct th_clock *clock);
+
+/* arena.c */
+extern struct th_arena *arena;
+bool arena_open(const char *folder);
+struct th_chunk *chunk_new(unsigned int kind, unsigned int size, unsigned int epoch);
+void *record_new(struct rec *rec, unsigned int kind, unsigned int size);
+unsigned int text_put(struct rec *rec, unsigned int dir, const char *text, unsigned int len);
+unsigned long long arena_offset(const void *at);
+void lose(struct rec *rec, enum th_loss kind, unsigned int n);
+
+/* process.c */
+struct rec *rec_here(void); /* NULL: nothing can be recorded */
+bool process_start(const struct th_program *program);
+void process_moved(struct rec *rec); /* its working directory */
+void process_rooted(struct rec *rec, unsigned int root);
+void process_waited(struct rec *rec, int pid, int status);
+void process_exits(struct rec *rec, int code);
+void process_forking(const struct th_call *call, unsigned long flags);
+void process_forked(long pid, unsigned long flags);
+void process_executing(const struct th_call *call, enum th_class class);
+void process_not_executed(const struct th_call *call);
+
+/* maps.c */
+void map_mmap(struct rec *rec, const struct th_call *c);
+void map_munmap(struct rec *rec, const struct th_call *c);
+void map_mremap(struct rec *rec, const struct th_call *c);
+void map_mprotect(struct rec *rec, const struct th_call *c);
+
+/* aio.c, libraries.c */
+void aio_submit(struct rec *rec, struct th_call *c);
+void libraries_put(struct rec *rec);
+
+/* names.c */
+struct name_change {
+	enum th_name_op op;
+	long dir, new_dir;
+	const char *path, *new_path; /* NULL: none */
+	unsigned long long size;
+};
+void name_changed(struct rec *rec, const struct name_change *change);
+
+/* slots.c */
+struct slot *slot_at(struct rec *rec, long fd);
+struct slot *slot_use(struct rec *rec, long fd); /* begins an episode where there is none */
+void slot_opened(struct rec *rec, long fd, unsigned int path, unsigned long flags, bool created);
+void slot_closed(struct rec *rec, long fd);
+void slot_settle(struct rec *rec, long fd); /* the size, before it may be closed */
+void slots_settle(struct rec *rec);
+struct statx;
+struct th_episode *episode_new(struct rec *rec, long fd, const struct statx *facts,
+			       unsigned long flags, unsigned int state);
+struct th_episode *episode_of(struct rec *rec, struct slot *slot, long fd);
+unsigned int path_of_fd(struct rec *rec, long fd);
+bool path_is_own(const char *path);
+unsigned int path_at(struct rec *rec, long dirfd, const char *path);
+
+/* runs.c */
+#define TH_OP(op, how, inexact) ((op) | (how) << 8 | (inexact) << 16)
+void run_add(struct rec *rec, struct th_episode *ep, unsigned int op_how, unsigned long long start,
+	     unsigned long long len);
+void moved(struct rec *rec, long fd, unsigned int op_how, long long pos, unsigned long long len);
+void touched(struct rec *rec, long fd, unsigned int op_how, unsigned long long start,
+	     unsigned long long len);
+
+#endif

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Runs of accesses, as the eBPF collector makes them (collectors/ebpf/bpf/run.bpf.h): `inner`
+ * grows while operations join end to start; when it breaks it joins `outer` as one more piece of
+ * a constant stride, or outer becomes a record and inner takes its place.
+ */
+#include "record.h"
+
+#define MAX_RUN_OPS 0x7fffffffU
+
+static void send_run(struct rec *rec, struct th_episode *ep)
+{
+	struct th_extent *out = record_new(rec, TH_EXTENT, sizeof(*out));
+
+	if (!out) {
+		ep->lost_ops += ep->outer.ops;
+		lose(rec, TH_LOST_EXTENTS, ep->outer.ops);
+		return;
+	}
+	out->run_seq = ep->run_seq++;
+	out->open_id = ep->open_id;
+	out->run = ep->outer;
+	out->kind = TH_EXTENT; /* last: it is whole */
+}
+
+/* Whether inner is one more piece of outer; if so, outer has it afterwards. */
+static bool fold(struct th_run *outer, const struct th_run *inner)
+{
+	unsigned long long step = inner->start - outer->start;
+
+	if (inner->op > TH_WRITE || outer->op != inner->op || outer->how != inner->how ||
+	    outer->inexact != inner->inexact || outer->length != inner->length ||
+	    inner->first_ns - outer->last_ns > arena->gap ||
+	    outer->ops + (unsigned long long)inner->ops > MAX_RUN_OPS)
+		return false;
+	if (outer->count == 1) {
+		if (step) {
+			if (inner->start < outer->start + outer->length)
+				return false;
+			outer->stride = (long long)step;
+			outer->count = 2;
+		}
+	} else if (step == (unsigned long long)outer->stride * outer->count) {
+		outer->count++;
+	} else {
+		return false;
+	}
+	outer->ops += inner->ops;
+	outer->bytes += inner->bytes;
+	outer->last_ns = inner->last_ns;
+	return true;
+}
+
+static void run_break(struct rec *rec, struct th_episode *ep)
+{
+	if (!ep->inner.ops)
+		return;
+	if (ep->outer.ops) {
+		if (fold(&ep->outer, &ep->inner))
+			return;
+		send_run(rec, ep);
+	}
+	ep->outer = ep->inner;
+}
+
+static void run_begin(struct rec *rec, struct th_episode *ep, unsigned int op_how,
+		      unsigned long long start, unsigned long long len, unsigned long long now)
+{
+	struct th_run *in = &ep->inner;
+
+	run_break(rec, ep);
+	if (!ep->first_ns)
+		ep->first_ns = now;
+	in->start = start;
+	in->length = len;
+	in->stride = 0;
+	in->bytes = (op_how & 0xff) <= TH_WRITE ? len : 0;
+	in->first_ns = now;
+	in->last_ns = now;
+	in->count = 1;
+	in->op = op_how & 0xff;
+	in->how = op_how >> 8 & 0xff;
+	in->inexact = op_how >> 16 & 1;
+	in->ops = 1;
+}
+
+static inline void count_op(struct th_episode *ep, unsigned int op, unsigned long long start,
+			    unsigned long long len)
+{
+	if (op == TH_READ) {
+		ep->read_ops++;
+		ep->read_bytes += len;
+	} else {
+		ep->write_ops++;
+		ep->write_bytes += len;
+	}
+	ep->small_ops += len < 4096;
+	ep->seq_ops += start == ep->next;
+	ep->next = start + len;
+}
+
+/* An access of `len` bytes at `start`; truncations have no length and never join. */
+void run_add(struct rec *rec, struct th_episode *ep, unsigned int op_how, unsigned long long start,
+	     unsigned long long len)
+{
+	unsigned long long now = now_ticks();
+	unsigned int op = op_how & 0xff;
+	struct th_run *in = &ep->inner;
+
+	if ((op_how >> 8 & 0xff) == TH_HOW_MMAP && in->ops && in->op == op &&
+	    in->how == TH_HOW_MMAP && start >= in->start && start < in->start + in->length) {
+		/* ld.so maps parts over one large mapping */
+		unsigned long long known = in->start + in->length - start;
+
+		if (len <= known) {
+			in->ops++;
+			in->last_ns = now;
+			return;
+		}
+		start += known;
+		len -= known;
+	}
+	if (op <= TH_WRITE)
+		count_op(ep, op, start, len);
+	if (in->ops && (in->op | in->how << 8 | in->inexact << 16) == (int)op_how &&
+	    op <= TH_WRITE && in->start + in->length == start && now - in->last_ns <= arena->gap &&
+	    in->ops < MAX_RUN_OPS) {
+		in->length += len;
+		in->bytes += len;
+		in->ops++;
+		in->last_ns = now;
+		return;
+	}
+	run_begin(rec, ep, op_how, start, len, now);
+}
+
+static void pipe_op(struct th_episode *ep, unsigned int op, unsigned long long len)
+{
+	unsigned long long now = now_ticks();
+
+	if (!ep->first_ns)
+		ep->first_ns = now;
+	ep->inner.last_ns = now;
+	count_op(ep, op, ~0ULL, len);
+}
+
+/* Where an operation of `len` bytes at the file position began. */
+static long long position(struct rec *rec, struct slot *slot, long fd, unsigned long long len,
+			  unsigned int op)
+{
+	if (slot->shared || slot->pos < 0 || slot->forks != rec->forks ||
+	    (slot->append && op == TH_WRITE)) {
+		long at = th_sys(__NR_lseek, fd, 0, 1 /* SEEK_CUR */);
+
+		slot->pos = th_failed(at) ? -1 : at;
+		return slot->pos - (long long)len;
+	}
+	long long at = slot->pos;
+
+	slot->pos += (long long)len;
+	return at;
+}
+
+/* `len` bytes moved on `fd` at `pos`; pos -1: up to where the file position is now. */
+void moved(struct rec *rec, long fd, unsigned int op_how, long long pos, unsigned long long len)
+{
+	struct slot *slot = slot_use(rec, fd);
+
+	if (!slot || slot->kind > SLOT_PIPE)
+		return;
+	struct th_episode *ep = episode_of(rec, slot, fd);
+
+	if (!ep)
+		return;
+	if (slot->kind == SLOT_PIPE) {
+		pipe_op(ep, op_how & 0xff, len);
+		return;
+	}
+	if (pos < 0)
+		pos = position(rec, slot, fd, len, op_how & 0xff);
+	slot->writes |= (op_how & 0xff) == TH_WRITE;
+	if (pos >= 0)
+		run_add(rec, ep, op_how, (unsigned long long)pos, len);
+}
+
+/* A range that is known although nothing moved: mapped, truncated, deallocated. */
+void touched(struct rec *rec, long fd, unsigned int op_how, unsigned long long start,
+	     unsigned long long len)
+{
+	struct slot *slot = slot_use(rec, fd);
+	struct th_episode *ep = slot && slot->kind == SLOT_FILE ? episode_of(rec, slot, fd) : NULL;
+
+	if (!ep)
+		return;
+	slot->writes |= (op_how & 0xff) != TH_READ;
+	run_add(rec, ep, op_how, start, len);
+}

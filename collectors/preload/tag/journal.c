@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Writing the journal: see tag/journal.h. */
+#include "journal.h"
+
+#define O_RDWR 2
+#define O_CREAT 0100
+#define O_NOFOLLOW 0400000
+#define O_CLOEXEC 02000000
+#define PROT_READ_WRITE 3
+#define MAP_SHARED 1
+#define EOPNOTSUPP 95
+#define CLOCK_REALTIME 0
+#define RETRIES 4 /* chunks that may fill up under our hands */
+
+struct uts {
+	char sysname[65], nodename[65], rest[4 * 65];
+};
+
+struct timespec64 {
+	int64_t seconds, nanoseconds;
+};
+
+/* TABLE.journal.HOST, where HOST is made of plain characters. */
+static bool name_journal(struct tag_journal *j, const char *table)
+{
+	static const char mark[] = ".journal.";
+	struct uts u;
+	size_t n = th_len(table);
+
+	if (n + sizeof(mark) + sizeof(u.nodename) > sizeof(j->path) || table[0] != '/' ||
+	    th_failed(th_sys(__NR_uname, &u)))
+		return false;
+	th_copy(j->path, table, n);
+	th_copy(j->path + n, mark, sizeof(mark) - 1);
+	n += sizeof(mark) - 1;
+	for (size_t i = 0; i < sizeof(u.nodename) && u.nodename[i]; i++)
+		j->path[n++] = u.nodename[i] == '/' ? '_' : u.nodename[i];
+	j->path[n] = 0;
+	return true;
+}
+
+static void *map_part(long fd, uint64_t at, size_t size)
+{
+	long failed = th_sys(__NR_fallocate, fd, 0, at, size);
+	long where = th_failed(failed) && failed != -EOPNOTSUPP
+			     ? failed
+			     : th_sys(__NR_mmap, 0, size, PROT_READ_WRITE, MAP_SHARED, fd, at);
+
+	return th_failed(where) ? NULL : (void *)where;
+}
+
+/* The file is made whole (sparse) at once, so nothing that is written later makes it longer. */
+static long open_journal(const struct tag_journal *j)
+{
+	return th_sys(__NR_openat, TH_AT_FDCWD, j->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
+}
+
+static void make_journal(const struct tag_journal *j)
+{
+	static const char magic[] = TAG_JOURNAL_MAGIC;
+	struct {
+		uint64_t soft, hard;
+	} limit = {0, 0};
+
+	/* beyond the limit a signal would come, for the program */
+	th_sys(__NR_prlimit64, 0, 1 /* RLIMIT_FSIZE */, 0, &limit);
+	if (limit.soft < TAG_JOURNAL_SIZE)
+		return;
+	long fd = th_sys(__NR_openat, TH_AT_FDCWD, j->path,
+			 O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (th_failed(fd))
+		return;
+	/* whoever comes at the same time does the same */
+	if (!th_failed(th_sys(__NR_ftruncate, fd, TAG_JOURNAL_SIZE)))
+		th_sys(__NR_pwrite64, fd, magic, 8, 0);
+	th_sys(__NR_close, fd);
+}
+
+void tag_journal_open(struct tag_journal *j, const char *table)
+{
+	j->header = NULL;
+	j->chunk = NULL;
+	if (!name_journal(j, table))
+		return;
+	long fd = open_journal(j);
+
+	if (fd == -2 /* ENOENT */) {
+		make_journal(j);
+		fd = open_journal(j);
+	}
+	if (th_failed(fd))
+		return;
+	struct tag_journal_header *header = map_part(fd, 0, TAG_CHUNK);
+
+	th_sys(__NR_close, fd);
+	if (!header)
+		return;
+	if (!th_same(header->magic, TAG_JOURNAL_MAGIC, 8)) {
+		th_sys(__NR_munmap, header, TAG_CHUNK);
+		return;
+	}
+	j->header = header;
+}
+
+void tag_count(struct tag_journal *j, enum tag_count which)
+{
+	if (j->header)
+		__atomic_fetch_add(&j->header->counts[which], 1, __ATOMIC_RELAXED);
+}
+
+/* A new chunk in the place of `old`; false: there is none to be had. */
+static bool take_chunk(struct tag_journal *j, struct tag_chunk *old)
+{
+	uint64_t at = __atomic_add_fetch(&j->header->next, TAG_CHUNK, __ATOMIC_RELAXED);
+	long fd;
+
+	if (at > TAG_JOURNAL_SIZE - TAG_CHUNK)
+		return false;
+	fd = open_journal(j);
+	if (th_failed(fd))
+		return false;
+	struct tag_chunk *chunk = map_part(fd, at, TAG_CHUNK);
+
+	th_sys(__NR_close, fd);
+	if (!chunk)
+		return false;
+	if (!__atomic_compare_exchange_n(&j->chunk, &old, chunk, false, __ATOMIC_ACQ_REL,
+					 __ATOMIC_ACQUIRE))
+		th_sys(__NR_munmap, chunk, TAG_CHUNK); /* another thread was faster */
+	return true;
+}
+
+static uint64_t now(void)
+{
+	struct timespec64 t = {0, 0};
+
+	th_sys(__NR_clock_gettime, CLOCK_REALTIME, &t);
+	return (uint64_t)t.seconds * 1000000000u + (uint64_t)t.nanoseconds;
+}
+
+void tag_note(struct tag_journal *j, struct tag_record record, const char *path)
+{
+	uint32_t size = (sizeof(record) + record.path_size + 7) & ~7u;
+
+	if (!j->header)
+		return;
+	record.t_ns = now();
+	for (int i = 0; i < RETRIES && size <= sizeof(j->chunk->records); i++) {
+		struct tag_chunk *chunk = __atomic_load_n(&j->chunk, __ATOMIC_ACQUIRE);
+		uint32_t at = sizeof(chunk->records);
+
+		if (chunk)
+			at = __atomic_fetch_add(&chunk->used, size, __ATOMIC_RELAXED);
+		if (at <= sizeof(chunk->records) - size) {
+			struct tag_record *to = (void *)(chunk->records + at);
+
+			th_copy((char *)to + sizeof(record), path, record.path_size);
+			record.size = 0;
+			th_copy(to, &record, sizeof(record));
+			__atomic_store_n(&to->size, size, __ATOMIC_RELEASE);
+			return;
+		}
+		if (!take_chunk(j, chunk))
+			break;
+	}
+	tag_count(j, TAG_C_DROPPED);
+}

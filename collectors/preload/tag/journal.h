@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What was set on which file, and what a store refused: one file per host beside the rule table,
+ * named TABLE.journal.HOST, shared by all processes there (adapters/creation/journal.py reads it).
+ * A page of counts, then chunks of a page; a process takes a chunk when it first has something to
+ * say. Mapped and made of disk space beforehand, so a full disk, kill -9 and a limit on file sizes
+ * leave the program alone.
+ */
+#ifndef TRACEHINT_TAG_JOURNAL_H
+#define TRACEHINT_TAG_JOURNAL_H
+
+#include "../th_sys.h"
+
+#define TAG_JOURNAL_MAGIC "THJRNL\0\1"
+#define TAG_CHUNK 4096u
+#define TAG_JOURNAL_SIZE (1ul << 30) /* sparse */
+
+enum tag_count {
+	TAG_C_CREATED,
+	TAG_C_OUTSIDE,
+	TAG_C_NO_RULE,
+	TAG_C_NO_HINT,
+	TAG_C_CONFLICT,
+	TAG_C_COSTLY,
+	TAG_C_DAMAGED,
+	TAG_C_SET,
+	TAG_C_REFUSED,
+	TAG_C_DROPPED,
+	TAG_C_NAMELESS,
+	TAG_COUNTS
+};
+
+struct tag_journal_header {
+	char magic[8];
+	uint64_t next; /* offset of the next free chunk */
+	uint64_t counts[TAG_COUNTS];
+};
+
+/* `size` is stored last: a record without it was cut off by a crash. */
+struct tag_record {
+	uint32_t size;	/* with the path, a multiple of 8 */
+	uint32_t error; /* of the first setting that failed; 0: none did */
+	uint32_t pid;
+	uint16_t path_size, root;
+	uint64_t failed; /* a bit for each setting of the file, the first is the lowest */
+	uint64_t t_ns;	 /* since the epoch */
+};
+
+struct tag_chunk {
+	uint32_t used, unused;
+	char records[TAG_CHUNK - 8];
+};
+
+struct tag_journal {
+	struct tag_journal_header *header; /* NULL: none */
+	struct tag_chunk *chunk;	   /* of this process and its forks; NULL: none yet */
+	char path[1024];
+};
+
+void tag_journal_open(struct tag_journal *j, const char *table);
+void tag_count(struct tag_journal *j, enum tag_count which);
+void tag_note(struct tag_journal *j, struct tag_record record, const char *path);
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A setting in the store's own words, on an open descriptor. */
+#ifndef TRACEHINT_TAG_STORE_H
+#define TRACEHINT_TAG_STORE_H
+
+#include "table.h"
+
+/* 0, or a negative error number of the store. */
+long tag_put(const struct tag_table *t, const struct tag_setting *s, int fd, const char *value,
+	     size_t size);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rule table that `tracehint run` compiles (adapters/creation/layout.py has the same names):
+ * what is to be set on a file of a name. Mapped read-only, little-endian, offsets from its start.
+ * Nothing in it is trusted: every offset is checked where it is followed.
+ */
+#ifndef TRACEHINT_TAG_TABLE_H
+#define TRACEHINT_TAG_TABLE_H
+
+#include "../th_sys.h"
+
+#define TAG_MAGIC "THTAGS\0\1"
+#define TAG_NONE 0xffffffffu
+#define TAG_ANY_SLASHES 0xffff
+#define TAG_PROBES 64
+#define TAG_MAX_NAME 4096  /* bytes of a path */
+#define TAG_MAX_HOLES 48   /* of a template: MAX_HOLES of hintgen/hints/template.py */
+#define TAG_MAX_VALUE 4096 /* bytes of a value, without what is put in */
+#define TAG_MAX_GROUP 120  /* characters of a group's name */
+#define TAG_WORK 100000	   /* steps for one name: about 1 ms, then nobody knows */
+
+struct tag_text {
+	uint32_t at, size;
+};
+
+struct tag_section {
+	uint32_t at, count;
+};
+
+struct tag_header {
+	char magic[8];
+	uint32_t size, unused;
+	struct tag_section roots, exact, combos, buckets, rules, lists, sets;
+};
+
+struct tag_exact {
+	uint32_t hash, set;
+	struct tag_text name;
+};
+
+struct tag_combo {
+	uint16_t head, tail;
+};
+
+struct tag_bucket {
+	uint32_t hash;
+	uint16_t combo, slashes;
+	uint32_t first, count;
+};
+
+struct tag_rule {
+	struct tag_section parts, excludes;
+	uint32_t rank, alike, set;
+};
+
+struct tag_part {
+	uint32_t kind;
+	struct tag_text text;
+};
+
+struct tag_set {
+	uint32_t ways, way_at;
+	struct tag_text prefix;
+	uint32_t group; /* 0: none; 1: made of the prefix and captures; 2: digits become # */
+	uint32_t capture_count, captures;
+};
+
+enum { TAG_GROUP = 1, TAG_HOST = 2, TAG_CLASS = 4 };
+
+struct tag_setting {
+	struct tag_text key, value, tail;
+	uint32_t flags;
+};
+
+struct tag_table {
+	const char *base;
+	uint32_t size;
+	const struct tag_header *header;
+};
+
+/* Why a name gets no hint; the journal counts them. */
+enum tag_answer { TAG_FOUND, TAG_NO_RULE, TAG_CONFLICT, TAG_COSTLY, TAG_DAMAGED };
+
+struct tag_match {
+	enum tag_answer answer;
+	uint32_t set; /* TAG_NONE: known, and without a hint */
+	uint32_t rule, work, caught_count;
+	struct tag_choice { /* what each placeholder of the rule takes, and the least it could */
+		uint16_t part, start, end, least;
+	} caught[TAG_MAX_HOLES + 1];
+};
+
+/* tag/table.c */
+/* Check the header; false: no table of this version. */
+bool tag_use(struct tag_table *t, const void *base, size_t size);
+/* `count` records of `size` bytes at an offset; NULL: outside, or not where records begin. */
+const void *tag_rows(const struct tag_table *t, uint32_t at, uint32_t count, uint32_t size);
+/* The path below one of the roots, or NULL; `root`: which. */
+const char *tag_below(const struct tag_table *t, const char *path, uint32_t *length,
+		      uint16_t *root);
+/* What is to be set on a file of that name below the root. */
+void tag_look_up(const struct tag_table *t, const char *name, uint32_t length, struct tag_match *m);
+uint32_t tag_crc(uint32_t crc, const void *data, uint32_t size);
+
+/* tag/fit.c: whether a template fits; m->caught is what its placeholders take then. */
+bool tag_fit(const struct tag_table *t, struct tag_section template, const char *name,
+	     uint32_t length, struct tag_match *m);
+
+/* tag/value.c */
+/* The settings of a set for a name that was matched; NULL: damaged. */
+const struct tag_setting *tag_settings(const struct tag_table *t, const struct tag_match *m,
+				       const char *name, char *group, uint32_t *count);
+/* A setting's value into `out` (TAG_MAX_VALUE + TAG_MAX_GROUP + 1); its length, -1: damaged. */
+long tag_value(const struct tag_table *t, const struct tag_setting *s, const char *group,
+	       char *out);
+
+#endif

@@ -1,0 +1,164 @@
+"""The preload library's arena as the records of a spool, for the one converter.
+
+The arena is what recorded programs wrote to memory that they share, so nothing in it is believed:
+chunks are found by their marks, every offset is checked, and what lies outside is left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracehint.errors import BundleError
+from tracehint.schemas.spool import arena_layout as al
+from tracehint.schemas.spool import layout as lay
+from tracehint.schemas.spool.arena_clock import Clock, clock_of
+from tracehint.schemas.spool.arena_texts import Texts, gathered
+from tracehint.schemas.spool.arena_tree import fill_tree
+
+Records = NDArray[Any]
+_DTYPES = {
+    lay.EPISODE: lay.EPISODE_DT, lay.EXTENT: lay.EXTENT_DT, lay.NAME: lay.NAME_DT,
+    al.EVENT: al.EVENT_DT,
+}  # fmt: skip  # a table
+_EPISODE_TIMES = ("open_ns", "close_ns", "first_ns")
+
+
+@dataclass
+class Arena:
+    """The file and its chunks."""
+
+    data: NDArray[np.uint8]
+    head: Any  # HEAD_DT, one record
+    chunks: Records  # CHUNK_DT, in order of their place
+
+
+def open_arena(path: Path) -> Arena:
+    """Read the file and find its chunks. Raises BundleError.
+
+    It is not mapped: looking at a hole of a mapped file can need a block of a full disk, and then
+    is a signal.
+    """
+    try:
+        if path.is_symlink() or not path.is_file() or path.stat().st_size < al.PAGE:
+            raise OSError("no regular file, or too short")
+        head = np.fromfile(path, al.HEAD_DT, 1)[0]
+        if head["magic"] != al.MAGIC or head["version"] != al.VERSION:
+            raise BundleError(
+                f"{path}: an arena of another version",
+                "Convert it with the tracehint that recorded.",
+            )
+        used = min(int(head["used"]), int(head["allocated"]), path.stat().st_size)
+        data = np.fromfile(path, np.uint8, used // al.PAGE * al.PAGE)
+    except (OSError, ValueError, MemoryError) as error:
+        raise BundleError(f"{path}: cannot be read: {error}", "Record the run again.") from None
+    data = data[: len(data) // al.PAGE * al.PAGE]
+    return Arena(data, head, _chunks(data))
+
+
+def _chunks(data: NDArray[np.uint8]) -> Records:
+    """Pages that say of themselves that a chunk begins there."""
+    pages = data.reshape(-1, al.PAGE)[:, : al.CHUNK_DT.itemsize]
+    heads = np.ascontiguousarray(pages).view(al.CHUNK_DT).reshape(-1)
+    place = np.arange(len(heads), dtype=np.uint64) * np.uint64(al.PAGE)
+    fits = (heads["magic"] == al.CHUNK_MAGIC) & (heads["self"] == place)
+    fits &= place + heads["size"] <= len(data)
+    chunks: Records = heads[fits]
+    return chunks
+
+
+def _records(arena: Arena, kind: int) -> Records:
+    """All whole records of a kind, chunk after chunk."""
+    dtype = _DTYPES[kind]
+    chunks = arena.chunks[arena.chunks["kind"] == kind]
+    room = np.minimum(chunks["used"], chunks["size"]).astype(np.int64) - al.CHUNK_DT.itemsize
+    counts = np.maximum(room, 0) // dtype.itemsize
+    starts = chunks["self"].astype(np.int64) + al.CHUNK_DT.itemsize
+    ends = np.cumsum(counts)
+    within = np.arange(int(counts.sum())) - np.repeat(ends - counts, counts)
+    at = np.repeat(starts, counts) + within * dtype.itemsize
+    return gathered(arena.data, at, dtype)
+
+
+def _pages(arena: Arena) -> Records:
+    chunks = arena.chunks[
+        (arena.chunks["kind"] == lay.ALIVE) & (arena.chunks["size"] >= al.PAGE_DT.itemsize)
+    ]
+    return gathered(arena.data, chunks["self"].astype(np.int64), al.PAGE_DT)
+
+
+def _without_failed_execs(pages: Records) -> Records:
+    """What was written for a program that cannot be entered, and then was not executed, goes."""
+    proc = pages["proc"]
+    executed = proc["hashed"][proc["kind"] == lay.EXEC]
+    real: Records = pages[(pages["unentered"] == 0) | np.isin(proc["epoch"], executed)]
+    return real
+
+
+def _times(records: Records, names: tuple[str, ...], clock: Clock) -> None:
+    for name in names:
+        records[name] = clock.boot(records[name])
+
+
+def arena_records(
+    folder: Path, start: dict[str, Any], end: dict[str, Any], *, here: bool
+) -> tuple[dict[str, Records], NDArray[np.uint8], list[tuple[int, str]]]:
+    """The spool's records, its heap, and (epoch, what could not be entered).
+
+    start, end: what the recorder wrote at its beginning and end. here: this is the host that
+    recorded, so symbolic links may be followed. Raises BundleError.
+    """
+    arena = open_arena(folder / al.FILE)
+    pages = _without_failed_execs(_pages(arena))
+    clock = clock_of(pages["began"], start, end)
+    texts = Texts(arena.data, here=here)
+    episodes, extents = _records(arena, lay.EPISODE), _records(arena, lay.EXTENT)
+    episodes = episodes[episodes["kind"] == lay.EPISODE]
+    extents = extents[extents["kind"] == lay.EXTENT]
+    names, events = _records(arena, lay.NAME), _records(arena, al.EVENT)
+    names = names[names["t_ns"] > 0]
+    events = events[np.isin(events["kind"], (al.FORK, al.WAIT))]
+    _times(episodes, _EPISODE_TIMES, clock)
+    for run in (episodes["outer"], episodes["inner"], extents["run"]):
+        _times(run, ("first_ns", "last_ns"), clock)
+    _times(names, ("t_ns",), clock)
+    _times(events, ("t",), clock)
+    processes = pages["proc"].copy()
+    processes["hashed"] = 0
+    _times(processes, ("start_ns", "end_ns"), clock)
+    processes = fill_tree(processes, events, end)
+    _settle(episodes)
+    records = {"episodes": episodes, "extents": extents, "processes": processes}
+    records["losses"] = _losses(arena)
+    records |= texts.tables(episodes, processes, names, pages["exec"])
+    last = len(al.CLASSES) - 1
+    unentered = [
+        (int(page["proc"]["epoch"]), al.CLASSES[min(int(page["unentered"]), last)])
+        for page in pages[pages["unentered"] > 0]
+    ]
+    return records, texts.heap(), unentered
+
+
+def _settle(episodes: Records) -> None:
+    """Files of processes that were killed: at least as large as what was written to them."""
+    for run in (episodes["outer"], episodes["inner"]):
+        wrote = (run["op"] == lay.OPS.index("write")) & (run["ops"] > 0)
+        last = np.where(run["count"] > 1, run["stride"].astype(np.int64), 0) * (
+            np.maximum(run["count"], 1).astype(np.int64) - 1
+        )
+        ends = run["start"].astype(np.int64) + last + run["length"].astype(np.int64)
+        unknown = wrote & (episodes["close_ns"] == 0)
+        grown = np.maximum(episodes["size_close"].astype(np.int64), ends)
+        episodes["size_close"] = np.where(unknown, grown, episodes["size_close"])
+
+
+def _losses(arena: Arena) -> Records:
+    lost = np.zeros(lay.LOST + 1, lay.LOSS_DT)
+    lost["kind"][: lay.LOST] = np.arange(lay.LOST)
+    lost["count"][: lay.LOST] = arena.head["lost"][: lay.LOST]
+    lost["kind"][lay.LOST], lost["count"][lay.LOST] = 65, arena.head["unplaced"]
+    return lost[lost["count"] > 0]

@@ -1,0 +1,52 @@
+"""Binary layout of the preload library's arena: collectors/preload/arena.h as NumPy types.
+
+tests/test_preload_layout.py compiles the C header and compares every offset.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracehint.schemas.spool.layout import EXEC_DT, LOST, PROCESS_DT
+
+FILE = "arena"
+MAGIC, VERSION, CHUNK_MAGIC, PAGE = 0x414E455241484E54, 1, 0x4B4E4843, 4096
+EVENT = 16
+FORK, WAIT = 1, 2  # enum th_event_kind
+# enum th_class; the first can be entered
+CLASSES = (
+    "dynamic", "static", "Go", "another C library", "setuid", "AddressSanitizer", "32 bits",
+    "unreadable",
+)  # fmt: skip  # a table
+
+_U64, _U32 = "<u8", "<u4"
+
+HEAD_DT = np.dtype(
+    [
+        ("magic", _U64), ("version", _U32), ("epochs", _U32), ("size", _U64), ("used", _U64),
+        ("allocated", _U64), ("gap", _U64), ("lost", _U64, (LOST + 1,)), ("unplaced", _U64),
+    ],
+    align=True,
+)  # fmt: skip  # a table
+CHUNK_DT = np.dtype(
+    [
+        ("magic", _U32), ("kind", _U32), ("self", _U64), ("size", _U32), ("epoch", _U32),
+        ("used", _U32), ("spare", _U32),
+    ],
+    align=True,
+)  # fmt: skip  # a table
+CLOCK_DT = np.dtype([("ticks", _U64), ("boot_ns", _U64)], align=True)
+PAGE_DT = np.dtype(
+    [
+        ("head", CHUNK_DT), ("proc", PROCESS_DT), ("exec", EXEC_DT), ("began", CLOCK_DT),
+        ("unentered", _U32), ("spare", _U32),
+    ],
+    align=True,
+)  # fmt: skip  # a table
+EVENT_DT = np.dtype(
+    [("kind", _U32), ("epoch", _U32), ("pid", _U32), ("status", "<i4"), ("t", _U64)], align=True
+)
+STRUCTS = {
+    "th_arena": HEAD_DT, "th_chunk": CHUNK_DT, "th_clock": CLOCK_DT, "th_process_page": PAGE_DT,
+    "th_event": EVENT_DT,
+}  # fmt: skip  # a table

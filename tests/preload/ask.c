@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What the rule table says about names: for each NUL-ended name on standard input a line with the
+ * answer, and for each setting its key and value in hexadecimal. `ask TABLE times N` asks N times.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tag/table.h"
+
+static void hex(const char *s, long n)
+{
+	for (long i = 0; i < n; i++)
+		printf("%02x", (unsigned char)s[i]);
+}
+
+static void answer(const struct tag_table *t, const char *name, uint32_t length)
+{
+	static char group[TAG_MAX_GROUP + 16], value[TAG_MAX_VALUE + 512];
+	static const char *words[] = {"found", "no_rule", "conflict", "costly", "damaged"};
+	struct tag_match m;
+	uint32_t count = 0;
+
+	tag_look_up(t, name, length, &m);
+	printf("%s", m.answer == TAG_FOUND && m.set == TAG_NONE ? "no_hint" : words[m.answer]);
+	const struct tag_setting *s = NULL;
+
+	if (m.answer == TAG_FOUND && m.set != TAG_NONE)
+		s = tag_settings(t, &m, name, group, &count);
+	for (uint32_t i = 0; s && i < count; i++) {
+		long size = tag_value(t, &s[i], group, value);
+
+		const char *key = tag_rows(t, s[i].key.at, s[i].key.size, 1);
+
+		if (!key || size < 0)
+			continue;
+		printf(" ");
+		hex(key, s[i].key.size);
+		printf("=");
+		hex(value, size);
+	}
+	printf("\n");
+}
+
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+int main(int argc, char **argv)
+{
+	static char name[1 << 16];
+	struct tag_table t;
+	struct stat st;
+	int fd = open(argv[1], O_RDONLY), c;
+	uint32_t n = 0;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return 2;
+	char *base = malloc((size_t)st.st_size); /* the sanitizer sees what goes beyond it */
+
+	if (read(fd, base, (size_t)st.st_size) != st.st_size ||
+	    !tag_use(&t, base, (size_t)st.st_size)) {
+		printf("refused\n");
+		free(base);
+		return 1;
+	}
+	long times = argc > 3 ? atol(argv[3]) : 0;
+
+	while ((c = getchar()) != EOF) {
+		if (n < sizeof(name))
+			name[n++] = (char)c;
+		if (c)
+			continue;
+		if (times) {
+			struct tag_match m;
+			double start = seconds();
+
+			for (long i = 0; i < times; i++)
+				tag_look_up(&t, name, n - 1, &m);
+			printf("%.1f ns, %u steps\n", (seconds() - start) / times * 1e9, m.work);
+		} else {
+			answer(&t, name, n - 1);
+		}
+		n = 0;
+	}
+	free(base);
+	return 0;
+}

@@ -1,0 +1,43 @@
+"""The arena of the preload library: the C header and the NumPy types say the same."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from tests.support.preload import SOURCES
+from tracehint.schemas.spool import arena_layout
+
+
+def test_each_structure_has_the_same_places_in_c(tmp_path: Path) -> None:
+    lines = []
+    for name, dtype in arena_layout.STRUCTS.items():
+        lines.append(f'printf("{name} size %zu\\n", sizeof(struct {name}));')
+        lines += [
+            f'printf("{name} {f} %zu\\n", __builtin_offsetof(struct {name}, {f}));'
+            for f in dtype.names or ()
+        ]
+    source = tmp_path / "layout.c"
+    source.write_text(
+        '#include <stdio.h>\n#include "arena.h"\nint main(void) {\n' + "\n".join(lines) + "\n}\n"
+    )
+    program = tmp_path / "layout"
+    subprocess.run(["gcc", "-I", SOURCES, "-o", program, source], check=True)
+    found = subprocess.run([program], capture_output=True, text=True, check=True).stdout.split("\n")
+    want = []
+    for name, dtype in arena_layout.STRUCTS.items():
+        want.append(f"{name} size {dtype.itemsize}")
+        want += [f"{name} {f} {dtype.fields[f][1]}" for f in dtype.names or () if dtype.fields]
+    assert found[:-1] == want
+
+
+def test_the_constants_are_those_of_the_header() -> None:
+    text = (SOURCES / "arena.h").read_text()
+    for name, value in {
+        "TH_ARENA_MAGIC": f"{arena_layout.MAGIC:#x}ULL",
+        "TH_ARENA_VERSION": str(arena_layout.VERSION),
+        "TH_CHUNK_MAGIC": f"{arena_layout.CHUNK_MAGIC:#x}U",
+        "TH_ARENA_PAGE": str(arena_layout.PAGE),
+        "TH_EVENT": str(arena_layout.EVENT),
+    }.items():
+        assert f"#define {name} {value}".lower() in text.lower(), name

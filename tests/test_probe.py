@@ -1,0 +1,204 @@
+"""calibrate -o cluster.toml: what the probe asks, what follows from what it saw, and the file."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import shaped
+from tests.support.shaped import shaped_cluster
+from tracehint.adapters.place.hosts import Host
+from tracehint.adapters.probe.derive import derive
+from tracehint.adapters.probe.probe import probe
+from tracehint.adapters.probe.steps import Seen
+from tracehint.adapters.probe.write import cluster_text
+from tracehint.analyzer.predict.cluster import Cluster
+from tracehint.analyzer.predict.cluster_file import parse_cluster, read_cluster
+from tracehint.cli import main
+from tracehint.errors import InputError
+
+MB = 1_000_000
+
+
+def seen(**more: Any) -> Seen:
+    """What a probe of a clean store of five nodes sees: it rotates over 25 MB/s links."""
+    found = Seen(5, 4, 8 * 10**9, 16 << 20)
+    samples: dict[str, list[float]] = {
+        "create": [0.002], "small_write": [0.004], "open": [0.001],
+        "small_read_local": [0.002], "small_read": [0.003], "creates": [1000.0],
+        "opens": [4000.0], "small_reads": [5000.0], "local": [400e6], "remote": [24e6],
+        "link_in": [24e6, 25e6], "link_out": [24.5e6], "efficiency": [0.96, 0.97],
+        **more,
+    }  # fmt: skip  # a table
+    for name, values in samples.items():
+        found.samples[name] += values
+    found.laws = [[(i + 2) % 5] for i in range(20)]
+    return found
+
+
+def written(found: Seen, base: str | None = None) -> tuple[Cluster, str]:
+    text = cluster_text("mine", base, *derive(found))
+    if "link_mbit" not in text:  # what only a probe of several nodes can tell
+        text = text.replace("[nodes]", "[nodes]\nlink_mbit = 1000")
+    return parse_cluster(text, "mine.toml"), text
+
+
+def test_numbers_follow_from_what_was_seen() -> None:
+    cluster, text = written(seen())
+    node, store = cluster.nodes[0].numbers, cluster.store.numbers
+    assert (node["link_mbit"].low, node["link_mbit"].high) == pytest.approx((24e6, 25e6))
+    assert node["link_efficiency"].value == pytest.approx(0.965)
+    assert node["local_mb_s"].value == pytest.approx(400e6)
+    assert store["create_ms"].value == pytest.approx(0.001)
+    assert store["open_ms"].value == pytest.approx(1 / 4000)
+    assert store["request_ms"].value == pytest.approx(5 / 5000)
+    over = (16 << 10) / 24.5e6
+    assert store["latency_ms"].value == pytest.approx(0.001 - over, rel=0.05)
+    # a small local read alone: open and request in the services, one answer over the network
+    known = 1 / 4000 + 5 / 5000 + (0.001 - over)
+    assert store["read_wait_ms"].value == pytest.approx(0.002 - known, rel=0.3)
+    assert cluster.store.words["law"] == "rotate"
+    assert "again after 5" in text
+    assert "stream_mb_s" not in text, "one stream fills the link"
+
+
+def test_a_service_is_never_longer_than_a_call_alone() -> None:
+    cluster, _ = written(seen(creates=[100.0], opens=[100.0], small_reads=[10.0]))
+    store = cluster.store
+    assert store["create_ms"] == pytest.approx(0.002)
+    assert store["open_ms"] == pytest.approx(0.001)
+    assert store["request_ms"] == pytest.approx(0.002)
+
+
+@pytest.mark.parametrize(
+    ("laws", "words"),
+    [
+        ([[0]] * 20, {"law": "local"}),
+        ([[int(x)] for x in "31415926535897932384"], {"law": "random"}),
+        ([[]] * 20, {"servers": "apart"}),
+    ],
+)
+def test_the_law_is_told_from_who_holds_the_files(
+    laws: list[list[int]], words: dict[str, str]
+) -> None:
+    found = seen()
+    found.laws = laws
+    known, _ = derive(found)
+    assert words.items() <= {k.key: k.value for k in known}.items()
+
+
+def test_copies_are_counted() -> None:
+    found = seen()
+    found.laws = [[i % 5, (i + 1) % 5] for i in range(20)]
+    assert written(found)[0].store["copies"] == 2
+
+
+def test_what_was_not_measured_is_said_and_left_to_the_base() -> None:
+    found = Seen(1, 4, 8 * 10**9, 16 << 20)
+    found.skipped = ["link"]
+    cluster, text = written(found, base="moosefs")
+    assert "# Not measured: link: the time was over." in text
+    assert "# Not measured: calls of all nodes at once." in text
+    assert "# Not measured: where files go: there was one node." in text
+    assert cluster.store.words["law"] == "rotate"
+
+
+def test_slow_streams_and_disks_are_limits_of_their_own() -> None:
+    _, text = written(seen(remote=[10e6], local_write=[300e6], synced=[5e6]))
+    assert "stream_mb_s = 10" in text
+    assert "disk_write_mb_s = 5" in text
+
+
+def test_one_node_measures_itself_and_leaves_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "cluster.toml"
+    store = tmp_path / "store"
+    store.mkdir()
+    args = ["calibrate", str(store), "--seconds", "20", "--size-mb", "1", "--store", "moosefs"]
+    assert main([*args, "-o", str(out)]) == 0
+    cluster = read_cluster(out)
+    assert cluster.name == "cluster"
+    assert cluster.store["read_wait_ms"] >= 0
+    assert list(store.iterdir()) == []
+    assert "the link" in out.read_text()
+
+
+def host(name: str, *words: str) -> Host:
+    return Host(name=name, start=words)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("false", "{argv}"), "the probe ended"),
+        (("no-such-program", "{argv}"), "cannot be reached"),
+        (("echo", "hello", "{argv}"), "its start command must print nothing"),
+        (("sh", "-c", "echo '[]'; cat", "{argv}"), "its start command must print nothing"),
+    ],
+)
+def test_a_node_that_does_not_answer_is_named(
+    words: tuple[str, ...], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError) as error:
+        probe(tmp_path, [host("n7", *words)], seconds=5, size=MB)
+    told = f"{error.value} {error.value.remedy}".lower()
+    assert "n7" in told and said in told
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_agent_touches_nothing_outside_its_directory(tmp_path: Path) -> None:
+    inside = tmp_path / "in"
+    inside.mkdir()
+    (tmp_path / "x").write_bytes(b"x" * 100)
+    agent = Path(__file__).parents[1] / "adapters" / "probe" / "agent.py"
+    asked = [
+        {"do": do, "names": [name], "size": 10, "limit": 5}
+        for do in ("read", "write")
+        for name in ("../x", "..", "", str(tmp_path / "x"))
+    ]
+    lines = "".join(json.dumps(a) + "\n" for a in [*asked, {"do": "rm"}, 7])
+    done = subprocess.run(
+        [sys.executable, agent, inside], input=lines + "nonsense\n", capture_output=True, text=True
+    )
+    said = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(said) == len(asked) + 3
+    assert all("error" in answer for answer in said)
+    assert (tmp_path / "x").read_bytes() == b"x" * 100
+    assert list(inside.iterdir()) == []
+
+
+def test_wrong_options_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["calibrate", str(tmp_path), "--hosts", "h.toml"]) == 2
+    assert "-o NAME.toml" in capsys.readouterr().err
+    assert main(["calibrate", str(tmp_path / "none"), "-o", str(tmp_path / "c.toml")]) == 2
+    out = tmp_path / "c.toml"
+    assert main(["calibrate", str(tmp_path), "--size-mb", "5000", "-o", str(out)]) == 2
+    assert not out.exists()
+
+
+@pytest.mark.store
+@pytest.mark.slow
+def test_five_nodes_of_a_real_store_tell_their_links_and_its_law(tmp_path: Path) -> None:
+    if why := shaped.missing():
+        pytest.skip(why)
+    with shaped_cluster(tmp_path) as bed:
+        rows = "".join(
+            f'[[host]]\nname = "n{n.label}"\nstart = {json.dumps(shaped.on_node(bed, n))}\n'
+            for n in bed.nodes
+        )
+        (tmp_path / "hosts.toml").write_text(rows)
+        out = tmp_path / "measured.toml"
+        args = ["--hosts", str(tmp_path / "hosts.toml"), "--store", "moosefs", "--seconds", "120"]
+        assert main(["calibrate", str(bed.mount), *args, "--size-mb", "8", "-o", str(out)]) == 0
+        assert not [p for p in bed.mount.iterdir() if "calibrate" in p.name]
+    cluster = read_cluster(out)
+    assert cluster.count == 5
+    assert cluster.store.words["law"] == "rotate"
+    assert cluster.store["copies"] == 1
+    link = cluster.nodes[0].numbers["link_mbit"]
+    assert link.high <= 26e6, "no more than the 200 Mbit/s that the link has"
+    assert link.value >= 10e6

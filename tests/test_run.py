@@ -1,0 +1,203 @@
+"""`tracehint run`: files have hints before their first byte, and the command knows nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.creation import Tagged
+from tests.support.hints import hint_file, rule, save
+from tests.support.hostile import HOSTILE_NAMES
+from tests.support.preload import build
+from tracehint.adapters.creation.journal import read_journals
+from tracehint.adapters.creation.told import settings_table
+from tracehint.hintgen.hints.hintfile import dump
+
+HINTS = hint_file(rule("out/{name}.txt", DP="local", Replication="2"))
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library with its own observers."""
+    return build(tmp_path_factory.mktemp("preload"))
+
+
+@pytest.fixture
+def tagged(library: Path, tmp_path: Path) -> Tagged:
+    """Commands run in a folder that has an empty directory out/."""
+    found = Tagged(library, tmp_path, HINTS)
+    (found.root / "out").mkdir()
+    return found
+
+
+# what makes out/x.txt -> the command, with `in` beside it
+WAYS = {
+    "redirection": ("sh", "-c", "echo 1 >out/x.txt"),
+    "append": ("sh", "-c", "echo 1 >>out/x.txt"),
+    "cp": ("cp", "in", "out/x.txt"),
+    "install": ("install", "in", "out/x.txt"),
+    "dd": ("dd", "if=in", "of=out/x.txt", "status=none"),
+    "sort -o": ("sort", "-o", "out/x.txt", "in"),
+    "tee": ("sh", "-c", "tee out/x.txt <in >/dev/null"),
+    "tar": ("sh", "-c", "mkdir d && cp in d/x.txt && tar cf t d && tar xf t --transform=s/^d/out/"),
+    "awk": ("awk", '{print > "out/x.txt"}', "in"),
+    "an empty environment": ("env", "-i", "sh", "-c", "echo 1 >out/x.txt"),
+    "another directory": ("sh", "-c", "cd out && echo 1 >x.txt"),
+    "a link to the directory": ("sh", "-c", "ln -s out way && echo 1 >way/x.txt"),
+    "python": (sys.executable, "-c", "open('out/x.txt', 'w').write('1')"),
+    "a thread": (
+        sys.executable, "-c",
+        "import threading as t; a = t.Thread(target=lambda: open('out/x.txt', 'w').write('1'));"
+        "a.start(); a.join()",
+    ),
+    "a file without a name": (
+        sys.executable, "-c",
+        "import os, ctypes; f = os.open('out', os.O_TMPFILE | os.O_RDWR); os.write(f, b'1');"
+        "ctypes.CDLL(None).linkat(-100, f'/proc/self/fd/{f}'.encode(), -100, b'out/x.txt', 1024)",
+    ),
+}  # fmt: skip  # a table
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_way_of_making_a_file_is_hinted(tagged: Tagged, way: str) -> None:
+    (tagged.root / "in").write_text("b\na\n")
+    tagged.run(*WAYS[way])
+    assert tagged.hints("out/x.txt") == {"user.DP": b"local", "user.Replication": b"2"}
+
+
+def test_the_hint_is_there_before_the_first_byte(tagged: Tagged) -> None:
+    if shutil.which("strace") is None:
+        pytest.skip("strace is not installed")
+    tagged.run("strace", "-f", "-o", "log", "-e", "trace=openat,write,fsetxattr",
+               "sh", "-c", "echo 1 >out/x.txt")  # fmt: skip  # a table
+    lines = (tagged.root / "log").read_text().splitlines()
+    made = next(i for i, line in enumerate(lines) if "out/x.txt" in line and "O_CREAT" in line)
+    wrote = next(i for i, line in enumerate(lines) if 'write(1, "1\\n"' in line)
+    hinted = [i for i, line in enumerate(lines) if "fsetxattr(" in line and "= 0" in line]
+    assert len(hinted) == 2
+    assert made < min(hinted) <= max(hinted) < wrote
+
+
+def test_names_of_every_byte(library: Path, tmp_path: Path) -> None:
+    tagged = Tagged(library, tmp_path, hint_file(rule("{name}", DP="local")))
+    script = "import os, sys\nfor n in sys.stdin.buffer.read().split(b'\\0')[:-1]: open(n, 'w')"
+    names = [name for name in HOSTILE_NAMES if name != b".tracehint"]
+    subprocess.run(
+        [sys.executable, "-c", script], input=b"".join(n + b"\0" for n in names),
+        cwd=tagged.root, env=tagged.environment(), check=True,
+    )  # fmt: skip  # a table
+    assert {n for n in names if tagged.hints(n) != {"user.DP": b"local"}} == set()
+
+
+def test_what_was_set_and_refused_is_told(tagged: Tagged) -> None:
+    if os.geteuid() != 0 or not Path("/proc/self/ns/mnt").exists():
+        pytest.skip("needs root to mount a file system without attributes")
+    place = tagged.root / "out"
+    mounted = subprocess.run(["mount", "-t", "ramfs", "none", place], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("ramfs cannot be mounted here")
+    try:
+        tagged.run("sh", "-c", "echo 1 >out/x.txt; echo 1 >out/no.dat; cat out/x.txt")
+    finally:
+        subprocess.run(["umount", place], check=True)
+    tagged.run("sh", "-c", "echo 1 >out/y.txt")
+    journal = read_journals(tagged.table)
+    assert (journal.counts["set"], journal.counts["refused"]) == (1, 1)
+    root = os.fsencode(tagged.root)
+    rows = settings_table(journal, tagged.resolution, tagged.store, [root], "me").to_pylist()
+    assert [(r["path"], r["key"], r["state"], r["error"]) for r in rows] == [
+        (root + b"/out/x.txt", "user.DP", "refused", 95),
+        (root + b"/out/x.txt", "user.Replication", "refused", 95),
+        (root + b"/out/y.txt", "user.DP", "set", None),
+        (root + b"/out/y.txt", "user.Replication", "set", None),
+    ]
+
+
+def test_many_processes_and_threads_write_one_journal(tagged: Tagged) -> None:
+    script = (
+        "import threading as t, sys\n"
+        "def make(k):\n"
+        "    for i in range(60): open(f'out/{sys.argv[1]}-{k}-{i}.txt', 'w')\n"
+        "all = [t.Thread(target=make, args=(k,)) for k in range(4)]\n"
+        "[a.start() for a in all]; [a.join() for a in all]\n"
+    )
+    workers = " & ".join(f'{sys.executable} -c "$S" {n}' for n in range(6)) + " & wait"
+    tagged.run("sh", "-c", workers, S=script)
+    journal = read_journals(tagged.table)
+    assert journal.counts["set"] == 6 * 4 * 60
+    assert len({record.path for record in journal.records}) == 6 * 4 * 60
+    assert journal.counts["dropped"] == 0
+
+
+def test_a_missing_table_or_journal_harms_nobody(tagged: Tagged) -> None:
+    env = tagged.environment()
+    for name in ("nowhere", "broken"):
+        (tagged.folder / "broken").write_bytes(b"x" * 5000)
+        env["TRACEHINT_HINTS"] = str(tagged.folder / name)
+        subprocess.run(["sh", "-c", "echo 1 >out/x.txt"], env=env, cwd=tagged.root, check=True)
+        assert tagged.hints("out/x.txt") == {}
+    for journal in tagged.folder.glob("table.journal.*"):
+        journal.unlink()
+        journal.symlink_to("/dev/null")
+    tagged.run("sh", "-c", "rm out/x.txt; echo 1 >out/x.txt")
+    assert tagged.hints("out/x.txt") != {}
+
+
+def run(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """The command line."""
+    command = [sys.executable, "-m", "tracehint", "run", *map(str, arguments)]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+
+@pytest.fixture
+def hints(tmp_path: Path) -> Path:
+    """A hint file beside the working directory."""
+    (tmp_path / "w" / "out").mkdir(parents=True)
+    return save(tmp_path, rule("out/{name}.txt", DP="local"))
+
+
+def test_the_command_line(hints: Path) -> None:
+    folder = hints.parent / "w"
+    done = run(
+        folder, "--hints", hints, "--no-record", "--", "sh", "-c", "echo 1 >out/a.txt; exit 7"
+    )
+    assert done.returncode == 7
+    assert os.getxattr(folder / "out/a.txt", "user.DP") == b"local"
+    assert "1 new file hinted before the first byte" in done.stderr
+    assert not list((folder / ".tracehint").iterdir())
+    done = run(folder, "--hints", hints, "--no-record", "--", "sh", "-c", "kill -TERM $$")
+    assert done.returncode == -signal.SIGTERM
+    assert run(folder, "--hints", hints, "--no-record", "--", "no-such-program").returncode == 127
+    assert run(folder, "--hints", hints, "--store", "nowhere", "--", "true").returncode == 125
+
+
+def test_a_bad_hint_file_stops_before_the_command(hints: Path) -> None:
+    dump(hint_file(rule("{name}", DP="local")), hints, force=True)
+    hints.write_text(hints.read_text().replace('"local"', '"sideways"'))
+    done = run(hints.parent / "w", "--hints", hints, "--", "touch", "made")
+    assert done.returncode == 125
+    assert not (hints.parent / "w" / "made").exists()
+
+
+def test_what_was_set_stands_in_the_bundle(hints: Path) -> None:
+    from tracehint.schemas.store import read_bundle
+
+    folder = hints.parent / "w"
+    done = run(
+        folder, "--hints", hints, "--collector", "strace", "-o", "r.trace", "--",
+        "sh", "-c", "echo 1 >out/a.txt; cp out/a.txt out/b.txt; echo 2 >other",
+    )  # fmt: skip  # a table
+    assert done.returncode == 0, done.stderr
+    bundle = read_bundle(folder / "r.trace")
+    rows = bundle.tables["settings"].to_pylist()
+    assert [Path(os.fsdecode(r["path"])).name for r in rows] == ["a.txt", "b.txt"]
+    assert {(r["hint"], r["key"], r["value"], r["state"]) for r in rows} == {
+        ("DP=local", "user.DP", b"local", "set")
+    }
+    assert not bundle.problems
