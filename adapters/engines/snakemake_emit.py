@@ -20,6 +20,7 @@ from tracehint.adapters.engines.slurm_options import for_host
 from tracehint.adapters.engines.tag_table import TagTarget, check_folder_name, encode, tag_files
 from tracehint.adapters.plan import Paths, build_plan, remembered_paths
 from tracehint.adapters.stores.base import Gap, merge_gaps
+from tracehint.analyzer.catalogue import asking_for
 from tracehint.errors import InputError, UsageError
 from tracehint.hintgen.hints.holes import HOLES
 from tracehint.hintgen.hints.model import HintFile, Rule
@@ -28,7 +29,7 @@ from tracehint.hintgen.hints.plan import Plan
 from tracehint.hintgen.hints.template import parse
 from tracehint.version import __version__
 
-MULTI = ("broadcast", "partly_shared")
+MULTI = asking_for("replication")
 SNIPPET = Path(__file__).with_name("annotate.smk")
 
 
