@@ -12,7 +12,7 @@ import os
 import re
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tracehint.errors import InputError
 from tracehint.limits import check, exceeded, limit
@@ -25,12 +25,16 @@ _SUB = re.compile(r"MAKEFLOW[ \t]")
 
 @dataclass(frozen=True, kw_only=True)
 class TextRule:
-    """One rule. `at` is the position of the command's text; None for a nested workflow."""
+    """One rule. `at` is the position of the command's text; None for a nested workflow.
+
+    `header`: from where to where the text names its files.
+    """
 
     targets: tuple[bytes, ...]
     sources: tuple[bytes, ...]
     command: str
     at: int | None
+    header: tuple[int, int] = (0, 0)
 
 
 def parse_rules(text: str, environment: Mapping[str, str] | None = None) -> list[TextRule]:
@@ -38,6 +42,7 @@ def parse_rules(text: str, environment: Mapping[str, str] | None = None) -> list
     known = _Variables(os.environ if environment is None else environment)
     rules: list[TextRule] = []
     header: tuple[tuple[bytes, ...], tuple[bytes, ...]] | None = None
+    named = (0, 0)
     for start, end in _logical_lines(text):
         line = _joined(text[start:end])
         if not line.strip():
@@ -45,7 +50,7 @@ def parse_rules(text: str, environment: Mapping[str, str] | None = None) -> list
         if line[0] in " \t":
             if header is None:
                 raise _bad(text, start, "a command without a rule")
-            rules.append(_rule(text, start, line, header, known))
+            rules.append(replace(_rule(text, start, line, header, known), header=named))
             check("workflow-rules", "the Makeflow file", len(rules))
             header = None
             known.of_rule.clear()
@@ -59,6 +64,7 @@ def parse_rules(text: str, environment: Mapping[str, str] | None = None) -> list
             if header is not None:
                 raise _bad(text, start, "a rule without a command")
             header = _header(text, start, known.put_in(line, known.of_file))
+            named = (start, end)
     return rules
 
 
