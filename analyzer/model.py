@@ -138,11 +138,6 @@ ANALYSIS_TABLES: dict[str, pa.Schema] = {
     "groups": GROUPS,
 }
 
-PATTERN_NAMES = (
-    "pipeline", "broadcast", "reduce", "scatter", "gather", "distribute", "partly_shared",
-    "concurrently_shared", "stage_in", "stage_out",
-)  # fmt: skip  # a table
-
 
 @dataclass(frozen=True)
 class Options:

@@ -27,11 +27,11 @@ class Entry:
 
 COLLECTORS: dict[str, Entry] = {
     "ebpf": Entry("tracehint.collectors.ebpf", "EbpfCollector", auto=True, before_run="conditions"),
-    "preload": Entry("tracehint.collectors.preload", "PreloadCollector"),
-    "strace": Entry("tracehint.collectors.strace", "StraceCollector", auto=True),
+    "preload": Entry("tracehint.collectors.preload", "PreloadCollector", auto=True),
     "strace-light": Entry(
-        "tracehint.collectors.strace", "StraceCollector", arguments={"light": True}
+        "tracehint.collectors.strace", "StraceCollector", auto=True, arguments={"light": True}
     ),
+    "strace": Entry("tracehint.collectors.strace", "StraceCollector", auto=True),
     "bpftrace": Entry("tracehint.collectors.bpftrace", "BpftraceCollector"),
     "darshan": Entry("tracehint.collectors.darshan", "DarshanCollector"),
 }

@@ -57,8 +57,8 @@ def page() -> str:
 def _names() -> Iterable[str]:
     yield (
         '`--NAME VALUE`, `--NAME=VALUE`, `NAME=VALUE`, `NAME: VALUE`, `"NAME": "VALUE"`, '
-        '`NAME <- "VALUE"`, `setenv NAME VALUE` and `${NAME:-VALUE}` where one of these words is '
-        "part of NAME "
+        '`NAME <- "VALUE"`, `setenv NAME VALUE`, `set -x NAME VALUE` (fish) and `${NAME:-VALUE}` '
+        "where one of these words is part of NAME "
         "(`DB_PASSWORD`, `trustStorePassword`, `fs.s3a.secret.key`):\n"
     )
     yield f"* {_list(names.STRONG)}; or a word that ends so: {_list(names.ENDINGS)}."

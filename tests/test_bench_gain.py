@@ -16,6 +16,7 @@ from scripts.bench.gain.columns import COLUMNS, Case, by_hand
 from scripts.bench.gain.dispatch import Dispatcher
 from scripts.bench.gain.effect import Effect, held
 from scripts.bench.gain.page import summary, tables
+from scripts.bench.gain.placements import placement_of
 from scripts.bench.gain.predicted import Cell, cells
 from scripts.bench.gain.replay import Replay, outputs
 from scripts.bench.gain.results import Results, Run, load
@@ -195,11 +196,14 @@ def test_every_column_is_predicted_with_the_placement_that_is_replayed(tmp_path:
     analysis: Analysis = None  # type: ignore[assignment]
     case = Case(ROWS["bwa"], analysis, work, plain(5), Path())
     results = Results(tmp_path / "r.json", {}, [run_of("local", 0, 1.0), run_of("default", 0, 1.0)])
-    found = cells(case, results)
+    kept = {c: placement_of(case, c, tmp_path / c) for c in ("default", "local")}
+    again = {c: placement_of(case, c, tmp_path / c) for c in kept}
+    assert again["local"].law is not None and again["local"].scheduler == "most-input-bytes"
+    found = cells(case, results, again)
     assert [cell.column for cell in found] == ["default", "local"]
     assert all(cell.predicted > 0 for cell in found)
     assert found[1].predicted_bytes < found[0].predicted_bytes
-    assert set(COLUMNS) >= {"default", "local", "hand", "hints"}
+    assert set(COLUMNS) >= {"default", "local", "hand", "hints", "planned"}
 
 
 @pytest.mark.store

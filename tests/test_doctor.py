@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.support.cli import inside
 from tracehint.collectors.base import Availability
-from tracehint.collectors.registry import COLLECTORS, choose
+from tracehint.collectors.registry import COLLECTORS, check, choose
 from tracehint.commands import _checks
 from tracehint.errors import CollectorError
 
@@ -83,17 +84,43 @@ class Fake:
 
 
 @pytest.mark.parametrize(
-    ("ebpf", "strace", "chosen"), [(True, True, "ebpf"), (False, True, "strace")]
+    ("usable", "chosen"),
+    [
+        (("ebpf", "preload", "strace-light", "strace"), "ebpf"),
+        (("preload", "strace-light", "strace"), "preload"),
+        (("strace-light", "strace"), "strace-light"),
+        (("strace",), "strace"),
+    ],
 )
 def test_auto_takes_the_first_that_can_run_and_says_why(
-    monkeypatch: pytest.MonkeyPatch, ebpf: bool, strace: bool, chosen: str
+    monkeypatch: pytest.MonkeyPatch, usable: tuple[str, ...], chosen: str
 ) -> None:
-    fakes = {"ebpf": Fake(ebpf), "strace": Fake(strace)}
+    fakes = {name: Fake(name in usable) for name, entry in COLLECTORS.items() if entry.auto}
     monkeypatch.setattr("tracehint.collectors.registry.load", fakes.get)
     collector, why = choose("auto")
     assert collector is fakes[chosen]
     assert why.startswith(f"recording with collector {chosen} (works here")
-    assert ("not ebpf: no luck. pray" in why) == (not ebpf)
+    for name in fakes:
+        assert (f"not {name}: no luck. pray" in why) == (name not in usable)
+
+
+def test_programs_that_the_library_cannot_enter_are_told(tmp_path: Path) -> None:
+    if not check("preload").usable:
+        pytest.skip(check("preload").reason)
+    source = tmp_path / "static.c"
+    source.write_text("int main(void) { return 0; }\n")
+    static = tmp_path / "static"
+    subprocess.run(["gcc", "-static", source, "-o", static], check=True)
+    done = inside(
+        "doctor", "--format", "json", "--program", "sh", "--program", static, "--program", "nope",
+        cwd=tmp_path,
+    )  # fmt: skip  # a table
+    rows = json.loads(done.stdout)["programs"]
+    assert [(r["program"], r["kind"], r["recorded"]) for r in rows] == [
+        ("sh", "dynamic", True), (str(static), "static", False), ("nope", "not found", False),
+    ]  # fmt: skip  # a table
+    done = inside("doctor", "--program", static, cwd=tmp_path)
+    assert f"  no  {static} (static)" in done.stdout
 
 
 def test_without_any_collector_the_remedies_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -196,7 +196,7 @@ DAMAGE = {
     "no lists": lambda folder: (folder / "hints.json").write_text('{"inputs": 5}'),
     "odd entries": lambda folder: (folder / "hints.json").write_text(
         '{"inputs": [{}], "temporary": [7], "pairs": 3, "parts": {}, "nodes": {"0": 7}, '
-        '"cores": "x", "directories": 1}'
+        '"cores": "x", "minutes": [], "directories": 1}'
     ),
     "no Python": lambda folder: (folder / "annotate.smk").write_text("1 +\n"),
     "an old Snakemake": lambda folder: (folder / "annotate.smk").write_text(
@@ -262,19 +262,72 @@ def check_config(text: str) -> dict[str, list[str]]:
             name = found[1]
             blocks[name] = []
         elif line != "    }":
-            assert re.fullmatch(
-                r"        (beforeScript|stageInMode|scratch) = '[A-Za-z0-9_./ ;|-]*'", line
-            )
+            words = "beforeScript|stageInMode|stageOutMode|scratch"
+            assert re.fullmatch(rf"        (?:{words}) = (?:'[A-Za-z0-9_./ ;|-]*'|true)", line)
             blocks[name].append(line.strip())
     return blocks
 
 
 def test_nextflow_directories_and_readers() -> None:
     blocks = check_config(config(*RULES))
-    assert blocks["cut"][-2:] == ["stageInMode = 'copy'", "scratch = '/dev/shm'"]
+    assert len(blocks["cut"]) == 1, "a broadcast that each task reads once is not copied"
     value = b"local".hex()
     assert blocks["cut"][0] == f"beforeScript = 'setfattr -n user.DP -v 0x{value} . || true'"
     assert b"collocation|sum".hex() in blocks["square"][0]
+
+
+AGAIN = Hint("CacheSize", "4096", "any", {}, "advisory")
+GONE = Hint("Lifetime", "temporary", "any", {}, "advisory")
+LOCAL = Hint("DP", "local", "create")
+
+
+def gaps_of(*rules: Rule) -> set[str]:
+    """What is told as not said, hint and reason."""
+    request = EmitRequest(engine="nextflow", workflow=None, store=open_store("xattr"), output=None)
+    return {f"{gap.hint}: {gap.reason}" for gap in emit(hint_file(*rules), request).gaps}
+
+
+def test_nextflow_copies_inputs_only_where_all_are_read_again() -> None:
+    table = rule("table.bin", producer="make", consumers=("cut",), hints=(AGAIN,))
+    once = rule("big.bin", producer="make", consumers=("cut",), DP="local")
+    blocks = check_config(config(table))
+    assert blocks["cut"] == ["stageInMode = 'copy'", "scratch = true", "stageOutMode = 'copy'"]
+    assert "cut" not in check_config(config(table, once))
+    assert any(
+        "stageInMode: process cut reads other inputs once" in gap for gap in gaps_of(table, once)
+    )
+
+
+def test_nextflow_keeps_undeclared_temporaries_off_the_store() -> None:
+    inner = rule("{hash}/tmp_{n}", producer="cut", consumers=("cut",), hints=(GONE,))
+    assert check_config(config(inner))["cut"] == ["scratch = true", "stageOutMode = 'copy'"]
+    shared = rule("{hash}/tmp_{n}", producer="cut", consumers=("other",), hints=(GONE,))
+    assert check_config(config(shared)) == {}
+
+
+def test_nextflow_lists_what_it_does_not_say() -> None:
+    scaled = rule("a_{n}", producer="p", consumers=("q",), hints=(
+        Hint("Replication", "3", "create", {"fn": "replicas", "per": 3}),))  # fmt: skip  # a table
+    unsure = rule("b_{n}", producer="p", conditions={"needs": "use"}, DP="local")
+    said = gaps_of(scaled, unsure, *RULES)
+    assert any(gap.startswith("Replication: its value follows") for gap in said)
+    assert "pipeline: the name alone does not tell" in said
+    assert any("no directive for where" in gap for gap in said)
+
+
+def test_nextflow_leaves_what_the_pipeline_says_itself(tmp_path: Path) -> None:
+    (tmp_path / "main.nf").write_text("process cut { beforeScript 'module load x' }\n")
+    (tmp_path / ".nextflow").mkdir()
+    (tmp_path / ".nextflow" / "x.config").write_text("scratch = true\n")
+    hints = save(tmp_path, rule("a", producer="cut", DP="local"), *RULES)
+    out = tmp_path / "h.config"
+    command = ["emit", str(hints), "--workflow-engine", "nextflow", "-o", str(out)]
+    assert main(command) == 0
+    assert "beforeScript" in out.read_text()
+    assert main([*command, "--force", str(tmp_path / "main.nf")]) == 0
+    assert "beforeScript" not in out.read_text()
+    assert main([*command, "--force", str(tmp_path / "none.nf")]) == 2
+    assert main([*command, "--force", "--local-dir", "/a b"]) == 2
 
 
 def test_nextflow_outputs_that_differ_give_no_default() -> None:

@@ -26,7 +26,7 @@ from tests.test_engine_logs import SWIFT_INFO, SWIFT_K, record
 from tracehint.adapters.engines.graphs import read_graph, sniff, write_declared_bundle
 from tracehint.adapters.engines.workflow import read_workflow
 from tracehint.adapters.stores.places import load_places
-from tracehint.adapters.stores.table import load_table
+from tracehint.adapters.stores.table_file import load_table
 from tracehint.analyzer.tasks import cut_tasks
 from tracehint.errors import BundleError, TracehintError
 from tracehint.hintgen.hints.hintfile import load

@@ -21,7 +21,7 @@ from tests.support.hints import rule, save
 from tests.test_engine_graphs import JOBLOG, instance
 from tracehint.adapters.engines.graphs import read_graph
 from tracehint.adapters.engines.workflow import read_workflow
-from tracehint.adapters.stores.table import load_table
+from tracehint.adapters.stores.table_file import load_table
 from tracehint.analyzer.model import Options
 from tracehint.errors import InputError, UsageError
 from tracehint.hintgen.calibration import read_rates

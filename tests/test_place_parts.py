@@ -254,6 +254,19 @@ def test_tasks_of_a_table_run_on_their_nodes(place: Place) -> None:
 
 
 @pytest.mark.slow
+def test_a_task_without_a_part_goes_where_its_inputs_lie(place: Place, tmp_path: Path) -> None:
+    table = 'name = "fake"\nlocation = "user.where"\n[hints."DP=local"]\nattribute = "user.dp"\n'
+    (tmp_path / "store.toml").write_text(table)
+    (tmp_path / "parts").write_bytes(encode([Placed(None, (b"a",))]))
+    try:
+        os.setxattr(tmp_path / "a", "user.where", b"n2")
+    except OSError:
+        pytest.skip("no user attributes on the disk of the tests")
+    done = place("--store", "./store.toml", "--parts", "parts", "--task", "0", "--", *WHERE)
+    assert done.stdout == "n2\n", done.stderr
+
+
+@pytest.mark.slow
 @pytest.mark.usefixtures("busy")
 def test_a_task_of_a_full_node_runs_where_it_is_idle(place: Place) -> None:
     done = place("--parts", "parts", "--task", "0", "--", *WHERE)

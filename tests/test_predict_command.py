@@ -210,6 +210,15 @@ out: part0 part1 part2
 """
 
 
+def test_an_engine_of_another_version_is_told(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tracehint.analyzer.predict import request
+    from tracehint.errors import MissingDependencyError
+
+    monkeypatch.setattr(request, "FORMAT", request.FORMAT + 1)
+    with pytest.raises(MissingDependencyError, match="of another version"):
+        tracehint.load(run).predict("moosefs")
+
+
 def test_a_graph_that_has_not_run_learns_from_one_that_has(run: Path) -> None:
     (run.parent / "w.makeflow").write_text(MAKEFLOW)
     done = inside("import", "w.makeflow", "-o", "next.trace", cwd=run.parent)

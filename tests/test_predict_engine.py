@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tests.support.predicting import MB, Task, on, plain, run, workload
-from tracehint.analyzer.predict.model import Placement, Workload, law
+from tracehint.analyzer.predict.model import Outcome, Placement, Workload, law
 
 
 def placed(work: Workload, **files: int) -> Placement:
@@ -165,10 +167,7 @@ def test_sites_share_a_link() -> None:
     far = text.nodes[0].words
     node_b = type(text.nodes[0])({**text.nodes[0].numbers}, {**far, "site": "b"})
     one = text.nodes[0].with_number("count", 1)
-    cluster = type(text)(
-        text.name, (one, node_b.with_number("count", 1)), text.servers, text.store,
-        text.scheduler, text.model, text.sites,
-    )  # fmt: skip  # a table
+    cluster = replace(text, nodes=(one, node_b.with_number("count", 1)))
     work = workload([Task("a", [("read", "x")])], {"x": 100 * MB})
     found = run(work, cluster, planned(placed(work, f0=0), 1))
     assert found.seconds == pytest.approx(100)
@@ -269,3 +268,78 @@ def test_an_idle_node_steals_unless_told_not_to() -> None:
     stolen = run(work, plain(2, rest="[scheduler]\nsteal = true"), place)
     assert stolen.seconds == pytest.approx(10.1)
     assert run(work, plain(2), place).seconds == pytest.approx(20)
+
+
+def joined(*steps: list[tuple[str, object]], cache: bool = False) -> Outcome:
+    """Tasks on node 1, all at one time, that read what node 0 holds."""
+    work = workload([Task(str(i), s) for i, s in enumerate(steps)], {"x": 100 * MB})
+    cluster = plain(2, 4, store=f"client_cache = {str(cache).lower()}")
+    return run(work, cluster, planned(placed(work, f0=0), *(1 for _ in steps)))
+
+
+def test_readers_of_one_file_on_one_node_share_what_is_still_to_come() -> None:
+    found = joined([("read", "x")], [("read", "x")], [("read", "x")])
+    assert found.seconds == pytest.approx(10) and found.network_bytes == 100 * MB
+    # the second comes when 40 MB are there and fetches them again, both with 5 MB/s until 12 s;
+    # then the last 20 MB of the first come at 10 MB/s for both
+    late = joined([("read", "x")], [("compute", 4), ("read", "x")])
+    assert late.network_bytes == 140 * MB
+    assert late.tasks is not None
+    assert late.tasks[:, 4] == pytest.approx([14, 14])
+
+
+def test_a_node_that_keeps_what_it_reads_fetches_nothing_twice() -> None:
+    found = joined([("read", "x")], [("compute", 4), ("read", "x")], cache=True)
+    assert found.network_bytes == 100 * MB
+    assert found.tasks is not None
+    assert found.tasks[:, 4] == pytest.approx([10, 10]), "the second waits for the first"
+
+
+def test_a_part_of_a_file_joins_who_reads_all_of_it() -> None:
+    # 50 MB are there at 5 s; of the part from 20 to 60 MB 30 are fetched, the rest comes
+    part = ("read", ("x", 20 * MB, 40 * MB))
+    found = joined([("read", "x")], [("compute", 5), part])
+    assert found.network_bytes == 130 * MB
+    # who needs more than the one before reads does not join
+    apart = joined([part], [("read", "x")])
+    assert apart.network_bytes == 140 * MB
+
+
+def test_a_reader_that_goes_on_has_left_those_that_joined_it() -> None:
+    steps = [("read", "x"), ("compute", 5), ("read", "x")]
+    found = joined(steps, [("read", "x")])
+    assert found.tasks is not None
+    assert found.tasks[:, 4] == pytest.approx([25, 10])
+
+
+@pytest.mark.parametrize(("shared", "moved"), [(0.0, 0), (0.25, 25)])
+def test_a_copy_on_the_own_node_may_not_serve_all_of_a_read(shared: float, moved: int) -> None:
+    work = workload([Task("a", [("read", "x")])], {"x": 100 * MB})
+    place = planned(placed(work, f0=0), 0)
+    place.copies = np.array([2], np.int32)
+    found = run(work, plain(2, store=f"copies_shared = {shared}"), place)
+    assert found.network_bytes == moved * MB
+    many = workload([Task("a", [("read", "x")])], {"x": 100 * MB})
+    striped = "law = 'stripe'\nstripe_width = 4\nchunk_mb = 1\ncopies = 4"
+    pooled = run(many, plain(4, store=f"{striped}\ncopies_shared = {shared}"), on(0))
+    assert pooled.network_bytes == pytest.approx(moved * MB)
+
+
+def test_an_empty_file_takes_no_turn() -> None:
+    names = ["e0", "x0", "e1", "x1"]
+    tasks = [Task("a", [("read", n) for n in names])]
+    sizes = {"e0": 0, "x0": 10 * MB, "e1": 0, "x1": 10 * MB}
+    work = workload(tasks, sizes)
+    # x0 and x1 lie on both nodes in turn: one of them is local, wherever it begins
+    for seed in range(4):
+        assert run(work, plain(2), on(0), seed).network_bytes == 10 * MB
+
+
+def test_client_and_network_take_their_time_once_per_file() -> None:
+    work = workload([Task("a", [("read", "x"), ("write", "y")])], {"x": 100, "y": 100})
+    store = "small_kb = 1\nread_wait_ms = 200\nwrite_wait_ms = 300"
+    found = run(work, plain(1, store=store))
+    assert found.seconds == pytest.approx(0.5)
+    alone = [Task(str(i), [("read", "x")]) for i in range(3)]
+    together = run(workload(alone, {"x": 100}), plain(1, 3, store=store))
+    assert together.seconds == pytest.approx(0.2), "nobody waits for the others"

@@ -18,7 +18,7 @@ from tests.support.cli import tracehint
 from tracehint.collectors.registry import COLLECTORS, check
 from tracehint.schemas.store import read_bundle
 
-USABLE = [name for name in ("ebpf", "strace") if check(name).usable]
+USABLE = [name for name in ("ebpf", "preload", "strace") if check(name).usable]
 pytestmark = pytest.mark.skipif(not USABLE, reason="no collector can run here")
 slow = pytest.mark.slow
 ONE = USABLE[-1:]  # the slow and certain one, for what does not depend on the collector
@@ -264,11 +264,11 @@ def test_missing_strace_names_the_remedy(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs a second user")
-def test_without_privileges_auto_falls_back_to_strace(tmp_path: Path) -> None:
+def test_without_privileges_auto_takes_the_preload_library(tmp_path: Path) -> None:
     """As user nobody, with an interpreter and a copy of the code that it may read."""
     python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
-    if "strace" not in USABLE or python is None:
-        pytest.skip("needs strace and a python3 that every user may run")
+    if "preload" not in USABLE or python is None:
+        pytest.skip("needs the library and a python3 that every user may run")
     import tracehint as package
 
     code = tmp_path / "code"
@@ -300,9 +300,9 @@ def test_without_privileges_auto_falls_back_to_strace(tmp_path: Path) -> None:
     if "ImportError" in done.stderr or "ModuleNotFoundError" in done.stderr:
         pytest.skip("that python3 cannot load this environment's packages")
     assert (done.returncode, done.stdout) == (0, "65534\n"), done.stderr
-    assert "collector strace" in done.stderr
+    assert "collector preload" in done.stderr
     assert "not ebpf" in done.stderr  # and why it was not taken
-    assert read_bundle(work / "r.trace").manifest.collector == "strace"
+    assert read_bundle(work / "r.trace").manifest.collector == "preload"
 
 
 @slow

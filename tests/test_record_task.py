@@ -12,7 +12,7 @@ from tests.support.cli import inside, tracehint
 from tracehint.collectors.registry import check
 from tracehint.schemas.store import read_bundle
 
-USABLE = [name for name in ("ebpf", "strace") if check(name).usable]
+USABLE = [name for name in ("ebpf", "preload", "strace") if check(name).usable]
 
 
 def test_task_becomes_the_command(tmp_path: Path) -> None:

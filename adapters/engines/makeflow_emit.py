@@ -17,7 +17,8 @@ from pathlib import Path
 
 from tracehint.adapters.engines import makeflow_parts
 from tracehint.adapters.engines.emitters import EmitRequest, Emitted
-from tracehint.adapters.engines.planned import Parts, find_parts, nodes_of
+from tracehint.adapters.engines.makeflow_order import reordered
+from tracehint.adapters.engines.planned import find_parts, nodes_of
 from tracehint.adapters.engines.siblings import undeclared
 from tracehint.adapters.engines.tag_table import TagTarget, check_folder_name, encode, tag_files
 from tracehint.adapters.engines.workflow import Task, Workflow, read_workflow
@@ -44,20 +45,25 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     workflow = read_workflow(request.workflow)
     folder = Path(f"{output}.tracehint")
     parts = find_parts(hints.plan, makeflow_parts.names(workflow)) if hints.plan else None
+    planned = parts is not None and makeflow_parts.is_for(hints, parts, workflow)
+    moved: list[str] = []
+    if parts is not None and parts.bound:
+        workflow, parts, moved = reordered(workflow, parts)
     tasks, remarks = targets_by_task(
-        hints, workflow, request.nodes, precreate=request.precreate, parts=parts
+        hints, workflow, request.nodes, precreate=request.precreate, planned=planned
     )
     table, gaps, count = encode(tasks, request.store, allow_trusted=request.allow_trusted)
     tagged = [bool(targets) for targets in tasks]
     options = [""] * len(tasks)
-    if parts is not None and parts.bound and hints.plan is not None:
+    if parts is not None and hints.plan is not None:
         options = makeflow_parts.batch_options(parts, nodes_of(hints.plan, request.hosts))
     text = annotate(workflow, tagged, folder.name, options)
     files: dict[Path | None, bytes] = {output: text}
     files.update(tag_files(folder, table))
-    if parts is not None and parts.bound:
+    if parts is not None:
         files[folder / "parts"] = makeflow_parts.table(workflow, parts)
-        remarks = [*makeflow_parts.told(parts, folder.name, output.name, request.hosts), *remarks]
+        ways = makeflow_parts.told(parts, folder.name, output.name, request.hosts)
+        remarks = [*ways, *moved, *remarks]
     flag = " --json" if workflow.data is not None else ""
     told = (
         f"{count:,} settings for {sum(tagged):,} of {len(tasks):,} rules. Run: "
@@ -77,15 +83,16 @@ def targets_by_task(
     nodes: int | None,
     *,
     precreate: bool = False,
-    parts: Parts | None = None,
+    planned: bool = False,
 ) -> tuple[list[list[TagTarget]], list[str]]:
-    """For each task what to tag and when; and what people have to know, a line each."""
+    """For each task what to tag and when; and what people have to know, a line each.
+
+    planned: files of the workflow that the hint file's plan does not name need nothing.
+    """
     hidden, left_out = undeclared(hints, workflow)
     extra = sorted({path for paths in hidden for path, _ in paths})
     known = workflow.known(frozenset(hints.peeks))
-    paths = Paths(
-        files=extra, declared=workflow.files, known=known, planned=parts is not None and parts.whole
-    )
+    paths = Paths(files=extra, declared=workflow.files, known=known, planned=planned)
     plan = build_plan(hints, paths, nodes=nodes)
     values = {t.path: dict(t.hints) for t in plan.targets if t.kind == "file"}
     made = {path for task in workflow.tasks for path in task.targets}

@@ -18,6 +18,8 @@ from tracehint.adapters.engines.slurm_options import for_host
 from tracehint.adapters.engines.workflow import Workflow
 from tracehint.adapters.place.hosts import Host
 from tracehint.adapters.place.table import Placed, encode
+from tracehint.adapters.plan import planned_files
+from tracehint.hintgen.hints.model import HintFile
 
 _GLOBAL = re.compile(r"^(?:export[ \t]+)?BATCH_OPTIONS[ \t]*\+?=", re.MULTILINE)
 _OF_RULE = re.compile(r"^@BATCH_OPTIONS[ \t]*\+?=", re.MULTILINE)
@@ -29,6 +31,13 @@ def names(workflow: Workflow) -> list[list[str]]:
         [*(p.decode("utf-8", "backslashreplace") for p in task.targets), f"n{number}"]
         for number, task in enumerate(workflow.tasks)
     ]
+
+
+def is_for(hints: HintFile, parts: Parts, workflow: Workflow) -> bool:
+    """Whether the plan was made for this workflow: then its silence on a file means something."""
+    files = planned_files(hints).keys()
+    bound = hints.plan is not None and hints.plan.tasks
+    return parts.whole if bound else bool(files) and files <= set(workflow.files)
 
 
 def table(workflow: Workflow, parts: Parts) -> bytes:
@@ -69,10 +78,14 @@ def with_options(rule: dict[str, Any], options: str) -> dict[str, Any]:
 def told(parts: Parts, folder: str, output: str, hosts: Path | None) -> Sequence[str]:
     """What to type for each way to run it."""
     file = hosts.name if hosts else "hosts.toml"
-    place = f"tracehint place --hosts {file} --parts {folder}/parts --task %% --"
+    store = "" if parts.bound else "--store STORE "
+    place = f"tracehint place --hosts {file} {store}--parts {folder}/parts --task %% --"
+    run = f"makeflow -T local -j SLOTS --wrapper '{place}' {output}"
+    if not parts.bound and not parts.unknown:
+        return [f"The plan binds no task to a node: start each where its inputs lie: {run}"]
     lines = [
         f"{parts.bound:,} of {len(parts.of_task):,} rules have a part of the plan. Run them there: "
-        f"makeflow -T local -j SLOTS --wrapper '{place}' {output}",
+        f"{run}",
         *parts.remarks(),
     ]
     if hosts is None:

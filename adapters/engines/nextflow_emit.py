@@ -1,55 +1,85 @@
 """Nextflow: a configuration file for `nextflow run -c F`.
 
 Every task has a work directory of its own in which its outputs are created, so the hint of a
-process's outputs becomes the default of that directory, set by `beforeScript`. Attribute values are
-written in hexadecimal, names of processes pass an allow-list.
+process's outputs becomes the default of that directory, set by `beforeScript`. Inputs are copied to
+the node (`stageInMode`) only for a process that reads each of them more than once; files that only
+their own task sees, and deletes, are kept off the store by `scratch`. Attribute values are written
+in hexadecimal, names of processes pass an allow-list. What cannot be said is a gap.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tracehint.adapters.engines.emitters import EmitRequest, Emitted
+from tracehint.adapters.engines.nextflow_own import DIRECTIVES, own_directives
 from tracehint.adapters.engines.nextflow_parts import directives
 from tracehint.adapters.engines.planned import nodes_of
 from tracehint.adapters.stores.base import Gap, merge_gaps
+from tracehint.errors import UsageError
 from tracehint.hintgen.hints.model import HintFile, Rule
 from tracehint.hintgen.text.escape import comment
 from tracehint.version import __version__
 
 PROCESS = re.compile(r"[A-Za-z_][A-Za-z0-9_:]{0,200}")
-# pattern of an input -> directives of the process that reads it
-READER: dict[str, tuple[str, ...]] = {"broadcast": ("stageInMode = 'copy'", "scratch = '{local}'")}
+AGAIN = "CacheSize"  # the hint of files that a task reads more than once
+# outputs are copied out of the scratch directory, not moved: a copy is made in the tagged directory
+SCRATCH = ("scratch = {local}", "stageOutMode = 'copy'")
 
 
 def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     """The configuration, to -o or standard output."""
     blocks: dict[str, list[str]] = {}
-    gaps: list[Gap] = []
+    gaps = [
+        Gap(hint=rule.pattern or "rule", level="none", reason="the name alone does not tell")
+        for rule in hints.rules
+        if rule.conditions.get("needs")
+    ]
+    local = _directory(request.local_dir)
     for name, rules in _by(hints, "producers").items():
         said = _before_script(name, rules, request, gaps)
-        if said:
-            blocks.setdefault(name, []).append(said)
+        blocks.setdefault(name, []).extend([said] if said else [])
+        if any(_undeclared(name, rule) for rule in rules):
+            blocks[name] += [line.format(local=local) for line in SCRATCH]
     for name, rules in _by(hints, "consumers").items():
-        for rule in rules:
-            for line in READER.get(rule.pattern, ()):
-                said = line.replace("{local}", _directory(request.local_dir))
-                if said not in blocks.setdefault(name, []):
-                    blocks[name].append(said)
+        lines = [
+            line for line in _staging(name, rules, local, gaps) if line not in blocks.get(name, ())
+        ]
+        blocks.setdefault(name, []).extend(lines)
     name = request.output.name if request.output else "F"
     remarks = [f"Run: nextflow run -c {name} PIPELINE"]
     if hints.plan is not None and hints.plan.tasks:
         nodes = nodes_of(hints.plan, request.hosts)
         for process, lines in directives(hints.plan, nodes, gaps).items():
             blocks.setdefault(process, []).extend(lines)
-        remarks.append(
-            "clusterOptions of the planned processes are set here: add your own to the file"
-            if nodes
-            else "With --hosts FILE the tasks also tell the batch system their nodes"
-        )
+        if not nodes:
+            remarks.append("With --hosts FILE the tasks also tell the batch system their nodes")
+    remarks += _keep_own(blocks, request, gaps)
     text = _config(blocks, hints, gaps)
     return Emitted(files={request.output: text.encode()}, gaps=merge_gaps(gaps), remarks=remarks)
+
+
+def _keep_own(blocks: dict[str, list[str]], request: EmitRequest, gaps: list[Gap]) -> list[str]:
+    """Take away what the pipeline says itself; without the pipeline, tell what is replaced."""
+    written = {line.partition(" ")[0] for lines in blocks.values() for line in lines}
+    written &= set(DIRECTIVES)
+    if request.workflow is None:
+        if not written:
+            return []
+        return [
+            f"{', '.join(sorted(written))} of the named processes are replaced: where the pipeline "
+            "has its own, give its main.nf as well, and they stay"
+        ]
+    own = own_directives(request.workflow)
+    for name, lines in blocks.items():
+        kept = [line for line in lines if line.partition(" ")[0] not in own]
+        gaps += [
+            Gap(hint=word, level="none", reason="the pipeline has its own, which stays")
+            for word in sorted({line.partition(" ")[0] for line in lines} & own)
+        ]
+        blocks[name] = kept
+    return []
 
 
 def _by(hints: HintFile, side: str) -> dict[str, list[Rule]]:
@@ -63,7 +93,35 @@ def _by(hints: HintFile, side: str) -> dict[str, list[Rule]]:
 
 
 def _directory(path: str) -> str:
-    return path if re.fullmatch(r"/[A-Za-z0-9_./+-]*", path) else "true"
+    """A Groovy value: the directory, or Nextflow's own choice (TMPDIR of the node)."""
+    if not path:
+        return "true"
+    if not re.fullmatch(r"/[A-Za-z0-9_./+-]*", path):
+        raise UsageError(
+            f"the directory {path[:80]!r} cannot stand in a configuration",
+            "Give --local-dir: absolute, without blanks or quotes.",
+        )
+    return f"'{path}'"
+
+
+def _undeclared(name: str, rule: Rule) -> bool:
+    """Files that the run deleted and nobody but their own process read."""
+    gone = any(h.name == "Lifetime" and h.value.startswith("temporary") for h in rule.hints)
+    return gone and set(rule.consumers) <= {name} and set(rule.producers) == {name}
+
+
+def _staging(name: str, rules: Sequence[Rule], local: str, gaps: list[Gap]) -> list[str]:
+    """Copies of the inputs on the node, where each is read more than once there."""
+    reads = [rule for rule in rules if set(rule.producers) != {name}]
+    again = [rule for rule in reads if any(hint.name == AGAIN for hint in rule.hints)]
+    if again and len(again) == len(reads):
+        return ["stageInMode = 'copy'", *(line.format(local=local) for line in SCRATCH)]
+    if again:
+        reason = f"process {comment(name)} reads other inputs once, and they would be copied too"
+        gaps.append(Gap(hint="stageInMode", level="none", reason=reason))
+    reason = "Nextflow has no directive for where a file's reader runs"
+    gaps += [Gap(hint=rule.pattern, level="none", reason=reason) for rule in reads if rule.pattern]
+    return []
 
 
 def _before_script(
@@ -72,7 +130,13 @@ def _before_script(
     """Tag the work directory with what all files that the process makes have in common."""
     common = _common(rules)
     for rule in rules:
-        lost = {h.name for h in rule.hints if h.level == "placement"} - set(common)
+        gaps += [
+            Gap(hint=hint.name, level="none", reason="its value follows from the size of the run")
+            for hint in rule.hints
+            if hint.formula
+        ]
+        lost = {h.name for h in rule.hints if h.level == "placement" and not h.formula}
+        lost -= set(common)
         gaps += [
             Gap(
                 hint=hint,

@@ -77,7 +77,8 @@ def require_plan(hints: HintFile, engine: str) -> Plan:
         )
     if not hints.plan.tasks:
         raise UsageError(
-            f"the plan ({hints.plan.strategy}) binds no task to a part", "Nothing is to be emitted."
+            f"the plan ({hints.plan.strategy}) binds no task to a node",
+            "Start each task where its inputs lie: tracehint place --store STORE.",
         )
     return hints.plan
 

@@ -28,7 +28,7 @@ class About:
 
     def warning(self, title: str) -> str:
         """What every output for such a store says first; "" for one that was run."""
-        if self.tried != NOT_RUN or self.state == "nothing":
+        if self.tried != NOT_RUN or self.state == "nothing" or not self.source:
             return ""
         return f"{title}: {NOT_RUN} by this project, translated from {self.source}"
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
+from tracehint.analyzer import catalogue
 from tracehint.errors import InputError
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def _from(data: dict[str, Any]) -> Analysis:
         rows["edges"].append({**e, **ends, "edge": edge, "file": file})
         rows["patterns"] += [_pattern(p, file, edge, groups) for p in e["patterns"]]
     for g in data["groups"]:
-        _one_of(g["pattern"], ("reduce", "distribute"))
+        _one_of(g["pattern"], catalogue.GROUPED)
         rows["groups"].append(
             {
                 **g,
@@ -131,9 +132,7 @@ def _one_of(value: str, allowed: Collection[str]) -> None:
 
 
 def _pattern(p: dict[str, Any], file: int, edge: int | None, groups: _Ids) -> dict[str, Any]:
-    from tracehint.analyzer.model import PATTERN_NAMES
-
-    _one_of(p["pattern"], PATTERN_NAMES)
+    _one_of(p["pattern"], catalogue.NAMES)
     for name in ("placement", "runner_up"):
         if not _PLACEMENT.fullmatch(p["choice"][name]):
             raise ValueError(f"{p['choice'][name]!r} is no placement")

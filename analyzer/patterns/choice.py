@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracehint.analyzer import catalogue
 from tracehint.analyzer.arrays import starts_of
 from tracehint.analyzer.patterns import cost
 from tracehint.analyzer.patterns.cost import DEFAULT, Asked, Moved
@@ -32,12 +33,6 @@ from tracehint.analyzer.sites import crossing
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Options
-
-# Default order of the primary where the costs are the same.
-ORDER = (
-    "concurrently_shared", "scatter", "gather", "broadcast", "reduce", "distribute", "pipeline",
-    "partly_shared", "stage_in", "stage_out",
-)  # fmt: skip  # a table
 
 
 @dataclass
@@ -124,7 +119,7 @@ def _best(labels: Labels, asked: Asked, moved: Moved, files: int) -> tuple[Ints,
     first, second, best = (np.full(files, UNKNOWN, np.int64) for _ in range(3))
     loses = _rivals_that_lose(labels, asked, moved, files)
     cost = (asked.wait, asked.net, asked.copies)
-    for pattern in ORDER:
+    for pattern in catalogue.NAMES:
         label = np.flatnonzero(labels.pattern == code(pattern))
         stands = label[~loses[label]]
         at = labels.file[stands]
@@ -184,7 +179,7 @@ def _rivals_that_lose(labels: Labels, asked: Asked, moved: Moved, files: int) ->
     net = np.bincount(group, moved.net[at] - asked.net[at])
     some = rivals[labels.file[at]]
     at, group = at[some], group[some]
-    rank = np.array([ORDER.index(name) for name in PATTERNS])[labels.pattern[at]]
+    rank = np.array([catalogue.NAMES.index(name) for name in PATTERNS])[labels.pattern[at]]
     order = np.lexsort((rank, -net[group], -wait[group], labels.file[at]))
     at = at[order]
     loses[at] = True

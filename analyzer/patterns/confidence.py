@@ -8,32 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracehint.analyzer.catalogue import CATALOGUE
 from tracehint.analyzer.patterns.rows import PATTERNS, Facts, Floats, Labels, Rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# What a label is worth when the collector could not see how many bytes moved, or where.
-# Labels that rest on which bytes were touched suffer most.
-BLIND = {
-    "bytes": {
-        "broadcast": 0.6,
-        "scatter": 0.3,
-        "partly_shared": 0.3,
-        "gather": 0.5,
-        "reduce": 0.7,
-        "distribute": 0.8,
-        "pipeline": 0.8,
-        "stage_in": 0.8,
-        "stage_out": 0.9,
-        "concurrently_shared": 0.7,
-    }
-}
-
-# Labels that rest on which bytes were touched. Of the others it is enough to know that they were.
-_ON_RANGES = ("broadcast", "scatter", "partly_shared", "gather", "concurrently_shared")
-# Of those, labels that change when single ranges are missing: fewer regions are still regions.
-_THINNED = ("broadcast", "scatter", "partly_shared", "concurrently_shared")
+# What a collector is blind to -> pattern -> what its label is worth then.
+BLIND = {"bytes": {p.name: p.blind for p in CATALOGUE}}
+_ON_RANGES = tuple(p.name for p in CATALOGUE if p.touched)
+_THINNED = tuple(p.name for p in CATALOGUE if p.thinned)
 
 
 @dataclass

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracehint.analyzer.arrays import order_by, starts_of
+from tracehint.analyzer.catalogue import asking_for
 from tracehint.analyzer.patterns.groups import Around
 from tracehint.analyzer.patterns.rows import (
     PATTERNS,
@@ -92,7 +93,7 @@ _ASKS: dict[str, tuple[str, Cost, Cost]] = {
     "distribute": ("balanced", _remote, _nothing),
     "gather": ("regions", _regions_net, _regions_wait),
 }
-_REPLICATED = ("broadcast", "partly_shared")
+_REPLICATED = asking_for("replication")
 
 
 @dataclass

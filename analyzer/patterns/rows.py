@@ -16,6 +16,7 @@ from tracehint.analyzer.arrays import Bools as Bools
 from tracehint.analyzer.arrays import Ints as Ints
 from tracehint.analyzer.arrays import Shorts as Shorts
 from tracehint.analyzer.arrays import starts_of
+from tracehint.analyzer.catalogue import NAMES
 from tracehint.analyzer.flow.model import UNKNOWN as UNKNOWN
 from tracehint.analyzer.flow.model import Rows as Rows
 from tracehint.analyzer.flow.ranges import expand
@@ -23,10 +24,7 @@ from tracehint.analyzer.flow.ranges import expand
 Floats = npt.NDArray[np.float64]
 
 # In the order of their names, which is the order of a file's labels in the result.
-PATTERNS = (
-    "broadcast", "concurrently_shared", "distribute", "gather", "partly_shared", "pipeline",
-    "reduce", "scatter", "stage_in", "stage_out",
-)  # fmt: skip  # a table
+PATTERNS = tuple(sorted(NAMES))
 ROLES = ("input", "intermediate", "output", "scratch", "software")
 
 

@@ -20,6 +20,8 @@ from tracehint.analyzer.predict.request import scenario_bytes, workload_bytes
 from tracehint.errors import InputError, MissingDependencyError
 
 PROGRAM = "tracehint-sim"
+# what an engine says that knows other arrays (engine/input.c)
+_OTHER_VERSION = ("another array stands in its place", "is not of this program's form")
 _HERE = Path(__file__).parent
 _HEAD, _HOST, _TYPE, _TASK = 4, 6, 3 + len(SPENT), 5 + len(SPENT)
 
@@ -78,14 +80,25 @@ def _run(
             stream.write(scenario_bytes(scenario.machine, scenario.placement, scenario.detail))
     done = subprocess.run([program, shared, path], capture_output=True, check=False)
     path.unlink()
-    if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip()[-300:]
-        raise InputError(
-            f"the simulation failed: {said or f'exit {done.returncode}'}",
-            "Check the cluster file; with too little memory give a smaller run.",
-        )
+    check_answer(done)
     answers = np.frombuffer(done.stdout)
     return list(_outcomes(answers, work, scenarios))
+
+
+def check_answer(done: subprocess.CompletedProcess[bytes]) -> None:
+    """Raises InputError where the engine failed; one of another version cannot read the files."""
+    if not done.returncode:
+        return
+    said = done.stderr.decode("utf-8", "replace").strip()[-300:] or f"exit {done.returncode}"
+    if any(sign in said for sign in _OTHER_VERSION):
+        raise MissingDependencyError(
+            f"{PROGRAM} is of another version than this program ({said})",
+            "In a clone run `make tracer`; otherwise install tracehint again.",
+        )
+    raise InputError(
+        f"the simulation failed: {said}",
+        "Check the cluster file; with too little memory give a smaller run.",
+    )
 
 
 def _outcomes(numbers: Floats, work: Workload, scenarios: Sequence[Scenario]) -> Iterator[Outcome]:

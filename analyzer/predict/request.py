@@ -10,6 +10,8 @@ import numpy.typing as npt
 from tracehint.analyzer.predict.machine import HOST_SETTINGS, SETTINGS, Machine
 from tracehint.analyzer.predict.model import Placement, Workload
 
+FORMAT = 2  # of the files; the engine refuses another one
+
 
 def workload_bytes(work: Workload) -> bytes:
     """The file WORKLOAD."""
@@ -18,7 +20,7 @@ def workload_bytes(work: Workload) -> bytes:
     return b"".join(
         array_bytes(name, values, kind)
         for name, values, kind in (
-            ("counts", counts, wide), ("opbegin", work.op_begin, wide),
+            ("format", [FORMAT], wide), ("counts", counts, wide), ("opbegin", work.op_begin, wide),
             ("cores", work.cores, narrow), ("type", work.type, narrow),
             ("depbegin", work.dep_begin, wide), ("dep", work.dep, narrow),
             ("opkind", work.op_kind, narrow), ("opfile", work.op_file, narrow),

@@ -13,9 +13,10 @@ from typing import Any
 
 from tracehint.collectors.base import RecordRequest, RecordResult
 from tracehint.collectors.begin import begin, new_manifest
-from tracehint.collectors.preload.arena import Arena
+from tracehint.collectors.preload.arena import SITES, Arena
 from tracehint.collectors.preload.blind import BLIND, BLIND_UNENTERED, LIBRARY
-from tracehint.collectors.run import Ended, run_child, runnable, told
+from tracehint.collectors.preload.programs import refuse_unenterable
+from tracehint.collectors.run import Ended, find_command, run_child, runnable, told
 from tracehint.collectors.session import child_environment
 from tracehint.errors import CollectorError, TracehintError, UsageError
 from tracehint.schemas.arrow import skip_pandas
@@ -36,7 +37,8 @@ def environment(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
     """The environment that makes programs record to the arena in `folder`."""
     before = env.get("LD_PRELOAD", "")
     preload = f"{before}:{LIBRARY}" if before else str(LIBRARY)
-    return {**env, "LD_PRELOAD": preload, "TRACEHINT_RECORD": str(folder)}
+    own = {"LD_PRELOAD": preload, "TRACEHINT_RECORD": str(folder)}
+    return {**env, **own, "TRACEHINT_SITES": str(folder / SITES)}
 
 
 def record(request: RecordRequest) -> RecordResult:
@@ -50,6 +52,7 @@ def record(request: RecordRequest) -> RecordResult:
             "preload: can only record what it starts", "Use --collector ebpf to follow others."
         )
     command = runnable(request.command)
+    refuse_unenterable(find_command(command[0]))
     linger_s = _linger(request)
     manifest = new_manifest(
         request, "preload", blind_to=BLIND,
@@ -69,6 +72,8 @@ def record(request: RecordRequest) -> RecordResult:
     with told(f"What was recorded is in {spool}."):
         manifest.notes = []
         arena.write("end.json", {**end, **arena.sample()})
+        if not end["outlived"]:
+            arena.cut()
         losses = _convert(request, writer, manifest)
     return RecordResult(ended.status, ended.signal, losses)
 

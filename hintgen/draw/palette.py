@@ -5,18 +5,9 @@ Colour never stands alone: the pattern's name is in the label or the legend too.
 
 from __future__ import annotations
 
-PATTERN_COLOR: dict[str, str] = {
-    "broadcast": "#D55E00",
-    "reduce": "#0072B2",
-    "pipeline": "#009E73",
-    "scatter": "#CC79A7",
-    "gather": "#E69F00",
-    "distribute": "#56B4E9",
-    "partly_shared": "#B8A800",
-    "concurrently_shared": "#000000",
-    "stage_in": "#8A8A8A",
-    "stage_out": "#8A8A8A",
-}
+from tracehint.analyzer.catalogue import CATALOGUE
+
+PATTERN_COLOR: dict[str, str] = {p.name: p.color for p in CATALOGUE}
 NO_PATTERN = "#8A8A8A"
 
 

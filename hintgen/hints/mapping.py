@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tracehint.analyzer.catalogue import CATALOGUE
 from tracehint.hintgen.hints.formulas import Scale, group_name, replicas
 from tracehint.hintgen.hints.model import Hint
 from tracehint.hintgen.hints.vocabulary import safe_name
@@ -100,18 +101,17 @@ def _replicated(need: Need) -> tuple[Hint, ...]:
     )
 
 
-# pattern -> hints. Patterns that are not here get none.
-PATTERN_HINTS: dict[str, Callable[[Need], tuple[Hint, ...]]] = {
-    "pipeline": _local,
-    "stage_in": _local,
-    "reduce": _grouped("collocation", "consumer"),
+# what a pattern asks for (analyzer/catalogue.py) -> its hints
+_MADE: dict[str, Callable[[Need], tuple[Hint, ...]]] = {
+    "local": _local,
+    "collocation": _grouped("collocation", "consumer"),
     "distribute": _grouped("distribute", "producer"),
     "scatter": _scatter,
     "gather": _gather,
-    "broadcast": _replicated,
-    "partly_shared": _replicated,
+    "replication": _replicated,
 }
-GROUPED = ("reduce", "distribute")  # whose hints name a group
+# Patterns that are not here get none.
+PATTERN_HINTS = {p.name: _MADE[p.hint] for p in CATALOGUE if p.hint}
 
 
 def hints_of(pattern: str, need: Need) -> tuple[Hint, ...]:

@@ -6,9 +6,10 @@ import zlib
 from dataclasses import replace
 from typing import Any
 
+from tracehint.analyzer.catalogue import GROUPED
 from tracehint.analyzer.model import Options
 from tracehint.hintgen.hints.advice import advisory_hints
-from tracehint.hintgen.hints.mapping import GROUPED, Need, hints_of
+from tracehint.hintgen.hints.mapping import Need, hints_of
 from tracehint.hintgen.hints.model import INPUT, Hint, Rule, Variant
 from tracehint.hintgen.hints.pathtext import to_text
 from tracehint.hintgen.hints.uses import BY_DEFINITION, USES

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from tracehint.analyzer.catalogue import asking_for
 from tracehint.analyzer.model import Analysis
 from tracehint.hintgen import relation
 from tracehint.hintgen.hints.mapping import PATTERN_HINTS
@@ -97,7 +98,7 @@ select v.path, v.file, coalesce(v.pattern, '') as label,
        coalesce(v.confidence, 0) as confidence,
        coalesce(v.saves_bytes, 0) as saves_bytes, v.grp, g.task as group_task,
        g.bytes as group_bytes,
-       coalesce(v.pays or (v.pattern in ('broadcast', 'partly_shared') and r.untimed
+       coalesce(v.pays or (v.pattern in {replicated} and r.untimed
                            and v.size_bytes >= {call_cost}), false) as pays,
        coalesce(v.size_bytes, 0) as size_bytes, v.role, coalesce(v.deleted, false) as deleted,
        coalesce(m.tasks, []) as producers, coalesce(r.tasks, []) as consumers,
@@ -131,7 +132,9 @@ def facts_of(analysis: Analysis) -> pa.Table:
         con.execute(statement)
     add_last_reader(con)
     query = _ALL.format(
-        hinted=tuple(PATTERN_HINTS), call_cost=int(analysis.options.call_cost_bytes)
+        hinted=tuple(PATTERN_HINTS),
+        replicated=asking_for("replication"),
+        call_cost=int(analysis.options.call_cost_bytes),
     )
     result: pa.Table = con.sql(query).to_arrow_table()
     con.close()

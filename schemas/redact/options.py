@@ -63,8 +63,10 @@ OPTIONS: dict[str, str] = {
     "npm": "//registry.npmjs.org/:_authToken _authToken _auth _password",
 }  # fmt: skip  # a table
 
-# `setenv NAME SECRET`: what follows a secret's name is its value.
-SETTERS = word_set("setenv")
+# `setenv NAME SECRET`, `set -x NAME SECRET` (fish): what follows a secret's name is its value.
+SETTERS = word_set("setenv set")
+# The first word of a command only: `mc alias set`, `aws configure set` mean something else.
+FIRST_ONLY = word_set("set")
 # Their words with blanks are command text, also where they begin with NAME=.
 TEXT_TAKERS = word_set(
     "sh bash dash zsh ksh fish csh tcsh ash busybox su runuser ssh rsh pdsh clush parallel xargs "

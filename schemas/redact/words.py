@@ -7,12 +7,22 @@ from collections.abc import Callable, Sequence
 
 from tracehint.schemas.redact.fields import hide_fields, hide_header
 from tracehint.schemas.redact.names import Kind, is_flag, kind_of_name
-from tracehint.schemas.redact.options import NAMING, SETTERS, TEXT_TAKERS, Option, Program, programs
+from tracehint.schemas.redact.options import (
+    FIRST_ONLY,
+    NAMING,
+    SETTERS,
+    TEXT_TAKERS,
+    Option,
+    Program,
+    programs,
+)
 from tracehint.schemas.redact.shapes import REDACTED
 from tracehint.schemas.redact.values import is_secret
 
 _NONE = Program((), ())
 _NEXT = Option("", attached=False, separate=True, sign="")  # of an option with a secret's name
+_PAIR = Option("", attached=False, separate=True, sign=":")  # of --auth: USER:SECRET
+_OPTIONS_OF = "curl "  # what options in a variable with a secret's name are read as
 _OPTION = re.compile(r"--?[A-Za-z][\w.-]{1,100}", re.ASCII)
 
 
@@ -41,7 +51,7 @@ class _Reader:
         last, self.last = self.last, word
         if expected is not None and (word[:1] != "-" or len(word) == 1 or expected.word):
             return self._value(expected, word)
-        if (first or last not in NAMING) and self._is_program(word):
+        if (first or last not in NAMING) and self._is_program(word, first=first):
             return word
         if word[:1] == "-" or word[:1] == "/" or not first:
             done = self._option(word)
@@ -53,8 +63,10 @@ class _Reader:
                 return done
         return self._plain(word, last)
 
-    def _is_program(self, word: str) -> bool:
+    def _is_program(self, word: str, *, first: bool) -> bool:
         name = word.rpartition("/")[2]
+        if name in FIRST_ONLY and not first:
+            return False
         known = programs().get(name)
         if known is None and name not in TEXT_TAKERS and name not in SETTERS:
             return False
@@ -104,6 +116,8 @@ class _Reader:
                 return hide_fields(word)
             kind = self.kind if option is _NEXT else "strong"
             return REDACTED if is_secret(word, kind) else word
+        if option is _PAIR and "://" in word:
+            return hide_fields(word)
         head, sign, secret = word.partition(option.sign)
         if option.sign == "=":
             return _cookies(word)
@@ -129,16 +143,28 @@ class _Reader:
             if not is_text and kind and not is_flag(name) and "=" not in value[:1]:
                 if is_secret(value, kind, code=blank):
                     return f"{name}={REDACTED}"
+                inner = self._credentials(name, value)
+                if inner != value:
+                    return f"{name}={inner}"
             elif blank and not is_text:
                 return f"{name}={self.text(value)}"
         if blank:
             return self.text(word)
         if self.program in SETTERS or (_OPTION.fullmatch(word) and not is_flag(word)):
             self.kind = kind_of_name(word)
-            self.next = _NEXT if self.kind in ("strong", "mild") else None
+            if self.kind == "weak" and self.program not in SETTERS:
+                self.next = _PAIR if word.lower().endswith("auth") else None
+            else:
+                self.next = _NEXT if self.kind else None
             if self.kind:
                 return word
         return hide_fields(word)
+
+    def _credentials(self, name: str, value: str) -> str:
+        """The value of `AUTH=-u USER:SECRET` or `--auth=USER:SECRET` without its secret."""
+        if value[:1] == "-" and " " in value:
+            return self.text(_OPTIONS_OF + value)[len(_OPTIONS_OF) :]
+        return self._value(_PAIR, value) if name.lower().endswith("auth") else value
 
 
 def _is_pair(word: str) -> bool:

@@ -30,7 +30,7 @@ _EPISODE_TIMES = ("open_ns", "close_ns", "first_ns")
 
 @dataclass
 class Arena:
-    """The mapped file and its chunks."""
+    """The file and its chunks."""
 
     data: NDArray[np.uint8]
     head: Any  # HEAD_DT, one record
@@ -38,20 +38,26 @@ class Arena:
 
 
 def open_arena(path: Path) -> Arena:
-    """Map the file and find its chunks. Raises BundleError."""
+    """Read the file and find its chunks. Raises BundleError.
+
+    It is not mapped: looking at a hole of a mapped file can need a block of a full disk, and then
+    is a signal.
+    """
     try:
         if path.is_symlink() or not path.is_file() or path.stat().st_size < al.PAGE:
             raise OSError("no regular file, or too short")
-        data = np.memmap(path, np.uint8, "r")
-    except (OSError, ValueError) as error:
+        head = np.fromfile(path, al.HEAD_DT, 1)[0]
+        if head["magic"] != al.MAGIC or head["version"] != al.VERSION:
+            raise BundleError(
+                f"{path}: an arena of another version",
+                "Convert it with the tracehint that recorded.",
+            )
+        used = min(int(head["used"]), int(head["allocated"]), path.stat().st_size)
+        data = np.fromfile(path, np.uint8, used // al.PAGE * al.PAGE)
+    except (OSError, ValueError, MemoryError) as error:
         raise BundleError(f"{path}: cannot be read: {error}", "Record the run again.") from None
-    head = data[: al.HEAD_DT.itemsize].view(al.HEAD_DT)[0]
-    if head["magic"] != al.MAGIC or head["version"] != al.VERSION:
-        raise BundleError(
-            f"{path}: an arena of another version", "Convert it with the tracehint that recorded."
-        )
-    used = min(int(head["used"]), len(data)) // al.PAGE * al.PAGE
-    return Arena(data[:used], head, _chunks(data[:used]))
+    data = data[: len(data) // al.PAGE * al.PAGE]
+    return Arena(data, head, _chunks(data))
 
 
 def _chunks(data: NDArray[np.uint8]) -> Records:

@@ -24,7 +24,7 @@ process COUNT {
     tag "$n"
     input: path seed; each n
     output: path "count_${n}.txt"
-    script: "sort -rn ${seed} | head -n ${n}00 > count_${n}.txt"
+    script: "cksum ${seed} && sort -rn ${seed} | head -n ${n}00 > count_${n}.txt"
 }
 process TOTAL {
     publishDir 'out', mode: 'copy'
@@ -145,5 +145,5 @@ def test_hints_act_and_outputs_are_the_same(
     assert "user." in found  # before the task began: its files are made in a tagged directory
     runs = [p.read_text() for p in (after / "work").glob("*/*/.command.run")]
     copies = [text for text in runs if "/seed.txt seed.txt" in text]
-    assert len(copies) == 3  # each reader has its own copy, in scratch
+    assert len(copies) == 3  # each reader reads it twice: it has its own copy, in scratch
     assert all("cp -fRL" in text and "NXF_SCRATCH=" in text for text in copies)

@@ -142,12 +142,21 @@ int begins(struct file *f, const char *name, size_t count, int64_t total, const 
 	return 0;
 }
 
+int format_read(struct file *f)
+{
+	const int64_t *format;
+
+	if (amounts(f, "format", 1, &format, 0))
+		return -1;
+	return *format == FORMAT ? 0 : complain("is not of this program's form", "format");
+}
+
 int workload_read(struct workload *w, struct file *f)
 {
 	const int64_t *count;
 
 	memset(w, 0, sizeof(*w));
-	if (amounts(f, "counts", 5, &count, 0))
+	if (format_read(f) || amounts(f, "counts", 5, &count, 0))
 		return -1;
 	for (int i = 0; i < 5; i++)
 		if (count[i] > MOST)
@@ -208,7 +217,7 @@ static int settings_check(const double *set)
 	    set[SET_WIDTH] < 1 || set[SET_WIDTH] > MOST_HOSTS || set[SET_COPIES] < 1 ||
 	    set[SET_COPIES] > MAX_COPIES || set[SET_WINDOW] < 1 || set[SET_META_SERVERS] < 1 ||
 	    set[SET_META_SERVERS] > MOST_HOSTS || !rate_can_be(set[SET_STREAM]) ||
-	    !rate_can_be(set[SET_CLIENT]))
+	    !rate_can_be(set[SET_CLIENT]) || set[SET_SPREAD] > 1)
 		return complain("a setting that cannot be", "set");
 	return 0;
 }

@@ -14,7 +14,7 @@ static int counts_read(struct meta_work *w, struct file *f)
 {
 	const int64_t *count;
 
-	if (amounts(f, "counts", 5, &count, 0))
+	if (format_read(f) || amounts(f, "counts", 5, &count, 0))
 		return -1;
 	for (int i = 0; i < 5; i++)
 		if (count[i] > MOST)

@@ -73,7 +73,19 @@ static bool move(struct sim *m, int32_t slot, int32_t step, bool *last)
 	int64_t window = (int64_t)set(m, SET_WINDOW);
 
 	*last = true;
-	if (bytes == 0 || (step == 0 && client_has(m, &span)))
+	if (bytes == 0)
+		return false;
+	if (step == 0 && !span.writes && span.bytes > set(m, SET_SMALL)) {
+		double fetch = join_read(m, slot, &span);
+
+		if (s->leader != NONE) {
+			span.bytes = fetch;
+			n = 0; /* in one go */
+			if (fetch < 1)
+				return false;
+		}
+	}
+	if (step == 0 && s->leader == NONE && client_has(m, &span))
 		return false;
 	if (span.bytes <= set(m, SET_SMALL)) {
 		double seconds = small_request(m, &span);
@@ -92,6 +104,7 @@ static bool move(struct sim *m, int32_t slot, int32_t step, bool *last)
 		*last = span.end == start + length;
 	}
 	s->moves = transfer_begin(m, slot, &span);
+	s->sent += span.bytes;
 	if (!s->moves && set(m, SET_STREAM) > 0) { /* no link limits it, its own rate does */
 		wait_for(m, slot, IN_NETWORK, span.bytes / set(m, SET_STREAM));
 		return true;
@@ -118,8 +131,13 @@ static bool data_step(struct sim *m, int32_t slot)
 		if (busy)
 			return true;
 	}
+	if (join_wait(m, slot))
+		return true;
+	if (s->followers > 0)
+		join_end(m, slot);
 	int64_t op = s->op++;
 	s->step = OPENS;
+	s->sent = 0;
 	if (w->op_kind[op] != OP_WRITE || same_file(w, s->task, op, op + 1))
 		return false;
 	return ask(m, slot, w->op_file[op], set(m, SET_CLOSE), 0);

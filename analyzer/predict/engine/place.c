@@ -21,7 +21,7 @@ static int64_t chunks_of(const struct sim *m, int32_t file)
 {
 	int64_t chunk = m->file[file].chunk, size = m->w->size[file];
 
-	return size > chunk ? (size - 1) / chunk + 1 : 1;
+	return size > 0 ? (size - 1) / chunk + 1 : 0; /* an empty file has none */
 }
 
 static int32_t group_server(struct sim *m, int32_t group, int32_t node)

@@ -94,6 +94,8 @@ void sim_init(struct sim *m, const struct workload *w, const struct scenario *s)
 	m->file = zeroed(w->files, sizeof(*m->file));
 	m->task = zeroed(w->tasks, sizeof(*m->task));
 	m->slot = zeroed(m->slots, sizeof(*m->slot));
+	for (int32_t i = 0; i < m->slots; i++)
+		m->slot[i].leader = NONE;
 	m->host = zeroed(s->hosts, sizeof(*m->host));
 	m->meta_free = zeroed((size_t)set(m, SET_META_SERVERS), sizeof(*m->meta_free));
 	m->server_free = zeroed(s->servers, sizeof(*m->server_free));
@@ -145,7 +147,8 @@ void start_task(struct sim *m, int32_t task, int32_t node)
 	t->node = node;
 	t->start = m->now;
 	t->spent[IN_QUEUE] += m->now - t->ready;
-	m->slot[slot] = (struct slot){.task = task, .node = node, .op = m->w->op_begin[task]};
+	m->slot[slot] = (struct slot){
+		.task = task, .node = node, .op = m->w->op_begin[task], .leader = NONE};
 	cores_taken(m, node, cores_of(m, task));
 	/* even a task that does nothing ends by an event, so that starting one never nests */
 	wait_for(m, slot, IN_QUEUE, set(m, SET_TASK));

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define FORMAT 2 /* of the input files; analyzer/predict/request.py has the same number */
 #define LEG_BITS 6
 #define MAX_LEGS (1 << LEG_BITS) /* resources of one transfer: five a server and a few more */
 #define MAX_SERVERS 12		 /* servers of one transfer; more are the pool of all servers */
@@ -63,6 +64,7 @@ enum setting {
 	SET_TASK,
 	SET_READ_WAIT,
 	SET_WRITE_WAIT,
+	SET_SPREAD,
 	SETTINGS
 };
 enum host_setting {
@@ -96,6 +98,8 @@ struct file {
 };
 int file_open(struct file *f, const char *path);
 void file_close(struct file *f);
+/* The first array: files and program belong together. */
+int format_read(struct file *f);
 int workload_read(struct workload *w, struct file *f);
 /* 1: a scenario; 0: the file ends here; -1: it is damaged. */
 int scenario_read(struct scenario *s, const struct workload *w, struct file *f);
@@ -175,9 +179,12 @@ struct file_state {
 struct slot {
 	int32_t task, node;
 	int64_t op;
-	int32_t step;	  /* within the operation */
-	enum spent waits; /* what its timer stands for */
-	bool moves;	  /* a transfer is on its way */
+	int32_t step;	   /* within the operation */
+	int32_t leader;	   /* slot that reads the same file on its node, or NONE */
+	int32_t followers; /* slots whose leader it is */
+	double sent;	   /* bytes of the operation whose transfers have begun */
+	enum spent waits;  /* what its timer stands for */
+	bool moves;	   /* a transfer is on its way */
 	double begun;
 };
 
@@ -255,6 +262,13 @@ void server_keeps(struct sim *m, const struct span *s);
 bool buffered(struct sim *m, int32_t host, double bytes);
 bool client_has(struct sim *m, const struct span *s);
 
+/* join.c: readers of one file on one node. The bytes of the span that this one has to fetch. */
+double join_read(struct sim *m, int32_t slot, const struct span *s);
+/* Wait for the slot that was joined; false: it has all by now. */
+bool join_wait(struct sim *m, int32_t slot);
+/* A read is over: those that joined it go on. */
+void join_end(struct sim *m, int32_t slot);
+
 /* operation.c: go on with a slot's operations until one takes time; false: the task is done. */
 bool go_on(struct sim *m, int32_t slot);
 void wait_for(struct sim *m, int32_t slot, enum spent what, double seconds);
@@ -263,6 +277,7 @@ void wait_for(struct sim *m, int32_t slot, enum spent what, double seconds);
 struct entry {
 	uint64_t key;
 	double bytes, stamp;
+	int32_t reader; /* slot that reads it, + 1 */
 };
 struct seen *seen_new(void);
 void seen_free(struct seen *s);

@@ -43,7 +43,8 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(argv[1], "--metadata"))
 		code = file_open(&runs, argv[2]) ? 2 : metadata(&runs);
-	else if (!file_open(&work, argv[1]) && !file_open(&runs, argv[2]) && !workload_read(&w, &work))
+	else if (!file_open(&work, argv[1]) && !file_open(&runs, argv[2]) &&
+		 !workload_read(&w, &work))
 		code = all_scenarios(&w, &runs);
 	if (fflush(stdout) && !code) {
 		complain("cannot be written", "the answer");

@@ -40,9 +40,10 @@ static void disk(struct sim *m, int32_t slot, int32_t host, bool writes, double 
 	m->host[host].disk += share * bytes;
 }
 
-/* One chunk, or all of a file that lies in one place: from copy to copy, or from one copy. */
+/* One chunk, or all of a file that lies in one place: from copy to copy, or from one copy; `away`
+ * of what the reader's own node holds comes from another copy all the same. */
 static void chunk_use(struct sim *m, int32_t slot, const struct span *s, int64_t chunk,
-		      double share, bool cached)
+		      double share, double away, bool cached)
 {
 	int32_t from = s->node, copies = s->writes ? m->file[s->file].copies : 1;
 	int32_t copy = s->writes ? 0 : copy_for(m, s->file, chunk, s->node);
@@ -50,7 +51,12 @@ static void chunk_use(struct sim *m, int32_t slot, const struct span *s, int64_t
 	for (int32_t i = 0; i < copies; i++) {
 		int32_t host = m->s->server[server_of(m, s->file, chunk, copy + i)];
 
-		if (s->writes)
+		if (!s->writes && host == s->node && away > 0) {
+			int32_t next = server_of(m, s->file, chunk, copy + 1);
+
+			hop(m, slot, m->s->server[next], s->node, share * away, s->bytes);
+			hop(m, slot, host, s->node, share * (1 - away), s->bytes);
+		} else if (s->writes)
 			hop(m, slot, from, host, share, s->bytes);
 		else
 			hop(m, slot, host, s->node, share, s->bytes);
@@ -90,7 +96,11 @@ static void pool_use(struct sim *m, int32_t slot, const struct span *s, bool cac
 	int32_t own = m->server_on[s->node], n = m->s->servers;
 	double held = m->file[s->file].copies, copies = s->writes ? held : 1;
 	/* a reader takes the copy on its own node, a writer's first one lies anywhere */
-	double remote = own == NONE ? 1 : 1 - (s->writes ? 1 : held) / n, all = remote + copies - 1;
+	double remote = own == NONE ? 1 : 1 - (s->writes ? 1 : held) / n, all;
+
+	if (!s->writes && held > 1)
+		remote += (1 - remote) * set(m, SET_SPREAD);
+	all = remote + copies - 1;
 
 	flow_use(f, slot, on_host(s->node, s->writes ? R_OUT : R_IN), remote);
 	flow_use(f, slot, on_host(s->node, R_LOCAL), 1 - remote);
@@ -139,6 +149,9 @@ static void chunks_use(struct sim *m, int32_t slot, const struct span *s, int64_
 {
 	int64_t size = m->file[s->file].chunk;
 	double whole = (double)(s->end - s->start);
+	/* two servers a chunk: more chunks would have too many resources */
+	bool few = last - first <= MAX_SERVERS / 2 && m->file[s->file].copies > 1;
+	double away = few ? set(m, SET_SPREAD) : 0;
 
 	for (int64_t c = first; c < last; c++) {
 		int64_t from = c * size, to = from + size;
@@ -146,7 +159,7 @@ static void chunks_use(struct sim *m, int32_t slot, const struct span *s, int64_
 		from = from < s->start ? s->start : from;
 		to = to > s->end ? s->end : to;
 		double share = alike ? 1.0 / (double)(last - first) : (double)(to - from) / whole;
-		chunk_use(m, slot, s, c, share, cached);
+		chunk_use(m, slot, s, c, share, away, cached);
 	}
 }
 

@@ -10,10 +10,10 @@ from zlib import crc32
 
 import numpy as np
 
-from tracehint.analyzer.predict.engine import find_program
+from tracehint.analyzer.predict.engine import check_answer, find_program
 from tracehint.analyzer.predict.metadata.model import TENTHS, MetaOutcome, MetaRun, MetaWork, Sites
 from tracehint.analyzer.predict.model import Floats
-from tracehint.analyzer.predict.request import array_bytes
+from tracehint.analyzer.predict.request import FORMAT, array_bytes
 from tracehint.errors import InputError
 
 _HEAD, _SITE = 5, 3
@@ -29,12 +29,7 @@ def simulate(work: MetaWork, sites: Sites, runs: Sequence[MetaRun]) -> list[Meta
         path = Path(folder) / "runs"
         path.write_bytes(file_bytes(work, sites, runs))
         done = subprocess.run([program, "--metadata", path], capture_output=True, check=False)
-    if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip()[-300:]
-        raise InputError(
-            f"the simulation of metadata failed: {said or f'exit {done.returncode}'}",
-            "Check the sites of the cluster file; with too little memory give a smaller run.",
-        )
+    check_answer(done)
     return list(_outcomes(np.frombuffer(done.stdout), work, len(sites.names), len(runs)))
 
 
@@ -58,7 +53,7 @@ def _work_bytes(work: MetaWork, sites: Sites) -> bytes:
     return b"".join(
         array_bytes(name, values, kind)
         for name, values, kind in (
-            ("counts", counts, wide), ("opbegin", work.op_begin, wide),
+            ("format", [FORMAT], wide), ("counts", counts, wide), ("opbegin", work.op_begin, wide),
             ("opkind", work.op_kind, narrow), ("opentry", work.op_entry, narrow),
             ("opsecs", work.op_seconds, real), ("depbegin", work.dep_begin, wide),
             ("dep", work.dep, narrow), ("pin", _pins(work, sites), narrow),

@@ -178,3 +178,11 @@ enum th_class th_classify(int dirfd, const char *path, int flags)
 	}
 	return TH_CLASS_UNREADABLE;
 }
+
+__attribute__((visibility("default"))) int tracehint_class(const char *path);
+
+/* For the recorder and `tracehint doctor`, which load the library to ask. */
+int tracehint_class(const char *path)
+{
+	return (int)th_classify(TH_AT_FDCWD, path, 0);
+}

@@ -328,15 +328,16 @@ static void successor(struct rec *rec, const struct th_call *call, enum th_class
 
 	if (!page)
 		return;
-	struct rec next = {.page = page, .epoch = page->proc.epoch, .cwd = rec->cwd};
+	struct rec next = {
+		.page = page, .epoch = page->proc.epoch, .cwd = rec->cwd, .root = rec->root};
 
 	next.chunks[TH_PATH] = &page->head;
 	page->proc.pid = page->proc.tgid = rec->page->proc.pid;
 	page->proc.ppid = rec->page->proc.ppid;
 	page->proc.flags = TH_PROC_EXECED;
 	page->proc.cwd = rec->cwd;
-	page->proc.exe = text_put(&next, rec->cwd, (const char *)call->arg[at],
-				  (unsigned int)th_len((const char *)call->arg[at]));
+	page->proc.exe =
+		path_at(&next, at ? call->arg[0] : TH_AT_FDCWD, (const char *)call->arg[at]);
 	page->unentered = class;
 	put_arguments(&next, argv, envp);
 	rec->page->proc.hashed = page->proc.epoch; /* void where the exec fails */
@@ -367,8 +368,13 @@ void process_not_executed(const struct th_call *call)
 	rec->page->proc.hashed = 0;
 }
 
-void process_exits(struct rec *rec, int code)
+/* A child that did nothing writes nothing: its parent saw it begin and end. */
+void process_exits(int code)
 {
+	struct rec *rec = own->rec.page || th_vforked() ? rec_here() : NULL;
+
+	if (!rec)
+		return;
 	slots_settle(rec);
 	rec->page->proc.exit_status = (code & 0xff) << 8;
 	rec->page->proc.end_ns = now_ticks();

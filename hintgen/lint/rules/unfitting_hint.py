@@ -22,8 +22,10 @@ state those with `--hints-in-force`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
+from tracehint.analyzer.catalogue import asking_for
 from tracehint.hintgen.lint.context import CONFIDENCE_SQL, FILES_SQL, GROUP_SQL, SAVES_SQL, Context
 from tracehint.hintgen.lint.finding import Finding, Rule
 from tracehint.hintgen.text.units import plural, size
@@ -31,13 +33,8 @@ from tracehint.hintgen.text.units import plural, size
 RULE = Rule("TP008", "unfitting-hint", "warning", "0.1.0")
 
 # hint -> patterns that it serves; a label that is not listed anywhere decides nothing
-_FITS = {
-    "local": ("pipeline", "stage_in"),
-    "collocation": ("reduce",),
-    "scatter": ("scatter",),
-    "replication": ("broadcast", "partly_shared"),
-}
-_JUDGED = tuple(sorted({p for patterns in _FITS.values() for p in patterns} | {"distribute"}))
+_FITS = {hint: asking_for(hint) for hint in ("local", "collocation", "scatter", "replication")}
+_JUDGED = tuple(sorted({*itertools.chain(*_FITS.values()), *asking_for("distribute")}))
 
 
 def check(context: Context) -> Iterator[Finding]:

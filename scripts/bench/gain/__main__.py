@@ -17,22 +17,21 @@ import os
 import sys
 from pathlib import Path
 
-from scripts.bench.gain.bedding import replayed, started
+from scripts.bench.gain.bedding import cluster_of, measured, replayed, started
 from scripts.bench.gain.cases import case_of
 from scripts.bench.gain.columns import COLUMNS
 from scripts.bench.gain.page import summary, tables
+from scripts.bench.gain.placements import placement_of
 from scripts.bench.gain.predicted import Cell, cells
 from scripts.bench.gain.results import Results, Run, load
 from scripts.bench.gain.rows import ROWS, SCALES
 from scripts.bench.page import into_page
 from tests.support import shaped
 
-from tracehint.analyzer.predict.cluster_file import read_cluster
-
 ROOT = Path(__file__).parents[3]
 OUT = ROOT / "build" / "bench-gain"
 PAGE = ROOT / "docs" / "reference" / "gain.md"
-CLUSTER = Path(__file__).with_name("cluster.toml")
+CLUSTER = OUT / "cluster.toml"
 
 
 def main() -> None:
@@ -70,16 +69,23 @@ def _run_all(
     corpus: Path, results: dict[tuple[str, str], Results], columns: list[str], pairs: int
 ) -> None:
     """What is missing: first one run of everything, then the second, ...; columns alternate."""
-    cluster = read_cluster(CLUSTER)
     with started() as bed:
+        if not CLUSTER.exists():
+            measured(bed, CLUSTER)
+        cluster = cluster_of(CLUSTER)
         for number in range(pairs):
             for (name, scale), found in results.items():
                 todo = [c for c in columns if number in found.missing(c, pairs)]
                 case = case_of(ROWS[name], scale, corpus, OUT, cluster) if todo else None
                 for column in todo:
                     assert case is not None
-                    found.add(run := replayed(bed, case, column, number))
+                    placement = placement_of(case, column, _kept(name, scale, column))
+                    found.add(run := replayed(bed, case, column, number, placement))
                     _tell(found.path.stem, run)
+
+
+def _kept(name: str, scale: str, column: str) -> Path:
+    return OUT / f"{name}-{scale}-{column}.placement.json"
 
 
 def _tell(name: str, run: Run) -> None:
@@ -92,12 +98,16 @@ def _tell(name: str, run: Run) -> None:
 
 
 def _report(corpus: Path, results: dict[tuple[str, str], Results], *, page: bool) -> None:
-    cluster = read_cluster(CLUSTER)
+    cluster = cluster_of(CLUSTER)
     found: dict[str, dict[str, list[Cell]]] = {scale: {} for scale in SCALES}
     for (name, scale), result in results.items():
         if result.runs:
             case = case_of(ROWS[name], scale, corpus, OUT, cluster)
-            found[scale][ROWS[name].title] = cells(case, result)
+            found[scale][ROWS[name].title] = cells(
+                case,
+                result,
+                {c: placement_of(case, c, _kept(name, scale, c)) for c in COLUMNS if result.of(c)},
+            )
     texts = {scale: tables(rows) for scale, rows in found.items() if rows}
     texts["summary"] = summary(row for rows in found.values() for row in rows.values())
     for name, text in texts.items():

@@ -3,20 +3,48 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from scripts.bench.gain.columns import COLUMNS, Case
+from scripts.bench.gain.columns import Case
 from scripts.bench.gain.effect import Effect
 from scripts.bench.gain.load import Watch
 from scripts.bench.gain.replay import Replay, outputs
 from scripts.bench.gain.results import Run
-from tests.support.shaped import MooseBed, shaped_cluster
+from tests.support.shaped import MooseBed, on_node, shaped_cluster
+
+from tracehint.analyzer.predict.cluster import Cluster
+from tracehint.analyzer.predict.cluster_file import read_cluster
+from tracehint.analyzer.predict.model import Placement
 
 SLOTS = 4  # tasks at one time on a node
+
+
+def measured(bed: MooseBed, target: Path) -> None:
+    """The cluster file of the store, written by `tracehint calibrate` on its nodes."""
+    hosts = bed.folder / "hosts.toml"
+    hosts.write_text(
+        "".join(
+            f'[[host]]\nname = "{node.label}"\nstart = {json.dumps(on_node(bed, node))}\n'
+            for node in bed.nodes
+        )
+    )
+    words = ["--hosts", hosts, "--store", "moosefs", "--seconds", "150", "-o", target, "--force"]
+    subprocess.run([sys.executable, "-m", "tracehint", "calibrate", bed.mount, *words], check=True)
+
+
+def cluster_of(path: Path) -> Cluster:
+    """The measured cluster as the replays use it: so many tasks on a node, nothing read from a
+    node's memory. Raises InputError where there is none."""
+    found = read_cluster(path)
+    nodes = tuple(part.with_number("cores", SLOTS) for part in found.nodes)
+    return dataclasses.replace(found.with_store(client_cache=0), nodes=nodes)
 
 
 @contextmanager
@@ -32,9 +60,8 @@ def _room() -> str | None:
     return str(shm) if shm.is_dir() and shutil.disk_usage(shm).free > 6 << 30 else None
 
 
-def replayed(bed: MooseBed, case: Case, column: str, number: int) -> Run:
+def replayed(bed: MooseBed, case: Case, column: str, number: int, placement: Placement) -> Run:
     """One run in a fresh directory, which is removed again."""
-    placement = COLUMNS[column].place(case)
     effect = Effect(bed, f"{case.row.name}-{column}-{number}", case.work, placement)
     replay = Replay(effect, SLOTS, seed=number)
     effect.prepare()

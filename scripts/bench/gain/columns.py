@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +31,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Column:
-    """One column; `place` raises FileNotFoundError where it cannot be made yet."""
+    """One column: how its placement is made."""
 
     name: str
     title: str
@@ -72,6 +72,16 @@ def per_file(case: Case) -> Placement:
     return hinted(load(case.rules), case.analysis, "per-file")(case.work, case.cluster)
 
 
+def planned(case: Case) -> Placement:
+    """What `tracehint plan` chooses for this graph; inputs stay where the store put them."""
+    from tracehint.hintgen.hints.hintfile import load
+    from tracehint.hintgen.plan.model import Problem
+    from tracehint.hintgen.plan.planner import plan
+
+    found = plan(Problem(case.analysis, case.work, case.cluster, load(case.rules)))
+    return replace(found.estimate(found.chosen).draft.placement, name=f"plan: {found.chosen}")
+
+
 COLUMNS: dict[str, Column] = {
     column.name: column
     for column in (
@@ -81,5 +91,6 @@ COLUMNS: dict[str, Column] = {
         ),
         Column("hand", "by hand, as in the paper", by_hand),
         Column("hints", "hints per file", per_file),
+        Column("planned", "planned", planned),
     )
 }

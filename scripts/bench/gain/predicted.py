@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scripts.bench.gain.columns import COLUMNS, Case
+from scripts.bench.gain.columns import Case
 from scripts.bench.gain.load import LOADED
 from scripts.bench.gain.results import Results, Run
 
+from tracehint.analyzer.predict.model import Placement
 from tracehint.analyzer.predict.prediction import Configuration, predict
 
 
@@ -50,10 +51,9 @@ class Cell:
         return (self.predicted_bytes - self.bytes) / max(self.bytes, 1e6)
 
 
-def cells(case: Case, results: Results) -> list[Cell]:
-    """A cell for each column with runs, in the order of the columns."""
-    wanted = [name for name in COLUMNS if results.of(name)]
-    placements = {name: COLUMNS[name].place(case) for name in wanted}
+def cells(case: Case, results: Results, placements: Mapping[str, Placement]) -> list[Cell]:
+    """A cell for each column with a placement, in their order; each must have runs."""
+    wanted = list(placements)
     points = [
         Configuration(name, case.cluster, name, lambda _w, _c, n=name: placements[n])  # type: ignore[misc]
         for name in wanted
@@ -61,6 +61,6 @@ def cells(case: Case, results: Results) -> list[Cell]:
     found = predict(case.work, points) if points else []
     return [
         Cell(p.configuration.name, results.of(p.configuration.name), p.seconds, p.low, p.high,
-            p.outcome.network_bytes)
+            p.outcome.network_bytes / case.cluster.nodes[0]["link_efficiency"])
         for p in found
     ]  # fmt: skip  # a table

@@ -67,15 +67,10 @@ class Replay:
         """Seconds of the run, and what each task did. Raises RuntimeError when one fails."""
         work, effect = self.effect.work, self.effect
         nodes = len(effect.bed.nodes)
-        located = effect.placement.scheduler == "most-input-bytes"
         waits = Counter(work.dep.tolist())
         dispatcher = Dispatcher([self.slots] * nodes, random.Random(self.seed), self.steal)
-        if located:
-            effect.located([f for f in range(work.files) if not work.produced[f]])
         began, found = time.monotonic(), list[Done]()
-        for task in range(work.tasks):
-            if not waits[task]:
-                dispatcher.ready(task, self._wish(task, dispatcher))
+        self._ready([task for task in range(work.tasks) if not waits[task]], dispatcher)
         while len(found) < work.tasks:
             for task, node in dispatcher.started():
                 threading.Thread(target=self._work, args=(task, node, began), daemon=True).start()
@@ -84,23 +79,37 @@ class Replay:
                 raise RuntimeError(f"task {work.names[ended.task]}: {ended.error}")
             found.append(ended)
             dispatcher.ended(ended.node)
-            for child in work.dep[work.dep_begin[ended.task] : work.dep_begin[ended.task + 1]]:
-                waits[child] -= 1
-                if not waits[child]:
-                    dispatcher.ready(int(child), self._wish(int(child), dispatcher))
+            children = work.dep[
+                work.dep_begin[ended.task] : work.dep_begin[ended.task + 1]
+            ].tolist()
+            waits.subtract(children)
+            self._ready([child for child in children if not waits[child]], dispatcher)
         return time.monotonic() - began, found
+
+    def _ready(self, tasks: list[int], dispatcher: Dispatcher) -> None:
+        """Tasks whose inputs are there; the store is asked about all of them at once."""
+        if tasks and self.effect.placement.scheduler == "most-input-bytes":
+            self.effect.located(sorted({f for t in tasks for f, _ in self._reads(t)}))
+        for task in tasks:
+            dispatcher.ready(task, self._wish(task, dispatcher))
+
+    def _reads(self, task: int) -> list[tuple[int, int]]:
+        """(file, bytes) of what a task reads."""
+        work = self.effect.work
+        ops = range(work.op_begin[task], work.op_begin[task + 1])
+        return [
+            (int(work.op_file[i]), int(work.op_bytes[i])) for i in ops if work.op_kind[i] == READ
+        ]
 
     def _wish(self, task: int, dispatcher: Dispatcher) -> int | None:
         """The node where a task should run; None: anywhere."""
-        work, placement = self.effect.work, self.effect.placement
+        placement = self.effect.placement
         if placement.scheduler == "plan" and placement.plan is not None:
             return int(placement.plan[task]) if placement.plan[task] >= 0 else None
         if placement.scheduler != "most-input-bytes":
             return None
-        ops = range(work.op_begin[task], work.op_begin[task + 1])
-        reads = [i for i in ops if work.op_kind[i] == READ]
-        files = [int(work.op_file[i]) for i in reads]
-        bytes_at = held(self.effect, files, [int(work.op_bytes[i]) for i in reads])
+        reads = self._reads(task)
+        bytes_at = held(self.effect, [f for f, _ in reads], [n for _, n in reads])
         order = dispatcher.rng.sample(range(len(dispatcher.free)), len(dispatcher.free))
         best = max(order, key=lambda node: (bytes_at[node], dispatcher.free[node]))
         return best if bytes_at[best] > 0 else None

@@ -12,6 +12,7 @@ import click
 
 from tracehint.collectors.registry import COLLECTORS, check
 from tracehint.commands._checks import CHECKS, Finding
+from tracehint.commands._programs import program_lines, seen
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK
 
 
@@ -24,7 +25,14 @@ from tracehint.errors import EXIT_FINDINGS, EXIT_OK
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="With --store: names of the site's places (docs: stores).",
 )
-def command(fmt: str, store: str | None, places: Path | None) -> int:
+@click.option(
+    "--program",
+    "programs",
+    multiple=True,
+    metavar="PROGRAM",
+    help="Tell whether the preload collector sees it; repeatable.",
+)
+def command(fmt: str, store: str | None, places: Path | None, programs: tuple[str, ...]) -> int:
     """Tell which collectors can run here, what each would miss and cost, and the remedy.
 
     With --store: what that store can take, when it acts, who may, and what helps where it takes
@@ -49,10 +57,12 @@ def command(fmt: str, store: str | None, places: Path | None) -> int:
         data = {
             "schema": "tracehint.doctor/1", "auto": picked, "collectors": collectors,
             "checks": [dataclasses.asdict(f) for f in findings],
+            "programs": [dataclasses.asdict(seen(name)) for name in programs],
         }  # fmt: skip  # a table
         click.echo(json.dumps(data, indent=1))
     else:
         click.echo(_text(collectors, findings, picked), nl=False)
+        click.echo("".join(program_lines(programs)), nl=False)
     return EXIT_OK if picked else EXIT_FINDINGS
 
 

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Tasks of one node that read the same file at the same time: what is still to come for the first
+ * one comes for the others as well. What went before them they fetch themselves, unless the node
+ * keeps what it read. */
+#include "sim.h"
+
+#include <math.h>
+
+static struct entry *entry_of(struct sim *m, const struct span *s)
+{
+	return seen_at(m->seen, ((uint64_t)s->node + 1) << 32 | (uint64_t)s->file);
+}
+
+/* Bytes of its operation that a slot has by now. */
+static double progress(const struct sim *m, int32_t slot)
+{
+	const struct flow *f = &m->fluid.flow[slot];
+
+	return m->slot[slot].sent - f->left + f->rate * (m->now - f->since);
+}
+
+/* Whether a slot reads all of the span right now. */
+static bool reads(const struct sim *m, int32_t slot, const struct span *s)
+{
+	const struct workload *w = m->w;
+	const struct slot *l = &m->slot[slot];
+	int64_t op = l->op;
+
+	return l->moves && l->node == s->node && op < w->op_begin[l->task + 1] &&
+	       w->op_kind[op] == OP_READ && w->op_file[op] == s->file &&
+	       w->op_start[op] <= s->start && w->op_start[op] + w->op_length[op] >= s->end;
+}
+
+double join_read(struct sim *m, int32_t slot, const struct span *s)
+{
+	struct entry *e = entry_of(m, s);
+	int32_t leader = e->reader - 1;
+
+	if (leader < 0 || leader == slot || !reads(m, leader, s)) {
+		e->reader = slot + 1;
+		return s->bytes;
+	}
+	m->slot[slot].leader = leader;
+	m->slot[leader].followers++;
+	if (set(m, SET_CLIENT_CACHE) > 0)
+		return 0;
+	double ahead =
+		progress(m, leader) - (double)(s->start - m->w->op_start[m->slot[leader].op]);
+
+	return ahead < 0 ? 0 : ahead > s->bytes ? s->bytes : ahead;
+}
+
+bool join_wait(struct sim *m, int32_t slot)
+{
+	if (m->slot[slot].leader == NONE)
+		return false;
+	wait_for(m, slot, IN_NETWORK, INFINITY); /* until join_end() of the leader */
+	return true;
+}
+
+void join_end(struct sim *m, int32_t slot)
+{
+	struct slot *l = &m->slot[slot];
+	int32_t first = m->first_slot[l->node], n = (int32_t)of_host(m, l->node, HOST_CORES);
+
+	for (int32_t i = first; l->followers > 0 && i < first + n; i++) {
+		if (m->slot[i].leader != slot)
+			continue;
+		m->slot[i].leader = NONE;
+		l->followers--;
+		if (!m->slot[i].moves)
+			heap_set(&m->heap, i, m->now);
+	}
+}

@@ -1,0 +1,39 @@
+"""The placement of a column, made once and kept: the one that is replayed is the one predicted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+from scripts.bench.gain.columns import COLUMNS, Case
+
+from tracehint.analyzer.predict.model import Placement
+
+_ARRAYS = {
+    "law": np.int32, "copies": np.int32, "target": np.int32, "plan": np.int32, "chunk": np.int64,
+}  # fmt: skip  # a table
+
+
+def placement_of(case: Case, column: str, path: Path) -> Placement:
+    """From `path`, or made and kept there."""
+    if not path.exists():
+        path.write_text(json.dumps(_plain(COLUMNS[column].place(case))))
+    data = json.loads(path.read_text())
+    arrays = {
+        name: None if data[name] is None else np.array(data[name], kind)
+        for name, kind in _ARRAYS.items()
+    }
+    return Placement(
+        name=data["name"], groups=data["groups"], scheduler=data["scheduler"], **arrays
+    )
+
+
+def _plain(placement: Placement) -> dict[str, object]:
+    arrays = {name: getattr(placement, name) for name in _ARRAYS}
+    return {
+        "name": placement.name,
+        "groups": placement.groups,
+        "scheduler": placement.scheduler,
+        **{name: None if found is None else found.tolist() for name, found in arrays.items()},
+    }

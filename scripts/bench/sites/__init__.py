@@ -1,0 +1,1 @@
+"""Metadata over several sites, measured on real registries beside `predict --metadata`."""

@@ -1,0 +1,74 @@
+"""How-to pages for developers, carried out in a copy of the source tree.
+
+A page changes the tree by blocks under one of these lines, and runs ```bash blocks in a work
+directory; a ```text block after "It prints" must be in their output:
+
+    New `PATH`:                      In `PATH`, after `TEXT OF A LINE`:
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+ROOMS = ("adapters", "analyzer", "collectors", "hintgen", "schemas", "src")
+_CHANGE = re.compile(
+    r"^(?:New `(?P<new>[^`]+)`|In `(?P<old>[^`]+)`, after `(?P<line>[^`]+)`):\n\n"
+    r"```\w+\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+_RUN = re.compile(r"^```bash\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_PRINTS = re.compile(r"^It prints.*?:\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def carried_out(page: str, folder: Path) -> tuple[list[str], str]:
+    """The files that the page touches, and what its commands print; it must be what it says."""
+    tree, work = folder / "tree", folder / "work"
+    for room in ROOMS:
+        shutil.copytree(
+            ROOT / room, tree / room, symlinks=True,
+            ignore=shutil.ignore_patterns("__pycache__", "bin", "*.egg-info"),
+        )  # fmt: skip  # a table
+    touched = [_change(tree, found) for found in _CHANGE.finditer(page)]
+    printed = _run(page, tree, work)
+    for expected in _PRINTS.findall(page):
+        assert all(line in printed for line in expected.splitlines()), printed
+    return touched, printed
+
+
+def _change(tree: Path, found: re.Match[str]) -> str:
+    name = found["new"] or found["old"]
+    path = tree / name
+    if found["new"]:
+        assert not path.exists(), name
+        path.write_text(found["text"])
+        return name
+    lines = path.read_text().splitlines(keepends=True)
+    at = [number for number, line in enumerate(lines) if found["line"] in line]
+    assert len(at) == 1, f"{name}: {found['line']} is in {len(at)} lines"
+    lines.insert(at[0] + 1, found["text"])
+    path.write_text("".join(lines))
+    return name
+
+
+def _run(page: str, tree: Path, work: Path) -> str:
+    work.mkdir()
+    program = tree / "tracehint"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tracehint "$@"\n')
+    program.chmod(0o755)
+    more = {
+        "PATH": f"{tree}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYTHONPATH": f"{tree}/src",
+    }
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", "\n".join(_RUN.findall(page))],
+        cwd=work, env={**os.environ, **more}, capture_output=True, text=True, timeout=300,
+        check=False,
+    )  # fmt: skip  # a table
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return done.stdout

@@ -1,0 +1,299 @@
+"""The preload collector where it is hard: killed processes, closed descriptors, threads, others'
+libraries, programs that it cannot enter, damaged arenas."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import tracehint
+from tracehint.collectors.preload import PreloadCollector
+from tracehint.errors import BundleError
+from tracehint.schemas.store import Bundle, read_bundle
+
+_CHECK = PreloadCollector().check()
+pytestmark = pytest.mark.skipif(not _CHECK.usable, reason=_CHECK.reason)
+
+
+def recorded(folder: Path, *command: str | Path, status: int = 0) -> Bundle:
+    """A recording of the command, run in `folder`."""
+    done = tracehint(
+        "record", "--quiet", "--collector", "preload", "-o", "run.trace", "--", *command, cwd=folder
+    )
+    assert done.returncode == status, done.stderr
+    bundle = read_bundle(folder / "run.trace")
+    assert bundle.problems == []
+    assert not (folder / "run.trace" / "spool").exists()
+    return bundle
+
+
+def totals(bundle: Bundle, name: str) -> tuple[int, int]:
+    """Bytes read from and written to the files of this name."""
+    rows = bundle.tables["opens"].to_pylist()
+    mine = [row for row in rows if row["path"].endswith(b"/" + name.encode())]
+    return sum(r["read_bytes"] for r in mine), sum(r["write_bytes"] for r in mine)
+
+
+def compiled(folder: Path, name: str, text: str, *flags: str) -> Path:
+    """A C program."""
+    source = folder / f"{name}.c"
+    source.write_text(text)
+    subprocess.run(["gcc", "-O1", *flags, source, "-o", folder / name], check=True)
+    return folder / name
+
+
+def test_a_process_without_descriptors_of_ours_goes_on(tmp_path: Path) -> None:
+    code = """
+import os
+os.closerange(0, 4096)
+fd = os.open("out", os.O_CREAT | os.O_WRONLY)
+assert fd == 0, fd
+os.write(fd, b"x" * 100)
+for i in range(300):
+    os.close(os.open("out", os.O_RDONLY))
+"""
+    bundle = recorded(tmp_path, sys.executable, "-c", code)
+    assert totals(bundle, "out") == (0, 100)
+
+
+def test_an_empty_environment_is_recorded(tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(bytes(5000))
+    bundle = recorded(tmp_path, "env", "-i", "/bin/sh", "-c", "/bin/cat in > out")
+    assert totals(bundle, "in")[0] == totals(bundle, "out")[1] == 5000
+
+
+def test_threads_that_read_one_descriptor_at_their_own_places(tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(bytes(1 << 20))
+    code = """
+import os, threading
+fd = os.open("in", os.O_RDONLY)
+def work(i):
+    for at in range(i << 17, (i + 1) << 17, 512):
+        os.pread(fd, 512, at)
+threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+"""
+    bundle = recorded(tmp_path, sys.executable, "-c", code)
+    opened = {r["open"] for r in bundle.tables["opens"].to_pylist() if r["path"].endswith(b"/in")}
+    runs = [r for r in bundle.tables["extents"].to_pylist() if r["open"] in opened]
+    assert sum(r["bytes"] for r in runs) == 1 << 20
+    pieces = sorted(
+        (r["start"] + i * r["stride"], r["length"]) for r in runs for i in range(r["count"])
+    )
+    ends = [0, *(start + length for start, length in pieces)]
+    assert [start for start, _ in pieces] == ends[:-1]  # each byte once, nothing between
+    assert ends[-1] == 1 << 20
+    assert bundle.tables["losses"].num_rows == 0
+
+
+def test_what_a_killed_process_did_is_kept(tmp_path: Path) -> None:
+    code = """
+import os, signal
+fd = os.open("out", os.O_CREAT | os.O_WRONLY)
+for i in range(1000):
+    os.write(fd, bytes(1000))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    script = f'{sys.executable} -c "$CODE"; exit 3'
+    os.environ["CODE"] = code
+    try:
+        bundle = recorded(tmp_path, "sh", "-c", script, status=3)
+    finally:
+        del os.environ["CODE"]
+    assert totals(bundle, "out") == (0, 1_000_000)
+    ends = [(r["exit_code"], r["exit_signal"]) for r in bundle.tables["processes"].to_pylist()]
+    assert (None, signal.SIGKILL) in ends
+    files = {r["size_bytes"] for r in bundle.tables["files"].to_pylist()}
+    assert 1_000_000 in files
+
+
+@pytest.mark.slow
+def test_nothing_is_lost_of_processes_that_are_killed_at_any_moment(tmp_path: Path) -> None:
+    """Each child says how many bytes it wrote before its last write, by its file's size."""
+    code = """
+import os, random, signal, sys, time
+rng = random.Random(int(sys.argv[1]))
+for i in range(40):
+    pid = os.fork()
+    if not pid:
+        fd = os.open(f"out{i}", os.O_CREAT | os.O_WRONLY)
+        while True:
+            os.write(fd, b"x" * 10)
+    time.sleep(rng.random() * 0.01)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+"""
+    bundle = recorded(tmp_path, sys.executable, "-c", code, str(random.randrange(1 << 30)))
+    written = dict[bytes, int]()
+    for row in bundle.tables["opens"].to_pylist():
+        written[row["path"]] = written.get(row["path"], 0) + row["write_bytes"]
+    for path in tmp_path.glob("out*"):
+        # killed between the call and our note of it: one write at most
+        assert path.stat().st_size - written.get(bytes(path), 0) in (0, 10), path
+    assert bundle.tables["losses"].num_rows == 0
+
+
+@pytest.mark.slow
+def test_a_killed_recorder_leaves_a_bundle_that_can_be_read(tmp_path: Path) -> None:
+    command = [
+        sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", "preload", "-o",
+        "run.trace", "--", "sh", "-c", "echo hi > out; cat out out > two; touch ready; sleep 60",
+    ]  # fmt: skip  # a table
+    with subprocess.Popen(command, cwd=tmp_path, start_new_session=True) as recorder:
+        try:
+            deadline = time.monotonic() + 60
+            while not (tmp_path / "ready").exists() and time.monotonic() < deadline:
+                time.sleep(0.05)
+            recorder.kill()
+            recorder.wait()
+        finally:
+            os.killpg(recorder.pid, signal.SIGKILL)
+    bundle = read_bundle(tmp_path / "run.trace")
+    assert totals(bundle, "two") == (0, 6)
+    assert not bundle.manifest.complete
+    assert "killed_recorder" in {r["kind"] for r in bundle.tables["losses"].to_pylist()}
+
+
+def test_a_program_that_cannot_be_entered_is_named(tmp_path: Path) -> None:
+    text = '#include <stdio.h>\nint main(void) { fclose(fopen("made", "w")); return 0; }\n'
+    static = compiled(tmp_path, "static", text, "-static")
+    bundle = recorded(tmp_path, "sh", "-c", f"{static} one two; cat made")
+    losses = bundle.tables["losses"].to_pylist()
+    assert [(r["kind"], r["count"], r["detail"]) for r in losses] == [
+        ("unentered_programs", 1, "static")
+    ]
+    processes = bundle.tables["processes"].to_pylist()
+    (row,) = [r for r in processes if r["proc"] == losses[0]["proc"]]
+    assert row["argv"] == [bytes(static), b"one", b"two"]
+    assert row["exe"] == bytes(static)
+    assert row["exit_code"] == 0
+    assert row["prev"] is not None
+    assert "static_binaries" in bundle.manifest.blind_to
+
+
+def test_a_command_that_cannot_be_entered_is_not_begun(tmp_path: Path) -> None:
+    static = compiled(tmp_path, "static", "int main(void) { return 3; }\n", "-static")
+    done = tracehint("record", "--collector", "preload", "--", static, cwd=tmp_path)
+    assert done.returncode == 125
+    assert "(static)" in done.stderr
+    assert not list(tmp_path.glob("*.trace"))
+
+
+def test_another_preloaded_library_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = compiled(
+        tmp_path,
+        "other.so",
+        """
+#include <stdio.h>
+#include <stdlib.h>
+__attribute__((destructor)) static void end(void)
+{
+	FILE *said = fopen(getenv("WHERE"), "a");
+
+	fputs("was here\\n", said);
+	fclose(said);
+}
+""",
+        "-shared",
+        "-fPIC",
+    )
+    monkeypatch.setenv("LD_PRELOAD", str(other))
+    monkeypatch.setenv("WHERE", str(tmp_path / "said"))
+    bundle = recorded(tmp_path, "sh", "-c", "echo x > out; /bin/true")
+    assert totals(bundle, "out") == (0, 2)
+    assert "was here" in (tmp_path / "said").read_text()
+
+
+def test_a_child_that_makes_no_call_has_its_process(tmp_path: Path) -> None:
+    program = compiled(
+        tmp_path,
+        "silent",
+        """
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid)
+		for (;;)
+			;
+	kill(pid, SIGTERM);
+	waitpid(pid, &status, 0);
+	return 0;
+}
+""",
+    )
+    bundle = recorded(tmp_path, program)
+    ends = [(r["exit_code"], r["exit_signal"]) for r in bundle.tables["processes"].to_pylist()]
+    assert sorted(ends, key=str) == [(0, None), (None, signal.SIGTERM)]
+
+
+def test_a_full_disk_is_a_loss_and_no_signal(tmp_path: Path) -> None:
+    if os.geteuid():
+        pytest.skip("mounting needs root")
+    small = tmp_path / "small"
+    small.mkdir()
+    script = f'mount -t tmpfs -o size=5m none {small} && cd {small} && exec "$@"'
+    command = [
+        "unshare", "-m", "sh", "-c", script, "-", sys.executable, "-m", "tracehint", "record",
+        "--collector", "preload", "-o", "run.trace", "--", sys.executable, "-c",
+        "import os\nfor i in range(30000): os.close(os.open('/etc/hostname', os.O_RDONLY))",
+    ]  # fmt: skip  # a table
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    if "Operation not permitted" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stderr
+    assert "were not followed" in done.stderr or "could not be written" in done.stderr
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_damaged_arenas_are_refused_or_read_in_part(arena: Path, tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    root = tmp_path / "run.trace"
+    shutil.copytree(arena, root)
+    path = root / "spool" / "arena"
+    data = bytearray(path.read_bytes())
+    for _ in range(rng.randrange(1, 400)):
+        data[rng.randrange(len(data) if rng.random() < 0.5 else 4096)] = rng.randrange(256)
+    path.write_bytes(data[: rng.randrange(len(data))] if rng.random() < 0.3 else data)
+    try:
+        read_bundle(root)
+    except BundleError as error:
+        assert str(path.parent) in str(error) or "run.trace" in str(error)
+
+
+@pytest.fixture(scope="module")
+def arena(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle whose recorder was killed after the command: the arena is as it was left."""
+    folder = tmp_path_factory.mktemp("arena")
+    script = (
+        "import tracehint.collectors.preload.record as r, os, sys\n"
+        "r._convert = lambda *_: os._exit(0)\n"
+        "from tracehint.__main__ import run\nsys.exit(run())\n"
+    )
+    subprocess.run(
+        [
+            sys.executable, "-c", script, "record", "--quiet", "--collector", "preload", "-o",
+            "run.trace", "--", "sh", "-c", "echo hi > a; cat a > b; mv b c; ls -l > d",
+        ],
+        cwd=folder,
+        check=True,
+    )  # fmt: skip  # a table
+    assert (
+        totals(read_bundle(folder / "run.trace"), "c")[1]
+        + totals(read_bundle(folder / "run.trace"), "b")[1]
+        == 3
+    )
+    return folder / "run.trace"
