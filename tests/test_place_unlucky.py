@@ -56,7 +56,7 @@ def test_closed_streams_are_the_commands_own(place: str, tmp_path: Path) -> None
     ],
 )
 def test_exit_codes(place: str, tmp_path: Path, start: str, command: str, code: int) -> None:
-    assert shell(f"{start} {place} {command}", tmp_path).returncode == code
+    assert shell(f"{start} {place} {command}; exit $?", tmp_path).returncode == code
 
 
 def test_wrong_options_run_nothing(place: str, tmp_path: Path) -> None:
