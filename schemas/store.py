@@ -23,7 +23,7 @@ from tracehint.schemas.manifest import (
     read_manifest,
 )
 from tracehint.schemas.recovery import RAW_DIR, SPOOL_DIR, recovered, unfinished
-from tracehint.schemas.version import TABLE_NAMES
+from tracehint.schemas.version import HINTS_NAME, TABLE_NAMES
 from tracehint.schemas.writing import make_folder, refuse_existing
 
 if TYPE_CHECKING:
@@ -145,7 +145,8 @@ def _remove_bundle(path: Path) -> None:
             part.unlink()
         elif part.is_dir():
             shutil.rmtree(part)
-    (path / MANIFEST_NAME).unlink(missing_ok=True)
+    for name in (HINTS_NAME, MANIFEST_NAME):
+        (path / name).unlink(missing_ok=True)
 
 
 @dataclass

@@ -137,7 +137,7 @@ ATTRIBUTES = _schema(
 # What hints at creation came to: a row for each hint of each file that was made.
 SETTINGS = _schema(
     ("t_ns", _I64),
-    ("pid", _I32),  # of the process that made the file
+    ("pid", _I32),  # of the process that made the file; 0: unknown
     ("path", _BIN),  # absolute, at its creation
     ("rule", _STR),  # of the hint file
     ("pattern", _STR),
@@ -146,6 +146,7 @@ SETTINGS = _schema(
     ("value", _BIN),
     ("state", _STR),  # SETTING_STATES
     ("error", _I32, True),  # errno of the store, where it refused
+    ("why", _STR),  # it is not in force; empty where it is
 )
 
 LOSSES = _schema(
@@ -205,7 +206,8 @@ EXTENT_HOW = (
 METADATA_OPS_KINDS = (
     "stat", "failed_open", "readdir", "unlink", "mkdir", "rename", "chmod", "xattr", "access",
 )  # fmt: skip  # a table
-SETTING_STATES = ("set", "refused", "unsaid")
+# unsaid: the store has no word for it; missed: nobody saw the file being made; lost: set, and gone
+SETTING_STATES = ("set", "refused", "unsaid", "missed", "lost")
 LOSS_KINDS = (
     "lifecycle_records", "extent_records", "open_table_full", "path_cut", "argv_cut",
     "unknown_calls", "recursion_misses", "credentials_exec", "log_lines", "damaged_segment",

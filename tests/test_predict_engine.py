@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -165,10 +167,7 @@ def test_sites_share_a_link() -> None:
     far = text.nodes[0].words
     node_b = type(text.nodes[0])({**text.nodes[0].numbers}, {**far, "site": "b"})
     one = text.nodes[0].with_number("count", 1)
-    cluster = type(text)(
-        text.name, (one, node_b.with_number("count", 1)), text.servers, text.store,
-        text.scheduler, text.model, text.sites,
-    )  # fmt: skip  # a table
+    cluster = replace(text, nodes=(one, node_b.with_number("count", 1)))
     work = workload([Task("a", [("read", "x")])], {"x": 100 * MB})
     found = run(work, cluster, planned(placed(work, f0=0), 1))
     assert found.seconds == pytest.approx(100)

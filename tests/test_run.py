@@ -16,7 +16,7 @@ from tests.support.hints import hint_file, rule, save
 from tests.support.hostile import HOSTILE_NAMES
 from tests.support.preload import build
 from tracehint.adapters.creation.journal import read_journals
-from tracehint.adapters.creation.told import settings_table
+from tracehint.adapters.creation.told import teller
 from tracehint.hintgen.hints.hintfile import dump
 
 HINTS = hint_file(rule("out/{name}.txt", DP="local", Replication="2"))
@@ -110,7 +110,7 @@ def test_what_was_set_and_refused_is_told(tagged: Tagged) -> None:
     journal = read_journals(tagged.table)
     assert (journal.counts["set"], journal.counts["refused"]) == (1, 1)
     root = os.fsencode(tagged.root)
-    rows = settings_table(journal, tagged.resolution, tagged.store, [root], "me").to_pylist()
+    rows = teller(tagged.resolution, tagged.store, [root], "me").rows(journal)
     assert [(r["path"], r["key"], r["state"], r["error"]) for r in rows] == [
         (root + b"/out/x.txt", "user.DP", "refused", 95),
         (root + b"/out/x.txt", "user.Replication", "refused", 95),
@@ -169,7 +169,7 @@ def test_the_command_line(hints: Path) -> None:
     )
     assert done.returncode == 7
     assert os.getxattr(folder / "out/a.txt", "user.DP") == b"local"
-    assert "1 new file hinted before the first byte" in done.stderr
+    assert "1 of 1 file that a rule is for got their hints" in done.stderr
     assert not list((folder / ".tracehint").iterdir())
     done = run(folder, "--hints", hints, "--no-record", "--", "sh", "-c", "kill -TERM $$")
     assert done.returncode == -signal.SIGTERM

@@ -14,15 +14,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import tracehint.collectors
 from tracehint.adapters.creation.compile import Compiled
 from tracehint.adapters.creation.journal import Journal, make_journal, read_journals
 from tracehint.adapters.plan import PRIVATE
+from tracehint.collectors.preload.blind import LIBRARY
 from tracehint.errors import MissingDependencyError
 from tracehint.schemas.plain import is_own_folder
 
 SWITCH = "TRACEHINT_HINTS"
-_LIBRARY = "preload/bin/libtracehint.so"
 
 
 @dataclass(frozen=True)
@@ -40,13 +39,11 @@ class Switched:
 
 def library() -> Path:
     """The preload library. Raises MissingDependencyError."""
-    for base in tracehint.collectors.__path__:
-        path = Path(base).resolve() / _LIBRARY
-        if path.exists():
-            return path
-    raise MissingDependencyError(
-        "the preload library is not built", "Run `make tracer` (x86-64 Linux, a C compiler)."
-    )
+    if not LIBRARY.exists():
+        raise MissingDependencyError(
+            "the preload library is not built", "Run `make tracer` (x86-64 Linux, a C compiler)."
+        )
+    return LIBRARY
 
 
 @contextmanager

@@ -14,12 +14,15 @@ from typing import Any
 
 from tracehint.adapters.creation import layout
 from tracehint.adapters.stores.base import Gap, Setting, Store
+from tracehint.adapters.stores.cephfs import CephFs
 from tracehint.adapters.stores.moosefs import KEY as MOOSEFS_KEY
+from tracehint.adapters.stores.moosefs import MooseFs
 from tracehint.adapters.stores.placing import Placing
 from tracehint.errors import UsageError
 from tracehint.hintgen.hints.formulas import Scale, value_of
 from tracehint.hintgen.hints.model import Hint
 
+BY_TOOL = "its own tool has to say it: beforehand, for the directory (`tracehint apply`)"
 _MARK = "0tracehint.group0"  # stands for the group until the file is made
 
 
@@ -85,8 +88,17 @@ def _representatives(places: int) -> list[str]:
     return [found[place] for place in sorted(found)]
 
 
-def _way(store: Store, hints: Mapping[str, str]) -> tuple[tuple[Said, ...], list[Gap]]:
+def at_creation(store: Store, hints: Mapping[str, str]) -> tuple[list[Setting], list[Gap]]:
+    """What can be said of a file while it is made, and what cannot."""
     settings, gaps = store.translate(hints, "file")
+    if store.about.tools and not isinstance(store, MooseFs | CephFs):
+        gaps = [*gaps, *(Gap(hint=s.hint, level="none", reason=BY_TOOL) for s in settings)]
+        settings = []
+    return settings, gaps
+
+
+def _way(store: Store, hints: Mapping[str, str]) -> tuple[tuple[Said, ...], list[Gap]]:
+    settings, gaps = at_creation(store, hints)
     for setting in settings:
         store.check_key(setting.key, allow_trusted=False)
     if len(settings) > layout.MAX_SETTINGS:

@@ -1,108 +1,91 @@
-"""What hints at creation came to, as rows of the bundle's table `settings` and in words."""
+"""What hints at creation came to, as rows of the bundle's table `settings`."""
 
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from tracehint.adapters.creation.journal import Journal, Record
+from tracehint.adapters.creation.missed import Made
 from tracehint.adapters.creation.resolution import Resolution
+from tracehint.adapters.creation.settings import at_creation
 from tracehint.adapters.plan import Target
-from tracehint.adapters.stores.base import Store, scripted
-from tracehint.hintgen.text.units import plural
+from tracehint.adapters.stores.base import Setting, Store, scripted
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-_COUNTED = {
-    "conflict": "files: two rules fit equally well and disagree",
-    "costly": "files: too many rules may fit the name (limit of the preload library)",
-    "damaged": "files: the rule table is damaged",
-    "dropped": "files whose record found no room in the journal",
-    "nameless": "files without a name that could be told (/proc is not there, or it is too long)",
-    "unreadable": "journals that cannot be read",
-}
+Row = dict[str, Any]
 
 
-def settings_table(
-    journal: Journal, resolution: Resolution, store: Store, roots: Sequence[bytes], host: str
-) -> pa.Table:
-    """Rows of the table `settings`: one for each hint of each file that was made.
+@dataclass(frozen=True)
+class Teller:
+    """Makes rows; `host` is the name of this host in the bundle."""
 
-    `host`: the name of this host in the bundle.
-    """
-    from tracehint.schemas.store import table_from_rows
+    resolution: Resolution
+    store: Store  # as it was compiled: a script's, which leaves the host open
+    roots: Sequence[bytes]
+    host: str
 
-    here = os.uname().nodename
-    found = resolution.resolve([record.path for record in journal.records])
-    store = scripted(store)
-    rows: list[dict[str, Any]] = []
-    for record, target in zip(journal.records, found, strict=True):
-        if target is not None:
-            name = host if record.host == here else record.host
-            rows += _rows(record, target, store, roots[record.root], name)
-    return table_from_rows("settings", rows)
+    def rows(self, journal: Journal, made: Iterable[Made] = ()) -> list[Row]:
+        """A row for each hint of each file: those of the journal, then what it does not know."""
+        found = self.resolution.resolve([record.path for record in journal.records])
+        rows: list[Row] = []
+        for record, target in zip(journal.records, found, strict=True):
+            if target is not None:
+                rows += self._of_record(record, target)
+        return rows + self._unseen(made, {row["path"] for row in rows})
+
+    def _of_record(self, record: Record, target: Target) -> list[Row]:
+        here = os.uname().nodename
+        common = {
+            "host": self.host if record.host == here else record.host,
+            "t_ns": record.t_ns, "pid": record.pid,
+            "path": self.roots[record.root].rstrip(b"/") + b"/" + record.path,
+        }  # fmt: skip  # a table
+        short = record.host.partition(".")[0].encode()
+        rows = self._of_target(common, target, short)
+        for i, row in enumerate(row for row in rows if row["key"]):
+            if record.failed >> i & 1:
+                why = f"the store refused it: {os.strerror(record.error)}"
+                row |= {"state": "refused", "error": record.error, "why": why}
+        return rows
+
+    def _of_target(self, common: Row, target: Target, short: bytes) -> list[Row]:
+        settings, gaps = at_creation(self.store, target.hints)
+        common = {**common, "rule": target.rule, "pattern": target.pattern, "error": None}
+        rows = [{**common, **_said(setting, short)} for setting in settings]
+        for gap in gaps:
+            if gap.level == "none":
+                none = {"key": "", "value": b"", "state": "unsaid", "why": gap.reason}
+                rows.append({**common, **none, "hint": gap.hint})
+        return rows
+
+    def _unseen(self, made: Iterable[Made], known: set[bytes]) -> list[Row]:
+        """Rows of files that a rule is for and that the journal does not know."""
+        last = {one.path: one for one in made if one.path not in known}
+        names = [self._below(path) for path in last]
+        rows: list[Row] = []
+        here = os.uname().nodename.partition(".")[0].encode()
+        for one, target in zip(last.values(), self.resolution.resolve(names), strict=True):
+            if target is None:
+                continue
+            common = {"host": self.host, "t_ns": one.t_ns, "pid": one.pid, "path": one.path}
+            for row in self._of_target(common, target, here):
+                missed = row["state"] == "set"
+                rows.append({**row, "state": "missed", "why": one.why} if missed else row)
+        return rows
+
+    def _below(self, path: bytes) -> bytes:
+        """The path below its root."""
+        fitting = (root.rstrip(b"/") + b"/" for root in self.roots)
+        return next(path[len(root) :] for root in fitting if path.startswith(root))
 
 
-def _rows(
-    record: Record, target: Target, store: Store, root: bytes, host: str
-) -> list[dict[str, Any]]:
-    settings, gaps = store.translate(target.hints, "file")
-    common = {
-        "host": host, "t_ns": record.t_ns, "pid": record.pid,
-        "path": root.rstrip(b"/") + b"/" + record.path, "rule": target.rule,
-        "pattern": target.pattern,
-    }  # fmt: skip  # a table
-    short = record.host.partition(".")[0].encode()
-    rows = []
-    for i, setting in enumerate(settings):
-        refused = bool(record.failed >> i & 1)
-        rows.append(
-            {
-                **common,
-                "hint": setting.hint,
-                "key": setting.key,
-                "value": setting.value.replace(b"@host", short),
-                "state": "refused" if refused else "set",
-                "error": record.error if refused else None,
-            }
-        )
-    unsaid = {"key": "", "value": b"", "state": "unsaid", "error": None}
-    rows += [{**common, **unsaid, "hint": gap.hint} for gap in gaps if gap.level == "none"]
-    return rows
+def teller(resolution: Resolution, store: Store, roots: Sequence[bytes], host: str) -> Teller:
+    """The teller of a run whose rules were compiled for this store."""
+    return Teller(resolution, scripted(store), roots, host)
 
 
-def summary(journal: Journal) -> list[str]:
-    """Lines for people."""
-    tagged, refused = journal.counts["set"], journal.counts["refused"]
-    lines = [f"{plural(tagged, 'new file')} hinted before the first byte"]
-    if refused:
-        lines[0] += f"; the store refused hints of {refused:,} more"
-    lines += [
-        f"{journal.counts[name]:,} {text}"
-        for name, text in _COUNTED.items()
-        if journal.counts[name]
-    ]
-    return lines
-
-
-def first_reasons(table: pa.Table, most: int = 3) -> list[str]:
-    """Why the store refused, with one file as an example each."""
-    import pyarrow.compute as pc
-
-    from tracehint.hintgen.text.escape import text
-
-    rows = table.filter(pc.equal(table.column("state"), "refused"))
-    kinds = Counter(
-        zip(rows.column("key").to_pylist(), rows.column("error").to_pylist(), strict=True)
-    )
-    lines = []
-    for (key, error), count in kinds.most_common(most):
-        hit = pc.and_(pc.equal(rows.column("key"), key), pc.equal(rows.column("error"), error))
-        example = rows.filter(hit).column("path")[0].as_py()
-        lines.append(
-            f"{plural(count, 'time')} {key}: {os.strerror(error)}, as {text(example)[:200]}"
-        )
-    return lines
+def _said(setting: Setting, short: bytes) -> Row:
+    value = setting.value.replace(b"@host", short)
+    return {"hint": setting.hint, "key": setting.key, "value": value, "state": "set", "why": ""}

@@ -16,6 +16,7 @@ from tracehint.errors import NotBegunError
 from tracehint.schemas.spool.version import VERSION
 
 ARENA = "arena"
+SITES = "sites"  # hook/site_cache.c
 _MAGIC, _VERSION, _PAGE = 0x414E455241484E54, 1, 4096
 _HEAD = struct.Struct("<QIIQQQQ")  # th_arena of arena.h, up to `gap`
 _FIRST_EPOCH = 0  # one less than the first that is given out: the launcher
@@ -81,6 +82,13 @@ class Arena:
             "tick_hz": hertz, "command": 1, **first,
         }  # fmt: skip  # a table
         self.write("start.json", start)
+        self.list_sites()
+
+    def list_sites(self) -> None:
+        """The list of system-call sites of the C library that this process has: programs look
+        for them themselves where it fails or theirs is another one."""
+        with (self.folder / SITES).open("wb") as stream:
+            self._library.tracehint_sites(stream.fileno())
 
     def cut(self) -> None:
         """To what was used. Nobody may have it mapped any more."""

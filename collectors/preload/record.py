@@ -13,7 +13,7 @@ from typing import Any
 
 from tracehint.collectors.base import RecordRequest, RecordResult
 from tracehint.collectors.begin import begin, new_manifest
-from tracehint.collectors.preload.arena import Arena
+from tracehint.collectors.preload.arena import SITES, Arena
 from tracehint.collectors.preload.blind import BLIND, BLIND_UNENTERED, LIBRARY
 from tracehint.collectors.preload.programs import refuse_unenterable
 from tracehint.collectors.run import Ended, find_command, run_child, runnable, told
@@ -37,7 +37,8 @@ def environment(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
     """The environment that makes programs record to the arena in `folder`."""
     before = env.get("LD_PRELOAD", "")
     preload = f"{before}:{LIBRARY}" if before else str(LIBRARY)
-    return {**env, "LD_PRELOAD": preload, "TRACEHINT_RECORD": str(folder)}
+    own = {"LD_PRELOAD": preload, "TRACEHINT_RECORD": str(folder)}
+    return {**env, **own, "TRACEHINT_SITES": str(folder / SITES)}
 
 
 def record(request: RecordRequest) -> RecordResult:

@@ -24,6 +24,7 @@ KEPT = {
     ("losses", "kind"), ("declared_tasks", "engine"), ("declared_io", "direction"),
     ("settings", "rule"), ("settings", "pattern"), ("settings", "hint"), ("settings", "key"),
     ("settings", "value"), ("settings", "state"),
+    ("settings", "why"),
 }  # fmt: skip  # a table
 DROPPED = {("losses", "detail")}
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -21,6 +22,8 @@ from tracehint.version import __version__
 COMMANDS: dict[str, tuple[str, str]] = {
     "profile": ("profile", "Run a workflow and show its patterns, hints and findings."),
     "run": ("run", "Run a workflow with its hints: set on each file as it is made."),
+    "init": ("init", "Find engine, store and nodes of a workflow; write tracehint.toml."),
+    "status": ("status", "Tell which runs of the workflow here are known."),
     "record": ("record", "Run a command and write a trace bundle."),
     "import": ("import_", "Make a bundle from logs that others recorded."),
     "merge": ("merge", "Join the bundles of several hosts or tasks into one run."),
@@ -38,6 +41,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "lint": ("lint", "Report missed optimisations of a run."),
     "explain": ("explain", "Explain a lint rule."),
     "report": ("report", "Write a self-contained HTML report."),
+    "compare": ("compare", "Tell what hints did between two runs."),
     "diff": ("diff", "Compare two runs."),
     "export": ("export", "Write a run in the format of another tool."),
     "anonymize": ("anonymize", "Write a copy of a bundle that can be shared."),
@@ -95,10 +99,22 @@ def cli() -> None:
     """
 
 
+def _defaults() -> dict[str, dict[str, object]]:
+    """Defaults of every command from tracehint.toml of this directory. Raises InputError."""
+    if not Path("tracehint.toml").is_file():
+        return {}
+    from tracehint.adapters.project.config import find_config
+
+    config = find_config(Path())
+    return dict.fromkeys(COMMANDS, config.parameters() if config else {})
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
-        result = cli.main(args=argv, prog_name="tracehint", standalone_mode=False)
+        result = cli.main(
+            args=argv, prog_name="tracehint", standalone_mode=False, default_map=_defaults()
+        )
     except click.ClickException as error:
         error.show()
         return EXIT_FAILED

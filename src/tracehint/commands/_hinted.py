@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,12 +15,14 @@ from tracehint.collectors.run import told
 from tracehint.errors import UsageError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from tracehint.adapters.creation.launch import Switched
     from tracehint.adapters.creation.resolution import Resolution
     from tracehint.adapters.plan import Paths
     from tracehint.adapters.stores.base import Store
+    from tracehint.hintgen.hints.model import HintFile
+
+_UNREAD = ("extents", "metadata_ops", "attributes", "marks")  # tables that are not needed
+READ_BACK_S = 10.0  # for stores that answer by a tool
 
 
 @dataclass(frozen=True)
@@ -28,12 +30,13 @@ class Wanted:
     """The options of the command line that say which hints are set where."""
 
     hints: Path | None
-    store: str | None
+    store: str
     prefix: str | None
     places: Path | None
     like: Path | None
     nodes: int | None
     roots: tuple[str, ...]
+    learned: tuple[HintFile, Paths] | None = None  # in the place of a file
 
 
 @dataclass(frozen=True)
@@ -56,14 +59,29 @@ class Hinted:
             self._tell(bundle, host, quiet=quiet)
 
     def _tell(self, bundle: Path | None, host: str, *, quiet: bool) -> None:
-        from tracehint.adapters.creation.told import first_reasons, settings_table, summary
+        from tracehint.adapters.creation.missed import made_in
+        from tracehint.adapters.creation.readback import read_back
+        from tracehint.adapters.creation.taken import taken
+        from tracehint.adapters.creation.told import teller
+        from tracehint.adapters.creation.words import summary
         from tracehint.collectors.hostinfo import host_name
+        from tracehint.hintgen.hints.hintfile import dump
+        from tracehint.schemas.store import read_bundle
+        from tracehint.schemas.version import HINTS_NAME
 
         journal = self.switched.journal()
-        table = settings_table(journal, self.resolution, self.store, self.roots, host_name(host))
-        if bundle is not None and table.num_rows:
-            _add(bundle, table)
-        for line in [] if quiet else [*summary(journal), *first_reasons(table)]:
+        run = read_bundle(bundle, without=_UNREAD) if bundle is not None else None
+        tell = teller(self.resolution, self.store, self.roots, host_name(host))
+        rows = tell.rows(journal, made_in(run, self.roots) if run is not None else ())
+        unread = read_back(rows, self.store, READ_BACK_S)
+        lost = [row for row in rows if row["state"] == "lost"]
+        whys = taken(run, {row["path"] for row in lost}) if run is not None and lost else {}
+        for row in lost:
+            row["why"] = whys.get(row["path"], row["why"])
+        if bundle is not None:
+            dump(self.resolution.hints, bundle / HINTS_NAME, force=True)
+            _add(bundle, rows)
+        for line in [] if quiet else summary(journal, rows, unread):
             click.echo(f"tracehint: {line}", err=True)
 
 
@@ -76,12 +94,16 @@ def prepared(wanted: Wanted) -> Iterator[Hinted]:
     from tracehint.adapters.stores.registry import open_store
     from tracehint.hintgen.hints.hintfile import load
 
-    if wanted.hints is None:
+    paths: Paths | None
+    if wanted.learned is not None:
+        hints, paths = wanted.learned
+    elif wanted.hints is not None:
+        hints, paths = load(wanted.hints), _known(wanted.like)
+    else:
         raise UsageError("no hints given", "Add --hints FILE (`tracehint profile` writes one).")
-    hints = load(wanted.hints)
-    store = open_store(wanted.store or "xattr", prefix=wanted.prefix, places=wanted.places)
+    store = open_store(wanted.store, prefix=wanted.prefix, places=wanted.places)
     roots = [os.fsencode(Path(root).resolve()) for root in wanted.roots or (".",)]
-    resolution = resolution_of(hints, _known(wanted.like), wanted.nodes)
+    resolution = resolution_of(hints, paths, wanted.nodes)
     compiled = compile_rules(resolution, store, roots)
     with switched_on(compiled, Path.cwd()) as switched:
         yield Hinted(resolution, store, roots, switched)
@@ -98,13 +120,13 @@ def _known(like: Path | None) -> Paths | None:
     return Paths(files=(), declared=run.files, known=run.known)
 
 
-def _add(bundle: Path, table: pa.Table) -> None:
+def _add(bundle: Path, rows: list[dict[str, Any]]) -> None:
     """The table `settings`, into a bundle that was just written."""
     from tracehint.schemas.manifest import read_manifest
-    from tracehint.schemas.store import BundleWriter
+    from tracehint.schemas.store import BundleWriter, table_from_rows
 
     writer = BundleWriter.append_to(bundle)
-    writer.write_table("settings", table)
+    writer.write_table("settings", table_from_rows("settings", rows))
     manifest = read_manifest(bundle)
-    manifest.rows = {**manifest.rows, "settings": table.num_rows}
+    manifest.rows = {**manifest.rows, "settings": len(rows)}
     writer.write_manifest(manifest)

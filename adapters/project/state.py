@@ -1,0 +1,190 @@
+"""What `tracehint run` knows of a workflow: `.tracehint/` in its directory.
+
+`state.json` lists the runs; `runs/NUMBER.trace` are the recordings of the last ones, each with the
+hints that it had. Others may have put things there: everything must belong to the caller.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tracehint.adapters.plan import PRIVATE
+from tracehint.errors import InputError
+from tracehint.limits import limit
+from tracehint.schemas.plain import is_own_folder, open_plain, replacing
+
+SCHEMA = "tracehint.state/1"
+KEPT = 3  # recordings
+_LISTED = 1000  # runs
+_FIELDS: dict[str, type | tuple[type, ...]] = {
+    "number": int, "command": list, "status": int, "seconds": (int, float), "hinted": bool,
+    "store": str, "in_force": int, "wanted": int, "left_out": list,
+}  # fmt: skip  # a table
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run. `left_out`: rules that its hints did without, and from then on."""
+
+    number: int
+    command: tuple[str, ...]
+    status: int
+    seconds: float
+    hinted: bool
+    store: str = ""
+    in_force: int = 0
+    wanted: int = 0
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def program(self) -> str:
+        """What tells runs of different workflows in one directory apart."""
+        return Path(self.command[0]).name if self.command else ""
+
+
+@dataclass(frozen=True)
+class State:
+    """The runs of a workflow, oldest first."""
+
+    folder: Path  # .tracehint
+    runs: tuple[Run, ...] = ()
+
+    def bundle(self, run: Run) -> Path:
+        """Where its recording is, or was."""
+        return self.folder / "runs" / f"{run.number:04}.trace"
+
+    def usable(self, command: tuple[str, ...]) -> list[Run]:
+        """Runs of this program that ended well and whose recording is there, oldest first."""
+        program = Path(command[0]).name
+        return [
+            run
+            for run in self.runs
+            if run.program == program and not run.status and self.bundle(run).is_dir()
+        ]
+
+    @property
+    def next_number(self) -> int:
+        """Of the run that comes."""
+        return max((run.number for run in self.runs), default=0) + 1
+
+
+def read_state(directory: Path) -> State:
+    """The state of a workflow; empty where there is none. Raises InputError."""
+    folder = directory / os.fsdecode(PRIVATE)
+    if not os.path.lexists(folder):
+        return State(folder)
+    if not is_own_folder(folder):
+        raise _strange(folder, "it is no directory of yours")
+    try:
+        fd = open_plain(folder / "state.json")
+    except FileNotFoundError:
+        return State(folder)
+    except OSError as error:
+        raise _strange(folder, error.strerror or "error") from None
+    with os.fdopen(fd, "rb") as stream:
+        text = stream.read(limit("small-bytes") + 1)
+    try:
+        data = json.loads(text) if len(text) <= limit("small-bytes") else None
+        if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+            raise ValueError
+        return State(folder, tuple(_run(raw) for raw in data["runs"][-_LISTED:]))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise _strange(folder, "state.json is not as tracehint wrote it") from None
+
+
+def _run(raw: Any) -> Run:
+    if not isinstance(raw, dict) or set(raw) != set(_FIELDS):
+        raise ValueError
+    if not all(isinstance(raw[name], kind) for name, kind in _FIELDS.items()):
+        raise ValueError
+    lists = {name: tuple(raw[name]) for name in ("command", "left_out")}
+    if not all(isinstance(text, str) for texts in lists.values() for text in texts):
+        raise ValueError
+    if not 0 < raw["number"] < 1 << 31:
+        raise ValueError
+    return replace(Run(**raw), command=lists["command"], left_out=lists["left_out"])
+
+
+def _strange(folder: Path, why: str) -> InputError:
+    return InputError(
+        f"cannot use {folder}: {why}", "Look at it; `tracehint status --forget` removes it."
+    )
+
+
+@contextmanager
+def changing(directory: Path) -> Iterator[State]:
+    """The state, locked against other runs in this directory. Raises InputError."""
+    folder = directory / os.fsdecode(PRIVATE)
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    if not is_own_folder(folder):
+        raise _strange(folder, "it is no directory of yours")
+    fd = open_plain(folder / "lock", os.O_RDWR | os.O_CREAT)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield read_state(directory)
+    finally:
+        os.close(fd)
+
+
+def add_run(directory: Path, run: Run) -> State:
+    """Write the run down; recordings beyond the last KEPT of its program go."""
+    with changing(directory) as state:
+        state = replace(state, runs=(*state.runs, run)[-_LISTED:])
+        _write(state)
+        for old in state.usable(run.command)[:-KEPT]:
+            if old.hinted or any(not r.hinted for r in state.usable(run.command)[-KEPT:]):
+                shutil.rmtree(state.bundle(old), ignore_errors=True)
+    return state
+
+
+def _write(state: State) -> None:
+    data = {"schema": SCHEMA, "runs": [asdict(run) for run in state.runs]}
+    text = json.dumps(data, indent=1) + "\n"
+    with replacing(state.folder / "state.json", 0o600) as fd:
+        os.write(fd, text.encode())
+
+
+def claim(directory: Path) -> tuple[State, Path]:
+    """The state, and the place of the next recording, which is made."""
+    with changing(directory) as state:
+        number = state.next_number
+        (state.folder / "runs").mkdir(mode=0o700, exist_ok=True)
+        while True:
+            place = state.folder / "runs" / f"{number:04}.trace"
+            try:
+                place.mkdir(mode=0o700)
+                return state, place
+            except FileExistsError:
+                number += 1
+
+
+def forget(directory: Path) -> bool:
+    """Remove what tracehint knows of the runs; the journal of `apply` stays. False: nothing."""
+    folder = directory / os.fsdecode(PRIVATE)
+    if not os.path.lexists(folder):
+        return False
+    if not is_own_folder(folder):
+        raise _strange(folder, "it is no directory of yours")
+    there = False
+    for name in ("state.json", "lock"):
+        with suppress(FileNotFoundError):
+            (folder / name).unlink()
+            there = True
+    runs = folder / "runs"
+    if runs.is_symlink():
+        runs.unlink()
+    elif runs.is_dir():
+        shutil.rmtree(runs)
+        there = True
+    with suppress(OSError):
+        folder.rmdir()
+    return there

@@ -1,0 +1,148 @@
+"""`run` without --hints: the first run of a workflow is learned from, the next ones have hints."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tracehint.errors import TracehintError
+
+if TYPE_CHECKING:
+    from tracehint.adapters.plan import Paths
+    from tracehint.adapters.project.state import Run, State
+    from tracehint.hintgen.hints.model import HintFile
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What the runs so far say about the next one."""
+
+    hints: HintFile
+    paths: Paths  # of the last run
+    roots: tuple[str, ...]
+    left_out: tuple[str, ...] = ()  # rules that did not help
+    said: list[str] = field(default_factory=list)
+
+
+def learned(state: State, command: tuple[str, ...], cluster: str | None) -> Learned | None:
+    """Rules from the recordings of this workflow; None: there is no run to learn from."""
+    from tracehint.adapters.learned import run_paths
+    from tracehint.adapters.plan import Paths
+    from tracehint.analyzer.model import Options
+    from tracehint.hintgen.inputs import load_run
+    from tracehint.hintgen.learn.rules import learn
+
+    runs = state.usable(command)
+    if not runs:
+        return None
+    analyses = [load_run(state.bundle(run), Options()).analysis for run in runs]
+    last = runs[-1]
+    said = [f"hints from {len(runs)} run(s) in {state.folder}"]
+    hints = _planned(state.bundle(last), cluster, said) or learn(analyses)
+    left_out = tuple(dict.fromkeys([*last.left_out, *_useless(state.bundle(last))]))
+    kept = tuple(rule for rule in hints.rules if _name(rule) not in left_out)
+    if len(kept) < len(hints.rules):
+        said.append(f"{len(hints.rules) - len(kept)} rules are left out: they did not help")
+    known = run_paths(state.bundle(last))
+    return Learned(
+        replace(hints, rules=kept),
+        Paths(files=(), declared=known.files, known=known.known),
+        tuple(analyses[-1].run["data_roots"]),
+        left_out,
+        said,
+    )
+
+
+def _name(rule: Any) -> str:
+    """A rule by what stays the same from run to run."""
+    return str(rule.template)
+
+
+def _useless(bundle: Path) -> list[str]:
+    """Templates of rules of which nothing was in force in that run: each hint refused or lost."""
+    from tracehint.hintgen.hints.hintfile import load
+    from tracehint.schemas.store import read_bundle
+    from tracehint.schemas.version import HINTS_NAME
+
+    if not (bundle / HINTS_NAME).is_file():
+        return []
+    templates = {rule.id: _name(rule) for rule in load(bundle / HINTS_NAME).rules}
+    rows = read_bundle(bundle, without=("extents",)).tables["settings"]
+    good: set[str] = set()
+    bad: set[str] = set()
+    for row in rows.select(["rule", "state"]).to_pylist():
+        (good if row["state"] == "set" else bad).add(row["rule"])
+    return sorted({templates[rule] for rule in bad - good if rule in templates})
+
+
+def _planned(bundle: Path, cluster: str | None, said: list[str]) -> HintFile | None:
+    """The hints of `tracehint plan`, where the project names a cluster."""
+    from tracehint.commands.plan import command
+    from tracehint.hintgen.hints.hintfile import load
+
+    if cluster is None:
+        return None
+    output = bundle.parent.parent / "planned.json"
+    words = [str(bundle), "--cluster", cluster, "-o", str(output), "--force"]
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            command.main(words, standalone_mode=False)
+        hints = load(output)
+    except (TracehintError, click.ClickException) as error:
+        said.append(f"no plan: {error}")
+        return None
+    finally:
+        output.unlink(missing_ok=True)
+    if hints.plan is not None:
+        said.append(
+            f"planned for {hints.plan.cluster}: {hints.plan.strategy}, "
+            f"{hints.plan.default_seconds:.1f} s -> {hints.plan.planned_seconds:.1f} s predicted"
+        )
+    return hints
+
+
+def written_down(
+    directory: Path, bundle: Path, command: tuple[str, ...], found: Learned | None, store: str
+) -> list[str]:
+    """The run into the state; what it came to, in a sentence."""
+    from tracehint.adapters.project.state import Run, add_run
+    from tracehint.hintgen.proof.force import force_of
+    from tracehint.schemas.manifest import read_manifest
+    from tracehint.schemas.store import read_bundle
+
+    manifest = read_manifest(bundle)
+    force = force_of(read_bundle(bundle, without=("extents",)))
+    run = Run(
+        number=int(bundle.name.partition(".")[0]),
+        command=command,
+        status=manifest.exit_status or 0,
+        seconds=round(((manifest.ended_ns or 0) - manifest.started_ns) / 1e9, 3),
+        hinted=found is not None,
+        store=store if found is not None else "",
+        in_force=force.in_force,
+        wanted=force.wanted,
+        left_out=found.left_out if found is not None else (),
+    )
+    state = add_run(directory, run)
+    if run.status:
+        return [f"exit status {run.status}: nothing is learned from this run"]
+    if found is None:
+        return ["learned from this run: the next one has hints (tracehint status)"]
+    return _against_first(state, run)
+
+
+def _against_first(state: State, run: Run) -> list[str]:
+    """The seconds beside those of the last run without hints."""
+    plain = [r for r in state.runs if r.program == run.program and not r.hinted and not r.status]
+    if not plain:
+        return []
+    first = plain[-1]
+    lines = [f"{first.seconds:.1f} s without hints, {run.seconds:.1f} s with them"]
+    if state.bundle(first).is_dir():
+        lines.append(f"  next: tracehint compare {state.bundle(first)} {state.bundle(run)}")
+    return lines

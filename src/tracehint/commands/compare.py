@@ -1,0 +1,72 @@
+"""`tracehint compare`: what hints did between two recorded runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tracehint.commands._options import nodes_option
+from tracehint.commands._output import write_result
+from tracehint.commands._task_options import task_options
+from tracehint.errors import EXIT_OK, TracehintError
+from tracehint.schemas.arrow import skip_pandas
+
+if TYPE_CHECKING:
+    from tracehint.hintgen.hints.model import HintFile
+
+
+@click.command()
+@click.argument("before", type=click.Path())
+@click.argument("after", type=click.Path())
+@click.option("--format", "fmt", type=click.Choice(["text", "json"]), default="text")
+@click.option("-o", "--output", help="Write to a file instead of stdout.")
+@click.option("--force", is_flag=True, help="Replace the output file.")
+@nodes_option
+@task_options
+def command(
+    before: str,
+    after: str,
+    fmt: str,
+    output: str | None,
+    force: bool,
+    nodes: int | None,
+    cut: dict[str, Any],
+) -> int:
+    """Tell what the hints of the run AFTER did, compared with the run BEFORE.
+
+    Which hints were in force, lost (and by what) or not possible; seconds and
+    bytes by task type; bytes from the own and from other nodes where the store
+    told where files lie; what was predicted beside what was measured.
+
+    Example: tracehint compare first.trace second.trace
+    """
+    skip_pandas()
+    from tracehint.analyzer.model import Options
+    from tracehint.hintgen import inputs
+    from tracehint.hintgen.proof.compare import proof_of
+    from tracehint.hintgen.proof.result import to_json, to_text_lines
+
+    options = Options(nodes=nodes, **cut)
+    first, second = (inputs.load_run(path, options) for path in (before, after))
+    proof = proof_of(first, second, _hints_of(Path(after)))
+    text = (
+        json.dumps(to_json(proof), indent=1) if fmt == "json" else "\n".join(to_text_lines(proof))
+    )
+    write_result(text, output, force=force)
+    return EXIT_OK
+
+
+def _hints_of(run: Path) -> HintFile | None:
+    """The hint file that `run` keeps in its bundle."""
+    from tracehint.hintgen.hints.hintfile import load
+    from tracehint.schemas.version import HINTS_NAME
+
+    path = run / HINTS_NAME
+    try:
+        return load(path) if path.is_file() and not path.is_symlink() else None
+    except TracehintError as error:
+        click.echo(f"tracehint: {error}", err=True)
+        return None

@@ -1,0 +1,64 @@
+"""`tracehint init`: find engine, store and nodes, and write them down as defaults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tracehint.commands._output import write_result
+from tracehint.errors import EXIT_OK
+
+if TYPE_CHECKING:
+    from tracehint.adapters.project.discover import Found
+
+
+@click.command()
+@click.argument(
+    "directory", type=click.Path(exists=True, file_okay=False, path_type=Path), default="."
+)
+@click.option("--force", is_flag=True, help="Replace tracehint.toml.")
+@click.option("--dry-run", is_flag=True, help="Only say what was found.")
+def command(directory: Path, force: bool, dry_run: bool) -> int:
+    """Find the engine, store and nodes of the workflow in DIRECTORY (here); write tracehint.toml.
+
+    All commands that are typed in that directory take their defaults from it. Says at once what
+    the store can and cannot take. Nothing is run, no host is asked.
+
+    Example: tracehint init
+    """
+    from tracehint.adapters.project.config import NAME
+    from tracehint.adapters.project.discover import discover, project_text
+
+    found = discover(directory)
+    text = project_text(found)
+    if not dry_run:
+        write_result(text, str(directory / NAME), force=force)
+        click.echo(f"wrote {directory / NAME}", err=True)
+    click.echo(text, nl=False)
+    for line in _takes(found):
+        click.echo(line)
+    return EXIT_OK
+
+
+def _takes(found: Found) -> list[str]:
+    """What the store can and cannot take, and what comes next."""
+    from tracehint.adapters.stores.registry import open_store
+
+    store = open_store(found.store or "xattr")
+    levels: dict[str, list[str]] = {"full": [], "approximate": [], "none": []}
+    for row, said in store.capabilities().items():
+        levels[said.level].append(row)
+    lines = ["", f"{store.title}:"]
+    words = {"full": "takes", "approximate": "takes nearly", "none": "cannot take"}
+    lines += [f"  {words[level]}: {', '.join(rows)}" for level, rows in levels.items() if rows]
+    if store.about.instead:
+        lines.append(f"  instead: {store.about.instead}")
+    warning = store.about.warning(store.title)
+    if warning:
+        lines.append(f"  {warning}")
+    if found.nodes:
+        lines.append(f"  {found.why['nodes']}")
+    engine = {"makeflow": "makeflow FILE", "snakemake": "snakemake -c4", "make": "make"}
+    return [*lines, "", f"Next: tracehint run -- {engine.get(found.engine, 'COMMAND')}"]

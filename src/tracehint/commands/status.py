@@ -1,0 +1,80 @@
+"""`tracehint status`: the runs of the workflow here, and what the next one will have."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tracehint.errors import EXIT_OK
+
+if TYPE_CHECKING:
+    from tracehint.adapters.project.state import State
+
+
+@click.command()
+@click.argument(
+    "directory", type=click.Path(exists=True, file_okay=False, path_type=Path), default="."
+)
+@click.option("--forget", "remove", is_flag=True, help="Remove the recordings and all of it.")
+@click.option("--format", "fmt", type=click.Choice(["text", "json"]), default="text")
+def command(directory: Path, remove: bool, fmt: str) -> int:
+    """Tell what `tracehint run` knows of the workflow in DIRECTORY (here).
+
+    Example: tracehint status
+    """
+    from tracehint.adapters.project.config import find_config
+    from tracehint.adapters.project.state import forget, read_state
+
+    if remove:
+        gone = forget(directory)
+        click.echo("forgotten" if gone else "there was nothing to forget", err=True)
+        return EXIT_OK
+    state, config = read_state(directory), find_config(directory)
+    if fmt == "json":
+        data = {
+            "schema": "tracehint.status/1",
+            "project": config.values if config else None,
+            "runs": [
+                {**asdict(run), "recording": str(state.bundle(run)) if _kept(state, run) else None}
+                for run in state.runs
+            ],
+        }
+        click.echo(json.dumps(data, indent=1))
+        return EXIT_OK
+    for key, value in (config.values if config else {}).items():
+        click.echo(f"{key}: {' '.join(value) if isinstance(value, tuple) else value}")
+    click.echo(_text(state), nl=False)
+    return EXIT_OK
+
+
+def _kept(state: State, run: object) -> bool:
+    from tracehint.adapters.project.state import Run
+
+    return isinstance(run, Run) and state.bundle(run).is_dir()
+
+
+def _text(state: State) -> str:
+    from tracehint.hintgen.text.escape import shorten, terminal
+
+    if not state.runs:
+        return "no run yet; the first `tracehint run -- COMMAND` is learned from\n"
+    lines = []
+    for run in state.runs[-20:]:
+        hints = f"{run.in_force:,} of {run.wanted:,} hints in force" if run.hinted else "no hints"
+        words = shorten(terminal(" ".join(run.command)), 50)
+        end = f", exit status {run.status}" if run.status else ""
+        kept = f"  {state.bundle(run)}" if state.bundle(run).is_dir() else ""
+        lines.append(f"{run.number:>4}  {run.seconds:9.2f} s  {hints}{end}  {words}{kept}")
+    last = state.runs[-1]
+    usable = state.usable(last.command)
+    if usable:
+        lines.append(
+            f"the next run of {terminal(last.program)} has hints from {len(usable)} run(s)"
+        )
+    if last.left_out:
+        lines.append("rules without use, left out: " + ", ".join(map(terminal, last.left_out)))
+    return "\n".join(lines) + "\n"

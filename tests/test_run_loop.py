@@ -1,0 +1,163 @@
+"""`run` without hints: the first run teaches, the second has hints; `compare`, `status`, `init`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.support.hints import rule, save
+from tracehint.adapters.project.config import find_config
+from tracehint.adapters.project.state import KEPT, Run, add_run, claim, forget, read_state
+from tracehint.errors import InputError
+from tracehint.schemas.store import read_bundle
+
+SCHEMA = json.loads((files("tracehint.schemas") / "compare.schema.json").read_text())
+WORKFLOW = """
+mkdir -p out
+for i in 1 2 3 4; do head -c 300000 /dev/zero >out/part_$i.bin; done
+for i in 1 2 3 4; do sh -c "tr '\\0' x <out/part_$i.bin >out/next_$i.bin"; done
+cat out/next_*.bin >out/all.bin
+"""
+
+
+def tracehint(folder: Path, *words: str | Path, status: int = 0) -> str:
+    """The command line; its standard output, and after it standard error."""
+    command = [sys.executable, "-m", "tracehint", *map(str, words)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture
+def workflow(tmp_path: Path) -> Path:
+    """A directory with a workflow of nine tasks."""
+    (tmp_path / "run.sh").write_text(WORKFLOW)
+    return tmp_path
+
+
+RUN = ("run", "--collector", "strace", "--", "sh", "run.sh")
+
+
+@pytest.mark.slow
+def test_the_second_run_has_hints_and_the_proof_is_there(workflow: Path) -> None:
+    said = tracehint(workflow, *RUN)
+    assert "the next one has hints" in said
+    assert not os.listxattr(workflow / "out/part_1.bin")
+    subprocess.run(["rm", "-r", "out"], cwd=workflow, check=True)
+    said = tracehint(workflow, *RUN)
+    assert os.getxattr(workflow / "out/part_1.bin", "user.DP") == b"local"
+    runs = workflow / ".tracehint/runs"
+    compared = tracehint(workflow, "compare", runs / "0001.trace", runs / "0002.trace")
+    assert compared.startswith("The run took")
+    data = json.loads(
+        tracehint(workflow, "compare", runs / "0001.trace", runs / "0002.trace", "--format", "json")
+    )
+    jsonschema.validate(data, SCHEMA)
+    hints = data["hints"]
+    assert hints["wanted"] == hints["in_force"] >= 5
+    assert (hints["lost"], hints["impossible"], hints["reasons"]) == (0, 0, [])
+    assert data["seconds"]["before"] > 0
+    assert data["remote_bytes"] == {"before": None, "after": None, "predicted": None}
+    assert {"tr", "cat", "head"} <= {row["type"] for row in data["types"]}
+    status = json.loads(tracehint(workflow, "status", "--format", "json"))
+    assert [run["hinted"] for run in status["runs"]] == [False, True]
+    assert "2" in tracehint(workflow, "status")
+    tracehint(workflow, "status", "--forget")
+    assert not (workflow / ".tracehint").exists()
+
+
+def test_what_took_a_hint_away_is_named(tmp_path: Path) -> None:
+    hints = save(tmp_path, rule("{name}.txt", DP="local"))
+    folder = tmp_path / "w"
+    folder.mkdir()
+    script = "echo 1 >a.txt; echo 2 >b.txt; echo 3 >b; mv b b.txt; echo 4 >c; mv c c.txt; >d.txt"
+    words = ("run", "--hints", hints, "--collector", "strace", "-o", "r.trace", "--")
+    said = tracehint(folder, *words, "sh", "-c", script)
+    assert "2 of 4 files that a rule is for got their hints" in said
+    rows = read_bundle(folder / "r.trace").tables["settings"].to_pylist()
+    why = {Path(os.fsdecode(r["path"])).name: (r["state"], r["why"]) for r in rows}
+    assert why == {
+        "a.txt": ("set", ""),
+        "b.txt": ("lost", "another file was renamed over it by mv"),
+        "c.txt": ("missed", "made under another name and renamed"),
+        "d.txt": ("set", ""),
+    }
+    data = json.loads(tracehint(folder, "compare", "r.trace", "r.trace", "--format", "json"))
+    jsonschema.validate(data, SCHEMA)
+    counts = {k: data["hints"][k] for k in ("wanted", "in_force", "lost", "impossible")}
+    assert counts == {"wanted": 4, "in_force": 2, "lost": 1, "impossible": 1}
+
+
+def test_a_failed_run_teaches_nothing(workflow: Path) -> None:
+    words = ("run", "--collector", "strace", "--", "sh", "-c", "echo 1 >x; exit 5")
+    assert "nothing is learned" in tracehint(workflow, *words, status=5)
+    assert "nothing is learned" in tracehint(workflow, *words, status=5)
+    assert [run.hinted for run in read_state(workflow).runs] == [False, False]
+
+
+def run_of(number: int, *, hinted: bool = True, status: int = 0) -> Run:
+    return Run(number, ("/bin/sh", "x"), status, 1.0, hinted)
+
+
+def test_the_state_keeps_the_last_recordings(tmp_path: Path) -> None:
+    for number in range(1, 7):
+        state, place = claim(tmp_path)
+        assert place.name == f"{number:04}.trace"
+        add_run(tmp_path, run_of(number))
+    state = read_state(tmp_path)
+    assert [run.number for run in state.usable(("sh",))] == [4, 5, 6][-KEPT:]
+    assert len(state.runs) == 6
+    assert forget(tmp_path)
+    assert not (tmp_path / ".tracehint").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", '{"schema": "tracehint.state/1", "runs": [{}]}', "[" * 100_000,
+     '{"schema": "tracehint.state/1", "runs": [5]}'],
+)  # fmt: skip  # a table
+def test_a_strange_state_is_refused_and_can_be_forgotten(tmp_path: Path, text: str) -> None:
+    (tmp_path / ".tracehint").mkdir()
+    (tmp_path / ".tracehint/state.json").write_text(text)
+    with pytest.raises(InputError, match=r"state\.json"):
+        read_state(tmp_path)
+    tracehint(tmp_path, "run", "--", "touch", "made", status=125)
+    assert not (tmp_path / "made").exists()
+    assert forget(tmp_path)
+
+
+def test_a_planted_state_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / ".tracehint").symlink_to("elsewhere")
+    with pytest.raises(InputError):
+        read_state(tmp_path)
+    with pytest.raises(InputError):
+        claim(tmp_path)
+    assert not any((tmp_path / "elsewhere").iterdir())
+
+
+def test_init_writes_the_defaults_of_all_commands(tmp_path: Path) -> None:
+    (tmp_path / "x.makeflow").write_text("")
+    said = tracehint(tmp_path, "init")
+    assert "Next: tracehint run -- makeflow" in said
+    config = find_config(tmp_path)
+    assert config is not None
+    assert config.values["engine"] == "makeflow"
+    assert config.parameters()["data_roots"] == (str(tmp_path.resolve()),)
+    assert "exists" in tracehint(tmp_path, "init", status=2)
+    hints = save(tmp_path, rule("{name}.txt", DP="local"))
+    (tmp_path / "a.txt").touch()
+    assert "would be set" in tracehint(tmp_path, "apply", hints, ".", "--dry-run")
+
+
+@pytest.mark.parametrize("text", ["store = 5", "shop = 'x'", "store = ''", "store = ", "x" * 9])
+def test_a_strange_project_file_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "tracehint.toml").write_text(text)
+    assert "tracehint.toml" in tracehint(tmp_path, "status", status=2)
