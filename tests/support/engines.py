@@ -26,7 +26,7 @@ def engine(name: str) -> Path:
     Skips with the reason where it cannot be fetched.
     """
     folder = Path(os.environ.get("TRACEHINT_ENGINES") or ROOT / "build" / "engines")
-    for tool in ("java", "mvn") if name == "nextflow" else ():
+    for tool in ("java", "mvn") if name in ("nextflow", "bin/hdfs") else ():
         if not shutil.which(tool):
             pytest.skip(f"{tool} is not installed")
     folder.mkdir(parents=True, exist_ok=True)
