@@ -66,6 +66,12 @@ def test_the_second_run_has_hints_and_the_proof_is_there(workflow: Path) -> None
     assert data["seconds"]["before"] > 0
     assert data["remote_bytes"] == {"before": None, "after": None, "predicted": None}
     assert {"tr", "cat", "head"} <= {row["type"] for row in data["types"]}
+    analysis = json.loads(tracehint(workflow, "analyze", runs / "0002.trace", "--format", "json"))
+    named = [file["path"] for file in analysis["files"] if file["role"] != "software"]
+    assert not [path for path in named if ".tracehint" in path]
+    tracehint(workflow, "lint", runs / "0001.trace", status=1)
+    found = tracehint(workflow, "lint", runs / "0002.trace", "--select", "TP")
+    assert "No findings" in found or "TP00" not in found
     status = json.loads(tracehint(workflow, "status", "--format", "json"))
     assert [run["hinted"] for run in status["runs"]] == [False, True]
     assert "2" in tracehint(workflow, "status")
