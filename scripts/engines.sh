@@ -4,6 +4,7 @@
 # FOLDER/bin/nextflow      (Maven artifacts; runs without a network afterwards)
 # FOLDER/bin/{cwltool,python}  (a virtual environment with cwltool and Parsl: what they pin does not
 #                          go together with the development environment)
+# FOLDER/bin/hdfs          (where ENGINE names it, so: Maven artifacts of HDFS, a store)
 # FOLDER/snakemake-VERSION/bin/snakemake   (only where ENGINE names it, so: a virtual environment)
 # pip and Maven are asked in the ordinary way, with the machine's own configuration.
 # What is there already is left as it is.
@@ -23,6 +24,47 @@ snakemake-*)
             "snakemake==${place##*/snakemake-}" 'pulp<2.8' \
             snakemake-executor-plugin-cluster-generic snakemake-executor-plugin-slurm
         touch "$place/.ready"
+    fi
+    exit 0
+    ;;
+bin/hdfs) # a store: Maven artifacts, and a program that starts its Java classes
+    if [ ! -e "$folder/.ready-hdfs" ]; then
+        mkdir -p "$folder/bin" "$folder/hdfs-pom"
+        {
+            echo '<project xmlns="http://maven.apache.org/POM/4.0.0">'
+            echo '<modelVersion>4.0.0</modelVersion><groupId>tracehint</groupId>'
+            echo '<artifactId>hdfs-for-tests</artifactId><version>1</version>'
+            echo '<packaging>pom</packaging><dependencies>'
+            for part in hadoop-hdfs hadoop-hdfs-client hadoop-common; do
+                echo "<dependency><groupId>org.apache.hadoop</groupId><artifactId>$part</artifactId>"
+                echo '<version>3.3.6</version></dependency>'
+            done
+            echo '</dependencies></project>'
+        } >"$folder/hdfs-pom/pom.xml"
+        mvn -q -B -f "$folder/hdfs-pom/pom.xml" dependency:copy-dependencies \
+            -DoutputDirectory="$folder/hdfs"
+        # the class path wants these, empty
+        mkdir -p "$folder/hdfs-empty/webapps/hdfs" "$folder/hdfs-empty/webapps/datanode"
+        cat >"$folder/bin/hdfs" <<'END'
+#!/bin/sh
+folder=$(dirname "$(dirname "$(readlink -f "$0")")")
+case $1 in
+dfs) class=fs.FsShell ;;
+fsck) class=hdfs.tools.DFSck ;;
+storagepolicies) class=hdfs.tools.StoragePolicyAdmin ;;
+namenode) class=hdfs.server.namenode.NameNode ;;
+datanode) class=hdfs.server.datanode.DataNode ;;
+*)
+    echo "unknown: $1" >&2
+    exit 2
+    ;;
+esac
+shift
+exec java -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xmx192m \
+    -cp "$HADOOP_CONF_DIR:$folder/hdfs-empty:$folder/hdfs/*" "org.apache.hadoop.$class" "$@"
+END
+        chmod +x "$folder/bin/hdfs"
+        touch "$folder/.ready-hdfs"
     fi
     exit 0
     ;;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -165,10 +167,7 @@ def test_sites_share_a_link() -> None:
     far = text.nodes[0].words
     node_b = type(text.nodes[0])({**text.nodes[0].numbers}, {**far, "site": "b"})
     one = text.nodes[0].with_number("count", 1)
-    cluster = type(text)(
-        text.name, (one, node_b.with_number("count", 1)), text.servers, text.store,
-        text.scheduler, text.model, text.sites,
-    )  # fmt: skip  # a table
+    cluster = replace(text, nodes=(one, node_b.with_number("count", 1)))
     work = workload([Task("a", [("read", "x")])], {"x": 100 * MB})
     found = run(work, cluster, planned(placed(work, f0=0), 1))
     assert found.seconds == pytest.approx(100)
@@ -269,6 +268,20 @@ def test_an_idle_node_steals_unless_told_not_to() -> None:
     stolen = run(work, plain(2, rest="[scheduler]\nsteal = true"), place)
     assert stolen.seconds == pytest.approx(10.1)
     assert run(work, plain(2), place).seconds == pytest.approx(20)
+
+
+def test_of_a_plan_only_the_tasks_without_a_node_are_stolen() -> None:
+    """Two tasks are bound to node 0, two only lie there by their input."""
+    tasks = [Task(f"t{i}", [("read", f"x{i}"), ("compute", 10)]) for i in range(4)]
+    work = workload(tasks, {f"x{i}": MB for i in range(4)})
+    place = placed(work, f0=0, f1=0, f2=0, f3=0)
+    place.plan = np.array([0, 0, -1, -1], np.int32)
+    place.scheduler, place.steal = "plan", "unplanned"
+    found = run(work, plain(2), place)
+    assert found.tasks is not None
+    assert found.tasks[:, 0].tolist() == [0, 0, 1, 1]
+    place.steal = "nothing"
+    assert run(work, plain(2), place).seconds == pytest.approx(40)
 
 
 def joined(*steps: list[tuple[str, object]], cache: bool = False) -> Outcome:

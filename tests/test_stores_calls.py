@@ -20,7 +20,7 @@ from tracehint.adapters.stores.base import VOCABULARY, Setting
 from tracehint.adapters.stores.commands import CommandStore
 from tracehint.adapters.stores.getstripe import layout_words
 from tracehint.adapters.stores.grammar import KINDS, Grid, bytes_of, check_word
-from tracehint.adapters.stores.lustre import Lustre
+from tracehint.adapters.stores.lustre import lustre
 from tracehint.adapters.stores.places import Places, load_places
 from tracehint.adapters.stores.registry import TABLES, names, open_store
 from tracehint.errors import InputError, TracehintError, UsageError
@@ -72,6 +72,12 @@ CALLS: list[tuple[str, str, Mapping[str, str], str | None]] = [
     ("alluxio", "directory", COPIES, None),
     ("dcache", "directory", GROUP, "chimera writetag PATH sGroup g1"),
     ("dcache", "directory", COPIES, None),
+    ("confuga", "file", COPIES, "chirp head:1094 setrep PATH 3"),
+    ("confuga", "file", LOCAL, None),
+    ("hdfs", "file", COPIES, "hdfs dfs -setrep 3 PATH"),
+    ("hdfs", "file", {"Access": "random"},
+     "hdfs storagepolicies -setStoragePolicy -path PATH -policy ALL_SSD"),
+    ("hdfs", "file", BLOCK, None),
     ("xrootd", "file", GROUP, "xrdfs head:1094 prepare -c -s PATH"),
     ("xrootd", "file", LOCAL, None),
 ]  # fmt: skip  # a table
@@ -411,7 +417,7 @@ def test_no_other_value_passes_the_grammar(kind: str, value: str) -> None:
 
 
 def test_what_a_journal_says_is_checked_like_a_hint() -> None:
-    store = Lustre(Places())
+    store = lustre(Places())
     for value in (
         b"pool=$(id)",
         b"x=1",

@@ -46,6 +46,7 @@ EMITTERS: dict[str, Emitter] = {
     "swift-t": Emitter("swift_t_emit", ("swift-t",)),
     "snakemake": Emitter("snakemake_emit", ("snakemake",), snakefile),
     "nextflow": Emitter("nextflow_emit", ("nextflow",)),
+    "confuga": Emitter("confuga_emit"),
     "parsl": Emitter("parsl_emit"),
     "slurm": Emitter("slurm_emit"),
     "json": Emitter("json_emit"),
@@ -66,6 +67,7 @@ class EmitRequest:
     shared_dir: str = ""  # where all nodes see the data; empty: not known
     temporary: bool = False  # let the engine delete what hints call temporary
     locations: Path | None = None  # JSON of `tracehint locate`
+    run: Path | None = None  # a recorded run of the same workflow
     hosts: Path | None = None  # host file: the nodes of a plan's parts, in its order
     precreate: bool = False  # make outputs, empty and tagged, before the task that writes them
 

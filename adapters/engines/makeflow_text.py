@@ -12,7 +12,7 @@ import os
 import re
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tracehint.errors import InputError
 from tracehint.limits import check, exceeded, limit
@@ -25,12 +25,16 @@ _SUB = re.compile(r"MAKEFLOW[ \t]")
 
 @dataclass(frozen=True, kw_only=True)
 class TextRule:
-    """One rule. `at` is the position of the command's text; None for a nested workflow."""
+    """One rule. `at` is the position of the command's text; None for a nested workflow.
+
+    `header`: from where to where the text names its files.
+    """
 
     targets: tuple[bytes, ...]
     sources: tuple[bytes, ...]
     command: str
     at: int | None
+    header: tuple[int, int] = (0, 0)
 
 
 def parse_rules(text: str, environment: Mapping[str, str] | None = None) -> list[TextRule]:
@@ -38,6 +42,7 @@ def parse_rules(text: str, environment: Mapping[str, str] | None = None) -> list
     known = _Variables(os.environ if environment is None else environment)
     rules: list[TextRule] = []
     header: tuple[tuple[bytes, ...], tuple[bytes, ...]] | None = None
+    named = (0, 0)
     for start, end in _logical_lines(text):
         line = _joined(text[start:end])
         if not line.strip():
@@ -45,7 +50,7 @@ def parse_rules(text: str, environment: Mapping[str, str] | None = None) -> list
         if line[0] in " \t":
             if header is None:
                 raise _bad(text, start, "a command without a rule")
-            rules.append(_rule(text, start, line, header, known))
+            rules.append(replace(_rule(text, start, line, header, known), header=named))
             check("workflow-rules", "the Makeflow file", len(rules))
             header = None
             known.of_rule.clear()
@@ -59,7 +64,30 @@ def parse_rules(text: str, environment: Mapping[str, str] | None = None) -> list
             if header is not None:
                 raise _bad(text, start, "a rule without a command")
             header = _header(text, start, known.put_in(line, known.of_file))
+            named = (start, end)
     return rules
+
+
+def rule_spans(text: str) -> list[tuple[int, int]] | None:
+    """Where each rule begins and ends, with comments above it; the first without what precedes it.
+
+    None: between rules stand assignments or settings, which act on what is below them.
+    """
+    spans: list[tuple[int, int]] = []
+    begin = head = -1
+    for start, end in _logical_lines(text):
+        line = _joined(text[start:end])
+        if not line.strip():
+            continue
+        if line[0] in " \t":
+            begin = spans[-1][1] if spans else head
+            spans.append((begin, min(end + 1, len(text))))
+        elif line[0] != "@":
+            apart = line[0] == "." or line.startswith("export") or _ASSIGN.match(line)
+            if apart and spans:
+                return None
+            head = start
+    return spans or None
 
 
 def _bad(text: str, at: int, what: str) -> InputError:
@@ -225,27 +253,3 @@ def _rule(
     return TextRule(
         targets=header[0], sources=header[1], command=command, at=None if nested else at
     )
-
-
-_CONTROL = dict(zip("abfnrtv", "\a\b\f\n\r\t\v", strict=True))
-
-
-def shell_text(command: str) -> str:
-    """What Makeflow gives the shell for a rule's command: without its own backslashes.
-
-    A backslash keeps the next character from Makeflow; in double quotes some stand for controls.
-    """
-    out: list[str] = []
-    quote = ""
-    chars = iter(command)
-    for char in chars:
-        if char == "\\":
-            escaped = next(chars, "")
-            out.append(_CONTROL.get(escaped, escaped) if quote == '"' else escaped)
-            continue
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "'\"":
-            quote = char
-        out.append(char)
-    return "".join(out)

@@ -27,6 +27,7 @@ class Task:
     sources: tuple[bytes, ...]
     command: str
     at: int | None
+    header: tuple[int, int] = (0, 0)  # where a classic file's text names the rule's files
 
     @cached_property
     def type(self) -> str:
@@ -95,7 +96,8 @@ def read_workflow(path: Path) -> Workflow:
 
         rules = parse_rules(text)
         tasks = [
-            Task(targets=r.targets, sources=r.sources, command=r.command, at=r.at) for r in rules
+            Task(targets=r.targets, sources=r.sources, command=r.command, at=r.at, header=r.header)
+            for r in rules
         ]
         return Workflow(tasks=tuple(tasks), text=text)
     data = _json(path, raw)

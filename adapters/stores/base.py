@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
-from tracehint.adapters.plan import Kind, Target
+from tracehint.adapters.plan import Kind, Plan
 from tracehint.adapters.stores.about import About
+
+if TYPE_CHECKING:
+    from tracehint.hintgen.hints.model import HintFile
 
 Level = Literal["full", "approximate", "none"]
 Acts = Literal["global", "directory", "creation", "any"]
@@ -140,6 +143,20 @@ class Locator(Protocol):
 
 
 @runtime_checkable
+class NameLocator(Protocol):
+    """A Locator whose store may have no mount: its files are asked for by name then."""
+
+    @property
+    def mounted(self) -> bool:
+        """Whether files are opened as files of a file system."""
+        ...
+
+    def locate_name(self, name: str) -> Location | None:
+        """`locate` by name. Raises OSError."""
+        ...
+
+
+@runtime_checkable
 class NodeBound(Protocol):
     """A store that puts a file on nodes when it is made, by the host that makes it."""
 
@@ -161,7 +178,7 @@ class Document:
 class Documented(Protocol):
     """A store whose hints are one document, given to its administrator or its next run."""
 
-    def document(self, targets: Sequence[Target]) -> Document:
+    def document(self, hints: HintFile, plan: Plan) -> Document:
         """The document for all targets; raises UsageError where it has nothing to say."""
         ...
 

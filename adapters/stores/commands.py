@@ -11,12 +11,13 @@ import errno
 import os
 import re
 import stat
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
 from tracehint.adapters.plan import Kind
-from tracehint.adapters.stores.base import Gap, Setting
+from tracehint.adapters.stores.base import Gap, Location, Setting
 from tracehint.adapters.stores.grammar import (
     HOST,
     bytes_of,
@@ -30,6 +31,8 @@ from tracehint.adapters.stores.tools import fd_path, run_tool
 from tracehint.errors import InputError, UsageError
 
 OPTIONS, PATH, SERVER = "{options}", "{path}", "{server}"  # places in an argument vector
+# Tools without a mount read patterns or command lines of their own.
+PLAIN_NAME = re.compile(r"([A-Za-z0-9_.+=,~/-][A-Za-z0-9_.+=,~/-]*)?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,11 +60,20 @@ class Command:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AskPlace:
+    """The call that tells where a file lies, and how it names a node (one group)."""
+
+    call: tuple[str, ...]
+    node: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class CommandStore(Table):
     """A store with tools. `mounted`: the tools take paths of a mounted file system."""
 
     commands: Mapping[str, Command]
     mounted: bool = True
+    ask_place: AskPlace | None = None
 
     def scripted(self) -> Self:
         """For a script that may run on any node."""
@@ -171,6 +183,27 @@ class CommandStore(Table):
                 for name, value in wanted.items()
             }
         return same_words(wanted, found)
+
+    def locate(self, fd: int) -> Location | None:
+        """The nodes of an open file; None: the store does not say. Raises OSError."""
+        return self._located(self._place(fd), fd) if self.ask_place else None
+
+    def locate_name(self, name: str) -> Location | None:
+        """The nodes of a file of a store without mount, by its name there. Raises OSError."""
+        if not PLAIN_NAME.fullmatch(name):
+            raise OSError(errno.EINVAL, "the tool could take its name for a pattern")
+        path = name if name.startswith("/") else f"{self.base_path()}/{name}"
+        return self._located(path, None)
+
+    def _located(self, path: str, fd: int | None) -> Location | None:
+        if self.ask_place is None:
+            return None
+        answer = run_tool(self._filled(self.ask_place.call, path, []), fd=fd)
+        nodes = Counter(re.findall(self.ask_place.node, answer))
+        if not nodes:
+            return None
+        order = tuple(node for node, _ in nodes.most_common())
+        return Location(nodes=order, detail={"copies": dict(nodes)})
 
     def _command(self, key: str) -> Command:
         store, _, name = key.partition(":")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tracehint.adapters.stores.grammar import Grid
 from tracehint.adapters.stores.places import Places
@@ -31,10 +31,11 @@ class MissingError(Exception):
 
 @dataclass(frozen=True)
 class Field:
-    """A number of the table's own: which plain field it is made of, and its grid."""
+    """A value of the table's own: which plain field it is made of, and its grid or its words."""
 
     of: str
     grid: Grid
+    map: Mapping[str, str] = field(default_factory=dict)  # the store's word for each value
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,10 @@ class Known:
         """The value of one field; raises MissingError."""
         if name in fields:
             number = self.text(fields[name].of, {})
+            if fields[name].map:
+                if number not in fields[name].map:
+                    raise MissingError(f"the store has no word for {number[:40]}")
+                return fields[name].map[number]
             if not number.isdecimal() or len(number) > 18:
                 raise MissingError(f"its {fields[name].of} is no number")
             return str(fields[name].grid.fit(int(number)))

@@ -34,10 +34,11 @@ class Grid:
     power2: bool = False
     least: int = 1
     most: int = 1 << 60
+    divide: int = 1  # the store counts in units of so many bytes
 
     def fit(self, value: int) -> int:
         """The nearest value at or above `value` that the store takes, or its largest one."""
-        value = max(value, self.least)
+        value = max(-(-value // self.divide), self.least)
         value = -(-value // self.multiple) * self.multiple
         if self.power2:
             value = 1 << (value - 1).bit_length()

@@ -10,24 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from tracehint.adapters.plan import Kind
 from tracehint.adapters.stores.about import About
-from tracehint.adapters.stores.base import Acts, Capability, Gap, Setting
+from tracehint.adapters.stores.base import Acts, Gap, Setting
 from tracehint.adapters.stores.commands import Command, CommandStore, Word
 from tracehint.adapters.stores.fields import Field
 from tracehint.adapters.stores.getstripe import layout_words
 from tracehint.adapters.stores.grammar import HOST, Grid, read_words, say_words
 from tracehint.adapters.stores.places import Places
-from tracehint.adapters.stores.table import Row
+from tracehint.adapters.stores.table import Row, fully, nearly, no
 from tracehint.errors import InputError
 
 UNIT = 64 << 10  # sizes and ends are multiples of it
 MAX_MIRRORS = 16
 MAX_POOL = 15  # letters of a pool's name
 _SIZES = Grid(multiple=UNIT, least=UNIT, most=(4 << 30) - UNIT)
-_NEW: tuple[Acts, ...] = ("directory", "creation")
+NEW: tuple[Acts, ...] = ("directory", "creation")
 
 ABOUT = About(
     who="any user, on own files and directories (unless enable_setstripe_gid restricts it)",
@@ -37,38 +36,32 @@ ABOUT = About(
     source="the manual page lfs-setstripe(1)",
     tools=("lfs",),
 )
-
-
-def _row(level: Any, how: str, *pairs: tuple[str, str], **more: Any) -> Row:
-    return Row(Capability(level=level, how=how, acts=_NEW if pairs else ()), pairs, **more)
-
-
 _POOL = "one stripe in a pool that the --map file names"
 ROWS: dict[str, Row] = {
-    "DP=local": _row(
-        "approximate", f"{_POOL} per node (local): only where OSTs run on the compute nodes",
+    "DP=local": nearly(
+        f"{_POOL} per node (local): only where OSTs run on the compute nodes", NEW,
         ("count", "1"), ("pool", "{local}"),
     ),
-    "DP=collocation": _row(
-        "full", f"{_POOL} (groups)", ("count", "1"), ("pool", "{group}"),
+    "DP=collocation": fully(
+        f"{_POOL} (groups)", NEW, ("count", "1"), ("pool", "{group}"),
     ),
-    "DP=scatter": _row(
-        "full", "one stripe per region, round robin over all OSTs",
+    "DP=scatter": fully(
+        "one stripe per region, round robin over all OSTs", NEW,
         ("size", "{strip}"), ("count", "-1"), ("narrow", "{strip}"), needs=("BlockSize",),
     ),
-    "DP=distribute": _row("none", "files are spread over the OSTs anyway"),
-    "Replication": _row(
-        "approximate", "16 mirrors at most: writers write one, `lfs mirror resync` the rest",
+    "DP=distribute": no("files are spread over the OSTs anyway"),
+    "Replication": nearly(
+        "16 mirrors at most: writers write one, `lfs mirror resync` the rest", NEW,
         ("mirrors", "{copies}"),
     ),
-    "ReplicationSemantics": _row("none", "mirrors are brought up to date by lfs mirror resync"),
-    "BlockSize": _row(
-        "full", "stripe size, rounded up to 64 KiB", ("size", "{block64}"), yields_to="DP=scatter",
+    "ReplicationSemantics": no("mirrors are brought up to date by lfs mirror resync"),
+    "BlockSize": fully(
+        "stripe size, rounded up to 64 KiB", NEW, ("size", "{block64}"), yields_to="DP=scatter",
     ),
-    "CacheSize": _row("none", "lfs ladvise is advice of a moment"),
-    "Access": _row("none", "no such setting"),
-    "Lifetime": _row("none", "no such setting"),
-    "LastReader": _row("none", "no such setting"),
+    "CacheSize": no("lfs ladvise is advice of a moment"),
+    "Access": no("no such setting"),
+    "Lifetime": no("no such setting"),
+    "LastReader": no("no such setting"),
 }  # fmt: skip  # a table
 
 # -1 or the number of OSTs; the options are put together in `Lustre.options`
@@ -140,7 +133,7 @@ def _only(words: Mapping[str, str], name: str) -> dict[str, str]:
     return {name: words[name]} if name in words else {}
 
 
-def Lustre(places: Places) -> CommandStore:  # noqa: N802 - called like the other adapters
+def lustre(places: Places) -> CommandStore:
     """The store of a site."""
     return _Lustre(
         name="lustre",

@@ -8,6 +8,8 @@ ranks = 2                           # metadata servers that directories may be p
 small = 1048576                     # files up to it may lie on the metadata server (Lustre)
 server = "head:9000"                # whom the tools of a store without mount ask
 base = "/wf/run7"                   # where DIRECTORY lies in the name space of such a store
+pool = "system"                     # where all other files go (Storage Scale)
+port = 8080                         # of the data nodes (SeaweedFS)
 """
 
 from __future__ import annotations
@@ -24,7 +26,18 @@ from tracehint.errors import InputError
 from tracehint.hintgen.text.textfile import TextFile
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,100}")
-KEYS = {"local", "groups", "copies", "reads_spread", "ranks", "small", "server", "base"}
+KEYS = {
+    "local",
+    "groups",
+    "copies",
+    "reads_spread",
+    "ranks",
+    "small",
+    "server",
+    "base",
+    "pool",
+    "port",
+}
 _SERVER = re.compile(r"([A-Za-z0-9][A-Za-z0-9.-]{0,200}(:[0-9]{1,5})?)?")
 _BASE = re.compile(r"(/[A-Za-z0-9_][A-Za-z0-9_.+-]{0,100}){0,40}")
 MAX_RANKS = 256
@@ -45,6 +58,8 @@ class Places:
     small: int = 0
     server: str = ""
     base: str = ""
+    pool: str = ""
+    port: int = 8080
 
     def of_copies(self, copies: int) -> str | None:
         """The place with at least so many copies, else with most; None where that is no use."""
@@ -106,4 +121,9 @@ def _server(path: Path, data: Mapping[str, Any]) -> dict[str, Any]:
         raise InputError(f"{path}: base is an absolute path of plain names", _REMEDY)
     if type(small) is not int or not 0 <= small <= MAX_SMALL or small % SMALL_UNIT:
         raise InputError(f"{path}: small is a multiple of 64 KiB, at most 1 GiB", _REMEDY)
-    return {"server": server, "base": base, "small": small}
+    pool, port = data.get("pool", ""), data.get("port", 8080)
+    if not isinstance(pool, str) or not (pool == "" or NAME.fullmatch(pool)):
+        raise InputError(f"{path}: pool is a plain name", _REMEDY)
+    if type(port) is not int or not 0 < port < 1 << 16:
+        raise InputError(f"{path}: port is a number below 65536", _REMEDY)
+    return {"server": server, "base": base, "small": small, "pool": pool, "port": port}

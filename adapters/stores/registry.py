@@ -7,9 +7,12 @@ from pathlib import Path
 
 from tracehint.adapters.stores.base import Store
 from tracehint.adapters.stores.cephfs import CephFs
-from tracehint.adapters.stores.lustre import Lustre
+from tracehint.adapters.stores.listed import hercules, juicefs, taskvine
+from tracehint.adapters.stores.lustre import lustre
 from tracehint.adapters.stores.moosefs import MooseFs
 from tracehint.adapters.stores.places import Places, load_places
+from tracehint.adapters.stores.scale import storage_scale
+from tracehint.adapters.stores.seaweedfs import seaweedfs
 from tracehint.adapters.stores.table_file import load_table
 from tracehint.errors import UsageError
 
@@ -17,7 +20,9 @@ TABLES = Path(__file__).parent / "tables"  # a TOML file that is put there is a 
 
 # name -> adapter with code of its own
 ADAPTERS: dict[str, Callable[[Places], Store]] = {
-    "cephfs": CephFs, "lustre": Lustre, "moosefs": MooseFs,
+    "cephfs": CephFs, "hercules": hercules, "juicefs": juicefs, "lustre": lustre,
+    "moosefs": MooseFs, "seaweedfs": seaweedfs, "storage-scale": storage_scale,
+    "taskvine": taskvine,
 }  # fmt: skip  # a table
 
 

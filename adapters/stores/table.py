@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from tracehint.adapters.plan import Kind
 from tracehint.adapters.stores.about import About
 from tracehint.adapters.stores.base import (
     VOCABULARY,
+    Acts,
     Capability,
     Gap,
     Location,
@@ -36,6 +38,21 @@ class Row:
     needs: tuple[str, ...] = ()
     yields_to: str = ""
     targets: tuple[Kind, ...] = KINDS
+
+
+def no(how: str) -> Row:
+    """A hint that the store cannot express, and why."""
+    return Row(Capability(level="none", how=how), ())
+
+
+def nearly(how: str, acts: tuple[Acts, ...], *pairs: tuple[str, str], **more: Any) -> Row:
+    """A hint that is said as nearly as the store allows: words and their templates."""
+    return Row(Capability(level="approximate", how=how, acts=acts), pairs, **more)
+
+
+def fully(how: str, acts: tuple[Acts, ...], *pairs: tuple[str, str], **more: Any) -> Row:
+    """A hint that is said exactly."""
+    return Row(Capability(level="full", how=how, acts=acts), pairs, **more)
 
 
 @dataclass(frozen=True, kw_only=True)

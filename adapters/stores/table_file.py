@@ -10,7 +10,7 @@ from typing import Any, cast
 from tracehint.adapters.plan import Kind
 from tracehint.adapters.stores.about import read_about
 from tracehint.adapters.stores.base import VOCABULARY, Capability
-from tracehint.adapters.stores.commands import OPTIONS, Command, CommandStore, Word
+from tracehint.adapters.stores.commands import OPTIONS, AskPlace, Command, CommandStore, Word
 from tracehint.adapters.stores.fields import PLAIN, Field, unknown_field
 from tracehint.adapters.stores.grammar import KINDS as WORD_KINDS
 from tracehint.adapters.stores.grammar import Grid
@@ -26,7 +26,7 @@ LEVELS = ("full", "approximate", "none")
 ACTS = ("global", "directory", "creation", "any")
 _TOP = {
     "name", "title", "prefix", "location", "note", "targets", "hints", "about", "fields",
-    "commands", "mounted",
+    "commands", "mounted", "locate",
 }  # fmt: skip  # a table
 _ROW = {"attribute", "value", "set", "level", "how", "acts", "needs", "yields_to", "targets"}
 _PROGRAM = re.compile(r"[a-z][a-z0-9_-]{0,40}")
@@ -77,7 +77,35 @@ def _command_store(origin: str, data: Mapping[str, Any], common: dict[str, Any])
     if len(words) != len(set(words)) or named - set(words):
         wrong = sorted(named - set(words)) or ["one word in two commands"]
         raise InputError(f"{origin}: no command has the word {wrong[0]!r}", _REMEDY)
-    return CommandStore(**common, commands=commands, mounted=data.get("mounted", True))
+    mounted = data.get("mounted", True)
+    return CommandStore(
+        **common, commands=commands, mounted=mounted, ask_place=_place(origin, data)
+    )
+
+
+def _place(origin: str, data: Mapping[str, Any]) -> AskPlace | None:
+    raw = _dict(origin, data, "locate")
+    if not raw:
+        return None
+    call, node = raw.get("call", []), raw.get("node")
+    if set(raw) != {"call", "node"} or not _is_call(call) or not isinstance(node, str):
+        raise InputError(f"{origin}: [locate] holds call and node", _REMEDY)
+    return AskPlace(call=tuple(call), node=_regex(f"{origin}: locate.node", node))
+
+
+def _is_call(argv: Any) -> bool:
+    return _texts(argv) and bool(argv) and _PROGRAM.fullmatch(argv[0]) is not None
+
+
+def _regex(where: str, text: str) -> str:
+    """`text` if it is a regular expression with one group; raises InputError."""
+    try:
+        groups = re.compile(text).groups
+    except re.error as error:
+        raise InputError(f"{where}: {error}", _REMEDY) from error
+    if groups != 1:
+        raise InputError(f"{where} must have one group", _REMEDY)
+    return text
 
 
 def _command(origin: str, name: str, raw: Any) -> Command:
@@ -86,8 +114,7 @@ def _command(origin: str, name: str, raw: Any) -> Command:
     if not isinstance(raw, dict) or set(raw) - {*vectors, "words", "creates"}:
         raise InputError(f"{where} holds set, get, unset, words and creates", _REMEDY)
     for key in vectors & set(raw):
-        argv = raw[key]
-        if not _texts(argv) or not argv or not _PROGRAM.fullmatch(argv[0]):
+        if not _is_call(raw[key]):
             raise InputError(f"{where}.{key} is no argument vector", _REMEDY)
     if OPTIONS not in raw.get("set", ()):
         raise InputError(f"{where}.set has no place for {OPTIONS}", _REMEDY)
@@ -111,25 +138,24 @@ def _word(where: str, name: str, raw: Any) -> Word:
         raise InputError(f"{where}.kind is {known} or words with | between", _REMEDY)
     if not _texts(option) or not option or not isinstance(read, str):
         raise InputError(f"{where}: option is a list of texts, read a text", _REMEDY)
-    try:
-        groups = re.compile(read).groups
-    except re.error as error:
-        raise InputError(f"{where}.read: {error}", _REMEDY) from error
-    if read and groups != 1:
-        raise InputError(f"{where}.read must have one group", _REMEDY)
+    if read:
+        _regex(f"{where}.read", read)
     return Word(kind=kind, option=tuple(option), read=read)
 
 
 def _field(origin: str, name: str, raw: Any) -> Field:
     where = f"{origin}: fields.{name}"
-    numbers = {"multiple", "least", "most"}
-    if not isinstance(raw, dict) or set(raw) - {"of", "power2", *numbers} or name in PLAIN:
-        raise InputError(f"{where} holds of, multiple, power2, least, most", _REMEDY)
-    grid = {key: value for key, value in raw.items() if key != "of"}
+    numbers = {"multiple", "divide", "least", "most"}
+    if not isinstance(raw, dict) or set(raw) - {"of", "power2", "map", *numbers} or name in PLAIN:
+        raise InputError(f"{where} holds of, map, multiple, divide, power2, least, most", _REMEDY)
+    grid = {key: value for key, value in raw.items() if key not in ("of", "map")}
+    words = _dict(where, raw, "map")
+    if not _texts([*words.values()]):
+        raise InputError(f"{where}: map holds texts", _REMEDY)
     good = all(type(grid[key]) is int and grid[key] > 0 for key in numbers & set(grid))
     if not good or type(grid.get("power2", False)) is not bool or raw.get("of") not in PLAIN:
         raise InputError(f"{where}: of is one of {', '.join(PLAIN)}, the rest numbers", _REMEDY)
-    return Field(raw["of"], Grid(**grid))
+    return Field(raw["of"], Grid(**grid), words)
 
 
 def _row(origin: str, key: str, raw: Any, fields: Mapping[str, Field]) -> Row:

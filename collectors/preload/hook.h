@@ -55,7 +55,8 @@ struct th_observer {
 	const char *variable; /* on when this is in the environment; carried through exec */
 	/* Once per program; returns whether it is on. Its memory comes from th_map. */
 	bool (*start)(const char *value, const struct th_program *program);
-	const unsigned short *calls; /* numbers wanted in before and after, ended by TH_CALLS */
+	/* Numbers wanted in `before` and in `after`, each ended by TH_CALLS; NULL: none. */
+	const unsigned short *before_calls, *calls;
 	void (*before)(struct th_call *call);
 	void (*after)(const struct th_call *call);
 	/*

@@ -27,6 +27,7 @@ RULES: dict[str, str] = {
     "TP007": "consumer_away_from_data",
     "TP008": "unfitting_hint",
     "TP009": "late_hint",
+    "TP010": "pull_threshold",
     "TD001": "undeclared_input",
     "TD002": "undeclared_output",
     "TD003": "unread_declared_input",

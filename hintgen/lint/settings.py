@@ -33,6 +33,7 @@ class Settings:
     stat_ops_per_file: float = 20.0
     storm_ops: int = 1000
     hot_dir_share: float = 0.5  # of all metadata operations of the run
+    pull_threshold: int = 0  # of Confuga's URI, bytes; 0: no Confuga
     unbalanced_factor: float = 2.0  # busiest consumer / mean
     straggler_factor: float = 2.0  # of the median of its task type, in time and in bytes
     straggler_tasks: int = 4  # fewer tasks of one type have no meaningful median

@@ -89,13 +89,15 @@ static void after(const struct th_call *call)
 	writes += call->nr == __NR_write || call->nr == __NR_pwrite64;
 }
 
+static const unsigned short before_calls[] = {__NR_exit_group, TH_CALLS};
 static const unsigned short calls[] = {
-	__NR_read, __NR_write, __NR_pread64, __NR_pwrite64, __NR_exit_group, TH_CALLS,
+	__NR_read, __NR_write, __NR_pread64, __NR_pwrite64, TH_CALLS,
 };
 
 static const struct th_observer test = {
 	.variable = "TRACEHINT_TEST",
 	.start = start,
+	.before_calls = before_calls,
 	.calls = calls,
 	.before = before,
 	.after = after,

@@ -16,17 +16,22 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 
 
-SNAKEMAKES = ("8.0.0", "8.30.0", "9.0.0")  # beside the newest, which the tests' own Python has
+SNAKEMAKES = (
+    "8.0.0",
+    "8.20.0",
+    "8.30.0",
+    "9.0.0",
+)  # beside the newest, which the tests' own Python has
 
 
 def engine(name: str) -> Path:
     """The program of an engine: nextflow, cwltool, python (with Parsl), or
-    snakemake-VERSION/bin/snakemake with a version of SNAKEMAKES.
+    snakemake-VERSION/bin/snakemake, with the executors that send jobs away.
 
     Skips with the reason where it cannot be fetched.
     """
     folder = Path(os.environ.get("TRACEHINT_ENGINES") or ROOT / "build" / "engines")
-    for tool in ("java", "mvn") if name == "nextflow" else ():
+    for tool in ("java", "mvn") if name in ("nextflow", "bin/hdfs") else ():
         if not shutil.which(tool):
             pytest.skip(f"{tool} is not installed")
     folder.mkdir(parents=True, exist_ok=True)

@@ -7,12 +7,14 @@
 
 /* What dispatch does with a call, beside telling observers. */
 enum th_action {
-	TH_ACT_OBSERVE = 1 << 0,
-	TH_ACT_CREATES = 1 << 1, /* may make a file */
-	TH_ACT_EXEC = 1 << 2,
-	TH_ACT_FORK = 1 << 3,
+	TH_ACT_BEFORE = 1 << 0, /* tell observers */
+	TH_ACT_AFTER = 1 << 1,
+	TH_ACT_CREATES = 1 << 2, /* may make a file */
+	TH_ACT_EXEC = 1 << 3,
+	TH_ACT_FORK = 1 << 4,
 };
 
+#define TH_SITES "TRACEHINT_SITES" /* names a list of known sites (site_cache.c) */
 #define TH_FORKING 64
 
 /* In a page that is zeroed in children by fork. */
@@ -58,6 +60,6 @@ void th_unleave(void *at);
 struct th_patched {
 	unsigned int sites, failed;
 };
-struct th_patched th_patch_all(void);
+struct th_patched th_patch_all(const struct th_program *program);
 
 #endif

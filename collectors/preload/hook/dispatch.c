@@ -17,10 +17,18 @@ static const struct {
 #define MAX_OBSERVERS 8
 static const struct th_observer *on[MAX_OBSERVERS];
 static unsigned int observers;
-static unsigned char wanted[TH_CALLS]; /* by whom: one bit each */
+static unsigned char wanted_before[TH_CALLS], wanted[TH_CALLS]; /* by whom: one bit each */
 static bool creations;
 
 long th_dispatch(struct th_call *call);
+
+static void want(const unsigned short *calls, unsigned char *by_whom, enum th_action action)
+{
+	for (; calls && *calls < TH_CALLS; calls++) {
+		by_whom[*calls] |= (unsigned char)(1U << observers);
+		th_actions[*calls] |= (unsigned char)action;
+	}
+}
 
 /* Turn on the observers that the environment names; false where there are none. */
 bool th_dispatch_start(const struct th_program *program)
@@ -31,10 +39,8 @@ bool th_dispatch_start(const struct th_program *program)
 		if (!value || !*value || observers == MAX_OBSERVERS ||
 		    !(*at)->start(value, program))
 			continue;
-		for (const unsigned short *nr = (*at)->calls; nr && *nr < TH_CALLS; nr++) {
-			wanted[*nr] |= (unsigned char)(1U << observers);
-			th_actions[*nr] |= TH_ACT_OBSERVE;
-		}
+		want((*at)->before_calls, wanted_before, TH_ACT_BEFORE);
+		want((*at)->calls, wanted, TH_ACT_AFTER);
 		creations |= !!(*at)->created;
 		on[observers++] = *at;
 	}
@@ -57,14 +63,14 @@ void th_created(int dirfd, const char *path, int fd)
 static void tell_before(struct th_call *call)
 {
 	for (unsigned int i = 0; i < observers; i++)
-		if ((wanted[call->nr] >> i & 1) && on[i]->before)
+		if (wanted_before[call->nr] >> i & 1)
 			on[i]->before(call);
 }
 
 static void tell_after(const struct th_call *call)
 {
 	for (unsigned int i = 0; i < observers; i++)
-		if ((wanted[call->nr] >> i & 1) && on[i]->after)
+		if (wanted[call->nr] >> i & 1)
 			on[i]->after(call);
 }
 
@@ -102,12 +108,12 @@ long th_dispatch(struct th_call *call)
 		return make(call);
 	if (action & TH_ACT_EXEC)
 		return execute(call);
-	if (action & TH_ACT_OBSERVE)
+	if (action & TH_ACT_BEFORE)
 		tell_before(call);
 	call->ret = make(call);
 	if ((action & TH_ACT_CREATES) && !th_failed(call->ret))
 		th_check_created(call);
-	if (action & TH_ACT_OBSERVE)
+	if (action & TH_ACT_AFTER)
 		tell_after(call);
 	return call->ret;
 }

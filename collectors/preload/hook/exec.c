@@ -91,6 +91,10 @@ void th_exec_start(const struct th_program *program)
 	if (!texts)
 		return;
 	find_own_path(th_variable(program->envp, PRELOAD));
+	const char *list = th_variable(program->envp, TH_SITES);
+
+	if (list)
+		th_carry(TH_SITES, list);
 	for (const struct th_observer *const *at = th_observers; *at; at++) {
 		const char *value = th_variable(program->envp, (*at)->variable);
 

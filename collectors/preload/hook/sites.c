@@ -11,11 +11,9 @@
  */
 #include <elf.h>
 #include <link.h>
-#include <stddef.h>
-#include "core.h"
+#include "sites.h"
 
 #define TRAMPOLINE 80
-#define MAX_SITES 1024
 #define REACH (1UL << 30) /* jumps reach 2 GiB; the library itself lies in between */
 #define PAGE 4096UL
 
@@ -25,27 +23,8 @@ static const char *const objects[] = {
 	"librt.so.1", "libaio.so.1",	      "liburing.so.2",
 };
 
-extern struct r_debug _r_debug __attribute__((weak, visibility("default")));
-
-struct text {
-	unsigned char *start, *end;
-	int protection;
-};
-
-struct site {
-	unsigned char *at;
-	unsigned char length;  /* of what the jump replaces and what runs before it returns */
-	unsigned char compare; /* bytes of the comparison that moves to the trampoline */
-	int nr;		       /* -1: not known */
-};
-
-static bool wanted(int nr)
-{
-	return nr < 0 || (nr < TH_CALLS && th_actions[nr]);
-}
-
 /* Whether a site begins at or before the `0f 05` at `p`. */
-static bool site_at(const struct text *text, unsigned char *p, struct site *site)
+bool site_at(const struct text *text, unsigned char *p, struct site *site)
 {
 	if (p - 5 >= text->start && p[-5] == 0xb8 && !p[-2] && !p[-1] && p[-3] < 2) {
 		site->at = p - 5;
@@ -69,7 +48,7 @@ static bool site_at(const struct text *text, unsigned char *p, struct site *site
 	return true;
 }
 
-static unsigned int find_sites(const struct text *text, struct site *sites, unsigned int room)
+unsigned int find_sites(const struct text *text, struct site *sites, unsigned int room)
 {
 	const uint64_t ones = 0x0101010101010101ULL, high = 0x8080808080808080ULL;
 	unsigned int n = 0;
@@ -86,7 +65,7 @@ static unsigned int find_sites(const struct text *text, struct site *sites, unsi
 		}
 		for (unsigned int i = 0; i < 8; i++)
 			if (p[i] == 0x0f && p[i + 1] == 0x05 && site_at(text, p + i, &sites[n]) &&
-			    wanted(sites[n].nr) && n < room - 1)
+			    n < room - 1)
 				n++;
 		p += 8;
 	}
@@ -179,7 +158,7 @@ static bool patch(const struct text *text, const struct site *sites, unsigned in
 }
 
 /* The executable segment of a loaded object; false where it cannot be told. */
-static bool find_text(const struct link_map *map, struct text *text)
+bool find_text(const struct link_map *map, struct text *text)
 {
 	const Elf64_Ehdr *head = (const void *)map->l_addr; /* shared objects begin with it */
 
@@ -201,7 +180,7 @@ static bool find_text(const struct link_map *map, struct text *text)
 	return false;
 }
 
-static bool is_patched(const char *name)
+bool is_patched(const char *name)
 {
 	name = th_base(name);
 	for (unsigned int i = 0; i < sizeof(objects) / sizeof(*objects); i++)
@@ -210,25 +189,39 @@ static bool is_patched(const char *name)
 	return false;
 }
 
-struct th_patched th_patch_all(void)
+/* Without those of calls that nobody wants to see. */
+static unsigned int keep_wanted(struct site *sites, unsigned int n)
+{
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < n; i++)
+		if (sites[i].nr < 0 || (sites[i].nr < TH_CALLS && th_actions[sites[i].nr]))
+			sites[kept++] = sites[i];
+	return kept;
+}
+
+struct th_patched th_patch_all(const struct th_program *program)
 {
 	struct th_patched done = {0, 0};
-	size_t bytes = MAX_SITES * sizeof(struct site);
+	size_t bytes = TH_MAX_SITES * sizeof(struct site);
 	struct site *sites = &_r_debug ? th_map(bytes) : NULL;
 	struct text text;
 
 	if (!sites)
 		return done;
+	cache_open(program);
 	for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next) {
 		if (!map->l_name || !is_patched(map->l_name) || !find_text(map, &text))
 			continue;
-		unsigned int n = find_sites(&text, sites, MAX_SITES);
+		unsigned int n = cached_sites(map, &text, sites);
 
+		n = keep_wanted(sites, n ? n : find_sites(&text, sites, TH_MAX_SITES));
 		if (n && patch(&text, sites, n))
 			done.sites += n;
 		else
 			done.failed += n;
 	}
+	cache_close();
 	th_sys(__NR_munmap, sites, bytes);
 	return done;
 }

@@ -11,5 +11,5 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
 		return;
 	th_exec_start(&program);
 	if (th_dispatch_start(&program))
-		th_patch_all();
+		th_patch_all(&program);
 }

@@ -425,11 +425,6 @@ static void do_waitid(struct rec *rec, const struct th_call *c)
 	process_waited(rec, info[3], info[2] == 1 ? (info[5] & 0xff) << 8 : info[5] & 0x7f);
 }
 
-static void before_exit(struct rec *rec, struct th_call *c)
-{
-	process_exits(rec, (int)c->arg[0]);
-}
-
 /* A filter may forbid the calls that are made here: nothing more is recorded. */
 static void do_seccomp(struct rec *rec, const struct th_call *c)
 {
@@ -497,7 +492,6 @@ static const struct row {
 	{__NR_faccessat2, NULL, do_access},
 	{__NR_chroot, before_chroot, do_chroot}, {__NR_chdir, NULL, do_chdir}, {__NR_fchdir, NULL, do_chdir},
 	{__NR_wait4, NULL, do_wait4}, {__NR_waitid, NULL, do_waitid},
-	{__NR_exit_group, before_exit, NULL},
 	{__NR_prctl, NULL, do_seccomp}, {__NR_seccomp, NULL, do_seccomp},
 	{__NR_io_uring_setup, NULL, do_uring}, {__NR_io_submit, aio_submit, NULL},
 	{__NR_remap_file_pages, NULL, do_uring},
@@ -506,40 +500,49 @@ static const struct row {
 
 #define ROWS (sizeof(rows) / sizeof(*rows))
 
-static unsigned short wanted[ROWS + 1];
+static unsigned short wanted_before[ROWS + 2], wanted[ROWS + 1];
 static const struct row *by_number[TH_CALLS];
 
 static bool start(const char *value, const struct th_program *program)
 {
+	unsigned int before = 0, after = 0;
+
 	for (unsigned int i = 0; i < ROWS; i++) {
-		wanted[i] = rows[i].nr;
 		by_number[rows[i].nr] = &rows[i];
+		if (rows[i].before)
+			wanted_before[before++] = rows[i].nr;
+		if (rows[i].after)
+			wanted[after++] = rows[i].nr;
 	}
-	wanted[ROWS] = TH_CALLS;
+	wanted_before[before++] = __NR_exit_group;
+	wanted_before[before] = wanted[after] = TH_CALLS;
 	return arena_open(value) && process_start(program);
 }
 
 static void before(struct th_call *call)
 {
-	const struct row *row = by_number[call->nr];
-	struct rec *rec = row->before ? rec_here() : NULL;
+	if (call->nr == __NR_exit_group) {
+		process_exits((int)call->arg[0]);
+		return;
+	}
+	struct rec *rec = rec_here();
 
 	if (rec)
-		row->before(rec, call);
+		by_number[call->nr]->before(rec, call);
 }
 
 static void after(const struct th_call *call)
 {
-	const struct row *row = by_number[call->nr];
-	struct rec *rec = row->after ? rec_here() : NULL;
+	struct rec *rec = rec_here();
 
 	if (rec)
-		row->after(rec, call);
+		by_number[call->nr]->after(rec, call);
 }
 
 const struct th_observer th_recorder = {
 	.variable = "TRACEHINT_RECORD",
 	.start = start,
+	.before_calls = wanted_before,
 	.calls = wanted,
 	.before = before,
 	.after = after,

@@ -368,8 +368,13 @@ void process_not_executed(const struct th_call *call)
 	rec->page->proc.hashed = 0;
 }
 
-void process_exits(struct rec *rec, int code)
+/* A child that did nothing writes nothing: its parent saw it begin and end. */
+void process_exits(int code)
 {
+	struct rec *rec = own->rec.page || th_vforked() ? rec_here() : NULL;
+
+	if (!rec)
+		return;
 	slots_settle(rec);
 	rec->page->proc.exit_status = (code & 0xff) << 8;
 	rec->page->proc.end_ns = now_ticks();

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tracehint.adapters.engines.emitters import EMITTERS
+from tracehint.adapters.stores.base import Documented
 from tracehint.commands._output import refuse_existing, refuse_own_input, write_result
 from tracehint.commands._stores import (
     hints_argument,
@@ -131,6 +134,7 @@ def command(
             store=require_store(store or "xattr", prefix, places),
             output=output if str(output) != "-" else None,
             nodes=which["nodes"],
+            run=which["like"],
             allow_trusted=allow_trusted,
             local_dir=local_dir,
             shared_dir=shared_dir,
@@ -143,6 +147,9 @@ def command(
         return
     inside = output is None or str(output) == "-"
     chosen = require_store(store, prefix, places)
+    if isinstance(chosen, Documented):
+        _document(loaded, chosen, output, directory, which, force=force)
+        return
     script = _script(loaded, chosen, directory, which, allow_trusted=allow_trusted, inside=inside)
     report_gaps(script.gaps)
     if script.skipped:
@@ -168,20 +175,44 @@ def _script(
     allow_trusted: bool,
     inside: bool,
 ) -> Script:
-    from contextlib import ExitStack
-
     from tracehint.adapters.stores.act import check_keys
     from tracehint.adapters.stores.call_script import make_call_script
     from tracehint.adapters.stores.commands import CommandStore
     from tracehint.adapters.stores.script import make_script
 
-    with ExitStack() as stack:
-        root = stack.enter_context(open_directory(directory)) if directory else None
-        plan = make_plan(hints, root_fd=root.fd if root else None, **which)
+    with _known(directory) as root_fd:
+        plan = make_plan(hints, root_fd=root_fd, **which)
     check_keys(chosen, plan.targets, allow_trusted=allow_trusted)
     if isinstance(chosen, CommandStore):
         return make_call_script(hints, plan, chosen, inside=inside)
     return make_script(hints, plan, chosen, inside=inside)
+
+
+def _document(
+    hints: HintFile,
+    chosen: Documented,
+    output: Path | None,
+    directory: Path | None,
+    which: dict[str, Any],
+    *,
+    force: bool,
+) -> None:
+    with _known(directory) as root_fd:
+        plan = make_plan(hints, root_fd=root_fd, **which)
+    made = chosen.document(hints, plan)
+    report_gaps(made.gaps)
+    write_result(made.text, str(output) if output else None, force=force)
+    click.echo(f"{made.records:,} records: review them before you use them", err=True)
+
+
+@contextmanager
+def _known(directory: Path | None) -> Iterator[int | None]:
+    """A descriptor of the directory whose files are matched too."""
+    if directory is None:
+        yield None
+        return
+    with open_directory(directory) as root:
+        yield root.fd
 
 
 def _refuse_foreign(folder: Path) -> None:

@@ -72,7 +72,14 @@ def _rows(store: Locator, files: tuple[Path, ...]) -> list[dict[str, Any]]:
 
 def _row(store: Locator, path: Path) -> dict[str, Any]:
     """One file: its nodes, or why they are unknown."""
+    from tracehint.adapters.stores.base import NameLocator
+
     row: dict[str, Any] = {"path": str(path), "nodes": [], "detail": {}, "problem": ""}
+    if isinstance(store, NameLocator) and not store.mounted:
+        try:
+            return _told(path, store.locate_name(str(path)))
+        except OSError as error:
+            return {**row, "problem": error.strerror or "error"}
     try:
         fd = os.open(path, FLAGS)
     except OSError as error:

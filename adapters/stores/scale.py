@@ -1,0 +1,135 @@
+"""IBM Storage Scale: a placement policy for `mmchpolicy`. Not run; grammar of IBM's documentation.
+
+At creation a rule sees the last part of a name, not its path. So rules go by that part: a rule of
+the hint file as `NAME LIKE`, with `%` for its placeholders. The first rule that fits wins, and a
+policy without a DEFAULT rule makes every other creation fail: this one always ends with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tracehint.adapters.stores.about import About
+from tracehint.adapters.stores.base import Acts, Gap
+from tracehint.adapters.stores.documents import ODD_NAME, DocumentStore, Said
+from tracehint.adapters.stores.fields import Field
+from tracehint.adapters.stores.grammar import Grid
+from tracehint.adapters.stores.places import Places
+from tracehint.adapters.stores.table import nearly, no
+from tracehint.errors import InputError, UsageError
+from tracehint.hintgen.hints.model import HintFile
+from tracehint.hintgen.hints.template import parse
+
+MAX_BYTES = 1 << 20  # of a policy file
+NEW: tuple[Acts, ...] = ("creation",)
+_NAME = r"[A-Za-z0-9_.+=~-]"
+# every line of a policy that is written here; nothing else passes
+_RULE = re.compile(
+    r"RULE 'th[0-9]{1,6}' SET POOL '[A-Za-z0-9_.-]{1,255}'( REPLICATE\([123]\))?"
+    rf" WHERE NAME LIKE '({_NAME}|%|\\_)+' ESCAPE '\\'|/\*[A-Za-z0-9 ,.:()_-]*\*/"
+)
+_SAME_NAME = "a file of the same name elsewhere is said otherwise; a policy sees no path"
+_DEFAULT = re.compile(r"RULE 'default' SET POOL '[A-Za-z0-9_.-]{1,255}'")
+
+ABOUT = About(
+    who="the administrator (`mmchpolicy DEVICE FILE`)",
+    read_back="`mmlspolicy DEVICE -L`; a file's: `mmlsattr -L FILE`",
+    undo="the former policy file",
+    cost="one policy for the whole file system",
+    source="IBM's documentation of policy rules (mmchpolicy DEVICE FILE -I test checks it)",
+    tools=("mmchpolicy",),
+)
+ROWS = {
+    "DP=local": no("FPO's write affinity belongs to the pool"),
+    "DP=collocation": nearly(
+        "a pool that the --map file names (groups)", NEW, ("pool", "{group}")
+    ),
+    "DP=distribute": no("blocks are spread over the pool anyway"),
+    "DP=scatter": no("the block size belongs to the pool"),
+    "Replication": nearly(
+        "at most 3 copies, and the file system's own maximum", NEW, ("copies", "{copies}")
+    ),
+    "BlockSize": no("the block size belongs to the pool"),
+}  # fmt: skip  # a table
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScalePolicy(DocumentStore):
+    """The adapter; `places.pool` is where everything else goes."""
+
+    def render(self, said: Sequence[Said], hints: HintFile, gaps: list[Gap]) -> tuple[str, int]:
+        """One rule per name pattern and value, most specific first, then the default."""
+        default = self.places.pool
+        if not default:
+            raise UsageError(
+                "a policy without a DEFAULT rule makes every other creation fail",
+                'Name the pool of all other files in a --map file: pool = "system".',
+            )
+        templates = {rule.id: rule.template for rule in hints.rules}
+        rules: dict[str, str] = {}  # name pattern -> what it says
+        files = [one for one in said if one.target.kind == "file"]
+        for one in files:
+            pattern = _pattern(templates.get(one.target.rule, ""), one.path)
+            if pattern is None:
+                gaps.append(Gap(hint=one.target.pattern, level="none", reason=ODD_NAME))
+            else:
+                rules.setdefault(pattern, _words(one, default))
+        order = sorted(rules, key=lambda name: (name.count("%"), -len(name), name))
+        first = [(re.compile(_regex(name)), rules[name]) for name in order]
+        for one in files:
+            name = one.path.rpartition("/")[2]
+            found = next((words for regex, words in first if regex.fullmatch(name)), None)
+            if found is not None and found != _words(one, default):
+                reason = (
+                    "a file of the same name elsewhere is said otherwise, and a policy sees no path"
+                )
+                gaps.append(Gap(hint=one.target.pattern, level="none", reason=reason))
+        lines = [f"/* {line} */" for line in self.head()]
+        lines += [
+            f"RULE 'th{i}' SET {rules[name]} WHERE NAME LIKE '{name}' ESCAPE '\\'"
+            for i, name in enumerate(order, 1)
+        ]
+        text = "\n".join([*lines, f"RULE 'default' SET POOL '{default}'", ""])
+        return check_policy(text), len(order)
+
+
+def _words(one: Said, default: str) -> str:
+    copies = f" REPLICATE({one.words['copies']})" if "copies" in one.words else ""
+    return f"POOL '{one.words.get('pool', default)}'{copies}"
+
+
+def _pattern(template: str, path: str) -> str | None:
+    """The last part of a name as a LIKE pattern; None: it has letters that are not written."""
+    name = path.rpartition("/")[2].encode()
+    parts = parse(template).parts if template else (name,)
+    text = "".join("%" if isinstance(p, str) else p.decode("latin-1") for p in parts)
+    last = text.rpartition("/")[2].replace("_", "\\_")
+    if not re.fullmatch(rf"({_NAME}|%|\\_)+", last) or not last.strip("%"):
+        return name.decode().replace("_", "\\_")
+    return re.sub("%+", "%", last)
+
+
+def _regex(pattern: str) -> str:
+    return re.escape(pattern.replace("\\_", "_")).replace("%", ".*")
+
+
+def check_policy(text: str) -> str:
+    """`text` if it is a policy of the form above; raises InputError."""
+    *rules, last, end = ["", *text.split("\n")]
+    if end or not _DEFAULT.fullmatch(last) or len(text) > MAX_BYTES:
+        raise InputError("the policy does not end with its DEFAULT rule", "Use fewer rules.")
+    for line in rules[1:]:
+        if not _RULE.fullmatch(line):
+            raise InputError(f"{line[:80]!r} is no rule of a policy", "Check the --map file.")
+    return text
+
+
+def storage_scale(places: Places) -> ScalePolicy:
+    """The store of a site."""
+    return ScalePolicy(
+        name="storage-scale", title="IBM Storage Scale (placement policy)", about=ABOUT, rows=ROWS,
+        fields={"copies": Field("value", Grid(least=1, most=3))}, places=places,
+        targets=("file",), kinds={"pool": "name", "copies": "count"},
+    )  # fmt: skip  # a table

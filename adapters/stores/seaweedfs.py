@@ -1,0 +1,107 @@
+"""SeaweedFS: rules of path prefixes for `weed shell`. Not run here; its syntax was tried by hand.
+
+A rule that names a data node which is down blocks everybody who writes below its prefix. So every
+node is asked before a document is written (a TCP connection), and a dead one refuses it.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tracehint.adapters.stores.about import About
+from tracehint.adapters.stores.base import Acts, Gap
+from tracehint.adapters.stores.documents import DocumentStore, Said
+from tracehint.adapters.stores.fields import Field
+from tracehint.adapters.stores.grammar import Grid
+from tracehint.adapters.stores.places import Places
+from tracehint.adapters.stores.table import fully, nearly, no
+from tracehint.errors import InputError, UsageError
+from tracehint.hintgen.hints.model import HintFile
+
+TIMEOUT_S = 2.0
+MAX_COPIES = 10  # on servers of one rack: the last digit of its code
+_RULE = re.compile(
+    r"fs\.configure -locationPrefix=(/[A-Za-z0-9_.+=~-]+)+/?( -dataNode=[A-Za-z0-9.-]+:[0-9]{1,5})?"
+    r"( -replication=00[0-9])? -apply|# [A-Za-z0-9 ,.:()_-]*"
+)
+NEW: tuple[Acts, ...] = ("directory", "creation")
+
+ABOUT = About(
+    who="whoever may run `weed shell`",
+    read_back="`fs.configure` without -apply prints the rules",
+    undo="the same rule with -delete -apply",
+    cost="one line a file or directory; every rule is looked at when a file is made",
+    source="command_fs_configure.go of SeaweedFS 4",
+    tools=("weed",),
+)
+ROWS = {
+    "DP=local": no("a rule names a node, not the writer's own"),
+    "DP=collocation": fully(
+        "the data node that the --map file names (groups, port)", NEW, ("node", "{group}")
+    ),
+    "DP=scatter": no("chunks go to volumes in the order they come"),
+    "DP=distribute": no("volumes are spread over the nodes anyway"),
+    "Replication": nearly(
+        "at most 10 copies, on servers of one rack; for what is written later", NEW,
+        ("copies", "{copies}"),
+    ),
+    "BlockSize": no("a setting of the mount or of one request"),
+}  # fmt: skip  # a table
+
+
+def answers(host: str, port: int) -> bool:
+    """Whether something listens there."""
+    try:
+        with socket.create_connection((host, port), TIMEOUT_S):
+            return True
+    except OSError:
+        return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeaweedRules(DocumentStore):
+    """The adapter; `alive` tells whether a data node can be written to."""
+
+    alive: Callable[[str, int], bool] = answers
+
+    def render(self, said: Sequence[Said], hints: HintFile, gaps: list[Gap]) -> tuple[str, int]:
+        """A line per target; its longest prefix wins when a file is written."""
+        for node in sorted({one.words["node"] for one in said if "node" in one.words}):
+            if not self.alive(node, self.places.port):
+                raise UsageError(
+                    f"the data node {node}:{self.places.port} does not answer: a rule that names "
+                    "it would block whoever writes there",
+                    "Start it, or leave it out of the --map file.",
+                )
+        lines = [f"# {line}" for line in self.head()]
+        lines += [self._line(one) for one in said]
+        return check_rules("\n".join([*lines, ""])), len(said)
+
+    def _line(self, one: Said) -> str:
+        folder = "/" if one.target.kind == "directory" and one.path else ""
+        words = [f"fs.configure -locationPrefix={self.places.base}/{one.path}{folder}"]
+        if "node" in one.words:
+            words.append(f"-dataNode={one.words['node']}:{self.places.port}")
+        if "copies" in one.words:
+            words.append(f"-replication=00{int(one.words['copies']) - 1}")
+        return " ".join([*words, "-apply"])
+
+
+def check_rules(text: str) -> str:
+    """`text` if every line is a rule of the form above; raises InputError."""
+    for line in text.splitlines():
+        if not _RULE.fullmatch(line):
+            raise InputError(f"{line[:80]!r} is no rule", 'Give a --map file with base = "/path".')
+    return text
+
+
+def seaweedfs(places: Places) -> SeaweedRules:
+    """The store of a site."""
+    return SeaweedRules(
+        name="seaweedfs", title="SeaweedFS (rules of path prefixes)", about=ABOUT, rows=ROWS,
+        fields={"copies": Field("value", Grid(least=1, most=MAX_COPIES))}, places=places,
+        kinds={"node": "name", "copies": "count"},
+    )  # fmt: skip  # a table
