@@ -181,6 +181,7 @@ def test_snakemake_submits_the_jobs_of_a_part_together(tmp_path: Path) -> None:
     # raw feeds two jobs of the group: one group of four jobs for each part
     assert (tmp_path / "submitted").read_text().count("x") == 2, said
     assert not (tmp_path / "left_1.txt").exists(), "temp() is still temp()"
+    assert "left_1.txt (nodelocal)" in said, "and never leaves its group"
 
 
 def test_snakemake_groups_only_as_wide_as_a_node(tmp_path: Path) -> None:
@@ -209,6 +210,13 @@ def test_snakemake_never_groups_across_parts(tmp_path: Path) -> None:
     assert (tmp_path / "sum_1.txt").read_text() == "1\n2\n3\n3\n2\n1\n"
     assert (tmp_path / "submitted").read_text().count("x") > 2, said
     assert "left out" not in said, said
+
+
+def test_snakemake_says_what_undoes_the_hints(tmp_path: Path) -> None:
+    assert "copied all the same" not in snakemake(tmp_path, ROWS, JOBS, "-n")
+    assert "copied all the same" in snakemake(
+        tmp_path, ROWS, JOBS, "-n", "--keep-storage-local-copies"
+    )
 
 
 @pytest.mark.full
