@@ -200,3 +200,11 @@ def test_files_made_under_other_names_have_their_hints(tmp_path: Path) -> None:
         assert os.listxattr(tmp_path / "out" / name), said
     rows = read_bundle(tmp_path / ".tracehint/runs/0002.trace").tables["settings"].to_pylist()
     assert {r["state"] for r in rows} == {"set"}
+
+
+def test_a_run_inside_a_recorded_one_leaves_nothing_behind(tmp_path: Path) -> None:
+    inner = f"{sys.executable} -m tracehint run -- sh -c 'echo 1 >x; exit 3'"
+    words = ("record", "--collector", "strace", "-o", "r.trace", "--", "sh", "-c", inner)
+    assert "is recorded already" in tracehint(tmp_path, *words, status=3)
+    assert (tmp_path / "x").read_text() == "1\n"
+    assert not list((tmp_path / ".tracehint/runs").iterdir())
