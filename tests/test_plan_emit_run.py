@@ -154,11 +154,13 @@ echo $!
 JOBS = {f"{name}_{s}.txt": s - 1 for name in ("raw", "left", "right", "sum") for s in (1, 2)}
 
 
-def snakemake(folder: Path, hosts: str, tasks: dict[str, int], *more: str) -> str:
+def snakemake(
+    folder: Path, hosts: str, tasks: dict[str, int], *more: str, text: str = SNAKEFILE
+) -> str:
     """Run the emitted workflow with a queue of its own."""
     if importlib.util.find_spec("snakemake_executor_plugin_cluster_generic") is None:
         pytest.skip("snakemake-executor-plugin-cluster-generic is not installed")
-    (folder / "Snakefile").write_text(SNAKEFILE)
+    (folder / "Snakefile").write_text(text)
     (folder / "submit").write_text(SUBMIT)
     (folder / "submit").chmod(0o755)
     hints = save_plan(folder, planned(tasks, rules=[rule("x_{n}", DP="local")]))
@@ -185,6 +187,20 @@ def test_snakemake_groups_only_as_wide_as_a_node(tmp_path: Path) -> None:
     said = snakemake(tmp_path, ROWS.replace("slots = 2", "slots = 1"), JOBS)
     assert (tmp_path / "sum_1.txt").read_text() == "1\n2\n3\n3\n2\n1\n"
     assert (tmp_path / "submitted").read_text().count("x") > 2, said
+
+
+@pytest.mark.parametrize(("minutes", "together"), [(0, False), (15, True)])
+def test_snakemake_asks_for_no_time_that_nobody_gives(
+    tmp_path: Path, minutes: int, together: bool
+) -> None:
+    """A group of three levels of 5 minutes needs 15: more than any job asks for by itself."""
+    text = SNAKEFILE.replace("    shell:", "    resources: runtime=5\n    shell:")
+    hosts = ROWS.replace("slots = 2", f"slots = 2\nminutes = {minutes}")
+    said = snakemake(tmp_path, hosts, JOBS, text=text)
+    assert (tmp_path / "sum_1.txt").read_text() == "1\n2\n3\n3\n2\n1\n"
+    count = (tmp_path / "submitted").read_text().count("x")
+    assert (count == 2) == together, said
+    assert "left out" not in said, said
 
 
 def test_snakemake_never_groups_across_parts(tmp_path: Path) -> None:

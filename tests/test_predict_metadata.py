@@ -272,3 +272,26 @@ def test_the_command(tmp_path: Path) -> None:
     assert found["operations"] == 1 + 1 + 7 + 2
     text = inside(*words, cwd=tmp_path).stdout
     assert text.startswith("Metadata: ") and "decentralised-replica" in text
+
+
+def test_lint_argues_with_predicted_seconds(tmp_path: Path) -> None:
+    """Updates of two sites: half of them cross to a central registry, none to one's own."""
+    build = RunBuilder()
+    driver = build.process(["sh", "wf.sh"])
+    for i in range(4):
+        maker = build.process(["make_it", str(i)], parent=driver, start=1, end=2)
+        made_file = build.file(f"/data/x{i}", existed=False, size=1000)
+        build.write(maker, made_file, 0, 1000, at=2)
+        build._add("metadata_ops", proc=maker, dir=b"/data", op="mkdir", count=200, errors=0)
+    run = build.bundle(tmp_path).path
+    (tmp_path / "sites.toml").write_text(cluster())
+    words = ("lint", run, "--select", "TM005", "--format", "json")
+    assert inside(*words, cwd=tmp_path).returncode == 0
+    done = inside(*words, "--cluster", "sites.toml", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    (finding,) = json.loads(done.stdout)["findings"]
+    assert finding["evidence"]["saved_seconds"] > 1
+    assert "with one central registry" in finding["message"]
+    far = cluster('[[links]]\na = "a"\nb = "b"\nround_trip_ms = 0.2\n')
+    (tmp_path / "sites.toml").write_text(far)
+    assert inside(*words, "--cluster", "sites.toml", cwd=tmp_path).returncode == 0

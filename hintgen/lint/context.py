@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from tracehint.analyzer.model import Analysis
+    from tracehint.analyzer.predict.cluster import Cluster
     from tracehint.hintgen.hints.model import HintFile
     from tracehint.schemas.store import Bundle
 
@@ -46,13 +47,17 @@ SAVES_SQL = """greatest(0, sum(p.saves_bytes))::BIGINT AS network_bytes,
 
 @dataclass
 class Context:
-    """One run under the linter. `con` is made at the first question."""
+    """One run under the linter. `con` is made at the first question.
+
+    `cluster`: where the next run takes place, for rules that argue with predicted seconds.
+    """
 
     analysis: Analysis
     bundle: Bundle | None = None
     settings: Settings = field(default_factory=Settings)
     hints_in_force: HintFile | None = None
     bundle_name: str = "RUN.trace"
+    cluster: Cluster | None = None
 
     @functools.cached_property
     def con(self) -> duckdb.DuckDBPyConnection:

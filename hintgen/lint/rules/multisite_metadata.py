@@ -23,14 +23,21 @@ parallel; with local replicas where tasks mostly use what their own site made
 (pipelines). The finding states the figures; the limits are settings
 (`central-nodes`, `central-ops-per-node`, `pipeline-share`).
 
+With `--cluster FILE` (a cluster file with sites and the round trips between
+them) the rule argues with predicted seconds instead: each strategy is
+simulated, and there is a finding where one is faster than a central server by
+more than the error of the model.
+
 ## What it cannot see
-The round-trip times between the sites, and which strategies the store offers.
+Which strategies the store offers; without a cluster file, the round-trip times
+between the sites.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tracehint.analyzer.predict.cluster import Cluster
 from tracehint.hintgen.lint.context import Context
 from tracehint.hintgen.lint.finding import Finding, Rule
 from tracehint.hintgen.text.units import plural
@@ -54,6 +61,9 @@ _SQL = """
 
 def check(context: Context) -> Iterator[Finding]:
     """The strategy for a run over several sites, unless a central server fits."""
+    if context.cluster is not None and context.cluster.sites:
+        yield from _predicted(context, context.cluster)
+        return
     settings = context.settings
     for row in context.rows(_SQL):
         per_node = row["operations"] / context.nodes
@@ -80,3 +90,36 @@ def check(context: Context) -> Iterator[Finding]:
             fix=f"choose {strategy} metadata in the store, if it has it",
             evidence=("calls", "per_node", "local_share", "shared_files", "strategy"),
         )
+
+
+def _predicted(context: Context, cluster: Cluster) -> Iterator[Finding]:
+    from tracehint.analyzer.predict.metadata.prediction import predict_metadata
+    from tracehint.analyzer.predict.metadata.work import metadata_work
+    from tracehint.analyzer.predict.workload import from_analysis
+
+    workload = from_analysis(context.analysis)
+    work = metadata_work(context.analysis, workload, context.bundle)
+    found = predict_metadata(work, cluster)
+    rows = {row["name"]: row for row in found["strategies"]}
+    central, best = rows["centralised"], rows[found["best"]]
+    if best is central:
+        return
+    saved = central["seconds"] - best["seconds"]
+    strategy = str(best["name"])
+    message = (
+        f"{plural(len(cluster.sites), 'site')}, {work.operations:,} metadata operations: "
+        f"{central['seconds']:.3g} s with one central registry at {central['centre']}, "
+        f"{best['seconds']:.3g} s {strategy}"
+    )
+    facts = {
+        "template": "", "calls": work.operations, "strategy": strategy, "operations": 0,
+        "central_seconds": round(central["seconds"], 3), "saved_seconds": round(saved, 3),
+        "files": 0, "bytes": 0,
+    }  # fmt: skip  # a table
+    yield context.finding(
+        RULE,
+        facts,
+        message,
+        fix=f"choose {strategy} metadata in the store, if it has it",
+        evidence=("calls", "central_seconds", "saved_seconds", "strategy"),
+    )

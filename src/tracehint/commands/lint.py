@@ -40,6 +40,11 @@ FORMATS = ("text", "json", "sarif", "github", "junit")
     metavar="FILE",
     help="Table of sites or racks: a host or pattern and its site per line.",
 )
+@click.option(
+    "--cluster",
+    metavar="FILE",
+    help="Cluster file with the sites: TM005 argues with predicted seconds.",
+)
 @click.option("--block-size", help="Block size of the store, e.g. 1M; default 4M.")
 @click.option("--hints-in-force", type=click.Path(), help="Hints that the store already had.")
 @click.option("--calibration", type=click.Path(), help="Of `tracehint calibrate`: adds seconds.")
@@ -58,6 +63,7 @@ def command(
     cut: dict[str, Any],
     default_placement: str,
     sites: Path | None,
+    cluster: str | None,
     block_size: str | None,
     hints_in_force: str | None,
     calibration: str | None,
@@ -101,6 +107,10 @@ def command(
 
         hints = load_hints(Path(hints_in_force))
     context = Context(run.analysis, run.bundle, settings, hints, bundle_name=bundle)
+    if cluster:
+        from tracehint.analyzer.predict.cluster_file import read_cluster
+
+        context.cluster = read_cluster(cluster)
     findings = run_rules(context, codes)
     if calibration:
         from tracehint.hintgen.calibration import read_rates
