@@ -15,6 +15,12 @@ from tests.support.engines import engine
 
 NODES = 3
 PATIENCE_S = 200
+LOG = """\
+log4j.rootLogger=WARN,A
+log4j.appender.A=org.apache.log4j.ConsoleAppender
+log4j.appender.A.layout=org.apache.log4j.PatternLayout
+log4j.appender.A.layout.ConversionPattern=%p %c: %m%n
+"""
 
 
 @dataclass
@@ -43,7 +49,9 @@ class Hdfs:
     def start(self, name: str, *words: str, node: Node | None = None) -> None:
         """Start a server on the head or on a node."""
         with (self.folder / f"{name}.log").open("wb") as log:
-            command = (node or self.bed).command(self.tool, *words)
+            # without a host name of the node's own, which Java could not resolve
+            space = node.space if node else self.bed.space
+            command = ["nsenter", f"--net=/run/netns/{space}", self.tool, *words]
             self.running.append(
                 subprocess.Popen(command, env=self.environment, stdout=log, stderr=log)
             )
@@ -74,6 +82,7 @@ def _configure(folder: Path) -> None:
         for key, value in values.items()
     )
     (folder / "conf").mkdir()
+    (folder / "conf" / "log4j.properties").write_text(LOG)
     for name in ("core-site.xml", "hdfs-site.xml"):
         (folder / "conf" / name).write_text(f"<configuration>{rows}</configuration>")
 
