@@ -56,7 +56,10 @@ Prolog={folder}/prolog
 Epilog={folder}/epilog
 PartitionName=all Nodes=ALL Default=YES MaxTime=10 State=UP
 """
-_NODE = "NodeName={name} NodeHostname={name} NodeAddr=127.0.0.1 Port={port} CPUs={cpus}\n"
+_NODE = (
+    "NodeName={name} NodeHostname={name} NodeAddr=127.0.0.1 Port={port} CPUs={cpus} "
+    "RealMemory=4000\n"
+)
 
 # What cgroups do on a real node: nothing of a job outlives it.
 _NOTHING_LEFT = """#!{python} -ES

@@ -74,9 +74,9 @@ def command(
         refuse_existing(Path(str(output)), force=force)
     loaded = load_workload(workflow, learned, scale_bytes, scale_seconds)
     where, notes = _cluster(cluster, nodes, loaded)
-    rules = _rules(loaded, where.count)
+    rules, more = _rules(loaded, where.count)
     problem = Problem(loaded.analysis, loaded.work, where, rules, stage_inputs, seed)
-    planning = replace(plan(problem), notes=tuple(notes))
+    planning = replace(plan(problem), notes=(*notes, *more))
     data = to_json(planning)
     if output is not None:
         concrete, more = for_hint_file(planning)
@@ -101,7 +101,13 @@ def _cluster(given: str | None, nodes: int | None, loaded: Loaded) -> tuple[Clus
     return (cluster.with_nodes(nodes) if nodes else cluster), notes
 
 
-def _rules(loaded: Loaded, nodes: int) -> HintFile:
+def _rules(loaded: Loaded, nodes: int) -> tuple[HintFile, list[str]]:
+    """Rules of the runs that were learned from, else of the workflow itself."""
+    from tracehint.hintgen.hints.model import HintFile
     from tracehint.hintgen.learn.rules import LearnOptions, learn
+    from tracehint.hintgen.plan.strategies.per_file import MAX_FILES
 
-    return learn(loaded.runs or [loaded.analysis], LearnOptions(nodes=nodes))
+    if not loaded.runs and loaded.work.files > MAX_FILES:
+        note = f"no rules by name: they are learned of runs with up to {MAX_FILES:,} files"
+        return HintFile((), {"nodes": nodes, "nodes_given": True}, ()), [note]
+    return learn(loaded.runs or [loaded.analysis], LearnOptions(nodes=nodes)), []
