@@ -72,6 +72,7 @@ def _tracehint(store: Hdfs, folder: Path, *words: str) -> subprocess.CompletedPr
     return store.call(*TOOL, *words, cwd=folder)
 
 
+@pytest.mark.full
 @pytest.mark.slow
 @pytest.mark.store
 def test_copies_and_media_are_what_the_namenode_reports(store: Hdfs, tmp_path: Path) -> None:
