@@ -18,6 +18,7 @@ PATIENCE_S = 200
 LOG = """\
 log4j.rootLogger=WARN,A
 log4j.appender.A=org.apache.log4j.ConsoleAppender
+log4j.appender.A.target=System.err
 log4j.appender.A.layout=org.apache.log4j.PatternLayout
 log4j.appender.A.layout.ConversionPattern=%p %c: %m%n
 """
