@@ -13,10 +13,13 @@ import pytest
 
 import tracehint
 from tests.support.cli import inside
+from tests.support.hostile import HOSTILE_NAMES
 from tests.support.planning import MB, instance, pairs, planned, star, write
 from tests.support.predicting import Task, need_engine, plain, workload
+from tests.support.wfinstances import data_folder
 from tracehint.hintgen.hints.hintfile import load
-from tracehint.hintgen.plan import metis
+from tracehint.hintgen.hints.pathtext import to_text
+from tracehint.hintgen.plan import metis, rules
 from tracehint.hintgen.plan.graph import graph_of
 from tracehint.hintgen.plan.partition import WAYS, parts_of
 
@@ -156,3 +159,59 @@ def test_from_python(tmp_path: Path) -> None:
     data = tracehint.load(tmp_path / "run.trace").plan(tmp_path / "rig.toml", nodes=3)
     check(data)
     assert data["nodes"] == 3
+
+
+def test_rules_that_lose_by_name_are_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every draft with hints by name is slower: the file has no rules, and says so."""
+    monkeypatch.setattr(rules, "NOT_WORSE", 0.0)
+    data = planned(write(tmp_path, pairs(10)), "-o", "h.json")
+    assert load(tmp_path / "h.json").rules == ()
+    assert any("no rules by name" in note for note in data["assumptions"])
+
+
+def test_rules_of_the_file_are_local_or_better(tmp_path: Path) -> None:
+    planned(write(tmp_path, pairs(10)), "-o", "h.json")
+    kept = load(tmp_path / "h.json")
+    assert kept.rules and kept.parameters["rules"] in rules.SETS
+
+
+def test_names_of_every_byte(tmp_path: Path) -> None:
+    names = [to_text(name).replace("\\", "/")[:60] for name in HOSTILE_NAMES]
+    names = [name for name in dict.fromkeys(names) if name.strip("/. ")]
+    tasks = []
+    for i, name in enumerate(names):
+        tasks.append((f"make {name}", "make", [], [f"a{i} {name}"], 1.0))
+        tasks.append((f"use {name}", "use", [f"a{i} {name}"], [f"b{i} {name}"], 1.0))
+    sizes = {f: MB for task in tasks for f in (*task[2], *task[3])}
+    data = planned(write(tmp_path, instance(tasks, sizes)), "-o", "h.json")
+    check(data)
+    assert load(tmp_path / "h.json").plan is not None
+
+
+@pytest.mark.slow
+def test_a_file_with_a_hundred_thousand_readers(tmp_path: Path) -> None:
+    tasks: list[Any] = [("seed", "seed", [], ["seed.bin"], 1.0)]
+    tasks += [(f"use_{i}", "use", ["seed.bin"], [], 0.1) for i in range(100_000)]
+    data = planned(write(tmp_path, instance(tasks, {"seed.bin": MB})))
+    check(data)
+
+
+@pytest.mark.slow
+def test_montage_halves_its_time_and_its_bytes(tmp_path: Path) -> None:
+    """The replay of a real run: sizes divided by 8, times by 50, no page cache on the clients."""
+    write(tmp_path, pairs(1))
+    rig = tmp_path / "rig.toml"
+    rig.write_text(rig.read_text() + "[store]\nclient_cache = false\n")
+    source = data_folder() / "montage-chameleon-2mass-05d-001.json.gz"
+    done = inside(
+        "plan", source, "--cluster", rig, "--scale-bytes", "0.125", "--scale-seconds", "0.02",
+        "--format", "json", cwd=tmp_path,
+    )  # fmt: skip  # a table
+    assert done.returncode == 0, done.stderr
+    data = json.loads(done.stdout)
+    check(data)
+    default, best = rows(data)["default"], rows(data)[data["chosen"]]
+    assert best["seconds"] <= 0.5 * default["seconds"]
+    assert best["network_bytes"] <= 0.25 * default["network_bytes"]

@@ -58,6 +58,7 @@ def chosen_plan(planning: Planning) -> tuple[Plan, list[str]]:
         default_seconds=default.seconds,
         planned_seconds=best.seconds,
         parts=draft.parts,
+        steal=draft.placement.steal or "any",
         tasks=tuple(tasks_of(draft, problem)),
         files=tuple(files),
     ), notes

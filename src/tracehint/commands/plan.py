@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from tracehint.hintgen.hints.model import HintFile
 
 DEFAULT_CLUSTER = "moosefs"
+_RULES = {
+    "learned": "rules by name, for runs without a graph: as learned file by file",
+    "without-copies": "rules by name, for runs without a graph: as learned, but no copies",
+    "local": "rules by name, for runs without a graph: files on their writer's node",
+    "none": "no rules by name: none was found that never loses to the store's default",
+}  # fmt: skip  # a table
 
 
 @click.command()
@@ -68,6 +74,7 @@ def command(
     from tracehint.hintgen.plan.model import Problem
     from tracehint.hintgen.plan.planner import plan
     from tracehint.hintgen.plan.result import for_hint_file, to_json
+    from tracehint.hintgen.plan.rules import chosen_rules
 
     if output not in (None, "-"):
         refuse_own_input(Path(str(output)), [workflow, *learned])
@@ -81,7 +88,9 @@ def command(
     if output is not None:
         concrete, more = for_hint_file(planning)
         data["assumptions"] += [note for note in more if note not in data["assumptions"]]
-        file = replace(rules, plan=concrete)
+        by_name, kind = chosen_rules(problem)
+        data["assumptions"].append(_RULES[kind])
+        file = replace(by_name, plan=concrete)
         write_result(json.dumps(hints_json(file), indent=1) + "\n", output, force=force)
         if output == "-":
             return
