@@ -254,7 +254,7 @@ def test_snakemakes_own_executor_for_slurm_sends_groups_to_their_nodes(
         program, "-s", "hinted.smk", "-j", "4", "--executor", "slurm",
         "--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "3",
         "--default-resources", "slurm_account=x", "--seconds-between-status-checks", "1",
-        cwd=tmp_path,
+        cwd=tmp_path, timeout=400,
         env={"PATH": f"{tmp_path / 'bin'}:{program.parent}:{os.environ['PATH']}"},
     ).stderr  # fmt: skip  # a table
     assert said.count("has been submitted with SLURM jobid") == 2, said
