@@ -242,7 +242,7 @@ def test_snakemakes_own_executor_for_slurm_sends_groups_to_their_nodes(
     slurm: Cluster, tmp_path: Path
 ) -> None:
     program = engine("snakemake-9.27.1/bin/snakemake")
-    text = SNAKEFILE.replace("cat {input}", "cat {input} && hostname >> where_{wildcards.s}")
+    text = SNAKEFILE.replace("cat {input}", "hostname > where_{wildcards.s}; cat {input}")
     snakemake(tmp_path, ROWS, JOBS, "-n", text=text)
     (tmp_path / "bin").mkdir()
     # the executor takes Slurm's variables out of its jobs, and this Slurm has no place but them
@@ -254,7 +254,7 @@ def test_snakemakes_own_executor_for_slurm_sends_groups_to_their_nodes(
         program, "-s", "hinted.smk", "-j", "4", "--executor", "slurm",
         "--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "3",
         "--default-resources", "slurm_account=x", "--seconds-between-status-checks", "1",
-        cwd=tmp_path,
+        cwd=tmp_path, timeout=400,
         env={"PATH": f"{tmp_path / 'bin'}:{program.parent}:{os.environ['PATH']}"},
     ).stderr  # fmt: skip  # a table
     assert said.count("has been submitted with SLURM jobid") == 2, said

@@ -88,7 +88,11 @@ class Cluster:
     env: dict[str, str]
 
     def run(
-        self, *command: str | Path, cwd: Path | None = None, env: Mapping[str, str] = {}
+        self,
+        *command: str | Path,
+        cwd: Path | None = None,
+        env: Mapping[str, str] = {},
+        timeout: float = 120,
     ) -> subprocess.CompletedProcess[str]:
         """Run a command that can speak to this cluster; it must end with 0.
 
@@ -100,7 +104,7 @@ class Cluster:
             env={**self.env, **env},
             text=True,
             capture_output=True,
-            timeout=120,
+            timeout=timeout,
         )
         assert not done.returncode, f"{done.args}\n{done.stdout}\n{done.stderr}{self.logs()}"
         return done
