@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,15 @@ import pytest
 
 import tracehint
 from tests.support.cli import inside
+from tests.support.flows import Flowing
 from tests.support.hostile import HOSTILE_NAMES
 from tests.support.planning import MB, instance, pairs, planned, star, write
 from tests.support.predicting import Task, need_engine, plain, workload
 from tests.support.wfinstances import data_folder
 from tracehint.hintgen.hints.hintfile import load
 from tracehint.hintgen.hints.pathtext import to_text
+from tracehint.hintgen.learn.rules import learn
+from tracehint.hintgen.match.match import Matcher
 from tracehint.hintgen.plan import metis, rules
 from tracehint.hintgen.plan.graph import graph_of
 from tracehint.hintgen.plan.partition import WAYS, parts_of
@@ -188,6 +192,22 @@ def test_names_of_every_byte(tmp_path: Path) -> None:
     data = planned(write(tmp_path, instance(tasks, sizes)), "-o", "h.json")
     check(data)
     assert load(tmp_path / "h.json").plan is not None
+
+
+def test_local_rules_need_no_graph_and_leave_inputs_alone() -> None:
+    run = Flowing()
+    for i in range(6):
+        run.read(run.task("make"), f"in_{i}.dat", MB)
+        run.write(i, f"p_{i}.dat", MB)
+    for i in range(6):
+        use = run.task("use")
+        run.read(use, f"p_{i}.dat", MB)
+        run.read(use, f"p_{(i + 1) % 6}.dat", MB)
+    hints = learn([run.analysis()])
+    local = replace(hints, rules=rules.SETS["local"](hints.rules))
+    names = [b"p_77.dat", b"in_77.dat"]
+    found = Matcher(local).match(names, None, 5, frozenset(names))
+    assert [match.values for match in found] == [{"DP": "local"}, {}]
 
 
 @pytest.mark.slow

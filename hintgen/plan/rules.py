@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -85,12 +86,21 @@ def _without_copies(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
 
 
 def _local(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """What a task writes stays where it is written; nothing else is asked for."""
+    """What a task writes stays where it is written, whatever it is used for.
+
+    A rule that needs declared types says nothing about names, and is left out.
+    """
     return tuple(
-        replace(rule, hints=(_LOCAL,), variants=(), per_file={})
+        replace(rule, hints=(_LOCAL,), variants=(), per_file={}, uses=(), conditions=_any_use(rule))
         for rule in rules
-        if rule.producers and INPUT not in rule.producers
+        if rule.producers
+        and INPUT not in rule.producers
+        and rule.conditions.get("needs") != "types"
     )
+
+
+def _any_use(rule: Rule) -> dict[str, Any]:
+    return {key: value for key, value in rule.conditions.items() if key != "needs"}
 
 
 # name of a set -> what becomes of the learned rules
