@@ -113,6 +113,9 @@ bench-record: dev ## cost of recording, in alternating pairs
 bench-analyze: dev ## time and memory of analyze
 	$(BIN)/python -m scripts.bench.bench_analyze
 
+bench-commands: dev ## time and memory of all commands on joined real workflows (TRACEHINT_DATA)
+	$(BIN)/python -m scripts.bench.bench_commands
+
 bench-spark: dev ## analyze on both engines
 	$(BIN)/python -m scripts.bench.bench_spark
 

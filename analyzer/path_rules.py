@@ -40,6 +40,7 @@ BOOKKEEPING = "|".join((
     r"/\.exitcode$", r"\.makeflowlog$", r"\.batchlog$", r"/\.makeflow(?:\.|/)",
     r"/makeflow\.failed\.", r"/\.parallel/", r"/runinfo/\d+/", r"/vine-run-info/",
     r"/\.lineage/", r"/\.parsl",
+    r"(?:^|/)\.tracehint/",  # what run and apply keep
     r"\.tracehint/(?:[^/]*$|bin/)",  # what emit puts beside an annotated workflow
 ))  # fmt: skip  # a table
 

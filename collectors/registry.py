@@ -33,6 +33,7 @@ COLLECTORS: dict[str, Entry] = {
     ),
     "strace": Entry("tracehint.collectors.strace", "StraceCollector", auto=True),
     "bpftrace": Entry("tracehint.collectors.bpftrace", "BpftraceCollector"),
+    "all": Entry("tracehint.collectors.both", "BothCollectors"),
     "darshan": Entry("tracehint.collectors.darshan", "DarshanCollector"),
 }
 

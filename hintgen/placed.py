@@ -39,15 +39,18 @@ def hinted(hints: HintFile, analysis: Analysis, name: str) -> Strategy:
 
 
 def hints_by_file(
-    hints: HintFile, analysis: Analysis, work: Workload, nodes: int
+    hints: HintFile, analysis: Analysis, work: Workload, nodes: int, *, graph: bool = True
 ) -> list[dict[str, str]]:
-    """Hints (name -> value) by file of the workload; a path has one set of hints."""
+    """Hints (name -> value) by file of the workload; a path has one set of hints.
+
+    `graph`: the rules may know the declared graph, where there is one; else names alone.
+    """
     from tracehint.hintgen.learn.facts import facts_of
     from tracehint.hintgen.score.score import declared_of, has_declared_graph
 
     facts = facts_of(analysis)
     paths = facts["path"].to_pylist()
-    known = declared_of(facts) if has_declared_graph(analysis) else None
+    known = declared_of(facts) if graph and has_declared_graph(analysis) else None
     found = Matcher(hints).match(paths, known, nodes, frozenset(paths))
     by_path = dict(zip(paths, (match.values for match in found), strict=True))
     path_of = dict(

@@ -12,6 +12,7 @@ files.data       not software
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from tracehint.hintgen import relation
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
     from tracehint.analyzer.model import Analysis
     from tracehint.schemas.store import Bundle
+
+PORTION = 10_000  # rows of a large result in Python at one time
 
 
 def text_column(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
@@ -82,3 +85,12 @@ def rows(
     cursor = con.execute(sql, parameters) if parameters else con.execute(sql)
     columns = [d[0] for d in cursor.description or []]
     return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+
+
+def each(con: duckdb.DuckDBPyConnection, sql: str) -> Iterator[dict[str, Any]]:
+    """The rows of a result of any size, until the connection is asked something else."""
+    cursor = con.execute(sql)
+    columns = [d[0] for d in cursor.description or []]
+    while some := cursor.fetchmany(PORTION):
+        for row in some:
+            yield dict(zip(columns, row, strict=True))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support.cli import tracehint
 from tests.support.ebpf import compile_workloads
 from tests.test_ebpf_coverage import CASES, Run
+from tests.test_losses_stated import until
 from tests.test_strace_coverage import _check
 from tracehint.collectors.bpftrace.translate import translate
 from tracehint.schemas.store import read_bundle
@@ -36,42 +39,26 @@ UNSEEN = {
 MOUNT = 'mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null; exec "$@"'
 
 
-def bpftrace(*command: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """`record --collector bpftrace`; skips where it cannot run even with tracefs."""
+def recorder() -> list[str]:
+    """The words of `record --collector bpftrace`; skips where it cannot run even with tracefs."""
     if os.geteuid():
         pytest.skip("needs root")
-    wrap = ["unshare", "-m", "sh", "-c", MOUNT, "sh", sys.executable, "-m", "tracehint"]
-    doctor = subprocess.run(
-        [
-            *wrap[:-2],
-            "-c",
-            "from tracehint.collectors.registry import check as c;"
-            "f = c('bpftrace'); print('' if f.usable else f.reason + ': ' + f.remedy)",
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
+    wrap = ["unshare", "-m", "sh", "-c", MOUNT, "sh", sys.executable]
+    ask = (
+        "from tracehint.collectors.registry import check as c;"
+        "f = c('bpftrace'); print('' if f.usable else f.reason + ': ' + f.remedy)"
     )
+    doctor = subprocess.run([*wrap, "-c", ask], capture_output=True, text=True, check=True)
     if doctor.stdout.strip():
         pytest.skip(doctor.stdout.strip())
-    return subprocess.run(
-        [
-            *wrap,
-            "record",
-            "--quiet",
-            "--collector",
-            "bpftrace",
-            "-o",
-            "run.trace",
-            "--",
-            *map(str, command),
-        ],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    how = ["-m", "tracehint", "record", "--quiet", "--collector", "bpftrace", "-o", "run.trace"]
+    return [*wrap, *how, "--"]
+
+
+def bpftrace(*command: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """A recorded command."""
+    words = [*recorder(), *map(str, command)]
+    return subprocess.run(words, cwd=cwd, capture_output=True, text=True, check=False, timeout=120)
 
 
 def run_all(folder: Path) -> Run:
@@ -122,6 +109,38 @@ def test_status_streams_and_files(tmp_path: Path) -> None:
         and (o["read_bytes"] or o["write_bytes"])
     }
     assert moved == {(b"/a", True): 5, (b"/a", False): 5, (b"/b", True): 5}
+
+
+@pytest.mark.ebpf
+@pytest.mark.slow
+def test_a_killed_recorder_leaves_what_it_saw_and_no_probes(tmp_path: Path) -> None:
+    script = (
+        "seq 99 > f; cat f > g; : > made; while [ ! -e go ]; do sleep 0.1; done; cat g > h; : > end"
+    )
+    with subprocess.Popen([*recorder(), "sh", "-c", script], cwd=tmp_path) as process:
+        until((tmp_path / "made").exists)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        names = {int(pid): Path(f"/proc/{pid}/comm").read_text().strip() for pid in children}
+        (tracer,) = (pid for pid, name in names.items() if name == "bpftrace")
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        until(lambda: not alive(tracer))
+        (tmp_path / "go").touch()
+        until((tmp_path / "end").exists)
+    bundle = read_bundle(tmp_path / "run.trace")
+    assert not bundle.manifest.complete
+    moved = {o["path"][-2:] for o in bundle.tables["opens"].to_pylist() if o["write_bytes"]}
+    assert moved == {b"/f", b"/g"}
+    done = tracehint("analyze", "run.trace", cwd=tmp_path)
+    assert done.stdout.startswith("The recorder ")
+
+
+def alive(pid: int) -> bool:
+    """Whether the process is there and no zombie that nobody waits for."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 def test_lines_are_put_in_order_and_losses_counted() -> None:

@@ -196,7 +196,7 @@ DAMAGE = {
     "no lists": lambda folder: (folder / "hints.json").write_text('{"inputs": 5}'),
     "odd entries": lambda folder: (folder / "hints.json").write_text(
         '{"inputs": [{}], "temporary": [7], "pairs": 3, "parts": {}, "nodes": {"0": 7}, '
-        '"cores": "x", "directories": 1}'
+        '"cores": "x", "minutes": [], "directories": 1}'
     ),
     "no Python": lambda folder: (folder / "annotate.smk").write_text("1 +\n"),
     "an old Snakemake": lambda folder: (folder / "annotate.smk").write_text(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,16 @@ import pytest
 
 import tracehint
 from tests.support.cli import inside
+from tests.support.flows import Flowing
+from tests.support.hostile import HOSTILE_NAMES
 from tests.support.planning import MB, instance, pairs, planned, star, write
 from tests.support.predicting import Task, need_engine, plain, workload
+from tests.support.wfinstances import data_folder
 from tracehint.hintgen.hints.hintfile import load
-from tracehint.hintgen.plan import metis
+from tracehint.hintgen.hints.pathtext import to_text
+from tracehint.hintgen.learn.rules import learn
+from tracehint.hintgen.match.match import Matcher
+from tracehint.hintgen.plan import metis, rules
 from tracehint.hintgen.plan.graph import graph_of
 from tracehint.hintgen.plan.partition import WAYS, parts_of
 
@@ -156,3 +163,75 @@ def test_from_python(tmp_path: Path) -> None:
     data = tracehint.load(tmp_path / "run.trace").plan(tmp_path / "rig.toml", nodes=3)
     check(data)
     assert data["nodes"] == 3
+
+
+def test_rules_that_lose_by_name_are_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every draft with hints by name is slower: the file has no rules, and says so."""
+    monkeypatch.setattr(rules, "NOT_WORSE", 0.0)
+    data = planned(write(tmp_path, pairs(10)), "-o", "h.json")
+    assert load(tmp_path / "h.json").rules == ()
+    assert any("no rules by name" in note for note in data["assumptions"])
+
+
+def test_rules_of_the_file_are_local_or_better(tmp_path: Path) -> None:
+    planned(write(tmp_path, pairs(10)), "-o", "h.json")
+    kept = load(tmp_path / "h.json")
+    assert kept.rules and kept.parameters["rules"] in rules.SETS
+
+
+def test_names_of_every_byte(tmp_path: Path) -> None:
+    names = [to_text(name).replace("\\", "/")[:60] for name in HOSTILE_NAMES]
+    names = [name for name in dict.fromkeys(names) if name.strip("/. ")]
+    tasks = []
+    for i, name in enumerate(names):
+        tasks.append((f"make {name}", "make", [], [f"a{i} {name}"], 1.0))
+        tasks.append((f"use {name}", "use", [f"a{i} {name}"], [f"b{i} {name}"], 1.0))
+    sizes = {f: MB for task in tasks for f in (*task[2], *task[3])}
+    data = planned(write(tmp_path, instance(tasks, sizes)), "-o", "h.json")
+    check(data)
+    assert load(tmp_path / "h.json").plan is not None
+
+
+def test_local_rules_need_no_graph_and_leave_inputs_alone() -> None:
+    run = Flowing()
+    for i in range(6):
+        run.read(run.task("make"), f"in_{i}.dat", MB)
+        run.write(i, f"p_{i}.dat", MB)
+    for i in range(6):
+        use = run.task("use")
+        run.read(use, f"p_{i}.dat", MB)
+        run.read(use, f"p_{(i + 1) % 6}.dat", MB)
+    hints = learn([run.analysis()])
+    local = replace(hints, rules=rules.SETS["local"](hints.rules))
+    names = [b"p_77.dat", b"in_77.dat"]
+    found = Matcher(local).match(names, None, 5, frozenset(names))
+    assert [match.values for match in found] == [{"DP": "local"}, {}]
+
+
+@pytest.mark.slow
+def test_a_file_with_a_hundred_thousand_readers(tmp_path: Path) -> None:
+    tasks: list[Any] = [("seed", "seed", [], ["seed.bin"], 1.0)]
+    tasks += [(f"use_{i}", "use", ["seed.bin"], [], 0.1) for i in range(100_000)]
+    data = planned(write(tmp_path, instance(tasks, {"seed.bin": MB})))
+    check(data)
+
+
+@pytest.mark.slow
+def test_montage_halves_its_time_and_its_bytes(tmp_path: Path) -> None:
+    """The replay of a real run: sizes divided by 8, times by 50, no page cache on the clients."""
+    write(tmp_path, pairs(1))
+    rig = tmp_path / "rig.toml"
+    rig.write_text(rig.read_text() + "[store]\nclient_cache = false\n")
+    source = data_folder() / "montage-chameleon-2mass-05d-001.json.gz"
+    done = inside(
+        "plan", source, "--cluster", rig, "--scale-bytes", "0.125", "--scale-seconds", "0.02",
+        "--format", "json", cwd=tmp_path,
+    )  # fmt: skip  # a table
+    assert done.returncode == 0, done.stderr
+    data = json.loads(done.stdout)
+    check(data)
+    default, best = rows(data)["default"], rows(data)[data["chosen"]]
+    assert best["seconds"] <= 0.5 * default["seconds"]
+    assert best["network_bytes"] <= 0.25 * default["network_bytes"]

@@ -16,7 +16,9 @@ from tests.support.hints import rule
 from tests.support.hostile import HOSTILE_NAMES
 from tests.support.plans import HOSTS, planned, save_plan
 from tracehint.adapters.engines.emitters import EmitRequest, emit
+from tracehint.adapters.engines.makeflow_order import in_turns
 from tracehint.adapters.engines.planned import find_parts
+from tracehint.adapters.engines.workflow import read_workflow
 from tracehint.adapters.place.table import read_task
 from tracehint.adapters.stores.registry import open_store
 from tracehint.cli import main
@@ -137,17 +139,65 @@ def test_makeflow_tells_slurm_where_nodes_are_known(
     assert lines[lines.index("@X=1") + 1] == "@BATCH_OPTIONS=--nodelist=node2"
 
 
+TURNS = """\
+HEAD=1
+# a comment of the first
+a: in
+\tmake a
+b: in
+
+\tmake b
+# of c
+c: \\
+  in
+@X=1
+\tmake c \\
+ more
+d: a b c
+\tmake d"""
+
+
+def test_the_parts_take_turns_in_a_makeflow_file(tmp_path: Path) -> None:
+    assert in_turns([0, 0, 0, 1, 1, None, 2]) == [5, 0, 3, 6, 1, 4, 2]
+    source = tmp_path / "w.mf"
+    source.write_text(TURNS)
+    hints = save_plan(tmp_path, planned({"a": 0, "b": 0, "c": 1, "d": 1}))
+    out = tmp_path / "t.mf"
+    command = ["emit", str(hints), "--workflow-engine", "makeflow", str(source), "-o", str(out)]
+    assert main(command) == 0
+    before, after = read_workflow(source).tasks, read_workflow(out).tasks
+    assert [task.targets[0] for task in after] == [b"a", b"c", b"b", b"d"]
+    what = {(task.targets, task.sources, task.command.replace(" ", "")) for task in before}
+    assert {(task.targets, task.sources, task.command.replace(" ", "")) for task in after} == what
+    assert out.read_text().count("# of c\nc: \\\n  in\n@X=1\n") == 1
+    parts = tmp_path / "t.mf.tracehint" / "parts"
+    assert [read_task(parts, k).part for k in range(4)] == [0, 1, 0, 1]
+
+
+def test_rules_keep_their_order_where_variables_stand_between_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for between in ("X=2\n", "export X\n", ".MAKEFLOW CATEGORY x\n"):
+        source = tmp_path / "w.mf"
+        source.write_text(TURNS.replace("# of c\n", between))
+        hints = save_plan(tmp_path, planned({"a": 0, "b": 0, "c": 1, "d": 1}))
+        command = ["emit", str(hints), "--workflow-engine", "makeflow", str(source), "--force"]
+        assert main([*command, "-o", str(tmp_path / "t.mf")]) == 0
+        assert "keep their order" in capsys.readouterr().err
+        assert (tmp_path / "t.mf").read_text() == source.read_text()
+
+
 @pytest.mark.parametrize("where", ["BATCH_OPTIONS=-p q\n", "b: in\n@BATCH_OPTIONS = -p q\n\ty\n"])
 def test_makeflow_keeps_what_its_author_said_to_the_batch_system(
     tmp_path: Path, hosts: Path, where: str
 ) -> None:
     source = tmp_path / "w.mf"
     source.write_text(where + "a: in\n\tx\n")
-    found = texts(planned({"a": 0, "b": 1}), "makeflow", tmp_path, workflow=source, hosts=hosts)
+    found = texts(planned({"a": 1, "b": 0}), "makeflow", tmp_path, workflow=source, hosts=hosts)
     said = [line for line in found["out.txt"].splitlines() if line.startswith("@BATCH_OPTIONS=")]
-    other = [] if where[0] == "B" else ["@BATCH_OPTIONS=$BATCH_OPTIONS --nodelist=node2"]
+    other = [] if where[0] == "B" else ["@BATCH_OPTIONS=$BATCH_OPTIONS --nodelist=node1"]
     own = "$BATCH_OPTIONS " if where[0] == "B" else ""
-    assert said == [*other, f"@BATCH_OPTIONS={own}--nodelist=node1"]
+    assert said == [*other, f"@BATCH_OPTIONS={own}--nodelist=node2"]
 
 
 def test_json_workflows_keep_what_their_author_said_to_the_batch_system(
@@ -164,7 +214,7 @@ def test_json_workflows_keep_what_their_author_said_to_the_batch_system(
     said = [
         r.get("environment", {}).get("BATCH_OPTIONS") for r in json.loads(found["out.txt"])["rules"]
     ]
-    assert said == ["-p q --nodelist=node2", "--nodelist=node1", None]
+    assert said == [None, "--nodelist=node1", "-p q --nodelist=node2"]
 
 
 # Slurm ----------------------------------------------------------------------------------------

@@ -154,11 +154,13 @@ echo $!
 JOBS = {f"{name}_{s}.txt": s - 1 for name in ("raw", "left", "right", "sum") for s in (1, 2)}
 
 
-def snakemake(folder: Path, hosts: str, tasks: dict[str, int], *more: str) -> str:
+def snakemake(
+    folder: Path, hosts: str, tasks: dict[str, int], *more: str, text: str = SNAKEFILE
+) -> str:
     """Run the emitted workflow with a queue of its own."""
     if importlib.util.find_spec("snakemake_executor_plugin_cluster_generic") is None:
         pytest.skip("snakemake-executor-plugin-cluster-generic is not installed")
-    (folder / "Snakefile").write_text(SNAKEFILE)
+    (folder / "Snakefile").write_text(text)
     (folder / "submit").write_text(SUBMIT)
     (folder / "submit").chmod(0o755)
     hints = save_plan(folder, planned(tasks, rules=[rule("x_{n}", DP="local")]))
@@ -179,12 +181,27 @@ def test_snakemake_submits_the_jobs_of_a_part_together(tmp_path: Path) -> None:
     # raw feeds two jobs of the group: one group of four jobs for each part
     assert (tmp_path / "submitted").read_text().count("x") == 2, said
     assert not (tmp_path / "left_1.txt").exists(), "temp() is still temp()"
+    assert "left_1.txt (nodelocal)" in said, "and never leaves its group"
 
 
 def test_snakemake_groups_only_as_wide_as_a_node(tmp_path: Path) -> None:
     said = snakemake(tmp_path, ROWS.replace("slots = 2", "slots = 1"), JOBS)
     assert (tmp_path / "sum_1.txt").read_text() == "1\n2\n3\n3\n2\n1\n"
     assert (tmp_path / "submitted").read_text().count("x") > 2, said
+
+
+@pytest.mark.parametrize(("minutes", "together"), [(0, False), (15, True)])
+def test_snakemake_asks_for_no_time_that_nobody_gives(
+    tmp_path: Path, minutes: int, together: bool
+) -> None:
+    """A group of three levels of 5 minutes needs 15: more than any job asks for by itself."""
+    text = SNAKEFILE.replace("    shell:", "    resources: runtime=5\n    shell:")
+    hosts = ROWS.replace("slots = 2", f"slots = 2\nminutes = {minutes}")
+    said = snakemake(tmp_path, hosts, JOBS, text=text)
+    assert (tmp_path / "sum_1.txt").read_text() == "1\n2\n3\n3\n2\n1\n"
+    count = (tmp_path / "submitted").read_text().count("x")
+    assert (count == 2) == together, said
+    assert "left out" not in said, said
 
 
 def test_snakemake_never_groups_across_parts(tmp_path: Path) -> None:
@@ -195,9 +212,53 @@ def test_snakemake_never_groups_across_parts(tmp_path: Path) -> None:
     assert "left out" not in said, said
 
 
+def test_snakemake_says_what_undoes_the_hints(tmp_path: Path) -> None:
+    assert "copied all the same" not in snakemake(tmp_path, ROWS, JOBS, "-n")
+    assert "copied all the same" in snakemake(
+        tmp_path, ROWS, JOBS, "-n", "--keep-storage-local-copies"
+    )
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("version", ["8.20.0", "8.30.0", "9.0.0"])
+def test_other_snakemakes_group_as_well(tmp_path: Path, version: str) -> None:
+    program = engine(f"snakemake-{version}/bin/snakemake")
+    snakemake(tmp_path, ROWS, JOBS, "-n")
+    queue = ["--executor", "cluster-generic", "--cluster-generic-submit-cmd", "./submit"]
+    queue += ["--seconds-between-status-checks", "1", "-j", "4", "--quiet", "all"]
+    for more in (["-n"], ["-n", "--quiet"], queue):
+        run(program, "-s", "hinted.smk", *more, cwd=tmp_path)
+    assert (tmp_path / "sum_2.txt").read_text() == "1\n2\n3\n3\n2\n1\n"
+    assert (tmp_path / "submitted").read_text().count("x") == 2
+
+
 @pytest.mark.parametrize("more", [("-n",), ("--quiet", "all"), ("-n", "--quiet")])
 def test_snakemake_starts_whatever_is_asked(tmp_path: Path, more: tuple[str, ...]) -> None:
     assert "left out" not in snakemake(tmp_path, ROWS, JOBS, *more)
+
+
+@pytest.mark.full
+def test_snakemakes_own_executor_for_slurm_sends_groups_to_their_nodes(
+    slurm: Cluster, tmp_path: Path
+) -> None:
+    program = engine("snakemake-9.27.1/bin/snakemake")
+    text = SNAKEFILE.replace("cat {input}", "hostname > where_{wildcards.s}; cat {input}")
+    snakemake(tmp_path, ROWS, JOBS, "-n", text=text)
+    (tmp_path / "bin").mkdir()
+    # the executor takes Slurm's variables out of its jobs, and this Slurm has no place but them
+    conf = slurm.env["SLURM_CONF"]
+    wrapper = f'#!/bin/sh\nSLURM_CONF={conf} exec {shutil.which("srun")} "$@"\n'
+    (tmp_path / "bin" / "srun").write_text(wrapper)
+    (tmp_path / "bin" / "srun").chmod(0o755)
+    said = slurm.run(
+        program, "-s", "hinted.smk", "-j", "4", "--executor", "slurm",
+        "--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "3",
+        "--default-resources", "slurm_account=x", "--seconds-between-status-checks", "1",
+        cwd=tmp_path, timeout=400,
+        env={"PATH": f"{tmp_path / 'bin'}:{program.parent}:{os.environ['PATH']}"},
+    ).stderr  # fmt: skip  # a table
+    assert said.count("has been submitted with SLURM jobid") == 2, said
+    assert [(tmp_path / f"where_{s}").read_text() for s in (1, 2)] == ["node1\n", "node2\n"]
 
 
 # Nextflow and Parsl ---------------------------------------------------------------------------

@@ -68,6 +68,8 @@ BAD: list[tuple[tuple[Any, ...], Any]] = [
     (("seconds", "planned"), -1),
     (("seconds", "planned"), 10**400),
     (("seconds", "planned"), True),
+    (("steal",), "all"),
+    (("steal",), []),
     (("parts",), -1),
     (("parts",), True),
     (("parts",), 2),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -234,3 +235,18 @@ def test_a_graph_that_has_not_run_learns_from_one_that_has(run: Path) -> None:
     assert row["network_bytes"] > 3 * SIZE
     assert any("learned from 1 run: the times of 5 tasks" in text for text in found["assumptions"])
     assert "no size" in " ".join(found["assumptions"])  # nobody has seen `out`
+
+
+def test_the_report_draws_a_sweep(run: Path) -> None:
+    out = run.parent / "what-if.html"
+    done = inside("report", run, "--cluster", "moosefs", "-o", out, cwd=run.parent)
+    assert done.returncode == 0, done.stderr
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', out.read_text())
+    assert data is not None
+    what = json.loads(data[1])["whatif"]
+    assert sorted({p["nodes"] for p in what["points"]}) == [2, 5, 10, 20]
+    assert {p["placement"] for p in what["points"]} == {"default", "local"}
+    assert what["timeline"]["bars"] and what["recorded_s"] > 0
+    wrong = inside("report", run, "--cluster", "none", "-o", "x.html", cwd=run.parent)
+    assert wrong.returncode == 2 and "none" in wrong.stderr
+    assert not (run.parent / "x.html").exists()

@@ -270,6 +270,20 @@ def test_an_idle_node_steals_unless_told_not_to() -> None:
     assert run(work, plain(2), place).seconds == pytest.approx(20)
 
 
+def test_of_a_plan_only_the_tasks_without_a_node_are_stolen() -> None:
+    """Two tasks are bound to node 0, two only lie there by their input."""
+    tasks = [Task(f"t{i}", [("read", f"x{i}"), ("compute", 10)]) for i in range(4)]
+    work = workload(tasks, {f"x{i}": MB for i in range(4)})
+    place = placed(work, f0=0, f1=0, f2=0, f3=0)
+    place.plan = np.array([0, 0, -1, -1], np.int32)
+    place.scheduler, place.steal = "plan", "unplanned"
+    found = run(work, plain(2), place)
+    assert found.tasks is not None
+    assert found.tasks[:, 0].tolist() == [0, 0, 1, 1]
+    place.steal = "nothing"
+    assert run(work, plain(2), place).seconds == pytest.approx(40)
+
+
 def joined(*steps: list[tuple[str, object]], cache: bool = False) -> Outcome:
     """Tasks on node 1, all at one time, that read what node 0 holds."""
     work = workload([Task(str(i), s) for i, s in enumerate(steps)], {"x": 100 * MB})

@@ -183,3 +183,48 @@ def test_nothing_happens_without_an_observer(hooked: Hooked) -> None:
     assert "libtracehint" in done.stdout
     texts = [line for line in done.stdout.splitlines() if "r-xp" in line]
     assert not [line for line in texts if line.endswith(" 0 ")]  # no trampolines
+
+
+def test_a_cancelled_thread_cleans_up(hooked: Hooked) -> None:
+    """The C library unwinds the stack from within the call: through our frames to the handler."""
+    program = compiled(
+        hooked.folder,
+        "cancel",
+        """
+#include <pthread.h>
+#include <unistd.h>
+static int ends[2];
+static void clean(void *unused)
+{
+	(void)unused;
+	if (write(1, "cleaned", 7) != 7)
+		_exit(9);
+}
+static void *work(void *unused)
+{
+	char byte;
+
+	pthread_cleanup_push(clean, NULL);
+	if (read(ends[0], &byte, 1) != 1)
+		_exit(8);
+	pthread_cleanup_pop(0);
+	return unused;
+}
+int main(void)
+{
+	pthread_t thread;
+	void *result;
+
+	if (pipe(ends) || pthread_create(&thread, NULL, work, NULL))
+		return 2;
+	usleep(100000);
+	pthread_cancel(thread);
+	pthread_join(thread, &result);
+	return result == PTHREAD_CANCELED ? 0 : 1;
+}
+""",
+        "-fexceptions",
+        "-pthread",
+    )
+    hooked.run(program)
+    assert hooked.output == b"cleaned"

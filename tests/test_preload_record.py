@@ -297,3 +297,45 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Path:
         == 3
     )
     return folder / "run.trace"
+
+
+def test_a_program_that_sandboxes_itself_goes_on_unrecorded(tmp_path: Path) -> None:
+    """Its filter kills whoever calls statx, which the library does at each open."""
+    program = compiled(
+        tmp_path,
+        "sandbox",
+        """
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+	struct sock_filter rules[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_statx, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = {4, rules};
+	int status;
+
+	close(open("before", O_CREAT | O_WRONLY, 0644));
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, 2, &filter))
+		return 77;
+	close(open("after", O_CREAT | O_WRONLY, 0644));
+	if (!fork())
+		_exit(close(open("child", O_CREAT | O_WRONLY, 0644)));
+	wait(&status);
+	return status;
+}
+""",
+    )
+    bundle = recorded(tmp_path, program)
+    names = {row["path"].rpartition(b"/")[2] for row in bundle.tables["opens"].to_pylist()}
+    assert b"before" in names
+    assert not names & {b"after", b"child"}
+    assert "credentials_exec" in {r["kind"] for r in bundle.tables["losses"].to_pylist()}

@@ -1,4 +1,4 @@
-"""Two collectors, one truth: the demo workflow gives the same graph with eBPF and with strace."""
+"""Collectors, one truth: the demo workflow gives the same graph with eBPF, strace, preload."""
 
 from __future__ import annotations
 
@@ -57,12 +57,13 @@ def graph(folder: Path, collector: str) -> dict[str, set[Any]]:
     }
 
 
-def test_the_demo_is_the_same_run_for_both(tmp_path: Path) -> None:
-    for name in ("ebpf", "strace"):
+@pytest.mark.parametrize("other", ["strace", "preload"])
+def test_the_demo_is_the_same_run_for_both(tmp_path: Path, other: str) -> None:
+    for name in ("ebpf", other):
         found = check(name)
         if not found.usable:
             pytest.skip(f"{name}: {found.reason}")
-    ebpf, strace = graph(tmp_path, "ebpf"), graph(tmp_path, "strace")
+    ebpf, second = graph(tmp_path, "ebpf"), graph(tmp_path, other)
     assert len(ebpf["edges"]) > 20
     for part, expected in ebpf.items():
-        assert strace[part] == expected, part
+        assert second[part] == expected, part

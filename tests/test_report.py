@@ -23,7 +23,7 @@ from tracehint.hintgen.draw import dot
 from tracehint.hintgen.draw.build import build
 from tracehint.hintgen.draw.report.data import ROWS, collect
 from tracehint.hintgen.draw.report.page import page
-from tracehint.hintgen.draw.report.timeline import _lanes, _spread
+from tracehint.hintgen.draw.report.timeline import _spread, lanes
 from tracehint.hintgen.export import FORMATS, export
 from tracehint.hintgen.hints.model import Hint, HintFile, Rule
 from tracehint.hintgen.inputs import Input
@@ -99,7 +99,7 @@ def test_an_imported_run_has_the_name_of_its_bundle_and_the_time_of_its_tasks() 
 
 def test_lanes_do_not_overlap() -> None:
     spans = [(0.0, 4.0), (1.0, 2.0), (2.0, 5.0), (4.0, 6.0), (4.5, 5.0)]
-    assert _lanes(spans) == [0, 1, 1, 0, 2]
+    assert lanes(spans) == [0, 1, 1, 0, 2]
 
 
 def test_bytes_are_spread_over_time_and_none_is_lost() -> None:
@@ -420,3 +420,52 @@ def test_ten_thousand_tasks_open_folded(browser: Any, write: Any) -> None:
     assert opened.trouble == []
     opened.shot("10000-tasks")
     print(f"10,000 tasks: usable after {opened.seconds:.2f} s")
+
+
+def predicted(name: str = "moosefs, local, 5 nodes") -> dict[str, Any]:
+    """A prediction as the command gives it: two configurations, and the tasks of one."""
+    points = [
+        {"name": title, "cluster": "c", "placement": placement, "nodes": nodes, "seconds": seconds,
+            "seconds_low": seconds - 1, "seconds_high": seconds + 1, "network_bytes": 10**6,
+            "cost": None, "stages": []}
+        for title, placement, nodes, seconds in ((name, "local", 5, 3.0), ("b", "default", 10, 4.0))
+    ]  # fmt: skip  # a table
+    tasks = [
+        {"name": "calibrate_1", "node": "node1", "start": 0.0, "end": 2.0},
+        {"name": "never seen", "node": "node2", "start": 1.0, "end": 3.0},
+        {"name": "smooth_1", "node": "node1", "start": 1.0, "end": 3.0},
+    ]
+    return {
+        "configurations": points,
+        "best": {"seconds": name, "cost": None},
+        "assumptions": ["all is well"],
+        "shown": {**points[0], "tasks": tasks},
+    }
+
+
+def test_a_prediction_is_points_and_bars_that_do_not_overlap() -> None:
+    analysis = parse_run(SIX).analysis()
+    found = collect(analysis, [], prediction=predicted())["whatif"]
+    assert [p["nodes"] for p in found["points"]] == [5, 10]
+    assert found["best"]["seconds"] == found["shown"] == "moosefs, local, 5 nodes"
+    bars = found["timeline"]["bars"]
+    assert [(b[0], b[4]) for b in bars] == [
+        (0, "calibrate_1"), (1, "smooth_1"), (2, "never seen"),
+    ]  # fmt: skip  # a table
+    assert [x["name"] for x in found["timeline"]["hosts"]] == ["node1", "node2"]
+    assert collect(analysis, [])["whatif"] is None
+
+
+@pytest.mark.slow
+def test_what_if_is_drawn_and_its_names_stay_text(browser: Any, write: Any) -> None:
+    evil = "</script><img src=x onerror=alert(1)>"
+    analysis = parse_run(SIX).analysis()
+    opened = Opened(browser, write(collect(analysis, [], prediction=predicted(evil))), **WIDE)
+    assert opened.page.locator("#what-if").is_visible()
+    assert evil in opened.page.locator("#whatif-note").inner_text()
+    for place in ("whatif-chart", "whatif-timeline"):
+        assert opened.page.locator(f"#{place} canvas").count() >= 1
+    assert opened.trouble == []
+    without = Opened(browser, write(six()), **WIDE)
+    assert not without.page.locator("#what-if").is_visible()
+    assert without.trouble == []

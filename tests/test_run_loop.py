@@ -66,6 +66,12 @@ def test_the_second_run_has_hints_and_the_proof_is_there(workflow: Path) -> None
     assert data["seconds"]["before"] > 0
     assert data["remote_bytes"] == {"before": None, "after": None, "predicted": None}
     assert {"tr", "cat", "head"} <= {row["type"] for row in data["types"]}
+    analysis = json.loads(tracehint(workflow, "analyze", runs / "0002.trace", "--format", "json"))
+    named = [file["path"] for file in analysis["files"] if file["role"] != "software"]
+    assert not [path for path in named if ".tracehint" in path]
+    tracehint(workflow, "lint", runs / "0001.trace", status=1)
+    found = tracehint(workflow, "lint", runs / "0002.trace", "--select", "TP")
+    assert "No findings" in found or "TP00" not in found
     status = json.loads(tracehint(workflow, "status", "--format", "json"))
     assert [run["hinted"] for run in status["runs"]] == [False, True]
     assert "2" in tracehint(workflow, "status")
@@ -161,3 +167,57 @@ def test_init_writes_the_defaults_of_all_commands(tmp_path: Path) -> None:
 def test_a_strange_project_file_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "tracehint.toml").write_text(text)
     assert "tracehint.toml" in tracehint(tmp_path, "status", status=2)
+
+
+FIRST_NAMES = """
+import os, tempfile, sys
+for i in range(6):
+    fd, name = tempfile.mkstemp(dir="out")
+    os.write(fd, b"x" * 200000)
+    os.close(fd)
+    os.replace(name, f"out/part_{i}.bin")
+    with open(f"out/side_{i}.dat.part", "wb") as f:
+        f.write(b"y" * 200000)
+    os.rename(f"out/side_{i}.dat.part", f"out/side_{i}.dat")
+"""
+SECOND = "import sys; open(sys.argv[2], 'wb').write(open(sys.argv[1], 'rb').read())"
+
+
+@pytest.mark.slow
+def test_files_made_under_other_names_have_their_hints(tmp_path: Path) -> None:
+    (tmp_path / "make.py").write_text(FIRST_NAMES)
+    (tmp_path / "use.py").write_text(SECOND)
+    (tmp_path / "run.sh").write_text(
+        f"mkdir -p out; {sys.executable} make.py\n"
+        "for i in 0 1 2 3 4 5; do for n in part_$i.bin side_$i.dat; do\n"
+        f"  {sys.executable} use.py out/$n out/$n.done\ndone; done\n"
+    )
+    tracehint(tmp_path, *RUN)
+    subprocess.run(["rm", "-r", "out"], cwd=tmp_path, check=True)
+    said = tracehint(tmp_path, *RUN)
+    assert "for names under which files are made first" in said
+    for name in ("part_0.bin", "part_5.bin", "side_3.dat"):
+        assert os.listxattr(tmp_path / "out" / name), said
+    rows = read_bundle(tmp_path / ".tracehint/runs/0002.trace").tables["settings"].to_pylist()
+    assert {r["state"] for r in rows} == {"set"}
+
+
+def test_a_run_inside_a_recorded_one_leaves_nothing_behind(tmp_path: Path) -> None:
+    inner = f"{sys.executable} -m tracehint run -- sh -c 'echo 1 >x; exit 3'"
+    words = ("record", "--collector", "strace", "-o", "r.trace", "--", "sh", "-c", inner)
+    assert "is recorded already" in tracehint(tmp_path, *words, status=3)
+    assert (tmp_path / "x").read_text() == "1\n"
+    assert not list((tmp_path / ".tracehint/runs").iterdir())
+
+
+def test_files_of_static_programs_are_said_to_be_missed(tmp_path: Path) -> None:
+    source = 'int main(void) { return open("s.txt", O_CREAT | O_WRONLY, 0644) < 0; }'
+    (tmp_path / "p.c").write_text(f"#include <fcntl.h>\n{source}\n")
+    built = subprocess.run(["gcc", "-static", "-o", "p", "p.c"], cwd=tmp_path, capture_output=True)
+    if built.returncode:
+        pytest.skip("no static C library")
+    hints = save(tmp_path, rule("{name}.txt", DP="local"))
+    words = ("run", "--hints", hints, "--collector", "strace", "-o", "r.trace", "--")
+    said = tracehint(tmp_path, *words, "sh", "-c", "echo 1 >a.txt; ./p")
+    assert "1 of 2 files that a rule is for got their hints" in said
+    assert "nobody saw it being made by p" in said

@@ -547,3 +547,12 @@ def test_doctor_tells_of_every_store() -> None:
     assert done.returncode == 0
     assert all(f"{name}: " in done.stdout for name in names())
     assert "what helps there: staging into node-local scratch" in done.stdout
+
+
+def test_the_example_of_a_tool_in_the_reference_page_is_a_table(tmp_path: Path) -> None:
+    page = Path(__file__).parent.parent / "docs" / "reference" / "stores.md"
+    text = page.read_text(encoding="utf-8").partition("## A new store that has a tool")[2]
+    (tmp_path / "t.toml").write_text(text.partition("```toml\n")[2].partition("```")[0])
+    store = _store(str(tmp_path / "t.toml"))
+    [setting], _ = store.translate(BLOCK, "directory")
+    assert store.argv(setting, "P") == ["mytool", "set", "--chunk=131072", "P"]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import bisect
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tracehint.hintgen.hints.pathtext import to_text
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tracehint.schemas.store import Bundle
+
+
+_HOPS = 8
+_CLOCKS_NS = 1_000_000  # by which the recorder's times and the journal's may differ
 
 
 @dataclass(frozen=True)
@@ -24,6 +29,11 @@ class Made:
     pid: int
     program: str
     renamed: bool  # it had another name before
+
+    def moved(self, renames: Renames) -> Made:
+        """The same file under its last name."""
+        last = renames.last_name(self.path, self.t_ns)
+        return self if last == self.path else replace(self, path=last, renamed=True)
 
     @property
     def why(self) -> str:
@@ -65,3 +75,26 @@ def programs_of(processes: pa.Table) -> Mapping[int, tuple[int, str]]:
     """Process epoch -> (pid, name of its program)."""
     rows = processes.select(["proc", "pid", "exe"]).to_pylist()
     return {r["proc"]: (r["pid"], to_text(os.path.basename(r["exe"] or b""))) for r in rows}  # noqa: PTH119
+
+
+class Renames:
+    """Where the files of a run went, by name and time."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        import pyarrow.compute as pc
+
+        names = bundle.tables["names"]
+        rows = names.filter(pc.equal(names.column("op"), "rename")).sort_by("t_ns")
+        self._moves: dict[bytes, list[tuple[int, bytes]]] = {}
+        for row in rows.select(["path", "t_ns", "new_path"]).to_pylist():
+            self._moves.setdefault(row["path"], []).append((row["t_ns"], row["new_path"]))
+
+    def last_name(self, path: bytes, t_ns: int) -> bytes:
+        """The last name of the file that had this one at that time."""
+        for _ in range(_HOPS):
+            moves = self._moves.get(path, [])
+            at = bisect.bisect_left(moves, (t_ns - _CLOCKS_NS, b""))
+            if at == len(moves):
+                break
+            t_ns, path = moves[at]
+        return path

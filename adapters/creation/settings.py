@@ -7,9 +7,12 @@ one list of settings per place, and the checksum of the name chooses.
 
 from __future__ import annotations
 
+import os
+import shutil
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from tracehint.adapters.creation import layout
@@ -106,11 +109,18 @@ def _way(store: Store, hints: Mapping[str, str]) -> tuple[tuple[Said, ...], list
     return tuple(map(_said, settings)), gaps
 
 
+def _tool(name: str) -> str:
+    """Where a store's own tool lies here; where it does not, the place that packages use."""
+    return str(Path(shutil.which(name) or f"/usr/bin/{name}").absolute())
+
+
 def _said(setting: Setting) -> Said:
     key, value = setting.key.encode(), setting.value
+    flags = 0
+    if setting.key == MOOSEFS_KEY:
+        key, flags = os.fsencode(_tool("mfssetsclass")), layout.CLASS
     if len(key) > layout.MAX_KEY or len(value) > layout.MAX_VALUE:
         raise UsageError(f"the setting {setting.key[:80]!r} is too long", "Check the store.")
-    flags = layout.CLASS if setting.key == MOOSEFS_KEY else 0
     if setting.by_name and b"@host" in value:
         before, _, after = value.partition(b"@host")
         return Said(key, before, after, flags | layout.HOST)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tracehint.adapters.creation.journal import Journal, Record
-from tracehint.adapters.creation.missed import Made
+from tracehint.adapters.creation.missed import Made, Renames
 from tracehint.adapters.creation.resolution import Resolution
 from tracehint.adapters.creation.settings import at_creation
 from tracehint.adapters.plan import Target
@@ -26,13 +26,22 @@ class Teller:
     roots: Sequence[bytes]
     host: str
 
-    def rows(self, journal: Journal, made: Iterable[Made] = ()) -> list[Row]:
-        """A row for each hint of each file: those of the journal, then what it does not know."""
+    def rows(
+        self, journal: Journal, made: Iterable[Made] = (), renames: Renames | None = None
+    ) -> list[Row]:
+        """A row for each hint of each file: those of the journal, then what it does not know.
+
+        A file stands there under the last name that `renames` tells.
+        """
         found = self.resolution.resolve([record.path for record in journal.records])
         rows: list[Row] = []
         for record, target in zip(journal.records, found, strict=True):
             if target is not None:
                 rows += self._of_record(record, target)
+        if renames is not None:
+            made = [one.moved(renames) for one in made]
+            for row in rows:
+                row["path"] = renames.last_name(row["path"], row["t_ns"])
         return rows + self._unseen(made, {row["path"] for row in rows})
 
     def _of_record(self, record: Record, target: Target) -> list[Row]:

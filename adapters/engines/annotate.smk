@@ -5,6 +5,7 @@
 
 
 def _tracehint_annotate():
+    import functools
     import json
     import re
     import shlex
@@ -13,6 +14,7 @@ def _tracehint_annotate():
 
     left_out = {}
     # resources that Snakemake adds up in a group; any other must be the same in all of its jobs
+    counted = ("_cores", "mem_mb", "disk_mb", "runtime")
     numbers = {"_cores", "_nodes", "mem", "mem_mb", "mem_mib", "disk", "disk_mb", "disk_mib", "runtime"}
 
     def say(what, why):
@@ -86,6 +88,7 @@ def _tracehint_annotate():
             if "slurm_extra" not in job.resources and files_of(job.output):
                 job.resources["slurm_extra"] = words_for(job)
 
+    @functools.lru_cache(maxsize=None)
     def wishes(rule):
         """Resources that a rule asks for: numbers and texts, or objects with a value."""
         ours = {"slurm_extra"} if data["nodes"] else set()
@@ -107,20 +110,50 @@ def _tracehint_annotate():
             return first == second
         return [job.rule.name, child.rule.name] in data["pairs"]
 
-    def cores(job):
-        wanted = wishes(job.rule).get("_cores", 1)
-        return wanted if isinstance(wanted, int) else None
+    def asked(job, name):
+        """A number that the job's rule asks for, 0 without; None: known only when it starts."""
+        value = wishes(getattr(job, "rule", job)).get(name, 0)
+        if value is None or name in shared:  # nothing said, or Snakemake's default
+            return 0
+        return value if isinstance(value, int) else None
 
-    def width(job, inside):
-        """Most cores that a job and those before it in its group use at one time."""
-        return max(cores(job), sum(width(other, inside) for other in inside.get(job, ())))
+    @functools.lru_cache(maxsize=None)
+    def most(name):
+        """The largest number that any rule asks for: so much can be had."""
+        return max((asked(rule, name) or 0 for rule in workflow.rules), default=0)
+
+    def at_once(job, inside, name):
+        """Most that a job and those before it in its group use at one time."""
+        return max(asked(job, name), sum(at_once(o, inside, name) for o in inside.get(job, ())))
+
+    def in_turn(job, inside, name):
+        """What a job and those before it use up one after the other."""
+        before = (in_turn(o, inside, name) for o in inside.get(job, ()))
+        return asked(job, name) + max(before, default=0)
+
+    def affordable(head, inside):
+        """Whether the group asks for no more than some job does by itself, or a node has."""
+        return (
+            at_once(head, inside, "_cores") <= max(data["cores"], most("_cores"))
+            and all(at_once(head, inside, name) <= most(name) for name in ("mem_mb", "disk_mb"))
+            and in_turn(head, inside, "runtime") <= max(data["minutes"], most("runtime"))
+        )
+
+    def defaults():
+        """Sizes that follow from the inputs by one law for all rules: Snakemake's own default."""
+        for name in ("mem_mb", "disk_mb"):
+            values = [wishes(rule).get(name) for rule in workflow.rules]
+            if not isinstance(values[0], int) and all(value == values[0] for value in values):
+                yield name
 
     def trees(dag):
         """Group of each job: a job joins its children's, if they are all of one, so that only the
         last job of a group has others after it, and no group waits for itself."""
         group, inside, sizes, order = {}, {}, {}, list(dag.toposorted())
+        shared.update(defaults())
         for job in (job for level in reversed(order) for job in level):
-            if not dag.needrun(job) or not joinable(job) or cores(job) is None:
+            known = all(asked(job, name) is not None for name in counted)
+            if not dag.needrun(job) or not joinable(job) or not known:
                 continue
             children = list(dag.depending.get(job, ()))
             heads = {group.get(child) for child in children}
@@ -129,7 +162,7 @@ def _tracehint_annotate():
             if fit and all(alike(job.rule, c.rule) for c in children):
                 before = inside.setdefault(children[0], [])
                 before.append(job)
-                if width(head, inside) <= max(data["cores"], cores(head), cores(job)):
+                if affordable(head, inside):
                     group[job] = head
                     sizes[head] += 1
                     continue
@@ -214,7 +247,7 @@ def _tracehint_annotate():
         if data["directories"]:
             attempt("tags of directories", tag_directories, where)
 
-    data, parts = {}, {}
+    data, parts, shared = {}, {}, set()
     attempt("all hints", everything)
 
 

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from tracehint.adapters.engines.emitters import EmitRequest, Emitted
-from tracehint.adapters.engines.file_lists import Lists, lists_of, with_lists
+from tracehint.adapters.engines.file_lists import Lists, about_lists, lists_of, with_lists
 from tracehint.adapters.engines.observed import Observed, observe
 from tracehint.adapters.engines.workflow import Workflow, read_workflow
 from tracehint.errors import UsageError
 from tracehint.hintgen.hints.model import INPUT, HintFile
-from tracehint.hintgen.text.units import plural, size
+from tracehint.hintgen.text.units import size
 
 MIN_THRESHOLD = 4096  # bytes; smaller inputs cost a round trip, whatever is done with them
 
@@ -41,7 +41,7 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     return Emitted(
         files={output: text, Path(f"{output}.jobs.json"): document},
         remarks=[
-            *_about_lists(lists, observed, left),
+            *about_lists(lists, observed.sizes, left),
             *_about_store(hints, lists, observed),
             _how_to_run(workflow, base, output.name),
         ],
@@ -99,22 +99,6 @@ def threshold_of(lists: Sequence[Lists], observed: Observed) -> tuple[int | None
     private = [sizes.get(path, 0) for path, count in uses.items() if count == 1]
     found = pull_threshold(private, [sizes.get(path, 0) for path, n in uses.items() if n > 1])
     return found, sum(bytes_ for bytes_ in private if found and bytes_ >= found)
-
-
-def _about_lists(lists: Sequence[Lists], observed: Observed, left: int) -> list[str]:
-    dropped = sum(len(mine.dropped) for mine in lists)
-    saved = sum(observed.sizes.get(path, 0) for mine in lists for path in mine.dropped)
-    added = sum(len(mine.added) for mine in lists)
-    unseen = sum(not mine.seen for mine in lists)
-    lines = [
-        f"{plural(dropped, 'declared input')} that no task reads left out ({size(saved)} a run), "
-        f"{plural(added, 'input')} that were read and not declared put in"
-    ]
-    if left:
-        lines.append(f"{plural(left, 'rule')} with renamed or odd file names left as they were")
-    if unseen:
-        lines.append(f"{plural(unseen, 'rule')} not in the recorded run left as they were")
-    return lines
 
 
 def _about_store(hints: HintFile, lists: Sequence[Lists], observed: Observed) -> list[str]:

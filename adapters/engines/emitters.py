@@ -47,6 +47,7 @@ EMITTERS: dict[str, Emitter] = {
     "snakemake": Emitter("snakemake_emit", ("snakemake",), snakefile),
     "nextflow": Emitter("nextflow_emit", ("nextflow",)),
     "confuga": Emitter("confuga_emit"),
+    "work-queue": Emitter("work_queue_emit"),
     "parsl": Emitter("parsl_emit"),
     "slurm": Emitter("slurm_emit"),
     "json": Emitter("json_emit"),

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tracehint.adapters.engines.observed import Observed
 from tracehint.adapters.engines.workflow import Task, Workflow
 from tracehint.adapters.plan import inside
+from tracehint.hintgen.text.units import plural, size
 
 _PLAIN = re.compile(rb"[A-Za-z0-9_.+=,@%/~-]+")  # written in a rule's first line as it is
 
@@ -85,6 +86,25 @@ def with_lists(workflow: Workflow, lists: Sequence[Lists]) -> tuple[bytes, int]:
         out += [workflow.text[done:start], ": ".join(sides)]
         done = end
     return "".join([*out, workflow.text[done:]]).encode("latin-1"), left
+
+
+def about_lists(lists: Sequence[Lists], sizes: Mapping[bytes, int], left: int) -> list[str]:
+    """What people have to know of the new lists, a line each."""
+    dropped = [path for mine in lists for path in mine.dropped]
+    unknown = sum(path not in sizes for path in dropped)
+    bytes_ = sum(sizes.get(path, 0) for path in dropped)
+    known = f"{size(bytes_)} a run" + (f", {unknown} of unknown size" if unknown else "")
+    lines = [
+        f"{plural(len(dropped), 'declared input')} that no task reads left out ({known}), "
+        f"{plural(sum(len(mine.added) for mine in lists), 'input')} that were read and not "
+        "declared put in"
+    ]
+    if left:
+        lines.append(f"{plural(left, 'rule')} with renamed or odd file names left as they were")
+    unseen = sum(not mine.seen for mine in lists)
+    if unseen:
+        lines.append(f"{plural(unseen, 'rule')} not in the recorded run left as they were")
+    return lines
 
 
 def _json_rule(raw: dict[str, Any], mine: Lists) -> dict[str, Any]:

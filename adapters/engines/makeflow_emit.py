@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tracehint.adapters.engines import makeflow_parts
 from tracehint.adapters.engines.emitters import EmitRequest, Emitted
+from tracehint.adapters.engines.makeflow_order import reordered
 from tracehint.adapters.engines.planned import find_parts, nodes_of
 from tracehint.adapters.engines.siblings import undeclared
 from tracehint.adapters.engines.tag_table import TagTarget, check_folder_name, encode, tag_files
@@ -45,6 +46,9 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     folder = Path(f"{output}.tracehint")
     parts = find_parts(hints.plan, makeflow_parts.names(workflow)) if hints.plan else None
     planned = parts is not None and makeflow_parts.is_for(hints, parts, workflow)
+    moved: list[str] = []
+    if parts is not None and parts.bound:
+        workflow, parts, moved = reordered(workflow, parts)
     tasks, remarks = targets_by_task(
         hints, workflow, request.nodes, precreate=request.precreate, planned=planned
     )
@@ -58,7 +62,8 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     files.update(tag_files(folder, table))
     if parts is not None:
         files[folder / "parts"] = makeflow_parts.table(workflow, parts)
-        remarks = [*makeflow_parts.told(parts, folder.name, output.name, request.hosts), *remarks]
+        ways = makeflow_parts.told(parts, folder.name, output.name, request.hosts)
+        remarks = [*ways, *moved, *remarks]
     flag = " --json" if workflow.data is not None else ""
     told = (
         f"{count:,} settings for {sum(tagged):,} of {len(tasks):,} rules. Run: "

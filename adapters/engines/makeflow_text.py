@@ -68,6 +68,28 @@ def parse_rules(text: str, environment: Mapping[str, str] | None = None) -> list
     return rules
 
 
+def rule_spans(text: str) -> list[tuple[int, int]] | None:
+    """Where each rule begins and ends, with comments above it; the first without what precedes it.
+
+    None: between rules stand assignments or settings, which act on what is below them.
+    """
+    spans: list[tuple[int, int]] = []
+    begin = head = -1
+    for start, end in _logical_lines(text):
+        line = _joined(text[start:end])
+        if not line.strip():
+            continue
+        if line[0] in " \t":
+            begin = spans[-1][1] if spans else head
+            spans.append((begin, min(end + 1, len(text))))
+        elif line[0] != "@":
+            apart = line[0] == "." or line.startswith("export") or _ASSIGN.match(line)
+            if apart and spans:
+                return None
+            head = start
+    return spans or None
+
+
 def _bad(text: str, at: int, what: str) -> InputError:
     line = text.count("\n", 0, at) + 1
     return InputError(f"the Makeflow file, line {line}: {what}", "Check it: makeflow_analyze -k F")
@@ -231,27 +253,3 @@ def _rule(
     return TextRule(
         targets=header[0], sources=header[1], command=command, at=None if nested else at
     )
-
-
-_CONTROL = dict(zip("abfnrtv", "\a\b\f\n\r\t\v", strict=True))
-
-
-def shell_text(command: str) -> str:
-    """What Makeflow gives the shell for a rule's command: without its own backslashes.
-
-    A backslash keeps the next character from Makeflow; in double quotes some stand for controls.
-    """
-    out: list[str] = []
-    quote = ""
-    chars = iter(command)
-    for char in chars:
-        if char == "\\":
-            escaped = next(chars, "")
-            out.append(_CONTROL.get(escaped, escaped) if quote == '"' else escaped)
-            continue
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "'\"":
-            quote = char
-        out.append(char)
-    return "".join(out)

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from tracehint.adapters.engines import makeflow_parts
 from tracehint.adapters.engines.emitters import EmitRequest, Emitted
-from tracehint.adapters.engines.makeflow_text import shell_text
+from tracehint.adapters.engines.makeflow_shell import shell_text
 from tracehint.adapters.engines.planned import Parts, find_parts, require_nodes, require_plan
 from tracehint.adapters.engines.slurm_options import for_host
 from tracehint.adapters.engines.workflow import Task, Workflow, read_workflow

@@ -143,14 +143,15 @@ def text_regex(rule: Rule) -> str:
 
 def planned_notes(plan: Plan | None, hosts: Path | None) -> dict[str, Any]:
     """Part of each output that the plan has a task for, words for sbatch by part, and the cores
-    that a group may use at one time (1: jobs of a group run one after the other)."""
+    that a group may use at one time, and its longest time (0: no more than a job asks for)."""
     if plan is None or not plan.tasks:
-        return {"parts": {}, "nodes": {}, "cores": 1}
+        return {"parts": {}, "nodes": {}, "cores": 1, "minutes": 0}
     nodes = nodes_of(plan, hosts)
     return {
         "parts": {task.name: task.part for task in plan.tasks},
         "nodes": {str(part): " ".join(for_host(host)) for part, host in nodes.items()},
         "cores": max(1, min((host.slots for host in nodes.values()), default=1)),
+        "minutes": min((host.minutes for host in nodes.values()), default=0),
     }
 
 

@@ -7,6 +7,7 @@ name = "node1"
 also = ["10.0.0.1"]               # what the store calls it, where that differs
 slots = 4                         # tasks at the same time; 0: any number
 link_mbit = 1000                  # of the node; how long a planned task waits for it
+minutes = 600                     # longest batch job there, for jobs sent as one; 0: not known
 feature = "rack1"                 # what Slurm calls a group of nodes, where a part may use any
 
 Words of `start` may hold {host}, {cwd} and {command} (the whole command, quoted for a remote
@@ -30,7 +31,7 @@ from tracehint.hintgen.text.textfile import TextFile
 MAX_HOSTS = 100_000
 MAX_SLOTS = 100_000
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,250}")
-_KEYS = frozenset({"name", "also", "slots", "start", "check", "link_mbit", "feature"})
+_KEYS = frozenset({"name", "also", "slots", "start", "check", "link_mbit", "feature", "minutes"})
 _FIELD = re.compile(r"\{([a-z]+)\}")
 _REMEDY = "The format of host files is in docs/how-to/start-where-data-is.md."
 _FILE = TextFile(kind="A host file", limit="small-bytes", check="Check --hosts.", remedy=_REMEDY)
@@ -62,6 +63,7 @@ class Host:
     check: tuple[str, ...] = ()
     link_mbit: float = 1000.0
     feature: str = ""
+    minutes: int = 0
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -96,8 +98,10 @@ def _host(origin: str, row: Any, start: tuple[str, ...], check: tuple[str, ...])
     for name in names:
         if not isinstance(name, str) or not NAME.fullmatch(name):
             raise InputError(f"{origin}: {str(name)[:80]!r} is no name of a node", _REMEDY)
-    if not isinstance(slots, int) or isinstance(slots, bool) or not 0 <= slots <= MAX_SLOTS:
-        raise InputError(f"{origin}: slots of {names[0]} is no number from 0", _REMEDY)
+    for key in ("slots", "minutes"):
+        count = row.get(key, 0)
+        if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= MAX_SLOTS:
+            raise InputError(f"{origin}: {key} of {names[0]} is no number from 0", _REMEDY)
     link, feature = row.get("link_mbit", 1000.0), row.get("feature", "")
     if isinstance(link, bool) or not isinstance(link, (int, float)) or not 0.001 <= link <= 1e8:
         raise InputError(f"{origin}: link_mbit of {names[0]} is no number from 0.001", _REMEDY)
@@ -111,6 +115,7 @@ def _host(origin: str, row: Any, start: tuple[str, ...], check: tuple[str, ...])
         check=_words(origin, "check", row["check"]) if "check" in row else check,
         link_mbit=float(link),
         feature=feature,
+        minutes=row.get("minutes", 0),
     )
 
 

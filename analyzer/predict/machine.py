@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tracehint.analyzer.predict.cluster import SCHEDULERS, Cluster, Section
-from tracehint.analyzer.predict.model import law
+from tracehint.analyzer.predict.model import STEAL, law
 
 # enum setting and enum host_setting of engine/sim.h, in their order
 SETTINGS = (
@@ -40,8 +40,10 @@ class Machine:
     staging: int | None = None  # the host that holds the inputs of a node-local store
 
 
-def build(cluster: Cluster, seed: int, scheduler: str | None = None) -> Machine:
-    """The machine of a cluster's numbers; `scheduler` replaces the cluster's."""
+def build(
+    cluster: Cluster, seed: int, scheduler: str | None = None, steal: str | None = None
+) -> Machine:
+    """The machine of a cluster's numbers; `scheduler` and `steal` replace the cluster's."""
     sites = {name: number for number, (name, _) in enumerate(cluster.sites)}
     nodes = [_host(part, sites) for part in cluster.nodes for _ in range(int(part["count"]))]
     where = cluster.store.words["servers"]
@@ -56,7 +58,7 @@ def build(cluster: Cluster, seed: int, scheduler: str | None = None) -> Machine:
         "chunk": float(max(1, round(store["chunk_mb"]))),
         "seed": float(seed),
         "scheduler": float(SCHEDULERS.index(scheduler or cluster.scheduler.words["kind"])),
-        "steal": cluster.scheduler["steal"],
+        "steal": float(STEAL.index(steal)) if steal else cluster.scheduler["steal"],
         "task": cluster.scheduler["task_ms"],
         "law": float(law("local" if where == "local" else store.words["law"])),
     }

@@ -65,8 +65,9 @@ class Placement:
     """Where the files of a workload go, and who runs where; an array or None: the default.
 
     By file: `law` (enum law of engine/sim.h, -1: the store's), `copies` (0: the store's), `target`
-    (host or group), `chunk` (0: the store's). By task: `plan`, a node or -1. `scheduler`: a name
-    of cluster.SCHEDULERS, or None for the cluster's.
+    (host or group), `chunk` (0: the store's). By task: `plan`, a node or -1 (where most of its
+    input lies). `scheduler`: a name of cluster.SCHEDULERS, `steal`: one of STEAL, or None for the
+    cluster's.
     """
 
     name: str
@@ -77,8 +78,11 @@ class Placement:
     plan: Shorts | None = None
     groups: int = 0
     scheduler: str | None = None
+    steal: str | None = None
     notes: list[str] = field(default_factory=list)
 
+
+STEAL = ("nothing", "any", "unplanned")  # enum steal of engine/sim.h
 
 # enum law of engine/sim.h
 LAWS = ("rotate", "random", "local", "one", "stripe", "node", "group")

@@ -74,7 +74,7 @@ def predict(
     def scenario(number: int, run: int, *, detail: bool) -> Scenario:
         placement = placements[number]
         cluster = drawn(configurations[number].cluster, run and seed * 100_003 + run)
-        machine = build(cluster, seed * 1009 + run, placement.scheduler)
+        machine = build(cluster, seed * 1009 + run, placement.scheduler, placement.steal)
         return Scenario(machine, placement, detail)
 
     wanted = [(number, run) for number in range(len(configurations)) for run in range(runs)]

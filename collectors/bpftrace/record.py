@@ -34,6 +34,7 @@ _ENVIRONMENT = {
     "BPFTRACE_PERF_RB_PAGES": "1024",
 }
 _PRCTL = 157
+_PR_SET_PDEATHSIG = 1
 
 
 def record(request: RecordRequest) -> RecordResult:
@@ -76,13 +77,18 @@ def record(request: RecordRequest) -> RecordResult:
 def _attach(request: RecordRequest, log: Path, cookie: int) -> subprocess.Popen[bytes]:
     """bpftrace with all probes attached. Raises CollectorError, and nothing was run then."""
     errors = log.with_suffix(".err")
+    libc = ctypes.CDLL(None)
+
+    def end_with_me() -> None:
+        """Probes on every system call must not outlive a recorder that was killed."""
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGINT, 0, 0, 0)
+
     with log.open("wb") as out, errors.open("wb") as err:
         tracer = subprocess.Popen(
             ["bpftrace", "-q", "-B", "line", str(SCRIPT), str(cookie)],
             stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
-            env={**os.environ, **_ENVIRONMENT},
+            env={**os.environ, **_ENVIRONMENT}, preexec_fn=end_with_me,
         )  # fmt: skip  # a table
-    libc = ctypes.CDLL(None)
     end = time.monotonic() + ATTACH_S
     while time.monotonic() < end and tracer.poll() is None:
         libc.syscall(ctypes.c_long(_PRCTL), ctypes.c_ulong(cookie + 1), 0, 0, 0, 0)

@@ -19,7 +19,6 @@ ARENA = "arena"
 SITES = "sites"  # hook/site_cache.c
 _MAGIC, _VERSION, _PAGE = 0x414E455241484E54, 1, 4096
 _HEAD = struct.Struct("<QIIQQQQ")  # th_arena of arena.h, up to `gap`
-_FIRST_EPOCH = 0  # one less than the first that is given out: the launcher
 _SIZE = 32 << 30  # of the sparse file: texts are found by 32 bits of 8 bytes
 _FIRST_BLOCKS = 4 << 20
 _GAP_S = 0.25  # a pause that ends a run, as of the eBPF collector
@@ -51,9 +50,9 @@ class Arena:
                 best = {"ticks": int(found.ticks), "tick_boot_ns": int(found.boot_ns)}
         return best
 
-    def make(self) -> None:
-        """The file, and start.json. Raises NotBegunError where it cannot be mapped or has no
-        room."""
+    def make(self, *, launched: bool = True) -> None:
+        """The file, and start.json. launched: the first epoch is that of a program which becomes
+        the command (forget_launcher). Raises NotBegunError where there is no room."""
         first = self.sample()
         time.sleep(_MEASURE_S)
         second = self.sample()
@@ -61,7 +60,7 @@ class Arena:
         hertz /= second["tick_boot_ns"] - first["tick_boot_ns"]
         path = self.folder / ARENA
         head = _HEAD.pack(
-            _MAGIC, _VERSION, _FIRST_EPOCH, _SIZE, _PAGE, _FIRST_BLOCKS, int(_GAP_S * hertz)
+            _MAGIC, _VERSION, int(not launched), _SIZE, _PAGE, _FIRST_BLOCKS, int(_GAP_S * hertz)
         )
         try:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

@@ -8,6 +8,7 @@ import shutil
 import signal
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,54 @@ _LAUNCHER = ("nice", "-n", "0")
 def environment(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
     """The environment that makes programs record to the arena in `folder`."""
     before = env.get("LD_PRELOAD", "")
-    preload = f"{before}:{LIBRARY}" if before else str(LIBRARY)
+    named = str(LIBRARY) in before.split(":")  # for hints already
+    preload = before if named else ":".join(filter(None, (before, str(LIBRARY))))
     own = {"LD_PRELOAD": preload, "TRACEHINT_RECORD": str(folder)}
     return {**env, **own, "TRACEHINT_SITES": str(folder / SITES)}
+
+
+@dataclass
+class Prepared:
+    """A bundle that was begun, with its arena."""
+
+    request: RecordRequest
+    manifest: Manifest
+    writer: BundleWriter
+    arena: Arena
+
+    @property
+    def folder(self) -> Path:
+        """Where the arena is."""
+        return self.arena.folder
+
+    def finish(self, end: Mapping[str, Any]) -> dict[str, int]:
+        """Convert what was recorded; `end`: facts for end.json. Returns what was lost, by kind."""
+        self.manifest.ended_ns = time.time_ns()
+        self.manifest.exit_status = end["exit_status"]
+        self.manifest.notes = []
+        self.arena.write("end.json", {**end, **self.arena.sample()})
+        if not end["outlived"]:
+            self.arena.cut()
+        return _convert(self.request, self.writer, self.manifest)
+
+
+def prepare(request: RecordRequest, *, launched: bool) -> Prepared:
+    """Begin the bundle. launched: the first program is not the command but becomes it.
+
+    Raises BundleError, CollectorError.
+    """
+    manifest = new_manifest(
+        request, "preload", blind_to=BLIND,
+        unfinished="The recorder did not reach its end; the tables come from its spool.",
+    )  # fmt: skip  # a table
+    writer, spool = begin(request, manifest, SPOOL_DIR)
+    arena = Arena(spool)
+    try:
+        arena.make(launched=launched)
+    except TracehintError:
+        shutil.rmtree(request.output, ignore_errors=True)
+        raise
+    return Prepared(request, manifest, writer, arena)
 
 
 def record(request: RecordRequest) -> RecordResult:
@@ -54,27 +100,16 @@ def record(request: RecordRequest) -> RecordResult:
     command = runnable(request.command)
     refuse_unenterable(find_command(command[0]))
     linger_s = _linger(request)
-    manifest = new_manifest(
-        request, "preload", blind_to=BLIND,
-        unfinished="The recorder did not reach its end; the tables come from its spool.",
-    )  # fmt: skip  # a table
-    writer, spool = begin(request, manifest, SPOOL_DIR)
-    arena = Arena(spool)
+    prepared = prepare(request, launched=True)
+    env = environment(prepared.folder, child_environment(request))
     try:
-        arena.make()
-        ended, end = _run(command, environment(spool, child_environment(request)), linger_s)
+        ended, end = _run(command, env, linger_s)
     except TracehintError:
         shutil.rmtree(request.output, ignore_errors=True)
         raise
-    manifest.ended_ns = time.time_ns()
-    manifest.exit_status = ended.status
     losses: dict[str, int] = {}
-    with told(f"What was recorded is in {spool}."):
-        manifest.notes = []
-        arena.write("end.json", {**end, **arena.sample()})
-        if not end["outlived"]:
-            arena.cut()
-        losses = _convert(request, writer, manifest)
+    with told(f"What was recorded is in {prepared.folder}."):
+        losses = prepared.finish(end)
     return RecordResult(ended.status, ended.signal, losses)
 
 

@@ -6,6 +6,7 @@ Engine processes, software and scratch files are left out and counted.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tracehint.hintgen import query
@@ -105,7 +106,12 @@ _LINKS = """
     SELECT source, target, via, sum(bytes)::BIGINT AS bytes, count(*) AS count,
            coalesce(mode(l.pattern), '') AS pattern, bool_and(peek) AS peek
     FROM raw LEFT JOIN label l USING (file)
-    GROUP BY source, target, via ORDER BY source, target, via"""
+    GROUP BY source, target, via"""
+_BY_NODE = """
+    SELECT link.* FROM link LEFT JOIN
+      (SELECT node, min(start_s) AS at FROM task_node JOIN tasks USING (task) GROUP BY node) began
+      ON began.node = source
+    ORDER BY began.node IS NULL, began.at, source, target, via"""
 _LEFT_OUT = """
     SELECT (SELECT count(*) FROM tasks WHERE engine) AS engine_tasks,
            (SELECT count(*) FROM files WHERE role = 'software') AS software_files,
@@ -128,14 +134,25 @@ def build(analysis: Analysis, fold: bool | None = None) -> Drawing:
 def build_on(con: duckdb.DuckDBPyConnection, fold: bool) -> Drawing:
     """As build, on query.connect's tables; adds task_node and file_node, which say what is
     drawn as which node."""
+    make_nodes(con, fold)
+    left_out = {name: n for name, n in query.rows(con, _LEFT_OUT)[0].items() if n}
+    return Drawing(tuple(nodes_of(con)), tuple(links_of(con)), fold, left_out)
+
+
+def make_nodes(con: duckdb.DuckDBPyConnection, fold: bool) -> None:
+    """The tables task_node and file_node: what is drawn as which node."""
     con.execute(_SHOWN)
     con.execute(_KEYS[fold].format(types=MAX_FOLDED_TASKS))
     for most, by in _FOLDS if fold else ():
         row = con.execute("SELECT count(DISTINCT node) FROM file_node").fetchone()
         if row and row[0] > most:
             con.execute(_MERGE_KINDS.format(by=by))
-    tasks = [
-        Node(
+
+
+def nodes_of(con: duckdb.DuckDBPyConnection) -> Iterator[Node]:
+    """The nodes of make_nodes, tasks first; one question at a time."""
+    for r in query.each(con, _TASKS):
+        yield Node(
             id=r["node"],
             kind="task",
             label=r["label"] or "?",
@@ -145,10 +162,8 @@ def build_on(con: duckdb.DuckDBPyConnection, fold: bool) -> Drawing:
             end_s=r["end_s"],
             type=r["type"] or "",
         )
-        for r in query.rows(con, _TASKS)
-    ]
-    files = [
-        Node(
+    for r in query.each(con, _FILES):
+        yield Node(
             id=r["node"],
             kind="file",
             label=r["label"] or "?",
@@ -160,8 +175,10 @@ def build_on(con: duckdb.DuckDBPyConnection, fold: bool) -> Drawing:
             saves_bytes=r["saves_bytes"],
             kinds=r["kinds"],
         )
-        for r in query.rows(con, _FILES)
-    ]
-    links = [Link(**r) for r in query.rows(con, _LINKS)]
-    left_out = {name: n for name, n in query.rows(con, _LEFT_OUT)[0].items() if n}
-    return Drawing((*tasks, *files), tuple(links), fold, left_out)
+
+
+def links_of(con: duckdb.DuckDBPyConnection, *, by_node: bool = False) -> Iterator[Link]:
+    """The links between these nodes, by the names of their ends; `by_node`: by their source in
+    the order of the nodes."""
+    order = _BY_NODE if by_node else "SELECT * FROM link ORDER BY source, target, via"
+    return (Link(**r) for r in query.each(con, f"WITH link AS ({_LINKS}) {order}"))

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from tracehint.hintgen.draw.build import build
+from tracehint.hintgen.draw.graphml import graphml
 from tracehint.hintgen.text.escape import text
 
 if TYPE_CHECKING:
@@ -51,13 +52,9 @@ def _attributes(values: dict[str, Any], *without: str) -> dict[str, Any]:
 
 def to_graphml(drawing: Drawing) -> bytes:
     """GraphML, for Gephi, yEd, Cytoscape and others."""
-    import io
-
-    import networkx as nx
-
-    out = io.BytesIO()
-    nx.write_graphml_xml(drawing_to_networkx(drawing), out, infer_numeric_types=True)
-    return out.getvalue()
+    place = {node.id: at for at, node in enumerate(drawing.nodes)}
+    links = sorted(drawing.links, key=lambda link: place[link.source])
+    return b"".join(graphml(lambda: iter(drawing.nodes), lambda: iter(links), drawing.folded))
 
 
 def to_json(drawing: Drawing) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracehint.hintgen.draw.build import build_on
-from tracehint.hintgen.draw.export import to_graphml
+from tracehint.hintgen.draw.build import links_of, make_nodes, nodes_of
+from tracehint.hintgen.draw.graphml import graphml
 
 if TYPE_CHECKING:
     import duckdb
@@ -17,4 +17,7 @@ if TYPE_CHECKING:
 def write(run: Input, con: duckdb.DuckDBPyConnection, target: Path) -> None:
     """One XML file."""
     _ = run
-    target.write_bytes(to_graphml(build_on(con, False)))
+    make_nodes(con, False)
+    pieces = graphml(lambda: nodes_of(con), lambda: links_of(con, by_node=True), False)
+    with target.open("wb") as stream:
+        stream.writelines(pieces)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 GROUP = "part-"
+STEAL = ("any", "unplanned")  # all tasks, or only those without a part
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,8 @@ class Plan:
     """What was decided for a run on a cluster, and the seconds that were predicted for it.
 
     `default_seconds`: what the store does by itself. `parts` is 0 where no task is bound. What
-    is not among `tasks` and `files` runs and lies anywhere.
+    is not among `tasks` and `files` runs and lies anywhere (a task best where its input lies).
+    `steal`: whether a node that idles takes tasks of other parts: STEAL.
     """
 
     cluster: str
@@ -43,6 +45,7 @@ class Plan:
     default_seconds: float
     planned_seconds: float
     parts: int = 0
+    steal: str = "any"
     tasks: tuple[TaskPart, ...] = field(default=())
     files: tuple[FilePart, ...] = field(default=())
 

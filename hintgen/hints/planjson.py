@@ -10,7 +10,7 @@ from typing import Any
 from tracehint.errors import InputError
 from tracehint.hintgen.hints.fields import bad, entries, get
 from tracehint.hintgen.hints.pathtext import to_bytes
-from tracehint.hintgen.hints.plan import FilePart, Plan, TaskPart
+from tracehint.hintgen.hints.plan import STEAL, FilePart, Plan, TaskPart
 from tracehint.hintgen.hints.vocabulary import HINT_NAMES, valid
 from tracehint.limits import check, limit
 
@@ -26,6 +26,7 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
         "strategy": plan.strategy,
         "seconds": {"default": plan.default_seconds, "planned": plan.planned_seconds},
         "parts": plan.parts,
+        "steal": plan.steal,
         "tasks": [{"name": task.name, "part": task.part} for task in plan.tasks],
         "files": [{"path": f.path, "part": f.part, "hints": dict(f.hints)} for f in plan.files],
     }
@@ -51,9 +52,17 @@ def plan_from_json(data: dict[str, Any], origin: str = "hint file") -> Plan:
         default_seconds=_seconds(seconds, "default"),
         planned_seconds=_seconds(seconds, "planned"),
         parts=parts,
+        steal=_steal(data),
         tasks=tasks,
         files=files,
     )
+
+
+def _steal(data: dict[str, Any]) -> str:
+    steal = data.get("steal", "any")
+    if steal not in STEAL:
+        raise bad("a plan with an unknown way to steal")
+    return str(steal)
 
 
 def _seconds(data: dict[str, Any], key: str) -> float:

@@ -19,8 +19,8 @@ def add_in_force(
     data_roots: Sequence[str],
     stated: HintFile | None,
 ) -> None:
-    """Fill `in_force`: hints set during the run (seen as setfattr) or stated by the user."""
-    seen = _seen(bundle, data_roots) if bundle is not None else ()
+    """Fill `in_force`: hints set by `tracehint run`, by setfattr during the run, or stated."""
+    seen = [*_set(bundle, data_roots), *_seen(bundle, data_roots)] if bundle is not None else []
     rows = [*seen, *(_stated(con, stated) if stated is not None else ())]
     if rows:
         con.executemany("INSERT INTO in_force VALUES (?, ?, ?, ?)", rows)
@@ -32,6 +32,22 @@ def add_in_force(
                WHERE NOT EXISTS (FROM in_force o WHERE o.path_text = f.path_text
                                  AND o.name = i.name)"""
         )
+
+
+def _set(bundle: Bundle, data_roots: Sequence[str]) -> Iterator[tuple[str, str, str, float]]:
+    """What `tracehint run` set on files as they were made, and was there at the end."""
+    import pyarrow.compute as pc
+
+    from tracehint.hintgen.text.escape import text
+
+    settings = bundle.tables["settings"]
+    origin = bundle.manifest.started_ns
+    held = settings.filter(pc.equal(settings.column("state"), "set"))
+    for row in held.select(["path", "hint", "t_ns"]).to_pylist():
+        for hint in row["hint"].split(" "):
+            name, _, value = hint.partition("=")
+            path = _relative(text(row["path"]), data_roots)
+            yield path, name, value, (row["t_ns"] - origin) / 1e9
 
 
 def _seen(bundle: Bundle, data_roots: Sequence[str]) -> Iterator[tuple[str, str, str, float]]:

@@ -31,5 +31,6 @@ class Bench:
     def _scenario(self, draft: Draft, run: int) -> Scenario:
         seed = self.problem.seed
         cluster = drawn(self.problem.cluster, run and seed * 100_003 + run)
-        machine = build(cluster, seed * 1009 + run, draft.placement.scheduler)
-        return Scenario(machine, draft.placement)
+        asked = draft.placement
+        machine = build(cluster, seed * 1009 + run, asked.scheduler, asked.steal)
+        return Scenario(machine, asked)

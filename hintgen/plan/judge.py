@@ -39,7 +39,8 @@ def choose(estimates: Sequence[Estimate], error: float) -> tuple[list[Estimate],
     """The estimates with what is refused and why, and the name of the chosen one.
 
     The first estimate is the store's default. A simple strategy must beat it; all others must
-    beat the best simple one, by more than what is uncertain about the difference.
+    beat the best simple one: by more than what is uncertain about the difference, or in no more
+    time with clearly fewer bytes.
     """
     default = estimates[0]
     judged = [default]
@@ -60,10 +61,14 @@ def _against(e: Estimate, base: Estimate, share: float) -> Estimate:
     """The estimate, refused where it is not better than `base` by more than the uncertainty."""
     gain, unsure = difference(base, e)
     needed = max(unsure, share * base.seconds)
-    frees = e.network_bytes <= FEWER_BYTES * base.network_bytes and e.simple
     if e.seconds < base.seconds and gain > needed:
         return e
-    if frees and e.seconds <= base.seconds and gain >= 0:
+    frees = e.network_bytes <= FEWER_BYTES * base.network_bytes
+    if (
+        frees
+        and e.seconds <= base.seconds
+        and gain >= max(0.0, unsure - SIMPLE_GAIN * base.seconds)
+    ):
         return e
     if gain <= 0 or e.seconds >= base.seconds:
         return replace(e, refused=f"not better than {base.name}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from tracehint.analyzer.arrays import Ints, Shorts
 from tracehint.analyzer.predict.cluster import Cluster
 from tracehint.analyzer.predict.model import Placement, Workload
 from tracehint.hintgen.plan.graph import Graph, graph_of
-from tracehint.hintgen.plan.partition import MANY_TASKS, WAYS, parts_of
+from tracehint.hintgen.plan.partition import parts_of, ways_for
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
@@ -46,10 +46,11 @@ class Problem:
 
         Raises UnavailableError without METIS.
         """
-        ways = WAYS[:1] if self.work.tasks >= MANY_TASKS else WAYS
         if self.cluster.count == 1 or self.work.tasks < 2:
             return ()
-        return tuple(parts_of(self.graph, self.cluster, replace(w, seed=self.seed)) for w in ways)
+        ways = ways_for(self.work.tasks, self.seed)
+        found = [parts_of(self.graph, self.cluster, way) for way in ways]
+        return tuple({part.tobytes(): part for part in found}.values())
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ or a task, with more neighbours in one stage than a part of that stage holds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from tracehint.hintgen.plan.metis import cut
 
 PER_NODE = 2  # tasks of a stage per node from which on it is a constraint
 MAX_CONSTRAINTS = 8  # METIS balances few constraints well; the heaviest stages are taken
-MANY_TASKS = 20_000  # from so many on one way to cut is enough
+FEW_WAYS = ((20_000, 1), (5_000, 3))  # from so many tasks on fewer ways to cut are tried
 _MEAN, _MOST = 100, 100_000  # whole-number weights of tasks: of the mean one, at most
 
 
@@ -35,7 +35,10 @@ class Way:
     seed: int = 1
 
 
-WAYS = (Way(1.08, True), Way(1.08, False), Way(1.3, True))
+WAYS = (
+    Way(1.08, True, 1), Way(1.2, False, 1), Way(1.08, False, 2), Way(1.4, True, 1),
+    Way(1.08, True, 2), Way(1.2, True, 2),
+)  # fmt: skip  # a table
 
 
 def parts_of(graph: Graph, cluster: Cluster, way: Way) -> Ints:
@@ -56,6 +59,12 @@ def parts_of(graph: Graph, cluster: Cluster, way: Way) -> Ints:
     )
     part = _near_their_bytes(part, links, kept)
     return spread(part, graph.stage, cost, links, shares, cores, way.imbalance)
+
+
+def ways_for(tasks: int, seed: int) -> list[Way]:
+    """The ways to cut that are tried; other seeds, other cuts."""
+    count = next((few for many, few in FEW_WAYS if tasks >= many), len(WAYS))
+    return [replace(way, seed=way.seed + len(WAYS) * seed) for way in WAYS[:count]]
 
 
 def shares_of(cluster: Cluster) -> Floats:

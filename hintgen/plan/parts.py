@@ -29,10 +29,11 @@ def finished(problem: Problem, placement: Placement) -> Placement:
     return staged(placement, problem.work, problem.cluster)
 
 
-def pinned(problem: Problem, name: str, part: Ints, parts: int) -> Draft:
+def pinned(problem: Problem, name: str, part: Ints, parts: int, steal: str) -> Draft:
     """Each task in its part, each file that is no input where its writer's part is.
 
-    A file whose writer is FREE stays where it is written.
+    A FREE task starts where most of its input lies, its files stay where it writes them.
+    `steal`: what an idle node takes of other parts' tasks (analyzer/predict/model.py).
     """
     found = blank(problem, name, "plan")
     assert found.law is not None and found.target is not None
@@ -42,6 +43,7 @@ def pinned(problem: Problem, name: str, part: Ints, parts: int) -> Draft:
     found.law[home >= 0] = law("node")
     found.target[home >= 0] = home[home >= 0]
     found.plan = part.astype(np.int32)
+    found.steal = steal
     return Draft(name, finished(problem, found), parts, part.astype(np.int32))
 
 

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tracehint.hintgen.plan.errors import UnavailableError
 from tracehint.hintgen.plan.evaluate import Bench
+from tracehint.hintgen.plan.improve import NAME, improve
 from tracehint.hintgen.plan.judge import choose, estimate
 from tracehint.hintgen.plan.model import Draft, Estimate, Planning, Problem, Strategy
 from tracehint.hintgen.plan.strategies.registry import STRATEGIES
 
 RUNS, FEW_RUNS, MANY_OPERATIONS = 5, 3, 100_000  # beyond so many operations fewer runs
 NEAR = 1.5  # times the best: drafts that are simulated further
+BUDGET, RATE = 10.0, 500_000  # seconds, simulated operations a second
+PER_STRATEGY = 3  # of them at most
 
 
-def plan(problem: Problem) -> Planning:
+def plan(problem: Problem, seconds: float = BUDGET) -> Planning:
     """The estimates of all strategies and the choice. The same problem gives the same answer.
 
+    `seconds`: the budget of the local improvement, on a machine that simulates RATE operations a
+    second; it is counted, not timed, so that every machine finds the same.
     Raises InputError for tasks that wait for each other, MissingDependencyError without engine.
     """
     made, left_out = _drafts(problem)
     bench = Bench(problem)
     total = RUNS if len(problem.work.op_kind) < MANY_OPERATIONS else FEW_RUNS
     estimates = _estimates(problem, bench, made, total)
+    budget = int(seconds * RATE / max(1, len(problem.work.op_kind) + problem.work.tasks))
+    estimates += _improved(problem, bench, estimates, budget, total)
     judged, chosen = choose(estimates, problem.cluster.model["error"])
     return Planning(
         problem=problem,
@@ -28,7 +37,29 @@ def plan(problem: Problem) -> Planning:
         chosen=chosen,
         left_out=tuple(left_out),
         simulated=bench.spent,
+        budget=budget,
     )
+
+
+def _improved(
+    problem: Problem, bench: Bench, estimates: list[Estimate], budget: int, total: int
+) -> list[Estimate]:
+    """The best estimate with the moves that pay, as one more; none where no move does."""
+    known = [e for e in estimates if len(e.runs) == total]
+    best = min(known, key=lambda e: e.seconds)
+    bound = [
+        e.draft.part for e in sorted(known, key=lambda e: e.seconds) if e.draft.part is not None
+    ]
+    cut = bound[0].astype(np.int64) if bound else None
+    draft, done = improve(bench, best.draft, cut, budget)
+    if not done:
+        return []
+    strategy = Strategy(NAME, f"{best.name}; {', '.join(done)}", lambda _: [draft])
+    return [
+        estimate(
+            strategy, draft, bench.run([draft], range(total))[0], problem.cluster.model["error"]
+        )
+    ]
 
 
 def _drafts(problem: Problem) -> tuple[list[tuple[Strategy, Draft]], list[tuple[str, str]]]:
@@ -51,15 +82,11 @@ def _drafts(problem: Problem) -> tuple[list[tuple[Strategy, Draft]], list[tuple[
 def _estimates(
     problem: Problem, bench: Bench, made: list[tuple[Strategy, Draft]], total: int
 ) -> list[Estimate]:
-    """The best draft of each strategy: all are run once, the near ones and the simple ones on."""
+    """The best draft of each strategy: all are run once, simple and promising ones further."""
     outcomes = bench.run([draft for _, draft in made], range(1))
-    first = [runs[0].seconds for runs in outcomes]
-    near = [
-        i for i, (strategy, _) in enumerate(made)
-        if strategy.simple or first[i] <= NEAR * min(first)
-    ]  # fmt: skip  # a table
-    further = bench.run([made[i][1] for i in near], range(1, total))
-    for i, runs in zip(near, further, strict=True):
+    further = _promising(made, [runs[0].seconds for runs in outcomes])
+    more = bench.run([made[i][1] for i in further], range(1, total))
+    for i, runs in zip(further, more, strict=True):
         outcomes[i] += runs
     error = problem.cluster.model["error"]
     best: dict[str, Estimate] = {}
@@ -69,3 +96,16 @@ def _estimates(
         if known is None or (-len(found.runs), found.seconds) < (-len(known.runs), known.seconds):
             best[strategy.name] = found
     return list(best.values())
+
+
+def _promising(made: list[tuple[Strategy, Draft]], first: list[float]) -> list[int]:
+    """Drafts of simple strategies, and the quickest of each other one unless far behind."""
+    by_strategy: dict[str, list[int]] = {}
+    for i, (strategy, _) in enumerate(made):
+        by_strategy.setdefault(strategy.name, []).append(i)
+    found = []
+    for rows in by_strategy.values():
+        simple = made[rows[0]][0].simple
+        quick = sorted(rows, key=lambda i: (first[i], i))[:PER_STRATEGY]
+        found += rows if simple else [i for i in quick if first[i] <= NEAR * min(first)]
+    return sorted(found)

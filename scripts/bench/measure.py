@@ -20,8 +20,8 @@ class Cost:
     peak_mib: float
 
 
-def run(command: Sequence[str | Path], cwd: Path | None = None) -> Cost:
-    """Cost of one run. Raises RuntimeError when the command fails."""
+def run(command: Sequence[str | Path], cwd: Path | None = None, ok: Sequence[int] = (0,)) -> Cost:
+    """Cost of one run. Raises RuntimeError when the exit code is not one of `ok`."""
     begin = time.perf_counter()
     process = subprocess.Popen(
         command,
@@ -35,7 +35,7 @@ def run(command: Sequence[str | Path], cwd: Path | None = None) -> Cost:
     _, status, usage = os.wait4(process.pid, 0)
     wall = time.perf_counter() - begin
     process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
+    if process.returncode not in ok:
         raise RuntimeError(f"{command}: exit {process.returncode}\n{errors.decode()[-2000:]}")
     return Cost(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 

@@ -2,8 +2,8 @@
 
     python -m tests.support.coverage_matrix > docs/collectors/coverage.md
 
-The eBPF and bpftrace columns are measured by running the cases; the strace
-column is what tests/test_strace_coverage.py holds strace to.
+The eBPF and bpftrace columns are measured by running the cases; those of strace and preload are
+what tests/test_strace_coverage.py and tests/test_preload_coverage.py hold them to.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tests.support.ebpf import compile_workloads, record
 from tests.test_bpftrace import UNSEEN as UNSEEN_BPFTRACE
 from tests.test_bpftrace import run_all
 from tests.test_ebpf_coverage import CASES, Run, check_case
+from tests.test_preload_coverage import UNSEEN as UNSEEN_PRELOAD
 from tests.test_strace_coverage import UNSEEN, _check
 
 # case or its group -> what the case is
@@ -101,7 +102,8 @@ def main() -> None:
         print(HEAD)
         for case, title in TITLES.items():
             darshan = DARSHAN.get(case, UNTESTED)
-            cells = [title, ebpf_cell(run, case), _strace(case), _bpftrace(other, case), darshan]
+            cells = [title, ebpf_cell(run, case), _preload(case), _strace(case)]
+            cells += [_bpftrace(other, case), darshan]
             print(f"| {' | '.join(cells)} |")
         print(TAIL)
 
@@ -135,17 +137,24 @@ def _strace(case: str) -> str:
     return "mapped range" if case.startswith("map_") else "exact"
 
 
+def _preload(case: str) -> str:
+    if case in UNSEEN_PRELOAD:
+        return f"no: {UNSEEN_PRELOAD[case]}"
+    return "mapped range" if case.startswith("map_") else "exact"
+
+
 HEAD = """# What each collector sees
 
 Each row is a case of `tests/workloads`: a program that states what it did, recorded, and compared
 byte by byte, range by range, process by process. The eBPF and bpftrace columns are the result on
 Linux 6.18 of `python -m tests.support.coverage_matrix`; strace is held to its column by
-`tests/test_strace_coverage.py`, [bpftrace](bpftrace.md) by `tests/test_bpftrace.py`. The Darshan
-column holds what runs of its preload library showed. [Other kernels](kernels.md) have a page of
+`tests/test_strace_coverage.py`, [preload](preload.md) by `tests/test_preload_coverage.py`,
+[bpftrace](bpftrace.md) by `tests/test_bpftrace.py`. The Darshan column holds what runs of
+Darshan's preload library showed. [Other kernels](kernels.md) have a page of
 their own.
 
-| case | eBPF | strace | bpftrace | Darshan |
-|---|---|---|---|---|"""
+| case | eBPF | preload | strace | bpftrace | Darshan |
+|---|---|---|---|---|---|"""
 
 TAIL = """
 Runtimes, each exact with eBPF (`tests/test_ebpf_runtimes.py`): a static C program (all cases

@@ -40,9 +40,14 @@ def ask(program: Path, table: Path, names: list[bytes]) -> list[tuple[str, dict[
     for line in done.stdout.decode().splitlines():
         word, *settings = line.split(" ")
         pairs = (setting.split("=") for setting in settings)
-        said = {bytes.fromhex(key).decode("latin-1"): bytes.fromhex(value) for key, value in pairs}
+        said = {_key(bytes.fromhex(key)): bytes.fromhex(value) for key, value in pairs}
         answers.append((word, said))
     return answers
+
+
+def _key(key: bytes) -> str:
+    """The key as the store has it; for a class the table names the tool."""
+    return "mfs:sclass" if key.endswith(b"/mfssetsclass") else key.decode("latin-1")
 
 
 def expected(
@@ -67,10 +72,11 @@ class Tagged:
         *,
         store: Store | None = None,
         paths: Paths | None = None,
+        root: Path | None = None,
     ) -> None:
         self.library, self.folder = library, folder
-        self.root = folder / "w"
-        self.root.mkdir()
+        self.root = root or folder / "w"
+        self.root.mkdir(exist_ok=True)
         self.table = folder / "table"
         self.resolution = resolution_of(hints, paths)
         self.store = store or open_store("xattr")

@@ -16,12 +16,17 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 
 
-SNAKEMAKES = ("8.0.0", "8.30.0", "9.0.0")  # beside the newest, which the tests' own Python has
+SNAKEMAKES = (
+    "8.0.0",
+    "8.20.0",
+    "8.30.0",
+    "9.0.0",
+)  # beside the newest, which the tests' own Python has
 
 
 def engine(name: str) -> Path:
     """The program of an engine: nextflow, cwltool, python (with Parsl), or
-    snakemake-VERSION/bin/snakemake with a version of SNAKEMAKES.
+    snakemake-VERSION/bin/snakemake, with the executors that send jobs away.
 
     Skips with the reason where it cannot be fetched.
     """

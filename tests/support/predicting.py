@@ -129,7 +129,7 @@ def run(
     """One simulated run, with its tasks."""
     need_engine()
     chosen = placement or default(work, cluster)
-    machine = build(cluster, seed, chosen.scheduler)
+    machine = build(cluster, seed, chosen.scheduler, chosen.steal)
     return simulate(work, [Scenario(machine, chosen, True)])[0]
 
 

@@ -56,7 +56,10 @@ Prolog={folder}/prolog
 Epilog={folder}/epilog
 PartitionName=all Nodes=ALL Default=YES MaxTime=10 State=UP
 """
-_NODE = "NodeName={name} NodeHostname={name} NodeAddr=127.0.0.1 Port={port} CPUs={cpus}\n"
+_NODE = (
+    "NodeName={name} NodeHostname={name} NodeAddr=127.0.0.1 Port={port} CPUs={cpus} "
+    "RealMemory=4000\n"
+)
 
 # What cgroups do on a real node: nothing of a job outlives it.
 _NOTHING_LEFT = """#!{python} -ES
@@ -85,7 +88,11 @@ class Cluster:
     env: dict[str, str]
 
     def run(
-        self, *command: str | Path, cwd: Path | None = None, env: Mapping[str, str] = {}
+        self,
+        *command: str | Path,
+        cwd: Path | None = None,
+        env: Mapping[str, str] = {},
+        timeout: float = 120,
     ) -> subprocess.CompletedProcess[str]:
         """Run a command that can speak to this cluster; it must end with 0.
 
@@ -97,7 +104,7 @@ class Cluster:
             env={**self.env, **env},
             text=True,
             capture_output=True,
-            timeout=120,
+            timeout=timeout,
         )
         assert not done.returncode, f"{done.args}\n{done.stdout}\n{done.stderr}{self.logs()}"
         return done

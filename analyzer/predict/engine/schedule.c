@@ -118,12 +118,13 @@ void make_ready(struct sim *m, int32_t task)
 
 	m->task[task].ready = m->now;
 	m->task[task].node = NONE;
-	q->order[q->last++] = task;
 	q->waiting++;
-	if (set(m, SET_SCHEDULER) == BY_BYTES)
-		node = preferred(m, task);
-	else if (set(m, SET_SCHEDULER) == BY_PLAN && m->s->plan)
+	if (set(m, SET_SCHEDULER) == BY_PLAN && m->s->plan)
 		node = m->s->plan[task];
+	if (node == NONE || set(m, SET_STEAL) != STEAL_UNPLANNED)
+		q->order[q->last++] = task;
+	if (node == NONE && set(m, SET_SCHEDULER) != BY_CHANCE)
+		node = preferred(m, task);
 	if (node == NONE || of_host(m, node, HOST_CORES) < 1)
 		node = m->s->hosts;
 	q->next[task] = NONE;
@@ -196,7 +197,7 @@ void dispatch(struct sim *m)
 		take_own(m);
 	while (q->waiting && q->n_idle && start_if_idle(m, first_of(m, m->s->hosts)))
 		;
-	while (q->waiting && q->n_idle && set(m, SET_STEAL) > 0) {
+	while (q->waiting && q->n_idle && set(m, SET_STEAL) != STEAL_NOTHING) {
 		while (q->first < q->last && m->task[q->order[q->first]].node != NONE)
 			q->first++;
 		if (q->first == q->last || !start_if_idle(m, q->order[q->first]))

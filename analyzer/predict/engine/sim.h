@@ -20,6 +20,8 @@
 enum op_kind { OP_READ, OP_WRITE, OP_COMPUTE, OP_KINDS };
 enum law { LAW_ROTATE, LAW_RANDOM, LAW_LOCAL, LAW_ONE, LAW_STRIPE, LAW_NODE, LAW_GROUP, LAWS };
 enum scheduler { BY_CHANCE, BY_BYTES, BY_PLAN, SCHEDULERS };
+/* What an idle node takes of tasks that would rather run elsewhere. */
+enum steal { STEAL_NOTHING, STEAL_ANY, STEAL_UNPLANNED };
 /* What a task spends its time on. */
 enum spent { IN_COMPUTE, IN_NETWORK, IN_DISK, IN_METADATA, IN_REQUESTS, IN_QUEUE, SPENT };
 

@@ -2,7 +2,7 @@
 /*
  * From a patched site to C and back. A trampoline (sites.c) calls th_entry with the registers of
  * the system call, 128 bytes below the program's stack: leaf functions use those. As after the
- * system call itself, all registers but rax, rcx and r11 are as before.
+ * system call itself, all registers but rax, rcx and r11 are as before. r11 is the site's address.
  *
  * Calls that make a process must not have a frame of ours on the stack while they run, the child
  * may return over it or have another stack: th_entry then returns to the trampoline's second
@@ -13,34 +13,54 @@
 #define FORK_PART 19 /* from after the first call in the trampoline to its second part */
 
 .text
+.macro save what
+	push \what
+	.cfi_adjust_cfa_offset 8
+.endm
+.macro restore register
+	pop \register
+	.cfi_adjust_cfa_offset -8
+.endm
 .macro enter
-	push $0	  /* th_call.note */
-	push %rax /* th_call.ret */
-	push %r9
-	push %r8
-	push %r10
-	push %rdx
-	push %rsi
-	push %rdi
-	push %rax /* th_call.nr */
+	save %r11 /* the site, for who unwinds: threads are cancelled within a call */
+	.cfi_offset %rip, -(8 + 128 + 8)
+	save $0	  /* th_call.note */
+	save %rax /* th_call.ret */
+	save %r9
+	save %r8
+	save %r10
+	save %rdx
+	save %rsi
+	save %rdi
+	save %rax /* th_call.nr */
 	mov %rsp, %rdi
 .endm
 .macro leave_all
-	pop %rcx
-	pop %rdi
-	pop %rsi
-	pop %rdx
-	pop %r10
-	pop %r8
-	pop %r9
-	pop %rcx
-	pop %rcx
+	restore %rcx
+	restore %rdi
+	restore %rsi
+	restore %rdx
+	restore %r10
+	restore %r8
+	restore %r9
+	restore %rcx
+	restore %rcx
+	restore %r11
+	.cfi_register %rip, %r11
+.endm
+/* The caller is the site, not the trampoline, which no table describes: 8 bytes of its call and
+   128 left alone lie between. */
+.macro begin_at_site
+	.cfi_startproc
+	.cfi_def_cfa %rsp, 8 + 128
+	.cfi_register %rip, %r11
 .endm
 
 .globl th_entry
 .hidden th_entry
 .type th_entry, @function
 th_entry:
+	begin_at_site
 	cmp $__NR_clone, %rax
 	jb 1f
 	cmp $__NR_vfork, %rax
@@ -53,23 +73,27 @@ th_entry:
 	leave_all
 	ret
 2:
+	.cfi_def_cfa %rsp, 8 + 128
 	enter
 	call th_fork_before
 	mov (%rsp), %rax
 	leave_all
 	addq $FORK_PART, (%rsp)
 	ret
+	.cfi_endproc
 .size th_entry, . - th_entry
 
 .globl th_fork_entry_after
 .hidden th_fork_entry_after
 .type th_fork_entry_after, @function
 th_fork_entry_after:
+	begin_at_site
 	enter
 	call th_fork_after
 	mov (%rsp), %rax
 	leave_all
 	ret
+	.cfi_endproc
 .size th_fork_entry_after, . - th_fork_entry_after
 
 .section .note.GNU-stack, "", @progbits

@@ -13,7 +13,7 @@
 #include <link.h>
 #include "sites.h"
 
-#define TRAMPOLINE 80
+#define TRAMPOLINE 96
 #define REACH (1UL << 30) /* jumps reach 2 GiB; the library itself lies in between */
 #define PAGE 4096UL
 
@@ -98,7 +98,8 @@ static void write_trampoline(unsigned char *at, const struct site *site, const u
 		at = put(at, &site->nr, 4);
 	}
 	at = put(at, down, 5);
-	at = put_relative(at, "\xff\x15", 2, slots); /* call *slot */
+	at = put_relative(at, "\x4c\x8d\x1d", 3, back); /* lea back, %r11 */
+	at = put_relative(at, "\xff\x15", 2, slots);	/* call *slot */
 	unsigned char *first = at;
 
 	at = put(at, up, 8);
@@ -112,6 +113,7 @@ static void write_trampoline(unsigned char *at, const struct site *site, const u
 
 	at = put(at, &hop, 1);
 	at = put(at, down, 5);
+	at = put_relative(at, "\x4c\x8d\x1d", 3, back);
 	at = put_relative(at, "\xff\x15", 2, slots + 8);
 	at = put(at, up, 8);
 	put_relative(at, "\xe9", 1, compare);

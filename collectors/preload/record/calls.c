@@ -430,10 +430,8 @@ static void do_seccomp(struct rec *rec, const struct th_call *c)
 {
 	bool filter = c->nr == __NR_seccomp ? c->arg[0] < 2 : c->arg[0] == PR_SET_SECCOMP_MODE;
 
-	if (c->ret || !filter)
-		return;
-	lose(rec, TH_LOST_CREDENTIALS, 1);
-	rec->failed = 1;
+	if (!c->ret && filter)
+		process_stopped(rec);
 }
 
 static void do_uring(struct rec *rec, const struct th_call *c)

@@ -18,7 +18,7 @@ static struct own {
 
 /* Kept by a child by fork: who its parent was. */
 static struct {
-	unsigned int epoch, cwd, exe, root;
+	unsigned int epoch, cwd, exe, root, stopped;
 } image;
 
 static unsigned int cwd_text(struct rec *rec)
@@ -99,6 +99,14 @@ static void child_begin(struct rec *rec, unsigned int parent, unsigned int slots
 	rec->root = image.root;
 }
 
+/* A filter may forbid the calls that are made here, in the children too. */
+void process_stopped(struct rec *rec)
+{
+	lose(rec, TH_LOST_CREDENTIALS, 1);
+	rec->failed = 1;
+	image.stopped = 1;
+}
+
 static struct rec *vforked_here(void)
 {
 	int pid = th_pid();
@@ -139,6 +147,8 @@ static void vforked_done(int pid)
 
 struct rec *rec_here(void)
 {
+	if (image.stopped)
+		return NULL;
 	if (th_vforked())
 		return vforked_here();
 	struct rec *rec = &own->rec;

@@ -94,6 +94,7 @@ void process_moved(struct rec *rec); /* its working directory */
 void process_rooted(struct rec *rec, unsigned int root);
 void process_waited(struct rec *rec, int pid, int status);
 void process_exits(int code);
+void process_stopped(struct rec *rec);
 void process_forking(const struct th_call *call, unsigned long flags);
 void process_forked(long pid, unsigned long flags);
 void process_executing(const struct th_call *call, enum th_class class);

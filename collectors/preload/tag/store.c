@@ -3,10 +3,9 @@
 #include "store.h"
 
 #define EINVAL 22
-#define ENOTSUP 95
 #define MAX_KEY 255
 
-/* The key of a setting ends with a NUL that is not counted. */
+/* The key of a setting ends with a NUL that is not counted; of a class it is the tool's path. */
 long tag_put(const struct tag_table *t, const struct tag_setting *s, int fd, const char *value,
 	     size_t size)
 {
@@ -15,6 +14,6 @@ long tag_put(const struct tag_table *t, const struct tag_setting *s, int fd, con
 	if (!key || s->key.size > MAX_KEY || key[s->key.size])
 		return -EINVAL;
 	if (s->flags & TAG_CLASS)
-		return -ENOTSUP;
+		return tag_class(key, value, size, fd);
 	return th_sys(__NR_fsetxattr, fd, key, value, size, 0);
 }

@@ -8,5 +8,7 @@
 /* 0, or a negative error number of the store. */
 long tag_put(const struct tag_table *t, const struct tag_setting *s, int fd, const char *value,
 	     size_t size);
+/* class.c: a storage class of MooseFS, by the tool of that path. */
+long tag_class(const char *tool, const char *name, size_t size, int fd);
 
 #endif

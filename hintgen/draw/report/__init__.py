@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tracehint.hintgen.hints.model import HintFile
@@ -17,10 +17,11 @@ def report_html(
     hints: HintFile | None = None,
     findings: Sequence[Finding] | None = None,
     context: Context | None = None,
+    prediction: dict[str, Any] | None = None,
 ) -> str:
     """HTML text about a run, with the findings of lint (None: asked here) and, where given, the
     hint rules. `context` is the run as lint asks it, where somebody has made it: its database
-    serves the page as well."""
+    serves the page as well. `prediction`: a sweep for the panel "What if" (whatif.py)."""
     from tracehint.hintgen.draw.report.data import collect
     from tracehint.hintgen.draw.report.page import page
     from tracehint.hintgen.lint import run_rules
@@ -30,5 +31,8 @@ def report_html(
     if findings is None:
         findings = run_rules(context)
     return page(
-        collect(run.analysis, findings, hints, run.name, con=context.con, saves=context.saved)
-    )
+        collect(
+            run.analysis, findings, hints, run.name,
+            con=context.con, saves=context.saved, prediction=prediction,
+        )
+    )  # fmt: skip  # a table

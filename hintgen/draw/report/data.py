@@ -18,6 +18,7 @@ from tracehint.hintgen.draw.build import build_on
 from tracehint.hintgen.draw.model import title
 from tracehint.hintgen.draw.report import flow, heat, timeline
 from tracehint.hintgen.draw.report.detail import detail
+from tracehint.hintgen.draw.report.whatif import what_if
 from tracehint.hintgen.lint.finding import total
 from tracehint.hintgen.lint.render.json_ import as_dict
 from tracehint.hintgen.summary.labelled import Labelled
@@ -52,10 +53,11 @@ def collect(
     source: str = "",
     con: duckdb.DuckDBPyConnection | None = None,
     saves: Saved | None = None,
+    prediction: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The data of the page. Times in seconds of the run, sizes in bytes. `source` is the name of
     the bundle or file that the run was read from, `con` its tables (None: query.connect's),
-    `saves` what all hints would save (None: no hint was in force).
+    `saves` what all hints would save (None: no hint was in force), `prediction` a sweep.
 
     Sums, mix, graph, flow and heat are those of the whole run. Single tasks, files, accesses,
     findings and rules are the largest; fewer where their names would make the page too large.
@@ -81,6 +83,7 @@ def collect(
         },
         "sankey": flow.sankey(con),
         "heat": heat.heat_maps(con),
+        "whatif": what_if(prediction, con),
         "colors": {p: {"line": palette.color(p), "fill": palette.tint(p, 0.25)}
                    for p in palette.PATTERN_COLOR},
     }  # fmt: skip  # a table

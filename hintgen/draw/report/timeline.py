@@ -48,7 +48,7 @@ def timeline(
     bars, hosts, base = [], [], 0
     for host in sorted({r["host"] for r in rows}):
         mine = [r for r in rows if r["host"] == host]
-        lanes = _lanes([(r["start_s"], r["end_s"]) for r in mine])
+        found = lanes([(r["start_s"], r["end_s"]) for r in mine])
         bars += [
             [
                 base + lane,
@@ -58,9 +58,9 @@ def timeline(
                 r["name"],
                 int(r["failed"]),
             ]
-            for lane, r in zip(lanes, mine, strict=True)
+            for lane, r in zip(found, mine, strict=True)
         ]
-        count = max(lanes, default=-1) + 1
+        count = max(found, default=-1) + 1
         hosts.append({"name": host, "first": base, "lanes": count})
         base += count
     return {
@@ -69,18 +69,18 @@ def timeline(
     }  # fmt: skip  # a table
 
 
-def _lanes(spans: list[tuple[float, float]]) -> list[int]:
+def lanes(spans: list[tuple[float, float]]) -> list[int]:
     """A lane for each span (ordered by start), so that spans of one lane do not overlap."""
     busy: list[tuple[float, int]] = []  # (end, lane)
     free: list[int] = []
-    lanes = []
+    found = []
     for start, end in spans:
         while busy and busy[0][0] <= start:
             heapq.heappush(free, heapq.heappop(busy)[1])
         lane = heapq.heappop(free) if free else len(busy)
         heapq.heappush(busy, (max(end, start), lane))
-        lanes.append(lane)
-    return lanes
+        found.append(lane)
+    return found
 
 
 def _io(con: duckdb.DuckDBPyConnection, end: float) -> dict[str, Any]:

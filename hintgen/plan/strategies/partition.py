@@ -14,7 +14,11 @@ from tracehint.hintgen.plan.reduces import gathered
 def cuts(problem: Problem) -> list[Draft]:
     """Drafts of several cuts; each file where its writer's part is."""
     nodes = problem.cluster.count
-    return [_with_inputs(problem, pinned(problem, "partition", cut, nodes)) for cut in problem.cuts]
+    return [
+        _with_inputs(problem, pinned(problem, "partition", cut, nodes, steal))
+        for cut in problem.cuts
+        for steal in ("any", "unplanned")
+    ]
 
 
 def early(problem: Problem) -> list[Draft]:
@@ -35,11 +39,11 @@ def early(problem: Problem) -> list[Draft]:
 def copied(problem: Problem) -> list[Draft]:
     """Files that most parts read get copies: two, and one per part."""
     found = []
-    for draft in cuts(problem)[:1]:
+    for draft in cuts(problem)[:4]:
         assert draft.part is not None and draft.placement.copies is not None
         wide = _wide(problem, draft)
         if not wide.any():
-            return []
+            continue
         for count in sorted({2, min(draft.parts, MAX_COPIES)}):
             copies = np.where(wide, count, draft.placement.copies).astype(np.int32)
             found.append(replace(with_placement(draft, copies=copies), name="partition-copies"))

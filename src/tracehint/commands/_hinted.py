@@ -59,7 +59,7 @@ class Hinted:
             self._tell(bundle, host, quiet=quiet)
 
     def _tell(self, bundle: Path | None, host: str, *, quiet: bool) -> None:
-        from tracehint.adapters.creation.missed import made_in
+        from tracehint.adapters.creation.missed import Renames, made_in
         from tracehint.adapters.creation.readback import read_back
         from tracehint.adapters.creation.taken import taken
         from tracehint.adapters.creation.told import teller
@@ -72,7 +72,9 @@ class Hinted:
         journal = self.switched.journal()
         run = read_bundle(bundle, without=_UNREAD) if bundle is not None else None
         tell = teller(self.resolution, self.store, self.roots, host_name(host))
-        rows = tell.rows(journal, made_in(run, self.roots) if run is not None else ())
+        rows = tell.rows(journal)
+        if run is not None:
+            rows = tell.rows(journal, made_in(run, self.roots), Renames(run))
         unread = read_back(rows, self.store, READ_BACK_S)
         lost = [row for row in rows if row["state"] == "lost"]
         whys = taken(run, {row["path"] for row in lost}) if run is not None and lost else {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracehint.errors import TracehintError
+from tracehint.hintgen.text.units import plural
 
 if TYPE_CHECKING:
     from tracehint.adapters.plan import Paths
     from tracehint.adapters.project.state import Run, State
-    from tracehint.hintgen.hints.model import HintFile
+    from tracehint.hintgen.hints.model import HintFile, Rule
 
 
 @dataclass(frozen=True)
@@ -42,20 +44,35 @@ def learned(state: State, command: tuple[str, ...], cluster: str | None) -> Lear
         return None
     analyses = [load_run(state.bundle(run), Options()).analysis for run in runs]
     last = runs[-1]
-    said = [f"hints from {len(runs)} run(s) in {state.folder}"]
+    said = [f"hints from {plural(len(runs), 'run')} in {state.folder}"]
     hints = _planned(state.bundle(last), cluster, said) or learn(analyses)
     left_out = tuple(dict.fromkeys([*last.left_out, *_useless(state.bundle(last))]))
     kept = tuple(rule for rule in hints.rules if _name(rule) not in left_out)
     if len(kept) < len(hints.rules):
-        said.append(f"{len(hints.rules) - len(kept)} rules are left out: they did not help")
+        out = plural(len(hints.rules) - len(kept), "rule")
+        said.append(f"{out} left out, of which nothing held before")
     known = run_paths(state.bundle(last))
-    return Learned(
-        replace(hints, rules=kept),
-        Paths(files=(), declared=known.files, known=known.known),
-        tuple(analyses[-1].run["data_roots"]),
-        left_out,
-        said,
-    )
+    paths = Paths(files=(), declared=known.files, known=known.known)
+    hints = replace(hints, rules=kept)
+    roots = tuple(analyses[-1].run["data_roots"])
+    more = _first_names(state.bundle(last), hints, paths, roots, said)
+    return Learned(replace(hints, rules=(*kept, *more)), paths, roots, left_out, said)
+
+
+def _first_names(
+    bundle: Path, hints: HintFile, paths: Paths, roots: tuple[str, ...], said: list[str]
+) -> list[Rule]:
+    """Rules for the names under which files are made that are renamed later."""
+    from tracehint.adapters.creation.made_as import made_as
+    from tracehint.adapters.creation.resolution import resolution_of
+    from tracehint.schemas.store import read_bundle
+
+    run = read_bundle(bundle, without=("extents", "metadata_ops"))
+    raw = sorted((os.fsencode(root) for root in roots), key=len, reverse=True)
+    rules = made_as(run, resolution_of(hints, paths), raw)
+    if rules:
+        said.append(f"{plural(len(rules), 'rule')} for names under which files are made first")
+    return rules
 
 
 def _name(rule: Any) -> str:

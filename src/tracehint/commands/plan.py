@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from tracehint.hintgen.hints.model import HintFile
 
 DEFAULT_CLUSTER = "moosefs"
+_RULES = {
+    "learned": "rules by name, for runs without a graph: as learned file by file",
+    "without-copies": "rules by name, for runs without a graph: as learned, but no copies",
+    "local": "rules by name, for runs without a graph: files on their writer's node",
+    "none": "no rules by name: none was found that never loses to the store's default",
+}  # fmt: skip  # a table
 
 
 @click.command()
@@ -68,20 +74,23 @@ def command(
     from tracehint.hintgen.plan.model import Problem
     from tracehint.hintgen.plan.planner import plan
     from tracehint.hintgen.plan.result import for_hint_file, to_json
+    from tracehint.hintgen.plan.rules import chosen_rules
 
     if output not in (None, "-"):
         refuse_own_input(Path(str(output)), [workflow, *learned])
         refuse_existing(Path(str(output)), force=force)
     loaded = load_workload(workflow, learned, scale_bytes, scale_seconds)
     where, notes = _cluster(cluster, nodes, loaded)
-    rules = _rules(loaded, where.count)
+    rules, more = _rules(loaded, where.count)
     problem = Problem(loaded.analysis, loaded.work, where, rules, stage_inputs, seed)
-    planning = replace(plan(problem), notes=tuple(notes))
+    planning = replace(plan(problem), notes=(*notes, *more))
     data = to_json(planning)
     if output is not None:
         concrete, more = for_hint_file(planning)
         data["assumptions"] += [note for note in more if note not in data["assumptions"]]
-        file = replace(rules, plan=concrete)
+        by_name, kind = chosen_rules(problem)
+        data["assumptions"].append(_RULES[kind])
+        file = replace(by_name, plan=concrete)
         write_result(json.dumps(hints_json(file), indent=1) + "\n", output, force=force)
         if output == "-":
             return
@@ -101,7 +110,13 @@ def _cluster(given: str | None, nodes: int | None, loaded: Loaded) -> tuple[Clus
     return (cluster.with_nodes(nodes) if nodes else cluster), notes
 
 
-def _rules(loaded: Loaded, nodes: int) -> HintFile:
+def _rules(loaded: Loaded, nodes: int) -> tuple[HintFile, list[str]]:
+    """Rules of the runs that were learned from, else of the workflow itself."""
+    from tracehint.hintgen.hints.model import HintFile
     from tracehint.hintgen.learn.rules import LearnOptions, learn
+    from tracehint.hintgen.plan.strategies.per_file import MAX_FILES
 
-    return learn(loaded.runs or [loaded.analysis], LearnOptions(nodes=nodes))
+    if not loaded.runs and loaded.work.files > MAX_FILES:
+        note = f"no rules by name: they are learned of runs with up to {MAX_FILES:,} files"
+        return HintFile((), {"nodes": nodes, "nodes_given": True}, ()), [note]
+    return learn(loaded.runs or [loaded.analysis], LearnOptions(nodes=nodes)), []

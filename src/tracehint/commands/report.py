@@ -24,6 +24,11 @@ from tracehint.schemas.arrow import skip_pandas
     default="striped",
     show_default=True,
 )
+@click.option(
+    "--cluster",
+    metavar="FILE",
+    help='A cluster file or the name of a ready-made one: adds the panel "What if".',
+)
 @click.option("--hints/--no-hints", default=True, help="Derive hint rules for the page.")
 @click.option("--force", is_flag=True, help="Replace the output file.")
 def command(
@@ -32,6 +37,7 @@ def command(
     nodes: int | None,
     cut: dict[str, Any],
     default_placement: str,
+    cluster: str | None,
     hints: bool,
     force: bool,
 ) -> None:
@@ -40,18 +46,22 @@ def command(
     The page is one file, needs no network and works from a disk or a mail.
 
     Example: tracehint report run.trace -o run.html
+
+    Example: tracehint report run.trace --cluster mine.toml
     """
     skip_pandas()
     target = output or str(Path(bundle).name.removesuffix(".trace") or "run") + ".html"
     if target != "-":
         refuse_existing(Path(target), force=force)
     from tracehint.analyzer.model import Options
+    from tracehint.commands._what_if import sweep
     from tracehint.hintgen import inputs
     from tracehint.hintgen.draw.report import report_html
     from tracehint.hintgen.learn.rules import learn
 
     run = inputs.load_run(bundle, Options(nodes=nodes, default_placement=default_placement, **cut))
     rules = learn([run.analysis]) if hints else None
-    write_result(report_html(run, rules), target, force=force)
+    prediction = sweep(run.analysis, cluster) if cluster is not None else None
+    write_result(report_html(run, rules, prediction=prediction), target, force=force)
     if target != "-":
         click.echo(f"tracehint: wrote {target}", err=True)

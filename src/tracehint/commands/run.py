@@ -122,10 +122,9 @@ def _again(wanted: Wanted, cluster: str | None, no_record: bool, options: dict[s
         _, place = claim(here)
         try:
             ended, bundle = _run(hinted, no_record, {**options, "output": str(place)})
-        except BaseException:
+        finally:
             if place.is_dir() and not any(place.iterdir()):
-                place.rmdir()
-            raise
+                place.rmdir()  # nothing was recorded
         if hinted is not None:
             hinted.tell(bundle, options["host_id"], quiet=quiet)
     if bundle is not None:

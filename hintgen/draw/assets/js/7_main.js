@@ -9,6 +9,7 @@ function setTheme(name) {
 function redraw() {
   cy.style(graphStyle());
   drawTimeline();
+  drawWhatIf();
   drawFlow();
   drawRanges.again?.();
 }
@@ -27,7 +28,7 @@ drawTables();
 drawRecord();
 document.documentElement.dataset.ready = "yes";
 // The page can be read and used from here on; the charts below the fold follow one by one.
-[drawTimeline, drawFlow, drawRanges, () => { document.documentElement.dataset.complete = "yes"; }]
+[drawTimeline, drawWhatIf, drawFlow, drawRanges, () => { document.documentElement.dataset.complete = "yes"; }]
   .reduce((before, draw) => before.then(() => new Promise((done) => setTimeout(() => { draw(); done(); }, 0))), Promise.resolve());
 let pending = 0;
 addEventListener("resize", () => {

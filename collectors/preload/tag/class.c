@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A storage class of MooseFS by its own tool, on the open file (/proc/self/fd/N). The program must
+ * see no child: exec gives every child the signal SIGCHLD, so the tool is started and waited for by
+ * a process between, which is cloned without a signal and does not exec: wait(), SIGCHLD and the
+ * counts of children stay the program's own. A tool that does not answer is killed.
+ */
+#include <linux/sched.h>
+#include <linux/wait.h>
+#include "store.h"
+
+#define EIO 5
+#define EINVAL 22
+#define ETIMEDOUT 110
+#define O_RDWR_CLOEXEC 02000002
+#define F_SETFD 2
+#define POLLIN 1
+#define PATIENCE_S 5
+#define MAX_CLASS 256
+#define MAX_SIGNALS 1000
+#define EINTR 4
+#define SIGCHLD 17
+#define SIGKILL 9
+#define SIG_SETMASK 2
+#define PR_SET_PDEATHSIG 1
+
+struct pollfd32 {
+	int fd;
+	short events, revents;
+};
+
+/* In the child: its standard streams go nowhere, and it becomes the tool. */
+static void become(const char *tool, const char *class, int fd)
+{
+	char path[32] = "/proc/self/fd/", digits[12];
+	const char *const argv[] = {tool, class, path, NULL}, *const envp[] = {NULL};
+	uint32_t n = 14, count = 0;
+	long null = th_sys(__NR_openat, TH_AT_FDCWD, "/dev/null", O_RDWR_CLOEXEC, 0);
+
+	/* a file in the place of a standard stream moves out of the way */
+	if (fd < 3)
+		fd = (int)th_sys(__NR_fcntl, fd, 0 /* F_DUPFD */, 3);
+	for (int i = 0; i < 3; i++)
+		th_sys(__NR_dup2, null, i);
+	th_sys(__NR_fcntl, fd, F_SETFD, 0);
+	for (int rest = fd; !count || rest; rest /= 10)
+		digits[count++] = (char)('0' + rest % 10);
+	while (count)
+		path[n++] = digits[--count];
+	path[n] = 0;
+	th_sys(__NR_execve, tool, argv, envp);
+	th_sys(__NR_exit_group, 127);
+}
+
+static bool name_fits(const char *name, size_t size)
+{
+	for (size_t i = 0; i < size; i++) {
+		char c = name[i], lower = c | 0x20;
+
+		if (!(c >= '0' && c <= '9') && !(lower >= 'a' && lower <= 'z') && c != '_' &&
+		    c != '.' && (c != '-' || !i))
+			return false;
+	}
+	return size > 0;
+}
+
+/* The process between: it runs no handler of the program, and ends as the tool ended. */
+static void run_tool(const char *tool, const char *class, int fd)
+{
+	struct {
+		const void *handler;
+		unsigned long flags;
+		const void *restorer;
+		uint64_t mask;
+	} usual = {0};
+	uint64_t all = ~0ull, before = 0;
+	int status = -1;
+
+	th_sys(__NR_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof(all));
+	th_sys(__NR_rt_sigaction, SIGCHLD, &usual, 0, sizeof(all));
+	th_sys(__NR_prctl, PR_SET_PDEATHSIG, SIGKILL);
+	long pid = th_sys(__NR_clone, SIGCHLD, 0, 0, 0, 0);
+
+	if (!pid) {
+		th_sys(__NR_prctl, PR_SET_PDEATHSIG, SIGKILL); /* with the one between */
+		th_sys(__NR_rt_sigprocmask, SIG_SETMASK, &before, 0, sizeof(before));
+		become(tool, class, fd);
+	}
+	if (pid > 0)
+		th_sys(__NR_wait4, pid, &status, 0, 0);
+	th_sys(__NR_exit_group, status ? 1 : 0);
+}
+
+/* Whether it ended in time; signals of the program do not shorten it. */
+static bool ends(int pidfd)
+{
+	struct pollfd32 wait = {.fd = pidfd, .events = POLLIN};
+	int64_t patience[2] = {PATIENCE_S, 0};
+	long ready = -EINTR;
+
+	for (int i = 0; i < MAX_SIGNALS && ready == -EINTR; i++) /* what is left is written back */
+		ready = th_sys(__NR_ppoll, &wait, 1, patience, 0, 0);
+	return ready == 1;
+}
+
+/* `tool` ends with a NUL. The name lies where a child finds it: the value's memory is wiped there. */
+long tag_class(const char *tool, const char *name, size_t size, int fd)
+{
+	char class[MAX_CLASS];
+	int pidfd = -1, status = -1;
+
+	if (size >= sizeof(class) || !name_fits(name, size))
+		return -EINVAL;
+	th_copy(class, name, size);
+	class[size] = 0;
+	long pid = th_sys(__NR_clone, CLONE_PIDFD, 0, &pidfd, 0, 0);
+
+	if (!pid)
+		run_tool(tool, class, fd);
+	if (th_failed(pid))
+		return pid;
+	bool ended = ends(pidfd);
+
+	if (!ended)
+		th_sys(__NR_kill, pid, SIGKILL);
+	th_sys(__NR_wait4, pid, &status, __WCLONE, 0);
+	th_sys(__NR_close, pidfd);
+	return !ended ? -ETIMEDOUT : status ? -EIO : 0;
+}

@@ -1,0 +1,75 @@
+"""Make the best draft better by moves that the simulation says pay, within a budget of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from tracehint.analyzer.arrays import Ints
+from tracehint.analyzer.predict.model import Floats
+from tracehint.hintgen.plan.evaluate import Bench
+from tracehint.hintgen.plan.model import Draft
+from tracehint.hintgen.plan.moves import Move, moves
+
+NAME = "improved"
+TRIALS = range(101, 104)  # runs that moves are tried with; the estimates have others
+LEAST = 0.003  # of the time: what a move must save on average
+ROUNDS = 8
+TOGETHER = 4  # moves of a round that are tried one on top of the other
+
+
+@dataclass
+class Climb:
+    """A draft on its way: its seconds in the trial runs, and what was changed so far.
+
+    `cut`: the part that a task would be bound to; `until`: runs that the bench may have spent.
+    """
+
+    bench: Bench
+    draft: Draft
+    cut: Ints | None
+    until: int
+    seconds: Floats = field(default_factory=lambda: np.zeros(0))
+    done: list[str] = field(default_factory=list)
+
+    def moves(self) -> list[Move]:
+        """What can be changed now."""
+        return list(moves(self.bench.problem, self.draft, self.cut))
+
+    def tried(self, found: Sequence[Move]) -> list[tuple[float, Floats, Move]]:
+        """The moves that pay, best first, as far as runs are left."""
+        room = max(0, self.until - self.bench.spent) // len(TRIALS)
+        found = found[:room]
+        outcomes = self.bench.run([move.draft for move in found], TRIALS)
+        rows = []
+        for move, runs in zip(found, outcomes, strict=True):
+            seconds = np.array([run.seconds for run in runs])
+            gain = float(np.mean(self.seconds - seconds))
+            if gain > LEAST * float(np.mean(self.seconds)):
+                rows.append((gain, seconds, move))
+        return sorted(rows, key=lambda row: -row[0])
+
+    def take(self, seconds: Floats, move: Move) -> None:
+        """Go on from the changed draft."""
+        self.draft, self.seconds = move.draft, seconds
+        self.done.append(move.text)
+
+
+def improve(bench: Bench, draft: Draft, cut: Ints | None, budget: int) -> tuple[Draft, list[str]]:
+    """The draft with the moves that pay, and their texts; at most `budget` runs are spent."""
+    climb = Climb(bench, draft, cut, bench.spent + budget)
+    if budget < 2 * len(TRIALS):
+        return draft, []
+    climb.seconds = np.array([run.seconds for run in bench.run([draft], TRIALS)[0]])
+    for _ in range(ROUNDS):
+        paying = climb.tried(climb.moves())
+        if not paying:
+            break
+        climb.take(*paying[0][1:])
+        for _, _, move in paying[1:TOGETHER]:
+            again = climb.tried([m for m in climb.moves() if m.text == move.text])
+            if again:
+                climb.take(*again[0][1:])
+    return replace(climb.draft, name=NAME), climb.done

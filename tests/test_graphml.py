@@ -1,0 +1,56 @@
+"""GraphML written a node at a time is what networkx writes, byte for byte."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import networkx as nx
+import pytest
+
+from tracehint.hintgen.draw.export import drawing_to_networkx, to_graphml
+from tracehint.hintgen.draw.graphml import graphml
+from tracehint.hintgen.draw.model import Drawing, Link, Node
+
+TASKS = (
+    Node("t2", "task", "a <&> \"b\" 'c' é", 1, 5, start_s=None, end_s=None, type="x"),
+    Node("t1", "task", "b\n\x1b]\u202e", 1, 5, start_s=0.1, end_s=None, type="x"),
+)
+FILES = (
+    Node("f0", "file", "in\\xff.dat", 1, 1 << 40, "input", "broadcast", 0.25, 7, kinds=2),
+    Node("f1", "file", "]]>", 1, 0, "output"),
+)
+LINKS = (
+    Link("f0", "t1", 10, 1, "broadcast"),
+    Link("f0", "t2", 10, 1, "broadcast", peek=True),
+    Link("t1", "f1", 3, 1),
+    Link("t1", "f1", 4, 2, via="engine_copy"),
+    Link("t2", "f0", 1, 1),
+)
+DRAWINGS = {
+    "all": Drawing(TASKS + FILES, LINKS, False, {}),
+    "timed": Drawing(tuple(replace(t, end_s=2.5) for t in TASKS) + FILES, LINKS[:2], True, {}),
+    "no tasks": Drawing(FILES, (), False, {}),
+    "nothing": Drawing((), (), True, {}),
+}
+
+
+@pytest.mark.parametrize("name", DRAWINGS)
+def test_graphml_is_that_of_networkx(name: str) -> None:
+    out = io.BytesIO()
+    graph = drawing_to_networkx(DRAWINGS[name])
+    nx.write_graphml_xml(graph, out, infer_numeric_types=True)
+    assert to_graphml(DRAWINGS[name]) == out.getvalue()
+
+
+def test_graphml_comes_in_portions() -> None:
+    """Nothing holds the whole text: a portion has a bounded number of nodes."""
+    count = 50_000
+    pieces = graphml(
+        lambda: (Node(f"t{n}", "task", "x", 1, 1, start_s=0.0, end_s=1.0) for n in range(count)),
+        lambda: iter(()),
+        False,
+    )
+    sizes = [piece.count(b"<node ") for piece in pieces]
+    assert sum(sizes) == count
+    assert max(sizes) <= count // 5

@@ -1,0 +1,107 @@
+"""Storage classes of MooseFS at creation: on a real store, and without a trace in the program."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.creation import Tagged
+from tests.support.hints import hint_file, rule
+from tests.support.moosefs import Cluster, cluster, missing
+from tests.support.preload import build
+from tracehint.adapters.creation.journal import read_journals
+from tracehint.adapters.stores.registry import open_store
+
+HINTS = hint_file(rule("{name}.txt", Replication="3"), rule("{name}.dat", Replication="9"))
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library with its own observers."""
+    return build(tmp_path_factory.mktemp("preload"))
+
+
+@pytest.fixture
+def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An imitation of mfssetsclass that notes its arguments and says yes."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    path = folder / "mfssetsclass"
+    target = '$(readlink "$2")'
+    path.write_text(f'#!/bin/sh\necho "$1 {target}" >>{tmp_path}/said\n')
+    path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    return path
+
+
+@pytest.mark.usefixtures("tool")
+def test_the_program_sees_no_child(library: Path, tmp_path: Path) -> None:
+    tagged = Tagged(library, tmp_path, HINTS, store=open_store("moosefs"))
+    script = (
+        "import os, signal\n"
+        "got = []\n"
+        "signal.signal(signal.SIGCHLD, lambda *a: got.append(a))\n"
+        "before = sorted(os.listdir('/proc/self/fd'))\n"
+        "open('a.txt', 'w').write('1')\n"
+        "try: os.waitpid(-1, os.WNOHANG); got.append('a child')\n"
+        "except ChildProcessError: pass\n"
+        "assert sorted(os.listdir('/proc/self/fd')) == before\n"
+        "assert not got, got\n"
+    )
+    tagged.run(sys.executable, "-c", script)
+    assert (tmp_path / "said").read_text() == f"3 {tagged.root}/a.txt\n"
+    assert read_journals(tagged.table).counts["set"] == 1
+
+
+@pytest.mark.usefixtures("tool")
+def test_a_file_in_the_place_of_a_closed_stream(library: Path, tmp_path: Path) -> None:
+    tagged = Tagged(library, tmp_path, HINTS, store=open_store("moosefs"))
+    tagged.run("sh", "-c", "exec 1>&-; echo 1 >b.txt; exec 0<&- 2>&-; echo 1 >c.txt")
+    said = sorted((tmp_path / "said").read_text().splitlines())
+    assert said == [f"3 {tagged.root}/b.txt", f"3 {tagged.root}/c.txt"]
+
+
+def test_a_tool_that_hangs_or_fails_is_counted(library: Path, tmp_path: Path, tool: Path) -> None:
+    tagged = Tagged(library, tmp_path, HINTS, store=open_store("moosefs"))
+    tool.write_text("#!/bin/sh\nexit 3\n")
+    tagged.run("sh", "-c", "echo 1 >a.txt")
+    tool.unlink()
+    tagged.run("sh", "-c", "echo 1 >b.txt")
+    tool.write_text("#!/bin/sh\nsleep 60\n")
+    tool.chmod(0o755)
+    started = time.monotonic()
+    tagged.run("sh", "-c", "echo 1 >c.txt")
+    assert time.monotonic() - started < 50
+    assert [record.error for record in read_journals(tagged.table).records] == [5, 5, 110]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A running MooseFS."""
+    reason = missing()
+    if reason:
+        pytest.skip(reason)
+    with cluster(tmp_path_factory.mktemp("mfs")) as started:
+        yield started
+
+
+@pytest.mark.slow
+@pytest.mark.store
+def test_a_real_store(library: Path, tmp_path: Path, store: Cluster) -> None:
+    tagged = Tagged(library, tmp_path, HINTS, store=open_store("moosefs"), root=store.mount)
+    env = [f"{name}={tagged.environment()[name]}" for name in ("LD_PRELOAD", "TRACEHINT_HINTS")]
+    script = "echo 1 >a.txt; echo 1 >other; echo 1 >b.dat"
+    done = store.run("env", *env, "sh", "-c", script, cwd=store.mount)
+    assert done.returncode == 0, done.stderr
+    classes = {
+        name: store.run("mfsgetsclass", name, cwd=store.mount).stdout.split(":")[1].strip()
+        for name in ("a.txt", "b.dat", "other")
+    }
+    assert (classes["a.txt"], classes["b.dat"]) == ("3", "9")
+    assert classes["other"] not in ("3", "9")
+    assert read_journals(tagged.table).counts["set"] == 2
