@@ -12,7 +12,7 @@ SIM     := analyzer/predict/bin/tracehint-sim
 PRELOAD := collectors/preload/bin/libtracehint.so
 PYTEST  := $(BIN)/pytest
 # The requirements of an extra alone: `pip install .[docs]` would build the programs in C.
-requirements = $$($(BIN)/python scripts/requirements.py $(1))
+requirements = $(BIN)/python scripts/requirements.py $(1) | $(BIN)/pip install -q --disable-pip-version-check -r /dev/stdin
 # AUTO: go on without the eBPF recorder where it cannot be built; ON: fail
 WITH_BPF ?= AUTO
 TRACEHINT_DATA ?= $(abspath $(wildcard ../shared/data))
@@ -47,7 +47,7 @@ $(DEVREADY): pyproject.toml CMakeLists.txt | setup-test $(VENV)/bin/python
 	touch $@ $(READY) $(LINTREADY)
 
 $(LINTREADY): pyproject.toml | setup-lint $(VENV)/bin/python
-	$(BIN)/pip install -q --disable-pip-version-check $(call requirements,lint)
+	$(call requirements,lint)
 	touch $@
 
 tracer: ## build the C programs: the eBPF recorder, the preload library, the tagger, the simulator
@@ -90,7 +90,7 @@ format: $(LINTREADY) ## format all code
 	$(BIN)/ruff check --fix .
 
 docs: dev ## build the documentation into site/
-	$(BIN)/pip install -q --disable-pip-version-check $(call requirements,docs)
+	$(call requirements,docs)
 	for script in gen_cli_docs gen_cluster_docs gen_limits gen_man gen_secrets gen_store_docs rule_pages; do \
 	    COLUMNS=90 $(BIN)/python scripts/$$script.py --check || exit 1; done
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
