@@ -18,10 +18,12 @@ def report_html(
     findings: Sequence[Finding] | None = None,
     context: Context | None = None,
     prediction: dict[str, Any] | None = None,
+    decision: str = "",
 ) -> str:
     """HTML text about a run, with the findings of lint (None: asked here) and, where given, the
     hint rules. `context` is the run as lint asks it, where somebody has made it: its database
-    serves the page as well. `prediction`: a sweep for the panel "What if" (whatif.py)."""
+    serves the page as well. `prediction`: a sweep for the panel "What if" (whatif.py).
+    `decision`: the sentence that the page begins with."""
     from tracehint.hintgen.draw.report.data import collect
     from tracehint.hintgen.draw.report.page import page
     from tracehint.hintgen.lint import run_rules
@@ -33,6 +35,6 @@ def report_html(
     return page(
         collect(
             run.analysis, findings, hints, run.name,
-            con=context.con, saves=context.saved, prediction=prediction,
+            con=context.con, saves=context.saved, prediction=prediction, decision=decision,
         )
     )  # fmt: skip  # a table

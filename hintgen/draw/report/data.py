@@ -54,10 +54,12 @@ def collect(
     con: duckdb.DuckDBPyConnection | None = None,
     saves: Saved | None = None,
     prediction: dict[str, Any] | None = None,
+    decision: str = "",
 ) -> dict[str, Any]:
     """The data of the page. Times in seconds of the run, sizes in bytes. `source` is the name of
     the bundle or file that the run was read from, `con` its tables (None: query.connect's),
-    `saves` what all hints would save (None: no hint was in force), `prediction` a sweep.
+    `saves` what all hints would save (None: no hint was in force), `prediction` a sweep, `decision`
+    what the run would gain from what, in a sentence.
 
     Sums, mix, graph, flow and heat are those of the whole run. Single tasks, files, accesses,
     findings and rules are the largest; fewer where their names would make the page too large.
@@ -70,6 +72,7 @@ def collect(
     whole = {
         "tool": f"tracehint {__version__}",
         "title": title(analysis.run, Path(source) if source else None),
+        "decision": decision[:MAX_TEXT],
         "run": _run(analysis.run),
         "totals": _totals(analysis),
         "mix": labelled.mix(),

@@ -22,15 +22,17 @@ def text(data: Row, hint_file: str | None) -> str:
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def decision(data: Row) -> str:
-    """One sentence: what the cluster gains from what."""
+def decision(data: Row, own: bool = True) -> str:
+    """One sentence: what the run gains from what; `own`: on a cluster that the user named."""
     rows = {row["name"]: row for row in data["strategies"]}
     default, best = rows["default"], rows[data["chosen"]]
     where = f"{data['cluster']}, {data['nodes']} nodes"
+    if not own:
+        where += "; yours: --cluster FILE"
     if data["chosen"] == "default":
         return f"Nothing here is worth hinting ({where}): {seconds(default['seconds'])} either way."
     said = (
-        f"On your cluster ({where}) {seconds(default['seconds'])} -> {seconds(best['seconds'])} "
+        f"On {'your' if own else 'a ready-made'} cluster ({where}) {seconds(default['seconds'])} -> {seconds(best['seconds'])} "
         f"({seconds(best['seconds_low'])} to {seconds(best['seconds_high'])}) with {best['name']}"
     )
     alone = rows.get(data["hints_alone"] or "")

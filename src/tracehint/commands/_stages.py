@@ -16,6 +16,7 @@ from tracehint.errors import TracehintError
 from tracehint.schemas.plain import is_own_folder
 
 if TYPE_CHECKING:
+    from tracehint.commands._planning import Decided
     from tracehint.hintgen.hints.model import HintFile
     from tracehint.hintgen.inputs import Input
     from tracehint.hintgen.lint.context import Context
@@ -30,6 +31,7 @@ class Work:
     folder: Path
     cut: dict[str, Any] = field(default_factory=dict)  # what counts as a task
     nodes: int | None = None  # that savings are counted for; None: as the run had
+    cluster: str | None = None  # that the next run is planned for; None: a ready-made one
 
     @cached_property
     def run(self) -> Input:
@@ -41,10 +43,23 @@ class Work:
 
     @cached_property
     def hints(self) -> HintFile:
-        """The rules for the next run."""
+        """The rules for the next run; where a cluster is known, those that win there, planned."""
+        decided, _ = self.decision
+        return decided.hints if decided is not None and decided.own else self.learned
+
+    @cached_property
+    def learned(self) -> HintFile:
+        """The rules, chosen file by file."""
         from tracehint.hintgen.learn.rules import learn
 
         return learn([self.run.analysis])
+
+    @cached_property
+    def decision(self) -> tuple[Decided | None, str]:
+        """What the run would gain, and the sentence that says it."""
+        from tracehint.commands._planning import decided_or_why
+
+        return decided_or_why(self.run.analysis, self.learned, self.cluster, self.nodes)
 
     @cached_property
     def lint(self) -> Context:
@@ -124,7 +139,8 @@ def report_html(work: Work, path: Path) -> str:
     """The self-contained report."""
     from tracehint.hintgen.draw.report import report_html
 
-    text = report_html(work.run, work.hints, work.findings, work.lint)
+    said = work.decision[1]
+    text = report_html(work.run, work.hints, work.findings, work.lint, decision=said)
     path.write_bytes(text.encode("utf-8", "backslashreplace"))
     return "everything on one page"
 

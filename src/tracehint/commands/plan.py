@@ -10,20 +10,12 @@ from typing import TYPE_CHECKING
 import click
 
 from tracehint.commands._output import refuse_existing, refuse_own_input, write_result
+from tracehint.commands._planning import DEFAULT_CLUSTER, cluster_for, hint_file
 from tracehint.commands._workload import Loaded, load_workload, workload_options
 from tracehint.schemas.arrow import skip_pandas
 
 if TYPE_CHECKING:
-    from tracehint.analyzer.predict.cluster import Cluster
     from tracehint.hintgen.hints.model import HintFile
-
-DEFAULT_CLUSTER = "moosefs"
-_RULES = {
-    "learned": "rules by name, for runs without a graph: as learned file by file",
-    "without-copies": "rules by name, for runs without a graph: as learned, but no copies",
-    "local": "rules by name, for runs without a graph: files on their writer's node",
-    "none": "no rules by name: none was found that never loses to the store's default",
-}  # fmt: skip  # a table
 
 
 @click.command()
@@ -73,41 +65,24 @@ def command(
     from tracehint.hintgen.hints.hintfile import to_json as hints_json
     from tracehint.hintgen.plan.model import Problem
     from tracehint.hintgen.plan.planner import plan
-    from tracehint.hintgen.plan.result import for_hint_file, to_json
-    from tracehint.hintgen.plan.rules import chosen_rules
+    from tracehint.hintgen.plan.result import to_json
 
     if output not in (None, "-"):
         refuse_own_input(Path(str(output)), [workflow, *learned])
         refuse_existing(Path(str(output)), force=force)
     loaded = load_workload(workflow, learned, scale_bytes, scale_seconds)
-    where, notes = _cluster(cluster, nodes, loaded)
+    where, notes = cluster_for(cluster, nodes, loaded.analysis)
     rules, more = _rules(loaded, where.count)
     problem = Problem(loaded.analysis, loaded.work, where, rules, stage_inputs, seed)
     planning = replace(plan(problem), notes=(*notes, *more))
     data = to_json(planning)
     if output is not None:
-        concrete, more = for_hint_file(planning)
+        file, more = hint_file(planning)
         data["assumptions"] += [note for note in more if note not in data["assumptions"]]
-        by_name, kind = chosen_rules(problem)
-        data["assumptions"].append(_RULES[kind])
-        file = replace(by_name, plan=concrete)
         write_result(json.dumps(hints_json(file), indent=1) + "\n", output, force=force)
         if output == "-":
             return
     write_result(json.dumps(data, indent=1) + "\n" if form == "json" else text(data, output), None)
-
-
-def _cluster(given: str | None, nodes: int | None, loaded: Loaded) -> tuple[Cluster, list[str]]:
-    """The cluster, and what had to be assumed about it."""
-    from tracehint.analyzer.predict.cluster_file import read_cluster
-
-    cluster, notes = read_cluster(given or DEFAULT_CLUSTER), []
-    if given is None:
-        notes.append(
-            f"no --cluster: the ready-made {DEFAULT_CLUSTER}, whose nodes are placeholders"
-        )
-        nodes = nodes or int(loaded.analysis.run.get("nodes") or 0) or None
-    return (cluster.with_nodes(nodes) if nodes else cluster), notes
 
 
 def _rules(loaded: Loaded, nodes: int) -> tuple[HintFile, list[str]]:

@@ -18,6 +18,7 @@ from tracehint.errors import TracehintError
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
+    from tracehint.commands._stages import Work
 
 # engine programs -> how all of the work is done again
 _AGAIN = {
@@ -31,9 +32,15 @@ _AGAIN = {
 
 @click.command(cls=RunCommand, context_settings={"allow_interspersed_args": False})
 @nodes_option
+@click.option(
+    "--cluster",
+    metavar="FILE",
+    help="Where the next run takes place: a cluster file, or a ready-made one by name. The hints "
+    "are those that win there.",
+)
 @task_options
 @recording_options
-def command(nodes: int | None, cut: dict[str, Any], **options: Any) -> int:
+def command(nodes: int | None, cluster: str | None, cut: dict[str, Any], **options: Any) -> int:
     """Run COMMAND, then show how its tasks hand data to each other and what hints would help.
 
     Writes a trace bundle NAME.trace and the results beside it in
@@ -42,10 +49,15 @@ def command(nodes: int | None, cut: dict[str, Any], **options: Any) -> int:
 
     Example: tracehint profile -- makeflow montage.mf
     """
+    if cluster is not None:
+        from tracehint.analyzer.predict.cluster_file import read_cluster
+
+        read_cluster(cluster)  # before the command is run for nothing
     result, bundle = start(**options, live=True)
     if bundle is not None:
         try:
-            show(bundle, force=options["force"], quiet=options["quiet"], cut=cut, nodes=nodes)
+            wanted = {"force": options["force"], "quiet": options["quiet"]}
+            show(bundle, **wanted, cut=cut, nodes=nodes, cluster=cluster)
         except TracehintError as error:
             _failed(bundle, str(error))
         except KeyboardInterrupt:
@@ -61,15 +73,21 @@ def _failed(bundle: Path, why: str) -> None:
 
 
 def show(
-    bundle: Path, *, force: bool, quiet: bool, cut: dict[str, Any], nodes: int | None = None
+    bundle: Path,
+    *,
+    force: bool,
+    quiet: bool,
+    cut: dict[str, Any],
+    nodes: int | None = None,
+    cluster: str | None = None,
 ) -> None:
-    """Summary to stderr, results into the directory beside the bundle."""
+    """Decision and summary to stderr, results into the directory beside the bundle."""
     from tracehint.commands._stages import Work, prepare, results_folder, short, write_all
     from tracehint.hintgen.summary.summary import console_for, print_summary
 
     _join_engine_logs(bundle)
     wanted = results_folder(bundle)
-    work = Work(bundle, prepare(wanted, force=force), cut, nodes)
+    work = Work(bundle, prepare(wanted, force=force), cut, nodes, cluster)
     if work.folder != wanted and not quiet:
         click.echo(
             f"tracehint: {short(wanted)} exists: the results go to {short(work.folder)} "
@@ -83,6 +101,7 @@ def show(
             work.folder.rmdir()
         raise
     if not quiet:
+        _decision(work)
         print_summary(analysis, console_for(sys.stderr))
         _idle(analysis)
     made, failed = write_all(work)
@@ -90,6 +109,21 @@ def show(
         click.echo(f"tracehint: {name} was not written: {why}", err=True)
     if not quiet:
         _next(bundle, work.folder, made, work.run.analysis.run["command"])
+
+
+def _decision(work: Work) -> None:
+    """What the run would gain from what; and what to type."""
+    from tracehint.commands._stages import short
+
+    decided, said = work.decision
+    if not said:
+        return
+    click.echo(click.wrap_text(said, 78), err=True)
+    if decided is not None and decided.planning.chosen != "default":
+        bundle = shlex.quote(short(work.bundle))
+        where = f" --cluster {shlex.quote(work.cluster)}" if work.cluster else ""
+        click.echo(f"  all strategies: tracehint plan {bundle}{where}", err=True)
+    click.echo("", err=True)
 
 
 def _idle(analysis: Analysis) -> None:

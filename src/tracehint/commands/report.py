@@ -27,7 +27,8 @@ from tracehint.schemas.arrow import skip_pandas
 @click.option(
     "--cluster",
     metavar="FILE",
-    help='A cluster file or the name of a ready-made one: adds the panel "What if".',
+    help='A cluster file or the name of a ready-made one: adds the panel "What if" and the '
+    "decision.",
 )
 @click.option("--hints/--no-hints", default=True, help="Derive hint rules for the page.")
 @click.option("--force", is_flag=True, help="Replace the output file.")
@@ -62,6 +63,12 @@ def command(
     run = inputs.load_run(bundle, Options(nodes=nodes, default_placement=default_placement, **cut))
     rules = learn([run.analysis]) if hints else None
     prediction = sweep(run.analysis, cluster) if cluster is not None else None
-    write_result(report_html(run, rules, prediction=prediction), target, force=force)
+    said = ""
+    if cluster is not None:
+        from tracehint.commands._planning import decided_or_why
+
+        _, said = decided_or_why(run.analysis, rules or learn([run.analysis]), cluster, nodes)
+    text = report_html(run, rules, prediction=prediction, decision=said)
+    write_result(text, target, force=force)
     if target != "-":
         click.echo(f"tracehint: wrote {target}", err=True)

@@ -3,6 +3,9 @@ function drawSummary() {
   const { run, totals } = DATA;
   $("title").textContent = DATA.title;
   fill($("troubles"), (run.troubles || []).map((text) => h("p", { class: "trouble" }, text)));
+  $("decision").textContent = DATA.decision;
+  $("decision").hidden = !DATA.decision;
+  $("what").className = DATA.decision ? "" : "lead";
   const hosts = run.hosts.length === 1 ? "one host" : plural(run.hosts.length, "host");
   $("what").textContent = `${plural(totals.tasks, "task")} of ${plural(totals.types, "type")} handed `
     + `${size(totals.handed_bytes)} to each other through ${plural(totals.files, "file")}, on ${hosts} in `
