@@ -12,13 +12,13 @@ SIM     := analyzer/predict/bin/tracehint-sim
 PRELOAD := collectors/preload/bin/libtracehint.so
 PYTEST  := $(BIN)/pytest
 # The requirements of an extra alone: `pip install .[docs]` would build the programs in C.
-requirements = $$($(BIN)/python scripts/requirements.py $(1))
+requirements = $(BIN)/python scripts/requirements.py $(1) | $(BIN)/pip install -q --disable-pip-version-check -r /dev/stdin
 # AUTO: go on without the eBPF recorder where it cannot be built; ON: fail
 WITH_BPF ?= AUTO
 TRACEHINT_DATA ?= $(abspath $(wildcard ../shared/data))
 export TRACEHINT_DATA
 
-.PHONY: bench-gain bench-predict bench-spark bench-transfer notebook wheel bench-import real-runs-table test-kernels e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test setup-lint setup-full
+.PHONY: bench-sites bench-gain bench-predict bench-spark bench-transfer notebook wheel bench-import real-runs-table test-kernels e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test setup-lint setup-full
 
 help:
 	@sed -n 's/^# make /make /p' Makefile; sed -n 's/^\([a-z-]*\):.*## /make \1: /p' Makefile
@@ -47,7 +47,7 @@ $(DEVREADY): pyproject.toml CMakeLists.txt | setup-test $(VENV)/bin/python
 	touch $@ $(READY) $(LINTREADY)
 
 $(LINTREADY): pyproject.toml | setup-lint $(VENV)/bin/python
-	$(BIN)/pip install -q --disable-pip-version-check $(call requirements,lint)
+	$(call requirements,lint)
 	touch $@
 
 tracer: ## build the C programs: the eBPF recorder, the preload library, the tagger, the simulator
@@ -90,7 +90,7 @@ format: $(LINTREADY) ## format all code
 	$(BIN)/ruff check --fix .
 
 docs: dev ## build the documentation into site/
-	$(BIN)/pip install -q --disable-pip-version-check $(call requirements,docs)
+	$(call requirements,docs)
 	for script in gen_cli_docs gen_cluster_docs gen_limits gen_man gen_secrets gen_store_docs rule_pages; do \
 	    COLUMNS=90 $(BIN)/python scripts/$$script.py --check || exit 1; done
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
@@ -130,6 +130,9 @@ bench-gain: dev ## what placements bring on replays of real workflows on a real 
 
 bench-predict: dev ## speed and memory of predictions
 	$(BIN)/python -m scripts.bench.bench_predict
+
+bench-sites: setup-full dev ## metadata over four sites, measured on real registries and predicted; writes the page of results
+	$(BIN)/python -m scripts.bench.sites.bench_sites
 
 bench-import: dev ## time and memory of importing large logs
 	$(BIN)/python -m scripts.bench.bench_import

@@ -1,4 +1,5 @@
-"""The requirements of the project and of one of its extras, for pip, without the project itself."""
+"""The requirements of the project and of one of its extras, a line each for `pip install -r`,
+without the project itself."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from pathlib import Path
 def main() -> None:
     path = Path(__file__).parent.parent / "pyproject.toml"
     project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
-    print(*project["dependencies"], *project["optional-dependencies"][sys.argv[1]])
+    print(*project["dependencies"], *project["optional-dependencies"][sys.argv[1]], sep="\n")
 
 
 if __name__ == "__main__":

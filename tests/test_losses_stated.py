@@ -250,12 +250,15 @@ def test_what_record_announces_is_what_the_analysis_says(tmp_path: Path) -> None
 
 
 @pytest.mark.ebpf
-def test_half_written_tables_are_not_trusted(tmp_path: Path) -> None:
+def test_half_written_tables_are_not_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The disk was full in the middle of the conversion: the spool is still there."""
     from tracehint.collectors.base import RecordRequest
     from tracehint.collectors.ebpf import EbpfCollector
 
     require_ebpf()
+    monkeypatch.chdir(tmp_path)
     request = RecordRequest(("sh", "-c", "seq 9 > f; cat f"), tmp_path / "b", quiet=True)
     later = RecordRequest(request.command, request.output, options={"convert": "later"})
     EbpfCollector().record(later)

@@ -208,3 +208,16 @@ def test_a_run_inside_a_recorded_one_leaves_nothing_behind(tmp_path: Path) -> No
     assert "is recorded already" in tracehint(tmp_path, *words, status=3)
     assert (tmp_path / "x").read_text() == "1\n"
     assert not list((tmp_path / ".tracehint/runs").iterdir())
+
+
+def test_files_of_static_programs_are_said_to_be_missed(tmp_path: Path) -> None:
+    source = 'int main(void) { return open("s.txt", O_CREAT | O_WRONLY, 0644) < 0; }'
+    (tmp_path / "p.c").write_text(f"#include <fcntl.h>\n{source}\n")
+    built = subprocess.run(["gcc", "-static", "-o", "p", "p.c"], cwd=tmp_path, capture_output=True)
+    if built.returncode:
+        pytest.skip("no static C library")
+    hints = save(tmp_path, rule("{name}.txt", DP="local"))
+    words = ("run", "--hints", hints, "--collector", "strace", "-o", "r.trace", "--")
+    said = tracehint(tmp_path, *words, "sh", "-c", "echo 1 >a.txt; ./p")
+    assert "1 of 2 files that a rule is for got their hints" in said
+    assert "nobody saw it being made by p" in said

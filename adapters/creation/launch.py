@@ -43,6 +43,11 @@ def library() -> Path:
         raise MissingDependencyError(
             "the preload library is not built", "Run `make tracer` (x86-64 Linux, a C compiler)."
         )
+    if any(mark in str(LIBRARY) for mark in " :"):
+        raise MissingDependencyError(
+            f"the loader cannot be told a path with a space or a colon: {LIBRARY}",
+            "Install tracehint in another directory.",
+        )
     return LIBRARY
 
 

@@ -33,6 +33,7 @@ class Tracehint(PythonPackage):
     depends_on("py-rich@13:", type=("build", "run"))
 
     depends_on("strace@5.6:", type="run")
+    depends_on("metis@5.1:", type="run")
     depends_on("graphviz", type="run")
 
     def config_settings(self, spec, prefix):

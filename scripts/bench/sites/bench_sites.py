@@ -12,10 +12,12 @@ import json
 import os
 import tempfile
 import time
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scripts.bench.sites.page import page
 from scripts.bench.sites.registries import LOOKUP_S, UPDATE_S, connect, registries
 from scripts.bench.sites.replay import PER_ENTRY, Replay
 from scripts.bench.sites.shapes import NODES, SHAPES
@@ -72,35 +74,34 @@ def row(shape: str, operations: int, strategy: str, costs: tuple[float, float]) 
 
 
 def main() -> None:
+    """Go on where the stored rows end, then write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--operations", type=int, nargs="+", default=[100, 200, 1000])
     parser.add_argument("--shapes", nargs="+", default=list(SHAPES), choices=list(SHAPES))
-    parser.add_argument("-o", "--output", type=Path, default=Path("build/bench-sites.json"))
+    parser.add_argument("--results", type=Path, default=Path("build/bench-sites.json"))
+    parser.add_argument("--page", type=Path, default=Path("docs/reference/sites-measured.md"))
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="sites-") as folder:
         costs = asyncio.run(probe(Path(folder)))
-    print(f"a registry takes {costs[0] * 1000:.2f} ms a lookup, {costs[1] * 1000:.2f} ms an update")
     rows: list[dict[str, Any]] = (
-        json.loads(given.output.read_text()) if given.output.exists() else []
+        json.loads(given.results.read_text()) if given.results.exists() else []
     )
     known = {(r["shape"], r["operations"], r["strategy"]) for r in rows}
-    for operations in given.operations:
-        for shape in given.shapes:
-            for strategy in STRATEGIES:
-                if (shape, operations, strategy) in known:
-                    continue
-                rows.append(row(shape, operations, strategy, costs))
-                given.output.parent.mkdir(parents=True, exist_ok=True)
-                given.output.write_text(json.dumps(rows, indent=1))
-                last = rows[-1]
-                error = last["predicted"] / last["measured"] - 1
-                print(
-                    f"{shape:14} {operations:5} {strategy:22} measured {last['measured']:7.2f} s"
-                    f"  predicted {last['predicted']:7.2f} s  {error:+.1%}",
-                    flush=True,
-                )
-    errors = [abs(r["predicted"] / r["measured"] - 1) for r in rows]
-    print(f"median error {np.median(errors):.1%}, worst {max(errors):.1%}, {len(rows)} rows")
+    for wanted in product(given.operations, given.shapes, STRATEGIES):
+        operations, shape, strategy = wanted
+        if (shape, operations, strategy) in known:
+            continue
+        rows.append(row(shape, operations, strategy, costs))
+        given.results.parent.mkdir(parents=True, exist_ok=True)
+        given.results.write_text(json.dumps(rows, indent=1))
+        last = rows[-1]
+        print(
+            f"{shape:14} {operations:5} {strategy:22} measured {last['measured']:7.2f} s"
+            f"  predicted {last['predicted']:7.2f} s",
+            flush=True,
+        )
+    given.page.write_text(page(rows, costs))
+    print(f"wrote {given.page}")
 
 
 if __name__ == "__main__":

@@ -67,7 +67,9 @@ def _next(data: Row, hint_file: str | None) -> list[str]:
     if hint_file is None:
         return ["Next: the same command with -o hints.json"]
     name = shlex.quote(hint_file)
-    lines = [f"Next: tracehint emit {name} --store STORE -o hints.sh"]
-    if data["chosen"] and data["tasks"]:
-        lines.append(f"      tracehint place --hints {name} ... starts each task in its part")
-    return lines
+    if data["tasks"]:
+        return [
+            "Next: write the parts and the hints into the workflow:",
+            f"  tracehint emit {name} --workflow-engine ENGINE WORKFLOW --hosts hosts.toml -o FILE",
+        ]
+    return [f"Next: tracehint emit {name} --store STORE -o hints.sh"]
