@@ -137,8 +137,8 @@ for i in range(40):
     for row in bundle.tables["opens"].to_pylist():
         written[row["path"]] = written.get(row["path"], 0) + row["write_bytes"]
     for path in tmp_path.glob("out*"):
-        # killed between the call and our note of it: one write at most
-        assert path.stat().st_size - written.get(bytes(path), 0) in (0, 10), path
+        # killed within the call (cut short at a page's end), or before our note of it
+        assert 0 <= path.stat().st_size - written.get(bytes(path), 0) <= 10, path
     assert bundle.tables["losses"].num_rows == 0
 
 

@@ -47,6 +47,7 @@ struct rec {
 	struct th_chunk *chunks[TH_EVENT + 1];
 	struct slot *slots;
 	struct share *shares;
+	unsigned int share_count;
 	unsigned int slot_count, top; /* top: above the highest descriptor in use */
 	unsigned int epoch, cwd;
 	unsigned int root;	/* of all absolute names, after chroot; 0: the whole tree */

@@ -291,7 +291,8 @@ static struct th_episode *share_new(struct rec *rec, const struct slot *slot)
 	ep->size_open = from->size_open;
 	ep->open_ns = from->open_ns;
 	ep->next = ~0ULL;
-	ep->tid = (unsigned int)th_sys(__NR_gettid);
+	/* a thread that lost its place to another one has two: told apart all the same */
+	ep->tid = __atomic_add_fetch(&rec->share_count, 1, __ATOMIC_RELAXED);
 	ep->state = (from->state & ~(TH_EP_CREATED | TH_EP_TRUNCATED)) | TH_EP_PARTIAL;
 	ep->kind = TH_EPISODE;
 	return ep;
