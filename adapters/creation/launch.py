@@ -18,6 +18,7 @@ from tracehint.adapters.creation.compile import Compiled
 from tracehint.adapters.creation.journal import Journal, make_journal, read_journals
 from tracehint.adapters.plan import PRIVATE
 from tracehint.collectors.preload.blind import LIBRARY
+from tracehint.collectors.preload.sites import write_sites
 from tracehint.errors import MissingDependencyError
 from tracehint.schemas.plain import is_own_folder
 
@@ -68,7 +69,8 @@ def switched_on(compiled: Compiled, folder: Path) -> Iterator[Switched]:
         make_journal(table)
         before = os.environ.get("LD_PRELOAD", "")
         preload = f"{path}:{before}" if before else str(path)
-        yield Switched(table, {SWITCH: str(table), "LD_PRELOAD": preload}, shared)
+        own = {SWITCH: str(table), "LD_PRELOAD": preload, **write_sites(place / "sites")}
+        yield Switched(table, own, shared)
     finally:
         shutil.rmtree(place, ignore_errors=True)
 

@@ -12,11 +12,12 @@ from typing import Any
 
 from tracehint.collectors.hostinfo import boot_id
 from tracehint.collectors.preload.blind import LIBRARY
+from tracehint.collectors.preload.sites import write_sites
 from tracehint.errors import NotBegunError
 from tracehint.schemas.spool.version import VERSION
 
 ARENA = "arena"
-SITES = "sites"  # hook/site_cache.c
+SITES = "sites"
 _MAGIC, _VERSION, _PAGE = 0x414E455241484E54, 1, 4096
 _HEAD = struct.Struct("<QIIQQQQ")  # th_arena of arena.h, up to `gap`
 _SIZE = 32 << 30  # of the sparse file: texts are found by 32 bits of 8 bytes
@@ -81,13 +82,7 @@ class Arena:
             "tick_hz": hertz, "command": 1, **first,
         }  # fmt: skip  # a table
         self.write("start.json", start)
-        self.list_sites()
-
-    def list_sites(self) -> None:
-        """The list of system-call sites of the C library that this process has: programs look
-        for them themselves where it fails or theirs is another one."""
-        with (self.folder / SITES).open("wb") as stream:
-            self._library.tracehint_sites(stream.fileno())
+        write_sites(self.folder / SITES)
 
     def cut(self) -> None:
         """To what was used. Nobody may have it mapped any more."""

@@ -17,6 +17,7 @@ from tracehint.collectors.begin import begin, new_manifest
 from tracehint.collectors.preload.arena import SITES, Arena
 from tracehint.collectors.preload.blind import BLIND, BLIND_UNENTERED, LIBRARY
 from tracehint.collectors.preload.programs import refuse_unenterable
+from tracehint.collectors.preload.sites import NAMED_BY
 from tracehint.collectors.run import Ended, find_command, run_child, runnable, told
 from tracehint.collectors.session import child_environment
 from tracehint.errors import CollectorError, TracehintError, UsageError
@@ -40,7 +41,7 @@ def environment(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
     named = str(LIBRARY) in before.split(":")  # for hints already
     preload = before if named else ":".join(filter(None, (before, str(LIBRARY))))
     own = {"LD_PRELOAD": preload, "TRACEHINT_RECORD": str(folder)}
-    return {**env, **own, "TRACEHINT_SITES": str(folder / SITES)}
+    return {**env, **own, NAMED_BY: str(folder / SITES)}
 
 
 @dataclass

@@ -31,9 +31,11 @@ def decision(data: Row, own: bool = True) -> str:
         where += "; yours: --cluster FILE"
     if data["chosen"] == "default":
         return f"Nothing here is worth hinting ({where}): {seconds(default['seconds'])} either way."
+    whose = "your" if own else "a ready-made"
     said = (
-        f"On {'your' if own else 'a ready-made'} cluster ({where}) {seconds(default['seconds'])} -> {seconds(best['seconds'])} "
-        f"({seconds(best['seconds_low'])} to {seconds(best['seconds_high'])}) with {best['name']}"
+        f"On {whose} cluster ({where}) {seconds(default['seconds'])} -> "
+        f"{seconds(best['seconds'])} ({seconds(best['seconds_low'])} to "
+        f"{seconds(best['seconds_high'])}) with {best['name']}"
     )
     alone = rows.get(data["hints_alone"] or "")
     if best["scheduler"] is None:

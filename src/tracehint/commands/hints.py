@@ -45,6 +45,11 @@ if TYPE_CHECKING:
     "--format", "fmt", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
 @nodes_option
+@click.option(
+    "--cluster",
+    metavar="FILE",
+    help="Plan for this cluster: rules that lose nowhere there by simulation, and the run's plan.",
+)
 @task_options
 @click.option(
     "--min-paying",
@@ -106,6 +111,7 @@ def command(
     consumers: tuple[str, ...],
     fmt: str,
     nodes: int | None,
+    cluster: str | None,
     cut: dict[str, Any],
     min_paying: float,
     min_bytes: int,
@@ -160,6 +166,8 @@ def command(
         )
         return
     hints = hints or learn(analyses, LearnOptions(nodes, not no_fallbacks, limits))
+    if cluster is not None:
+        hints = _planned(analyses, hints, cluster, nodes)
     if path is not None:
         raw = as_in_rules(path)
         data = explain(hints, raw, producer, consumers, nodes)
@@ -173,6 +181,22 @@ def command(
         _next(output)
         return
     write_result(_dump(to_json(hints)) if fmt == "json" else summary_text(hints), None)
+
+
+def _planned(
+    analyses: Sequence[Analysis], hints: HintFile, cluster: str, nodes: int | None
+) -> HintFile:
+    """The rules that win on the cluster, with the plan of the run; the decision goes to stderr."""
+    from tracehint.commands._planning import decided_or_why
+
+    if len(analyses) != 1:
+        raise UsageError(
+            "--cluster plans one run", "Give one bundle, or use `tracehint plan --learned`."
+        )
+    decided, said = decided_or_why(analyses[0], hints, cluster, nodes)
+    if said:
+        click.echo(click.wrap_text(said, 78), err=True)
+    return hints if decided is None else decided.hints
 
 
 def as_in_rules(path: str) -> bytes:
