@@ -26,7 +26,7 @@ OTHER = {
     "marks": {"host", "kind", "source"}, "losses": {"host", "kind", "detail"},
     "attributes": {"host", "name", "value"}, "declared_tasks": {"host", "workdir", "engine"},
     "declared_io": {"host", "path", "direction"},
-    "settings": {"host", "path", "rule", "pattern", "hint", "key", "value", "state"},
+    "settings": {"host", "path", "rule", "pattern", "hint", "key", "value", "state", "why"},
 }  # fmt: skip  # a table
 
 MAKEFLOW = f"out: in.sql\n\tmysql -u etl -p{S} calib < in.sql > out\n"

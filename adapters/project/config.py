@@ -27,6 +27,7 @@ KEYS: dict[str, tuple[tuple[str, ...], bool]] = {
     "data_root": (("data_roots",), True),
     "engine": (("engine",), False),
 }
+OF_LINT = "lint"  # a table that lint reads itself
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ def find_config(folder: Path) -> Config | None:
     data = _FILE.toml(path)
     values: dict[str, Any] = {}
     for key, value in data.items():
+        if key == OF_LINT:
+            continue
         if key not in KEYS:
             raise InputError(f"{path}: {key[:80]!r} is not known", f"Known are {', '.join(KEYS)}.")
         texts = value if isinstance(value, list) else [value]

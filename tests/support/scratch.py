@@ -25,6 +25,12 @@ _CHANGE = re.compile(
 _RUN = re.compile(r"^```bash\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _PRINTS = re.compile(r"^It prints.*?:\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
+# An editable install finds its own tree before PYTHONPATH: its finders are taken out.
+_START = """import runpy, sys
+sys.meta_path[:] = [f for f in sys.meta_path if not type(f).__module__.startswith("_editable")]
+runpy.run_module("tracehint", run_name="__main__", alter_sys=True)
+"""
+
 
 def carried_out(page: str, folder: Path) -> tuple[list[str], str]:
     """The files that the page touches, and what its commands print; it must be what it says."""
@@ -59,7 +65,7 @@ def _change(tree: Path, found: re.Match[str]) -> str:
 def _run(page: str, tree: Path, work: Path) -> str:
     work.mkdir()
     program = tree / "tracehint"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tracehint "$@"\n')
+    program.write_text(f"#!{sys.executable}\n{_START}")
     program.chmod(0o755)
     more = {
         "PATH": f"{tree}:{Path(sys.executable).parent}:{os.environ['PATH']}",

@@ -64,7 +64,8 @@ def command(
         try:
             parts.append(_of_use(read_bundle(path)))
         except TracehintError as error:
-            problems.append(str(error.what))
+            named = path.name in error.what
+            problems.append(error.what if named else f"{path}: {error.what}")
             remedies.append(error.remedy)
     if not parts:
         raise BundleError(
