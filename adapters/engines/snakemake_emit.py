@@ -50,14 +50,8 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
         if t.kind == "directory"
     ]
     table, gaps, count = encode([directories], request.store, allow_trusted=request.allow_trusted)
-    gaps += [
-        Gap(
-            hint=name,
-            level="none",
-            reason="files of this directory differ, and Snakemake deletes tagged outputs",
-        )
-        for _, name in plan.quarrels
-    ]
+    why = "files of this directory differ, and Snakemake deletes tagged outputs"
+    gaps += [Gap(hint=name, level="none", reason=why) for _, name in plan.quarrels]
     data = job_notes(hints.rules, temporary=request.temporary)
     data |= planned_notes(hints.plan, request.hosts)
     data["directories"] = count

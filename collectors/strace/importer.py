@@ -169,12 +169,10 @@ def _describe(
     roots = [r for r in first.slice(0, 100_000).to_pylist() if r["parent"] is None and r["exe"]]
     if roots and not manifest.command:
         manifest.command = [os.fsdecode(a) for a in roots[0]["argv"] or [roots[0]["exe"]]]
-    last = [r for r in roots if r["end_ns"] is not None]
-    if last:
-        final = last[-1]
-        manifest.exit_status = (
-            128 + final["exit_signal"] if final["exit_signal"] else final["exit_code"]
-        )
+    ended = [r for r in roots if r["end_ns"] is not None]
+    if ended:
+        signal, code = ended[-1]["exit_signal"], ended[-1]["exit_code"]
+        manifest.exit_status = 128 + signal if signal else code
     starts, ends = pc.min(processes["start_ns"]).as_py(), pc.max(processes["end_ns"]).as_py()
     manifest.started_ns = manifest.started_ns or starts or 0
     manifest.ended_ns = ends

@@ -12,7 +12,7 @@ import click
 
 from tracehint.collectors.run import Ended, die_like
 from tracehint.commands._options import nodes_option
-from tracehint.commands._recording import RunCommand, recording_options, start
+from tracehint.commands._recording import Recording, RunCommand, recording_options, start
 from tracehint.commands._task_options import task_options
 from tracehint.errors import TracehintError
 
@@ -53,7 +53,7 @@ def command(nodes: int | None, cluster: str | None, cut: dict[str, Any], **optio
         from tracehint.analyzer.predict.cluster_file import read_cluster
 
         read_cluster(cluster)  # before the command is run for nothing
-    result, bundle = start(**options, live=True)
+    result, bundle = start(Recording(**options, live=True))
     if bundle is not None:
         try:
             wanted = {"force": options["force"], "quiet": options["quiet"]}
