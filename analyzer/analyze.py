@@ -58,16 +58,16 @@ def analyze(
 
     `extents` is who has that table and computes on it (default: it is in the bundle, and this
     process does), `resources` what this process may use.
-
     Works on damaged and partial bundles: `run["completeness"]` says what is missing.
     """
-    from tracehint.analyzer import roots
+    from tracehint.analyzer import root_paths
     from tracehint.analyzer.execution.local import LocalExtents
     from tracehint.analyzer.execution.resources import Resources
     from tracehint.analyzer.execution.threads import beside
     from tracehint.analyzer.flow.build import build_flow
     from tracehint.analyzer.flow.identity import find_objects
     from tracehint.analyzer.model import Options
+    from tracehint.analyzer.roots import data_roots
     from tracehint.analyzer.run import lost_events, run_object
     from tracehint.analyzer.sites import assign
     from tracehint.analyzer.tasks import cut_tasks
@@ -82,9 +82,9 @@ def analyze(
     found = beside(partial(find_objects, bundle), resources)
     cut = cut_tasks(bundle, options)
     resources.tell("finding the files", 0, 0, "")
-    data = roots.data_roots(bundle, options.data_roots, cut)
+    data = data_roots(bundle, options.data_roots, cut)
     lost = lost_events(bundle, cut.proc_task, extents)  # before columns go that it needs
-    flow = build_flow(bundle, cut, data, options, roots, extents, owned=True, found=found)
+    flow = build_flow(bundle, cut, data, options, root_paths, extents, owned=True, found=found)
     run = run_object(bundle, cut.tasks, data, options, extents, [*flow.notes, *cut.notes])
     del bundle, extents, found  # most of the memory, where the caller does not keep it
     return _labelled(run, cut, flow, lost, options, resources)

@@ -34,8 +34,8 @@ from tracehint.datasets.synthetic_accesses import (
     accesses,
 )
 from tracehint.schemas.manifest import Host, Manifest
-from tracehint.schemas.store import BundleWriter
 from tracehint.schemas.tables import TABLES
+from tracehint.schemas.writer import BundleWriter
 
 SEGMENT = 1 << 22  # extents that are made at one time
 

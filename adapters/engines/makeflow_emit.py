@@ -22,7 +22,8 @@ from tracehint.adapters.engines.planned import find_parts, nodes_of
 from tracehint.adapters.engines.siblings import undeclared
 from tracehint.adapters.engines.tag_table import TagTarget, check_folder_name, encode, tag_files
 from tracehint.adapters.engines.workflow import Task, Workflow, read_workflow
-from tracehint.adapters.plan import Paths, Plan, build_plan
+from tracehint.adapters.paths import Paths
+from tracehint.adapters.plan import Plan, build_plan
 from tracehint.adapters.stores.base import merge_gaps
 from tracehint.errors import UsageError
 from tracehint.hintgen.hints.model import HintFile

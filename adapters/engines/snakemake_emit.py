@@ -18,7 +18,8 @@ from tracehint.adapters.engines.emitters import EmitRequest, Emitted
 from tracehint.adapters.engines.planned import nodes_of
 from tracehint.adapters.engines.slurm_options import for_host
 from tracehint.adapters.engines.tag_table import TagTarget, check_folder_name, encode, tag_files
-from tracehint.adapters.plan import Paths, build_plan, remembered_paths
+from tracehint.adapters.paths import Paths, remembered_paths
+from tracehint.adapters.plan import build_plan
 from tracehint.adapters.stores.base import Gap, merge_gaps
 from tracehint.analyzer.catalogue import asking_for
 from tracehint.errors import InputError, UsageError

@@ -13,11 +13,11 @@ from tracehint.collectors.strace.lexer import Call, LexStats
 from tracehint.collectors.strace.live import initial_table
 from tracehint.schemas.losses import losses_of
 from tracehint.schemas.manifest import Manifest
-from tracehint.schemas.store import BundleWriter
+from tracehint.schemas.writer import BundleWriter
 from tracehint.schemas.writing import write_bundle
 
 if TYPE_CHECKING:
-    from tracehint.collectors.strace.state import Settings
+    from tracehint.collectors.strace.settings import Settings
 
 
 def convert_calls(
@@ -58,7 +58,7 @@ def convert_calls(
 
 
 def _settings(manifest: Manifest, facts: Mapping[int, tuple[bytes, int, int]]) -> Settings:
-    from tracehint.collectors.strace.state import Settings
+    from tracehint.collectors.strace.settings import Settings
 
     table, files = initial_table(facts)
     return Settings(

@@ -20,7 +20,8 @@ from tracehint.collectors.strace.sources import (
 from tracehint.errors import InputError
 from tracehint.schemas.manifest import Host, Manifest, read_manifest
 from tracehint.schemas.recovery import RAW_DIR
-from tracehint.schemas.store import Bundle, BundleWriter, add_losses
+from tracehint.schemas.store import Bundle, add_losses
+from tracehint.schemas.writer import BundleWriter
 from tracehint.schemas.writing import write_bundle
 from tracehint.version import __version__
 
@@ -127,7 +128,7 @@ def read_set(logs: LogSet, before: Manifest | None) -> tuple[dict[str, pa.Table]
     """Tables and manifest of one set of logs."""
     from tracehint.collectors.strace.finish import finish
     from tracehint.collectors.strace.parse import Parser
-    from tracehint.collectors.strace.state import Settings
+    from tracehint.collectors.strace.settings import Settings
 
     named = os.fsencode(before.cwd) if before is not None else working_directory(logs)
     cwd = named if named else os.fsencode(logs.paths[0].parent.absolute())

@@ -116,15 +116,14 @@ def corrected(proj: list[str], corr: list[str]) -> list[str]:
 def mosaic(corr: list[str]) -> list[str]:
     """One image of all tiles, and pictures of it."""
     images = with_area(corr)
-    add, shrink = (
-        "mAdd -p corr cimages.tbl region.hdr mosaic.fits",
-        "mShrink mosaic.fits small.fits",
-    )
+    add, shrink = "mAdd -p corr cimages.tbl region.hdr", "mShrink mosaic.fits small.fits 2"
     view = "mViewer -gray small.fits 0s max gaussian-log -out mosaic.png"
     return [
         rule(["cimages.tbl"], ["cimages.lst", *images], "mImgtbl -t cimages.lst corr cimages.tbl"),
-        rule(with_area(["mosaic.fits"]), ["cimages.tbl", "region.hdr", *images], add),
-        rule(["small.fits"], ["mosaic.fits"], f"{shrink} 2"),
+        rule(
+            with_area(["mosaic.fits"]), ["cimages.tbl", "region.hdr", *images], f"{add} mosaic.fits"
+        ),
+        rule(["small.fits"], ["mosaic.fits"], shrink),
         rule(["mosaic.png"], ["small.fits"], view),
     ]
 

@@ -12,7 +12,8 @@ from tracehint.commands._options import F, with_options
 from tracehint.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from tracehint.adapters.plan import Paths, Plan
+    from tracehint.adapters.paths import Paths
+    from tracehint.adapters.plan import Plan
     from tracehint.adapters.stores.base import Gap, Locator, Store
     from tracehint.hintgen.hints.model import HintFile
     from tracehint.hintgen.match.match import Declared
@@ -121,7 +122,7 @@ def known_paths(
     root_fd: int | None,
 ) -> Paths:
     """Paths of the directory, of the next run's graph or names, and of the rules."""
-    from tracehint.adapters.plan import Paths, inside, read_names, remembered_paths, tree_paths
+    from tracehint.adapters.paths import Paths, inside, read_names, remembered_paths, tree_paths
 
     if sum(option is not None for option in (workflow, like, names)) > 1:
         raise UsageError(

@@ -121,7 +121,8 @@ def _joined(parts: list[Bundle], asked: Asked) -> tuple[Bundle, str]:
 
 def _write(whole: Bundle, problems: list[str], *, force: bool) -> None:
     """The bundle, with what could not be read among its losses."""
-    from tracehint.schemas.store import BundleWriter, add_losses
+    from tracehint.schemas.store import add_losses
+    from tracehint.schemas.writer import BundleWriter
     from tracehint.schemas.writing import write_bundle
 
     whole.manifest.notes += [f"bundle not read: {text}" for text in problems]

@@ -83,7 +83,8 @@ def show(
 ) -> None:
     """Decision and summary to stderr, results into the directory beside the bundle."""
     from tracehint.commands._stages import Work, prepare, results_folder, short, write_all
-    from tracehint.hintgen.summary.summary import console_for, print_summary
+    from tracehint.hintgen.summary.console import console_for
+    from tracehint.hintgen.summary.summary import print_summary
 
     _join_engine_logs(bundle)
     wanted = results_folder(bundle)
