@@ -28,7 +28,7 @@ def estimate(strategy: Strategy, draft: Draft, runs: Sequence[Outcome], error: f
         seconds=seconds[middle],
         low=low,
         high=high,
-        network_bytes=runs[middle].network_bytes,
+        network_bytes=float(np.median([run.network_bytes for run in runs])),
         runs=tuple(seconds),
         draft=draft,
         simple=strategy.simple,
