@@ -62,7 +62,8 @@ PROGRAMS = {
     "git": "git init -q r 2>/dev/null; cd r; cp ../a.txt .; git add .; git status --short; "
            "git stash",
     "gcc": "echo 'int main(void) { return 7; }' >p.c; gcc -o p p.c && ./p; echo $?; gcc nowhere.c",
-    "openssl": "openssl dgst -sha1 a.txt; openssl dgst nowhere 2>/dev/null", "samtools": "samtools view a.txt",
+    "openssl": "openssl dgst -sha1 a.txt; openssl dgst nowhere 2>/dev/null",
+    "samtools": "samtools view a.txt",
     "flock": "flock c sh -c 'echo 1 >>c'; flock -n c true", "timeout": "timeout 0.2 sleep 9",
     "fifo": "mkfifo p; (cat a.txt >p &); cat p >c", "stat": "echo 1 >c; stat -c '%s %a %h %F %u' c",
     "here": "cat <<X >c\nabc\nX\ncat c", "du": "echo 1 >c; wc -c c; test -s c; test -x c",
