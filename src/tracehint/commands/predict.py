@@ -55,7 +55,7 @@ _RESULT = with_options(
     click.option(
         "--runs",
         type=click.IntRange(1, 1000),
-        help="Simulated runs of each configuration (default: 5; 3 in a sweep of over 50).",
+        help="Simulated runs of each configuration (default: 15, large ones fewer).",
     ),
     click.option("--seed", type=click.IntRange(0, 1 << 20), default=1, show_default=True),
     click.option(
@@ -125,7 +125,7 @@ def _predicted(asked: Asked, sweep: dict[str, Any]) -> dict[str, Any]:
     work = loaded.work
     points = configurations(analysis=loaded.analysis, **sweep)
     detail = asked.tasks or len(points) == 1
-    runs = asked.runs or runs_for(len(points))
+    runs = asked.runs or runs_for(len(points), len(work.op_kind))
     found = predict(work, points, runs=runs, seed=asked.seed, detail=detail)
     data = to_json(work, found, tasks=asked.tasks)
     if asked.validate is not None:
