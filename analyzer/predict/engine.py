@@ -23,7 +23,7 @@ PROGRAM = "tracehint-sim"
 # what an engine says that knows other arrays (engine/input.c)
 _OTHER_VERSION = ("another array stands in its place", "is not of this program's form")
 _HERE = Path(__file__).parent
-_HEAD, _HOST, _TYPE, _TASK = 4, 6, 3 + len(SPENT), 5 + len(SPENT)
+_HEAD, _HOST, _TYPE, _TASK = 5, 6, 3 + len(SPENT), 5 + len(SPENT)
 
 
 @dataclass(frozen=True)
@@ -120,4 +120,12 @@ def _outcomes(numbers: Floats, work: Workload, scenarios: Sequence[Scenario]) ->
                 f"{work.tasks - int(head[3])} of {work.tasks} tasks wait for each other",
                 "A run must be a graph without cycles: check the declared inputs and outputs.",
             )
-        yield Outcome(float(head[0]), float(head[1]), float(head[2]), hosts, types, tasks)
+        yield Outcome(
+            seconds=float(head[0]),
+            network_bytes=float(head[1]),
+            site_bytes=float(head[4]),
+            metadata_operations=float(head[2]),
+            hosts=hosts,
+            types=types,
+            tasks=tasks,
+        )

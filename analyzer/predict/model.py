@@ -95,13 +95,15 @@ def law(name: str) -> int:
 
 @dataclass
 class Outcome:
-    """One simulated run. `hosts`: rows of (out, in, disk bytes, core seconds, seconds of links in
-    use, seconds of the store in use). `types`: rows of (first start, last end, tasks, seconds of
-    each of SPENT). `tasks`: rows of (node, cause, ready, start, end, seconds of SPENT), or None.
+    """One simulated run. `site_bytes`: of those over the network, between sites. `hosts`: rows of
+    (out, in, disk bytes, core seconds, seconds of links in use, seconds of the store in use).
+    `types`: rows of (first start, last end, tasks, seconds of each of SPENT). `tasks`: rows of
+    (node, cause, ready, start, end, seconds of SPENT), or None.
     """
 
     seconds: float
     network_bytes: float
+    site_bytes: float
     metadata_operations: float
     hosts: Floats
     types: Floats

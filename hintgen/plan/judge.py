@@ -29,6 +29,7 @@ def estimate(strategy: Strategy, draft: Draft, runs: Sequence[Outcome], error: f
         low=low,
         high=high,
         network_bytes=runs[middle].network_bytes,
+        site_bytes=runs[middle].site_bytes,
         runs=tuple(seconds),
         draft=draft,
         simple=strategy.simple,
@@ -40,7 +41,8 @@ def choose(estimates: Sequence[Estimate], error: float) -> tuple[list[Estimate],
 
     The first estimate is the store's default. A simple strategy must beat it; all others must
     beat the best simple one: by more than what is uncertain about the difference, or in no more
-    time with clearly fewer bytes.
+    time with clearly fewer bytes. Over several sites, of those whose times nobody can tell apart
+    the one is taken that sends least between them.
     """
     default = estimates[0]
     judged = [default]
@@ -48,7 +50,10 @@ def choose(estimates: Sequence[Estimate], error: float) -> tuple[list[Estimate],
     base = min((e for e in judged if not e.refused), key=_rank)
     others = [e for e in estimates if not e.simple]
     judged += [_against(e, base, ERROR_SHARE * error) for e in others]
-    best = min((e for e in judged if not e.refused), key=_rank)
+    good = [e for e in judged if not e.refused]
+    quickest = min(good, key=_rank)
+    alike = [e for e in good if e.seconds <= (1 + ERROR_SHARE * error) * quickest.seconds]
+    best = min(alike, key=lambda e: (e.site_bytes, *_rank(e)))
     by_name = {e.name: e for e in judged}
     return [by_name[e.name] for e in estimates], best.name
 

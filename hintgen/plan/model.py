@@ -83,6 +83,7 @@ class Strategy:
 class Estimate:
     """What a strategy would bring; of several drafts its best. `refused`: why it is not taken.
 
+    `site_bytes`: of the network's bytes those between sites.
     `runs`: seconds of the simulated runs; equal places stand for equal seeds in all strategies.
     """
 
@@ -92,6 +93,7 @@ class Estimate:
     low: float
     high: float
     network_bytes: float
+    site_bytes: float
     runs: tuple[float, ...]
     draft: Draft
     simple: bool

@@ -10,6 +10,7 @@ from tracehint.hintgen.hints.plan import Plan
 from tracehint.hintgen.hints.planjson import plan_to_json
 from tracehint.hintgen.plan.judge import without_scheduler
 from tracehint.hintgen.plan.model import Estimate, Planning
+from tracehint.hintgen.plan.site_cut import sites_of
 from tracehint.hintgen.plan.strategies.registry import DEFAULT
 from tracehint.hintgen.plan.told import files_of, tasks_of
 
@@ -26,7 +27,7 @@ def to_json(planning: Planning) -> dict[str, Any]:
         "chosen": planning.chosen,
         "hints_alone": alone.name if alone else None,
         "nodes": planning.problem.cluster.count,
-        "strategies": [_strategy(e) for e in planning.estimates],
+        "strategies": [_strategy(e, _sites(planning)) for e in planning.estimates],
         "left_out": [{"name": n, "reason": why} for n, why in planning.left_out],
         "simulated_runs": planning.simulated,
         "assumptions": [*planning.problem.work.notes, *planning.notes, *notes],
@@ -34,7 +35,11 @@ def to_json(planning: Planning) -> dict[str, Any]:
     }
 
 
-def _strategy(e: Estimate) -> dict[str, Any]:
+def _sites(planning: Planning) -> bool:
+    return bool(sites_of(planning.problem.cluster).any())
+
+
+def _strategy(e: Estimate, sites: bool) -> dict[str, Any]:
     return {
         "name": e.name,
         "text": e.text,
@@ -42,6 +47,7 @@ def _strategy(e: Estimate) -> dict[str, Any]:
         "seconds_low": e.low,
         "seconds_high": e.high,
         "network_bytes": round(e.network_bytes),
+        "site_bytes": round(e.site_bytes) if sites else None,
         "refused": e.refused,
         "runs": len(e.runs),
         "scheduler": e.scheduler,

@@ -63,7 +63,7 @@ static int put_tasks(const struct sim *m)
 
 int answer(const struct sim *m)
 {
-	double head[] = {m->now, m->network, (double)m->meta_ops, m->done};
+	double head[] = {m->now, m->network, (double)m->meta_ops, m->done, m->crossed};
 
 	if (put(head, sizeof(head) / sizeof(*head)) || put_hosts(m) || put_types(m))
 		return -1;

@@ -61,8 +61,10 @@ static void hosts_init(struct sim *m)
 		m->server_on[h] = NONE;
 		node_changed(m, h);
 	}
-	for (int32_t i = m->s->servers - 1; i >= 0; i--)
+	for (int32_t i = m->s->servers - 1; i >= 0; i--) {
 		m->server_on[m->s->server[i]] = i;
+		m->servers_at[site_of(m, m->s->server[i])]++;
+	}
 }
 
 static void tasks_init(struct sim *m)
@@ -102,6 +104,7 @@ void sim_init(struct sim *m, const struct workload *w, const struct scenario *s)
 	m->score = zeroed(s->hosts, sizeof(*m->score));
 	m->group = zeroed(s->groups, sizeof(*m->group));
 	m->server_on = zeroed(s->hosts, sizeof(*m->server_on));
+	m->servers_at = zeroed(s->sites, sizeof(*m->servers_at));
 	m->first_slot = zeroed(s->hosts, sizeof(*m->first_slot));
 	m->free_slot = zeroed(m->slots, sizeof(*m->free_slot));
 	m->running = zeroed(s->hosts, sizeof(*m->running));
@@ -115,9 +118,9 @@ void sim_init(struct sim *m, const struct workload *w, const struct scenario *s)
 
 void sim_free(struct sim *m)
 {
-	void *all[] = {m->file,	     m->task,	     m->slot,	   m->host,
-		       m->meta_free, m->server_free, m->score,	   m->group,
-		       m->server_on, m->first_slot,  m->free_slot, m->running};
+	void *all[] = {m->file,	       m->task,	     m->slot,	m->host,      m->meta_free,
+		       m->server_free, m->score,     m->group,	m->server_on, m->servers_at,
+		       m->first_slot,  m->free_slot, m->running};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
 		free(all[i]);

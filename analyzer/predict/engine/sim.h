@@ -10,11 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FORMAT 2 /* of the input files; analyzer/predict/request.py has the same number */
+#define FORMAT 3 /* of the input files; analyzer/predict/request.py has the same number */
 #define LEG_BITS 6
 #define MAX_LEGS (1 << LEG_BITS) /* resources of one transfer: five a server and a few more */
 #define MAX_SERVERS 12		 /* servers of one transfer; more are the pool of all servers */
 #define MAX_COPIES 64
+#define MAX_SITE_LEGS 16 /* links of one transfer to all servers; MAX_LEGS has room for them */
 #define NONE (-1)
 
 enum op_kind { OP_READ, OP_WRITE, OP_COMPUTE, OP_KINDS };
@@ -213,10 +214,11 @@ struct sim {
 	struct host_state *host;
 	double *meta_free, *server_free, *score; /* by service, by server, by host */
 	int32_t *group, *server_on;		 /* server of a group, of a host; NONE */
+	int32_t *servers_at;			 /* by site */
 	int32_t *first_slot, *free_slot, *running;
 	struct queues *queues;
 	struct seen *seen;
-	double now, network, pool_out, pool_in; /* bytes */
+	double now, network, crossed, pool_out, pool_in; /* bytes; crossed: between sites */
 	int64_t meta_ops, rotate;
 	int32_t done, pools, site_base, slots;
 	uint64_t random;
@@ -229,6 +231,10 @@ static inline double set(const struct sim *m, enum setting which)
 static inline double of_host(const struct sim *m, int32_t host, enum host_setting which)
 {
 	return m->s->host[(size_t)host * HOST_SETTINGS + which];
+}
+static inline int32_t site_of(const struct sim *m, int32_t host)
+{
+	return (int32_t)of_host(m, host, HOST_SITE);
 }
 uint64_t mix(uint64_t x);
 int32_t draw(struct sim *m, int32_t below);

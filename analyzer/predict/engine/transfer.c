@@ -7,11 +7,6 @@ static int32_t on_host(int32_t host, enum resource_kind kind)
 	return host * HOST_KINDS + (int32_t)kind;
 }
 
-static int32_t site_of(const struct sim *m, int32_t host)
-{
-	return (int32_t)of_host(m, host, HOST_SITE);
-}
-
 /* `share` of the bytes go from one host to another, or stay on it. */
 static void hop(struct sim *m, int32_t slot, int32_t from, int32_t to, double share, double bytes)
 {
@@ -24,6 +19,7 @@ static void hop(struct sim *m, int32_t slot, int32_t from, int32_t to, double sh
 	if (site_of(m, from) != site_of(m, to)) {
 		flow_use(&m->fluid, slot, m->site_base + 2 * site_of(m, from), share);
 		flow_use(&m->fluid, slot, m->site_base + 2 * site_of(m, to) + 1, share);
+		m->crossed += share * bytes;
 	}
 	m->host[from].out += share * bytes;
 	m->host[to].in += share * bytes;
@@ -88,6 +84,23 @@ static int32_t servers_of(const struct sim *m, const struct span *s, int64_t fir
 	return n;
 }
 
+/* Links between sites of bytes that go to, or come from, all servers alike; `all`: what leaves a
+ * machine at all. Of many sites only the own one's link is told apart. */
+static void sites_use(struct sim *m, int32_t slot, const struct span *s, double all)
+{
+	int32_t sites = m->s->sites, own = site_of(m, s->node), n = m->s->servers;
+	double others = n - (m->server_on[s->node] != NONE), away = n - m->servers_at[own];
+
+	if (away <= 0 || others <= 0)
+		return;
+	flow_use(&m->fluid, slot, m->site_base + 2 * own + !s->writes, all * away / others);
+	m->crossed += all * away / others * s->bytes;
+	for (int32_t i = 0; sites <= MAX_SITE_LEGS && i < sites; i++)
+		if (i != own)
+			flow_use(&m->fluid, slot, m->site_base + 2 * i + s->writes,
+				 all * m->servers_at[i] / others);
+}
+
 /* Bytes spread over all servers alike: one resource stands for all their links, one for all their
  * disks. */
 static void pool_use(struct sim *m, int32_t slot, const struct span *s, bool cached)
@@ -109,6 +122,7 @@ static void pool_use(struct sim *m, int32_t slot, const struct span *s, bool cac
 	if (own != NONE || copies > 1)
 		flow_use(f, slot, m->pools + (s->writes ? POOL_OUT : POOL_IN),
 			 own != NONE ? all : copies - 1);
+	sites_use(m, slot, s, all);
 	m->network += all * s->bytes;
 	*(s->writes ? &m->host[s->node].out : &m->host[s->node].in) += remote * s->bytes;
 	m->pool_in += s->writes ? all * s->bytes : 0;
@@ -213,8 +227,10 @@ double small_request(struct sim *m, const struct span *s)
 		m->server_free[server] = end;
 		if (from != to) {
 			end += set(m, SET_LATENCY) + (rate > 0 ? s->bytes / rate : 0);
-			if (site_of(m, from) != site_of(m, to))
+			if (site_of(m, from) != site_of(m, to)) {
 				end += set(m, SET_SITE_LATENCY);
+				m->crossed += s->bytes;
+			}
 			m->host[from].out += s->bytes;
 			m->host[to].in += s->bytes;
 			m->network += s->bytes;

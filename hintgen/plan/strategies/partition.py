@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tracehint.analyzer.arrays import Ints
 from tracehint.hintgen.plan.model import Draft, Problem
 from tracehint.hintgen.plan.parts import MAX_COPIES, moved, pinned, with_placement
 from tracehint.hintgen.plan.reduces import gathered
@@ -13,12 +14,16 @@ from tracehint.hintgen.plan.reduces import gathered
 
 def cuts(problem: Problem) -> list[Draft]:
     """Drafts of several cuts; each file where its writer's part is."""
-    nodes = problem.cluster.count
     return [
-        _with_inputs(problem, pinned(problem, "partition", cut, nodes, steal))
+        bound(problem, "partition", cut, steal)
         for cut in problem.cuts
         for steal in ("any", "unplanned")
     ]
+
+
+def bound(problem: Problem, name: str, cut: Ints, steal: str) -> Draft:
+    """Each task in its part, each file where its writer's part is, inputs where they are read."""
+    return _with_inputs(problem, pinned(problem, name, cut, problem.cluster.count, steal))
 
 
 def early(problem: Problem) -> list[Draft]:

@@ -10,6 +10,7 @@ from tracehint.hintgen.plan.strategies import (
     paper,
     partition,
     per_file,
+    sites,
 )
 
 STRATEGIES: tuple[Strategy, ...] = (
@@ -23,5 +24,6 @@ STRATEGIES: tuple[Strategy, ...] = (
     Strategy("partition", "the graph in parts, one a node", partition.cuts),
     Strategy("partition-early", "the same, gathered files at their reader", partition.early),
     Strategy("partition-copies", "partition, copies of what most parts read", partition.copied),
+    Strategy("sites", "parts within sites, few bytes between sites", sites.make),
 )
 DEFAULT = STRATEGIES[0].name

@@ -63,7 +63,8 @@ def _room() -> str | None:
 def replayed(bed: MooseBed, case: Case, column: str, number: int, placement: Placement) -> Run:
     """One run in a fresh directory, which is removed again."""
     effect = Effect(bed, f"{case.row.name}-{column}-{number}", case.work, placement)
-    replay = Replay(effect, SLOTS, seed=number)
+    steal = placement.steal in (None, "any")  # else idle nodes leave bound tasks alone
+    replay = Replay(effect, SLOTS, seed=number, steal=steal)
     effect.prepare()
     try:
         replay.stage()

@@ -14,6 +14,8 @@ _ARRAYS = {
     "law": np.int32, "copies": np.int32, "target": np.int32, "plan": np.int32, "chunk": np.int64,
 }  # fmt: skip  # a table
 
+_WORDS = ("name", "scheduler", "steal")
+
 
 def placement_of(case: Case, column: str, path: Path) -> Placement:
     """From `path`, or made and kept there."""
@@ -24,16 +26,14 @@ def placement_of(case: Case, column: str, path: Path) -> Placement:
         name: None if data[name] is None else np.array(data[name], kind)
         for name, kind in _ARRAYS.items()
     }
-    return Placement(
-        name=data["name"], groups=data["groups"], scheduler=data["scheduler"], **arrays
-    )
+    words = {name: data[name] for name in _WORDS}
+    return Placement(groups=data["groups"], **words, **arrays)
 
 
 def _plain(placement: Placement) -> dict[str, object]:
     arrays = {name: getattr(placement, name) for name in _ARRAYS}
     return {
-        "name": placement.name,
         "groups": placement.groups,
-        "scheduler": placement.scheduler,
+        **{name: getattr(placement, name) for name in _WORDS},
         **{name: None if found is None else found.tolist() for name, found in arrays.items()},
     }

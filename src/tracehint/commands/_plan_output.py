@@ -46,7 +46,7 @@ def decision(data: Row, own: bool = True) -> str:
 
 
 def _table(data: Row, rows: dict[str, Row]) -> list[str]:
-    base = rows["default"]["seconds"]
+    base, sites = rows["default"]["seconds"], rows["default"]["site_bytes"] is not None
     cells = []
     for row in data["strategies"]:
         mark = " *" if row["name"] == data["chosen"] else ""
@@ -57,10 +57,12 @@ def _table(data: Row, rows: dict[str, Row]) -> list[str]:
                 f"{seconds(row['seconds_low'])} - {seconds(row['seconds_high'])}",
                 f"{row['seconds'] / base:.2f}" if base else "-",
                 size(row["network_bytes"]),
+                *([size(row["site_bytes"])] if sites else []),
             ]
         )
     said = [row["refused"] or row["text"] for row in data["strategies"]]
-    lines = table(["strategy", "time", "90 %", "of default", "network"], cells)
+    heads = ["strategy", "time", "90 %", "of default", "network"]
+    lines = table([*heads, *(["between sites"] if sites else [])], cells)
     return [f"{line}  {what}" for line, what in zip(lines, ["", *said], strict=True)]
 
 

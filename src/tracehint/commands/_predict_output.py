@@ -52,7 +52,9 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _sweep(rows: Sequence[Row], best: Row, front: Sequence[str]) -> list[str]:
-    head = ["configuration", "time", "90 %", "network", "busiest link", "energy", "cost"]
+    sites = any(row["site_bytes"] is not None for row in rows)
+    between = ["between sites"] if sites else []
+    head = ["configuration", "time", "90 %", "network", *between, "busiest link", "energy", "cost"]
     cells = []
     for row in rows:
         link = row["busiest_link"]
@@ -63,6 +65,7 @@ def _sweep(rows: Sequence[Row], best: Row, front: Sequence[str]) -> list[str]:
                 seconds(row["seconds"]),
                 f"{seconds(row['seconds_low'])} - {seconds(row['seconds_high'])}",
                 size(row["network_bytes"]),
+                *([size(row["site_bytes"] or 0)] if sites else []),
                 f"{link['host']} {link['direction']} {link['share']:.0%}" if link else "-",
                 f"{energy / 3600:,.3g} Wh" if energy is not None else "-",
                 f"{cost:,.4g}" if cost is not None else "-",
@@ -149,11 +152,12 @@ def write_parquet(data: Row, output: str | None, *, force: bool) -> None:
     refuse_existing(Path(output), force=force)
     keys = (
         "name", "cluster", "placement", "nodes", "seconds", "seconds_low", "seconds_high", "runs",
-        "network_bytes", "energy_joules", "cost",
+        "network_bytes", "site_bytes", "energy_joules", "cost",
     )  # fmt: skip  # a table
     rows = [{key: row[key] for key in keys} for row in data["configurations"]]
     kinds = {"name": pa.string(), "cluster": pa.string(), "placement": pa.string()}
     kinds |= {"nodes": pa.int64(), "runs": pa.int64(), "network_bytes": pa.int64()}
+    kinds["site_bytes"] = pa.int64()
     schema = pa.schema([(key, kinds.get(key, pa.float64())) for key in keys])
     sink = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist(rows, schema), sink)

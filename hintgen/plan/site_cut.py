@@ -1,0 +1,116 @@
+"""Cut a run by sites first: few bytes between them, then parts within each, one a node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from tracehint.analyzer.arrays import Bools, Ints
+from tracehint.analyzer.predict.cluster import Cluster
+from tracehint.hintgen.plan.graph import Graph, Moves
+from tracehint.hintgen.plan.partition import parts_of, shares_of, ways_for
+
+WAYS = 3  # ways to cut at each of the two levels
+
+
+def sites_of(cluster: Cluster) -> Ints:
+    """The number of each node's site, 0 to k - 1; all 0 where the cluster has no sites."""
+    names = [part.words["site"] for part in cluster.nodes]
+    counts = [int(part["count"]) for part in cluster.nodes]
+    known = sorted(set(names))
+    return np.repeat([known.index(name) for name in names], counts).astype(np.int64)
+
+
+def cuts_by_site(graph: Graph, cluster: Cluster, seed: int) -> list[Ints]:
+    """The part (node) of each task by several cuts; none on fewer than two sites.
+
+    The first cuts share the tasks out by what the sites can do, the last ones use one site alone.
+    Raises UnavailableError without METIS.
+    """
+    sites = sites_of(cluster)
+    count = int(sites.max(initial=0)) + 1
+    if count < 2 or graph.tasks < 2:
+        return []
+    whole = _one_node_a_site(cluster, sites, count)
+    ways = ways_for(graph.tasks, seed)[:WAYS]
+    shared = [parts_of(graph, whole, way) for way in ways]
+    alone = [np.full(graph.tasks, site, np.int64) for site in range(count)]
+    found = [
+        _within(graph, cluster, sites, site_of, seed + number)
+        for number, site_of in enumerate([*shared, *alone])
+    ]
+    return list({part.tobytes(): part for part in found}.values())
+
+
+def _one_node_a_site(cluster: Cluster, sites: Ints, count: int) -> Cluster:
+    """Each site as one node of what its nodes can do together."""
+    power = np.bincount(sites, shares_of(cluster), count)
+    cores = np.bincount(
+        sites,
+        np.repeat([n["cores"] for n in cluster.nodes], [int(n["count"]) for n in cluster.nodes]),
+        count,
+    )
+    first = cluster.nodes[0]
+    nodes = [
+        first.with_number("count", 1)
+        .with_number("cores", float(cores[site]))
+        .with_number("speed", float(power[site] / cores[site]))
+        for site in range(count)
+    ]
+    return replace(cluster, nodes=tuple(nodes))
+
+
+def _within(graph: Graph, cluster: Cluster, sites: Ints, site_of: Ints, seed: int) -> Ints:
+    """The node of each task, given its site."""
+    part = np.zeros(graph.tasks, np.int64)
+    for site, own in enumerate(_clusters(cluster, sites)):
+        tasks = site_of == site
+        nodes = np.flatnonzero(sites == site)
+        if not tasks.any():
+            continue
+        if len(nodes) == 1 or tasks.sum() == 1:
+            part[tasks] = nodes[0]
+            continue
+        way = ways_for(graph.tasks, seed)[0]
+        part[tasks] = nodes[parts_of(_subgraph(graph, tasks), own, way)]
+    return part
+
+
+def _clusters(cluster: Cluster, sites: Ints) -> Iterator[Cluster]:
+    """The cluster of each site alone."""
+    at = 0
+    first = []
+    for part in cluster.nodes:
+        first.append(int(sites[at]))
+        at += int(part["count"])
+    for site in range(int(sites.max()) + 1):
+        nodes = tuple(n for n, own in zip(cluster.nodes, first, strict=True) if own == site)
+        yield replace(cluster, nodes=nodes)
+
+
+def _subgraph(graph: Graph, tasks: Bools) -> Graph:
+    """Some of the tasks, with all files; a file that another task writes is an input."""
+    number = np.cumsum(tasks) - 1
+
+    def moves(all_moves: Moves) -> Moves:
+        kept = all_moves.take(tasks[all_moves.task])
+        return Moves(number[kept.task], kept.file, kept.bytes)
+
+    writer = np.where(graph.writer >= 0, graph.writer, 0)
+    made = (graph.writer >= 0) & tasks[writer]
+    links = tasks[graph.link_from] & tasks[graph.link_to]
+    return replace(
+        graph,
+        tasks=int(tasks.sum()),
+        reads=moves(graph.reads),
+        writes=moves(graph.writes),
+        link_from=number[graph.link_from[links]],
+        link_to=number[graph.link_to[links]],
+        link_file=graph.link_file[links],
+        link_bytes=graph.link_bytes[links],
+        writer=np.where(made, number[writer], -1),
+        stage=np.unique(graph.stage[tasks], return_inverse=True)[1],
+        seconds=graph.seconds[tasks],
+    )
