@@ -367,8 +367,9 @@ int main(int argc, char **argv)
 	};
 	struct sock_fprog filter = {6, rules};
 
-	if (argc < 2 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-	    prctl(PR_SET_SECCOMP, 2, &filter))
+	if (argc < 2 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return 76;
+	if (prctl(PR_SET_SECCOMP, 2, &filter))
 		return 77;
 	execv(argv[1], argv + 1);
 	return 78;
