@@ -33,7 +33,8 @@ def escape(text: str) -> str:
 
 def tagged(term: str, text: str) -> list[str]:
     """A term and what it means."""
-    return [".TP", f".B {escape(term)}", escape(" ".join(text.split()))]
+    broken = escape(term).replace("|", "|\\:")  # a long list of choices may be broken there
+    return [".TP", f".B {broken}", escape(" ".join(text.split()))]
 
 
 def prose(text: str) -> list[str]:
