@@ -19,6 +19,7 @@ from tracehint.errors import UsageError
 
 if TYPE_CHECKING:
     from tracehint.analyzer.execution.resources import Resources, Tell
+    from tracehint.analyzer.model import Analysis, Options
 
 # Options that few people need: --help-thresholds lists them.
 _RARE = ("default_placement", "engine", "master", "memory_limit", "no_ranges", "sites", "threads")
@@ -87,7 +88,6 @@ def command(
 
     Example: tracehint analyze run.trace --format json -o run.json
     """
-    from tracehint.analyzer.analyze import analyze_at
     from tracehint.analyzer.execution.memory import keep_memory
     from tracehint.commands._analysis_output import FORMS
     from tracehint.schemas.arrow import skip_pandas
@@ -104,13 +104,23 @@ def command(
         given = _resources(backend, seen.tell)
         result = FORMS[form](output, options, given.threads if given else 1, seen.tell)
         given = given and replace(given, ready=result.ready)
-        analysis = analyze_at(bundle, options, backend.engine, backend.master, given)
+        analysis = _analyzed(bundle, options, backend, given)
         seen.tell("writing", 0, 0, "")
         on_screen = output in (None, "-") and sys.stdout.isatty()
         if not on_screen:
             result.write(analysis)
     if on_screen:
         result.write(analysis)
+
+
+def _analyzed(bundle: str, options: Options, backend: Backend, given: Resources | None) -> Analysis:
+    """By this process, or by Spark."""
+    from tracehint.analyzer.analyze import analyze_at
+    from tracehint.analyzer.shared.analysis import analysis_of
+
+    if given is not None and backend.master is None:
+        return analysis_of(bundle, options, given).analysis
+    return analyze_at(bundle, options, backend.engine, backend.master, given)
 
 
 def _resources(backend: Backend, tell: Tell) -> Resources | None:
