@@ -126,6 +126,7 @@ def test_what_is_written_depends_on_what_was_read_and_not_on_where(tmp_path: Pat
     nodes = {task.task: task.node for task in tasks}
     assert 0 <= replay.effect.crossing(nodes) <= 6 * 300_000, "written files are on their node"
     assert replay.effect.crossing(dict.fromkeys(nodes, 1)) >= 0
+    assert set(replay.effect.places()) <= {-1, 0, 1, 2, 3, 4}
     other = chains()
     other.size[0] -= 1
     other.op_length[0] -= 1

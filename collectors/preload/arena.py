@@ -18,7 +18,7 @@ from tracehint.schemas.spool.version import VERSION
 
 ARENA = "arena"
 SITES = "sites"
-_MAGIC, _VERSION, _PAGE = 0x414E455241484E54, 1, 4096
+_MAGIC, _VERSION, _PAGE = 0x414E455241484E54, 2, 4096
 _HEAD = struct.Struct("<QIIQQQQ")  # th_arena of arena.h, up to `gap`
 _SIZE = 32 << 30  # of the sparse file: texts are found by 32 bits of 8 bytes
 _FIRST_BLOCKS = 4 << 20
@@ -85,7 +85,8 @@ class Arena:
         write_sites(self.folder / SITES)
 
     def cut(self) -> None:
-        """To what was used. Nobody may have it mapped any more."""
+        """To what was used; nobody may have it mapped any more. The changed code goes as well."""
+        (self.folder / SITES).unlink(missing_ok=True)
         with (self.folder / ARENA).open("r+b") as stream:
             _, _, _, _, used, allocated, _ = _HEAD.unpack(stream.read(_HEAD.size))
             stream.truncate(min(max(used, _PAGE), allocated))

@@ -113,10 +113,12 @@ def arena_records(
     recorded, so symbolic links may be followed. Raises BundleError.
     """
     arena = open_arena(folder / al.FILE)
-    pages = _without_failed_execs(_pages(arena))
+    every = _pages(arena)
+    pages = _without_failed_execs(every)
     clock = clock_of(pages["began"], start, end)
     texts = Texts(arena.data, here=here)
     episodes, extents = _records(arena, lay.EPISODE), _records(arena, lay.EXTENT)
+    episodes = np.concatenate([every["first"].reshape(-1), episodes])
     episodes = episodes[episodes["kind"] == lay.EPISODE]
     extents = extents[extents["kind"] == lay.EXTENT]
     names, events = _records(arena, lay.NAME), _records(arena, al.EVENT)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracehint.schemas.spool.layout import EXEC_DT, LOST, PROCESS_DT
+from tracehint.schemas.spool.layout import EPISODE_DT, EXEC_DT, LOST, PROCESS_DT
 
 FILE = "arena"
-MAGIC, VERSION, CHUNK_MAGIC, PAGE = 0x414E455241484E54, 1, 0x4B4E4843, 4096
+MAGIC, VERSION, CHUNK_MAGIC, PAGE = 0x414E455241484E54, 2, 0x4B4E4843, 4096
+FIRST = 6  # episodes in the record of the process
 EVENT = 16
 FORK, WAIT = 1, 2  # enum th_event_kind
 # enum th_class; the first can be entered
@@ -39,7 +40,7 @@ CLOCK_DT = np.dtype([("ticks", _U64), ("boot_ns", _U64)], align=True)
 PAGE_DT = np.dtype(
     [
         ("head", CHUNK_DT), ("proc", PROCESS_DT), ("exec", EXEC_DT), ("began", CLOCK_DT),
-        ("unentered", _U32), ("spare", _U32),
+        ("unentered", _U32), ("first_used", _U32), ("first", EPISODE_DT, (FIRST,)),
     ],
     align=True,
 )  # fmt: skip  # a table

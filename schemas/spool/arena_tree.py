@@ -54,7 +54,10 @@ class _State:
         fork = self.made.pop(pid, None)
         if fork is not None:
             row["parent"], row["prev"] = self.events["epoch"][fork], 0
-            row["start_ns"] = self.events["t"][fork]
+            if row["flags"] & lay.EXECED:
+                row["prev"] = self._quiet(fork, row)
+            else:
+                row["start_ns"] = self.events["t"][fork]
         elif pid in self.last and not row["parent"]:
             before = self.rows[self.last[pid]]
             row["prev"], row["parent"] = before["epoch"], before["parent"]
@@ -89,15 +92,26 @@ class _State:
         fork = self.made.pop(pid, None)
         if fork is None:
             return
+        row = self._child(fork)
+        if end is not None:
+            row["kind"], row["exit_status"], row["end_ns"] = lay.EXIT, end["status"], end["t"]
+
+    def _quiet(self, fork: int, program: Any) -> int:
+        """A child that did nothing before it became this program; returns its epoch."""
+        row = self._child(fork)
+        row["kind"], row["end_ns"] = lay.EXEC, program["start_ns"]
+        return int(row["epoch"][0])
+
+    def _child(self, fork: int) -> Records:
+        """The row of a child without a record of its own, which is added."""
         event = self.events[fork]
         row = np.zeros(1, lay.PROCESS_DT)
         row["kind"], row["epoch"], row["parent"] = lay.ALIVE, self.next, event["epoch"]
-        row["pid"] = row["tgid"] = pid
+        row["pid"] = row["tgid"] = event["pid"]
         row["start_ns"] = event["t"]
-        if end is not None:
-            row["kind"], row["exit_status"], row["end_ns"] = lay.EXIT, end["status"], end["t"]
         self.extra.append(row)
         self.next += 1
+        return row
 
     def all(self) -> Records:
         """With the added ones, which are what their parents were."""

@@ -14,7 +14,7 @@ enum th_action {
 	TH_ACT_FORK = 1 << 4,
 };
 
-#define TH_SITES "TRACEHINT_SITES" /* names a list of known sites (site_cache.c) */
+#define TH_SITES "TRACEHINT_SITES" /* names the file of known sites (sites.h) */
 #define TH_FORKING 64
 
 /* In a page that is zeroed in children by fork. */
@@ -41,6 +41,7 @@ extern struct th_state *th_state;
 extern const char th_entry[], th_fork_entry_after[];
 
 bool th_dispatch_start(const struct th_program *program);
+bool th_wanted_by_any(int nr);
 void th_created(int dirfd, const char *path, int fd);
 void th_check_created(const struct th_call *call);
 enum th_class th_exec_class(const struct th_call *call);

@@ -50,6 +50,26 @@ bool th_dispatch_start(const struct th_program *program)
 	return observers > 0;
 }
 
+static bool is_in(const unsigned short *calls, int nr)
+{
+	for (; calls && *calls < TH_CALLS; calls++)
+		if (*calls == nr)
+			return true;
+	return false;
+}
+
+/* Whether some observer would want calls of this number, on or not. */
+bool th_wanted_by_any(int nr)
+{
+	for (const struct th_observer *const *at = th_observers; *at; at++)
+		if (is_in((*at)->before_calls, nr) || is_in((*at)->calls, nr))
+			return true;
+	for (unsigned int i = 0; i < sizeof(own) / sizeof(*own); i++)
+		if (own[i].nr == nr)
+			return true;
+	return false;
+}
+
 #define TELL(method, ...)                                                                          \
 	for (unsigned int i = 0; i < observers; i++)                                               \
 		if (on[i]->method)                                                                 \

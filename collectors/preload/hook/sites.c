@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Finds the system-call sites of the C library and the loader and leads them to th_entry. Three
- * forms have room for a jump of five bytes:
+ * Finds the system-call sites of the C library and the loader. Three forms have room for a jump of
+ * five bytes, which leads to th_entry (patch.c):
  *   mov $nr,%eax; syscall                   the mov becomes the jump, the syscall stays
  *   syscall; cmp $-4096 or -4095,%rax       the jump takes the place of both
  *   syscall; cmp $-4096,%eax                the same
@@ -12,10 +12,6 @@
 #include <elf.h>
 #include <link.h>
 #include "sites.h"
-
-#define TRAMPOLINE 96
-#define REACH (1UL << 30) /* jumps reach 2 GiB; the library itself lies in between */
-#define PAGE 4096UL
 
 /* Objects whose sites are patched: names begin with these. */
 static const char *const objects[] = {
@@ -72,93 +68,6 @@ unsigned int find_sites(const struct text *text, struct site *sites, unsigned in
 	return n;
 }
 
-static unsigned char *put(unsigned char *at, const void *bytes, size_t n)
-{
-	th_copy(at, bytes, n);
-	return at + n;
-}
-
-static unsigned char *put_relative(unsigned char *at, const char *opcode, size_t n,
-				   const unsigned char *to)
-{
-	at = put(at, opcode, n);
-	int32_t offset = (int32_t)(to - (at + 4));
-
-	return put(at, &offset, 4);
-}
-
-/* See entry.S; `slots` hold the addresses of the two entries, near the trampoline. */
-static void write_trampoline(unsigned char *at, const struct site *site, const unsigned char *slots)
-{
-	static const char down[] = "\x48\x8d\x64\x24\x80", up[] = "\x48\x8d\xa4\x24\x80\0\0\0";
-	const unsigned char *back = site->at + site->length, *compare;
-
-	if (site->nr >= 0) {
-		at = put(at, "\xb8", 1);
-		at = put(at, &site->nr, 4);
-	}
-	at = put(at, down, 5);
-	at = put_relative(at, "\x4c\x8d\x1d", 3, back); /* lea back, %r11 */
-	at = put_relative(at, "\xff\x15", 2, slots);	/* call *slot */
-	unsigned char *first = at;
-
-	at = put(at, up, 8);
-	compare = at;
-	at = put(at, site->at + 2, site->compare);
-	at = put_relative(at, "\xe9", 1, back);
-	at = first + 19; /* FORK_PART */
-	at = put(at, up, 8);
-	at = put(at, "\x0f\x05\x48\x85\xc0\x74", 6); /* syscall; test %rax,%rax; je compare */
-	signed char hop = (signed char)(compare - (at + 1));
-
-	at = put(at, &hop, 1);
-	at = put(at, down, 5);
-	at = put_relative(at, "\x4c\x8d\x1d", 3, back);
-	at = put_relative(at, "\xff\x15", 2, slots + 8);
-	at = put(at, up, 8);
-	put_relative(at, "\xe9", 1, compare);
-}
-
-/* Memory that jumps from `near` reach. */
-static unsigned char *map_near(const unsigned char *near, size_t bytes)
-{
-	unsigned long at = ((unsigned long)near & ~(PAGE - 1)) - (1UL << 20);
-
-	for (unsigned int i = 0; i < 1000 && at > REACH; i++, at -= 1UL << 20) {
-		long got = th_sys(__NR_mmap, at, bytes, 3, 0x100022 /* fixed, replaces nothing */,
-				  -1, 0);
-
-		if (!th_failed(got) && (unsigned long)got == at)
-			return (unsigned char *)got;
-		if (!th_failed(got))
-			th_sys(__NR_munmap, got, bytes); /* a kernel without the flag */
-	}
-	return NULL;
-}
-
-static bool patch(const struct text *text, const struct site *sites, unsigned int n)
-{
-	size_t bytes = (16 + (size_t)n * TRAMPOLINE + PAGE - 1) & ~(PAGE - 1);
-	unsigned char *start = (unsigned char *)((unsigned long)text->start & ~(PAGE - 1));
-	unsigned char *island = map_near(start, bytes);
-	const char *entries[2] = {th_entry, th_fork_entry_after};
-
-	if (!island)
-		return false;
-	th_copy(island, entries, sizeof(entries));
-	for (unsigned int i = 0; i < n; i++)
-		write_trampoline(island + 16 + i * TRAMPOLINE, &sites[i], island);
-	if (th_failed(th_sys(__NR_mprotect, island, bytes, 5)) ||
-	    th_failed(th_sys(__NR_mprotect, start, text->end - start, 7))) {
-		th_sys(__NR_munmap, island, bytes);
-		return false;
-	}
-	for (unsigned int i = 0; i < n; i++)
-		put_relative(sites[i].at, "\xe9", 1, island + 16 + i * TRAMPOLINE);
-	th_sys(__NR_mprotect, start, text->end - start, text->protection);
-	return true;
-}
-
 /* The executable segment of a loaded object; false where it cannot be told. */
 bool find_text(const struct link_map *map, struct text *text)
 {
@@ -189,41 +98,4 @@ bool is_patched(const char *name)
 		if (th_starts(name, objects[i]))
 			return true;
 	return false;
-}
-
-/* Without those of calls that nobody wants to see. */
-static unsigned int keep_wanted(struct site *sites, unsigned int n)
-{
-	unsigned int kept = 0;
-
-	for (unsigned int i = 0; i < n; i++)
-		if (sites[i].nr < 0 || (sites[i].nr < TH_CALLS && th_actions[sites[i].nr]))
-			sites[kept++] = sites[i];
-	return kept;
-}
-
-struct th_patched th_patch_all(const struct th_program *program)
-{
-	struct th_patched done = {0, 0};
-	size_t bytes = TH_MAX_SITES * sizeof(struct site);
-	struct site *sites = &_r_debug ? th_map(bytes) : NULL;
-	struct text text;
-
-	if (!sites)
-		return done;
-	cache_open(program);
-	for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next) {
-		if (!map->l_name || !is_patched(map->l_name) || !find_text(map, &text))
-			continue;
-		unsigned int n = cached_sites(map, &text, sites);
-
-		n = keep_wanted(sites, n ? n : find_sites(&text, sites, TH_MAX_SITES));
-		if (n && patch(&text, sites, n))
-			done.sites += n;
-		else
-			done.failed += n;
-	}
-	cache_close();
-	th_sys(__NR_munmap, sites, bytes);
-	return done;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* System-call sites of a loaded object: found by looking at all of its code, or by a list. */
+/* System-call sites of a loaded object: where they are, and how they are led to th_entry. */
 #ifndef TRACEHINT_SITES_H
 #define TRACEHINT_SITES_H
 
@@ -7,6 +7,8 @@
 #include "core.h"
 
 #define TH_MAX_SITES 1024
+#define TH_PAGE 4096UL
+#define TH_BUILD_ID 20 /* bytes */
 
 extern struct r_debug _r_debug __attribute__((weak, visibility("default")));
 
@@ -22,15 +24,59 @@ struct site {
 	int nr;		       /* -1: not known */
 };
 
+static inline size_t to_pages(size_t bytes)
+{
+	return (bytes + TH_PAGE - 1) & ~(TH_PAGE - 1);
+}
+
+static inline unsigned char *page_of(const unsigned char *at)
+{
+	return (unsigned char *)((unsigned long)at & ~(TH_PAGE - 1));
+}
+
+/* sites.c */
 /* Whether a site begins at or before the `0f 05` at `p`. */
 bool site_at(const struct text *text, unsigned char *p, struct site *site);
 unsigned int find_sites(const struct text *text, struct site *sites, unsigned int room);
 bool find_text(const struct link_map *map, struct text *text);
 bool is_patched(const char *name);
 
-/* site_cache.c: the sites of the object by the list that TRACEHINT_SITES names; 0: not in it. */
-void cache_open(const struct th_program *program);
-unsigned int cached_sites(const struct link_map *map, const struct text *text, struct site *sites);
-void cache_close(void);
+/* patch.c: trampolines are relative to the sites and to `slots`, the addresses of the entries. */
+size_t island_bytes(unsigned int sites);
+void write_island(unsigned char *island, const unsigned char *slots, const struct site *sites,
+		  unsigned int n);
+void lead_sites(unsigned char *island, const struct site *sites, unsigned int n);
+void write_slots(unsigned char *slots);
+
+/*
+ * The file that TRACEHINT_SITES names, made once per recording (known_make.c): of the C library and
+ * the loader, by build identifier, the places of their sites, and their code as it is when it is
+ * patched. Processes map that code instead of their own (known.c): no page is copied.
+ */
+#define TH_KNOWN_MAGIC 0x454d4147U
+#define TH_KNOWN_MOST 8		     /* objects */
+#define TH_KNOWN_APART (512UL << 20) /* from an object's slots to its code */
+
+struct known {
+	unsigned char id[TH_BUILD_ID];
+	unsigned int count; /* of sites */
+	unsigned int
+		sites_at; /* in the file: 32 bits each, from the beginning of the code to `0f 05` */
+	unsigned int island_at;		  /* in the file: the trampolines */
+	unsigned int text_at, text_bytes; /* in the file: the code, whole pages */
+};
+
+struct known_file {
+	unsigned int magic, objects;
+	struct known object[TH_KNOWN_MOST];
+};
+
+const unsigned char *
+build_id(const unsigned char *base); /* of an object's headers there, or NULL */
+void known_open(const struct th_program *program);
+const struct known *known_object(const struct link_map *map);
+unsigned int known_sites(const struct known *known, const struct text *text, struct site *sites);
+bool image_use(const struct known *known, const struct text *text);
+void known_close(void);
 
 #endif

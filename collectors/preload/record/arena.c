@@ -126,12 +126,23 @@ static void *take(struct th_chunk *chunk, unsigned int size)
 	return at + size <= chunk->size ? (char *)chunk + at : NULL;
 }
 
+static void *take_first(struct th_process_page *page)
+{
+	if (page->first_used >= TH_FIRST)
+		return NULL;
+	unsigned int n = __atomic_fetch_add(&page->first_used, 1, __ATOMIC_RELAXED);
+
+	return n < TH_FIRST ? &page->first[n] : NULL;
+}
+
 /* Room of `size` bytes (a multiple of 8) in a chunk of this kind; NULL: none to be had. */
 void *record_new(struct rec *rec, unsigned int kind, unsigned int size)
 {
 	struct th_chunk *chunk = rec->chunks[kind];
-	void *at = take(chunk, size);
+	void *at = kind == TH_EPISODE ? take_first(rec->page) : NULL;
 
+	if (!at)
+		at = take(chunk, size);
 	if (at)
 		return at;
 	/* the first is a page, each later one is larger: many processes are short */

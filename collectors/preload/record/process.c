@@ -21,19 +21,12 @@ static struct {
 	unsigned int epoch, cwd, exe, root, stopped;
 } image;
 
-static unsigned int cwd_text(struct rec *rec)
+/* `text`: room of MAX_PATH bytes. */
+static unsigned int cwd_text(struct rec *rec, char *text)
 {
-	char *text = th_map(MAX_PATH);
-	unsigned int id = 0;
-
-	if (!text)
-		return 0;
 	long n = th_sys(__NR_getcwd, text, MAX_PATH);
 
-	if (n > 1 && text[0] == '/')
-		id = text_put(rec, rec->root, text, (unsigned int)n - 1);
-	th_sys(__NR_munmap, text, MAX_PATH);
-	return id;
+	return n > 1 && text[0] == '/' ? text_put(rec, rec->root, text, (unsigned int)n - 1) : 0;
 }
 
 /* A new epoch with `room` bytes for texts behind its record. */
@@ -145,6 +138,18 @@ static void vforked_done(int pid)
 	}
 }
 
+bool rec_begun(void)
+{
+	int pid = th_pid();
+
+	if (!th_vforked())
+		return own->rec.page;
+	for (unsigned int i = 0; i < VFORKS; i++)
+		if (own->vforked[i] && own->vforked[i]->pid == pid)
+			return true;
+	return false;
+}
+
 struct rec *rec_here(void)
 {
 	if (image.stopped)
@@ -227,19 +232,11 @@ static void put_arguments(struct rec *rec, char *const *argv, char *const *envp)
 	exec->epoch = rec->page->proc.epoch;
 }
 
-static unsigned int exe_text(struct rec *rec, const char *link)
+static unsigned int exe_text(struct rec *rec, char *text)
 {
-	char *text = th_map(MAX_PATH);
-	unsigned int id = 0;
+	long n = th_sys(__NR_readlink, "/proc/self/exe", text, MAX_PATH);
 
-	if (!text)
-		return 0;
-	long n = th_sys(__NR_readlink, link, text, MAX_PATH);
-
-	if (n > 0)
-		id = text_put(rec, 0, text, (unsigned int)n);
-	th_sys(__NR_munmap, text, MAX_PATH);
-	return id;
+	return n > 0 ? text_put(rec, 0, text, (unsigned int)n) : 0;
 }
 
 bool process_start(const struct th_program *program)
@@ -247,6 +244,7 @@ bool process_start(const struct th_program *program)
 	size_t bytes =
 		sizeof(*own) + TH_SLOTS * sizeof(struct slot) + TH_SHARES * sizeof(struct share);
 	bool cut = false;
+	char text[MAX_PATH]; /* the stack is that of the program, which has not begun */
 
 	own = th_map_wiped(bytes);
 	if (!own)
@@ -259,8 +257,8 @@ bool process_start(const struct th_program *program)
 	if (!epoch_begin(rec, copy_texts(NULL, TH_MAX_ARGV, program->argv, false, &cut)))
 		return false;
 	rec->page->proc.flags = TH_PROC_EXECED;
-	rec->page->proc.exe = image.exe = exe_text(rec, "/proc/self/exe");
-	rec->page->proc.cwd = rec->cwd = image.cwd = cwd_text(rec);
+	rec->page->proc.exe = image.exe = exe_text(rec, text);
+	rec->page->proc.cwd = rec->cwd = image.cwd = cwd_text(rec, text);
 	put_arguments(rec, program->argv, program->envp);
 	image.epoch = rec->epoch;
 	libraries_put(rec);
@@ -269,7 +267,11 @@ bool process_start(const struct th_program *program)
 
 void process_moved(struct rec *rec)
 {
-	rec->cwd = cwd_text(rec);
+	char *text = th_map(MAX_PATH);
+
+	rec->cwd = text ? cwd_text(rec, text) : 0;
+	if (text)
+		th_sys(__NR_munmap, text, MAX_PATH);
 	if (!th_vforked())
 		image.cwd = rec->cwd;
 }
@@ -355,7 +357,9 @@ static void successor(struct rec *rec, const struct th_call *call, enum th_class
 
 void process_executing(const struct th_call *call, enum th_class class)
 {
-	struct rec *rec = class == TH_CLASS_UNREADABLE ? NULL : rec_here();
+	/* of a child that does nothing else before, its parent and the program tell all */
+	bool silent = class == TH_CLASS_DYNAMIC && !rec_begun();
+	struct rec *rec = silent || class == TH_CLASS_UNREADABLE ? NULL : rec_here();
 
 	if (!rec)
 		return;
@@ -368,7 +372,7 @@ void process_executing(const struct th_call *call, enum th_class class)
 
 void process_not_executed(const struct th_call *call)
 {
-	struct rec *rec = rec_here();
+	struct rec *rec = rec_begun() ? rec_here() : NULL;
 
 	(void)call;
 	if (!rec || rec->page->proc.kind != TH_EXEC)
@@ -381,7 +385,7 @@ void process_not_executed(const struct th_call *call)
 /* A child that did nothing writes nothing: its parent saw it begin and end. */
 void process_exits(int code)
 {
-	struct rec *rec = own->rec.page || th_vforked() ? rec_here() : NULL;
+	struct rec *rec = rec_begun() ? rec_here() : NULL;
 
 	if (!rec)
 		return;

@@ -44,19 +44,19 @@ struct mapping {
 /* What is known of this process; zeroed in a child by fork. */
 struct rec {
 	struct th_process_page *page; /* NULL: not begun */
-	struct th_chunk *chunks[TH_EVENT + 1];
 	struct slot *slots;
 	struct share *shares;
 	unsigned int share_count;
 	unsigned int slot_count, top; /* top: above the highest descriptor in use */
 	unsigned int epoch, cwd;
-	unsigned int root;	/* of all absolute names, after chroot; 0: the whole tree */
-	unsigned int maps_lost; /* more mappings than are remembered */
-	struct mapping maps[TH_MAPS];
+	unsigned int root;   /* of all absolute names, after chroot; 0: the whole tree */
+	unsigned int failed; /* no place in the arena: nothing is recorded */
+	int pid;	     /* 0: free, among those of children of vfork */
 	unsigned int forks;
 	unsigned long long fork_ticks; /* of the last one */
-	unsigned int failed;	       /* no place in the arena: nothing is recorded */
-	int pid;		       /* 0: free, among those of children of vfork */
+	struct th_chunk *chunks[TH_EVENT + 1];
+	unsigned int maps_lost; /* more mappings than are remembered */
+	struct mapping maps[TH_MAPS];
 };
 
 static inline unsigned long long now_ticks(void)
@@ -90,6 +90,7 @@ void lose(struct rec *rec, enum th_loss kind, unsigned int n);
 
 /* process.c */
 struct rec *rec_here(void); /* NULL: nothing can be recorded */
+bool rec_begun(void);	    /* whether this process has a record already */
 bool process_start(const struct th_program *program);
 void process_moved(struct rec *rec); /* its working directory */
 void process_rooted(struct rec *rec, unsigned int root);

@@ -61,7 +61,7 @@ _RESULT = with_options(
     click.option(
         "--runs",
         type=click.IntRange(1, 1000),
-        help="Simulated runs of each configuration (default: 5; 3 in a sweep of over 50).",
+        help="Simulated runs of each configuration (default: 15, large ones fewer).",
     ),
     click.option("--seed", type=click.IntRange(0, 1 << 20), default=1, show_default=True),
     click.option(
@@ -127,7 +127,13 @@ def command(
     work = loaded.work
     points = configurations(analysis=loaded.analysis, **sweep)
     detail = tasks or len(points) == 1
-    found = predict(work, points, runs=runs or runs_for(len(points)), seed=seed, detail=detail)
+    found = predict(
+        work,
+        points,
+        runs=runs or runs_for(len(points), len(work.op_kind)),
+        seed=seed,
+        detail=detail,
+    )
     data = to_json(work, found, tasks=tasks)
     if validate is not None:
         data["validation"] = compare(work, found[0], load_analysis(validate))

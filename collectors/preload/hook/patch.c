@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Leads system-call sites to th_entry: a jump to a trampoline near by for each. */
+#include "sites.h"
+
+#define TRAMPOLINE 96
+#define SLOTS 16	  /* bytes of the two entries' addresses */
+#define REACH (1UL << 30) /* jumps reach 2 GiB; the library itself lies in between */
+
+static unsigned char *put(unsigned char *at, const void *bytes, size_t n)
+{
+	th_copy(at, bytes, n);
+	return at + n;
+}
+
+static unsigned char *put_relative(unsigned char *at, const char *opcode, size_t n,
+				   const unsigned char *to)
+{
+	at = put(at, opcode, n);
+	int32_t offset = (int32_t)(to - (at + 4));
+
+	return put(at, &offset, 4);
+}
+
+/* See entry.S; `slots` hold the addresses of the two entries, near the trampoline. */
+static void write_trampoline(unsigned char *at, const struct site *site, const unsigned char *slots)
+{
+	static const char down[] = "\x48\x8d\x64\x24\x80", up[] = "\x48\x8d\xa4\x24\x80\0\0\0";
+	const unsigned char *back = site->at + site->length, *compare;
+
+	if (site->nr >= 0) {
+		at = put(at, "\xb8", 1);
+		at = put(at, &site->nr, 4);
+	}
+	at = put(at, down, 5);
+	at = put_relative(at, "\x4c\x8d\x1d", 3, back); /* lea back, %r11 */
+	at = put_relative(at, "\xff\x15", 2, slots);	/* call *slot */
+	unsigned char *first = at;
+
+	at = put(at, up, 8);
+	compare = at;
+	at = put(at, site->at + 2, site->compare);
+	at = put_relative(at, "\xe9", 1, back);
+	at = first + 19; /* FORK_PART */
+	at = put(at, up, 8);
+	at = put(at, "\x0f\x05\x48\x85\xc0\x74", 6); /* syscall; test %rax,%rax; je compare */
+	signed char hop = (signed char)(compare - (at + 1));
+
+	at = put(at, &hop, 1);
+	at = put(at, down, 5);
+	at = put_relative(at, "\x4c\x8d\x1d", 3, back);
+	at = put_relative(at, "\xff\x15", 2, slots + 8);
+	at = put(at, up, 8);
+	put_relative(at, "\xe9", 1, compare);
+}
+
+size_t island_bytes(unsigned int sites)
+{
+	return to_pages((size_t)sites * TRAMPOLINE);
+}
+
+void write_island(unsigned char *island, const unsigned char *slots, const struct site *sites,
+		  unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		write_trampoline(island + i * TRAMPOLINE, &sites[i], slots);
+}
+
+void lead_sites(unsigned char *island, const struct site *sites, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		put_relative(sites[i].at, "\xe9", 1, island + i * TRAMPOLINE);
+}
+
+void write_slots(unsigned char *slots)
+{
+	const char *entries[2] = {th_entry, th_fork_entry_after};
+
+	th_copy(slots, entries, sizeof(entries));
+}
+
+/* Memory that jumps from `near` reach. */
+static unsigned char *map_near(const unsigned char *near, size_t bytes)
+{
+	unsigned long at = (unsigned long)near - (1UL << 20);
+
+	for (unsigned int i = 0; i < 1000 && at > REACH; i++, at -= 1UL << 20) {
+		long got = th_sys(__NR_mmap, at, bytes, 3, 0x100022 /* fixed, replaces nothing */,
+				  -1, 0);
+
+		if (!th_failed(got) && (unsigned long)got == at)
+			return (unsigned char *)got;
+		if (!th_failed(got))
+			th_sys(__NR_munmap, got, bytes); /* a kernel without the flag */
+	}
+	return NULL;
+}
+
+/* In this process alone: a copy of each page that has sites. */
+static bool patch(const struct text *text, const struct site *sites, unsigned int n)
+{
+	size_t bytes = to_pages(SLOTS + (size_t)n * TRAMPOLINE);
+	unsigned char *start = page_of(text->start);
+	unsigned char *slots = map_near(start, bytes);
+
+	if (!slots)
+		return false;
+	write_slots(slots);
+	write_island(slots + SLOTS, slots, sites, n);
+	if (th_failed(th_sys(__NR_mprotect, slots, bytes, 5)) ||
+	    th_failed(th_sys(__NR_mprotect, start, text->end - start, 7))) {
+		th_sys(__NR_munmap, slots, bytes);
+		return false;
+	}
+	lead_sites(slots + SLOTS, sites, n);
+	th_sys(__NR_mprotect, start, text->end - start, text->protection);
+	return true;
+}
+
+/* Without those of calls that nobody wants to see. */
+static unsigned int keep_wanted(struct site *sites, unsigned int n)
+{
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < n; i++)
+		if (sites[i].nr < 0 || (sites[i].nr < TH_CALLS && th_actions[sites[i].nr]))
+			sites[kept++] = sites[i];
+	return kept;
+}
+
+static void patch_alone(const struct text *text, const struct known *known, struct th_patched *done)
+{
+	size_t bytes = TH_MAX_SITES * sizeof(struct site);
+	struct site *sites = th_map(bytes);
+
+	if (!sites)
+		return;
+	unsigned int n = known ? known_sites(known, text, sites) : 0;
+
+	n = keep_wanted(sites, n ? n : find_sites(text, sites, TH_MAX_SITES));
+	if (n && patch(text, sites, n))
+		done->sites += n;
+	else
+		done->failed += n;
+	th_sys(__NR_munmap, sites, bytes);
+}
+
+struct th_patched th_patch_all(const struct th_program *program)
+{
+	struct th_patched done = {0, 0};
+	struct text text;
+
+	if (!&_r_debug)
+		return done;
+	known_open(program);
+	for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next) {
+		if (!map->l_name || !is_patched(map->l_name) || !find_text(map, &text))
+			continue;
+		const struct known *known = known_object(map);
+
+		if (known && image_use(known, &text))
+			done.sites += known->count;
+		else
+			patch_alone(&text, known, &done);
+	}
+	known_close();
+	return done;
+}

@@ -1,0 +1,275 @@
+"""Every engine's outputs have their hint before the first byte; a forgotten output is noticed.
+
+One row an engine: the same small workflow (three parts, a total), as it is, under `tracehint run`.
+The kernel itself asks a watcher before each access (tests/support/first_byte.py).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.test_more_engines import CWL, CWL_WORKFLOW
+from tests.support import slurm
+from tests.support.engines import engine
+from tests.support.first_byte import Watch, disk, watched
+from tests.support.hints import rule, save
+
+pytestmark = [pytest.mark.slow, pytest.mark.engine]
+
+WANTED = {"user.DP": b"local", "user.Replication": b"2"}
+PARTS = [f"part_{n}.dat" for n in (1, 2, 3)]
+TOTAL = "cat part_1.dat part_2.dat part_3.dat >total.dat\n"
+MAKEFLOW = "total.dat: part_1.dat part_2.dat part_3.dat\n\t" + TOTAL
+RULE = "part_{n}.dat: in\n\t{step}\n"
+STEP = "sort -r in >part_{n}.dat"
+FORGETS = "sort -r in >/dev/null"
+SNAKEFILE = """
+rule all:
+    input: "total.dat"
+rule part:
+    input: "in"
+    output: "part_{n}.dat"
+    shell: "if [ {wildcards.n} = FORGOTTEN ]; then :; else sort -r {input} >{output}; fi"
+rule total:
+    input: expand("part_{n}.dat", n=[1, 2, 3])
+    output: "total.dat"
+    shell: "cat {input} >{output}"
+"""
+NEXTFLOW = """
+process PART {
+    publishDir 'out', mode: 'copy'
+    input: tuple val(n), path(seed)
+    output: path "part_${n}.dat"
+    script: "if [ $n = FORGOTTEN ]; then :; else sort -r ${seed} >part_${n}.dat; fi"
+}
+process TOTAL {
+    publishDir 'out', mode: 'copy'
+    input: path parts
+    output: path 'total.dat'
+    script: "cat ${parts} >total.dat"
+}
+workflow { TOTAL(PART(channel.of(1, 2, 3).map { [it, file('in')] }).collect()) }
+"""
+PARSL = """
+from parsl import File, bash_app, load
+from parsl.config import Config
+from parsl.executors.threads import ThreadPoolExecutor
+
+@bash_app
+def part(n, outputs=()):
+    return f"if [ {n} = FORGOTTEN ]; then :; else sort -r in >{outputs[0]}; fi"
+
+@bash_app
+def total(inputs=(), outputs=()):
+    return f"cat {' '.join(map(str, inputs))} >{outputs[0]}"
+
+if __name__ == "__main__":
+    with load(Config(executors=[ThreadPoolExecutor(max_threads=2)])):
+        parts = [part(n, outputs=[File(f"part_{n}.dat")]).outputs[0] for n in (1, 2, 3)]
+        total(inputs=parts, outputs=[File("total.dat")]).result()
+"""
+SHELL = "for n in 1 2 3; do [ $n = FORGOTTEN ] || sort -r in >part_$n.dat; done\n"
+PARALLEL = "[ {} = FORGOTTEN ] || sort -r in >part_{}.dat"
+JOB = "n=$SLURM_ARRAY_TASK_ID; [ $n = FORGOTTEN ] || sort -r in >part_$n.dat"
+GLOB = ("part_?.dat", "total.dat")
+
+
+def rules(head: str) -> Callable[[str], dict[str, str]]:
+    """A Makefile or Makeflow; part 2 may be forgotten."""
+
+    def texts(forgotten: str) -> dict[str, str]:
+        steps = {n: FORGETS if n == forgotten else STEP.format(n=n) for n in "123"}
+        return {"w": head + "".join(RULE.format(n=n, step=step) for n, step in steps.items())}
+
+    return texts
+
+
+def one(text: str, name: str = "w") -> Callable[[str], dict[str, str]]:
+    """A file in which FORGOTTEN is the number of the part that is not written."""
+    return lambda forgotten: {name: text.replace("FORGOTTEN", forgotten or "0")}
+
+
+def cwl(forgotten: str) -> dict[str, str]:
+    """The workflow of tests/e2e, whose parts go through a shell."""
+    head = {"cwlVersion": "v1.2", "class": "CommandLineTool"}
+    tools = {
+        **CWL,
+        "make.cwl": {**CWL["make.cwl"], "stdout": "part_0.dat"},
+        "count.cwl": {
+            "baseCommand": ["sh", "-c"],
+            "arguments": [
+                f"[ $(inputs.name) = part_{forgotten}.dat ] || sort -r $(inputs.seed.path) "
+                ">$(inputs.name)"
+            ],
+            "outputs": {"out": {"type": "File", "outputBinding": {"glob": "$(inputs.name)"}}},
+            "inputs": {"seed": "File", "name": "string"},
+        },
+        "total.cwl": {**CWL["total.cwl"], "stdout": "total.dat"},
+    }
+    files = {name: json.dumps(head | tool) for name, tool in tools.items()}
+    outputs = {
+        "total": {"type": "File", "outputSource": "total/out"},
+        "parts": {"type": "File[]", "outputSource": "count/out"},
+    }
+    job = json.dumps({"n": 300, "names": PARTS})
+    return {**files, "w": json.dumps({**CWL_WORKFLOW, "outputs": outputs}), "job.json": job}
+
+
+@dataclass(frozen=True)
+class Row:
+    """An engine: its command ({0}: the engine's program), its files, what it makes."""
+
+    command: tuple[str, ...]
+    files: Callable[[str], dict[str, str]]
+    program: Callable[[], str]
+    made: tuple[str, ...] = GLOB
+    count: int = 4
+
+
+def on_path(name: str) -> Callable[[], str]:
+    """The program of that name."""
+
+    def found() -> str:
+        place = shutil.which(name)
+        return place or pytest.skip(f"{name} is not installed")
+
+    return found
+
+
+def fetched(name: str) -> Callable[[], str]:
+    return lambda: os.fspath(engine(name))
+
+
+SNAKEMAKE = ("{0}", "-s", "w", "-c2", "--quiet", "all")
+ENGINES = {
+    "shell": Row(("sh", "w"), one("set -e\n" + SHELL + TOTAL), lambda: "sh"),
+    "make": Row(("{0}", "-j2", "-f", "w"), rules("all: total.dat\n" + MAKEFLOW), on_path("make")),
+    "GNU parallel": Row(
+        ("sh", "w"),
+        one(f"set -e\nparallel -j2 --will-cite '{PARALLEL}' ::: 1 2 3\n" + TOTAL),
+        on_path("parallel"),
+    ),
+    "Makeflow": Row(("{0}", "-j", "2", "w"), rules(MAKEFLOW), on_path("makeflow")),
+    "Snakemake": Row(
+        SNAKEMAKE, one(SNAKEFILE), lambda: os.fspath(Path(sys.executable).parent / "snakemake")
+    ),
+    "Snakemake 8": Row(SNAKEMAKE, one(SNAKEFILE), fetched("snakemake-8.30.0/bin/snakemake")),
+    "Nextflow": Row(
+        ("{0}", "run", "w", "-ansi-log", "false"), one(NEXTFLOW), fetched("nextflow"),
+        made=("out/*.dat", "work/*/*/part_?.dat", "work/*/*/total.dat"), count=8,
+    ),
+    "cwltool": Row(
+        ("{0}", "--quiet", "--outdir", "out", "w", "job.json"), cwl, fetched("cwltool"),
+        made=("out/*.dat",),
+    ),
+    "cwltool in place": Row(
+        ("{0}", "--quiet", "--outdir", "out", "--tmp-outdir-prefix", "tmp/", "--tmpdir-prefix",
+         "tmp/", "w", "job.json"), cwl, fetched("cwltool"), made=("out/*.dat",),
+    ),
+    "Parsl": Row(("{0}", "w"), one(PARSL), fetched("python")),
+}  # fmt: skip  # a table
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A disk that can be watched."""
+    with disk(tmp_path_factory.mktemp("disk")) as mount:
+        yield mount
+
+
+@pytest.fixture(scope="module")
+def watch(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watch]:
+    """The watcher of the disk."""
+    with watched(place, tmp_path_factory.mktemp("watch") / "log") as found:
+        yield found
+
+
+def prepared(folder: Path, row: Row, forgotten: str = "") -> tuple[list[str], dict[str, str]]:
+    """The command and its environment, in a fresh folder."""
+    program = row.program()
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "tmp").mkdir(parents=True)
+    (folder / "in").write_text("".join(f"line a {i}\n" for i in range(300)))
+    for name, text in row.files(forgotten).items():
+        (folder / name).write_text(text)
+    path = f"{Path(program).parent}:{os.environ['PATH']}"
+    return [word.format(program) for word in row.command], {**os.environ, "PATH": path}
+
+
+def hinted(hints: Path, command: list[str]) -> list[str]:
+    words = [sys.executable, "-m", "tracehint", "run", "--no-record", "--hints", str(hints), "--"]
+    return [*words, *command]
+
+
+def made(folder: Path, row: Row) -> list[str]:
+    found = (path for pattern in row.made for path in folder.glob(pattern))
+    return sorted(os.fspath(p.relative_to(folder)) for p in found if not p.is_symlink())
+
+
+@pytest.fixture
+def hints(tmp_path: Path) -> Path:
+    """For parts and totals, wherever an engine puts them."""
+    both = ("{dirs}part_{n}.dat", "{dirs}total.dat")
+    return save(tmp_path, *(rule(name, DP="local", Replication="2") for name in both))
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_outputs_of_an_engine_have_hints_before_the_first_byte(
+    name: str, place: Path, watch: Watch, hints: Path
+) -> None:
+    row, folder = ENGINES[name], place / "w"
+    command, env = prepared(folder, row)
+    done = subprocess.run(
+        hinted(hints, command), cwd=folder, env=env, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    names = made(folder, row)
+    late = watch.late(folder, dict.fromkeys(names, WANTED))
+    assert not late, f"{len(names) - len(late)} of {len(names)} hinted\n{done.stderr}"
+    assert len(names) == row.count, names
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_a_forgotten_output_is_noticed_as_without_hints(
+    name: str, tmp_path: Path, hints: Path
+) -> None:
+    row, folder = ENGINES[name], tmp_path / "w"
+    ends = []
+    for with_hints in (False, True):
+        command, env = prepared(folder, row, forgotten="2")
+        command = hinted(hints, command) if with_hints else command
+        done = subprocess.run(command, cwd=folder, env=env, capture_output=True)
+        names = {Path(path).name for path in made(folder, row)}  # what ran beside it may differ
+        ends.append((done.returncode, "part_2.dat" in names, "total.dat" in names))
+    assert ends[0] == ends[1]
+    status, written, total = ends[0]
+    assert not written
+    assert status or not total  # Makeflow says it and ends with 0
+
+
+def test_outputs_of_a_slurm_array_have_hints_before_the_first_byte(
+    place: Path, watch: Watch, hints: Path
+) -> None:
+    if slurm.missing():
+        pytest.skip(slurm.missing())
+    row = Row(("sbatch", "--wait", "--array=1-3", "w"), one(f"#!/bin/sh\n{JOB}\n"), lambda: "sh")
+    folder = place / "w"
+    with slurm.cluster(("node1", "node2")) as cluster:
+        command, _ = prepared(folder, row)
+        done = cluster.run(*hinted(hints, command), cwd=folder)
+        names = made(folder, row)
+        assert len(names) == 3
+        assert not watch.late(folder, dict.fromkeys(names, WANTED)), done.stderr
+        assert "3 of 3 files that a rule is for got their hints" in done.stderr
+        command, _ = prepared(folder, row, forgotten="2")
+        cluster.run("sh", "-c", " ".join(hinted(hints, command)) + " || test $? = 1", cwd=folder)
+        assert made(folder, row) == ["part_1.dat", "part_3.dat"]
