@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from itertools import groupby
 from typing import Any
 
@@ -21,7 +22,8 @@ meanwhile. *planned, sites not told*: the planner knew the nodes, not where they
 def page(rows: list[Row], columns: list[str]) -> str:
     """The page as Markdown."""
     loads = [row["others"] for row in rows]
-    runs = min(sum(row["column"] == column for row in rows) for column in columns)
+    counts = Counter((row["title"], row["column"]) for row in rows)
+    runs = min(counts.values())
     lines = ["| | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
     ends = []
     for title, group in groupby(rows, lambda row: row["title"]):
