@@ -12,6 +12,7 @@ import click
 from tracehint.commands._options import gathered, with_options
 from tracehint.commands._output import refuse_existing, write_result
 from tracehint.commands._workload import load_analysis, load_workload, workload_options
+from tracehint.errors import UsageError
 
 METADATA = ("centralised", "replicated", "decentralised", "decentralised-replica")
 _COUNTS = "N,N,..."
@@ -53,6 +54,12 @@ _RESULT = with_options(
         help=f"Metadata over the sites of the (first) cluster file: all, {', '.join(METADATA)}.",
     ),
     click.option(
+        "--pins",
+        metavar="FILE",
+        help="With --metadata: a hint file that gives directories to the site they had better"
+        " live at.",
+    ),
+    click.option(
         "--runs",
         type=click.IntRange(1, 1000),
         help="Simulated runs of each configuration (default: 15, large ones fewer).",
@@ -81,8 +88,18 @@ class Asked:
     validate: Path | None
     tasks: bool
     metadata: str | None
+    pins: str | None
     runs: int | None
     seed: int
+
+
+def refuse_late(output: str | None, pins: str | None, metadata: str | None, *, force: bool) -> None:
+    """Raises UsageError for outputs that cannot be written, before the work is done."""
+    if pins is not None and metadata is None:
+        raise UsageError("--pins is about directories' metadata", "Give --metadata all as well.")
+    for path in (output, pins):
+        if path not in (None, "-"):
+            refuse_existing(Path(str(path)), force=force)
 
 
 @click.command()
@@ -102,11 +119,13 @@ def command(asked: Asked, form: str, output: str | None, force: bool, **sweep: A
 
     Example: tracehint predict run.trace --cluster sites.toml --metadata all
     """
+    from tracehint.commands._predict_metadata import write_pins
     from tracehint.commands._predict_output import write_parquet
 
-    if output not in (None, "-"):
-        refuse_existing(Path(str(output)), force=force)
+    refuse_late(output, asked.pins, asked.metadata, force=force)
     data = _predicted(asked, sweep)
+    if asked.pins is not None:
+        write_pins(data["metadata"], asked.pins, force=force)
     if form == "parquet":
         write_parquet(data, output, force=force)
         return
