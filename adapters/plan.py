@@ -10,12 +10,13 @@ this run, the plan's files have its hints, whatever the rules say.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from tracehint.adapters.paths import Paths, planned_files
+from tracehint.adapters.paths import Paths, inside, planned_files
 from tracehint.errors import InputError
 from tracehint.hintgen.hints.model import HintFile, Rule
+from tracehint.hintgen.hints.pathtext import to_bytes
 from tracehint.hintgen.hints.template import parse
 from tracehint.hintgen.match.match import Matcher
 from tracehint.hintgen.text.units import plural
