@@ -1,10 +1,10 @@
-"""Extents that do not fit into memory: read in batches, put into one file per portion.
+"""Extents that do not fit into memory: read in batches, put into one file per partition.
 
 The bundle's Parquet is read three times in batches: for sums, for objects and tasks, and to
-write the accesses of each portion of paths into a temporary file. Then portions are computed as
-ever. Their results wait in files too: among the arrays of a portion that come and go they would
+write the accesses of each partition of paths into a temporary file. Then partitions are computed as
+ever. Their results wait in files too: among the arrays of a partition that come and go they would
 keep the allocator from using freed memory again.
-Memory follows the batch and the portion; temporary space is `ROW_BYTES` per extent.
+Memory follows the batch and the partition; temporary space is `ROW_BYTES` per extent.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tracehint.analyzer.execution.temporary import temporary_folder
 from tracehint.analyzer.execution.threads import compute_all
 from tracehint.analyzer.flow.access import Raw, Tasks, read_extents
 from tracehint.analyzer.flow.model import Access, Objects
-from tracehint.analyzer.flow.portions import Batch, Portions
+from tracehint.analyzer.flow.partitions import Batch, Partitions
 from tracehint.errors import BundleError
 from tracehint.schemas.batches import batches_of
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 BATCH = 1 << 20  # extents that are read at one time
-LARGE = 1 << 27  # bytes of the accesses of a portion that is computed with no other
+LARGE = 1 << 27  # bytes of the accesses of a partition that is computed with no other
 # Columns of accesses as they lie in temporary files.
 _STORED = {
     "obj": np.int32, "task": np.int32, "op": np.int8, "exact": np.bool_, "how": np.int32,
@@ -214,16 +214,16 @@ class SpilledAccesses:
         self._touched = np.append(self._touched[:-1][order], self._touched[-1])
 
     def compute(
-        self, portions: Portions, work: Callable[[Batch], T], only: Ints | None = None
+        self, partitions: Partitions, work: Callable[[Batch], T], only: Ints | None = None
     ) -> list[T]:
-        folder = self._folder = self._folder or self._spill(portions)
+        folder = self._folder = self._folder or self._spill(partitions)
 
         def solve(i: int) -> None:
-            found = work(portions.frame(i).filled(_read(folder / str(i))))
+            found = work(partitions.frame(i).filled(_read(folder / str(i))))
             with self._extents.writing(folder), (folder / f"{i}.result").open("wb") as stream:
                 pickle.dump(found, stream, protocol=5)
 
-        chosen = range(len(portions)) if only is None else only.tolist()
+        chosen = range(len(partitions)) if only is None else only.tolist()
         sizes = {i: _size(folder / str(i)) for i in chosen}
         many = [i for i in chosen if sizes[i] <= LARGE]
         given = self._extents.resources
@@ -233,9 +233,9 @@ class SpilledAccesses:
         compute_all(solve, alone, replace(given, threads=1), "following the bytes of large files")
         return [_result(folder / f"{i}.result") for i in chosen]
 
-    def _spill(self, portions: Portions) -> Path:
-        """Write the accesses of each portion into a file named by its number."""
-        folder, of_object = self._extents.folder(), portions.of_object()
+    def _spill(self, partitions: Partitions) -> Path:
+        """Write the accesses of each partition into a file named by its number."""
+        folder, of_object = self._extents.folder(), partitions.of_object()
         stage = f"writing {self._extents.space() / 2**30:.1f} GiB of temporary files"
         for row, raw, _ in self._scan(stage):
             number = of_object[raw.obj[raw.rows]]
@@ -258,7 +258,7 @@ def _append(path: Path, access: Access, rows: slice) -> None:
 
 
 def _result(path: Path) -> Any:
-    """What a portion came to; this process wrote it."""
+    """What a partition came to; this process wrote it."""
     with path.open("rb") as stream:
         found = pickle.load(stream)
     path.unlink()

@@ -1,4 +1,4 @@
-"""Extents that stay where they are: Spark scans, sums and shuffles, workers compute portions."""
+"""Extents that stay where they are: Spark scans, sums and shuffles, workers compute partitions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tracehint.analyzer.execution.spark.rows import frame_of_files, frame_of_tab
 from tracehint.analyzer.execution.spark.session import EngineFailed, asking, session
 from tracehint.analyzer.flow.access import Tasks
 from tracehint.analyzer.flow.model import Access, Objects
-from tracehint.analyzer.flow.portions import Batch, Portions
+from tracehint.analyzer.flow.partitions import Batch, Partitions
 from tracehint.errors import BundleError
 from tracehint.schemas.store import Bundle, read_parts
 from tracehint.schemas.tables import TABLES
@@ -207,53 +207,53 @@ class SparkAccesses:
         self._lookup = replace(self._lookup, number=number[self._lookup.number])
 
     def compute(
-        self, portions: Portions, work: Callable[[Batch], T], only: Ints | None = None
+        self, partitions: Partitions, work: Callable[[Batch], T], only: Ints | None = None
     ) -> list[T]:
         from pyspark import StorageLevel
 
-        chosen = np.arange(len(portions)) if only is None else only
+        chosen = np.arange(len(partitions)) if only is None else only
         if not len(chosen):
             return []
-        wanted = np.zeros(len(portions), bool)
+        wanted = np.zeros(len(partitions), bool)
         wanted[chosen] = True
-        lookup = replace(self._lookup, portion=portions.of_object())
+        lookup = replace(self._lookup, partition=partitions.of_object())
         context = self._spark.sparkContext
         shared, task = context.broadcast((lookup, wanted)), context.broadcast(work)
         _partitions(self._spark, min(_PARTITIONS, len(chosen)))
 
         def pick(batches: Any) -> Any:
             where, which = shared.value
-            return work_of.portioned(where, which, batches)
+            return work_of.partitioned(where, which, batches)
 
         def solve(extents: pa.Table, frames: pa.Table) -> pa.Table:
             return work_of.solved(task.value, extents, frames)
 
         with asking():
-            accesses = self._frame.mapInArrow(pick, work_of.PORTIONS)
-            frames = self._spark.createDataFrame(_frames(portions, chosen))
-            both = accesses.groupBy("portion").cogroup(frames.groupBy("portion"))
+            accesses = self._frame.mapInArrow(pick, work_of.PARTITIONS)
+            frames = self._spark.createDataFrame(_frames(partitions, chosen))
+            both = accesses.groupBy("partition").cogroup(frames.groupBy("partition"))
             # Computed in parallel and kept on the workers' disks, then fetched one by one.
             results = both.applyInArrow(solve, work_of.RESULTS).persist(StorageLevel.DISK_ONLY)
             results.count()
             found: dict[int, T] = {}
             for row in results.toLocalIterator():
-                found[row["portion"]] = pickle.loads(row["result"])  # made by our own workers
+                found[row["partition"]] = pickle.loads(row["result"])  # made by our own workers
             results.unpersist()
             shared.destroy()
             task.destroy()
         return [found[i] for i in chosen.tolist()]
 
 
-def _frames(portions: Portions, chosen: Ints) -> pa.Table:
-    """Columns portion and frame: the portions without their extents, pickled."""
+def _frames(partitions: Partitions, chosen: Ints) -> pa.Table:
+    """Columns partition and frame: the partitions without their extents, pickled."""
     import pyarrow as pa
 
     frames = []
     for i in chosen.tolist():
-        frame = portions.frame(i)
+        frame = partitions.frame(i)
         frame.objects = work_of.without_names(frame.objects)
         frames.append(pickle.dumps(frame, protocol=5))
-    return pa.table({"portion": pa.array(chosen), "frame": pa.array(frames, pa.binary())})
+    return pa.table({"partition": pa.array(chosen), "frame": pa.array(frames, pa.binary())})
 
 
 def _one_column(name: str, keys: Ints) -> pa.Table:
