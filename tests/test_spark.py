@@ -86,7 +86,7 @@ def test_runs_have_what_they_are_for(tmp_path: Path) -> None:
 def test_results_do_not_depend_on_how_rows_are_divided(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tracehint.analyzer.execution.spark import extents as engine
+    from tracehint.analyzer.execution.spark import accesses as engine
     from tracehint.analyzer.flow import batches
 
     divide = batches.divide

@@ -14,14 +14,21 @@ import pickle
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 import numpy as np
 
 from tracehint.analyzer.arrays import Bools, Ints, distinct
 from tracehint.analyzer.columns import column
+from tracehint.analyzer.execution.access_files import (
+    ROW_BYTES,
+    append_rows,
+    read_rows,
+    size_of,
+    taken_result,
+)
 from tracehint.analyzer.execution.bundle_files import NOT_NEEDED, Files
 from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.execution.temporary import temporary_folder
@@ -38,12 +45,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 BATCH = 1 << 20  # extents that are read at one time
 LARGE = 1 << 27  # bytes of the accesses of a partition that is computed with no other
-# Columns of accesses as they lie in temporary files.
-_STORED = {
-    "obj": np.int32, "task": np.int32, "op": np.int8, "exact": np.bool_, "how": np.int32,
-}  # fmt: skip  # a table
-_TYPES = [(f.name, np.dtype(_STORED.get(f.name, np.int64))) for f in fields(Access)]
-ROW_BYTES = sum(kind.itemsize for _, kind in _TYPES)
 
 
 class SpilledExtents:
@@ -219,19 +220,19 @@ class SpilledAccesses:
         folder = self._folder = self._folder or self._spill(partitions)
 
         def solve(i: int) -> None:
-            found = work(partitions.frame(i).filled(_read(folder / str(i))))
+            found = work(partitions.frame(i).filled(read_rows(folder / str(i))))
             with self._extents.writing(folder), (folder / f"{i}.result").open("wb") as stream:
                 pickle.dump(found, stream, protocol=5)
 
         chosen = range(len(partitions)) if only is None else only.tolist()
-        sizes = {i: _size(folder / str(i)) for i in chosen}
+        sizes = {i: size_of(folder / str(i)) for i in chosen}
         many = [i for i in chosen if sizes[i] <= LARGE]
         given = self._extents.resources
         compute_all(solve, many, given, "following the bytes")
         # a path with more accesses is in memory alone
         alone = [i for i in chosen if sizes[i] > LARGE]
         compute_all(solve, alone, replace(given, threads=1), "following the bytes of large files")
-        return [_result(folder / f"{i}.result") for i in chosen]
+        return [taken_result(folder / f"{i}.result") for i in chosen]
 
     def _spill(self, partitions: Partitions) -> Path:
         """Write the accesses of each partition into a file named by its number."""
@@ -245,44 +246,5 @@ class SpilledAccesses:
             first = np.flatnonzero(np.append(True, np.diff(number[order]) != 0)[: len(order)])
             with self._extents.writing(folder):
                 for low, high in itertools.pairwise([*first.tolist(), len(order)]):
-                    _append(folder / str(number[order[low]]), access, slice(low, high))
+                    append_rows(folder / str(number[order[low]]), access, slice(low, high))
         return folder
-
-
-def _append(path: Path, access: Access, rows: slice) -> None:
-    """Add rows to a file: their number, then column by column."""
-    with path.open("ab") as stream:
-        stream.write(np.int64(rows.stop - rows.start).tobytes())
-        for name, kind in _TYPES:
-            stream.write(getattr(access, name)[rows].astype(kind).data)
-
-
-def _result(path: Path) -> Any:
-    """What a partition came to; this process wrote it."""
-    with path.open("rb") as stream:
-        found = pickle.load(stream)
-    path.unlink()
-    return found
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
-
-
-def _read(path: Path) -> Access:
-    """All rows of such a file, in the order in which they were added."""
-    found = Access.empty()
-    if not path.exists():
-        return found
-    with path.open("rb") as stream:
-        # their number is not known before; each block has eight bytes more than its rows
-        most = path.stat().st_size // ROW_BYTES
-        for name, kind in _TYPES:
-            setattr(found, name, np.empty(most, bool if kind.kind == "b" else np.int64))
-        at = 0
-        while head := stream.read(8):
-            count = int(np.frombuffer(head, np.int64)[0])
-            for name, kind in _TYPES:
-                getattr(found, name)[at : at + count] = np.fromfile(stream, kind, count)
-            at += count
-    return found if at == most else found.take(np.arange(at))
