@@ -158,6 +158,15 @@ def test_init_writes_the_defaults_of_all_commands(tmp_path: Path) -> None:
     assert config.values["engine"] == "makeflow"
     assert config.parameters()["data_roots"] == (str(tmp_path.resolve()),)
     assert "exists" in tracehint(tmp_path, "init", status=2)
+    written = tmp_path / "tracehint.toml"
+    more = 'cluster = "two-racks"\n\n[lint]  # ours\ndisable = ["TP001"]\n[[lint.x]]\ny = [\n[1],\n]\n'
+    written.write_text('store = "nfs"\ndata_root = [\n"/a",\n]\n' + more)
+    tracehint(tmp_path, "init", "--force")
+    text = written.read_text()
+    assert text.endswith(more.partition("\n\n")[2])
+    assert 'store = "xattr"' in text and 'cluster = "two-racks"\n' in text
+    tracehint(tmp_path, "init", "--force")
+    assert written.read_text() == text
     hints = save(tmp_path, rule("{name}.txt", DP="local"))
     (tmp_path / "a.txt").touch()
     assert "would be set" in tracehint(tmp_path, "apply", hints, ".", "--dry-run")
