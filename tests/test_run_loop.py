@@ -159,7 +159,9 @@ def test_init_writes_the_defaults_of_all_commands(tmp_path: Path) -> None:
     assert config.parameters()["data_roots"] == (str(tmp_path.resolve()),)
     assert "exists" in tracehint(tmp_path, "init", status=2)
     written = tmp_path / "tracehint.toml"
-    more = 'cluster = "two-racks"\n\n[lint]  # ours\ndisable = ["TP001"]\n[[lint.x]]\ny = [\n[1],\n]\n'
+    more = (
+        'cluster = "two-racks"\n\n[lint]  # ours\ndisable = ["TP001"]\n[[lint.x]]\ny = [\n[1],\n]\n'
+    )
     written.write_text('store = "nfs"\ndata_root = [\n"/a",\n]\n' + more)
     tracehint(tmp_path, "init", "--force")
     text = written.read_text()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,11 +15,15 @@ from tracehint.collectors.registry import COLLECTORS, choose
 from tracehint.collectors.run import Ended, find_command, run_child, runnable
 from tracehint.collectors.session import default_bundle, recorded_already
 from tracehint.commands._following import default_name, follow_collector
+from tracehint.commands._located import note_locations, project_locator
 from tracehint.commands._options import F, with_options
 from tracehint.commands._progress import progress, wanted
 from tracehint.commands._roots import given_roots
 from tracehint.errors import EXIT_RECORDER_FAILED, NotBegunError, TracehintError, UsageError
 from tracehint.schemas.writing import make_folder, refuse_existing
+
+if TYPE_CHECKING:
+    from tracehint.adapters.stores.base import Locator
 
 
 class RecordError(TracehintError):
@@ -98,10 +102,12 @@ def start(
     command: tuple[str, ...],
     follow: Follow | None = None,
     environment: Mapping[str, str] | None = None,
+    store: Locator | None = None,
 ) -> tuple[RecordResult, Path | None]:
     """Record the command or `follow`. The bundle is None inside a run that is recorded already.
 
-    live: tell on a terminal how far it has come. Raises TracehintError with
+    live: tell on a terminal how far it has come. store: is asked where the files lie, in the place
+    of the one that tracehint.toml names. Raises TracehintError with
     exit code 125, 126 or 127 when the command was not run.
     """
     if follow is None and recorded_already():
@@ -139,8 +145,9 @@ def start(
             follow=follow,
             environment=environment or {},
         )
+        store = store or project_locator()
         with progress(bundle, shown=live and wanted(quiet=quiet)):
-            return _record(chosen, request, again=collector == "auto"), bundle
+            result = _record(chosen, request, again=collector == "auto")
     except TracehintError as error:
         if made is not None and made.is_dir() and not any(made.iterdir()):
             made.rmdir()
@@ -148,6 +155,8 @@ def start(
             raise
         failure = RecordError(error.what, error.remedy)
         raise failure from None
+    note_locations(bundle, store, data_roots, host_id, quiet=quiet)
+    return result, bundle
 
 
 def _record(chosen: Collector, request: RecordRequest, *, again: bool) -> RecordResult:
