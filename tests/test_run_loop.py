@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib.resources import files
@@ -66,6 +67,12 @@ def test_the_second_run_has_hints_and_the_proof_is_there(workflow: Path) -> None
     assert data["seconds"]["before"] > 0
     assert data["remote_bytes"] == {"before": None, "after": None, "predicted": None}
     assert {"tr", "cat", "head"} <= {row["type"] for row in data["types"]}
+    tracehint(
+        workflow, "report", runs / "0002.trace", "--before", runs / "0001.trace", "-o", "r.html"
+    )
+    page = (workflow / "r.html").read_text()
+    (shown,) = re.findall(r'id="data">(.*?)</script>', page, re.DOTALL)
+    assert json.loads(shown)["compare"]["hints"] == hints
     analysis = json.loads(tracehint(workflow, "analyze", runs / "0002.trace", "--format", "json"))
     named = [file["path"] for file in analysis["files"] if file["role"] != "software"]
     assert not [path for path in named if ".tracehint" in path]

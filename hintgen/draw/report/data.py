@@ -55,11 +55,13 @@ def collect(
     saves: Saved | None = None,
     prediction: dict[str, Any] | None = None,
     decision: str = "",
+    comparison: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The data of the page. Times in seconds of the run, sizes in bytes. `source` is the name of
     the bundle or file that the run was read from, `con` its tables (None: query.connect's),
     `saves` what all hints would save (None: no hint was in force), `prediction` a sweep, `decision`
-    what the run would gain from what, in a sentence.
+    what the run would gain from what, in a sentence, `comparison` what `compare` tells of an
+    earlier run and this one.
 
     Sums, mix, graph, flow and heat are those of the whole run. Single tasks, files, accesses,
     findings and rules are the largest; fewer where their names would make the page too large.
@@ -87,6 +89,7 @@ def collect(
         "sankey": flow.sankey(con),
         "heat": heat.heat_maps(con),
         "whatif": what_if(prediction, con),
+        "compare": comparison,
         "colors": {p: {"line": palette.color(p), "fill": palette.tint(p, 0.25)}
                    for p in palette.PATTERN_COLOR},
     }  # fmt: skip  # a table
