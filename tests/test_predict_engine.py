@@ -284,11 +284,11 @@ def test_of_a_plan_only_the_tasks_without_a_node_are_stolen() -> None:
     assert run(work, plain(2), place).seconds == pytest.approx(40)
 
 
-def joined(*steps: list[tuple[str, object]], cache: bool = False) -> Outcome:
+def joined(*steps: list[tuple[str, object]], cache: bool = False, ahead: float = 0) -> Outcome:
     """Tasks on node 1, all at one time, that read what node 0 holds."""
     work = workload([Task(str(i), s) for i, s in enumerate(steps)], {"x": 100 * MB})
-    cluster = plain(2, 4, store=f"client_cache = {str(cache).lower()}")
-    return run(work, cluster, planned(placed(work, f0=0), *(1 for _ in steps)))
+    store = f"client_cache = {str(cache).lower()}\nread_ahead_mb = {ahead}"
+    return run(work, plain(2, 4, store=store), planned(placed(work, f0=0), *(1 for _ in steps)))
 
 
 def test_readers_of_one_file_on_one_node_share_what_is_still_to_come() -> None:
@@ -307,6 +307,31 @@ def test_a_node_that_keeps_what_it_reads_fetches_nothing_twice() -> None:
     assert found.network_bytes == 100 * MB
     assert found.tasks is not None
     assert found.tasks[:, 4] == pytest.approx([10, 10]), "the second waits for the first"
+
+
+@pytest.mark.parametrize(
+    ("late", "cache", "ahead", "moved"),
+    [
+        (0, False, 10, 110),  # what its client reads ahead comes twice
+        (4, False, 10, 150),  # and what was there before
+        (4, True, 10, 110),  # the node keeps what was there
+        (9.5, True, 10, 105),  # no more than is still to come
+        (0, False, 90, 133),  # of a short file a third
+        (9, False, 20, 200),  # nothing is left to share: on its own
+    ],
+)
+def test_what_a_client_reads_ahead_comes_for_each_reader(
+    late: float, cache: bool, ahead: float, moved: int
+) -> None:
+    second = [("compute", late)] if late else []
+    found = joined([("read", "x")], [*second, ("read", "x")], cache=cache, ahead=ahead)
+    assert found.network_bytes == pytest.approx(moved * MB, rel=0.01)
+
+
+def test_a_call_of_the_metadata_service_has_bytes_of_its_own() -> None:
+    work = workload([Task("a", [("read", "x"), ("write", "y")])], {"x": 0, "y": 0})
+    found = run(work, plain(2, store="call_bytes = 250"), on(0))
+    assert found.network_bytes == 250 * found.metadata_operations == 750
 
 
 def test_a_part_of_a_file_joins_who_reads_all_of_it() -> None:

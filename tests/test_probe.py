@@ -67,6 +67,16 @@ def test_numbers_follow_from_what_was_seen() -> None:
     assert "stream_mb_s" not in text, "one stream fills the link"
 
 
+def test_what_comes_beside_the_files_of_one_reader_is_measured() -> None:
+    cluster, text = written(seen(call_bytes=[251.0], read_ahead=[1e6, 2e6, 1.5e6]))
+    store = cluster.store.numbers
+    assert store["call_bytes"].value == pytest.approx(251)
+    ahead = store["read_ahead_mb"]
+    assert (ahead.low, ahead.value, ahead.high) == pytest.approx((1e6, 1.5e6, 2e6))
+    assert "3 times two readers" in text
+    assert "read_ahead_mb" not in written(seen())[1], "not measured, not said"
+
+
 def test_a_service_is_never_longer_than_a_call_alone() -> None:
     cluster, _ = written(seen(creates=[100.0], opens=[100.0], small_reads=[10.0]))
     store = cluster.store

@@ -34,6 +34,7 @@ def derive(seen: Seen) -> tuple[list[Known], list[str]]:
     found += _rates(seen, missing)
     found += _law(seen, missing)
     found += _metadata(seen, missing)
+    found += _overheads(seen)
     missing.append("reading from disks: needs more data than the memory of the servers holds")
     return found, missing
 
@@ -134,6 +135,18 @@ def _metadata(seen: Seen, missing: list[str]) -> list[Known]:
         Known("store", "write_wait_ms", wrote,
             f"{len(s['small_write'])} files {small}, one at a time"),
     ]  # fmt: skip  # a table
+
+
+def _overheads(seen: Seen) -> list[Known]:
+    """Bytes over the links beside those of one reader's files."""
+    found = []
+    if calls := seen.samples["call_bytes"]:
+        said = "bytes that came in while all nodes opened files"
+        found.append(Known("store", "call_bytes", _spread(calls), said))
+    if ahead := seen.samples["read_ahead"]:
+        said = f"{len(ahead)} times two readers of one file on one node at once"
+        found.append(Known("store", "read_ahead_mb", _spread(ahead), said))
+    return found
 
 
 def _service(rates: Sequence[float], alone: Sequence[float], servers: int = 1) -> Range:

@@ -10,6 +10,7 @@ from tracehint.adapters.probe.nodes import Answer, Nodes
 
 SMALL = 16 << 10  # bytes of a small file, one request
 CALLS, SMALL_FILES, BIG_FILES = 60, 20, 2  # of one node in a step; big ones of each node
+SHARED = 3  # files that two readers read at once
 BUSY = 4  # streams of each node where all call at once
 LOCAL = 0.5  # of a file's bytes that came over the link: less is a local one
 PAUSE_S = 3.0  # that one step of calls may last
@@ -77,7 +78,10 @@ def _busy_calls(nodes: Nodes, seen: Seen) -> None:
     turned = {
         n: names[(n + 1) % len(nodes)][: len(made[(n + 1) % len(nodes)].times)] for n in everyone
     }
-    _rate(seen, "opens", nodes.ask(turned, "look", streams=BUSY, limit=PAUSE_S))
+    opened = nodes.ask(turned, "look", streams=BUSY, limit=PAUSE_S)
+    _rate(seen, "opens", opened)
+    calls = sum(len(a.times) for a in opened.values())
+    seen.samples["call_bytes"].append(sum(a.came for a in opened.values()) / calls)
     small = {n: _small() * BUSY * 2 for n in everyone}
     _rate(seen, "small_reads", nodes.ask(small, "read", size=SMALL, streams=BUSY, limit=PAUSE_S))
 
@@ -133,6 +137,14 @@ def _link(nodes: Nodes, seen: Seen) -> None:
         seen.samples["ring"] += [a.came / a.seconds for a in answers.values()]
 
 
+def _same(nodes: Nodes, seen: Seen) -> None:
+    """Two readers of one file on one node at the same time: what comes more than once."""
+    away = [name for name, who in seen.where.items() if who and 0 not in who]
+    for name in away[:SHARED]:
+        got = _one(nodes, 0, [name, name], "read", size=seen.size, streams=2)
+        seen.samples["read_ahead"].append(max(0.0, got.came - seen.size))
+
+
 def _local(nodes: Nodes, seen: Seen) -> None:
     """All nodes read what they hold themselves, at once; one writes until it is on the disk."""
     own = {n: [f for f, who in seen.where.items() if n in who][:1] for n in range(len(nodes))}
@@ -143,7 +155,7 @@ def _local(nodes: Nodes, seen: Seen) -> None:
 
 
 STEPS: tuple[Callable[[Nodes, Seen], None], ...] = (
-    _calls, _places, _busy_calls, _writes, _alone, _link, _local,
+    _calls, _places, _busy_calls, _writes, _alone, _link, _same, _local,
 )  # fmt: skip  # a table
 
 

@@ -85,6 +85,9 @@ STORE: dict[str, Field] = {
     "write_wait_ms": Number(MS, 0, 1e6, 0, "the same per file that a task writes"),
     "copies_shared": Number(1, 0, 1, 0, "share of a read that comes from other copies although the "
         "reader's node holds one"),
+    "read_ahead_mb": Number(MB, 0, 1e6, 0, "what a reader fetches itself although another one of "
+        "its node reads the same file: what its client reads ahead"),
+    "call_bytes": Number(1, 0, 1e6, 0, "bytes over the links for one call of the metadata service"),
     "stream_mb_s": Number(MB, 0, 1e7, 0, "most that one transfer gets; 0: no limit"),
     "client_mb_s": Number(MB, 0, 1e7, 0, "most that the client of a node moves; 0: no limit"),
     "client_cache": Flag(True, "a node reads again from its memory what it read or wrote"),

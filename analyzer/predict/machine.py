@@ -12,7 +12,7 @@ SETTINGS = (
     "seed", "scheduler", "steal", "law", "chunk", "width", "copies", "window", "meta_servers",
     "open", "create", "close", "lookup", "latency", "small", "request", "stream", "client",
     "client_cache", "warm", "site_latency", "detail", "task", "read_wait", "write_wait",
-    "spread",
+    "spread", "ahead", "call",
 )  # fmt: skip  # a table
 HOST_SETTINGS = (
     "cores", "speed", "out", "in", "read", "write", "local", "cache", "dirty", "site",
@@ -25,7 +25,7 @@ _OF_STORE = {
     "request": "request_ms", "stream": "stream_mb_s", "client": "client_mb_s",
     "client_cache": "client_cache", "warm": "warm", "site_latency": "site_latency_ms",
     "read_wait": "read_wait_ms", "write_wait": "write_wait_ms",
-    "spread": "copies_shared",
+    "spread": "copies_shared", "ahead": "read_ahead_mb", "call": "call_bytes",
 }  # fmt: skip  # a table
 
 

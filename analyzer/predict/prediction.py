@@ -16,6 +16,7 @@ from tracehint.analyzer.predict.sampling import drawn, interval
 from tracehint.errors import UsageError
 
 RUNS, FEW_RUNS, SMALL_SWEEP = 5, 3, 50  # beyond so many configurations fewer runs each
+MANY_RUNS, QUICK = 15, 200_000  # simulated operations up to which there are so many runs
 MAX_RUNS, MAX_CONFIGURATIONS = 1000, 10_000
 
 
@@ -31,7 +32,8 @@ class Configuration:
 
 @dataclass
 class Prediction:
-    """What is predicted for a configuration; `outcome` is the run in the middle of all `runs`.
+    """What is predicted for a configuration: `network_bytes` is the median of all `runs`,
+    `outcome` the run with the median time.
 
     `energy_joules` and `cost` are None where the cluster file has no powers or prices.
     """
@@ -41,14 +43,17 @@ class Prediction:
     low: float
     high: float
     runs: int
+    network_bytes: float
     outcome: Outcome
     energy_joules: float | None
     cost: float | None
     notes: list[str] = field(default_factory=list)
 
 
-def runs_for(configurations: int) -> int:
+def runs_for(configurations: int, operations: int) -> int:
     """Runs of each configuration where nobody says how many."""
+    if configurations * operations <= QUICK:
+        return MANY_RUNS
     return RUNS if configurations <= SMALL_SWEEP else FEW_RUNS
 
 
@@ -106,6 +111,7 @@ def _prediction(
         low=low,
         high=high,
         runs=len(group),
+        network_bytes=float(np.median([o.network_bytes for o in group])),
         outcome=chosen,
         energy_joules=_energy(cluster, chosen),
         cost=_cost(cluster, chosen.seconds),

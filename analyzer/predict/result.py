@@ -69,7 +69,7 @@ def _configuration(work: Workload, p: Prediction, *, tasks: bool) -> dict[str, A
         "seconds_low": p.low,
         "seconds_high": p.high,
         "runs": p.runs,
-        "network_bytes": round(outcome.network_bytes),
+        "network_bytes": round(p.network_bytes),
         "site_bytes": round(outcome.site_bytes) if cluster.sites else None,
         "energy_joules": p.energy_joules,
         "cost": p.cost,

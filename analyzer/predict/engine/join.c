@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Tasks of one node that read the same file at the same time: what is still to come for the first
- * one comes for the others as well. What went before them they fetch themselves, unless the node
- * keeps what it read. */
+ * one comes for the others as well, but for what each client reads ahead. What went before them they
+ * fetch themselves, unless the node keeps what it read. */
 #include "sim.h"
 
 #include <math.h>
+
+#define SHORT_AHEAD (1.0 / 3) /* of a short file, what a client reads ahead at most */
 
 static struct entry *entry_of(struct sim *m, const struct span *s)
 {
@@ -40,14 +42,20 @@ double join_read(struct sim *m, int32_t slot, const struct span *s)
 		e->reader = slot + 1;
 		return s->bytes;
 	}
-	m->slot[slot].leader = leader;
-	m->slot[leader].followers++;
-	if (set(m, SET_CLIENT_CACHE) > 0)
-		return 0;
 	double ahead =
 		progress(m, leader) - (double)(s->start - m->w->op_start[m->slot[leader].op]);
+	bool keeps = set(m, SET_CLIENT_CACHE) > 0;
+	double most = s->bytes * SHORT_AHEAD, own = set(m, SET_AHEAD);
+	double fetch = (keeps || ahead < 0 ? 0 : ahead) + (own < most ? own : most);
+	double missing = keeps && ahead > 0 ? s->bytes - ahead : s->bytes;
 
-	return ahead < 0 ? 0 : ahead > s->bytes ? s->bytes : ahead;
+	if (fetch >= missing && !keeps) { /* nothing is left to share */
+		e->reader = slot + 1;
+		return s->bytes;
+	}
+	m->slot[slot].leader = leader;
+	m->slot[leader].followers++;
+	return fetch < missing ? fetch : missing > 0 ? missing : 0;
 }
 
 bool join_wait(struct sim *m, int32_t slot)

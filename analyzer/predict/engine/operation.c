@@ -20,6 +20,7 @@ static bool ask(struct sim *m, int32_t slot, int32_t file, double service, doubl
 	double wait = from + service - m->now + set(m, SET_LATENCY) + more;
 
 	m->meta_ops++;
+	m->network += set(m, SET_CALL);
 	if (service + more <= 0)
 		return false;
 	m->meta_free[k] = from + service;

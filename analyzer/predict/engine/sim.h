@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FORMAT 3 /* of the input files; analyzer/predict/request.py has the same number */
+#define FORMAT 4 /* of the input files; analyzer/predict/request.py has the same number */
 #define LEG_BITS 6
 #define MAX_LEGS (1 << LEG_BITS) /* resources of one transfer: five a server and a few more */
 #define MAX_SERVERS 12		 /* servers of one transfer; more are the pool of all servers */
@@ -68,6 +68,8 @@ enum setting {
 	SET_READ_WAIT,
 	SET_WRITE_WAIT,
 	SET_SPREAD,
+	SET_AHEAD,
+	SET_CALL,
 	SETTINGS
 };
 enum host_setting {

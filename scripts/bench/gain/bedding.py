@@ -81,6 +81,7 @@ def replayed(bed: MooseBed, case: Case, column: str, number: int, placement: Pla
             load=dataclasses.asdict(load),
             needed=effect.crossing({done.task: done.node for done in tasks}),
             tasks=[done.row() for done in tasks],
+            places=effect.places(),
         )
     finally:
         effect.remove()

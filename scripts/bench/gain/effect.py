@@ -115,6 +115,12 @@ class Effect:
             total += round(moved * (held - own))
         return total
 
+    def places(self) -> list[int]:
+        """By file the node that holds all of it; -1: none, or several do."""
+        self.located(list(self.chosen))
+        held = [self.where.get(file, Counter()) for file in range(self.work.files)]
+        return [next(iter(nodes)) if len(nodes) == 1 else -1 for nodes in held]
+
     def remove(self) -> None:
         """All files of the run."""
         subprocess.run(["rm", "-rf", self.bed.mount / self.folder], check=True)

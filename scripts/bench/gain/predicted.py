@@ -11,7 +11,7 @@ from scripts.bench.gain.load import LOADED
 from scripts.bench.gain.results import Results, Run
 
 from tracehint.analyzer.predict.model import Placement
-from tracehint.analyzer.predict.prediction import Configuration, predict
+from tracehint.analyzer.predict.prediction import Configuration, predict, runs_for
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,10 @@ def cells(case: Case, results: Results, placements: Mapping[str, Placement]) -> 
         Configuration(name, case.cluster, name, lambda _w, _c, n=name: placements[n])  # type: ignore[misc]
         for name in wanted
     ]
-    found = predict(case.work, points) if points else []
+    runs = runs_for(1, len(case.work.op_kind))
+    found = predict(case.work, points, runs=runs) if points else []
     return [
         Cell(p.configuration.name, results.of(p.configuration.name), p.seconds, p.low, p.high,
-            p.outcome.network_bytes / case.cluster.nodes[0]["link_efficiency"])
+            p.network_bytes / case.cluster.nodes[0]["link_efficiency"])
         for p in found
     ]  # fmt: skip  # a table

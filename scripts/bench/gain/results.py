@@ -12,7 +12,8 @@ from typing import Any
 class Run:
     """One replay. `outputs`: checksum over what no task reads; `astray`: files that the store did
     not put where it was told; `needed`: bytes of files that had to cross links as the files lay;
-    `load`: fields of load.Load; `tasks`: rows of Done."""
+    `load`: fields of load.Load; `tasks`: rows of Done; `places`: by file the node that holds
+    all of it (-1: none, or several)."""
 
     column: str
     number: int
@@ -23,6 +24,7 @@ class Run:
     load: dict[str, float]
     needed: int = 0
     tasks: list[list[float]] = field(repr=False, default_factory=list)
+    places: list[int] = field(repr=False, default_factory=list)
 
 
 @dataclass
