@@ -15,6 +15,7 @@ from tracehint.commands._located import locator
 from tracehint.commands._options import with_options
 from tracehint.commands._recording import (
     RecordError,
+    Recording,
     RunCommand,
     recording_options,
     run_plain,
@@ -157,7 +158,7 @@ def _run(
     if no_record:
         return run_plain(options["command"], environment), None
     store = locator(wanted.store, wanted.prefix, wanted.places)
-    result, bundle = start(**options, environment=environment, store=store)
+    result, bundle = start(Recording(**options, environment=environment, store=store))
     if bundle is not None and not options["quiet"]:
         click.echo(f"tracehint: wrote {click.format_filename(bundle)}", err=True)
     return Ended(result.exit_status, result.signal), bundle
