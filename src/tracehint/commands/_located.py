@@ -62,7 +62,8 @@ def note_locations(
 def _add(bundle: Path, rows: list[dict[str, Any]]) -> None:
     """The rows, beside those of the table that are there."""
     from tracehint.schemas.manifest import read_manifest
-    from tracehint.schemas.store import BundleWriter, table_from_rows
+    from tracehint.schemas.store import table_from_rows
+    from tracehint.schemas.writer import BundleWriter
 
     writer, manifest = BundleWriter.append_to(bundle), read_manifest(bundle)
     there = manifest.rows.get("attributes", 0)
