@@ -14,6 +14,7 @@ from tracehint.commands._hinted import Hinted, Wanted, prepared
 from tracehint.commands._options import with_options
 from tracehint.commands._recording import (
     RecordError,
+    Recording,
     RunCommand,
     recording_options,
     run_plain,
@@ -155,7 +156,7 @@ def _run(
     environment = hinted.environment if hinted is not None else {}
     if no_record:
         return run_plain(options["command"], environment), None
-    result, bundle = start(**options, environment=environment)
+    result, bundle = start(Recording(**options, environment=environment))
     if bundle is not None and not options["quiet"]:
         click.echo(f"tracehint: wrote {click.format_filename(bundle)}", err=True)
     return Ended(result.exit_status, result.signal), bundle
