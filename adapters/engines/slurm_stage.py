@@ -16,8 +16,9 @@ from pathlib import Path
 
 from tracehint.adapters.engines.planned import Parts
 from tracehint.adapters.engines.workflow import Task, Workflow
+from tracehint.adapters.paths import Paths, inside
 from tracehint.adapters.place.hosts import Host
-from tracehint.adapters.plan import Paths, build_plan, inside
+from tracehint.adapters.plan import build_plan
 from tracehint.errors import UsageError
 from tracehint.hintgen.hints.model import HintFile
 
