@@ -203,7 +203,7 @@ def build_plan(
             )
     _overrule(matched, planned_files(hints), paths)
     if directories:
-        plan.targets += _directories(hints, matched, plan, create)
+        plan.targets += _with_told(_directories(hints, matched, plan, create), hints, create)
     plan.targets += [target for target in matched.values() if target is not None]
     return plan
 
@@ -260,6 +260,24 @@ def _directories(
                 )
             )
     return targets
+
+
+def _with_told(targets: list[Target], hints: HintFile, create: bool) -> list[Target]:
+    """The defaults, and what the hint file says of directories themselves."""
+    found = {target.path: target for target in targets}
+    for one in hints.directories:
+        path = to_bytes(one.path)
+        if not inside(path):
+            continue
+        blank = Target(path=path, kind="directory", hints={}, rule="", pattern="", create=create)
+        before = found.get(path, blank)
+        found[path] = replace(
+            before,
+            hints={**before.hints, **one.hints},
+            rule=",".join(filter(None, (before.rule, "directories"))),
+            pattern=before.pattern or "directories",
+        )
+    return sorted(found.values(), key=lambda target: target.path)
 
 
 def _common(members: Sequence[Mapping[str, str]], placement: set[str]) -> dict[str, str]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tracehint.analyzer.tasks.model import TaskCut
+    from tracehint.schemas.manifest import Manifest
     from tracehint.schemas.store import Bundle
 
 MAX_ROOTS = 16
@@ -46,7 +47,7 @@ def data_roots(
 
     With `cut`, what only engine processes wrote and read makes no root (their temporary files).
     """
-    cwd = _clean(bundle.manifest.cwd.encode("utf-8", "surrogateescape") or b"/")
+    cwd = started_in(bundle.manifest)
     chosen = list(given) or list(bundle.manifest.data_roots)
     if chosen:
         raw = (c.encode("utf-8", "surrogateescape") for c in chosen)
@@ -54,6 +55,11 @@ def data_roots(
     else:
         roots = _derived(bundle, cwd, cut)
     return sorted(roots, key=lambda r: (-len(r), r))
+
+
+def started_in(manifest: Manifest) -> bytes:
+    """The absolute directory that the run was started in."""
+    return _clean(manifest.cwd.encode("utf-8", "surrogateescape") or b"/")
 
 
 def _derived(bundle: Bundle, cwd: bytes, cut: TaskCut | None) -> set[bytes]:
@@ -108,11 +114,7 @@ def _may_be_root(folder: bytes) -> bool:
 
 def _argument_folders(bundle: Bundle, cwd: bytes) -> Iterable[bytes]:
     """The command's arguments that the run used as folders, and the folders of its other ones."""
-    words = [w.encode("utf-8", "surrogateescape") for w in bundle.manifest.command[1:]]
-    words = [w.partition(b"=")[2] if w[:1] == b"-" else w for w in words]
-    paths = {_norm(posixpath.join(cwd, w)) for w in words if w and len(w) < 4096}
-    # the kernel knows files without symbolic links; where the run was elsewhere nothing is found
-    paths |= {posixpath.realpath(p) for p in sorted(paths)[:_MAX_RESOLVED] if b"\0" not in p}
+    paths = argument_names(bundle.manifest, cwd)
     if not paths:
         return
     wanted = pa.array(sorted(paths), pa.binary())
@@ -122,6 +124,15 @@ def _argument_folders(bundle: Bundle, cwd: bytes) -> Iterable[bytes]:
         for path in wanted.filter(hit).to_pylist():
             folder = pc.any(pc.starts_with(plain(column), path.rstrip(b"/") + b"/")).as_py()
             yield path if folder else posixpath.dirname(path)
+
+
+def argument_names(manifest: Manifest, cwd: bytes) -> set[bytes]:
+    """The command's arguments as paths from `cwd`, as given and without symbolic links: so the
+    kernel knows files. Where the run was elsewhere there are no links to be found."""
+    words = [w.encode("utf-8", "surrogateescape") for w in manifest.command[1:]]
+    words = [w.partition(b"=")[2] if w[:1] == b"-" else w for w in words]
+    paths = {_norm(posixpath.join(cwd, w)) for w in words if w and len(w) < 4096}
+    return paths | {posixpath.realpath(p) for p in sorted(paths)[:_MAX_RESOLVED] if b"\0" not in p}
 
 
 def _used_by_jobs(bundle: Bundle, cut: TaskCut) -> Any:

@@ -2,8 +2,8 @@
 # Fetch the workflow engines that the tests run and that need a place of their own:
 #   scripts/engines.sh FOLDER [ENGINE]
 # FOLDER/bin/nextflow      (Maven artifacts; runs without a network afterwards)
-# FOLDER/bin/{cwltool,python}  (a virtual environment with cwltool and Parsl: what they pin does not
-#                          go together with the development environment)
+# FOLDER/bin/{cwltool,python}  (a virtual environment with cwltool, Parsl, Dask and the Python API of
+#                          Pegasus: what they pin does not go with the development environment)
 # FOLDER/bin/hdfs          (where ENGINE names it, so: Maven artifacts of HDFS, a store)
 # FOLDER/snakemake-VERSION/bin/snakemake   (only where ENGINE names it, so: a virtual environment)
 # pip and Maven are asked in the ordinary way, with the machine's own configuration.
@@ -70,10 +70,11 @@ END
     ;;
 esac
 
-if [ ! -e "$folder/.ready-python" ]; then
-    "$("$here/python.sh")" -m venv "$folder"
-    "$folder/bin/pip" install -q --disable-pip-version-check 'cwltool>=3.1' 'parsl>=2024.1'
-    touch "$folder/.ready-python"
+if [ ! -e "$folder/.ready-python-2" ]; then
+    [ -x "$folder/bin/pip" ] || "$("$here/python.sh")" -m venv "$folder"
+    "$folder/bin/pip" install -q --disable-pip-version-check \
+        'cwltool>=3.1' 'parsl>=2024.1' 'distributed>=2024.1' 'pegasus-wms.api>=5.0.8'
+    touch "$folder/.ready-python-2"
 fi
 
 if [ ! -e "$folder/.ready-nextflow" ]; then

@@ -48,7 +48,11 @@ EMITTERS: dict[str, Emitter] = {
     "nextflow": Emitter("nextflow_emit", ("nextflow",)),
     "confuga": Emitter("confuga_emit"),
     "work-queue": Emitter("work_queue_emit"),
+    "cwl": Emitter("cwl_emit"),
+    "pegasus": Emitter("pegasus_emit"),
     "parsl": Emitter("parsl_emit"),
+    "dask": Emitter("dask_emit"),
+    "taskvine": Emitter("taskvine_emit"),
     "slurm": Emitter("slurm_emit"),
     "json": Emitter("json_emit"),
 }

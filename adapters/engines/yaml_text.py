@@ -17,24 +17,41 @@ def load_yaml(text: str, path: Path) -> Any:
 
     path: for messages. Raises InputError; MissingDependencyError without PyYAML.
     """
+    yaml = yaml_module(path)
+    clean = text.encode("utf-8", "replace").decode()
     try:
-        yaml: Any = importlib.import_module("yaml")
+        check_yaml(clean, path)
+        return yaml.load(clean, Loader=_loader(yaml))
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise not_yaml(path, error) from None
+
+
+def yaml_module(path: Path) -> Any:
+    """PyYAML, to read `path`. Raises MissingDependencyError."""
+    try:
+        return importlib.import_module("yaml")
     except ImportError:
         raise MissingDependencyError(
             f"{path}: PyYAML is needed to read it", "Install it: pip install 'tracehint[pegasus]'"
         ) from None
-    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # in C where PyYAML was built so
-    clean = text.encode("utf-8", "replace").decode()
-    try:
-        _check(yaml, loader, clean, path)
-        return yaml.load(clean, Loader=loader)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise InputError(f"{path}: not YAML: {str(error)[:200]}", "Check the file.") from None
 
 
-def _check(yaml: Any, loader: Any, text: str, path: Path) -> None:
-    """Look at the events alone first: building the document would already be the damage."""
-    events = yaml.events
+def not_yaml(path: Path, error: Exception) -> InputError:
+    """What is said of a file that PyYAML does not take."""
+    return InputError(f"{path}: not YAML: {str(error)[:200]}", "Check the file.")
+
+
+def _loader(yaml: Any) -> Any:
+    return getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # in C where PyYAML was built so
+
+
+def check_yaml(text: str, path: Path) -> None:
+    """Look at the events alone first: building the document would already be the damage.
+
+    Raises InputError, and PyYAML's own errors.
+    """
+    yaml = yaml_module(path)
+    events, loader = yaml.events, _loader(yaml)
     begins, ends = events.CollectionStartEvent, events.CollectionEndEvent
     depth, most = 0, limit("yaml-values")
     for count, event in enumerate(yaml.parse(text, Loader=loader)):

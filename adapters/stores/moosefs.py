@@ -45,6 +45,7 @@ CAPABILITIES: dict[str, Capability] = {
     "Access": Capability(level="none", how="no such setting"),
     "Lifetime": Capability(level="none", how="trash time is about deletion, not placement"),
     "LastReader": Capability(level="none", how="no such setting"),
+    "Metadata": Capability(level="none", how="one master has all metadata"),
 }  # fmt: skip  # a table
 
 

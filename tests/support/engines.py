@@ -25,7 +25,7 @@ SNAKEMAKES = (
 
 
 def engine(name: str) -> Path:
-    """The program of an engine: nextflow, cwltool, python (with Parsl), or
+    """The program of an engine: nextflow, cwltool, python (with Parsl, Dask, Pegasus' API), or
     snakemake-VERSION/bin/snakemake, with the executors that send jobs away.
 
     Skips with the reason where it cannot be fetched.

@@ -80,6 +80,7 @@ def command(
     """
     from tracehint.analyzer.analyze import analyze_at
     from tracehint.analyzer.execution.memory import keep_memory
+    from tracehint.analyzer.shared.analysis import analysis_of
     from tracehint.commands._analysis_output import FORMS
     from tracehint.schemas.arrow import skip_pandas
 
@@ -103,7 +104,10 @@ def command(
             )
         result = FORMS[form](output, options, given.threads if given else 1, seen.tell)
         given = given and replace(given, ready=result.ready)
-        analysis = analyze_at(bundle, options, engine, master, given)
+        if given is not None and master is None:
+            analysis = analysis_of(bundle, options, given).analysis
+        else:
+            analysis = analyze_at(bundle, options, engine, master, given)
         seen.tell("writing", 0, 0, "")
         on_screen = output in (None, "-") and sys.stdout.isatty()
         if not on_screen:

@@ -108,7 +108,8 @@ def command(
     With --store, the result is a shell script to review and run in the data's directory; with -o
     FILE its table of names and values is FILE.data. With --workflow-engine makeflow, WORKFLOW is
     the Makeflow file; the result is the same workflow, tagging each rule's files before it runs. A
-    plan in HINTS becomes each engine's words for where a task runs; slurm, parsl and json need one.
+    plan in HINTS becomes each engine's words for where a task runs; slurm, parsl, dask and json
+    need one.
 
     Example: tracehint emit hints.json --store xattr -o hints.sh
 

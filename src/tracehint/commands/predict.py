@@ -11,6 +11,7 @@ import click
 from tracehint.commands._options import with_options
 from tracehint.commands._output import refuse_existing, write_result
 from tracehint.commands._workload import load_analysis, load_workload, workload_options
+from tracehint.errors import UsageError
 
 METADATA = ("centralised", "replicated", "decentralised", "decentralised-replica")
 _COUNTS = "N,N,..."
@@ -52,6 +53,12 @@ _RESULT = with_options(
         help=f"Metadata over the sites of the (first) cluster file: all, {', '.join(METADATA)}.",
     ),
     click.option(
+        "--pins",
+        metavar="FILE",
+        help="With --metadata: a hint file that gives directories to the site they had better"
+        " live at.",
+    ),
+    click.option(
         "--runs",
         type=click.IntRange(1, 1000),
         help="Simulated runs of each configuration (default: 15, large ones fewer).",
@@ -69,6 +76,15 @@ _RESULT = with_options(
 )
 
 
+def refuse_late(output: str | None, pins: str | None, metadata: str | None, *, force: bool) -> None:
+    """Raises UsageError for outputs that cannot be written, before the work is done."""
+    if pins is not None and metadata is None:
+        raise UsageError("--pins is about directories' metadata", "Give --metadata all as well.")
+    for path in (output, pins):
+        if path not in (None, "-"):
+            refuse_existing(Path(str(path)), force=force)
+
+
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
 @_SWEEP
@@ -82,6 +98,7 @@ def command(
     validate: Path | None,
     tasks: bool,
     metadata: str | None,
+    pins: str | None,
     runs: int | None,
     seed: int,
     form: str,
@@ -105,8 +122,7 @@ def command(
     from tracehint.commands._predict_output import write_parquet
     from tracehint.commands._predict_sweep import configurations
 
-    if output not in (None, "-"):
-        refuse_existing(Path(str(output)), force=force)
+    refuse_late(output, pins, metadata, force=force)
     loaded = load_workload(run, learned, scale_bytes, scale_seconds)
     work = loaded.work
     points = configurations(analysis=loaded.analysis, **sweep)
@@ -122,10 +138,12 @@ def command(
     if validate is not None:
         data["validation"] = compare(work, found[0], load_analysis(validate))
     if metadata is not None:
-        from tracehint.commands._predict_metadata import predicted_metadata
+        from tracehint.commands._predict_metadata import predicted_metadata, write_pins
 
         names = METADATA if metadata == "all" else (metadata,)
         data["metadata"] = predicted_metadata(run, loaded, points[0].cluster, names, seed)
+        if pins is not None:
+            write_pins(data["metadata"], pins, force=force)
     if form == "parquet":
         write_parquet(data, output, force=force)
         return
