@@ -82,6 +82,7 @@ lint: setup-lint $(LINTREADY) ## ruff, import-linter, mypy --strict, clang-forma
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	PYTHONPATH=src $(BIN)/lint-imports --no-logo
+	$(BIN)/python scripts/house.py
 	$(BIN)/mypy
 	find collectors adapters analyzer tests -name '*.[ch]' -not -path '*/build/*' -not -name 'vmlinux*.h' -print0 | xargs -0 clang-format --dry-run -Werror
 

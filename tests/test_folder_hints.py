@@ -15,7 +15,8 @@ from tests.support.cli import inside
 from tests.support.hints import rule
 from tests.support.run_model import RunBuilder
 from tests.test_predict_metadata import cluster
-from tracehint.adapters.plan import Paths, build_plan
+from tracehint.adapters.paths import Paths
+from tracehint.adapters.plan import build_plan
 from tracehint.adapters.stores.cephfs import CephFs
 from tracehint.adapters.stores.lustre import lustre
 from tracehint.adapters.stores.places import Places, load_places
