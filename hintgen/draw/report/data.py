@@ -55,11 +55,12 @@ def collect(
     saves: Saved | None = None,
     prediction: dict[str, Any] | None = None,
     decision: str = "",
+    comparison: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The data of the page. Times in seconds of the run, sizes in bytes. `source` is the name of
     the bundle or file that the run was read from, `con` its tables (None: query.connect's),
     `saves` what all hints would save (None: no hint was in force), `prediction` a sweep, `decision`
-    what the run would gain from what, in a sentence.
+    what the run would gain from what, in a sentence, `comparison` this run beside an earlier one.
     Sums, mix, graph, flow and heat are those of the whole run; single tasks, files, accesses,
     findings and rules the largest, fewer where their names would make the page too large.
     """
@@ -75,6 +76,7 @@ def collect(
         "sankey": flow.sankey(con),
         "heat": heat.heat_maps(con),
         "whatif": what_if(prediction, con),
+        "compare": comparison,
         "colors": _colors(),
     }  # fmt: skip  # a table
     data: dict[str, Any] = plain(whole)

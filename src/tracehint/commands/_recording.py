@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,12 +16,16 @@ from tracehint.collectors.registry import COLLECTORS, choose
 from tracehint.collectors.run import Ended, find_command, run_child, runnable
 from tracehint.collectors.session import default_bundle, recorded_already
 from tracehint.commands._following import default_name, follow_collector
+from tracehint.commands._located import note_locations, project_locator
 from tracehint.commands._options import F, with_options
 from tracehint.commands._progress import progress
 from tracehint.commands._progress import wanted as progress_wanted
 from tracehint.commands._roots import given_roots
 from tracehint.errors import EXIT_RECORDER_FAILED, NotBegunError, TracehintError, UsageError
 from tracehint.schemas.writing import make_folder, refuse_existing
+
+if TYPE_CHECKING:
+    from tracehint.adapters.stores.base import Locator
 
 
 class RecordError(TracehintError):
@@ -91,6 +95,7 @@ class Recording:
     """What is to be recorded: the values of `recording_options`, and what a command adds.
 
     live: tell on a terminal how far it has come. follow: what runs already, in place of `command`.
+    store: is asked where the files lie, in the place of the one that tracehint.toml names.
     """
 
     output: str | None
@@ -105,6 +110,7 @@ class Recording:
     live: bool = False
     follow: Follow | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    store: Locator | None = None
 
 
 def start(wanted: Recording) -> tuple[RecordResult, Path | None]:
@@ -124,7 +130,8 @@ def start(wanted: Recording) -> tuple[RecordResult, Path | None]:
         find_command(wanted.command[0])
     made: list[Path] = []
     try:
-        return _start(wanted, made)
+        store = wanted.store or project_locator()
+        result, bundle = _start(wanted, made)
     except TracehintError as error:
         for folder in made:
             if folder.is_dir() and not any(folder.iterdir()):
@@ -132,6 +139,8 @@ def start(wanted: Recording) -> tuple[RecordResult, Path | None]:
         if error.exit_code in (126, 127):
             raise
         raise RecordError(error.what, error.remedy) from None
+    note_locations(bundle, store, wanted.data_roots, wanted.host_id, quiet=wanted.quiet)
+    return result, bundle
 
 
 def _start(wanted: Recording, made: list[Path]) -> tuple[RecordResult, Path]:
