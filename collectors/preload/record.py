@@ -99,10 +99,11 @@ def record(request: RecordRequest) -> RecordResult:
             "preload: can only record what it starts", "Use --collector ebpf to follow others."
         )
     command = runnable(request.command)
-    refuse_unenterable(find_command(command[0]))
+    follow = _follows(request)
+    refuse_unenterable(find_command(command[0]), follow=bool(follow))
     linger_s = _linger(request)
     prepared = prepare(request, launched=True)
-    env = environment(prepared.folder, child_environment(request))
+    env = environment(prepared.folder, child_environment(request)) | follow
     try:
         ended, end = _run(command, env, linger_s)
     except TracehintError:
@@ -122,6 +123,14 @@ def _linger(request: RecordRequest) -> float:
             f"linger={text}: not a number of milliseconds", "Give --option linger=5000"
         )
     return int(text) / 1000 if text else _LINGER_S
+
+
+def _follows(request: RecordRequest) -> dict[str, str]:
+    """Option `follow`: what makes static programs be followed (record/follow.h), or nothing."""
+    text = request.options.get("follow", "no")
+    if text not in ("yes", "no"):
+        raise UsageError(f"follow={text}: neither yes nor no", "Give --option follow=yes")
+    return {"TRACEHINT_FOLLOW": "1"} if text == "yes" else {}
 
 
 def _run(
