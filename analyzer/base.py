@@ -17,6 +17,7 @@ from tracehint.schemas.compact import plain, wide
 
 if TYPE_CHECKING:
     from tracehint.analyzer.tasks.model import TaskCut
+    from tracehint.schemas.manifest import Manifest
     from tracehint.schemas.store import Bundle
 
 _MAX_WORDS = 1000  # of the command
@@ -104,11 +105,7 @@ def _workplace(bundle: Bundle, jobs: pa.Array, cwd: bytes) -> bytes | None:
 
 def _script_folder(bundle: Bundle, cut: TaskCut, cwd: bytes) -> bytes | None:
     """The directory of the last file among the command's words that only engines opened."""
-    words = [w.encode("utf-8", "surrogateescape") for w in bundle.manifest.command[1:]]
-    words = [w for w in words[-_MAX_WORDS:] if w and len(w) < 4096 and b"\0" not in w]
-    named = [posixpath.normpath(posixpath.join(cwd, word)) for word in words]
-    # the kernel knows files without symbolic links; where the run was elsewhere nothing is found
-    paths = [path for name in named for path in (name, posixpath.realpath(name))]
+    paths = script_names(bundle.manifest, cwd)
     if not paths:
         return None
     opens = bundle.tables["opens"]
@@ -120,6 +117,15 @@ def _script_folder(bundle: Bundle, cut: TaskCut, cwd: bytes) -> bytes | None:
     ]
     scripts = [p for p in paths if p in seen[0] and p not in seen[1]]
     return posixpath.dirname(scripts[-1]) if scripts else None
+
+
+def script_names(manifest: Manifest, cwd: bytes) -> list[bytes]:
+    """The command's words as paths from `cwd`, each followed by itself without symbolic links:
+    so the kernel knows files. Where the run was elsewhere there are no links to be found."""
+    words = [w.encode("utf-8", "surrogateescape") for w in manifest.command[1:]]
+    words = [w for w in words[-_MAX_WORDS:] if w and len(w) < 4096 and b"\0" not in w]
+    named = [posixpath.normpath(posixpath.join(cwd, word)) for word in words]
+    return [path for name in named for path in (name, posixpath.realpath(name))]
 
 
 def _data(bundle: Bundle, jobs: pa.Array, cwd: bytes) -> list[bytes]:

@@ -12,7 +12,7 @@ from tracehint.collectors.base import RecordRequest
 from tracehint.collectors.run import working_directory
 from tracehint.errors import BundleError
 from tracehint.schemas.manifest import Manifest
-from tracehint.schemas.store import BundleWriter
+from tracehint.schemas.writer import BundleWriter
 from tracehint.version import __version__
 
 

@@ -1,13 +1,16 @@
-"""What lint, graph, report and diff take as input: a bundle, or an analysis as JSON."""
+"""What lint, graph, report and diff take as input: a bundle, or an analysis as JSON or Parquet."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tracehint.analyzer.output.tables import from_tables, is_tables
 from tracehint.errors import InputError
 from tracehint.limits import check, values_of
 from tracehint.schemas.kinds import instead, what_is
@@ -19,17 +22,24 @@ if TYPE_CHECKING:
 
 @dataclass
 class Input:
-    """A run: its analysis, and its bundle where there is one."""
+    """A run: its analysis, and its bundle where there is one (`read` reads it when it is asked
+    for)."""
 
     name: str
     analysis: Analysis
-    bundle: Bundle | None = None
+    given: Bundle | None = None
+    read: Callable[[], Bundle] | None = None
+
+    @cached_property
+    def bundle(self) -> Bundle | None:
+        """The bundle. Raises BundleError where it is gone meanwhile."""
+        return self.read() if self.read is not None else self.given
 
 
 def load_run(
     path: str | Path, options: Options, bundle: Bundle | None = None, *, accesses: bool = False
 ) -> Input:
-    """Read a bundle directory and analyze it, or read the JSON of `analyze --format json`.
+    """The analysis of a bundle directory, or the one that `analyze` wrote (JSON, Parquet).
 
     A caller that has changed the bundle (joined a declared graph) passes it. The bundle of the
     result has no table of accesses unless they are asked for: most of a bundle, and in the
@@ -37,20 +47,44 @@ def load_run(
     Raises BundleError or InputError, also where an analysis was made with other options.
     """
     where = Path(path)
-    if bundle is None and where.is_file():
+    if bundle is None and (where.is_file() or is_tables(where)):
         _check_choice(where, options)
-        analysis = _from_json(where)
+        analysis = _from_json(where) if where.is_file() else from_tables(where)
         _check_same(where, analysis, options)
         return Input(str(path), analysis)
+    if bundle is None and not _to_recover(where):
+        from tracehint.analyzer.shared.analysis import analysis_of
+
+        found = analysis_of(str(where), options)
+        read = partial(_bundle, where, whole=not found.sound, accesses=accesses)
+        return Input(str(path), found.analysis, read=read)
     from tracehint.analyzer.analyze import analyze
     from tracehint.schemas.store import read_bundle
 
     bundle = bundle or read_bundle(where)
-    analysis = analyze(bundle, options)
-    if not accesses:
-        rest = {name: table for name, table in bundle.tables.items() if name != "extents"}
-        bundle = dataclasses.replace(bundle, tables=rest)
-    return Input(str(path), analysis, bundle)
+    return Input(str(path), analyze(bundle, options), bundle if accesses else _less(bundle))
+
+
+def _to_recover(path: Path) -> bool:
+    """Whether a recorder that was killed left a log: it is read once."""
+    from tracehint.schemas.manifest import read_manifest
+    from tracehint.schemas.recovery import unfinished
+
+    return unfinished(path, read_manifest(path))
+
+
+def _bundle(path: Path, *, whole: bool, accesses: bool) -> Bundle:
+    """The bundle; `whole`: all is read, since what is damaged is to be told."""
+    from tracehint.schemas.store import read_bundle
+
+    if accesses:
+        return read_bundle(path)
+    return _less(read_bundle(path, without=() if whole else ("extents",)))
+
+
+def _less(bundle: Bundle) -> Bundle:
+    rest = {name: table for name, table in bundle.tables.items() if name != "extents"}
+    return dataclasses.replace(bundle, tables=rest)
 
 
 def _check_choice(path: Path, options: Options) -> None:

@@ -25,7 +25,7 @@ ANSWERS: dict[str, dict[str, tuple[str, str]]] = {
                     "Give the recording: {run}"),
         "hints": ("a hint file, not a trace bundle", "It was learned from a recording: give that."),
         "analysis": ("the output of `tracehint analyze`, not a trace bundle",
-                     "Give the recording itself; hints, lint, graph, report, diff read this file."),
+                     "Give the recording itself; hints, lint, graph, report, diff read this."),
         "json": ("a JSON file, not a trace bundle",
                  _GIVE_BUNDLE + "A graph of an engine becomes one: " + _IMPORT),
         "script": ("a program, not a recording of one",
@@ -57,6 +57,8 @@ def what_is(path: Path) -> str:
         if path.is_dir():
             if (path / "manifest.json").is_file():
                 return "bundle"
+            if (path / "run.json").is_file() and (path / "tasks.parquet").is_file():
+                return "analysis"
             inside = (path / "hints.json").is_file() or (path / "analysis.json").is_file()
             return "results" if inside else "directory"
         if not path.is_file():

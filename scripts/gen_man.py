@@ -15,6 +15,7 @@ VARIABLES = (
     ("TRACEHINT_BUNDLE_DIR", "Directory of bundles that are written without -o."),
     ("TRACEHINT_NODE_DIR", "Where record --node meets its tasks, instead of /tmp/tracehint-UID."),
     ("TRACEHINT_LIMITS", "NAME=N,...: what readers take at most (docs/reference/limits.md)."),
+    ("TRACEHINT_CACHE", "off: no analysis is kept or taken again (docs/reference/cache.md)."),
     ("TRACEHINT_SHARED", "Directories, colon-separated, that all hosts see as one tree."),
     ("DARSHAN_LIB", "Darshan's library, for the collector darshan."),
     ("NO_COLOR", "No colour, also on a terminal."),

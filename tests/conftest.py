@@ -18,7 +18,9 @@ MUST_RUN_IN_CI = ("ebpf", "store", "engine")
 
 
 def pytest_configure() -> None:
-    """A shell lets what it starts in the background ignore signals that tests send."""
+    """No test sees the analyses that another one left; and a shell lets what it starts in the
+    background ignore signals that tests send."""
+    os.environ["TRACEHINT_CACHE"] = "off"
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         if signal.getsignal(number) == signal.SIG_IGN:
             usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL

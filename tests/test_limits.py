@@ -231,6 +231,6 @@ def test_limits_are_moved_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_limit_is_used_by_a_reader() -> None:
-    folders = ("schemas", "collectors", "hintgen", "adapters")
+    folders = ("schemas", "analyzer", "collectors", "hintgen", "adapters")
     code = "".join(p.read_text() for folder in folders for p in (ROOT / folder).rglob("*.py"))
     assert [name for name in LIMITS if f'"{name}"' not in code] == []

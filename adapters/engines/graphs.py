@@ -183,7 +183,7 @@ def write_declared_bundle(
     import os
 
     from tracehint.schemas.manifest import Host, Manifest
-    from tracehint.schemas.store import BundleWriter
+    from tracehint.schemas.writer import BundleWriter
     from tracehint.version import __version__
 
     writer = BundleWriter(output, force=force)

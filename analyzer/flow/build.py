@@ -25,7 +25,8 @@ from tracehint.analyzer.flow.model import UNKNOWN, Access, Flow, Found, Objects
 from tracehint.analyzer.flow.notes import merged
 from tracehint.analyzer.flow.portions import Batch, Portions
 from tracehint.analyzer.flow.retries import series_of
-from tracehint.analyzer.flow.tables import Part, make_part, together
+from tracehint.analyzer.flow.tables import Part, make_part
+from tracehint.analyzer.flow.together import together
 from tracehint.analyzer.flow.users import Tasks, consumers_of, edges_of, producers_of
 from tracehint.analyzer.flow.whole import from_opens
 
@@ -85,10 +86,8 @@ def build_flow(
     `cut` says which process epoch belongs to which task, `roots` are the data roots, `extents`
     who has that table and computes, `rules` what is data below them. Tables have the schemas of
     `tracehint.analyzer.model`. With `owned`, columns of the bundle that nothing needs after this
-    are dropped from its tables. `found` waits for the files, where somebody looks for them
-    already (`flow.identity.find_objects`). Never raises on damaged rows: what was left out is in
-    `Flow.notes`.
-    `rows` is the size of a portion.
+    are dropped from its tables. `found` waits for the files, where somebody looks for them already
+    (`find_objects`). `rows` is the size of a portion. Never raises on damaged rows: `Flow.notes`.
     """
     notes: list[str] = []
     table = cut.tasks.take(order_by(column(cut.tasks, "task")))
@@ -96,31 +95,19 @@ def build_flow(
     procs = ProcTasks(cut.proc_task, ids)
     tasks = Tasks(ids, column(table, "engine") == 1, *series_of(table), bundle.manifest.started_ns)
     plan = Plan(tasks, options, always_general)
-    objects = judged(
-        *(found() if found else find_objects(bundle)),
-        procs.of,
-        lambda paths: rules.classify_paths(paths, roots),
-    )
+    classify = partial(rules.classify_paths, roots=roots)
+    relative = partial(rules.relative_paths, roots=roots)
+    objects = judged(*(found() if found else find_objects(bundle)), procs.of, classify)
     accesses = extents.look(objects, procs, notes)
     more = from_opens(bundle, objects, procs, extents, notes)
-    if owned:  # only their number counts from here on, and whose they are
+    if owned:  # only their number counts now, and whose they are
         bundle.tables["opens"] = bundle.tables["opens"].select(["proc"])
-    copies, order = keep_together(accesses, more, objects, tasks.engine)
-    if len(copies):
-        objects, copies = _renumber(objects, accesses, more, copies, order)
+    objects, copies = _with_copies(objects, accesses, more, tasks)
     parts = _parts(accesses, divide(accesses, more, objects, copies, rows), plan, notes)
     touched = accesses.touched()
     del accesses  # the largest thing there is
-    flow, used = together(
-        parts, objects, touched, lambda paths: rules.relative_paths(paths, roots), notes
-    )
-    return add_declared(
-        Scene(flow, used, objects, table),
-        bundle,
-        cut.declared_task,
-        lambda paths: rules.classify_paths(paths, roots),
-        lambda paths: rules.relative_paths(paths, roots),
-    )
+    scene = Scene(*together(parts, objects, touched, relative, notes), objects, table)
+    return add_declared(scene, bundle, cut.declared_task, classify, relative)
 
 
 def _parts(accesses: Accesses, portions: Portions, plan: Plan, notes: list[str]) -> list[Part]:
@@ -137,10 +124,13 @@ def _parts(accesses: Accesses, portions: Portions, plan: Plan, notes: list[str])
     return parts
 
 
-def _renumber(
-    objects: Objects, accesses: Accesses, more: Access, copies: Copies, order: Ints
+def _with_copies(
+    objects: Objects, accesses: Accesses, more: Access, tasks: Tasks
 ) -> tuple[Objects, Copies]:
-    """Objects in another order, everywhere."""
+    """The copies that engines made, and the objects so that each stands beside its source."""
+    copies, order = keep_together(accesses, more, objects, tasks.engine)
+    if not len(copies):
+        return objects, copies
     number = np.empty(len(order), np.int64)
     number[order] = np.arange(len(order))
     accesses.renumber(number)

@@ -11,11 +11,11 @@ from tracehint.analyzer import catalogue
 from tracehint.errors import InputError
 
 if TYPE_CHECKING:
-    from tracehint.analyzer.model import Analysis
+    from tracehint.analyzer.model import Analysis, Options
 
 _NUMBERED = re.compile(r"[a-z]([0-9]{1,18})")
-_PLACEMENT = re.compile(r"[A-Za-z0-9=_.-]{0,60}")
-_VIA, _ORDER = ("data", "engine_copy", "declared"), ("certain", "uncertain")
+PLACEMENT = re.compile(r"[A-Za-z0-9=_.-]{0,60}")
+VIA, ORDER = ("data", "engine_copy", "declared"), ("certain", "uncertain")
 
 
 class _Ids:
@@ -59,7 +59,7 @@ def from_json(data: dict[str, Any]) -> Analysis:
 def _from(data: dict[str, Any]) -> Analysis:
     import pyarrow as pa
 
-    from tracehint.analyzer.model import ANALYSIS_TABLES, Analysis, Options
+    from tracehint.analyzer.model import ANALYSIS_TABLES, Analysis
 
     tasks = _Ids(t["id"] for t in data["tasks"])
     files = _Ids(f["id"] for f in data["files"])
@@ -79,29 +79,36 @@ def _from(data: dict[str, Any]) -> Analysis:
         rows["patterns"] += [_pattern(p, file, None, groups) for p in f["patterns"]]
     for edge, e in enumerate(data["edges"], 1):
         file = files[e["file"]]
-        _one_of(e["via"], _VIA)
-        _one_of(e["order"], _ORDER)
+        _one_of(e["via"], VIA)
+        _one_of(e["order"], ORDER)
         ends = {"producer": tasks[e["producer"]], "consumer": tasks[e["consumer"]]}
         rows["edges"].append({**e, **ends, "edge": edge, "file": file})
         rows["patterns"] += [_pattern(p, file, edge, groups) for p in e["patterns"]]
-    for g in data["groups"]:
-        _one_of(g["pattern"], catalogue.GROUPED)
-        rows["groups"].append(
-            {
-                **g,
-                "group": groups[g["id"]],
-                "task": tasks[g["task"]],
-                "files": [files[f] for f in g["files"]],
-                "evidence": json.dumps(g["evidence"]),
-            }
-        )
+    rows["groups"] = [_group(g, groups, tasks, files) for g in data["groups"]]
     tables = {
         name: pa.Table.from_pylist(rows[name], schema=schema)
         for name, schema in ANALYSIS_TABLES.items()
     }
+    return Analysis(run=data["run"], options=options_of(data["run"]), **tables)
+
+
+def options_of(run: dict[str, Any]) -> Options:
+    """The options that an analysis says it was made with. Raises TypeError, AttributeError."""
+    from tracehint.analyzer.model import Options
+
     known = Options.__dataclass_fields__
-    given = {k: v for k, v in data["run"].get("parameters", {}).items() if k in known}
-    return Analysis(run=data["run"], options=Options(**given), **tables)
+    return Options(**{k: v for k, v in run.get("parameters", {}).items() if k in known})
+
+
+def _group(g: dict[str, Any], groups: _Ids, tasks: _Ids, files: _Ids) -> dict[str, Any]:
+    _one_of(g["pattern"], catalogue.GROUPED)
+    return {
+        **g,
+        "group": groups[g["id"]],
+        "task": tasks[g["task"]],
+        "files": [files[f] for f in g["files"]],
+        "evidence": json.dumps(g["evidence"]),
+    }
 
 
 def _file(f: dict[str, Any], file: int, lineages: dict[str, int]) -> dict[str, Any]:
@@ -134,7 +141,7 @@ def _one_of(value: str, allowed: Collection[str]) -> None:
 def _pattern(p: dict[str, Any], file: int, edge: int | None, groups: _Ids) -> dict[str, Any]:
     _one_of(p["pattern"], catalogue.NAMES)
     for name in ("placement", "runner_up"):
-        if not _PLACEMENT.fullmatch(p["choice"][name]):
+        if not PLACEMENT.fullmatch(p["choice"][name]):
             raise ValueError(f"{p['choice'][name]!r} is no placement")
     return {
         "saves_wait_bytes": 0,

@@ -18,7 +18,7 @@ from tracehint.errors import TracehintError, UsageError
 from tracehint.schemas.arrow import skip_pandas
 from tracehint.schemas.manifest import Manifest
 from tracehint.schemas.recovery import RAW_DIR
-from tracehint.schemas.store import BundleWriter
+from tracehint.schemas.writer import BundleWriter
 
 
 def record(request: RecordRequest, *, light: bool) -> RecordResult:

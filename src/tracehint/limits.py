@@ -79,6 +79,9 @@ LIMITS: dict[str, Limit] = {
     "bundle-text-bytes": Limit(
         16 << 30, "bytes", "texts of one column of a Parquet file, each row's own"
     ),
+    "cache-bytes": Limit(
+        1 << 30, "bytes", "all kept analyses of a user together (docs/reference/cache.md)"
+    ),
 }  # fmt: skip  # a table
 
 

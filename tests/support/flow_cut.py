@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from tests.support.bundles import RunBuilder
-from tracehint.analyzer import roots as rules
+from tracehint.analyzer import root_paths as rules
 from tracehint.analyzer.execution.local import LocalExtents
 from tracehint.analyzer.flow.build import build_flow
 from tracehint.analyzer.flow.model import Flow

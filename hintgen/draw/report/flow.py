@@ -27,7 +27,8 @@ _LINKS = """
     SELECT source, target, sum(bytes)::BIGINT AS bytes, count(DISTINCT file) AS files,
            coalesce(mode(l.pattern), '') AS pattern
     FROM raw LEFT JOIN label l USING (file)
-    GROUP BY source, target HAVING sum(bytes) > 0 ORDER BY bytes DESC"""
+    GROUP BY source, target HAVING sum(bytes) > 0
+    ORDER BY bytes DESC, source, target"""
 _ORDER = """
     SELECT type, row_number() OVER (ORDER BY min(start_s), type) AS rank
     FROM tasks WHERE NOT engine GROUP BY type"""

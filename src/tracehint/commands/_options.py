@@ -1,9 +1,11 @@
-"""Options that several commands share come as one decorator."""
+"""Options that several commands share come as one decorator; many of one command as a record."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from dataclasses import fields
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -17,6 +19,24 @@ def with_options(*options: Callable[[F], F]) -> Callable[[F], F]:
         for option in reversed(options):
             function = option(function)
         return function
+
+    return decorate
+
+
+def gathered(**kinds: type[Any]) -> Callable[[F], F]:
+    """Of `name=DATACLASS`: options named like its fields reach the command as one value `name`.
+
+    It stands directly above the command, below the options.
+    """
+
+    def decorate(function: F) -> F:
+        @wraps(function)
+        def command(*args: Any, **values: Any) -> Any:
+            for name, kind in kinds.items():
+                values[name] = kind(**{f.name: values.pop(f.name) for f in fields(kind)})
+            return function(*args, **values)
+
+        return cast(F, command)
 
     return decorate
 

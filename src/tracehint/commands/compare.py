@@ -51,7 +51,7 @@ def command(
 
     options = Options(nodes=nodes, **cut)
     first, second = (inputs.load_run(path, options) for path in (before, after))
-    proof = proof_of(first, second, _hints_of(Path(after)))
+    proof = proof_of(first, second, hints_of(Path(after)))
     text = (
         json.dumps(to_json(proof), indent=1) if fmt == "json" else "\n".join(to_text_lines(proof))
     )
@@ -59,7 +59,7 @@ def command(
     return EXIT_OK
 
 
-def _hints_of(run: Path) -> HintFile | None:
+def hints_of(run: Path) -> HintFile | None:
     """The hint file that `run` keeps in its bundle."""
     from tracehint.hintgen.hints.hintfile import load
     from tracehint.schemas.version import HINTS_NAME

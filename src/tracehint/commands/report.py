@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +11,10 @@ from tracehint.commands._options import nodes_option
 from tracehint.commands._output import refuse_existing, write_result
 from tracehint.commands._task_options import task_options
 from tracehint.schemas.arrow import skip_pandas
+
+if TYPE_CHECKING:
+    from tracehint.analyzer.model import Options
+    from tracehint.hintgen.inputs import Input
 
 
 @click.command()
@@ -31,6 +35,12 @@ from tracehint.schemas.arrow import skip_pandas
     "decision.",
 )
 @click.option("--hints/--no-hints", default=True, help="Derive hint rules for the page.")
+@click.option(
+    "--before",
+    type=click.Path(),
+    metavar="RUN",
+    help='An earlier run of the same work: adds the panel "Compare" (as `compare RUN BUNDLE`).',
+)
 @click.option("--force", is_flag=True, help="Replace the output file.")
 def command(
     bundle: str,
@@ -40,6 +50,7 @@ def command(
     default_placement: str,
     cluster: str | None,
     hints: bool,
+    before: str | None,
     force: bool,
 ) -> None:
     """Write an HTML page about BUNDLE: summary, graph, timeline, findings, hints.
@@ -68,7 +79,21 @@ def command(
         from tracehint.commands._planning import decided_or_why
 
         _, said = decided_or_why(run.analysis, rules or learn([run.analysis]), cluster, nodes)
-    text = report_html(run, rules, prediction=prediction, decision=said)
+    compared = None
+    if before is not None:
+        compared = _compared(before, run, Path(bundle), Options(nodes=nodes, **cut))
+    text = report_html(run, rules, prediction=prediction, decision=said, comparison=compared)
     write_result(text, target, force=force)
     if target != "-":
         click.echo(f"tracehint: wrote {target}", err=True)
+
+
+def _compared(before: str, run: Input, path: Path, options: Options) -> dict[str, Any]:
+    """What `compare` tells of the earlier run and this one."""
+    from tracehint.commands.compare import hints_of
+    from tracehint.hintgen import inputs
+    from tracehint.hintgen.proof.compare import proof_of
+    from tracehint.hintgen.proof.result import for_page
+
+    first = inputs.load_run(before, options)
+    return for_page(proof_of(first, run, hints_of(path)))

@@ -1,0 +1,141 @@
+"""The directory that `analyze --format parquet` writes -> Analysis, checked like its JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tracehint.analyzer import catalogue
+from tracehint.analyzer.output.reading import ORDER, PLACEMENT, VIA, options_of
+from tracehint.errors import InputError
+from tracehint.limits import check, values_of
+from tracehint.schemas.kinds import what_is
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tracehint.analyzer.model import Analysis
+
+RUN = "run.json"
+# table -> column -> the table whose rows it names; None: its own rows, each once
+_KEYS: dict[str, dict[str, str | None]] = {
+    "tasks": {"task": None},
+    "files": {"file": None},
+    "producers": {"file": "files", "task": "tasks"},
+    "consumers": {"file": "files", "task": "tasks"},
+    "edges": {"edge": None, "producer": "tasks", "file": "files", "consumer": "tasks"},
+    "groups": {"group": None, "task": "tasks", "files": "files"},
+    "patterns": {"file": "files", "edge": "edges", "group": "groups"},
+}  # fmt: skip  # a table
+_OWN = {"tasks": "task", "files": "file", "edges": "edge", "groups": "group"}
+_MAY_BE_NULL = {("patterns", "edge"), ("patterns", "group")}
+# table -> column -> the words that it may have
+_WORDS = {
+    "edges": {"via": VIA, "order": ORDER},
+    "groups": {"pattern": catalogue.GROUPED},
+    "patterns": {"pattern": catalogue.NAMES},
+}
+
+
+def is_tables(path: Path) -> bool:
+    """Whether an analysis lies there as tables, and no bundle."""
+    try:
+        return what_is(path) == "analysis" and path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def from_tables(folder: Path) -> Analysis:
+    """The analysis in a directory. Raises InputError: damaged, or not what analyze writes."""
+    import pyarrow as pa
+
+    from tracehint.analyzer.model import ANALYSIS_TABLES, Analysis
+
+    try:
+        text = (folder / RUN).read_bytes()
+        check("json-values", str(folder / RUN), values_of(text))
+        run = json.loads(text)
+        tables = {name: _read(folder / f"{name}.parquet", ANALYSIS_TABLES[name]) for name in _KEYS}
+        _check(tables)
+        return Analysis(run=run, options=options_of(run), **tables)
+    except (OSError, pa.ArrowException, ValueError, TypeError, KeyError, AttributeError,
+            RecursionError) as error:  # fmt: skip  # a table
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(
+            f"{folder}: cannot be read as an analysis: {first[:200]}",
+            "Write it again: tracehint analyze BUNDLE --format parquet -o DIR --force",
+        ) from None
+
+
+def _read(path: Path, schema: pa.Schema) -> pa.Table:
+    """One table; ranges that were left out are null."""
+    import pyarrow as pa
+
+    from tracehint.schemas.compact import opened
+    from tracehint.schemas.footer import check_texts
+
+    wanted = schema
+    if "ranges" in schema.names and not _has_ranges(path):
+        wanted = schema.remove(schema.get_field_index("ranges"))
+    with opened(path, wanted) as source:
+        table = source.read(columns=wanted.names).select(wanted.names)
+    for name in wanted.names:
+        check_texts(table.column(name), name)
+    columns = [
+        table.column(f.name).cast(f.type)
+        if f.name in wanted.names
+        else pa.chunked_array([pa.nulls(table.num_rows, f.type)])
+        for f in schema
+    ]
+    found = pa.table(columns, schema=schema)
+    found.validate(full=True)
+    return found
+
+
+def _has_ranges(path: Path) -> bool:
+    import pyarrow.parquet as pq
+
+    return "ranges" in pq.read_schema(path).names
+
+
+def _check(tables: dict[str, pa.Table]) -> None:
+    """Raises ValueError for rows that name what is not there, and words of no meaning."""
+    for name, keys in _KEYS.items():
+        for column, other in keys.items():
+            _check_key(tables, name, column, other)
+        for column, words in _WORDS.get(name, {}).items():
+            for word in _distinct(tables[name], column):
+                if word not in words:
+                    raise ValueError(f"{name}: {word!r} is none of {', '.join(words)}")
+    for word in _distinct(tables["patterns"], "placement") | _distinct(
+        tables["patterns"], "runner_up"
+    ):
+        if not PLACEMENT.fullmatch(word or ""):
+            raise ValueError(f"{word!r} is no placement")
+    for name in ("patterns", "groups"):
+        for text in _distinct(tables[name], "evidence"):
+            if not isinstance(json.loads(text or "null"), dict):
+                raise ValueError(f"{name}: evidence is no JSON object")
+
+
+def _check_key(tables: dict[str, pa.Table], name: str, column: str, other: str | None) -> None:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    values = tables[name].column(column)
+    if values.null_count and (name, column) not in _MAY_BE_NULL:
+        raise ValueError(f"{name}: column {column} has rows without a value")
+    if pa.types.is_list(values.type):
+        values = pc.list_flatten(values)
+    if other is None:
+        if pc.count_distinct(values).as_py() != len(values):
+            raise ValueError(f"{name}: column {column} has a number twice")
+        return
+    known = tables[other].column(_OWN[other])
+    if pc.any(pc.invert(pc.is_in(values.drop_null(), value_set=known))).as_py():
+        raise ValueError(f"{name}: column {column} names rows that are not in {other}")
+
+
+def _distinct(table: pa.Table, column: str) -> set[Any]:
+    return set(table.column(column).unique().to_pylist())
