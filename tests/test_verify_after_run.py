@@ -32,7 +32,7 @@ def fresh(folder: Path) -> Path:
 def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The hints of the demo, as `profile` writes them."""
     work = fresh(tmp_path_factory.mktemp("learned") / "w")
-    tracehint(work, "profile", "--collector", "strace", "-o", "../r.trace", "--", "sh", "run.sh")
+    tracehint(work, "profile", "--collector", "preload", "-o", "../r.trace", "--", "sh", "run.sh")
     return work.parent / "r.tracehint" / "hints.json"
 
 
@@ -92,5 +92,5 @@ def test_what_a_run_set_is_read_back_by_its_recording(learned: Path) -> None:
         "-o",
         "../n.trace",
     )
-    tracehint(work, *words, "--force", "--collector", "strace", "--", "sh", "run.sh")
+    tracehint(work, *words, "--force", "--collector", "preload", "--", "sh", "run.sh")
     assert verified(work, hints, "--run", "../n.trace")["differs"] == 0
