@@ -36,5 +36,6 @@ def report_html(
         collect(
             run.analysis, findings, hints, run.name,
             con=context.con, saves=context.saved, prediction=prediction, decision=decision,
+            labelled=context.labelled,
         )
     )  # fmt: skip  # a table

@@ -55,18 +55,20 @@ def collect(
     saves: Saved | None = None,
     prediction: dict[str, Any] | None = None,
     decision: str = "",
+    labelled: Labelled | None = None,
 ) -> dict[str, Any]:
     """The data of the page. Times in seconds of the run, sizes in bytes. `source` is the name of
     the bundle or file that the run was read from, `con` its tables (None: query.connect's),
     `saves` what all hints would save (None: no hint was in force), `prediction` a sweep, `decision`
-    what the run would gain from what, in a sentence.
+    what the run would gain from what, in a sentence, `labelled` its files by label where somebody
+    has them.
 
     Sums, mix, graph, flow and heat are those of the whole run. Single tasks, files, accesses,
     findings and rules are the largest; fewer where their names would make the page too large.
     """
     con = con or query.connect(analysis)
     drawing = build_on(con, True)
-    labelled = Labelled(analysis)
+    labelled = labelled or Labelled(analysis)
     saves = saved(labelled) if saves is None else saves
     found = _stages(analysis, con)
     whole = {
