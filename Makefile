@@ -82,6 +82,7 @@ lint: setup-lint $(LINTREADY) ## ruff, import-linter, mypy --strict, clang-forma
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	PYTHONPATH=src $(BIN)/lint-imports --no-logo
+	$(BIN)/python scripts/house.py
 	$(BIN)/mypy
 	find collectors adapters analyzer tests -name '*.[ch]' -not -path '*/build/*' -not -name 'vmlinux*.h' -print0 | xargs -0 clang-format --dry-run -Werror
 
@@ -131,8 +132,9 @@ bench-gain: dev ## what placements bring on replays of real workflows on a real 
 bench-predict: dev ## speed and memory of predictions
 	$(BIN)/python -m scripts.bench.bench_predict
 
-bench-sites: setup-full dev ## metadata over four sites, measured on real registries and predicted; writes the page of results
+bench-sites: setup-full dev ## metadata over four sites, and data over two, measured on real stores and predicted; writes the pages of results
 	$(BIN)/python -m scripts.bench.sites.bench_sites
+	$(BIN)/python -m scripts.bench.sites.data
 
 bench-import: dev ## time and memory of importing large logs
 	$(BIN)/python -m scripts.bench.bench_import

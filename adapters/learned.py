@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tracehint.adapters.plan import inside
+from tracehint.adapters.paths import inside
 from tracehint.hintgen.match.match import Declared
 
 

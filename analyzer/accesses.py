@@ -46,17 +46,18 @@ def accesses(bundle: Bundle, analysis: Analysis) -> pa.Table:
     import numpy as np
     import pyarrow as pa
 
-    from tracehint.analyzer import roots as rules
+    from tracehint.analyzer import root_paths
     from tracehint.analyzer.columns import column
     from tracehint.analyzer.flow.access import Tasks
     from tracehint.analyzer.flow.identity import build_objects
+    from tracehint.analyzer.roots import data_roots
     from tracehint.analyzer.sql import connect
     from tracehint.analyzer.tasks import cut_tasks
 
     cut = cut_tasks(bundle, analysis.options)
-    roots = rules.data_roots(bundle, analysis.options.data_roots, cut)
+    roots = data_roots(bundle, analysis.options.data_roots, cut)
     procs = Tasks(cut.proc_task, np.sort(column(cut.tasks, "task")))
-    objects = build_objects(bundle, procs.of, lambda p: rules.classify_paths(p, roots))
+    objects = build_objects(bundle, procs.of, lambda p: root_paths.classify_paths(p, roots))
     extents = bundle.tables["extents"]
     tables = {
         "extents": extents.append_column("row", pa.array(np.arange(extents.num_rows))),

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from tracehint.analyzer.execution.resources import Resources
     from tracehint.analyzer.flow.extents import Execution
+    from tracehint.analyzer.flow.model import Flow
     from tracehint.analyzer.model import Analysis, Options
+    from tracehint.analyzer.tasks.model import TaskCut
     from tracehint.schemas.store import Bundle
 
 __all__ = ["BACKENDS", "analyze", "analyze_at"]
@@ -52,53 +58,62 @@ def analyze(
 
     `extents` is who has that table and computes on it (default: it is in the bundle, and this
     process does), `resources` what this process may use.
-
-    Works on damaged and partial bundles: what is missing is stated in
-    `run["completeness"]` and lowers the confidence of the labels.
+    Works on damaged and partial bundles: `run["completeness"]` says what is missing.
     """
-    import dataclasses
-    from functools import partial
-
-    from tracehint.analyzer import roots
+    from tracehint.analyzer import root_paths
     from tracehint.analyzer.execution.local import LocalExtents
     from tracehint.analyzer.execution.resources import Resources
     from tracehint.analyzer.execution.threads import beside
     from tracehint.analyzer.flow.build import build_flow
     from tracehint.analyzer.flow.identity import find_objects
-    from tracehint.analyzer.model import Analysis, Options
-    from tracehint.analyzer.patterns.whole import label
+    from tracehint.analyzer.model import Options
+    from tracehint.analyzer.roots import data_roots
     from tracehint.analyzer.run import lost_events, run_object
-    from tracehint.analyzer.sites import assign, bytes_between
+    from tracehint.analyzer.sites import assign
     from tracehint.analyzer.tasks import cut_tasks
 
     options = options or Options()
-    bundle = dataclasses.replace(
-        bundle, manifest=assign(bundle.manifest, options.sites), tables=dict(bundle.tables)
-    )
+    manifest = assign(bundle.manifest, options.sites)
+    bundle = replace(bundle, manifest=manifest, tables=dict(bundle.tables))
     resources = resources or Resources()
     extents = extents or LocalExtents(bundle.tables["extents"], resources)
     bundle.tables.pop("extents", None)  # it is with `extents` now
     resources.tell("finding the tasks", 0, 0, "")
     found = beside(partial(find_objects, bundle), resources)
     cut = cut_tasks(bundle, options)
-    data = roots.data_roots(bundle, options.data_roots, cut)
     resources.tell("finding the files", 0, 0, "")
+    data = data_roots(bundle, options.data_roots, cut)
     lost = lost_events(bundle, cut.proc_task, extents)  # before columns go that it needs
-    flow = build_flow(bundle, cut, data, options, roots, extents, owned=True, found=found)
+    flow = build_flow(bundle, cut, data, options, root_paths, extents, owned=True, found=found)
     run = run_object(bundle, cut.tasks, data, options, extents, [*flow.notes, *cut.notes])
-    tasks, members = cut.tasks, (cut.proc_task, cut.declared_task)
+    del bundle, extents, found  # most of the memory, where the caller does not keep it
+    return _labelled(run, cut, flow, lost, options, resources)
+
+
+def _labelled(
+    run: dict[str, Any],
+    cut: TaskCut,
+    flow: Flow,
+    lost: pa.Table | None,
+    options: Options,
+    resources: Resources,
+) -> Analysis:
+    """The last step: the labels."""
+    from tracehint.analyzer.model import Analysis
+    from tracehint.analyzer.patterns.whole import label
+    from tracehint.analyzer.sites import bytes_between
+
     resources.tell("labels", 0, 0, "")
     if "hosts_by_site" in run:
-        run["between_sites_bytes"] = bytes_between(tasks, flow.edges)
-    del bundle, cut, extents, found  # most of the memory, where the caller does not keep it
+        run["between_sites_bytes"] = bytes_between(cut.tasks, flow.edges)
     tables = {
-        "tasks": tasks, "files": flow.files, "producers": flow.producers,
+        "tasks": cut.tasks, "files": flow.files, "producers": flow.producers,
         "consumers": flow.consumers, "edges": flow.edges,
     }  # fmt: skip  # a table
     for name, table in tables.items():
         resources.ready(name, table)
-    patterns, groups = label(flow, tasks, options, run, lost, resources)
+    patterns, groups = label(flow, cut.tasks, options, run, lost, resources)
     return Analysis(
         run, **tables, patterns=patterns, groups=groups, options=options,
-        proc_task=members[0], declared_task=members[1],
+        proc_task=cut.proc_task, declared_task=cut.declared_task,
     )  # fmt: skip  # a table

@@ -98,6 +98,44 @@ def most_at_once(tasks: pa.Table) -> int:
 RANGES_ONLY, WHOLE_OPENS = ("extent_records",), ("open_table_full",)
 
 
+# `ranges`, `whole`, `kinds`: lists of kinds of losses, as SQL.
+_LOST_SQL = """
+    with seen as (
+        select task, sum(n) as seen, sum(o) as opens
+        from (select proc, 1 as n, 1 as o from opens
+            union all select proc, "count", 0 from extents)
+        join proc_task using (proc) group by task),
+    per_event as (select coalesce(sum(opens) / nullif(sum(seen), 0), 1) as opens from seen),
+    lost as (
+        select task, sum("count")::double as lost,
+            sum("count" * (kind in ({ranges}))::int)::double as ranges,
+            sum("count" * case when kind in ({ranges}) then 0 when kind in ({whole}) then 1
+                else per_event.opens end)::double as gone
+        from losses left join proc_task using (proc), per_event
+        where kind in ({kinds}) group by task),
+    every as (select sum(seen) as seen, (select sum(lost) from lost where task is null) as lost,
+            (select sum(ranges) from lost where task is null) as ranges,
+            (select sum(gone) from lost where task is null) as gone
+        from seen),
+    used as (
+        select task, count(*) filter (n = 1) as once, count(*) filter (n = 2) as twice,
+            count(*) filter (n > 2) as often
+        from (select task, file, count(*) as n from opens join proc_task using (proc)
+            where read_ops <> 0 or write_ops <> 0 group by task, file)
+        group by task),
+    share as (select task, seen / nullif((select seen from every), 0) as share from seen)
+    select task, coalesce(lost.lost, 0) + coalesce(every.lost * share, 0) as lost,
+        coalesce(seen.seen, 0)::double as seen,
+        coalesce(lost.ranges, 0) + coalesce(every.ranges * share, 0) as ranges,
+        coalesce(lost.gone, 0) + coalesce(every.gone * share, 0) as gone,
+        coalesce(seen.opens, 0)::double as opens, coalesce(once, 0)::double as once,
+        coalesce(twice, 0)::double as twice, coalesce(often, 0)::double as often
+    from (select * from lost where task is not null) lost full join seen using (task)
+    left join share using (task) left join used using (task), every
+    where task is not null
+"""
+
+
 def lost_events(bundle: Bundle, proc_task: pa.Table, extents: Execution) -> pa.Table | None:
     """Events lost and recorded per task; None when nothing was lost.
 
@@ -118,43 +156,7 @@ def lost_events(bundle: Bundle, proc_task: pa.Table, extents: Execution) -> pa.T
     con.register("proc_task", proc_task)
     kinds = ", ".join(f"'{kind}'" for kind in kinds_that(EVENTS))
     ranges, whole = (", ".join(f"'{k}'" for k in names) for names in (RANGES_ONLY, WHOLE_OPENS))
-    return con.sql(
-        f"""
-        with seen as (
-            select task, sum(n) as seen, sum(o) as opens
-            from (select proc, 1 as n, 1 as o from opens
-                union all select proc, "count", 0 from extents)
-            join proc_task using (proc) group by task),
-        per_event as (select coalesce(sum(opens) / nullif(sum(seen), 0), 1) as opens from seen),
-        lost as (
-            select task, sum("count")::double as lost,
-                sum("count" * (kind in ({ranges}))::int)::double as ranges,
-                sum("count" * case when kind in ({ranges}) then 0 when kind in ({whole}) then 1
-                    else per_event.opens end)::double as gone
-            from losses left join proc_task using (proc), per_event
-            where kind in ({kinds}) group by task),
-        every as (select sum(seen) as seen, (select sum(lost) from lost where task is null) as lost,
-                (select sum(ranges) from lost where task is null) as ranges,
-                (select sum(gone) from lost where task is null) as gone
-            from seen),
-        used as (
-            select task, count(*) filter (n = 1) as once, count(*) filter (n = 2) as twice,
-                count(*) filter (n > 2) as often
-            from (select task, file, count(*) as n from opens join proc_task using (proc)
-                where read_ops <> 0 or write_ops <> 0 group by task, file)
-            group by task),
-        share as (select task, seen / nullif((select seen from every), 0) as share from seen)
-        select task, coalesce(lost.lost, 0) + coalesce(every.lost * share, 0) as lost,
-            coalesce(seen.seen, 0)::double as seen,
-            coalesce(lost.ranges, 0) + coalesce(every.ranges * share, 0) as ranges,
-            coalesce(lost.gone, 0) + coalesce(every.gone * share, 0) as gone,
-            coalesce(seen.opens, 0)::double as opens, coalesce(once, 0)::double as once,
-            coalesce(twice, 0)::double as twice, coalesce(often, 0)::double as often
-        from (select * from lost where task is not null) lost full join seen using (task)
-        left join share using (task) left join used using (task), every
-        where task is not null
-        """
-    ).to_arrow_table()
+    return con.sql(_LOST_SQL.format(kinds=kinds, ranges=ranges, whole=whole)).to_arrow_table()
 
 
 def _completeness(bundle: Bundle, extents: Execution, notes: Sequence[str]) -> dict[str, Any]:

@@ -69,8 +69,13 @@ def differences(ebpf: Bundle, preload: Bundle) -> pa.Table:
     before the library runs."""
     import pyarrow.compute as pc
 
-    both = _bytes(ebpf).join(_bytes(preload), list(_KEYS), join_type="full outer",
-                             left_suffix="", right_suffix="_preload")  # fmt: skip
+    both = _bytes(ebpf).join(
+        _bytes(preload),
+        list(_KEYS),
+        join_type="full outer",
+        left_suffix="",
+        right_suffix="_preload",
+    )
     both = both.rename_columns([*_KEYS, "ebpf", "preload"])
     for name in ("ebpf", "preload"):
         at = both.schema.get_field_index(name)

@@ -81,7 +81,7 @@ def default_bundle(command: tuple[str, ...], host: str = "") -> Path:
     base = Path(folder) if folder else working_directory()
     if folder:
         from tracehint.collectors.hostinfo import host_name
-        from tracehint.schemas.store import safe_host
+        from tracehint.schemas.writer import safe_host
 
         stem = f"{stem}.{safe_host(host_name(host))}"
     for number in range(1, _MAX_NUMBER):

@@ -15,7 +15,6 @@ many separate extents (random order is not needed: they are disjoint pieces).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,72 +22,22 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tracehint.datasets.synthetic_accesses import (
+    CONFIGS,
+    FILES_PER_UNIT,
+    START_NS,
+    STEP_NS,
+    TASKS_PER_UNIT,
+    WORKERS,
+    Accesses,
+    Ints,
+    accesses,
+)
 from tracehint.schemas.manifest import Host, Manifest
-from tracehint.schemas.store import BundleWriter
 from tracehint.schemas.tables import TABLES
+from tracehint.schemas.writer import BundleWriter
 
-WORKERS = 8
-TASKS_PER_UNIT = WORKERS + 3
-FILES_PER_UNIT = WORKERS + 4
-CONFIGS = 3
-REGION = 1 << 20
-TABLE = 4 << 20
-START_NS = 1_700_000_000_000_000_000
-STEP_NS = 1_000_000
 SEGMENT = 1 << 22  # extents that are made at one time
-
-Ints = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Accesses:
-    """Columns of accesses: task and file index, write or read, range, time."""
-
-    task: Ints
-    file: Ints
-    write: npt.NDArray[np.bool_]
-    start: Ints
-    length: Ints
-    t_ns: Ints
-
-
-def _unit_template() -> list[tuple[int, int, bool, int, int, int]]:
-    """Accesses of one unit: (task, file, write, start, length, step); files < 0 are configs."""
-    gen, merge, post = 0, WORKERS + 1, WORKERS + 2
-    big, table, grid, total = 0, 1, 2, 3
-    rows = [(gen, big, True, 0, REGION * WORKERS, 0), (gen, table, True, 0, TABLE, 1)]
-    for w in range(WORKERS):
-        task, part = 1 + w, 4 + w
-        rows += [(task, -1 - c, False, 0, 100_000, 2) for c in range(CONFIGS)]
-        rows += [
-            (task, big, False, w * REGION, REGION, 3),
-            (task, table, False, 0, TABLE, 4),
-            (task, part, True, 0, 200_000, 5),
-            (task, grid, True, w * REGION, REGION, 6),
-        ]
-    rows += [(merge, 4 + w, False, 0, 200_000, 7) for w in range(WORKERS)]
-    rows += [(merge, grid, False, 0, REGION * WORKERS, 8), (merge, total, True, 0, 300_000, 9)]
-    rows += [(post, total, False, 0, 300_000, 10)]
-    return rows
-
-
-def accesses(units: int) -> Accesses:
-    """All accesses of a run of `units` units."""
-    template = np.array(_unit_template(), dtype=np.int64)
-    count = len(template)
-    unit = np.repeat(np.arange(units, dtype=np.int64), count)
-    task, file, write, start, length, step = np.tile(template, (units, 1)).T
-    shared = file < 0
-    files = np.where(shared, units * FILES_PER_UNIT - 1 - file, unit * FILES_PER_UNIT + file)
-    # task 1 is the driver; unit tasks follow
-    return Accesses(
-        2 + unit * TASKS_PER_UNIT + task,
-        1 + files,
-        write.astype(bool),
-        start,
-        length,
-        START_NS + (unit * 12 + step) * STEP_NS,
-    )
 
 
 def _names(prefix: str, values: Ints, suffix: str) -> npt.NDArray[Any]:
@@ -177,10 +126,9 @@ def tables(units: int, pieces: int = 1) -> dict[str, pa.Table]:
 
 
 def _but_extents(rows: Accesses, units: int) -> dict[str, pa.Table]:
-    count, files = len(rows.task), units * FILES_PER_UNIT + CONFIGS
+    files = units * FILES_PER_UNIT + CONFIGS
     paths = _paths(units)
     file_ids = np.arange(1, files + 1, dtype=np.int64)
-    opens = np.arange(1, count + 1, dtype=np.int64)
     ends = np.zeros(files + 1, dtype=np.int64)
     np.maximum.at(ends, rows.file, rows.start + rows.length)
     return {
@@ -211,28 +159,34 @@ def _but_extents(rows: Accesses, units: int) -> dict[str, pa.Table]:
                 "path": paths,
             },
         ),
-        "opens": _filled(
-            "opens",
-            count,
-            {
-                "host": "node1",
-                "open": opens,
-                "proc": rows.task,
-                "file": rows.file,
-                "path": paths.take(pa.array(rows.file - 1)),
-                "fd": 3,
-                "via": "open",
-                "open_ns": rows.t_ns,
-                "close_ns": rows.t_ns + 1000,
-                "first_ns": rows.t_ns,
-                "last_ns": rows.t_ns + 500,
-                "read_ops": np.where(rows.write, 0, 1),
-                "read_bytes": np.where(rows.write, 0, rows.length),
-                "write_ops": np.where(rows.write, 1, 0),
-                "write_bytes": np.where(rows.write, rows.length, 0),
-            },
-        ),
+        "opens": _opens(rows, paths),
     }
+
+
+def _opens(rows: Accesses, paths: pa.Array) -> pa.Table:
+    """One for each access."""
+    count = len(rows.task)
+    return _filled(
+        "opens",
+        count,
+        {
+            "host": "node1",
+            "open": np.arange(1, count + 1, dtype=np.int64),
+            "proc": rows.task,
+            "file": rows.file,
+            "path": paths.take(pa.array(rows.file - 1)),
+            "fd": 3,
+            "via": "open",
+            "open_ns": rows.t_ns,
+            "close_ns": rows.t_ns + 1000,
+            "first_ns": rows.t_ns,
+            "last_ns": rows.t_ns + 500,
+            "read_ops": np.where(rows.write, 0, 1),
+            "read_bytes": np.where(rows.write, 0, rows.length),
+            "write_ops": np.where(rows.write, 1, 0),
+            "write_bytes": np.where(rows.write, rows.length, 0),
+        },
+    )
 
 
 def _extents(rows: Accesses, low: int, high: int, pieces: int) -> pa.Table:

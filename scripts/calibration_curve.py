@@ -91,10 +91,8 @@ def curve(found: Sequence[Bin]) -> str:
     ]  # fmt: skip  # a table
     for k in range(0, 11, 2):
         x, y = at(k / 10, 0)
-        parts += [
-            words(x, y + 16, f"{k / 10:.1f}"),
-            words(MARGIN - 16, at(0, k / 10)[1] + 4, f"{k / 10:.1f}"),
-        ]
+        parts.append(words(x, y + 16, f"{k / 10:.1f}"))
+        parts.append(words(MARGIN - 16, at(0, k / 10)[1] + 4, f"{k / 10:.1f}"))
     points = [at(b.confidence, b.right) for b in found]
     path = " ".join(f"{x},{y}" for x, y in points)
     parts.append(f'<polyline points="{path}" fill="none" stroke="#2a7fbf" stroke-width="2"/>')
@@ -102,11 +100,9 @@ def curve(found: Sequence[Bin]) -> str:
         radius = round(3 + 9 * (b.count / most) ** 0.5, 1)
         parts.append(f'<circle cx="{x}" cy="{y}" r="{radius}" fill="#2a7fbf"/>')
     middle = size / 2
-    parts += [
-        words(middle, size - 10, "confidence"),
-        words(14, middle, "share of right labels", f'transform="rotate(-90 14 {middle})"'),
-        "</svg>",
-    ]
+    upright = f'transform="rotate(-90 14 {middle})"'
+    parts.append(words(middle, size - 10, "confidence"))
+    parts += [words(14, middle, "share of right labels", upright), "</svg>"]
     return "\n".join(parts) + "\n"
 
 

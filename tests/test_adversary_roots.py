@@ -9,7 +9,8 @@ import pytest
 
 from tests.support.answers import ENGINES, analyzed, answer
 from tests.support.bundles import RunBuilder
-from tracehint.analyzer.roots import classify_paths, data_roots
+from tracehint.analyzer.root_paths import classify_paths
+from tracehint.analyzer.roots import data_roots
 from tracehint.analyzer.tasks.describe import shorten
 
 

@@ -83,11 +83,27 @@ def test_a_task_goes_to_the_node_that_it_prefers_then_anywhere_and_is_stolen_at_
     dispatch.ended(0)
     assert dispatch.started() == [(1, 0)], "an idle node takes what waits for another"
     stays = Dispatcher([1, 1], random.Random(0), steal=False)
-    stays.ready(0, 1)
-    stays.ready(1, 1)
+    stays.ready(0, 1, bound=True)
+    stays.ready(1, 1, bound=True)
     assert stays.started() == [(0, 1)]
+    stays.ready(2, 1)
+    assert stays.started() == [(2, 0)], "what is not bound is taken all the same"
     stays.ended(1)
     assert stays.started() == [(1, 1)]
+
+
+def test_what_a_plan_leaves_free_starts_where_most_of_its_input_lies(tmp_path: Path) -> None:
+    work = chains()
+    plan = np.full(work.tasks, -1, np.int32)
+    plan[0] = 3
+    placement = Placement("plan", scheduler="plan", plan=plan)
+    effect = Effect(Folders(tmp_path), "run", work, placement)  # type: ignore[arg-type]
+    effect.prepare()
+    replay = Replay(effect, 1, seed=1)
+    replay.stage()
+    dispatcher = Dispatcher([1] * 5, random.Random(0))
+    assert replay._wish(0, dispatcher) == 3
+    assert replay._wish(1, dispatcher) == 1, "everything lies on B"
 
 
 def test_what_is_written_depends_on_what_was_read_and_not_on_where(tmp_path: Path) -> None:

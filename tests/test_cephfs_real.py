@@ -25,6 +25,9 @@ from tests.support.hints import rule, save
 from tracehint.adapters.engines.tag_table import TagTarget, encode, find_helper, tag_files
 from tracehint.adapters.stores.cephfs import CephFs
 from tracehint.adapters.stores.places import Places
+from tracehint.hintgen.hints.folders import FolderHints
+from tracehint.hintgen.hints.hintfile import dump
+from tracehint.hintgen.hints.model import HintFile
 
 pytestmark = [pytest.mark.full, pytest.mark.slow, pytest.mark.store]
 
@@ -96,6 +99,20 @@ def snapshot(folder: Path) -> dict[str, str | None]:
     for path in (p for p in names if p.is_dir() and ".tracehint" not in p.parts):
         out |= {f"{path} {pin}": get(path, pin) for pin in PINS}
     return out
+
+
+def test_a_directory_is_pinned_to_the_rank_of_its_site(
+    bed: CephBed, data: Path, tmp_path: Path
+) -> None:
+    told = HintFile((), {}, (), directories=(FolderHints("parts", {"Metadata": "lyon"}),))
+    dump(told, tmp_path / "pins.json")
+    (tmp_path / "map.toml").write_text('sites = { paris = "0", lyon = "1" }\n')
+    words = (tmp_path / "pins.json", data, "--store", "cephfs", "--map", tmp_path / "map.toml")
+    tracehint(bed, "apply", *words, "--as-root")
+    assert get(data / "parts", "ceph.dir.pin") == "1"
+    tracehint(bed, "verify", *words)
+    tracehint(bed, "apply", *words, "--as-root", "--undo")
+    assert get(data / "parts", "ceph.dir.pin") == "-1"
 
 
 class TestWhatTheTableSays:

@@ -22,7 +22,8 @@ from tracehint.analyzer.analyze import analyze
 from tracehint.analyzer.model import ANALYSIS_TABLES, Options
 from tracehint.analyzer.output.json import from_json, to_json, write_json
 from tracehint.errors import InputError
-from tracehint.hintgen.summary.summary import console_for, print_summary
+from tracehint.hintgen.summary.console import console_for
+from tracehint.hintgen.summary.summary import print_summary
 
 EXAMPLES = Path(__file__).parent / "examples"
 SCHEMA = json.loads(

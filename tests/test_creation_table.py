@@ -13,7 +13,7 @@ from tests.support.hostile import HOSTILE_NAMES
 from tracehint.adapters.creation import layout
 from tracehint.adapters.creation.compile import compile_rules
 from tracehint.adapters.creation.resolution import resolution_of
-from tracehint.adapters.plan import Paths, inside
+from tracehint.adapters.paths import Paths, inside
 from tracehint.adapters.stores.base import Store
 from tracehint.adapters.stores.registry import open_store
 from tracehint.errors import InputError

@@ -15,7 +15,8 @@ from tests.support.hints import hint_file, literal, rule, save
 from tests.support.hostile import HOSTILE_NAMES, make_files
 from tests.support.tagger import build
 from tracehint.adapters import stores
-from tracehint.adapters.plan import Paths, build_plan, remembered_paths
+from tracehint.adapters.paths import Paths, remembered_paths
+from tracehint.adapters.plan import build_plan
 from tracehint.adapters.stores.registry import open_store
 from tracehint.adapters.stores.script import make_script
 from tracehint.cli import main

@@ -524,7 +524,7 @@ def test_circle_through_two_files(case: Case) -> None:
     }
 
 
-def test_portions_give_the_same(case: Case) -> None:
+def test_partitions_give_the_same(case: Case) -> None:
     tasks = chain(case, *(f"t{i}" for i in range(6)))
     for n in range(40):
         f = case.run.file(f"/data/{n}", existed=False)
@@ -565,7 +565,7 @@ def test_a_large_run_with_a_known_answer() -> None:
     import pyarrow as pa
 
     from tests.support.flow_cut import ROOTS
-    from tracehint.analyzer import roots
+    from tracehint.analyzer import root_paths
     from tracehint.analyzer.execution.local import LocalExtents
     from tracehint.analyzer.flow.build import build_flow
     from tracehint.analyzer.model import TASKS, Options
@@ -595,7 +595,9 @@ def test_a_large_run_with_a_known_answer() -> None:
     tables = {name: schema.empty_table() for name, schema in TABLES.items()}
     bundle = Bundle(Path("x"), Manifest(cwd="/data"), tables | synthetic.tables(units))
     cut = TaskCut(pa.Table.from_pylist(tasks, TASKS), pa.table([ids, ids], schema=PROC_TASK))
-    flow = build_flow(bundle, cut, ROOTS, Options(), roots, LocalExtents(bundle.tables["extents"]))
+    flow = build_flow(
+        bundle, cut, ROOTS, Options(), root_paths, LocalExtents(bundle.tables["extents"])
+    )
     assert flow.edges.num_rows == 33 * units
     assert sorted(flow.files.column("role").value_counts().to_pylist(), key=str) == [
         {"values": "input", "counts": 3},

@@ -47,7 +47,7 @@ def test_recording_loads_no_arrow_before_the_command_runs(tmp_path: Path) -> Non
     """What it would load costs CPU, and its settings would be seen by the command."""
     code = (
         "import sys; from tracehint.collectors import registry, session, run;"
-        "from tracehint.commands import record; from tracehint.schemas.store import BundleWriter;"
+        "from tracehint.commands import record; from tracehint.schemas.writer import BundleWriter;"
         "from pathlib import Path; BundleWriter(Path(sys.argv[1]), force=True);"
         "import tracehint.collectors.ebpf.record;"
         "print('pyarrow' in sys.modules, 'numpy' in sys.modules)"

@@ -20,8 +20,9 @@ from tests.support.cli import inside
 from tests.support.ebpf import require_ebpf
 from tracehint.schemas.losses import KINDS, score, words
 from tracehint.schemas.manifest import manifest_to_json
-from tracehint.schemas.store import BundleWriter, read_bundle
+from tracehint.schemas.store import read_bundle
 from tracehint.schemas.tables import LOSS_KINDS
+from tracehint.schemas.writer import BundleWriter
 from tracehint.schemas.writing import write_bundle
 
 NOTHING = "Nothing was lost."

@@ -13,7 +13,7 @@ from tests.support.hints import rule, save
 from tracehint.cli import main
 from tracehint.errors import BundleError
 from tracehint.schemas.manifest import Manifest, read_manifest
-from tracehint.schemas.store import BundleWriter
+from tracehint.schemas.writer import BundleWriter
 
 BUNDLES = (["merge", "RUN"], ["anonymize", "RUN"], ["import", "LOG"], ["record", "-o"])
 FILES = (

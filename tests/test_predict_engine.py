@@ -364,6 +364,20 @@ def test_a_copy_on_the_own_node_may_not_serve_all_of_a_read(shared: float, moved
     assert pooled.network_bytes == pytest.approx(moved * MB)
 
 
+def test_the_first_bytes_of_a_read_come_from_any_copy() -> None:
+    work = workload([Task("a", [("read", "x")])], {"x": 100 * MB})
+    place = planned(placed(work, f0=0), 0)
+    place.copies = np.array([4], np.int32)
+    store = "copies_shared = 0.25\ncopies_first_mb = 20"
+    found = run(work, plain(4, store=store), place)
+    assert found.network_bytes == pytest.approx((0.75 * 20 + 0.25 * 80) * MB, rel=0.01)
+    small = workload([Task(str(i), [("read", "x")]) for i in range(400)], {"x": 1000})
+    place = planned(placed(small, f0=0), *(0 for _ in range(400)))
+    place.copies = np.array([4], np.int32)
+    found = run(small, plain(4, store="small_kb = 1\ncopies_shared = 0.25"), place)
+    assert found.network_bytes == pytest.approx(0.25 * 400 * 1000, rel=0.2)
+
+
 def test_an_empty_file_takes_no_turn() -> None:
     names = ["e0", "x0", "e1", "x1"]
     tasks = [Task("a", [("read", n) for n in names])]

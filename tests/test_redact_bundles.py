@@ -13,8 +13,9 @@ from tests.support.cli import tracehint
 from tracehint.schemas.manifest import Manifest
 from tracehint.schemas.redact.tables import TEXTS
 from tracehint.schemas.spool.redact import redact_spool
-from tracehint.schemas.store import BundleWriter, read_bundle, table_from_rows
+from tracehint.schemas.store import read_bundle, table_from_rows
 from tracehint.schemas.tables import TABLES
+from tracehint.schemas.writer import BundleWriter
 
 S = "hunter2Zq"
 COMMAND = f"mysql -u etl -p{S} calib < in.sql"

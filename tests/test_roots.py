@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from tests.support.bundles import RunBuilder
 from tracehint.analyzer.path_rules import is_system
-from tracehint.analyzer.roots import classify_paths, data_roots, is_bookkeeping, relative_paths
+from tracehint.analyzer.root_paths import classify_paths, is_bookkeeping, relative_paths
+from tracehint.analyzer.roots import data_roots
 from tracehint.analyzer.tasks import cut_tasks
 
 

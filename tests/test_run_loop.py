@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib.resources import files
@@ -66,6 +67,12 @@ def test_the_second_run_has_hints_and_the_proof_is_there(workflow: Path) -> None
     assert data["seconds"]["before"] > 0
     assert data["remote_bytes"] == {"before": None, "after": None, "predicted": None}
     assert {"tr", "cat", "head"} <= {row["type"] for row in data["types"]}
+    tracehint(
+        workflow, "report", runs / "0002.trace", "--before", runs / "0001.trace", "-o", "r.html"
+    )
+    page = (workflow / "r.html").read_text()
+    (shown,) = re.findall(r'id="data">(.*?)</script>', page, re.DOTALL)
+    assert json.loads(shown)["compare"]["hints"] == hints
     analysis = json.loads(tracehint(workflow, "analyze", runs / "0002.trace", "--format", "json"))
     named = [file["path"] for file in analysis["files"] if file["role"] != "software"]
     assert not [path for path in named if ".tracehint" in path]
@@ -158,6 +165,17 @@ def test_init_writes_the_defaults_of_all_commands(tmp_path: Path) -> None:
     assert config.values["engine"] == "makeflow"
     assert config.parameters()["data_roots"] == (str(tmp_path.resolve()),)
     assert "exists" in tracehint(tmp_path, "init", status=2)
+    written = tmp_path / "tracehint.toml"
+    more = (
+        'cluster = "two-racks"\n\n[lint]  # ours\ndisable = ["TP001"]\n[[lint.x]]\ny = [\n[1],\n]\n'
+    )
+    written.write_text('store = "nfs"\ndata_root = [\n"/a",\n]\n' + more)
+    tracehint(tmp_path, "init", "--force")
+    text = written.read_text()
+    assert text.endswith(more.partition("\n\n")[2])
+    assert 'store = "xattr"' in text and 'cluster = "two-racks"\n' in text
+    tracehint(tmp_path, "init", "--force")
+    assert written.read_text() == text
     hints = save(tmp_path, rule("{name}.txt", DP="local"))
     (tmp_path / "a.txt").touch()
     assert "would be set" in tracehint(tmp_path, "apply", hints, ".", "--dry-run")

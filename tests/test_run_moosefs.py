@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -10,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import shaped
+from tests.support.bed import ok
 from tests.support.creation import Tagged
-from tests.support.hints import hint_file, rule
+from tests.support.hints import hint_file, rule, save
 from tests.support.moosefs import Cluster, cluster, missing
 from tests.support.preload import build
 from tracehint.adapters.creation.journal import read_journals
@@ -88,6 +92,41 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         pytest.skip(reason)
     with cluster(tmp_path_factory.mktemp("mfs")) as started:
         yield started
+
+
+WORKFLOW = """
+for i in 1 2 3 4 5 6; do head -c 200000 /dev/zero >part_$i.txt; done
+for i in 1 2 3 4 5 6; do sh -c "tr '\\0' x <part_$i.txt >next_$i.dat"; done
+"""
+READ = 6 * 200_000
+
+
+@pytest.mark.slow
+@pytest.mark.store
+def test_where_the_bytes_were_read_is_known_of_runs_on_a_real_store(tmp_path: Path) -> None:
+    """Six files are read on node A: first from anywhere, then from where they were made."""
+    if shaped.missing():
+        pytest.skip(shaped.missing())
+    program = [sys.executable, "-m", "tracehint"]
+    for name in ("bed", "none"):
+        (tmp_path / name).mkdir()
+    hints, none = save(tmp_path, rule("part_{n}.txt", DP="local")), save(tmp_path / "none")
+    (tmp_path / "site.toml").write_text('local = "node_{host}"\n')
+    (tmp_path / "w.sh").write_text(WORKFLOW)
+    options = ["--store", "moosefs", "--map", tmp_path / "site.toml", "--collector", "strace"]
+    with shaped.shaped_cluster(tmp_path / "bed") as bed:
+        node, folder = bed.nodes[0], bed.nodes[0].mount
+        for name, more in (("first", none), ("second", hints)):
+            words = [*program, "run", *options, "--hints", more, "-o", tmp_path / name, "--"]
+            done = node.run(*words, "sh", tmp_path / "w.sh", cwd=folder)
+            assert done.returncode == 0, done.stderr
+            ok(node.run("sh", "-c", "rm *.txt *.dat", cwd=folder))
+    words = [*program, "compare", tmp_path / "first", tmp_path / "second", "--format", "json"]
+    data = json.loads(subprocess.run(words, check=True, capture_output=True).stdout)
+    local, remote = data["local_bytes"], data["remote_bytes"]
+    assert local["before"] + remote["before"] == READ
+    assert remote["before"] > 0
+    assert (local["after"], remote["after"]) == (READ, 0)
 
 
 @pytest.mark.slow

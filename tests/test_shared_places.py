@@ -17,7 +17,8 @@ from tracehint.adapters.stores.registry import open_store
 from tracehint.cli import main
 from tracehint.errors import BundleError
 from tracehint.schemas.plain import replacing
-from tracehint.schemas.store import BundleWriter, read_bundle
+from tracehint.schemas.store import read_bundle
+from tracehint.schemas.writer import BundleWriter
 
 
 @pytest.fixture

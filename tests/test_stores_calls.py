@@ -30,7 +30,7 @@ TOOL = [sys.executable, "-m", "tracehint"]
 MIB = 1 << 20
 MAP = (
     'local = "node_{host}"\ngroups = ["g1"]\nserver = "head:1094"\nbase = "/wf"\n'
-    'copies = { 2 = "two" }\nreads_spread = true\n'
+    'copies = { 2 = "two" }\nreads_spread = true\nsites = { lyon = "1" }\n'
 )
 LOCAL, GROUP = {"DP": "local"}, {"DP": "collocation|sum"}
 SCATTER = {"DP": "scatter|3", "BlockSize": str(MIB)}
@@ -47,6 +47,8 @@ CALLS: list[tuple[str, str, Mapping[str, str], str | None]] = [
     ("lustre", "file", COPIES, "lfs setstripe -N3 PATH"),
     ("lustre", "file", BLOCK, "lfs setstripe -S 131072 PATH"),
     ("lustre", "file", {"Access": "random"}, None),
+    ("lustre", "directory", {"Metadata": "lyon"}, "lfs migrate -m 1 PATH"),
+    ("lustre", "file", {"Metadata": "lyon"}, None),
     ("beegfs7", "directory", GROUP,
      "beegfs-ctl --setpattern --numtargets=1 --storagepoolid=7 PATH"),
     ("beegfs7", "directory", SCATTER, "beegfs-ctl --setpattern --chunksize=4194304 PATH"),

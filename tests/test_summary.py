@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from tests.support.hostile import HOSTILE_NAMES
 from tests.support.runs import parse_run
 from tracehint.analyzer.model import Analysis
+from tracehint.hintgen.summary.console import console_for
 from tracehint.hintgen.summary.labelled import Labelled
-from tracehint.hintgen.summary.summary import console_for, print_summary
+from tracehint.hintgen.summary.summary import print_summary
 from tracehint.hintgen.text.masks import masks_of
 
 RUNS = Path(__file__).parent / "runs"
@@ -176,7 +177,8 @@ def test_no_database_is_started() -> None:
     program = (
         "import sys; from tracehint.schemas.arrow import skip_pandas; skip_pandas();"
         " from tests.support.runs import parse_run;"
-        " from tracehint.hintgen.summary.summary import console_for, print_summary;"
+        " from tracehint.hintgen.summary.console import console_for;"
+        " from tracehint.hintgen.summary.summary import print_summary;"
         f" run = parse_run(open({str(RUNS / 'montage.txt')!r}).read());"
         " before = set(sys.modules); print_summary(run.analysis(), console_for(sys.stdout));"
         " print(sorted({'duckdb', 'pandas', 'networkx'} & (set(sys.modules) - before)))"

@@ -18,7 +18,8 @@ from tests.support.cli import inside
 from tests.support.runs import parse_run
 from tracehint.analyzer.output.json import write_json
 from tracehint.commands._stages import Work, write_all
-from tracehint.hintgen.summary.summary import console_for, print_summary
+from tracehint.hintgen.summary.console import console_for
+from tracehint.hintgen.summary.summary import print_summary
 from tracehint.hintgen.text.units import seconds, size
 
 RUNS = Path(__file__).parent / "runs"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tracehint.adapters.creation.compile import Compiled
 from tracehint.adapters.creation.journal import Journal, make_journal, read_journals
-from tracehint.adapters.plan import PRIVATE
+from tracehint.adapters.paths import PRIVATE
 from tracehint.collectors.preload.blind import LIBRARY
 from tracehint.collectors.preload.sites import write_sites
 from tracehint.errors import MissingDependencyError

@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tracehint.adapters.creation.resolution import Resolution
-from tracehint.adapters.plan import Target, inside
+from tracehint.adapters.paths import inside
+from tracehint.adapters.plan import Target
 from tracehint.errors import InputError
 from tracehint.hintgen.hints.model import Hint, Rule
 from tracehint.hintgen.hints.pathtext import to_text

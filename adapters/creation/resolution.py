@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from tracehint.adapters.plan import Paths, Target, build_plan, inside
+from tracehint.adapters.paths import Paths, inside
+from tracehint.adapters.plan import Target, build_plan
 from tracehint.errors import InputError
 from tracehint.hintgen.hints.model import HintFile
 from tracehint.hintgen.hints.pathtext import to_bytes

@@ -27,7 +27,8 @@ from tracehint.adapters.engines.yaml_edit import (
     render,
     text_of,
 )
-from tracehint.adapters.plan import Paths, build_plan, inside
+from tracehint.adapters.paths import Paths, inside
+from tracehint.adapters.plan import build_plan
 from tracehint.errors import InputError, UsageError
 from tracehint.hintgen.hints.model import HintFile
 from tracehint.hintgen.hints.plan import Plan

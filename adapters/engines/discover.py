@@ -65,7 +65,8 @@ def attach(bundle: Path) -> DeclaredGraph | None:
     tasks, inputs and outputs. None: no log was found, or something is declared already.
     """
     from tracehint.analyzer.tasks import cut_tasks
-    from tracehint.schemas.store import BundleWriter, read_bundle, segment_files
+    from tracehint.schemas.store import read_bundle, segment_files
+    from tracehint.schemas.writer import BundleWriter
 
     run = read_bundle(bundle, without=("extents", "metadata_ops"))  # tasks are cut without them
     if run.tables["declared_tasks"].num_rows:

@@ -15,7 +15,7 @@ from typing import Any
 
 from tracehint.adapters.engines.observed import Observed
 from tracehint.adapters.engines.workflow import Task, Workflow
-from tracehint.adapters.plan import inside
+from tracehint.adapters.paths import inside
 from tracehint.hintgen.text.units import plural, size
 
 _PLAIN = re.compile(rb"[A-Za-z0-9_.+=,@%/~-]+")  # written in a rule's first line as it is

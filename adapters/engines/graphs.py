@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 NOTHING_OBSERVED = "declared by the engine, nothing observed"
 _HEAD = 64 << 10
-_PORTION = 1 << 18  # rows that are written at once
+_BATCH = 1 << 18  # rows that are written at once
 _MAX_FILES = 64  # looked at in a directory
 
 
@@ -183,13 +183,13 @@ def write_declared_bundle(
     import os
 
     from tracehint.schemas.manifest import Host, Manifest
-    from tracehint.schemas.store import BundleWriter
+    from tracehint.schemas.writer import BundleWriter
     from tracehint.version import __version__
 
     writer = BundleWriter(output, force=force)
     for name, table in (("declared_tasks", graph.tasks), ("declared_io", graph.io)):
-        for segment, at in enumerate(range(0, table.num_rows, _PORTION)):
-            writer.write_table(name, table.slice(at, _PORTION), segment)
+        for segment, at in enumerate(range(0, table.num_rows, _BATCH)):
+            writer.write_table(name, table.slice(at, _BATCH), segment)
     hosts = graph.tasks.column("host").unique().to_pylist()
     manifest = Manifest(
         program=f"tracehint {__version__}",

@@ -22,7 +22,8 @@ from tracehint.adapters.engines.planned import find_parts, nodes_of
 from tracehint.adapters.engines.siblings import undeclared
 from tracehint.adapters.engines.tag_table import TagTarget, check_folder_name, encode, tag_files
 from tracehint.adapters.engines.workflow import Task, Workflow, read_workflow
-from tracehint.adapters.plan import Paths, Plan, build_plan
+from tracehint.adapters.paths import Paths
+from tracehint.adapters.plan import Plan, build_plan
 from tracehint.adapters.stores.base import merge_gaps
 from tracehint.errors import UsageError
 from tracehint.hintgen.hints.model import HintFile
@@ -65,14 +66,12 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
         ways = makeflow_parts.told(parts, folder.name, output.name, request.hosts)
         remarks = [*ways, *moved, *remarks]
     flag = " --json" if workflow.data is not None else ""
-    told = (
-        f"{count:,} settings for {sum(tagged):,} of {len(tasks):,} rules. Run: "
-        f"makeflow{flag} {output.name}   (with {folder.name} beside it)"
-    )
+    settings = f"{count:,} settings for {sum(tagged):,} of {len(tasks):,} rules"
+    run = f"makeflow{flag} {output.name}   (with {folder.name} beside it)"
     return Emitted(
         files=files,
         executable={folder / "tag", folder / "helper"},
-        remarks=[told, *remarks],
+        remarks=[f"{settings}. Run: {run}", *remarks],
         gaps=merge_gaps(gaps),
     )
 
@@ -102,29 +101,34 @@ def targets_by_task(
         makes = precreate and not leaves(task.command)
         names = [(p, "C") for p in dict.fromkeys(task.targets)] + list(more)
         names += [(p, "F") for p in dict.fromkeys(task.sources) if p not in made]
+        names = [(p, kind) for p, kind in names if p in values]
+        moving += precreate and not makes and any(kind != "F" for _, kind in names)
         found = _directories(plan, task, [p for p, _ in more])
-        outputs = [p for p, kind in names if p in values and kind != "F"]
-        moving += bool(outputs) and precreate and not makes
         found += [
             TagTarget(path=p, kind=k if makes or k == "F" else "A", hints=values[p])
             for p, k in names
-            if p in values
         ]
         out.append(found if task.at is not None else [])
-    remarks = plan.remarks()
+    afterwards = not precreate and any(target.kind == "A" for found in out for target in found)
+    return out, plan.remarks() + _remarks(moving, left_out, afterwards=afterwards)
+
+
+def _remarks(moving: int, left_out: int, *, afterwards: bool) -> list[str]:
+    """What people have to know. `moving`: rules whose outputs cannot be made beforehand."""
+    remarks = []
     if moving:
         remarks.append(
             f"{plural(moving, 'rule')} change directory or leave their shell: their outputs are "
             "tagged afterwards, not made beforehand"
         )
-    elif not precreate and any(target.kind == "A" for found in out for target in found):
+    elif afterwards:
         remarks.append(
             "Outputs are tagged when their rule has ended: what acts on data as they are written "
             "then comes from their directory's default only (--precreate makes them beforehand)"
         )
     if left_out:
         remarks.append(f"{left_out:,} remembered files are not in this workflow and were left out")
-    return out, remarks
+    return remarks
 
 
 def leaves(command: str) -> bool:

@@ -16,9 +16,9 @@ from typing import Any
 from tracehint.adapters.engines.planned import Parts
 from tracehint.adapters.engines.slurm_options import for_host
 from tracehint.adapters.engines.workflow import Workflow
+from tracehint.adapters.paths import planned_files
 from tracehint.adapters.place.hosts import Host
 from tracehint.adapters.place.table import Placed, encode
-from tracehint.adapters.plan import planned_files
 from tracehint.hintgen.hints.model import HintFile
 
 _GLOBAL = re.compile(r"^(?:export[ \t]+)?BATCH_OPTIONS[ \t]*\+?=", re.MULTILINE)

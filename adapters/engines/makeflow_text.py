@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from tracehint.adapters.engines.makeflow_variables import Variables
 from tracehint.errors import InputError
-from tracehint.limits import check, exceeded, limit
+from tracehint.limits import check
 
 _ASSIGN = re.compile(r"(export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*(\+?=)[ \t]*(.*)", re.DOTALL)
-_VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
 _LOCAL = re.compile(r"LOCAL[ \t]+")
 _SUB = re.compile(r"MAKEFLOW[ \t]")
 
@@ -39,7 +38,7 @@ class TextRule:
 
 def parse_rules(text: str, environment: Mapping[str, str] | None = None) -> list[TextRule]:
     """The rules in order, which is Makeflow's numbering; `text` is the file read as Latin-1."""
-    known = _Variables(os.environ if environment is None else environment)
+    known = Variables(os.environ if environment is None else environment)
     rules: list[TextRule] = []
     header: tuple[tuple[bytes, ...], tuple[bytes, ...]] | None = None
     named = (0, 0)
@@ -143,51 +142,6 @@ def _joined(line: str) -> str:
     return "".join(out)
 
 
-class _Variables:
-    """Those of the file and of one rule, with a bound on the text that they make: a variable of
-    two others, and so on for thirty lines, is longer than the memory."""
-
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self.of_file: dict[str, str] = dict(environment)
-        self.of_rule: dict[str, str] = {}
-        self.all: Mapping[str, str] = ChainMap(self.of_rule, self.of_file)
-        self._left = limit("substituted-bytes")
-
-    def _counted(self, value: str) -> str:
-        self._left -= len(value)
-        if self._left < 0:
-            raise exceeded("substituted-bytes", "the Makeflow file: its variables make text")
-        return value
-
-    def assign(self, found: re.Match[str]) -> None:
-        """`NAME=value`, `NAME+=value` of the file."""
-        name, value = found[2], self.put_in(found[4].rstrip(), self.of_file)
-        if found[3] == "+=" and name in self.of_file:
-            value = f"{self._counted(self.of_file[name])} {value}"
-        self.of_file[name] = value
-
-    def put_in(self, text: str, known: Mapping[str, str]) -> str:
-        """Substitute variables outside single quotes; unknown ones become nothing."""
-        out: list[str] = []
-        at = 0
-        quoted = False
-        while at < len(text):
-            char = text[at]
-            if char == "'":
-                quoted = not quoted
-            elif char == "\\" and not quoted:
-                out.append(text[at : at + 2])
-                at += 2
-                continue
-            elif char == "$" and not quoted and (found := _VARIABLE.match(text, at)) is not None:
-                out.append(self._counted(known.get(found[1] or found[2], "")))
-                at = found.end()
-                continue
-            out.append(char)
-            at += 1
-        return "".join(out)
-
-
 def _header(text: str, start: int, line: str) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
     sides: tuple[list[bytes], list[bytes]] = ([], [])
     side = 0
@@ -241,7 +195,7 @@ def _rule(
     start: int,
     line: str,
     header: tuple[tuple[bytes, ...], tuple[bytes, ...]],
-    known: _Variables,
+    known: Variables,
 ) -> TextRule:
     at = start
     while text[at] in " \t":

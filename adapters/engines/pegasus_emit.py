@@ -17,8 +17,9 @@ from tracehint.adapters.engines.emitters import EmitRequest, Emitted
 from tracehint.adapters.engines.planned import Parts, find_parts, nodes_of
 from tracehint.adapters.engines.workflow import Task, Workflow
 from tracehint.adapters.engines.yaml_edit import child, get, items, put, read_node, render, text_of
+from tracehint.adapters.paths import Paths
 from tracehint.adapters.place.hosts import Host
-from tracehint.adapters.plan import Paths, build_plan
+from tracehint.adapters.plan import build_plan
 from tracehint.errors import InputError, UsageError
 from tracehint.hintgen.hints.model import HintFile
 from tracehint.hintgen.text.textfile import TextFile

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from tracehint.adapters.engines.workflow import Workflow
-from tracehint.adapters.plan import inside
+from tracehint.adapters.paths import inside
 from tracehint.errors import InputError
 from tracehint.hintgen.hints.fitting import Subject, TooCostlyError
 from tracehint.hintgen.hints.model import HintFile, Rule

@@ -18,7 +18,8 @@ from tracehint.adapters.engines.emitters import EmitRequest, Emitted
 from tracehint.adapters.engines.planned import nodes_of
 from tracehint.adapters.engines.slurm_options import for_host
 from tracehint.adapters.engines.tag_table import TagTarget, check_folder_name, encode, tag_files
-from tracehint.adapters.plan import Paths, build_plan, remembered_paths
+from tracehint.adapters.paths import Paths, remembered_paths
+from tracehint.adapters.plan import build_plan
 from tracehint.adapters.stores.base import Gap, merge_gaps
 from tracehint.analyzer.catalogue import asking_for
 from tracehint.errors import InputError, UsageError
@@ -50,14 +51,8 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
         if t.kind == "directory"
     ]
     table, gaps, count = encode([directories], request.store, allow_trusted=request.allow_trusted)
-    gaps += [
-        Gap(
-            hint=name,
-            level="none",
-            reason="files of this directory differ, and Snakemake deletes tagged outputs",
-        )
-        for _, name in plan.quarrels
-    ]
+    why = "files of this directory differ, and Snakemake deletes tagged outputs"
+    gaps += [Gap(hint=name, level="none", reason=why) for _, name in plan.quarrels]
     data = job_notes(hints.rules, temporary=request.temporary)
     data |= planned_notes(hints.plan, request.hosts)
     data["directories"] = count

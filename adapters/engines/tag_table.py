@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tracehint.adapters.plan import inside
+from tracehint.adapters.paths import inside
 from tracehint.adapters.stores.base import (
     Gap,
     Store,

@@ -12,7 +12,8 @@ from typing import Any
 from tracehint.adapters.engines.emitters import EmitRequest, Emitted
 from tracehint.adapters.engines.part_module import module_of
 from tracehint.adapters.learned import run_paths
-from tracehint.adapters.plan import Paths, Plan, build_plan, remembered_paths
+from tracehint.adapters.paths import Paths, remembered_paths
+from tracehint.adapters.plan import Plan, build_plan
 from tracehint.adapters.stores.base import Gap
 from tracehint.adapters.stores.listed import taskvine
 from tracehint.adapters.stores.places import Places

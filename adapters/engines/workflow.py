@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tracehint.adapters.plan import inside
+from tracehint.adapters.paths import inside
 from tracehint.errors import InputError
 from tracehint.hintgen.match.match import Declared
 from tracehint.hintgen.text.textfile import TextFile

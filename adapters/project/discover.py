@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -96,15 +97,21 @@ def _nodes(why: dict[str, str]) -> int:
     return len(up)
 
 
-def project_text(found: Found) -> str:
-    """The project file as TOML. What was not found stands there as a comment."""
+def project_text(found: Found, by_hand: Mapping[str, str], tables: str = "") -> str:
+    """The project file as TOML. What was not found stands there as a comment.
+
+    by_hand, tables: what stays of an older file (adapters/project/kept.py).
+    """
     lines = [f"store = {json.dumps(found.store or 'xattr')}  # {found.why.get('store', 'a guess')}"]
     lines.append(f"data_root = [{json.dumps(found.data_root)}]")
     if found.engine:
         lines.append(f"engine = {json.dumps(found.engine)}  # {found.why['engine']}")
-    lines.append('# map = "site.toml"  # names of storage classes or pools (docs: stores)')
-    lines.append('# cluster = "cluster.toml"  # nodes, links, disks: with it `run` makes plans')
-    return "\n".join(_plain(line) for line in lines) + "\n"
+    hints = {
+        "map": '# map = "site.toml"  # names of storage classes or pools (docs: stores)',
+        "cluster": '# cluster = "cluster.toml"  # nodes, links, disks: with it `run` makes plans',
+    }
+    lines += [by_hand.get(key, hint) for key, hint in hints.items()]
+    return "\n".join(_plain(line) for line in lines) + "\n" + (f"\n{tables}" if tables else "")
 
 
 def _plain(line: str) -> str:

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tracehint.adapters.plan import PRIVATE
+from tracehint.adapters.paths import PRIVATE
 from tracehint.errors import InputError
 from tracehint.limits import limit
 from tracehint.schemas.plain import is_own_folder, open_plain, replacing

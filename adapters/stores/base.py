@@ -25,6 +25,7 @@ Acts = Literal["global", "directory", "creation", "any"]
 VOCABULARY = (
     "DP=local", "DP=collocation", "DP=scatter", "DP=distribute", "Replication",
     "ReplicationSemantics", "BlockSize", "CacheSize", "Access", "Lifetime", "LastReader",
+    "Metadata",
 )  # fmt: skip  # a table
 
 

@@ -63,6 +63,10 @@ CAPABILITIES: dict[str, Capability] = {
     "Access": Capability(level="none", how="no such setting"),
     "Lifetime": Capability(level="none", how="no such setting"),
     "LastReader": Capability(level="none", how="no such setting"),
+    "Metadata": Capability(
+        level="full", acts=("any",),
+        how="the directory is pinned to the rank that the --map file names (sites)",
+    ),
 }  # fmt: skip  # a table
 
 
@@ -135,6 +139,9 @@ class CephFs(Placing):
 
     def _pin(self, row: str, value: str) -> tuple[str, bytes] | None:
         """Which metadata server has a directory, where there are several."""
+        site = self.places.of_site(value) if row == "Metadata" else None
+        if site is not None:
+            return PIN, site.encode()
         if self.places.ranks > 1 and row == "DP=distribute":
             return SPREAD, b"1"
         if self.places.ranks > 1 and row == "DP=collocation":
@@ -147,6 +154,8 @@ class CephFs(Placing):
             return NO_DEFAULT
         if row == "Replication" and not self.places.reads_spread:
             return _NO_SPREAD
+        if row == "Metadata" and not folder:
+            return "cephfs takes it on no file"
         known = CAPABILITIES.get(row)
         return known.how if known else "unknown hint"
 

@@ -1,8 +1,8 @@
 """Values of a store's table: templates over a closed list of fields, never evaluated.
 
 `{value}`, `{arg}` (after `|`), `{block}` (BlockSize), `{region}` (arg times BlockSize); the site's
-places `{local}`, `{group}`, `{copies}`, `{server}`; and what the table's own [fields] say: a number
-of bytes or a count on the grid that the store takes.
+places `{local}`, `{group}`, `{copies}`, `{server}`, `{site}`; and what the table's own [fields]
+say: a number of bytes or a count on the grid that the store takes.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from tracehint.adapters.stores.grammar import Grid
 from tracehint.adapters.stores.places import Places
 
 PLAIN = ("value", "arg", "block", "region")
-PLACED = ("local", "group", "copies", "server")
+PLACED = ("local", "group", "copies", "server", "site")
 _FIELD = re.compile(r"\{([a-z][a-z0-9_]{0,30})\}")
 _NO_PLACE = {
     "local": "name the place of each node in a --map file (local)",
     "group": "name the places of groups in a --map file (groups)",
     "copies": "name the places by number of copies in a --map file (copies, reads_spread)",
     "server": "name the server in a --map file (server)",
+    "site": "name the metadata server of each site in a --map file (sites)",
 }
 
 
@@ -76,6 +77,8 @@ class Known:
             return self.places.of_group(self.value.partition("|")[2])
         if name == "copies":
             return self.places.of_copies(int(self.value)) if self.value.isdecimal() else None
+        if name == "site":
+            return self.places.of_site(self.value)
         return self.places.server or None
 
 

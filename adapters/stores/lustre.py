@@ -62,6 +62,10 @@ ROWS: dict[str, Row] = {
     "Access": no("no such setting"),
     "Lifetime": no("no such setting"),
     "LastReader": no("no such setting"),
+    "Metadata": fully(
+        "an existing directory moves, with what is in it, to the MDT that the --map file names "
+        "(sites)", ("any",), ("mdt_index", "{site}"), targets=("directory",),
+    ),
 }  # fmt: skip  # a table
 
 # -1 or the number of OSTs; the options are put together in `Lustre.options`
@@ -80,6 +84,11 @@ LAYOUT = Command(
     unset=("lfs", "setstripe", "-d", "{path}"),
     creates=True,
 )
+MOVE = Command(
+    words={"mdt_index": Word(kind="count", option=("-m", "{}"), read=r"^(\d+)$")},
+    set=("lfs", "migrate", "{options}", "{path}"),
+    get=("lfs", "getdirstripe", "-m", "{path}"),
+)
 FIELDS = {
     "block64": Field("block", _SIZES), "strip": Field("region", _SIZES),
     "copies": Field("value", Grid(least=1, most=MAX_MIRRORS)),
@@ -94,6 +103,8 @@ class _Lustre(CommandStore):
         """One layout at most; only a directory's has components, and never with mirrors."""
         settings, gaps = super().translate(hints, kind)
         for place, setting in enumerate(settings):
+            if self._command(setting.key) is not LAYOUT:
+                continue
             words = read_words(setting.value, LAYOUT.kinds())
             if kind == "file" or "mirrors" in words:
                 words.pop("narrow", None)
@@ -104,6 +115,8 @@ class _Lustre(CommandStore):
 
     def options(self, command: Command, words: Mapping[str, str]) -> list[str]:
         """A plain layout, or components from the start of the file to its end (-1)."""
+        if command is not LAYOUT:
+            return super().options(command, words)
         if len(words.get("pool", "").replace(HOST, "")) > MAX_POOL:
             raise InputError(
                 f"the pool {words['pool'][:40]!r} has more than {MAX_POOL} letters",
@@ -126,7 +139,7 @@ class _Lustre(CommandStore):
 
     def words_in(self, command: Command, answer: str) -> dict[str, str]:
         """The words of a layout as `lfs getstripe -y` prints it."""
-        return layout_words(answer)
+        return layout_words(answer) if command is LAYOUT else super().words_in(command, answer)
 
 
 def _only(words: Mapping[str, str], name: str) -> dict[str, str]:
@@ -141,6 +154,6 @@ def lustre(places: Places) -> CommandStore:
         about=ABOUT,
         rows=ROWS,
         fields=FIELDS,
-        commands={"layout": LAYOUT},
+        commands={"layout": LAYOUT, "metadata": MOVE},
         places=places,
     )

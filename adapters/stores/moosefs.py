@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tracehint.adapters.plan import Kind
@@ -22,6 +22,8 @@ from tracehint.errors import UsageError
 KEY = "mfs:sclass"
 MAX_COPIES = 9
 _CHUNK = re.compile(r"^\s+chunk \d+: ", re.MULTILINE)
+_FILE = re.compile(r"^(/proc/self/fd/\d+):$", re.MULTILINE)
+_REMEDY = "Debian: apt-get install moosefs-client"
 _COPY = re.compile(r"^\t\tcopy \d+: ([0-9A-Za-z.:_-]+):\d+ \(status:VALID\)", re.MULTILINE)
 
 
@@ -45,6 +47,7 @@ CAPABILITIES: dict[str, Capability] = {
     "Access": Capability(level="none", how="no such setting"),
     "Lifetime": Capability(level="none", how="trash time is about deletion, not placement"),
     "LastReader": Capability(level="none", how="no such setting"),
+    "Metadata": Capability(level="none", how="one master has all metadata"),
 }  # fmt: skip  # a table
 
 
@@ -127,16 +130,26 @@ class MooseFs(Placing):
 
     def locate(self, fd: int) -> Location | None:
         """Chunk servers that hold valid copies, those with most copies first."""
-        text = _run(["mfsfileinfo"], fd)
-        copies = copies_of(text)
-        nodes = sorted(dict.fromkeys(copies), key=lambda node: -copies.count(node))
-        if not nodes:
-            return None
-        detail = {
-            "copies": {n: copies.count(n) for n in nodes},
-            "chunks": len(_CHUNK.findall(text)),
-        }
-        return Location(nodes=tuple(nodes), detail=detail)
+        return _location(_run(["mfsfileinfo"], fd))
+
+    def locate_all(self, fds: Sequence[int]) -> list[Location | None]:
+        """`locate` for many files, with one tool."""
+        paths = [fd_path(fd) for fd in fds]
+        text = run_tool(["mfsfileinfo", *paths], fds=fds, remedy=_REMEDY)
+        parts = _FILE.split(text)[1:]
+        if parts[::2] != paths:
+            raise OSError(errno.EIO, "mfsfileinfo does not answer for each file")
+        return [_location(said) for said in parts[1::2]]
+
+
+def _location(text: str) -> Location | None:
+    copies = copies_of(text)
+    nodes = sorted(dict.fromkeys(copies), key=lambda node: -copies.count(node))
+    if not nodes:
+        return None
+    counts = {n: copies.count(n) for n in nodes}
+    detail = {"copies": counts, "chunks": len(_CHUNK.findall(text))}
+    return Location(nodes=tuple(nodes), detail=detail)
 
 
 def copies_of(text: str) -> list[str]:
@@ -147,5 +160,5 @@ def copies_of(text: str) -> list[str]:
 def _run(command: list[str], fd: int) -> str:
     """Run a tool on the descriptor; its answer after the path. Raises OSError with its words."""
     path = fd_path(fd)
-    answer = run_tool([*command, path], fd=fd, remedy="Debian: apt-get install moosefs-client")
+    answer = run_tool([*command, path], fd=fd, remedy=_REMEDY)
     return answer.removeprefix(f"{path}:")

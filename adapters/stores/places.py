@@ -5,6 +5,7 @@ groups = ["node_A", "node_B"]       # DP=collocation|g goes to one of these, cho
 copies = { 2 = "data_2", 3 = "data_3" }   # pools with so many copies (CephFS)
 reads_spread = true                 # clients read from all copies, not from the first only (CephFS)
 ranks = 2                           # metadata servers that directories may be pinned to (CephFS)
+sites = { paris = "0", lyon = "1" }  # metadata server of each site (CephFS: rank, Lustre: MDT)
 small = 1048576                     # files up to it may lie on the metadata server (Lustre)
 server = "head:9000"                # whom the tools of a store without mount ask
 base = "/wf/run7"                   # where DIRECTORY lies in the name space of such a store
@@ -32,6 +33,7 @@ KEYS = {
     "copies",
     "reads_spread",
     "ranks",
+    "sites",
     "small",
     "server",
     "base",
@@ -40,6 +42,7 @@ KEYS = {
 }
 _SERVER = re.compile(r"([A-Za-z0-9][A-Za-z0-9.-]{0,200}(:[0-9]{1,5})?)?")
 _BASE = re.compile(r"(/[A-Za-z0-9_][A-Za-z0-9_.+-]{0,100}){0,40}")
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,4}")
 MAX_RANKS = 256
 SMALL_UNIT, MAX_SMALL = 64 << 10, 1 << 30  # bytes
 _REMEDY = "The format of --map files is in docs/reference/stores.md."
@@ -55,6 +58,7 @@ class Places:
     copies: tuple[tuple[int, str], ...] = ()  # ascending
     reads_spread: bool = False
     ranks: int = 1
+    sites: tuple[tuple[str, str], ...] = ()  # name and number of its metadata server
     small: int = 0
     server: str = ""
     base: str = ""
@@ -66,6 +70,10 @@ class Places:
         if not self.copies or not self.reads_spread:
             return None
         return next((name for n, name in self.copies if n >= copies), self.copies[-1][1])
+
+    def of_site(self, site: str) -> str | None:
+        """The metadata server of a site, by its number."""
+        return dict(self.sites).get(site)
 
     def of_host(self, *, late: bool = False) -> str | None:
         """The place of the node that this runs on; with `late`, `@host` stands for its name."""
@@ -109,7 +117,20 @@ def load_places(path: Path | None) -> Places:
     if not all(re.fullmatch("[0-9]{1,3}", key) and int(key) for key in copies):
         raise InputError(f"{path}: copies are named by their number", _REMEDY)
     pools = tuple(sorted((int(key), name) for key, name in copies.items()))
-    return Places(local, tuple(groups), pools, spread, ranks, **_server(path, data))
+    return Places(
+        local, tuple(groups), pools, spread, ranks, _sites(path, data), **_server(path, data)
+    )
+
+
+def _sites(path: Path, data: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """The metadata servers of sites; raises InputError."""
+    sites = data.get("sites", {})
+    if not isinstance(sites, dict) or not all(
+        NAME.fullmatch(name) and isinstance(number, str) and _NUMBER.fullmatch(number)
+        for name, number in sites.items()
+    ):
+        raise InputError(f'{path}: sites are written name = "number"', _REMEDY)
+    return tuple(sorted(sites.items()))
 
 
 def _server(path: Path, data: Mapping[str, Any]) -> dict[str, Any]:

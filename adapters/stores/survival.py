@@ -44,7 +44,8 @@ def lost_in(run: Path, paths: Collection[bytes]) -> dict[bytes, Lost]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from tracehint.analyzer.roots import data_roots, relative_paths
+    from tracehint.analyzer.root_paths import relative_paths
+    from tracehint.analyzer.roots import data_roots
     from tracehint.schemas.store import read_bundle
 
     bundle = read_bundle(run, without=("metadata_ops", "attributes", "marks"))

@@ -12,13 +12,15 @@ from tracehint.errors import MissingDependencyError
 TIMEOUT_S = 30
 
 
-def run_tool(argv: Sequence[str], *, fd: int | None = None, remedy: str = "") -> str:
-    """The answer of a tool that may use the descriptor; raises OSError with the tool's words."""
+def run_tool(
+    argv: Sequence[str], *, fd: int | None = None, fds: Sequence[int] = (), remedy: str = ""
+) -> str:
+    """The answer of a tool that may use the descriptors; raises OSError with the tool's words."""
     if shutil.which(argv[0]) is None:
         raise MissingDependencyError(
             f"{argv[0]} is not installed", remedy or "Run it where the store's tools are."
         )
-    keep = [fd] if fd is not None else []
+    keep = [*fds, *([fd] if fd is not None else [])]
     try:
         done = subprocess.run(
             list(argv),

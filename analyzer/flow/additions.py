@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from tracehint.analyzer.arrays import Bools, Ints, order_by, starts_of
 from tracehint.analyzer.columns import column
+from tracehint.analyzer.flow.again import with_circles
 from tracehint.analyzer.flow.blind import may_hide_reads
 from tracehint.analyzer.flow.declared import (
     Declared,
@@ -21,7 +22,6 @@ from tracehint.analyzer.flow.declared import (
     read_tasks,
     read_uses,
 )
-from tracehint.analyzer.flow.fold import components
 from tracehint.analyzer.flow.grouping import range_lists
 from tracehint.analyzer.flow.model import UNKNOWN, Flow, Objects
 from tracehint.analyzer.model import CONSUMERS, EDGES, FILES, PRODUCERS
@@ -78,7 +78,7 @@ def add_declared(
     )
     if len(writer):
         flow.notes.append(f"{len(writer)} edges are declared by the workflow and were not seen")
-        flow.files = _mark_circles(flow, scene.tasks)
+        flow.files = with_circles(flow, scene.tasks)
     return flow
 
 
@@ -240,20 +240,3 @@ class _Added:
         np.add.at(more, self.row[self.uses.path[users]], self.moved(users))
         share = np.asarray(flow.files.column("exact_share").to_numpy())
         return np.where(more[:n] > 0, share * seen / np.maximum(seen + more[:n], 1), share)
-
-
-def _mark_circles(flow: Flow, tasks: pa.Table) -> pa.Table:
-    """Files on a circle of tasks, now that there are more edges, are concurrently shared."""
-    ids = column(tasks, "task")
-    p, c = (np.searchsorted(ids, column(flow.edges, n)) for n in ("producer", "consumer"))
-    start = pc.fill_null(tasks.column("start_s"), 0.0).to_numpy()
-    rank = np.empty(len(ids), np.int64)
-    rank[np.lexsort((np.arange(len(ids)), start))] = np.arange(len(ids))
-    circle = components(p, c, rank)
-    on = (circle[p] != UNKNOWN) & (circle[p] == circle[c])
-    if not on.any():
-        return flow.files
-    shared = np.asarray(flow.files.column("concurrent").to_numpy(), bool).copy()
-    shared[column(flow.edges, "file")[on]] = True
-    at = flow.files.column_names.index("concurrent")
-    return flow.files.set_column(at, FILES.field("concurrent"), pa.array(shared))

@@ -23,9 +23,10 @@ from tracehint.analyzer.flow.fold import components
 from tracehint.analyzer.flow.identity import find_objects, judged
 from tracehint.analyzer.flow.model import UNKNOWN, Access, Flow, Found, Objects
 from tracehint.analyzer.flow.notes import merged
-from tracehint.analyzer.flow.portions import Batch, Portions
+from tracehint.analyzer.flow.partitions import Batch, Partitions
 from tracehint.analyzer.flow.retries import series_of
-from tracehint.analyzer.flow.tables import Part, make_part, together
+from tracehint.analyzer.flow.tables import Part, make_part
+from tracehint.analyzer.flow.together import together
 from tracehint.analyzer.flow.users import Tasks, consumers_of, edges_of, producers_of
 from tracehint.analyzer.flow.whole import from_opens
 
@@ -60,7 +61,7 @@ class Roots(Protocol):
 
 @dataclass
 class Plan:
-    """What every portion is computed with. `always_general`: every file goes the long way."""
+    """What every partition is computed with. `always_general`: every file goes the long way."""
 
     tasks: Tasks
     options: Options
@@ -85,10 +86,8 @@ def build_flow(
     `cut` says which process epoch belongs to which task, `roots` are the data roots, `extents`
     who has that table and computes, `rules` what is data below them. Tables have the schemas of
     `tracehint.analyzer.model`. With `owned`, columns of the bundle that nothing needs after this
-    are dropped from its tables. `found` waits for the files, where somebody looks for them
-    already (`flow.identity.find_objects`). Never raises on damaged rows: what was left out is in
-    `Flow.notes`.
-    `rows` is the size of a portion.
+    are dropped from its tables. `found` waits for the files, where somebody looks for them already
+    (`find_objects`). `rows` is the size of a partition. Never raises on damaged rows: `Flow.notes`.
     """
     notes: list[str] = []
     table = cut.tasks.take(order_by(column(cut.tasks, "task")))
@@ -96,51 +95,42 @@ def build_flow(
     procs = ProcTasks(cut.proc_task, ids)
     tasks = Tasks(ids, column(table, "engine") == 1, *series_of(table), bundle.manifest.started_ns)
     plan = Plan(tasks, options, always_general)
-    objects = judged(
-        *(found() if found else find_objects(bundle)),
-        procs.of,
-        lambda paths: rules.classify_paths(paths, roots),
-    )
+    classify = partial(rules.classify_paths, roots=roots)
+    relative = partial(rules.relative_paths, roots=roots)
+    objects = judged(*(found() if found else find_objects(bundle)), procs.of, classify)
     accesses = extents.look(objects, procs, notes)
     more = from_opens(bundle, objects, procs, extents, notes)
-    if owned:  # only their number counts from here on, and whose they are
+    if owned:  # only their number counts now, and whose they are
         bundle.tables["opens"] = bundle.tables["opens"].select(["proc"])
-    copies, order = keep_together(accesses, more, objects, tasks.engine)
-    if len(copies):
-        objects, copies = _renumber(objects, accesses, more, copies, order)
+    objects, copies = _with_copies(objects, accesses, more, tasks)
     parts = _parts(accesses, divide(accesses, more, objects, copies, rows), plan, notes)
     touched = accesses.touched()
     del accesses  # the largest thing there is
-    flow, used = together(
-        parts, objects, touched, lambda paths: rules.relative_paths(paths, roots), notes
-    )
-    return add_declared(
-        Scene(flow, used, objects, table),
-        bundle,
-        cut.declared_task,
-        lambda paths: rules.classify_paths(paths, roots),
-        lambda paths: rules.relative_paths(paths, roots),
-    )
+    scene = Scene(*together(parts, objects, touched, relative, notes), objects, table)
+    return add_declared(scene, bundle, cut.declared_task, classify, relative)
 
 
-def _parts(accesses: Accesses, portions: Portions, plan: Plan, notes: list[str]) -> list[Part]:
-    """The rows of all portions; those on circles of tasks are computed again."""
-    solved = accesses.compute(portions, partial(_solve, plan))
+def _parts(accesses: Accesses, partitions: Partitions, plan: Plan, notes: list[str]) -> list[Part]:
+    """The rows of all partitions; those on circles of tasks are computed again."""
+    solved = accesses.compute(partitions, partial(_solve, plan))
     parts = [part for part, _ in solved]
     notes += merged(note for _, said in solved for note in said)
     circle = _circles(parts, plan.tasks)
     if circle is not None:
         again = np.flatnonzero([_on(part, circle).any() for part in parts])
-        solved = accesses.compute(portions, partial(_solve, plan, circle=circle), again)
+        solved = accesses.compute(partitions, partial(_solve, plan, circle=circle), again)
         for i, (part, _) in zip(again.tolist(), solved, strict=True):
             parts[i] = part
     return parts
 
 
-def _renumber(
-    objects: Objects, accesses: Accesses, more: Access, copies: Copies, order: Ints
+def _with_copies(
+    objects: Objects, accesses: Accesses, more: Access, tasks: Tasks
 ) -> tuple[Objects, Copies]:
-    """Objects in another order, everywhere."""
+    """The copies that engines made, and the objects so that each stands beside its source."""
+    copies, order = keep_together(accesses, more, objects, tasks.engine)
+    if not len(copies):
+        return objects, copies
     number = np.empty(len(order), np.int64)
     number[order] = np.arange(len(order))
     accesses.renumber(number)
@@ -150,7 +140,7 @@ def _renumber(
 
 
 def _solve(plan: Plan, batch: Batch, circle: Ints | None = None) -> tuple[Part, list[str]]:
-    """The rows of one portion, and notes. `circle`: per task the circle that it is on, once known.
+    """The rows of one partition, and notes. `circle`: per task the circle that it is on, if known.
 
     A pure function of its arguments: it may run in another process.
     """
@@ -211,6 +201,6 @@ def _circles(parts: list[Part], tasks: Tasks) -> Ints | None:
 
 
 def _on(part: Part, circle: Ints) -> Bools:
-    """The edges of a portion that are on a circle."""
+    """The edges of a partition that are on a circle."""
     producer, consumer = part.ends.producer, part.ends.consumer
     return np.asarray((circle[producer] != UNKNOWN) & (circle[producer] == circle[consumer]))

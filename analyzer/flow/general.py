@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tracehint.analyzer.arrays import Bools, Ints, starts_of
-from tracehint.analyzer.flow import copies as engine_copies
 from tracehint.analyzer.flow.access import is_mutation
+from tracehint.analyzer.flow.carried import Carried, carried, levels, substitute
 from tracehint.analyzer.flow.coarse import coarsen
-from tracehint.analyzer.flow.copies import Carried, Copies
+from tracehint.analyzer.flow.copies import Copies
 from tracehint.analyzer.flow.events import Events, events_of
 from tracehint.analyzer.flow.model import (
     MAX_TOUCHES,
@@ -43,17 +43,17 @@ def solve(
 
     `engine` is per task. Copies are followed from originals to copies, level by level.
     """
-    level = engine_copies.levels(copies, len(objects))
+    level = levels(copies, len(objects))
     many = np.zeros(len(objects), bool)
     parts: list[Found] = []
     pieces = Carried.empty()
     for depth in np.unique(level[access.obj]).tolist():
         events = events_of(access.take(level[access.obj] == depth), objects, notes)
         if depth:
-            events = engine_copies.substitute(events, copies, pieces)
+            events = substitute(events, copies, pieces)
         coarsen(events, notes)
         touched = touches(events, objects)
-        more, copied = engine_copies.carried(copies, events, touched)
+        more, copied = carried(copies, events, touched)
         pieces = Carried.joined([pieces, more])
         pieces = pieces.take(np.lexsort((pieces.start, pieces.copy)))
         foreign, latest = foreign_reads(events, touched, engine)

@@ -43,8 +43,7 @@ def judged(objects: Objects, creator: Ints, task_of: TaskOf, is_software: IsSoft
 
 
 def find_objects(bundle: Bundle) -> tuple[Objects, Ints]:
-    """The objects as far as they are known without the tasks, and per object the process that
-    created it (UNKNOWN if none is known). `judged` makes them whole."""
+    """The objects without what tasks decide (`judged`), and per object its creator or UNKNOWN."""
     import pyarrow.compute as pc
 
     files = bundle.tables["files"]
@@ -64,17 +63,11 @@ def find_objects(bundle: Bundle) -> tuple[Objects, Ints]:
     np.logical_and.at(deleted, of_row, column(regular, "deleted") == 1)
     size = np.full(count, UNKNOWN, np.int64)
     np.maximum.at(size, of_row, column(regular, "size_bytes"))
-    existed = np.full(count, 2, np.int64)
-    known = column(regular, "existed")
-    # made in the run as soon as one host saw it made
-    np.minimum.at(existed, of_row, np.where(known == UNKNOWN, 2, known))
-    existed[existed == 2] = UNKNOWN
     opened, creator = _first_opens(bundle, ids, of_row, count)
-    unknown = np.full(count, UNKNOWN, np.int64)
     objects = Objects(
         file_ids=ids,
         file_obj=of_row,
-        existed=existed,
+        existed=_existed(column(regular, "existed"), of_row, count),
         size=size,
         opened_size=opened,
         deleted=deleted | gone,
@@ -83,12 +76,19 @@ def find_objects(bundle: Bundle) -> tuple[Objects, Ints]:
         software=np.zeros(count, bool),
         path=path,
         other_paths=others,
-        maker=unknown,
+        maker=np.full(count, UNKNOWN, np.int64),
         unsized=np.zeros(count, bool),
         hosts=len(pc.unique(files.column("host"))),
     )
     order = order_by(lineage, rank)
     return objects.reordered(order), creator[order]
+
+
+def _existed(known: Ints, of_row: Ints, count: int) -> Ints:
+    """0: made in the run, as soon as one host saw it made; 1: there before; UNKNOWN."""
+    existed = np.full(count, 2, np.int64)
+    np.minimum.at(existed, of_row, np.where(known == UNKNOWN, 2, known))
+    return np.where(existed == 2, UNKNOWN, existed)
 
 
 def _name_rows(names: pa.Table, files: pa.Table, ids: Ints, of_row: Ints) -> NameRows:

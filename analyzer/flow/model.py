@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -22,7 +22,7 @@ HOWS = (*EXTENT_HOW, "engine_copy", "carried", "declared")
 HOW_BIT = {name: 1 << i for i, name in enumerate(HOWS)}
 UNKNOWN = -1  # a size, an owner or a time that is not known
 MAX_PIECES = 1 << 16  # pieces that one strided run is cut into at most
-MAX_ALL_PIECES = 1 << 24  # pieces of all strided runs of a portion
+MAX_ALL_PIECES = 1 << 24  # pieces of all strided runs of a partition
 MAX_TOUCHES = 1 << 22  # (access, segment) pairs of one file
 
 
@@ -206,43 +206,31 @@ class Objects:
         number = np.empty(len(order), np.int64)
         number[order] = np.arange(len(order))
         rows = pa.array(order)
-        return Objects(
-            self.file_ids,
-            number[self.file_obj],
-            self.existed[order],
-            self.size[order],
-            self.opened_size[order],
-            self.deleted[order],
-            self.lineage[order],
-            self.rank[order],
-            self.software[order],
-            self.path.take(rows),
-            self.other_paths.take(rows),
-            self.maker[order],
-            self.unsized[order],
-            self.hosts,
+        return replace(
+            self._at(order),
+            file_obj=number[self.file_obj],
+            path=self.path.take(rows),
+            other_paths=self.other_paths.take(rows),
         )
 
     def part(self, low: int, high: int) -> Objects:
         """The objects from `low` up to `high`, renumbered from 0; the columns are shared."""
-        at = slice(low, high)
-        size = high - low
-        return Objects(
-            self.file_ids[:0],
-            self.file_obj[:0],
-            self.existed[at],
-            self.size[at],
-            self.opened_size[at],
-            self.deleted[at],
-            self.lineage[at],
-            self.rank[at],
-            self.software[at],
-            self.path.slice(low, size),
-            self.other_paths.slice(low, size),
-            self.maker[at],
-            self.unsized[at],
-            self.hosts,
+        return replace(
+            self._at(slice(low, high)),
+            file_ids=self.file_ids[:0],
+            file_obj=self.file_obj[:0],
+            path=self.path.slice(low, high - low),
+            other_paths=self.other_paths.slice(low, high - low),
         )
+
+    def _at(self, rows: Ints | slice) -> Objects:
+        """With the numbers of these rows; the names are still those of all."""
+        return replace(self, **{name: getattr(self, name)[rows] for name in _PER_OBJECT})
+
+
+_PER_OBJECT = (
+    "existed", "size", "opened_size", "deleted", "lineage", "rank", "software", "maker", "unsized",
+)  # fmt: skip  # a table
 
 
 @dataclass

@@ -129,6 +129,15 @@ def _directory_moves(rows: NameRows) -> list[tuple[int, int, bytes, bytes]]:
     return found
 
 
+def _holders(turns: Turns) -> dict[int, list[tuple[int, int, int, bool]]]:
+    """Per name when which object gained or lost it."""
+    holders: dict[int, list[tuple[int, int, int, bool]]] = {}
+    columns = (turns.obj, turns.path, turns.t, turns.seq, turns.gain)
+    for obj, path, t, seq, gain in zip(*(c.tolist() for c in columns), strict=True):
+        holders.setdefault(path, []).append((t, seq, obj, gain))
+    return holders
+
+
 def _move_below(
     turns: Turns, distinct: pa.Array, moves: list[tuple[int, int, bytes, bytes]]
 ) -> tuple[Turns, pa.Array]:
@@ -140,16 +149,7 @@ def _move_below(
 
     paths: list[bytes] = distinct.to_pylist()
     known = {path: i for i, path in enumerate(paths)}
-    holders: dict[int, list[tuple[int, int, int, bool]]] = {}
-    for obj, path, t, seq, gain in zip(
-        turns.obj.tolist(),
-        turns.path.tolist(),
-        turns.t.tolist(),
-        turns.seq.tolist(),
-        turns.gain.tolist(),
-        strict=True,
-    ):
-        holders.setdefault(path, []).append((t, seq, obj, gain))
+    holders = _holders(turns)
     ordered = sorted(paths)
     added: list[tuple[int, int, int, int, bool]] = []
     for t, seq, old, new in moves:

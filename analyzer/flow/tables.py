@@ -1,26 +1,22 @@
-"""The tables of analyzer.model: files with their roles, producers, consumers, edges."""
+"""The tables of one partition: files with their roles, producers, consumers, edges."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tracehint.analyzer.arrays import Bools, Ints, Shorts, starts_of
 from tracehint.analyzer.flow.entries import Entries
 from tracehint.analyzer.flow.grouping import Grouped, how_lists, range_lists
-from tracehint.analyzer.flow.model import UNKNOWN, Flow, Objects
+from tracehint.analyzer.flow.model import UNKNOWN, Objects
 from tracehint.analyzer.flow.users import VIA, Edges, Tasks, Users
-from tracehint.analyzer.model import CONSUMERS, EDGES, FILES, PRODUCERS
+from tracehint.analyzer.model import CONSUMERS, EDGES, PRODUCERS
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Options
-
-Relative = Callable[[pa.Array], pa.Array]
 
 INPUT, INTERMEDIATE, OUTPUT, SCRATCH, SOFTWARE = range(5)
 ROLES = ("input", "intermediate", "output", "scratch", "software")
@@ -28,7 +24,7 @@ ROLES = ("input", "intermediate", "output", "scratch", "software")
 
 @dataclass
 class Part:
-    """The tables of one portion; files are numbered from 0 in each.
+    """The tables of one partition; files are numbered from 0 in each.
 
     `ends` is kept as arrays too, to look for circles of tasks.
     """
@@ -63,43 +59,33 @@ def make_part(
 ) -> Part:
     """Number the entries that are used and make their tables; `low` is the first object."""
     used = np.zeros(len(entries.obj), bool)
-    for users, _ in (producers, consumers):
-        used[users.entry] = True
-    used[edges.entry] = True
+    for entry in (producers[0].entry, consumers[0].entry, edges.entry):
+        used[entry] = True
     at = np.flatnonzero(used)
-    number = np.full(len(used), UNKNOWN, np.int64)
+    number, size = (np.full(len(used), UNKNOWN, np.int64) for _ in range(2))
     number[at] = np.arange(len(at))
     final = _final(entries)
-    size = np.full(len(used), UNKNOWN, np.int64)
     np.maximum.at(size, entries.target, entries.size)
-    unsized = objects.unsized[entries.obj]
     role = _roles(objects, entries, final, producers[0], consumers[0], edges)
     share = _exact_share(len(used), producers[0], consumers[0])
-    first = starts_of(entries.lineage[at])
-    version = np.arange(len(at)) - np.repeat(first, np.diff(np.append(first, len(at))))
     files = pa.table(
         {
             "file": np.arange(len(at)),
-            "version": version.astype(np.int32),
+            "version": _versions(entries.lineage[at]),
             "role": pa.array(ROLES).take(pa.array(role[at])),
             "size_bytes": pa.array(entries.size[final[at]], mask=entries.size[final[at]] < 0),
             "exact_share": share[at],
             "concurrent": entries.shared[at],
         }
     )
-    facts = _Facts(tasks, number, size, unsized, options)
+    facts = _Facts(tasks, number, size, objects.unsized[entries.obj], options)
     return Part(
         entries.obj[final[at]] + low,
         files,
         _users(facts, *producers, PRODUCERS),
         _users(facts, *consumers, CONSUMERS),
         _edges(facts, edges),
-        Ends(
-            edges.producer.astype(np.int32),
-            edges.consumer.astype(np.int32),
-            producers[0].task.astype(np.int32),
-            producers[0].first,
-        ),
+        _ends(edges, producers[0]),
     )
 
 
@@ -112,6 +98,22 @@ class _Facts:
     size: Ints
     unsized: Bools
     options: Options
+
+
+def _ends(edges: Edges, producers: Users) -> Ends:
+    return Ends(
+        edges.producer.astype(np.int32),
+        edges.consumer.astype(np.int32),
+        producers.task.astype(np.int32),
+        producers.first,
+    )
+
+
+def _versions(lineage: Ints) -> Ints:
+    """The place of each entry in its lineage, from 0."""
+    first = starts_of(lineage)
+    count = len(lineage)
+    return (np.arange(count) - np.repeat(first, np.diff(np.append(first, count)))).astype(np.int32)
 
 
 def _final(entries: Entries) -> Ints:
@@ -202,70 +204,3 @@ def _edges(facts: _Facts, edges: Edges) -> pa.Table:
         pa.array(("certain", "uncertain")).take(pa.array(edges.uncertain.astype(np.int64))),
     ]
     return pa.table([pa.array(c) for c in columns], schema=EDGES)
-
-
-def together(
-    parts: list[Part], objects: Objects, touched: Bools, relative: Relative, notes: list[str]
-) -> tuple[Flow, Ints]:
-    """One table of each kind for all portions, and the object of each file row.
-
-    Files outside the roots come last: those that are `touched` (a mask over the objects).
-    """
-    counts = [len(p.entries) for p in parts]
-    offsets = [sum(counts[:i]) for i in range(len(parts))]
-    edge_offsets = np.cumsum([0, *(p.edge_table.num_rows for p in parts)])
-    used = np.concatenate([p.entries for p in parts] or [np.empty(0, np.int64)])
-    used = np.concatenate([used, np.flatnonzero(touched & objects.software)])
-    edges = [
-        _shifted(_shifted(p.edge_table, "file", n), "edge", int(m))
-        for p, n, m in zip(parts, offsets, edge_offsets, strict=False)
-    ]
-    producers = [_shifted(p.producer_table, "file", n) for p, n in zip(parts, offsets, strict=True)]
-    consumers = [_shifted(p.consumer_table, "file", n) for p, n in zip(parts, offsets, strict=True)]
-    files = _files(parts, used, objects, relative)
-    return Flow(
-        files,
-        _joined(producers, PRODUCERS),
-        _joined(consumers, CONSUMERS),
-        _joined(edges, EDGES),
-        list(dict.fromkeys(notes)),
-    ), used
-
-
-def _shifted(table: pa.Table, name: str, by: int) -> pa.Table:
-    if not by:
-        return table
-    at = table.column_names.index(name)
-    moved = pc.add(table.column(name), pa.scalar(by, pa.int64()))
-    return table.set_column(at, table.schema.field(name), moved)
-
-
-def _joined(tables: list[pa.Table], schema: pa.Schema) -> pa.Table:
-    return pa.concat_tables(tables) if tables else schema.empty_table()
-
-
-def _files(parts: list[Part], used: Ints, objects: Objects, relative: Relative) -> pa.Table:
-    """The rows of the portions with their names; then the files outside the data roots."""
-    known = _joined([p.files for p in parts], pa.schema([]))
-    more = len(used) - known.num_rows
-    rows = pa.array(used)
-    others = objects.other_paths.take(rows)
-    paths = relative(pa.concat_arrays([objects.path.take(rows), others.values]))
-    extra = pa.table(
-        {
-            "file": known.num_rows + np.arange(more),
-            "version": np.zeros(more, np.int32),
-            "role": pa.array(["software"] * more, pa.string()),
-            "size_bytes": pa.array(size := objects.size[used[known.num_rows :]], mask=size < 0),
-            "exact_share": np.ones(more),
-            "concurrent": np.zeros(more, bool),
-        }
-    )
-    table = pa.concat_tables([known, extra]) if parts else extra
-    columns = {name: table.column(name) for name in table.column_names}
-    columns["file"] = pa.array(np.arange(len(used)))
-    columns["lineage"] = pa.array(objects.lineage[used])
-    columns["path"] = paths.slice(0, len(used))
-    columns["other_paths"] = pa.ListArray.from_arrays(others.offsets, paths.slice(len(used)))
-    columns["deleted"] = pa.array(objects.deleted[used])
-    return pa.table([columns[name] for name in FILES.names], schema=FILES)

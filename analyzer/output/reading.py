@@ -84,17 +84,7 @@ def _from(data: dict[str, Any]) -> Analysis:
         ends = {"producer": tasks[e["producer"]], "consumer": tasks[e["consumer"]]}
         rows["edges"].append({**e, **ends, "edge": edge, "file": file})
         rows["patterns"] += [_pattern(p, file, edge, groups) for p in e["patterns"]]
-    for g in data["groups"]:
-        _one_of(g["pattern"], catalogue.GROUPED)
-        rows["groups"].append(
-            {
-                **g,
-                "group": groups[g["id"]],
-                "task": tasks[g["task"]],
-                "files": [files[f] for f in g["files"]],
-                "evidence": json.dumps(g["evidence"]),
-            }
-        )
+    rows["groups"] = [_group(g, groups, tasks, files) for g in data["groups"]]
     tables = {
         name: pa.Table.from_pylist(rows[name], schema=schema)
         for name, schema in ANALYSIS_TABLES.items()
@@ -108,6 +98,17 @@ def options_of(run: dict[str, Any]) -> Options:
 
     known = Options.__dataclass_fields__
     return Options(**{k: v for k, v in run.get("parameters", {}).items() if k in known})
+
+
+def _group(g: dict[str, Any], groups: _Ids, tasks: _Ids, files: _Ids) -> dict[str, Any]:
+    _one_of(g["pattern"], catalogue.GROUPED)
+    return {
+        **g,
+        "group": groups[g["id"]],
+        "task": tasks[g["task"]],
+        "files": [files[f] for f in g["files"]],
+        "evidence": json.dumps(g["evidence"]),
+    }
 
 
 def _file(f: dict[str, Any], file: int, lineages: dict[str, int]) -> dict[str, Any]:

@@ -66,32 +66,25 @@ def choose(
 ) -> Chosen:
     """The choice for each label, for `nodes` nodes at one site or several."""
     number = float(max(1, nodes))
-    moved = cost.moved(labels, facts, single, around, number)
-    network, waiting = cost.DEFAULTS[options.default_placement]
-    moved.net, moved.wait = network(moved, number), waiting(moved, number)
+    moved = _moved(cost.moved(labels, facts, single, around, number), options, number)
     asked = cost.asked(labels.pattern, moved, number)
     first, second, best = _best(labels, asked, moved, len(facts))
-    pays = (asked.wait < moved.wait) | ((asked.wait == moved.wait) & (asked.net < moved.net))
-    pays &= moved.wait - asked.wait + moved.net - asked.net >= options.call_cost_bytes
+    pays = _pays(asked, moved, options.call_cost_bytes)
     choice = np.where(pays, asked.placement, DEFAULT)
 
     def of(candidate: Ints) -> tuple[Ints, Floats]:
         """Placement and network bytes: of a label, else of the default placement."""
-        label = candidate >= 0
-        return (
-            np.where(label, asked.placement[candidate], DEFAULT),
-            np.where(label, asked.net[candidate], moved.net),
-        )
+        placement = np.where(candidate >= 0, asked.placement[candidate], DEFAULT)
+        return placement, np.where(candidate >= 0, asked.net[candidate], moved.net)
 
     one, two = of(first[labels.file]), of(second[labels.file])
     other = one[0] != choice
-    runner_up = np.where(other, one[0], two[0])
     return Chosen(
         best[labels.file] == np.arange(len(labels)),
         choice,
         np.where(pays, rounded(moved.net - asked.net), 0),
         np.where(pays, rounded(moved.wait - asked.wait), 0),
-        runner_up,
+        np.where(other, one[0], two[0]),
         rounded(moved.net - np.where(other, one[1], two[1])),
         rounded(moved.net),
         rounded(moved.wait),
@@ -102,6 +95,20 @@ def choose(
         rounded(moved.net * crossing(hosts_by_site, nodes)),
         rounded(cost.across(asked, moved, hosts_by_site, nodes)),
     )
+
+
+def _moved(moved: Moved, options: Options, nodes: float) -> Moved:
+    """With what the default placement moves."""
+    network, waiting = cost.DEFAULTS[options.default_placement]
+    moved.net, moved.wait = network(moved, nodes), waiting(moved, nodes)
+    return moved
+
+
+def _pays(asked: Asked, moved: Moved, call_cost: int) -> Bools:
+    """Where a placement is better than the default by more than its call costs."""
+    pays = (asked.wait < moved.wait) | ((asked.wait == moved.wait) & (asked.net < moved.net))
+    enough = moved.wait - asked.wait + moved.net - asked.net >= call_cost
+    return np.asarray(pays & enough, bool)
 
 
 def rounded(values: Floats) -> Ints:

@@ -1,4 +1,4 @@
-"""What decides about the files of one portion: a pure function from arrays to arrays.
+"""What decides about the files of one partition: a pure function from arrays to arrays.
 
 Whatever needs other files too (circles of tasks, groups, chains, costs of groups) comes later.
 """
@@ -33,7 +33,7 @@ from tracehint.analyzer.patterns.rows import (
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Options
-    from tracehint.analyzer.patterns.portions import Portion
+    from tracehint.analyzer.patterns.partitions import Partition
     from tracehint.analyzer.patterns.prepare import Read, Wrote
     from tracehint.analyzer.patterns.ranges import Measured
 
@@ -49,7 +49,7 @@ class Losses:
 
 @dataclass
 class Found:
-    """What a portion says; files count from its first one."""
+    """What a partition says; files count from its first one."""
 
     facts: Facts
     labels: Labels  # those that hold by the file alone
@@ -63,19 +63,59 @@ class Found:
     backward: bool  # an edge points back in time
 
 
-def find(portion: Portion, work: Work, options: Options, losses: Losses | None) -> Found:
-    """Everything about the portion."""
-    wrote = prepare.wrote(portion, work)
-    read = prepare.read(portion, wrote.all, work)
-    files, handed = portion.files, portion.handed
+def find(partition: Partition, work: Work, options: Options, losses: Losses | None) -> Found:
+    """Everything about the partition."""
+    wrote = prepare.wrote(partition, work)
+    read = prepare.read(partition, wrote.all, work)
+    files, handed = partition.files, partition.handed
     count = len(files)
     written = Groups(wrote.all.file, count).high(wrote.all.unique, 0)
-    measured = ranges.measure(read, portion.read, files, written, options)
+    measured = ranges.measure(read, partition.read, files, written, options)
     owners = Groups(wrote.owners.file, count)
     labelled = (files.role >= 0) & (files.role < ROLES.index("scratch"))
     single, fed = _single(handed, measured, owners, wrote, labelled)
-    writing, appended = times.writers(wrote, work, owners.size)
-    facts = Facts(
+    seen = _Seen(partition, work, wrote, read, measured, owners, losses)
+    facts = _facts(seen, labelled, fed, options)
+    found = labels.of_files(facts, options)
+    has = np.zeros((3, count), bool)
+    for i, pattern in enumerate(("scatter", "gather", "partly_shared")):
+        has[i, found.file[found.pattern == code(pattern)]] = True
+    if has[0].any():
+        facts.reader_set = regions.reader_sets(read, count)
+    shared, shown = regions.shared(measured, has[2])
+    return Found(
+        facts,
+        found,
+        _links(handed, read),
+        single,
+        _task_reads(read, handed),
+        regions.read_shapes(read, partition.read, measured, has[0]),
+        regions.written_shapes(wrote, has[1]),
+        shared,
+        shown,
+        _backward(handed, work),
+    )
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What was measured of a partition before the facts of its files follow from it."""
+
+    partition: Partition
+    work: Work
+    wrote: Wrote
+    read: Read
+    measured: Measured
+    owners: Groups
+    losses: Losses | None
+
+
+def _facts(seen: _Seen, labelled: Bools, fed: Bools, options: Options) -> Facts:
+    """The facts of each file, without `reader_set`."""
+    wrote, read, measured, owners = seen.wrote, seen.read, seen.measured, seen.owners
+    files, count = seen.partition.files, len(seen.partition.files)
+    writing, appended = times.writers(wrote, seen.work, owners.size)
+    return Facts(
         labelled,
         files.role.astype(np.int32),
         measured.s,
@@ -88,7 +128,7 @@ def find(portion: Portion, work: Work, options: Options, losses: Losses | None) 
         measured.cover_min,
         measured.cover_mean,
         measured.cover_max,
-        times.readers(read.count, work, measured.n),
+        times.readers(read.count, seen.work, measured.n),
         owners.size,
         owners.one(wrote.owners.who),
         owners.high(wrote.owners.owned, 0),
@@ -100,36 +140,19 @@ def find(portion: Portion, work: Work, options: Options, losses: Losses | None) 
         read.looked.peeks,
         read.looked.decides,
         _near_peek(read, measured.s, options),
-        _ordered(handed, count),
-        _kept(wrote, read, losses, count),
+        _ordered(seen.partition.handed, count),
+        _kept(wrote, read, seen.losses, count),
         np.where(np.isnan(files.exact), 1.0, files.exact),
         fed,
         read.back,
         np.zeros(count, np.int64),
     )
-    found = labels.of_files(facts, options)
-    has = np.zeros((3, count), bool)
-    for i, pattern in enumerate(("scatter", "gather", "partly_shared")):
-        has[i, found.file[found.pattern == code(pattern)]] = True
-    if has[0].any():
-        facts.reader_set = regions.reader_sets(read, count)
-    shared, shown = regions.shared(measured, has[2])
-    start = work.start
-    before = (start[handed.producer] > start[handed.consumer]) | (
-        (start[handed.producer] == start[handed.consumer]) & (handed.producer > handed.consumer)
-    )
-    return Found(
-        facts,
-        found,
-        _links(handed, read),
-        single,
-        _task_reads(read, handed),
-        regions.read_shapes(read, portion.read, measured, has[0]),
-        regions.written_shapes(wrote, has[1]),
-        shared,
-        shown,
-        bool(before.any()),
-    )
+
+
+def _backward(handed: Handed, work: Work) -> bool:
+    """Whether an edge points back in time."""
+    begin, end = work.start[handed.producer], work.start[handed.consumer]
+    return bool(((begin > end) | ((begin == end) & (handed.producer > handed.consumer))).any())
 
 
 def _single(

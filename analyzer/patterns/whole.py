@@ -1,4 +1,4 @@
-"""The labels of a whole run from the facts of its portions."""
+"""The labels of a whole run from the facts of its partitions."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tracehint.analyzer.patterns import (
 )
 from tracehint.analyzer.patterns.attempts import read_work
 from tracehint.analyzer.patterns.facts import Found, Losses, find
-from tracehint.analyzer.patterns.portions import FlowTables, Tables, dense
-from tracehint.analyzer.patterns.rows import UNKNOWN, Bools, Labels, Rows, Work, code
+from tracehint.analyzer.patterns.partitions import FlowTables, Tables, dense
+from tracehint.analyzer.patterns.rows import UNKNOWN, Bools, Labels, Rows, Single, Work, code
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,37 +49,54 @@ def label(
     work = read_work(tasks)
     work.ready = ready.moments(flow, work)
     tables = Tables(flow, work)
-    losses = _losses(lost, work)
-    bounds = tables.bounds()
-
-    def found_in(i: int) -> Found:
-        return find(tables.portion(*bounds[i]), work, options, losses)
-
     resources = resources or Resources()
-    parts = compute_all(found_in, range(len(bounds)), resources, "labels")
-    found = _together(parts, [low for low, _ in bounds])
+    found = _found(tables, work, options, _losses(lost, work), resources)
     circles = cycles.find(
         tables.files, found.facts, found.links, len(work.ids), options, backward=found.backward
     )
-    alone = circles.file & found.facts.labelled
     single = found.single.take(~circles.file[found.single.file])
-    reads = np.zeros(len(work.ids))
-    np.add.at(reads, found.task_reads.task, found.task_reads.bytes)
-    around, grouped = groups.find(single, reads, column(tables.files, "lineage"), options)
-    labels = Labels.joined(
-        [_shared(alone), found.labels.take(~circles.file[found.labels.file]), grouped]
-    )
-    chosen = choice.choose(
-        labels,
-        found.facts,
-        single,
-        around,
-        options,
-        int(run["nodes"]),
-        run.get("hosts_by_site", {}),
-    )
+    reads, lineage = _reads(found, len(work.ids)), column(tables.files, "lineage")
+    around, grouped = groups.find(single, reads, lineage, options)
+    alone = found.labels.take(~circles.file[found.labels.file])
+    labels = Labels.joined([_shared(circles.file & found.facts.labelled), alone, grouped])
+    sites = run.get("hosts_by_site", {})
+    chosen = choice.choose(labels, found.facts, single, around, options, int(run["nodes"]), sites)
     factors = confidence.rate(labels, found.facts, run["completeness"]["blind_to"], lost)
-    sources = numbers.Sources(
+    extra = evidence.Extra(bool(sites), options.link_rates)
+    sources = _sources(found, around, circles, single)
+    said = evidence.write(labels, factors, chosen, sources, extra, resources)
+    decided = edges.Decided(labels, chosen, said, factors.confidence(), factors.ordered)
+    texts = evidence.groups(around, labels, chosen)
+    return (
+        edges.patterns_table(decided, tables.ids, found.links, resources),
+        edges.groups_table(around, decided, texts, work.ids, tables.ids),
+    )
+
+
+def _found(
+    tables: Tables, work: Work, options: Options, losses: Losses | None, resources: Resources
+) -> Found:
+    """What decides about each file, partition by partition."""
+    bounds = tables.bounds()
+
+    def found_in(i: int) -> Found:
+        return find(tables.partition(*bounds[i]), work, options, losses)
+
+    parts = compute_all(found_in, range(len(bounds)), resources, "labels")
+    return _together(parts, [low for low, _ in bounds])
+
+
+def _reads(found: Found, tasks: int) -> np.ndarray:
+    """Per task the intermediate bytes that it read."""
+    reads = np.zeros(tasks)
+    np.add.at(reads, found.task_reads.task, found.task_reads.bytes)
+    return reads
+
+
+def _sources(
+    found: Found, around: groups.Around, circles: cycles.Shared, single: Single
+) -> numbers.Sources:
+    return numbers.Sources(
         found.facts,
         around,
         circles,
@@ -88,19 +105,6 @@ def label(
         found.written_shapes,
         found.shared,
         found.shared_ranges,
-    )
-    extra = evidence.Extra(bool(run.get("hosts_by_site")), options.link_rates)
-    decided = edges.Decided(
-        labels,
-        chosen,
-        evidence.write(labels, factors, chosen, sources, extra, resources),
-        factors.confidence(),
-        factors.ordered,
-    )
-    texts = evidence.groups(around, labels, chosen)
-    return (
-        edges.patterns_table(decided, tables.ids, found.links, resources),
-        edges.groups_table(around, decided, texts, work.ids, tables.ids),
     )
 
 
@@ -125,7 +129,7 @@ def _shared(files: Bools) -> Labels:
 
 
 def _together(parts: list[Found], lows: list[int]) -> Found:
-    """One `Found` of all portions, with the files numbered through."""
+    """One `Found` of all partitions, with the files numbered through."""
     columns: dict[str, Any] = {}
     for field in fields(Found):
         values = [getattr(part, field.name) for part in parts]
@@ -134,7 +138,7 @@ def _together(parts: list[Found], lows: list[int]) -> Found:
                 if hasattr(rows, "file"):
                     rows.file = rows.file + rows.file.dtype.type(low)
             columns[field.name] = type(values[0]).joined(values)
-            for part in parts:  # the portions go as the whole comes
+            for part in parts:  # the partitions go as the whole comes
                 setattr(part, field.name, None)
             del rows
         else:  # a flag

@@ -85,6 +85,7 @@ STORE: dict[str, Field] = {
     "write_wait_ms": Number(MS, 0, 1e6, 0, "the same per file that a task writes"),
     "copies_shared": Number(1, 0, 1, 0, "share of a read that comes from other copies although the "
         "reader's node holds one"),
+    "copies_first_mb": Number(MB, 0, 1e6, 0, "so much of each read comes from any copy"),
     "read_ahead_mb": Number(MB, 0, 1e6, 0, "what a reader fetches itself although another one of "
         "its node reads the same file: what its client reads ahead"),
     "call_bytes": Number(1, 0, 1e6, 0, "bytes over the links for one call of the metadata service"),

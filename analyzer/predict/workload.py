@@ -45,20 +45,14 @@ def from_analysis(analysis: Analysis, scale: Scale | None = None) -> Workload:
     moves = Operations.joined([reads, writes])
     _note_order(moves, notes)
     moves.when *= scale.seconds
-    operations = with_computing(_scaled(moves, scale), start, end)
-    if len(operations) > MAX_OPERATIONS:
-        raise InputError(
-            f"{len(operations):,} reads and writes are too many to simulate",
-            f"At most {MAX_OPERATIONS:,} can be.",
-        )
-    produced = np.zeros(len(file_id), np.int32)
-    produced[writes.file] = 1
+    operations = _checked(with_computing(_scaled(moves, scale), start, end))
+    produced = np.isin(np.arange(len(file_id)), writes.file).astype(np.int32)
     dep_begin, dep = _waiting(analysis.edges, task_id, start, notes)
     names = tasks.column("type").fill_null("").combine_chunks().dictionary_encode()
     return Workload(
         task_id=task_id,
         names=tasks.column("name").fill_null("").to_pylist(),
-        type=codes(tasks, "type").astype(np.int32) if len(task_id) else np.zeros(0, np.int32),
+        type=codes(tasks, "type").astype(np.int32),
         type_names=names.dictionary.to_pylist(),
         cores=np.ones(len(task_id), np.int32),
         op_begin=np.searchsorted(operations.task, np.arange(len(task_id) + 1)).astype(np.int64),
@@ -75,6 +69,15 @@ def from_analysis(analysis: Analysis, scale: Scale | None = None) -> Workload:
         file_id=file_id,
         notes=notes,
     )
+
+
+def _checked(operations: Operations) -> Operations:
+    if len(operations) > MAX_OPERATIONS:
+        raise InputError(
+            f"{len(operations):,} reads and writes are too many to simulate",
+            f"At most {MAX_OPERATIONS:,} can be.",
+        )
+    return operations
 
 
 def _work(table: pa.Table) -> tuple[pa.Table, list[str]]:

@@ -103,24 +103,18 @@ def _task_table(
 
     n = len(keys.unit)
     first, last = _representatives(tree, grouping, names, keys)
-    last_epoch = jump(tree.next)
-    start = np.full(n, NEVER)
+    start, end = np.full(n, NEVER), np.zeros(n, np.int64)
     np.minimum.at(start, keys.of, tree.start)
-    end = np.zeros(n, np.int64)
     np.maximum.at(end, keys.of, tree.end)
     pairs = distinct(keys.of * len(tree.proc) + tree.head)
     count = np.bincount(pairs // max(1, len(tree.proc)), minlength=n)
     texts = descriptions(processes, tree, classes, grouping, names, jobs, keys, first)
-    status, status_known = exit_status(processes, last_epoch[last])
-    hosts = processes.column("host").combine_chunks().take(pa.array(first)).dictionary_encode()
-    sites = {h.name: h.site for h in bundle.manifest.hosts}
-    of_host = pa.array([sites.get(h, "") for h in hosts.dictionary.to_pylist()], pa.string())
+    status, status_known = exit_status(processes, jump(tree.next)[last])
     origin = bundle.manifest.started_ns or (int(start.min()) if n else 0)
     columns = {
         "task": np.arange(n),
         **texts,
-        "host": hosts.cast(pa.string()),
-        "site": of_host.take(hosts.indices),
+        **_hosts(bundle, processes.column("host").combine_chunks().take(pa.array(first))),
         "start_s": (start - origin) / 1e9,
         "end_s": pa.array((end - origin) / 1e9, mask=end == NEVER),
         "exit_status": pa.array(status, pa.int32(), mask=~status_known),
@@ -134,6 +128,16 @@ def _task_table(
         "rank": pa.nulls(n, pa.int32()),
     }
     return pa.table(columns, schema=TASKS)
+
+
+def _hosts(bundle: Bundle, hosts: pa.Array) -> dict[str, pa.Array]:
+    """Columns host and site of tasks on these hosts."""
+    import pyarrow as pa
+
+    coded: Any = hosts.dictionary_encode()
+    sites = {h.name: h.site for h in bundle.manifest.hosts}
+    of_host = pa.array([sites.get(h, "") for h in coded.dictionary.to_pylist()], pa.string())
+    return {"host": hosts.cast(pa.string()), "site": of_host.take(coded.indices)}
 
 
 def _representatives(

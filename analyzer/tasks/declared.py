@@ -146,9 +146,8 @@ def join_declared(bundle: Bundle, cut: TaskCut) -> TaskCut:
     for number, row in enumerate(rows):
         row["task"] = number
     renumber = np.searchsorted(kept, of)
-    proc_task = cut.proc_task.set_column(
-        1, "task", pa.array(renumber[cut.proc_task.column("task").to_numpy()])
-    )
+    of_proc = pa.array(renumber[cut.proc_task.column("task").to_numpy()])
+    proc_task = cut.proc_task.set_column(1, "task", of_proc)
     task_of = {i: int(renumber[tasks[0]]) for i, tasks in matches.items()}
     task_of |= {i: len(kept) + k for k, i in enumerate(unseen)}
     pairs = sorted(task_of.items())

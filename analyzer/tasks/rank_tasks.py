@@ -127,11 +127,7 @@ def _rank_rows(
     """One row of TASKS for each chosen rank, without its number."""
     processes, n = bundle.tables["processes"], len(chosen)
     inside = np.flatnonzero(rank_of >= 0)
-    start, end = np.full(n, NEVER), np.zeros(n, np.int64)
-    np.minimum.at(start, rank_of[inside], tree.start[inside])
-    np.maximum.at(end, rank_of[inside], tree.end[inside])
-    pairs = np.unique(np.stack((rank_of[inside], tree.head[inside])), axis=1)
-    count = np.bincount(pairs[0], minlength=n)
+    start, end, count = _spans(tree, rank_of[inside], inside, n)
     status, known = exit_status(processes, jump(tree.next)[ranks.top])
     group = np.unique(ranks.group, return_inverse=True)[1].reshape(-1)
     origin = bundle.manifest.started_ns or int(tree.start.min())
@@ -159,6 +155,15 @@ def _rank_rows(
             }
         )
     return found
+
+
+def _spans(tree: Tree, rank: Ints, inside: Ints, n: int) -> tuple[Ints, Ints, Ints]:
+    """Start, end and number of processes of each rank, from its epochs `inside`."""
+    start, end = np.full(n, NEVER), np.zeros(n, np.int64)
+    np.minimum.at(start, rank, tree.start[inside])
+    np.maximum.at(end, rank, tree.end[inside])
+    pairs = np.unique(np.stack((rank, tree.head[inside])), axis=1)
+    return start, end, np.bincount(pairs[0], minlength=n)
 
 
 def _name(program: str, rank: int) -> str:

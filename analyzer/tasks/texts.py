@@ -62,6 +62,17 @@ def descriptions(
         result[task] = Description(shorten(command), type_of_text(text) or "shell", command)
     for task in np.flatnonzero(workers).tolist():
         result[task] = Description("worker", "worker", "")
+    _name(result, names, jobs, keys)
+    return _with(columns, at, [result[task] for task in at.tolist()])
+
+
+def _name(
+    result: dict[int, Description],
+    names: Names | None,
+    jobs: tuple[Ints, list[str]] | None,
+    keys: Keys,
+) -> None:
+    """The names that tasks were given, by the user or by a batch system."""
     if names is not None:
         for task in np.flatnonzero(keys.name >= 0).tolist():
             name = printable(names.texts[keys.name[task]])
@@ -70,7 +81,6 @@ def descriptions(
         for task in np.flatnonzero(keys.job >= 0).tolist():
             name = printable(jobs[1][keys.job[task]])
             result[task] = Description(name, result[task].type, result[task].command)
-    return _with(columns, at, [result[task] for task in at.tolist()])
 
 
 def _with(columns: dict[str, pa.Array], at: Ints, texts: list[Description]) -> dict[str, pa.Array]:

@@ -203,11 +203,8 @@ class Walk:
         driver = engine | shell | program | worker
         job = ~driver & (copy | self._is_job(ctx, classes.of[at]))
         role = np.select([driver, job], [DRIVER, JOB], HELPER)
-        own = np.select(
-            [engine, shell & (held & POOLS != 0), shell, program],
-            [code, PLUMBING_CODE, SHELL_CODE, PROGRAM_CODE],
-            ctx,
-        )
+        kinds = [engine, shell & (held & POOLS != 0), shell, program]
+        own = np.select(kinds, [code, PLUMBING_CODE, SHELL_CODE, PROGRAM_CODE], ctx)
         # a subshell, even when its last command takes its place
         begins = classes.kind_is("fork")[head] & (tree.kid_start[head + 1] > tree.kid_start[head])
         subshell = job & copies_are_jobs & (copy | begins)

@@ -23,7 +23,7 @@ from tracehint.collectors.session import child_environment
 from tracehint.errors import CollectorError
 from tracehint.schemas.manifest import Manifest
 from tracehint.schemas.recovery import RAW_DIR
-from tracehint.schemas.store import BundleWriter
+from tracehint.schemas.writer import BundleWriter
 
 SCRIPT = Path(__file__).parent / "tracehint.bt"
 ATTACH_S = 30.0

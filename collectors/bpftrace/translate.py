@@ -116,6 +116,19 @@ def translate(lines: Iterable[bytes], offset_ns: int) -> Log:
         except (ValueError, IndexError):
             log.bad += 1
     rows.sort(key=lambda row: row[0])
+    _add_calls(log, rows, offset_ns, texts, memory, argv)
+    return log
+
+
+def _add_calls(
+    log: Log,
+    rows: list[tuple[int, list[bytes]]],
+    offset_ns: int,
+    texts: dict[tuple[bytes, bytes, bytes], bytes],
+    memory: dict[tuple[bytes, bytes], tuple[int, int]],
+    argv: dict[bytes, list[tuple[int, bytes]]],
+) -> None:
+    """The calls of the rows, in their order; what cannot be understood is counted."""
     for position, (at_ns, parts) in enumerate(rows, 1):
         try:
             call = _call(log, parts, at_ns + offset_ns, offset_ns, texts, memory, argv)
@@ -124,7 +137,6 @@ def translate(lines: Iterable[bytes], offset_ns: int) -> Log:
             continue
         if call is not None:
             log.calls.append(call._replace(line=position))
-    return log
 
 
 def _call(

@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tracehint.collectors.clocks import apart
+from tracehint.collectors.darshan.about import fstypes, hosts_of_logs, losses_of, manifest_of
 from tracehint.collectors.darshan.facts import SUMMED, LogFacts
 from tracehint.collectors.darshan.ranks import processes_of, rank_processes, rank_rows
 from tracehint.collectors.darshan.runs import HOW_COUNTERS
-from tracehint.schemas.manifest import Host, Manifest
+from tracehint.schemas.manifest import Manifest
 from tracehint.schemas.store import table_from_rows
 from tracehint.schemas.tables import TABLES
-from tracehint.version import __version__
-
-BLIND_TO = (
-    "copy_file_range", "mmap", "io_uring", "static_binaries", "go_binaries", "killed_processes",
-    "rename", "unlink", "append_offsets", "stdio_ranges", "metadata_ops",
-)  # fmt: skip  # a table
-
-
-def _hosts(facts: list[LogFacts]) -> list[str]:
-    """Host of each log. Only DXT records name it: other logs take that of their job or run."""
-    known = {f.hostname for f in facts if f.hostname}
-    of_job = {f.jobid: f.hostname for f in facts if f.hostname}
-    default = next(iter(known)) if len(known) == 1 else "unknown"
-    return [f.hostname or of_job.get(f.jobid, default) for f in facts]
-
 
 # column, the log's own time, how two are joined
 _TIMES = (
@@ -68,7 +52,7 @@ class Assembly:
 
     def __init__(self, facts: list[LogFacts]) -> None:
         self.facts = facts
-        self.hosts = _hosts(facts)
+        self.hosts = hosts_of_logs(facts)
         jobs = {f.jobid for f in facts}
         # Several jobs: each is a task. One job: a workflow inside one allocation, so each
         # process that no other recorded process forked is a task.
@@ -94,7 +78,7 @@ class Assembly:
             "names": self._names(),
             "opens": opens,
             "extents": extents,
-            "losses": table_from_rows("losses", self._losses(bad)),
+            "losses": table_from_rows("losses", losses_of(self.facts, self.hosts, bad)),
             "attributes": table_from_rows("attributes", self._attributes()),
         }
 
@@ -142,7 +126,7 @@ class Assembly:
         touched[file] = True
         ids = np.arange(1, count + 1)
         hosts = [host for host, _ in self.file_ids]
-        kinds = self._fstypes(list(self.file_ids))
+        kinds = fstypes(self.facts, list(self.file_ids))
         return pa.table(
             {
                 "host": pa.array(hosts),
@@ -158,18 +142,6 @@ class Assembly:
             },
             schema=TABLES["files"],
         )
-
-    def _fstypes(self, keys: list[tuple[str, bytes]]) -> list[str | None]:
-        mounts = {m for f in self.facts for m in f.mounts}
-        table = sorted(
-            ((p.rstrip("/") + "/", kind) for p, kind in mounts), key=lambda m: -len(m[0])
-        )
-
-        def kind_of(name: bytes) -> str | None:
-            text = name.decode("utf-8", "surrogateescape")
-            return next((kind for prefix, kind in table if text.startswith(prefix)), None)
-
-        return [kind_of(name) for _, name in keys]
 
     def _names(self) -> pa.Table:
         start = min(f.start_ns for f in self.facts)
@@ -257,24 +229,6 @@ class Assembly:
         ids = np.array(found, np.int64)[back.reshape(-1)]
         return pa.array(ids, mask=ids == 0)
 
-    def _losses(self, bad: list[tuple[str, str]]) -> list[dict[str, Any]]:
-        rows = [
-            {"host": host, "proc": k + 1, "kind": kind, "count": count, "detail": detail}
-            for k, (host, f) in enumerate(zip(self.hosts, self.facts, strict=True))
-            for kind, count, detail in f.losses
-        ]
-        for path, why in bad:
-            rows.append(
-                {
-                    "host": self.hosts[0],
-                    "proc": None,
-                    "kind": "unreadable_log",
-                    "count": 1,
-                    "detail": f"{Path(path).name}: {why}",
-                }
-            )
-        return rows
-
     def _attributes(self) -> list[dict[str, Any]]:
         rows = []
         for host, f in zip(self.hosts, self.facts, strict=True):
@@ -285,29 +239,5 @@ class Assembly:
         return rows
 
     def manifest(self, bad: list[tuple[str, str]]) -> Manifest:
-        """The manifest: hosts with their mounts, what Darshan cannot see, which logs were bad."""
-        hosts = []
-        for name in sorted(set(self.hosts)):
-            mounts = {
-                m
-                for h, f in zip(self.hosts, self.facts, strict=True)
-                if h == name
-                for m in f.mounts
-            }
-            rows = [{"path": p, "fstype": kind, "source": ""} for p, kind in sorted(mounts)]
-            hosts.append(Host(name=name, mounts=rows))
-        notes = [f"{len(self.facts)} Darshan logs of {len({f.jobid for f in self.facts})} jobs"]
-        notes += [f"log not read: {path}: {why}" for path, why in bad]
-        notes += filter(None, [apart([(f.start_ns, f.end_ns) for f in self.facts])])
-        ends = [f.end_ns for f in self.facts if f.end_ns is not None]
-        return Manifest(
-            program=f"tracehint {__version__}",
-            collector="import:darshan",
-            cwd="",
-            started_ns=min(f.start_ns for f in self.facts),
-            ended_ns=max(ends, default=None),
-            complete=True,  # a log that cannot be read is a loss, not an end
-            hosts=hosts,
-            blind_to=list(BLIND_TO),
-            notes=notes,
-        )
+        """The manifest; `bad`: logs that cannot be read, and why."""
+        return manifest_of(self.facts, self.hosts, bad)

@@ -55,7 +55,7 @@ class DarshanCollector:
 
     def check(self) -> Availability:
         """Whether a libdarshan and the package that reads its logs are there."""
-        from tracehint.collectors.darshan.assembly import BLIND_TO
+        from tracehint.collectors.darshan.about import BLIND_TO
 
         cost = "1.3 to 1.7 us per call with DXT, 1.2 to 1.7 ms per process (others' figures)"
         library = find_library()

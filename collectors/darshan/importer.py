@@ -11,7 +11,7 @@ from tracehint.collectors.darshan.facts import LogFacts
 from tracehint.collectors.darshan.pool import read_logs
 from tracehint.errors import InputError, MissingDependencyError
 from tracehint.schemas.manifest import Manifest
-from tracehint.schemas.store import BundleWriter
+from tracehint.schemas.writer import BundleWriter
 from tracehint.schemas.writing import write_bundle
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from tracehint.errors import BundleError, UsageError
 from tracehint.schemas.manifest import Manifest
 from tracehint.schemas.recovery import SPOOL_DIR
 from tracehint.schemas.spool.redact import lost_in_spool, redact_spool
-from tracehint.schemas.store import BundleWriter
+from tracehint.schemas.writer import BundleWriter
 
 NOTE = (
     "The recorder's spool is converted when the bundle is read; `tracehint merge` writes the "

@@ -9,7 +9,7 @@ from typing import Any
 
 from tracehint.schemas.plain import open_plain
 from tracehint.schemas.redact.commands import redact_text
-from tracehint.schemas.store import safe_host
+from tracehint.schemas.writer import safe_host
 
 SUFFIX = ".missed"  # written by tracehint-join: TIME PID COMMAND per line
 _NAMED = 20

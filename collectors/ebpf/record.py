@@ -24,7 +24,7 @@ from tracehint.schemas.arrow import skip_pandas
 from tracehint.schemas.losses import losses_of
 from tracehint.schemas.manifest import Manifest
 from tracehint.schemas.recovery import SPOOL_DIR
-from tracehint.schemas.store import BundleWriter
+from tracehint.schemas.writer import BundleWriter
 from tracehint.schemas.writing import write_bundle
 
 _PR_SET_CHILD_SUBREAPER = 36

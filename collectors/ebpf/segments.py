@@ -55,7 +55,8 @@ def join_segments(folder: Path, host: str, most: int = MOST) -> int:
     if len(found) <= most:
         return 0
     from tracehint.collectors.join import join_bundles
-    from tracehint.schemas.store import BundleWriter, read_bundle
+    from tracehint.schemas.store import read_bundle
+    from tracehint.schemas.writer import BundleWriter
     from tracehint.schemas.writing import write_bundle
 
     parts = []

@@ -7,13 +7,17 @@ import shutil
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tracehint.collectors.strace.lexer import Call, LexStats
 from tracehint.collectors.strace.live import initial_table
 from tracehint.schemas.losses import losses_of
 from tracehint.schemas.manifest import Manifest
-from tracehint.schemas.store import BundleWriter
+from tracehint.schemas.writer import BundleWriter
 from tracehint.schemas.writing import write_bundle
+
+if TYPE_CHECKING:
+    from tracehint.collectors.strace.settings import Settings
 
 
 def convert_calls(
@@ -38,20 +42,8 @@ def convert_calls(
     """
     from tracehint.collectors.strace.finish import finish, look_at
     from tracehint.collectors.strace.parse import Parser
-    from tracehint.collectors.strace.state import Settings
 
-    table, files = initial_table(facts)
-    settings = Settings(
-        host=manifest.hosts[0].name,
-        uid=os.getuid(),
-        cwd=os.fsencode(manifest.cwd),
-        started_ns=manifest.started_ns,
-        initial=table,
-        initial_files=files,
-        real_dir=lru_cache(65536)(_real),
-        complete=True,
-    )
-    state = Parser(settings, stats).feed(calls)
+    state = Parser(_settings(manifest, facts), stats).feed(calls)
     for loss, count in losses.items():
         if count:
             state.losses[loss] += count
@@ -63,6 +55,22 @@ def convert_calls(
     write_bundle(writer, tables, manifest)
     shutil.rmtree(log.parent, ignore_errors=True)
     return found
+
+
+def _settings(manifest: Manifest, facts: Mapping[int, tuple[bytes, int, int]]) -> Settings:
+    from tracehint.collectors.strace.settings import Settings
+
+    table, files = initial_table(facts)
+    return Settings(
+        host=manifest.hosts[0].name,
+        uid=os.getuid(),
+        cwd=os.fsencode(manifest.cwd),
+        started_ns=manifest.started_ns,
+        initial=table,
+        initial_files=files,
+        real_dir=lru_cache(65536)(_real),
+        complete=True,
+    )
 
 
 def _real(folder: bytes) -> bytes:

@@ -20,7 +20,8 @@ from tracehint.collectors.strace.sources import (
 from tracehint.errors import InputError
 from tracehint.schemas.manifest import Host, Manifest, read_manifest
 from tracehint.schemas.recovery import RAW_DIR
-from tracehint.schemas.store import Bundle, BundleWriter, add_losses
+from tracehint.schemas.store import Bundle, add_losses
+from tracehint.schemas.writer import BundleWriter
 from tracehint.schemas.writing import write_bundle
 from tracehint.version import __version__
 
@@ -127,7 +128,7 @@ def read_set(logs: LogSet, before: Manifest | None) -> tuple[dict[str, pa.Table]
     """Tables and manifest of one set of logs."""
     from tracehint.collectors.strace.finish import finish
     from tracehint.collectors.strace.parse import Parser
-    from tracehint.collectors.strace.state import Settings
+    from tracehint.collectors.strace.settings import Settings
 
     named = os.fsencode(before.cwd) if before is not None else working_directory(logs)
     cwd = named if named else os.fsencode(logs.paths[0].parent.absolute())
@@ -169,12 +170,10 @@ def _describe(
     roots = [r for r in first.slice(0, 100_000).to_pylist() if r["parent"] is None and r["exe"]]
     if roots and not manifest.command:
         manifest.command = [os.fsdecode(a) for a in roots[0]["argv"] or [roots[0]["exe"]]]
-    last = [r for r in roots if r["end_ns"] is not None]
-    if last:
-        final = last[-1]
-        manifest.exit_status = (
-            128 + final["exit_signal"] if final["exit_signal"] else final["exit_code"]
-        )
+    ended = [r for r in roots if r["end_ns"] is not None]
+    if ended:
+        signal, code = ended[-1]["exit_signal"], ended[-1]["exit_code"]
+        manifest.exit_status = 128 + signal if signal else code
     starts, ends = pc.min(processes["start_ns"]).as_py(), pc.max(processes["end_ns"]).as_py()
     manifest.started_ns = manifest.started_ns or starts or 0
     manifest.ended_ns = ends

@@ -41,6 +41,9 @@ _TOKEN = re.compile(
 )
 
 
+Begun = tuple[int, bytes, bytes]  # time, name and arguments of a call that has not returned
+
+
 class Call(NamedTuple):
     """One line of interest. `kind`: call, start (an unfinished call begins), done, exit.
 
@@ -119,7 +122,7 @@ def lex(lines: Iterable[bytes], stats: LexStats, *, tid: int = 0) -> Iterator[Ca
     """Calls of a log, in its order. `tid` is used where lines carry no pid (`-ff` files)."""
     clock = Clock(stats)
     read_clock = clock.read
-    pending: dict[int, tuple[int, bytes, bytes]] = {}
+    pending: dict[int, Begun] = {}
     match = _CALL.match
     number = 0
     for line in lines:
@@ -153,12 +156,7 @@ def lex(lines: Iterable[bytes], stats: LexStats, *, tid: int = 0) -> Iterator[Ca
 
 
 def _other(
-    line: bytes,
-    number: int,
-    stats: LexStats,
-    clock: Clock,
-    pending: dict[int, tuple[int, bytes, bytes]],
-    tid: int,
+    line: bytes, number: int, stats: LexStats, clock: Clock, pending: dict[int, Begun], tid: int
 ) -> Iterator[Call]:
     """Everything that is not a complete call: split calls, exits, signals, noise."""
     found = _OTHER.match(line)
@@ -172,24 +170,8 @@ def _other(
     if body.startswith(_DEAD):
         return  # the thread was killed before it could begin a call
     if body.startswith(b"<... "):
-        resumed = _RESUMED.match(body)
-        begun = pending.pop(thread, None)
-        end = clock.read(stamp)
-        if resumed is None or begun is None or begun[1] != resumed[1]:
-            stats.reject(thread, number)
-            return
-        start, name, head = begun
-        text = name + b"(" + head + resumed[2]
-        whole = _BODY.match(text)
-        if whole is None:
-            if not text.endswith(b"= ?"):
-                stats.reject(thread, number)
-            return
-        args, result = whole[2], _DURATION.sub(b"", whole[3])
-        if b") " in args and _EQUALS.search(args):
-            args, result = _true_end(args, result)
-        kind = "done" if name == b"close" else "call"  # its start has said everything
-        yield Call(kind, thread, start, end, name, args, result, number)
+        begun, end = pending.pop(thread, None), clock.read(stamp)
+        yield from _resumed(body, begun, thread, end, number, stats)
     elif begun_now := _UNFINISHED.match(body):
         now = clock.read(stamp)
         if len(pending) < limit("strace-pending"):
@@ -200,20 +182,46 @@ def _other(
         if ended is None:
             stats.reject(thread, number)
             return
-        begun = None
-        if ended[1].startswith(b"superseded"):
-            caller = pending.pop(int(ended[2]), None)  # goes on under the leader's number
-            if caller is not None:
-                pending[thread] = caller
-        else:
-            begun = pending.pop(thread, None)
+        under_way = _left_under_way(ended, thread, pending)
         now = clock.read(stamp)
-        under_way = begun[1] + b"(" + begun[2] if begun else b""
         yield Call("exit", thread, now, now, ended[1], under_way, ended[2], number)
     elif body.startswith((b"--- ", b"strace: ", b"> ")) or not body.strip():
         return  # a signal, strace's own message, a stack trace of -k
     else:
         stats.reject(thread, number)
+
+
+def _resumed(
+    body: bytes, begun: Begun | None, thread: int, end: int, number: int, stats: LexStats
+) -> Iterator[Call]:
+    """The call that this second half completes."""
+    resumed = _RESUMED.match(body)
+    if resumed is None or begun is None or begun[1] != resumed[1]:
+        stats.reject(thread, number)
+        return
+    start, name, head = begun
+    text = name + b"(" + head + resumed[2]
+    whole = _BODY.match(text)
+    if whole is None:
+        if not text.endswith(b"= ?"):
+            stats.reject(thread, number)
+        return
+    args, result = whole[2], _DURATION.sub(b"", whole[3])
+    if b") " in args and _EQUALS.search(args):
+        args, result = _true_end(args, result)
+    kind = "done" if name == b"close" else "call"  # its start has said everything
+    yield Call(kind, thread, start, end, name, args, result, number)
+
+
+def _left_under_way(ended: re.Match[bytes], thread: int, pending: dict[int, Begun]) -> bytes:
+    """The call that a thread was in when it ended; one that exec superseded goes on in another."""
+    if ended[1].startswith(b"superseded"):
+        caller = pending.pop(int(ended[2]), None)  # goes on under the leader's number
+        if caller is not None:
+            pending[thread] = caller
+        return b""
+    begun = pending.pop(thread, None)
+    return begun[1] + b"(" + begun[2] if begun else b""
 
 
 def _true_end(args: bytes, result: bytes) -> tuple[bytes, bytes]:

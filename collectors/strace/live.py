@@ -87,13 +87,10 @@ def run_traced(
 
     given: environment of the command alone, not of strace.
 
-    strace runs as a grandchild (-D), so the command is our own child: its exit
-    status and the signals sent to it are its own. Raises CollectorError,
-    CommandError.
+    strace runs as a grandchild (-D), so the command is our own child: its exit status and the
+    signals sent to it are its own. Raises CollectorError, CommandError.
     """
-    program = shutil.which("strace")
-    if program is None:
-        raise CollectorError("strace: not installed", "Install it: apt install strace")
+    program = _strace()
     usage = subprocess.run([program, "--help"], capture_output=True, text=True, check=False).stdout
     pid_names = pid_translation(usage)
     with _folder(log.parent) as folder:
@@ -117,6 +114,13 @@ def run_traced(
             ended_ns = time.time_ns()
             lost, left = _wait_for(drainer, fifo, linger_s)
     return LiveLog(ended, started, ended_ns, lost, left, bool(drainer.returncode))
+
+
+def _strace() -> str:
+    program = shutil.which("strace")
+    if program is None:
+        raise CollectorError("strace: not installed", "Install it: apt install strace")
+    return program
 
 
 def _folder(other: Path) -> tempfile.TemporaryDirectory[str]:

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from tracehint.collectors.strace.handlers import HANDLERS, data, descriptors, opens, process
 from tracehint.collectors.strace.lexer import Call, LexStats
-from tracehint.collectors.strace.state import Settings, State
+from tracehint.collectors.strace.settings import Settings
+from tracehint.collectors.strace.state import State
 
 _MAX_HELD = 200_000  # calls of children whose parent is not known yet
 

@@ -41,7 +41,7 @@ def tables_of(
 
     from tracehint.collectors.strace.finish import finish
     from tracehint.collectors.strace.parse import Parser
-    from tracehint.collectors.strace.state import Settings
+    from tracehint.collectors.strace.settings import Settings
 
     settings = Settings(
         host=manifest.hosts[0].name if manifest.hosts else "unknown",

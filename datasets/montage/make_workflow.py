@@ -66,8 +66,13 @@ def workflow(count: int, pairs: list[tuple[int, int]]) -> str:
     tiles = [f"{k:02d}" for k in range(count)]
     proj = [f"proj/p_{t}.fits" for t in tiles]
     corr = [f"corr/c_{t}.fits" for t in tiles]
-    diffs = [f"diff/d_{a:02d}_{b:02d}.fits" for a, b in pairs]
-    fits = [f"fit/f_{a:02d}_{b:02d}.txt" for a, b in pairs]
+    return "".join(
+        [*projected(tiles, proj), *fitted(pairs, proj), *corrected(proj, corr), *mosaic(corr)]
+    )
+
+
+def projected(tiles: list[str], proj: list[str]) -> list[str]:
+    """The tiles, brought and projected onto the region."""
     out = []
     for t in tiles:
         raw = f"raw/tile_{t}.fits"
@@ -75,14 +80,16 @@ def workflow(count: int, pairs: list[tuple[int, int]]) -> str:
     for t, p in zip(tiles, proj, strict=True):
         raw = f"raw/tile_{t}.fits"
         out.append(rule(with_area([p]), [raw, "region.hdr"], f"mProject {raw} {p} region.hdr"))
-    out.append(
-        rule(
-            ["pimages.tbl"],
-            ["pimages.lst", *with_area(proj)],
-            "mImgtbl -t pimages.lst proj pimages.tbl",
-        )
-    )
-    out.append(rule(["diffs.tbl"], ["pimages.tbl"], "mOverlaps pimages.tbl diffs.tbl"))
+    sources = ["pimages.lst", *with_area(proj)]
+    out.append(rule(["pimages.tbl"], sources, "mImgtbl -t pimages.lst proj pimages.tbl"))
+    return out
+
+
+def fitted(pairs: list[tuple[int, int]], proj: list[str]) -> list[str]:
+    """Planes through the differences of tiles that overlap, and the corrections from them."""
+    diffs = [f"diff/d_{a:02d}_{b:02d}.fits" for a, b in pairs]
+    fits = [f"fit/f_{a:02d}_{b:02d}.txt" for a, b in pairs]
+    out = [rule(["diffs.tbl"], ["pimages.tbl"], "mOverlaps pimages.tbl diffs.tbl")]
     for (a, b), d in zip(pairs, diffs, strict=True):
         sources = with_area([proj[a], proj[b]])
         command = f"mDiff {proj[a]} {proj[b]} {d} region.hdr"
@@ -90,43 +97,35 @@ def workflow(count: int, pairs: list[tuple[int, int]]) -> str:
     for d, f in zip(diffs, fits, strict=True):
         out.append(rule([f], with_area([d]), f"mFitplane -s {f} {d}"))
     out.append(rule(["fits.tbl"], ["statfile.tbl", *fits], "mConcatFit statfile.tbl fits.tbl fit"))
-    out.append(
-        rule(
-            ["corrections.tbl"],
-            ["pimages.tbl", "fits.tbl"],
-            "mBgModel pimages.tbl fits.tbl corrections.tbl",
-        )
-    )
+    command = "mBgModel pimages.tbl fits.tbl corrections.tbl"
+    out.append(rule(["corrections.tbl"], ["pimages.tbl", "fits.tbl"], command))
+    return out
+
+
+def corrected(proj: list[str], corr: list[str]) -> list[str]:
+    """The projected tiles with the corrections."""
+    out = []
     for p, c in zip(proj, corr, strict=True):
         # table mode looks the image up by the very name that the table has
         names = f"{p.removeprefix('proj/')} ../{c} ../pimages.tbl ../corrections.tbl"
-        command = f"cd proj && mBackground -t {names}"
-        out.append(
-            rule(with_area([c]), [*with_area([p]), "pimages.tbl", "corrections.tbl"], command)
-        )
-    out.append(
+        sources = [*with_area([p]), "pimages.tbl", "corrections.tbl"]
+        out.append(rule(with_area([c]), sources, f"cd proj && mBackground -t {names}"))
+    return out
+
+
+def mosaic(corr: list[str]) -> list[str]:
+    """One image of all tiles, and pictures of it."""
+    images = with_area(corr)
+    add, shrink = "mAdd -p corr cimages.tbl region.hdr", "mShrink mosaic.fits small.fits 2"
+    view = "mViewer -gray small.fits 0s max gaussian-log -out mosaic.png"
+    return [
+        rule(["cimages.tbl"], ["cimages.lst", *images], "mImgtbl -t cimages.lst corr cimages.tbl"),
         rule(
-            ["cimages.tbl"],
-            ["cimages.lst", *with_area(corr)],
-            "mImgtbl -t cimages.lst corr cimages.tbl",
-        )
-    )
-    out.append(
-        rule(
-            with_area(["mosaic.fits"]),
-            ["cimages.tbl", "region.hdr", *with_area(corr)],
-            "mAdd -p corr cimages.tbl region.hdr mosaic.fits",
-        )
-    )
-    out.append(rule(["small.fits"], ["mosaic.fits"], "mShrink mosaic.fits small.fits 2"))
-    out.append(
-        rule(
-            ["mosaic.png"],
-            ["small.fits"],
-            "mViewer -gray small.fits 0s max gaussian-log -out mosaic.png",
-        )
-    )
-    return "".join(out)
+            with_area(["mosaic.fits"]), ["cimages.tbl", "region.hdr", *images], f"{add} mosaic.fits"
+        ),
+        rule(["small.fits"], ["mosaic.fits"], shrink),
+        rule(["mosaic.png"], ["small.fits"], view),
+    ]
 
 
 def main() -> None:

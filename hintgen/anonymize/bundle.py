@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracehint.hintgen.anonymize.words import Words
-from tracehint.schemas.store import BundleWriter
+from tracehint.schemas.writer import BundleWriter
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,6 +12,7 @@ from typing import Any
 
 from tracehint.errors import InputError
 from tracehint.hintgen.hints.fields import MAX_TEXT, bad, entries, get
+from tracehint.hintgen.hints.folders import folders_from_json
 from tracehint.hintgen.hints.formulas import FORMULAS
 from tracehint.hintgen.hints.model import HINTS_SCHEMA, Hint, HintFile, Refusal, Rule, Variant
 from tracehint.hintgen.hints.planjson import plan_from_json
@@ -52,6 +53,7 @@ def from_json(data: Any, origin: str = "hint file") -> HintFile:
         refused=tuple(_refusal(raw) for raw in refused),
         peeks=tuple(_pair(raw) for raw in entries(data, "peeks", list, MAX_TYPES)),
         plan=plan_from_json(get(data, "plan", dict), origin) if "plan" in data else None,
+        directories=folders_from_json(data),
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tracehint.errors import InputError
+from tracehint.hintgen.hints.folders import folders_to_json
 from tracehint.hintgen.hints.hintcheck import from_json
 from tracehint.hintgen.hints.model import HINTS_SCHEMA, HintFile
 from tracehint.hintgen.hints.planjson import plan_to_json
@@ -26,10 +27,12 @@ _FILE = TextFile(
 
 def to_json(hints: HintFile) -> dict[str, Any]:
     """The hint file as JSON data (schemas/hints.schema.json)."""
-    data = asdict(replace(hints, plan=None))
-    del data["plan"]
-    plan = {} if hints.plan is None else {"plan": plan_to_json(hints.plan)}
-    return {"schema": HINTS_SCHEMA, **data, **plan}
+    data = asdict(replace(hints, plan=None, directories=()))
+    del data["plan"], data["directories"]
+    more: dict[str, Any] = {} if hints.plan is None else {"plan": plan_to_json(hints.plan)}
+    if hints.directories:
+        more["directories"] = folders_to_json(hints.directories)
+    return {"schema": HINTS_SCHEMA, **data, **more}
 
 
 def dump(hints: HintFile, path: Path, *, force: bool = False) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from tracehint.hintgen.hints.folders import FolderHints
 from tracehint.hintgen.hints.plan import Plan
 
 HINTS_SCHEMA = "tracehint.hints/1"
@@ -100,7 +101,8 @@ class HintFile:
 
     `peeks`: (producing type, consuming type), "" for inputs of the run, where the readers only
     looked into the files; in a declared graph they are no readers (hintgen/learn/peeks.py).
-    `plan`: for the run of one known graph, beside the rules for all others.
+    `plan`: for the run of one known graph, beside the rules for all others. `directories`: what
+    a directory is told, whatever lies in it.
     """
 
     learned_from: tuple[dict[str, Any], ...]
@@ -109,6 +111,7 @@ class HintFile:
     refused: tuple[Refusal, ...] = ()
     peeks: tuple[tuple[str, str], ...] = ()
     plan: Plan | None = None
+    directories: tuple[FolderHints, ...] = ()
 
     @property
     def nodes(self) -> int | None:

@@ -35,7 +35,8 @@ class FilePart:
 class Plan:
     """What was decided for a run on a cluster, and the seconds that were predicted for it.
 
-    `default_seconds`: what the store does by itself. `parts` is 0 where no task is bound. What
+    `default_seconds`: what the store does by itself; `..._bytes`: over the network, None: not
+    known. `parts` is 0 where no task is bound. What
     is not among `tasks` and `files` runs and lies anywhere (a task best where its input lies).
     `steal`: whether a node that idles takes tasks of other parts: STEAL.
     """
@@ -48,6 +49,8 @@ class Plan:
     steal: str = "any"
     tasks: tuple[TaskPart, ...] = field(default=())
     files: tuple[FilePart, ...] = field(default=())
+    default_bytes: float | None = None
+    planned_bytes: float | None = None
 
 
 def group(part: int) -> str:

@@ -16,6 +16,7 @@ from tracehint.limits import check, limit
 
 MAX_PARTS = 1_000_000
 MAX_SECONDS = 1e15
+MAX_BYTES = 1e21
 MAX_PATH = 16_384  # characters, escapes included
 
 
@@ -25,6 +26,7 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
         "cluster": plan.cluster,
         "strategy": plan.strategy,
         "seconds": {"default": plan.default_seconds, "planned": plan.planned_seconds},
+        "network_bytes": {"default": plan.default_bytes, "planned": plan.planned_bytes},
         "parts": plan.parts,
         "steal": plan.steal,
         "tasks": [{"name": task.name, "part": task.part} for task in plan.tasks],
@@ -42,6 +44,7 @@ def plan_from_json(data: dict[str, Any], origin: str = "hint file") -> Plan:
         check("plan-rows", f"{origin}: {key} of the plan", len(rows))
     seconds = get(data, "seconds", dict)
     most = limit("plan-rows")
+    moved = get(data, "network_bytes", dict) if "network_bytes" in data else {}
     tasks = tuple(_task(raw, parts) for raw in entries(data, "tasks", dict, most))
     files = tuple(_file(raw, parts) for raw in entries(data, "files", dict, most))
     _refuse_twice([task.name for task in tasks], "task")
@@ -55,6 +58,8 @@ def plan_from_json(data: dict[str, Any], origin: str = "hint file") -> Plan:
         steal=_steal(data),
         tasks=tasks,
         files=files,
+        default_bytes=_bytes(moved, "default"),
+        planned_bytes=_bytes(moved, "planned"),
     )
 
 
@@ -69,6 +74,15 @@ def _seconds(data: dict[str, Any], key: str) -> float:
     value = get(data, key, (int, float))
     if not 0 <= value <= MAX_SECONDS or not math.isfinite(value):
         raise bad(f"a plan with {key} seconds that cannot be")
+    return float(value)
+
+
+def _bytes(data: dict[str, Any], key: str) -> float | None:
+    value = data.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_BYTES:
+        raise bad(f"a plan with {key} bytes that cannot be")
     return float(value)
 
 

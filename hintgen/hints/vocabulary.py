@@ -48,6 +48,12 @@ HINT_NAMES: dict[str, HintName] = {
             "advisory",
             "kept after the run, or needed only until tasks of that type have ended",
         ),
+        HintName(
+            "Metadata",
+            GROUP,
+            "placement",
+            "of a directory: the site whose metadata service has it and what is in it",
+        ),
         HintName("LastReader", GROUP, "advisory", "type of the task that reads it last"),
     )
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -61,17 +62,11 @@ def rule_of(node: Node, nodes: int, scales: Scales = NO_SCALES) -> Rule | None:
         return None
     main = max(hinted, key=lambda p: (sum(cell.files for cell in by_pattern[p]), p))
     cells = by_pattern[main]
-    uses = tuple(sorted({cell.use for cell in cells}))
     need = node.need or ("use" if len(node.patterns) > 1 else "")
-    producers = tuple(
-        sorted({name for cell in node.cells for name in (cell.producers or (INPUT,))})
-    )
+    producers = _types(cell.producers or (INPUT,) for cell in node.cells)
     if producers == (INPUT,):
         producers = ()
-    consumers = tuple(sorted({name for cell in node.cells for name in cell.consumers}))
-    known = [cell for cell in node.cells if cell.pattern]
-    examples = sorted({path for cell in cells for path, _ in cell.samples[:5]})[:5]
-    files = sum(cell.files for cell in cells)
+    consumers = _types(cell.consumers for cell in node.cells)
     return Rule(
         id="",
         template=node.template.text,
@@ -82,26 +77,44 @@ def rule_of(node: Node, nodes: int, scales: Scales = NO_SCALES) -> Rule | None:
         producers=producers,
         pattern=main,
         hints=(*made[main], *advisory_hints([cell.traits for cell in cells], consumers)),
-        confidence=round(
-            min(cell.confidence for cell in known) * files / (files + 1) * 0.8**node.level, 4
-        ),
-        evidence={
-            "files": files,
-            "bytes": sum(cell.size_sum for cell in cells),
-            "saves_bytes": sum(cell.saves_bytes for cell in cells),
-            "paying_files": sum(cell.paying for cell in cells),
-            "largest_group_bytes": max(cell.group_bytes for cell in cells),
-            "largest_file_bytes": max(cell.size_max for cell in cells),
-            "min_readers": min(cell.min_readers for cell in cells),
-            "max_readers": max(cell.max_readers for cell in cells),
-            "label_confidence": min(cell.confidence for cell in cells),
-            "level": node.level,
-        },
+        confidence=_confidence(node, cells),
+        evidence=_evidence(node, cells),
         conditions=_conditions(node, need, cells),
-        examples=tuple(to_text(path) for path in examples),
-        uses=uses,
+        examples=_examples(cells),
+        uses=tuple(sorted({cell.use for cell in cells})),
         variants=_variants(node, main, made, nodes),
     )
+
+
+def _types(names: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    return tuple(sorted({name for some in names for name in some}))
+
+
+def _examples(cells: list[Cell]) -> tuple[str, ...]:
+    paths = sorted({path for cell in cells for path, _ in cell.samples[:5]})
+    return tuple(to_text(path) for path in paths[:5])
+
+
+def _confidence(node: Node, cells: list[Cell]) -> float:
+    """That of the labels; less for few files and for wider templates."""
+    files = sum(cell.files for cell in cells)
+    surest = min(cell.confidence for cell in node.cells if cell.pattern)
+    return round(surest * files / (files + 1) * 0.8**node.level, 4)
+
+
+def _evidence(node: Node, cells: list[Cell]) -> dict[str, Any]:
+    return {
+        "files": sum(cell.files for cell in cells),
+        "bytes": sum(cell.size_sum for cell in cells),
+        "saves_bytes": sum(cell.saves_bytes for cell in cells),
+        "paying_files": sum(cell.paying for cell in cells),
+        "largest_group_bytes": max(cell.group_bytes for cell in cells),
+        "largest_file_bytes": max(cell.size_max for cell in cells),
+        "min_readers": min(cell.min_readers for cell in cells),
+        "max_readers": max(cell.max_readers for cell in cells),
+        "label_confidence": min(cell.confidence for cell in cells),
+        "level": node.level,
+    }
 
 
 def _conditions(node: Node, need: str, cells: list[Cell]) -> dict[str, Any]:

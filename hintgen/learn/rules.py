@@ -17,7 +17,7 @@ from typing import Any
 from tracehint.analyzer.model import Analysis
 from tracehint.hintgen.hints.model import HintFile, Refusal, Rule
 from tracehint.hintgen.learn.build import rule_of
-from tracehint.hintgen.learn.cells import Types, cells_of
+from tracehint.hintgen.learn.cells import Cell, Types, cells_of
 from tracehint.hintgen.learn.facts import GROUP_BITS, facts_of, files_per_pair, nodes_of
 from tracehint.hintgen.learn.fallback import by_name, by_types
 from tracehint.hintgen.learn.family import by_family, by_mark, looked_for
@@ -48,13 +48,7 @@ def learn(analyses: Sequence[Analysis], options: LearnOptions | None = None) -> 
     nodes = options.nodes or max((nodes_of(a) for a in analyses), default=2)
     facts = [facts_of(analysis) for analysis in analyses]
     joined = with_shapes(pa.concat_tables(_apart(facts))) if facts else None
-    cells = cells_of(joined) if joined is not None else []
-    leaves: list[Node] = []
-    mixed: list[Node] = []
-    for node in nodes_of_shapes(cells):
-        good, bad = split(node)
-        leaves += good
-        mixed += bad
+    leaves, mixed = _leaves(cells_of(joined) if joined is not None else [])
     # Several runs have several scales, which their common value already says.
     scales = scales_of(joined) if joined is not None and len(facts) == 1 else NO_SCALES
     leaves, rules, held_back = _within_limits(merge(leaves), options.limits, nodes, scales)
@@ -77,13 +71,24 @@ def learn(analyses: Sequence[Analysis], options: LearnOptions | None = None) -> 
         },
         rules=tuple(rules),
         peeks=agreed([peeks_of(analysis) for analysis in analyses]),
-        refused=tuple(
-            sorted(
-                [*map(_mixed, mixed), *caught, *held_back],
-                key=lambda r: (-r.bytes, r.template, r.reason),
-            )
-        ),
+        refused=_sorted([*map(_mixed, mixed), *caught, *held_back]),
     )
+
+
+def _leaves(cells: list[Cell]) -> tuple[list[Node], list[Node]]:
+    """The nodes that are of one kind, and those that cannot be divided into such."""
+    leaves: list[Node] = []
+    mixed: list[Node] = []
+    for node in nodes_of_shapes(cells):
+        good, bad = split(node)
+        leaves += good
+        mixed += bad
+    return leaves, mixed
+
+
+def _sorted(refused: list[Refusal]) -> tuple[Refusal, ...]:
+    """The largest first."""
+    return tuple(sorted(refused, key=lambda r: (-r.bytes, r.template, r.reason)))
 
 
 def _given(options: LearnOptions, analyses: Sequence[Analysis]) -> bool:

@@ -12,17 +12,18 @@ from tracehint.analyzer.predict.model import Floats
 from tracehint.hintgen.plan.evaluate import Bench
 from tracehint.hintgen.plan.model import Draft
 from tracehint.hintgen.plan.moves import Move, moves
+from tracehint.hintgen.plan.worth import Worth
 
 NAME = "improved"
 TRIALS = range(101, 104)  # runs that moves are tried with; the estimates have others
-LEAST = 0.003  # of the time: what a move must save on average
+LEAST = 0.003  # of the worth: what a move must save on average
 ROUNDS = 8
 TOGETHER = 4  # moves of a round that are tried one on top of the other
 
 
 @dataclass
 class Climb:
-    """A draft on its way: its seconds in the trial runs, and what was changed so far.
+    """A draft on its way: its worth in the trial runs, and what was changed so far.
 
     `cut`: the part that a task would be bound to; `until`: runs that the bench may have spent.
     """
@@ -31,7 +32,8 @@ class Climb:
     draft: Draft
     cut: Ints | None
     until: int
-    seconds: Floats = field(default_factory=lambda: np.zeros(0))
+    worth: Worth
+    value: Floats = field(default_factory=lambda: np.zeros(0))
     done: list[str] = field(default_factory=list)
 
     def moves(self) -> list[Move]:
@@ -45,24 +47,26 @@ class Climb:
         outcomes = self.bench.run([move.draft for move in found], TRIALS)
         rows = []
         for move, runs in zip(found, outcomes, strict=True):
-            seconds = np.array([run.seconds for run in runs])
-            gain = float(np.mean(self.seconds - seconds))
-            if gain > LEAST * float(np.mean(self.seconds)):
-                rows.append((gain, seconds, move))
+            value = np.array([self.worth.run(run) for run in runs])
+            gain = float(np.mean(self.value - value))
+            if gain > LEAST * float(np.mean(self.value)):
+                rows.append((gain, value, move))
         return sorted(rows, key=lambda row: -row[0])
 
-    def take(self, seconds: Floats, move: Move) -> None:
+    def take(self, value: Floats, move: Move) -> None:
         """Go on from the changed draft."""
-        self.draft, self.seconds = move.draft, seconds
+        self.draft, self.value = move.draft, value
         self.done.append(move.text)
 
 
-def improve(bench: Bench, draft: Draft, cut: Ints | None, budget: int) -> tuple[Draft, list[str]]:
+def improve(
+    bench: Bench, draft: Draft, cut: Ints | None, budget: int, worth: Worth
+) -> tuple[Draft, list[str]]:
     """The draft with the moves that pay, and their texts; at most `budget` runs are spent."""
-    climb = Climb(bench, draft, cut, bench.spent + budget)
+    climb = Climb(bench, draft, cut, bench.spent + budget, worth)
     if budget < 2 * len(TRIALS):
         return draft, []
-    climb.seconds = np.array([run.seconds for run in bench.run([draft], TRIALS)[0]])
+    climb.value = np.array([worth.run(run) for run in bench.run([draft], TRIALS)[0]])
     for _ in range(ROUNDS):
         paying = climb.tried(climb.moves())
         if not paying:

@@ -11,6 +11,7 @@ import numpy as np
 from tracehint.analyzer.predict.model import Outcome
 from tracehint.analyzer.predict.sampling import T95, interval
 from tracehint.hintgen.plan.model import Draft, Estimate, Strategy
+from tracehint.hintgen.plan.worth import NEAR, Worth
 
 SIMPLE_GAIN = 0.01  # of the time: what a simple strategy must save against the store's default
 ERROR_SHARE = 0.25  # of the model's error: what does not cancel between two strategies
@@ -51,11 +52,29 @@ def choose(estimates: Sequence[Estimate], error: float) -> tuple[list[Estimate],
     others = [e for e in estimates if not e.simple]
     judged += [_against(e, base, ERROR_SHARE * error) for e in others]
     good = [e for e in judged if not e.refused]
-    quickest = min(good, key=_rank)
-    alike = [e for e in good if e.seconds <= (1 + ERROR_SHARE * error) * quickest.seconds]
-    best = min(alike, key=lambda e: (e.site_bytes, *_rank(e)))
     by_name = {e.name: e for e in judged}
-    return [by_name[e.name] for e in estimates], best.name
+    return [by_name[e.name] for e in estimates], _best(good, default, error).name
+
+
+def _best(good: Sequence[Estimate], default: Estimate, error: float) -> Estimate:
+    """Over several sites the one that sends least between them, else the leanest, of those whose
+    times nobody can tell apart."""
+    if any(e.site_bytes for e in good):
+        alike = near(good, ERROR_SHARE * error)
+        return min(alike, key=lambda e: (e.site_bytes, *_rank(e)))
+    return leanest(good, default)
+
+
+def near(estimates: Sequence[Estimate], share: float) -> list[Estimate]:
+    """Those within a share of the quickest's time."""
+    most = (1 + share) * min(e.seconds for e in estimates)
+    return [e for e in estimates if e.seconds <= most]
+
+
+def leanest(estimates: Sequence[Estimate], default: Estimate) -> Estimate:
+    """Of those near the quickest the one of most worth."""
+    worth = Worth(default.network_bytes)
+    return min(near(estimates, NEAR), key=lambda e: worth.of(e.seconds, e.network_bytes))
 
 
 def _rank(e: Estimate) -> tuple[float, float]:

@@ -69,25 +69,30 @@ def cut(
         if np.ptp(shares) > 1e-9:
             (Path(folder) / "shares").write_text(_shares_text(shares, weights.shape[1]))
             options.append(f"-tpwgts={Path(folder) / 'shares'}")
-        try:
-            done = subprocess.run(
-                [program, *options, graph, str(parts)],
-                capture_output=True,
-                check=False,
-                env=environment,
-                timeout=MAX_SECONDS,
-                cwd=folder,
-            )
-        except subprocess.TimeoutExpired:
-            raise UnavailableError(f"METIS took more than {MAX_SECONDS} s") from None
-        result = Path(folder) / f"graph.part.{parts}"
-        if done.returncode or not result.is_file():
-            said = (done.stderr or done.stdout).decode("utf-8", "replace").strip()[-200:]
-            raise UnavailableError(f"METIS gave up: {said or done.returncode}")
-        part = np.array(result.read_bytes().split(), np.int64)
+        words = [str(program), *options, str(graph), str(parts)]
+        part = _run(words, environment, Path(folder) / f"graph.part.{parts}")
     if len(part) != len(weights) or part.min() < 0 or part.max() >= parts:
         raise UnavailableError("METIS answered something else than a part per task")
     return part
+
+
+def _run(words: list[str], environment: dict[str, str], result: Path) -> Ints:
+    """The numbers that METIS writes into `result`. Raises UnavailableError."""
+    try:
+        done = subprocess.run(
+            words,
+            capture_output=True,
+            check=False,
+            env=environment,
+            timeout=MAX_SECONDS,
+            cwd=result.parent,
+        )
+    except subprocess.TimeoutExpired:
+        raise UnavailableError(f"METIS took more than {MAX_SECONDS} s") from None
+    if done.returncode or not result.is_file():
+        said = (done.stderr or done.stdout).decode("utf-8", "replace").strip()[-200:]
+        raise UnavailableError(f"METIS gave up: {said or done.returncode}")
+    return np.array(result.read_bytes().split(), np.int64)
 
 
 def _graph_text(ends: tuple[Ints, Ints], bytes_: Ints, weights: Ints) -> bytes:

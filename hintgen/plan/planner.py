@@ -7,9 +7,10 @@ import numpy as np
 from tracehint.hintgen.plan.errors import UnavailableError
 from tracehint.hintgen.plan.evaluate import Bench
 from tracehint.hintgen.plan.improve import NAME, improve
-from tracehint.hintgen.plan.judge import choose, estimate
+from tracehint.hintgen.plan.judge import choose, estimate, leanest
 from tracehint.hintgen.plan.model import Draft, Estimate, Planning, Problem, Strategy
 from tracehint.hintgen.plan.strategies.registry import STRATEGIES
+from tracehint.hintgen.plan.worth import Worth
 
 RUNS, FEW_RUNS, MANY_OPERATIONS = 5, 3, 100_000  # beyond so many operations fewer runs
 NEAR = 1.5  # times the best: drafts that are simulated further
@@ -46,12 +47,13 @@ def _improved(
 ) -> list[Estimate]:
     """The best estimate with the moves that pay, as one more; none where no move does."""
     known = [e for e in estimates if len(e.runs) == total]
-    best = min(known, key=lambda e: e.seconds)
+    best = leanest(known, estimates[0])
     bound = [
         e.draft.part for e in sorted(known, key=lambda e: e.seconds) if e.draft.part is not None
     ]
     cut = bound[0].astype(np.int64) if bound else None
-    draft, done = improve(bench, best.draft, cut, budget)
+    worth = Worth(estimates[0].network_bytes)
+    draft, done = improve(bench, best.draft, cut, budget, worth)
     if not done:
         return []
     strategy = Strategy(NAME, f"{best.name}; {', '.join(done)}", lambda _: [draft])

@@ -64,6 +64,8 @@ def chosen_plan(planning: Planning) -> tuple[Plan, list[str]]:
         strategy=planning.chosen,
         default_seconds=default.seconds,
         planned_seconds=best.seconds,
+        default_bytes=default.network_bytes,
+        planned_bytes=best.network_bytes,
         parts=draft.parts,
         steal=draft.placement.steal or "any",
         tasks=tuple(tasks_of(draft, problem)),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracehint.analyzer.predict.model import law
+from tracehint.hintgen.hints.folders import sayable
 from tracehint.hintgen.hints.pathtext import to_text
 from tracehint.hintgen.hints.plan import FilePart, TaskPart, group
 from tracehint.hintgen.plan.model import Draft, Problem
@@ -34,7 +35,7 @@ def files_of(draft: Draft, problem: Problem) -> tuple[list[FilePart], list[str]]
         if not hints:
             continue
         path = paths[at]
-        if not _sayable(path):
+        if not sayable(path):
             outside += 1
             continue
         pinned = draft.part is not None and kinds is not None and kinds[at] == law("node")
@@ -53,10 +54,6 @@ def _paths(analysis: Analysis, files: list[int]) -> list[bytes]:
         )
     )
     return [known.get(file) or b"" for file in files]
-
-
-def _sayable(path: bytes) -> bool:
-    return {b"", b".", b".."}.isdisjoint(path.split(b"/")) and b"\0" not in path
 
 
 def _values(draft: Draft, problem: Problem) -> list[dict[str, str]]:

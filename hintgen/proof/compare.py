@@ -31,6 +31,7 @@ def proof_of(before: Input, after: Input, hints: HintFile | None) -> Proof:
     """What hints did between two runs; `hints`: those of the second, where it carries them."""
     places = [located_bytes(run.analysis, run.bundle) for run in (before, after)]
     plan = hints.plan if hints is not None else None
+    moved = plan.planned_bytes if plan is not None else None
     return Proof(
         before=before.name,
         after=after.name,
@@ -40,11 +41,19 @@ def proof_of(before: Input, after: Input, hints: HintFile | None) -> Proof:
             after.analysis.run.get("duration_s"),
             plan.planned_seconds if plan is not None else None,
         ),
-        local_bytes=Measure(places[0][0], places[1][0]),
-        remote_bytes=Measure(places[0][1], places[1][1]),
+        local_bytes=Measure(places[0][0], places[1][0], _rest(places[0], moved)),
+        remote_bytes=Measure(places[0][1], places[1][1], moved),
         stages=_stages(before.analysis, after.analysis),
         drift=tuple(_drift(before.analysis, after.analysis)),
     )
+
+
+def _rest(read: tuple[int | None, int | None], moved: float | None) -> float | None:
+    """Of the bytes read before those that need not cross the network."""
+    local, remote = read
+    if local is None or remote is None or moved is None:
+        return None
+    return max(0.0, local + remote - moved)
 
 
 def _stages(before: Analysis, after: Analysis) -> tuple[Stage, ...]:

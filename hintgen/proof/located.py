@@ -1,6 +1,7 @@
 """Bytes that tasks read from their own node, and from others, where the store told the locations.
 
-`tracehint run` asks a store that can tell (attribute `location` of a file: nodes, with commas).
+A store that can tell is asked after a recording (adapters/located.py): attribute `location` of a
+file, `NODE=SHARE` with commas, the share of its bytes that lies there (without one: all).
 """
 
 from __future__ import annotations
@@ -14,17 +15,21 @@ if TYPE_CHECKING:
 LOCATION = "location"
 
 _BYTES = """
-    WITH place AS (SELECT o.path, string_split(any_value(a.value), ',') AS nodes
-                   FROM b_attributes a JOIN b_opens o USING (file)
-                   WHERE a.name = 'location' GROUP BY o.path),
-         rd AS (SELECT c.bytes, split_part(t.host, '.', 1) AS host, p.nodes
+    WITH said AS (SELECT DISTINCT o.path, unnest(string_split(a.value, ',')) AS node
+                  FROM b_attributes a JOIN b_opens o USING (file) WHERE a.name = 'location'),
+         place AS (SELECT path, split_part(split_part(node, '=', 1), '.', 1) AS host,
+                          max(coalesce(try_cast(nullif(split_part(node, '=', 2), '') AS DOUBLE),
+                                       1.0)) AS share
+                   FROM said GROUP BY ALL),
+         known AS (SELECT DISTINCT path FROM place),
+         rd AS (SELECT c.bytes, split_part(t.host, '.', 1) AS host, k.path
                 FROM consumers c JOIN tasks t USING (task) JOIN files f USING (file)
-                JOIN roots r ON true JOIN place p ON p.path = r.root || f.path
+                JOIN roots r ON true JOIN known k ON k.path = r.root || f.path
                 WHERE NOT coalesce(t.engine, false))
-    SELECT coalesce(sum(bytes) FILTER (list_contains(nodes, host)), 0)::BIGINT,
-           coalesce(sum(bytes) FILTER (NOT list_contains(nodes, host)), 0)::BIGINT,
+    SELECT coalesce(sum(bytes * coalesce(share, 0.0)), 0)::BIGINT,
+           coalesce(sum(bytes * (1 - coalesce(share, 0.0))), 0)::BIGINT,
            count(*)
-    FROM rd"""
+    FROM rd LEFT JOIN place USING (path, host)"""
 
 
 def located_bytes(analysis: Analysis, bundle: Bundle | None) -> tuple[int | None, int | None]:

@@ -11,6 +11,7 @@ from tracehint.hintgen.text.escape import shorten, terminal
 from tracehint.hintgen.text.units import plural, seconds, size
 
 SCHEMA = "tracehint.compare/1"
+MOST_ROWS = 200  # of a table in the report
 
 
 @dataclass(frozen=True)
@@ -118,11 +119,22 @@ def to_json(proof: Proof) -> dict[str, Any]:
     }
 
 
+def for_page(proof: Proof) -> dict[str, Any]:
+    """The same for the report: the first types and reasons."""
+    data = to_json(proof)
+    data["types"] = data["types"][:MOST_ROWS]
+    data["hints"]["reasons"] = data["hints"]["reasons"][:MOST_ROWS]
+    return data
+
+
 def to_text_lines(proof: Proof, most: int = 20) -> list[str]:
     """For people: the sentence, the reasons, then a row per task type."""
     lines = [proof.sentence]
     if proof.seconds.predicted is not None:
         lines.append(f"Predicted: {seconds(proof.seconds.predicted)}")
+    for name, measure in (("own", proof.local_bytes), ("other", proof.remote_bytes)):
+        if measure.after is not None:
+            lines.append(f"Read from {name} nodes: {_pair(measure, size)}{_expected(measure)}")
     if proof.hints.reasons:
         lines += ["", "Not in force"]
     for reason in proof.hints.reasons[:most]:
@@ -132,6 +144,10 @@ def to_text_lines(proof: Proof, most: int = 20) -> list[str]:
     lines += ["", *_table(proof, most)]
     lines += [f"Not the same: {text}" for text in proof.drift]
     return lines
+
+
+def _expected(measure: Measure) -> str:
+    return "" if measure.predicted is None else f" (predicted {size(measure.predicted)})"
 
 
 def _table(proof: Proof, most: int) -> list[str]:

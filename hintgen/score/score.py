@@ -153,16 +153,17 @@ def score_prepared(
         "nodes": nodes,
         "units": len(true),
         "losses": dict(sorted(main.losses.items())),
-        "wrong": [
-            {
-                "path": to_text(path),
-                "hint": name,
-                "said": value,
-                "true": wanted,
-                "why": why_wrong(name, value, wanted),
-            }
-            for path, name, value, wanted in main.wrong
-        ],
+        "wrong": [_wrong(*entry) for entry in main.wrong],
+    }
+
+
+def _wrong(path: bytes, name: str, value: str, wanted: str) -> dict[str, Any]:
+    return {
+        "path": to_text(path),
+        "hint": name,
+        "said": value,
+        "true": wanted,
+        "why": why_wrong(name, value, wanted),
     }
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from tracehint.analyzer.patterns.evidence import saved_seconds
 from tracehint.analyzer.text import printable, shortened
+from tracehint.hintgen.summary.console import KEEP, heading, name_of, table_of, wrapped
 from tracehint.hintgen.summary.saved import saved
 from tracehint.hintgen.summary.tallies import stages, totals
 from tracehint.hintgen.summary.words import advice, why
@@ -20,23 +20,6 @@ if TYPE_CHECKING:
 
 _STAGES, _TOP, _NOTES = 12, 8, 8
 _NAME = 30  # characters of a file's name that a line should have room for
-_KEEP = "\N{NO-BREAK SPACE}"  # a space where no line ends
-
-
-def console_for(stream: IO[str]) -> Console:
-    """A console that never interprets names: colour on terminals only, not with NO_COLOR."""
-    from rich.console import Console
-
-    plain = bool(os.environ.get("NO_COLOR")) or not stream.isatty()
-    return Console(
-        file=stream,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        no_color=plain,
-        soft_wrap=False,
-        force_terminal=False if plain else None,
-    )
 
 
 def print_summary(analysis: Analysis, console: Console) -> None:
@@ -45,7 +28,7 @@ def print_summary(analysis: Analysis, console: Console) -> None:
 
     labelled = Labelled(analysis)
     for text in analysis.run.get("troubles", []):
-        _wrapped(console, text, "", "bold red")
+        wrapped(console, text, "", "bold red")
     _header(analysis, console)
     _stages(analysis, console)
     _mix(analysis, labelled, console)
@@ -53,16 +36,14 @@ def print_summary(analysis: Analysis, console: Console) -> None:
     _completeness(analysis, console)
 
 
-def _name(text: str, width: int) -> str:
-    return shortened(printable(text), width)
-
-
 def _header(analysis: Analysis, console: Console) -> None:
     from rich.text import Text
 
     t = totals(analysis)
     run = analysis.run
-    console.print(Text(_name(" ".join(run["command"]) or "(imported run)", console.width), "bold"))
+    console.print(
+        Text(name_of(" ".join(run["command"]) or "(imported run)", console.width), "bold")
+    )
     words = [
         f"{plural(t['tasks'], 'task')} of {plural(t['types'], 'type')}",
         plural(t["files"], "file"),
@@ -72,13 +53,13 @@ def _header(analysis: Analysis, console: Console) -> None:
     ]
     if t["failed"]:
         words.insert(1, f"{t['failed']:,} failed")
-    _wrapped(console, ", ".join(word.replace(" ", _KEEP) for word in words))
+    wrapped(console, ", ".join(word.replace(" ", KEEP) for word in words))
     if "between_sites_bytes" in run:
         console.print(
             f"{plural(len(run['sites']), 'site')};"
             f" {size(run['between_sites_bytes'])} read from tasks of another site"
         )
-    _wrapped(console, f"{_origin(run)}; savings counted for {_nodes(run)}")
+    wrapped(console, f"{_origin(run)}; savings counted for {_nodes(run)}")
 
 
 # who says how many nodes -> words
@@ -95,54 +76,20 @@ def _nodes(run: dict[str, Any]) -> str:
 
 def _origin(run: dict[str, Any]) -> str:
     """Where the run was, and who saw it."""
-    hosts = _name(run["hosts"][0], 30) if len(run["hosts"]) == 1 else f"{len(run['hosts'])} hosts"
-    collector = _name(run["collector"] or "unknown", 30)
+    hosts = name_of(run["hosts"][0], 30) if len(run["hosts"]) == 1 else f"{len(run['hosts'])} hosts"
+    collector = name_of(run["collector"] or "unknown", 30)
     source = collector.removeprefix("import:")
     if source != collector:
         return f"ran on {hosts}, imported ({source})"
     return f"recorded on {hosts} by {collector}"
 
 
-def _table(*columns: tuple[str, str]) -> Any:
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    for name, justify in columns:
-        left = justify == "left"
-        table.add_column(
-            name,
-            justify=justify,  # type: ignore[arg-type]
-            no_wrap=True,
-            overflow="ellipsis",
-            ratio=None,
-            min_width=8 if left else None,
-        )
-    return table
-
-
-def _title(console: Console, text: str) -> None:
-    from rich.text import Text
-
-    console.print()
-    console.print(Text(text, "bold"))
-
-
-def _wrapped(console: Console, text: str, indent: str = "", style: str = "") -> None:
-    """A paragraph, indented; long words (paths) are cut to fit."""
-    import textwrap
-
-    from rich.text import Text
-
-    for line in textwrap.wrap(text, max(20, console.width - 1 - len(indent))):
-        console.print(Text(indent + line.replace(_KEEP, " "), style))
-
-
 def _stages(analysis: Analysis, console: Console) -> None:
     rows = stages(analysis)
     if not rows:
         return
-    _title(console, "Stages, in order of their first task")
-    table = _table(
+    heading(console, "Stages, in order of their first task")
+    table = table_of(
         ("task type", "left"),
         ("tasks", "right"),
         ("read", "right"),
@@ -159,7 +106,7 @@ def _stages(analysis: Analysis, console: Console) -> None:
         shown.append({"type": f"({plural(len(rest), 'other type')})", **other})
     for r in shown:
         table.add_row(
-            _name(r["type"], max(20, console.width - 48)),
+            name_of(r["type"], max(20, console.width - 48)),
             f"{r['tasks']:,}",
             size(r["read"]),
             size(r["written"]),
@@ -173,8 +120,8 @@ def _mix(analysis: Analysis, labelled: Labelled, console: Console) -> None:
     if not rows:
         console.print("\nNo file was handed from task to task: no patterns.")
         return
-    _title(console, "Patterns, by bytes")
-    table = _table(
+    heading(console, "Patterns, by bytes")
+    table = table_of(
         ("pattern", "left"),
         ("files", "right"),
         ("bytes", "right"),
@@ -197,12 +144,12 @@ def _mix(analysis: Analysis, labelled: Labelled, console: Console) -> None:
         )
     console.print(table)
     if any(r["saves"] or r["waits"] for r in rows):
-        _wrapped(console, f"All hints together: {saved(labelled).text}")
+        wrapped(console, f"All hints together: {saved(labelled).text}")
         text = (
             "saves: bytes that need not cross the network; waiting: bytes on the busiest link that"
             f" readers need not wait for; against {analysis.options.default_placement} placement"
         )
-        _wrapped(console, text, style="dim")
+        wrapped(console, text, style="dim")
 
 
 def _saved(count: int) -> str:
@@ -219,7 +166,7 @@ def _best(analysis: Analysis, labelled: Labelled, console: Console) -> None:
         title = f"No hint would save {cost} or more; the largest files"
     if not rows:
         return
-    _title(console, title)
+    heading(console, title)
     for r in rows:
         _flow(r, analysis, console)
 
@@ -228,7 +175,7 @@ def _flow(r: dict[str, Any], analysis: Analysis, console: Console) -> None:
     """What files, what is saved, why and how; the saving has its own line where room is short."""
     from rich.text import Text
 
-    name = _name(r["name"], console.width)
+    name = name_of(r["name"], console.width)
     others = f" and {plural(r['others'], 'other name')}" if r["others"] else ""
     count = f"{r['files']:,} × " if r["files"] > 1 else ""
     gain = _gain(r, analysis.options.link_rates)
@@ -242,11 +189,11 @@ def _flow(r: dict[str, Any], analysis: Analysis, console: Console) -> None:
         line.append("  " + gain, "green")
     console.print(line)
     if not inline:
-        _wrapped(console, gain, "    ", "green")
+        wrapped(console, gain, "    ", "green")
     words = [why(r["pattern"], r["evidence"]), advice(r["pattern"], r["placement"])]
     text = ": ".join(word for word in words if word)
     several = f"{r['groups']:,} groups like this: " if r["groups"] > 1 else ""
-    _wrapped(console, several + text, "    ", "dim")
+    wrapped(console, several + text, "    ", "dim")
 
 
 def _gain(r: dict[str, Any], rates: tuple[float, float] | None) -> str:
@@ -279,9 +226,9 @@ def _completeness(analysis: Analysis, console: Console) -> None:
         text = f"Not everything was seen (completeness {score:.2f}, {plural(lost, 'lost event')})."
     if known["blind_to"]:
         text += " This collector cannot see: " + ", ".join(map(printable, known["blind_to"])) + "."
-    _wrapped(console, text, "", "" if whole else "yellow")
+    wrapped(console, text, "", "" if whole else "yellow")
     notes = known["notes"]
     for note in notes[:_NOTES]:
-        _wrapped(console, "- " + printable(note), "  ")
+        wrapped(console, "- " + printable(note), "  ")
     if len(notes) > _NOTES:
         console.print(f"  - and {plural(len(notes) - _NOTES, 'more note')}")

@@ -53,19 +53,19 @@ def main() -> None:
             f"\nCPU ratio, median of {args.pairs} pairs: {statistics.median(ratios):.3f}"
             f" ({min(ratios):.3f} to {max(ratios):.3f})"
         )
-        begin = time.perf_counter()
-        subprocess.run(
-            ["sh", "-c", FRESH + f"{tracehint} profile --force -o ../p.trace -- {flow}"],
-            cwd=work,
-            check=True,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        wall = time.perf_counter() - begin
-        run = json.loads((work / "p.tracehint" / "analysis.json").read_text())["run"]
-        print(f"profile: {wall - run['duration_s']:.2f} s more than the command's own time")
-        trace_bytes = sum(p.stat().st_size for p in (work / "p.trace").rglob("*") if p.is_file())
-        print(f"bundle: {trace_bytes:,} bytes; lost events: {run['lost_events']}")
+        _profile(f"{tracehint} profile --force -o ../p.trace -- {flow}", work)
+
+
+def _profile(command: str, work: Path) -> None:
+    """How long `profile` works after the command, and how large its bundle is."""
+    begin = time.perf_counter()
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    subprocess.run(["sh", "-c", FRESH + command], cwd=work, check=True, **quiet)
+    wall = time.perf_counter() - begin
+    run = json.loads((work / "p.tracehint" / "analysis.json").read_text())["run"]
+    print(f"profile: {wall - run['duration_s']:.2f} s more than the command's own time")
+    trace_bytes = sum(p.stat().st_size for p in (work / "p.trace").rglob("*") if p.is_file())
+    print(f"bundle: {trace_bytes:,} bytes; lost events: {run['lost_events']}")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ BPFTRACE = (
     "tracepoint:syscalls:sys_exit_read,tracepoint:syscalls:sys_exit_write "
     '{ printf("%d %d\\n", pid, args->ret); }'
 )
+Recorder = Callable[[Path, tuple[str, ...]], list[str]]  # the folder of its output, the command
 
 
 @dataclass
@@ -53,7 +54,7 @@ class Bench:
         self.quick = quick
         self.calls = work / "calls"
         _cc(HERE / "peers" / "calls.c", self.calls)
-        self.recorders: dict[str, Callable[[Path, tuple[str, ...]], list[str]]] = {
+        self.recorders: dict[str, Recorder] = {
             "native": lambda _out, command: list(command),
             "tracehint": lambda out, command: [str(LOADER), "-o", str(out), "--", *command],
         }
@@ -64,76 +65,28 @@ class Bench:
                 stream.write(b"\1" * (1 << 20))
 
     def _peers(self) -> None:
+        """The peers that are installed; the others are in `missing`."""
+        for name, made in (
+            ("one event per call", self._one_event()),
+            ("strace", _strace()),
+            ("bpftrace", _bpftrace()),
+            ("DFTracer", _dftracer()),
+        ):
+            if isinstance(made, str):
+                self.missing.append(f"{name}: {made}")
+            else:
+                self.recorders[name] = made
+
+    def _one_event(self) -> Recorder | str:
         event, program = self.work / "event.bpf.o", self.work / "event"
+        flags = ["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-D__TARGET_ARCH_x86"]
+        words = ["clang", *flags, "-c", HERE / "peers" / "event.bpf.c", "-o", event]
         try:
-            subprocess.run(
-                [
-                    "clang",
-                    "-target",
-                    "bpf",
-                    "-mcpu=v3",
-                    "-O2",
-                    "-g",
-                    "-c",
-                    HERE / "peers" / "event.bpf.c",
-                    "-o",
-                    event,
-                    "-D__TARGET_ARCH_x86",
-                ],
-                check=True,
-                capture_output=True,
-            )
+            subprocess.run(words, check=True, capture_output=True)
             _cc(HERE / "peers" / "event.c", program, "-lbpf", "-lelf", "-lz")
-            self.recorders["one event per call"] = lambda out, command: [
-                str(program),
-                str(event),
-                str(out / "events"),
-                *command,
-            ]
         except (OSError, subprocess.CalledProcessError):
-            self.missing.append("one event per call: clang or libbpf-dev is not there")
-        if shutil.which("strace"):
-            self.recorders["strace"] = lambda out, command: [
-                "strace",
-                "-f",
-                "--seccomp-bpf",
-                "-ttt",
-                "-e",
-                "trace=open,openat,creat,close,read,write,pread64,pwrite64,readv,writev",
-                "-o",
-                str(out / "log"),
-                *command,
-            ]
-        else:
-            self.missing.append("strace: not installed")
-        if shutil.which("bpftrace") and Path("/sys/kernel/tracing/events").is_dir():
-            self.recorders["bpftrace"] = lambda out, command: [
-                "bpftrace",
-                "-q",
-                "-o",
-                str(out / "log"),
-                "-e",
-                BPFTRACE,
-                "-c",
-                f"/bin/sh {_script(out, command)}",
-            ]
-        else:
-            self.missing.append("bpftrace: not installed, or no tracefs")
-        preload = _dftracer()
-        if preload is not None:
-            self.recorders["DFTracer"] = lambda out, command: [
-                "env",
-                f"LD_PRELOAD={preload}",
-                "DFTRACER_ENABLE=1",
-                "DFTRACER_INIT=PRELOAD",
-                "DFTRACER_DATA_DIR=all",
-                f"DFTRACER_LOG_FILE={out / 'log'}",
-                *command,
-            ]
-        else:
-            self.missing.append(
-                "DFTracer: not installed (pip install dftracer; $DFTRACER names it)"
-            )
+            return "clang or libbpf-dev is not there"
+        return lambda out, command: [str(program), str(event), str(out / "events"), *command]
 
     def once(self, recorder: str, workload: Workload, result: Result) -> None:
         """Run it once and add the measures."""
@@ -164,14 +117,40 @@ def _script(out: Path, command: tuple[str, ...]) -> Path:
     return path
 
 
-def _dftracer() -> Path | None:
-    """The preload library of the PyPI package, of this Python or of the folder $DFTRACER."""
+def _strace() -> Recorder | str:
+    if not shutil.which("strace"):
+        return "not installed"
+    calls = "trace=open,openat,creat,close,read,write,pread64,pwrite64,readv,writev"
+    words = ["strace", "-f", "--seccomp-bpf", "-ttt", "-e", calls, "-o"]
+    return lambda out, command: [*words, str(out / "log"), *command]
+
+
+def _bpftrace() -> Recorder | str:
+    if not shutil.which("bpftrace") or not Path("/sys/kernel/tracing/events").is_dir():
+        return "not installed, or no tracefs"
+    words = ["bpftrace", "-q", "-e", BPFTRACE]
+    return lambda out, command: [
+        *words,
+        "-o",
+        str(out / "log"),
+        "-c",
+        f"/bin/sh {_script(out, command)}",
+    ]
+
+
+def _dftracer() -> Recorder | str:
+    """With the preload library of the PyPI package, of this Python or of the folder $DFTRACER."""
     spec = importlib.util.find_spec("dftracer")
     places = [os.environ.get("DFTRACER"), *((spec and spec.submodule_search_locations) or ())]
-    for place in filter(None, places):
-        for found in Path(place).rglob("libdftracer_preload.so"):
-            return found
-    return None
+    found = (
+        p for place in filter(None, places) for p in Path(place).rglob("libdftracer_preload.so")
+    )
+    preload = next(found, None)
+    if preload is None:
+        return "not installed (pip install dftracer; $DFTRACER names it)"
+    words = ["env", f"LD_PRELOAD={preload}", "DFTRACER_ENABLE=1", "DFTRACER_INIT=PRELOAD"]
+    words.append("DFTRACER_DATA_DIR=all")
+    return lambda out, command: [*words, f"DFTRACER_LOG_FILE={out / 'log'}", *command]
 
 
 def _cc(source: Path, program: Path, *libraries: str) -> None:

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from tracehint.schemas.manifest import Host, Manifest
-from tracehint.schemas.store import Bundle, BundleWriter, read_bundle, table_from_rows
+from tracehint.schemas.store import Bundle, read_bundle, table_from_rows
 from tracehint.schemas.tables import TABLES
+from tracehint.schemas.writer import BundleWriter
 
 START_NS = 1_700_000_000_000_000_000
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from tests.support.bundles import RunBuilder
-from tracehint.analyzer import roots as rules
+from tracehint.analyzer import root_paths as rules
 from tracehint.analyzer.execution.local import LocalExtents
 from tracehint.analyzer.flow.build import build_flow
 from tracehint.analyzer.flow.model import Flow
@@ -94,7 +94,7 @@ class Case:
         rows: int = 1 << 19,
         **options: Any,
     ) -> View:
-        """The flow; `general` sends every file the long way, `rows` is the size of a portion."""
+        """The flow; `general` sends every file the long way, `rows` is the size of a partition."""
         bundle = bundle_of(self.run)
         flow = build_flow(
             bundle,

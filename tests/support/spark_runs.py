@@ -15,7 +15,8 @@ from tests.support.flow_cut import manifest_mounts
 from tests.support.hostile import HOSTILE_NAMES
 from tracehint.datasets import synthetic
 from tracehint.schemas.manifest import Host
-from tracehint.schemas.store import BundleWriter, table_from_rows
+from tracehint.schemas.store import table_from_rows
+from tracehint.schemas.writer import BundleWriter
 
 
 def generated(path: Path) -> Path:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from tracehint.collectors.strace.finish import finish
 from tracehint.collectors.strace.lexer import LexStats, lex
 from tracehint.collectors.strace.parse import Parser
-from tracehint.collectors.strace.state import Settings
+from tracehint.collectors.strace.settings import Settings
 
 
 def parse(text: str | bytes, **settings: Any) -> tuple[dict[str, pa.Table], LexStats]:

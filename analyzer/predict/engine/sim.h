@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FORMAT 4 /* of the input files; analyzer/predict/request.py has the same number */
+#define FORMAT 5 /* of the input files; analyzer/predict/request.py has the same number */
 #define LEG_BITS 6
 #define MAX_LEGS (1 << LEG_BITS) /* resources of one transfer: five a server and a few more */
 #define MAX_SERVERS 12		 /* servers of one transfer; more are the pool of all servers */
@@ -70,6 +70,7 @@ enum setting {
 	SET_SPREAD,
 	SET_AHEAD,
 	SET_CALL,
+	SET_FIRST,
 	SETTINGS
 };
 enum host_setting {

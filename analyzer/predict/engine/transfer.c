@@ -2,6 +2,8 @@
 /* The transfers of one operation: over which links, disks and memories its bytes go. */
 #include "sim.h"
 
+#define REQUEST 131072.0 /* bytes that a client asks for at once */
+
 static int32_t on_host(int32_t host, enum resource_kind kind)
 {
 	return host * HOST_KINDS + (int32_t)kind;
@@ -157,6 +159,21 @@ static void in_use(struct sim *m, int32_t slot, int32_t change)
 	}
 }
 
+/* The share of a read that comes from other copies although the own node holds one: the first
+ * request goes to the own one, then every copy gives as much for a while. */
+static double away_of(const struct sim *m, const struct span *s)
+{
+	double copies = m->file[s->file].copies, shared = set(m, SET_SPREAD);
+	double more = s->bytes - REQUEST, any = set(m, SET_FIRST);
+
+	if (copies < 2 || s->writes)
+		return 0;
+	if (more <= 0 || any <= 0)
+		return shared;
+	any = any < more ? any : more;
+	return (any * (copies - 1) / copies + (more - any) * shared) / s->bytes;
+}
+
 /* Chunks [first, last) stand for all of the span, each with its own bytes, or alike. */
 static void chunks_use(struct sim *m, int32_t slot, const struct span *s, int64_t first,
 		       int64_t last, bool alike, bool cached)
@@ -165,7 +182,7 @@ static void chunks_use(struct sim *m, int32_t slot, const struct span *s, int64_
 	double whole = (double)(s->end - s->start);
 	/* two servers a chunk: more chunks would have too many resources */
 	bool few = last - first <= MAX_SERVERS / 2 && m->file[s->file].copies > 1;
-	double away = few ? set(m, SET_SPREAD) : 0;
+	double away = few ? away_of(m, s) : 0;
 
 	for (int64_t c = first; c < last; c++) {
 		int64_t from = c * size, to = from + size;
@@ -213,6 +230,9 @@ double small_request(struct sim *m, const struct span *s)
 	int64_t chunk = s->start / m->file[s->file].chunk;
 	int32_t copies = s->writes ? m->file[s->file].copies : 1;
 	int32_t first = s->writes ? 0 : copy_for(m, s->file, chunk, s->node), from = s->node;
+
+	if (!s->writes && m->file[s->file].copies > 1 && draw(m, 1000) < 1000 * set(m, SET_SPREAD))
+		first++; /* the next copy, though the own node may hold one */
 	double end = m->now;
 
 	for (int32_t i = 0; i < copies; i++) {

@@ -11,7 +11,8 @@ from tracehint.collectors.strace.files import absolute, file_at, kind_of, new_fi
 from tracehint.collectors.strace.handlers.common import directory, head_fd, returned
 from tracehint.collectors.strace.lexer import Call
 from tracehint.collectors.strace.model import Ofd, Thread
-from tracehint.collectors.strace.state import Maybe, State
+from tracehint.collectors.strace.settings import Maybe
+from tracehint.collectors.strace.state import State
 
 _FLAG_BITS = {
     name.encode(): value

@@ -19,11 +19,13 @@ def report_html(
     context: Context | None = None,
     prediction: dict[str, Any] | None = None,
     decision: str = "",
+    comparison: dict[str, Any] | None = None,
 ) -> str:
     """HTML text about a run, with the findings of lint (None: asked here) and, where given, the
     hint rules. `context` is the run as lint asks it, where somebody has made it: its database
     serves the page as well. `prediction`: a sweep for the panel "What if" (whatif.py).
-    `decision`: the sentence that the page begins with."""
+    `decision`: the sentence that the page begins with. `comparison`: of an earlier run with this
+    one, for the panel "Compare" (proof/result.py)."""
     from tracehint.hintgen.draw.report.data import collect
     from tracehint.hintgen.draw.report.page import page
     from tracehint.hintgen.lint import run_rules
@@ -36,6 +38,6 @@ def report_html(
         collect(
             run.analysis, findings, hints, run.name,
             con=context.con, saves=context.saved, prediction=prediction, decision=decision,
-            labelled=context.labelled,
+            comparison=comparison, labelled=context.labelled,
         )
     )  # fmt: skip  # a table

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,53 +55,76 @@ def collect(
     saves: Saved | None = None,
     prediction: dict[str, Any] | None = None,
     decision: str = "",
+    comparison: dict[str, Any] | None = None,
     labelled: Labelled | None = None,
 ) -> dict[str, Any]:
     """The data of the page. Times in seconds of the run, sizes in bytes. `source` is the name of
     the bundle or file that the run was read from, `con` its tables (None: query.connect's),
     `saves` what all hints would save (None: no hint was in force), `prediction` a sweep, `decision`
-    what the run would gain from what, in a sentence, `labelled` its files by label where somebody
-    has them.
-
-    Sums, mix, graph, flow and heat are those of the whole run. Single tasks, files, accesses,
-    findings and rules are the largest; fewer where their names would make the page too large.
+    what the run would gain from what, in a sentence, `comparison` this run beside an earlier one,
+    `labelled` its files by label (None: made here).
+    Sums, mix, graph, flow and heat are those of the whole run; single tasks, files, accesses,
+    findings and rules the largest, fewer where their names would make the page too large.
     """
     con = con or query.connect(analysis)
-    drawing = build_on(con, True)
-    labelled = labelled or Labelled(analysis)
-    saves = saved(labelled) if saves is None else saves
     found = _stages(analysis, con)
     whole = {
         "tool": f"tracehint {__version__}",
         "title": title(analysis.run, Path(source) if source else None),
         "decision": decision[:MAX_TEXT],
+        **_of_run(analysis, labelled or Labelled(analysis), saves, findings),
+        "stages": found[:MAX_STAGES],
+        "graph": _graph(con),
+        "sankey": flow.sankey(con),
+        "heat": heat.heat_maps(con),
+        "whatif": what_if(prediction, con),
+        "compare": comparison,
+        "colors": _colors(),
+    }  # fmt: skip  # a table
+    data: dict[str, Any] = plain(whole)
+    room = MAX_DATA - len(json.dumps(data))
+    rest = _fitting(room, lambda rows: _largest(con, analysis, findings, hints, rows))
+    if len(found) > MAX_STAGES:
+        rest["left_out"]["stages"] = len(found) - MAX_STAGES
+    return data | rest
+
+
+def _fitting(room: int, made: Callable[[int], dict[str, Any]]) -> dict[str, Any]:
+    """The most rows whose JSON has at most `room` characters; the fewest where none has."""
+    for rows in ROWS:
+        rest: dict[str, Any] = plain(made(rows))
+        if len(json.dumps(rest)) <= room:
+            break
+    return rest
+
+
+def _of_run(
+    analysis: Analysis, labelled: Labelled, saves: Saved | None, findings: Sequence[Finding]
+) -> dict[str, Any]:
+    """Its sums, and the three patterns that matter most."""
+    saves = saved(labelled) if saves is None else saves
+    return {
         "run": _run(analysis.run),
         "totals": _totals(analysis),
         "mix": labelled.mix(),
         "best": [_best(row) for row in labelled.best(3)],
-        "stages": found[:MAX_STAGES],
         "saves": {**vars(saves), "storage": total(findings, "storage_bytes")},
-        "graph": {
-            "nodes": [vars(n) for n in drawing.nodes],
-            "links": [vars(link) for link in drawing.links],
-            "left_out": drawing.left_out,
-        },
-        "sankey": flow.sankey(con),
-        "heat": heat.heat_maps(con),
-        "whatif": what_if(prediction, con),
-        "colors": {p: {"line": palette.color(p), "fill": palette.tint(p, 0.25)}
-                   for p in palette.PATTERN_COLOR},
-    }  # fmt: skip  # a table
-    data = plain(whole)
-    used = len(json.dumps(data))
-    for rows in ROWS:
-        rest = plain(_largest(con, analysis, findings, hints, rows))
-        if used + len(json.dumps(rest)) <= MAX_DATA:
-            break
-    if len(found) > MAX_STAGES:
-        rest["left_out"]["stages"] = len(found) - MAX_STAGES
-    whole_page: dict[str, Any] = data | rest
-    return whole_page
+    }
+
+
+def _graph(con: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+    drawing = build_on(con, True)
+    return {
+        "nodes": [vars(n) for n in drawing.nodes],
+        "links": [vars(link) for link in drawing.links],
+        "left_out": drawing.left_out,
+    }
+
+
+def _colors() -> dict[str, dict[str, str]]:
+    return {
+        p: {"line": palette.color(p), "fill": palette.tint(p, 0.25)} for p in palette.PATTERN_COLOR
+    }
 
 
 def _largest(

@@ -73,12 +73,13 @@ def per_file(case: Case) -> Placement:
 
 
 def planned(case: Case) -> Placement:
-    """What `tracehint plan` chooses for this graph; inputs stay where the store put them."""
+    """What `tracehint plan --stage-inputs` chooses: inputs are placed for this run, as they are by
+    hand and by the hints per file."""
     from tracehint.hintgen.hints.hintfile import load
     from tracehint.hintgen.plan.model import Problem
     from tracehint.hintgen.plan.planner import plan
 
-    found = plan(Problem(case.analysis, case.work, case.cluster, load(case.rules)))
+    found = plan(Problem(case.analysis, case.work, case.cluster, load(case.rules), True))
     return replace(found.estimate(found.chosen).draft.placement, name=f"plan: {found.chosen}")
 
 

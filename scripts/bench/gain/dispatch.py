@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 @dataclass
 class Dispatcher:
     """`free`: free slots by node. Tasks are taken in the order in which they became ready: first
-    by the node that they prefer, then those without preference, then, with `steal`, any."""
+    by the node that they prefer, then those without preference, then any; without `steal`, those
+    that are bound to their node stay there."""
 
     free: list[int]
     rng: random.Random
@@ -20,10 +21,11 @@ class Dispatcher:
     _order: deque[int] = field(default_factory=deque)
     _waiting: set[int] = field(default_factory=set)
 
-    def ready(self, task: int, node: int | None) -> None:
+    def ready(self, task: int, node: int | None, *, bound: bool = False) -> None:
         """A task can start, best on `node` (None: anywhere)."""
         self._own.setdefault(node, deque()).append(task)
-        self._order.append(task)
+        if self.steal or not bound:
+            self._order.append(task)
         self._waiting.add(task)
 
     def started(self) -> list[tuple[int, int]]:
@@ -32,7 +34,7 @@ class Dispatcher:
         for node in range(len(self.free)):
             while self.free[node] and (task := self._first(self._own.get(node))) is not None:
                 found.append(self._take(task, node))
-        for queue in (self._own.get(None), self._order if self.steal else None):
+        for queue in (self._own.get(None), self._order):
             while any(self.free) and (task := self._first(queue)) is not None:
                 idle = [n for n, slots in enumerate(self.free) if slots]
                 found.append(self._take(task, self.rng.choice(idle)))

@@ -88,10 +88,12 @@ class Replay:
 
     def _ready(self, tasks: list[int], dispatcher: Dispatcher) -> None:
         """Tasks whose inputs are there; the store is asked about all of them at once."""
-        if tasks and self.effect.placement.scheduler == "most-input-bytes":
-            self.effect.located(sorted({f for t in tasks for f, _ in self._reads(t)}))
+        free = {task for task in tasks if self._by_input(task)}
+        if free:
+            self.effect.located(sorted({f for t in free for f, _ in self._reads(t)}))
         for task in tasks:
-            dispatcher.ready(task, self._wish(task, dispatcher))
+            wish = self._wish(task, dispatcher)
+            dispatcher.ready(task, wish, bound=task not in free)
 
     def _reads(self, task: int) -> list[tuple[int, int]]:
         """(file, bytes) of what a task reads."""
@@ -103,16 +105,21 @@ class Replay:
 
     def _wish(self, task: int, dispatcher: Dispatcher) -> int | None:
         """The node where a task should run; None: anywhere."""
-        placement = self.effect.placement
-        if placement.scheduler == "plan" and placement.plan is not None:
-            return int(placement.plan[task]) if placement.plan[task] >= 0 else None
-        if placement.scheduler != "most-input-bytes":
-            return None
+        if not self._by_input(task):
+            placement = self.effect.placement
+            bound = placement.scheduler == "plan" and placement.plan is not None
+            return int(placement.plan[task]) if bound else None  # type: ignore[index]
         reads = self._reads(task)
         bytes_at = held(self.effect, [f for f, _ in reads], [n for _, n in reads])
         order = dispatcher.rng.sample(range(len(dispatcher.free)), len(dispatcher.free))
         best = max(order, key=lambda node: (bytes_at[node], dispatcher.free[node]))
         return best if bytes_at[best] > 0 else None
+
+    def _by_input(self, task: int) -> bool:
+        """Whether it starts where most of its input lies: also what a plan leaves free."""
+        placement = self.effect.placement
+        free = placement.plan is None or placement.plan[task] < 0
+        return placement.scheduler == "most-input-bytes" or (placement.scheduler == "plan" and free)
 
     def _work(self, task: int, node: int, began: float) -> None:
         start, spent, error = time.monotonic() - began, [0.0, 0.0, 0.0], ""

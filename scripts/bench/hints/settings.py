@@ -96,47 +96,24 @@ def _learned(row: Row, folder: Path, flow: Path, work: Path, store: str) -> tupl
     (run / flow.name).write_bytes(flow.read_bytes())
     out = f"{row.name}.hinted.mf"
     with archive("127.0.0.1", row):
-        _tool(
-            run,
-            "record",
-            "-o",
-            f"../{row.name}.trace",
-            "--",
-            "makeflow",
-            "-T",
-            "local",
-            "-j",
-            str(NODES),
-            flow.name,
-        )
+        _tool(run, f"record -o ../{row.name}.trace -- makeflow -T local -j {NODES} {flow.name}")
     said = [
-        _tool(work, "hints", f"{row.name}.trace", "--nodes", str(NODES), "-o", f"{row.name}.json"),
+        _tool(work, f"hints {row.name}.trace --nodes {NODES} -o {row.name}.json"),
         _tool(
             work,
-            "emit",
-            f"{row.name}.json",
-            "--workflow-engine",
-            "makeflow",
-            flow.name,
-            "-o",
-            out,
-            "--store",
-            store,
-            "--map",
-            "map.toml",
-            "--nodes",
-            str(NODES),
-            "--precreate",
+            f"emit {row.name}.json --workflow-engine makeflow {flow.name} -o {out}"
+            f" --store {store} --map map.toml --nodes {NODES} --precreate",
         ),
     ]
     subprocess.run(["rm", "-rf", run], check=True)
     return work / f"{out}.tracehint", "".join(said)
 
 
-def _tool(cwd: Path, *words: str) -> str:
-    done = subprocess.run([*TOOL, *words], cwd=cwd, capture_output=True, text=True)
+def _tool(cwd: Path, words: str) -> str:
+    """What `tracehint WORDS` says; names in it have no spaces."""
+    done = subprocess.run([*TOOL, *words.split()], cwd=cwd, capture_output=True, text=True)
     if done.returncode != 0:
-        raise RuntimeError(f"tracehint {words[0]}: {done.stderr[-2000:]}")
+        raise RuntimeError(f"tracehint {words}: {done.stderr[-2000:]}")
     return done.stderr
 
 

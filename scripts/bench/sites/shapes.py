@@ -1,4 +1,4 @@
-"""Workloads of the comparison: 32 nodes over four sites, so many operations a node."""
+"""Workloads of the comparison: nodes (32) over four sites, so many operations a node."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ Steps = list[tuple[int, float]]
 class Builder:
     """Tasks added one after the other; an entry is made by the task that updates it."""
 
-    def __init__(self) -> None:
+    def __init__(self, nodes: int) -> None:
+        self.nodes = nodes
         self.tasks: list[Steps] = []
         self.site: list[str] = []
         self.after: list[tuple[int, int]] = []
@@ -29,7 +30,7 @@ class Builder:
     def task(self, node: int, steps: Steps, after: tuple[int, ...] = ()) -> int:
         """A task on a node, after others; its number."""
         self.tasks.append(steps)
-        self.site.append(SITES[node * len(SITES) // NODES])
+        self.site.append(SITES[node * len(SITES) // self.nodes])
         self.after += [(before, len(self.tasks) - 1) for before in after]
         return len(self.tasks) - 1
 
@@ -54,13 +55,13 @@ class Builder:
         )
 
 
-def synthetic(operations: int) -> MetaWork:
+def synthetic(operations: int, nodes: int = NODES) -> MetaWork:
     """Half of the nodes enter files, the other half look up any that may be there by then."""
-    build, random = Builder(), np.random.default_rng(operations)
-    made = [[build.entry() for _ in range(operations)] for _ in range(NODES // 2)]
-    for node in range(NODES):
+    build, random = Builder(nodes), np.random.default_rng(operations)
+    made = [[build.entry() for _ in range(operations)] for _ in range(nodes // 2)]
+    for node in range(nodes):
         if node % 2:
-            at = random.integers(0, NODES // 2, operations)
+            at = random.integers(0, nodes // 2, operations)
             steps = [(LOOKUP, made[w][random.integers(0, i + 1)]) for i, w in enumerate(at)]
         else:
             steps = [(UPDATE, entry) for entry in made[node // 2]]
@@ -70,7 +71,7 @@ def synthetic(operations: int) -> MetaWork:
 
 def near_pipeline(operations: int, stages: int = 5, computing: float = 1.0) -> MetaWork:
     """Chains that stay on their node: each task looks up what the one before it entered."""
-    build, each = Builder(), operations // (2 * stages - 1)
+    build, each = Builder(NODES), operations // (2 * stages - 1)
     for node in range(NODES):
         last: list[int] = []
         before: tuple[int, ...] = ()
@@ -84,7 +85,7 @@ def near_pipeline(operations: int, stages: int = 5, computing: float = 1.0) -> M
 
 def montage(operations: int, computing: float = 1.0) -> MetaWork:
     """Parallel: project; differences of neighbours; one fit; background; one mosaic."""
-    build, each = Builder(), operations // 6
+    build, each = Builder(NODES), operations // 6
     made = [[build.entry() for _ in range(each)] for _ in range(NODES)]
     wait = (COMPUTING, computing / 3)
     project = [build.task(n, [wait, *((UPDATE, e) for e in made[n])]) for n in range(NODES)]

@@ -102,7 +102,8 @@ class Text(Output):
     def write(self, analysis: Analysis) -> None:
         import io
 
-        from tracehint.hintgen.summary.summary import console_for, print_summary
+        from tracehint.hintgen.summary.console import console_for
+        from tracehint.hintgen.summary.summary import print_summary
 
         if self.target in (None, "-"):
             print_summary(analysis, console_for(sys.stdout))

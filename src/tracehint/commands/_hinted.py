@@ -17,7 +17,7 @@ from tracehint.errors import UsageError
 if TYPE_CHECKING:
     from tracehint.adapters.creation.launch import Switched
     from tracehint.adapters.creation.resolution import Resolution
-    from tracehint.adapters.plan import Paths
+    from tracehint.adapters.paths import Paths
     from tracehint.adapters.stores.base import Store
     from tracehint.hintgen.hints.model import HintFile
 
@@ -114,7 +114,7 @@ def prepared(wanted: Wanted) -> Iterator[Hinted]:
 def _known(like: Path | None) -> Paths | None:
     """The files of a recorded run."""
     from tracehint.adapters.learned import run_paths
-    from tracehint.adapters.plan import Paths
+    from tracehint.adapters.paths import Paths
 
     if like is None:
         return None
@@ -125,7 +125,8 @@ def _known(like: Path | None) -> Paths | None:
 def _add(bundle: Path, rows: list[dict[str, Any]]) -> None:
     """The table `settings`, into a bundle that was just written."""
     from tracehint.schemas.manifest import read_manifest
-    from tracehint.schemas.store import BundleWriter, table_from_rows
+    from tracehint.schemas.store import table_from_rows
+    from tracehint.schemas.writer import BundleWriter
 
     writer = BundleWriter.append_to(bundle)
     writer.write_table("settings", table_from_rows("settings", rows))

@@ -15,7 +15,7 @@ from tracehint.errors import TracehintError
 from tracehint.hintgen.text.units import plural
 
 if TYPE_CHECKING:
-    from tracehint.adapters.plan import Paths
+    from tracehint.adapters.paths import Paths
     from tracehint.adapters.project.state import Run, State
     from tracehint.hintgen.hints.model import HintFile, Rule
 
@@ -34,7 +34,7 @@ class Learned:
 def learned(state: State, command: tuple[str, ...], cluster: str | None) -> Learned | None:
     """Rules from the recordings of this workflow; None: there is no run to learn from."""
     from tracehint.adapters.learned import run_paths
-    from tracehint.adapters.plan import Paths
+    from tracehint.adapters.paths import Paths
     from tracehint.analyzer.model import Options
     from tracehint.hintgen.inputs import load_run
     from tracehint.hintgen.learn.rules import learn

@@ -60,6 +60,11 @@ def run_node(
         return 0
     if command:
         _join(place, options, command, record, quiet=quiet)
+    return _serve(place, options, record)
+
+
+def _serve(place: Place, options: NodeOptions, record: Callable[[Follow], int]) -> int:
+    """Be this node's recorder, or start it. Raises UsageError where one runs already."""
     code = serve(place, options.idle or 0.0, record, detach=options.start)
     if code is None and not options.start:
         raise UsageError(

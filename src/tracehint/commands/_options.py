@@ -1,9 +1,11 @@
-"""Options that several commands share come as one decorator."""
+"""Options that several commands share come as one decorator; many of one command as a record."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from dataclasses import fields
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -20,6 +22,40 @@ def with_options(*options: Callable[[F], F]) -> Callable[[F], F]:
 
     return decorate
 
+
+def gathered(**kinds: type[Any]) -> Callable[[F], F]:
+    """Of `name=DATACLASS`: options named like its fields reach the command as one value `name`.
+
+    It stands directly above the command, below the options.
+    """
+
+    def decorate(function: F) -> F:
+        @wraps(function)
+        def command(*args: Any, **values: Any) -> Any:
+            for name, kind in kinds.items():
+                values[name] = kind(**{f.name: values.pop(f.name) for f in fields(kind)})
+            return function(*args, **values)
+
+        return cast(F, command)
+
+    return decorate
+
+
+def result_options(*formats: str) -> Callable[[F], F]:
+    """--format (as `fmt`), the first is the default; -o and --force of the result."""
+    return with_options(
+        click.option(
+            "--format", "fmt", type=click.Choice(formats), default=formats[0], show_default=True
+        ),
+        click.option("-o", "--output", help="Write to a file instead of stdout."),
+        click.option("--force", is_flag=True, help="Replace the output file."),
+    )
+
+
+# Two recorded runs of one workflow.
+runs_before_and_after = with_options(
+    click.argument("before", type=click.Path()), click.argument("after", type=click.Path())
+)
 
 # Wherever a saving is computed or a hint's value formed.
 nodes_option = click.option(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from tracehint.commands._predict_output import seconds, table
 
 if TYPE_CHECKING:
-    from tracehint.analyzer.predict.cluster import Cluster
+    from tracehint.analyzer.predict.prediction import Configuration
     from tracehint.commands._workload import Loaded
 
 Row = dict[str, Any]
@@ -17,17 +21,44 @@ _DIRECTORIES = 5
 
 
 def predicted_metadata(
-    run: Path, loaded: Loaded, cluster: Cluster, names: Sequence[str], seed: int
+    run: Path, loaded: Loaded, point: Configuration, names: Sequence[str], seed: int
 ) -> Row:
-    """The object `metadata` of `--format json`; the calls counted in a bundle are taken in."""
+    """The object `metadata` of `--format json`; the calls counted in a bundle are taken in. Where
+    the placement is a plan, tasks are at the sites of their parts."""
     from tracehint.analyzer.predict.metadata.prediction import predict_metadata
+    from tracehint.analyzer.predict.metadata.sites import at_nodes
     from tracehint.analyzer.predict.metadata.work import metadata_work
     from tracehint.schemas.kinds import what_is
     from tracehint.schemas.store import read_bundle
 
     bundle = read_bundle(run) if what_is(run) == "bundle" else None
     work = metadata_work(loaded.analysis, loaded.work, bundle)
-    return predict_metadata(work, cluster, names, seed=seed)
+    plan = point.strategy(loaded.work, point.cluster).plan
+    if plan is not None:
+        work = at_nodes(work, plan, point.cluster)
+    return predict_metadata(work, point.cluster, names, seed=seed)
+
+
+def write_pins(data: Row, output: str, *, force: bool) -> None:
+    """Write a hint file that gives each of the directories to its site; says what is left out."""
+    from tracehint.commands._output import write_result
+    from tracehint.hintgen.hints.folders import FolderHints, sayable
+    from tracehint.hintgen.hints.hintfile import to_json
+    from tracehint.hintgen.hints.model import HintFile
+    from tracehint.hintgen.hints.pathtext import to_text
+    from tracehint.hintgen.hints.vocabulary import safe_name
+
+    found = [(os.fsencode(row["path"]), safe_name(row["site"])) for row in data["directories"]]
+    kept = tuple(
+        FolderHints(to_text(path), {"Metadata": site}) for path, site in found if sayable(path)
+    )
+    if len(kept) < len(found):
+        left = len(found) - len(kept)
+        click.echo(f"{left} directories outside the data root are not in {output}", err=True)
+    if not kept:
+        click.echo(f"No directory had better live elsewhere: {output} says nothing", err=True)
+    hints = HintFile((), {"nodes": 1}, (), directories=kept)
+    write_result(json.dumps(to_json(hints), indent=1) + "\n", output, force=force)
 
 
 def metadata_text(data: Row) -> list[str]:

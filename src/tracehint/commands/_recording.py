@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,11 +16,16 @@ from tracehint.collectors.registry import COLLECTORS, choose
 from tracehint.collectors.run import Ended, find_command, run_child, runnable
 from tracehint.collectors.session import default_bundle, recorded_already
 from tracehint.commands._following import default_name, follow_collector
+from tracehint.commands._located import note_locations, project_locator
 from tracehint.commands._options import F, with_options
-from tracehint.commands._progress import progress, wanted
+from tracehint.commands._progress import progress
+from tracehint.commands._progress import wanted as progress_wanted
 from tracehint.commands._roots import given_roots
 from tracehint.errors import EXIT_RECORDER_FAILED, NotBegunError, TracehintError, UsageError
 from tracehint.schemas.writing import make_folder, refuse_existing
+
+if TYPE_CHECKING:
+    from tracehint.adapters.stores.base import Locator
 
 
 class RecordError(TracehintError):
@@ -84,70 +90,87 @@ def run_plain(command: tuple[str, ...], more: Mapping[str, str] | None = None) -
     return run_child(runnable(command), {**os.environ, **(more or {})})
 
 
-def start(
-    *,
-    output: str | None,
-    collector: str,
-    data_roots: tuple[str, ...],
-    host_id: str,
-    settings: tuple[str, ...],
-    live: bool = False,
-    force: bool,
-    quiet: bool,
-    keep_args: bool,
-    command: tuple[str, ...],
-    follow: Follow | None = None,
-    environment: Mapping[str, str] | None = None,
-) -> tuple[RecordResult, Path | None]:
-    """Record the command or `follow`. The bundle is None inside a run that is recorded already.
+@dataclass(frozen=True, kw_only=True)
+class Recording:
+    """What is to be recorded: the values of `recording_options`, and what a command adds.
 
-    live: tell on a terminal how far it has come. Raises TracehintError with
-    exit code 125, 126 or 127 when the command was not run.
+    live: tell on a terminal how far it has come. follow: what runs already, in place of `command`.
+    store: is asked where the files lie, in the place of the one that tracehint.toml names.
     """
-    if follow is None and recorded_already():
-        if not quiet:
+
+    output: str | None
+    collector: str
+    data_roots: tuple[str, ...]
+    host_id: str
+    settings: tuple[str, ...]
+    force: bool
+    quiet: bool
+    keep_args: bool
+    command: tuple[str, ...]
+    live: bool = False
+    follow: Follow | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    store: Locator | None = None
+
+
+def start(wanted: Recording) -> tuple[RecordResult, Path | None]:
+    """Record what is wanted. The bundle is None inside a run that is recorded already.
+
+    Raises TracehintError with exit code 125, 126 or 127 when the command was not run.
+    """
+    if wanted.follow is None and recorded_already():
+        if not wanted.quiet:
             click.echo(
                 "tracehint: this process is recorded already; running the command as it is",
                 err=True,
             )
-        ended = run_plain(command, environment)
+        ended = run_plain(wanted.command, wanted.environment)
         return RecordResult(ended.status, ended.signal), None
-    if follow is None:
-        find_command(command[0])
-    made: Path | None = None
+    if wanted.follow is None:
+        find_command(wanted.command[0])
+    made: list[Path] = []
     try:
-        if follow is not None:
-            collector = follow_collector(collector)
-            check_follow(follow)
-        chosen, why = choose(collector)
-        if not quiet:
-            click.echo(f"tracehint: {why}", err=True)
-        bundle = _bundle_path(output, force=force)
-        if bundle is None:
-            made = bundle = default_bundle(
-                command if follow is None else default_name(follow), host_id
-            )
-        request = RecordRequest(
-            command=command,
-            output=bundle,
-            data_roots=given_roots(data_roots),
-            keep_args=keep_args,
-            force=force,
-            quiet=quiet,
-            host=host_id,
-            options=chosen_settings(settings),
-            follow=follow,
-            environment=environment or {},
-        )
-        with progress(bundle, shown=live and wanted(quiet=quiet)):
-            return _record(chosen, request, again=collector == "auto"), bundle
+        store = wanted.store or project_locator()
+        result, bundle = _start(wanted, made)
     except TracehintError as error:
-        if made is not None and made.is_dir() and not any(made.iterdir()):
-            made.rmdir()
+        for folder in made:
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
         if error.exit_code in (126, 127):
             raise
-        failure = RecordError(error.what, error.remedy)
-        raise failure from None
+        raise RecordError(error.what, error.remedy) from None
+    note_locations(bundle, store, wanted.data_roots, wanted.host_id, quiet=wanted.quiet)
+    return result, bundle
+
+
+def _start(wanted: Recording, made: list[Path]) -> tuple[RecordResult, Path]:
+    """Choose a collector and record; a bundle that nobody named is added to `made`."""
+    collector, follow = wanted.collector, wanted.follow
+    if follow is not None:
+        collector = follow_collector(collector)
+        check_follow(follow)
+    chosen, why = choose(collector)
+    if not wanted.quiet:
+        click.echo(f"tracehint: {why}", err=True)
+    bundle = _bundle_path(wanted.output, force=wanted.force)
+    if bundle is None:
+        name = wanted.command if follow is None else default_name(follow)
+        bundle = default_bundle(name, wanted.host_id)
+        made.append(bundle)
+    request = RecordRequest(
+        command=wanted.command,
+        output=bundle,
+        data_roots=given_roots(wanted.data_roots),
+        keep_args=wanted.keep_args,
+        force=wanted.force,
+        quiet=wanted.quiet,
+        host=wanted.host_id,
+        options=chosen_settings(wanted.settings),
+        follow=follow,
+        environment=wanted.environment,
+    )
+    with progress(bundle, shown=wanted.live and progress_wanted(quiet=wanted.quiet)):
+        return _record(chosen, request, again=collector == "auto"), bundle
 
 
 def _record(chosen: Collector, request: RecordRequest, *, again: bool) -> RecordResult:

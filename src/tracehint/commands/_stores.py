@@ -12,9 +12,11 @@ from tracehint.commands._options import F, with_options
 from tracehint.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from tracehint.adapters.plan import Paths, Plan
+    from tracehint.adapters.paths import Paths
+    from tracehint.adapters.plan import Plan
     from tracehint.adapters.stores.base import Gap, Locator, Store
     from tracehint.hintgen.hints.model import HintFile
+    from tracehint.hintgen.match.match import Declared
 
 
 hints_argument = click.argument("hints", type=click.Path(path_type=Path))
@@ -41,6 +43,13 @@ def store_options(required: bool) -> Callable[[F], F]:
     )
 
 
+like_option = click.option(
+    "--like",
+    type=click.Path(exists=True, path_type=Path),
+    metavar="RUN",
+    help="Bundle or analysis of a run whose files the hinted one has as well.",
+)
+
 # Which files and directories are meant: the keywords of `make_plan`.
 plan_options = with_options(
     click.option("--no-directories", is_flag=True, help="No directory defaults."),
@@ -62,12 +71,7 @@ plan_options = with_options(
         help="All file names of the next run, a line each: what one does not tell, "
         "all together may.",
     ),
-    click.option(
-        "--like",
-        type=click.Path(exists=True, path_type=Path),
-        metavar="RUN",
-        help="Bundle or analysis of a run whose files the next one has as well.",
-    ),
+    like_option,
     click.option(
         "--workflow",
         type=click.Path(dir_okay=False, path_type=Path),
@@ -120,7 +124,7 @@ def known_paths(
     root_fd: int | None,
 ) -> Paths:
     """Paths of the directory, of the next run's graph or names, and of the rules."""
-    from tracehint.adapters.plan import Paths, inside, read_names, remembered_paths, tree_paths
+    from tracehint.adapters.paths import Paths, inside, read_names, remembered_paths, tree_paths
 
     if sum(option is not None for option in (workflow, like, names)) > 1:
         raise UsageError(
@@ -130,24 +134,16 @@ def known_paths(
     there = dict(tree_paths(root_fd)) if root_fd is not None else {}
     existing = frozenset(path for path in there if inside(path))
     sizes = {path: size for path, size in there.items() if size}
-    graph = workflow or like or names
-    remembered = remembered_paths(hints, literal_only=graph is not None)
-    if workflow is not None:
-        from tracehint.adapters.engines.workflow import read_workflow
-
-        read = read_workflow(workflow)
-        files, known = read.files, read.known(frozenset(hints.peeks))
-    elif like is not None:
-        from tracehint.adapters.learned import run_paths
-
-        run = run_paths(like)
-        files, known = run.files, run.known
-    else:
+    any_given = bool(workflow or like or names)
+    remembered = remembered_paths(hints, literal_only=any_given)
+    declared = _declared(hints, workflow, like)
+    if declared is None:
         named = read_names(names) if names is not None else []
         files = list(dict.fromkeys([*named, *sorted(existing), *remembered]))
         return Paths(files=files, existing=existing, sizes=sizes, names=frozenset(named))
-    declared = set(files)
-    others = [p for p in (*sorted(existing), *remembered) if p not in declared]
+    files, known = declared
+    there_too = set(files)
+    others = [p for p in (*sorted(existing), *remembered) if p not in there_too]
     return Paths(
         files=list(dict.fromkeys(others)),
         existing=existing,
@@ -155,6 +151,24 @@ def known_paths(
         known=known,
         sizes=sizes,
     )
+
+
+def _declared(
+    hints: HintFile, workflow: Path | None, like: Path | None
+) -> tuple[list[bytes], Declared] | None:
+    """Files of the next run's workflow, or of the run that is like it, and what is known of them;
+    None: neither was given."""
+    if workflow is not None:
+        from tracehint.adapters.engines.workflow import read_workflow
+
+        read = read_workflow(workflow)
+        return read.files, read.known(frozenset(hints.peeks))
+    if like is None:
+        return None
+    from tracehint.adapters.learned import run_paths
+
+    run = run_paths(like)
+    return run.files, run.known
 
 
 def report_gaps(gaps: Mapping[Gap, int]) -> None:

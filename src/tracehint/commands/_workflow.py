@@ -24,7 +24,8 @@ def check_workflow(workflow: Path) -> None:
 
 def declare(bundle: Path, workflow: Path) -> None:
     """Add what the workflow declares to a bundle that was just written."""
-    from tracehint.schemas.store import BundleWriter, segment_files
+    from tracehint.schemas.store import segment_files
+    from tracehint.schemas.writer import BundleWriter
 
     joined = with_workflow(str(bundle), str(workflow), ("extents", "metadata_ops"))
     writer = BundleWriter.append_to(bundle)

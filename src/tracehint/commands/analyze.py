@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,15 +12,27 @@ import click
 
 from tracehint.commands._analysis_options import THRESHOLDS, analysis_options, options_from
 from tracehint.commands._folded_help import FoldedCommand
+from tracehint.commands._options import gathered
 from tracehint.commands._output import refuse_existing
 from tracehint.commands._stage_line import stages
 from tracehint.errors import UsageError
 
 if TYPE_CHECKING:
     from tracehint.analyzer.execution.resources import Resources, Tell
+    from tracehint.analyzer.model import Analysis, Options
 
 # Options that few people need: --help-thresholds lists them.
 _RARE = ("default_placement", "engine", "master", "memory_limit", "no_ranges", "sites", "threads")
+
+
+@dataclass(frozen=True)
+class Backend:
+    """Who computes, with what."""
+
+    engine: str
+    master: str | None
+    threads: int | None
+    memory_limit: str | None
 
 
 @click.command(cls=FoldedCommand, rare=(*THRESHOLDS, *_RARE))
@@ -59,16 +71,14 @@ _RARE = ("default_placement", "engine", "master", "memory_limit", "no_ranges", "
     " (default: half of the machine's memory).",
 )
 @analysis_options
+@gathered(backend=Backend)
 def command(
+    backend: Backend,
     bundle: str,
     form: str,
     output: str | None,
     force: bool,
     no_ranges: bool,
-    engine: str,
-    master: str | None,
-    threads: int | None,
-    memory_limit: str | None,
     **values: Any,
 ) -> None:
     """Print the graph and the patterns of BUNDLE.
@@ -78,9 +88,7 @@ def command(
 
     Example: tracehint analyze run.trace --format json -o run.json
     """
-    from tracehint.analyzer.analyze import analyze_at
     from tracehint.analyzer.execution.memory import keep_memory
-    from tracehint.analyzer.shared.analysis import analysis_of
     from tracehint.commands._analysis_output import FORMS
     from tracehint.schemas.arrow import skip_pandas
 
@@ -91,23 +99,12 @@ def command(
     keep_memory()
     skip_pandas()
     options = options_from(values, ranges=not no_ranges)
-    # Millions of live objects and no garbage in circles: the collector would only look on.
-    gc.disable()
+    gc.disable()  # millions of live objects, no garbage in circles
     with stages() as seen:
-        given = None
-        if engine == "duckdb":
-            given = _resources(threads, memory_limit, seen.tell)
-        elif threads or memory_limit:
-            raise UsageError(
-                "--threads and --memory-limit are for the engine duckdb",
-                "Set spark.executor.cores and spark.executor.memory.",
-            )
+        given = _resources(backend, seen.tell)
         result = FORMS[form](output, options, given.threads if given else 1, seen.tell)
         given = given and replace(given, ready=result.ready)
-        if given is not None and master is None:
-            analysis = analysis_of(bundle, options, given).analysis
-        else:
-            analysis = analyze_at(bundle, options, engine, master, given)
+        analysis = _analyzed(bundle, options, backend, given)
         seen.tell("writing", 0, 0, "")
         on_screen = output in (None, "-") and sys.stdout.isatty()
         if not on_screen:
@@ -116,10 +113,27 @@ def command(
         result.write(analysis)
 
 
-def _resources(threads: int | None, memory: str | None, tell: Tell) -> Resources:
-    """What the options allow."""
+def _analyzed(bundle: str, options: Options, backend: Backend, given: Resources | None) -> Analysis:
+    """By this process, or by Spark."""
+    from tracehint.analyzer.analyze import analyze_at
+    from tracehint.analyzer.shared.analysis import analysis_of
+
+    if given is not None and backend.master is None:
+        return analysis_of(bundle, options, given).analysis
+    return analyze_at(bundle, options, backend.engine, backend.master, given)
+
+
+def _resources(backend: Backend, tell: Tell) -> Resources | None:
+    """What the options allow this process; None where Spark computes."""
     from tracehint.analyzer.execution.resources import Resources, cores, half_of_memory
     from tracehint.commands.lint import parse_size
 
-    limit = parse_size(memory) if memory else half_of_memory()
-    return Resources(threads or cores(), limit, tell=tell)
+    if backend.engine != "duckdb":
+        if backend.threads or backend.memory_limit:
+            raise UsageError(
+                "--threads and --memory-limit are for the engine duckdb",
+                "Set spark.executor.cores and spark.executor.memory.",
+            )
+        return None
+    limit = parse_size(backend.memory_limit) if backend.memory_limit else half_of_memory()
+    return Resources(backend.threads or cores(), limit, tell=tell)

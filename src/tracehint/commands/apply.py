@@ -57,11 +57,8 @@ def command(
     from tracehint.adapters.stores.journal import Entry, open_journal
     from tracehint.hintgen.hints.hintfile import load
 
-    if os.geteuid() == 0 and not (as_root or dry_run):
-        raise UsageError(
-            "you are root, and hint files can come from anywhere",
-            "Run it as the owner of the data, or give --as-root.",
-        )
+    if not (as_root or dry_run):
+        _refuse_root()
     chosen = require_store(store, prefix, places)
     with open_directory(directory) as root:
         if take_back:
@@ -75,6 +72,14 @@ def command(
             now = datetime.now(UTC).isoformat(timespec="seconds")
             journal.add(Entry(op="session", store=store, prefix=prefix, key=now))
             return _report(apply(root, chosen, plan.targets, journal), quiet, dry_run=False)
+
+
+def _refuse_root() -> None:
+    if os.geteuid() == 0:
+        raise UsageError(
+            "you are root, and hint files can come from anywhere",
+            "Run it as the owner of the data, or give --as-root.",
+        )
 
 
 def _report(outcome: Outcome, quiet: bool, *, dry_run: bool) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracehint.commands._options import nodes_option
+from tracehint.commands._options import nodes_option, result_options, runs_before_and_after
 from tracehint.commands._output import write_result
 from tracehint.commands._task_options import task_options
 from tracehint.errors import EXIT_OK, TracehintError
@@ -19,11 +19,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("before", type=click.Path())
-@click.argument("after", type=click.Path())
-@click.option("--format", "fmt", type=click.Choice(["text", "json"]), default="text")
-@click.option("-o", "--output", help="Write to a file instead of stdout.")
-@click.option("--force", is_flag=True, help="Replace the output file.")
+@runs_before_and_after
+@result_options("text", "json")
 @nodes_option
 @task_options
 def command(
@@ -51,7 +48,7 @@ def command(
 
     options = Options(nodes=nodes, **cut)
     first, second = (inputs.load_run(path, options) for path in (before, after))
-    proof = proof_of(first, second, _hints_of(Path(after)))
+    proof = proof_of(first, second, hints_of(Path(after)))
     text = (
         json.dumps(to_json(proof), indent=1) if fmt == "json" else "\n".join(to_text_lines(proof))
     )
@@ -59,7 +56,7 @@ def command(
     return EXIT_OK
 
 
-def _hints_of(run: Path) -> HintFile | None:
+def hints_of(run: Path) -> HintFile | None:
     """The hint file that `run` keeps in its bundle."""
     from tracehint.hintgen.hints.hintfile import load
     from tracehint.schemas.version import HINTS_NAME

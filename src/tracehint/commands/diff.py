@@ -2,26 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracehint.commands._options import nodes_option
+from tracehint.commands._options import (
+    gathered,
+    nodes_option,
+    result_options,
+    runs_before_and_after,
+)
 from tracehint.commands._output import terminal_width, wants_color, write_result
 from tracehint.commands._task_options import task_options
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK
 from tracehint.schemas.arrow import skip_pandas
 from tracehint.version import __version__
 
+if TYPE_CHECKING:
+    from tracehint.hintgen.diff import Limits
+
 FORMATS = ("text", "json", "sarif", "github", "junit")
 
 
+@dataclass(frozen=True)
+class Thresholds:
+    """What counts as a change."""
+
+    volume_threshold: float
+    min_bytes: str
+    count_threshold: float
+
+    def limits(self) -> Limits:
+        """As `hintgen.diff` takes them."""
+        from tracehint.commands.lint import parse_size
+        from tracehint.hintgen.diff import Limits
+
+        return Limits(
+            volume_share=self.volume_threshold / 100,
+            volume_bytes=parse_size(self.min_bytes),
+            count_share=self.count_threshold / 100,
+        )
+
+
 @click.command()
-@click.argument("before", type=click.Path())
-@click.argument("after", type=click.Path())
-@click.option("--format", "fmt", type=click.Choice(FORMATS), default="text", show_default=True)
-@click.option("-o", "--output", help="Write to a file instead of stdout.")
-@click.option("--force", is_flag=True, help="Replace the output file.")
+@runs_before_and_after
+@result_options(*FORMATS)
 @click.option(
     "--volume-threshold",
     type=click.FloatRange(0, 100),
@@ -41,15 +67,14 @@ FORMATS = ("text", "json", "sarif", "github", "junit")
 )
 @nodes_option
 @task_options
+@gathered(thresholds=Thresholds)
 def command(
     before: str,
     after: str,
+    thresholds: Thresholds,
     fmt: str,
     output: str | None,
     force: bool,
-    volume_threshold: float,
-    min_bytes: str,
-    count_threshold: float,
     nodes: int | None,
     cut: dict[str, Any],
 ) -> int:
@@ -62,19 +87,13 @@ def command(
     """
     skip_pandas()
     from tracehint.analyzer.model import Options
-    from tracehint.commands.lint import parse_size
     from tracehint.hintgen import inputs
-    from tracehint.hintgen.diff import CHANGES, Limits, diff
+    from tracehint.hintgen.diff import CHANGES, diff
     from tracehint.hintgen.lint.render import Info, render
 
-    limits = Limits(
-        volume_share=volume_threshold / 100,
-        volume_bytes=parse_size(min_bytes),
-        count_share=count_threshold / 100,
-    )
     options = Options(nodes=nodes, **cut)
     runs = [inputs.load_run(path, options).analysis for path in (before, after)]
-    findings = diff(runs[0], runs[1], limits)
+    findings = diff(runs[0], runs[1], thresholds.limits())
     info = Info(
         tool=f"tracehint {__version__}",
         subject=f"{before} -> {after}",

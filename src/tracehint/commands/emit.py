@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import click
 
 from tracehint.adapters.engines.emitters import EMITTERS
 from tracehint.adapters.stores.base import Documented
+from tracehint.commands._options import gathered
 from tracehint.commands._output import refuse_existing, refuse_own_input, write_result
 from tracehint.commands._stores import (
     hints_argument,
@@ -30,6 +32,42 @@ if TYPE_CHECKING:
     from tracehint.adapters.stores.base import Store
     from tracehint.adapters.stores.script import Script
     from tracehint.hintgen.hints.model import HintFile
+
+
+@dataclass(frozen=True)
+class Goal:
+    """For whom the hints are written, and where to."""
+
+    source: Path | None
+    store: str | None
+    prefix: str | None
+    places: Path | None
+    engine: str | None
+    output: Path | None
+    directory: Path | None
+    allow_trusted: bool
+    force: bool
+
+    def opened(self, name: str | None) -> Store:
+        """The store of that name, as --prefix and --map have it."""
+        return require_store(name, self.prefix, self.places)
+
+    @property
+    def file(self) -> Path | None:
+        """The file to write; None: standard output."""
+        return None if str(self.output) == "-" else self.output
+
+
+@dataclass(frozen=True)
+class Annotations:
+    """What engines want to know, by the names of `EmitRequest`."""
+
+    local_dir: str
+    shared_dir: str
+    locations: Path | None
+    hosts: Path | None
+    temporary: bool
+    precreate: bool
 
 
 @click.command()
@@ -59,7 +97,8 @@ if TYPE_CHECKING:
 @click.option(
     "--local-dir",
     default="",
-    help="Directory of each node for itself (default: Swift/K /dev/shm, Nextflow the node's own).",
+    help="Directory of each node for itself (default: Swift/K /dev/shm, Nextflow the node's own; "
+    "Slurm keeps copies there).",
 )
 @click.option("--shared-dir", default="", help="Directory that all nodes see (Swift/K).")
 @click.option(
@@ -84,25 +123,8 @@ if TYPE_CHECKING:
 @plan_options
 @click.option("--allow-trusted", is_flag=True, help="Allow attributes below trusted.")
 @click.option("--force", is_flag=True, help="Replace existing output files.")
-def command(
-    hints: Path,
-    source: Path | None,
-    store: str | None,
-    prefix: str | None,
-    places: Path | None,
-    engine: str | None,
-    output: Path | None,
-    directory: Path | None,
-    allow_trusted: bool,
-    force: bool,
-    local_dir: str,
-    shared_dir: str,
-    locations: Path | None,
-    hosts: Path | None,
-    temporary: bool,
-    precreate: bool,
-    **which: Any,
-) -> None:
+@gathered(goal=Goal, annotations=Annotations)
+def command(hints: Path, goal: Goal, annotations: Annotations, **which: Any) -> None:
     """Write HINTS as a setfattr script, or as annotations for a workflow engine.
 
     With --store, the result is a shell script to review and run in the data's directory; with -o
@@ -118,48 +140,67 @@ def command(
     skip_pandas()
     from tracehint.hintgen.hints.hintfile import load
 
-    which["workflow"] = which["workflow"] or source
-    if store is None and engine is None:
+    which["workflow"] = which["workflow"] or goal.source
+    if goal.store is None and goal.engine is None:
         raise UsageError(
             "neither --store nor --workflow-engine given",
             "For example: tracehint emit H.json --store xattr -o hints.sh",
         )
     loaded = load(hints)
-    refuse_own_input(output, [hints, which["workflow"]])
-    if engine is not None:
-        from tracehint.adapters.engines.emitters import EmitRequest
-
-        request = EmitRequest(
-            engine=engine,
-            workflow=which["workflow"],
-            store=require_store(store or "xattr", prefix, places),
-            output=output if str(output) != "-" else None,
-            nodes=which["nodes"],
-            run=which["like"],
-            allow_trusted=allow_trusted,
-            local_dir=local_dir,
-            shared_dir=shared_dir,
-            locations=locations,
-            hosts=hosts,
-            temporary=temporary,
-            precreate=precreate,
-        )
-        _engine(loaded, request, force=force)
+    refuse_own_input(goal.output, [hints, which["workflow"]])
+    if goal.engine is not None:
+        _engine(loaded, _request(goal.engine, goal, annotations, which), force=goal.force)
         return
-    inside = output is None or str(output) == "-"
-    chosen = require_store(store, prefix, places)
+    chosen = goal.opened(goal.store)
     if isinstance(chosen, Documented):
-        _document(loaded, chosen, output, directory, which, force=force)
+        _document(loaded, chosen, goal, which)
         return
-    script = _script(loaded, chosen, directory, which, allow_trusted=allow_trusted, inside=inside)
+    _write_script(_script(loaded, chosen, goal, which), goal)
+
+
+def _request(
+    engine: str, goal: Goal, annotations: Annotations, which: dict[str, Any]
+) -> EmitRequest:
+    from tracehint.adapters.engines.emitters import EmitRequest
+
+    return EmitRequest(
+        engine=engine,
+        workflow=which["workflow"],
+        store=goal.opened(goal.store or "xattr"),
+        output=goal.file,
+        nodes=which["nodes"],
+        run=which["like"],
+        allow_trusted=goal.allow_trusted,
+        **asdict(annotations),
+    )
+
+
+def _script(hints: HintFile, chosen: Store, goal: Goal, which: dict[str, Any]) -> Script:
+    from tracehint.adapters.stores.act import check_keys
+    from tracehint.adapters.stores.call_script import make_call_script
+    from tracehint.adapters.stores.commands import CommandStore
+    from tracehint.adapters.stores.script import make_script
+
+    with _known(goal.directory) as root_fd:
+        plan = make_plan(hints, root_fd=root_fd, **which)
+    check_keys(chosen, plan.targets, allow_trusted=goal.allow_trusted)
+    inside = goal.file is None
+    if isinstance(chosen, CommandStore):
+        return make_call_script(hints, plan, chosen, inside=inside)
+    return make_script(hints, plan, chosen, inside=inside)
+
+
+def _write_script(script: Script, goal: Goal) -> None:
+    """The script, its table beside it, and how it is run."""
     report_gaps(script.gaps)
     if script.skipped:
         click.echo(f"{script.skipped} settings left out: the name is too long; use apply", err=True)
-    if output is None or str(output) == "-":
+    output = goal.file
+    if output is None:
         write_result(script.text, None)
         return
-    write_result(script.table, f"{output}.data", force=force)
-    write_result(script.text, str(output), force=force, mode=0o777)
+    write_result(script.table, f"{output}.data", force=goal.force)
+    write_result(script.text, str(output), force=goal.force, mode=0o777)
     click.echo(
         f"{script.records:,} settings. Review {output} and {output}.data, then run: "
         f"sh {output} --dry-run DIRECTORY",
@@ -167,42 +208,12 @@ def command(
     )
 
 
-def _script(
-    hints: HintFile,
-    chosen: Store,
-    directory: Path | None,
-    which: dict[str, Any],
-    *,
-    allow_trusted: bool,
-    inside: bool,
-) -> Script:
-    from tracehint.adapters.stores.act import check_keys
-    from tracehint.adapters.stores.call_script import make_call_script
-    from tracehint.adapters.stores.commands import CommandStore
-    from tracehint.adapters.stores.script import make_script
-
-    with _known(directory) as root_fd:
-        plan = make_plan(hints, root_fd=root_fd, **which)
-    check_keys(chosen, plan.targets, allow_trusted=allow_trusted)
-    if isinstance(chosen, CommandStore):
-        return make_call_script(hints, plan, chosen, inside=inside)
-    return make_script(hints, plan, chosen, inside=inside)
-
-
-def _document(
-    hints: HintFile,
-    chosen: Documented,
-    output: Path | None,
-    directory: Path | None,
-    which: dict[str, Any],
-    *,
-    force: bool,
-) -> None:
-    with _known(directory) as root_fd:
+def _document(hints: HintFile, chosen: Documented, goal: Goal, which: dict[str, Any]) -> None:
+    with _known(goal.directory) as root_fd:
         plan = make_plan(hints, root_fd=root_fd, **which)
     made = chosen.document(hints, plan)
     report_gaps(made.gaps)
-    write_result(made.text, str(output) if output else None, force=force)
+    write_result(made.text, str(goal.output) if goal.output else None, force=goal.force)
     click.echo(f"{made.records:,} records: review them before you use them", err=True)
 
 

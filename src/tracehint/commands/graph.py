@@ -50,11 +50,7 @@ def command(
     Example: tracehint graph run.trace -o run.svg
     """
     skip_pandas()
-    chosen = fmt or (Path(output).suffix[1:].lower() if output else "dot")
-    if chosen not in FORMATS:
-        raise UsageError(
-            f"{output}: unknown graph format", f"Use one of these endings: {', '.join(FORMATS)}"
-        )
+    chosen = fmt or _by_ending(output)
     if output not in (None, "-"):
         refuse_existing(Path(str(output)), force=force)
     from tracehint.analyzer.model import Options
@@ -75,3 +71,13 @@ def command(
         if chosen != "dot":
             result = dot.draw(result, chosen, timeout)
     write_result(result, output, force=force)
+
+
+def _by_ending(output: str | None) -> str:
+    """The format that the file's name asks for. Raises UsageError."""
+    ending = Path(output).suffix[1:].lower() if output else "dot"
+    if ending not in FORMATS:
+        raise UsageError(
+            f"{output}: unknown graph format", f"Use one of these endings: {', '.join(FORMATS)}"
+        )
+    return ending

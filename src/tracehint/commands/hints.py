@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import os
-import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracehint.commands._options import nodes_option
-from tracehint.commands._output import refuse_own_input, write_result
+from tracehint.commands._hint_answers import Question, Result, explain_path, score_on, write_rules
+from tracehint.commands._options import gathered, nodes_option
+from tracehint.commands._output import refuse_own_input
 from tracehint.commands._task_options import task_options
 from tracehint.errors import InputError, UsageError
 from tracehint.schemas.arrow import skip_pandas
@@ -20,6 +19,32 @@ from tracehint.schemas.arrow import skip_pandas
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
     from tracehint.hintgen.hints.model import HintFile
+    from tracehint.hintgen.learn.safety import Limits
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The runs, and how they are read."""
+
+    sources: tuple[str, ...]
+    nodes: int | None
+    cut: dict[str, Any]
+    cluster: str | None
+    no_fallbacks: bool
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What a rule must bring, as `hintgen.learn.safety.Limits` has it."""
+
+    min_paying: float
+    min_bytes: int
+    min_confidence: float
+    node_capacity: int
+    replica_budget: float
+    call_ms: float
+    link_mbit: float
+    calibration: Path | None
 
 
 @click.command()
@@ -101,29 +126,8 @@ if TYPE_CHECKING:
 )
 @click.option("--no-fallbacks", is_flag=True, help="Only rules for the names that were seen.")
 @click.option("--force", is_flag=True, help="Replace the output file.")
-def command(
-    sources: tuple[str, ...],
-    output: str | None,
-    other: str | None,
-    given: str,
-    path: str | None,
-    producer: str | None,
-    consumers: tuple[str, ...],
-    fmt: str,
-    nodes: int | None,
-    cluster: str | None,
-    cut: dict[str, Any],
-    min_paying: float,
-    min_bytes: int,
-    min_confidence: float,
-    node_capacity: int,
-    replica_budget: float,
-    call_ms: float,
-    link_mbit: float,
-    calibration: Path | None,
-    no_fallbacks: bool,
-    force: bool,
-) -> None:
+@gathered(asked=Asked, question=Question, bounds=Bounds, result=Result)
+def command(asked: Asked, question: Question, bounds: Bounds, result: Result) -> None:
     """Derive hint rules from BUNDLE... (recorded runs, or the JSON of analyze) for the next run.
 
     Example: tracehint hints run.trace -o hints.json
@@ -133,54 +137,60 @@ def command(
     Example: tracehint hints hints.json --explain proj/p_tile_7.fits
     """
     skip_pandas()
-    from tracehint.hintgen.hints.hintfile import to_json
-    from tracehint.hintgen.learn.rules import LearnOptions, learn
-    from tracehint.hintgen.learn.safety import NO_LIMITS, Limits
-    from tracehint.hintgen.match.explain import explain, explain_text, summary_text
-
+    output, sources = result.output, asked.sources
     refuse_own_input(Path(output) if output else None, [Path(source) for source in sources])
-    if other is not None and path is not None:
+    if question.other is not None and question.path is not None:
         raise UsageError("--score and --explain together", "Give one of them.")
-    if calibration is not None:
-        from tracehint.hintgen.calibration import hint_cost
-
-        call_ms, link_mbit = hint_cost(calibration)
-    limits = Limits(
-        min_paying, min_bytes, min_confidence, node_capacity, replica_budget, call_ms, link_mbit
-    )
+    limits = _limits(bounds)
     hints = _hint_file(sources) if len(sources) == 1 else None
-    if hints and any(cut.values()):
+    if hints and any(asked.cut.values()):
         raise UsageError(
             f"{sources[0]}: --split, --whole or --ranks with rules, which are made already",
             "Give the trace bundle.",
         )
-    analyses = [] if hints else _load(sources, nodes, cut)
-    if other is not None:
-        if hints is not None:
-            raise UsageError(
-                "--score needs the runs that the rules come from", "Give bundles, not a hint file."
-            )
-        options = LearnOptions(nodes, not no_fallbacks, NO_LIMITS)
-        _write_score(
-            learn(analyses, options), analyses, other, nodes, given, fmt, output, force, cut
+    if hints and question.other is not None:
+        raise UsageError(
+            "--score needs the runs that the rules come from", "Give bundles, not a hint file."
         )
+    analyses = [] if hints else _load(sources, asked)
+    if question.other is not None:
+        from tracehint.hintgen.learn.safety import NO_LIMITS
+
+        learned = _learn(analyses, asked, NO_LIMITS)
+        score_on(_load([question.other], asked)[0], learned, analyses, question, result)
         return
-    hints = hints or learn(analyses, LearnOptions(nodes, not no_fallbacks, limits))
-    if cluster is not None:
-        hints = _planned(analyses, hints, cluster, nodes)
-    if path is not None:
-        raw = as_in_rules(path)
-        data = explain(hints, raw, producer, consumers, nodes)
-        result = _dump(data) if fmt == "json" else explain_text(data)
-        _where_to_look(raw, data["reason"])
-        write_result(result, output, force=force)
+    hints = hints or _learn(analyses, asked, limits)
+    if asked.cluster is not None:
+        hints = _planned(analyses, hints, asked.cluster, asked.nodes)
+    if question.path is not None:
+        explain_path(hints, question.path, question, asked.nodes, result)
         return
-    if output:
-        write_result(_dump(to_json(hints)), output, force=force)
-        click.echo(summary_text(hints), nl=False, err=True)
-        _next(output)
-        return
-    write_result(_dump(to_json(hints)) if fmt == "json" else summary_text(hints), None)
+    write_rules(hints, result)
+
+
+def _limits(bounds: Bounds) -> Limits:
+    from tracehint.hintgen.learn.safety import Limits
+
+    call_ms, link_mbit = bounds.call_ms, bounds.link_mbit
+    if bounds.calibration is not None:
+        from tracehint.hintgen.calibration import hint_cost
+
+        call_ms, link_mbit = hint_cost(bounds.calibration)
+    return Limits(
+        min_paying=bounds.min_paying,
+        min_file_bytes=bounds.min_bytes,
+        min_confidence=bounds.min_confidence,
+        node_bytes=bounds.node_capacity,
+        replica_budget=bounds.replica_budget,
+        call_ms=call_ms,
+        link_mbit=link_mbit,
+    )
+
+
+def _learn(analyses: Sequence[Analysis], asked: Asked, limits: Limits) -> HintFile:
+    from tracehint.hintgen.learn.rules import LearnOptions, learn
+
+    return learn(analyses, LearnOptions(asked.nodes, not asked.no_fallbacks, limits))
 
 
 def _planned(
@@ -199,35 +209,6 @@ def _planned(
     return hints if decided is None else decided.hints
 
 
-def as_in_rules(path: str) -> bytes:
-    """The path as rules name files: below the directory in which one is, without `.` and `..`."""
-    full = os.path.abspath(path)  # noqa: PTH100 (links stay as given: the file need not be there)
-    here = os.getcwd().rstrip("/") + "/"  # noqa: PTH109
-    inside = full.startswith(here)
-    return os.fsencode(full.removeprefix(here) if inside else full)
-
-
-def _where_to_look(raw: bytes, reason: str) -> None:
-    if raw.startswith(b"/") and reason == "no_rule":
-        click.echo(
-            "Rules name files as seen from the data's directory: go there, or give the name "
-            "from there.",
-            err=True,
-        )
-
-
-def _next(output: str) -> None:
-    """What can be done with the hint file; never a command that would replace it."""
-    if output == "-":
-        return
-    script = "hints.sh" if Path(output).name != "hints.sh" else "hints-script.sh"
-    click.echo(f"Next: tracehint emit {shlex.quote(output)} --store xattr -o {script}", err=True)
-
-
-def _dump(data: Any) -> str:
-    return json.dumps(data, indent=1) + "\n"
-
-
 def _hint_file(sources: Sequence[str]) -> HintFile | None:
     """The one source as a hint file, or None when it is a run."""
     from tracehint.hintgen.hints.hintfile import is_hint_file, load
@@ -236,7 +217,7 @@ def _hint_file(sources: Sequence[str]) -> HintFile | None:
     return load(path) if path.is_file() and is_hint_file(path) else None
 
 
-def _load(sources: Sequence[str], nodes: int | None, cut: dict[str, Any]) -> list[Analysis]:
+def _load(sources: Sequence[str], asked: Asked) -> list[Analysis]:
     from tracehint.analyzer.model import Options
     from tracehint.hintgen.inputs import load_run
     from tracehint.schemas.kinds import instead
@@ -245,21 +226,5 @@ def _load(sources: Sequence[str], nodes: int | None, cut: dict[str, Any]) -> lis
         if not Path(source).exists():
             wanted = "hints" if source.endswith(".json") else "bundle"
             raise InputError(*instead(wanted, Path(source)))
-    return [load_run(source, Options(nodes=nodes, **cut)).analysis for source in sources]
-
-
-def _write_score(
-    hints: HintFile,
-    analyses: list[Analysis],
-    other: str,
-    nodes: int | None,
-    given: str,
-    fmt: str,
-    output: str | None,
-    force: bool,
-    cut: dict[str, Any],
-) -> None:
-    from tracehint.hintgen.score.score import score, score_text
-
-    data = score(hints, analyses, _load([other], nodes, cut)[0], given=given)
-    write_result(_dump(data) if fmt == "json" else score_text(data), output, force=force)
+    options = Options(nodes=asked.nodes, **asked.cut)
+    return [load_run(source, options).analysis for source in sources]

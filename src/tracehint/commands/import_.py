@@ -15,7 +15,7 @@ from tracehint.commands._workflow import check_workflow, declare, without_times
 from tracehint.errors import InputError, TracehintError
 from tracehint.schemas.arrow import skip_pandas
 from tracehint.schemas.manifest import Manifest
-from tracehint.schemas.store import BundleWriter
+from tracehint.schemas.writer import BundleWriter
 from tracehint.schemas.writing import refuse_existing, write_bundle
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.argument(
     "directory", type=click.Path(exists=True, file_okay=False, path_type=Path), default="."
 )
-@click.option("--force", is_flag=True, help="Replace tracehint.toml.")
+@click.option("--force", is_flag=True, help="Replace tracehint.toml; its tables stay.")
 @click.option("--dry-run", is_flag=True, help="Only say what was found.")
 def command(directory: Path, force: bool, dry_run: bool) -> int:
     """Find the engine, store and nodes of the workflow in DIRECTORY (here); write tracehint.toml.
@@ -30,9 +30,11 @@ def command(directory: Path, force: bool, dry_run: bool) -> int:
     """
     from tracehint.adapters.project.config import NAME
     from tracehint.adapters.project.discover import discover, project_text
+    from tracehint.adapters.project.kept import kept_from
 
     found = discover(directory)
-    text = project_text(found)
+    old = directory / NAME
+    text = project_text(found, *(kept_from(old) if old.is_file() else ({}, "")))
     if not dry_run:
         write_result(text, str(directory / NAME), force=force)
         click.echo(f"wrote {directory / NAME}", err=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracehint.commands._options import nodes_option
+from tracehint.commands._options import gathered, nodes_option, result_options
 from tracehint.commands._output import terminal_width, wants_color, write_result
 from tracehint.commands._task_options import task_options
 from tracehint.commands._workflow import with_workflow
@@ -15,15 +16,45 @@ from tracehint.errors import EXIT_FINDINGS, EXIT_OK, UsageError
 from tracehint.schemas.arrow import skip_pandas
 from tracehint.version import __version__
 
+if TYPE_CHECKING:
+    from tracehint.hintgen.lint.context import Context
+    from tracehint.hintgen.lint.finding import Finding
+    from tracehint.hintgen.lint.settings import Settings
+
 FORMATS = ("text", "json", "sarif", "github", "junit")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The run, and what the rules may know beside it."""
+
+    bundle: str
+    workflow: str | None
+    nodes: int | None
+    cut: dict[str, Any]
+    default_placement: str
+    sites: Path | None
+    cluster: str | None
+    block_size: str | None
+    hints_in_force: str | None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which findings are wanted."""
+
+    select: tuple[str, ...]
+    ignore: tuple[str, ...]
+    config: str | None
+    calibration: str | None
+    baseline: str | None
+    write_baseline: str | None
 
 
 @click.command()
 @click.argument("bundle", type=click.Path())
 @click.argument("workflow", required=False, type=click.Path())
-@click.option("--format", "fmt", type=click.Choice(FORMATS), default="text", show_default=True)
-@click.option("-o", "--output", help="Write to a file instead of stdout.")
-@click.option("--force", is_flag=True, help="Replace the output file.")
+@result_options(*FORMATS)
 @click.option("--select", multiple=True, help="Only these codes or prefixes, comma-separated.")
 @click.option("--ignore", multiple=True, help="Not these codes or prefixes.")
 @nodes_option
@@ -51,26 +82,8 @@ FORMATS = ("text", "json", "sarif", "github", "junit")
 @click.option("--baseline", type=click.Path(), help="Hide the findings listed in this file.")
 @click.option("--write-baseline", type=click.Path(), help="Accept all findings: list them there.")
 @click.option("--config", type=click.Path(), help="Directory to look for the configuration.")
-def command(
-    bundle: str,
-    workflow: str | None,
-    fmt: str,
-    output: str | None,
-    force: bool,
-    select: tuple[str, ...],
-    ignore: tuple[str, ...],
-    nodes: int | None,
-    cut: dict[str, Any],
-    default_placement: str,
-    sites: Path | None,
-    cluster: str | None,
-    block_size: str | None,
-    hints_in_force: str | None,
-    calibration: str | None,
-    baseline: str | None,
-    write_baseline: str | None,
-    config: str | None,
-) -> int:
+@gathered(asked=Asked, choice=Choice)
+def command(asked: Asked, choice: Choice, fmt: str, output: str | None, force: bool) -> int:
     """Report what the run recorded in BUNDLE leaves on the table.
 
     WORKFLOW (a Makeflow file, a directory with .snakemake, a log ...) adds the
@@ -80,63 +93,73 @@ def command(
     Example: tracehint lint run.trace --ignore TV --format sarif -o lint.sarif
     """
     skip_pandas()
-    import dataclasses
-
-    from tracehint.analyzer.model import Options
-    from tracehint.analyzer.sites import read_sites
-    from tracehint.hintgen import inputs
     from tracehint.hintgen.lint import baseline as baselines
     from tracehint.hintgen.lint import run_rules, skipped_rules
     from tracehint.hintgen.lint.config import choose, find_config
-    from tracehint.hintgen.lint.context import Context
     from tracehint.hintgen.lint.registry import load
     from tracehint.hintgen.lint.render import Info, render
 
-    found = find_config(Path(config or ".").resolve())
-    codes = choose(_split(select) or found.select, _split(ignore) or found.ignore)
-    settings = found.settings
-    if block_size:
-        settings = dataclasses.replace(settings, block_size=parse_size(block_size))
-    table = read_sites(sites) if sites else ()
-    options = Options(nodes=nodes, default_placement=default_placement, sites=table, **cut)
-    joined = with_workflow(bundle, workflow) if workflow else None
-    run = inputs.load_run(bundle, options, joined)
-    hints = None
-    if hints_in_force:
-        from tracehint.hintgen.hints.hintfile import load as load_hints
-
-        hints = load_hints(Path(hints_in_force))
-    context = Context(run.analysis, run.bundle, settings, hints, bundle_name=bundle)
-    if cluster:
-        from tracehint.analyzer.predict.cluster_file import read_cluster
-
-        context.cluster = read_cluster(cluster)
-    findings = run_rules(context, codes)
-    if calibration:
-        from tracehint.hintgen.calibration import read_rates
-        from tracehint.hintgen.lint.seconds import with_seconds
-
-        findings = with_seconds(findings, read_rates(Path(calibration)))
-    if write_baseline:
-        write_result(baselines.dump(findings), write_baseline, force=force)
-    known = baseline or ("" if write_baseline else found.baseline)
-    suppressed = 0
-    if known:
-        findings, suppressed = baselines.split(findings, baselines.read(Path(known)))
+    found = find_config(Path(choice.config or ".").resolve())
+    codes = choose(_split(choice.select) or found.select, _split(choice.ignore) or found.ignore)
+    context = _context(asked, found.settings)
+    findings = _in_seconds(run_rules(context, codes), choice.calibration)
+    if choice.write_baseline:
+        write_result(baselines.dump(findings), choice.write_baseline, force=force)
+    known = choice.baseline or ("" if choice.write_baseline else found.baseline)
+    accepted = baselines.read(Path(known)) if known else frozenset()
+    findings, suppressed = baselines.split(findings, accepted)
     info = Info(
         tool=f"tracehint {__version__}",
-        subject=bundle,
-        workflow=workflow or "",
+        subject=asked.bundle,
+        workflow=asked.workflow or "",
         rules={code: load(code).RULE.name for code in codes},
         skipped=skipped_rules(context, codes),
-        troubles=run.analysis.run.get("troubles", []),
+        troubles=context.analysis.run.get("troubles", []),
         suppressed=suppressed,
         saved=context.saved,
         width=terminal_width(),
         color=wants_color() and not output,
     )
     write_result(render(fmt, findings, info), output, force=force)
-    return EXIT_FINDINGS if findings and not write_baseline else EXIT_OK
+    return EXIT_OK if choice.write_baseline or not findings else EXIT_FINDINGS
+
+
+def _in_seconds(findings: list[Finding], calibration: str | None) -> list[Finding]:
+    """With seconds beside the bytes, where the rates are known."""
+    if not calibration:
+        return findings
+    from tracehint.hintgen.calibration import read_rates
+    from tracehint.hintgen.lint.seconds import with_seconds
+
+    return with_seconds(findings, read_rates(Path(calibration)))
+
+
+def _context(asked: Asked, settings: Settings) -> Context:
+    """The run under the linter, with what stands beside it."""
+    from tracehint.analyzer.model import Options
+    from tracehint.analyzer.sites import read_sites
+    from tracehint.hintgen import inputs
+    from tracehint.hintgen.lint.context import Context
+
+    if asked.block_size:
+        settings = replace(settings, block_size=parse_size(asked.block_size))
+    sites = read_sites(asked.sites) if asked.sites else ()
+    options = Options(
+        nodes=asked.nodes, default_placement=asked.default_placement, sites=sites, **asked.cut
+    )
+    joined = with_workflow(asked.bundle, asked.workflow) if asked.workflow else None
+    run = inputs.load_run(asked.bundle, options, joined)
+    hints = None
+    if asked.hints_in_force:
+        from tracehint.hintgen.hints.hintfile import load
+
+        hints = load(Path(asked.hints_in_force))
+    context = Context(run.analysis, run.bundle, settings, hints, bundle_name=asked.bundle)
+    if asked.cluster:
+        from tracehint.analyzer.predict.cluster_file import read_cluster
+
+        context.cluster = read_cluster(asked.cluster)
+    return context
 
 
 def _split(values: tuple[str, ...]) -> list[str]:

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from tracehint.commands._options import gathered
 from tracehint.errors import BundleError, TracehintError
 from tracehint.hintgen.text.units import plural
 from tracehint.schemas.arrow import skip_pandas
 
 if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What becomes one bundle, and how."""
+
+    bundles: tuple[Path, ...]
+    output: Path
+    force: bool
+    keep_clocks: bool
+    workflow: Path | None
+    quiet: bool
 
 
 @click.command()
@@ -27,14 +42,8 @@ if TYPE_CHECKING:
     help="Workflow file or engine log whose declared tasks and files are joined.",
 )
 @click.option("--quiet", is_flag=True, help="Print errors only.")
-def command(
-    bundles: tuple[Path, ...],
-    output: Path,
-    force: bool,
-    keep_clocks: bool,
-    workflow: Path | None,
-    quiet: bool,
-) -> int:
+@gathered(asked=Asked)
+def command(asked: Asked) -> int:
     """Join BUNDLES, one per host or task, into one.
 
     Bundles that cannot be read are listed and left out; the same recording
@@ -44,23 +53,40 @@ def command(
 
     Example: tracehint merge node*.trace -o run.trace
     """
-    from tracehint.collectors import clocks
-    from tracehint.collectors.ebpf.missed import add_missed, missed_beside
     from tracehint.collectors.identity import refuse_twice
-    from tracehint.collectors.join import join_bundles
     from tracehint.commands._workflow import check_workflow, declare
-    from tracehint.schemas.store import Bundle, BundleWriter, add_losses, read_bundle
-    from tracehint.schemas.writing import refuse_existing, write_bundle
+    from tracehint.schemas.writing import refuse_existing
 
     skip_pandas()
-    if workflow is not None:
-        check_workflow(workflow)
-    if output.absolute() in {path.absolute() for path in bundles}:
-        raise BundleError(f"{output}: is one of the bundles", "Choose another name with -o.")
-    refuse_existing(output, force=force)
+    if asked.workflow is not None:
+        check_workflow(asked.workflow)
+    if asked.output.absolute() in {path.absolute() for path in asked.bundles}:
+        raise BundleError(f"{asked.output}: is one of the bundles", "Choose another name with -o.")
+    refuse_existing(asked.output, force=asked.force)
+    parts, problems = _read(asked.bundles)
+    refuse_twice(parts)
+    whole, moved = _joined(parts, asked)
+    _write(whole, problems, force=asked.force)
+    if asked.workflow is not None:
+        declare(asked.output, asked.workflow)
+    for text in [*problems, *(f"{b.path.name}: {p}" for b in parts for p in b.problems)]:
+        click.echo(f"tracehint: left out: {text}", err=True)
+    if not asked.quiet:
+        hosts = plural(len({host.name for host in whole.manifest.hosts}), "host")
+        made = f"{plural(len(parts), 'bundle')} of {hosts} in {asked.output}"
+        click.echo(f"tracehint: {made}", err=True)
+        if moved:
+            click.echo(f"  {moved}", err=True)
+    return 0
+
+
+def _read(paths: Sequence[Path]) -> tuple[list[Bundle], list[str]]:
+    """The bundles that can be read, and why the others cannot. Raises BundleError for none."""
+    from tracehint.schemas.store import read_bundle
+
     parts, problems = [], []
     remedies: list[str] = []
-    for path in bundles:
+    for path in paths:
         try:
             parts.append(_of_use(read_bundle(path)))
         except TracehintError as error:
@@ -71,30 +97,38 @@ def command(
         raise BundleError(
             "no bundle can be read: " + "; ".join(problems), "\n  ".join(dict.fromkeys(remedies))
         )
-    refuse_twice(parts)
+    return parts, problems
+
+
+def _joined(parts: list[Bundle], asked: Asked) -> tuple[Bundle, str]:
+    """The bundles as one, and how clocks were moved for it; empty: they were not."""
+    from tracehint.collectors import clocks
+    from tracehint.collectors.ebpf.missed import add_missed, missed_beside
+    from tracehint.collectors.join import join_bundles
+    from tracehint.schemas.store import Bundle
+
     tables, manifest = join_bundles(parts)
     for host in manifest.hosts:  # tasks that no recorder has taken up
-        for path in missed_beside(bundles, host.name):
+        for path in missed_beside(asked.bundles, host.name):
             add_missed(tables, manifest.notes, host.name, path, keep=True)
-    shifts = {} if keep_clocks else clocks.corrections(tables, manifest)
+    shifts = {} if asked.keep_clocks else clocks.corrections(tables, manifest)
+    moved = clocks.statement(shifts) if shifts else ""
     if shifts:
         tables = clocks.shift_times(tables, shifts)
-        manifest.notes.append(clocks.statement(shifts))
-    manifest.notes += [f"bundle not read: {text}" for text in problems]
-    whole = Bundle(output, manifest, tables)
+        manifest.notes.append(moved)
+    return Bundle(asked.output, manifest, tables), moved
+
+
+def _write(whole: Bundle, problems: list[str], *, force: bool) -> None:
+    """The bundle, with what could not be read among its losses."""
+    from tracehint.schemas.store import add_losses
+    from tracehint.schemas.writer import BundleWriter
+    from tracehint.schemas.writing import write_bundle
+
+    whole.manifest.notes += [f"bundle not read: {text}" for text in problems]
     add_losses(whole, [("unreadable_log", 1, text) for text in problems])
-    writer = BundleWriter(output, force=force, keep_args=manifest.kept_args)
-    write_bundle(writer, whole.tables, manifest)
-    if workflow is not None:
-        declare(output, workflow)
-    for text in [*problems, *(f"{b.path.name}: {p}" for b in parts for p in b.problems)]:
-        click.echo(f"tracehint: left out: {text}", err=True)
-    if not quiet:
-        hosts = plural(len({h.name for h in manifest.hosts}), "host")
-        click.echo(f"tracehint: {plural(len(parts), 'bundle')} of {hosts} in {output}", err=True)
-        if shifts:
-            click.echo(f"  {clocks.statement(shifts)}", err=True)
-    return 0
+    writer = BundleWriter(whole.path, force=force, keep_args=whole.manifest.kept_args)
+    write_bundle(writer, whole.tables, whole.manifest)
 
 
 def _of_use(bundle: Bundle) -> Bundle:

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from tracehint.collectors.run import become, runnable, working_directory
+from tracehint.commands._options import gathered
+from tracehint.commands._place_inputs import Cluster, Found, Task, found_for, size_of
 from tracehint.commands._recording import RunCommand
-from tracehint.commands._stores import require_locator, store_options
+from tracehint.commands._stores import store_options
 from tracehint.errors import EXIT_OK, TracehintError, UsageError
 
 if TYPE_CHECKING:
@@ -30,7 +32,8 @@ class SplitCommand(RunCommand):
         """Keep the command apart from the inputs."""
         at = args.index("--") if "--" in args else len(args)
         ctx.meta["place.command"] = tuple(args[at + 1 :])
-        ctx.meta["place.starts"] = "--" in args
+        if "--" in args and not args[at + 1 :]:
+            raise UsageError("no command after --", "Leave -- away to print the node.")
         return super().parse_args(ctx, args[:at])
 
 
@@ -78,20 +81,13 @@ class SplitCommand(RunCommand):
 @click.option("--format", "fmt", type=click.Choice(["text", "json"]), default="text")
 @click.option("--quiet", is_flag=True, help="Say nothing, unless the task cannot go to its data.")
 @click.pass_context
+@gathered(task=Task, cluster=Cluster)
 def command(
     ctx: click.Context,
-    inputs: tuple[str, ...],
-    hosts: Path,
-    store: str | None,
-    prefix: str | None,
-    places: Path | None,
+    task: Task,
+    cluster: Cluster,
     policy: str,
-    workflow: Path | None,
-    task: int | None,
-    parts: Path | None,
-    part: int | None,
     wait: float,
-    folder: Path | None,
     fmt: str,
     quiet: bool,
 ) -> int:
@@ -107,109 +103,47 @@ def command(
 
     Example: sbatch --nodelist=$(tracehint place --hosts hosts.toml --store moosefs a.dat) job.sh
     """
-    from tracehint.adapters.place.away import Roll
-    from tracehint.adapters.place.choose import Known, choose
-    from tracehint.adapters.place.parts import Queue, choose_part
-
     argv: tuple[str, ...] = ctx.meta["place.command"]
-    starts: bool = ctx.meta["place.starts"]
-    if starts and not argv:
-        raise UsageError("no command after --", "Leave -- away to print the node.")
-    planned = part is not None or parts is not None
-    if store is None and not planned:
+    if cluster.store is None and not task.planned:
         raise UsageError("no --store given", "Give the store that holds the inputs, or --parts.")
     try:
-        nodes = _nodes(hosts)
-        if planned:
-            part, listed = _planned(parts, task, part)
-            names = [*inputs, *listed]
-        else:
-            names = [*inputs, *_of_rule(workflow, task)]
-        known = Known() if part is not None else _look(store, prefix, places, nodes, names)
+        found = found_for(task, cluster)
     except TracehintError as error:
-        if not starts:
+        if not argv:
             raise
         _say(f"runs here: {error.what}")
         become(runnable(argv))
-    slots = _slots(hosts, folder)
-    roll = Roll(slots.folder, _answers)
-    if part is None:
-        choice = choose(nodes, known, policy, slots.take, roll.answers)
-    else:
-        known.total_bytes = sum(map(_size, names))
-        choice = choose_part(
-            nodes,
-            part,
-            Queue(take=slots.take, free=slots.free, answers=roll.answers),
-            input_bytes=known.total_bytes,
-            steal=policy == "soft",
-            longest_s=wait if starts else 0.0,
-        )
-        for line in roll.said:
-            _say(line)
-    if not starts:
-        _print(choice, known, policy, fmt)
+    slots = _slots(cluster.hosts, cluster.folder)
+    choice = _choice(found, slots, policy, wait if argv else 0.0)
+    if not argv:
+        _print(choice, found.known, policy, fmt)
         return EXIT_OK
     if choice.fallback or not quiet:
         _say(f"{choice.host.name if choice.host else 'here'}: {choice.reason}")
-    if slots.problem:
-        _say(slots.problem)
-    slots.keep(choice.host)
-    return _start(choice, list(argv))
+    return _start(choice, slots, list(argv))
 
 
-def _of_rule(workflow: Path | None, task: int | None) -> list[str]:
-    """Inputs of a Makeflow rule."""
-    if workflow is None and task is None:
-        return []
-    if workflow is None or task is None:
-        raise UsageError("--workflow and --task belong together", "Give both, or neither.")
-    from tracehint.adapters.engines.workflow import read_workflow
+def _choice(found: Found, slots: Slots, policy: str, longest_s: float) -> Choice:
+    """The node for the task; what hinders a task of a plan is said."""
+    from tracehint.adapters.place.away import Roll
+    from tracehint.adapters.place.choose import choose
+    from tracehint.adapters.place.parts import Queue, choose_part
 
-    tasks = read_workflow(workflow).tasks
-    if task >= len(tasks):
-        raise UsageError(f"{workflow} has no rule {task}", f"It has {len(tasks)}, from 0.")
-    return [os.fsdecode(path) for path in tasks[task].sources]
-
-
-def _nodes(path: Path) -> tuple[Host, ...]:
-    from tracehint.adapters.place.hosts import read_hosts
-
-    return read_hosts(path)
-
-
-def _planned(
-    parts: Path | None, task: int | None, part: int | None
-) -> tuple[int | None, list[str]]:
-    """Part and inputs of the task."""
-    from tracehint.adapters.place.table import read_task
-
-    if parts is None:
-        return part, []
-    if task is None:
-        raise UsageError("--parts without --task", "Give the number of the task.")
-    found = read_task(parts, task)
-    return found.part if part is None else part, [os.fsdecode(path) for path in found.inputs]
-
-
-def _size(path: str) -> int:
-    try:
-        return Path(path).stat().st_size
-    except (OSError, ValueError):
-        return 0
-
-
-def _look(
-    store: str | None,
-    prefix: str | None,
-    places: Path | None,
-    nodes: tuple[Host, ...],
-    names: list[str],
-) -> Known:
-    """Where the inputs lie; a store that cannot tell is an error."""
-    from tracehint.adapters.place.choose import look
-
-    return look(require_locator(store, prefix, places) if store else None, nodes, names)
+    roll = Roll(slots.folder, _answers)
+    if found.part is None:
+        return choose(found.nodes, found.known, policy, slots.take, roll.answers)
+    found.known.total_bytes = sum(map(size_of, found.names))
+    choice = choose_part(
+        found.nodes,
+        found.part,
+        Queue(take=slots.take, free=slots.free, answers=roll.answers),
+        input_bytes=found.known.total_bytes,
+        steal=policy == "soft",
+        longest_s=longest_s,
+    )
+    for line in roll.said:
+        _say(line)
+    return choice
 
 
 def _slots(hosts: Path, folder: Path | None) -> Slots:
@@ -256,10 +190,13 @@ def _print(choice: Choice, known: Known, policy: str, fmt: str) -> None:
     click.echo(json.dumps(data, indent=1))
 
 
-def _start(choice: Choice, argv: list[str]) -> NoReturn:
+def _start(choice: Choice, slots: Slots, argv: list[str]) -> NoReturn:
     """Become the command that runs `argv` on the node; here where that program is missing."""
     from tracehint.adapters.place.hosts import start_words
 
+    if slots.problem:
+        _say(slots.problem)
+    slots.keep(choice.host)
     try:
         words = start_words(choice.host, argv, str(working_directory())) if choice.host else argv
         if words != argv:

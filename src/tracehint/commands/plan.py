@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from tracehint.commands._options import gathered
 from tracehint.commands._output import refuse_existing, refuse_own_input, write_result
 from tracehint.commands._planning import DEFAULT_CLUSTER, cluster_for, hint_file
 from tracehint.commands._workload import Loaded, load_workload, workload_options
@@ -16,6 +17,21 @@ from tracehint.schemas.arrow import skip_pandas
 
 if TYPE_CHECKING:
     from tracehint.hintgen.hints.model import HintFile
+    from tracehint.hintgen.plan.model import Planning
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is planned, and for which cluster."""
+
+    workflow: Path
+    cluster: str | None
+    nodes: int | None
+    learned: tuple[Path, ...]
+    scale_bytes: float
+    scale_seconds: float
+    stage_inputs: bool
+    seed: int
 
 
 @click.command()
@@ -38,19 +54,8 @@ if TYPE_CHECKING:
 )
 @click.option("-o", "--output", help="Write a hint file: rules, and the plan.")
 @click.option("--force", is_flag=True, help="Replace an existing output.")
-def command(
-    workflow: Path,
-    cluster: str | None,
-    nodes: int | None,
-    learned: tuple[Path, ...],
-    scale_bytes: float,
-    scale_seconds: float,
-    stage_inputs: bool,
-    seed: int,
-    form: str,
-    output: str | None,
-    force: bool,
-) -> None:
+@gathered(asked=Asked)
+def command(asked: Asked, form: str, output: str | None, force: bool) -> None:
     """Find what WORKFLOW gains most from on a cluster: simulate strategies, keep what wins.
 
     WORKFLOW is an engine's graph that has not run yet (Makeflow, Snakemake, Nextflow, CWL, Pegasus,
@@ -63,18 +68,12 @@ def command(
     skip_pandas()
     from tracehint.commands._plan_output import text
     from tracehint.hintgen.hints.hintfile import to_json as hints_json
-    from tracehint.hintgen.plan.model import Problem
-    from tracehint.hintgen.plan.planner import plan
     from tracehint.hintgen.plan.result import to_json
 
     if output not in (None, "-"):
-        refuse_own_input(Path(str(output)), [workflow, *learned])
+        refuse_own_input(Path(str(output)), [asked.workflow, *asked.learned])
         refuse_existing(Path(str(output)), force=force)
-    loaded = load_workload(workflow, learned, scale_bytes, scale_seconds)
-    where, notes = cluster_for(cluster, nodes, loaded.analysis)
-    rules, more = _rules(loaded, where.count)
-    problem = Problem(loaded.analysis, loaded.work, where, rules, stage_inputs, seed)
-    planning = replace(plan(problem), notes=(*notes, *more))
+    planning = _planning(asked)
     data = to_json(planning)
     if output is not None:
         file, more = hint_file(planning)
@@ -83,6 +82,18 @@ def command(
         if output == "-":
             return
     write_result(json.dumps(data, indent=1) + "\n" if form == "json" else text(data, output), None)
+
+
+def _planning(asked: Asked) -> Planning:
+    """The strategies that were simulated, and the one that won."""
+    from tracehint.hintgen.plan.model import Problem
+    from tracehint.hintgen.plan.planner import plan
+
+    loaded = load_workload(asked.workflow, asked.learned, asked.scale_bytes, asked.scale_seconds)
+    where, notes = cluster_for(asked.cluster, asked.nodes, loaded.analysis)
+    rules, more = _rules(loaded, where.count)
+    problem = Problem(loaded.analysis, loaded.work, where, rules, asked.stage_inputs, asked.seed)
+    return replace(plan(problem), notes=(*notes, *more))
 
 
 def _rules(loaded: Loaded, nodes: int) -> tuple[HintFile, list[str]]:

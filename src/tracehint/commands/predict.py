@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from tracehint.commands._options import with_options
+from tracehint.commands._options import gathered, with_options
 from tracehint.commands._output import refuse_existing, write_result
 from tracehint.commands._workload import load_analysis, load_workload, workload_options
+from tracehint.errors import UsageError
 
 METADATA = ("centralised", "replicated", "decentralised", "decentralised-replica")
 _COUNTS = "N,N,..."
@@ -52,6 +54,12 @@ _RESULT = with_options(
         help=f"Metadata over the sites of the (first) cluster file: all, {', '.join(METADATA)}.",
     ),
     click.option(
+        "--pins",
+        metavar="FILE",
+        help="With --metadata: a hint file that gives directories to the site they had better"
+        " live at.",
+    ),
+    click.option(
         "--runs",
         type=click.IntRange(1, 1000),
         help="Simulated runs of each configuration (default: 15, large ones fewer).",
@@ -69,26 +77,38 @@ _RESULT = with_options(
 )
 
 
+@dataclass(frozen=True)
+class Asked:
+    """The run, and what is told of it."""
+
+    run: Path
+    learned: tuple[Path, ...]
+    scale_bytes: float
+    scale_seconds: float
+    validate: Path | None
+    tasks: bool
+    metadata: str | None
+    pins: str | None
+    runs: int | None
+    seed: int
+
+
+def refuse_late(output: str | None, pins: str | None, metadata: str | None, *, force: bool) -> None:
+    """Raises UsageError for outputs that cannot be written, before the work is done."""
+    if pins is not None and metadata is None:
+        raise UsageError("--pins is about directories' metadata", "Give --metadata all as well.")
+    for path in (output, pins):
+        if path not in (None, "-"):
+            refuse_existing(Path(str(path)), force=force)
+
+
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
 @_SWEEP
 @workload_options
 @_RESULT
-def command(
-    run: Path,
-    learned: tuple[Path, ...],
-    scale_bytes: float,
-    scale_seconds: float,
-    validate: Path | None,
-    tasks: bool,
-    metadata: str | None,
-    runs: int | None,
-    seed: int,
-    form: str,
-    output: str | None,
-    force: bool,
-    **sweep: Any,
-) -> None:
+@gathered(asked=Asked)
+def command(asked: Asked, form: str, output: str | None, force: bool, **sweep: Any) -> None:
     """Predict how long RUN takes on a cluster, and why; compare clusters, placements and sizes.
 
     RUN is a trace bundle, the JSON of analyze, or an engine's graph that has not run yet.
@@ -99,38 +119,42 @@ def command(
 
     Example: tracehint predict run.trace --cluster sites.toml --metadata all
     """
-    from tracehint.analyzer.predict.prediction import predict, runs_for
-    from tracehint.analyzer.predict.result import to_json
-    from tracehint.analyzer.predict.validation import validate as compare
+    from tracehint.commands._predict_metadata import write_pins
     from tracehint.commands._predict_output import write_parquet
-    from tracehint.commands._predict_sweep import configurations
 
-    if output not in (None, "-"):
-        refuse_existing(Path(str(output)), force=force)
-    loaded = load_workload(run, learned, scale_bytes, scale_seconds)
-    work = loaded.work
-    points = configurations(analysis=loaded.analysis, **sweep)
-    detail = tasks or len(points) == 1
-    found = predict(
-        work,
-        points,
-        runs=runs or runs_for(len(points), len(work.op_kind)),
-        seed=seed,
-        detail=detail,
-    )
-    data = to_json(work, found, tasks=tasks)
-    if validate is not None:
-        data["validation"] = compare(work, found[0], load_analysis(validate))
-    if metadata is not None:
-        from tracehint.commands._predict_metadata import predicted_metadata
-
-        names = METADATA if metadata == "all" else (metadata,)
-        data["metadata"] = predicted_metadata(run, loaded, points[0].cluster, names, seed)
+    refuse_late(output, asked.pins, asked.metadata, force=force)
+    data = _predicted(asked, sweep)
+    if asked.pins is not None:
+        write_pins(data["metadata"], asked.pins, force=force)
     if form == "parquet":
         write_parquet(data, output, force=force)
         return
     result = _text(data) if form == "text" else json.dumps(data, indent=1) + "\n"
     write_result(result, output, force=force)
+
+
+def _predicted(asked: Asked, sweep: dict[str, Any]) -> dict[str, Any]:
+    """The document of the predictions."""
+    from tracehint.analyzer.predict.prediction import predict, runs_for
+    from tracehint.analyzer.predict.result import to_json
+    from tracehint.analyzer.predict.validation import validate
+    from tracehint.commands._predict_sweep import configurations
+
+    loaded = load_workload(asked.run, asked.learned, asked.scale_bytes, asked.scale_seconds)
+    work = loaded.work
+    points = configurations(analysis=loaded.analysis, **sweep)
+    detail = asked.tasks or len(points) == 1
+    runs = asked.runs or runs_for(len(points), len(work.op_kind))
+    found = predict(work, points, runs=runs, seed=asked.seed, detail=detail)
+    data = to_json(work, found, tasks=asked.tasks)
+    if asked.validate is not None:
+        data["validation"] = validate(work, found[0], load_analysis(asked.validate))
+    if asked.metadata is not None:
+        from tracehint.commands._predict_metadata import predicted_metadata
+
+        names = METADATA if asked.metadata == "all" else (asked.metadata,)
+        data["metadata"] = predicted_metadata(asked.run, loaded, points[0], names, asked.seed)
+    return data
 
 
 def _text(data: dict[str, Any]) -> str:

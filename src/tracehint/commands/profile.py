@@ -12,7 +12,7 @@ import click
 
 from tracehint.collectors.run import Ended, die_like
 from tracehint.commands._options import nodes_option
-from tracehint.commands._recording import RunCommand, recording_options, start
+from tracehint.commands._recording import Recording, RunCommand, recording_options, start
 from tracehint.commands._task_options import task_options
 from tracehint.errors import TracehintError
 
@@ -53,7 +53,7 @@ def command(nodes: int | None, cluster: str | None, cut: dict[str, Any], **optio
         from tracehint.analyzer.predict.cluster_file import read_cluster
 
         read_cluster(cluster)  # before the command is run for nothing
-    result, bundle = start(**options, live=True)
+    result, bundle = start(Recording(**options, live=True))
     if bundle is not None:
         try:
             wanted = {"force": options["force"], "quiet": options["quiet"]}
@@ -83,7 +83,8 @@ def show(
 ) -> None:
     """Decision and summary to stderr, results into the directory beside the bundle."""
     from tracehint.commands._stages import Work, prepare, results_folder, short, write_all
-    from tracehint.hintgen.summary.summary import console_for, print_summary
+    from tracehint.hintgen.summary.console import console_for
+    from tracehint.hintgen.summary.summary import print_summary
 
     _join_engine_logs(bundle)
     wanted = results_folder(bundle)

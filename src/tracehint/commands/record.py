@@ -12,6 +12,7 @@ from tracehint.commands._following import chosen_follow, following_options
 from tracehint.commands._node import NodeOptions, chosen_node, node_options
 from tracehint.commands._recording import (
     RecordError,
+    Recording,
     RunCommand,
     chosen_settings,
     recording_options,
@@ -57,7 +58,7 @@ def command(pid: int | None, cgroup: str | None, duration: float | None, **optio
         follow = chosen_follow(pid, cgroup, duration, options["command"])
     except UsageError as error:
         raise RecordError(error.what, error.remedy) from None
-    result, bundle = start(**options, follow=follow)
+    result, bundle = start(Recording(**options, follow=follow))
     if bundle is not None and not options["quiet"]:
         click.echo(f"tracehint: wrote {click.format_filename(bundle)}", err=True)
         for text in words(result.losses):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +11,11 @@ from tracehint.commands._options import nodes_option
 from tracehint.commands._output import refuse_existing, write_result
 from tracehint.commands._task_options import task_options
 from tracehint.schemas.arrow import skip_pandas
+
+if TYPE_CHECKING:
+    from tracehint.analyzer.model import Options
+    from tracehint.hintgen.hints.model import HintFile
+    from tracehint.hintgen.inputs import Input
 
 
 @click.command()
@@ -31,6 +36,12 @@ from tracehint.schemas.arrow import skip_pandas
     "decision.",
 )
 @click.option("--hints/--no-hints", default=True, help="Derive hint rules for the page.")
+@click.option(
+    "--before",
+    type=click.Path(),
+    metavar="RUN",
+    help='An earlier run of the same work: adds the panel "Compare" (as `compare RUN BUNDLE`).',
+)
 @click.option("--force", is_flag=True, help="Replace the output file.")
 def command(
     bundle: str,
@@ -40,6 +51,7 @@ def command(
     default_placement: str,
     cluster: str | None,
     hints: bool,
+    before: str | None,
     force: bool,
 ) -> None:
     """Write an HTML page about BUNDLE: summary, graph, timeline, findings, hints.
@@ -55,20 +67,40 @@ def command(
     if target != "-":
         refuse_existing(Path(target), force=force)
     from tracehint.analyzer.model import Options
-    from tracehint.commands._what_if import sweep
     from tracehint.hintgen import inputs
     from tracehint.hintgen.draw.report import report_html
     from tracehint.hintgen.learn.rules import learn
 
     run = inputs.load_run(bundle, Options(nodes=nodes, default_placement=default_placement, **cut))
     rules = learn([run.analysis]) if hints else None
-    prediction = sweep(run.analysis, cluster) if cluster is not None else None
-    said = ""
+    prediction, said = None, ""
     if cluster is not None:
-        from tracehint.commands._planning import decided_or_why
-
-        _, said = decided_or_why(run.analysis, rules or learn([run.analysis]), cluster, nodes)
-    text = report_html(run, rules, prediction=prediction, decision=said)
+        prediction, said = _on_cluster(run, rules or learn([run.analysis]), cluster, nodes)
+    compared = None
+    if before is not None:
+        compared = _compared(before, run, Path(bundle), Options(nodes=nodes, **cut))
+    text = report_html(run, rules, prediction=prediction, decision=said, comparison=compared)
     write_result(text, target, force=force)
     if target != "-":
         click.echo(f"tracehint: wrote {target}", err=True)
+
+
+def _on_cluster(
+    run: Input, rules: HintFile, cluster: str, nodes: int | None
+) -> tuple[dict[str, Any], str]:
+    """The predictions for the cluster, and the decision."""
+    from tracehint.commands._planning import decided_or_why
+    from tracehint.commands._what_if import sweep
+
+    return sweep(run.analysis, cluster), decided_or_why(run.analysis, rules, cluster, nodes)[1]
+
+
+def _compared(before: str, run: Input, path: Path, options: Options) -> dict[str, Any]:
+    """What `compare` tells of the earlier run and this one."""
+    from tracehint.commands.compare import hints_of
+    from tracehint.hintgen import inputs
+    from tracehint.hintgen.proof.compare import proof_of
+    from tracehint.hintgen.proof.result import for_page
+
+    first = inputs.load_run(before, options)
+    return for_page(proof_of(first, run, hints_of(path)))

@@ -11,15 +11,17 @@ import click
 
 from tracehint.collectors.run import Ended, die_like, told, working_directory
 from tracehint.commands._hinted import Hinted, Wanted, prepared
+from tracehint.commands._located import locator
 from tracehint.commands._options import with_options
 from tracehint.commands._recording import (
     RecordError,
+    Recording,
     RunCommand,
     recording_options,
     run_plain,
     start,
 )
-from tracehint.commands._stores import store_options
+from tracehint.commands._stores import like_option, store_options
 from tracehint.errors import TracehintError
 
 if TYPE_CHECKING:
@@ -33,12 +35,7 @@ _options = with_options(
         help="Hint file of `hints` or `plan`. Default: what the last runs here taught.",
     ),
     store_options(required=False),
-    click.option(
-        "--like",
-        type=click.Path(exists=True, path_type=Path),
-        metavar="RUN",
-        help="Bundle or analysis of a run whose files this one has as well.",
-    ),
+    like_option,
     click.option(
         "--nodes",
         type=click.IntRange(1, 1_000_000),
@@ -96,7 +93,7 @@ def command(
 def _once(wanted: Wanted, no_record: bool, options: dict[str, Any]) -> Ended:
     """With these hints, whatever was before."""
     with prepared(wanted) as hinted:
-        ended, bundle = _run(hinted, no_record, options)
+        ended, bundle = _run(hinted, wanted, no_record, options)
         hinted.tell(bundle, options["host_id"], quiet=options["quiet"])
     return ended
 
@@ -115,13 +112,13 @@ def _again(wanted: Wanted, cluster: str | None, no_record: bool, options: dict[s
             wanted = replace(wanted, learned=(found.hints, found.paths), roots=roots)
             hinted = stack.enter_context(prepared(wanted))
         if no_record or options["output"]:
-            ended, bundle = _run(hinted, no_record, options)
+            ended, bundle = _run(hinted, wanted, no_record, options)
             if hinted is not None:
                 hinted.tell(bundle, options["host_id"], quiet=quiet)
             return ended
         _, place = claim(here)
         try:
-            ended, bundle = _run(hinted, no_record, {**options, "output": str(place)})
+            ended, bundle = _run(hinted, wanted, no_record, {**options, "output": str(place)})
         finally:
             if place.is_dir() and not any(place.iterdir()):
                 place.rmdir()  # nothing was recorded
@@ -150,12 +147,13 @@ def _learned(
 
 
 def _run(
-    hinted: Hinted | None, no_record: bool, options: dict[str, Any]
+    hinted: Hinted | None, wanted: Wanted, no_record: bool, options: dict[str, Any]
 ) -> tuple[Ended, Path | None]:
     environment = hinted.environment if hinted is not None else {}
     if no_record:
         return run_plain(options["command"], environment), None
-    result, bundle = start(**options, environment=environment)
+    store = locator(wanted.store, wanted.prefix, wanted.places)
+    result, bundle = start(Recording(**options, environment=environment, store=store))
     if bundle is not None and not options["quiet"]:
         click.echo(f"tracehint: wrote {click.format_filename(bundle)}", err=True)
     return Ended(result.exit_status, result.signal), bundle

@@ -26,6 +26,7 @@ drawGraph();
 drawHints();
 drawTables();
 drawRecord();
+drawCompare();
 document.documentElement.dataset.ready = "yes";
 // The page can be read and used from here on; the charts below the fold follow one by one.
 [drawTimeline, drawWhatIf, drawFlow, drawRanges, () => { document.documentElement.dataset.complete = "yes"; }]

@@ -1,0 +1,145 @@
+"""Where a recorded run's files lie, asked of the store right after the run.
+
+    found = locations(bundle, store, [b"/mnt/mfs/run"], "node1")
+
+Rows for the bundle's table `attributes`: name `location`, value `NODE=SHARE,...` (the share of the
+file's bytes, 0 to 1, that the node holds; without `=` all of them). A node is what the store calls
+it; addresses of this host become its name. Bounded: the files that most was read of first.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tracehint.adapters.place.choose import share
+from tracehint.adapters.stores.base import BatchLocator, Location, Locator, NameLocator
+from tracehint.errors import TracehintError
+
+if TYPE_CHECKING:
+    from tracehint.schemas.store import Bundle
+
+LOCATION = "location"
+MOST_FILES = 20_000
+SECONDS = 20.0
+_BATCH = 128  # open descriptors at a time
+_SILENT = 256  # files after which a store that said nothing is asked no longer
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
+_LOCAL = re.compile(r"\|-- ([0-9.]+)\n\s+/32 host LOCAL")
+_READ = """
+    SELECT path, any_value(file) AS file, sum(read_bytes) AS bytes FROM opens
+    WHERE read_bytes > 0 GROUP BY path ORDER BY bytes DESC, path LIMIT ?"""
+
+
+@dataclass
+class Located:
+    """Rows for `attributes`. `asked` of `files` that the run read; `gone`: no longer there."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    files: int = 0
+    asked: int = 0
+    gone: int = 0
+
+
+def locations(bundle: Bundle, store: Locator, roots: Sequence[bytes], host: str) -> Located:
+    """What the store says of the files below the roots' file systems that the run read."""
+    if isinstance(store, NameLocator) and not store.mounted:
+        return Located()
+    devices = {os.stat(root).st_dev for root in roots if os.path.isdir(root)}  # noqa: PTH112, PTH116
+    files, until = _read_by(bundle), time.monotonic() + SECONDS
+    found, names = Located(files=len(files)), own_addresses(host)
+    for at in range(0, len(files), _BATCH):
+        if time.monotonic() > until or (at >= _SILENT and not found.rows):
+            break
+        _batch(files[at : at + _BATCH], store, devices, found, names, until)
+    for row in found.rows:
+        row["host"] = host
+    return found
+
+
+def _read_by(bundle: Bundle) -> list[tuple[bytes, int]]:
+    """(path, file), most bytes first."""
+    import duckdb
+
+    con = duckdb.connect(":memory:")
+    con.register("opens", bundle.tables["opens"])
+    return [(path, file) for path, file, _ in con.execute(_READ, [MOST_FILES]).fetchall()]
+
+
+def _batch(
+    files: Sequence[tuple[bytes, int]],
+    store: Locator,
+    devices: set[int],
+    found: Located,
+    names: dict[str, str],
+    until: float,
+) -> None:
+    with ExitStack() as opened:
+        fds, ids = [], []
+        for path, file in files:
+            fd = _opened(path, devices, opened)
+            if fd == _GONE:
+                found.gone += 1
+            elif fd is not None:
+                fds.append(fd)
+                ids.append(file)
+        for file, place in zip(ids, _asked(store, fds, until), strict=False):
+            found.asked += 1
+            if place is not None and place.nodes:
+                row = {"file": file, "name": LOCATION, "value": _value(place, names)}
+                found.rows.append(row)
+
+
+_GONE = -1
+
+
+def _opened(path: bytes, devices: set[int], opened: ExitStack) -> int | None:
+    """A descriptor; _GONE; None where the file is none of the store's."""
+    try:
+        fd = os.open(path, _FLAGS)
+    except FileNotFoundError:
+        return _GONE
+    except (OSError, ValueError):
+        return None
+    opened.callback(os.close, fd)
+    return fd if os.fstat(fd).st_dev in devices else None
+
+
+def _asked(store: Locator, fds: list[int], until: float) -> Iterator[Location | None]:
+    """An answer for each, as long as there is time; None: the store does not say."""
+    if isinstance(store, BatchLocator) and len(fds) > 1:
+        try:
+            yield from store.locate_all(fds)
+            return
+        except (OSError, TracehintError):
+            pass  # one of them is the reason: each by itself
+    for fd in fds:
+        if time.monotonic() > until:
+            return
+        try:
+            yield store.locate(fd)
+        except (OSError, TracehintError):
+            yield None
+
+
+def _value(place: Location, names: dict[str, str]) -> str:
+    parts: dict[str, float] = {}
+    for node in place.nodes:
+        name = names.get(node, node).replace(",", "_").replace("=", "_")
+        parts[name] = max(parts.get(name, 0.0), share(place, node))
+    return ",".join(n if part >= 1 else f"{n}={part:.4f}" for n, part in parts.items())
+
+
+def own_addresses(host: str) -> dict[str, str]:
+    """Each IPv4 address and name of this host -> the name of its tasks in the bundle."""
+    try:
+        text = Path("/proc/net/fib_trie").read_text(encoding="ascii")
+    except OSError:
+        text = ""
+    return dict.fromkeys([*_LOCAL.findall(text), os.uname().nodename], host)

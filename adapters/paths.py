@@ -1,0 +1,129 @@
+"""The concrete paths that rules meet: of the data's directory, of the next run, of the rules."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tracehint.errors import InputError
+from tracehint.hintgen.hints.model import HintFile
+from tracehint.hintgen.hints.pathtext import to_bytes, to_text
+from tracehint.hintgen.hints.template import parse
+from tracehint.hintgen.match.match import Declared
+from tracehint.hintgen.text.textfile import TextFile
+
+_NAMES = TextFile(kind="A list of names", limit="names-bytes", check="Check --names.")
+PRIVATE = b".tracehint"  # our own directory below a root; never hinted
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Concrete paths below the root.
+
+    `declared` are the files of the workflow's graph, with what it says about them (one entry per
+    file in every column of `known`); `files` are others, of which only the name is known.
+    `sizes` in bytes, of files that are there and not empty (an empty one may be written yet).
+    `names`: all files of the next run, where they are known without a graph.
+    `planned`: the graph is the one that the hint file's plan was made for, so that `declared`
+    files which the plan does not name need nothing.
+    """
+
+    files: Sequence[bytes]
+    existing: frozenset[bytes] = frozenset()
+    declared: Sequence[bytes] = ()
+    known: Declared | None = None
+    sizes: Mapping[bytes, int] = field(default_factory=dict)
+    names: frozenset[bytes] = frozenset()
+    planned: bool = False
+
+    def sized(self, files: Sequence[bytes], known: Declared | None) -> Declared | None:
+        """`known` of the files with their sizes, those of files that are there first."""
+        if not self.sizes:
+            return known
+        known = known or Declared()
+        before = known.sizes if known.sizes is not None else [None] * len(files)
+        sizes = [self.sizes.get(path, old) for path, old in zip(files, before, strict=True)]
+        return replace(known, sizes=sizes)
+
+
+def remembered_paths(hints: HintFile, *, literal_only: bool = False) -> list[bytes]:
+    """Paths that the rules themselves name, each once; odd ones are left out.
+
+    `literal_only`: only those that another run is sure to have under the same name.
+    """
+    found: dict[bytes, None] = {}
+    for rule in hints.rules:
+        template = parse(rule.template)
+        texts: Iterable[str] = () if literal_only else (*rule.per_file, *rule.examples)
+        if template.literal:
+            texts = (*texts, rule.template)
+        for text in texts:
+            try:
+                path = to_bytes(text)
+            except InputError:
+                continue
+            if inside(path):
+                found[path] = None
+    found.update(dict.fromkeys(planned_files(hints)))
+    return list(found)
+
+
+def planned_files(hints: HintFile) -> dict[bytes, Mapping[str, str]]:
+    """Files of the hint file's plan, and the hints of each."""
+    files = hints.plan.files if hints.plan else ()
+    by_path = {to_bytes(file.path): file.hints for file in files}
+    return {path: values for path, values in by_path.items() if inside(path)}
+
+
+def inside(path: bytes) -> bool:
+    """True for a relative path that stays below its root and is not our own directory."""
+    parts = path.split(b"/")
+    return (
+        bool(path)
+        and b"" not in parts
+        and b".." not in parts
+        and parts[0] != PRIVATE
+        and (b"\0" not in path and b"." not in parts)
+    )
+
+
+def read_names(path: Path) -> list[bytes]:
+    """Names of files, a line each or with NUL between them; raises InputError.
+
+    `./` in front is dropped, empty lines are left out.
+    """
+    data = _NAMES.read(path)
+    parts = data.split(b"\0" if b"\0" in data else b"\n")
+    names = [part.removeprefix(b"./") for part in parts if part]
+    for name in names:
+        if not inside(name):
+            raise InputError(
+                f"{path}: {to_text(name)[:200]} does not lie below the data's directory",
+                "Give names relative to it.",
+            )
+    return list(dict.fromkeys(names))
+
+
+def tree_paths(root_fd: int) -> Iterator[tuple[bytes, int]]:
+    """Regular files below an open directory and their sizes; links are not followed nor listed."""
+    walk = os.fwalk(b".", dir_fd=root_fd, follow_symlinks=False)
+    for folder, folders, files, fd in walk:
+        base = folder[2:]
+        if not base:
+            folders[:] = [f for f in folders if f != PRIVATE]
+        for name in files:
+            size = _size(name, fd)
+            if size is not None:
+                yield base + b"/" + name if base else name, size
+
+
+def _size(name: bytes, fd: int) -> int | None:
+    """Bytes of a regular file; None: it is something else, or gone."""
+    try:
+        info = os.stat(name, dir_fd=fd, follow_symlinks=False)
+    except OSError:
+        return None
+    return info.st_size if stat.S_ISREG(info.st_mode) else None

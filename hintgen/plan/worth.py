@@ -1,0 +1,34 @@
+"""What a simulated run is worth: its time, and a little its bytes.
+
+Bytes crowd others out of links that the simulation has to itself, and times of two runs that differ
+by a few percent nobody can tell apart. So a tenth of the bytes weighs as much as a hundredth of the
+time, and only among runs whose times are near each other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tracehint.analyzer.predict.model import Outcome
+
+BYTES = 0.1  # power of the bytes beside the time
+LEAST = 0.02  # of the default's bytes: fewer are as good as none
+NEAR = 0.06  # of the time: within that bytes count
+
+
+@dataclass(frozen=True)
+class Worth:
+    """Weighs runs against the store's default, which moves `bytes`."""
+
+    bytes: float
+
+    def of(self, seconds: float, moved: float) -> float:
+        """Seconds that a run of so many seconds and bytes is as good as; less is better."""
+        if self.bytes <= 0:
+            return seconds
+        share = (moved / self.bytes + LEAST) / (1 + LEAST)
+        return seconds * float(share**BYTES)
+
+    def run(self, outcome: Outcome) -> float:
+        """The same of a simulated run."""
+        return self.of(outcome.seconds, outcome.network_bytes)

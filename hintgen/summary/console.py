@@ -1,0 +1,70 @@
+"""Paragraphs, titles and tables on a terminal, in plain text or colour."""
+
+from __future__ import annotations
+
+import os
+from typing import IO, TYPE_CHECKING, Any
+
+from tracehint.analyzer.text import printable, shortened
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+KEEP = "\N{NO-BREAK SPACE}"  # a space where no line ends
+
+
+def console_for(stream: IO[str]) -> Console:
+    """A console that never interprets names: colour on terminals only, not with NO_COLOR."""
+    from rich.console import Console
+
+    plain = bool(os.environ.get("NO_COLOR")) or not stream.isatty()
+    return Console(
+        file=stream,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        no_color=plain,
+        soft_wrap=False,
+        force_terminal=False if plain else None,
+    )
+
+
+def name_of(text: str, width: int) -> str:
+    """A name that is safe to show and fits."""
+    return shortened(printable(text), width)
+
+
+def table_of(*columns: tuple[str, str]) -> Any:
+    """A table of these columns (name, left or right), without lines."""
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    for name, justify in columns:
+        left = justify == "left"
+        table.add_column(
+            name,
+            justify=justify,  # type: ignore[arg-type]
+            no_wrap=True,
+            overflow="ellipsis",
+            ratio=None,
+            min_width=8 if left else None,
+        )
+    return table
+
+
+def heading(console: Console, text: str) -> None:
+    """An empty line and a bold one."""
+    from rich.text import Text
+
+    console.print()
+    console.print(Text(text, "bold"))
+
+
+def wrapped(console: Console, text: str, indent: str = "", style: str = "") -> None:
+    """A paragraph, indented; long words (paths) are cut to fit."""
+    import textwrap
+
+    from rich.text import Text
+
+    for line in textwrap.wrap(text, max(20, console.width - 1 - len(indent))):
+        console.print(Text(indent + line.replace(KEEP, " "), style))

@@ -1,0 +1,74 @@
+"""What `make lint` asks of the rooms besides the linters: functions and files of a readable size.
+
+Prints each breach and ends with 1 if there is one.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+ROOMS = ("adapters", "analyzer", "collectors", "datasets", "hintgen", "schemas", "scripts")
+FUNCTION, FILE = 40, 250  # lines
+TABLE = "  # a table"
+_FORMATTED = re.compile(r"#\s*fmt:\s*(?:skip|off)")
+# Files that may be longer -> why.
+LONGER: dict[str, str] = {}
+
+
+def files(root: Path) -> Iterator[Path]:
+    """The Python files of the rooms; the links of src/tracehint are left out."""
+    rooms = [root / room for room in ROOMS]
+    own = [p for p in sorted((root / "src/tracehint").iterdir()) if not p.is_symlink()]
+    for place in (*rooms, *own):
+        yield from [place] if place.suffix == ".py" else sorted(place.rglob("*.py"))
+
+
+def long_functions(text: str) -> Iterator[tuple[int, str]]:
+    """Line and complaint of each function that does not fit a screen."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or 0) - node.lineno + 1
+            if lines > FUNCTION:
+                yield node.lineno, f"{node.name} has {lines} lines (at most {FUNCTION}): divide it"
+
+
+def unformatted(text: str) -> Iterator[tuple[int, str]]:
+    """Lines that the formatter must leave alone, without saying why."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if _FORMATTED.search(line) and not line.endswith(TABLE):
+            yield number, f"only tables are left unformatted, and say so: `{TABLE.strip()}`"
+
+
+def too_long(text: str, name: str) -> Iterator[tuple[int, str]]:
+    """A file that is not read in one go, or no longer needs to be an exception."""
+    lines = text.count("\n")
+    if lines > FILE and name not in LONGER:
+        yield 1, f"{lines} lines (at most {FILE}): divide it"
+    if lines <= FILE and name in LONGER:
+        yield 1, f"{lines} lines: no exception any more (scripts/house.py)"
+
+
+def breaches(root: Path, paths: Iterable[Path]) -> list[str]:
+    """`file:line: what is wrong`."""
+    found = []
+    for path in paths:
+        name, text = str(path.relative_to(root)), path.read_text(encoding="utf-8")
+        for number, what in (*long_functions(text), *unformatted(text), *too_long(text, name)):
+            found.append(f"{name}:{number}: {what}")
+    return found
+
+
+def main() -> int:
+    """Print the breaches."""
+    found = breaches(ROOT, files(ROOT))
+    print("\n".join(found) or "functions and files are of a readable size")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,39 @@
+"""Which of several strategies with near times is chosen: the leanest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.support.planning import MB
+from tests.support.predicting import Task, plain, workload
+from tracehint.analyzer.predict.placement import local
+from tracehint.hintgen.plan.judge import choose, leanest
+from tracehint.hintgen.plan.model import Draft, Estimate
+from tracehint.hintgen.plan.worth import BYTES, Worth
+
+
+def estimate(name: str, seconds: float, moved: float, *, simple: bool = False) -> Estimate:
+    work = workload([Task("a", [("read", "x")])], {"x": MB})
+    draft = Draft(name, local(work, plain(2)))
+    return Estimate(
+        name, name, seconds, seconds, seconds, moved * MB, 0.0, (seconds,) * 5, draft, simple
+    )
+
+
+def test_a_tenth_of_the_bytes_is_as_good_as_a_hundredth_of_the_time() -> None:
+    worth = Worth(1000.0)
+    more, less = worth.of(10.0, 1000.0), worth.of(10.0, 900.0)
+    assert less / more == pytest.approx(0.9**BYTES, rel=0.001)
+    assert worth.of(10.0, 0.0) > 0.5 * more, "nothing moved is not everything"
+    assert Worth(0.0).of(3.0, 7.0) == 3.0, "nothing to compare with"
+
+
+def test_of_near_times_the_leanest_is_chosen_and_never_a_slow_one() -> None:
+    default = estimate("default", 10.0, 100, simple=True)
+    quick, lean = estimate("quick", 6.25, 12), estimate("lean", 6.55, 4)
+    slow = estimate("slow", 6.9, 0)
+    assert leanest([default, quick, lean, slow], default).name == "lean"
+    assert choose([default, quick, lean, slow], 0.1)[1] == "lean"
+    assert choose([default, quick, replace(lean, seconds=6.7, runs=(6.7,) * 5)], 0.1)[1] == "quick"
