@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from tracehint.collectors.base import RecordRequest, RecordResult
-from tracehint.collectors.begin import begin, new_manifest
+from tracehint.collectors.begin import begin, linger_seconds, new_manifest
 from tracehint.collectors.preload.arena import SITES, Arena
 from tracehint.collectors.preload.blind import BLIND, BLIND_UNENTERED, LIBRARY
 from tracehint.collectors.preload.programs import refuse_unenterable
 from tracehint.collectors.preload.sites import NAMED_BY
 from tracehint.collectors.run import Ended, find_command, run_child, runnable, told
 from tracehint.collectors.session import child_environment
-from tracehint.errors import CollectorError, TracehintError, UsageError
+from tracehint.errors import CollectorError, TracehintError
 from tracehint.schemas.arrow import skip_pandas
 from tracehint.schemas.losses import losses_of
 from tracehint.schemas.manifest import Manifest
@@ -100,7 +100,7 @@ def record(request: RecordRequest) -> RecordResult:
         )
     command = runnable(request.command)
     refuse_unenterable(find_command(command[0]))
-    linger_s = _linger(request)
+    linger_s = linger_seconds(request, _LINGER_S)
     prepared = prepare(request, launched=True)
     env = environment(prepared.folder, child_environment(request))
     try:
@@ -112,16 +112,6 @@ def record(request: RecordRequest) -> RecordResult:
     with told(f"What was recorded is in {prepared.folder}."):
         losses = prepared.finish(end)
     return RecordResult(ended.status, ended.signal, losses)
-
-
-def _linger(request: RecordRequest) -> float:
-    """Option `linger`: milliseconds to wait for processes that outlive the command."""
-    text = request.options.get("linger", "")
-    if text and not text.isdigit():
-        raise UsageError(
-            f"linger={text}: not a number of milliseconds", "Give --option linger=5000"
-        )
-    return int(text) / 1000 if text else _LINGER_S
 
 
 def _run(

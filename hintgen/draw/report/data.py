@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,14 +80,20 @@ def collect(
         "colors": _colors(),
     }  # fmt: skip  # a table
     data: dict[str, Any] = plain(whole)
-    used = len(json.dumps(data))
-    for rows in ROWS:
-        rest: dict[str, Any] = plain(_largest(con, analysis, findings, hints, rows))
-        if used + len(json.dumps(rest)) <= MAX_DATA:
-            break
+    room = MAX_DATA - len(json.dumps(data))
+    rest = _fitting(room, lambda rows: _largest(con, analysis, findings, hints, rows))
     if len(found) > MAX_STAGES:
         rest["left_out"]["stages"] = len(found) - MAX_STAGES
     return data | rest
+
+
+def _fitting(room: int, made: Callable[[int], dict[str, Any]]) -> dict[str, Any]:
+    """The most rows whose JSON has at most `room` characters; the fewest where none has."""
+    for rows in ROWS:
+        rest: dict[str, Any] = plain(made(rows))
+        if len(json.dumps(rest)) <= room:
+            break
+    return rest
 
 
 def _of_run(analysis: Analysis, saves: Saved | None, findings: Sequence[Finding]) -> dict[str, Any]:
