@@ -5,10 +5,11 @@
  */
 #include <linux/fcntl.h>
 #include "../hook/core.h"
-#include "record.h"
+#include "follow.h"
 
 #define MAX_PATH 4096
 #define VFORKS 32
+#define FOLLOW "TRACEHINT_FOLLOW"
 
 /* Zeroed in a child by fork. */
 static struct own {
@@ -18,7 +19,7 @@ static struct own {
 
 /* Kept by a child by fork: who its parent was. */
 static struct {
-	unsigned int epoch, cwd, exe, root, stopped;
+	unsigned int epoch, cwd, exe, root, stopped, follow;
 } image;
 
 /* `text`: room of MAX_PATH bytes. */
@@ -262,6 +263,9 @@ bool process_start(const struct th_program *program)
 	put_arguments(rec, program->argv, program->envp);
 	image.epoch = rec->epoch;
 	libraries_put(rec);
+	image.follow = th_variable(program->envp, FOLLOW) != NULL;
+	if (image.follow)
+		th_carry(FOLLOW, "1");
 	return true;
 }
 
@@ -328,6 +332,20 @@ void process_forked(long pid, unsigned long flags)
 		event(rec, TH_EVENT_FORK, (int)pid, 0, rec->fork_ticks);
 }
 
+/* A process below a followed program. */
+struct th_process_page *process_followed(int tgid, int ppid, unsigned int parent)
+{
+	struct th_process_page *page = epoch_new(0);
+
+	if (!page)
+		return NULL;
+	page->proc.pid = page->proc.tgid = (unsigned int)tgid;
+	page->proc.ppid = (unsigned int)ppid;
+	page->proc.parent = parent;
+	clock_sample(&page->began);
+	return page;
+}
+
 /* The program that cannot be entered: what is known of it is written here. */
 static void successor(struct rec *rec, const struct th_call *call, enum th_class class)
 {
@@ -353,6 +371,8 @@ static void successor(struct rec *rec, const struct th_call *call, enum th_class
 	page->unentered = class;
 	put_arguments(&next, argv, envp);
 	rec->page->proc.hashed = page->proc.epoch; /* void where the exec fails */
+	if (image.follow && (class == TH_CLASS_STATIC || class == TH_CLASS_GO))
+		follow_start(page);
 }
 
 void process_executing(const struct th_call *call, enum th_class class)

@@ -83,7 +83,7 @@ static void own_name(char *to, long fd)
 }
 
 /* The path of an open file as the kernel has it; 0: not known. */
-static unsigned int name_of(struct rec *rec, long fd, bool deleted)
+unsigned int path_asked(struct rec *rec, long fd, bool deleted)
 {
 	static const char gone[] = " (deleted)";
 	char name[48];
@@ -115,9 +115,10 @@ static unsigned int birth(const struct statx *facts)
 	return (unsigned int)((ns * 0x9e3779b97f4a7c15ULL) >> 33) | 1;
 }
 
-static enum slot_kind kind_of(long fd, const struct statx *facts, unsigned long flags,
-			      unsigned int dev)
+enum slot_kind slot_kind_of(long fd, const struct statx *facts, unsigned long flags)
 {
+	unsigned int dev = facts->stx_dev_major << 20 | facts->stx_dev_minor;
+
 	switch (facts->stx_mode & S_IFMT) {
 	case S_IFIFO:
 		return SLOT_PIPE;
@@ -165,9 +166,9 @@ static void slot_begin(struct rec *rec, struct slot *slot, long fd, unsigned int
 	struct th_episode *ep = NULL;
 
 	if (!th_failed(ask(fd, &facts)))
-		kind = kind_of(fd, &facts, flags, facts.stx_dev_major << 20 | facts.stx_dev_minor);
+		kind = slot_kind_of(fd, &facts, flags);
 	if (!path && (kind == SLOT_FILE || kind == SLOT_DIR))
-		path = name_of(rec, fd, !facts.stx_nlink);
+		path = path_asked(rec, fd, !facts.stx_nlink);
 	if (kind == SLOT_FILE && (state & TH_EP_INHERITED) && !path)
 		kind = SLOT_OTHER; /* memory that has a descriptor */
 	if (kind == SLOT_FILE || kind == SLOT_PIPE)
