@@ -10,7 +10,7 @@ from pathlib import Path
 from tracehint.collectors import hostinfo
 from tracehint.collectors.base import RecordRequest
 from tracehint.collectors.run import working_directory
-from tracehint.errors import BundleError
+from tracehint.errors import BundleError, UsageError
 from tracehint.schemas.manifest import Manifest
 from tracehint.schemas.writer import BundleWriter
 from tracehint.version import __version__
@@ -64,3 +64,16 @@ def begin(
         ) from None
     writer.write_manifest(manifest)
     return writer, place
+
+
+def linger_seconds(request: RecordRequest, default: float) -> float:
+    """Option `linger`: milliseconds to wait for processes that outlive the command.
+
+    Raises UsageError.
+    """
+    text = request.options.get("linger", "")
+    if text and not text.isdigit():
+        raise UsageError(
+            f"linger={text}: not a number of milliseconds", "Give --option linger=5000"
+        )
+    return int(text) / 1000 if text else default

@@ -10,6 +10,8 @@ import numpy as np
 
 from tracehint.analyzer.predict.model import Placement, Workload, law
 from tracehint.analyzer.predict.placement import staged
+from tracehint.hintgen.hints.pathtext import to_bytes
+from tracehint.hintgen.hints.plan import group
 from tracehint.hintgen.match.match import Matcher
 
 if TYPE_CHECKING:
@@ -17,18 +19,25 @@ if TYPE_CHECKING:
     from tracehint.analyzer.predict.cluster import Cluster
     from tracehint.analyzer.predict.placement import Strategy
     from tracehint.hintgen.hints.model import HintFile
+    from tracehint.hintgen.hints.plan import Plan
 
 _COUNT = re.compile(r"[0-9]{1,18}")
 MAX_COPIES = 64
 
 
 def hinted(hints: HintFile, analysis: Analysis, name: str) -> Strategy:
-    """The strategy that sets these hints on the files of a run, and starts each task where most of
-    its input lies; `name` is how the output calls it."""
+    """The strategy that sets these hints on the files of a run, and starts each task in its part
+    of the hint file's plan, else where most of its input lies; `name` is how the output calls it.
+    """
 
     def strategy(work: Workload, cluster: Cluster) -> Placement:
         values = hints_by_file(hints, analysis, work, cluster.count)
+        plan = hints.plan if hints.plan and _is_of(hints.plan, analysis, work) else None
+        if plan is not None:
+            values = _by_plan(plan, analysis, work)
         found = placement_of(values, work, name)
+        if plan is not None:
+            _bind(found, plan, values, work, cluster.count)
         hit = sum(1 for value in values if value)
         found.notes.append(f"{hit} of {work.files} files get a hint")
         if (found.copies is not None) and (found.copies[work.produced == 0] > 1).any():
@@ -36,6 +45,40 @@ def hinted(hints: HintFile, analysis: Analysis, name: str) -> Strategy:
         return staged(found, work, cluster)
 
     return strategy
+
+
+def _is_of(plan: Plan, analysis: Analysis, work: Workload) -> bool:
+    """Whether the plan was made for this graph: it says something, and all of it is there."""
+    paths = {to_bytes(file.path) for file in plan.files}
+    names = {task.name for task in plan.tasks}
+    return (
+        bool(paths or names) and names <= set(work.names) and paths <= {*_paths(analysis).values()}
+    )
+
+
+def _by_plan(plan: Plan, analysis: Analysis, work: Workload) -> list[dict[str, str]]:
+    """Hints by file as the plan says; what it does not name needs none."""
+    told = {to_bytes(file.path): file.hints for file in plan.files}
+    path_of = _paths(analysis)
+    return [told.get(path_of.get(file) or b"", {}) for file in work.file_id.tolist()]
+
+
+def _bind(
+    found: Placement, plan: Plan, values: Sequence[dict[str, str]], work: Workload, nodes: int
+) -> None:
+    """Parts become nodes, of the files that lie with a part and of the tasks."""
+    assert found.law is not None and found.target is not None
+    part_of = {group(part): part for part in range(plan.parts)}
+    for at, hints in enumerate(values):
+        part = part_of.get(hints.get("DP", "").partition("|")[2])
+        if part is not None:
+            found.law[at], found.target[at] = law("node"), part % nodes
+    if plan.tasks:
+        number = {task.name: task.part % nodes for task in plan.tasks}
+        found.plan = np.array([number.get(name, -1) for name in work.names], np.int32)
+        found.scheduler, found.steal = "plan", plan.steal
+        bound = int((found.plan >= 0).sum())
+        found.notes.append(f"{bound} of {work.tasks} tasks start in their part of the plan")
 
 
 def hints_by_file(
@@ -53,14 +96,14 @@ def hints_by_file(
     known = declared_of(facts) if graph and has_declared_graph(analysis) else None
     found = Matcher(hints).match(paths, known, nodes, frozenset(paths))
     by_path = dict(zip(paths, (match.values for match in found), strict=True))
-    path_of = dict(
-        zip(
-            analysis.files.column("file").to_pylist(),
-            analysis.files.column("path").to_pylist(),
-            strict=True,
-        )
-    )
+    path_of = _paths(analysis)
     return [by_path.get(path_of.get(file), {}) for file in work.file_id.tolist()]
+
+
+def _paths(analysis: Analysis) -> dict[int, bytes]:
+    files = analysis.files
+    columns = (files.column("file").to_pylist(), files.column("path").to_pylist())
+    return dict(zip(*columns, strict=True))
 
 
 def placement_of(values: Sequence[dict[str, str]], work: Workload, name: str) -> Placement:

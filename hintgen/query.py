@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
     from tracehint.schemas.store import Bundle
 
-PORTION = 10_000  # rows of a large result in Python at one time
+BATCH = 10_000  # rows of a large result in Python at one time
 
 
 def text_column(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
@@ -91,6 +91,6 @@ def each(con: duckdb.DuckDBPyConnection, sql: str) -> Iterator[dict[str, Any]]:
     """The rows of a result of any size, until the connection is asked something else."""
     cursor = con.execute(sql)
     columns = [d[0] for d in cursor.description or []]
-    while some := cursor.fetchmany(PORTION):
+    while some := cursor.fetchmany(BATCH):
         for row in some:
             yield dict(zip(columns, row, strict=True))

@@ -17,10 +17,7 @@ FUNCTION, FILE = 40, 250  # lines
 TABLE = "  # a table"
 _FORMATTED = re.compile(r"#\s*fmt:\s*(?:skip|off)")
 # Files that may be longer -> why.
-LONGER: dict[str, str] = {
-    "analyzer/execution/spilled.py": "to be divided with the work on its speed",
-    "analyzer/execution/spark/extents.py": "to be divided with the work on its speed",
-}
+LONGER: dict[str, str] = {}
 
 
 def files(root: Path) -> Iterator[Path]:

@@ -58,7 +58,7 @@ def test_temporary_files_are_gone_after_a_failure(
         assert path.parent.parent == tmp_path
         raise RuntimeError("out of luck")
 
-    monkeypatch.setattr(spilled, "_read", fails)
+    monkeypatch.setattr(spilled, "read_rows", fails)
     with pytest.raises(RuntimeError, match="luck"):
         json_of(bundle, Resources(memory=0, folder=tmp_path))
     assert [p.name for p in tmp_path.iterdir()] == ["b.trace"]

@@ -524,7 +524,7 @@ def test_circle_through_two_files(case: Case) -> None:
     }
 
 
-def test_portions_give_the_same(case: Case) -> None:
+def test_partitions_give_the_same(case: Case) -> None:
     tasks = chain(case, *(f"t{i}" for i in range(6)))
     for n in range(40):
         f = case.run.file(f"/data/{n}", existed=False)

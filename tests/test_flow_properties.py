@@ -80,7 +80,7 @@ def test_short_way_and_long_way_agree(rows: list[Access], existed: tuple[bool | 
 
 @settings(max_examples=16 * MORE, deadline=None)
 @given(accesses, existing)
-def test_portions_do_not_matter(rows: list[Access], existed: tuple[bool | None, ...]) -> None:
+def test_partitions_do_not_matter(rows: list[Access], existed: tuple[bool | None, ...]) -> None:
     case = play(rows, existed)
     assert tables(case.flow()) == tables(case.flow(rows=1))
 

@@ -43,8 +43,8 @@ def test_graphml_is_that_of_networkx(name: str) -> None:
     assert to_graphml(DRAWINGS[name]) == out.getvalue()
 
 
-def test_graphml_comes_in_portions() -> None:
-    """Nothing holds the whole text: a portion has a bounded number of nodes."""
+def test_graphml_comes_in_batches() -> None:
+    """Nothing holds the whole text: a batch has a bounded number of nodes."""
     count = 50_000
     pieces = graphml(
         lambda: (Node(f"t{n}", "task", "x", 1, 1, start_s=0.0, end_s=1.0) for n in range(count)),

@@ -12,7 +12,11 @@ from typing import Any
 import jsonschema
 import pytest
 
+from tests.support.cli import inside
 from tests.support.hostile import HOSTILE_NAMES
+from tests.support.planning import MB, Made, instance, planned, star, write
+from tests.support.predicting import need_engine
+from tests.test_plan_sites import several
 from tracehint.errors import InputError
 from tracehint.hintgen.hints.hintcheck import from_json
 from tracehint.hintgen.hints.hintfile import dump, load, to_json
@@ -127,3 +131,48 @@ def test_names_of_every_byte_go_through_a_file(tmp_path: Path) -> None:
     plan = replace(PLAN, files=tuple(FilePart(name, 1, {"DP": "local"}) for name in names))
     dump(replace(HINTS, plan=plan), tmp_path / "h.json")
     assert load(tmp_path / "h.json").plan == plan
+
+
+def ring(count: int) -> dict[str, Any]:
+    """Tasks that read what two neighbours made, twice: only a cut keeps neighbours together."""
+    tasks: list[Made] = [(f"make_{i}", "make", [f"in_{i}"], [f"a_{i}"], 0.2) for i in range(count)]
+    for step, (before, after) in enumerate(("ab", "bc")):
+        for i in range(count):
+            reads = [f"{before}_{i}", f"{before}_{(i + 1) % count}"]
+            tasks.append((f"join{step}_{i}", f"join{step}", reads, [f"{after}_{i}"], 0.2))
+    return instance(tasks, {f: 20 * MB for task in tasks for f in (*task[2], *task[3])})
+
+
+def test_a_plan_is_predicted_as_it_was_planned(tmp_path: Path) -> None:
+    need_engine()
+    workflow = write(tmp_path, ring(40))
+    data = planned(workflow, "-o", str(tmp_path / "hints.json"))
+    words = ("predict", workflow, "--cluster", tmp_path / "rig.toml", "--format", "json")
+    done = inside(*words, "--placement", f"hints:{tmp_path / 'hints.json'}", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["configurations"][0]
+    chosen = next(row for row in data["strategies"] if row["name"] == data["chosen"])
+    assert chosen["scheduler"] == "plan" and data["parts"] == 5
+    assert found["seconds"] == pytest.approx(chosen["seconds"], rel=0.1)
+    assert found["network_bytes"] == pytest.approx(chosen["network_bytes"], rel=0.05, abs=5e6)
+    assert any("start in their part" in note for note in found["notes"])
+    other = tmp_path / "other"
+    other.mkdir()
+    words = ("predict", write(other, star(9)), "--cluster", other / "rig.toml", "--format", "json")
+    done = inside(*words, "--placement", f"hints:{tmp_path / 'hints.json'}", cwd=tmp_path)
+    notes = json.loads(done.stdout)["configurations"][0]["notes"]
+    assert notes and not any("start in their part" in note for note in notes)
+
+
+def test_metadata_is_asked_from_the_sites_of_the_plan(tmp_path: Path) -> None:
+    need_engine()
+    workflow = write(tmp_path, ring(40))
+    (tmp_path / "rig.toml").write_text(several(paris=3, lyon=3))
+    data = planned(workflow, "--stage-inputs", "-o", str(tmp_path / "hints.json"))
+    assert data["parts"] == 6
+    words = ("predict", workflow, "--cluster", tmp_path / "rig.toml", "--metadata", "centralised")
+    hints = ("--placement", f"hints:{tmp_path / 'hints.json'}", "--format", "json")
+    found = json.loads(inside(*words, *hints, cwd=tmp_path).stdout)["metadata"]
+    assert any("site of its node in the plan" in note for note in found["assumptions"])
+    (row,) = found["strategies"]
+    assert sum(site["operations"] for site in row["sites"]) == row["operations"]

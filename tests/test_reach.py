@@ -50,7 +50,7 @@ def test_few_steps_leave_what_is_unknown(
         assert open_ or free == (not _leads(links, a, b))
 
 
-def test_starts_are_walked_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_starts_are_walked_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     chain = np.arange(200)
     starts, ends = np.divmod(np.arange(40_000), 200)
     whole, _ = Reach(chain[:-1], chain[1:]).split(starts, ends)

@@ -83,10 +83,10 @@ def test_runs_have_what_they_are_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("spark")
-def test_results_do_not_depend_on_portions_and_partitions(
+def test_results_do_not_depend_on_how_rows_are_divided(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tracehint.analyzer.execution.spark import extents as engine
+    from tracehint.analyzer.execution.spark import accesses as engine
     from tracehint.analyzer.flow import batches
 
     divide = batches.divide
@@ -225,7 +225,7 @@ def test_the_default_engine_loads_nothing_of_spark(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_notes_of_portions_are_those_of_the_whole() -> None:
+def test_notes_of_partitions_are_those_of_the_whole() -> None:
     from tracehint.analyzer.flow.notes import merged
 
     said = [

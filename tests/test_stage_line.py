@@ -21,7 +21,7 @@ from tracehint.commands import _stage_line as line
 line.FIRST_S = line.EVERY_S = 0.05
 with line.stages() as seen:
     for i in range(5):
-        seen.tell("following the bytes", i, 4, "portions")
+        seen.tell("following the bytes", i, 4, "partitions")
         time.sleep(0.1)
 print("over")
 """
@@ -33,11 +33,11 @@ def test_a_line_has_stage_share_and_rate(monkeypatch: pytest.MonkeyPatch) -> Non
     seen = Stages()
     now[0] = 103.0
     assert seen.line() == "tracehint: 3 s  reading"
-    seen.tell("following the bytes", 0, 8, "portions")
+    seen.tell("following the bytes", 0, 8, "partitions")
     now[0] = 105.0
-    seen.tell("following the bytes", 2, 8, "portions")
+    seen.tell("following the bytes", 2, 8, "partitions")
     assert seen.line() == (
-        "tracehint: 5 s  following the bytes  [#####...............] 25%  1.0 portions/s"
+        "tracehint: 5 s  following the bytes  [#####...............] 25%  1.0 partitions/s"
     )
     seen.tell("writing", 300, 0, "MiB")
     now[0] = 106.0

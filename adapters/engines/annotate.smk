@@ -42,11 +42,25 @@ def _tracehint_annotate():
     def files_of(items):
         return [item for item in items if callable(getattr(item, "match", None))]
 
+    def stored(item):
+        """The name that the workflow gives a file, and what stands before it where a store's local
+        copies have it: with a storage plugin, a file's own text is the path of its copy."""
+        text, found = str(item), getattr(item, "flags", {}).get("storage_object")
+        if found is None:
+            return text, ""
+        ours = getattr(workflow.storage_settings, "default_storage_prefix", None) or ""
+        name = str(found.query).removeprefix(ours).lstrip("/")
+        return (name, text[: -len(name)]) if text.endswith(name) else (text, "")
+
+    def name_of(item):
+        return stored(item)[0]
+
     def fits(item, entry):
         """By who makes the file, by its name, or by names that were seen."""
-        if any(item.match(path) for path in entry["paths"]):
+        name, before = stored(item)
+        if any(item.match(before + path) for path in entry["paths"]):
             return True
-        if entry.get("regex") and re.fullmatch(entry["regex"], str(item)):
+        if entry.get("regex") and re.fullmatch(entry["regex"], name):
             return True
         makers = filter(None, map(rule_named, entry.get("producers", ())))
         made = [out for maker in makers for out in files_of(maker.output)]
@@ -71,7 +85,7 @@ def _tracehint_annotate():
                 set_flag(item, "temp", True)
 
     def part_of(outputs):
-        return next((parts[str(f)] for f in outputs if str(f) in parts), None)
+        return next((parts[n] for n in map(name_of, outputs) if n in parts), None)
 
     def words_for(job):
         """What sbatch is told about the node of a job's part (the executor plugin slurm)."""

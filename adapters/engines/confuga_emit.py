@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from tracehint.adapters.engines.emitters import EmitRequest, Emitted
-from tracehint.adapters.engines.file_lists import Lists, about_lists, lists_of, with_lists
-from tracehint.adapters.engines.observed import Observed, observe
-from tracehint.adapters.engines.workflow import Workflow, read_workflow
-from tracehint.errors import UsageError
+from tracehint.adapters.engines.file_lists import Lists, about_lists
+from tracehint.adapters.engines.listed import listed
+from tracehint.adapters.engines.observed import Observed
+from tracehint.adapters.engines.workflow import Workflow
 from tracehint.hintgen.hints.model import INPUT, HintFile
 from tracehint.hintgen.text.units import size
 
@@ -26,22 +26,15 @@ MIN_THRESHOLD = 4096  # bytes; smaller inputs cost a round trip, whatever is don
 
 def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     """The trimmed workflow, FILE.jobs.json, and what to start the store and the workflow with."""
-    if request.workflow is None or request.run is None:
-        raise UsageError(
-            "Confuga's lists come from the workflow and a recorded run of it",
-            "tracehint emit H.json --workflow-engine confuga W.makeflow --like RUN -o F",
-        )
-    output = request.output or Path(request.workflow.name + ".confuga")
-    workflow, observed = read_workflow(request.workflow), observe(request.run)
-    lists = lists_of(workflow, observed)
-    text, left = with_lists(workflow, lists)
+    made = listed(request, ".confuga")
+    workflow, observed, lists, output = made.workflow, made.observed, made.lists, made.output
     base = request.shared_dir.rstrip("/")
     jobs = jobs_of(workflow, lists, base)
     document = json.dumps(jobs, indent=1).encode() + b"\n"
     return Emitted(
-        files={output: text, Path(f"{output}.jobs.json"): document},
+        files={output: made.text, Path(f"{output}.jobs.json"): document},
         remarks=[
-            *about_lists(lists, observed.sizes, left),
+            *about_lists(lists, observed.sizes, made.left),
             *_about_store(hints, lists, observed),
             _how_to_run(workflow, base, output.name),
         ],

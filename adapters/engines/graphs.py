@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 NOTHING_OBSERVED = "declared by the engine, nothing observed"
 _HEAD = 64 << 10
-_PORTION = 1 << 18  # rows that are written at once
+_BATCH = 1 << 18  # rows that are written at once
 _MAX_FILES = 64  # looked at in a directory
 
 
@@ -188,8 +188,8 @@ def write_declared_bundle(
 
     writer = BundleWriter(output, force=force)
     for name, table in (("declared_tasks", graph.tasks), ("declared_io", graph.io)):
-        for segment, at in enumerate(range(0, table.num_rows, _PORTION)):
-            writer.write_table(name, table.slice(at, _PORTION), segment)
+        for segment, at in enumerate(range(0, table.num_rows, _BATCH)):
+            writer.write_table(name, table.slice(at, _BATCH), segment)
     hosts = graph.tasks.column("host").unique().to_pylist()
     manifest = Manifest(
         program=f"tracehint {__version__}",

@@ -56,8 +56,8 @@ def _choice(values: Mapping[str, Any], otherwise: str = "") -> str:
     if values.keys() == {""}:
         return str(values[""])
     rows = sorted(values.items())
-    portions = [rows[at : at + _ROWS] for at in range(0, len(rows), _ROWS)]
-    tables = ", ".join(f"{{ [{_entries(portion)}] }}" for portion in portions)
+    batches = [rows[at : at + _ROWS] for at in range(0, len(rows), _ROWS)]
+    tables = ", ".join(f"{{ [{_entries(batch)}] }}" for batch in batches)
     return f"{{ [{tables}].findResult {{ it()[task.tag?.toString()] }}{otherwise} }}"
 
 

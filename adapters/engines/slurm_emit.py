@@ -17,6 +17,8 @@ from tracehint.adapters.engines.emitters import EmitRequest, Emitted
 from tracehint.adapters.engines.makeflow_shell import shell_text
 from tracehint.adapters.engines.planned import Parts, find_parts, require_nodes, require_plan
 from tracehint.adapters.engines.slurm_options import for_host
+from tracehint.adapters.engines.slurm_stage import SCRIPT, Staging, staging
+from tracehint.adapters.engines.tag_table import check_folder_name
 from tracehint.adapters.engines.workflow import Task, Workflow, read_workflow
 from tracehint.adapters.place.hosts import Host
 from tracehint.errors import InputError, UsageError
@@ -28,10 +30,12 @@ _HEAD = f"""\
 # tracehint {__version__}: a planned workflow as jobs of Slurm; run it in the workflow's folder.
 # Words given to this script go to every sbatch: sh THIS-FILE --partition=short
 set -eu
+stage= last=
 submit() {{
-    after=$1 name=$2 line=$3
+    after=${{1:+${{last:-afterok}}$1}} name=$2 line=$3
     shift 3
-    sbatch --parsable --kill-on-invalid-dep=yes ${{after:+"--dependency=afterok$after"}} \\
+    after=$after${{stage:+${{after:+,}}afterany:$stage}}
+    sbatch --parsable --kill-on-invalid-dep=yes ${{after:+"--dependency=$after"}} \\
         --job-name="$name" --wrap="$line" "$@" | cut -d ';' -f 1
 }}
 """
@@ -48,10 +52,18 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
         )
     workflow = read_workflow(request.workflow)
     parts = find_parts(plan, makeflow_parts.names(workflow))
-    text = script(workflow, parts, nodes)
     name = request.output.name if request.output else "F"
+    stage = f"{name}.stage"
+    copies = staging(hints, workflow, parts, nodes, request.local_dir, stage)
+    text = script(workflow, parts, nodes, copies)
+    files = {request.output: text.encode("utf-8", "surrogateescape")}
+    if copies is not None:
+        check_folder_name(stage)
+        if request.output is None:
+            raise UsageError("--local-dir needs a second file beside the script", "Give -o FILE.")
+        files[request.output.with_name(stage)] = SCRIPT.read_bytes()
     return Emitted(
-        files={request.output: text.encode("utf-8", "surrogateescape")},
+        files=files,
         executable={request.output} if request.output else set(),
         remarks=[
             f"{len(workflow.tasks):,} jobs, {parts.bound:,} with a node. Run: sh {name}",
@@ -60,22 +72,28 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     )
 
 
-def script(workflow: Workflow, parts: Parts, nodes: Mapping[int, Host]) -> str:
+def script(
+    workflow: Workflow, parts: Parts, nodes: Mapping[int, Host], copies: Staging | None = None
+) -> str:
     """The script's text; jobs in an order in which each comes after those that it waits for."""
     maker = {path: i for i, task in enumerate(workflow.tasks) for path in task.targets}
     needs = [
         sorted({maker[path] for path in task.sources if path in maker and maker[path] != i})
         for i, task in enumerate(workflow.tasks)
     ]
-    lines = [_HEAD]
+    first, last = copies.lines(len(workflow.tasks)) if copies else ("", "")
+    lines = [_HEAD, first]
     for number in _in_order(needs):
         part = parts.of_task[number]
         words = for_host(nodes[part]) if part is not None else []
-        lines.append(_job(number, workflow, needs[number], words))
-    return "\n".join([*lines, 'echo "submitted; squeue tells"', ""])
+        lines.append(_job(number, workflow, needs[number], words, copies))
+    return "\n".join([*lines, last, 'echo "submitted; squeue tells"', ""])
 
 
-def _job(number: int, workflow: Workflow, needs: Sequence[int], words: Sequence[str]) -> str:
+def _job(
+    number: int, workflow: Workflow, needs: Sequence[int], words: Sequence[str],
+    copies: Staging | None,
+) -> str:  # fmt: skip
     task = workflow.tasks[number]
     if task.at is None or not task.command:
         raise InputError(
@@ -86,7 +104,8 @@ def _job(number: int, workflow: Workflow, needs: Sequence[int], words: Sequence[
     after = "".join(f":$j{i}" for i in needs)
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", task.type)[:40]
     given = "".join(f" {word}" for word in words)
-    line = shlex.quote(_command(task, workflow))
+    command = _command(task, workflow)
+    line = shlex.quote(copies.command(number, command) if copies else command)
     return f'j{number}=$(submit "{after}" n{number}-{name} {line}{given} "$@")'
 
 

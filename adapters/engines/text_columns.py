@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Ints = npt.NDArray[Any]  # numbers of texts and tasks have 32 bits, times and sizes 64
-_PORTION = 1 << 15
-_RELEASE = 64  # portions after which freed memory goes back
+_BATCH = 1 << 15
+_RELEASE = 64  # batches after which freed memory goes back
 
 
 class Texts:
@@ -24,22 +24,22 @@ class Texts:
 
     def __init__(self) -> None:
         self.count = 0
-        self._portion: list[str] = []
+        self._batch: list[str] = []
         self._chunks: list[pa.Array] = []
 
     def extend(self, texts: list[str]) -> None:
         """Append. Raises InputError beyond the limit rows."""
-        self._portion += texts
+        self._batch += texts
         self.count += len(texts)
-        if len(self._portion) >= _PORTION:
+        if len(self._batch) >= _BATCH:
             self._pack()
             check("rows", "the workflow", self.count)
 
     def _pack(self) -> None:
         import pyarrow as pa
 
-        texts = self._portion
-        self._portion = []
+        texts = self._batch
+        self._batch = []
         if max(map(len, texts), default=0) > MAX_WORD:
             texts = [clean(t) for t in texts]
         try:
@@ -51,8 +51,8 @@ class Texts:
             give_back()
 
     def chunks(self) -> list[pa.Array]:
-        """The dictionary-encoded portions; the column is empty afterwards."""
-        if self._portion or not self._chunks:
+        """The dictionary-encoded batches; the column is empty afterwards."""
+        if self._batch or not self._chunks:
             self._pack()
         chunks, self._chunks = self._chunks, []
         return chunks

@@ -1,6 +1,6 @@
 """The tables of a WfFormat instance, gathered in columns: a million tasks fit into memory.
 
-Texts go into Arrow dictionaries a portion at a time; only at the end are these made one, and equal
+Texts go into Arrow dictionaries a batch at a time; only at the end are these made one, and equal
 texts become equal numbers. The tables keep the dictionaries (`graph_base.plain` takes them out).
 """
 

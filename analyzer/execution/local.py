@@ -14,7 +14,7 @@ from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.execution.threads import compute_all
 from tracehint.analyzer.flow.access import Raw, Tasks, read_extents
 from tracehint.analyzer.flow.model import Access, Objects
-from tracehint.analyzer.flow.portions import Batch, Portions
+from tracehint.analyzer.flow.partitions import Batch, Partitions
 from tracehint.errors import UsageError
 from tracehint.schemas.compact import rows_of
 
@@ -124,17 +124,17 @@ class LocalAccesses:
         self._raw.obj = np.append(number, -1).astype(np.int32)[self._raw.obj]
 
     def compute(
-        self, portions: Portions, work: Callable[[Batch], T], only: Ints | None = None
+        self, partitions: Partitions, work: Callable[[Batch], T], only: Ints | None = None
     ) -> list[T]:
         raw = self._raw
-        number = portions.of_object()[raw.obj[raw.rows]]
+        number = partitions.of_object()[raw.obj[raw.rows]]
         order = np.argsort(number, kind="stable")
-        cuts = np.searchsorted(number[order], np.arange(len(portions) + 1))
-        chosen = range(len(portions)) if only is None else only.tolist()
+        cuts = np.searchsorted(number[order], np.arange(len(partitions) + 1))
+        chosen = range(len(partitions)) if only is None else only.tolist()
 
         def solve(i: int) -> T:
             return work(
-                portions.frame(i).filled(raw.access(raw.rows[order[cuts[i] : cuts[i + 1]]]))
+                partitions.frame(i).filled(raw.access(raw.rows[order[cuts[i] : cuts[i + 1]]]))
             )
 
         return compute_all(solve, chosen, self._resources, "following the bytes")

@@ -1,10 +1,10 @@
-"""Extents that do not fit into memory: read in batches, put into one file per portion.
+"""Extents that do not fit into memory: read in batches, put into one file per partition.
 
 The bundle's Parquet is read three times in batches: for sums, for objects and tasks, and to
-write the accesses of each portion of paths into a temporary file. Then portions are computed as
-ever. Their results wait in files too: among the arrays of a portion that come and go they would
+write the accesses of each partition of paths into a temporary file. Then partitions are computed as
+ever. Their results wait in files too: among the arrays of a partition that come and go they would
 keep the allocator from using freed memory again.
-Memory follows the batch and the portion; temporary space is `ROW_BYTES` per extent.
+Memory follows the batch and the partition; temporary space is `ROW_BYTES` per extent.
 """
 
 from __future__ import annotations
@@ -14,21 +14,28 @@ import pickle
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 import numpy as np
 
 from tracehint.analyzer.arrays import Bools, Ints, distinct
 from tracehint.analyzer.columns import column
+from tracehint.analyzer.execution.access_files import (
+    ROW_BYTES,
+    append_rows,
+    read_rows,
+    size_of,
+    taken_result,
+)
 from tracehint.analyzer.execution.bundle_files import NOT_NEEDED, Files
 from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.execution.temporary import temporary_folder
 from tracehint.analyzer.execution.threads import compute_all
 from tracehint.analyzer.flow.access import Raw, Tasks, read_extents
 from tracehint.analyzer.flow.model import Access, Objects
-from tracehint.analyzer.flow.portions import Batch, Portions
+from tracehint.analyzer.flow.partitions import Batch, Partitions
 from tracehint.errors import BundleError
 from tracehint.schemas.batches import batches_of
 
@@ -37,13 +44,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 BATCH = 1 << 20  # extents that are read at one time
-LARGE = 1 << 27  # bytes of the accesses of a portion that is computed with no other
-# Columns of accesses as they lie in temporary files.
-_STORED = {
-    "obj": np.int32, "task": np.int32, "op": np.int8, "exact": np.bool_, "how": np.int32,
-}  # fmt: skip  # a table
-_TYPES = [(f.name, np.dtype(_STORED.get(f.name, np.int64))) for f in fields(Access)]
-ROW_BYTES = sum(kind.itemsize for _, kind in _TYPES)
+LARGE = 1 << 27  # bytes of the accesses of a partition that is computed with no other
 
 
 class SpilledExtents:
@@ -214,28 +215,28 @@ class SpilledAccesses:
         self._touched = np.append(self._touched[:-1][order], self._touched[-1])
 
     def compute(
-        self, portions: Portions, work: Callable[[Batch], T], only: Ints | None = None
+        self, partitions: Partitions, work: Callable[[Batch], T], only: Ints | None = None
     ) -> list[T]:
-        folder = self._folder = self._folder or self._spill(portions)
+        folder = self._folder = self._folder or self._spill(partitions)
 
         def solve(i: int) -> None:
-            found = work(portions.frame(i).filled(_read(folder / str(i))))
+            found = work(partitions.frame(i).filled(read_rows(folder / str(i))))
             with self._extents.writing(folder), (folder / f"{i}.result").open("wb") as stream:
                 pickle.dump(found, stream, protocol=5)
 
-        chosen = range(len(portions)) if only is None else only.tolist()
-        sizes = {i: _size(folder / str(i)) for i in chosen}
+        chosen = range(len(partitions)) if only is None else only.tolist()
+        sizes = {i: size_of(folder / str(i)) for i in chosen}
         many = [i for i in chosen if sizes[i] <= LARGE]
         given = self._extents.resources
         compute_all(solve, many, given, "following the bytes")
         # a path with more accesses is in memory alone
         alone = [i for i in chosen if sizes[i] > LARGE]
         compute_all(solve, alone, replace(given, threads=1), "following the bytes of large files")
-        return [_result(folder / f"{i}.result") for i in chosen]
+        return [taken_result(folder / f"{i}.result") for i in chosen]
 
-    def _spill(self, portions: Portions) -> Path:
-        """Write the accesses of each portion into a file named by its number."""
-        folder, of_object = self._extents.folder(), portions.of_object()
+    def _spill(self, partitions: Partitions) -> Path:
+        """Write the accesses of each partition into a file named by its number."""
+        folder, of_object = self._extents.folder(), partitions.of_object()
         stage = f"writing {self._extents.space() / 2**30:.1f} GiB of temporary files"
         for row, raw, _ in self._scan(stage):
             number = of_object[raw.obj[raw.rows]]
@@ -245,44 +246,5 @@ class SpilledAccesses:
             first = np.flatnonzero(np.append(True, np.diff(number[order]) != 0)[: len(order)])
             with self._extents.writing(folder):
                 for low, high in itertools.pairwise([*first.tolist(), len(order)]):
-                    _append(folder / str(number[order[low]]), access, slice(low, high))
+                    append_rows(folder / str(number[order[low]]), access, slice(low, high))
         return folder
-
-
-def _append(path: Path, access: Access, rows: slice) -> None:
-    """Add rows to a file: their number, then column by column."""
-    with path.open("ab") as stream:
-        stream.write(np.int64(rows.stop - rows.start).tobytes())
-        for name, kind in _TYPES:
-            stream.write(getattr(access, name)[rows].astype(kind).data)
-
-
-def _result(path: Path) -> Any:
-    """What a portion came to; this process wrote it."""
-    with path.open("rb") as stream:
-        found = pickle.load(stream)
-    path.unlink()
-    return found
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
-
-
-def _read(path: Path) -> Access:
-    """All rows of such a file, in the order in which they were added."""
-    found = Access.empty()
-    if not path.exists():
-        return found
-    with path.open("rb") as stream:
-        # their number is not known before; each block has eight bytes more than its rows
-        most = path.stat().st_size // ROW_BYTES
-        for name, kind in _TYPES:
-            setattr(found, name, np.empty(most, bool if kind.kind == "b" else np.int64))
-        at = 0
-        while head := stream.read(8):
-            count = int(np.frombuffer(head, np.int64)[0])
-            for name, kind in _TYPES:
-                getattr(found, name)[at : at + count] = np.fromfile(stream, kind, count)
-            at += count
-    return found if at == most else found.take(np.arange(at))

@@ -1,4 +1,4 @@
-"""Portions computed by threads of this process: numpy lets them run at one time."""
+"""Partitions computed by threads of this process: numpy lets them run at one time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def compute_all(
 
     def keep(result: T) -> None:
         found.append(result)
-        resources.tell(stage, len(found), len(chosen), "portions")
+        resources.tell(stage, len(found), len(chosen), "partitions")
 
     if resources.threads < 2 or len(chosen) < 2:
         for i in chosen:

@@ -1,4 +1,4 @@
-"""The accesses in portions of whole lineages, so that memory follows the portion, not the run.
+"""The accesses in partitions of whole lineages, so that memory follows the partition, not the run.
 
 Everything about a file is decided by what happened to its path alone; only circles of tasks go
 through several files (`build`).
@@ -13,12 +13,12 @@ import numpy as np
 from tracehint.analyzer.arrays import Bools, Ints, starts_of
 from tracehint.analyzer.flow.copies import Copies, find
 from tracehint.analyzer.flow.model import READ, WRITE, Access, Objects
-from tracehint.analyzer.flow.portions import Portions
+from tracehint.analyzer.flow.partitions import Partitions
 
 if TYPE_CHECKING:
     from tracehint.analyzer.flow.extents import Accesses
 
-ROWS = 1 << 17  # accesses of one portion, unless one path has more
+ROWS = 1 << 17  # accesses of one partition, unless one path has more
 
 
 def keep_together(
@@ -42,10 +42,10 @@ def keep_together(
 
 def divide(
     extents: Accesses, more: Access, objects: Objects, copies: Copies, rows: int = ROWS
-) -> Portions:
-    """Portions of about `rows` accesses, in the order of the objects; at most 65535.
+) -> Partitions:
+    """Partitions of about `rows` accesses, in the order of the objects; at most 65535.
 
-    Objects that copies concern are in one portion, the last one.
+    Objects that copies concern are in one partition, the last one.
     """
     count = len(objects)
     weight = 1 + extents.per_object()  # objects cost something too
@@ -53,10 +53,10 @@ def divide(
     first = starts_of(objects.lineage)
     before = np.cumsum(weight) - weight
     rows = max(rows, int(weight.sum()) >> 15)
-    portion = before[first] // rows
-    bounds = first[starts_of(portion)]
+    partition = before[first] // rows
+    bounds = first[starts_of(partition)]
     if len(copies):
         low = min(int(copies.source.min()), int(copies.target.min()))
         low = int(first[np.searchsorted(first, low, side="right") - 1])
         bounds = np.append(bounds[bounds < low], low)
-    return Portions(np.append(bounds, count), objects, more, copies)
+    return Partitions(np.append(bounds, count), objects, more, copies)

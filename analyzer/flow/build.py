@@ -23,7 +23,7 @@ from tracehint.analyzer.flow.fold import components
 from tracehint.analyzer.flow.identity import find_objects, judged
 from tracehint.analyzer.flow.model import UNKNOWN, Access, Flow, Found, Objects
 from tracehint.analyzer.flow.notes import merged
-from tracehint.analyzer.flow.portions import Batch, Portions
+from tracehint.analyzer.flow.partitions import Batch, Partitions
 from tracehint.analyzer.flow.retries import series_of
 from tracehint.analyzer.flow.tables import Part, make_part
 from tracehint.analyzer.flow.together import together
@@ -61,7 +61,7 @@ class Roots(Protocol):
 
 @dataclass
 class Plan:
-    """What every portion is computed with. `always_general`: every file goes the long way."""
+    """What every partition is computed with. `always_general`: every file goes the long way."""
 
     tasks: Tasks
     options: Options
@@ -87,7 +87,7 @@ def build_flow(
     who has that table and computes, `rules` what is data below them. Tables have the schemas of
     `tracehint.analyzer.model`. With `owned`, columns of the bundle that nothing needs after this
     are dropped from its tables. `found` waits for the files, where somebody looks for them already
-    (`find_objects`). `rows` is the size of a portion. Never raises on damaged rows: `Flow.notes`.
+    (`find_objects`). `rows` is the size of a partition. Never raises on damaged rows: `Flow.notes`.
     """
     notes: list[str] = []
     table = cut.tasks.take(order_by(column(cut.tasks, "task")))
@@ -110,15 +110,15 @@ def build_flow(
     return add_declared(scene, bundle, cut.declared_task, classify, relative)
 
 
-def _parts(accesses: Accesses, portions: Portions, plan: Plan, notes: list[str]) -> list[Part]:
-    """The rows of all portions; those on circles of tasks are computed again."""
-    solved = accesses.compute(portions, partial(_solve, plan))
+def _parts(accesses: Accesses, partitions: Partitions, plan: Plan, notes: list[str]) -> list[Part]:
+    """The rows of all partitions; those on circles of tasks are computed again."""
+    solved = accesses.compute(partitions, partial(_solve, plan))
     parts = [part for part, _ in solved]
     notes += merged(note for _, said in solved for note in said)
     circle = _circles(parts, plan.tasks)
     if circle is not None:
         again = np.flatnonzero([_on(part, circle).any() for part in parts])
-        solved = accesses.compute(portions, partial(_solve, plan, circle=circle), again)
+        solved = accesses.compute(partitions, partial(_solve, plan, circle=circle), again)
         for i, (part, _) in zip(again.tolist(), solved, strict=True):
             parts[i] = part
     return parts
@@ -140,7 +140,7 @@ def _with_copies(
 
 
 def _solve(plan: Plan, batch: Batch, circle: Ints | None = None) -> tuple[Part, list[str]]:
-    """The rows of one portion, and notes. `circle`: per task the circle that it is on, once known.
+    """The rows of one partition, and notes. `circle`: per task the circle that it is on, if known.
 
     A pure function of its arguments: it may run in another process.
     """
@@ -201,6 +201,6 @@ def _circles(parts: list[Part], tasks: Tasks) -> Ints | None:
 
 
 def _on(part: Part, circle: Ints) -> Bools:
-    """The edges of a portion that are on a circle."""
+    """The edges of a partition that are on a circle."""
     producer, consumer = part.ends.producer, part.ends.consumer
     return np.asarray((circle[producer] != UNKNOWN) & (circle[producer] == circle[consumer]))

@@ -20,7 +20,7 @@ _FEW = 128  # files of fewer accesses are no matter
 def coarsen(events: Events, notes: list[str], limit: int = MAX_TOUCHES) -> None:
     """Widen the ranges of the files that would exceed the limit, in place.
 
-    Where many files of a portion come near it, each gets a part of it.
+    Where many files of a partition come near it, each gets a part of it.
     """
     first = starts_of(epochs(events))
     sizes = np.diff(np.append(first, len(events)))

@@ -2,7 +2,7 @@
 
 All other tables of a bundle grow with tasks and files and are held by the process that analyzes.
 `extents` grows with the accesses: it is asked for sums, for the few accesses of engines, and to
-compute a function of each portion of whole paths (docs/rationale/distributed-engine.md).
+compute a function of each partition of whole paths (docs/rationale/distributed-engine.md).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tracehint.analyzer.arrays import Bools, Ints
     from tracehint.analyzer.flow.access import Tasks
     from tracehint.analyzer.flow.model import Access, Objects
-    from tracehint.analyzer.flow.portions import Batch, Portions
+    from tracehint.analyzer.flow.partitions import Batch, Partitions
 
 T = TypeVar("T")
 
@@ -72,9 +72,9 @@ class Accesses(Protocol):
         ...
 
     def compute(
-        self, portions: Portions, work: Callable[[Batch], T], only: Ints | None = None
+        self, partitions: Partitions, work: Callable[[Batch], T], only: Ints | None = None
     ) -> list[T]:
-        """The result of each portion, in order; with `only`, of these portions.
+        """The result of each partition, in order; with `only`, of these partitions.
 
         `work` is a pure function that can be pickled: it may run in another process.
         """

@@ -22,7 +22,7 @@ HOWS = (*EXTENT_HOW, "engine_copy", "carried", "declared")
 HOW_BIT = {name: 1 << i for i, name in enumerate(HOWS)}
 UNKNOWN = -1  # a size, an owner or a time that is not known
 MAX_PIECES = 1 << 16  # pieces that one strided run is cut into at most
-MAX_ALL_PIECES = 1 << 24  # pieces of all strided runs of a portion
+MAX_ALL_PIECES = 1 << 24  # pieces of all strided runs of a partition
 MAX_TOUCHES = 1 << 22  # (access, segment) pairs of one file
 
 

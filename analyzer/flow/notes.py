@@ -1,4 +1,4 @@
-"""Notes of several portions as if the run had been one."""
+"""Notes of several partitions as if the run had been one."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ ROLES = ("input", "intermediate", "output", "scratch", "software")
 
 @dataclass
 class Part:
-    """The tables of one portion; files are numbered from 0 in each.
+    """The tables of one partition; files are numbered from 0 in each.
 
     `ends` is kept as arrays too, to look for circles of tasks.
     """

@@ -19,7 +19,7 @@ Relative = Callable[[pa.Array], pa.Array]
 def together(
     parts: list[Part], objects: Objects, touched: Bools, relative: Relative, notes: list[str]
 ) -> tuple[Flow, Ints]:
-    """One table of each kind for all portions, and the object of each file row.
+    """One table of each kind for all partitions, and the object of each file row.
 
     Files outside the roots come last: those that are `touched` (a mask over the objects).
     """
@@ -57,7 +57,7 @@ def _joined(tables: list[pa.Table], schema: pa.Schema) -> pa.Table:
 
 
 def _files(parts: list[Part], used: Ints, objects: Objects, relative: Relative) -> pa.Table:
-    """The rows of the portions with their names; then the files outside the data roots."""
+    """The rows of the partitions with their names; then the files outside the data roots."""
     known = _joined([p.files for p in parts], pa.schema([]))
     more = len(used) - known.num_rows
     rows = pa.array(used)

@@ -1,17 +1,17 @@
 """File versions and edges -> labels with evidence, confidence and a primary by the cost model.
 
 The definitions are in docs/patterns.md. Everything that grows with the run is numpy on sorted
-arrays of integers. What a file's own rows decide is computed in portions of whole files, by a
+arrays of integers. What a file's own rows decide is computed in partitions of whole files, by a
 function from arrays to arrays (`facts.find`); the rest is small or needs all files:
 
     attempts  the tasks, attempts of one task put together
-    portions  Arrow tables as arrays
+    partitions  Arrow tables as arrays
     prepare   writers and readers that count (no engines, retries merged, peeks aside)
     ranges    bytes per reader: m, shared header, overlap of writers
     times     how many read or wrote at the same time
     regions   the shape of scatter and gather regions
     labels    which labels hold for a file by itself
-    facts     all of these, for one portion
+    facts     all of these, for one partition
     cycles    tasks that feed each other both ways
     groups    reduce and distribute
     chains    position of a pipeline file in its chain

@@ -1,4 +1,4 @@
-"""What decides about the files of one portion: a pure function from arrays to arrays.
+"""What decides about the files of one partition: a pure function from arrays to arrays.
 
 Whatever needs other files too (circles of tasks, groups, chains, costs of groups) comes later.
 """
@@ -33,7 +33,7 @@ from tracehint.analyzer.patterns.rows import (
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Options
-    from tracehint.analyzer.patterns.portions import Portion
+    from tracehint.analyzer.patterns.partitions import Partition
     from tracehint.analyzer.patterns.prepare import Read, Wrote
     from tracehint.analyzer.patterns.ranges import Measured
 
@@ -49,7 +49,7 @@ class Losses:
 
 @dataclass
 class Found:
-    """What a portion says; files count from its first one."""
+    """What a partition says; files count from its first one."""
 
     facts: Facts
     labels: Labels  # those that hold by the file alone
@@ -63,18 +63,18 @@ class Found:
     backward: bool  # an edge points back in time
 
 
-def find(portion: Portion, work: Work, options: Options, losses: Losses | None) -> Found:
-    """Everything about the portion."""
-    wrote = prepare.wrote(portion, work)
-    read = prepare.read(portion, wrote.all, work)
-    files, handed = portion.files, portion.handed
+def find(partition: Partition, work: Work, options: Options, losses: Losses | None) -> Found:
+    """Everything about the partition."""
+    wrote = prepare.wrote(partition, work)
+    read = prepare.read(partition, wrote.all, work)
+    files, handed = partition.files, partition.handed
     count = len(files)
     written = Groups(wrote.all.file, count).high(wrote.all.unique, 0)
-    measured = ranges.measure(read, portion.read, files, written, options)
+    measured = ranges.measure(read, partition.read, files, written, options)
     owners = Groups(wrote.owners.file, count)
     labelled = (files.role >= 0) & (files.role < ROLES.index("scratch"))
     single, fed = _single(handed, measured, owners, wrote, labelled)
-    seen = _Seen(portion, work, wrote, read, measured, owners, losses)
+    seen = _Seen(partition, work, wrote, read, measured, owners, losses)
     facts = _facts(seen, labelled, fed, options)
     found = labels.of_files(facts, options)
     has = np.zeros((3, count), bool)
@@ -89,7 +89,7 @@ def find(portion: Portion, work: Work, options: Options, losses: Losses | None) 
         _links(handed, read),
         single,
         _task_reads(read, handed),
-        regions.read_shapes(read, portion.read, measured, has[0]),
+        regions.read_shapes(read, partition.read, measured, has[0]),
         regions.written_shapes(wrote, has[1]),
         shared,
         shown,
@@ -101,7 +101,7 @@ def find(portion: Portion, work: Work, options: Options, losses: Losses | None) 
 class _Seen:
     """What was measured of a partition before the facts of its files follow from it."""
 
-    portion: Portion
+    partition: Partition
     work: Work
     wrote: Wrote
     read: Read
@@ -113,7 +113,7 @@ class _Seen:
 def _facts(seen: _Seen, labelled: Bools, fed: Bools, options: Options) -> Facts:
     """The facts of each file, without `reader_set`."""
     wrote, read, measured, owners = seen.wrote, seen.read, seen.measured, seen.owners
-    files, count = seen.portion.files, len(seen.portion.files)
+    files, count = seen.partition.files, len(seen.partition.files)
     writing, appended = times.writers(wrote, seen.work, owners.size)
     return Facts(
         labelled,
@@ -140,7 +140,7 @@ def _facts(seen: _Seen, labelled: Bools, fed: Bools, options: Options) -> Facts:
         read.looked.peeks,
         read.looked.decides,
         _near_peek(read, measured.s, options),
-        _ordered(seen.portion.handed, count),
+        _ordered(seen.partition.handed, count),
         _kept(wrote, read, seen.losses, count),
         np.where(np.isnan(files.exact), 1.0, files.exact),
         fed,

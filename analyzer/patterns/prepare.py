@@ -1,4 +1,4 @@
-"""Writers and readers of a portion that count (docs/patterns.md, "Who counts")."""
+"""Writers and readers of a partition that count (docs/patterns.md, "Who counts")."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from tracehint.analyzer.arrays import order_by, starts_of
 from tracehint.analyzer.flow.ranges import among, union
-from tracehint.analyzer.patterns.portions import Portion
+from tracehint.analyzer.patterns.partitions import Partition
 from tracehint.analyzer.patterns.rows import (
     UNKNOWN,
     Bools,
@@ -53,18 +53,18 @@ class Read:
     back: Bools
 
 
-def wrote(portion: Portion, work: Work) -> Wrote:
+def wrote(partition: Partition, work: Work) -> Wrote:
     """The writers; attempts of one task are one."""
-    single = portion.writers
+    single = partition.writers
     everybody = _joined(single, work) if work.retried else single
-    count = len(portion.files)
+    count = len(partition.files)
     some = everybody.owned > 0
     owned = np.zeros(count, bool)
     owned[everybody.file[some]] = True
     keep = some | ~owned[everybody.file]
     owners = everybody if keep.all() else everybody.take(keep)
     several = np.bincount(owners.file, minlength=count) > 1
-    return Wrote(everybody, owners, _written(portion, owners, several, work))
+    return Wrote(everybody, owners, _written(partition, owners, several, work))
 
 
 def _joined(single: Writers, work: Work) -> Writers:
@@ -87,16 +87,16 @@ def _joined(single: Writers, work: Work) -> Writers:
 
 
 def _written(
-    portion: Portion, owners: Writers, several: Bools, work: Work
+    partition: Partition, owners: Writers, several: Bools, work: Work
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """What each owner of these files wrote; attempts may have written the same bytes."""
-    rows = portion.writers.take(several[portion.writers.file])
+    rows = partition.writers.take(several[partition.writers.file])
     who = work.who[rows.who]
     if not len(rows):
         return rows.file, rows.file, rows.file, rows.file
     keep = among(rows.file, who, owners.file, owners.who)
     rows, who = rows.take(keep), who[keep]
-    place, start, end = portion.written.of(rows.row)
+    place, start, end = partition.written.of(rows.row)
     file, who = rows.file[place], who[place]
     if not work.retried:
         return file, who, start, end
@@ -108,11 +108,11 @@ def _written(
     return file[first][group], who[first][group], start, end
 
 
-def read(portion: Portion, writers: Writers, work: Work) -> Read:
+def read(partition: Partition, writers: Writers, work: Work) -> Read:
     """The readers: who only read back its own bytes is none, and who got them through an
     engine's copy may have an edge only."""
-    count, handed = len(portion.files), portion.handed
-    single = _attempts_that_count(portion.readers, work) if work.retried else portion.readers
+    count, handed = len(partition.files), partition.handed
+    single = _attempts_that_count(partition.readers, work) if work.retried else partition.readers
     both = among(single.file, single.who, writers.file, writers.who)
     own = np.flatnonzero(both)
     fed = among(single.file[own], single.who[own], handed.file, handed.consumer)
@@ -125,7 +125,7 @@ def read(portion: Portion, writers: Writers, work: Work) -> Read:
         back[more.file[among(more.file, more.who, writers.file, writers.who)]] = True
         single = Readers.joined([single, more])
         single = single.take(order_by(single.file, single.who))
-    looked = _looked(single, portion.read, count)
+    looked = _looked(single, partition.read, count)
     aside = single.peek & ~looked.decides[single.file]
     return Read(single, single.take(~aside) if aside.any() else single, looked, back)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracehint.analyzer.columns import column, floats
-from tracehint.analyzer.patterns.portions import ROWS, FlowTables, dense
+from tracehint.analyzer.patterns.partitions import ROWS, FlowTables, dense
 from tracehint.analyzer.patterns.rows import Bools, Floats, Ints, Work
 
 if TYPE_CHECKING:

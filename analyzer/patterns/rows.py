@@ -1,7 +1,7 @@
 """What the steps of the labels hand to each other: numpy columns, one row per thing.
 
 Tasks and files are numbers from 0 here: their places in the tables sorted by id. The files of
-one portion count from the portion's first one.
+one partition count from the partition's first one.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Work:
 
 @dataclass
 class Files(Rows):
-    """The files of a portion."""
+    """The files of a partition."""
 
     role: Ints  # index into ROLES, or UNKNOWN
     size: Ints  # or UNKNOWN
@@ -84,7 +84,7 @@ class Writers(Rows):
     unique: Ints
     first: Floats  # seconds, NaN: unknown
     last: Floats
-    row: Ints  # in the portion's ranges
+    row: Ints  # in the partition's ranges
 
 
 @dataclass
@@ -99,7 +99,7 @@ class Readers(Rows):
     pieces: Ints  # number of its ranges
     low: Ints  # first byte of the first and end of the last range, UNKNOWN without ranges
     high: Ints
-    row: Ints  # in the portion's ranges, UNKNOWN: it has none
+    row: Ints  # in the partition's ranges, UNKNOWN: it has none
 
 
 @dataclass
@@ -117,7 +117,7 @@ class Handed(Rows):
 
 @dataclass
 class Links(Rows):
-    """What is kept of the edges of all portions."""
+    """What is kept of the edges of all partitions."""
 
     edge: Ints
     file: Shorts

@@ -1,4 +1,4 @@
-"""The labels of a whole run from the facts of its portions."""
+"""The labels of a whole run from the facts of its partitions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tracehint.analyzer.patterns import (
 )
 from tracehint.analyzer.patterns.attempts import read_work
 from tracehint.analyzer.patterns.facts import Found, Losses, find
-from tracehint.analyzer.patterns.portions import FlowTables, Tables, dense
+from tracehint.analyzer.patterns.partitions import FlowTables, Tables, dense
 from tracehint.analyzer.patterns.rows import UNKNOWN, Bools, Labels, Rows, Single, Work, code
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _found(
     bounds = tables.bounds()
 
     def found_in(i: int) -> Found:
-        return find(tables.portion(*bounds[i]), work, options, losses)
+        return find(tables.partition(*bounds[i]), work, options, losses)
 
     parts = compute_all(found_in, range(len(bounds)), resources, "labels")
     return _together(parts, [low for low, _ in bounds])
@@ -129,7 +129,7 @@ def _shared(files: Bools) -> Labels:
 
 
 def _together(parts: list[Found], lows: list[int]) -> Found:
-    """One `Found` of all portions, with the files numbered through."""
+    """One `Found` of all partitions, with the files numbered through."""
     columns: dict[str, Any] = {}
     for field in fields(Found):
         values = [getattr(part, field.name) for part in parts]
@@ -138,7 +138,7 @@ def _together(parts: list[Found], lows: list[int]) -> Found:
                 if hasattr(rows, "file"):
                     rows.file = rows.file + rows.file.dtype.type(low)
             columns[field.name] = type(values[0]).joined(values)
-            for part in parts:  # the portions go as the whole comes
+            for part in parts:  # the partitions go as the whole comes
                 setattr(part, field.name, None)
             del rows
         else:  # a flag

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tracehint.collectors.base import RecordRequest, RecordResult
-from tracehint.collectors.begin import begin, new_manifest
+from tracehint.collectors.begin import begin, linger_seconds, new_manifest
 from tracehint.collectors.preload.arena import SITES, Arena
 from tracehint.collectors.preload.blind import BLIND, BLIND_UNENTERED, LIBRARY
 from tracehint.collectors.preload.programs import refuse_unenterable
@@ -99,10 +99,11 @@ def record(request: RecordRequest) -> RecordResult:
             "preload: can only record what it starts", "Use --collector ebpf to follow others."
         )
     command = runnable(request.command)
-    refuse_unenterable(find_command(command[0]))
-    linger_s = _linger(request)
+    follow = _follows(request)
+    refuse_unenterable(find_command(command[0]), follow=bool(follow))
+    linger_s = linger_seconds(request, _LINGER_S)
     prepared = prepare(request, launched=True)
-    env = environment(prepared.folder, child_environment(request))
+    env = environment(prepared.folder, child_environment(request)) | follow
     try:
         ended, end = _run(command, env, linger_s)
     except TracehintError:
@@ -114,14 +115,12 @@ def record(request: RecordRequest) -> RecordResult:
     return RecordResult(ended.status, ended.signal, losses)
 
 
-def _linger(request: RecordRequest) -> float:
-    """Option `linger`: milliseconds to wait for processes that outlive the command."""
-    text = request.options.get("linger", "")
-    if text and not text.isdigit():
-        raise UsageError(
-            f"linger={text}: not a number of milliseconds", "Give --option linger=5000"
-        )
-    return int(text) / 1000 if text else _LINGER_S
+def _follows(request: RecordRequest) -> dict[str, str]:
+    """Option `follow`: what makes static programs be followed (record/follow.h), or nothing."""
+    text = request.options.get("follow", "no")
+    if text not in ("yes", "no"):
+        raise UsageError(f"follow={text}: neither yes nor no", "Give --option follow=yes")
+    return {"TRACEHINT_FOLLOW": "1"} if text == "yes" else {}
 
 
 def _run(

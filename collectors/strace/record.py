@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from tracehint.collectors.base import RecordRequest, RecordResult
-from tracehint.collectors.begin import begin, new_manifest
+from tracehint.collectors.begin import begin, linger_seconds, new_manifest
 from tracehint.collectors.run import runnable, told
 from tracehint.collectors.session import child_environment
 from tracehint.collectors.strace.blind import BLIND, BLIND_LIGHT
 from tracehint.collectors.strace.live import LINGER_S, LiveLog, inherited, run_traced
 from tracehint.collectors.strace.recover import LOG_NAME
-from tracehint.errors import TracehintError, UsageError
+from tracehint.errors import TracehintError
 from tracehint.schemas.arrow import skip_pandas
 from tracehint.schemas.manifest import Manifest
 from tracehint.schemas.recovery import RAW_DIR
@@ -29,7 +29,7 @@ def record(request: RecordRequest, *, light: bool) -> RecordResult:
     command's own status is returned.
     """
     command = runnable(request.command)
-    linger_s = _linger(request)
+    linger_s = linger_seconds(request, LINGER_S)
     manifest = new_manifest(
         request,
         "strace-light" if light else "strace",
@@ -52,16 +52,6 @@ def record(request: RecordRequest, *, light: bool) -> RecordResult:
     with told(_later(log)):
         losses = convert(writer, manifest, log, run, facts)
     return RecordResult(run.ended.status, run.ended.signal, losses)
-
-
-def _linger(request: RecordRequest) -> float:
-    """Option `linger`: milliseconds to follow processes that outlive the command."""
-    text = request.options.get("linger", "")
-    if text and not text.isdigit():
-        raise UsageError(
-            f"linger={text}: not a number of milliseconds", "Give --option linger=5000"
-        )
-    return int(text) / 1000 if text else LINGER_S
 
 
 def _later(log: Path) -> str:

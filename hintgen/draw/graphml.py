@@ -19,7 +19,7 @@ xsi:schemaLocation="http://graphml.graphdrawing.org/xmlns \
 http://graphml.graphdrawing.org/xmlns/1.0/graphml.xsd">
 """
 _TYPES = {bool: "boolean", int: "long", float: "double", str: "string"}
-_PORTION = 10_000  # nodes or edges written at one time
+_BATCH = 10_000  # nodes or edges written at one time
 _ENDS = {"id", "source", "target"}
 _ATTRIBUTES = {
     "node": [name for name in Node.__dataclass_fields__ if name not in _ENDS],
@@ -40,8 +40,8 @@ def graphml(
     numbers = {key: number for key, (number, _) in keys.items()}
     yield (_HEAD + "".join(_declared(key, *keys[key]) for key in reversed(keys))).encode()
     yield b'  <graph edgedefault="directed">\n'
-    yield from _portions(_node(node, numbers) for node in nodes())
-    yield from _portions(_edge(link, numbers) for link in _last(links()))
+    yield from _batches(_node(node, numbers) for node in nodes())
+    yield from _batches(_edge(link, numbers) for link in _last(links()))
     yield f'    <data key="d0">{folded}</data>\n  </graph>\n</graphml>\n'.encode()
 
 
@@ -95,11 +95,11 @@ def _last(links: Iterator[Link]) -> Iterator[Link]:
         yield before
 
 
-def _portions(items: Iterator[str]) -> Iterator[bytes]:
+def _batches(items: Iterator[str]) -> Iterator[bytes]:
     lines: list[str] = []
     for item in items:
         lines.append(item)
-        if len(lines) == _PORTION:
+        if len(lines) == _BATCH:
             yield "".join(lines).encode("utf-8", "xmlcharrefreplace")
             lines.clear()
     yield "".join(lines).encode("utf-8", "xmlcharrefreplace")

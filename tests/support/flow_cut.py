@@ -94,7 +94,7 @@ class Case:
         rows: int = 1 << 19,
         **options: Any,
     ) -> View:
-        """The flow; `general` sends every file the long way, `rows` is the size of a portion."""
+        """The flow; `general` sends every file the long way, `rows` is the size of a partition."""
         bundle = bundle_of(self.run)
         flow = build_flow(
             bundle,

@@ -139,15 +139,16 @@ class Cluster:
 
 @contextmanager
 def cluster(
-    nodes: Sequence[str] = ("node1",), prolog: str = "", epilog: str = ""
+    nodes: Sequence[str] = ("node1",), prolog: str = "", epilog: str = "", scratch: bool = False
 ) -> Iterator[Cluster]:
     """Start everything, wait until all nodes are idle, and end everything.
 
     prolog, epilog: shell scripts that the nodes run as root before and after each job.
+    scratch: FOLDER/local is another directory on each node: FOLDER/local-NODE of this machine.
     """
     folder = Path(tempfile.mkdtemp(prefix="slurm-"))
     conf = _configure(folder, nodes, prolog, epilog)
-    (folder / "commands.json").write_text(json.dumps(_daemons(folder, conf, nodes)))
+    (folder / "commands.json").write_text(json.dumps(_daemons(folder, conf, nodes, scratch)))
     env = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "SBATCH_"))}
     started = Cluster(folder, env | {"SLURM_CONF": str(conf)})
     with (folder / "daemons.log").open("wb") as log:
@@ -200,7 +201,9 @@ def _free_ports(count: int) -> list[int]:
     return ports
 
 
-def _daemons(folder: Path, conf: Path, nodes: Sequence[str]) -> list[list[str]]:
+def _daemons(
+    folder: Path, conf: Path, nodes: Sequence[str], scratch: bool = False
+) -> list[list[str]]:
     """One command each, in the foreground."""
     munged = [
         "munged",
@@ -214,8 +217,21 @@ def _daemons(folder: Path, conf: Path, nodes: Sequence[str]) -> list[list[str]]:
     return [
         munged,
         _on("head", folder, "slurmctld", "-D", "-i", "-f", str(conf)),
-        *(_on(name, folder, "slurmd", "-D", "-f", str(conf)) for name in nodes),
+        *(
+            _on(name, folder, *_own(name, folder, scratch), "slurmd", "-D", "-f", str(conf))
+            for name in nodes
+        ),
     ]
+
+
+def _own(name: str, folder: Path, scratch: bool) -> list[str]:
+    """What gives a node a directory of its own at a place where the others have theirs."""
+    if not scratch:
+        return []
+    for path in (folder / f"local-{name}", folder / "local"):
+        path.mkdir(exist_ok=True, mode=0o777)
+    bind = 'mount --bind "$0" "$1" && shift && exec "$@"'
+    return ["unshare", "--mount", "sh", "-c", bind, f"{folder}/local-{name}", f"{folder}/local"]
 
 
 def _on(host: str, folder: Path, *command: str) -> list[str]:

@@ -1,25 +1,23 @@
-"""Extents that stay where they are: Spark scans, sums and shuffles, workers compute portions."""
+"""Extents that stay where they are: Spark scans, sums and shuffles, workers compute partitions."""
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from tracehint.analyzer.arrays import Bools, Ints
+from tracehint.analyzer.arrays import Ints
 from tracehint.analyzer.columns import column
 from tracehint.analyzer.execution.bundle_files import NOT_NEEDED, Files, Folder, add_problems, read
 from tracehint.analyzer.execution.local import LocalExtents
 from tracehint.analyzer.execution.spark import work as work_of
+from tracehint.analyzer.execution.spark.accesses import SparkAccesses, shuffle_partitions
 from tracehint.analyzer.execution.spark.files import files_at
 from tracehint.analyzer.execution.spark.rows import frame_of_files, frame_of_table
 from tracehint.analyzer.execution.spark.session import EngineFailed, asking, session
 from tracehint.analyzer.flow.access import Tasks
-from tracehint.analyzer.flow.model import Access, Objects
-from tracehint.analyzer.flow.portions import Batch, Portions
+from tracehint.analyzer.flow.model import Objects
 from tracehint.errors import BundleError
 from tracehint.schemas.store import Bundle, read_parts
 from tracehint.schemas.tables import TABLES
@@ -36,7 +34,6 @@ _ROOM = (
     "Name a directory with more room in TMPDIR (--master local) or SPARK_LOCAL_DIRS (the nodes'); "
     "docs: Analyze on Spark."
 )
-_PARTITIONS = 2000  # of one shuffle, at most
 
 
 def run_at(where: str, work: Callable[[Bundle, Execution], T], master: str | None = None) -> T:
@@ -110,7 +107,7 @@ class SparkExtents:
         from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
         shared = self._spark.sparkContext.broadcast(lookup)
-        _partitions(self._spark, self._spark.sparkContext.defaultParallelism * 4)
+        shuffle_partitions(self._spark, self._spark.sparkContext.defaultParallelism * 4)
         with asking():
             rows = self._frame.mapInArrow(
                 lambda batches: work_of.sums(shared.value, batches), work_of.SUMS
@@ -144,124 +141,3 @@ class SparkExtents:
             return pa.table({"proc": proc, "count": count})
         with asking():
             return self._frame.groupBy("proc").count().toArrow()
-
-
-class SparkAccesses:
-    """`Accesses` of a Spark data frame of extents."""
-
-    def __init__(
-        self,
-        spark: SparkSession,
-        frame: DataFrame,
-        lookup: work_of.Lookup,
-        sums: dict[int, tuple[Ints, Ints]],
-    ) -> None:
-        self._spark, self._frame, self._lookup = spark, frame, lookup
-        count = len(lookup.objects)
-        self._per_object, self._touched = np.zeros(count, np.int64), np.zeros(count, bool)
-        objects, n = sums[work_of.OBJECT]
-        self._per_object[objects] = n
-        self._touched[sums[work_of.TOUCHED][0]] = True
-        self._procs = sums[work_of.PROCESS][0]
-
-    def of_tasks(self, chosen: Bools) -> Access:
-        procs = self._procs[np.append(chosen, False)[self._lookup.known.of(self._procs)]]
-        return self._chosen("task", chosen, "proc", procs)
-
-    def of_objects(self, chosen: Bools) -> Access:
-        where = self._lookup
-        files = where.objects.file_ids[chosen[where.number[where.objects.file_obj]]]
-        return self._chosen("obj", chosen & (self._per_object > 0), "file", files)
-
-    def _chosen(self, by: str, mask: Bools, name: str, keys: Ints) -> Access:
-        """The accesses whose task or object is in the mask: rows with one of the keys."""
-        from pyspark.sql import functions as F  # noqa: N812 (its usual name)
-
-        if not mask.any() or not len(keys):
-            return Access.empty()
-        shared = self._spark.sparkContext.broadcast((self._lookup, mask))
-
-        def pick(batches: Any) -> Any:
-            lookup, wanted = shared.value
-            return work_of.chosen(lookup, by, wanted, batches)
-
-        with asking():
-            known = self._spark.createDataFrame(_one_column(name, keys))
-            rows = self._frame.join(F.broadcast(known), name, "leftsemi")
-            rows = rows.select(*self._frame.columns)
-            table = rows.mapInArrow(pick, work_of.ACCESSES).toArrow()
-            shared.destroy()
-        return work_of.access_of(table)
-
-    def per_object(self) -> Ints:
-        return self._per_object
-
-    def touched(self) -> Bools:
-        return self._touched
-
-    def renumber(self, number: Ints) -> None:
-        old, seen = self._per_object, self._touched
-        self._per_object, self._touched = np.empty_like(old), np.empty_like(seen)
-        self._per_object[number] = old
-        self._touched[number] = seen
-        self._lookup = replace(self._lookup, number=number[self._lookup.number])
-
-    def compute(
-        self, portions: Portions, work: Callable[[Batch], T], only: Ints | None = None
-    ) -> list[T]:
-        from pyspark import StorageLevel
-
-        chosen = np.arange(len(portions)) if only is None else only
-        if not len(chosen):
-            return []
-        wanted = np.zeros(len(portions), bool)
-        wanted[chosen] = True
-        lookup = replace(self._lookup, portion=portions.of_object())
-        context = self._spark.sparkContext
-        shared, task = context.broadcast((lookup, wanted)), context.broadcast(work)
-        _partitions(self._spark, min(_PARTITIONS, len(chosen)))
-
-        def pick(batches: Any) -> Any:
-            where, which = shared.value
-            return work_of.portioned(where, which, batches)
-
-        def solve(extents: pa.Table, frames: pa.Table) -> pa.Table:
-            return work_of.solved(task.value, extents, frames)
-
-        with asking():
-            accesses = self._frame.mapInArrow(pick, work_of.PORTIONS)
-            frames = self._spark.createDataFrame(_frames(portions, chosen))
-            both = accesses.groupBy("portion").cogroup(frames.groupBy("portion"))
-            # Computed in parallel and kept on the workers' disks, then fetched one by one.
-            results = both.applyInArrow(solve, work_of.RESULTS).persist(StorageLevel.DISK_ONLY)
-            results.count()
-            found: dict[int, T] = {}
-            for row in results.toLocalIterator():
-                found[row["portion"]] = pickle.loads(row["result"])  # made by our own workers
-            results.unpersist()
-            shared.destroy()
-            task.destroy()
-        return [found[i] for i in chosen.tolist()]
-
-
-def _frames(portions: Portions, chosen: Ints) -> pa.Table:
-    """Columns portion and frame: the portions without their extents, pickled."""
-    import pyarrow as pa
-
-    frames = []
-    for i in chosen.tolist():
-        frame = portions.frame(i)
-        frame.objects = work_of.without_names(frame.objects)
-        frames.append(pickle.dumps(frame, protocol=5))
-    return pa.table({"portion": pa.array(chosen), "frame": pa.array(frames, pa.binary())})
-
-
-def _one_column(name: str, keys: Ints) -> pa.Table:
-    import pyarrow as pa
-
-    return pa.table({name: keys})
-
-
-def _partitions(spark: SparkSession, count: int) -> None:
-    """The number of partitions of the next shuffle."""
-    spark.conf.set("spark.sql.shuffle.partitions", str(max(1, count)))

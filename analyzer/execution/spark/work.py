@@ -16,7 +16,7 @@ from tracehint.analyzer.flow.access import Raw, Tasks, read_extents
 from tracehint.analyzer.flow.model import UNKNOWN, Access, Objects
 
 if TYPE_CHECKING:
-    from tracehint.analyzer.flow.portions import Batch
+    from tracehint.analyzer.flow.partitions import Batch
 
 # Columns of the bundle that are read, and the row of the whole table that Spark adds.
 COLUMNS = (
@@ -32,21 +32,21 @@ SUMS = "kind int, key long, n long"
 ACCESSES = ", ".join(
     f"`{f.name}` {'boolean' if str(f.type) == 'Bools' else 'long'}" for f in fields(Access)
 )
-PORTIONS = f"portion long, {ACCESSES}"
-RESULTS = "portion long, result binary"
+PARTITIONS = f"partition long, {ACCESSES}"
+RESULTS = "partition long, result binary"
 
 
 @dataclass
 class Lookup:
     """Where extents belong; sent once to every worker. Paths are left out.
 
-    `number`: the present number of each object of `objects`. `portion`: of each present number.
+    `number`: the present number of each object of `objects`. `partition`: of each present number.
     """
 
     objects: Objects
     known: Tasks
     number: Ints
-    portion: Ints | None = None
+    partition: Ints | None = None
 
     def look(self, batch: pa.RecordBatch) -> tuple[Raw, int]:
         """The batch with its objects (as numbered now) and tasks, and how many were damaged."""
@@ -103,17 +103,17 @@ def chosen(
         yield pa.record_batch(_columns(raw.access(at), batch, at))
 
 
-def portioned(
+def partitioned(
     lookup: Lookup, only: Bools, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """All accesses in the portions of the mask, with their portion."""
-    assert lookup.portion is not None
+    """All accesses in the partitions of the mask, with their partition."""
+    assert lookup.partition is not None
     for batch in batches:
         raw, _ = lookup.look(batch)
-        portion = lookup.portion[raw.obj[raw.rows]]
-        keep = only[portion]
+        partition = lookup.partition[raw.obj[raw.rows]]
+        keep = only[partition]
         at = raw.rows[keep]
-        values = {"portion": portion[keep].astype(np.int64)}
+        values = {"partition": partition[keep].astype(np.int64)}
         yield pa.record_batch(values | _columns(raw.access(at), batch, at))
 
 
@@ -135,9 +135,9 @@ def access_of(table: pa.Table) -> Access:
 
 
 def solved(work: Callable[[Batch], object], extents: pa.Table, frames: pa.Table) -> pa.Table:
-    """The result of the one portion whose accesses and frame (a pickled `Batch`) these are."""
+    """The result of the one partition whose accesses and frame (a pickled `Batch`) these are."""
     if not frames.num_rows:
-        raise ValueError("a portion without its frame")
+        raise ValueError("a partition without its frame")
     frame: Batch = pickle.loads(frames.column("frame")[0].as_buffer())  # made by this run
     result = pickle.dumps(work(frame.filled(access_of(extents))), protocol=5)
-    return pa.table({"portion": frames.column("portion"), "result": pa.array([result])})
+    return pa.table({"partition": frames.column("partition"), "result": pa.array([result])})

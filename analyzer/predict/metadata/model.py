@@ -21,7 +21,8 @@ class MetaWork:
 
     `op_begin`, `dep_begin`: one item more than tasks. `op_entry`: entry or -1 for computing.
     `paths`: the entries (files, then directories) as bytes; `known`: 1 where it exists before the
-    run. `site`: name of each task's recorded site, "" where unknown. `recorded`: whether calls
+    run. `site`: name of each task's site, "" where unknown; `where`: in
+    words which one. `recorded`: whether calls
     beyond opening (stat, rename, unlink ...) were recorded; else only the graph says something.
     """
 
@@ -35,6 +36,7 @@ class MetaWork:
     paths: list[bytes]
     site: list[str]
     recorded: bool
+    where: str = "its recorded site"
     notes: list[str] = field(default_factory=list)
 
     @property

@@ -110,7 +110,7 @@ def _choice(rows: Sequence[dict[str, Any]], error: float) -> dict[str, Any]:
 
 def _where(work: MetaWork, sites: Sites, near: bool) -> str:
     if pinned(work, sites):
-        return "every task runs at its recorded site"
+        return f"every task runs at {work.where}"
     if near:
         return "tasks start at the site that made what they read last, where a core is free"
     return "tasks start at the site with most free cores"

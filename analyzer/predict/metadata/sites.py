@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from tracehint.analyzer.arrays import Shorts
 from tracehint.analyzer.predict.cluster import Cluster
-from tracehint.analyzer.predict.metadata.model import Sites
+from tracehint.analyzer.predict.metadata.model import MetaWork, Sites
 from tracehint.errors import InputError
 
 MAX_SITES = 64
@@ -35,6 +38,13 @@ def sites_of(cluster: Cluster) -> Sites:
         update=registry["update_ms"],
         sync=registry["sync_ms"],
     )
+
+
+def at_nodes(work: MetaWork, node: Shorts, cluster: Cluster) -> MetaWork:
+    """The same with each task at the site of its node; "" where it has none (-1)."""
+    words = [part.words["site"] for part in cluster.nodes for _ in range(int(part["count"]))]
+    site = [words[n] if n >= 0 else "" for n in node.tolist()]
+    return replace(work, site=site, where="the site of its node in the plan")
 
 
 def _round_trips(cluster: Cluster, names: tuple[str, ...]) -> np.ndarray:

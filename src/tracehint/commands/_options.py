@@ -41,6 +41,22 @@ def gathered(**kinds: type[Any]) -> Callable[[F], F]:
     return decorate
 
 
+def result_options(*formats: str) -> Callable[[F], F]:
+    """--format (as `fmt`), the first is the default; -o and --force of the result."""
+    return with_options(
+        click.option(
+            "--format", "fmt", type=click.Choice(formats), default=formats[0], show_default=True
+        ),
+        click.option("-o", "--output", help="Write to a file instead of stdout."),
+        click.option("--force", is_flag=True, help="Replace the output file."),
+    )
+
+
+# Two recorded runs of one workflow.
+runs_before_and_after = with_options(
+    click.argument("before", type=click.Path()), click.argument("after", type=click.Path())
+)
+
 # Wherever a saving is computed or a hint's value formed.
 nodes_option = click.option(
     "--nodes",

@@ -13,7 +13,7 @@ import click
 from tracehint.commands._predict_output import seconds, table
 
 if TYPE_CHECKING:
-    from tracehint.analyzer.predict.cluster import Cluster
+    from tracehint.analyzer.predict.prediction import Configuration
     from tracehint.commands._workload import Loaded
 
 Row = dict[str, Any]
@@ -21,17 +21,22 @@ _DIRECTORIES = 5
 
 
 def predicted_metadata(
-    run: Path, loaded: Loaded, cluster: Cluster, names: Sequence[str], seed: int
+    run: Path, loaded: Loaded, point: Configuration, names: Sequence[str], seed: int
 ) -> Row:
-    """The object `metadata` of `--format json`; the calls counted in a bundle are taken in."""
+    """The object `metadata` of `--format json`; the calls counted in a bundle are taken in. Where
+    the placement is a plan, tasks are at the sites of their parts."""
     from tracehint.analyzer.predict.metadata.prediction import predict_metadata
+    from tracehint.analyzer.predict.metadata.sites import at_nodes
     from tracehint.analyzer.predict.metadata.work import metadata_work
     from tracehint.schemas.kinds import what_is
     from tracehint.schemas.store import read_bundle
 
     bundle = read_bundle(run) if what_is(run) == "bundle" else None
     work = metadata_work(loaded.analysis, loaded.work, bundle)
-    return predict_metadata(work, cluster, names, seed=seed)
+    plan = point.strategy(loaded.work, point.cluster).plan
+    if plan is not None:
+        work = at_nodes(work, plan, point.cluster)
+    return predict_metadata(work, point.cluster, names, seed=seed)
 
 
 def write_pins(data: Row, output: str, *, force: bool) -> None:

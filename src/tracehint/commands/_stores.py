@@ -43,6 +43,13 @@ def store_options(required: bool) -> Callable[[F], F]:
     )
 
 
+like_option = click.option(
+    "--like",
+    type=click.Path(exists=True, path_type=Path),
+    metavar="RUN",
+    help="Bundle or analysis of a run whose files the hinted one has as well.",
+)
+
 # Which files and directories are meant: the keywords of `make_plan`.
 plan_options = with_options(
     click.option("--no-directories", is_flag=True, help="No directory defaults."),
@@ -64,12 +71,7 @@ plan_options = with_options(
         help="All file names of the next run, a line each: what one does not tell, "
         "all together may.",
     ),
-    click.option(
-        "--like",
-        type=click.Path(exists=True, path_type=Path),
-        metavar="RUN",
-        help="Bundle or analysis of a run whose files the next one has as well.",
-    ),
+    like_option,
     click.option(
         "--workflow",
         type=click.Path(dir_okay=False, path_type=Path),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracehint.commands._options import nodes_option
+from tracehint.commands._options import nodes_option, result_options, runs_before_and_after
 from tracehint.commands._output import write_result
 from tracehint.commands._task_options import task_options
 from tracehint.errors import EXIT_OK, TracehintError
@@ -19,11 +19,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("before", type=click.Path())
-@click.argument("after", type=click.Path())
-@click.option("--format", "fmt", type=click.Choice(["text", "json"]), default="text")
-@click.option("-o", "--output", help="Write to a file instead of stdout.")
-@click.option("--force", is_flag=True, help="Replace the output file.")
+@runs_before_and_after
+@result_options("text", "json")
 @nodes_option
 @task_options
 def command(

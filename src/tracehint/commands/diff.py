@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracehint.commands._options import gathered, nodes_option
+from tracehint.commands._options import (
+    gathered,
+    nodes_option,
+    result_options,
+    runs_before_and_after,
+)
 from tracehint.commands._output import terminal_width, wants_color, write_result
 from tracehint.commands._task_options import task_options
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK
@@ -41,11 +46,8 @@ class Thresholds:
 
 
 @click.command()
-@click.argument("before", type=click.Path())
-@click.argument("after", type=click.Path())
-@click.option("--format", "fmt", type=click.Choice(FORMATS), default="text", show_default=True)
-@click.option("-o", "--output", help="Write to a file instead of stdout.")
-@click.option("--force", is_flag=True, help="Replace the output file.")
+@runs_before_and_after
+@result_options(*FORMATS)
 @click.option(
     "--volume-threshold",
     type=click.FloatRange(0, 100),

@@ -97,7 +97,8 @@ class Annotations:
 @click.option(
     "--local-dir",
     default="",
-    help="Directory of each node for itself (default: Swift/K /dev/shm, Nextflow the node's own).",
+    help="Directory of each node for itself (default: Swift/K /dev/shm, Nextflow the node's own; "
+    "Slurm keeps copies there).",
 )
 @click.option("--shared-dir", default="", help="Directory that all nodes see (Swift/K).")
 @click.option(

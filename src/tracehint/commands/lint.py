@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracehint.commands._options import gathered, nodes_option
+from tracehint.commands._options import gathered, nodes_option, result_options
 from tracehint.commands._output import terminal_width, wants_color, write_result
 from tracehint.commands._task_options import task_options
 from tracehint.commands._workflow import with_workflow
@@ -54,9 +54,7 @@ class Choice:
 @click.command()
 @click.argument("bundle", type=click.Path())
 @click.argument("workflow", required=False, type=click.Path())
-@click.option("--format", "fmt", type=click.Choice(FORMATS), default="text", show_default=True)
-@click.option("-o", "--output", help="Write to a file instead of stdout.")
-@click.option("--force", is_flag=True, help="Replace the output file.")
+@result_options(*FORMATS)
 @click.option("--select", multiple=True, help="Only these codes or prefixes, comma-separated.")
 @click.option("--ignore", multiple=True, help="Not these codes or prefixes.")
 @nodes_option

@@ -153,9 +153,7 @@ def _predicted(asked: Asked, sweep: dict[str, Any]) -> dict[str, Any]:
         from tracehint.commands._predict_metadata import predicted_metadata
 
         names = METADATA if asked.metadata == "all" else (asked.metadata,)
-        data["metadata"] = predicted_metadata(
-            asked.run, loaded, points[0].cluster, names, asked.seed
-        )
+        data["metadata"] = predicted_metadata(asked.run, loaded, points[0], names, asked.seed)
     return data
 
 

@@ -14,6 +14,7 @@ from tracehint.schemas.arrow import skip_pandas
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Options
+    from tracehint.hintgen.hints.model import HintFile
     from tracehint.hintgen.inputs import Input
 
 
@@ -66,19 +67,15 @@ def command(
     if target != "-":
         refuse_existing(Path(target), force=force)
     from tracehint.analyzer.model import Options
-    from tracehint.commands._what_if import sweep
     from tracehint.hintgen import inputs
     from tracehint.hintgen.draw.report import report_html
     from tracehint.hintgen.learn.rules import learn
 
     run = inputs.load_run(bundle, Options(nodes=nodes, default_placement=default_placement, **cut))
     rules = learn([run.analysis]) if hints else None
-    prediction = sweep(run.analysis, cluster) if cluster is not None else None
-    said = ""
+    prediction, said = None, ""
     if cluster is not None:
-        from tracehint.commands._planning import decided_or_why
-
-        _, said = decided_or_why(run.analysis, rules or learn([run.analysis]), cluster, nodes)
+        prediction, said = _on_cluster(run, rules or learn([run.analysis]), cluster, nodes)
     compared = None
     if before is not None:
         compared = _compared(before, run, Path(bundle), Options(nodes=nodes, **cut))
@@ -86,6 +83,16 @@ def command(
     write_result(text, target, force=force)
     if target != "-":
         click.echo(f"tracehint: wrote {target}", err=True)
+
+
+def _on_cluster(
+    run: Input, rules: HintFile, cluster: str, nodes: int | None
+) -> tuple[dict[str, Any], str]:
+    """The predictions for the cluster, and the decision."""
+    from tracehint.commands._planning import decided_or_why
+    from tracehint.commands._what_if import sweep
+
+    return sweep(run.analysis, cluster), decided_or_why(run.analysis, rules, cluster, nodes)[1]
 
 
 def _compared(before: str, run: Input, path: Path, options: Options) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from tracehint.commands._recording import (
     run_plain,
     start,
 )
-from tracehint.commands._stores import store_options
+from tracehint.commands._stores import like_option, store_options
 from tracehint.errors import TracehintError
 
 if TYPE_CHECKING:
@@ -35,12 +35,7 @@ _options = with_options(
         help="Hint file of `hints` or `plan`. Default: what the last runs here taught.",
     ),
     store_options(required=False),
-    click.option(
-        "--like",
-        type=click.Path(exists=True, path_type=Path),
-        metavar="RUN",
-        help="Bundle or analysis of a run whose files this one has as well.",
-    ),
+    like_option,
     click.option(
         "--nodes",
         type=click.IntRange(1, 1_000_000),

@@ -1,4 +1,4 @@
-"""A portion of whole lineages: the objects and accesses that one step of the work sees."""
+"""A partition of whole lineages: the objects and accesses that one step of the work sees."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Batch:
 
 
 @dataclass
-class Portions:
-    """How the objects are divided: portion i are those from `bounds[i]` up to `bounds[i + 1]`.
+class Partitions:
+    """How the objects are divided: partition i are those from `bounds[i]` up to `bounds[i + 1]`.
 
     `more` are the accesses that are not extents.
     """
@@ -49,11 +49,11 @@ class Portions:
         return len(self.bounds) - 1
 
     def of_object(self) -> Ints:
-        """The portion of each object."""
+        """The partition of each object."""
         return np.repeat(np.arange(len(self), dtype=np.uint16), np.diff(self.bounds))
 
     def frame(self, i: int) -> Batch:
-        """Portion i without extents; its accesses keep the numbers of the run (`filled`)."""
+        """Partition i without extents; its accesses keep the numbers of the run (`filled`)."""
         low, high = int(self.bounds[i]), int(self.bounds[i + 1])
         copies = self.copies
         inside = copies.take((copies.source >= low) & (copies.source < high))

@@ -1,7 +1,7 @@
-"""Arrow tables of the flow as arrays, cut into portions of whole files.
+"""Arrow tables of the flow as arrays, cut into partitions of whole files.
 
 Tables that are sorted by file, as those of the flow are, are cut where they lie; only the
-portion that is worked on exists as arrays.
+partition that is worked on exists as arrays.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tracehint.analyzer.patterns.rows import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ROWS = 1 << 17  # of any one table in a portion
+ROWS = 1 << 17  # of any one table in a partition
 _Users = TypeVar("_Users", Readers, Writers)
 _PARTS = ("producers", "consumers", "edges")
 
@@ -45,7 +45,7 @@ class FlowTables(Protocol):
 
 
 @dataclass
-class Portion:
+class Partition:
     """Files from `low` on and the rows about them. `who` of writers and readers are single
     attempts here, engines and superseded writers left out; rows are sorted by (file, who)."""
 
@@ -69,7 +69,7 @@ class Tables:
         self.of_row = {name: column(table, "file") for name, table in self.parts.items()}
 
     def bounds(self, rows: int = ROWS) -> list[tuple[int, int]]:
-        """First file and one past the last file of each portion."""
+        """First file and one past the last file of each partition."""
         count = len(self.ids)
         if not count:
             return [(0, 0)]
@@ -77,7 +77,7 @@ class Tables:
         at = np.unique(np.concatenate([np.arange(0, count, rows), *cuts]))
         return list(pairwise([*at[at < count].tolist(), count]))
 
-    def portion(self, low: int, high: int) -> Portion:
+    def partition(self, low: int, high: int) -> Partition:
         """The files from `low` up to `high`."""
         wrote, wrote_file = self._rows("producers", low, high)
         read, read_file = self._rows("consumers", low, high)
@@ -85,7 +85,7 @@ class Tables:
         used = _used(read)
         written = _spans(wrote, column(wrote, "unique_bytes", null=0))
         spans, pieces = _spans(read, used), _pieces(read)
-        return Portion(
+        return Partition(
             low,
             _files(self.files.slice(low, high - low)),
             _writers(wrote, wrote_file, self.work),
@@ -96,7 +96,7 @@ class Tables:
         )
 
     def _rows(self, name: str, low: int, high: int) -> tuple[pa.Table, Ints]:
-        """The rows about these files, and the place of their file in the portion."""
+        """The rows about these files, and the place of their file in the partition."""
         file = self.of_row[name]
         if low == high:
             return self.parts[name].slice(0, 0), file[:0]
