@@ -18,7 +18,8 @@
 #define TH_ARENA_VERSION 2
 #define TH_CHUNK_MAGIC 0x4b4e4843U /* "CHNK" */
 #define TH_ARENA_PAGE 4096
-#define TH_FIRST 6 /* episodes of a process that need no chunk: many programs are short */
+#define TH_FOLLOWED 0x100 /* added to `unentered`: names and descriptors were looked at */
+#define TH_FIRST 6	  /* episodes of a process that need no chunk: many programs are short */
 
 /* Kinds of chunks: TH_EPISODE, TH_EXTENT, TH_PATH (texts), TH_NAME, TH_ALIVE (processes), and: */
 #define TH_EVENT 16 /* forks and waits */
@@ -61,7 +62,7 @@ struct th_process_page {
 	struct th_process proc;
 	struct th_spool_exec exec; /* offsets in the file; no text: began with a fork */
 	struct th_clock began;
-	unsigned int unentered;	 /* enum th_class: what runs cannot be seen; 0: it can */
+	unsigned int unentered;	 /* enum th_class: what runs cannot be entered; 0: it can */
 	unsigned int first_used; /* may be more than TH_FIRST */
 	struct th_episode first[TH_FIRST];
 };

@@ -21,6 +21,7 @@ CLASSES = {
     7: ("unreadable", "is recorded where it is dynamic"),
 }
 _ENTERED = (0, 7)
+_FOLLOWED = (1, 2)  # by option: their names and descriptors
 
 
 @functools.cache
@@ -38,11 +39,13 @@ def enters(number: int) -> bool:
     return number in _ENTERED
 
 
-def refuse_unenterable(path: str) -> None:
+def refuse_unenterable(path: str, *, follow: bool = False) -> None:
     """Raises NotBegunError where the command itself would not be seen."""
     number = class_of(path)
-    if not enters(number):
+    if not enters(number) and not (follow and number in _FOLLOWED):
         kind, becomes = CLASSES.get(number, ("unknown", "is not seen"))
         raise NotBegunError(
-            f"preload: {path} ({kind}) {becomes}", "Use --collector ebpf or strace for it."
+            f"preload: {path} ({kind}) {becomes}",
+            "Use --collector ebpf or strace for it"
+            + ("; --option follow=yes tells its opens." if number in _FOLLOWED else "."),
         )

@@ -20,7 +20,7 @@ from tracehint.collectors.preload.programs import refuse_unenterable
 from tracehint.collectors.preload.sites import NAMED_BY
 from tracehint.collectors.run import Ended, find_command, run_child, runnable, told
 from tracehint.collectors.session import child_environment
-from tracehint.errors import CollectorError, TracehintError
+from tracehint.errors import CollectorError, TracehintError, UsageError
 from tracehint.schemas.arrow import skip_pandas
 from tracehint.schemas.losses import losses_of
 from tracehint.schemas.manifest import Manifest
@@ -99,10 +99,11 @@ def record(request: RecordRequest) -> RecordResult:
             "preload: can only record what it starts", "Use --collector ebpf to follow others."
         )
     command = runnable(request.command)
-    refuse_unenterable(find_command(command[0]))
+    follow = _follows(request)
+    refuse_unenterable(find_command(command[0]), follow=bool(follow))
     linger_s = linger_seconds(request, _LINGER_S)
     prepared = prepare(request, launched=True)
-    env = environment(prepared.folder, child_environment(request))
+    env = environment(prepared.folder, child_environment(request)) | follow
     try:
         ended, end = _run(command, env, linger_s)
     except TracehintError:
@@ -112,6 +113,14 @@ def record(request: RecordRequest) -> RecordResult:
     with told(f"What was recorded is in {prepared.folder}."):
         losses = prepared.finish(end)
     return RecordResult(ended.status, ended.signal, losses)
+
+
+def _follows(request: RecordRequest) -> dict[str, str]:
+    """Option `follow`: what makes static programs be followed (record/follow.h), or nothing."""
+    text = request.options.get("follow", "no")
+    if text not in ("yes", "no"):
+        raise UsageError(f"follow={text}: neither yes nor no", "Give --option follow=yes")
+    return {"TRACEHINT_FOLLOW": "1"} if text == "yes" else {}
 
 
 def _run(

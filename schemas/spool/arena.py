@@ -139,7 +139,11 @@ def arena_records(
     records |= texts.tables(episodes, processes, names, pages["exec"])
     last = len(al.CLASSES) - 1
     unentered = [
-        (int(page["proc"]["epoch"]), al.CLASSES[min(int(page["unentered"]), last)])
+        (
+            int(page["proc"]["epoch"]),
+            al.CLASSES[min(int(page["unentered"]) & ~al.FOLLOWED, last)]
+            + (", followed" if page["unentered"] & al.FOLLOWED else ""),
+        )
         for page in pages[pages["unentered"] > 0]
     ]
     return records, texts.heap(), unentered

@@ -11,6 +11,7 @@ from tracehint.schemas.spool.layout import EPISODE_DT, EXEC_DT, LOST, PROCESS_DT
 
 FILE = "arena"
 MAGIC, VERSION, CHUNK_MAGIC, PAGE = 0x414E455241484E54, 2, 0x4B4E4843, 4096
+FOLLOWED = 0x100  # added to the class: names and descriptors were looked at
 FIRST = 6  # episodes in the record of the process
 EVENT = 16
 FORK, WAIT = 1, 2  # enum th_event_kind

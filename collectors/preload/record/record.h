@@ -94,6 +94,7 @@ bool rec_begun(void);	    /* whether this process has a record already */
 bool process_start(const struct th_program *program);
 void process_moved(struct rec *rec); /* its working directory */
 void process_rooted(struct rec *rec, unsigned int root);
+struct th_process_page *process_followed(int tgid, int ppid, unsigned int parent);
 void process_waited(struct rec *rec, int pid, int status);
 void process_exits(int code);
 void process_stopped(struct rec *rec);
@@ -133,6 +134,8 @@ struct th_episode *episode_new(struct rec *rec, long fd, const struct statx *fac
 			       unsigned long flags, unsigned int state);
 struct th_episode *episode_of(struct rec *rec, struct slot *slot, long fd);
 unsigned int path_of_fd(struct rec *rec, long fd);
+unsigned int path_asked(struct rec *rec, long fd, bool deleted);
+enum slot_kind slot_kind_of(long fd, const struct statx *facts, unsigned long flags);
 bool path_is_own(const char *path);
 unsigned int path_at(struct rec *rec, long dirfd, const char *path);
 

@@ -1,0 +1,253 @@
+"""Programs that the preload library cannot enter, followed from outside (--option follow=yes)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import tracehint
+from tracehint.collectors.preload import PreloadCollector
+from tracehint.schemas.store import Bundle, read_bundle
+
+_CHECK = PreloadCollector().check()
+pytestmark = pytest.mark.skipif(not _CHECK.usable, reason=_CHECK.reason)
+
+COPY = """
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	char buffer[1000];
+	long n;
+	int from = open("in", O_RDONLY), to = open("tmp.1", O_CREAT | O_WRONLY | O_TRUNC, 0666);
+
+	while ((n = read(from, buffer, sizeof(buffer))) > 0)
+		if (write(to, buffer, n) != n)
+			return 3;
+	close(from);
+	close(to);
+	if (rename("tmp.1", "final") || rename("none", "nowhere") != -1 || mkdir("d", 0755))
+		return 4;
+	to = open("d/both", O_CREAT | O_EXCL | O_RDWR, 0600);
+	if (write(to, "abc", 3) != 3 || close(to) || unlink("d/both"))
+		return 5;
+	if (!fork()) {
+		to = open("child", O_CREAT | O_WRONLY, 0666);
+		_exit(write(to, "12345", 5) != 5);
+	}
+	wait(0);
+	if (argc > 1)
+		execv(argv[1], argv + 1);
+	return 7;
+}
+"""
+MANY = """
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(void)
+{
+	char name[32];
+
+	for (int i = 0; i < 3000; i++) {
+		snprintf(name, sizeof(name), "f%d", i % 10);
+		int fd = open(name, O_CREAT | O_WRONLY | O_TRUNC, 0666);
+
+		if (fd < 0 || write(fd, name, 2) != 2 || close(fd))
+			return 1;
+		usleep(300);
+	}
+	return 0;
+}
+"""
+GO = """
+package main
+
+import "os"
+
+func main() {
+	data, _ := os.ReadFile("in")
+	for i := 0; i < 3; i++ {
+		os.WriteFile("out", data, 0o644)
+	}
+	os.Rename("out", "renamed")
+}
+"""
+
+
+def static(folder: Path, text: str) -> Path:
+    """A static C program."""
+    source = folder / "program.c"
+    source.write_text(text)
+    program = folder / "program"
+    done = subprocess.run(
+        ["gcc", "-O1", "-static", source, "-o", program], capture_output=True, check=False
+    )
+    if done.returncode:
+        pytest.skip("static programs cannot be linked here")
+    return program
+
+
+def followed(folder: Path, *command: str | Path, status: int = 0) -> Bundle:
+    """A recording of the command, run in `folder`."""
+    done = tracehint(
+        "record", "--quiet", "--collector", "preload", "--option", "follow=yes", "-o", "run.trace",
+        "--", *command, cwd=folder,
+    )  # fmt: skip  # a table
+    assert done.returncode == status, done.stderr
+    return read_bundle(folder / "run.trace")
+
+
+def opens(bundle: Bundle, folder: Path) -> list[tuple[str, int, int, bool]]:
+    """Name, bytes read and written, and whether it was created, of the opens in the folder."""
+    return sorted(
+        (
+            row["path"].removeprefix(bytes(folder) + b"/").decode(),
+            row["read_bytes"], row["write_bytes"], row["created"],
+        )
+        for row in bundle.tables["opens"].to_pylist()
+        if row["path"].startswith(bytes(folder) + b"/")
+    )  # fmt: skip  # a table
+
+
+EXPECTED = [
+    ("child", 0, 5, True), ("d/both", 0, 3, True), ("in", 50000, 0, False),
+    ("tmp.1", 0, 50000, True),
+]  # fmt: skip  # a table
+
+
+def test_a_static_program_has_its_opens_names_and_children(tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(bytes(50000))
+    bundle = followed(tmp_path, static(tmp_path, COPY), status=7)
+    assert opens(bundle, tmp_path) == EXPECTED
+    losses = [(r["kind"], r["detail"]) for r in bundle.tables["losses"].to_pylist()]
+    assert losses == [("unentered_programs", "static, followed")]
+    changes = [
+        (row["op"], Path(os.fsdecode(row["path"])).name, row["new_path"])
+        for row in bundle.tables["names"].to_pylist()
+        if row["op"] not in ("open", "create")
+    ]
+    assert changes == [
+        ("rename", "tmp.1", bytes(tmp_path / "final")),
+        ("mkdir", "d", None),
+        ("unlink", "both", None),
+    ]
+    gone = {
+        row["path"] for row in bundle.tables["names"].to_pylist() if row["path"].endswith(b"both")
+    }
+    assert gone == {bytes(tmp_path / "d" / "both")}
+    ends = [row["exit_code"] for row in bundle.tables["processes"].to_pylist()]
+    assert 7 in ends
+
+
+def test_from_static_to_dynamic_and_back(tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(bytes(50000))
+    program = static(tmp_path, COPY)
+    script = "cat in > by_cat; rm -r d; ./program; exit 9"
+    bundle = followed(tmp_path, program, "/bin/sh", "-c", script, status=9)
+    found = opens(bundle, tmp_path)
+    for row in EXPECTED:
+        times = 3 if row[0] == "in" else 2  # and by cat
+        assert len([r for r in found if r[:3] == row[:3]]) == times, (row, found)
+    assert [r for r in found if r[0] == "by_cat" and r[2]] == [("by_cat", 0, 50000, False)]
+
+
+@pytest.mark.skipif(shutil.which("go") is None, reason="Go is not installed")
+@pytest.mark.slow
+def test_a_go_program(tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(bytes(3000))
+    (tmp_path / "main.go").write_text(GO)
+    env = {**os.environ, "GOCACHE": str(tmp_path / "cache"), "GO111MODULE": "off"}
+    subprocess.run(["go", "build", "-o", "program", "main.go"], cwd=tmp_path, env=env, check=True)
+    found = opens(followed(tmp_path, "./program"), tmp_path)
+    assert [r for r in found if r[0] == "in"] == [("in", 3000, 0, False)]
+    assert [r[1:3] for r in found if r[0] == "out"] == [(0, 3000)] * 3
+
+
+def helpers(folder: Path) -> list[int]:
+    """Processes that hold the other end of a filter and are in this folder."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (place / "cwd").readlink() != folder:
+                continue
+            links = [str(link.readlink()) for link in (place / "fd").iterdir()]
+            if any("seccomp" in link for link in links):
+                found.append(int(place.name))
+    return sorted(found)
+
+
+@pytest.mark.slow
+def test_who_follows_may_be_killed_at_any_moment(tmp_path: Path) -> None:
+    """One of the two at a time: the program goes on, and what it opens is noted all the same."""
+    program = static(tmp_path, MANY)
+    command = [
+        sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", "preload",
+        "--option", "follow=yes", "-o", "run.trace", "--", program,
+    ]  # fmt: skip  # a table
+    killed = 0
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE) as recorder:
+        deadline = time.monotonic() + 120
+        while recorder.poll() is None and time.monotonic() < deadline:
+            both = helpers(tmp_path)
+            if len(both) == 2 and killed < 10:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(random.choice(both), signal.SIGKILL)
+                    killed += 1
+            time.sleep(random.random() * 0.1)
+        assert recorder.wait(timeout=1) == 0, recorder.stderr and recorder.stderr.read()
+    assert killed > 3
+    found = [r for r in opens(read_bundle(tmp_path / "run.trace"), tmp_path) if r[0][0] == "f"]
+    assert 3000 - killed <= len(found) <= 3000
+    assert {r[2] for r in found} == {2}
+
+
+def test_where_filters_are_not_allowed_the_program_runs_as_ever(tmp_path: Path) -> None:
+    denied = """
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	struct sock_filter rules[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_seccomp, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = {4, rules};
+
+	if (argc < 2 || syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return 76;
+	if (syscall(SYS_prctl, PR_SET_SECCOMP, 2, &filter))
+		return 77;
+	execv(argv[1], argv + 1);
+	return 78;
+}
+"""
+    launcher = static(tmp_path, denied).rename(tmp_path / "launcher")
+    program = static(tmp_path, COPY)
+    (tmp_path / "in").write_bytes(bytes(100))
+    environ = {**os.environ, "TRACEHINT_FOLLOW": "1"}
+    done = subprocess.run(
+        [launcher, sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", "preload",
+         "--option", "follow=yes", "-o", "run.trace", "--", program],
+        cwd=tmp_path, env=environ, capture_output=True, check=False, timeout=60,
+    )  # fmt: skip  # a table
+    assert done.returncode == 7, done.stderr
+    losses = read_bundle(tmp_path / "run.trace").tables["losses"].to_pylist()
+    assert [(r["kind"], r["detail"]) for r in losses] == [("unentered_programs", "static")]
