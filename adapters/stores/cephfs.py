@@ -18,6 +18,7 @@ from tracehint.adapters.stores.about import About
 from tracehint.adapters.stores.base import Capability, Gap, Location, Setting, capability_key
 from tracehint.adapters.stores.ceph_ask import ask_ceph
 from tracehint.adapters.stores.ceph_objects import FIELDS, Ask, fields_of, locate_files
+from tracehint.adapters.stores.grammar import number_of
 from tracehint.adapters.stores.placing import NO_DEFAULT, Placing
 from tracehint.errors import UsageError
 
@@ -104,11 +105,12 @@ class CephFs(Placing):
         gaps: list[Gap] = []
         folder = kind == "directory"
         layout = f"ceph.{'dir' if folder else 'file'}.layout"
+        blocks = _layout(hints)
         for name, value in sorted(hints.items()):
             row, said = capability_key(name, value), f"{name}={value}"
             pool = self._pool(row, value, folder)
             pin = self._pin(row, value) if folder else None
-            striped = row == "BlockSize" or (row == "DP=scatter" and "BlockSize" in hints)
+            striped = blocks is not None and row in ("BlockSize", "DP=scatter")
             if pool is not None:
                 key = f"{layout}.pool"
                 if key in settings:
@@ -123,8 +125,8 @@ class CephFs(Placing):
                 gaps.append(Gap(hint=row, level="none", reason=self._why_not(row, folder)))
             elif row == "DP=scatter":
                 gaps.append(Gap(hint=row, level="approximate", reason=CAPABILITIES[row].how))
-        if "BlockSize" in hints:
-            striping, said = _layout(hints)
+        if blocks is not None:
+            striping, said = blocks
             settings[layout] = Setting(key=layout, value=striping.encode(), hint=said)
         return list(settings.values()), gaps
 
@@ -134,7 +136,8 @@ class CephFs(Placing):
         if row == "DP=collocation":
             return self.places.of_group(value.partition("|")[2])
         if row == "Replication":
-            return self.places.of_copies(int(value))
+            copies = number_of(value)
+            return None if copies is None else self.places.of_copies(copies)
         return None
 
     def _pin(self, row: str, value: str) -> tuple[str, bytes] | None:
@@ -145,7 +148,7 @@ class CephFs(Placing):
         if self.places.ranks > 1 and row == "DP=distribute":
             return SPREAD, b"1"
         if self.places.ranks > 1 and row == "DP=collocation":
-            rank = zlib.crc32(value.partition("|")[2].encode()) % self.places.ranks
+            rank = zlib.crc32(os.fsencode(value.partition("|")[2])) % self.places.ranks
             return PIN, b"%d" % rank
         return None
 
@@ -212,12 +215,16 @@ class CephFs(Placing):
         return locate_files(fds, self.ask)
 
 
-def _layout(hints: Mapping[str, str]) -> tuple[str, str]:
-    """Striping for a block size, and for whole regions where the file is scattered."""
-    block = int(hints["BlockSize"])
+def _layout(hints: Mapping[str, str]) -> tuple[str, str] | None:
+    """Striping for a block size, and for whole regions where the file is scattered; None: there is
+    no block size, or one of them is no number."""
+    block = number_of(hints.get("BlockSize", ""))
     placement = hints.get("DP", "")
     scattered = placement.startswith("scatter|")
-    wanted = block * int(placement.partition("|")[2]) if scattered else block
+    parts = number_of(placement.partition("|")[2]) if scattered else 1
+    if block is None or parts is None:
+        return None
+    wanted = block * parts
     unit = min(MAX_OBJECT, max(1, -(-wanted // UNIT)) * UNIT)
     size = unit if scattered else unit * max(1, DEFAULT_OBJECT // unit)
     said = f"{'DP=' + placement + ' ' if scattered else ''}BlockSize={block}"

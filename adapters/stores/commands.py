@@ -85,7 +85,7 @@ class CommandStore(Table):
         settings = []
         for name, command in self.commands.items():
             mine = [one for one in said if one.key in command.words]
-            words = {one.key: one.value.decode() for one in mine}
+            words = {one.key: os.fsdecode(one.value) for one in mine}
             for word, value in words.items():
                 check_word(command.words[word].kind, word, value.replace(HOST, "h"))
             if mine:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tracehint.adapters.stores.grammar import Grid
+from tracehint.adapters.stores.grammar import Grid, number_of
 from tracehint.adapters.stores.places import Places
 
 PLAIN = ("value", "arg", "block", "region")
@@ -56,9 +56,10 @@ class Known:
                 if number not in fields[name].map:
                     raise MissingError(f"the store has no word for {number[:40]}")
                 return fields[name].map[number]
-            if not number.isdecimal() or len(number) > 18:
+            plain = number_of(number)
+            if plain is None:
                 raise MissingError(f"its {fields[name].of} is no number")
-            return str(fields[name].grid.fit(int(number)))
+            return str(fields[name].grid.fit(plain))
         found = self._plain(name) if name in PLAIN else self._place(name)
         if found is None:
             raise MissingError(_NO_PLACE[name])
@@ -67,7 +68,8 @@ class Known:
     def _plain(self, name: str) -> str:
         arg, block = self.value.partition("|")[2], self.hints.get("BlockSize", "")
         if name == "region":
-            return str(int(arg) * int(block)) if arg.isdecimal() and block.isdecimal() else ""
+            parts, bytes_ = number_of(arg), number_of(block)
+            return "" if parts is None or bytes_ is None else str(parts * bytes_)
         return {"value": self.value, "arg": arg, "block": block}[name]
 
     def _place(self, name: str) -> str | None:
@@ -76,7 +78,8 @@ class Known:
         if name == "group":
             return self.places.of_group(self.value.partition("|")[2])
         if name == "copies":
-            return self.places.of_copies(int(self.value)) if self.value.isdecimal() else None
+            copies = number_of(self.value)
+            return None if copies is None else self.places.of_copies(copies)
         if name == "site":
             return self.places.of_site(self.value)
         return self.places.server or None

@@ -45,6 +45,11 @@ class Grid:
         return min(value, self.most)
 
 
+def number_of(text: str) -> int | None:
+    """A hint's number, of at most 18 plain digits; None: it is none."""
+    return int(text) if re.fullmatch("[0-9]{1,18}", text) else None
+
+
 def bytes_of(text: str) -> int | None:
     """A number of bytes as tools print it (`1048576`, `512K`, `1.0MiB`); None: it is none.
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from tracehint.adapters.plan import Kind
 from tracehint.adapters.stores.about import About
 from tracehint.adapters.stores.base import Capability, Gap, Location, Setting, capability_key
+from tracehint.adapters.stores.grammar import number_of
 from tracehint.adapters.stores.places import NAME
 from tracehint.adapters.stores.placing import NO_DEFAULT, Placing
 from tracehint.adapters.stores.tools import fd_path, run_tool
@@ -101,7 +102,8 @@ class MooseFs(Placing):
 
     def _place(self, key: str, value: str) -> str | None:
         if key == "Replication":
-            return str(min(MAX_COPIES, int(value)))
+            copies = number_of(value)
+            return None if copies is None else str(max(1, min(MAX_COPIES, copies)))
         if key == "DP=local":
             return self.places.of_host(late=self.late)
         if key == "DP=collocation":

@@ -95,7 +95,7 @@ class Table:
                 continue
             for attribute, text in texts.items():
                 said = Setting(
-                    key=self.prefix + attribute, value=text.encode(), hint=f"{name}={value}"
+                    key=self.prefix + attribute, value=os.fsencode(text), hint=f"{name}={value}"
                 )
                 settings.setdefault(attribute, said)
         return list(settings.values()), gaps
