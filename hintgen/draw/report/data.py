@@ -62,9 +62,8 @@ def collect(
     the bundle or file that the run was read from, `con` its tables (None: query.connect's),
     `saves` what all hints would save (None: no hint was in force), `prediction` a sweep, `decision`
     what the run would gain from what, in a sentence, `comparison` this run beside an earlier one,
-    `labelled` its files by label (None: made here).
-    Sums, mix, graph, flow and heat are those of the whole run; single tasks, files, accesses,
-    findings and rules the largest, fewer where their names would make the page too large.
+    `labelled` its files by label (None: made here). Sums, mix, graph, flow and heat are those of
+    the whole run; single tasks, files ... the largest, fewer where the page would be too large.
     """
     con = con or query.connect(analysis)
     found = _stages(analysis, con)

@@ -57,7 +57,6 @@ def command(
     """
     from tracehint.adapters.stores.outcome import Outcome
     from tracehint.adapters.stores.readback import verify
-    from tracehint.adapters.stores.survival import told
     from tracehint.commands._resolutions import other_values, with_others
     from tracehint.hintgen.hints.hintfile import load
 
@@ -77,8 +76,7 @@ def command(
         _json(chosen.name, counts, bad, outcome, fine, taken)
     else:
         _text(counts, bad, outcome)
-        for line in told(taken, sum(target.kind == "file" for target in plan.targets)):
-            click.echo(line, err=True)
+        _say_taken(taken, plan)
     return EXIT_OK if fine else EXIT_FINDINGS
 
 
@@ -88,6 +86,13 @@ def _taken(run: Path | None, plan: Plan) -> dict[bytes, Lost]:
 
     files = [target.path for target in plan.targets if target.kind == "file"]
     return lost_in(run, files) if run is not None else {}
+
+
+def _say_taken(taken: dict[bytes, Lost], plan: Plan) -> None:
+    from tracehint.adapters.stores.survival import told
+
+    for line in told(taken, sum(target.kind == "file" for target in plan.targets)):
+        click.echo(line, err=True)
 
 
 def _text(counts: Counter[str], bad: list[Reading], outcome: Outcome) -> None:
