@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Programs that are about to be executed, and those that cannot be entered. */
+#include "follow.h"
+#include "process.h"
+
+#define MAX_PATH 4096
+
+/* A process below a followed program. */
+struct th_process_page *process_followed(int tgid, int ppid, unsigned int parent)
+{
+	struct th_process_page *page = epoch_new(0);
+
+	if (!page)
+		return NULL;
+	page->proc.pid = page->proc.tgid = (unsigned int)tgid;
+	page->proc.ppid = (unsigned int)ppid;
+	page->proc.parent = parent;
+	clock_sample(&page->began);
+	return page;
+}
+
+/* The program that cannot be entered: what is known of it is written here. */
+static void successor(struct rec *rec, const struct th_call *call, enum th_class class)
+{
+	bool at = call->nr == __NR_execveat;
+	char *const *argv = (char *const *)call->arg[at ? 2 : 1];
+	char *const *envp = (char *const *)call->arg[at ? 3 : 2];
+	struct th_process_page *page = epoch_new(arguments_size(argv) + MAX_PATH);
+
+	if (!page)
+		return;
+	struct rec next = {
+		.page = page, .epoch = page->proc.epoch, .cwd = rec->cwd, .root = rec->root};
+
+	next.chunks[TH_PATH] = &page->head;
+	page->proc.pid = page->proc.tgid = rec->page->proc.pid;
+	page->proc.ppid = rec->page->proc.ppid;
+	page->proc.flags = TH_PROC_EXECED;
+	page->proc.cwd = rec->cwd;
+	page->proc.exe =
+		path_at(&next, at ? call->arg[0] : TH_AT_FDCWD, (const char *)call->arg[at]);
+	page->unentered = class;
+	put_arguments(&next, argv, envp);
+	rec->page->proc.hashed = page->proc.epoch; /* void where the exec fails */
+	if (image.follow && (class == TH_CLASS_STATIC || class == TH_CLASS_GO))
+		follow_start(page);
+}
+
+void process_executing(const struct th_call *call, enum th_class class)
+{
+	/* of a child that does nothing else before, its parent and the program tell all */
+	bool silent = class == TH_CLASS_DYNAMIC && !rec_begun();
+	struct rec *rec = silent || class == TH_CLASS_UNREADABLE ? NULL : rec_here();
+
+	if (!rec)
+		return;
+	slots_settle(rec);
+	if (class != TH_CLASS_DYNAMIC)
+		successor(rec, call, class);
+	rec->page->proc.end_ns = now_ticks();
+	rec->page->proc.kind = TH_EXEC;
+}
+
+void process_not_executed(const struct th_call *call)
+{
+	struct rec *rec = rec_begun() ? rec_here() : NULL;
+
+	(void)call;
+	if (!rec || rec->page->proc.kind != TH_EXEC)
+		return;
+	rec->page->proc.kind = TH_ALIVE;
+	rec->page->proc.end_ns = 0;
+	rec->page->proc.hashed = 0;
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Processes that are made, waited for, and end. */
+#include "process.h"
+
+static void event(struct rec *rec, enum th_event_kind kind, int pid, int status,
+		  unsigned long long t)
+{
+	struct th_event *out = record_new(rec, TH_EVENT, sizeof(*out));
+
+	if (!out) {
+		lose(rec, TH_LOST_LIFECYCLE, 1);
+		return;
+	}
+	out->epoch = rec->epoch;
+	out->pid = (unsigned int)pid;
+	out->status = status;
+	out->t = t;
+	out->kind = kind;
+}
+
+void process_waited(struct rec *rec, int pid, int status)
+{
+	event(rec, TH_EVENT_WAIT, pid, status, now_ticks());
+}
+
+/* From now on a child may move the positions of these descriptors. */
+void process_forking(const struct th_call *call, unsigned long flags)
+{
+	struct rec *rec = rec_here();
+
+	(void)call;
+	if (!rec || (flags & TH_CLONE_THREAD))
+		return;
+	rec->forks++;
+	rec->fork_ticks = now_ticks();
+}
+
+void process_forked(long pid, unsigned long flags)
+{
+	if ((flags & TH_CLONE_VFORK) && pid > 0)
+		vforked_done((int)pid);
+	struct rec *rec = (flags & TH_CLONE_THREAD) || pid <= 0 ? NULL : rec_here();
+
+	if (rec)
+		event(rec, TH_EVENT_FORK, (int)pid, 0, rec->fork_ticks);
+}
+
+/* A child that did nothing writes nothing: its parent saw it begin and end. */
+void process_exits(int code)
+{
+	struct rec *rec = rec_begun() ? rec_here() : NULL;
+
+	if (!rec)
+		return;
+	slots_settle(rec);
+	rec->page->proc.exit_status = (code & 0xff) << 8;
+	rec->page->proc.end_ns = now_ticks();
+	rec->page->proc.kind = TH_EXIT;
+}
