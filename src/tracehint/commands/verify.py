@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     help="Recording of the run that followed: tells which hints it took away, and how.",
 )
 @click.option("--strict", is_flag=True, help="A file that is not there counts as a mismatch.")
-@click.option("--format", "fmt", type=click.Choice(["text", "json"]), default="text")
+@click.option(
+    "--format", "fmt", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
 def command(
     hints: Path,
     directory: Path,
