@@ -6,15 +6,16 @@ import random
 import subprocess
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from scripts.bench.gain.columns import COLUMNS, Case, by_hand
+from scripts.bench.gain.columns import COLUMNS, Case, by_hand, rules_only
 from scripts.bench.gain.dispatch import Dispatcher
 from scripts.bench.gain.effect import Effect, held
+from scripts.bench.gain.errors import covered, of_ratios, off, within
 from scripts.bench.gain.page import summary, tables
 from scripts.bench.gain.placements import placement_of
 from scripts.bench.gain.predicted import Cell, cells
@@ -24,10 +25,15 @@ from scripts.bench.gain.rows import ROWS, Row
 
 from tests.support import shaped
 from tests.support.bed import Node
+from tests.support.flows import Flowing
 from tests.support.predicting import MB, Task, plain, workload
 from tests.support.shaped import shaped_cluster
 from tracehint.analyzer.model import Analysis
 from tracehint.analyzer.predict.model import Placement, Workload, law
+from tracehint.analyzer.predict.workload import from_analysis
+from tracehint.hintgen.hints.hintfile import dump
+from tracehint.hintgen.learn.rules import learn
+from tracehint.hintgen.plan.rules import SETS
 
 LOAD = {"own": 0.1, "others": 0.0, "steal": 0.0, "average": 0.5}
 
@@ -160,6 +166,11 @@ def test_files_lie_where_the_placement_says(tmp_path: Path) -> None:
     chosen = [replay.effect.choose(f, 2) for f in range(work.files)]
     assert chosen == ["3", "node_E", "node_C", "node_C", "node_C", "1", "9"]
     assert replay.effect.choose(2, 0) == "node_C", "the first choice stays"
+    (tmp_path / "b").mkdir()
+    both = Placement("b", kinds, np.full(7, 2, np.int32), target, groups=8)
+    effect = replayed(tmp_path / "b", work, both).effect
+    chosen = [effect.choose(f, 2) for f in (1, 2, 6)]
+    assert chosen == ["node_E_2", "node_C_2", "2"]
     assert held(replay.effect, [1, 2, 5], [10, 20, 30]) == Counter({4: 10, 2: 20, 1: 30})
 
 
@@ -176,6 +187,23 @@ def test_by_hand_follows_the_table_of_the_row() -> None:
     assert found.target[4] == found.target[5] == 4, "what the last task reads is one group"
     assert found.copies[6] == 4
     assert found.scheduler == "most-input-bytes"
+
+
+def test_rules_by_name_alone_leave_tasks_and_inputs_where_they_are(tmp_path: Path) -> None:
+    run = Flowing()
+    for i in range(4):
+        run.read(run.task("make"), f"in_{i}.dat", MB)
+        run.write(i, f"p_{i}.dat", MB)
+    for i in range(4):
+        run.read(run.task("use"), f"p_{i}.dat", MB)
+    analysis = run.analysis()
+    work = from_analysis(analysis)
+    learned = learn([analysis])
+    dump(replace(learned, rules=SETS["local"](learned.rules)), tmp_path / "h.json")
+    row = Row(name="r", title="r", source="", learned="", by=1, hand=())
+    found = rules_only(Case(row, analysis, work, plain(5), Path(), tmp_path / "h.json"))
+    assert found.scheduler is None and found.law is not None
+    assert (found.law == np.where(work.produced > 0, law("local"), -1)).all()
 
 
 def run_of(column: str, number: int, seconds: float, **more: Any) -> Run:
@@ -206,6 +234,20 @@ def test_the_page_tells_load_differing_outputs_and_wrong_predictions() -> None:
     assert "| runs inside the 90 % interval | 50% |" in told
     assert "0 of 1" in told
     assert "Nothing" in summary([])
+
+
+def test_intervals_are_checked_with_the_errors_of_other_rows_alone() -> None:
+    def row(*seconds: float) -> list[Cell]:
+        runs = [run_of("default", i, s) for i, s in enumerate(seconds)]
+        return [Cell("default", runs, 10.0, 9.0, 11.0, 10 * MB)]
+
+    far, near = row(20.0, 20.0), row(*[10.5] * 20)
+    assert covered([near, near]) == 1.0
+    assert covered([far, near]) == pytest.approx(20 / 22), "who has no like is not covered"
+    assert within(off([near]), 0.8) == pytest.approx(0.05)
+    pair = [*row(10.0), Cell("local", [run_of("local", 0, 5.0)], 4.0, 3.0, 5.0, 5 * MB)]
+    times, sizes = of_ratios([pair])
+    assert times == pytest.approx([0.2]) and sizes == pytest.approx([5 / 11], abs=0.001)
 
 
 def test_every_column_is_predicted_with_the_placement_that_is_replayed(tmp_path: Path) -> None:

@@ -165,11 +165,13 @@ def test_from_python(tmp_path: Path) -> None:
     assert data["nodes"] == 3
 
 
+@pytest.mark.parametrize("limit", ["NOT_WORSE", "MORE_BYTES"])
 def test_rules_that_lose_by_name_are_not_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every draft with hints by name is slower: the file has no rules, and says so."""
-    monkeypatch.setattr(rules, "NOT_WORSE", 0.0)
+    """Every draft with hints by name is slower, or moves more: the file has no rules, and says
+    so."""
+    monkeypatch.setattr(rules, limit, 0.0)
     data = planned(write(tmp_path, pairs(10)), "-o", "h.json")
     assert load(tmp_path / "h.json").rules == ()
     assert any("no rules by name" in note for note in data["assumptions"])

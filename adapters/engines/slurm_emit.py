@@ -91,9 +91,12 @@ def script(
 
 
 def _job(
-    number: int, workflow: Workflow, needs: Sequence[int], words: Sequence[str],
+    number: int,
+    workflow: Workflow,
+    needs: Sequence[int],
+    words: Sequence[str],
     copies: Staging | None,
-) -> str:  # fmt: skip
+) -> str:
     task = workflow.tasks[number]
     if task.at is None or not task.command:
         raise InputError(

@@ -110,6 +110,15 @@ def fits(parts: Sequence[Part], subject: Subject) -> tuple[bytes, ...] | None:
 
     Raises TooCostlyError.
     """
+    found = places(parts, subject)
+    return None if found is None else tuple(subject.name[place] for place in found)
+
+
+def places(parts: Sequence[Part], subject: Subject) -> tuple[slice, ...] | None:
+    """The place of each placeholder's text, or None where the template does not fit.
+
+    Raises TooCostlyError.
+    """
     ends = [1 << len(subject.name)]  # from the last part to the first
     for part in reversed(parts):
         ends.append(_before(part, ends[-1], subject))
@@ -124,7 +133,7 @@ def fits(parts: Sequence[Part], subject: Subject) -> tuple[bytes, ...] | None:
         start = at
         at = _longest(part, start, rest, subject)
         if isinstance(part, str):
-            caught.append(subject.name[start:at])
+            caught.append(slice(start, at))
     return tuple(caught)
 
 

@@ -88,7 +88,12 @@ class Context:
         hinted = self.con.execute(
             "SELECT file FROM files SEMI JOIN in_force USING (path_text)"
         ).fetchall()
-        return saved(Labelled(self.analysis), [file for (file,) in hinted])
+        return saved(self.labelled, [file for (file,) in hinted])
+
+    @functools.cached_property
+    def labelled(self) -> Labelled:
+        """The file versions by their label."""
+        return Labelled(self.analysis)
 
     @property
     def nodes(self) -> int:

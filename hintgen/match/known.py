@@ -23,6 +23,15 @@ class Declared:
     consumers: Sequence[Sequence[str]] | None = None
     sizes: Sequence[int | None] | None = None
 
+    def types_of(self, i: int) -> tuple[object, ...]:
+        """What is known of the types of a file's tasks, and whether the tasks are known."""
+        made, read = self.producer_types, self.consumer_types
+        return (
+            False if made is None else made[i],
+            False if read is None else tuple(read[i]),
+            self.producers is None or self.consumers is None,
+        )
+
 
 @dataclass(frozen=True)
 class Match:

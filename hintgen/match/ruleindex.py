@@ -17,6 +17,7 @@ from tracehint.hintgen.hints.model import INPUT, Rule
 from tracehint.hintgen.hints.template import Template, parse
 from tracehint.hintgen.match.company import in_company
 from tracehint.hintgen.match.known import Declared
+from tracehint.hintgen.match.skeleton import has_digits
 from tracehint.hintgen.match.templateindex import TemplateIndex
 
 Captures = tuple[bytes, ...]
@@ -33,6 +34,11 @@ class Entry:
     consumers: frozenset[str]
     beside: tuple[Template, ...]
     order: tuple[int, int, int]
+
+    @cached_property
+    def names_decide(self) -> bool:
+        """Whether its conditions may tell names apart that differ in digits alone."""
+        return bool(self.beside) or any(map(has_digits, self.exclude))
 
 
 _WEIGHED = 3  # steps for weighing one rule whose template fits
@@ -67,8 +73,10 @@ class RuleIndex:
         self._by_producer: dict[str, _Rules] = defaultdict(_Rules)
         known_producers: set[str] = set()
         known_consumers: set[str] = set()
+        self.templates: list[Template] = []
         for rule in rules:
             entry = entry_of(rule)
+            self.templates.append(entry.template)
             known_producers |= entry.producers
             known_consumers |= entry.consumers
             if rule.conditions.get("needs") == "types" and entry.template.parts[0] == DIRS:

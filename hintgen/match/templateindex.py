@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from tracehint.hintgen.hints.fitting import Subject
 from tracehint.hintgen.hints.template import Template
 
-_Key = tuple[bytes, bytes, int | None]  # prefix, suffix (both cut), slashes
+_Ends = tuple[bytes, bytes]  # prefix and suffix, both cut
+_Alike = dict[_Ends, list[tuple[bytes, Template]]]  # the longest literal between, the template
 _LENGTHS = (64, 32, 16, 8, 4, 2, 1, 0)  # to which prefixes and suffixes are cut
 
 
@@ -20,24 +21,39 @@ class TemplateIndex:
     """Templates, each once."""
 
     def __init__(self, templates: Iterable[Template]) -> None:
-        tables: dict[tuple[int, int], dict[_Key, list[tuple[bytes, Template]]]] = defaultdict(dict)
+        tables: dict[tuple[int, int], dict[int | None, _Alike]] = defaultdict(dict)
         for template in dict.fromkeys(templates):
             head, tail = cut(template.prefix), cut(template.suffix)
-            key = template.prefix[:head], template.suffix[len(template.suffix) - tail :]
-            table = tables[head, tail]
-            table.setdefault((*key, template.slashes), []).append((template.middle, template))
+            ends = template.prefix[:head], template.suffix[len(template.suffix) - tail :]
+            alike = tables[head, tail].setdefault(template.slashes, {})
+            alike.setdefault(ends, []).append((template.middle, template))
         self._tables = sorted(tables.items())
+        self._of_slashes: dict[int, list[tuple[int, int, list[_Alike]]]] = {}
+
+    def _looked_at(self, slashes: int) -> list[tuple[int, int, list[_Alike]]]:
+        """Lengths of prefix and suffix, and the tables of them, for names with so many slashes."""
+        found = self._of_slashes.get(slashes)
+        if found is None:
+            found = [
+                (head, tail, [table[n] for n in (slashes, None) if n in table])
+                for (head, tail), table in self._tables
+                if slashes in table or None in table
+            ]
+            self._of_slashes[slashes] = found
+        return found
 
     def fitting(self, subject: Subject) -> list[tuple[Template, tuple[bytes, ...]]]:
         """Templates that fit, and the texts of their placeholders. Raises TooCostlyError."""
         found = []
         name = subject.name
-        for (head, tail), table in self._tables:
+        for head, tail, tables in self._looked_at(subject.slashes):
             if len(name) < max(head, tail):
                 continue
             ends = name[:head], name[len(name) - tail :]
-            for slashes in (subject.slashes, None):
-                alike = table.get((*ends, slashes), ())
+            for table in tables:
+                alike = table.get(ends)
+                if alike is None:
+                    continue
                 subject.spend(len(alike))
                 for template in [t for middle, t in alike if middle in name]:
                     caught = template.fit(subject)

@@ -52,14 +52,14 @@ def has_declared_graph(analysis: Analysis) -> bool:
 
 
 def predicted(
-    hints: HintFile, facts: pa.Table, *, graph: bool, nodes: int, names: bool = False
+    matcher: Matcher, facts: pa.Table, *, graph: bool, nodes: int, names: bool = False
 ) -> Said:
     """What the rules say about the paths of a run. `names`: all of them are known to each rule."""
     paths = facts["path"].to_pylist()
     known = declared_of(facts) if graph else Declared()
     return {
         (match.path, hint.name): (hint.value, match.pattern)
-        for match in Matcher(hints).match(paths, known, nodes, frozenset(paths) if names else ())
+        for match in matcher.match(paths, known, nodes, frozenset(paths) if names else ())
         for hint in match.hints
         if hint.level == "placement"
     }
@@ -127,9 +127,10 @@ def score_prepared(
     facts, nodes, true, size = other.facts, other.nodes, other.true, other.size
     if given == "auto":
         given = "graph" if other.declared else "path"
+    matcher = Matcher(hints)
     results = {
         kind: compare(
-            predicted(hints, facts, graph=kind == "graph", nodes=nodes, names=kind == "names"),
+            predicted(matcher, facts, graph=kind == "graph", nodes=nodes, names=kind == "names"),
             true,
             size,
         )

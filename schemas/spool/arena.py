@@ -137,16 +137,20 @@ def arena_records(
     records = {"episodes": episodes, "extents": extents, "processes": processes}
     records["losses"] = _losses(arena)
     records |= texts.tables(episodes, processes, names, pages["exec"])
+    return records, texts.heap(), _unentered(pages[pages["unentered"] > 0])
+
+
+def _unentered(pages: Records) -> list[tuple[int, str]]:
+    """Epoch, and what kind of program could not be entered."""
     last = len(al.CLASSES) - 1
-    unentered = [
+    return [
         (
             int(page["proc"]["epoch"]),
             al.CLASSES[min(int(page["unentered"]) & ~al.FOLLOWED, last)]
             + (", followed" if page["unentered"] & al.FOLLOWED else ""),
         )
-        for page in pages[pages["unentered"] > 0]
+        for page in pages
     ]
-    return records, texts.heap(), unentered
 
 
 def _settle(episodes: Records) -> None:

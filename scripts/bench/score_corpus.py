@@ -31,6 +31,7 @@ from tracehint.hintgen.hints.model import HintFile
 from tracehint.hintgen.learn.facts import facts_of
 from tracehint.hintgen.learn.rules import LearnOptions, learn
 from tracehint.hintgen.learn.safety import NO_LIMITS
+from tracehint.hintgen.match.match import Matcher
 from tracehint.hintgen.score.score import Prepared, baseline, predicted, prepare
 from tracehint.hintgen.score.tally import Score, compare, why_wrong
 from tracehint.hintgen.text.masks import shapes_of
@@ -96,17 +97,19 @@ def pairs(items: list[Run], most: int) -> Iterator[tuple[Run, Run]]:
 def results_of(learned: Run, other: Run) -> dict[str, Score]:
     """Mode -> comparison of what the rules say with what the other run's analysis gives."""
     rules, facts = learned.rules("")
+    matcher = Matcher(rules)
     seen = other.truth("")
     said = {
         mode: predicted(
-            rules, seen.facts, graph=mode == "graph", names=mode == "names", nodes=seen.nodes
+            matcher, seen.facts, graph=mode == "graph", names=mode == "names", nodes=seen.nodes
         )
         for mode in ("graph", "names", "path")
     }
     said["types"] = baseline(facts, seen.facts, seen.nodes)
     scores = {mode: compare(hints, seen.true, seen.size, ALL) for mode, hints in said.items()}
     strange = other.truth("t")
-    renamed = predicted(learned.rules("s")[0], strange.facts, graph=True, nodes=strange.nodes)
+    stranger = Matcher(learned.rules("s")[0])
+    renamed = predicted(stranger, strange.facts, graph=True, nodes=strange.nodes)
     scores["renamed"] = compare(renamed, strange.true, strange.size, ALL)
     return scores
 

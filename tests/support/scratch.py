@@ -4,6 +4,8 @@ A page changes the tree by blocks under one of these lines, and runs ```bash blo
 directory; a ```text block after "It prints" must be in their output:
 
     New `PATH`:                      In `PATH`, after `TEXT OF A LINE`:
+
+A block after "In the clone:" is run in the copy itself.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ _CHANGE = re.compile(
     r"```\w+\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
-_RUN = re.compile(r"^```bash\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_RUN = re.compile(r"(In the clone:\n\n)?^```bash\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _PRINTS = re.compile(r"^It prints.*?:\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 # An editable install finds its own tree before PYTHONPATH: its finders are taken out.
@@ -40,6 +42,8 @@ def carried_out(page: str, folder: Path) -> tuple[list[str], str]:
             ROOT / room, tree / room, symlinks=True,
             ignore=shutil.ignore_patterns("__pycache__", "bin", "*.egg-info"),
         )  # fmt: skip  # a table
+    for name in ("CMakeLists.txt", "Makefile", "scripts"):  # for what is built in C
+        (tree / name).symlink_to(ROOT / name)
     touched = [_change(tree, found) for found in _CHANGE.finditer(page)]
     printed = _run(page, tree, work)
     for expected in _PRINTS.findall(page):
@@ -71,9 +75,10 @@ def _run(page: str, tree: Path, work: Path) -> str:
         "PATH": f"{tree}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         "PYTHONPATH": f"{tree}/src",
     }
+    blocks = [f"(cd {tree}\n{text})" if inside else text for inside, text in _RUN.findall(page)]
     done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", "\n".join(_RUN.findall(page))],
-        cwd=work, env={**os.environ, **more}, capture_output=True, text=True, timeout=300,
+        ["bash", "-euo", "pipefail", "-c", "\n".join(blocks)],
+        cwd=work, env={**os.environ, **more}, capture_output=True, text=True, timeout=600,
         check=False,
     )  # fmt: skip  # a table
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"

@@ -38,6 +38,6 @@ def report_html(
         collect(
             run.analysis, findings, hints, run.name,
             con=context.con, saves=context.saved, prediction=prediction, decision=decision,
-            comparison=comparison,
+            comparison=comparison, labelled=context.labelled,
         )
     )  # fmt: skip  # a table

@@ -56,11 +56,13 @@ def collect(
     prediction: dict[str, Any] | None = None,
     decision: str = "",
     comparison: dict[str, Any] | None = None,
+    labelled: Labelled | None = None,
 ) -> dict[str, Any]:
     """The data of the page. Times in seconds of the run, sizes in bytes. `source` is the name of
     the bundle or file that the run was read from, `con` its tables (None: query.connect's),
     `saves` what all hints would save (None: no hint was in force), `prediction` a sweep, `decision`
-    what the run would gain from what, in a sentence, `comparison` this run beside an earlier one.
+    what the run would gain from what, in a sentence, `comparison` this run beside an earlier one,
+    `labelled` its files by label (None: made here).
     Sums, mix, graph, flow and heat are those of the whole run; single tasks, files, accesses,
     findings and rules the largest, fewer where their names would make the page too large.
     """
@@ -70,7 +72,7 @@ def collect(
         "tool": f"tracehint {__version__}",
         "title": title(analysis.run, Path(source) if source else None),
         "decision": decision[:MAX_TEXT],
-        **_of_run(analysis, saves, findings),
+        **_of_run(analysis, labelled or Labelled(analysis), saves, findings),
         "stages": found[:MAX_STAGES],
         "graph": _graph(con),
         "sankey": flow.sankey(con),
@@ -96,9 +98,10 @@ def _fitting(room: int, made: Callable[[int], dict[str, Any]]) -> dict[str, Any]
     return rest
 
 
-def _of_run(analysis: Analysis, saves: Saved | None, findings: Sequence[Finding]) -> dict[str, Any]:
+def _of_run(
+    analysis: Analysis, labelled: Labelled, saves: Saved | None, findings: Sequence[Finding]
+) -> dict[str, Any]:
     """Its sums, and the three patterns that matter most."""
-    labelled = Labelled(analysis)
     saves = saved(labelled) if saves is None else saves
     return {
         "run": _run(analysis.run),

@@ -1,7 +1,7 @@
 """A file is read whole, but in an order that defeats read-ahead.
 
 ## What it finds
-Open episodes of at least 100 calls of which more than half did not begin
+Sessions of at least 100 calls of which more than half did not begin
 where the one before ended, by tasks that read at least 80 % of the file all
 the same.
 

@@ -2,7 +2,7 @@
 
 ## What it finds
 Task types that make at least 1,000 calls on files of one template, at least
-half of them of less than 4 KiB, in episodes of 16 calls or more.
+half of them of less than 4 KiB, in sessions of 16 calls or more.
 
 ## Why it costs
 Each call pays the full way to the store: on a parallel file system that is

@@ -13,7 +13,10 @@ from scripts.bench.gain.rows import SCALES, Row
 from tracehint.analyzer.model import Options
 from tracehint.analyzer.predict.cluster import Cluster
 from tracehint.analyzer.predict.workload import Scale, from_analysis
+from tracehint.hintgen.hints.hintfile import dump, load
 from tracehint.hintgen.inputs import load_run
+from tracehint.hintgen.plan.model import Problem
+from tracehint.hintgen.plan.rules import chosen_rules
 
 NODES = 5
 
@@ -27,7 +30,12 @@ def case_of(row: Row, scale: str, corpus: Path, folder: Path, cluster: Cluster) 
         _tool("hints", learned, "--nodes", str(NODES), "-o", rules)
     analysis = load_run(bundle, Options(nodes=NODES)).analysis
     factor = Scale(1 / row.by, 1 / (row.by * SCALES[scale]))
-    return Case(row, analysis, from_analysis(analysis, factor), cluster, rules)
+    by_name = folder / f"{row.name}-{scale}.rules.json"
+    if not by_name.exists():
+        seen = load_run(_imported(row.learned, corpus, folder), Options(nodes=NODES)).analysis
+        problem = Problem(seen, from_analysis(seen, factor), cluster, load(rules))
+        dump(chosen_rules(problem)[0], by_name)
+    return Case(row, analysis, from_analysis(analysis, factor), cluster, rules, by_name)
 
 
 def _imported(name: str, corpus: Path, folder: Path) -> Path:

@@ -20,13 +20,15 @@ HAND_COPIES = 4
 
 @dataclass(frozen=True)
 class Case:
-    """What a column is made from: a row, its analysis, workload, cluster, and learned rules."""
+    """What a column is made from: a row, its analysis, workload, cluster, and learned rules:
+    file by file, and `by_name` those that `tracehint plan -o` leaves for runs without a graph."""
 
     row: Row
     analysis: Analysis
     work: Workload
     cluster: Cluster
     rules: Path
+    by_name: Path = Path()
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,18 @@ def per_file(case: Case) -> Placement:
     return hinted(load(case.rules), case.analysis, "per-file")(case.work, case.cluster)
 
 
+def rules_only(case: Case) -> Placement:
+    """Rules by name alone, for a run whose graph nobody knows: tasks on any idle node, inputs where
+    the store put them."""
+    from tracehint.hintgen.hints.hintfile import load
+    from tracehint.hintgen.placed import hints_by_file, placement_of
+
+    work, hints = case.work, load(case.by_name)
+    values = hints_by_file(hints, case.analysis, work, case.cluster.count, graph=False)
+    made = [v if made else {} for v, made in zip(values, work.produced, strict=True)]
+    return replace(placement_of(made, work, "rules"), scheduler=None)
+
+
 def planned(case: Case) -> Placement:
     """What `tracehint plan --stage-inputs` chooses: inputs are placed for this run, as they are by
     hand and by the hints per file."""
@@ -92,6 +106,7 @@ COLUMNS: dict[str, Column] = {
         ),
         Column("hand", "by hand, as in the paper", by_hand),
         Column("hints", "hints per file", per_file),
+        Column("rules", "rules by name alone", rules_only),
         Column("planned", "planned", planned),
     )
 }

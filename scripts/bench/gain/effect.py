@@ -39,9 +39,26 @@ class Effect:
         root.mkdir()
         copies = () if self.placement.copies is None else self.placement.copies.tolist()
         wanted = {str(min(n, MAX_COPIES)) for n in copies if n > 1} | {PLAIN}
-        for name in (*sorted(wanted), *(f"node_{node.label}" for node in self.bed.nodes)):
+        names = [f"node_{node.label}" for node in self.bed.nodes]
+        for name in (*sorted(wanted), *names, *self._bound_copies()):
             (root / name).mkdir()
             ok(self.bed.head("mfssetsclass", name, root / name))
+
+    def _bound_copies(self) -> list[str]:
+        """Storage classes of files that lie on a node and have more copies elsewhere."""
+        p, found = self.placement, []
+        if p.law is None or p.copies is None:
+            return found
+        bound = np.isin(p.law, [law("node"), law("local"), law("group")])
+        for count in sorted({min(n, MAX_COPIES) for n in p.copies[bound].tolist() if n > 1}):
+            for node in self.bed.nodes:
+                found.append(f"node_{node.label}_{count}")
+                where = ",".join([node.label, *["*"] * (count - 1)])
+                words = ("create", "-m", "L", "-K", where, found[-1])
+                done = self.bed.head("mfsscadmin", self.bed.mount, *words)
+                if "already in use" not in done.stdout + done.stderr:
+                    ok(done)
+        return found
 
     def choose(self, file: int, node: int | None) -> str:
         """The class of a file that is made on a node (None: before the run); always the same."""
@@ -57,18 +74,19 @@ class Effect:
         p = self.placement
         kind = -1 if p.law is None else int(p.law[file])
         target = -1 if p.target is None else int(p.target[file])
+        copies = 0 if p.copies is None else min(int(p.copies[file]), MAX_COPIES)
         if kind == law("node"):
-            return self._node(target)
+            return self._node(target, copies)
         if kind == law("local") and node is not None:
-            return self._node(node)
+            return self._node(node, copies)
         if kind == law("group"):
             first = len(self.group) % len(self.bed.nodes) if node is None else node
-            return self._node(self.group.setdefault(target, first))
-        copies = 0 if p.copies is None else int(p.copies[file])
-        return str(min(copies, MAX_COPIES)) if copies > 1 else PLAIN
+            return self._node(self.group.setdefault(target, first), copies)
+        return str(copies) if copies > 1 else PLAIN
 
-    def _node(self, node: int) -> str:
-        return f"node_{self.bed.nodes[node].label}"
+    def _node(self, node: int, copies: int) -> str:
+        name = f"node_{self.bed.nodes[node].label}"
+        return f"{name}_{copies}" if copies > 1 else name
 
     def located(self, files: list[int]) -> dict[int, Counter[int]]:
         """Chunks of each file by node: as its class says, else as the store says."""
@@ -97,7 +115,8 @@ class Effect:
         for at in range(0, len(paths), _BATCH):
             part = {self.path(f, self.bed.mount): put[f] for f in paths[at : at + _BATCH]}
             for path, said in self.bed.where(list(part)).items():
-                wrong += bool(said) and set(said) != {part[path].removeprefix("node_")}
+                label, _, copies = part[path].removeprefix("node_").partition("_")
+                wrong += bool(said) and (label not in said or (not copies and len(said) > 1))
         return wrong
 
     def crossing(self, nodes: Mapping[int, int]) -> int:

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from scripts.bench.gain.columns import COLUMNS
+from scripts.bench.gain.errors import covered, of_ratios, off, within
 from scripts.bench.gain.load import LOADED
 from scripts.bench.gain.predicted import Cell
 
@@ -40,6 +41,7 @@ def summary(rows: Iterable[Sequence[Cell]]) -> str:
     runs = [(r.seconds, c) for c in cells for r in c.runs]
     inside = sum(c.low <= seconds <= c.high for seconds, c in runs)
     pairs = [pair for row in every for pair in _pairs(row)]
+    ratios = of_ratios(every)
     right = sum((m > 1) == (p > 1) for m, p in pairs)
     return "\n".join([
         "| over all columns and rows | |", "|---|---|",
@@ -49,8 +51,21 @@ def summary(rows: Iterable[Sequence[Cell]]) -> str:
         f"| error of the time: median, worst | {_of(errors)} |",
         f"| error of the bytes: median, worst | {_of(sizes)} |",
         f"| runs inside the 90 % interval | {inside / len(runs):.0%} |",
+        f"| of the predicted time 80 %, 90 % of the runs differ by at most "
+        f"| {_quantiles(off(every))} |",
+        f"| runs inside an interval from the errors of the other workflows alone "
+        f"| {covered(every):.0%} |",
+        f"| error of the ratio of two columns, 80 %, 90 % of all pairs: times "
+        f"| {_quantiles(ratios[0])} |",
+        f"| the same: bytes | {_quantiles(ratios[1])} |",
         f"| choice right, of pairs of columns that differ by over 10 % | {right} of {len(pairs)} |",
     ])  # fmt: skip  # a table
+
+
+def _quantiles(errors: list[float]) -> str:
+    if not errors:
+        return "-"
+    return f"{within(errors, 0.8):.0%}, {within(errors, 0.9):.0%}"
 
 
 def _of(errors: list[float]) -> str:

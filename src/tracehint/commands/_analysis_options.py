@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracehint.commands._options import nodes_option
+from tracehint.commands._options import Renamed, nodes_option, placement_option
 from tracehint.commands._roots import given_roots
 from tracehint.commands._task_options import task_options
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 _SHARE = click.FloatRange(0, 1)
 _COUNT = click.IntRange(0)
 
-# field of analyzer.model.Options -> (type, help); the option is the name with dashes.
+# field of analyzer.model.Options -> (type, help); the option is that name or the one of `_NAMES`
 THRESHOLDS: dict[str, tuple[Any, str]] = {
-    "peek_share": (_SHARE, "A peek reads less than this share of the file ..."),
+    "peek_share": (_SHARE, "A header read takes less than this share of the file ..."),
     "peek_bytes": (_COUNT, "... and fewer bytes than this."),
     "header_bytes": (_COUNT, "A shared header lies within the first bytes of a file ..."),
     "header_share": (_SHARE, "... and within this share of it ..."),
@@ -34,11 +34,19 @@ THRESHOLDS: dict[str, tuple[Any, str]] = {
 }
 
 
+_NAMES = {"peek_share": "--header-read-share", "peek_bytes": "--header-read-bytes"}
+
+
 def analysis_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """The options that decide how a bundle is analyzed; `options_from` takes their values."""
     for name, (kind, text) in reversed(THRESHOLDS.items()):
         flag = "--" + name.replace("_", "-")
-        function = click.option(flag, name, type=kind, default=None, help=text)(function)
+        given = {"type": kind, "default": None, "help": text}
+        if name in _NAMES:
+            option = click.option(_NAMES[name], name, cls=Renamed, old=flag, **given)
+        else:
+            option = click.option(flag, name, **given)
+        function = option(function)
     function = click.option(
         "--data-root",
         "data_roots",
@@ -46,13 +54,7 @@ def analysis_options(function: Callable[..., Any]) -> Callable[..., Any]:
         metavar="DIR",
         help="Workflow data is below DIR (repeatable; default: found from the run).",
     )(function)
-    function = click.option(
-        "--default-placement",
-        type=click.Choice(["striped", "one-node", "local"]),
-        default="striped",
-        show_default=True,
-        help="What the store does without hints.",
-    )(function)
+    function = placement_option(function)
     function = click.option(
         "--calibration",
         type=click.Path(path_type=Path),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import wraps
 from typing import Any, TypeVar, cast
@@ -21,6 +21,23 @@ def with_options(*options: Callable[[F], F]) -> Callable[[F], F]:
         return function
 
     return decorate
+
+
+class Renamed(click.Option):
+    """An option that scripts may still call by its `old` name, which no help shows."""
+
+    def __init__(self, decls: Sequence[str], *, old: str, **rest: Any) -> None:
+        super().__init__([*decls, old], **rest)
+        self.old = old
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The name of today only."""
+        every = self.opts
+        self.opts = [name for name in every if name != self.old]
+        try:
+            return super().get_help_record(ctx)
+        finally:
+            self.opts = every
 
 
 def gathered(**kinds: type[Any]) -> Callable[[F], F]:
@@ -55,6 +72,22 @@ def result_options(*formats: str) -> Callable[[F], F]:
 # Two recorded runs of one workflow.
 runs_before_and_after = with_options(
     click.argument("before", type=click.Path()), click.argument("after", type=click.Path())
+)
+
+placement_option = click.option(
+    "--default-placement",
+    type=click.Choice(["striped", "one-node", "local"]),
+    default="striped",
+    show_default=True,
+    help="What the store does without hints.",
+)
+
+seed_option = click.option(
+    "--seed",
+    type=click.IntRange(0, 1 << 20),
+    default=1,
+    show_default=True,
+    help="Start of the random numbers: the same seed, the same result.",
 )
 
 # Wherever a saving is computed or a hint's value formed.

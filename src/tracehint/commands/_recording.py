@@ -80,7 +80,9 @@ def recording_options(command: F, *, needs_command: bool = True) -> F:
         ),
         click.option("--force", is_flag=True, help="Replace the bundle that -o names."),
         click.option("--quiet", is_flag=True, help="Print errors only."),
-        click.option("--keep-args", is_flag=True, help="Keep secrets in arguments."),
+        click.option(
+            "--keep-args", is_flag=True, help="Record passwords and keys in arguments too."
+        ),
         click.argument("command", nargs=-1, required=needs_command, type=click.UNPROCESSED),
     )(command)
 

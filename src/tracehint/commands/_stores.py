@@ -68,7 +68,7 @@ plan_options = with_options(
         "--names",
         type=click.Path(dir_okay=False, path_type=Path),
         metavar="FILE",
-        help="All file names of the next run, a line each: what one does not tell, "
+        help="File list of the next run, a name a line: what one name does not tell, "
         "all together may.",
     ),
     like_option,

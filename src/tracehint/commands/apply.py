@@ -30,7 +30,11 @@ if TYPE_CHECKING:
 @hints_below
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @click.option("--undo", "take_back", is_flag=True, help="Take back what apply set here.")
-@click.option("--allow-trusted", is_flag=True, help="Allow attributes below trusted.")
+@click.option(
+    "--allow-trusted",
+    is_flag=True,
+    help="Allow attributes of the name space trusted, which only root sets.",
+)
 @click.option("--as-root", is_flag=True, help="Work although you are root.")
 @click.option("--quiet", is_flag=True, help="No list and no summary.")
 def command(

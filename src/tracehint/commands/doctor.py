@@ -17,7 +17,9 @@ from tracehint.errors import EXIT_FINDINGS, EXIT_OK
 
 
 @click.command()
-@click.option("--format", "fmt", type=click.Choice(["text", "json"]), default="text")
+@click.option(
+    "--format", "fmt", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
 @click.option("--store", metavar="STORE|all", help="Tell what a store can take instead.")
 @click.option(
     "--map",

@@ -12,6 +12,7 @@ import click
 
 from tracehint.adapters.engines.emitters import EMITTERS
 from tracehint.adapters.stores.base import Documented
+from tracehint.commands._annotations import Annotations, annotation_options
 from tracehint.commands._options import gathered
 from tracehint.commands._output import refuse_existing, refuse_own_input, write_result
 from tracehint.commands._stores import (
@@ -58,18 +59,6 @@ class Goal:
         return None if str(self.output) == "-" else self.output
 
 
-@dataclass(frozen=True)
-class Annotations:
-    """What engines want to know, by the names of `EmitRequest`."""
-
-    local_dir: str
-    shared_dir: str
-    locations: Path | None
-    hosts: Path | None
-    temporary: bool
-    precreate: bool
-
-
 @click.command()
 @hints_argument
 @click.argument(
@@ -94,38 +83,17 @@ class Annotations:
     type=click.Path(path_type=Path),
     help="Directory whose files are matched too.",
 )
-@click.option(
-    "--local-dir",
-    default="",
-    help="Directory of each node for itself (default: Swift/K /dev/shm, Nextflow the node's own; "
-    "Slurm keeps copies there).",
-)
-@click.option("--shared-dir", default="", help="Directory that all nodes see (Swift/K).")
-@click.option(
-    "--locations",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="JSON of `tracehint locate` (Swift/T).",
-)
-@click.option(
-    "--hosts",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Host file: the nodes that a plan's parts get, in its order (docs: start where the data "
-    "is).",
-)
-@click.option(
-    "--temporary", is_flag=True, help="Let Snakemake delete files that hints call temporary."
-)
-@click.option(
-    "--precreate",
-    is_flag=True,
-    help="Let Makeflow's rules make their outputs, empty and tagged, before their command.",
-)
+@annotation_options
 @plan_options
-@click.option("--allow-trusted", is_flag=True, help="Allow attributes below trusted.")
+@click.option(
+    "--allow-trusted",
+    is_flag=True,
+    help="Allow attributes of the name space trusted, which only root sets.",
+)
 @click.option("--force", is_flag=True, help="Replace existing output files.")
 @gathered(goal=Goal, annotations=Annotations)
 def command(hints: Path, goal: Goal, annotations: Annotations, **which: Any) -> None:
-    """Write HINTS as a setfattr script, or as annotations for a workflow engine.
+    """Write HINTS as a script for a store, or as annotations for a workflow engine.
 
     With --store, the result is a shell script to review and run in the data's directory; with -o
     FILE its table of names and values is FILE.data. With --workflow-engine makeflow, WORKFLOW is

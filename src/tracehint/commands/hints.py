@@ -73,7 +73,7 @@ class Bounds:
 @click.option(
     "--cluster",
     metavar="FILE",
-    help="Plan for this cluster: rules that lose nowhere there by simulation, and the run's plan.",
+    help="Keep the rules that make the run no slower on this cluster, by simulation; add its plan.",
 )
 @task_options
 @click.option(
@@ -90,7 +90,13 @@ class Bounds:
     show_default=True,
     help="Smallest mean file size that is hinted.",
 )
-@click.option("--min-confidence", type=click.FloatRange(0, 1), default=0.3, show_default=True)
+@click.option(
+    "--min-confidence",
+    type=click.FloatRange(0, 1),
+    default=0.3,
+    show_default=True,
+    help="Least confidence of a rule.",
+)
 @click.option(
     "--node-capacity",
     type=click.IntRange(0),
@@ -122,7 +128,7 @@ class Bounds:
 @click.option(
     "--calibration",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Of `tracehint calibrate`: the two as measured.",
+    help="Result of `tracehint calibrate`: --call-ms and --link-mbit as measured.",
 )
 @click.option("--no-fallbacks", is_flag=True, help="Only rules for the names that were seen.")
 @click.option("--force", is_flag=True, help="Replace the output file.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracehint.commands._options import gathered, nodes_option, result_options
+from tracehint.commands._options import gathered, nodes_option, placement_option, result_options
 from tracehint.commands._output import terminal_width, wants_color, write_result
 from tracehint.commands._task_options import task_options
 from tracehint.commands._workflow import with_workflow
@@ -59,12 +59,7 @@ class Choice:
 @click.option("--ignore", multiple=True, help="Not these codes or prefixes.")
 @nodes_option
 @task_options
-@click.option(
-    "--default-placement",
-    type=click.Choice(["striped", "one-node", "local"]),
-    default="striped",
-    show_default=True,
-)
+@placement_option
 @click.option(
     "--sites",
     type=click.Path(path_type=Path),
@@ -74,11 +69,15 @@ class Choice:
 @click.option(
     "--cluster",
     metavar="FILE",
-    help="Cluster file with the sites: TM005 argues with predicted seconds.",
+    help="Cluster file with the sites: TM005 tells what its advice would save there, in seconds.",
 )
 @click.option("--block-size", help="Block size of the store, e.g. 1M; default 4M.")
 @click.option("--hints-in-force", type=click.Path(), help="Hints that the store already had.")
-@click.option("--calibration", type=click.Path(), help="Of `tracehint calibrate`: adds seconds.")
+@click.option(
+    "--calibration",
+    type=click.Path(),
+    help="Result of `tracehint calibrate`: savings also in seconds.",
+)
 @click.option("--baseline", type=click.Path(), help="Hide the findings listed in this file.")
 @click.option("--write-baseline", type=click.Path(), help="Accept all findings: list them there.")
 @click.option("--config", type=click.Path(), help="Directory to look for the configuration.")

@@ -78,7 +78,9 @@ class SplitCommand(RunCommand):
     type=click.Path(path_type=Path),
     help="Directory of the slots' locks (default: HOSTS with .slots added).",
 )
-@click.option("--format", "fmt", type=click.Choice(["text", "json"]), default="text")
+@click.option(
+    "--format", "fmt", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
 @click.option("--quiet", is_flag=True, help="Say nothing, unless the task cannot go to its data.")
 @click.pass_context
 @gathered(task=Task, cluster=Cluster)

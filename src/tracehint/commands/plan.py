@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracehint.commands._options import gathered
+from tracehint.commands._options import gathered, seed_option
 from tracehint.commands._output import refuse_existing, refuse_own_input, write_result
 from tracehint.commands._planning import DEFAULT_CLUSTER, cluster_for, hint_file
 from tracehint.commands._workload import Loaded, load_workload, workload_options
@@ -48,7 +48,7 @@ class Asked:
     is_flag=True,
     help="Inputs are brought to the store for this run: hints may place them too.",
 )
-@click.option("--seed", type=click.IntRange(0, 1 << 20), default=1, show_default=True)
+@seed_option
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from tracehint.commands._options import gathered, with_options
+from tracehint.commands._options import gathered, seed_option, with_options
 from tracehint.commands._output import refuse_existing, write_result
 from tracehint.commands._workload import load_analysis, load_workload, workload_options
 from tracehint.errors import UsageError
@@ -33,8 +33,12 @@ _SWEEP = with_options(
         help="default, local, or hints:FILE (repeatable; default: default).",
     ),
     click.option("--nodes", metavar=_COUNTS, help="Numbers of nodes to try."),
-    click.option("--chunk", metavar="MB,MB,...", help="Sizes of chunks to try, in megabytes."),
-    click.option("--copies", metavar=_COUNTS, help="Numbers of copies to try."),
+    click.option(
+        "--chunk",
+        metavar="MB,MB,...",
+        help="Sizes of chunks to try, in megabytes: the pieces that the store cuts files into.",
+    ),
+    click.option("--copies", metavar=_COUNTS, help="Numbers of copies of each file to try."),
     click.option(
         "--split-nodes", metavar=_COUNTS, help="So many of the nodes serve the store alone."
     ),
@@ -64,7 +68,7 @@ _RESULT = with_options(
         type=click.IntRange(1, 1000),
         help="Simulated runs of each configuration (default: 15, large ones fewer).",
     ),
-    click.option("--seed", type=click.IntRange(0, 1 << 20), default=1, show_default=True),
+    seed_option,
     click.option(
         "--format",
         "form",

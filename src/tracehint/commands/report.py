@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracehint.commands._options import nodes_option
+from tracehint.commands._options import nodes_option, placement_option
 from tracehint.commands._output import refuse_existing, write_result
 from tracehint.commands._task_options import task_options
 from tracehint.schemas.arrow import skip_pandas
@@ -23,12 +23,7 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", help="File; default: the bundle's name with .html. `-`: stdout.")
 @nodes_option
 @task_options
-@click.option(
-    "--default-placement",
-    type=click.Choice(["striped", "one-node", "local"]),
-    default="striped",
-    show_default=True,
-)
+@placement_option
 @click.option(
     "--cluster",
     metavar="FILE",

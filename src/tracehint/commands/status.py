@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     "directory", type=click.Path(exists=True, file_okay=False, path_type=Path), default="."
 )
 @click.option("--forget", "remove", is_flag=True, help="Remove the recordings and all of it.")
-@click.option("--format", "fmt", type=click.Choice(["text", "json"]), default="text")
+@click.option(
+    "--format", "fmt", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
 def command(directory: Path, remove: bool, fmt: str) -> int:
     """Tell what `tracehint run` knows of the workflow in DIRECTORY (here).
 

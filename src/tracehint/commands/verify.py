@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     help="Recording of the run that followed: tells which hints it took away, and how.",
 )
 @click.option("--strict", is_flag=True, help="A file that is not there counts as a mismatch.")
-@click.option("--format", "fmt", type=click.Choice(["text", "json"]), default="text")
+@click.option(
+    "--format", "fmt", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
 def command(
     hints: Path,
     directory: Path,
@@ -56,13 +58,16 @@ def command(
     from tracehint.adapters.stores.outcome import Outcome
     from tracehint.adapters.stores.readback import verify
     from tracehint.adapters.stores.survival import told
+    from tracehint.commands._resolutions import other_values, with_others
     from tracehint.hintgen.hints.hintfile import load
 
     chosen = require_store(store, prefix, places)
     outcome = Outcome()
     with open_directory(directory) as root:
-        plan = make_plan(load(hints), root_fd=root.fd, **which)
-        readings = list(verify(root, chosen, plan.targets, outcome))
+        rules = load(hints)
+        plan = make_plan(rules, root_fd=root.fd, **which)
+        others = other_values(hints, rules, directory, chosen, run, which)
+        readings = with_others(list(verify(root, chosen, plan.targets, outcome)), others)
     taken = _taken(run, plan)
     counts = Counter(reading.state for reading in readings)
     bad = [reading for reading in readings if reading.state != "ok"]
