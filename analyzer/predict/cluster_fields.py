@@ -102,7 +102,7 @@ SCHEDULER: dict[str, Field] = {
     "task_ms": Number(MS, 0, 1e9, 0, "between the choice of a node and the start of a task"),
 }  # fmt: skip  # a table
 MODEL: dict[str, Field] = {
-    "error": Number(1, 0, 1, 0.35, "error of the model itself, as a share of the time: half of a "
+    "error": Number(1, 0, 1, 0.4, "error of the model itself, as a share of the time: half of a "
         "90 % interval. The default is what was measured (docs/reference/gain.md)"),
 }  # fmt: skip  # a table
 SITES: dict[str, Field] = {

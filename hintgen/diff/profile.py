@@ -71,7 +71,8 @@ _GROUPS = """
                         arg_max(f.role, f.version) AS role, max(f.size_bytes) AS size_bytes,
                         list_sort(list_distinct(flatten(list(coalesce(p.made, []))))) AS made,
                         list_sort(list_distinct(flatten(list(coalesce(c.used, []))))) AS used,
-                        sum(c.read_bytes)::BIGINT AS read_bytes, mode(l.pattern) AS pattern
+                        sum(c.read_bytes)::BIGINT AS read_bytes,
+                        mode(l.pattern ORDER BY l.pattern) AS pattern
                  FROM files f LEFT JOIN p USING (file) LEFT JOIN c USING (file)
                       LEFT JOIN l USING (file)
                  WHERE f.role IN ('input', 'intermediate', 'output')
@@ -80,7 +81,7 @@ _GROUPS = """
     SELECT mask, role, made, used, count(*) AS files,
            coalesce(sum(size_bytes), 0)::BIGINT AS size_bytes,
            coalesce(sum(read_bytes), 0)::BIGINT AS read_bytes,
-           coalesce(mode(pattern), '') AS pattern, min(template) AS template,
+           coalesce(mode(pattern ORDER BY pattern), '') AS pattern, min(template) AS template,
            min(path, 5) AS examples
     FROM one GROUP BY mask, role, made, used ORDER BY mask, role, made, used"""
 

@@ -84,7 +84,8 @@ _TASKS = """
 _FILES = """
     SELECT n.node, min(n.label) AS label, count(DISTINCT n.label) AS kinds,
            count(DISTINCT s.path) AS count, coalesce(sum(s.size_bytes), 0)::BIGINT AS bytes,
-           mode(s.role) AS role, coalesce(mode(l.pattern), '') AS pattern,
+           mode(s.role ORDER BY s.role) AS role,
+           coalesce(mode(l.pattern ORDER BY l.pattern), '') AS pattern,
            coalesce(avg(l.confidence), 1.0) AS confidence,
            coalesce(sum(l.saves_bytes), 0)::BIGINT AS saves_bytes
     FROM file_node n JOIN shown s USING (file) LEFT JOIN label l USING (file)
@@ -104,7 +105,7 @@ _LINKS = """
       WHERE e.via <> 'data' AND NOT EXISTS
         (FROM consumers c WHERE c.file = e.file AND c.task = e.consumer))
     SELECT source, target, via, sum(bytes)::BIGINT AS bytes, count(*) AS count,
-           coalesce(mode(l.pattern), '') AS pattern, bool_and(peek) AS peek
+           coalesce(mode(l.pattern ORDER BY l.pattern), '') AS pattern, bool_and(peek) AS peek
     FROM raw LEFT JOIN label l USING (file)
     GROUP BY source, target, via"""
 _BY_NODE = """

@@ -17,7 +17,7 @@ static struct {
 	char *entry; /* NAME=value */
 } carried[MAX_CARRIED];
 static unsigned int carried_count;
-static char *texts; /* the entries and our path; programs may write over their environment */
+static char texts[MAX_TEXT]; /* the entries and our path; programs may write over theirs */
 static size_t texts_used;
 static const char *own_path = "";
 
@@ -87,9 +87,6 @@ void th_carry(const char *name, const char *value)
 
 void th_exec_start(const struct th_program *program)
 {
-	texts = th_map(MAX_TEXT);
-	if (!texts)
-		return;
 	find_own_path(th_variable(program->envp, PRELOAD));
 	const char *list = th_variable(program->envp, TH_SITES);
 

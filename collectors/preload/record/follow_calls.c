@@ -44,14 +44,17 @@ static bool create(struct target *target, int listener, const struct seccomp_not
 	th_created(TH_AT_FDCWD, path, (int)fd);
 	struct seccomp_notif_addfd hand = {
 		.id = call->id,
-		.flags = SECCOMP_ADDFD_FLAG_SEND,
 		.srcfd = (unsigned int)fd,
 		.newfd_flags = flags & O_CLOEXEC,
 	};
-	bool done = !th_failed(th_sys(__NR_ioctl, listener, SECCOMP_IOCTL_NOTIF_ADDFD, &hand));
-
+	/* in two steps: were we killed in one that also answers, the open would give 0 */
+	struct seccomp_notif_resp answer = {
+		.id = call->id,
+		.val = th_sys(__NR_ioctl, listener, SECCOMP_IOCTL_NOTIF_ADDFD, &hand),
+	};
 	th_sys(__NR_close, fd);
-	return done;
+	return !th_failed(answer.val) &&
+	       !th_failed(th_sys(__NR_ioctl, listener, SECCOMP_IOCTL_NOTIF_SEND, &answer));
 }
 
 static bool opens(struct target *target, int listener, const struct seccomp_notif *call)

@@ -25,7 +25,7 @@ _LINKS = """
       FROM producers p JOIN stage s USING (task) JOIN files f USING (file)
       WHERE f.role = 'output' AND NOT p.superseded)
     SELECT source, target, sum(bytes)::BIGINT AS bytes, count(DISTINCT file) AS files,
-           coalesce(mode(l.pattern), '') AS pattern
+           coalesce(mode(l.pattern ORDER BY l.pattern), '') AS pattern
     FROM raw LEFT JOIN label l USING (file)
     GROUP BY source, target HAVING sum(bytes) > 0
     ORDER BY bytes DESC, source, target"""
