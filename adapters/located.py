@@ -39,12 +39,14 @@ _READ = """
 
 @dataclass
 class Located:
-    """Rows for `attributes`. `asked` of `files` that the run read; `gone`: no longer there."""
+    """Rows for `attributes`. `asked` of `files` that the run read; `gone`: no longer there;
+    `elsewhere`: on other file systems, or not to be opened."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     files: int = 0
     asked: int = 0
     gone: int = 0
+    elsewhere: int = 0
 
 
 def locations(bundle: Bundle, store: Locator, roots: Sequence[bytes], host: str) -> Located:
@@ -86,7 +88,9 @@ def _batch(
             fd = _opened(path, devices, opened)
             if fd == _GONE:
                 found.gone += 1
-            elif fd is not None:
+            elif fd is None:
+                found.elsewhere += 1
+            else:
                 fds.append(fd)
                 ids.append(file)
         for file, place in zip(ids, _asked(store, fds, until), strict=False):

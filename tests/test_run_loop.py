@@ -47,6 +47,17 @@ RUN = ("run", "--collector", "strace", "--", "sh", "run.sh")
 
 
 @pytest.mark.slow
+def test_a_project_with_a_cluster_is_planned_from_the_second_run_on(workflow: Path) -> None:
+    (workflow / "tracehint.toml").write_text('cluster = "moosefs"\n')
+    for number in (1, 2, 3):
+        said = tracehint(workflow, *RUN)
+        assert ("planned for moosefs: " in said) == (number > 1), said
+        subprocess.run(["rm", "-r", "out"], cwd=workflow, check=True)
+    (workflow / "tracehint.toml").write_text('cluster = "gone.toml"\n')
+    assert "no plan: " in tracehint(workflow, *RUN)
+
+
+@pytest.mark.slow
 def test_the_second_run_has_hints_and_the_proof_is_there(workflow: Path) -> None:
     said = tracehint(workflow, *RUN)
     assert "the next one has hints" in said

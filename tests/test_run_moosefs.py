@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -120,6 +121,7 @@ def test_where_the_bytes_were_read_is_known_of_runs_on_a_real_store(tmp_path: Pa
             words = [*program, "run", *options, "--hints", more, "-o", tmp_path / name, "--"]
             done = node.run(*words, "sh", tmp_path / "w.sh", cwd=folder)
             assert done.returncode == 0, done.stderr
+            assert "was not asked" not in done.stderr
             ok(node.run("sh", "-c", "rm *.txt *.dat", cwd=folder))
     words = [*program, "compare", tmp_path / "first", tmp_path / "second", "--format", "json"]
     data = json.loads(subprocess.run(words, check=True, capture_output=True).stdout)
@@ -144,3 +146,42 @@ def test_a_real_store(library: Path, tmp_path: Path, store: Cluster) -> None:
     assert (classes["a.txt"], classes["b.dat"]) == ("3", "9")
     assert classes["other"] not in ("3", "9")
     assert read_journals(tagged.table).counts["set"] == 2
+
+
+MAKEFLOW = (
+    "".join(
+        f"p{i}.dat:\n\thead -c 3000000 /dev/zero > p{i}.dat\n"
+        f"q{i}.dat: p{i}.dat\n\tcat p{i}.dat > q{i}.dat\n"
+        for i in range(6)
+    )
+    + "t.dat: "
+    + " ".join(f"q{i}.dat" for i in range(6))
+    + "\n\tcat q*.dat > t.dat\n"
+)
+PROJECT = 'store = "moosefs"\nmap = "site.toml"\ncluster = "moosefs"\nengine = "makeflow"\n'
+GROUPS = 'local = "node_{host}"\ngroups = ["node_A", "node_B", "node_C", "node_D", "node_E"]\n'
+
+
+@pytest.mark.slow
+@pytest.mark.store
+def test_two_runs_and_nothing_else_typed(tmp_path: Path) -> None:
+    """A workflow on the store: the first run teaches, the second is planned and reads near."""
+    if shaped.missing() or shutil.which("makeflow") is None:
+        pytest.skip(shaped.missing() or "not installed: makeflow")
+    program = [sys.executable, "-m", "tracehint"]
+    with shaped.shaped_cluster(tmp_path) as bed:
+        node, folder = bed.nodes[0], bed.nodes[0].mount / "wf"
+        folder.mkdir()
+        for name, text in (("w.mf", MAKEFLOW), ("tracehint.toml", PROJECT), ("site.toml", GROUPS)):
+            (folder / name).write_text(text)
+        for number in (1, 2):
+            done = node.run(*program, "run", "--", "makeflow", "-T", "local", "w.mf", cwd=folder)
+            assert done.returncode == 0, done.stderr
+            assert ("planned for moosefs" in done.stderr) == (number == 2), done.stderr
+            ok(node.run("sh", "-c", "rm *.dat w.mf.*", cwd=folder))
+        runs = folder / ".tracehint" / "runs"
+        words = ("compare", runs / "0001.trace", runs / "0002.trace", "--format", "json")
+        data = json.loads(ok(node.run(*program, *words, cwd=folder)))
+    assert data["hints"]["in_force"] == data["hints"]["wanted"] >= 12
+    assert data["remote_bytes"]["before"] > 0 == data["remote_bytes"]["after"]
+    assert data["local_bytes"]["after"] == 12 * 3_000_000

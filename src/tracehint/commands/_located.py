@@ -53,10 +53,10 @@ def note_locations(
         found = locations(run, store, places, host_name(host_id))
         if found.rows:
             _add(bundle, found.rows)
-        left = found.files - found.gone - found.asked
+        left = found.files - found.gone - found.elsewhere - found.asked
         if found.rows and left and not quiet:
             said = f"the store was not asked where {plural(left, 'file')} lie"
-            click.echo(f"tracehint: {said} (of others, or too many)", err=True)
+            click.echo(f"tracehint: {said} (too many, or too slow)", err=True)
 
 
 def _add(bundle: Path, rows: list[dict[str, Any]]) -> None:

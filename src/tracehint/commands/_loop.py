@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import click
 
 from tracehint.errors import TracehintError
 from tracehint.hintgen.text.units import plural
@@ -17,6 +13,7 @@ from tracehint.hintgen.text.units import plural
 if TYPE_CHECKING:
     from tracehint.adapters.paths import Paths
     from tracehint.adapters.project.state import Run, State
+    from tracehint.analyzer.model import Analysis
     from tracehint.hintgen.hints.model import HintFile, Rule
 
 
@@ -45,7 +42,8 @@ def learned(state: State, command: tuple[str, ...], cluster: str | None) -> Lear
     analyses = [load_run(state.bundle(run), Options()).analysis for run in runs]
     last = runs[-1]
     said = [f"hints from {plural(len(runs), 'run')} in {state.folder}"]
-    hints = _planned(state.bundle(last), cluster, said) or learn(analyses)
+    rules = learn(analyses)
+    hints = _planned(analyses[-1], rules, cluster, said) or rules
     left_out = tuple(dict.fromkeys([*last.left_out, *_useless(state.bundle(last))]))
     kept = tuple(rule for rule in hints.rules if _name(rule) not in left_out)
     if len(kept) < len(hints.rules):
@@ -97,29 +95,27 @@ def _useless(bundle: Path) -> list[str]:
     return sorted({templates[rule] for rule in bad - good if rule in templates})
 
 
-def _planned(bundle: Path, cluster: str | None, said: list[str]) -> HintFile | None:
-    """The hints of `tracehint plan`, where the project names a cluster."""
-    from tracehint.commands.plan import command
-    from tracehint.hintgen.hints.hintfile import load
+def _planned(
+    analysis: Analysis, rules: HintFile, cluster: str | None, said: list[str]
+) -> HintFile | None:
+    """The hints of a plan, where the project names a cluster."""
+    from tracehint.commands._planning import decide
 
     if cluster is None:
         return None
-    output = bundle.parent.parent / "planned.json"
-    words = [str(bundle), "--cluster", cluster, "-o", str(output), "--force"]
     try:
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            command.main(words, standalone_mode=False)
-        hints = load(output)
-    except (TracehintError, click.ClickException) as error:
+        found = decide(analysis, rules, cluster, None)
+    except TracehintError as error:
         said.append(f"no plan: {error}")
         return None
-    finally:
-        output.unlink(missing_ok=True)
-    if hints.plan is not None:
-        said.append(
-            f"planned for {hints.plan.cluster}: {hints.plan.strategy}, "
-            f"{hints.plan.default_seconds:.1f} s -> {hints.plan.planned_seconds:.1f} s predicted"
-        )
+    if found is None:
+        return None  # no file is handed on: nothing to plan
+    hints = found.hints
+    assert hints.plan is not None
+    said.append(
+        f"planned for {hints.plan.cluster}: {hints.plan.strategy}, "
+        f"{hints.plan.default_seconds:.1f} s -> {hints.plan.planned_seconds:.1f} s predicted"
+    )
     return hints
 
 
