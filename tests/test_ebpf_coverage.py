@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cli import tracehint
 from tests.support.ebpf import (
     WORKLOADS,
     Key,
@@ -20,7 +21,7 @@ from tests.support.ebpf import (
     record,
     require_ebpf,
 )
-from tracehint.schemas.store import Bundle
+from tracehint.schemas.store import Bundle, read_bundle
 
 pytestmark = pytest.mark.ebpf
 
@@ -53,12 +54,28 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     assert result.exit_status == 0
     listed = subprocess.run([program, "list"], capture_output=True, text=True, check=True)
     assert sorted(listed.stdout.split()) == CASES
+    return Run(bundle, base, ended(bundle, program))
+
+
+def ended(bundle: Bundle, program: Path) -> dict[str, int]:
+    """Case -> exit status of its process."""
     status: dict[str, int] = {}
     for row in bundle.tables["processes"].to_pylist():
         argv = row["argv"]
         if len(argv) == 2 and argv[0] == bytes(program) and row["exit_code"] is not None:
             status[argv[1].decode()] = row["exit_code"]
-    return Run(bundle, base, status)
+    return status
+
+
+def recorded_by(collector: str, folder: Path) -> Run:
+    """All cases, recorded by the command with another collector."""
+    program, base = compile_workloads(folder), folder / "base"
+    base.mkdir()
+    words = ("record", "--quiet", "--collector", collector, "-o", "run.trace", "--")
+    done = tracehint(*words, program, "all", base, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    bundle = read_bundle(folder / "run.trace")
+    return Run(bundle, base, ended(bundle, program))
 
 
 def test_nothing_was_lost(run: Run) -> None:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.cli import tracehint
-from tests.support.ebpf import compile_workloads
-from tests.test_ebpf_coverage import CASES, Run, check_case
+from tests.test_ebpf_coverage import CASES, Run, check_case, recorded_by
 from tracehint.collectors.preload import PreloadCollector
-from tracehint.schemas.store import read_bundle
 
 _CHECK = PreloadCollector().check()
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not _CHECK.usable, reason=_CHECK.reason)]
@@ -31,22 +28,7 @@ UNSEEN = {
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """All cases, recorded once."""
-    folder = tmp_path_factory.mktemp("cases")
-    program = compile_workloads(folder)
-    base = folder / "base"
-    base.mkdir()
-    done = tracehint(
-        "record", "--quiet", "--collector", "preload", "-o", "run.trace", "--", program, "all",
-        base, cwd=folder,
-    )  # fmt: skip  # a table
-    assert done.returncode == 0, done.stderr
-    bundle = read_bundle(folder / "run.trace")
-    status: dict[str, int] = {}
-    for row in bundle.tables["processes"].to_pylist():
-        argv = row["argv"]
-        if len(argv) == 2 and row["exit_code"] is not None:
-            status[argv[1].decode()] = row["exit_code"]
-    return Run(bundle, base, status)
+    return recorded_by("preload", tmp_path_factory.mktemp("cases"))
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.preload import OBSERVER, Event, Hooked, build
+from tests.support.preload import OBSERVER, Event, Hooked, build, compiled
 
 pytestmark = pytest.mark.skipif(
     platform.machine() != "x86_64" or ctypes.util.find_library("c") != "libc.so.6",
@@ -36,14 +36,6 @@ def hooked(library: Path, tmp_path: Path) -> Hooked:
 def created(events: list[Event]) -> list[str]:
     """Names told at creation."""
     return [event.name for event in events if event.what == "created"]
-
-
-def compiled(folder: Path, name: str, text: str, *flags: str) -> Path:
-    """A C program."""
-    source = folder / f"{name}.c"
-    source.write_text(text)
-    subprocess.run(["gcc", "-O1", *flags, source, "-o", folder / name], check=True)
-    return folder / name
 
 
 def test_a_creating_open_is_told_once_and_only_for_a_new_or_emptied_file(hooked: Hooked) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import tracehint
+from tests.support.preload import compiled
 from tracehint.collectors.preload import PreloadCollector
 from tracehint.errors import BundleError
 from tracehint.schemas.store import Bundle, read_bundle
@@ -40,14 +41,6 @@ def totals(bundle: Bundle, name: str) -> tuple[int, int]:
     rows = bundle.tables["opens"].to_pylist()
     mine = [row for row in rows if row["path"].endswith(b"/" + name.encode())]
     return sum(r["read_bytes"] for r in mine), sum(r["write_bytes"] for r in mine)
-
-
-def compiled(folder: Path, name: str, text: str, *flags: str) -> Path:
-    """A C program."""
-    source = folder / f"{name}.c"
-    source.write_text(text)
-    subprocess.run(["gcc", "-O1", *flags, source, "-o", folder / name], check=True)
-    return folder / name
 
 
 def test_a_process_without_descriptors_of_ours_goes_on(tmp_path: Path) -> None:

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import tracehint
-from tests.support.ebpf import Key, Seen, compile_workloads, expectations, expected, observed
-from tests.test_ebpf_coverage import CASES, Run, _compare, _fact, _free, _named
+from tests.support.ebpf import Key, Seen, expectations, expected, observed
+from tests.test_ebpf_coverage import CASES, Run, _compare, _fact, _free, _named, recorded_by
 from tracehint.collectors.strace import StraceCollector
-from tracehint.schemas.store import read_bundle
 
 _CHECK = StraceCollector().check()
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not _CHECK.usable, reason=_CHECK.reason)]
@@ -33,31 +31,7 @@ UNSEEN = {
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """All cases, recorded once."""
-    folder = tmp_path_factory.mktemp("cases")
-    program = compile_workloads(folder)
-    base = folder / "base"
-    base.mkdir()
-    done = tracehint(
-        "record",
-        "--quiet",
-        "--collector",
-        "strace",
-        "-o",
-        "run.trace",
-        "--",
-        program,
-        "all",
-        base,
-        cwd=folder,
-    )
-    assert done.returncode == 0, done.stderr
-    bundle = read_bundle(folder / "run.trace")
-    status: dict[str, int] = {}
-    for row in bundle.tables["processes"].to_pylist():
-        argv = row["argv"]
-        if len(argv) == 2 and row["exit_code"] is not None:
-            status[argv[1].decode()] = row["exit_code"]
-    return Run(bundle, base, status)
+    return recorded_by("strace", tmp_path_factory.mktemp("cases"))
 
 
 def test_only_io_uring_and_mounts_are_missing(run: Run) -> None:

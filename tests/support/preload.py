@@ -72,3 +72,11 @@ class Hooked:
             what, value, pid, shared, name = line.split(" ", 4)
             found.append(Event(what, int(value), int(pid), shared == "shared", name))
         return found
+
+
+def compiled(folder: Path, name: str, text: str, *flags: str) -> Path:
+    """A C program."""
+    source = folder / f"{name}.c"
+    source.write_text(text)
+    subprocess.run(["gcc", "-O1", *flags, source, "-o", folder / name], check=True)
+    return folder / name
