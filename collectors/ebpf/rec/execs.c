@@ -3,19 +3,13 @@
 #define _GNU_SOURCE
 #include <string.h>
 #include "rec.h"
+#include "../../markers.h"
 
 static bool marker(const char *text, size_t len)
 {
-	static const char *const names[] = {
-		"TRACEHINT_TASK=",	"SLURM_JOB_ID=",	 "SLURM_ARRAY_JOB_ID=",
-		"SLURM_ARRAY_TASK_ID=", "SLURM_STEP_ID=",	 "SLURM_PROCID=",
-		"PBS_JOBID=",		"PBS_ARRAY_INDEX=",	 "LSB_JOBID=",
-		"LSB_JOBINDEX=",	"OMPI_COMM_WORLD_RANK=", "PMI_RANK=",
-		"PMIX_RANK=",		"PARALLEL_SEQ=",	 "MAKELEVEL=",
-	};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (len > strlen(names[i]) && !memcmp(text, names[i], strlen(names[i])))
+	for (size_t i = 0; i < TASK_MARKERS; i++)
+		if (len > strlen(task_markers[i]) &&
+		    !memcmp(text, task_markers[i], strlen(task_markers[i])))
 			return true;
 	return false;
 }

@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Arguments of programs, and the variables that name a task. */
 #include "process.h"
+#include "../../markers.h"
 
 /* Variables that name a task; nothing else of the environment is recorded. */
 static bool is_marker(const char *entry)
 {
-	static const char *const names[] = {
-		"TRACEHINT_TASK=",	"SLURM_JOB_ID=",	 "SLURM_ARRAY_JOB_ID=",
-		"SLURM_ARRAY_TASK_ID=", "SLURM_STEP_ID=",	 "SLURM_PROCID=",
-		"PBS_JOBID=",		"PBS_ARRAY_INDEX=",	 "LSB_JOBID=",
-		"LSB_JOBINDEX=",	"OMPI_COMM_WORLD_RANK=", "PMI_RANK=",
-		"PMIX_RANK=",		"PARALLEL_SEQ=",	 "MAKELEVEL=",
-	};
-
-	for (unsigned int i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (th_starts(entry, names[i]))
+	for (unsigned int i = 0; i < TASK_MARKERS; i++)
+		if (th_starts(entry, task_markers[i]))
 			return true;
 	return false;
 }

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Variables that name a task; recorders keep these of the environment, and nothing else. */
+#ifndef TRACEHINT_MARKERS_H
+#define TRACEHINT_MARKERS_H
+
+/* clang-format off */
+static const char *const task_markers[] = {
+	"TRACEHINT_TASK=", "SLURM_JOB_ID=", "SLURM_ARRAY_JOB_ID=", "SLURM_ARRAY_TASK_ID=",
+	"SLURM_STEP_ID=", "SLURM_PROCID=", "PBS_JOBID=", "PBS_ARRAY_INDEX=", "LSB_JOBID=",
+	"LSB_JOBINDEX=", "OMPI_COMM_WORLD_RANK=", "PMI_RANK=", "PMIX_RANK=", "PARALLEL_SEQ=",
+	"MAKELEVEL=",
+};
+/* clang-format on */
+
+#define TASK_MARKERS (sizeof(task_markers) / sizeof(*task_markers))
+
+#endif
