@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracehint.collectors.run import told
+from tracehint.collectors.run import told, working_directory
 from tracehint.hintgen.text.units import plural
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def project_locator() -> Locator | None:
     """The store of tracehint.toml here, where it can tell places. Raises TracehintError."""
     from tracehint.adapters.project.config import find_config
 
-    config = find_config(Path.cwd())
+    config = find_config(working_directory())
     if config is None or "store" not in config.values:
         return None
     places = config.values.get("map")
