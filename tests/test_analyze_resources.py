@@ -21,6 +21,8 @@ from tracehint.analyzer.output import jsonlines
 from tracehint.analyzer.output.json import write_json
 from tracehint.errors import BundleError, TracehintError
 
+pytestmark = pytest.mark.slow
+
 
 def json_of(bundle: Path, resources: Resources | None = None) -> bytes:
     return b"".join(write_json(analyze_at(str(bundle), Options(), "duckdb", None, resources)))

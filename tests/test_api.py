@@ -16,6 +16,8 @@ from tests.support.bundles import RunBuilder
 from tracehint.analyzer.model import Options
 from tracehint.errors import BundleError, InputError
 
+pytestmark = pytest.mark.slow
+
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "python.md"
 
 

@@ -20,6 +20,8 @@ from tests.support.users import OTHER, exchanging, needs_root, reachable
 from tracehint.cli import main
 from tracehint.hintgen.hints.model import Rule
 
+pytestmark = pytest.mark.slow
+
 ROOT_FLAG = ["--as-root"] if os.geteuid() == 0 else []
 
 

@@ -11,6 +11,8 @@ import pytest
 from tests.support.cli import tracehint
 from tests.support.small_run import small_run
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_command_that_nearly_fits_is_suggested(tmp_path: Path) -> None:
     done = tracehint("analyse", "x.trace", cwd=tmp_path)

@@ -10,6 +10,8 @@ import pytest
 from tests.support.cli import tracehint
 from tests.support.small_run import small_run
 
+pytestmark = pytest.mark.slow
+
 RUNS = ("analyze", "hints", "lint", "graph", "report")
 
 

@@ -25,6 +25,8 @@ from tracehint.errors import InputError
 from tracehint.hintgen.summary.console import console_for
 from tracehint.hintgen.summary.summary import print_summary
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parent / "examples"
 SCHEMA = json.loads(
     (Path(__file__).parents[1] / "schemas" / "analysis.schema.json").read_text(encoding="utf-8")

@@ -13,6 +13,8 @@ from tests.support.creation import Tagged
 from tests.support.hints import hint_file, rule, save
 from tests.support.preload import build
 
+pytestmark = pytest.mark.slow
+
 HINTS = hint_file(rule("{name}.txt", DP="local"))
 WRITES = """
 #include <stdio.h>

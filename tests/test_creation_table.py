@@ -22,6 +22,8 @@ from tracehint.hintgen.hints.model import Hint, Rule
 from tracehint.hintgen.hints.template import parse
 from tracehint.hintgen.match.match import Declared, Matcher
 
+pytestmark = pytest.mark.slow
+
 LITERALS = ["a", "b", "out/", "x_", ".txt", "1", "-", "_", "tile_", "/", "é", "0"]
 PIECES = [
     *LITERALS, "12", "abc", "2024-01-02", "20240102", "deadbeef", "0f", "dir/sub/", "\\", "Zz9_qQ",

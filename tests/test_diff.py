@@ -9,6 +9,8 @@ from tracehint.hintgen.diff import CHANGES, Limits, diff
 from tracehint.hintgen.lint.finding import Finding
 from tracehint.hintgen.lint.render import FORMATS, Info, render
 
+pytestmark = pytest.mark.slow
+
 BASE = """
 task gen_{1..3} end=1
 task use_{1..3} start=2 end=3

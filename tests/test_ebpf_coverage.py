@@ -23,7 +23,7 @@ from tests.support.ebpf import (
 )
 from tracehint.schemas.store import Bundle, read_bundle
 
-pytestmark = pytest.mark.ebpf
+pytestmark = [pytest.mark.slow, pytest.mark.ebpf]
 
 CASES = sorted(
     name

@@ -19,6 +19,8 @@ from tracehint.collectors.ebpf import follow as following
 from tracehint.errors import CollectorError
 from tracehint.schemas.store import Bundle, read_bundle
 
+pytestmark = pytest.mark.slow
+
 LOOP = "exec 7>>held; while [ ! -e stop ]; do echo line >out; /bin/cat out >copy; echo x >&7; done"
 THREADS = """
 import os, threading, time

@@ -21,7 +21,7 @@ from tracehint.errors import BundleError
 from tracehint.schemas.recovery import SPOOL_DIR
 from tracehint.schemas.store import Bundle, read_bundle
 
-pytestmark = pytest.mark.ebpf
+pytestmark = [pytest.mark.slow, pytest.mark.ebpf]
 
 RANDOM_READS = 200_003  # prime
 

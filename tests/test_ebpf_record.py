@@ -21,7 +21,7 @@ from tracehint.errors import BundleError, CollectorError
 from tracehint.schemas.recovery import SPOOL_DIR
 from tracehint.schemas.store import read_bundle
 
-pytestmark = pytest.mark.ebpf
+pytestmark = [pytest.mark.slow, pytest.mark.ebpf]
 
 
 @pytest.fixture(autouse=True)

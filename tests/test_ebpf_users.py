@@ -21,6 +21,7 @@ from tracehint.schemas.recovery import SPOOL_DIR
 from tracehint.schemas.store import Bundle, read_bundle
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.ebpf,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become other users"),
 ]

@@ -22,7 +22,10 @@ from tracehint.adapters.stores.script import make_script
 from tracehint.cli import main
 from tracehint.hintgen.hints.model import Hint, Rule
 
-pytestmark = pytest.mark.skipif(shutil.which("setfattr") is None, reason="attr is not installed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("setfattr") is None, reason="attr is not installed"),
+]
 
 
 def attributes(path: Path | bytes) -> dict[str, bytes]:

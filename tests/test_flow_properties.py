@@ -8,10 +8,13 @@ import random
 from typing import Any
 
 import networkx as nx
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.flow_cut import Case, View
+
+pytestmark = pytest.mark.slow
 
 MORE = int(os.environ.get("TRACEHINT_EXAMPLES", "1"))  # times as many examples
 SIZE, TASKS, FILES = 40, 5, 3

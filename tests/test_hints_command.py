@@ -13,6 +13,8 @@ from tests.test_hints_rules import mosaic
 from tracehint.analyzer.output.json import to_json
 from tracehint.cli import main
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:

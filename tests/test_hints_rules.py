@@ -14,6 +14,8 @@ from tracehint.hintgen.learn.rules import LearnOptions, learn
 from tracehint.hintgen.learn.safety import NO_LIMITS, Limits
 from tracehint.hintgen.match.match import Declared, Match, match
 
+pytestmark = pytest.mark.slow
+
 
 @lru_cache
 def plain(fallbacks: bool = True) -> HintFile:

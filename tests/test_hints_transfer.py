@@ -11,6 +11,8 @@ from tracehint.hintgen.learn.rules import LearnOptions, learn
 from tracehint.hintgen.learn.safety import NO_LIMITS
 from tracehint.hintgen.score.score import score
 
+pytestmark = pytest.mark.slow
+
 FREE = LearnOptions(limits=NO_LIMITS)
 
 # (instance learned from, instance scored on, least precision and recall)

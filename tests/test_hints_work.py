@@ -23,6 +23,8 @@ from tracehint.hintgen.match.match import Declared, Matcher
 from tracehint.hintgen.score.score import declared_of
 from tracehint.limits import limit
 
+pytestmark = pytest.mark.slow
+
 _HOLES = st.sampled_from(["{" + name + "}" for name in sorted(set(HOLES) - {"name", "dirs"})])
 _LITERALS = st.sampled_from(["a", "b", "a/", "_", "-b", ".fits", "x_", "in/"])
 _TEMPLATES = st.builds(

@@ -11,6 +11,8 @@ from tests.support.bundles import RunBuilder
 from tests.support.runs import parse_run
 from tracehint.cli import main
 
+pytestmark = pytest.mark.slow
+
 SIX = (Path(__file__).parent / "runs" / "six_patterns.txt").read_text()
 MAKEFLOW = "d.dat:\n\tgen > d.dat\nr.txt: d.dat\n\tuse d.dat > r.txt\n"
 

@@ -25,6 +25,8 @@ from tracehint.schemas.tables import LOSS_KINDS
 from tracehint.schemas.writer import BundleWriter
 from tracehint.schemas.writing import write_bundle
 
+pytestmark = pytest.mark.slow
+
 NOTHING = "Nothing was lost."
 
 

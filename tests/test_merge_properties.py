@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +24,8 @@ from tracehint.collectors import clocks
 from tracehint.collectors.join import join_manifests, join_tables, one_file_each
 from tracehint.schemas.manifest import Host
 from tracehint.schemas.store import Bundle
+
+pytestmark = pytest.mark.slow
 
 MORE = int(os.environ.get("TRACEHINT_EXAMPLES", "1"))  # times as many examples
 SIZE, TASKS, FILES = 40, 6, 3

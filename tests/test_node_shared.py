@@ -22,6 +22,8 @@ from tracehint.collectors.ebpf.node_place import node_place
 from tracehint.collectors.ebpf.segments import join_segments, segments
 from tracehint.schemas.store import read_bundle, table_from_rows
 
+pytestmark = pytest.mark.slow
+
 SOURCE = Path(__file__).parents[1] / "collectors" / "ebpf" / "rec" / "join.c"
 NODE = [sys.executable, "-m", "tracehint", "record", "--node"]
 SOON = 20  # seconds; without the checks the command never runs

@@ -15,6 +15,8 @@ from tracehint.cli import COMMANDS, cli
 from tracehint.hintgen.hints.hintfile import load
 from tracehint.hintgen.match.match import Matcher
 
+pytestmark = pytest.mark.slow
+
 MB = 1 << 20
 COUNTING = (
     "profile", "analyze", "hints", "lint", "report", "graph", "diff", "export", "emit", "apply",

@@ -15,6 +15,8 @@ from tracehint.errors import BundleError
 from tracehint.schemas.manifest import Manifest, read_manifest
 from tracehint.schemas.writer import BundleWriter
 
+pytestmark = pytest.mark.slow
+
 BUNDLES = (["merge", "RUN"], ["anonymize", "RUN"], ["import", "LOG"], ["record", "-o"])
 FILES = (
     ["hints", "RUN"],

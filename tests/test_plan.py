@@ -27,6 +27,8 @@ from tracehint.hintgen.plan import metis, rules
 from tracehint.hintgen.plan.graph import graph_of
 from tracehint.hintgen.plan.partition import WAYS, parts_of
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = json.loads((files("tracehint.schemas") / "plan.schema.json").read_text())
 
 

@@ -12,6 +12,8 @@ from tests.support.bundles import RunBuilder
 from tests.support.cli import inside
 from tests.support.predicting import need_engine
 
+pytestmark = pytest.mark.slow
+
 SIZE = 50_000_000
 CLUSTER = 'base = "moosefs"\nname = "mine"\n[nodes]\ncount = 4\ncores = 2\nlink_mbit = 100\n'
 

@@ -24,6 +24,8 @@ from tracehint.hintgen.hints.model import HintFile
 from tracehint.hintgen.hints.pathtext import to_text
 from tracehint.hintgen.hints.plan import FilePart, Plan, TaskPart, group
 
+pytestmark = pytest.mark.slow
+
 PLAN = Plan(
     cluster="lab",
     strategy="partition",

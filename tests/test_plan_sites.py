@@ -23,6 +23,8 @@ from tracehint.hintgen.plan.judge import choose
 from tracehint.hintgen.plan.model import Draft, Estimate
 from tracehint.hintgen.plan.site_cut import cuts_by_site, sites_of
 
+pytestmark = pytest.mark.slow
+
 NODES = '[[nodes]]\ncount = {count}\ncores = 4\nlink_mbit = 200\nsite = "{site}"\n'
 SITE = '[[sites]]\nname = "{site}"\nup_mbit = 50\ndown_mbit = 50\n'
 

@@ -18,6 +18,8 @@ from tests.support.cli import inside
 from tests.support.predicting import need_engine
 from tracehint.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 CLUSTER = """
 base = "moosefs"
 name = "mine"

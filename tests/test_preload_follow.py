@@ -19,7 +19,7 @@ from tracehint.collectors.preload import PreloadCollector
 from tracehint.schemas.store import Bundle, read_bundle
 
 _CHECK = PreloadCollector().check()
-pytestmark = pytest.mark.skipif(not _CHECK.usable, reason=_CHECK.reason)
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not _CHECK.usable, reason=_CHECK.reason)]
 
 COPY = """
 #include <fcntl.h>

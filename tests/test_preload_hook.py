@@ -14,10 +14,13 @@ import pytest
 
 from tests.support.preload import OBSERVER, Event, Hooked, build, compiled
 
-pytestmark = pytest.mark.skipif(
-    platform.machine() != "x86_64" or ctypes.util.find_library("c") != "libc.so.6",
-    reason="x86-64 with glibc only",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        platform.machine() != "x86_64" or ctypes.util.find_library("c") != "libc.so.6",
+        reason="x86-64 with glibc only",
+    ),
+]
 STATIC, ASAN, UNREADABLE = 1, 5, 7  # enum th_class
 
 

@@ -21,7 +21,7 @@ from tracehint.errors import BundleError
 from tracehint.schemas.store import Bundle, read_bundle
 
 _CHECK = PreloadCollector().check()
-pytestmark = pytest.mark.skipif(not _CHECK.usable, reason=_CHECK.reason)
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not _CHECK.usable, reason=_CHECK.reason)]
 
 
 def recorded(folder: Path, *command: str | Path, status: int = 0) -> Bundle:

@@ -19,7 +19,7 @@ from tracehint.collectors.registry import COLLECTORS, check
 from tracehint.schemas.store import read_bundle
 
 USABLE = [name for name in ("ebpf", "preload", "strace") if check(name).usable]
-pytestmark = pytest.mark.skipif(not USABLE, reason="no collector can run here")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not USABLE, reason="no collector can run here")]
 slow = pytest.mark.slow
 ONE = USABLE[-1:]  # the slow and certain one, for what does not depend on the collector
 

@@ -13,7 +13,7 @@ import pytest
 from tracehint.schemas.spool.redact import redact_spool
 from tracehint.schemas.store import Bundle, read_bundle
 
-pytestmark = pytest.mark.ebpf
+pytestmark = [pytest.mark.slow, pytest.mark.ebpf]
 SCRIPT = 'printf hello >one; cat one one >two; mv two three; curl -u "me:$2" file:///nowhere; true'
 
 

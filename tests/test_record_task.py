@@ -12,6 +12,8 @@ from tests.support.cli import inside, tracehint
 from tracehint.collectors.registry import check
 from tracehint.schemas.store import read_bundle
 
+pytestmark = pytest.mark.slow
+
 USABLE = [name for name in ("ebpf", "preload", "strace") if check(name).usable]
 
 

@@ -17,6 +17,8 @@ from tracehint.schemas.store import read_bundle, table_from_rows
 from tracehint.schemas.tables import TABLES
 from tracehint.schemas.writer import BundleWriter
 
+pytestmark = pytest.mark.slow
+
 S = "hunter2Zq"
 COMMAND = f"mysql -u etl -p{S} calib < in.sql"
 # Text columns that hold no command: names of files, hosts, kinds, and what the recorder says.

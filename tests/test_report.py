@@ -30,6 +30,8 @@ from tracehint.hintgen.inputs import Input
 from tracehint.hintgen.lint import run_rules
 from tracehint.hintgen.lint.context import Context
 
+pytestmark = pytest.mark.slow
+
 SIX = (Path(__file__).parent / "runs" / "six_patterns.txt").read_text()
 SHOTS = Path(__file__).parent / "output"
 CHROMIUM = next(

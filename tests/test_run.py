@@ -19,6 +19,8 @@ from tracehint.adapters.creation.journal import read_journals
 from tracehint.adapters.creation.told import teller
 from tracehint.hintgen.hints.hintfile import dump
 
+pytestmark = pytest.mark.slow
+
 HINTS = hint_file(rule("out/{name}.txt", DP="local", Replication="2"))
 
 

@@ -19,6 +19,8 @@ from tracehint.adapters.project.state import KEPT, Run, add_run, claim, forget, 
 from tracehint.errors import InputError
 from tracehint.schemas.store import read_bundle
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = json.loads((files("tracehint.schemas") / "compare.schema.json").read_text())
 WORKFLOW = """
 mkdir -p out

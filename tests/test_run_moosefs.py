@@ -22,6 +22,8 @@ from tests.support.preload import build
 from tracehint.adapters.creation.journal import read_journals
 from tracehint.adapters.stores.registry import open_store
 
+pytestmark = pytest.mark.slow
+
 HINTS = hint_file(rule("{name}.txt", Replication="3"), rule("{name}.dat", Replication="9"))
 
 

@@ -16,7 +16,10 @@ from tests.support.users import AS_OTHER, OTHER, exchanging, needs_root, reachab
 from tracehint.cli import main
 from tracehint.hintgen.hints.model import Rule
 
-pytestmark = pytest.mark.skipif(shutil.which("setfattr") is None, reason="attr is not installed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("setfattr") is None, reason="attr is not installed"),
+]
 CAPABILITY = b"0x0100000202000000000000000000000000000000"  # of a form that the kernel takes
 
 

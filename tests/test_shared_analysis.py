@@ -23,6 +23,8 @@ from tracehint.analyzer.shared.analysis import Shared, analysis_of
 from tracehint.analyzer.shared.key import key_of
 from tracehint.errors import TracehintError, UsageError
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

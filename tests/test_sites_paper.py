@@ -8,6 +8,8 @@ from scripts.bench.sites.paper import CASES, PAGE, outcomes, table
 from tests.support.predicting import need_engine
 from tracehint.analyzer.predict.metadata.model import MetaOutcome
 
+pytestmark = pytest.mark.slow
+
 BY_NAME = {case.name: case for case in CASES}
 
 

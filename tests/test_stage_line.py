@@ -15,6 +15,8 @@ from tests.support.spark_runs import RUNS
 from tracehint.commands import _stage_line as line
 from tracehint.commands._stage_line import Stages
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = """
 import sys, time
 from tracehint.commands import _stage_line as line

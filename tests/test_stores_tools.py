@@ -6,6 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.support.hints import rule, save
 from tests.support.hostile import HOSTILE_NAMES
 from tests.support.store_tools import (
@@ -18,6 +20,8 @@ from tests.support.store_tools import (
     tool,
     tool_store,
 )
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_script_runs_the_tool_in_the_directory(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tracehint.collectors.strace import StraceCollector
 from tracehint.schemas.store import Bundle, read_bundle
 
 _CHECK = StraceCollector().check()
-pytestmark = pytest.mark.skipif(not _CHECK.usable, reason=_CHECK.reason)
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not _CHECK.usable, reason=_CHECK.reason)]
 
 # Prime counts and sizes, so that a wrong number cannot look right.
 SCRIPT = r"""

@@ -16,6 +16,8 @@ from tests.support.tagger import SANITIZERS, SOURCES, build, target
 from tracehint.adapters.engines.tag_table import TagTarget, encode, tag_files
 from tracehint.adapters.stores.registry import open_store
 
+pytestmark = pytest.mark.slow
+
 
 def attributes(path: Path | bytes) -> dict[str, bytes]:
     """All attributes of a file."""

@@ -17,6 +17,8 @@ from tracehint.analyzer.model import Analysis, Options
 from tracehint.commands import import_
 from tracehint.schemas.manifest import Host
 
+pytestmark = pytest.mark.slow
+
 PART = 1 << 20
 PYTHON = "/usr/bin/python3"  # Debian's mpi4py is for the system's own Python
 SOLVE = f"""

@@ -22,6 +22,8 @@ from tracehint.hintgen.summary.console import console_for
 from tracehint.hintgen.summary.summary import print_summary
 from tracehint.hintgen.text.units import seconds, size
 
+pytestmark = pytest.mark.slow
+
 RUNS = Path(__file__).parent / "runs"
 MB = 1 << 20
 

@@ -121,6 +121,11 @@ def _changes(part: bytes) -> int:
     return len(_CLASSES.findall(part))
 
 
+def _unlike(part: bytes) -> int:
+    """How unlike a word a part is: its changes; four consonants in a row count as four."""
+    return max(_changes(part), 4 if _NO_WORD.search(part) else 0)
+
+
 def _pattern(part: bytes) -> bytes:
     return re.sub(rb"[A-Z]", b"A", re.sub(rb"[a-z]", b"a", part))
 
@@ -135,7 +140,7 @@ def _diverse(mixed: list[bytes], place: _Place, several: bool) -> bool:
     if count < (2 if place.folder or place.known or several else FEW):
         return False
     ways, letters = len({*map(_pattern, mixed)}), len({*map(_letters, mixed)})
-    changes = sum(map(_changes, mixed)) / count
+    changes = sum(map(_unlike, mixed)) / count
     enough = ways >= max(2, min(0.6 * count, 8)) and letters >= 0.75 * count
     return enough and changes >= (2 if several or place.known else 3)
 
