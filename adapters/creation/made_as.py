@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 _MOST = 5_000  # rules
+FEW, LEAST = 3, 4  # names of one place, and letters in which they differ, that tell
+_PLAIN = re.compile(rb"[A-Za-z0-9_]+")
 
 
 def made_as(bundle: Bundle, resolution: Resolution, roots: Sequence[bytes]) -> list[Rule]:
@@ -32,9 +34,7 @@ def made_as(bundle: Bundle, resolution: Resolution, roots: Sequence[bytes]) -> l
     pairs = [(made, last) for made, last in _renamed(bundle, roots) if made != last]
     targets = resolution.resolve([last for _, last in pairs])
     kinds: dict[str, list[tuple[bytes, Target | None]]] = defaultdict(list)
-    for (made, _), template, target in zip(
-        pairs, _templates([made for made, _ in pairs]), targets, strict=True
-    ):
+    for (made, _), template, target in zip(pairs, _templates(pairs), targets, strict=True):
         kinds[template].append((made, target))
     rules = []
     for template, files in kinds.items():
@@ -75,20 +75,52 @@ def _below(path: bytes, roots: Sequence[bytes]) -> bytes:
     return b""
 
 
-def _templates(paths: Sequence[bytes]) -> list[str]:
+def _templates(pairs: Sequence[tuple[bytes, bytes]]) -> list[str]:
     """Of a name with a random part its look, else the name itself."""
     import pyarrow as pa
 
     from tracehint.hintgen.text.masks import RANDOM_PART, shapes_of
 
-    if not paths:
+    if not pairs:
         return []
+    paths, sure = [made for made, _ in pairs], _made_up(pairs)
     random = re.compile(RANDOM_PART.encode())
     shapes = shapes_of(pa.array(paths, pa.binary())).to_pylist()
+    shapes = [
+        shape if random.search(shape) else sure.get(path, shape)
+        for path, shape in zip(paths, shapes, strict=True)
+    ]
     return [
         _template(shape) if random.search(shape) else to_text(path, braces=True)
         for path, shape in zip(paths, shapes, strict=True)
     ]
+
+
+def _made_up(pairs: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """The look of names that say nothing of what their files are called in the end: in one
+    directory, of one length, and different in one place."""
+    places: dict[tuple[bytes, int], list[tuple[bytes, bytes]]] = defaultdict(list)
+    for made, last in pairs:
+        folder, _, name = made.rpartition(b"/")
+        places[folder, len(name)].append((made, last))
+    found = {}
+    for same in places.values():
+        names = [made for made, _ in same]
+        before = _common(names)
+        behind = _common([name[len(before) :][::-1] for name in names])[::-1]
+        parts = [name[len(before) : len(name) - len(behind)] for name in names]
+        alien = all(part not in last for part, (_, last) in zip(parts, same, strict=True))
+        long = min(map(len, parts)) >= LEAST and all(map(_PLAIN.fullmatch, parts))
+        if len(set(parts)) >= FEW and alien and long:
+            found.update(dict.fromkeys(names, before + b"\0r" + behind))
+    return found
+
+
+def _common(names: Sequence[bytes]) -> bytes:
+    """What all of them begin with."""
+    low, high = min(names), max(names)
+    equal = (at for at, (a, b) in enumerate(zip(low, high, strict=False)) if a != b)
+    return low[: next(equal, min(len(low), len(high)))]
 
 
 def _template(shape: bytes) -> str:
