@@ -18,7 +18,7 @@ WITH_BPF ?= AUTO
 TRACEHINT_DATA ?= $(abspath $(wildcard ../shared/data))
 export TRACEHINT_DATA
 
-.PHONY: bench-sites bench-gain bench-predict bench-spark bench-transfer notebook wheel bench-import real-runs-table test-kernels e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test setup-lint setup-full
+.PHONY: bench-calls bench-sites bench-gain bench-predict bench-spark bench-transfer notebook wheel bench-import real-runs-table test-kernels e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test setup-lint setup-full
 
 help:
 	@sed -n 's/^# make /make /p' Makefile; sed -n 's/^\([a-z-]*\):.*## /make \1: /p' Makefile
@@ -107,6 +107,9 @@ e2e-cephfs: setup-full dev ## a real CephFS on five nodes: what its adapter says
 	$(PYTEST) tests/test_cephfs_real.py -n0 -s
 
 bench: bench-record bench-analyze bench-montage bench-adapters ## all benchmarks
+
+bench-calls: dev ## what the preload collector adds to small calls
+	$(BIN)/python -m scripts.bench.bench_calls
 
 bench-record: dev ## cost of recording, in alternating pairs
 	$(BIN)/python -m scripts.bench.bench_record
