@@ -20,6 +20,7 @@ from pathlib import Path
 from scripts.bench.gain.bedding import cluster_of, measured, replayed, started
 from scripts.bench.gain.cases import case_of
 from scripts.bench.gain.columns import COLUMNS
+from scripts.bench.gain.load import prefer
 from scripts.bench.gain.page import summary, tables
 from scripts.bench.gain.placements import placement_of
 from scripts.bench.gain.predicted import Cell, cells
@@ -69,6 +70,7 @@ def _run_all(
     corpus: Path, results: dict[tuple[str, str], Results], columns: list[str], pairs: int
 ) -> None:
     """What is missing: first one run of everything, then the second, ...; columns alternate."""
+    preferred = prefer()
     with started() as bed:
         if not CLUSTER.exists():
             measured(bed, CLUSTER)
@@ -80,7 +82,9 @@ def _run_all(
                 for column in todo:
                     assert case is not None
                     placement = placement_of(case, column, _kept(name, scale, column))
-                    found.add(run := replayed(bed, case, column, number, placement))
+                    found.add(
+                        run := replayed(bed, case, column, number, placement, preferred=preferred)
+                    )
                     _tell(found.path.stem, run)
 
 

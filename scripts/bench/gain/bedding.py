@@ -60,15 +60,17 @@ def _room() -> str | None:
     return str(shm) if shm.is_dir() and shutil.disk_usage(shm).free > 6 << 30 else None
 
 
-def replayed(bed: MooseBed, case: Case, column: str, number: int, placement: Placement) -> Run:
-    """One run in a fresh directory, which is removed again."""
+def replayed(
+    bed: MooseBed, case: Case, column: str, number: int, placement: Placement, *, preferred: bool
+) -> Run:
+    """One run in a fresh directory, which is removed again. `preferred`: as `load.prefer` said."""
     effect = Effect(bed, f"{case.row.name}-{column}-{number}", case.work, placement)
     steal = placement.steal in (None, "any")  # else idle nodes leave bound tasks alone
     replay = Replay(effect, SLOTS, seed=number, steal=steal)
     effect.prepare()
     try:
         replay.stage()
-        watch, before = Watch(bed.folder), bed.received()
+        watch, before = Watch(bed.folder, preferred), bed.received()
         seconds, tasks = replay.run()
         moved, load = bed.received() - before, watch.stop()
         return Run(
