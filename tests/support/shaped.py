@@ -102,9 +102,9 @@ def _master(folder: Path) -> str:
     return master_config(folder, HEAD) + _QUIET
 
 
-def on_node(bed: MooseBed, node: Node) -> list[str]:
+def on_node(mount: Path, node: Node) -> list[str]:
     """Words of a host file that start a command on a node, which sees its own mount of the store
-    where the head sees the head's."""
-    script = f'mount --bind {node.mount} {bed.mount} && hostname {node.label} && exec "$@"'
+    at the head's `mount`."""
+    script = f'mount --bind {node.mount} {mount} && hostname {node.label} && exec "$@"'
     space = f"--net=/run/netns/{node.space}"
     return ["nsenter", space, "unshare", "--uts", "--mount", "sh", "-c", script, "sh", "{argv}"]

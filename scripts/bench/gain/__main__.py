@@ -17,16 +17,17 @@ import os
 import sys
 from pathlib import Path
 
-from scripts.bench.gain.bedding import cluster_of, measured, replayed, started
+from scripts.bench.gain.bedding import cluster_of, replayed, started
 from scripts.bench.gain.cases import case_of
 from scripts.bench.gain.columns import COLUMNS
-from scripts.bench.gain.load import prefer
 from scripts.bench.gain.page import summary, tables
 from scripts.bench.gain.placements import placement_of
 from scripts.bench.gain.predicted import Cell, cells
 from scripts.bench.gain.results import Results, Run, load
 from scripts.bench.gain.rows import ROWS, SCALES
+from scripts.bench.load import prefer
 from scripts.bench.page import into_page
+from scripts.bench.probe import measured
 from tests.support import shaped
 
 ROOT = Path(__file__).parents[3]
@@ -73,7 +74,7 @@ def _run_all(
     preferred = prefer()
     with started() as bed:
         if not CLUSTER.exists():
-            measured(bed, CLUSTER)
+            measured(bed, "moosefs", bed.folder / "hosts.toml", CLUSTER)
         cluster = cluster_of(CLUSTER)
         for number in range(pairs):
             for (name, scale), found in results.items():

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from scripts.bench.gain.columns import Case
-from scripts.bench.gain.load import LOADED
 from scripts.bench.gain.results import Results, Run
+from scripts.bench.load import LOADED
 
 from tracehint.analyzer.predict.model import Placement
 from tracehint.analyzer.predict.prediction import Configuration, predict, runs_for
