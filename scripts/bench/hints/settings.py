@@ -160,7 +160,7 @@ def _planned(row: Row, flow: Path, work: Path, store: str, cluster: Path) -> tup
 
 def _emitted(hints: Path, flow: Path, store: str) -> tuple[Path, str]:
     """The tag folder of the workflow with these hints, and what was said."""
-    out = f"{hints.stem}.mf"
+    out = f"{hints.stem}.hinted.mf"
     said = _tool(
         flow.parent,
         f"emit {hints.name} --workflow-engine makeflow {flow.name} -o {out}"
