@@ -21,6 +21,8 @@ from tests.support.needs import missing_for
 from tracehint.adapters.stores.moosefs import copies_of
 
 _QUIET = "CHUNKS_WRITE_REP_LIMIT = 0\nCHUNKS_READ_REP_LIMIT = 0\n"
+# Of deleted files, else the disks in memory fill up: many benchmarks write a gigabyte a run.
+_DELETING = "CHUNKS_SOFT_DEL_LIMIT = 200\nCHUNKS_HARD_DEL_LIMIT = 500\n"
 _PATH = re.compile(r"^(\S.*):$", re.MULTILINE)
 
 
@@ -99,7 +101,7 @@ def shaped_cluster(folder: Path) -> Iterator[MooseBed]:
 
 
 def _master(folder: Path) -> str:
-    return master_config(folder, HEAD) + _QUIET
+    return master_config(folder, HEAD) + _QUIET + _DELETING
 
 
 def on_node(mount: Path, node: Node) -> list[str]:
