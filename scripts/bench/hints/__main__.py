@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from scripts.bench.hints.results import RUNS, Results, Run, load, table
+from scripts.bench.hints.row import Row
 from scripts.bench.hints.rows import ROWS
 from scripts.bench.hints.settings import SETTINGS, Prepared, archive, prepare, stage
 from scripts.bench.hints.stores import STORES, Store, StoreBed
@@ -54,10 +55,18 @@ def main() -> None:
         if why := store.missing() or missing_for(programs):
             sys.exit(f"bench-hints: {why}")
         _run_all(store, {name: runs for name, runs in todo.items() if runs}, every)
-    text = table([(row.title, every[row.name]) for row in rows])
-    print(text)
-    if args.page:
-        into_page(PAGE, f"measured: {args.store}", text)
+    for section in dict.fromkeys(_section(store, row) for row in rows):
+        text = table(
+            [(row.title, every[row.name]) for row in rows if _section(store, row) == section]
+        )
+        print(f"{section}\n\n{text}\n")
+        if args.page:
+            into_page(PAGE, f"measured: {section}", text)
+
+
+def _section(store: Store, row: Row) -> str:
+    """Where the page has the row: real programs have a table of their own."""
+    return f"{store.name}-programs" if row.programs else store.name
 
 
 def _todo(results: Results, settings: Iterable[str], pairs: int) -> list[tuple[int, str]]:

@@ -51,5 +51,6 @@ ROWS = [
         size=2000,
         make=make,
         by_hand=by_hand,
+        programs=("mProject", "mAdd"),
     ),
 ]
