@@ -7,7 +7,7 @@ default column is predicted from it.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from scripts.bench.papers.patterns import LINK, STRIPES
 from tests.support.predicting import MB, Task, plain, workload
@@ -18,6 +18,7 @@ from tracehint.analyzer.predict.prediction import Configuration, Prediction, pre
 
 NODES = 100
 IMAGES, OVERLAPS = 955, 2833
+IMAGE = 4_190_000  # bytes of a projected image, or of its area
 
 
 @dataclass(frozen=True)
@@ -37,47 +38,57 @@ STAGES = (
 )  # fmt: skip  # a table
 
 
+@dataclass
+class _Made:
+    """Tasks as they are made; `seconds` of a task by stage."""
+
+    seconds: dict[str, float]
+    tasks: list[Task] = field(default_factory=list)
+    sizes: dict[str, int] = field(default_factory=dict)
+
+    def add(self, stage: str, reads: list[str], writes: dict[str, int]) -> None:
+        steps: list[tuple[str, object]] = [("read", name) for name in reads]
+        steps += [("compute", self.seconds.get(stage, 0.0)), *(("write", name) for name in writes)]
+        self.tasks.append(Task(f"{stage}_{len(self.tasks)}", steps, stage))
+        self.sizes.update(writes)
+
+    def look(self, stage: str, names: list[str], size: int, writes: dict[str, int]) -> None:
+        """A task that reads so many bytes of each file."""
+        steps: list[tuple[str, object]] = [("read", (name, 0, size)) for name in names]
+        self.tasks.append(Task(stage, [*steps, *(("write", name) for name in writes)], stage))
+        self.sizes.update(writes)
+
+
+def _pair(kind: str, number: int) -> list[str]:
+    return [f"{kind}_{number}.fits", f"{kind}_{number}_area.fits"]
+
+
 def montage(seconds: dict[str, float]) -> Workload:
-    """7,582 tasks whose files have the published counts and sizes; `seconds` of a task by stage."""
-    tasks: list[Task] = []
-    sizes: dict[str, int] = {}
-
-    def add(stage: str, number: int, reads: list[str], writes: dict[str, int]) -> None:
-        steps = [("read", name) for name in reads]
-        steps += [("compute", seconds.get(stage, 0.0)), *(("write", name) for name in writes)]
-        tasks.append(Task(f"{stage}_{number}", steps, stage))
-        sizes.update(writes)
-
-    def pair(kind: str, number: int) -> list[str]:
-        return [f"{kind}_{number}.fits", f"{kind}_{number}_area.fits"]
-
+    """The tasks, with files of the published counts and sizes; `seconds` of a task by stage."""
+    made = _Made(seconds)
     for i in range(IMAGES):
-        sizes[f"raw_{i}.fits"] = 2 * MB
-        add("mProject", i, [f"raw_{i}.fits"], dict.fromkeys(pair("p", i), 4_190_000))
-    images = [name for i in range(IMAGES) for name in pair("p", i)]
-    heads: list[tuple[str, object]] = [("read", (name, 0, 2_880)) for name in images[::2]]
-    tasks.append(Task("mImgTbl_0", [*heads, ("write", "images.tbl")], "mImgTbl"))
-    sizes["images.tbl"] = 17_000
-    add("mOverlaps", 0, ["images.tbl"], {"diffs.tbl": 336_000})
+        made.sizes[f"raw_{i}.fits"] = 2 * MB
+        made.add("mProject", [f"raw_{i}.fits"], dict.fromkeys(_pair("p", i), IMAGE))
+    made.look("mImgTbl", [f"p_{i}.fits" for i in range(IMAGES)], 2_880, {"images.tbl": 17_000})
+    made.add("mOverlaps", ["images.tbl"], {"diffs.tbl": 336_000})
     for i in range(OVERLAPS):
         one, other = i % IMAGES, (i + 1 + i // IMAGES) % IMAGES
-        reads = ["diffs.tbl", *pair("p", one), *pair("p", other)]
-        add("mDiff", i, reads, dict.fromkeys(pair("d", i), 460_000))
-    ends: list[tuple[str, object]] = [("read", (f"d_{i}.fits", 0, 0)) for i in range(OVERLAPS)]
-    tasks.append(Task("barrier", [*ends, ("write", "go")], "barrier"))  # they ran stage by stage
-    sizes["go"] = 0
+        reads = ["diffs.tbl", *_pair("p", one), *_pair("p", other)]
+        made.add("mDiff", reads, dict.fromkeys(_pair("d", i), 460_000))
+    # they ran stage by stage
+    made.look("barrier", [f"d_{i}.fits" for i in range(OVERLAPS)], 0, {"go": 0})
     for i in range(OVERLAPS):
-        add("mFitPlane", i, ["go", *pair("d", i)[:1]], {f"fit_{i}.txt": 1_800})
-    add("mConcatFit", 0, [f"fit_{i}.txt" for i in range(OVERLAPS)], {"fits.tbl": 150_000})
-    add("mBgModel", 0, ["images.tbl", "fits.tbl"], {"corrections.tbl": 20_000})
+        made.add("mFitPlane", ["go", f"d_{i}.fits"], {f"fit_{i}.txt": 1_800})
+    made.add("mConcatFit", [f"fit_{i}.txt" for i in range(OVERLAPS)], {"fits.tbl": 150_000})
+    made.add("mBgModel", ["images.tbl", "fits.tbl"], {"corrections.tbl": 20_000})
     for i in range(IMAGES):
-        reads = ["corrections.tbl", *pair("p", i)]
-        add("mBackground", i, reads, dict.fromkeys(pair("c", i), 4_190_000))
-    flat = [name.replace("p_", "c_", 1) for name in images]
+        reads = ["corrections.tbl", *_pair("p", i)]
+        made.add("mBackground", reads, dict.fromkeys(_pair("c", i), IMAGE))
+    flat = [name for i in range(IMAGES) for name in _pair("c", i)]
     mosaic = {"mosaic.fits": 2_870 * MB, "area.fits": 2_870 * MB, "header": 165 * MB}
-    add("mAdd", 0, flat, mosaic)
-    add("mJpeg", 0, ["mosaic.fits"], {"mosaic.jpg": 47 * MB})
-    return workload(tasks, sizes)
+    made.add("mAdd", flat, mosaic)
+    made.add("mJpeg", ["mosaic.fits"], {"mosaic.jpg": 47 * MB})
+    return workload(made.tasks, made.sizes)
 
 
 def fitted() -> Workload:
