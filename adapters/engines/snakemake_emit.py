@@ -71,17 +71,16 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
         folder / "hints.json": (json.dumps(data, indent=1) + "\n").encode(),
     }
     files.update(tag_files(folder, table))
+    told = (
+        f"{len(data['inputs'])} access patterns, {len(data['pairs'])} pairs of rules, "
+        f"{len(data['parts']):,} jobs with a part, {count} settings on directories. "
+        f"Run: snakemake -s {output.name} ..."
+    )
     return Emitted(
         files=files,
         executable={folder / "tag", folder / "helper"},
         gaps=merge_gaps(gaps),
-        remarks=[
-            f"{len(data['inputs'])} access patterns, {len(data['pairs'])} pairs of rules, "
-            f"{len(data['parts']):,} jobs with a part, {count} settings on directories. "
-            f"Run: snakemake -s {output.name} ...",
-            *_elsewhere(request.workflow, output),
-            *plan.remarks(),
-        ],
+        remarks=[told, *_elsewhere(request.workflow, output), *plan.remarks()],
     )
 
 
