@@ -61,8 +61,9 @@ class MooseBed(Bed):
 
 
 @contextmanager
-def shaped_cluster(folder: Path) -> Iterator[MooseBed]:
-    """Five nodes with a chunk server and a mount each, and a mount on the head."""
+def shaped_cluster(folder: Path, *, near: bool = False) -> Iterator[MooseBed]:
+    """Five nodes with a chunk server and a mount each, and a mount on the head. `near`: clients
+    read the copy on their own node first, if there is one."""
     with network(folder) as plain:
         bed = MooseBed(plain.nodes, plain.space, folder)
         write_config(folder, HEAD, {node.label: node.address for node in bed.nodes})
@@ -71,23 +72,11 @@ def shaped_cluster(folder: Path) -> Iterator[MooseBed]:
             ok(bed.head("mfsmaster", "-c", folder / "master.cfg", "start"))
             for node in bed.nodes:
                 ok(node.run("mfschunkserver", "-c", folder / f"server{node.label}.cfg", "start"))
-                ok(node.run("mfsmount", node.mount, "-H", HEAD))
+                option = ["-o", f"mfspreflabels={node.label}"] if near else []
+                ok(node.run("mfsmount", node.mount, "-H", HEAD, *option))
             ok(bed.head("mfsmount", bed.mount, "-H", HEAD))
             wait_for_servers(bed.head, bed.mount, len(bed.nodes))
-            first = bed.nodes[0]
-            for node in bed.nodes:
-                ok(
-                    first.run(
-                        "mfsscadmin",
-                        "create",
-                        "-m",
-                        "L",
-                        "-K",
-                        node.label,
-                        f"node_{node.label}",
-                        cwd=first.mount,
-                    )
-                )
+            _make_classes(bed)
             ok(bed.head("mfssetgoal", "1", bed.mount))
             ok(bed.head("mfssettrashtime", "0", bed.mount))
             yield bed
@@ -98,6 +87,17 @@ def shaped_cluster(folder: Path) -> Iterator[MooseBed]:
                 with suppress(subprocess.TimeoutExpired):
                     node.run("mfschunkserver", "-c", folder / f"server{node.label}.cfg", "stop")
             bed.head("mfsmaster", "-c", folder / "master.cfg", "stop")
+
+
+def _make_classes(bed: MooseBed) -> None:
+    """A class for each node, and for a node with more copies anywhere."""
+    first = bed.nodes[0]
+    for node in bed.nodes:
+        for copies in range(1, len(bed.nodes) + 1):
+            name = f"node_{node.label}" + (f"_{copies}" if copies > 1 else "")
+            keep = ",".join([node.label, *["*"] * (copies - 1)])
+            words = ("mfsscadmin", "create", "-m", "L", "-K", keep, name)
+            ok(first.run(*words, cwd=first.mount))
 
 
 def _master(folder: Path) -> str:

@@ -42,7 +42,7 @@ def make(folder: Path, bases: int) -> str:
             (bam, f"part_{k}.sam", f"samtools sort --no-PG -o {bam} part_{k}.sam"),
         )
     ]
-    merge = f"samtools merge --no-PG -f merged.bam {' '.join(bams)}"
+    merge = f"samtools merge --no-PG -c -p -s 1 -f merged.bam {' '.join(bams)}"
     return rules(*chains, ("merged.bam", " ".join(bams), merge))
 
 

@@ -42,6 +42,7 @@ SETTINGS: dict[str, Setting] = {
 # What a person says who believes in copies: on CephFS it is what `ours` refuses.
 COPIES = 'copies = { 2 = "copies_2", 5 = "copies_5" }\nreads_spread = true\n'
 PLACES = 'local = "node_{host}"\ngroups = ["node_A", "node_B", "node_C", "node_D", "node_E"]\n'
+PLACES += 'with_copies = "{place}_{copies}"\n'
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -54,7 +55,13 @@ class Store:
 STORES: dict[str, Store] = {
     store.name: store
     for store in (
-        Store("moosefs", shaped_cluster, shaped.missing, tuple(ROWS), tuple(SETTINGS)),
+        Store(
+            "moosefs",
+            partial(shaped_cluster, near=True),
+            shaped.missing,
+            tuple(ROWS),
+            tuple(SETTINGS),
+        ),
         # CephFS has no setting that keeps new files on the writing client's node.
         Store(
             "cephfs",
