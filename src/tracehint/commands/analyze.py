@@ -70,6 +70,12 @@ class Backend:
     help="Accesses that would take more than half of it go through temporary files in TMPDIR"
     " (default: half of the machine's memory).",
 )
+@click.option(
+    "--cluster",
+    metavar="FILE",
+    help="Where the next run takes place, a cluster file or a ready-made one by name: the text "
+    "tells what hints save there, in seconds.",
+)
 @analysis_options
 @gathered(backend=Backend)
 def command(
@@ -79,6 +85,7 @@ def command(
     output: str | None,
     force: bool,
     no_ranges: bool,
+    cluster: str | None,
     **values: Any,
 ) -> None:
     """Print the graph and the patterns of BUNDLE.
@@ -102,7 +109,7 @@ def command(
     gc.disable()  # millions of live objects, no garbage in circles
     with stages() as seen:
         given = _resources(backend, seen.tell)
-        result = FORMS[form](output, options, given.threads if given else 1, seen.tell)
+        result = FORMS[form](output, options, given.threads if given else 1, seen.tell, cluster)
         given = given and replace(given, ready=result.ready)
         analysis = _analyzed(bundle, options, backend, given)
         seen.tell("writing", 0, 0, "")
