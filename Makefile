@@ -120,7 +120,7 @@ bench-analyze: dev ## time and memory of analyze
 bench-commands: dev ## time and memory of all commands on joined real workflows (TRACEHINT_DATA)
 	$(BIN)/python -m scripts.bench.bench_commands
 
-bench-spark: dev ## analyze on both engines
+bench-spark: dev ## analyze on both backends
 	$(BIN)/python -m scripts.bench.bench_spark
 
 bench-adapters: dev ## what setting hints costs
