@@ -119,7 +119,7 @@ def run_once(
     with archive(HEAD, row, tuple(bed.command())):
         bed.local_first(False)
         hinted = prepared.hinted[setting.tags] if setting.tags else None
-        stage(prepared.folder, bed.mount / folder, hinted, store)
+        stage(bed.command(), prepared.folder, bed.mount / folder, hinted, store)
         bed.local_first(setting.local_first)
         done = run_workflow(
             bed,

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -170,8 +170,11 @@ def _emitted(hints: Path, flow: Path, store: str) -> tuple[Path, str]:
     return flow.parent / f"{out}.tracehint", said
 
 
-def stage(source: Path, target: Path, hinted: Hinted | None, store: str) -> None:
-    """Bring a workflow's inputs into the store, each with its hint."""
+def stage(
+    head: Sequence[str | Path], source: Path, target: Path, hinted: Hinted | None, store: str
+) -> None:
+    """Bring a workflow's inputs into the store, each with its hint; `head`: words that run a
+    command where the store's own tools reach its master."""
     target.mkdir()
     words: list[str | Path] = ["cp", "-r", f"{source}/.", target]
     if hinted is not None:
@@ -179,7 +182,7 @@ def stage(source: Path, target: Path, hinted: Hinted | None, store: str) -> None
             *TOOL, "run", "--no-record", "--quiet", "--hints", hinted.hints, "--store", store,
             "--map", hinted.site, "--data-root", target, "--", *words,
         ]  # fmt: skip  # a table
-    subprocess.run(words, check=True)
+    subprocess.run([*head, *words], check=True)
 
 
 def _tool(cwd: Path, words: str) -> str:
