@@ -45,6 +45,12 @@ _options = with_options(
     click.option(
         "--cluster", metavar="FILE", help="Cluster that hints are planned for (as of `plan`)."
     ),
+    click.option(
+        "--via",
+        metavar="WAY",
+        help="How hints are set: preload, or fanotify (root). Default: the first that can be; "
+        "`tracehint doctor` tells.",
+    ),
     click.option("--no-record", is_flag=True, help="Set hints only; record nothing."),
 )
 
@@ -60,6 +66,7 @@ def command(
     like: Path | None,
     nodes: int | None,
     cluster: str | None,
+    via: str | None,
     no_record: bool,
     **options: Any,
 ) -> int:
@@ -78,7 +85,7 @@ def command(
 
     Example: tracehint run --hints hints.json --store moosefs -- snakemake -c4
     """
-    plain = Wanted(hints, "", prefix, places, like, nodes, options["data_roots"])
+    plain = Wanted(hints, "", prefix, places, like, nodes, options["data_roots"], via=via)
     try:
         with _with_store(plain, store, options) as wanted:
             if hints is not None:
