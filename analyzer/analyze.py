@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tracehint.analyzer.flow.extents import Execution
     from tracehint.analyzer.flow.model import Flow
     from tracehint.analyzer.model import Analysis, Options
-    from tracehint.analyzer.tasks.model import TaskCut
+    from tracehint.analyzer.tasks.model import Segmentation
     from tracehint.schemas.store import Bundle
 
 __all__ = ["BACKENDS", "analyze", "analyze_at"]
@@ -73,7 +73,7 @@ def analyze(
     from tracehint.analyzer.roots import data_roots
     from tracehint.analyzer.run import lost_events, run_object
     from tracehint.analyzer.sites import assign
-    from tracehint.analyzer.tasks import cut_tasks
+    from tracehint.analyzer.tasks import segment_tasks
 
     options = options or Options()
     manifest = assign(bundle.manifest, options.sites)
@@ -83,19 +83,23 @@ def analyze(
     bundle.tables.pop("extents", None)  # it is with `extents` now
     resources.tell("finding the tasks", 0, 0, "")
     found = beside(partial(find_objects, bundle), resources)
-    cut = cut_tasks(bundle, options)
+    segmented = segment_tasks(bundle, options)
     resources.tell("finding the files", 0, 0, "")
-    data = data_roots(bundle, options.data_roots, cut)
-    lost = lost_events(bundle, cut.proc_task, extents)  # before columns go that it needs
-    flow = build_flow(bundle, cut, data, options, root_paths, extents, owned=True, found=found)
-    run = run_object(bundle, cut.tasks, data, options, extents, [*flow.notes, *cut.notes])
+    data = data_roots(bundle, options.data_roots, segmented)
+    lost = lost_events(bundle, segmented.proc_task, extents)  # before columns go that it needs
+    flow = build_flow(
+        bundle, segmented, data, options, root_paths, extents, owned=True, found=found
+    )
+    run = run_object(
+        bundle, segmented.tasks, data, options, extents, [*flow.notes, *segmented.notes]
+    )
     del bundle, extents, found  # most of the memory, where the caller does not keep it
-    return _labelled(run, cut, flow, lost, options, resources)
+    return _labelled(run, segmented, flow, lost, options, resources)
 
 
 def _labelled(
     run: dict[str, Any],
-    cut: TaskCut,
+    segmented: Segmentation,
     flow: Flow,
     lost: pa.Table | None,
     options: Options,
@@ -108,15 +112,15 @@ def _labelled(
 
     resources.tell("labels", 0, 0, "")
     if "hosts_by_site" in run:
-        run["between_sites_bytes"] = bytes_between(cut.tasks, flow.edges)
+        run["between_sites_bytes"] = bytes_between(segmented.tasks, flow.edges)
     tables = {
-        "tasks": cut.tasks, "files": flow.files, "producers": flow.producers,
+        "tasks": segmented.tasks, "files": flow.files, "producers": flow.producers,
         "consumers": flow.consumers, "edges": flow.edges,
     }  # fmt: skip  # a table
     for name, table in tables.items():
         resources.ready(name, table)
-    patterns, groups = label(flow, cut.tasks, options, run, lost, resources)
+    patterns, groups = label(flow, segmented.tasks, options, run, lost, resources)
     return Analysis(
         run, **tables, patterns=patterns, groups=groups, options=options,
-        proc_task=cut.proc_task, declared_task=cut.declared_task,
+        proc_task=segmented.proc_task, declared_task=segmented.declared_task,
     )  # fmt: skip  # a table
