@@ -57,7 +57,7 @@ def analyze(
     extents: Execution | None = None,
     resources: Resources | None = None,
 ) -> Analysis:
-    """Cut the tasks, follow the bytes, label the patterns.
+    """Segment the tasks, follow the bytes, label the patterns.
 
     `extents` is who has that table and computes on it (default: it is in the bundle, and this
     process does), `resources` what this process may use.

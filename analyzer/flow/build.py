@@ -83,7 +83,7 @@ def build_flow(
 ) -> Flow:
     """Files by version, their producers and consumers, and the edges between tasks.
 
-    `segmented` says which process epoch belongs to which task, `roots` are the data roots, `extents`
+    `segmented`: which process epoch belongs to which task, `roots` are the data roots, `extents`
     who has that table and computes, `rules` what is data below them. Tables have the schemas of
     `tracehint.analyzer.model`. With `owned`, columns of the bundle that nothing needs after this
     are dropped from its tables. `found` waits for the files, where somebody looks for them already
