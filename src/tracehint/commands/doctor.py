@@ -12,7 +12,7 @@ import click
 
 from tracehint.collectors.registry import COLLECTORS, check
 from tracehint.commands._checks import CHECKS, Finding
-from tracehint.commands._programs import program_lines, seen
+from tracehint.commands._programs import program_lines, seen, seen_of, workflow_lines
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK
 
 
@@ -34,15 +34,25 @@ from tracehint.errors import EXIT_FINDINGS, EXIT_OK
     metavar="PROGRAM",
     help="Tell whether the preload collector sees it; repeatable.",
 )
-def command(fmt: str, store: str | None, places: Path | None, programs: tuple[str, ...]) -> int:
+@click.argument("workflow", metavar="[-- COMMAND...]", nargs=-1, type=click.UNPROCESSED)
+def command(
+    fmt: str,
+    store: str | None,
+    places: Path | None,
+    programs: tuple[str, ...],
+    workflow: tuple[str, ...],
+) -> int:
     """Tell which collectors can run here, what each would miss and cost, and the remedy.
+
+    With a command: which programs that it and its scripts name the preload collector would not
+    see. The command is not run.
 
     With --store: what that store can take, when it acts, who may, and what helps where it takes
     nothing.
 
     0: a collector can run that `auto` would take; 1: none can.
 
-    Example: tracehint doctor
+    Example: tracehint doctor -- snakemake --cores 2
     """
     if store is not None:
         return _store(store, places, fmt)
@@ -60,11 +70,13 @@ def command(fmt: str, store: str | None, places: Path | None, programs: tuple[st
             "schema": "tracehint.doctor/1", "auto": picked, "collectors": collectors,
             "checks": [dataclasses.asdict(f) for f in findings],
             "programs": [dataclasses.asdict(seen(name)) for name in programs],
+            "workflow": [dataclasses.asdict(row) for row in seen_of(workflow)],
         }  # fmt: skip  # a table
         click.echo(json.dumps(data, indent=1))
     else:
         click.echo(_text(collectors, findings, picked), nl=False)
         click.echo("".join(program_lines(programs)), nl=False)
+        click.echo("".join(workflow_lines(workflow)), nl=False)
     return EXIT_OK if picked else EXIT_FINDINGS
 
 
