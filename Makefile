@@ -18,7 +18,7 @@ WITH_BPF ?= AUTO
 TRACEHINT_DATA ?= $(abspath $(wildcard ../shared/data))
 export TRACEHINT_DATA
 
-.PHONY: bench-calls bench-sites bench-gain bench-predict bench-spark bench-transfer notebook wheel bench-import real-runs-table test-kernels e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test setup-lint setup-full
+.PHONY: bench-calls bench-sites bench-gain-stores bench-gain bench-predict bench-spark bench-transfer notebook wheel bench-import real-runs-table test-kernels e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test setup-lint setup-full
 
 help:
 	@sed -n 's/^# make /make /p' Makefile; sed -n 's/^\([a-z-]*\):.*## /make \1: /p' Makefile
@@ -120,7 +120,7 @@ bench-analyze: dev ## time and memory of analyze
 bench-commands: dev ## time and memory of all commands on joined real workflows (TRACEHINT_DATA)
 	$(BIN)/python -m scripts.bench.bench_commands
 
-bench-spark: dev ## analyze on both engines
+bench-spark: dev ## analyze on both backends
 	$(BIN)/python -m scripts.bench.bench_spark
 
 bench-adapters: dev ## what setting hints costs
@@ -131,6 +131,9 @@ bench-hints: dev ## what hints bring on a real MooseFS, four settings side by si
 
 bench-gain: dev ## what placements bring on replays of real workflows on a real MooseFS, measured and predicted; goes on where it was
 	$(BIN)/python -m scripts.bench.gain
+
+bench-gain-stores: dev ## the same in bytes on a real Confuga, a real HDFS and real Work Queue workers; goes on where it was
+	$(BIN)/python -m scripts.bench.gain_stores
 
 bench-predict: dev ## speed and memory of predictions
 	$(BIN)/python -m scripts.bench.bench_predict

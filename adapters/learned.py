@@ -19,24 +19,26 @@ class RunPaths:
 
 def run_paths(run: str | Path) -> RunPaths:
     """Read a bundle, or the JSON of `analyze`; raises BundleError or InputError."""
+    import pyarrow as pa
+
     from tracehint.analyzer.model import Options
     from tracehint.hintgen.inputs import load_run
+    from tracehint.hintgen.learn.columns import lists
     from tracehint.hintgen.learn.facts import facts_of
 
     analysis = load_run(run, Options()).analysis
     tasks = analysis.tasks.select(["task", "type"]).to_pylist()
     names = {row["task"]: f"{row['type']}:{row['task']}" for row in tasks}
-    facts = facts_of(analysis).select(
-        ["path", "producers", "consumers", "producer_types", "consumer_types", "size_bytes"]
-    )
-    rows = [row for row in facts.to_pylist() if inside(row["path"])]
+    facts = facts_of(analysis)
+    facts = facts.filter(pa.array([inside(path) for path in facts["path"].to_pylist()], pa.bool_()))
+    makers = lists(facts["producer_types"])
     return RunPaths(
-        files=[row["path"] for row in rows],
+        files=facts["path"].to_pylist(),
         known=Declared(
-            producer_types=[(row["producer_types"] or [None])[0] for row in rows],
-            consumer_types=[row["consumer_types"] or [] for row in rows],
-            producers=[[names[t] for t in row["producers"] or []] for row in rows],
-            consumers=[[names[t] for t in row["consumers"] or []] for row in rows],
-            sizes=[row["size_bytes"] for row in rows],
+            producer_types=[some[0] if some else None for some in makers],
+            consumer_types=lists(facts["consumer_types"]),
+            producers=[[names[t] for t in some] for some in lists(facts["producers"])],
+            consumers=[[names[t] for t in some] for some in lists(facts["consumers"])],
+            sizes=facts["size_bytes"].to_pylist(),
         ),
     )

@@ -18,6 +18,7 @@ from tracehint.errors import InputError
 from tracehint.hintgen.hints.model import HintFile, Rule
 from tracehint.hintgen.hints.pathtext import to_bytes
 from tracehint.hintgen.hints.template import parse
+from tracehint.hintgen.match.known import Outcome
 from tracehint.hintgen.match.match import Matcher
 from tracehint.hintgen.text.units import plural
 
@@ -70,22 +71,15 @@ def build_plan(
     plan = Plan()
     matched: dict[bytes, Target | None] = {}
     matcher = Matcher(hints)
-    known = matcher.match(paths.declared, paths.sized(paths.declared, paths.known), nodes)
-    others = matcher.match(paths.files, paths.sized(paths.files, None), nodes, paths.names)
-    plan.costly = sum(found.reason == "costly" for found in (*known, *others))
-    for found in [*known, *others]:
-        rule = found.rule
-        matched[found.path] = None
-        if rule is not None and found.values:
-            absent = found.path not in paths.existing
-            matched[found.path] = Target(
-                path=found.path,
-                kind="file",
-                hints=found.values,
-                rule=rule.id,
-                pattern=found.pattern,
-                create=create and absent and _made_in_run(rule),
-            )
+    for files, known, names in (
+        (paths.declared, paths.sized(paths.declared, paths.known), ()),
+        (paths.files, paths.sized(paths.files, None), paths.names),
+    ):
+        codes, found = matcher.outcomes(files, known, nodes, names)
+        plan.costly += sum(found[code].reason == "costly" for code in codes)
+        kinds = [_Kind.of(outcome, create) for outcome in found]
+        for path, code in zip(files, codes, strict=True):
+            matched[path] = kinds[code].target(path, paths.existing)
     _overrule(matched, planned_files(hints), paths)
     if directories:
         plan.targets += _with_told(_directories(hints, matched, plan, create), hints, create)
@@ -108,6 +102,38 @@ def _overrule(
             rule="plan",
             pattern=before.pattern if before else "plan",
             create=before is not None and before.create,
+        )
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What all files with one outcome of the rules have in common."""
+
+    hints: Mapping[str, str]
+    rule: str
+    pattern: str
+    create: bool
+
+    @classmethod
+    def of(cls, found: Outcome, create: bool) -> _Kind:
+        """No hints where no rule fired."""
+        values = {hint.name: hint.value for hint in found.hints}
+        if found.rule is None:
+            return cls({}, "", "", create=False)
+        made = create and _made_in_run(found.rule)
+        return cls(values, found.rule.id, found.pattern, create=made)
+
+    def target(self, path: bytes, existing: frozenset[bytes]) -> Target | None:
+        """One of the files; None where it gets no hint."""
+        if not self.hints:
+            return None
+        return Target(
+            path=path,
+            kind="file",
+            hints=self.hints,
+            rule=self.rule,
+            pattern=self.pattern,
+            create=self.create and path not in existing,
         )
 
 

@@ -19,32 +19,35 @@ if TYPE_CHECKING:
 
 __all__ = ["BACKENDS", "analyze", "analyze_at"]
 
-# engine -> module with `run_at(where, work, master)`
+# backend -> module with `run_at(where, work, master)`
 BACKENDS = {
-    "duckdb": "tracehint.analyzer.execution.local",
+    "local": "tracehint.analyzer.execution.local",
     "spark": "tracehint.analyzer.execution.spark.extents",
 }
+OLD_NAMES = {"duckdb": "local"}
 
 
 def analyze_at(
     where: str,
     options: Options,
-    engine: str = "duckdb",
+    backend: str = "local",
     master: str | None = None,
     resources: Resources | None = None,
 ) -> Analysis:
-    """Read the bundle at `where` (a directory; for some engines also a URL) and analyze it.
+    """Read the bundle at `where` (a directory or a URL) and analyze it.
 
-    All engines give the same analysis. `master` is the URL of the engine's cluster, `resources`
-    what this process may use (engine duckdb only). Raises TracehintError: no bundle there, or
-    an engine that is not installed or fails.
+    All backends give the same analysis. `backend` may have its old name duckdb; `master` is the
+    URL of Spark's cluster, `resources` what this process may use (backend local only). Raises
+    TracehintError: no bundle there, or a backend that is not installed or fails.
     """
     given = {} if resources is None else {"resources": resources}
 
     def work(bundle: Bundle, extents: Execution | None) -> Analysis:
         return analyze(bundle, options, extents, resources)
 
-    found: Analysis = import_module(BACKENDS[engine]).run_at(where, work, master, **given)
+    found: Analysis = import_module(BACKENDS[OLD_NAMES.get(backend, backend)]).run_at(
+        where, work, master, **given
+    )
     return found
 
 

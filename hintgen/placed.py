@@ -94,8 +94,9 @@ def hints_by_file(
     facts = facts_of(analysis)
     paths = facts["path"].to_pylist()
     known = declared_of(facts) if graph and has_declared_graph(analysis) else None
-    found = Matcher(hints).match(paths, known, nodes, frozenset(paths))
-    by_path = dict(zip(paths, (match.values for match in found), strict=True))
+    codes, found = Matcher(hints).outcomes(paths, known, nodes, frozenset(paths))
+    values = [{hint.name: hint.value for hint in outcome.hints} for outcome in found]
+    by_path = {path: values[code] for path, code in zip(paths, codes, strict=True)}
     path_of = _paths(analysis)
     return [by_path.get(path_of.get(file), {}) for file in work.file_id.tolist()]
 

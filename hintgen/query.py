@@ -94,3 +94,11 @@ def each(con: duckdb.DuckDBPyConnection, sql: str) -> Iterator[dict[str, Any]]:
     while some := cursor.fetchmany(BATCH):
         for row in some:
             yield dict(zip(columns, row, strict=True))
+
+
+def batches(con: duckdb.DuckDBPyConnection, sql: str) -> Iterator[dict[str, list[Any]]]:
+    """The columns of a result of any size, BATCH rows at a time; as `each`."""
+    reader: pa.RecordBatchReader = con.sql(sql).to_arrow_reader(BATCH)
+    for batch in reader:
+        if batch.num_rows:
+            yield batch.to_pydict()

@@ -6,7 +6,12 @@ renamed, so a reader never sees half of one.
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -122,10 +127,45 @@ class BundleWriter:
             ) from None
 
 
+@contextmanager
+def whole_bundle(output: Path, *, force: bool = False) -> Iterator[Path]:
+    """Where to write a bundle that takes the place of `output` at the end, whole or not at all.
+
+    Raises BundleError.
+    """
+    refuse_existing(output, force=force)
+    made = output.with_name(f".{output.name[:200]}.{os.getpid()}.tmp")
+    try:
+        if made.exists():  # of a process that was killed
+            refuse_existing(made, force=True)
+            shutil.rmtree(made)
+        yield made
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+        try:
+            _take_place(made, output)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    except OSError as error:
+        raise BundleError(
+            f"{output}: cannot be written: {error.strerror}", "Choose another place with -o."
+        ) from None
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _take_place(made: Path, output: Path) -> None:
+    """Move a whole bundle to its name; what else lies in a directory of that name stays."""
+    if not output.exists():
+        made.rename(output)
+        return
+    _remove_bundle(output)
+    for part in sorted(made.iterdir(), key=lambda path: path.name == MANIFEST_NAME):
+        part.rename(output / part.name)
+    output.chmod(0o700)
+
+
 def _remove_bundle(path: Path) -> None:
     """Remove only what a bundle consists of, never through a symbolic link."""
-    import shutil
-
     for name in [*TABLE_NAMES, SPOOL_DIR, RAW_DIR, "cache"]:
         part = path / name
         if part.is_symlink():

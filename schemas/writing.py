@@ -31,6 +31,8 @@ class Writer(Protocol):
 
 def refuse_existing(path: Path, *, force: bool) -> None:
     """Raises BundleError where something else is, or a bundle that `force` does not give away."""
+    if str(path) == "-":
+        raise BundleError("a bundle is a directory: it cannot go to stdout", "Name it with -o.")
     try:
         if path.is_symlink():
             raise BundleError(f"{path}: is a symbolic link", "Give the directory itself.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ settings.load_profile("project")
 
 # Markers whose tests must run on the continuous integration machine: a skip there is a failure.
 MUST_RUN_IN_CI = ("ebpf", "store", "engine")
+# About what a test with this marker takes.
+SECONDS = {"store": 10, "engine": 5, "slow": 1}
 
 
 def pytest_configure() -> None:
@@ -27,12 +30,22 @@ def pytest_configure() -> None:
             signal.signal(number, usual)
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Stores and engines mostly wait: two workers a core; the quick tests compute."""
+    cores = min(len(os.sched_getaffinity(0)), 4)
+    return cores if "not slow" in config.option.markexpr else 2 * cores
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What only `make test-full` runs is slow as well, for `-m "not slow"`."""
+    """What only `make test-full` runs is slow as well, for `-m "not slow"`; and long files come
+    first, so that no worker is left alone with one at the end."""
+    seconds = Counter[Path]()
     for item in items:
         if item.get_closest_marker("full"):
             item.add_marker(pytest.mark.slow)
+        seconds[item.path] += next((s for m, s in SECONDS.items() if item.get_closest_marker(m)), 0)
+    items.sort(key=lambda item: -seconds[item.path])
 
 
 @pytest.hookimpl(hookwrapper=True)

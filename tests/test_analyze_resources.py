@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.cli import inside
 from tests.support.spark_runs import RUNS
 from tracehint.analyzer.analyze import analyze_at
 from tracehint.analyzer.execution import spilled
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.slow
 
 
 def json_of(bundle: Path, resources: Resources | None = None) -> bytes:
-    return b"".join(write_json(analyze_at(str(bundle), Options(), "duckdb", None, resources)))
+    return b"".join(write_json(analyze_at(str(bundle), Options(), "local", None, resources)))
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -154,3 +155,14 @@ def test_blocks_and_threads_do_not_show_in_the_json(
     monkeypatch.setattr(jsonlines, "BLOCK", 3)
     assert b"".join(write_json(analysis)) == whole
     assert b"".join(write_json(analysis, threads=3)) == whole
+
+
+def test_the_old_name_of_the_backend_still_works(tmp_path: Path) -> None:
+    bundle = RUNS["generated"](tmp_path / "b.trace")
+    words = ["analyze", bundle, "--format", "json"]
+    wanted = inside(*words, "--backend", "local", cwd=tmp_path)
+    found = inside(*words, "--engine", "duckdb", cwd=tmp_path)
+    assert found.returncode == 0 and found.stdout == wanted.stdout
+    shown = inside("analyze", "--help-thresholds", cwd=tmp_path).stdout
+    assert "--backend [local|spark]" in shown and "--engine" not in shown
+    assert inside(*words, "--engine", "other", cwd=tmp_path).returncode == 2

@@ -53,19 +53,22 @@ def slurm_of(page: Path) -> AbstractContextManager[dict[str, str]]:
     return running() if "\nsbatch " in shell_blocks(page) else nullcontext({})
 
 
-def needs_engine(page: Path) -> bool:
-    return bool(re.search(r"^sbatch |nextflow run", shell_blocks(page), re.M))
+# Pages whose commands are those of an end-to-end test that looks at more of what they do.
+TESTED = {
+    "how-to/nextflow.md": "e2e/test_nextflow.py",
+    "tutorial/montage.md": "test_lint_judged.py, e2e/test_montage.py",
+}
+
+
+def marks_of(page: Path) -> list[pytest.MarkDecorator]:
+    needs = re.search(r"^sbatch |nextflow run", shell_blocks(page), re.M)
+    tested = str(page.relative_to(DOCS)) in TESTED
+    return [pytest.mark.engine] * bool(needs) + [pytest.mark.full] * tested
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "page",
-    [
-        pytest.param(
-            p, id=str(p.relative_to(DOCS)), marks=pytest.mark.engine if needs_engine(p) else []
-        )
-        for p in PAGES
-    ],
+    "page", [pytest.param(p, id=str(p.relative_to(DOCS)), marks=marks_of(p)) for p in PAGES]
 )
 def test_commands_of_the_page_run(page: Path, tmp_path: Path) -> None:
     with slurm_of(page) as more:

@@ -222,3 +222,20 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     assert target.read_text() == "mine"
     export(Input("run", six()), "prov", target, force=True)
     assert target.read_text().startswith('{"prefix"')
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_dash_is_stdout(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = Input("run", six())
+    if FORMATS[name].directory:
+        with pytest.raises(UsageError, match="cannot go to stdout"):
+            export(run, name, Path("-"))
+    else:
+        export(run, name, Path("-"))
+        written = capfdbinary.readouterr().out
+        export(run, name, Path("file"))
+        assert written == Path("file").read_bytes()
+    assert {path.name for path in tmp_path.iterdir()} <= {"file"}

@@ -9,7 +9,7 @@ import networkx as nx
 import pytest
 
 from tracehint.hintgen.draw.export import drawing_to_networkx, to_graphml
-from tracehint.hintgen.draw.graphml import graphml
+from tracehint.hintgen.draw.graphml import batch_of, graphml
 from tracehint.hintgen.draw.model import Drawing, Link, Node
 
 TASKS = (
@@ -45,12 +45,22 @@ def test_graphml_is_that_of_networkx(name: str) -> None:
 
 def test_graphml_comes_in_batches() -> None:
     """Nothing holds the whole text: a batch has a bounded number of nodes."""
-    count = 50_000
+    count, rows = 50_000, 5_000
+    nodes = [Node(f"t{n}", "task", "x", 1, 1, start_s=0.0, end_s=1.0) for n in range(count)]
     pieces = graphml(
-        lambda: (Node(f"t{n}", "task", "x", 1, 1, start_s=0.0, end_s=1.0) for n in range(count)),
+        lambda: (batch_of(nodes[at : at + rows]) for at in range(0, count, rows)),
         lambda: iter(()),
         False,
     )
     sizes = [piece.count(b"<node ") for piece in pieces]
     assert sum(sizes) == count
     assert max(sizes) <= count // 5
+
+
+def test_links_between_the_same_nodes_may_lie_in_two_batches() -> None:
+    node = batch_of([Node("t1", "task", "x", 1, 1), Node("f1", "file", "y", 1, 1)])
+    links = [Link("t1", "f1", 1, 1), Link("t1", "f1", 2, 1, via="declared"), Link("f1", "t1", 3, 1)]
+    whole = b"".join(graphml(lambda: iter([node]), lambda: iter([batch_of(links)]), False))
+    parts = [batch_of([link]) for link in links]
+    assert b"".join(graphml(lambda: iter([node]), lambda: iter(parts), False)) == whole
+    assert whole.count(b"<edge ") == 2

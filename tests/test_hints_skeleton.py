@@ -75,7 +75,7 @@ def test_together_as_one_by_one(
         # each from a matcher of its own that has seen no other name
         for i, match in enumerate(found):
             fresh = Matcher(hints)
-            fresh._remembered = _Forgetful()
+            fresh.picker.remembered = _Forgetful()
             assert match == fresh.match(names, known, 4, everything)[i]
 
 

@@ -109,7 +109,7 @@ def test_hostile_rules_cost_a_name_its_limit_at_most(
             subjects.append(self)
 
     subjects: list[Subject] = []
-    monkeypatch.setattr("tracehint.hintgen.match.match.Subject", Counted)
+    monkeypatch.setattr("tracehint.hintgen.match.pick.Subject", Counted)
     made = HOSTILE_RULES[kind]
     hints = hint_file(*(rule(made(k), id=f"r{k}", DP="local") for k in range(3000)))
     found = Matcher(hints).match(HOSTILE_NAMES)

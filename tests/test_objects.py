@@ -186,4 +186,4 @@ def test_hdfs_without_hadoop_names_the_remedy(
     done = inside("analyze", "hdfs://name:9000/x.trace", cwd=tmp_path)
     assert done.returncode == 2
     assert "hdfs://name:9000/x.trace: cannot be read" in done.stderr
-    assert "CLASSPATH" in done.stderr and "--engine spark" in done.stderr
+    assert "CLASSPATH" in done.stderr and "--backend spark" in done.stderr

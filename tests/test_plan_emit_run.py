@@ -190,7 +190,9 @@ def test_snakemake_groups_only_as_wide_as_a_node(tmp_path: Path) -> None:
     assert (tmp_path / "submitted").read_text().count("x") > 2, said
 
 
-@pytest.mark.parametrize(("minutes", "together"), [(0, False), (15, True)])
+@pytest.mark.parametrize(
+    ("minutes", "together"), [pytest.param(0, False, marks=pytest.mark.full), (15, True)]
+)
 def test_snakemake_asks_for_no_time_that_nobody_gives(
     tmp_path: Path, minutes: int, together: bool
 ) -> None:
@@ -232,7 +234,7 @@ def test_other_snakemakes_group_as_well(tmp_path: Path, version: str) -> None:
     assert (tmp_path / "submitted").read_text().count("x") == 2
 
 
-@pytest.mark.parametrize("more", [("-n",), ("--quiet", "all"), ("-n", "--quiet")])
+@pytest.mark.parametrize("more", [("--quiet", "all"), ("-n", "--quiet")])
 def test_snakemake_starts_whatever_is_asked(tmp_path: Path, more: tuple[str, ...]) -> None:
     assert "left out" not in snakemake(tmp_path, ROWS, JOBS, *more)
 

@@ -1,24 +1,66 @@
-"""The contract of `plan WORKFLOW --learned RUN --cluster C --format json` for each way to declare a
-workflow: tasks with its own names, parts, files; 60 chains from a run of 12."""
+"""The contract of `plan` and `predict` for a declared graph that has not run, learned from a run.
+
+The same workflow for each way to declare one: a ring of 60 tiles, each joined twice with its
+neighbour, from a run of 12. Only a cut of the graph keeps neighbours together.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
-from tests.support.planning import pairs, planned, write
+from tests.support.cli import inside
+from tests.support.planning import MB, Made, instance, planned, write
 from tests.support.predicting import need_engine
 
-LEARNED, WANTED = 12, 60
-STEPS = (("make", "", "made"), ("turn", "made", "turned"), ("pack", "turned", "packed"))
+pytestmark = pytest.mark.slow
+
+LEARNED, WANTED, PARTS = 12, 60, 5
+SECONDS = {"make": 0.2, "turn": 0.3, "pack": 0.4}
+SIZES = {"raw": 20 * MB, "made": 21 * MB, "turned": 22 * MB, "packed": 23 * MB}
+
+
+class Step(NamedTuple):
+    """A task: its type, its number, and the files that it reads and writes."""
+
+    kind: str
+    number: int
+    reads: list[str]
+    writes: str
+
+
+def ring(count: int) -> Iterator[Step]:
+    """Tiles that are made, turned with their neighbour, and packed with their neighbour."""
+    for i in range(count):
+        yield Step("make", i, [f"raw_{i}.dat"], f"made_{i}.dat")
+    for kind, before, after in (("turn", "made", "turned"), ("pack", "turned", "packed")):
+        for i in range(count):
+            reads = [f"{before}_{i}.dat", f"{before}_{(i + 1) % count}.dat"]
+            yield Step(kind, i, reads, f"{after}_{i}.dat")
+
+
+WRITERS = {step.writes: step for step in ring(WANTED)}
+
+
+def size(name: str) -> int:
+    """Bytes of a file of the workflow."""
+    return SIZES[name.partition("_")[0]]
+
+
+def as_instance(count: int) -> dict[str, Any]:
+    """As WfFormat, with times and sizes."""
+    tasks: list[Made] = [
+        (f"{s.kind}_{s.number}", s.kind, s.reads, [s.writes], SECONDS[s.kind]) for s in ring(count)
+    ]
+    return instance(tasks, {f: size(f) for task in tasks for f in (*task[2], *task[3])})
 
 
 def wfformat(folder: Path) -> Path:
-    data = pairs(WANTED)
+    data = as_instance(WANTED)
     del data["workflow"]["specification"]["files"], data["workflow"]["execution"]
     path = folder / "next.json"
     path.write_text(json.dumps(data))
@@ -26,69 +68,157 @@ def wfformat(folder: Path) -> Path:
 
 
 def makeflow(folder: Path) -> Path:
-    lines = []
-    for i in range(WANTED):
-        for kind, before, after in STEPS:
-            source = f"{before}_{i}.dat" if before else ""
-            lines += [f"{after}_{i}.dat: {source}", f"\t./{kind} {source} > {after}_{i}.dat", ""]
+    rules = [
+        f"{s.writes}: {' '.join(s.reads)}\n\t./{s.kind} {' '.join(s.reads)} > {s.writes}\n"
+        for s in ring(WANTED)
+    ]
     path = folder / "next.makeflow"
-    path.write_text("\n".join(lines))
+    path.write_text("\n".join(rules))
     return path
 
 
 def pegasus(folder: Path) -> Path:
-    jobs: list[dict[str, Any]] = []
-    after_each = []
-    for i in range(WANTED):
-        for step, (kind, before, after) in enumerate(STEPS):
-            uses = [{"lfn": f"{after}_{i}.dat", "type": "output"}]
-            uses += [{"lfn": f"{before}_{i}.dat", "type": "input"}] if before else []
-            jobs.append(
-                {"type": "job", "id": f"{kind}_{i}", "name": kind, "arguments": [], "uses": uses}
-            )
-            if step:
-                parent = f"{STEPS[step - 1][0]}_{i}"
-                after_each.append({"id": parent, "children": [f"{kind}_{i}"]})
+    jobs, waits = [], []
+    for s in ring(WANTED):
+        uses = [{"lfn": s.writes, "type": "output"}]
+        uses += [{"lfn": name, "type": "input"} for name in s.reads]
+        name = f"{s.kind}_{s.number}"
+        jobs.append({"type": "job", "id": name, "name": s.kind, "arguments": [], "uses": uses})
+        parents = [WRITERS[f] for f in s.reads if f in WRITERS]
+        waits += [{"id": f"{p.kind}_{p.number}", "children": [name]} for p in parents]
     path = folder / "workflow.yml"
     head = 'x-pegasus: {apiLang: python}\npegasus: "5.0"\nname: next\njobs:\n'
-    listed = "".join(f"- {json.dumps(job)}\n" for job in jobs)
-    waits = "".join(f"- {json.dumps(row)}\n" for row in after_each)
-    path.write_text(f"{head}{listed}jobDependencies:\n{waits}")
+    lines = ["".join(f"- {json.dumps(row)}\n" for row in rows) for rows in (jobs, waits)]
+    path.write_text(f"{head}{lines[0]}jobDependencies:\n{lines[1]}")
     return path
 
 
 def snakemake(folder: Path) -> Path:
     """What `snakemake --detailed-summary` prints before anything has run."""
     lines = ["output_file\tdate\trule\tlog-file(s)\tinput-file(s)\tshellcmd"]
-    for i in range(WANTED):
-        for kind, before, after in STEPS:
-            source = f"{before}_{i}.dat" if before else ""
-            lines.append(f"{after}_{i}.dat\t-\t{kind}\t\t{source}\t{kind} {source}")
+    lines += [f"{s.writes}\t-\t{s.kind}\t\t{','.join(s.reads)}\t{s.kind}" for s in ring(WANTED)]
     path = folder / "summary.tsv"
     path.write_text("\n".join(lines) + "\n")
     return path
 
 
+def nextflow(folder: Path) -> Path:
+    """The trace of `nextflow run -stub-run`, with empty files in the work directories."""
+    lines = ["task_id\thash\tprocess\tname\tstatus"]
+    place: dict[str, Path] = {}
+    for number, s in enumerate(ring(WANTED)):
+        short = f"ab/{number:06x}"
+        work = folder / "work" / f"{short}{'0' * 24}"
+        work.mkdir(parents=True)
+        for name in s.reads:
+            source = place.get(name, folder / name)
+            source.touch()
+            (work / name).symlink_to(source)
+        place[s.writes] = work / s.writes
+        place[s.writes].touch()
+        lines.append(f"{number}\t{short}\t{s.kind}\t{s.kind} ({s.number})\tCOMPLETED")
+    path = folder / "trace.txt"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def cwl(folder: Path) -> Path:
+    """The provenance of cwltool, as far as it tells steps and files."""
+    parts: dict[str, dict[str, Any]] = {
+        kind: {} for kind in ("activity", "entity", "used", "wasGeneratedBy")
+    }
+    for s in ring(WANTED):
+        step = s.kind if s.number == 0 else f"{s.kind}_{s.number + 1}"
+        key = f"id:{step}"
+        parts["activity"][key] = {"prov:label": f"Run of workflow/packed.cwl#main/{step}"}
+        for name in (*s.reads, s.writes):
+            parts["entity"][f"data:{name}"] = {"cwlprov:basename": name}
+        rows = [("used", name) for name in s.reads] + [("wasGeneratedBy", s.writes)]
+        for kind, name in rows:
+            row = {"prov:activity": key, "prov:entity": f"data:{name}"}
+            parts[kind][f"_:{len(parts[kind])}{kind}"] = row
+    path = folder / "ro" / "metadata" / "provenance"
+    path.mkdir(parents=True)
+    (path / "primary.cwlprov.json").write_text(json.dumps(parts))
+    return folder / "ro"
+
+
 def recorded(folder: Path) -> Path:
-    return write(folder, pairs(WANTED), name="recorded.json")
+    return write(folder, as_instance(WANTED), name="recorded.json")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("declare", [wfformat, makeflow, pegasus, snakemake, recorded])
-def test_sixty_chains_from_a_run_of_twelve(declare: Callable[[Path], Path], tmp_path: Path) -> None:
+# way to declare -> the name of a task in it
+NAMES: dict[Callable[[Path], Path], Callable[[Step], str]] = {
+    wfformat: lambda s: f"{s.kind}_{s.number}",
+    makeflow: lambda s: s.writes,
+    pegasus: lambda s: f"{s.kind} {s.kind}_{s.number}",
+    snakemake: lambda s: s.writes,
+    nextflow: lambda s: f"{s.kind} ({s.number})",
+    cwl: lambda s: s.kind if s.number == 0 else f"{s.kind}_{s.number + 1}",
+    recorded: lambda s: f"{s.kind}_{s.number}",
+}
+
+
+@pytest.fixture(params=NAMES, ids=lambda declare: declare.__name__)
+def declared(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Callable[[Step], str]]:
+    """A workflow that has not run, beside a run of 12 tiles; and how its tasks are called."""
     need_engine()
-    write(tmp_path, pairs(LEARNED), name="small.json")
-    path = declare(tmp_path)
+    write(tmp_path, as_instance(LEARNED), name="small.json")
+    return request.param(tmp_path), NAMES[request.param]
+
+
+def test_a_plan_for_sixty_tiles_from_a_run_of_twelve(
+    declared: tuple[Path, Callable[[Step], str]],
+) -> None:
+    path, called = declared
     data = planned(path, "--learned", "small.json")
-    assert data["seconds"]["planned"] < data["seconds"]["default"], "sizes and times were learned"
-    assert all(row["network_bytes"] is not None for row in data["strategies"])
-    chosen = [row for row in data["strategies"] if row["name"] == data["chosen"]]
-    assert len(chosen) == 1 and chosen[0]["refused"] is None
-    paths = {row["path"] for row in data["files"]}
-    assert {f"turned_{i}.dat" for i in range(WANTED)} <= paths
-    assert all(row["hints"] for row in data["files"])
-    assert all(0 <= row["part"] < data["parts"] for row in data["tasks"])
-    assert data["parts"] == 0 or len(data["tasks"]) > 0
-    names = {row["name"] for row in data["tasks"]}
-    if declare in (wfformat, recorded) and names:
-        assert names <= {f"{kind}_{i}" for kind, _, _ in STEPS for i in range(WANTED)}
+    rows = {row["name"]: row for row in data["strategies"]}
+    assert rows[data["chosen"]]["refused"] is None and data["chosen"] != "default"
+    assert all(row["network_bytes"] > 0 or row["refused"] for row in rows.values())
+    assert data["seconds"]["planned"] < 0.8 * data["seconds"]["default"]
+    part = {row["name"]: row["part"] for row in data["tasks"]}
+    assert set(part) == {called(step) for step in ring(WANTED)}
+    assert data["parts"] == PARTS and set(part.values()) == set(range(PARTS))
+    for kind in SECONDS:
+        each = [part[called(s)] for s in ring(WANTED) if s.kind == kind]
+        assert max(map(each.count, range(PARTS))) <= 1.5 * WANTED / PARTS
+    together = [
+        part[called(s)] == part[called(WRITERS[name])] for s in ring(WANTED) for name in s.reads
+        if name in WRITERS
+    ]  # fmt: skip  # a table
+    assert sum(together) > 0.8 * len(together)
+
+
+def test_files_of_a_plan_lie_where_their_writers_run_and_inputs_need_nothing(
+    declared: tuple[Path, Callable[[Step], str]],
+) -> None:
+    path, called = declared
+    data = planned(path, "--learned", "small.json")
+    part = {row["name"]: row["part"] for row in data["tasks"]}
+    files = {row["path"].rpartition("/")[2]: row for row in data["files"]}
+    assert len(files) == len(data["files"])
+    between = {s.writes for s in ring(WANTED) if s.kind != "pack"}
+    assert between <= set(files) <= set(WRITERS)
+    for name, row in files.items():
+        assert row["hints"] and all(isinstance(v, str) and v for v in row["hints"].values())
+        assert row["part"] in (None, part[called(WRITERS[name])])
+
+
+def test_what_a_graph_does_not_say_is_learned_for_a_prediction(
+    declared: tuple[Path, Callable[[Step], str]],
+) -> None:
+    path, called = declared
+    words = ("--learned", "small.json", "--cluster", "rig.toml", "--tasks", "--format", "json")
+    done = inside("predict", path, *words, cwd=path.parent)
+    assert done.returncode == 0, done.stderr
+    data = json.loads(done.stdout)
+    (row,) = data["configurations"]
+    spent: dict[str, float] = dict.fromkeys(SECONDS, 0.0)
+    for stage in row["stages"]:
+        kind = next(kind for kind in SECONDS if stage["type"].startswith(kind))
+        spent[kind] += stage["spent"]["compute"]
+    assert spent == pytest.approx({kind: WANTED * s for kind, s in SECONDS.items()}, rel=0.01)
+    names = [task["name"] for task in row["tasks"]]
+    assert sorted(names) == sorted(called(step) for step in ring(WANTED))
+    moved = sum(size(f) for s in ring(WANTED) for f in (*s.reads, s.writes))
+    assert 0.6 * moved < row["network_bytes"] < moved  # one of five nodes has it at hand

@@ -126,6 +126,14 @@ def test_writes_wait_for_the_disk_once_the_buffer_is_full() -> None:
     assert found.seconds == pytest.approx(10 + 50)
 
 
+@pytest.mark.parametrize("reading", [0, 50])
+def test_disks_bound_a_file_on_many_servers_whatever_is_known_of_reading(reading: int) -> None:
+    node = f"disk_read_mb_s = {reading}\ndisk_write_mb_s = 0.25\nwrite_buffer_gb = 0"
+    work = workload([Task("w", [("write", "x")])], {"x": 100 * MB})
+    found = run(work, plain(20, node=node, store="chunk_mb = 1"))
+    assert found.seconds == pytest.approx(100 / (20 * 0.25))
+
+
 def test_the_metadata_service_has_one_queue() -> None:
     tasks = [Task(f"t{i}", [("read", f"x{i}")]) for i in range(10)]
     work = workload(tasks, {f"x{i}": 0 for i in range(10)})

@@ -21,7 +21,8 @@ from tests.support.wfinstances import data_folder
 from tests.support.work import counted, rows_of
 from tracehint.schemas.store import read_bundle
 
-SMALL, LARGE = 5_000, 20_000
+# what grows with the square of the tasks takes sixteen times the work at both sizes
+SIZES = [(1_500, 6_000), pytest.param((5_000, 20_000), marks=pytest.mark.full)]
 EXPONENT = 1.1
 
 # `{run}` is the bundle, `{hints}` the rules learned from it.
@@ -91,12 +92,17 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], dict[
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize(("kind", "name"), CASES)
 def test_work_grows_with_the_tasks(
-    kind: str, name: str, runs: Callable[[str, int], dict[str, Path]], tmp_path: Path
+    kind: str,
+    name: str,
+    sizes: tuple[int, int],
+    runs: Callable[[str, int], dict[str, Path]],
+    tmp_path: Path,
 ) -> None:
     works, tasks = [], []
-    for size in (SMALL, LARGE):
+    for size in sizes:
         words = [word.format(**runs(kind, size)) for word in COMMANDS[name].split()]
         works.append(counted(words, tmp_path))
         tasks.append(_tasks(runs(kind, size)["run"]))

@@ -1,4 +1,4 @@
-"""Both engines give the same analysis, byte for byte, and Spark's failures name a remedy."""
+"""Both backends give the same analysis, byte for byte, and Spark's failures name a remedy."""
 
 from __future__ import annotations
 
@@ -25,8 +25,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.engine]
 # Java compiles as little as it can: these runs are over before more would pay.
 QUICK_JAVA = "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell"
 # The runs that are read through a URL as well: another listing, another reader.
-BY_URL = ("hostile", "two_hosts", "broken_footer", "odd_files")
-BY_S3 = ("empty", "two_hosts", "broken_page")
+BY_URL = ("hostile", "two_hosts", "damaged")
+BY_S3 = ("two_hosts", *(pytest.param(n, marks=pytest.mark.full) for n in ("empty", "damaged")))
+# Each damage alone; `damaged` has them all in one run.
+ALONE = ("broken_footer", "broken_page", "missing_column", "odd_files")
+CASES = [pytest.param(n, marks=pytest.mark.full) if n in ALONE else n for n in RUNS]
 
 
 @pytest.fixture(scope="module")
@@ -45,15 +48,15 @@ def spark() -> Iterator[Any]:
             yield found
 
 
-def json_of(where: Path | str, engine: str, options: Options | None = None) -> bytes:
-    return b"".join(write_json(analyze_at(str(where), options or Options(), engine)))
+def json_of(where: Path | str, backend: str, options: Options | None = None) -> bytes:
+    return b"".join(write_json(analyze_at(str(where), options or Options(), backend)))
 
 
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("name", RUNS)
-def test_both_engines_give_the_same_json(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", CASES)
+def test_both_backends_give_the_same_json(name: str, tmp_path: Path) -> None:
     bundle = RUNS[name](tmp_path / "b.trace")
-    here = json_of(bundle, "duckdb")
+    here = json_of(bundle, "local")
     assert json_of(bundle, "spark") == here
     if name in BY_URL:
         shutil.rmtree(bundle / "extents" / "host=node1" / "deeper", ignore_errors=True)
@@ -64,10 +67,10 @@ def test_both_engines_give_the_same_json(name: str, tmp_path: Path) -> None:
 
 
 def test_runs_have_what_they_are_for(tmp_path: Path) -> None:
-    """The runs above reach the parts of the flow that engines could compute differently."""
+    """The runs above reach the parts of the flow that backends could compute differently."""
     import json
 
-    found = {n: json.loads(json_of(RUNS[n](tmp_path / n), "duckdb")) for n in RUNS}
+    found = {n: json.loads(json_of(RUNS[n](tmp_path / n), "local")) for n in RUNS}
     assert any(e["via"] == "engine_copy" for e in found["copied"]["edges"])
     assert any(
         p["pattern"] == "concurrently_shared"
@@ -77,7 +80,8 @@ def test_runs_have_what_they_are_for(tmp_path: Path) -> None:
     notes = {n: " ".join(d["run"]["completeness"]["notes"]) for n, d in found.items()}
     assert "damaged access records" in notes["mixed"]
     assert "clocks" in notes["two_hosts"]
-    for name, parts in (("broken_footer", 2), ("broken_page", 1), ("missing_column", 2)):
+    damages = {"broken_footer": 2, "broken_page": 1, "missing_column": 2, "damaged": 4}
+    for name, parts in damages.items():
         assert notes[name].count(".parquet: ") == parts, notes[name]
     assert not found["empty"]["tasks"] and not found["without_accesses"]["edges"]
 
@@ -86,20 +90,20 @@ def test_runs_have_what_they_are_for(tmp_path: Path) -> None:
 def test_results_do_not_depend_on_how_rows_are_divided(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tracehint.analyzer.execution.spark import accesses as engine
+    from tracehint.analyzer.execution.spark import accesses as backend
     from tracehint.analyzer.flow import batches
 
     divide = batches.divide
     runs = [RUNS[name](tmp_path / name) for name in ("mixed", "two_hosts", "copied")]
     for bundle, rows, partitions in zip(runs, (1, 7, 40), (3, 1, 200), strict=True):
         monkeypatch.undo()
-        whole = json_of(bundle, "duckdb")
-        monkeypatch.setattr(engine, "_PARTITIONS", partitions)
+        whole = json_of(bundle, "local")
+        monkeypatch.setattr(backend, "_PARTITIONS", partitions)
         monkeypatch.setattr(
             "tracehint.analyzer.flow.build.divide", lambda *given, n=rows: divide(*given[:4], n)
         )
         assert json_of(bundle, "spark") == whole, bundle
-        assert json_of(bundle, "duckdb") == whole, bundle
+        assert json_of(bundle, "local") == whole, bundle
 
 
 def test_the_command_in_a_process_of_its_own(tmp_path: Path) -> None:
@@ -112,7 +116,7 @@ def test_the_command_in_a_process_of_its_own(tmp_path: Path) -> None:
     words = ["analyze", bundle, "--format", "json", "--nodes", "3", "--no-ranges"]
     here = inside(*words, cwd=work)
     there = subprocess.run(
-        [sys.executable, "-m", "tracehint", *words, "--engine", "spark", "--master", "local[1]"],
+        [sys.executable, "-m", "tracehint", *words, "--backend", "spark", "--master", "local[1]"],
         cwd=work, capture_output=True, text=True, check=False,
         env={
             **os.environ, "TMPDIR": str(temporary), "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"
@@ -134,10 +138,10 @@ def test_no_bundle_is_said_in_a_sentence(tmp_path: Path) -> None:
         f"file://{tmp_path}/folder",
         f"file://{tmp_path}/nothing",
     ):
-        done = inside("analyze", where, "--engine", "spark", cwd=tmp_path)
+        done = inside("analyze", where, "--backend", "spark", cwd=tmp_path)
         assert done.returncode == 2
         assert "no such bundle" in done.stderr or "not a trace bundle" in done.stderr, done.stderr
-    done = inside("analyze", "nosuch://host/b.trace", "--engine", "spark", cwd=tmp_path)
+    done = inside("analyze", "nosuch://host/b.trace", "--backend", "spark", cwd=tmp_path)
     assert done.returncode == 2
     assert "nosuch://host/b.trace: Spark cannot list it" in done.stderr
     assert "Traceback" not in done.stderr
@@ -153,15 +157,15 @@ def test_the_same_json_from_s3_without_a_jar(name: str, tmp_path: Path) -> None:
             if link.is_symlink():
                 link.unlink()
         url = store.put(bundle, f"{name}.trace")
-        assert json_of(url, "spark") == json_of(bundle, "duckdb")
+        assert json_of(url, "spark") == json_of(bundle, "local")
 
 
 @pytest.mark.usefixtures("spark")
-def test_errors_of_s3_are_those_of_the_default_engine(tmp_path: Path) -> None:
+def test_errors_of_s3_are_those_of_the_backend_local(tmp_path: Path) -> None:
     with object_store():
         for url in ("s3://runs/nothing.trace", "s3://nosuchbucket/x.trace"):
             here, there = (
-                inside("analyze", url, "--engine", e, cwd=tmp_path) for e in ("duckdb", "spark")
+                inside("analyze", url, "--backend", e, cwd=tmp_path) for e in ("local", "spark")
             )
             assert there.returncode == 2
             assert there.stderr.split("(Request")[0] == here.stderr.split("(Request")[0]
@@ -170,14 +174,14 @@ def test_errors_of_s3_are_those_of_the_default_engine(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("spark")
 def test_a_full_disk_names_the_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tracehint.analyzer.execution.spark import extents as engine
+    from tracehint.analyzer.execution.spark import extents as backend
     from tracehint.analyzer.execution.spark.session import EngineFailed
 
     def fails(*_: object) -> None:
         raise EngineFailed("java.io.IOException: No space left on device")
 
-    monkeypatch.setattr(engine, "_run", fails)
-    done = inside("analyze", "b.trace", "--engine", "spark", cwd=tmp_path)
+    monkeypatch.setattr(backend, "_run", fails)
+    done = inside("analyze", "b.trace", "--backend", "spark", cwd=tmp_path)
     assert done.returncode == 2
     assert "b.trace: Spark failed" in done.stderr and "TMPDIR" in done.stderr
 
@@ -185,14 +189,14 @@ def test_a_full_disk_names_the_place(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_master_needs_spark(tmp_path: Path) -> None:
     done = inside("analyze", "b.trace", "--master", "spark://h:7077", cwd=tmp_path)
     assert done.returncode == 2
-    assert "--engine spark" in done.stderr
+    assert "--backend spark" in done.stderr
 
 
 def test_without_java_the_remedy_is_named(tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
     bundle = generated(tmp_path / "b.trace")
     for env in ({"JAVA_HOME": str(tmp_path)}, {"JAVA_HOME": "", "PATH": str(tmp_path)}):
-        done = tracehint("analyze", bundle, "--engine", "spark", cwd=tmp_path, env=env)
+        done = tracehint("analyze", bundle, "--backend", "spark", cwd=tmp_path, env=env)
         assert done.returncode == 2
         assert "Java" in done.stderr and "openjdk-17" in done.stderr
         assert "Traceback" not in done.stderr
@@ -205,14 +209,14 @@ def test_without_pyspark_the_remedy_is_named(tmp_path: Path) -> None:
         "from tracehint.cli import main; sys.exit(main(sys.argv[1:]))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, "analyze", bundle, "--engine", "spark"],
+        [sys.executable, "-c", code, "analyze", bundle, "--backend", "spark"],
         cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True, check=False,
     )  # fmt: skip  # a table
     assert done.returncode == 2
     assert "pip install 'tracehint[spark]'" in done.stderr
 
 
-def test_the_default_engine_loads_nothing_of_spark(tmp_path: Path) -> None:
+def test_the_backend_local_loads_nothing_of_spark(tmp_path: Path) -> None:
     bundle = generated(tmp_path / "b.trace")
     code = (
         "import sys; from tracehint.cli import main; main(sys.argv[1:]);"

@@ -93,7 +93,7 @@ def test_a_standalone_cluster_of_two_workers(tmp_path: Path) -> None:
             ]  # fmt: skip  # a table
             up = says("Registering worker", n)
             stack.enter_context(daemon(worker, tmp_path / f"worker{n}.log", up))
-        there = json_of(bundle, "--engine", "spark", "--master", url, cwd=tmp_path)
+        there = json_of(bundle, "--backend", "spark", "--master", url, cwd=tmp_path)
         assert log.read_text(errors="replace").count("Launching executor") >= 2
     assert there == inside("analyze", bundle, "--format", "json", cwd=tmp_path).stdout
 
@@ -157,7 +157,7 @@ def test_bundles_on_hdfs(hdfs: str, tmp_path: Path) -> None:
     bundles = [RUNS[n](tmp_path / f"{n}.trace") for n in ("hostile", "broken_footer", "two_hosts")]
     subprocess.run([sys.executable, "-c", _PUT, hdfs, *map(str, bundles)], check=True)
     for bundle in bundles:
-        there = json_of(f"{hdfs}/{bundle.name}", "--engine", "spark", cwd=tmp_path)
+        there = json_of(f"{hdfs}/{bundle.name}", "--backend", "spark", cwd=tmp_path)
         here = inside("analyze", bundle, "--format", "json", cwd=tmp_path).stdout
         assert there == here, bundle
 
@@ -174,8 +174,8 @@ def test_bundles_on_s3_by_hadoops_reader(tmp_path: Path) -> None:
         for name in ("generated", "broken_footer"):
             bundle = RUNS[name](tmp_path / f"{name}.trace")
             url = store.put(bundle, bundle.name)
-            there = json_of(url, "--engine", "spark", cwd=tmp_path)
+            there = json_of(url, "--backend", "spark", cwd=tmp_path)
             assert there == inside("analyze", bundle, "--format", "json", cwd=tmp_path).stdout
-        done = analyze("s3://none/x.trace", "--engine", "spark", cwd=tmp_path)
+        done = analyze("s3://none/x.trace", "--backend", "spark", cwd=tmp_path)
         assert done.returncode == 2
         assert "s3://none/x.trace: Spark cannot list it" in done.stderr  # not Arrow

@@ -74,7 +74,7 @@ def test_without_a_terminal_nothing_is_said(tmp_path: Path) -> None:
 
 def test_limits_are_for_this_process() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tracehint", "analyze", "x", "--engine", "spark", "--threads", "2"],
+        [sys.executable, "-m", "tracehint", "analyze", "x", "--backend", "spark", "--threads", "2"],
         capture_output=True, text=True, timeout=120,
     )  # fmt: skip  # a table
     assert done.returncode == 2 and "--threads" in done.stderr

@@ -15,6 +15,7 @@ def _tracehint_annotate():
     left_out = {}
     # resources that Snakemake adds up in a group; any other must be the same in all of its jobs
     counted = ("_cores", "mem_mb", "disk_mb", "runtime")
+    shells = (None, "sh", "bash", "dash", "ksh")  # None: /bin/sh
     numbers = {"_cores", "_nodes", "mem", "mem_mb", "mem_mib", "disk", "disk_mb", "disk_mib", "runtime"}
 
     def say(what, why):
@@ -39,8 +40,14 @@ def _tracehint_annotate():
     def rule_named(name):
         return next((r for r in workflow.rules if r.name == name), None)
 
+    def by_function(item):
+        """An input that is known only when its job is."""
+        told = getattr(item, "is_callable", None)
+        return told() if callable(told) else callable(item)
+
     def files_of(items):
-        return [item for item in items if callable(getattr(item, "match", None))]
+        files = (item for item in items if not by_function(item))
+        return [item for item in files if callable(getattr(item, "match", None))]
 
     def stored(item):
         """The name that the workflow gives a file, and what stands before it where a store's local
@@ -71,12 +78,24 @@ def _tracehint_annotate():
             item.set_flags({**item.flags, name: value})
 
     def access(entry):
+        job = rule_named(entry["rule"])
+        if job:
+            set_access(entry, files_of(job.input))
+            if any(map(by_function, job.input)):
+                late.setdefault(job.name, []).append(entry)
+
+    def set_access(entry, items):
         from snakemake.io.flags.access_patterns import STORE_KEY, AccessPattern
 
-        job = rule_named(entry["rule"])
-        for item in files_of(job.input if job else ()):
+        for item in items:
             if fits(item, entry):
                 set_flag(item, STORE_KEY, AccessPattern(entry["access"]))
+
+    def access_of_jobs(dag):
+        """Inputs that functions of the author's gave."""
+        for job in dag.needrun_jobs() if late else ():
+            for entry in late.get(job.rule.name, ()):
+                set_access(entry, files_of(job.input))
 
     def temporary(entry):
         job = rule_named(entry["rule"])
@@ -87,26 +106,10 @@ def _tracehint_annotate():
     def part_of(outputs):
         return next((parts[n] for n in map(name_of, outputs) if n in parts), None)
 
-    def words_for(job):
-        """What sbatch is told about the node of a job's part (the executor plugin slurm)."""
-
-        def words(wildcards):
-            values = dict(wildcards.items())
-            part = part_of(out.apply_wildcards(values) for out in files_of(job.output))
-            return data["nodes"].get(str(part), "")
-
-        return words
-
-    def on_nodes():
-        for job in workflow.rules:
-            if "slurm_extra" not in job.resources and files_of(job.output):
-                job.resources["slurm_extra"] = words_for(job)
-
     @functools.lru_cache(maxsize=None)
     def wishes(rule):
         """Resources that a rule asks for: numbers and texts, or objects with a value."""
-        ours = {"slurm_extra"} if data["nodes"] else set()
-        return {n: getattr(r, "_value", r) for n, r in rule.resources.items() if n not in ours}
+        return {n: getattr(r, "_value", r) for n, r in rule.resources.items()}
 
     def alike(first, second):
         """Whether Snakemake can add up what two rules ask for."""
@@ -184,6 +187,16 @@ def _tracehint_annotate():
             group[job], sizes[job] = job, 1
         return {job: head for job, head in group.items() if sizes[head] > 1}
 
+    def on_nodes(dag, given):
+        """What sbatch is told about the node of a job's part (the executor plugin slurm). Jobs in
+        groups of the author's, where parts may differ, run anywhere."""
+        for job in dag.needrun_jobs():
+            words = data["nodes"].get(str(part_of(job.output)), "")
+            apart = job in given or joinable(job)
+            if words and apart and job not in told and "slurm_extra" not in job.rule.resources:
+                told.add(job)
+                job.add_aux_resource("slurm_extra", words)
+
     def assign(dag, given):
         """Names the groups, once for each job: those that run already stay as they are.
 
@@ -197,6 +210,7 @@ def _tracehint_annotate():
                 continue
             name = names.setdefault(head, f"tracehint{len(given)}")
             given[job] = job.group = name
+        attempt("nodes", on_nodes, dag, given)
         for job, name in given.items():
             children = dag.depending.get(job)
             if children and all(given.get(child) == name for child in children):
@@ -211,6 +225,7 @@ def _tracehint_annotate():
 
         def update_groups(dag, *arguments, **options):
             attempt("groups", assign, dag, given)
+            attempt("access patterns", access_of_jobs, dag)
             try:
                 return plain(dag, *arguments, **options)
             except Exception as error:
@@ -235,15 +250,18 @@ def _tracehint_annotate():
             )
 
     def tag_directories(where):
-        # Snakemake's own default must be said again where the author set no prefix.
-        before = shell._process_prefix
-        before = "set -euo pipefail; " if before is None else before
-        where = shlex.quote(str(where)).replace("{", "{{").replace("}", "}}")
-        shell.prefix(
-            before.replace("{", "{{").replace("}", "}}")
-            + f"TRACEHINT_RULE=0 TRACEHINT_DIR={where}; "
-            + f"[ -r {where}/tag ] && . {where}/tag; "
+        """Before each shell command, whatever shell or prefix its author chooses."""
+        plain, where = shell._get_process_prefix, shlex.quote(str(where))
+        ours = (
+            f"TRACEHINT_RULE=0 TRACEHINT_DIR={where}; [ -r {where}/tag ] && . {where}/tag; "
         )
+
+        def prefix(cls, shell_exec=None):
+            before = plain(shell_exec)
+            usual = cls._get_executable_name(shell_exec) in shells
+            return ours + before if usual else before  # the author's may be `nice -n 5`
+
+        shell._get_process_prefix = classmethod(prefix)
 
     def everything():
         where = folder()
@@ -253,15 +271,13 @@ def _tracehint_annotate():
             attempt("access patterns", access, entry)
         for entry in data["temporary"]:
             attempt("temp()", temporary, entry)
-        if data["pairs"] or parts:
+        if data["pairs"] or parts or late:
             attempt("groups", group_jobs)
-        if data["nodes"]:
-            attempt("nodes", on_nodes)
         attempt("warnings", warn_of_copies)
         if data["directories"]:
             attempt("tags of directories", tag_directories, where)
 
-    data, parts, shared = {}, {}, set()
+    data, parts, late, shared, told = {}, {}, {}, set(), set()
     attempt("all hints", everything)
 
 

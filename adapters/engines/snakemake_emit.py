@@ -9,6 +9,7 @@ deletes files, so it is written only on request.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -28,9 +29,16 @@ from tracehint.hintgen.hints.model import HintFile, Rule
 from tracehint.hintgen.hints.pathtext import to_bytes
 from tracehint.hintgen.hints.plan import Plan
 from tracehint.hintgen.hints.template import parse
+from tracehint.hintgen.text.escape import comment
 from tracehint.version import __version__
 
 MULTI = asking_for("replication")
+# where the workflow says that it lies; {0} is relative to this file, or absolute
+_BASE = """\
+import pathlib as _paths
+_tracehint_base = str((_paths.Path(workflow.basedir) / {0!a}).resolve())
+type(workflow).basedir = property(lambda _, base=_tracehint_base: base)
+"""
 SNIPPET = Path(__file__).with_name("annotate.smk")
 
 
@@ -41,7 +49,8 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
             "no workflow given",
             "Add the Snakefile: tracehint emit H.json --workflow-engine snakemake Snakefile -o F",
         )
-    output = request.output or Path("Snakefile.hinted")
+    # beside the workflow: Snakemake looks for its profile there
+    output = request.output or request.workflow.with_name(f"{request.workflow.name}.hinted")
     check_folder_name(output.name)
     folder = Path(f"{output}.tracehint")
     plan = build_plan(hints, Paths(files=remembered_paths(hints)), nodes=request.nodes)
@@ -57,36 +66,53 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     data |= planned_notes(hints.plan, request.hosts)
     data["directories"] = count
     files: dict[Path | None, bytes] = {
-        output: _snakefile(request.workflow, output, folder).encode(),
+        output: _snakefile(request.workflow, output, folder, gaps).encode(),
         folder / "annotate.smk": SNIPPET.read_bytes(),
         folder / "hints.json": (json.dumps(data, indent=1) + "\n").encode(),
     }
     files.update(tag_files(folder, table))
+    told = (
+        f"{len(data['inputs'])} access patterns, {len(data['pairs'])} pairs of rules, "
+        f"{len(data['parts']):,} jobs with a part, {count} settings on directories. "
+        f"Run: snakemake -s {output.name} ..."
+    )
     return Emitted(
         files=files,
         executable={folder / "tag", folder / "helper"},
         gaps=merge_gaps(gaps),
-        remarks=[
-            f"{len(data['inputs'])} access patterns, {len(data['pairs'])} pairs of rules, "
-            f"{len(data['parts']):,} jobs with a part, {count} settings on directories. "
-            f"Run: snakemake -s {output.name} ...",
-            *plan.remarks(),
-        ],
+        remarks=[told, *_elsewhere(request.workflow, output), *plan.remarks()],
     )
 
 
-def _snakefile(workflow: Path, output: Path, folder: Path) -> str:
-    """Fixed text but for two names; the user's own is a Python literal of plain ASCII.
+def _elsewhere(workflow: Path, output: Path) -> list[str]:
+    """What Snakemake does not find from another folder: the workflow's own profile."""
+    profile = workflow.resolve().parent / "profiles" / "default"
+    if output.resolve().parent == workflow.resolve().parent or not profile.is_dir():
+        return []
+    name = workflow.with_name(output.name)
+    return [
+        f"Snakemake finds the profile {profile} only from the workflow's folder: give it as "
+        f"--workflow-profile, or write -o {name}"
+    ]
 
-    A plain `include:` would leave the workflow without its default target.
+
+def _snakefile(workflow: Path, output: Path, folder: Path, gaps: Iterable[Gap]) -> str:
+    """Fixed text but for names; the user's own are Python literals of plain ASCII.
+
+    A plain `include:` would leave the workflow without its default target. Written in another
+    folder, the workflow still finds its own by `workflow.basedir`.
     """
-    try:
-        target = workflow.resolve().relative_to(output.resolve().parent)
-    except ValueError:
-        target = workflow.resolve()
+    here, home = output.resolve().parent, workflow.resolve().parent
+    target = os.path.relpath(workflow.resolve(), here) if here in home.parents else None
+    target = workflow.name if here == home else target or str(workflow.resolve())
+    base = "" if here == home else _BASE.format(str(Path(target).parent))
+    said = "".join(
+        f"# not said: {comment(f'{gap.hint}: {gap.reason}')}\n" for gap in merge_gaps(gaps)
+    )
     return (
         f"# tracehint {__version__}: the workflow below with annotations; snakemake -s THIS-FILE\n"
-        f"workflow.include({str(target)!a}, overwrite_default_target=True)\n"
+        f"{said}{base}"
+        f"workflow.include({target!a}, overwrite_default_target=True)\n"
         f"_tracehint = {folder.name + '/annotate.smk'!a}\n"
         "try:\n"
         "    workflow.include(_tracehint)\n"

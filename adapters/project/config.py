@@ -26,6 +26,7 @@ KEYS: dict[str, tuple[tuple[str, ...], bool]] = {
     "cluster": (("cluster",), True),
     "data_root": (("data_roots",), True),
     "engine": (("engine",), False),
+    "hosts": (("hosts",), True),
 }
 OF_LINT = "lint"  # a table that lint reads itself
 

@@ -6,10 +6,14 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
+from tracehint.adapters.place.hosts import read_hosts
+from tracehint.adapters.project.mounts import CLUSTERS, LOCAL, store_of
 from tracehint.collectors.hostinfo import mounts
 
 # file in the directory -> engine
@@ -20,36 +24,41 @@ ENGINES: tuple[tuple[str, str], ...] = (
     ("Makefile", "make"), ("makefile", "make"),
 )  # fmt: skip  # a table
 
-# (type of the mount, part of its source) -> store of the registry
-STORES: tuple[tuple[str, str, str], ...] = (
-    ("fuse.mfs", "", "moosefs"), ("fuse", "mfs#", "moosefs"), ("fuse.moosefs", "", "moosefs"),
-    ("ceph", "", "cephfs"), ("fuse.ceph", "", "cephfs"), ("fuse.ceph-fuse", "", "cephfs"),
-    ("lustre", "", "lustre"), ("beegfs", "", "beegfs8"), ("fuse.glusterfs", "", "glusterfs"),
-    ("fuse.daos", "", "daos"), ("fuse.dfuse", "", "daos"), ("fuse.alluxio-fuse", "", "alluxio"),
-    ("pvfs2", "", "orangefs"), ("nfs", "", "nfs"), ("nfs4", "", "nfs"),
-    ("ext4", "", "xattr"), ("xfs", "", "xattr"), ("btrfs", "", "xattr"), ("tmpfs", "", "xattr"),
-    ("overlay", "", "xattr"), ("zfs", "", "xattr"),
-)  # fmt: skip  # a table
+HOSTS = "hosts.toml"
+# a list of nodes in the directory, a name a line: what it is called
+LISTS = ("hostfile", "machinefile", "hosts.txt", "nodes.txt", "machines")
+_MOST = 100_000  # lines of such a file
 
 
 @dataclass(frozen=True)
 class Found:
-    """What was found; empty where nothing was. `why` in words, by key."""
+    """What was found; empty where nothing was. `why` in words, by key.
+
+    `store` is what takes the hints; on a disk of one node that are attributes (`local` is true).
+    """
 
     engine: str
     store: str
+    local: bool
     data_root: str
     nodes: int
+    hosts: str  # host file for `place` and `emit`
     why: dict[str, str]
 
 
-def discover(directory: Path) -> Found:
-    """Look around the directory; nothing is changed, no host is asked."""
+def discover(directory: Path, table: Sequence[Mapping[str, Any]] | None = None) -> Found:
+    """Look around the directory; nothing is changed, no host is asked.
+
+    table: the mounts; None: those of this machine.
+    """
     why: dict[str, str] = {}
     engine = _engine(directory, why)
-    store = _store(directory, why)
-    nodes = _nodes(why)
-    return Found(engine, store, str(directory.resolve()), nodes, why)
+    kind, why["store"] = store_of(directory, mounts() if table is None else table)
+    hosts, nodes = _hosts(directory, why)
+    nodes = nodes or _nodes(why)
+    store = "xattr" if kind in ("", LOCAL) else kind
+    root = str(directory.resolve())
+    return Found(engine, store, kind == LOCAL, root, nodes, hosts, why)
 
 
 def _engine(directory: Path, why: dict[str, str]) -> str:
@@ -61,19 +70,22 @@ def _engine(directory: Path, why: dict[str, str]) -> str:
     return ""
 
 
-def _store(directory: Path, why: dict[str, str]) -> str:
-    place = str(directory.resolve())
-    below = [m for m in mounts() if (place + "/").startswith(str(m["path"]).rstrip("/") + "/")]
-    if not below:
-        return ""
-    mount = max(below, key=lambda m: len(str(m["path"])))
-    kind, source = str(mount["fstype"]), str(mount["source"])
-    for fstype, part, store in STORES:
-        if kind == fstype and part in source:
-            why["store"] = f"{place} is on {kind}, mounted at {mount['path']}"
-            return store
-    why["store"] = f"{place} is on {kind}, which no adapter knows: attributes may still be kept"
-    return "xattr"
+def _hosts(directory: Path, why: dict[str, str]) -> tuple[str, int]:
+    """The host file of the directory and its nodes; those of a plain list are only counted."""
+    path = directory / HOSTS
+    if path.is_file():
+        count = len(read_hosts(path))
+        why["nodes"] = f"{count} nodes in {HOSTS}"
+        return HOSTS, count
+    for name in LISTS:
+        if (directory / name).is_file():
+            with (directory / name).open(encoding="utf-8", errors="replace") as stream:
+                lines = [line.partition("#")[0].split() for line in islice(stream, _MOST)]
+            count = len({words[0] for words in lines if words})
+            if count:
+                why["nodes"] = f"{count} nodes in {name} (for `place` and `emit`: {HOSTS})"
+                return "", count
+    return "", 0
 
 
 def _nodes(why: dict[str, str]) -> int:
@@ -86,14 +98,12 @@ def _nodes(why: dict[str, str]) -> int:
         )
     except (OSError, subprocess.TimeoutExpired):
         return 0
-    up = {
-        line.split()[0]
-        for line in done.stdout.splitlines()
-        if re.match(r"\S+ (idle|mixed|allocated|completing)", line)
-    }
+    # a star: the node does not answer
+    ready = re.compile(r"(\S+) (?:idle|mixed|allocated|completing|planned)(?!\*)[^*]*")
+    up = {m[1] for line in done.stdout.splitlines() if (m := ready.fullmatch(line.strip()))}
     if done.returncode or not up:
         return 0
-    why["nodes"] = f"sinfo names {len(up)} nodes that can run jobs"
+    why["nodes"] = f"{len(up)} nodes can run jobs, as sinfo tells"
     return len(up)
 
 
@@ -102,14 +112,19 @@ def project_text(found: Found, by_hand: Mapping[str, str], tables: str = "") -> 
 
     by_hand, tables: what stays of an older file (adapters/project/kept.py).
     """
-    lines = [f"store = {json.dumps(found.store or 'xattr')}  # {found.why.get('store', 'a guess')}"]
+    lines = [f"store = {json.dumps(found.store)}  # {found.why.get('store') or 'a guess'}"]
     lines.append(f"data_root = [{json.dumps(found.data_root)}]")
     if found.engine:
         lines.append(f"engine = {json.dumps(found.engine)}  # {found.why['engine']}")
+    if found.hosts:
+        lines.append(f"hosts = {json.dumps(found.hosts)}  # {found.why['nodes']}")
     hints = {
         "map": '# map = "site.toml"  # names of storage classes or pools (docs: stores)',
         "cluster": '# cluster = "cluster.toml"  # nodes, links, disks: with it `run` makes plans',
     }
+    if found.store in CLUSTERS:
+        ready = json.dumps(CLUSTERS[found.store])
+        hints["cluster"] = f"cluster = {ready}  # ready-made; `tracehint calibrate` fits it to runs"
     lines += [by_hand.get(key, hint) for key, hint in hints.items()]
     return "\n".join(_plain(line) for line in lines) + "\n" + (f"\n{tables}" if tables else "")
 

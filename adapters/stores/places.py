@@ -41,7 +41,7 @@ KEYS = {
     "port",
 }
 _SERVER = re.compile(r"([A-Za-z0-9][A-Za-z0-9.-]{0,200}(:[0-9]{1,5})?)?")
-_BASE = re.compile(r"(/[A-Za-z0-9_][A-Za-z0-9_.+-]{0,100}){0,40}")
+BASE = re.compile(r"(/[A-Za-z0-9_][A-Za-z0-9_.+-]{0,100}){0,40}")
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,4}")
 MAX_RANKS = 256
 SMALL_UNIT, MAX_SMALL = 64 << 10, 1 << 30  # bytes
@@ -138,7 +138,7 @@ def _server(path: Path, data: Mapping[str, Any]) -> dict[str, Any]:
     server, base, small = data.get("server", ""), data.get("base", ""), data.get("small", 0)
     if not isinstance(server, str) or not _SERVER.fullmatch(server):
         raise InputError(f"{path}: server is HOST or HOST:PORT", _REMEDY)
-    if not isinstance(base, str) or not _BASE.fullmatch(base) or ".." in base:
+    if not isinstance(base, str) or not BASE.fullmatch(base) or ".." in base:
         raise InputError(f"{path}: base is an absolute path of plain names", _REMEDY)
     if type(small) is not int or not 0 <= small <= MAX_SMALL or small % SMALL_UNIT:
         raise InputError(f"{path}: small is a multiple of 64 KiB, at most 1 GiB", _REMEDY)

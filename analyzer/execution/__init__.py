@@ -1,1 +1,1 @@
-"""Who computes on the accesses of a run: this process, or a distributed engine."""
+"""Who computes on the accesses of a run: this process, or Spark."""

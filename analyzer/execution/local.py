@@ -38,7 +38,7 @@ def run_at(
     """`work` on the bundle at the path or URL `where`, and its extents where they are apart."""
     resources = resources or Resources()
     if master is not None:
-        raise UsageError("--master: this engine runs in one process", "Add --engine spark.")
+        raise UsageError("--master: the backend local runs in one process", "Add --backend spark.")
     files = files_at(where)
     if _too_large(files, resources.memory):
         return _in_batches(files, work, resources)

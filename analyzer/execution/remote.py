@@ -26,7 +26,7 @@ _CREDENTIALS = (
 )
 _HADOOP = (
     "Set JAVA_HOME, HADOOP_HOME, and CLASSPATH to `hadoop classpath --glob`; or add "
-    "--engine spark, which needs no Hadoop."
+    "--backend spark, which needs no Hadoop."
 )
 # What an error of Arrow says -> what to do.
 REMEDIES = {
@@ -59,8 +59,8 @@ class Objects:
         if scheme not in SYSTEMS:
             known = ", ".join(f"{name}://" for name in SYSTEMS)
             raise BundleError(
-                f"{url}: this engine reads {known} and directories",
-                "Add --engine spark, or copy the bundle to this machine.",
+                f"{url}: the backend local reads {known} and directories",
+                "Add --backend spark, or copy the bundle to this machine.",
             )
         if "@" in bucket:
             raise BundleError(

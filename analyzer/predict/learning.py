@@ -14,41 +14,69 @@ if TYPE_CHECKING:
 
     from tracehint.analyzer.model import Analysis
 
-# Medians by type of task, by template of the name (digits as one), and by type and ending.
+# A type stands for itself and without a counter at its end: make_7 is learned from make_3, or make.
+# Medians by type, and by template of the path (digits as one), else by type and template of the
+# name in its directory, by type and ending, and of inputs by the name in its directory. A size of
+# 0 that other runs know better is that of a placeholder (nextflow -stub-run).
 _LEARN = """
+create temp macro stem(type) as
+    coalesce(nullif(regexp_replace(type, '[-_.:#/ ]*[0-9]+$', ''), ''), type);
+create temp table seen_kinds as
+    select distinct type, unnest([type, stem(type)]) as kind from seen_tasks;
+create temp table own_kinds as
+    select type, case when type in (select kind from seen_kinds) then type else stem(type) end
+        as kind
+    from (select distinct type from tasks);
 create temp table times as
-    select type, median(end_s - start_s) as seconds from seen_tasks
-    where not coalesce(engine, false) and end_s is not null group by type;
+    select kind, median(end_s - start_s) as seconds from seen_tasks join seen_kinds using (type)
+    where not coalesce(engine, false) and end_s is not null group by kind;
 create temp table sizes as
     select key, median(size_bytes) as size from seen_files
     where size_bytes is not null group by key;
-create temp table kinds as
-    select type, ending, median(size_bytes) as size from seen_files
-    join seen_producers using (run, file) join seen_tasks using (run, task)
-    where size_bytes is not null group by all;
+create temp table seen_made as
+    select kind, base, ending, size_bytes from seen_files join seen_producers using (run, file)
+    join seen_tasks using (run, task) join seen_kinds using (type) where size_bytes is not null;
+create temp table bases as
+    select kind, base, median(size_bytes) as size from seen_made group by all;
+create temp table endings as
+    select kind, ending, median(size_bytes) as size from seen_made group by all;
+create temp table inputs as
+    select base, median(size_bytes) as size from seen_files
+    anti join seen_producers using (run, file) where size_bytes is not null group by all;
+create temp table seen_covers as
+    select kind, key, base, cover from seen_consumers join seen_tasks using (run, task)
+    join seen_kinds using (type) join seen_files using (run, file) where cover is not null;
 create temp table covers as
-    select type, key, median(cover) as cover from seen_consumers
-    join seen_tasks using (run, task) join seen_files using (run, file)
-    where cover is not null group by all;
+    select kind, key, median(cover) as cover from seen_covers group by all;
+create temp table base_covers as
+    select kind, base, median(cover) as cover from seen_covers group by all;
 create temp table made as
-    select file, any_value(type order by task) as type
-    from producers join tasks using (task) group by file;
-create temp table sized as
-    select file, coalesce(size_bytes, sizes.size, kinds.size)::bigint as size_bytes,
-        size_bytes is null and coalesce(sizes.size, kinds.size) is not null as learned,
-        size_bytes is null and coalesce(sizes.size, kinds.size) is null as unknown
+    select file, any_value(kind order by task) as kind
+    from producers join tasks using (task) join own_kinds using (type) group by file;
+create temp table guessed as
+    select file, size_bytes, coalesce(sizes.size, bases.size, endings.size,
+        case when made.kind is null then inputs.size end)::bigint as guess
     from files left join sizes using (key) left join made using (file)
-    left join kinds on kinds.type = made.type and kinds.ending = files.ending
+    left join bases on bases.kind = made.kind and bases.base = files.base
+    left join endings on endings.kind = made.kind and endings.ending = files.ending
+    left join inputs on inputs.base = files.base;
+create temp table sized as
+    select file, coalesce(nullif(size_bytes, 0), guess, size_bytes) as size_bytes,
+        coalesce(size_bytes, 0) = 0 and coalesce(guess, 0) > 0 as learned,
+        size_bytes is null and guess is null as unknown
+    from guessed;
+create temp table timed as
+    select task, seconds from tasks join own_kinds using (type) join times using (kind)
 """
 _TASKS = """
 select tasks.* exclude (start_s, end_s),
     case when end_s is null and seconds is not null then coalesce(start_s, 0) else start_s end
         as start_s,
     coalesce(end_s, coalesce(start_s, 0) + seconds) as end_s
-from tasks left join times using (type) order by task
+from tasks left join timed using (task) order by task
 """
 _FILES = """
-select files.* exclude (size_bytes, key, ending), sized.size_bytes
+select files.* exclude (size_bytes, key, base, ending), sized.size_bytes
 from files left join sized using (file) order by file
 """
 # What is declared only moves no byte that anybody saw.
@@ -59,16 +87,18 @@ from producers p left join sized using (file) order by p.file, p.task
 """
 _CONSUMERS = """
 select c.* exclude (unique_bytes), case when learned and coalesce(c.unique_bytes, 0) = 0
-    then (sized.size_bytes * coalesce(covers.cover, 1))::bigint else c.unique_bytes end
-    as unique_bytes
+    then (sized.size_bytes * coalesce(covers.cover, base_covers.cover, 1))::bigint
+    else c.unique_bytes end as unique_bytes
 from consumers c left join sized using (file) left join tasks using (task)
-left join files using (file) left join covers on covers.type = tasks.type and covers.key = files.key
+left join own_kinds using (type) left join files using (file)
+left join covers on covers.kind = own_kinds.kind and covers.key = files.key
+left join base_covers on base_covers.kind = own_kinds.kind and base_covers.base = files.base
 order by c.file, c.task
 """
 _FILLED = {"tasks": _TASKS, "files": _FILES, "producers": _PRODUCERS, "consumers": _CONSUMERS}
 _COUNTS = """
 select (select count(*) from tasks where end_s is null and not coalesce(engine, false)),
-    (select count(*) from tasks join times using (type)
+    (select count(*) from tasks join timed using (task)
         where end_s is null and not coalesce(engine, false)),
     (select count(*) filter (learned) from sized), (select count(*) filter (unknown) from sized)
 """
@@ -105,13 +135,17 @@ def learned(analysis: Analysis, runs: Sequence[Analysis]) -> tuple[Analysis, lis
 
 
 def _keyed(files: pa.Table) -> pa.Table:
-    """With the template of the path (digits as one) and its ending."""
+    """With the template of the path (digits as one), of its last part, and its ending."""
     import pyarrow.compute as pc
 
     path = files.column("path")
     key = pc.replace_substring_regex(path, rb"[0-9]+", b"0")
+    base = pc.replace_substring_regex(key, rb"(?s)^.*/", b"")
     ending = pc.replace_substring_regex(key, rb"(?s)^.*?((?:\.[^./]*)?)$", rb"\1")
-    return files.append_column("key", key).append_column("ending", ending)
+    made = {"key": key, "base": base, "ending": ending}
+    for name, values in made.items():
+        files = files.append_column(name, values)
+    return files
 
 
 def _joined(tables: Sequence[pa.Table]) -> pa.Table:

@@ -96,9 +96,9 @@ def law(name: str) -> int:
 @dataclass
 class Outcome:
     """One simulated run. `site_bytes`: of those over the network, between sites. `hosts`: rows of
-    (out, in, disk bytes, core seconds, seconds of links in use, seconds of the store in use).
-    `types`: rows of (first start, last end, tasks, seconds of each of SPENT). `tasks`: rows of
-    (node, cause, ready, start, end, seconds of SPENT), or None.
+    (out, in, disk bytes, core seconds of computing, seconds of links in use, seconds of the store
+    in use). `types`: rows of (first start, last end, tasks, seconds of each of SPENT). `tasks`:
+    rows of (node, cause, ready, start, end, seconds of SPENT), or None.
     """
 
     seconds: float

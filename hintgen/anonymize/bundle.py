@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracehint.hintgen.anonymize.words import Words
-from tracehint.schemas.writer import BundleWriter
+from tracehint.schemas.writer import BundleWriter, whole_bundle
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,11 +40,12 @@ def anonymize(bundle: Bundle, target: Path, key: bytes, *, force: bool = False) 
     for table in bundle.tables.values():
         for name in table.column("host").unique().to_pylist():
             hosts.setdefault(name, f"node{len(hosts) + 1}")
-    writer = BundleWriter(target, force=force)
-    for name, table in bundle.tables.items():
-        if table.num_rows:
-            writer.write_table(name, _table(name, table, words, hosts))
-    writer.write_manifest(_manifest(bundle.manifest, words, hosts))
+    with whole_bundle(target, force=force) as made:
+        writer = BundleWriter(made)
+        for name, table in bundle.tables.items():
+            if table.num_rows:
+                writer.write_table(name, _table(name, table, words, hosts))
+        writer.write_manifest(_manifest(bundle.manifest, words, hosts))
 
 
 def _table(name: str, table: pa.Table, words: Words, hosts: dict[str, str]) -> pa.Table:

@@ -7,7 +7,7 @@ Engine processes, software and scratch files are left out and counted.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tracehint.hintgen import query
 from tracehint.hintgen.draw.model import Drawing, Link, Node
@@ -152,34 +152,29 @@ def make_nodes(con: duckdb.DuckDBPyConnection, fold: bool) -> None:
 
 def nodes_of(con: duckdb.DuckDBPyConnection) -> Iterator[Node]:
     """The nodes of make_nodes, tasks first; one question at a time."""
-    for r in query.each(con, _TASKS):
-        yield Node(
-            id=r["node"],
-            kind="task",
-            label=r["label"] or "?",
-            count=r["count"],
-            bytes=r["bytes"],
-            start_s=r["start_s"],
-            end_s=r["end_s"],
-            type=r["type"] or "",
-        )
-    for r in query.each(con, _FILES):
-        yield Node(
-            id=r["node"],
-            kind="file",
-            label=r["label"] or "?",
-            count=r["count"],
-            bytes=r["bytes"],
-            role=r["role"],
-            pattern=r["pattern"],
-            confidence=r["confidence"],
-            saves_bytes=r["saves_bytes"],
-            kinds=r["kinds"],
-        )
+    for batch in node_batches(con):
+        for row in zip(*batch.values(), strict=True):
+            yield Node(**dict(zip(batch, row, strict=True)))
 
 
-def links_of(con: duckdb.DuckDBPyConnection, *, by_node: bool = False) -> Iterator[Link]:
-    """The links between these nodes, by the names of their ends; `by_node`: by their source in
-    the order of the nodes."""
-    order = _BY_NODE if by_node else "SELECT * FROM link ORDER BY source, target, via"
+def node_batches(con: duckdb.DuckDBPyConnection) -> Iterator[dict[str, list[Any]]]:
+    """The same as columns of Node, some rows at a time."""
+    for kind, sql in (("task", _TASKS), ("file", _FILES)):
+        for batch in query.batches(con, sql):
+            batch["id"] = batch.pop("node")
+            batch["kind"] = [kind] * len(batch["id"])
+            batch["label"] = [label or "?" for label in batch["label"]]
+            if kind == "task":
+                batch["type"] = [name or "" for name in batch["type"]]
+            yield batch
+
+
+def links_of(con: duckdb.DuckDBPyConnection) -> Iterator[Link]:
+    """The links between these nodes, by the names of their ends."""
+    order = "SELECT * FROM link ORDER BY source, target, via"
     return (Link(**r) for r in query.each(con, f"WITH link AS ({_LINKS}) {order}"))
+
+
+def link_batches(con: duckdb.DuckDBPyConnection) -> Iterator[dict[str, list[Any]]]:
+    """The links as columns of Link, by their source in the order of the nodes."""
+    return query.batches(con, f"WITH link AS ({_LINKS}) {_BY_NODE}")

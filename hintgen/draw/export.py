@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from tracehint.hintgen.draw.build import build
-from tracehint.hintgen.draw.graphml import graphml
+from tracehint.hintgen.draw.graphml import batch_of, graphml
 from tracehint.hintgen.text.escape import text
 
 if TYPE_CHECKING:
@@ -54,7 +54,13 @@ def to_graphml(drawing: Drawing) -> bytes:
     """GraphML, for Gephi, yEd, Cytoscape and others."""
     place = {node.id: at for at, node in enumerate(drawing.nodes)}
     links = sorted(drawing.links, key=lambda link: place[link.source])
-    return b"".join(graphml(lambda: iter(drawing.nodes), lambda: iter(links), drawing.folded))
+    nodes, edges = batch_of(drawing.nodes), batch_of(links)
+    pieces = graphml(
+        lambda: iter([nodes] if nodes else []),
+        lambda: iter([edges] if edges else []),
+        drawing.folded,
+    )
+    return b"".join(pieces)
 
 
 def to_json(drawing: Drawing) -> str:

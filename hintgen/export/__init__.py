@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import errno
 import importlib
+import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from tempfile import TemporaryDirectory, TemporaryFile
+from typing import TYPE_CHECKING, Any
 
 from tracehint.errors import UsageError
 from tracehint.hintgen import query
@@ -43,28 +46,55 @@ FORMATS: dict[str, Format] = {
 
 
 def export(run: Input, name: str, target: Path, *, force: bool = False) -> None:
-    """Write the run to `target`, never over anything without `force`, and whole or not at all.
+    """Write the run to `target` (`-`: stdout), whole or not at all, never over anything without
+    `force`.
 
     Raises UsageError.
     """
     chosen = FORMATS[name]
+    if str(target) == "-":
+        _to_stdout(run, name)
+        return
     stream = is_stream(target) and not chosen.directory
     if (target.exists() or target.is_symlink()) and not force and not stream:
         raise UsageError(f"{target}: exists", "Give --force to replace it, or another -o.")
     if target.exists() and target.is_dir() != chosen.directory:
         raise UsageError(f"{target}: is in the way", "Choose another name with -o.")
-    module = importlib.import_module(f"tracehint.hintgen.export.{chosen.module}")
-    con = query.connect(run.analysis)
     try:
         if chosen.directory:
-            target.mkdir(parents=True, exist_ok=True)
-            if not is_own_folder(target):
-                raise PermissionError(errno.EPERM, "it belongs to another user")
-            module.write(run, con, target, name)
+            _write_folder(run, name, target)
         else:
             with replacing(target) as fd:
-                module.write(run, con, Path(f"/proc/self/fd/{fd}"))
+                _module(name).write(run, query.connect(run.analysis), Path(f"/proc/self/fd/{fd}"))
     except OSError as error:
         raise UsageError(
             f"{target}: cannot be written: {error.strerror}", "Choose another place with -o."
         ) from None
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(f"tracehint.hintgen.export.{FORMATS[name].module}")
+
+
+def _write_folder(run: Input, name: str, target: Path) -> None:
+    """The files of a directory, each whole or not at all: they are moved there at the end."""
+    target.mkdir(parents=True, exist_ok=True)
+    if not is_own_folder(target):
+        raise PermissionError(errno.EPERM, "it belongs to another user")
+    with TemporaryDirectory(prefix=".tracehint-", dir=target) as made:
+        _module(name).write(run, query.connect(run.analysis), Path(made), name)
+        for path in sorted(Path(made).iterdir()):
+            path.replace(target / path.name)
+
+
+def _to_stdout(run: Input, name: str) -> None:
+    """One file, as a whole: nothing of it where it cannot be made. Raises UsageError, OSError."""
+    if FORMATS[name].directory:
+        raise UsageError(f"{name} is a directory: it cannot go to stdout", "Name it with -o.")
+    with TemporaryFile() as made:
+        _module(name).write(
+            run, query.connect(run.analysis), Path(f"/proc/self/fd/{made.fileno()}")
+        )
+        made.seek(0)
+        shutil.copyfileobj(made, sys.stdout.buffer)
+        sys.stdout.buffer.flush()

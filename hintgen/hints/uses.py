@@ -57,6 +57,11 @@ def pair_counts(
     producers: Sequence[Sequence[str]], consumers: Sequence[Sequence[str]]
 ) -> list[int]:
     """For each file: how many have the same producers and consumers, itself included."""
-    pairs = [(frozenset(m), frozenset(r)) for m, r in zip(producers, consumers, strict=True)]
+    pairs = list(zip(map(_as_set, producers), map(_as_set, consumers), strict=True))
     count = Counter(pairs)
     return [count[pair] for pair in pairs]
+
+
+def _as_set(tasks: Sequence[str]) -> object:
+    """Equal for the same tasks in any order."""
+    return tuple(tasks) if len(tasks) < 2 else frozenset(tasks)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tracehint.analyzer.model import Analysis
 from tracehint.hintgen.hints.model import HintFile, Refusal, Rule
@@ -30,6 +30,9 @@ from tracehint.hintgen.learn.selfcheck import self_check
 from tracehint.hintgen.learn.shapes import with_shapes
 from tracehint.version import __version__
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 @dataclass(frozen=True)
 class LearnOptions:
@@ -40,13 +43,20 @@ class LearnOptions:
     limits: Limits = field(default_factory=Limits)
 
 
-def learn(analyses: Sequence[Analysis], options: LearnOptions | None = None) -> HintFile:
-    """Rules from runs of one workflow; what was refused is in `refused`."""
+def learn(
+    analyses: Sequence[Analysis],
+    options: LearnOptions | None = None,
+    facts: list[pa.Table] | None = None,
+) -> HintFile:
+    """Rules from runs of one workflow; what was refused is in `refused`.
+
+    `facts`: those of each run, as `facts_of` has them, where they are there already.
+    """
     import pyarrow as pa
 
     options = options or LearnOptions()
     nodes = options.nodes or max((nodes_of(a) for a in analyses), default=2)
-    facts = [facts_of(analysis) for analysis in analyses]
+    facts = [facts_of(analysis) for analysis in analyses] if facts is None else facts
     joined = with_shapes(pa.concat_tables(_apart(facts))) if facts else None
     leaves, mixed = _leaves(cells_of(joined) if joined is not None else [])
     # Several runs have several scales, which their common value already says.

@@ -9,6 +9,7 @@ from tracehint.hintgen.hints.fitting import Subject, TooCostlyError
 from tracehint.hintgen.hints.formulas import readers_of
 from tracehint.hintgen.hints.model import Rule
 from tracehint.hintgen.hints.template import Template, parse
+from tracehint.hintgen.match.skeleton import Skeletons, skeleton_of
 from tracehint.hintgen.match.templateindex import TemplateIndex
 from tracehint.limits import limit
 
@@ -44,7 +45,7 @@ def readers_by_rule(rules: Sequence[Rule], names: Collection[bytes]) -> dict[str
     return found
 
 
-def _counts(rules: Iterable[Rule], names: Iterable[bytes]) -> dict[str, int] | None:
+def _counts(rules: Iterable[Rule], names: Collection[bytes]) -> dict[str, int] | None:
     """Template -> names that it fits, of all that the rules count; None: a name is too costly."""
     texts = {
         text: parse(text)
@@ -58,8 +59,20 @@ def _counts(rules: Iterable[Rule], names: Iterable[bytes]) -> dict[str, int] | N
     found: Counter[Template] = Counter()
     most = limit("match-work")
     try:
-        for name in names:
-            found.update(template for template, _ in index.fitting(Subject(name, most)))
+        for name, times in _distinct(names, Skeletons(texts.values()), most):
+            for template, _ in index.fitting(Subject(name, most)):
+                found[template] += times
     except TooCostlyError:
         return None
     return {text: found[template] for text, template in texts.items()}
+
+
+def _distinct(
+    names: Collection[bytes], skeletons: Skeletons, most: int
+) -> Iterable[tuple[bytes, int]]:
+    """Names, and for how many others each stands: those that no template tells from it."""
+    short = [skeleton_of(name) for name in names]
+    alike = {name: skeletons.alike(name, most) for name in set(short)}
+    return Counter(
+        one if alike[one] else name for one, name in zip(short, names, strict=True)
+    ).items()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tracehint.hintgen.hints.model import Hint, Rule
 
@@ -23,14 +24,15 @@ class Declared:
     consumers: Sequence[Sequence[str]] | None = None
     sizes: Sequence[int | None] | None = None
 
-    def types_of(self, i: int) -> tuple[object, ...]:
-        """What is known of the types of a file's tasks, and whether the tasks are known."""
-        made, read = self.producer_types, self.consumer_types
-        return (
-            False if made is None else made[i],
-            False if read is None else tuple(read[i]),
-            self.producers is None or self.consumers is None,
-        )
+
+class Outcome(NamedTuple):
+    """What the rules say about all paths for which they say the same; see `Match`."""
+
+    rule: Rule | None
+    hints: tuple[Hint, ...]
+    pattern: str
+    reason: str
+    candidates: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

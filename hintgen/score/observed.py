@@ -7,47 +7,33 @@ from typing import Any
 import pyarrow as pa
 
 from tracehint.hintgen.hints.mapping import Need, hints_of
-
-HINTS = pa.schema(
-    [
-        ("path", pa.binary()),
-        ("name", pa.string()),
-        ("value", pa.string()),
-        ("pattern", pa.string()),
-        ("file", pa.int64()),
-        ("bytes", pa.int64()),
-        ("saves_bytes", pa.int64()),
-        ("confidence", pa.float64()),
-    ]
-)
+from tracehint.hintgen.learn.columns import lengths, lists
+from tracehint.hintgen.score.said import Hinted, Said, said_of
 
 
-def hints_of_facts(facts: pa.Table, nodes: int) -> pa.Table:
-    """One row per (file, hint): the placement hints of every file's primary pattern."""
-    import pyarrow.compute as pc
+def truth_of(facts: pa.Table, nodes: int) -> Said:
+    """The placement hints of every file's primary pattern; `facts` as of learn/facts.py."""
+    kinds: dict[tuple[Any, ...], int] = {}
+    columns = (
+        facts["pattern"].to_pylist(),
+        lengths(facts["producers"]),
+        lengths(facts["consumers"]),
+        facts["size_bytes"].to_pylist(),
+        facts["region_bytes"].to_pylist(),
+        map(tuple, lists(facts["starts"])),
+        facts["grp"].to_pylist(),
+    )
+    codes = []
+    for pattern, made, read, size, region, starts, group in zip(*columns, strict=True):
+        # only blocks follow from the size
+        key = (pattern, not made, max(2, read), size if region else 0, region or 0, starts, group)
+        codes.append(kinds.setdefault(key, len(kinds)))
+    return said_of(facts["path"].to_pylist(), codes, [_hinted(key, nodes) for key in kinds])
 
-    labelled = facts.filter(pc.not_equal(facts["pattern"], ""))
-    columns: dict[str, list[Any]] = {field.name: [] for field in HINTS}
-    for row in labelled.to_pylist():
-        need = Need(
-            is_input=not row["producers"],
-            readers=max(2, len(row["consumers"])),
-            nodes=nodes,
-            size=row["size_bytes"],
-            region=row["region_bytes"] or 0,
-            starts=tuple(row["starts"] or ()),
-            group=f"g{row['grp']}",
-        )
-        for hint in hints_of(row["pattern"], need):
-            for key, value in (
-                ("path", row["path"]),
-                ("name", hint.name),
-                ("value", hint.value),
-                ("pattern", row["pattern"]),
-                ("file", row["file"]),
-                ("bytes", row["size_bytes"]),
-                ("saves_bytes", row["saves_bytes"]),
-                ("confidence", row["confidence"]),
-            ):
-                columns[key].append(value)
-    return pa.table(columns, schema=HINTS)
+
+def _hinted(kind: tuple[Any, ...], nodes: int) -> Hinted:
+    pattern, is_input, readers, size, region, starts, group = kind
+    if not pattern:
+        return ()
+    need = Need(is_input, readers, nodes, size, region, starts, f"g{group}")
+    return tuple((hint.name, hint.value, pattern) for hint in hints_of(pattern, need))

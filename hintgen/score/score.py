@@ -9,20 +9,24 @@ a file without that hint is a false hit (hintgen/score/tally.py).
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from tracehint.analyzer.arrays import Ints, ints
 from tracehint.analyzer.model import Analysis
 from tracehint.hintgen.hints.mapping import Need, hints_of
 from tracehint.hintgen.hints.model import HintFile
 from tracehint.hintgen.hints.pathtext import to_text
+from tracehint.hintgen.learn.columns import lists
 from tracehint.hintgen.learn.facts import facts_of, nodes_of
 from tracehint.hintgen.match.match import Declared, Matcher
-from tracehint.hintgen.score.observed import hints_of_facts
-from tracehint.hintgen.score.tally import Said, compare, why_wrong
+from tracehint.hintgen.score.observed import truth_of
+from tracehint.hintgen.score.said import Said, said_of
+from tracehint.hintgen.score.tally import compare, why_wrong
 
 # what the rules may know of the other run -> in words
 KNOWS = {
@@ -34,20 +38,17 @@ KNOWS = {
 
 def declared_of(facts: pa.Table) -> Declared:
     """What the engine's graph of a run declares: tasks and types, no I/O."""
-    made = facts["producers"].to_pylist()
-    read = facts["consumers"].to_pylist()
-    kinds = facts["producer_types"].to_pylist()
     return Declared(
-        producer_types=[row[0] if row else None for row in kinds],
-        consumer_types=facts["consumer_types"].to_pylist(),
-        producers=[[str(task) for task in row] for row in made],
-        consumers=[[str(task) for task in row] for row in read],
+        producer_types=[row[0] if row else None for row in lists(facts["producer_types"])],
+        consumer_types=lists(facts["consumer_types"]),
+        producers=lists(pc.cast(facts["producers"], pa.list_(pa.string()))),
+        consumers=lists(pc.cast(facts["consumers"], pa.list_(pa.string()))),
     )
 
 
 def has_declared_graph(analysis: Analysis) -> bool:
     """True when an engine's graph names the tasks of the run."""
-    sources = set(analysis.tasks["source"].to_pylist())
+    sources = set(analysis.tasks["source"].unique().to_pylist())
     return bool(sources & {"declared", "both"})
 
 
@@ -57,38 +58,48 @@ def predicted(
     """What the rules say about the paths of a run. `names`: all of them are known to each rule."""
     paths = facts["path"].to_pylist()
     known = declared_of(facts) if graph else Declared()
-    return {
-        (match.path, hint.name): (hint.value, match.pattern)
-        for match in matcher.match(paths, known, nodes, frozenset(paths) if names else ())
-        for hint in match.hints
-        if hint.level == "placement"
-    }
+    codes, found = matcher.outcomes(paths, known, nodes, frozenset(paths) if names else ())
+    hinted = (
+        tuple((h.name, h.value, one.pattern) for h in one.hints if h.level == "placement")
+        for one in found
+    )
+    return said_of(paths, codes, hinted)
 
 
 def baseline(learned: pa.Table, facts: pa.Table, nodes: int) -> Said:
     """A lookup of (producing types, consuming types) -> the commonest pattern; no names."""
     votes: dict[Any, Counter[str]] = defaultdict(Counter)
-    for row in learned.to_pylist():
-        votes[tuple(row["producer_types"]), tuple(row["consumer_types"])][row["pattern"]] += 1
-    said: Said = {}
-    for row in facts.to_pylist():
-        found = votes.get((tuple(row["producer_types"]), tuple(row["consumer_types"])))
-        if not found:
-            continue
-        pattern = min(found, key=lambda name: (-found[name], name))
-        end = row["producers"] if pattern == "distribute" else row["consumers"]
-        need = Need(
-            readers=max(2, len(row["consumers"])), nodes=nodes, group=str(end[0]) if end else "none"
+    for (made_by, read_by, pattern), count in Counter(
+        zip(*_types(learned), learned["pattern"].to_pylist(), strict=True)
+    ).items():
+        votes[made_by, read_by][pattern] += count
+    best = {types: _commonest(found) for types, found in votes.items()}
+    kinds: dict[tuple[str, int, str], int] = {}
+    codes = []
+    ends = lists(facts["producers"]), lists(facts["consumers"])
+    for types, made, read in zip(zip(*_types(facts), strict=True), *ends, strict=True):
+        pattern = best.get(types, "")
+        end = made if pattern == "distribute" else read
+        key = (pattern, max(2, len(read)), str(end[0]) if end else "none")
+        codes.append(kinds.setdefault(key, len(kinds)))
+    hinted = (
+        tuple(
+            (hint.name, hint.value, pattern)
+            for hint in hints_of(pattern, Need(readers=readers, nodes=nodes, group=group))
         )
-        for hint in hints_of(pattern, need):
-            said[row["path"], hint.name] = (hint.value, pattern)
-    return said
+        for pattern, readers, group in kinds
+    )
+    return said_of(facts["path"].to_pylist(), codes, hinted)
 
 
-def truth_of(facts: pa.Table, nodes: int) -> Said:
-    """The hints of the run's own analysis."""
-    table = hints_of_facts(facts, nodes)
-    return {(row["path"], row["name"]): (row["value"], row["pattern"]) for row in table.to_pylist()}
+def _commonest(found: Counter[str]) -> str:
+    return min(found, key=lambda name: (-found[name], name))
+
+
+def _types(facts: pa.Table) -> tuple[list[Any], list[Any]]:
+    """(producing types, consuming types) of each file, as what can be looked up."""
+    made, read = (lists(facts[name]) for name in ("producer_types", "consumer_types"))
+    return list(map(tuple, made)), list(map(tuple, read))
 
 
 @dataclass(frozen=True)
@@ -99,25 +110,32 @@ class Prepared:
     nodes: int
     declared: bool
     true: Said
-    size: dict[bytes, int]
+    size: Ints  # bytes of each file
 
 
-def prepare(analysis: Analysis) -> Prepared:
-    """Facts, truth and sizes of a run."""
-    facts, nodes = facts_of(analysis), nodes_of(analysis)
-    size = dict(zip(facts["path"].to_pylist(), facts["size_bytes"].to_pylist(), strict=True))
+def prepare(analysis: Analysis, facts: pa.Table | None = None) -> Prepared:
+    """Facts, truth and sizes of a run. `facts`: those of `facts_of`, where they are there."""
+    facts, nodes = facts_of(analysis) if facts is None else facts, nodes_of(analysis)
+    size = ints(facts["size_bytes"])
     return Prepared(facts, nodes, has_declared_graph(analysis), truth_of(facts, nodes), size)
 
 
 def score(
-    hints: HintFile, learned_from: Iterable[Analysis], other: Analysis, *, given: str = "auto"
+    hints: HintFile,
+    learned_from: Sequence[Analysis],
+    other: Analysis,
+    *,
+    given: str = "auto",
+    facts: Sequence[pa.Table] | None = None,
 ) -> dict[str, Any]:
     """JSON of `hints B --score OTHER` (schemas/score.schema.json).
 
     `given`: graph, names, path, or auto (graph if OTHER declares one, else path).
+    `facts`: those of the runs that were learned from, where they are there already.
     """
-    learned = pa.concat_tables([facts_of(analysis) for analysis in learned_from])
-    return score_prepared(hints, learned, prepare(other), given=given)
+    facts = [facts_of(analysis) for analysis in learned_from] if facts is None else facts
+    again = next((f for a, f in zip(learned_from, facts, strict=True) if a is other), None)
+    return score_prepared(hints, pa.concat_tables(facts), prepare(other, again), given=given)
 
 
 def score_prepared(

@@ -7,9 +7,14 @@ files: each predicted group is matched with at most one true group, largest over
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
+
+from tracehint.analyzer.arrays import Bools, Ints
+from tracehint.hintgen.score.said import Said
 
 LOSSES = {
     "copies": "another number of copies: the readers are not known",
@@ -20,9 +25,6 @@ LOSSES = {
     "false": "a hint where there is none",
 }
 
-Unit = tuple[bytes, str]  # path, attribute
-Said = dict[Unit, tuple[str, str]]  # -> value, pattern
-
 
 @dataclass
 class Tally:
@@ -31,9 +33,9 @@ class Tally:
     units: Counter[str] = field(default_factory=Counter)  # hits, false_hits, missed
     sizes: Counter[str] = field(default_factory=Counter)
 
-    def add(self, what: str, amount: int) -> None:
-        """One unit on a file of `amount` bytes."""
-        self.units[what] += 1
+    def add(self, what: str, units: int, amount: int) -> None:
+        """Units on files of `amount` bytes together."""
+        self.units[what] += units
         self.sizes[what] += amount
 
     def as_json(self) -> dict[str, Any]:
@@ -60,25 +62,36 @@ class Score:
     losses: Counter[str] = field(default_factory=Counter)  # text of LOSSES -> units
 
 
-def compare(said: Said, true: Said, size: Mapping[bytes, int], sample: int = 50) -> Score:
-    """Hits and misses per (file, attribute, value)."""
+@dataclass(frozen=True)
+class _Units:
+    """Both sets side by side: one row per unit of either, texts as numbers into `texts`; 0: "".
+
+    In the order of files, then attributes as texts.
+    """
+
+    file: Ints
+    name: Ints
+    value: Ints
+    pattern: Ints
+    wanted: Ints
+    real: Ints
+    texts: Sequence[str]
+
+
+def compare(said: Said, true: Said, size: Ints, sample: int = 50) -> Score:
+    """Hits and misses per (file, attribute, value). `size`: bytes of each file of the run.
+
+    Of the wrong units the first `sample`, in the order of files, are kept.
+    """
+    units = _beside(said, true)
+    amount = size[units.file]
+    same = _same_groups(units)
+    hit = (units.wanted > 0) & ((units.value == units.wanted) | (same == units.wanted))
     score = Score()
-    same = _same_groups(said, true)
-    for unit in said.keys() | true.keys():
-        value, pattern = said.get(unit, ("", ""))
-        wanted, real = true.get(unit, ("", ""))
-        amount = size.get(unit[0], 0)
-        if wanted and (value == wanted or same.get(value) == wanted):
-            _count(score, real, "hits", amount)
-            continue
-        if value:
-            _count(score, pattern, "false_hits", amount)
-        if wanted:
-            _count(score, real, "missed", amount)
-        score.losses[why_wrong(unit[1], value, wanted)] += 1
-        if len(score.wrong) < sample:
-            score.wrong.append((unit[0], unit[1], value, wanted))
-    score.wrong.sort()
+    _count(score, "hits", hit, units.real, amount, units.texts)
+    _count(score, "false_hits", ~hit & (units.value > 0), units.pattern, amount, units.texts)
+    _count(score, "missed", ~hit & (units.wanted > 0), units.real, amount, units.texts)
+    _explain(score, units, np.flatnonzero(~hit), said.paths, sample)
     return score
 
 
@@ -94,23 +107,68 @@ def why_wrong(name: str, said: str, wanted: str) -> str:
     return LOSSES["group" if same else "pattern"]
 
 
-def _count(score: Score, pattern: str, what: str, amount: int) -> None:
-    for tally in (score.total, score.per_pattern[pattern]):
-        tally.add(what, amount)
+def _beside(said: Said, true: Said) -> _Units:
+    texts = sorted({"", *said.texts, *true.texts})
+    code = {text: number for number, text in enumerate(texts)}
+    sides = []
+    for side in (said, true):
+        ours = np.array([code[text] for text in side.texts], np.int64)
+        sides.append([ours[c] if len(c) else c for c in (side.name, side.value, side.pattern)])
+    keys = [s.file * len(texts) + side[0] for s, side in zip((said, true), sides, strict=True)]
+    unit = np.union1d(*keys)
+    columns: list[Ints] = []
+    for key, (_, value, pattern) in zip(keys, sides, strict=True):
+        at = np.searchsorted(unit, key)
+        for column in (value, pattern):
+            spread = np.zeros(len(unit), np.int64)
+            spread[at] = column
+            columns.append(spread)
+    value, pattern, wanted, real = columns
+    return _Units(unit // len(texts), unit % len(texts), value, pattern, wanted, real, texts)
 
 
-def _same_groups(said: Said, true: Said) -> dict[str, str]:
-    """Predicted group value -> the true group value that it stands for."""
-    overlap: Counter[tuple[str, str]] = Counter()
-    for unit, (value, _) in said.items():
-        wanted = true.get(unit, ("", ""))[0]
-        kind, bar, _group = value.partition("|")
-        if bar and kind in ("collocation", "distribute") and wanted.startswith(kind + "|"):
-            overlap[value, wanted] += 1
-    out: dict[str, str] = {}
-    taken: set[str] = set()
-    for (value, wanted), _ in sorted(overlap.items(), key=lambda item: (-item[1], item[0])):
-        if value not in out and wanted not in taken:
+def _count(
+    score: Score, what: str, chosen: Bools, pattern: Ints, amount: Ints, texts: Sequence[str]
+) -> None:
+    kinds, inverse, count = np.unique(pattern[chosen], return_inverse=True, return_counts=True)
+    sizes = np.zeros(len(kinds), np.int64)
+    np.add.at(sizes, inverse, amount[chosen])
+    for kind, n, total in zip(kinds.tolist(), count.tolist(), sizes.tolist(), strict=True):
+        score.total.add(what, n, total)
+        score.per_pattern[texts[kind]].add(what, n, total)
+
+
+def _explain(score: Score, units: _Units, wrong: Ints, paths: Sequence[bytes], sample: int) -> None:
+    """Why units are wrong, and the first of them."""
+    texts = units.texts
+    rows = np.stack([units.name[wrong], units.value[wrong], units.wanted[wrong]], axis=1)
+    kinds, count = np.unique(rows, axis=0, return_counts=True)
+    for (name, value, wanted), n in zip(kinds.tolist(), count.tolist(), strict=True):
+        score.losses[why_wrong(texts[name], texts[value], texts[wanted])] += n
+    for file, row in zip(units.file[wrong[:sample]].tolist(), rows[:sample].tolist(), strict=True):
+        score.wrong.append((paths[file], texts[row[0]], texts[row[1]], texts[row[2]]))
+
+
+def _same_groups(units: _Units) -> Ints:
+    """The true group that the predicted one of each unit stands for; -1: none."""
+    texts = units.texts
+    kinds = np.array([_group_kind(text) for text in texts], np.int64)
+    both = (kinds[units.value] > 0) & (kinds[units.value] == kinds[units.wanted])
+    pair, count = np.unique(units.value[both] * len(texts) + units.wanted[both], return_counts=True)
+    out = np.full(len(texts), -1, np.int64)
+    taken: set[int] = set()
+    # texts are sorted, so that equal overlaps go by their texts
+    for at in np.lexsort((pair, -count)).tolist():
+        value, wanted = divmod(int(pair[at]), len(texts))
+        if out[value] < 0 and wanted not in taken:
             out[value] = wanted
             taken.add(wanted)
-    return out
+    return out[units.value]
+
+
+def _group_kind(text: str) -> int:
+    kind, bar, _group = text.partition("|")
+    return ("", "collocation", "distribute").index(kind) if bar and kind in _GROUPED else 0
+
+
+_GROUPED = ("collocation", "distribute")

@@ -1,4 +1,4 @@
-"""`tracehint analyze` on both engines; `make bench-spark`.
+"""`tracehint analyze` on both backends; `make bench-spark`.
 
 Prints a Markdown table. CPU time is that of all processes: Java and its Python workers belong to
 the command. Peak memory is the sum over all processes at one moment (pages that processes share
@@ -84,32 +84,32 @@ def main() -> None:
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
     from tracehint.datasets.synthetic import TASKS_PER_UNIT, write
 
-    print("| tasks | extents | engine | wall s | CPU s | peak MiB, all | peak MiB, driver |")
+    print("| tasks | extents | backend | wall s | CPU s | peak MiB, all | peak MiB, driver |")
     print("|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as name:
         for tasks in args.tasks:
             for pieces in args.pieces:
                 units = max(1, tasks // TASKS_PER_UNIT)
                 path = write(Path(name) / "b.trace", units, pieces)
-                costs: dict[str, list[Cost]] = {"duckdb": [], "spark": []}
+                costs: dict[str, list[Cost]] = {"local": [], "spark": []}
                 for _ in range(args.runs):
-                    for engine, found in costs.items():
-                        found.append(_analyze(path, Path(name), engine))
-                for engine, found in costs.items():
+                    for backend, found in costs.items():
+                        found.append(_analyze(path, Path(name), backend))
+                for backend, found in costs.items():
                     wall, cpu, peak, driver = (
                         statistics.median(getattr(c, f) for c in found)
                         for f in ("wall_s", "cpu_s", "peak_mib", "driver_mib")
                     )
                     print(
-                        f"| {units * TASKS_PER_UNIT:,} | {units * 70 * pieces:,} | {engine} "
+                        f"| {units * TASKS_PER_UNIT:,} | {units * 70 * pieces:,} | {backend} "
                         f"| {wall:.1f} | {cpu:.1f} | {peak:.0f} | {driver:.0f} |",
                         flush=True,
                     )
 
 
-def _analyze(path: Path, folder: Path, engine: str) -> Cost:
+def _analyze(path: Path, folder: Path, backend: str) -> Cost:
     command = [
-        sys.executable, "-m", "tracehint", "analyze", str(path), "--engine", engine,
+        sys.executable, "-m", "tracehint", "analyze", str(path), "--backend", backend,
         "--format", "parquet", "-o", str(folder / "out"), "--force",
     ]  # fmt: skip  # a table
     return run(command, {"TMPDIR": str(folder)})

@@ -7,6 +7,11 @@ import os
 import sys
 import threading
 
+from tracehint.interrupts import end_quietly
+
+if __name__ == "__main__" or sys.argv[0].endswith("tracehint"):
+    end_quietly()
+
 from tracehint.cli import RUN_A_COMMAND, main
 from tracehint.errors import EXIT_FAILED
 from tracehint.streams import flushed, hold
@@ -20,6 +25,7 @@ def run() -> None:
     """
     hold()
     code = main()
+    end_quietly()
     at_once = sys.argv[1:2] and sys.argv[1] in RUN_A_COMMAND and threading.active_count() == 1
     if at_once:
         atexit._run_exitfuncs()

@@ -15,6 +15,7 @@ from pathlib import Path
 import click
 
 from tracehint.errors import EXIT_FAILED, EXIT_RECORDER_FAILED, TracehintError
+from tracehint.interrupts import EXIT_INTERRUPTED, Interrupts
 from tracehint.schemas.arrow import no_blas_threads
 from tracehint.version import __version__
 
@@ -111,16 +112,36 @@ def _defaults() -> dict[str, dict[str, object]]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
+    with Interrupts() as interrupts:
+        try:
+            return _exit_code(argv, interrupts)
+        except (Exception, KeyboardInterrupt) as error:
+            if not (interrupts.seen or isinstance(error, KeyboardInterrupt)):
+                raise
+            click.echo("tracehint: interrupted", err=True)
+            return EXIT_INTERRUPTED
+
+
+def _called(argv: Sequence[str] | None, interrupts: Interrupts) -> object:
     try:
-        result = cli.main(
+        return cli.main(
             args=argv, prog_name="tracehint", standalone_mode=False, default_map=_defaults()
         )
+    except (TracehintError, OSError) as error:
+        if interrupts.seen:
+            raise KeyboardInterrupt from error
+        raise
+
+
+def _exit_code(argv: Sequence[str] | None, interrupts: Interrupts) -> int:
+    """What came of it; what came of an interrupt is raised."""
+    try:
+        result = _called(argv, interrupts)
     except click.ClickException as error:
         error.show()
         return EXIT_FAILED
     except click.exceptions.Abort:
-        click.echo("tracehint: interrupted", err=True)
-        return 130
+        raise KeyboardInterrupt from None
     except TracehintError as error:
         click.echo(f"tracehint: {error}", err=True)
         return error.exit_code

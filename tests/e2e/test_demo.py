@@ -16,7 +16,13 @@ from tests.e2e.support import Run, record
 pytestmark = [pytest.mark.slow]
 
 DRIVERS = {"shell": ["sh", "run.sh"], "makeflow": ["makeflow", "demo.makeflow"]}
-COLLECTORS = [pytest.param("ebpf", marks=pytest.mark.ebpf), pytest.param("strace")]
+# each driver and each collector
+RUNS = [
+    pytest.param(("ebpf", "shell"), id="ebpf-shell", marks=pytest.mark.ebpf),
+    pytest.param(("ebpf", "makeflow"), id="ebpf-makeflow", marks=pytest.mark.ebpf),
+    pytest.param(("strace", "shell"), id="strace-shell"),
+    pytest.param(("strace", "makeflow"), id="strace-makeflow", marks=pytest.mark.full),
+]
 
 
 def label_of(command: str) -> str:
@@ -30,24 +36,17 @@ def label_of(command: str) -> str:
     return re.search(r"(\w+\.py|sort)\b", command)[1]  # type: ignore[index]
 
 
-@pytest.fixture(scope="module", params=COLLECTORS)
-def collector(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture(scope="module", params=[*DRIVERS])
+@pytest.fixture(scope="module", params=RUNS)
 def run(
-    request: pytest.FixtureRequest,
-    collector: str,
-    demo: Path,
-    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest, demo: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Run:
-    if not shutil.which(DRIVERS[request.param][0]):
-        pytest.skip(f"{request.param} is not installed")
+    collector, driver = request.param
+    if not shutil.which(DRIVERS[driver][0]):
+        pytest.skip(f"{driver} is not installed")
     work = tmp_path_factory.mktemp("demo")
     shutil.copytree(demo, work, dirs_exist_ok=True)
     bundle = work.parent / f"{work.name}.trace"
-    return record(DRIVERS[request.param], work, bundle, "--collector", collector)
+    return record(DRIVERS[driver], work, bundle, "--collector", collector)
 
 
 @pytest.fixture(scope="module")

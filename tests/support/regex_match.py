@@ -42,5 +42,5 @@ class _EveryRule(RuleIndex):
 def reference_matcher(hints: HintFile) -> Matcher:
     """A matcher without index and without limits of work."""
     matcher = Matcher(HintFile((), {}, ()))
-    matcher._index = _EveryRule(hints.rules)
+    matcher.picker.index = _EveryRule(hints.rules)
     return matcher

@@ -1,4 +1,4 @@
-"""Runs on which both engines must agree, written as bundles: name -> builder of a directory."""
+"""Runs on which both backends must agree, written as bundles: name -> builder of a directory."""
 
 from __future__ import annotations
 
@@ -151,12 +151,15 @@ def broken_footer(path: Path) -> Path:
 def broken_page(path: Path) -> Path:
     """A file of extents whose footer is whole and whose pages are not."""
     _segmented(path)
-    file = path / "extents" / "host=node1" / "2.parquet"
+    _without_pages(path / "extents" / "host=node1" / "2.parquet")
+    return path
+
+
+def _without_pages(file: Path) -> None:
     data = bytearray(file.read_bytes())
     for i in range(8, len(data) // 2):
         data[i] = 0xFF
     file.write_bytes(bytes(data))
-    return path
 
 
 def missing_column(path: Path) -> Path:
@@ -183,6 +186,17 @@ def odd_files(path: Path) -> Path:
     return path
 
 
+def damaged(path: Path) -> Path:
+    """All of that in one run: of four segments only the one of the strange host can be read."""
+    folder = odd_files(path) / "extents" / "host=node1"
+    table = pq.ParquetFile(folder / "0.parquet").read()
+    pq.write_table(table.drop_columns(["how"]), folder / "0.parquet")
+    (folder / "1.parquet").write_bytes(b"PAR1 junk")
+    _without_pages(folder / "2.parquet")
+    (path / "opens/host=node1/1.parquet").write_bytes(b"")
+    return path
+
+
 def spool_left(path: Path) -> Path:
     """A spool beside converted tables: extents come from memory."""
     mixed(path, 3)
@@ -204,6 +218,7 @@ RUNS: dict[str, Callable[[Path], Path]] = {
         broken_page,
         missing_column,
         odd_files,
+        damaged,
         spool_left,
     )
 }

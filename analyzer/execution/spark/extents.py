@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tracehint.analyzer.flow.extents import Execution
 
 T = TypeVar("T")
-_ELSE = "Check that all nodes can read it and have tracehint; or use --engine duckdb."
+_ELSE = "Check that all nodes can read it and have tracehint; or use --backend local."
 _ROOM = (
     "Name a directory with more room in TMPDIR (--master local) or SPARK_LOCAL_DIRS (the nodes'); "
     "docs: Analyze on Spark."

@@ -59,7 +59,7 @@ def session(master: str | None) -> Iterator[SparkSession]:
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise MissingDependencyError(
-            f"--engine spark: {error.name or 'pyspark'} is not installed",
+            f"--backend spark: {error.name or 'pyspark'} is not installed",
             "Install it: pip install 'tracehint[spark]'",
         ) from None
     active = SparkSession.getActiveSession()
@@ -82,7 +82,7 @@ def _check_java() -> None:
     found = Path(home, "bin", "java").exists() if home else shutil.which("java")
     if not found:
         where = f"no bin/java below JAVA_HOME={home}" if home else "no Java on this machine"
-        raise MissingDependencyError(f"--engine spark: {where}", _NEEDS_JAVA)
+        raise MissingDependencyError(f"--backend spark: {where}", _NEEDS_JAVA)
 
 
 def _start(builder: SparkSession.Builder, master: str, folder: Path) -> SparkSession:
@@ -112,7 +112,7 @@ def _start(builder: SparkSession.Builder, master: str, folder: Path) -> SparkSes
         return builder.getOrCreate()
     except Exception as error:
         raise TracehintError(
-            f"--engine spark: no session on {master}: {reason(error)}",
+            f"--backend spark: no session on {master}: {reason(error)}",
             f"Check the master's URL. {_NEEDS_JAVA}",
         ) from None
     finally:

@@ -157,6 +157,7 @@ bool go_on(struct sim *m, int32_t slot)
 		}
 		double seconds = w->op_seconds[s->op++] / of_host(m, s->node, HOST_SPEED);
 		if (seconds > 0) {
+			m->host[s->node].busy += seconds * cores_of(m, s->task);
 			wait_for(m, slot, IN_COMPUTE, seconds);
 			return true;
 		}

@@ -43,7 +43,7 @@ static void capacities(struct sim *m)
 
 		r[m->pools + POOL_OUT].capacity += of_host(m, h, HOST_OUT);
 		r[m->pools + POOL_IN].capacity += of_host(m, h, HOST_IN);
-		if (of_host(m, h, HOST_READ) > 0 && of_host(m, h, HOST_WRITE) > 0)
+		if (of_host(m, h, HOST_READ) > 0 || of_host(m, h, HOST_WRITE) > 0)
 			r[m->pools + POOL_DISK].capacity += 1;
 	}
 }
@@ -132,12 +132,7 @@ void sim_free(struct sim *m)
 
 static void cores_taken(struct sim *m, int32_t node, int32_t cores)
 {
-	struct host_state *h = &m->host[node];
-
-	h->busy += h->used * (m->now - h->used_at);
-	h->used_at = m->now;
-	h->used += cores;
-	h->free -= cores;
+	m->host[node].free -= cores;
 	node_changed(m, node);
 }
 

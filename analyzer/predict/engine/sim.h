@@ -200,9 +200,9 @@ struct task_state {
 };
 
 struct host_state {
-	double cached, dirty, dirty_at, used, used_at, busy; /* busy: core seconds */
-	double in, out, disk, client_cached;		     /* bytes */
-	double net_since, net, store_since, store;	     /* seconds in use */
+	double cached, dirty, dirty_at, busy;	   /* busy: core seconds of computing */
+	double in, out, disk, client_cached;	   /* bytes */
+	double net_since, net, store_since, store; /* seconds in use */
 	int32_t free, n_net, n_store;
 };
 

@@ -50,11 +50,11 @@ def cluster_of(path: Path) -> Cluster:
 @contextmanager
 def started() -> Iterator[MooseBed]:
     """MooseFS on five nodes, its disks in memory where there is enough."""
-    with tempfile.TemporaryDirectory(dir=_room()) as name, shaped_cluster(Path(name)) as bed:
+    with tempfile.TemporaryDirectory(dir=room()) as name, shaped_cluster(Path(name)) as bed:
         yield bed
 
 
-def _room() -> str | None:
+def room() -> str | None:
     """Memory where there is enough: the disk is no part of the question."""
     shm = Path("/dev/shm")
     return str(shm) if shm.is_dir() and shutil.disk_usage(shm).free > 6 << 30 else None

@@ -16,6 +16,7 @@ from tracehint.commands._output import write_result
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
     from tracehint.hintgen.hints.model import HintFile
+    from tracehint.hintgen.learn.rules import LearnOptions
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,16 @@ class Result:
 
 
 def score_on(
-    other: Analysis, hints: HintFile, analyses: list[Analysis], question: Question, result: Result
+    other: Analysis, analyses: list[Analysis], options: LearnOptions, given: str, result: Result
 ) -> None:
     """How the rules of the runs do on another one."""
+    from tracehint.hintgen.learn.facts import facts_of
+    from tracehint.hintgen.learn.rules import learn
     from tracehint.hintgen.score.score import score, score_text
 
-    data = score(hints, analyses, other, given=question.given)
+    facts = [facts_of(analysis) for analysis in analyses]
+    rules = learn(analyses, options, facts)
+    data = score(rules, analyses, other, given=given, facts=facts)
     result.write(data, score_text(data))
 
 

@@ -12,7 +12,7 @@ import click
 
 from tracehint.commands._analysis_options import THRESHOLDS, analysis_options, options_from
 from tracehint.commands._folded_help import FoldedCommand
-from tracehint.commands._options import gathered
+from tracehint.commands._options import Renamed, gathered
 from tracehint.commands._output import refuse_existing
 from tracehint.commands._stage_line import stages
 from tracehint.errors import UsageError
@@ -22,14 +22,24 @@ if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis, Options
 
 # Options that few people need: --help-thresholds lists them.
-_RARE = ("default_placement", "engine", "master", "memory_limit", "no_ranges", "sites", "threads")
+_RARE = ("backend", "default_placement", "master", "memory_limit", "no_ranges", "sites", "threads")
+
+
+class _BackendName(click.Choice[str]):
+    """A backend, also by the name that it had."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name of today."""
+        from tracehint.analyzer.analyze import OLD_NAMES
+
+        return super().convert(OLD_NAMES.get(value, value), param, ctx)
 
 
 @dataclass(frozen=True)
-class Backend:
+class Computing:
     """Who computes, with what."""
 
-    engine: str
+    backend: str
     master: str | None
     threads: int | None
     memory_limit: str | None
@@ -48,9 +58,11 @@ class Backend:
 @click.option("--force", is_flag=True, help="Replace what is there.")
 @click.option("--no-ranges", is_flag=True, help="Leave the byte ranges out of the output.")
 @click.option(
-    "--engine",
-    type=click.Choice(["duckdb", "spark"]),
-    default="duckdb",
+    "--backend",
+    cls=Renamed,
+    old="--engine",
+    type=_BackendName(["local", "spark"]),
+    default="local",
     show_default=True,
     help="Who computes: this process, or Spark. The result is the same.",
 )
@@ -71,9 +83,9 @@ class Backend:
     " (default: half of the machine's memory).",
 )
 @analysis_options
-@gathered(backend=Backend)
+@gathered(computing=Computing)
 def command(
-    backend: Backend,
+    computing: Computing,
     bundle: str,
     form: str,
     output: str | None,
@@ -101,10 +113,10 @@ def command(
     options = options_from(values, ranges=not no_ranges)
     gc.disable()  # millions of live objects, no garbage in circles
     with stages() as seen:
-        given = _resources(backend, seen.tell)
-        result = FORMS[form](output, options, given.threads if given else 1, seen.tell)
-        given = given and replace(given, ready=result.ready)
-        analysis = _analyzed(bundle, options, backend, given)
+        resources = _resources(computing, seen.tell)
+        result = FORMS[form](output, options, resources.threads if resources else 1, seen.tell)
+        resources = resources and replace(resources, ready=result.ready)
+        analysis = _analyzed(bundle, options, computing, resources)
         seen.tell("writing", 0, 0, "")
         on_screen = output in (None, "-") and sys.stdout.isatty()
         if not on_screen:
@@ -113,27 +125,29 @@ def command(
         result.write(analysis)
 
 
-def _analyzed(bundle: str, options: Options, backend: Backend, given: Resources | None) -> Analysis:
+def _analyzed(
+    bundle: str, options: Options, computing: Computing, resources: Resources | None
+) -> Analysis:
     """By this process, or by Spark."""
     from tracehint.analyzer.analyze import analyze_at
     from tracehint.analyzer.shared.analysis import analysis_of
 
-    if given is not None and backend.master is None:
-        return analysis_of(bundle, options, given).analysis
-    return analyze_at(bundle, options, backend.engine, backend.master, given)
+    if resources is not None and computing.master is None:
+        return analysis_of(bundle, options, resources).analysis
+    return analyze_at(bundle, options, computing.backend, computing.master, resources)
 
 
-def _resources(backend: Backend, tell: Tell) -> Resources | None:
+def _resources(computing: Computing, tell: Tell) -> Resources | None:
     """What the options allow this process; None where Spark computes."""
     from tracehint.analyzer.execution.resources import Resources, cores, half_of_memory
     from tracehint.commands.lint import parse_size
 
-    if backend.engine != "duckdb":
-        if backend.threads or backend.memory_limit:
+    if computing.backend != "local":
+        if computing.threads or computing.memory_limit:
             raise UsageError(
-                "--threads and --memory-limit are for the engine duckdb",
+                "--threads and --memory-limit are for the backend local",
                 "Set spark.executor.cores and spark.executor.memory.",
             )
         return None
-    limit = parse_size(backend.memory_limit) if backend.memory_limit else half_of_memory()
-    return Resources(backend.threads or cores(), limit, tell=tell)
+    limit = parse_size(computing.memory_limit) if computing.memory_limit else half_of_memory()
+    return Resources(computing.threads or cores(), limit, tell=tell)

@@ -17,7 +17,7 @@ FORMATS = ("wfformat", "prov", "ro-crate", "perfetto", "graphml", "parquet", "ar
 @click.command()
 @click.argument("bundle", type=click.Path())
 @click.option("--to", "fmt", type=click.Choice(FORMATS), required=True, help="Format.")
-@click.option("-o", "--output", help="File or directory; default: the bundle's name.")
+@click.option("-o", "--output", help="File or directory; default: the bundle's name. `-`: stdout.")
 @nodes_option
 @task_options
 @click.option("--force", is_flag=True, help="Replace the output.")
@@ -39,4 +39,5 @@ def command(
     target = Path(output or f"{stem}.{fmt}{export.FORMATS[fmt].suffix}")
     run = inputs.load_run(bundle, Options(nodes=nodes, **cut))
     export.export(run, fmt, target, force=force)
-    click.echo(f"tracehint: wrote {target}", err=True)
+    if str(target) != "-":
+        click.echo(f"tracehint: wrote {target}", err=True)

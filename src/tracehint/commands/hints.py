@@ -160,10 +160,7 @@ def command(asked: Asked, question: Question, bounds: Bounds, result: Result) ->
         )
     analyses = [] if hints else _load(sources, asked)
     if question.other is not None:
-        from tracehint.hintgen.learn.safety import NO_LIMITS
-
-        learned = _learn(analyses, asked, NO_LIMITS)
-        score_on(_load([question.other], asked)[0], learned, analyses, question, result)
+        _score(analyses, asked, question, result)
         return
     hints = hints or _learn(analyses, asked, limits)
     if asked.cluster is not None:
@@ -197,6 +194,18 @@ def _learn(analyses: Sequence[Analysis], asked: Asked, limits: Limits) -> HintFi
     from tracehint.hintgen.learn.rules import LearnOptions, learn
 
     return learn(analyses, LearnOptions(asked.nodes, not asked.no_fallbacks, limits))
+
+
+def _score(analyses: list[Analysis], asked: Asked, question: Question, result: Result) -> None:
+    """The rules on the other run, which may be one of those that they come from."""
+    from tracehint.hintgen.learn.rules import LearnOptions
+    from tracehint.hintgen.learn.safety import NO_LIMITS
+
+    other = str(question.other)
+    here = dict(zip(asked.sources, analyses, strict=True)).get(other)
+    options = LearnOptions(asked.nodes, not asked.no_fallbacks, NO_LIMITS)
+    run = _load([other], asked)[0] if here is None else here
+    score_on(run, analyses, options, question.given, result)
 
 
 def _planned(

@@ -15,7 +15,7 @@ from tracehint.commands._workflow import check_workflow, declare, without_times
 from tracehint.errors import InputError, TracehintError
 from tracehint.schemas.arrow import skip_pandas
 from tracehint.schemas.manifest import Manifest
-from tracehint.schemas.writer import BundleWriter
+from tracehint.schemas.writer import BundleWriter, whole_bundle
 from tracehint.schemas.writing import refuse_existing, write_bundle
 
 if TYPE_CHECKING:
@@ -59,14 +59,15 @@ def command(
     if workflow is not None:
         check_workflow(workflow)
     found = sort_sources(sources, kind)
-    manifest = _run(found.importers(), output, force=force)
-    if found.left_out:
-        manifest.notes += found.notes()
-        writer = BundleWriter.append_to(output)
-        add_unreadable(writer, manifest, found.unreadable)
-        writer.write_manifest(manifest)
-    if workflow is not None:
-        declare(output, workflow)
+    with whole_bundle(output, force=force) as made:
+        manifest = _run(found.importers(), made)
+        if found.left_out:
+            manifest.notes += found.notes()
+            writer = BundleWriter.append_to(made)
+            add_unreadable(writer, manifest, found.unreadable)
+            writer.write_manifest(manifest)
+        if workflow is not None:
+            declare(made, workflow)
     if not quiet:
         for note in manifest.notes:
             click.echo(f"tracehint: {note}", err=True)
@@ -77,14 +78,14 @@ def command(
     return 0
 
 
-def _run(work: list[tuple[Importer, list[Path]]], output: Path, *, force: bool) -> Manifest:
+def _run(work: list[tuple[Importer, list[Path]]], output: Path) -> Manifest:
     """One importer writes the bundle itself; the results of several are joined."""
     from tracehint.collectors.join import join_manifests, join_tables
     from tracehint.schemas.store import Bundle, add_losses, read_bundle
 
     if len(work) == 1:
         importer, sources = work[0]
-        return importer.run(sources, output, force=force)
+        return importer.run(sources, output, force=False)
     with tempfile.TemporaryDirectory(prefix="tracehint-") as folder:
         bundles: list[Bundle] = []
         problems: list[str] = []
@@ -103,7 +104,7 @@ def _run(work: list[tuple[Importer, list[Path]]], output: Path, *, force: bool) 
         manifest.notes += problems
         joined = Bundle(output, manifest, join_tables([b.tables for b in bundles]))
         add_losses(joined, [("unreadable_log", 1, text) for text in problems])
-        write_bundle(BundleWriter(output, force=force), joined.tables, manifest)
+        write_bundle(BundleWriter(output), joined.tables, manifest)
         return manifest
 
 

@@ -13,6 +13,12 @@ from tracehint.errors import EXIT_OK
 if TYPE_CHECKING:
     from tracehint.adapters.project.discover import Found
 
+# engine -> how it is usually started
+COMMANDS = {
+    "makeflow": "makeflow FILE", "snakemake": "snakemake -c4", "make": "make -j4",
+    "nextflow": "nextflow run main.nf", "cwl": "cwltool FILE",
+}  # fmt: skip  # a table
+
 
 @click.command()
 @click.argument(
@@ -55,12 +61,14 @@ def _takes(found: Found) -> list[str]:
     lines = ["", f"{store.title}:"]
     words = {"full": "takes", "approximate": "takes nearly", "none": "cannot take"}
     lines += [f"  {words[level]}: {', '.join(rows)}" for level, rows in levels.items() if rows]
-    if store.about.instead:
-        lines.append(f"  instead: {store.about.instead}")
+    if found.local:
+        lines.append("  and nothing acts on what a disk of one node keeps")
+    disk = open_store("local") if found.local else store
+    if disk.about.instead:
+        lines.append(f"  instead: {disk.about.instead}")
     warning = store.about.warning(store.title)
     if warning:
         lines.append(f"  {warning}")
     if found.nodes:
         lines.append(f"  {found.why['nodes']}")
-    engine = {"makeflow": "makeflow FILE", "snakemake": "snakemake -c4", "make": "make"}
-    return [*lines, "", f"Next: tracehint run -- {engine.get(found.engine, 'COMMAND')}"]
+    return [*lines, "", f"Next: tracehint run -- {COMMANDS.get(found.engine, 'COMMAND')}"]

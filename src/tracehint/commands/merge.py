@@ -55,6 +55,7 @@ def command(asked: Asked) -> int:
     """
     from tracehint.collectors.identity import refuse_twice
     from tracehint.commands._workflow import check_workflow, declare
+    from tracehint.schemas.writer import whole_bundle
     from tracehint.schemas.writing import refuse_existing
 
     skip_pandas()
@@ -66,15 +67,16 @@ def command(asked: Asked) -> int:
     parts, problems = _read(asked.bundles)
     refuse_twice(parts)
     whole, moved = _joined(parts, asked)
-    _write(whole, problems, force=asked.force)
-    if asked.workflow is not None:
-        declare(asked.output, asked.workflow)
+    with whole_bundle(asked.output, force=asked.force) as made:
+        _write(whole, problems, made)
+        if asked.workflow is not None:
+            declare(made, asked.workflow)
     for text in [*problems, *(f"{b.path.name}: {p}" for b in parts for p in b.problems)]:
         click.echo(f"tracehint: left out: {text}", err=True)
     if not asked.quiet:
         hosts = plural(len({host.name for host in whole.manifest.hosts}), "host")
-        made = f"{plural(len(parts), 'bundle')} of {hosts} in {asked.output}"
-        click.echo(f"tracehint: {made}", err=True)
+        whole_of = f"{plural(len(parts), 'bundle')} of {hosts} in {asked.output}"
+        click.echo(f"tracehint: {whole_of}", err=True)
         if moved:
             click.echo(f"  {moved}", err=True)
     return 0
@@ -119,7 +121,7 @@ def _joined(parts: list[Bundle], asked: Asked) -> tuple[Bundle, str]:
     return Bundle(asked.output, manifest, tables), moved
 
 
-def _write(whole: Bundle, problems: list[str], *, force: bool) -> None:
+def _write(whole: Bundle, problems: list[str], made: Path) -> None:
     """The bundle, with what could not be read among its losses."""
     from tracehint.schemas.store import add_losses
     from tracehint.schemas.writer import BundleWriter
@@ -127,7 +129,7 @@ def _write(whole: Bundle, problems: list[str], *, force: bool) -> None:
 
     whole.manifest.notes += [f"bundle not read: {text}" for text in problems]
     add_losses(whole, [("unreadable_log", 1, text) for text in problems])
-    writer = BundleWriter(whole.path, force=force, keep_args=whole.manifest.kept_args)
+    writer = BundleWriter(made, keep_args=whole.manifest.kept_args)
     write_bundle(writer, whole.tables, whole.manifest)
 
 

@@ -77,8 +77,9 @@ def command(
 
     Example: tracehint run --hints hints.json --store moosefs -- snakemake -c4
     """
-    wanted = Wanted(hints, store or "xattr", prefix, places, like, nodes, options["data_roots"])
     try:
+        store = store or _store_here(options)
+        wanted = Wanted(hints, store, prefix, places, like, nodes, options["data_roots"])
         if hints is not None:
             ended = _once(wanted, no_record, options)
         else:
@@ -88,6 +89,17 @@ def command(
             raise
         raise RecordError(error.what, error.remedy) from None
     return die_like(ended)
+
+
+def _store_here(options: dict[str, Any]) -> str:
+    """The store that the data's directory is on."""
+    from tracehint.adapters.project.mounts import store_here
+
+    roots = options["data_roots"] or (str(working_directory()),)
+    store, why = store_here(Path(roots[0]))
+    if why and not options["quiet"]:
+        click.echo(f"tracehint: store {store}: {why}", err=True)
+    return store
 
 
 def _once(wanted: Wanted, no_record: bool, options: dict[str, Any]) -> Ended:
@@ -100,10 +112,12 @@ def _once(wanted: Wanted, no_record: bool, options: dict[str, Any]) -> Ended:
 
 def _again(wanted: Wanted, cluster: str | None, no_record: bool, options: dict[str, Any]) -> Ended:
     """With what the runs here taught; this run is added to them."""
+    from tracehint.adapters.project.mounts import CLUSTERS
     from tracehint.adapters.project.state import claim, read_state
     from tracehint.commands._loop import learned, written_down
 
     here, quiet, command = working_directory(), options["quiet"], options["command"]
+    cluster = cluster or CLUSTERS.get(wanted.store)  # ready-made, where none was named
     found = _learned(learned, read_state(here), command, cluster, quiet=quiet)
     with ExitStack() as stack:
         hinted = None

@@ -1,0 +1,129 @@
+"""From the rule of a path to its hints: the variant for its use, and the values of its scale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any
+
+from tracehint.hintgen.hints.formulas import Scale, value_of
+from tracehint.hintgen.hints.model import Hint
+from tracehint.hintgen.hints.pathtext import to_text
+from tracehint.hintgen.match.known import Declared, Outcome
+from tracehint.hintgen.match.pick import Pick
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is known of the run beside the paths. `readers`: rule -> readers, from names."""
+
+    known: Declared
+    nodes: int | None
+    uses: Sequence[str] | None
+    readers: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class _Said:
+    """The hints of a rule for files of one use; their values may follow from each file."""
+
+    pick: Pick
+    outcome: Outcome
+    readers: float | None
+    group: str | None  # "producer" or "consumer": a value follows from that task, or from the name
+    region: bool  # a value follows from the file's size
+    per_file: Mapping[str, Mapping[str, str]]
+
+    @property
+    def constant(self) -> bool:
+        """Whether the readers are all that the values follow from."""
+        return self.group is None and not self.region and not self.per_file
+
+
+def outcomes(
+    paths: Sequence[bytes], picks: Sequence[Pick], run: Run
+) -> tuple[list[int], list[Outcome]]:
+    """(number of the outcome of each path, the outcomes)."""
+    codes: list[int] = []
+    made: list[Outcome] = []
+    said_by: dict[tuple[int, str | None], _Said] = {}
+    code_of: dict[tuple[Any, ...], int] = {}
+    for i, (pick, use, count) in enumerate(_columns(picks, run)):
+        said = said_by.get((id(pick), use))
+        if said is None:
+            said = said_by[id(pick), use] = _said(pick, use, run)
+        key: tuple[Any, ...] = id(said), count
+        if not said.constant:
+            key = (*key, *_own(said, paths[i], run.known, i))
+        code = code_of.get(key)
+        if code is None:
+            code = code_of[key] = len(made)
+            made.append(_valued(said, paths[i], count, run, i))
+        codes.append(code)
+    return codes, made
+
+
+def _columns(picks: Sequence[Pick], run: Run) -> Iterator[tuple[Pick, str | None, int | None]]:
+    read = run.known.consumers
+    uses = run.uses if run.uses is not None else repeat(None)
+    return zip(picks, uses, repeat(None) if read is None else map(len, read), strict=False)
+
+
+def _said(pick: Pick, use: str | None, run: Run) -> _Said:
+    if pick.entry is None:
+        outcome = Outcome(None, (), "", pick.reason, pick.others)
+        return _Said(pick, outcome, None, None, region=False, per_file={})
+    rule = pick.entry.rule
+    pattern, hints = rule.pattern, rule.hints
+    if use and rule.uses and use not in rule.uses:
+        variant = next((v for v in rule.variants if v.use == use), None)
+        if variant is None or not variant.hints:
+            outcome = Outcome(None, (), "", "use", ((rule.id, "use"), *pick.others))
+            return _Said(pick, outcome, None, None, region=False, per_file={})
+        pattern, hints = variant.pattern, variant.hints
+    formulas = {h.formula.get("fn"): h.formula for h in reversed(hints)}
+    group = formulas.get("group")
+    return _Said(
+        pick,
+        Outcome(rule, hints, pattern, "fired", pick.others),
+        run.readers.get(rule.id),
+        None if group is None else "producer" if group.get("by") == "producer" else "consumer",
+        "region" in formulas,
+        rule.per_file,
+    )
+
+
+def _own(said: _Said, path: bytes, known: Declared, i: int) -> tuple[Any, ...]:
+    """What the values of one file follow from."""
+    task = _task(said, known, i)
+    return (
+        task if task is not None or said.group is None else said.pick.captures(path),
+        known.sizes[i] if said.region and known.sizes is not None else None,
+        path if said.per_file else None,
+    )
+
+
+def _task(said: _Said, known: Declared, i: int) -> str | None:
+    column = known.producers if said.group == "producer" else known.consumers
+    return column[i][0] if column is not None and len(column[i]) == 1 else None
+
+
+def _valued(said: _Said, path: bytes, count: int | None, run: Run, i: int) -> Outcome:
+    """The outcome with the values for one file, and for all with the same key."""
+    rule, hints, pattern, reason, others = said.outcome
+    if rule is None:
+        return said.outcome
+    sizes = run.known.sizes
+    scale = Scale(
+        captures=said.pick.captures(path),
+        readers=said.readers if count is None else count,
+        nodes=run.nodes,
+        size=sizes[i] if sizes is not None else None,
+        task=_task(said, run.known, i),
+    )
+    fixed = said.per_file.get(to_text(path), {}) if said.per_file else {}
+    final = tuple(
+        Hint(h.name, fixed.get(h.name) or value_of(h, scale), h.when, {}, h.level) for h in hints
+    )
+    return Outcome(rule, final, pattern, reason, others)

@@ -1,0 +1,1 @@
+"""Published tables and what `predict` says of the same runs: docs/reference/published.md."""

@@ -1,0 +1,45 @@
+"""Ctrl-C: one line on stderr and exit code 130, wherever it meets the program.
+
+While modules are loaded and after the end it simply ends the process. In between it raises
+KeyboardInterrupt; libraries in C turn that into errors of their own, so that whatever comes after
+it counts as it.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType
+from typing import Any
+
+EXIT_INTERRUPTED = 130
+_DEFAULTS = (signal.SIG_DFL, signal.default_int_handler)
+
+
+class Interrupts:
+    """Whether there was one. KeyboardInterrupt within the block, unless somebody decided otherwise
+    (nohup)."""
+
+    def __init__(self) -> None:
+        self.seen = False
+        self._before: Any = None
+
+    def __enter__(self) -> Interrupts:
+        here = threading.current_thread() is threading.main_thread()
+        if here and signal.getsignal(signal.SIGINT) in _DEFAULTS:
+            self._before = signal.signal(signal.SIGINT, self._raise)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _raise(self, _number: int, _frame: FrameType | None) -> None:
+        self.seen = True
+        raise KeyboardInterrupt
+
+
+def end_quietly() -> None:
+    """Let it end the process, where nothing has to be put in order."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -1,0 +1,160 @@
+"""`tracehint init`: engine, store by the mount, nodes by sinfo or a file; what it says at once."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import slurm
+from tests.support.cli import tracehint
+from tests.support.hints import rule, save
+from tracehint.adapters.project.config import find_config
+from tracehint.adapters.project.discover import discover, project_text
+from tracehint.adapters.project.mounts import store_of
+from tracehint.cli import main
+from tracehint.collectors import hostinfo
+
+# mountinfo(5) of real mounts: the rest of the line after the mount point, and the store it means
+MOUNTS = [
+    ("rw,relatime shared:9 - fuse.mfs 10.0.0.1:9421 rw,user_id=0", "moosefs"),
+    ("rw,relatime - fuse mfs#10.0.0.1:9421 rw,user_id=0", "moosefs"),
+    ("rw,relatime - ceph 10.0.0.1:6789,10.0.0.2:6789:/ rw,name=admin", "cephfs"),
+    ("rw,nosuid - fuse.ceph-fuse ceph-fuse rw,user_id=0", "cephfs"),
+    ("rw,noatime - lustre 10.0.0.1@o2ib:10.0.0.2@o2ib:/work rw,flock", "lustre"),
+    ("rw,relatime - nfs server:/export rw,vers=3", "nfs"),
+    ("rw,relatime - nfs4 server:/export rw,vers=4.2", "nfs"),
+    ("rw,relatime - gpfs gpfs0 rw", "storage-scale"),
+    ("rw,relatime - beegfs beegfs_nodev rw,cfgFile=/etc/beegfs/c.conf", "beegfs8"),
+    ("rw,relatime - fuse.glusterfs host:/vol rw", "glusterfs"),
+    ("rw,relatime - fuse.dfuse dfuse rw", "daos"),
+    ("rw,relatime - fuse.juicefs JuiceFS:my rw", "juicefs"),
+    ("rw,relatime - fuse.seaweedfs host:8888:/ rw", "seaweedfs"),
+    ("rw,relatime - ext4 /dev/sda1 rw", "local"),
+    ("rw,relatime - xfs /dev/sdb rw", "local"),
+    ("rw,relatime - overlay overlay rw,lowerdir=/a", "local"),
+    ("rw - fuse.somethingelse x rw", ""),
+]
+
+
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *lines: str) -> list[dict[str, Any]]:
+    """The mount table, read from a file with these lines."""
+    file = tmp_path / "mountinfo"
+    file.write_text("".join(f"{25 + i} 1 0:{i} / {line}\n" for i, line in enumerate(lines)))
+    monkeypatch.setattr(hostinfo, "Path", lambda _: file)
+    found = hostinfo.mounts()
+    monkeypatch.undo()
+    return found
+
+
+@pytest.mark.parametrize(("line", "store"), MOUNTS)
+def test_the_mount_tells_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, store: str
+) -> None:
+    folder = tmp_path / "work dir"
+    folder.mkdir()
+    name = str(folder).replace(" ", r"\040")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    mounts = table(tmp_path, monkeypatch, "/ rw - ext4 /dev/vda rw", f"{name} {line}")
+    assert store_of(folder / "sub", mounts)[0] == store
+    assert store_of(tmp_path, mounts)[0] == "local"
+    found = discover(folder, mounts)
+    assert found.store == (store if store not in ("", "local") else "xattr")
+    assert found.local == (store == "local")
+    text = project_text(found, {})
+    (folder / "tracehint.toml").write_text(text)
+    config = find_config(folder)
+    assert config is not None and config.values["store"] == found.store
+    planned = ("moosefs", "cephfs", "lustre", "storage-scale", "beegfs8")
+    assert ("cluster" in config.values) == (store in planned)
+
+
+def test_of_mounts_at_one_place_the_last_one_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = (f"{tmp_path} rw - nfs4 a:/ rw", f"{tmp_path} rw - ceph b:/ rw", "/ rw - ext4 x rw")
+    assert store_of(tmp_path, table(tmp_path, monkeypatch, *lines))[0] == "cephfs"
+
+
+def test_the_tools_tell_which_beegfs_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mounts = table(tmp_path, monkeypatch, "/ rw - beegfs beegfs_nodev rw")
+    (tmp_path / "beegfs-ctl").write_text("#!/bin/sh\n")
+    (tmp_path / "beegfs-ctl").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert store_of(tmp_path, mounts)[0] == "beegfs7"
+
+
+SINFO = "a idle\nb mixed\nc idle*\nd down\ne drained\nf allocated\na idle\ng idle~\nh completing\n"
+
+
+def test_sinfo_counts_nodes_that_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sinfo").write_text(f"#!/bin/sh\nprintf '{SINFO}'\n")
+    (tmp_path / "sinfo").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert discover(tmp_path, []).nodes == 5
+    (tmp_path / "sinfo").write_text("#!/bin/sh\nexit 1\n")
+    assert discover(tmp_path, []).nodes == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "nodes"),
+    [
+        ("hosts.toml", '[[host]]\nname = "a"\n[[host]]\nname = "b"\n', 2),
+        ("hostfile", "a slots=4\nb slots=4\n\n# c\na slots=2\n", 2),
+        ("machinefile", "x\ny\nz\n", 3),
+    ],
+)
+def test_a_file_names_the_nodes(tmp_path: Path, name: str, text: str, nodes: int) -> None:
+    (tmp_path / name).write_text(text)
+    done = tracehint("init", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert f"{nodes} nodes in {name}" in done.stdout
+    config = find_config(tmp_path)
+    assert config is not None
+    own = name == "hosts.toml"
+    assert config.parameters().get("hosts") == (str(tmp_path / name) if own else None)
+    if own:  # and `place` needs no --hosts any more
+        done = tracehint("place", "--part", "1", cwd=tmp_path)
+        assert done.stdout == "b\n", done.stderr
+
+
+def test_a_disk_keeps_hints_and_nothing_acts_on_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "Snakefile").write_text("")
+    for kind, words in (
+        ("ext4 /dev/sda", ("nothing acts on what a disk", "tracehint place")),
+        ("nfs4 a:/", ("cannot take: DP=local", "instead: staging into node-local scratch")),
+        ("lustre a:/", ("not run by this project", "takes: DP=collocation")),
+    ):
+        mounts = table(tmp_path, monkeypatch, f"/ rw - {kind} rw")
+        monkeypatch.setattr("tracehint.adapters.project.discover.mounts", lambda m=mounts: m)
+        assert main(["init", "--dry-run", str(tmp_path)]) == 0
+        said = capsys.readouterr().out
+        assert all(word in said for word in words), said
+        assert "Next: tracehint run -- snakemake -c4" in said
+
+
+def test_run_sets_hints_in_the_words_of_the_store_that_it_is_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mounts = table(tmp_path, monkeypatch, "/ rw - nfs4 server:/ rw")
+    monkeypatch.setattr(hostinfo, "mounts", lambda: mounts)
+    monkeypatch.chdir(tmp_path)
+    hints = save(tmp_path, rule("{name}.txt", DP="local"))
+    monkeypatch.setattr("tracehint.commands.run.die_like", lambda ended: ended.status)
+    main(["run", "--no-record", "--hints", str(hints), "--", sys.executable, "-c", "0"])
+    assert "store nfs: " in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.engine
+def test_init_counts_the_nodes_of_a_real_slurm(tmp_path: Path) -> None:
+    if slurm.missing():
+        pytest.skip(slurm.missing())
+    with slurm.cluster(("node1", "node2")) as cluster:
+        done = cluster.run(sys.executable, "-m", "tracehint", "init", cwd=tmp_path)
+    assert "2 nodes can run jobs, as sinfo tells" in done.stdout
+    assert done.returncode == 0

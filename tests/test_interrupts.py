@@ -1,0 +1,70 @@
+"""Ctrl-C at any moment: exit code 130, one line, and nothing half-written."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from datasets.synthetic import write
+
+pytestmark = pytest.mark.slow
+
+COMMANDS = {
+    "analyze": "analyze run.trace --format parquet -o out --force",
+    "json": "analyze run.trace --format json -o out --force",
+    "hints": "hints run.trace -o out --force",
+    "lint": "lint run.trace -o out --force",
+    "report": "report run.trace -o out --force",
+    "graph": "graph run.trace -o out.dot --force",
+    "merge": "merge run.trace -o out --force --quiet",
+    "anonymize": "anonymize run.trace -o out --key k --force",
+    "wfformat": "export run.trace --to wfformat -o out --force",
+    "parquet": "export run.trace --to parquet -o out --force",
+    "graphml": "export run.trace --to graphml -o out --force",
+}
+TIMES = int(os.environ.get("TRACEHINT_INTERRUPTS", "3"))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def started(words: str, folder: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "tracehint", *words.split()],
+        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip  # a table
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_nothing_is_left_half_written(name: str, tmp_path: Path) -> None:
+    write(tmp_path / "run.trace", 20)
+    began = time.monotonic()
+    whole = started(COMMANDS[name], tmp_path)
+    _, error = whole.communicate()
+    assert whole.returncode in (0, 1), error
+    took, after = time.monotonic() - began, contents(tmp_path)
+    chance = random.Random(name)
+    for _ in range(TIMES):
+        process = started(COMMANDS[name], tmp_path)
+        time.sleep(chance.uniform(0.02, 1.0) * took)
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=60)
+        assert process.returncode in (130, -signal.SIGINT, 0, 1), error
+        assert b"Traceback" not in error, error
+        if process.returncode in (130, -signal.SIGINT):
+            assert error in (b"", b"tracehint: interrupted\n"), error
+        # the old output or the same anew, and nothing beside it
+        assert contents(tmp_path).keys() == after.keys()
+        unlike = [path for path, data in contents(tmp_path).items() if data != after[path]]
+        assert all(path.endswith(("manifest.json", ".parquet")) for path in unlike), unlike
+        for path in unlike:
+            assert (tmp_path / path).stat().st_size > 0
