@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import textwrap
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import click
 
 from tracehint.collectors.registry import COLLECTORS, check
 from tracehint.commands._checks import CHECKS, Finding
-from tracehint.commands._programs import program_lines, seen, seen_of, workflow_lines
+from tracehint.commands._programs import Seen, program_lines, seen, seen_of, workflow_lines
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK
 
 
@@ -66,18 +67,23 @@ def command(
         for name, found in answers.items()
     ]
     if fmt == "json":
-        data = {
-            "schema": "tracehint.doctor/1", "auto": picked, "collectors": collectors,
-            "checks": [dataclasses.asdict(f) for f in findings],
-            "programs": [dataclasses.asdict(seen(name)) for name in programs],
-            "workflow": [dataclasses.asdict(row) for row in seen_of(workflow)],
-        }  # fmt: skip  # a table
+        asked = map(seen, programs)
+        data = _data(
+            picked, collectors, checks=findings, programs=asked, workflow=seen_of(workflow)
+        )
         click.echo(json.dumps(data, indent=1))
     else:
         click.echo(_text(collectors, findings, picked), nl=False)
         click.echo("".join(program_lines(programs)), nl=False)
         click.echo("".join(workflow_lines(workflow)), nl=False)
     return EXIT_OK if picked else EXIT_FINDINGS
+
+
+def _data(
+    picked: str | None, collectors: list[dict[str, Any]], **rows: Iterable[Finding | Seen]
+) -> dict[str, Any]:
+    tables = {name: [dataclasses.asdict(row) for row in found] for name, found in rows.items()}
+    return {"schema": "tracehint.doctor/1", "auto": picked, "collectors": collectors, **tables}
 
 
 def _store(name: str, places: Path | None, fmt: str) -> int:
