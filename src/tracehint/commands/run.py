@@ -44,6 +44,12 @@ _options = with_options(
     click.option(
         "--cluster", metavar="FILE", help="Cluster that hints are planned for (as of `plan`)."
     ),
+    click.option(
+        "--via",
+        metavar="WAY",
+        help="How hints are set: preload, or fanotify (root). Default: the first that can be; "
+        "`tracehint doctor` tells.",
+    ),
     click.option("--no-record", is_flag=True, help="Set hints only; record nothing."),
 )
 
@@ -59,6 +65,7 @@ def command(
     like: Path | None,
     nodes: int | None,
     cluster: str | None,
+    via: str | None,
     no_record: bool,
     **options: Any,
 ) -> int:
@@ -79,7 +86,8 @@ def command(
     """
     try:
         store = store or _store_here(options)
-        wanted = Wanted(hints, store, prefix, places, like, nodes, options["data_roots"])
+        roots = options["data_roots"]
+        wanted = Wanted(hints, store, prefix, places, like, nodes, roots, via=via)
         if hints is not None:
             ended = _once(wanted, no_record, options)
         else:
