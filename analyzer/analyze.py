@@ -59,8 +59,7 @@ def analyze(
 ) -> Analysis:
     """Segment the tasks, follow the bytes, label the patterns.
 
-    `extents` is who has that table and computes on it (default: it is in the bundle, and this
-    process does), `resources` what this process may use.
+    `extents` has that table and computes on it (default: this process), within `resources`.
     Works on damaged and partial bundles: `run["completeness"]` says what is missing.
     """
     from tracehint.analyzer import root_paths
@@ -75,25 +74,22 @@ def analyze(
     from tracehint.analyzer.sites import assign
     from tracehint.analyzer.tasks import segment_tasks
 
-    options = options or Options()
+    options, resources = options or Options(), resources or Resources()
     manifest = assign(bundle.manifest, options.sites)
     bundle = replace(bundle, manifest=manifest, tables=dict(bundle.tables))
-    resources = resources or Resources()
     extents = extents or LocalExtents(bundle.tables["extents"], resources)
     bundle.tables.pop("extents", None)  # it is with `extents` now
     resources.tell("finding the tasks", 0, 0, "")
     found = beside(partial(find_objects, bundle), resources)
+    follow = partial(build_flow, owned=True, found=found)
     segmented = segment_tasks(bundle, options)
     resources.tell("finding the files", 0, 0, "")
     data = data_roots(bundle, options.data_roots, segmented)
     lost = lost_events(bundle, segmented.proc_task, extents)  # before columns go that it needs
-    flow = build_flow(
-        bundle, segmented, data, options, root_paths, extents, owned=True, found=found
-    )
-    run = run_object(
-        bundle, segmented.tasks, data, options, extents, [*flow.notes, *segmented.notes]
-    )
-    del bundle, extents, found  # most of the memory, where the caller does not keep it
+    flow = follow(bundle, segmented, data, options, root_paths, extents)
+    notes = [*flow.notes, *segmented.notes]
+    run = run_object(bundle, segmented.tasks, data, options, extents, notes)
+    del bundle, extents, found, follow  # most of the memory, where the caller does not keep it
     return _labelled(run, segmented, flow, lost, options, resources)
 
 

@@ -62,20 +62,15 @@ def _several(group: Ints, what: Ints) -> Bools:
 
 
 def _with_ranks(
-    bundle: Bundle,
-    tree: Tree,
-    activity: Activity,
-    segmented: Segmentation,
-    ranks: Ranks,
-    chosen: Bools,
+    bundle: Bundle, tree: Tree, activity: Activity, whole: Segmentation, ranks: Ranks, chosen: Bools
 ) -> Segmentation:
     """The tasks with a row for each chosen rank, right behind the task that it is taken from."""
     import pyarrow as pa
 
-    tasks, rows = segmented.tasks.num_rows, segmented.tasks.to_pylist()
+    tasks, rows = whole.tasks.num_rows, whole.tasks.to_pylist()
     rank_of = np.where(np.append(chosen, False)[ranks.of], ranks.of, -1)
-    find = finder(column(segmented.proc_task, "proc", -1))
-    task_of = column(segmented.proc_task, "task", -1)[find(tree.proc)]
+    find = finder(column(whole.proc_task, "proc", -1))
+    task_of = column(whole.proc_task, "task", -1)[find(tree.proc)]
     gone = _leave(rows, tree, activity, task_of, rank_of < 0, np.unique(ranks.task[chosen]))
     new = _rank_rows(bundle, tree, ranks, chosen, rank_of, rows)
     order = np.lexsort(
@@ -96,12 +91,12 @@ def _with_ranks(
     first = np.full(tasks, -1, np.int64)
     first[ranks.task[chosen][::-1]] = slot[chosen][::-1]
     stands = place[np.where(gone, first, np.arange(tasks))]
-    own = pa.array(stands[column(segmented.declared_task, "task", 0)], pa.int64())
+    own = pa.array(stands[column(whole.declared_task, "task", 0)], pa.int64())
     return replace(
-        segmented,
+        whole,
         tasks=pa.Table.from_pylist(table, schema=TASKS),
         proc_task=pa.table({"proc": tree.proc, "task": final}, schema=PROC_TASK),
-        declared_task=segmented.declared_task.set_column(1, "task", own).cast(DECLARED_TASK),
+        declared_task=whole.declared_task.set_column(1, "task", own).cast(DECLARED_TASK),
     )
 
 
