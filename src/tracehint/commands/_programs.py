@@ -1,10 +1,14 @@
-"""Which of some programs the preload collector would see, for `tracehint doctor --program`."""
+"""Which of some programs the preload collector would see, for `tracehint doctor`."""
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tracehint.commands._named import programs_named
 
 
 @dataclass(frozen=True)
@@ -15,6 +19,7 @@ class Seen:
     kind: str
     recorded: bool
     becomes: str
+    named_in: str = ""
 
 
 def seen(program: str) -> Seen:
@@ -30,6 +35,28 @@ def seen(program: str) -> Seen:
         return Seen(program, "unknown", False, "cannot be looked at: the library is not built")
     kind, becomes = CLASSES.get(number, ("unknown", "is not seen"))
     return Seen(program, kind, enters(number), becomes)
+
+
+def seen_of(command: Sequence[str]) -> list[Seen]:
+    """Each program that the command and its scripts name, those that are not recorded first."""
+    named = programs_named(command, Path.cwd()) if command else {}
+    rows = [replace(seen(path), named_in=where) for path, where in named.items()]
+    # a script is what its interpreter is, and that one is a row too
+    return sorted((r for r in rows if r.kind != "unreadable"), key=lambda r: r.recorded)
+
+
+def workflow_lines(command: Sequence[str]) -> list[str]:
+    """A section of text, nothing where no command was given."""
+    if not command:
+        return []
+    rows = seen_of(command)
+    escape = [row for row in rows if not row.recorded]
+    lines = [f"\nPrograms that `{shlex.join(command)}` and its scripts name, below the library\n"]
+    lines.append(f"  {len(rows) - len(escape)} are recorded, {len(escape)} are not\n")
+    for row in escape:
+        lines.append(f"  no  {row.program} ({row.kind}; named in {row.named_in})\n")
+        lines.append(f"      {row.becomes}\n")
+    return lines
 
 
 def program_lines(programs: Sequence[str]) -> list[str]:
