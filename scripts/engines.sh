@@ -28,7 +28,7 @@ snakemake-*)
     exit 0
     ;;
 bin/hdfs) # a store: Maven artifacts, and a program that starts its Java classes
-    if [ ! -e "$folder/.ready-hdfs" ]; then
+    if [ ! -e "$folder/.ready-hdfs-2" ]; then
         mkdir -p "$folder/bin" "$folder/hdfs-pom"
         {
             echo '<project xmlns="http://maven.apache.org/POM/4.0.0">'
@@ -60,11 +60,13 @@ datanode) class=hdfs.server.datanode.DataNode ;;
     ;;
 esac
 shift
+# without the property JAXB, which its REST interface uses, fails on Java 16 and later
 exec java -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xmx192m \
+    -Dcom.sun.xml.bind.v2.bytecode.ClassTailor.noOptimize=true \
     -cp "$HADOOP_CONF_DIR:$folder/hdfs-empty:$folder/hdfs/*" "org.apache.hadoop.$class" "$@"
 END
         chmod +x "$folder/bin/hdfs"
-        touch "$folder/.ready-hdfs"
+        touch "$folder/.ready-hdfs-2"
     fi
     exit 0
     ;;

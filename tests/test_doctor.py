@@ -27,6 +27,10 @@ def test_json_lists_every_collector_and_condition(tmp_path: Path) -> None:
     assert data["auto"] == (usable[0] if usable else None)
     assert (done.returncode == 0) == bool(usable)
     assert {c["name"] for c in data["checks"]} >= {"kernel", "BTF", "capabilities", "ptrace", "dot"}
+    assert [way["name"] for way in data["ways"]] == ["preload", "fanotify"]
+    for way in data["ways"]:
+        assert way["reason"] and way["reaches"] and way["cost"]
+        assert way["usable"] is not bool(way["remedy"])
     for entry in data["checks"]:
         assert entry["state"] == "ok" or entry["remedy"]
 

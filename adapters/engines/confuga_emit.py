@@ -3,7 +3,10 @@ the threshold of its URI. Tried with Confuga of cctools 9.9.
 
 Confuga brings every declared input to the node of a job: below the threshold for each job anew,
 above it once, to stay. So lists are trimmed to what was read, and the threshold belongs between the
-largest private input and the smallest that several tasks read.
+largest private input and the smallest that several tasks read. The head takes jobs in the order in
+which they came, each to the free node that has most of its inputs: with more jobs than nodes on
+their way a node is taken by a stranger before the reader of what it wrote is there (10 chains on
+five nodes, 42 MB between their tasks: 17 MB over the links with -J 20, 2 MB with -J 5, no slower).
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
         remarks=[
             *about_lists(lists, observed.sizes, made.left),
             *_about_store(hints, lists, observed),
-            _how_to_run(workflow, base, output.name),
+            *_how_to_run(workflow, base, output.name, request.nodes or hints.nodes),
         ],
     )
 
@@ -111,6 +114,11 @@ def _about_store(hints: HintFile, lists: Sequence[Lists], observed: Observed) ->
     return lines
 
 
-def _how_to_run(workflow: Workflow, base: str, name: str) -> str:
+def _how_to_run(workflow: Workflow, base: str, name: str, nodes: int | None) -> list[str]:
+    """The command line. The head gives a storage node one job at a time; a job that waits there
+    takes the node that is free, while one that Makeflow still holds comes when its writer's is."""
     flag = " --json" if workflow.data is not None else ""
-    return f"Run: makeflow{flag} -T chirp --working-dir=chirp://HEAD:PORT{base or '/'} {name}"
+    jobs = str(nodes) if nodes else "NODES"
+    run = f"makeflow{flag} -T chirp -J {jobs} --working-dir=chirp://HEAD:PORT{base or '/'} {name}"
+    said = "as many jobs at one time as there are storage nodes, so that none waits for the wrong"
+    return [f"Run: {run}", f"-J {jobs}: {said}"]

@@ -147,11 +147,17 @@ class CommandStore(Table):
 
     def read(self, fd: int, key: str) -> bytes | None:
         """The words as the tool reports them; None: none of them. Raises OSError."""
+        return self._read(key, self._place(fd), fd)
+
+    def read_name(self, name: str, key: str) -> bytes | None:
+        """The same by a name of a store without mount. Raises OSError."""
+        return self._read(key, self._path_of(name), None)
+
+    def _read(self, key: str, path: str, fd: int | None) -> bytes | None:
         command = self._command(key)
         if not command.get:
             raise OSError(errno.ENOTSUP, f"{self.title} cannot be asked about it")
-        answer = run_tool(self._filled(command.get, self._place(fd), []), fd=fd)
-        found = self.words_in(command, answer)
+        found = self.words_in(command, run_tool(self._filled(command.get, path, []), fd=fd))
         return say_words(found) if found else None
 
     def write(self, fd: int, key: str, value: bytes) -> None:
@@ -190,10 +196,12 @@ class CommandStore(Table):
 
     def locate_name(self, name: str) -> Location | None:
         """The nodes of a file of a store without mount, by its name there. Raises OSError."""
+        return self._located(self._path_of(name), None)
+
+    def _path_of(self, name: str) -> str:
         if not PLAIN_NAME.fullmatch(name):
             raise OSError(errno.EINVAL, "the tool could take its name for a pattern")
-        path = name if name.startswith("/") else f"{self.base_path()}/{name}"
-        return self._located(path, None)
+        return name if name.startswith("/") else f"{self.base_path()}/{name}"
 
     def _located(self, path: str, fd: int | None) -> Location | None:
         if self.ask_place is None:

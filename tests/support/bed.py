@@ -40,9 +40,7 @@ class Node:
 
     def received(self) -> int:
         """Bytes that came in over the link so far."""
-        done = self.run("cat", "/proc/net/dev")
-        line = next(x for x in done.stdout.splitlines() if x.strip().startswith("eth0:"))
-        return int(line.partition(":")[2].split()[0])
+        return _received(ok(self.run("cat", "/proc/net/dev")), "eth0")
 
 
 @dataclass(frozen=True)
@@ -70,11 +68,21 @@ class Bed:
         """What all nodes received so far, in bytes."""
         return sum(node.received() for node in self.nodes)
 
+    def returned(self) -> int:
+        """What the head received so far, in bytes."""
+        return _received(ok(self.head("cat", "/proc/net/dev")), "br0")
+
 
 def ok(done: subprocess.CompletedProcess[str]) -> str:
     """Fail with what a command said; its standard output."""
     assert done.returncode == 0, f"{done.args}\n{done.stdout}\n{done.stderr}"
     return done.stdout
+
+
+def _received(devices: str, name: str) -> int:
+    """Bytes received by a device, of the text of /proc/net/dev."""
+    line = next(x for x in devices.splitlines() if x.strip().startswith(f"{name}:"))
+    return int(line.partition(":")[2].split()[0])
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import time
@@ -20,7 +21,7 @@ TOOLS = (
 )  # fmt: skip  # a table
 CATALOG_PORT, HEAD_PORT, NODE_PORT = 9097, 9000, 9001
 NOBODY = 65534
-PATIENCE_S = 60
+PATIENCE_S = 120
 
 
 def missing() -> str:
@@ -60,7 +61,7 @@ class Confuga:
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(
                 self._as(node, *words), cwd=folder, env=self._environment(), stdout=log, stderr=log,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
         self.running.append(process)
 
@@ -71,16 +72,18 @@ class Confuga:
         os.chown(path, NOBODY, NOBODY)
         return path
 
-    def run(self, *words: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *words: str | Path, cwd: Path | None = None, patience: float = 500
+    ) -> subprocess.CompletedProcess[str]:
         """Run a client on the head and wait."""
         return subprocess.run(
             self._as(None, *words), cwd=cwd or self.folder, env=self._environment(), text=True,
-            capture_output=True, timeout=300,
+            capture_output=True, timeout=patience,
         )  # fmt: skip
 
     def chirp(self, *words: str) -> str:
         """A command of the chirp client; its answer."""
-        done = self.run("chirp", "-a", "unix", self.server, *words)
+        done = self.run("chirp", "-t", "200", "-a", "unix", self.server, *words)
         assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
@@ -103,15 +106,21 @@ class Confuga:
             f"--transient={self.folder}/headcwd",
             f"--root=confuga://{self.folder}/head/?auth=unix{options}",
         )  # fmt: skip
-        _wait(lambda: self.run("chirp", "-a", "unix", self.server, "ls", "/").returncode == 0)
+        # a client that calls while the server comes up may never be answered
+        ask = ("chirp", "-t", "5", "-a", "unix", self.server, "ls", "/")
+        try:
+            _wait(lambda: self.run(*ask, patience=15).returncode == 0)
+        except AssertionError as error:
+            log = (self.folder / "headcwd" / "log").read_text(errors="replace")
+            raise AssertionError(f"{error}: {log[-1000:]}") from None
 
-    def makeflow(self, folder: Path, workflow: str, store: str = "/wf") -> None:
-        """Run a workflow on the store's nodes."""
+    def makeflow(self, folder: Path, workflow: str, store: str = "/wf", jobs: int = 20) -> None:
+        """Run a workflow on the store's nodes; `jobs`: so many are sent at one time."""
         with suppress(FileNotFoundError):
             (folder / f"{workflow}.makeflowlog").unlink()
         done = self.run(
-            "makeflow", "-T", "chirp", f"--working-dir=chirp://{self.server}{store}", "-J", "20",
-            "--skip-file-check", workflow, cwd=folder,
+            "makeflow", "-T", "chirp", f"--working-dir=chirp://{self.server}{store}",
+            "-J", str(jobs), "--skip-file-check", workflow, cwd=folder,
         )  # fmt: skip
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
 
@@ -186,18 +195,18 @@ def _open(folder: Path) -> None:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(5)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    """The server and what it started: a head's scheduler outlives it, and works on with its URI."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(3)
 
 
 def _wait(ready: Callable[[], bool], patience: float = PATIENCE_S) -> None:
     end = time.monotonic() + patience
     while time.monotonic() < end:
-        with suppress(sqlite3.Error):
+        with suppress(sqlite3.Error, subprocess.TimeoutExpired):
             if ready():
                 return
         time.sleep(0.3)

@@ -1,4 +1,4 @@
-"""A real HDFS on the bed of shaped links: a namenode on the head, a datanode on three nodes."""
+"""A real HDFS on the bed of shaped links: a namenode on the head, a datanode on each node."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.support import webhdfs
 from tests.support.bed import HEAD, Bed, Node, network
 from tests.support.engines import engine
 
-NODES = 3
 PATIENCE_S = 200
 LOG = """\
 log4j.rootLogger=WARN,A
@@ -45,7 +45,7 @@ class Hdfs:
     @property
     def nodes(self) -> list[Node]:
         """Those with a datanode."""
-        return self.bed.nodes[:NODES]
+        return self.bed.nodes
 
     def start(self, name: str, *words: str, node: Node | None = None) -> None:
         """Start a server on the head or on a node."""
@@ -120,15 +120,18 @@ def _datanode(store: Hdfs, node: Node) -> None:
 
 def _wait(store: Hdfs) -> None:
     """Until a file with a copy on every datanode can be written."""
-    probe = store.folder / "probe"
-    probe.write_bytes(b"x")
-    end = time.monotonic() + PATIENCE_S
+    end, said = time.monotonic() + PATIENCE_S, "no answer"
     while time.monotonic() < end:
-        done = store.run("dfs", "-D", "dfs.replication=3", "-put", "-f", probe, "/probe")
-        if done.returncode == 0:
-            where = store.run("fsck", "/probe", "-files", "-blocks", "-locations")
-            if all(f"[{node.address}:" in where.stdout for node in store.nodes):
+        try:
+            if webhdfs.within(store.bed.space, _probe, len(store.nodes)):
                 return
+        except OSError as error:
+            said = str(error)
         time.sleep(1)
-    said = (store.folder / "namenode.log").read_text()[-2000:]
-    raise AssertionError(f"HDFS did not come up: {said}")
+    log = (store.folder / "namenode.log").read_text()[-2000:]
+    raise AssertionError(f"HDFS did not come up: {said}\n{log}")
+
+
+def _probe(copies: int) -> bool:
+    webhdfs.create("/probe", 1, [b"x"], replication=copies)
+    return all(len(nodes) == copies for nodes in webhdfs.hosts("/probe"))

@@ -23,22 +23,22 @@ NODES = 5
 
 def case_of(row: Row, scale: str, corpus: Path, folder: Path, cluster: Cluster) -> Case:
     """The case of a row; bundles and rules are kept in `folder`."""
-    bundle = _imported(row.source, corpus, folder)
+    bundle = imported(row.source, corpus, folder)
     rules = folder / f"{Path(row.learned).name}.hints.json"
     if not rules.exists():
-        learned = _imported(row.learned, corpus, folder)
+        learned = imported(row.learned, corpus, folder)
         _tool("hints", learned, "--nodes", str(NODES), "-o", rules)
     analysis = load_run(bundle, Options(nodes=NODES)).analysis
     factor = Scale(1 / row.by, 1 / (row.by * SCALES[scale]))
     by_name = folder / f"{row.name}-{scale}.rules.json"
     if not by_name.exists():
-        seen = load_run(_imported(row.learned, corpus, folder), Options(nodes=NODES)).analysis
+        seen = load_run(imported(row.learned, corpus, folder), Options(nodes=NODES)).analysis
         problem = Problem(seen, from_analysis(seen, factor), cluster, load(rules))
         dump(chosen_rules(problem)[0], by_name)
     return Case(row, analysis, from_analysis(analysis, factor), cluster, rules, by_name)
 
 
-def _imported(name: str, corpus: Path, folder: Path) -> Path:
+def imported(name: str, corpus: Path, folder: Path) -> Path:
     """The bundle of an instance of the corpus."""
     bundle = folder / f"{Path(name).name}.trace"
     if not bundle.exists():

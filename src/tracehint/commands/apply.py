@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracehint.commands import _unmounted
 from tracehint.commands._stores import (
     hints_below,
     make_plan,
@@ -19,11 +20,14 @@ from tracehint.commands._stores import (
 from tracehint.errors import EXIT_FAILED, EXIT_OK, UsageError
 
 if TYPE_CHECKING:
+    from tracehint.adapters.plan import Plan
     from tracehint.adapters.stores.base import Store
     from tracehint.adapters.stores.beneath import Root
+    from tracehint.adapters.stores.commands import CommandStore
     from tracehint.adapters.stores.journal import Entry
     from tracehint.adapters.stores.outcome import Outcome
     from tracehint.adapters.stores.undo import Undone
+    from tracehint.hintgen.hints.model import HintFile
 
 
 @click.command()
@@ -53,17 +57,20 @@ def command(
     """Set the hints of HINTS below DIRECTORY, directory defaults first.
 
     What was changed is kept in DIRECTORY/.tracehint, written before each change; --undo takes it
-    back. Nothing outside DIRECTORY is touched, and no symbolic link is followed.
+    back. Nothing outside DIRECTORY is touched, and no symbolic link is followed. Of a store without
+    mount (HDFS, Confuga, ...) DIRECTORY is the directory there: its tool is called for every file
+    that the rules or --like, --workflow or --names tell, and nothing is kept for --undo.
 
     Example: tracehint apply hints.json --store xattr --dry-run /scratch/run7
     """
     from tracehint.adapters.stores.act import apply, check_keys
-    from tracehint.adapters.stores.journal import Entry, open_journal
     from tracehint.hintgen.hints.hintfile import load
 
     if not (as_root or dry_run):
         _refuse_root()
     chosen = require_store(store, prefix, places)
+    if (called := _unmounted.without_mount(chosen, directory)) is not None:
+        return _called(called, load(hints), which, dry_run, take_back, quiet)
     with open_directory(directory) as root:
         if take_back:
             return _undo(root, chosen, store, dry_run, allow_trusted, quiet)
@@ -71,11 +78,35 @@ def command(
         check_keys(chosen, plan.targets, allow_trusted=allow_trusted)
         if dry_run:
             return _report(apply(root, chosen, plan.targets, None), quiet, dry_run=True)
-        with open_journal(root, create=True) as journal:
-            assert journal is not None  # it was made
-            now = datetime.now(UTC).isoformat(timespec="seconds")
-            journal.add(Entry(op="session", store=store, prefix=prefix, key=now))
-            return _report(apply(root, chosen, plan.targets, journal), quiet, dry_run=False)
+        return _report(_journalled(root, chosen, plan, store, prefix), quiet, dry_run=False)
+
+
+def _journalled(root: Root, chosen: Store, plan: Plan, name: str, prefix: str | None) -> Outcome:
+    from tracehint.adapters.stores.act import apply
+    from tracehint.adapters.stores.journal import Entry, open_journal
+
+    with open_journal(root, create=True) as journal:
+        assert journal is not None  # it was made
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        journal.add(Entry(op="session", store=name, prefix=prefix, key=now))
+        return apply(root, chosen, plan.targets, journal)
+
+
+def _called(
+    store: CommandStore,
+    hints: HintFile,
+    which: dict[str, Any],
+    dry_run: bool,
+    take_back: bool,
+    quiet: bool,
+) -> int:
+    if dry_run and take_back:
+        raise UsageError(
+            f"{store.title} has no journal: --undo takes back what the rules say",
+            "Give one of --dry-run and --undo.",
+        )
+    mode = "--dry-run" if dry_run else "--undo" if take_back else ""
+    return _unmounted.apply(store, hints, make_plan(hints, **which), mode, quiet=quiet)
 
 
 def _refuse_root() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracehint.commands import _unmounted
 from tracehint.commands._stores import (
     hints_below,
     make_plan,
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tracehint.adapters.plan import Plan
+    from tracehint.adapters.stores.base import Store
     from tracehint.adapters.stores.outcome import Outcome
     from tracehint.adapters.stores.readback import Reading
     from tracehint.adapters.stores.survival import Lost
+    from tracehint.hintgen.hints.model import HintFile
 
 
 @click.command()
@@ -51,22 +54,20 @@ def command(
 ) -> int:
     """Compare the hints of HINTS with what the store reports below DIRECTORY.
 
+    Of a store without mount DIRECTORY is the directory there, and its tool is asked file by file.
     Exits with 1 when a hint is missing or differs, or when no hint could be checked at all.
 
     Example: tracehint verify hints.json --store xattr /scratch/run7
     """
     from tracehint.adapters.stores.outcome import Outcome
-    from tracehint.adapters.stores.readback import verify
     from tracehint.commands._resolutions import other_values, with_others
     from tracehint.hintgen.hints.hintfile import load
 
     chosen = require_store(store, prefix, places)
     outcome = Outcome()
-    with open_directory(directory) as root:
-        rules = load(hints)
-        plan = make_plan(rules, root_fd=root.fd, **which)
-        others = other_values(hints, rules, directory, chosen, run, which)
-        readings = with_others(list(verify(root, chosen, plan.targets, outcome)), others)
+    rules = load(hints)
+    plan, readings = _readings(rules, directory, chosen, which, outcome)
+    readings = with_others(readings, other_values(hints, rules, directory, chosen, run, which))
     taken = _taken(run, plan)
     counts = Counter(reading.state for reading in readings)
     bad = [reading for reading in readings if reading.state != "ok"]
@@ -78,6 +79,19 @@ def command(
         _text(counts, bad, outcome)
         _say_taken(taken, plan)
     return EXIT_OK if fine else EXIT_FINDINGS
+
+
+def _readings(
+    rules: HintFile, directory: Path, store: Store, which: dict[str, Any], outcome: Outcome
+) -> tuple[Plan, list[Reading]]:
+    from tracehint.adapters.stores.readback import verify
+
+    if (called := _unmounted.without_mount(store, directory)) is not None:
+        plan = make_plan(rules, **which)
+        return plan, list(_unmounted.verify(called, plan, outcome))
+    with open_directory(directory) as root:
+        plan = make_plan(rules, root_fd=root.fd, **which)
+        return plan, list(verify(root, store, plan.targets, outcome))
 
 
 def _taken(run: Path | None, plan: Plan) -> dict[bytes, Lost]:
