@@ -16,6 +16,7 @@ from tracehint.limits import check, values_of
 from tracehint.schemas.kinds import instead, what_is
 
 if TYPE_CHECKING:
+    from tracehint.analyzer.flow.extents import Execution
     from tracehint.analyzer.model import Analysis, Options
     from tracehint.schemas.store import Bundle
 
@@ -63,6 +64,22 @@ def load_run(
 
     bundle = bundle or read_bundle(where)
     return Input(str(path), analyze(bundle, options), bundle if accesses else _less(bundle))
+
+
+def load_at(where: str, options: Options, backend: str, master: str | None = None) -> Input:
+    """The run at a path or URL, analyzed by a backend (analyzer/analyze.py); nothing is kept.
+
+    The bundle of the result has no table of accesses. Raises TracehintError.
+    """
+    from importlib import import_module
+
+    from tracehint.analyzer.analyze import BACKENDS, analyze
+
+    def work(bundle: Bundle, extents: Execution | None) -> Input:
+        return Input(where, analyze(bundle, options, extents), _less(bundle))
+
+    run: Input = import_module(BACKENDS[backend]).run_at(where, work, master)
+    return run
 
 
 def _to_recover(path: Path) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracehint.commands._backend import Backend, backend_options
 from tracehint.commands._hint_answers import Question, Result, explain_path, score_on, write_rules
 from tracehint.commands._options import gathered, nodes_option
 from tracehint.commands._output import refuse_own_input
@@ -31,6 +32,8 @@ class Asked:
     cut: dict[str, Any]
     cluster: str | None
     no_fallbacks: bool
+    backend: str
+    master: str | None
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,7 @@ class Bounds:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Result of `tracehint calibrate`: --call-ms and --link-mbit as measured.",
 )
+@backend_options
 @click.option("--no-fallbacks", is_flag=True, help="Only rules for the names that were seen.")
 @click.option("--force", is_flag=True, help="Replace the output file.")
 @gathered(asked=Asked, question=Question, bounds=Bounds, result=Result)
@@ -234,12 +238,12 @@ def _hint_file(sources: Sequence[str]) -> HintFile | None:
 
 def _load(sources: Sequence[str], asked: Asked) -> list[Analysis]:
     from tracehint.analyzer.model import Options
-    from tracehint.hintgen.inputs import load_run
     from tracehint.schemas.kinds import instead
 
     for source in sources:
-        if not Path(source).exists():
+        if "://" not in source and not Path(source).exists():
             wanted = "hints" if source.endswith(".json") else "bundle"
             raise InputError(*instead(wanted, Path(source)))
     options = Options(nodes=asked.nodes, **asked.cut)
-    return [load_run(source, options).analysis for source in sources]
+    backend = Backend(asked.backend, asked.master)
+    return [backend.load(source, options).analysis for source in sources]

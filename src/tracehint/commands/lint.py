@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracehint.commands._backend import Backend, backend_options
 from tracehint.commands._options import gathered, nodes_option, placement_option, result_options
 from tracehint.commands._output import terminal_width, wants_color, write_result
 from tracehint.commands._task_options import task_options
@@ -38,6 +39,8 @@ class Asked:
     cluster: str | None
     block_size: str | None
     hints_in_force: str | None
+    backend: str
+    master: str | None
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,7 @@ class Choice:
 )
 @click.option("--baseline", type=click.Path(), help="Hide the findings listed in this file.")
 @click.option("--write-baseline", type=click.Path(), help="Accept all findings: list them there.")
+@backend_options
 @click.option("--config", type=click.Path(), help="Directory to look for the configuration.")
 @gathered(asked=Asked, choice=Choice)
 def command(asked: Asked, choice: Choice, fmt: str, output: str | None, force: bool) -> int:
@@ -170,7 +174,15 @@ def _context(asked: Asked, settings: Settings) -> Context:
         nodes=asked.nodes, default_placement=asked.default_placement, sites=sites, **asked.cut
     )
     joined = with_workflow(asked.bundle, asked.workflow) if asked.workflow else None
-    run = inputs.load_run(asked.bundle, options, joined)
+    if joined is not None and asked.backend != "local":
+        raise UsageError(
+            "--backend spark with a WORKFLOW", "Join it before: tracehint merge --workflow."
+        )
+    run = (
+        Backend(asked.backend, asked.master).load(asked.bundle, options)
+        if joined is None
+        else inputs.load_run(asked.bundle, options, joined)
+    )
     hints = None
     if asked.hints_in_force:
         from tracehint.hintgen.hints.hintfile import load
