@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracehint.commands._options import F, Renamed, with_options
+from tracehint.commands._stage_line import stages
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Options
@@ -26,9 +27,15 @@ class Backend:
         """The run, analyzed there. Raises TracehintError."""
         from tracehint.hintgen.inputs import load_at, load_run
 
-        if self.backend == "local" and self.master is None:
-            return load_run(source, options)
+        if self.backend == "local" and self.master is None and "://" not in source:
+            with stages() as seen:
+                return load_run(source, options, tell=seen.tell)
         return load_at(source, options, self.backend, self.master)
+
+
+def load(source: str, options: Options) -> Input:
+    """The run, analyzed here; says on a terminal how far it is. Raises TracehintError."""
+    return Backend("local", None).load(source, options)
 
 
 class _BackendName(click.Choice[str]):

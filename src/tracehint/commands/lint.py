@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import click
 from tracehint.commands._backend import Backend, backend_options
 from tracehint.commands._options import gathered, nodes_option, placement_option, result_options
 from tracehint.commands._output import terminal_width, wants_color, write_result
+from tracehint.commands._stage_line import stages
 from tracehint.commands._task_options import task_options
 from tracehint.commands._workflow import with_workflow
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK, TracehintError, UsageError
@@ -99,7 +101,7 @@ def command(asked: Asked, choice: Choice, fmt: str, output: str | None, force: b
     """
     skip_pandas()
     from tracehint.hintgen.lint import baseline as baselines
-    from tracehint.hintgen.lint import run_rules, skipped_rules
+    from tracehint.hintgen.lint import skipped_rules
     from tracehint.hintgen.lint.config import choose, find_config
     from tracehint.hintgen.lint.registry import load
     from tracehint.hintgen.lint.render import Info, render
@@ -107,7 +109,7 @@ def command(asked: Asked, choice: Choice, fmt: str, output: str | None, force: b
     found = find_config(Path(choice.config or ".").resolve())
     codes = choose(_split(choice.select) or found.select, _split(choice.ignore) or found.ignore)
     context = _context(asked, found.settings)
-    findings, simulated = _in_seconds(run_rules(context, codes), choice.calibration, context)
+    findings, simulated = _in_seconds(_asked(context, codes), choice.calibration, context)
     if choice.write_baseline:
         write_result(baselines.dump(findings), choice.write_baseline, force=force)
     known = choice.baseline or ("" if choice.write_baseline else found.baseline)
@@ -158,6 +160,14 @@ def _simulated(findings: list[Finding], context: Context) -> tuple[list[Finding]
         return findings, ""
     more = f"; {found.left_out} groups of files not simulated" if found.left_out else ""
     return findings, f"{seconds(found.default)} -> {seconds(found.hinted)} on {where}{more}"
+
+
+def _asked(context: Context, codes: Sequence[str]) -> list[Finding]:
+    """The findings of the rules; says on a terminal how far it is."""
+    from tracehint.hintgen.lint import run_rules
+
+    with stages() as seen:
+        return run_rules(context, codes, seen.tell)
 
 
 def _context(asked: Asked, settings: Settings) -> Context:
