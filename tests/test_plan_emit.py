@@ -262,12 +262,12 @@ def test_slurm_uses_a_feature_where_the_nodes_have_one(tmp_path: Path, makeflow:
 
 
 def test_slurm_refuses_what_it_cannot_order_or_run(tmp_path: Path, hosts: Path) -> None:
-    circle = [
+    cycle = [
         {"command": "x", "inputs": ["b"], "outputs": ["a"]},
         {"command": "y", "inputs": ["a"], "outputs": ["b"]},
     ]
     nested = [{"workflow": "x", "inputs": [], "outputs": ["a"]}]
-    for rules, said in ((circle, "wait for each other"), (nested, "no command")):
+    for rules, said in ((cycle, "wait for each other"), (nested, "no command")):
         source = tmp_path / "w.json"
         source.write_text(json.dumps({"rules": rules}))
         with pytest.raises(InputError, match=said):

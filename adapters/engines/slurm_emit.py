@@ -136,7 +136,7 @@ def _command(task: Task, workflow: Workflow) -> str:
 
 
 def _in_order(needs: Sequence[Sequence[int]]) -> list[int]:
-    """Tasks after what they need. Raises InputError for a circle."""
+    """Tasks after what they need. Raises InputError for a cycle."""
     left = [len(before) for before in needs]
     then: list[list[int]] = [[] for _ in needs]
     for number, before in enumerate(needs):

@@ -98,7 +98,7 @@ def command(
     keep_memory()
     skip_pandas()
     options = options_from(values, ranges=not no_ranges)
-    gc.disable()  # millions of live objects, no garbage in circles
+    gc.disable()  # millions of live objects, no garbage in cycles
     with stages() as seen:
         resources = _resources(computing, seen.tell)
         result = FORMS[form](output, options, _threads(resources), seen.tell, cluster)
