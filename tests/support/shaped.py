@@ -85,8 +85,8 @@ def shaped_cluster(folder: Path, *, near: bool = False) -> Iterator[MooseBed]:
                 subprocess.run(["umount", "-l", mount], capture_output=True)
             for node in bed.nodes:
                 with suppress(subprocess.TimeoutExpired):
-                    node.run("mfschunkserver", "-c", folder / f"server{node.label}.cfg", "stop")
-            bed.head("mfsmaster", "-c", folder / "master.cfg", "stop")
+                    node.run("mfschunkserver", "-c", folder / f"server{node.label}.cfg", "kill")
+            bed.head("mfsmaster", "-c", folder / "master.cfg", "kill")
 
 
 def _make_classes(bed: MooseBed) -> None:
