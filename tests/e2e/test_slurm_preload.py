@@ -24,12 +24,12 @@ RECORD = f"{PROGRAM} record --quiet --collector preload --"
 MOST_FILES = 15  # that one recorder leaves on a node
 
 
-def run(slurm: Cluster, work: Path, job: str, *options: str) -> list[Path]:
+def run(slurm: Cluster, work: Path, job: str, *options: str, seconds: float = 90) -> list[Path]:
     """Run the job script to its end; the bundles that it left."""
     carried = " ".join(f"{name}={value}" for name, value in environment(work).items())
     (work / "run.job").write_text(f"#!/bin/bash\nexport {carried}\n{job}\n")
     number = slurm.sbatch(*options, "run.job", cwd=work)
-    slurm.wait()
+    slurm.wait(seconds)
     said = "\n".join(p.read_text() for p in sorted(work.glob("slurm-*.out")))
     assert slurm.state(str(number)) == "COMPLETED", said
     return sorted((work / "bundles").iterdir())
@@ -62,7 +62,9 @@ def test_many_tasks_on_two_nodes_leave_few_files(
     (tmp_path / "out").mkdir()
     (tmp_path / "task.sh").write_text('printf "%${1}d" 1 > out/$SLURM_PROCID.$1\n')
     (tmp_path / "node.sh").write_text(f"seq {tasks} | xargs -P 4 -I[] sh task.sh []\n")
-    bundles = run(slurm, tmp_path, f"srun -N2 -n2 {RECORD} sh node.sh", "-N2")
+    bundles = run(
+        slurm, tmp_path, f"srun -N2 -n2 {RECORD} sh node.sh", "-N2", seconds=90 + tasks / 25
+    )
     assert len(bundles) == 2
     assert all(files(path) <= MOST_FILES for path in bundles)
     bundle = joined(tmp_path, bundles)
