@@ -48,10 +48,8 @@ def learn(
     options: LearnOptions | None = None,
     facts: list[pa.Table] | None = None,
 ) -> HintFile:
-    """Rules from runs of one workflow; what was refused is in `refused`.
-
-    `facts`: those of each run, as `facts_of` has them, where they are there already.
-    """
+    """Rules from runs of one workflow; what was refused is in `refused`. `facts`: those of each
+    run, as `facts_of` has them, where they are there already."""
     import pyarrow as pa
 
     options = options or LearnOptions()
@@ -66,8 +64,8 @@ def learn(
         tasks = sum(analysis.tasks.num_rows for analysis in analyses)
         kept = [file_group for candidate in leaves + mixed for file_group in candidate.file_groups]
         families, named = by_family(leaves + mixed), by_name(leaves + mixed)
-        more = families + named + by_mark(families, named)
-        more += by_types(kept, tasks, _per_pair(facts))
+        wide = by_types(kept, tasks, _per_pair(facts))
+        more = [*families, *named, *by_mark(families, named), *wide]
         made = (rule_of(candidate, nodes, scales) for candidate in more)
         rules += [rule for rule in made if rule is not None]
     rules, caught = self_check(_distinct(rules), leaves + mixed)
