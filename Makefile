@@ -128,7 +128,7 @@ bench-spark: dev ## analyze on both backends
 bench-adapters: dev ## what setting hints costs
 	$(BIN)/python -m scripts.bench.bench_adapters
 
-bench-hints: dev ## what hints bring on a real MooseFS, four settings side by side; goes on where it was
+bench-hints: dev ## what hints bring on a real MooseFS, five settings side by side; goes on where it was
 	$(BIN)/python -m scripts.bench.hints
 
 bench-gain: dev ## what placements bring on replays of real workflows on a real MooseFS, measured and predicted; goes on where it was

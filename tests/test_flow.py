@@ -90,7 +90,7 @@ def test_partial_overwrite_then_partial_reads(case: Case) -> None:
 
 @pytest.mark.rule("F6")
 def test_append_loop_chains_versions(case: Case) -> None:
-    """a appends, b reads, a appends, b reads ... : versions, no circle from b to a."""
+    """a appends, b reads, a appends, b reads ... : versions, no cycle from b to a."""
     a, b = chain(case, "a", "b")
     f = case.run.file("/data/log", existed=False)
     for i in range(5):
@@ -506,7 +506,7 @@ def test_nothing_at_all(case: Case) -> None:
 
 
 @pytest.mark.rule("F10")
-def test_circle_through_two_files(case: Case) -> None:
+def test_cycle_through_two_files(case: Case) -> None:
     """Two tasks that feed each other through different files: marked, each file an entry."""
     a, b, c = chain(case, "a", "b", "c")
     f, g, h = (case.run.file(f"/data/{n}", existed=False) for n in "fgh")

@@ -287,7 +287,7 @@ def test_read_back_from_disk(tmp_path: Path) -> None:
     assert names(cut_tasks(read_bundle(run.save(tmp_path / "r.trace")))) == ["sort a"]
 
 
-def test_named_epochs_in_a_circle(tmp_path: Path) -> None:
+def test_named_epochs_in_a_cycle(tmp_path: Path) -> None:
     """Found by drawing tables at random: a name without a first process."""
     run = RunBuilder()
     a = run.process(["sh", "x"], env={"TRACEHINT_TASK": "t"})

@@ -127,7 +127,7 @@ class Picker:
             if not why and 0 < entry.rule.conditions.get("per_pair", alike) < alike:
                 why = "extra"
             if why:
-                # A rung for any name of some task types is no news about this name.
+                # A fallback level for any name of some task types is no news about this name.
                 news = why == "extra" or entry.rule.evidence.get("level") != 2
                 if winner is None and reason == "no_rule" and news:
                     reason = why

@@ -110,7 +110,7 @@ def _planned(
         return None
     if found is None:
         return None  # no file is handed on: nothing to plan
-    hints = found.hints
+    hints = found.unbound().hints  # `run` leaves it to the engine where tasks start
     assert hints.plan is not None
     said.append(
         f"planned for {hints.plan.cluster}: {hints.plan.strategy}, "

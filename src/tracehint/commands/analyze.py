@@ -82,6 +82,12 @@ class Computing:
     help="Accesses that would take more than half of it go through temporary files in TMPDIR"
     " (default: half of the machine's memory).",
 )
+@click.option(
+    "--cluster",
+    metavar="FILE",
+    help="Where the next run takes place, a cluster file or a ready-made one by name: the text "
+    "tells what hints save there, in seconds.",
+)
 @analysis_options
 @gathered(computing=Computing)
 def command(
@@ -91,6 +97,7 @@ def command(
     output: str | None,
     force: bool,
     no_ranges: bool,
+    cluster: str | None,
     **values: Any,
 ) -> None:
     """Print the graph and the patterns of BUNDLE.
@@ -111,10 +118,10 @@ def command(
     keep_memory()
     skip_pandas()
     options = options_from(values, ranges=not no_ranges)
-    gc.disable()  # millions of live objects, no garbage in circles
+    gc.disable()  # millions of live objects, no garbage in cycles
     with stages() as seen:
         resources = _resources(computing, seen.tell)
-        result = FORMS[form](output, options, resources.threads if resources else 1, seen.tell)
+        result = FORMS[form](output, options, _threads(resources), seen.tell, cluster)
         resources = resources and replace(resources, ready=result.ready)
         analysis = _analyzed(bundle, options, computing, resources)
         seen.tell("writing", 0, 0, "")
@@ -135,6 +142,10 @@ def _analyzed(
     if resources is not None and computing.master is None:
         return analysis_of(bundle, options, resources).analysis
     return analyze_at(bundle, options, computing.backend, computing.master, resources)
+
+
+def _threads(resources: Resources | None) -> int:
+    return resources.threads if resources else 1
 
 
 def _resources(computing: Computing, tell: Tell) -> Resources | None:

@@ -84,10 +84,13 @@ def _on_cluster(
     run: Input, rules: HintFile, cluster: str, nodes: int | None
 ) -> tuple[dict[str, Any], str]:
     """The predictions for the cluster, and the decision."""
+    from tracehint.commands._in_seconds import saved_by_pattern
     from tracehint.commands._planning import decided_or_why
     from tracehint.commands._what_if import sweep
 
-    return sweep(run.analysis, cluster), decided_or_why(run.analysis, rules, cluster, nodes)[1]
+    said = decided_or_why(run.analysis, rules, cluster, nodes)[1]
+    saved = saved_by_pattern(run.analysis, cluster, rules)
+    return sweep(run.analysis, cluster), " ".join(filter(None, (said, saved)))
 
 
 def _compared(before: str, run: Input, path: Path, options: Options) -> dict[str, Any]:
