@@ -18,7 +18,7 @@ FORK, WAIT = 1, 2  # enum th_event_kind
 # enum th_class; the first can be entered
 CLASSES = (
     "dynamic", "static", "Go", "another C library", "setuid", "AddressSanitizer", "32 bits",
-    "unreadable",
+    "unreadable", "without the library there",
 )  # fmt: skip  # a table
 
 _U64, _U32 = "<u8", "<u4"

@@ -10,6 +10,17 @@ from pathlib import Path
 
 from tracehint.commands._named import programs_named
 
+_VOLUMES = (
+    '-v "$TRACEHINT_RECORD:$TRACEHINT_RECORD" -v "$LD_PRELOAD:$LD_PRELOAD:ro" '
+    "-e LD_PRELOAD -e TRACEHINT_RECORD -e TRACEHINT_SITES"
+)
+_BINDS = '--bind "$TRACEHINT_RECORD,$LD_PRELOAD"'
+# Programs that start others in a container -> what makes those see the library.
+_CONTAINERS = {
+    "bwrap": '--bind "$TRACEHINT_RECORD" "$TRACEHINT_RECORD" --ro-bind "$LD_PRELOAD" "$LD_PRELOAD"',
+    "podman": _VOLUMES, "docker": _VOLUMES, "apptainer": _BINDS, "singularity": _BINDS,
+}  # fmt: skip  # a table
+
 
 @dataclass(frozen=True)
 class Seen:
@@ -34,6 +45,9 @@ def seen(program: str) -> Seen:
     except (OSError, AttributeError):
         return Seen(program, "unknown", False, "cannot be looked at: the library is not built")
     kind, becomes = CLASSES.get(number, ("unknown", "is not seen"))
+    binds = _CONTAINERS.get(Path(path).name)
+    if binds:
+        becomes += f"; what runs in its containers is recorded with {binds}"
     return Seen(program, kind, enters(number), becomes)
 
 
@@ -53,8 +67,9 @@ def workflow_lines(command: Sequence[str]) -> list[str]:
     escape = [row for row in rows if not row.recorded]
     lines = [f"\nPrograms that `{shlex.join(command)}` and its scripts name, below the library\n"]
     lines.append(f"  {len(rows) - len(escape)} are recorded, {len(escape)} are not\n")
-    for row in escape:
-        lines.append(f"  no  {row.program} ({row.kind}; named in {row.named_in})\n")
+    for row in [*escape, *(row for row in rows if row.recorded and "containers" in row.becomes)]:
+        answer = "yes" if row.recorded else "no "
+        lines.append(f"  {answer} {row.program} ({row.kind}; named in {row.named_in})\n")
         lines.append(f"      {row.becomes}\n")
     return lines
 
