@@ -8,6 +8,7 @@ DEVREADY:= $(VENV)/.ready-dev
 LINTREADY:= $(VENV)/.ready-lint
 TRACER  := collectors/ebpf/bin/tracehint-rec
 TAG     := adapters/tag/bin/tracehint-tag
+FANOTIFY:= adapters/fanotify/bin/tracehint-fanotify
 SIM     := analyzer/predict/bin/tracehint-sim
 PRELOAD := collectors/preload/bin/libtracehint.so
 PYTEST  := $(BIN)/pytest
@@ -52,7 +53,7 @@ $(LINTREADY): pyproject.toml | setup-lint $(VENV)/bin/python
 
 tracer: ## build the C programs: the eBPF recorder, the preload library, the tagger, the simulator
 	@scripts/setup.sh build
-	@mkdir -p build $(dir $(TRACER)) $(dir $(TAG)) $(dir $(SIM)) $(dir $(PRELOAD))
+	@mkdir -p build $(dir $(TRACER)) $(dir $(TAG)) $(dir $(FANOTIFY)) $(dir $(SIM)) $(dir $(PRELOAD))
 	cmake -S . -B build/tracer -DWITH_BPF=$(WITH_BPF) -DCMAKE_BUILD_TYPE=Release >build/tracer.log
 	cmake --build build/tracer -j2 -- --no-print-directory
 	@if [ -e build/tracer/tracehint-rec ]; then install -m 755 build/tracer/tracehint-rec build/tracer/tracehint-join $(dir $(TRACER)); \
@@ -60,6 +61,7 @@ tracer: ## build the C programs: the eBPF recorder, the preload library, the tag
 	install -m 755 build/tracer/tracehint-tag $(TAG)
 	install -m 755 build/tracer/tracehint-sim $(SIM)
 	if [ -e build/tracer/libtracehint.so ]; then install -m 755 build/tracer/libtracehint.so $(PRELOAD); fi
+	if [ -e build/tracer/tracehint-fanotify ]; then install -m 755 build/tracer/tracehint-fanotify $(FANOTIFY); fi
 
 wheel: $(READY) ## a wheel with all programs linked statically, in dist/
 	$(BIN)/pip wheel -q --disable-pip-version-check --no-deps -w dist -C cmake.define.WITH_BPF=ON .
@@ -126,7 +128,7 @@ bench-spark: dev ## analyze on both backends
 bench-adapters: dev ## what setting hints costs
 	$(BIN)/python -m scripts.bench.bench_adapters
 
-bench-hints: dev ## what hints bring on a real MooseFS, four settings side by side; goes on where it was
+bench-hints: dev ## what hints bring on a real MooseFS, five settings side by side; goes on where it was
 	$(BIN)/python -m scripts.bench.hints
 
 bench-gain: dev ## what placements bring on replays of real workflows on a real MooseFS, measured and predicted; goes on where it was
@@ -161,4 +163,4 @@ notebook: dev ## execute the notebook of the docs on a fresh recording and store
 	$(BIN)/python scripts/notebook.py
 
 clean: ## remove what was built (not the virtual environment)
-	rm -rf build site $(dir $(TRACER)) $(dir $(TAG)) $(dir $(SIM)) $(dir $(PRELOAD)) tests/output
+	rm -rf build site $(dir $(TRACER)) $(dir $(TAG)) $(dir $(FANOTIFY)) $(dir $(SIM)) $(dir $(PRELOAD)) tests/output

@@ -39,10 +39,10 @@ class Target:
 
 @dataclass
 class Plan:
-    """Directories first, then files; `quarrels` are directories whose files disagree."""
+    """Directories first, then files; `conflicts` are directories whose files disagree."""
 
     targets: list[Target] = field(default_factory=list)
-    quarrels: list[tuple[bytes, str]] = field(default_factory=list)  # (directory, hint name)
+    conflicts: list[tuple[bytes, str]] = field(default_factory=list)  # (directory, hint name)
     costly: int = 0  # names that were not matched to the end (limit match-work)
 
     def remarks(self) -> list[str]:
@@ -158,7 +158,7 @@ def _directories(
     for folder in sorted(rules):
         common = _common(members[folder], placement)
         names = {name for values in members[folder] for name in values if name in placement}
-        plan.quarrels += [(folder, name) for name in sorted(names - set(common))]
+        plan.conflicts += [(folder, name) for name in sorted(names - set(common))]
         if common:
             targets.append(
                 Target(

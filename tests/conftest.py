@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from tests.support.first_byte import Watch
 
 # The machine is shared: how long an example takes says nothing about the code.
 settings.register_profile("project", deadline=None)
@@ -72,3 +77,29 @@ def wfinstances() -> Path:
 def demo() -> Path:
     """The bundled demo workflow."""
     return Path(__file__).parent.parent / "datasets" / "demo"
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The preload library with its own observers."""
+    from tests.support.preload import build
+
+    return build(tmp_path_factory.mktemp("preload"))
+
+
+@pytest.fixture(scope="module")
+def mounted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A disk of its own, which can be watched."""
+    from tests.support.first_byte import disk
+
+    with disk(tmp_path_factory.mktemp("disk")) as mount:
+        yield mount
+
+
+@pytest.fixture(scope="module")
+def watch(mounted: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watch]:
+    """The watcher of that disk."""
+    from tests.support.first_byte import watched
+
+    with watched(mounted, tmp_path_factory.mktemp("watch") / "log") as found:
+        yield found

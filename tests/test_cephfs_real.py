@@ -289,8 +289,8 @@ class TestLocate:
 
 def test_a_hinted_pipeline_stays_on_its_nodes(bed: CephBed, tmp_path: Path) -> None:
     prepared = prepare(ROWS["pipeline"], tmp_path, "cephfs", {"ours"})
-    plain = run_once(bed, prepared, "default", 1)
-    hinted = run_once(bed, prepared, "ours", 1, keep=True)
+    plain = run_once(bed, "cephfs", prepared, "default", 1)
+    hinted = run_once(bed, "cephfs", prepared, "ours", 1, keep=True)
     print(
         f"default {plain.bytes / 1e6:.1f} MB {plain.seconds:.2f} s, "
         f"hinted {hinted.bytes / 1e6:.1f} MB {hinted.seconds:.2f} s"
@@ -308,6 +308,6 @@ def test_a_broadcast_is_not_hinted_and_says_why(bed: CephBed, tmp_path: Path) ->
     prepared = prepare(ROWS["broadcast"], tmp_path, "cephfs", {"ours"})
     assert "Replication: not said" in prepared.said
     assert "reads every object from its first copy only" in prepared.said
-    plain = run_once(bed, prepared, "default", 1)
-    ours = run_once(bed, prepared, "ours", 1)
+    plain = run_once(bed, "cephfs", prepared, "default", 1)
+    ours = run_once(bed, "cephfs", prepared, "ours", 1)
     assert plain.sums == ours.sums

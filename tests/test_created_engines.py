@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ import pytest
 from tests.e2e.test_more_engines import CWL, CWL_WORKFLOW
 from tests.support import slurm
 from tests.support.engines import engine
-from tests.support.first_byte import Watch, disk, watched
+from tests.support.first_byte import Watch
 from tests.support.hints import rule, save
 
 pytestmark = [pytest.mark.slow, pytest.mark.engine]
@@ -179,20 +179,6 @@ ENGINES = {
 }  # fmt: skip  # a table
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A disk that can be watched."""
-    with disk(tmp_path_factory.mktemp("disk")) as mount:
-        yield mount
-
-
-@pytest.fixture(scope="module")
-def watch(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watch]:
-    """The watcher of the disk."""
-    with watched(place, tmp_path_factory.mktemp("watch") / "log") as found:
-        yield found
-
-
 def prepared(folder: Path, row: Row, forgotten: str = "") -> tuple[list[str], dict[str, str]]:
     """The command and its environment, in a fresh folder."""
     program = row.program()
@@ -224,9 +210,9 @@ def hints(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_outputs_of_an_engine_have_hints_before_the_first_byte(
-    name: str, place: Path, watch: Watch, hints: Path
+    name: str, mounted: Path, watch: Watch, hints: Path
 ) -> None:
-    row, folder = ENGINES[name], place / "w"
+    row, folder = ENGINES[name], mounted / "w"
     command, env = prepared(folder, row)
     done = subprocess.run(
         hinted(hints, command), cwd=folder, env=env, capture_output=True, text=True
@@ -264,12 +250,12 @@ def test_a_forgotten_output_is_noticed_as_without_hints(
 
 
 def test_outputs_of_a_slurm_array_have_hints_before_the_first_byte(
-    place: Path, watch: Watch, hints: Path
+    mounted: Path, watch: Watch, hints: Path
 ) -> None:
     if slurm.missing():
         pytest.skip(slurm.missing())
     row = Row(("sbatch", "--wait", "--array=1-3", "w"), one(f"#!/bin/sh\n{JOB}\n"), lambda: "sh")
-    folder = place / "w"
+    folder = mounted / "w"
     with slurm.cluster(("node1", "node2")) as cluster:
         command, _ = prepared(folder, row)
         done = cluster.run(*hinted(hints, command), cwd=folder)

@@ -11,7 +11,6 @@ import pytest
 
 from tests.support.creation import Tagged
 from tests.support.hints import hint_file, rule, save
-from tests.support.preload import build
 
 pytestmark = pytest.mark.slow
 
@@ -21,12 +20,6 @@ WRITES = """
 int main(void) { FILE *f = fopen("s.txt", "w"); return !f || fclose(f); }
 """
 OTHER = "int tracehint_test_other(void) { return 7; }\n"
-
-
-@pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The library with its own observers."""
-    return build(tmp_path_factory.mktemp("preload"))
 
 
 def compiled(folder: Path, name: str, text: str, *flags: str) -> Path:

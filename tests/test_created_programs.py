@@ -11,15 +11,13 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.creation import Tagged
-from tests.support.first_byte import Watch, disk, watched
+from tests.support.first_byte import Watch
 from tests.support.hints import hint_file, rule
-from tests.support.preload import build
 from tracehint.adapters.creation.made_as import made_as
 from tracehint.adapters.creation.resolution import resolution_of
 from tracehint.schemas.store import read_bundle
@@ -87,26 +85,6 @@ PROGRAMS: dict[str, tuple[str, str]] = {
 BY_THEMSELVES = ("static C", "Go")  # make their system calls themselves: no library sees them
 
 
-@pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The library with its own observers."""
-    return build(tmp_path_factory.mktemp("preload"))
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A disk that can be watched."""
-    with disk(tmp_path_factory.mktemp("disk")) as mount:
-        yield mount
-
-
-@pytest.fixture(scope="module")
-def watch(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watch]:
-    """The watcher of the disk."""
-    with watched(place, tmp_path_factory.mktemp("watch") / "log") as found:
-        yield found
-
-
 @pytest.fixture(scope="module")
 def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Compiled programs that write five bytes into the file that they are told."""
@@ -141,9 +119,9 @@ def fresh(folder: Path) -> None:
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_outputs_of_a_program_have_hints_before_the_first_byte(
-    program: str, library: Path, place: Path, watch: Watch, tools: Path, tmp_path: Path
+    program: str, library: Path, mounted: Path, watch: Watch, tools: Path, tmp_path: Path
 ) -> None:
-    folder, command = place / "w", script(program, tools)
+    folder, command = mounted / "w", script(program, tools)
     fresh(folder)
     words = (PY, "-m", "tracehint", "record", "--collector", "preload", "--quiet",
              "-o", tmp_path / "r.trace", "--", *command)  # fmt: skip  # a table

@@ -15,7 +15,6 @@ import pytest
 
 from tests.support.creation import Tagged
 from tests.support.hints import hint_file, rule
-from tests.support.preload import build
 
 pytestmark = pytest.mark.slow
 
@@ -68,12 +67,6 @@ PROGRAMS = {
     "fifo": "mkfifo p; (cat a.txt >p &); cat p >c", "stat": "echo 1 >c; stat -c '%s %a %h %F %u' c",
     "here": "cat <<X >c\nabc\nX\ncat c", "du": "echo 1 >c; wc -c c; test -s c; test -x c",
 }  # fmt: skip  # a table
-
-
-@pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The library with its own observers."""
-    return build(tmp_path_factory.mktemp("preload"))
 
 
 def fresh(folder: Path) -> None:

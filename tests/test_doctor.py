@@ -27,6 +27,10 @@ def test_json_lists_every_collector_and_condition(tmp_path: Path) -> None:
     assert data["auto"] == (usable[0] if usable else None)
     assert (done.returncode == 0) == bool(usable)
     assert {c["name"] for c in data["checks"]} >= {"kernel", "BTF", "capabilities", "ptrace", "dot"}
+    assert [way["name"] for way in data["ways"]] == ["preload", "fanotify"]
+    for way in data["ways"]:
+        assert way["reason"] and way["reaches"] and way["cost"]
+        assert way["usable"] is not bool(way["remedy"])
     for entry in data["checks"]:
         assert entry["state"] == "ok" or entry["remedy"]
 
@@ -121,6 +125,29 @@ def test_programs_that_the_library_cannot_enter_are_told(tmp_path: Path) -> None
     ]  # fmt: skip  # a table
     done = inside("doctor", "--program", static, cwd=tmp_path)
     assert f"  no  {static} (static)" in done.stdout
+
+
+def test_programs_that_a_workflow_names_and_that_escape_are_told(tmp_path: Path) -> None:
+    """Through a script that a script names, by PATH, by a relative path, and by default names."""
+    if not check("preload").usable:
+        pytest.skip(check("preload").reason)
+    source = tmp_path / "static.c"
+    source.write_text("int main(void) { return 0; }\n")
+    (tmp_path / "tools").mkdir()
+    static = tmp_path / "tools" / "my-aligner"
+    subprocess.run(["gcc", "-static", source, "-o", static], check=True)
+    step = tmp_path / "step.sh"
+    step.write_text("#!/bin/sh\n# su is no program of this one\ncat in | tools/my-aligner > out\n")
+    (tmp_path / "Makefile").write_text("all:\n\tsh step.sh; sort out\n")
+    done = inside("doctor", "--format", "json", "--", "make", "all", cwd=tmp_path)
+    rows = json.loads(done.stdout)["workflow"]
+    assert [(Path(r["program"]).name, r["kind"]) for r in rows if not r["recorded"]] == [
+        ("my-aligner", "static")
+    ]
+    assert {"make", "sh", "cat", "sort"} <= {Path(r["program"]).name for r in rows if r["recorded"]}
+    done = inside("doctor", "--", "make", "all", cwd=tmp_path)
+    assert f"  no  {static} (static; named in {step})" in done.stdout
+    assert "are recorded, 1 are not" in done.stdout
 
 
 def test_without_any_collector_the_remedies_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:

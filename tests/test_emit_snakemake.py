@@ -315,6 +315,19 @@ def test_nextflow_lists_what_it_does_not_say() -> None:
     assert any("no directive for where" in gap for gap in said)
 
 
+def test_what_is_not_said_stands_in_the_head_of_the_file(tmp_path: Path) -> None:
+    unsure = rule("b_{n}", producer="p", conditions={"needs": "use"}, DP="local")
+    said = [line for line in config(unsure, *RULES).splitlines() if "not said: " in line]
+    assert "// not said: pipeline: the name alone does not tell" in said
+    assert any("no directive for where" in line for line in said)
+    head = emitted(workflow(tmp_path / "w"), rule("a{n}", DP="local"), *RULES).read_text()
+    mixed = rule("parts/q_{n}.txt", producer="cut", Replication=2, examples=("parts/q_0.txt",))
+    text = emitted(tmp_path / "w", *RULES, mixed).read_text()
+    told = [line for line in text.splitlines() if line.startswith("# not said: ")]
+    assert told and "directory differ" in told[0]
+    assert all(line.startswith("#") for line in head.splitlines()[:1])
+
+
 def test_nextflow_leaves_what_the_pipeline_says_itself(tmp_path: Path) -> None:
     (tmp_path / "main.nf").write_text("process cut { beforeScript 'module load x' }\n")
     (tmp_path / ".nextflow").mkdir()
@@ -325,7 +338,7 @@ def test_nextflow_leaves_what_the_pipeline_says_itself(tmp_path: Path) -> None:
     assert main(command) == 0
     assert "beforeScript" in out.read_text()
     assert main([*command, "--force", str(tmp_path / "main.nf")]) == 0
-    assert "beforeScript" not in out.read_text()
+    assert "beforeScript =" not in out.read_text()
     assert main([*command, "--force", str(tmp_path / "none.nf")]) == 2
     assert main([*command, "--force", "--local-dir", "/a b"]) == 2
 

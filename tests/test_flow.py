@@ -90,7 +90,7 @@ def test_partial_overwrite_then_partial_reads(case: Case) -> None:
 
 @pytest.mark.rule("F6")
 def test_append_loop_chains_versions(case: Case) -> None:
-    """a appends, b reads, a appends, b reads ... : versions, no circle from b to a."""
+    """a appends, b reads, a appends, b reads ... : versions, no cycle from b to a."""
     a, b = chain(case, "a", "b")
     f = case.run.file("/data/log", existed=False)
     for i in range(5):
@@ -506,7 +506,7 @@ def test_nothing_at_all(case: Case) -> None:
 
 
 @pytest.mark.rule("F10")
-def test_circle_through_two_files(case: Case) -> None:
+def test_cycle_through_two_files(case: Case) -> None:
     """Two tasks that feed each other through different files: marked, each file an entry."""
     a, b, c = chain(case, "a", "b", "c")
     f, g, h = (case.run.file(f"/data/{n}", existed=False) for n in "fgh")
@@ -569,7 +569,7 @@ def test_a_large_run_with_a_known_answer() -> None:
     from tracehint.analyzer.execution.local import LocalExtents
     from tracehint.analyzer.flow.build import build_flow
     from tracehint.analyzer.model import TASKS, Options
-    from tracehint.analyzer.tasks.model import PROC_TASK, TaskCut
+    from tracehint.analyzer.tasks.model import PROC_TASK, Segmentation
     from tracehint.datasets import synthetic
     from tracehint.schemas.manifest import Manifest
     from tracehint.schemas.store import Bundle
@@ -594,7 +594,7 @@ def test_a_large_run_with_a_known_answer() -> None:
     ]
     tables = {name: schema.empty_table() for name, schema in TABLES.items()}
     bundle = Bundle(Path("x"), Manifest(cwd="/data"), tables | synthetic.tables(units))
-    cut = TaskCut(pa.Table.from_pylist(tasks, TASKS), pa.table([ids, ids], schema=PROC_TASK))
+    cut = Segmentation(pa.Table.from_pylist(tasks, TASKS), pa.table([ids, ids], schema=PROC_TASK))
     flow = build_flow(
         bundle, cut, ROOTS, Options(), root_paths, LocalExtents(bundle.tables["extents"])
     )

@@ -133,7 +133,7 @@ def test_declared_parents_say_whose_version_is_read(case: Case) -> None:
     assert not flow.file("f")["concurrent"]
 
 
-def test_declared_circles_are_concurrently_shared(case: Case) -> None:
+def test_declared_cycles_are_concurrently_shared(case: Case) -> None:
     a, b = declared(case, "a"), declared(case, "b")
     declare(case, a, {"f": 10}, {"f": 10})
     declare(case, b, {"f": 10}, {"f": 10})

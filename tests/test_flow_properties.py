@@ -1,4 +1,4 @@
-"""What must hold for any run: ways agree, circles are folded, form of the records is no matter."""
+"""What must hold for any run: ways agree, cycles are folded, form of the records is no matter."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_splitting_accesses_changes_nothing(
 
 @settings(max_examples=40 * MORE, deadline=None)
 @given(accesses, existing)
-def test_no_circles_once_shared_files_are_folded(
+def test_no_cycles_once_shared_files_are_folded(
     rows: list[Access], existed: tuple[bool | None, ...]
 ) -> None:
     """Tasks and versions, joined by edges; each shared component is one node."""

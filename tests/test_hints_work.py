@@ -17,9 +17,9 @@ from tracehint.hintgen.hints.model import HintFile
 from tracehint.hintgen.hints.template import Template, parse
 from tracehint.hintgen.learn.facts import facts_of
 from tracehint.hintgen.learn.rules import LearnOptions, learn
-from tracehint.hintgen.match.company import readers_by_rule
 from tracehint.hintgen.match.explain import explain
 from tracehint.hintgen.match.match import Declared, Matcher
+from tracehint.hintgen.match.siblings import readers_by_rule
 from tracehint.hintgen.score.score import declared_of
 from tracehint.limits import limit
 

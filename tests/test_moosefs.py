@@ -33,6 +33,31 @@ def test_a_goal_is_the_class_of_that_name() -> None:
     assert gaps[0].level == "approximate"
 
 
+def test_copies_decide_where_the_site_names_no_class_for_a_place_with_copies() -> None:
+    """A plan's file of five copies lost them: its place went first."""
+    hints = {"DP": "collocation|part-4", "Replication": "5"}
+    settings, gaps = MooseFs(Places("", ("node_A",))).translate(hints, "file")
+    assert [s.value for s in settings] == [b"5"]
+    assert [(g.hint, g.level) for g in gaps] == [("DP=collocation", "none")]
+    both = Places("node_{host}", ("node_A",), with_copies="{place}_{copies}")
+    settings, gaps = MooseFs(both).translate(hints, "file")
+    assert [s.value for s in settings] == [b"node_A_5"]
+    assert gaps == []
+    settings, _ = MooseFs(both).translate({"DP": "collocation|x", "Replication": "1"}, "file")
+    assert [s.value for s in settings] == [b"node_A"]
+    settings, _ = MooseFs(both, late=True).translate({"DP": "local", "Replication": "2"}, "file")
+    assert [s.value for s in settings] == [b"node_@host_2"]
+
+
+@pytest.mark.parametrize(
+    "name", ['"x"', '"{place}"', '"{place} {copies}"', '"{place}/{copies}"', "3"]
+)
+def test_a_pattern_of_classes_is_a_plain_name(tmp_path: Path, name: str) -> None:
+    (tmp_path / "map.toml").write_text(f"with_copies = {name}\n")
+    with pytest.raises(InputError, match="with_copies"):
+        load_places(tmp_path / "map.toml")
+
+
 def test_groups_keep_together_and_spread() -> None:
     places = Places("", tuple(f"node_{x}" for x in "ABCDE"))
     assert places.of_group("sum") == places.of_group("sum")

@@ -51,8 +51,8 @@ def both(bed: MooseBed, name: str, tmp_path: Path) -> Both:
     if shutil.which("makeflow") is None:
         pytest.skip("makeflow is not installed")
     prepared = prepare(ROWS[name], tmp_path, "moosefs", {"ours"})
-    plain = run_once(bed, prepared, "default", 1)
-    hinted = run_once(bed, prepared, "ours", 1, keep=True)
+    plain = run_once(bed, "moosefs", prepared, "default", 1)
+    hinted = run_once(bed, "moosefs", prepared, "ours", 1, keep=True)
     report = {
         f"{name}, {setting}": {"MB": round(run.bytes / 1e6, 1), "s": round(run.seconds, 2)}
         for setting, run in (("default", plain), ("hinted", hinted))

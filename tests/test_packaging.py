@@ -226,6 +226,7 @@ def test_programs_of_the_wheel_need_no_library(installed: Path) -> None:
         "tracehint-rec",
         "tracehint-join",
         "tracehint-tag",
+        "tracehint-fanotify",
         "tracehint-sim",
         "libtracehint.so",
     }

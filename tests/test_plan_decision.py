@@ -84,3 +84,47 @@ def test_profile_begins_with_the_decision(tmp_path: Path) -> None:
         assert 0 <= at < text.index("6 tasks of"), done.stderr
         plan = json.loads((tmp_path / f"{name}.tracehint" / "hints.json").read_text()).get("plan")
         assert bool(plan) is bool(words)
+
+
+def test_analyze_lint_and_report_tell_savings_in_seconds(run: Path) -> None:
+    """Four chains of 50 MB over links of 100 Mbit: the simulation, not the bytes, gives them."""
+    words = ("--cluster", "mine.toml")
+    told = inside("analyze", run, *words, cwd=run.parent)
+    assert told.returncode == 0, told.stderr
+    said = " ".join(told.stdout.split())
+    found = re.search(r"all hints together ([\d.]+) s -> ([\d.]+) s \(simulated on mine", said)
+    assert found and float(found[2]) < float(found[1]) - 1
+    assert re.search(r"alone save: pipeline [\d.]+ s to [\d.]+ s", said)
+    done = inside("lint", run, *words, "--format", "json", cwd=run.parent)
+    findings = json.loads(done.stdout)["findings"]
+    least, most = findings[0]["saves"]["seconds"]
+    assert 0 < least < most <= 2 * float(found[1])
+    text = inside("lint", run, *words, cwd=run.parent).stdout
+    assert f"{found[1]} s -> {found[2]} s on mine, 4 nodes" in " ".join(text.split())
+    plain = json.loads(inside("lint", run, "--format", "json", cwd=run.parent).stdout)
+    assert (
+        "seconds" not in plain["findings"][0]["saves"]
+        or not plain["findings"][0]["saves"]["seconds"]
+    )
+    done = inside("report", run, "-o", "s.html", *words, cwd=run.parent)
+    assert done.returncode == 0, done.stderr
+    assert "all hints together" in (run.parent / "s.html").read_text()
+
+
+def test_links_that_are_fast_save_no_time(run: Path) -> None:
+    fast = CLUSTER.replace("100", "100000")
+    (run.parent / "fast.toml").write_text(fast)
+    slow, quick = (
+        json.loads(
+            inside("lint", run, "--cluster", name, "--format", "json", cwd=run.parent).stdout
+        )["findings"][0]["saves"]["seconds"][1]
+        for name in ("mine.toml", "fast.toml")
+    )
+    assert quick < slow / 50
+
+
+def test_a_cluster_of_the_project_file_is_enough(run: Path) -> None:
+    (run.parent / "tracehint.toml").write_text('cluster = "mine.toml"\n')
+    for command in ("analyze", "lint"):
+        done = inside(command, run, cwd=run.parent)
+        assert done.returncode in (0, 1) and "mine, 4 nodes" in " ".join(done.stdout.split())

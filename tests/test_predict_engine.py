@@ -126,6 +126,23 @@ def test_writes_wait_for_the_disk_once_the_buffer_is_full() -> None:
     assert found.seconds == pytest.approx(10 + 50)
 
 
+@pytest.mark.parametrize("chunk", [1000, 1])
+def test_nodes_that_share_processors_share_what_moves(chunk: int) -> None:
+    """Four nodes read 100 MB each of their own, or of all: together at most 50 MB/s."""
+    tasks = [Task(f"t{i}", [("read", f"x{i}")]) for i in range(4)]
+    work = workload(tasks, {f"x{i}": 100 * MB for i in range(4)})
+    at = planned(placed(work, f0=0, f1=1, f2=2, f3=3), 0, 1, 2, 3)
+    apart = plain(4, node="local_mb_s = 100", store=f"chunk_mb = {chunk}")
+    assert run(work, apart, at).seconds == pytest.approx(1)
+    shared = plain(4, node="local_mb_s = 100", store=f"chunk_mb = {chunk}\nshared_mb_s = 50")
+    found = run(work, shared, at)
+    assert found.seconds == pytest.approx(400 / 50) and found.network_bytes == 0
+    alone = workload(tasks[:1], {"x0": 100 * MB})
+    assert run(alone, shared, planned(placed(alone, f0=0), 0)).seconds == pytest.approx(2)
+    enough = plain(4, node="local_mb_s = 100", store="shared_mb_s = 500")
+    assert run(work, enough, at).seconds == pytest.approx(1)
+
+
 @pytest.mark.parametrize("reading", [0, 50])
 def test_disks_bound_a_file_on_many_servers_whatever_is_known_of_reading(reading: int) -> None:
     node = f"disk_read_mb_s = {reading}\ndisk_write_mb_s = 0.25\nwrite_buffer_gb = 0"

@@ -39,6 +39,7 @@ def test_the_constants_are_those_of_the_header() -> None:
         "TH_CHUNK_MAGIC": f"{arena_layout.CHUNK_MAGIC:#x}U",
         "TH_ARENA_PAGE": str(arena_layout.PAGE),
         "TH_EVENT": str(arena_layout.EVENT),
+        "TH_BRIEF": str(arena_layout.BRIEF),
         "TH_FOLLOWED": f"{arena_layout.FOLLOWED:#x}",
         "TH_FIRST": str(arena_layout.FIRST),
     }.items():

@@ -141,6 +141,67 @@ def test_nothing_is_lost_of_processes_that_are_killed_at_any_moment(
     assert bundle.tables["losses"].num_rows == 0
 
 
+REOPENED = """
+import os, random, signal, sys, time
+rng = random.Random(int(sys.argv[1]))
+for i in range(int(sys.argv[2])):
+    pid = os.fork()
+    if not pid:
+        while True:
+            fd = os.open(f"again{i}", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+            os.write(fd, b"x" * 10)
+            os.write(fd, b"y" * 7)
+            os.close(fd)
+    time.sleep(0.005 + rng.random() * 0.01)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tries", [20, pytest.param(200, marks=pytest.mark.full)])
+def test_files_that_were_closed_are_kept_whole(tmp_path: Path, tries: int) -> None:
+    """Their places are used again: each is there once, killed in between or not."""
+    bundle = recorded(
+        tmp_path, sys.executable, "-c", REOPENED, str(random.randrange(1 << 30)), str(tries)
+    )
+    written = dict[bytes, int]()
+    whole = dict[bytes, list[tuple[int, int]]]()
+    rows = bundle.tables["opens"].to_pylist()
+    for row in sorted(rows, key=lambda row: row["open_ns"]):
+        written[row["path"]] = written.get(row["path"], 0) + row["write_bytes"]
+        whole.setdefault(row["path"], []).append((row["write_ops"], row["write_bytes"]))
+    for path in tmp_path.glob("again*"):
+        assert set(whole.get(bytes(path), [])[:-1]) <= {(2, 17)}  # the last was killed
+        assert 0 <= path.stat().st_size - written.get(bytes(path), 0) <= 10, path
+    opens = {row["open"]: row for row in bundle.tables["opens"].to_pylist()}
+    runs = dict[int, int]()
+    for row in bundle.tables["extents"].to_pylist():
+        if row["op"] == "write":
+            runs[row["open"]] = runs.get(row["open"], 0) + row["bytes"]
+    assert runs == {i: row["write_bytes"] for i, row in opens.items() if row["write_bytes"]}
+    assert bundle.tables["losses"].num_rows == 0
+
+
+def test_one_name_for_several_files_in_turn(tmp_path: Path) -> None:
+    """Each keeps its own identity and size, though the name is written once."""
+    code = """
+import os
+for i in range(30):
+    with open("new", "w") as stream:
+        stream.write("x" * (i + 1))
+    os.replace("new", "file")
+    assert len(open("file").read()) == i + 1
+"""
+    bundle = recorded(tmp_path, sys.executable, "-c", code)
+    rows = bundle.tables["opens"].to_pylist()
+    read = [r for r in rows if r["path"] == bytes(tmp_path / "file")]
+    assert [r["read_bytes"] for r in sorted(read, key=lambda r: r["open_ns"])] == [*range(1, 31)]
+    made = [r for r in rows if r["path"] == bytes(tmp_path / "new")]
+    assert len({r["file"] for r in made}) == 30
+    assert {r["file"] for r in made} == {r["file"] for r in read}
+
+
 @pytest.mark.slow
 def test_a_killed_recorder_leaves_a_bundle_that_can_be_read(tmp_path: Path) -> None:
     command = [
@@ -248,7 +309,7 @@ def test_a_full_disk_is_a_loss_and_no_signal(tmp_path: Path) -> None:
     command = [
         "unshare", "-m", "sh", "-c", script, "-", sys.executable, "-m", "tracehint", "record",
         "--collector", "preload", "-o", "run.trace", "--", sys.executable, "-c",
-        "import os\nfor i in range(30000): os.close(os.open('/etc/hostname', os.O_RDONLY))",
+        "import os\nfor i in range(40000): os.close(os.open('/etc/hostname', os.O_RDONLY))",
     ]  # fmt: skip  # a table
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     if "Operation not permitted" in done.stderr:

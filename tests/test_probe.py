@@ -118,6 +118,14 @@ def test_what_was_not_measured_is_said_and_left_to_the_base() -> None:
     assert cluster.store.words["law"] == "rotate"
 
 
+def test_nodes_that_slow_each_other_share_a_machine() -> None:
+    cluster, text = written(seen(local_all=[100e6, 120e6, 110e6, 90e6, 80e6]))
+    assert cluster.store["shared_mb_s"] == pytest.approx(500e6)
+    assert "5 nodes at once, each from itself" in text
+    assert "shared_mb_s" not in written(seen(local_all=[390e6] * 5))[1]
+    assert "shared_mb_s" not in written(seen(local_all=[10e6]))[1], "one node shares with nobody"
+
+
 def test_slow_streams_and_disks_are_limits_of_their_own() -> None:
     _, text = written(seen(remote=[10e6], local_write=[300e6], synced=[5e6]))
     assert "stream_mb_s = 10" in text

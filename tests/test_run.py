@@ -14,7 +14,6 @@ import pytest
 from tests.support.creation import Tagged
 from tests.support.hints import hint_file, rule, save
 from tests.support.hostile import HOSTILE_NAMES
-from tests.support.preload import build
 from tracehint.adapters.creation.journal import read_journals
 from tracehint.adapters.creation.told import teller
 from tracehint.hintgen.hints.hintfile import dump
@@ -22,12 +21,6 @@ from tracehint.hintgen.hints.hintfile import dump
 pytestmark = pytest.mark.slow
 
 HINTS = hint_file(rule("out/{name}.txt", DP="local", Replication="2"))
-
-
-@pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The library with its own observers."""
-    return build(tmp_path_factory.mktemp("preload"))
 
 
 @pytest.fixture

@@ -18,19 +18,12 @@ from tests.support.bed import ok
 from tests.support.creation import Tagged
 from tests.support.hints import hint_file, rule, save
 from tests.support.moosefs import Cluster, cluster, missing
-from tests.support.preload import build
 from tracehint.adapters.creation.journal import read_journals
 from tracehint.adapters.stores.registry import open_store
 
 pytestmark = pytest.mark.slow
 
 HINTS = hint_file(rule("{name}.txt", Replication="3"), rule("{name}.dat", Replication="9"))
-
-
-@pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The library with its own observers."""
-    return build(tmp_path_factory.mktemp("preload"))
 
 
 @pytest.fixture

@@ -72,7 +72,7 @@ def compile_rules(resolution: Resolution, store: Store, roots: Sequence[bytes]) 
 
 def _ranked(entries: Iterable[Entry]) -> list[Entry]:
     """Those that a name alone can fire, in the order in which the matcher takes them."""
-    free = (e for e in entries if not e.rule.conditions.get("needs") and not e.beside)
+    free = (e for e in entries if not e.rule.conditions.get("needs") and not e.siblings)
     return sorted(free, key=lambda e: (e.order, e.rule.id), reverse=True)
 
 

@@ -35,13 +35,12 @@ class Made:
         last = renames.last_name(self.path, self.t_ns)
         return self if last == self.path else replace(self, path=last, renamed=True)
 
-    @property
-    def why(self) -> str:
-        """Why it has no hint."""
+    def why(self, unseen: str) -> str:
+        """Why it has no hint; `unseen`: who may make files unnoticed."""
         if self.renamed:
             return "made under another name and renamed"
         by = f" by {self.program}" if self.program else ""
-        return f"nobody saw it being made{by} (a static program, or one outside of the run)"
+        return f"nobody saw it being made{by} ({unseen})"
 
 
 def made_in(bundle: Bundle, roots: Sequence[bytes]) -> Iterator[Made]:

@@ -10,6 +10,7 @@ from typing import Any
 from tracehint.adapters.creation.journal import Journal, Record
 from tracehint.adapters.creation.missed import Made, Renames
 from tracehint.adapters.creation.resolution import Resolution
+from tracehint.adapters.creation.running import Running
 from tracehint.adapters.creation.settings import at_creation
 from tracehint.adapters.plan import Target
 from tracehint.adapters.stores.base import Setting, Store, scripted
@@ -25,6 +26,7 @@ class Teller:
     store: Store  # as it was compiled: a script's, which leaves the host open
     roots: Sequence[bytes]
     host: str
+    unseen: str = Running.unseen  # who may make files unnoticed
 
     def rows(
         self, journal: Journal, made: Iterable[Made] = (), renames: Renames | None = None
@@ -81,7 +83,9 @@ class Teller:
             common = {"host": self.host, "t_ns": one.t_ns, "pid": one.pid, "path": one.path}
             for row in self._of_target(common, target, here):
                 missed = row["state"] == "set"
-                rows.append({**row, "state": "missed", "why": one.why} if missed else row)
+                rows.append(
+                    {**row, "state": "missed", "why": one.why(self.unseen)} if missed else row
+                )
         return rows
 
     def _below(self, path: bytes) -> bytes:
@@ -90,9 +94,15 @@ class Teller:
         return next(path[len(root) :] for root in fitting if path.startswith(root))
 
 
-def teller(resolution: Resolution, store: Store, roots: Sequence[bytes], host: str) -> Teller:
+def teller(
+    resolution: Resolution,
+    store: Store,
+    roots: Sequence[bytes],
+    host: str,
+    unseen: str = Running.unseen,
+) -> Teller:
     """The teller of a run whose rules were compiled for this store."""
-    return Teller(resolution, scripted(store), roots, host)
+    return Teller(resolution, scripted(store), roots, host, unseen)
 
 
 def _said(setting: Setting, short: bytes) -> Row:

@@ -56,7 +56,8 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
         if not nodes:
             remarks.append("With --hosts FILE the tasks also tell the batch system their nodes")
     remarks += _keep_own(blocks, request, gaps)
-    text = _config(blocks, hints, gaps)
+    body = _config(blocks, gaps)
+    text = _head(hints, gaps) + body
     return Emitted(files={request.output: text.encode()}, gaps=merge_gaps(gaps), remarks=remarks)
 
 
@@ -164,12 +165,16 @@ def _common(rules: list[Rule]) -> Mapping[str, str]:
     return {k: v for k, v in each[0].items() if all(other.get(k) == v for other in each[1:])}
 
 
-def _config(blocks: Mapping[str, list[str]], hints: HintFile, gaps: list[Gap]) -> str:
+def _head(hints: HintFile, gaps: list[Gap]) -> str:
+    """The rules, and what of them the configuration cannot say."""
+    titles = [f"{rule.id} {rule.pattern}: {rule.template}" for rule in hints.rules]
+    titles += [f"not said: {gap.hint}: {gap.reason}" for gap in merge_gaps(gaps)]
     lines = [f"// tracehint {__version__}: hints for Nextflow; nextflow run -c THIS-FILE", ""]
-    for rule in hints.rules:
-        title = f"{rule.id} {rule.pattern}: {rule.template}"
-        lines.append(f"// {comment(title)}")
-    lines.append("process {")
+    return "\n".join([*lines, *(f"// {comment(title)}" for title in titles), ""])
+
+
+def _config(blocks: Mapping[str, list[str]], gaps: list[Gap]) -> str:
+    lines = ["process {"]
     for name in sorted(blocks):
         if not blocks[name]:
             continue

@@ -2,12 +2,14 @@
 
 Jobs wait for the ones that make their inputs (`--dependency=afterok`). Commands and names are
 single words to the shell, whatever they hold; all that is not literal is the number of a job.
+A job fails where one of its rule's outputs is not there, as Makeflow would find.
 Tasks without a part go where Slurm likes. Job arrays and scripts of one's own: `tracehint place
 --part N` prints the node for `sbatch --nodelist`.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -108,8 +110,22 @@ def _job(
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", task.type)[:40]
     given = "".join(f" {word}" for word in words)
     command = _command(task, workflow)
-    line = shlex.quote(copies.command(number, command) if copies else command)
+    made = [os.fsdecode(path) for path in task.targets]
+    line = shlex.quote(_checked(copies.command(number, command) if copies else command, made))
     return f'j{number}=$(submit "{after}" n{number}-{name} {line}{given} "$@")'
+
+
+def _checked(command: str, outputs: Sequence[str]) -> str:
+    """The command as a shell's own, and Makeflow's look at what it had to make: a job whose
+    outputs are not there has failed, and those that wait for it do not start."""
+    if not outputs:
+        return command
+    names = " ".join(map(shlex.quote, outputs))
+    return (
+        f"sh -c {shlex.quote(command)} || exit\n"
+        f'for made in {names}; do [ -e "$made" ] && continue\n'
+        'echo "not made by this rule: $made" >&2; exit 1; done'
+    )
 
 
 def _command(task: Task, workflow: Workflow) -> str:
@@ -120,7 +136,7 @@ def _command(task: Task, workflow: Workflow) -> str:
 
 
 def _in_order(needs: Sequence[Sequence[int]]) -> list[int]:
-    """Tasks after what they need. Raises InputError for a circle."""
+    """Tasks after what they need. Raises InputError for a cycle."""
     left = [len(before) for before in needs]
     then: list[list[int]] = [[] for _ in needs]
     for number, before in enumerate(needs):

@@ -61,7 +61,7 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     ]
     table, gaps, count = encode([directories], request.store, allow_trusted=request.allow_trusted)
     why = "files of this directory differ, and Snakemake deletes tagged outputs"
-    gaps += [Gap(hint=name, level="none", reason=why) for _, name in plan.quarrels]
+    gaps += [Gap(hint=name, level="none", reason=why) for _, name in plan.conflicts]
     data = job_notes(hints.rules, temporary=request.temporary)
     data |= planned_notes(hints.plan, request.hosts)
     data["directories"] = count

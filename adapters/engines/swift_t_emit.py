@@ -7,6 +7,7 @@ constant, but for the table of hosts that `tracehint locate --format json` repor
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -124,11 +125,19 @@ def quoted(text: str) -> str:
 
 
 def read_locations(path: Path) -> dict[str, str]:
-    """Path -> first host, from the JSON of `tracehint locate`."""
+    """Path -> first host, from the JSON of `tracehint locate`.
+
+    Files below the working directory have names from there on, as the workflow's tasks see them:
+    the table goes with the folder wherever that is moved.
+    """
     data = _PLACES.json(path)
+    here = f"{Path.cwd()}/"
     try:
-        rows = data["files"]
-        return {str(row["path"]): str(row["nodes"][0]) for row in rows if row["nodes"]}
+        rows = [row for row in data["files"] if row["nodes"]]
+        return {
+            os.path.normpath(str(row["path"])).removeprefix(here): str(row["nodes"][0])
+            for row in rows
+        }
     except (TypeError, KeyError, AttributeError, IndexError) as error:
         raise InputError(
             f"{path} is not what `tracehint locate --format json` writes", "Write it again."

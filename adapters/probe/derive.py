@@ -63,6 +63,10 @@ def _rates(seen: Seen, missing: list[str]) -> list[Known]:
         found.append(Known("nodes", "local_mb_s", _spread(local), f"{len(local)} local transfers"))
     else:
         missing.append("local rates: no node held a file that it read or wrote")
+    alone, together = seen.samples["local"], seen.samples["local_all"]
+    if alone and len(together) > 1 and statistics.median(together) < SLOWER * min(alone):
+        said = f"{len(together)} nodes at once, each from itself: they share processors"
+        found.append(Known("store", "shared_mb_s", _exact(sum(together)), said))
     link = seen.samples["link_in"]
     if remote and link and statistics.median(remote) < SLOWER * statistics.median(link):
         found.append(

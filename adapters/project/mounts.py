@@ -52,17 +52,6 @@ def store_of(place: Path, table: Sequence[Mapping[str, Any]]) -> tuple[str, str]
     return "", f"{where}, which no adapter knows: attributes may still be kept"
 
 
-def store_here(place: Path) -> tuple[str, str]:
-    """What takes the hints of files below a directory of this machine, and why: a name for --store.
-
-    A disk of one node, and what is not known, keeps attributes.
-    """
-    from tracehint.collectors.hostinfo import mounts
-
-    store, why = store_of(place, mounts())
-    return ("xattr", "") if store in ("", LOCAL) else (store, why)
-
-
 def _length(mount: Mapping[str, Any]) -> int:
     return len(str(mount["path"]).rstrip("/")) + 1
 

@@ -36,20 +36,20 @@ class Hercules(DocumentStore):
         """Task type -> keys of its hercules.conf; a task whose files differ gets none."""
         makers = {rule.id: rule.producer or "" for rule in hints.rules}
         wanted: dict[str, dict[str, str]] = {}
-        quarrels: set[str] = set()
+        conflicts: set[str] = set()
         for one in said:
             task = makers.get(one.target.rule, "")
             if not task:
                 reason = "no task of the run writes it, and a configuration belongs to a task"
                 gaps.append(Gap(hint=one.target.pattern, level="none", reason=reason))
             elif wanted.setdefault(task, dict(one.words)) != dict(one.words):
-                quarrels.add(task)
-        for task in sorted(quarrels):
+                conflicts.add(task)
+        for task in sorted(conflicts):
             reason = (
                 f"the files of the task {task[:60]} differ, and a process has one configuration"
             )
             gaps.append(Gap(hint="DP", level="none", reason=reason))
-        tasks = {task: words for task, words in wanted.items() if task not in quarrels}
+        tasks = {task: words for task, words in wanted.items() if task not in conflicts}
         return _json(self, "tracehint.hercules/1", tasks=tasks), len(tasks)
 
 

@@ -38,7 +38,11 @@ CAPABILITIES: dict[str, Capability] = {
     ),
     "DP=scatter": Capability(level="none", how="chunks are 64 MiB, always"),
     "DP=distribute": Capability(level="none", how="new chunks are spread anyway"),
-    "Replication": Capability(level="full", how="1 to 9 copies", acts=("directory", "any")),
+    "Replication": Capability(
+        level="full", acts=("directory", "any"),
+        how="1 to 9 copies; clients read any of them, and the one on their own node first when "
+        "mounted with -o mfspreflabels=LABEL of its chunk server",
+    ),
     "ReplicationSemantics": Capability(
         level="approximate", acts=("directory", "creation"),
         how="all copies are written at once (pessimistic); optimistic needs a class with -C and -K",
@@ -77,28 +81,44 @@ class MooseFs(Placing):
         return CAPABILITIES
 
     def translate(self, hints: Mapping[str, str], kind: Kind) -> tuple[list[Setting], list[Gap]]:
-        """One storage class at most; a placement goes before a number of copies."""
-        chosen: Setting | None = None
+        """One storage class at most. Where a file has a place and several copies, and the site
+        names no class for both (`with_copies`), the copies decide: whoever asks for them counts
+        on reading them everywhere, and a place then says but where the first one lies."""
         gaps: list[Gap] = []
+        wanted: dict[str, tuple[str, str]] = {}  # hint -> its row of the table, class
         for name, value in sorted(hints.items()):
             key = capability_key(name, value)
-            place = self._place(key, value)
-            row = CAPABILITIES.get(key)
+            place, row = self._place(key, value), CAPABILITIES.get(key)
             if key == "DP=local" and self.late and kind == "directory":
                 gaps.append(Gap(hint=key, level="none", reason=NO_DEFAULT))
-            elif place is None or row is None:
-                reason = row.how if row else "unknown hint"
-                if key not in ("ReplicationSemantics",) or value != "pessimistic":
-                    gaps.append(Gap(hint=key, level="none", reason=reason))
-            elif chosen is not None:
-                gaps.append(Gap(hint=key, level="none", reason=f"{chosen.hint} decides the class"))
-            else:
-                chosen = Setting(
-                    key=KEY, value=place.encode(), hint=f"{name}={value}", by_name=True
-                )
-                if key == "Replication" and place != value:
-                    gaps.append(Gap(hint=key, level="approximate", reason=f"at most {place}"))
-        return [chosen] if chosen else [], gaps
+            elif place is not None and row is not None:
+                wanted[f"{name}={value}"] = (key, place)
+            elif key != "ReplicationSemantics" or value != "pessimistic":
+                gaps.append(Gap(hint=key, level="none", reason=row.how if row else "unknown hint"))
+        if not wanted:
+            return [], gaps
+        chosen, told = self._chosen(wanted)
+        return [chosen], gaps + told
+
+    def _chosen(self, wanted: Mapping[str, tuple[str, str]]) -> tuple[Setting, list[Gap]]:
+        """The class for these hints, and which of them it does not say."""
+        copies = next((h for h, (key, n) in wanted.items() if key == "Replication"), None)
+        placed = next((h for h, (key, n) in wanted.items() if key != "Replication"), None)
+        number = wanted[copies][1] if copies else "1"
+        gaps = []
+        if copies and number != copies.partition("=")[2]:
+            gaps.append(Gap(hint="Replication", level="approximate", reason=f"at most {number}"))
+        if copies is None or placed is None:
+            hint = placed or copies or ""
+            return _setting(hint, wanted[hint][1]), gaps
+        both = self.places.of_place_with(wanted[placed][1], int(number))
+        if number == "1" or both is not None:
+            return _setting(placed, both if number != "1" and both else wanted[placed][1]), gaps
+        reason = f"{copies} decides the class; with_copies of --map names classes for both"
+        return _setting(copies, number), [
+            *gaps,
+            Gap(hint=wanted[placed][0], level="none", reason=reason),
+        ]
 
     def _place(self, key: str, value: str) -> str | None:
         if key == "Replication":
@@ -142,6 +162,10 @@ class MooseFs(Placing):
         if parts[::2] != paths:
             raise OSError(errno.EIO, "mfsfileinfo does not answer for each file")
         return [_location(said) for said in parts[1::2]]
+
+
+def _setting(hint: str, place: str) -> Setting:
+    return Setting(key=KEY, value=place.encode(), hint=hint, by_name=True)
 
 
 def _location(text: str) -> Location | None:

@@ -3,6 +3,7 @@
 local = "node_{host}"               # storage class or pool of a client's own node
 groups = ["node_A", "node_B"]       # DP=collocation|g goes to one of these, chosen by g
 copies = { 2 = "data_2", 3 = "data_3" }   # pools with so many copies (CephFS)
+with_copies = "{place}_{copies}"    # class of one of the above with so many copies (MooseFS)
 reads_spread = true                 # clients read from all copies, not from the first only (CephFS)
 ranks = 2                           # metadata servers that directories may be pinned to (CephFS)
 sites = { paris = "0", lyon = "1" }  # metadata server of each site (CephFS: rank, Lustre: MDT)
@@ -31,6 +32,7 @@ KEYS = {
     "local",
     "groups",
     "copies",
+    "with_copies",
     "reads_spread",
     "ranks",
     "sites",
@@ -64,6 +66,13 @@ class Places:
     base: str = ""
     pool: str = ""
     port: int = 8080
+    with_copies: str = ""
+
+    def of_place_with(self, place: str, copies: int) -> str | None:
+        """The place that also keeps so many copies; None where the site names none."""
+        if not self.with_copies:
+            return None
+        return self.with_copies.replace("{place}", place).replace("{copies}", str(copies))
 
     def of_copies(self, copies: int) -> str | None:
         """The place with at least so many copies, else with most; None where that is no use."""
@@ -147,4 +156,18 @@ def _server(path: Path, data: Mapping[str, Any]) -> dict[str, Any]:
         raise InputError(f"{path}: pool is a plain name", _REMEDY)
     if type(port) is not int or not 0 < port < 1 << 16:
         raise InputError(f"{path}: port is a number below 65536", _REMEDY)
-    return {"server": server, "base": base, "small": small, "pool": pool, "port": port}
+    both = data.get("with_copies", "")
+    if not isinstance(both, str) or (both and not _both(both)):
+        raise InputError(
+            f"{path}: with_copies is a plain name with {{place}} and {{copies}}", _REMEDY
+        )
+    return {
+        "server": server, "base": base, "small": small, "pool": pool, "port": port,
+        "with_copies": both,
+    }  # fmt: skip  # a table
+
+
+def _both(name: str) -> bool:
+    """Whether it is a pattern of names of classes."""
+    parts = "{place}" in name and "{copies}" in name
+    return parts and bool(NAME.fullmatch(name.replace("{place}", "p").replace("{copies}", "2")))

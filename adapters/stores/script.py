@@ -148,7 +148,7 @@ def evidence(hints: HintFile, plan: Plan, store: Translator, gaps: dict[Gap, int
     lines += [
         f"No default for {path.decode('utf-8', 'backslashreplace') or '.'}: its files differ "
         f"in {name}"
-        for path, name in plan.quarrels[:50]
+        for path, name in plan.conflicts[:50]
     ]
     lines += [
         f"Not said ({gap.level}) for {plural(count, 'target')}: {gap.hint}: {gap.reason}"

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from tracehint.analyzer.arrays import Bools, Ints, order_by, starts_of
 from tracehint.analyzer.columns import column
-from tracehint.analyzer.flow.again import with_circles
+from tracehint.analyzer.flow.again import with_cycles
 from tracehint.analyzer.flow.blind import may_hide_reads
 from tracehint.analyzer.flow.declared import (
     Declared,
@@ -78,7 +78,7 @@ def add_declared(
     )
     if len(writer):
         flow.notes.append(f"{len(writer)} edges are declared by the workflow and were not seen")
-        flow.files = with_circles(flow, scene.tasks)
+        flow.files = with_cycles(flow, scene.tasks)
     return flow
 
 

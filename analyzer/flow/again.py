@@ -1,4 +1,4 @@
-"""Circles of tasks that only show once declared edges are there."""
+"""Cycles of tasks that only show once declared edges are there."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tracehint.analyzer.flow.model import UNKNOWN, Flow
 from tracehint.analyzer.model import FILES
 
 
-def with_circles(flow: Flow, tasks: pa.Table) -> pa.Table:
-    """Files on a circle of tasks, now that there are more edges, are concurrently shared."""
+def with_cycles(flow: Flow, tasks: pa.Table) -> pa.Table:
+    """Files on a cycle of tasks, now that there are more edges, are concurrently shared."""
     ids = column(tasks, "task")
     p, c = (np.searchsorted(ids, column(flow.edges, n)) for n in ("producer", "consumer"))
     start = pc.fill_null(tasks.column("start_s"), 0.0).to_numpy()
     rank = np.empty(len(ids), np.int64)
     rank[np.lexsort((np.arange(len(ids)), start))] = np.arange(len(ids))
-    circle = components(p, c, rank)
-    on = (circle[p] != UNKNOWN) & (circle[p] == circle[c])
+    cycle = components(p, c, rank)
+    on = (cycle[p] != UNKNOWN) & (cycle[p] == cycle[c])
     if not on.any():
         return flow.files
     shared = np.asarray(flow.files.column("concurrent").to_numpy(), bool).copy()

@@ -1,6 +1,6 @@
 """The accesses in partitions of whole lineages, so that memory follows the partition, not the run.
 
-Everything about a file is decided by what happened to its path alone; only circles of tasks go
+Everything about a file is decided by what happened to its path alone; only cycles of tasks go
 through several files (`build`).
 """
 

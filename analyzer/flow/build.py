@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 Ahead = Callable[[], tuple[Objects, Ints]]  # waits for `find_objects`
 
 
-class Cut(Protocol):
-    """What the flow needs of `analyzer.tasks.TaskCut`."""
+class Segmented(Protocol):
+    """What the flow needs of `analyzer.tasks.Segmentation`."""
 
     @property
     def tasks(self) -> pa.Table: ...
@@ -70,7 +70,7 @@ class Plan:
 
 def build_flow(
     bundle: Bundle,
-    cut: Cut,
+    segmented: Segmented,
     roots: Sequence[bytes],
     options: Options,
     rules: Roots,
@@ -83,16 +83,16 @@ def build_flow(
 ) -> Flow:
     """Files by version, their producers and consumers, and the edges between tasks.
 
-    `cut` says which process epoch belongs to which task, `roots` are the data roots, `extents`
+    `segmented`: which process epoch belongs to which task, `roots` are the data roots, `extents`
     who has that table and computes, `rules` what is data below them. Tables have the schemas of
     `tracehint.analyzer.model`. With `owned`, columns of the bundle that nothing needs after this
     are dropped from its tables. `found` waits for the files, where somebody looks for them already
     (`find_objects`). `rows` is the size of a partition. Never raises on damaged rows: `Flow.notes`.
     """
     notes: list[str] = []
-    table = cut.tasks.take(order_by(column(cut.tasks, "task")))
+    table = segmented.tasks.take(order_by(column(segmented.tasks, "task")))
     ids = column(table, "task")
-    procs = ProcTasks(cut.proc_task, ids)
+    procs = ProcTasks(segmented.proc_task, ids)
     tasks = Tasks(ids, column(table, "engine") == 1, *series_of(table), bundle.manifest.started_ns)
     plan = Plan(tasks, options, always_general)
     classify = partial(rules.classify_paths, roots=roots)
@@ -107,18 +107,18 @@ def build_flow(
     touched = accesses.touched()
     del accesses  # the largest thing there is
     scene = Scene(*together(parts, objects, touched, relative, notes), objects, table)
-    return add_declared(scene, bundle, cut.declared_task, classify, relative)
+    return add_declared(scene, bundle, segmented.declared_task, classify, relative)
 
 
 def _parts(accesses: Accesses, partitions: Partitions, plan: Plan, notes: list[str]) -> list[Part]:
-    """The rows of all partitions; those on circles of tasks are computed again."""
+    """The rows of all partitions; those on cycles of tasks are computed again."""
     solved = accesses.compute(partitions, partial(_solve, plan))
     parts = [part for part, _ in solved]
     notes += merged(note for _, said in solved for note in said)
-    circle = _circles(parts, plan.tasks)
-    if circle is not None:
-        again = np.flatnonzero([_on(part, circle).any() for part in parts])
-        solved = accesses.compute(partitions, partial(_solve, plan, circle=circle), again)
+    cycle = _cycles(parts, plan.tasks)
+    if cycle is not None:
+        again = np.flatnonzero([_on(part, cycle).any() for part in parts])
+        solved = accesses.compute(partitions, partial(_solve, plan, cycle=cycle), again)
         for i, (part, _) in zip(again.tolist(), solved, strict=True):
             parts[i] = part
     return parts
@@ -139,8 +139,8 @@ def _with_copies(
     return objects.reordered(order), copies
 
 
-def _solve(plan: Plan, batch: Batch, circle: Ints | None = None) -> tuple[Part, list[str]]:
-    """The rows of one partition, and notes. `circle`: per task the circle that it is on, if known.
+def _solve(plan: Plan, batch: Batch, cycle: Ints | None = None) -> tuple[Part, list[str]]:
+    """The rows of one partition, and notes. `cycle`: per task the cycle that it is on, if known.
 
     A pure function of its arguments: it may run in another process.
     """
@@ -150,7 +150,7 @@ def _solve(plan: Plan, batch: Batch, circle: Ints | None = None) -> tuple[Part, 
         after_their_writes(access, objects, notes)
     found, alone, many = _found(batch, plan, notes)
     add_empty(found, access, objects, tasks.engine)
-    entries = make_entries(found, objects, tasks.engine, alone, many, options.max_versions, circle)
+    entries = make_entries(found, objects, tasks.engine, alone, many, options.max_versions, cycle)
     edges = edges_of(found, entries, tasks)
     replaced = _replaced(entries, objects)
     part = make_part(
@@ -187,8 +187,8 @@ def _replaced(entries: Entries, objects: Objects) -> Bools:
     return np.asarray(objects.rank < last[lineage])
 
 
-def _circles(parts: list[Part], tasks: Tasks) -> Ints | None:
-    """Per task the circle that it is on; None if there is no circle."""
+def _cycles(parts: list[Part], tasks: Tasks) -> Ints | None:
+    """Per task the cycle that it is on; None if there is no cycle."""
     first_write = np.full(len(tasks.ids), np.iinfo(np.int64).max)
     for part in parts:
         known = part.ends.first != UNKNOWN
@@ -196,11 +196,11 @@ def _circles(parts: list[Part], tasks: Tasks) -> Ints | None:
     none = [np.empty(0, np.int64)]
     producer = np.concatenate([part.ends.producer for part in parts] or none)
     consumer = np.concatenate([part.ends.consumer for part in parts] or none)
-    circle = components(producer, consumer, first_write)
-    return circle if (circle != UNKNOWN).any() else None
+    cycle = components(producer, consumer, first_write)
+    return cycle if (cycle != UNKNOWN).any() else None
 
 
-def _on(part: Part, circle: Ints) -> Bools:
-    """The edges of a partition that are on a circle."""
+def _on(part: Part, cycle: Ints) -> Bools:
+    """The edges of a partition that are on a cycle."""
     producer, consumer = part.ends.producer, part.ends.consumer
-    return np.asarray((circle[producer] != UNKNOWN) & (circle[producer] == circle[consumer]))
+    return np.asarray((cycle[producer] != UNKNOWN) & (cycle[producer] == cycle[consumer]))

@@ -30,7 +30,7 @@ class Carried(Rows):
 def levels(copies: Copies, count: int) -> Ints:
     """Per object how many copies lead to it; the sources of a level are of lower ones.
 
-    Files that are copied in a circle stay at the last level and carry nothing back.
+    Files that are copied in a cycle stay at the last level and carry nothing back.
     """
     level = np.zeros(count, np.int64)
     for _ in range(_CHAIN):

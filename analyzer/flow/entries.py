@@ -42,11 +42,11 @@ def make_entries(
     alone: Bools,
     many: Bools,
     max_versions: int,
-    circle: Ints | None,
+    cycle: Ints | None,
 ) -> Entries:
     """Number the versions and fold what is concurrently shared.
 
-    `circle` per task is the circle that it is on (`fold.components`), where already known.
+    `cycle` per task is the cycle that it is on (`fold.components`), where already known.
     """
     versions = found.versions
     lineage = objects.lineage[versions.obj]
@@ -58,7 +58,7 @@ def make_entries(
     _final_sizes(objects, obj, size, first)
     entries = Entries(obj, size, lineage, base, np.arange(len(obj)), np.zeros(len(obj), bool))
     _fold_long(entries, many, max_versions)
-    _fold_circles(entries, found, engine, alone, circle)
+    _fold_cycles(entries, found, engine, alone, cycle)
     return entries
 
 
@@ -80,21 +80,19 @@ def _fold_long(entries: Entries, many: Bools, max_versions: int) -> None:
     entries.target = np.where(long[group], first[group], entries.target)
 
 
-def _fold_circles(
-    entries: Entries, found: Found, engine: Bools, alone: Bools, circle: Ints | None
+def _fold_cycles(
+    entries: Entries, found: Found, engine: Bools, alone: Bools, cycle: Ints | None
 ) -> None:
-    """Versions on a circle of tasks are concurrently shared; those of one path become one.
+    """Versions on a cycle of tasks are concurrently shared; those of one path become one.
 
-    So is a version in which one task gave bytes to another and got bytes from one: a circle of
+    So is a version in which one task gave bytes to another and got bytes from one: a cycle of
     one task. That is impossible for the objects `alone`.
     """
     links = found.links
-    if circle is not None:
-        on = (circle[links.producer] != UNKNOWN) & (
-            circle[links.producer] == circle[links.consumer]
-        )
+    if cycle is not None:
+        on = (cycle[links.producer] != UNKNOWN) & (cycle[links.producer] == cycle[links.consumer])
         entry = entries.of(links.obj[on], links.ver[on])
-        _merge(entries, entry, circle[links.producer[on]])
+        _merge(entries, entry, cycle[links.producer[on]])
         entries.shared[entries.target[entry]] = True
     rest = ~alone[links.obj]
     rest[rest] = ~engine[links.producer[rest]] & ~engine[links.consumer[rest]]
@@ -102,11 +100,11 @@ def _fold_circles(
     entries.shared[both_ways(entry, links.producer[rest], links.consumer[rest])] = True
 
 
-def _merge(entries: Entries, entry: Ints, circle: Ints) -> None:
-    """Entries of one lineage and one circle go into the first of them."""
-    order = order_by(entries.lineage[entry], circle, entry)
-    entry, circle = entry[order], circle[order]
-    first = starts_of(entries.lineage[entry], circle)
+def _merge(entries: Entries, entry: Ints, cycle: Ints) -> None:
+    """Entries of one lineage and one cycle go into the first of them."""
+    order = order_by(entries.lineage[entry], cycle, entry)
+    entry, cycle = entry[order], cycle[order]
+    first = starts_of(entries.lineage[entry], cycle)
     into = np.repeat(entry[first], np.diff(np.append(first, len(entry))))
     moved = np.arange(len(entries.obj))
     np.minimum.at(moved, entry, into)

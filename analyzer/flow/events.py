@@ -90,7 +90,7 @@ def events_of(access: Access, objects: Objects, notes: list[str]) -> Events:
 
 
 def epochs(events: Events) -> Ints:
-    """A number per object and stretch of its life between truncations to nothing, upwards."""
+    """A number per object and segment of its life between truncations to nothing, upwards."""
     new = (events.op == TRUNCATE) & (events.start == 0)
     new[starts_of(events.obj)] = True
     return np.asarray(np.cumsum(new) - 1, np.int64)

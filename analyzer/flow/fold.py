@@ -1,8 +1,8 @@
 """Files that tasks feed each other through both ways: found, and folded into one entry.
 
-A circle of tasks p -> c -> ... -> p needs an edge into a task that had already written before
+A cycle of tasks p -> c -> ... -> p needs an edge into a task that had already written before
 its producer first wrote. Only tasks between the first writes of the ends of such edges can be on
-a circle: that is a small part of a run or nothing, and only it is searched for components.
+a cycle: that is a small part of a run or nothing, and only it is searched for components.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from tracehint.analyzer.flow.model import UNKNOWN
 
 
 def components(producer: Ints, consumer: Ints, first_write: Ints) -> Ints:
-    """Per task the number of its circle, UNKNOWN for tasks on none.
+    """Per task the number of its cycle, UNKNOWN for tasks on none.
 
-    `first_write` per task orders those that write; tasks that never write are on no circle.
+    `first_write` per task orders those that write; tasks that never write are on no cycle.
     """
     found = np.full(len(first_write), UNKNOWN, np.int64)
     pairs = _suspicious(producer, consumer, first_write)
@@ -26,14 +26,14 @@ def components(producer: Ints, consumer: Ints, first_write: Ints) -> Ints:
 
     graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_edges_from(zip(pairs[0].tolist(), pairs[1].tolist(), strict=True))
-    circles = sorted(sorted(c) for c in nx.strongly_connected_components(graph) if len(c) > 1)
-    for number, circle in enumerate(circles):
-        found[circle] = number
+    cycles = sorted(sorted(c) for c in nx.strongly_connected_components(graph) if len(c) > 1)
+    for number, cycle in enumerate(cycles):
+        found[cycle] = number
     return found
 
 
 def _suspicious(producer: Ints, consumer: Ints, first_write: Ints) -> tuple[Ints, Ints]:
-    """The edges that may be part of a circle."""
+    """The edges that may be part of a cycle."""
     count = len(first_write)
     both = np.zeros(count, bool)
     both[consumer] = True
@@ -46,7 +46,7 @@ def _suspicious(producer: Ints, consumer: Ints, first_write: Ints) -> tuple[Ints
     back = np.flatnonzero(end >= begin)
     if not len(back):
         return producer[:0], consumer[:0]
-    # the stretches of time that edges against the order span, joined where they touch
+    # the segments of time that edges against the order span, joined where they touch
     back = back[np.argsort(begin[back], kind="stable")]
     low, high = begin[back], np.maximum.accumulate(end[back])
     new = np.ones(len(back), bool)
@@ -54,12 +54,12 @@ def _suspicious(producer: Ints, consumer: Ints, first_write: Ints) -> tuple[Ints
     first = np.flatnonzero(new)
     left, right = low[first], high[np.append(first[1:], len(back)) - 1]
 
-    def stretch(tasks: Ints) -> Ints:
+    def segment(tasks: Ints) -> Ints:
         when = first_write[tasks]
         at = np.maximum(np.searchsorted(left, when, side="right") - 1, 0)
         return np.where((left[at] <= when) & (when <= right[at]), at, UNKNOWN)
 
-    from_, to = stretch(producer), stretch(consumer)
+    from_, to = segment(producer), segment(consumer)
     hit = (from_ == to) & (from_ != UNKNOWN)
     return producer[hit], consumer[hit]
 

@@ -142,7 +142,7 @@ def _owned(events: Events, touched: Touches, version: Ints) -> Owned:
 
 
 def _reads(events: Events, touched: Touches, seen: Ints) -> Reads:
-    """What tasks read that they had not written themselves; `seen`: version per stretch."""
+    """What tasks read that they had not written themselves; `seen`: version per segment."""
     foreign = touched.owner != events.actor[touched.event]
     at = np.flatnonzero((events.op[touched.event] == READ) & foreign)
     event = touched.event[at]

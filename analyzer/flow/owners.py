@@ -126,7 +126,7 @@ def _neighbours(segment: Ints, change: Bools, sure: Bools) -> tuple[Ints, Ints]:
 def _before(
     events: Events, objects: Objects, row: Ints, last: Ints, opening: Ints, wipe: Bools
 ) -> tuple[Ints, Bools]:
-    """Owner of each touched stretch before its event, and whether it is a hole.
+    """Owner of each touched segment before its event, and whether it is a hole.
 
     `opening` is the first event of the segment's epoch: a truncation that left a hole of its
     task, or the first event of the object, before which older content or nothing was there.

@@ -26,7 +26,7 @@ ROLES = ("input", "intermediate", "output", "scratch", "software")
 class Part:
     """The tables of one partition; files are numbered from 0 in each.
 
-    `ends` is kept as arrays too, to look for circles of tasks.
+    `ends` is kept as arrays too, to look for cycles of tasks.
     """
 
     entries: Ints  # object (of the whole run) of each file row

@@ -89,7 +89,7 @@ def _begins(events: Events, foreign: Bools, latest: Ints, limit: int) -> list[in
 
 
 def read_version(events: Events, touched: Touches, version: Ints) -> Ints:
-    """Per touched stretch the version that its event concerns.
+    """Per touched segment the version that its event concerns.
 
     Where a task reads a version that it changes itself, bytes that came from an earlier one
     are read from that one.

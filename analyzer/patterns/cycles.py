@@ -25,12 +25,12 @@ _ROUNDS = 64
 
 @dataclass
 class Shared:
-    """Concurrently shared files: per file whether it is one, the tasks in its circle (UNKNOWN:
-    it is on none that was found here), and whether a circle is the reason."""
+    """Concurrently shared files: per file whether it is one, the tasks in its cycle (UNKNOWN:
+    it is on none that was found here), and whether a cycle is the reason."""
 
     file: Bools
     tasks: Ints
-    circle: Bools
+    cycle: Bools
 
 
 def components(pairs: Any) -> Any:
@@ -60,7 +60,7 @@ def find(
     files: pa.Table, facts: Facts, links: Links, tasks: int, options: Options, *, backward: bool
 ) -> Shared:
     """`backward`: some edge points back in time. Without one (nearly every run: producers start
-    first) there is no circle to look for."""
+    first) there is no cycle to look for."""
     count = len(facts)
     shared = Shared(np.zeros(count, bool), np.full(count, UNKNOWN), np.zeros(count, bool))
     if backward:
@@ -72,7 +72,7 @@ def find(
     more = (marked | many) & (facts.role != ROLES.index("software")) & (facts.role >= 0)
     more &= ~shared.file
     shared.file |= more
-    shared.circle |= more & facts.both_ways
+    shared.cycle |= more & facts.both_ways
     return shared
 
 
@@ -85,7 +85,7 @@ def _mark(shared: Shared, links: Links, members: Ints, tasks: int) -> None:
     inside = (component != UNKNOWN) & (component == of_task[links.consumer])
     at = links.file[inside]
     np.maximum.at(shared.tasks, at, size[component[inside]])
-    shared.file[at] = shared.circle[at] = True
+    shared.file[at] = shared.cycle[at] = True
 
 
 def _too_many_versions(files: pa.Table, facts: Facts, most: int) -> Bools:

@@ -1,6 +1,6 @@
 """What decides about the files of one partition: a pure function from arrays to arrays.
 
-Whatever needs other files too (circles of tasks, groups, chains, costs of groups) comes later.
+Whatever needs other files too (in_cycles of tasks, groups, chains, costs of groups) comes later.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from tracehint.analyzer.arrays import distinct, order_by, starts_of
 from tracehint.analyzer.flow.ranges import among
-from tracehint.analyzer.patterns import labels, prepare, ranges, regions, stretches, times
+from tracehint.analyzer.patterns import labels, prepare, ranges, regions, segments, times
 from tracehint.analyzer.patterns.rows import (
     ROLES,
     UNKNOWN,
@@ -59,7 +59,7 @@ class Found:
     read_shapes: Shapes
     written_shapes: Shapes
     shared: regions.Shared
-    shared_ranges: stretches.Stretches
+    shared_ranges: segments.Segments
     backward: bool  # an edge points back in time
 
 

@@ -17,7 +17,7 @@ from tracehint.analyzer.patterns.rows import UNKNOWN, Facts, Ints, Labels, Shape
 
 if TYPE_CHECKING:
     from tracehint.analyzer.patterns.regions import Shared as SharedBytes
-    from tracehint.analyzer.patterns.stretches import Stretches
+    from tracehint.analyzer.patterns.segments import Segments
 
 
 @dataclass
@@ -26,12 +26,12 @@ class Sources:
 
     facts: Facts
     around: Around
-    circles: Shared
+    in_cycles: Shared
     single: Single
     read_shapes: Shapes
     written_shapes: Shapes
     shared: SharedBytes
-    shared_ranges: Stretches
+    shared_ranges: Segments
 
 
 def _peeked(x: Facts) -> dict[str, Any]:
@@ -156,8 +156,8 @@ def _stage_out(labels: Labels, s: Sources) -> tuple[Tree, Tree]:
 
 
 def _concurrently_shared(labels: Labels, s: Sources) -> tuple[Tree, Tree]:
-    tasks = s.circles.tasks[labels.file]
-    reason = Words(s.circles.circle[labels.file].astype(np.int64), ('"versions"', '"cycle"'))
+    tasks = s.in_cycles.tasks[labels.file]
+    reason = Words(s.in_cycles.cycle[labels.file].astype(np.int64), ('"versions"', '"cycle"'))
     tree: Tree = {"tasks": maybe(tasks, tasks >= 0), "reason": reason}
     return tree, tree
 

@@ -20,7 +20,7 @@ from tracehint.analyzer.patterns.rows import (
     Work,
     Writers,
 )
-from tracehint.analyzer.patterns.stretches import stretches
+from tracehint.analyzer.patterns.segments import segments
 
 
 @dataclass
@@ -178,7 +178,7 @@ def _looked(rows: Readers, spans: Spans, count: int) -> Looked:
     if mixed.any():
         some = rows.take(mixed[rows.file])
         place, start, end = spans_of(some, spans)
-        found = stretches(some.file[place], start, end, ~some.peek[place])
+        found = segments(some.file[place], start, end, ~some.peek[place])
         length = found.stop - found.start
         only = np.bincount(found.file, length * ((found.wide == 0) & (found.deep > 0)), count)
         decides |= mixed & (only > np.bincount(found.file, length * (found.wide > 0), count))

@@ -10,7 +10,7 @@ import numpy as np
 from tracehint.analyzer.arrays import Bools, Ints, order_by
 from tracehint.analyzer.patterns.prepare import Read, Wrote, spans_of
 from tracehint.analyzer.patterns.rows import Floats, Groups, Spans
-from tracehint.analyzer.patterns.stretches import Stretches, stretches
+from tracehint.analyzer.patterns.segments import Segments, segments
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Options
@@ -33,8 +33,8 @@ class Measured:
     cover_max: Floats
     odd: Bools  # the readers do not all read the same range
     s: Ints  # size
-    header_end: Ints  # of the stretches that were set aside
-    depth: Stretches  # of the odd files, cut at the header; without what was set aside
+    header_end: Ints  # of the segments that were set aside
+    depth: Segments  # of the odd files, cut at the header; without what was set aside
 
 
 def measure(read: Read, spans: Spans, files: Files, written: Ints, options: Options) -> Measured:
@@ -70,7 +70,7 @@ def measure(read: Read, spans: Spans, files: Files, written: Ints, options: Opti
         odd,
         s,
         np.zeros(count, np.int64),
-        Stretches.empty(),
+        Segments.empty(),
     )
     if odd.any():
         _count_readers(found, read, spans, limit, options.header_readers)
@@ -85,7 +85,7 @@ def _count_readers(found: Measured, read: Read, spans: Spans, limit: Ints, least
     """Readers per byte of the odd files, their headers and gaps."""
     rows = read.count.take(found.odd[read.count.file])
     place, start, end = spans_of(rows, spans)
-    cut = _cut(stretches(rows.file[place], start, end), limit)
+    cut = _cut(segments(rows.file[place], start, end), limit)
     by_file = Groups(cut.file, len(limit))
     length = cut.stop - cut.start
     head = (cut.stop <= limit[cut.file]) & (cut.deep >= (least - 1e-9) * found.n[cut.file])
@@ -103,13 +103,13 @@ def _count_readers(found: Measured, read: Read, spans: Spans, limit: Ints, least
     found.depth = cut.take(~left_out)
 
 
-def _cut(rows: Stretches, limit: Ints) -> Stretches:
-    """The stretches cut at a place per file, so that each is before or behind it."""
+def _cut(rows: Segments, limit: Ints) -> Segments:
+    """The segments cut at a place per file, so that each is before or behind it."""
     at = limit[rows.file]
     across = np.flatnonzero((rows.start < at) & (rows.stop > at))
     if not len(across):
         return rows
-    both = Stretches.joined([rows, rows.take(across)])
+    both = Segments.joined([rows, rows.take(across)])
     both.stop[across] = at[across]
     both.start[len(rows) :] = at[across]
     return both.take(order_by(both.file, both.start))
@@ -121,7 +121,7 @@ def overlap(written: Wrote, owners: Ints) -> Floats:
     `owners` is their number. NaN where nothing is known about what they wrote.
     """
     file, _, start, end = written.spans
-    rows = stretches(file, start, end)
+    rows = segments(file, start, end)
     by_file = Groups(rows.file, len(owners))
     length = rows.stop - rows.start
     covered = by_file.sum(length * (rows.deep > 0))

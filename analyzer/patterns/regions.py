@@ -13,7 +13,7 @@ from tracehint.analyzer.patterns.rows import UNKNOWN, Bools, Groups, Ints, Rows,
 
 if TYPE_CHECKING:
     from tracehint.analyzer.patterns.ranges import Measured
-    from tracehint.analyzer.patterns.stretches import Stretches
+    from tracehint.analyzer.patterns.segments import Segments
 
 _SHOWN = 16  # shared ranges in the evidence
 
@@ -82,8 +82,8 @@ class Shared(Rows):
     ranges: Ints
 
 
-def shared(measured: Measured, partly: Bools) -> tuple[Shared, Stretches]:
-    """Shared stretches of partly shared files, and the first of them."""
+def shared(measured: Measured, partly: Bools) -> tuple[Shared, Segments]:
+    """Shared segments of partly shared files, and the first of them."""
     part = measured.depth.take(partly[measured.depth.file])
     many = part.deep > 1
     first = starts_of(part.file, many.astype(np.int64))

@@ -51,19 +51,19 @@ def label(
     tables = Tables(flow, work)
     resources = resources or Resources()
     found = _found(tables, work, options, _losses(lost, work), resources)
-    circles = cycles.find(
+    in_cycles = cycles.find(
         tables.files, found.facts, found.links, len(work.ids), options, backward=found.backward
     )
-    single = found.single.take(~circles.file[found.single.file])
+    single = found.single.take(~in_cycles.file[found.single.file])
     reads, lineage = _reads(found, len(work.ids)), column(tables.files, "lineage")
     around, grouped = groups.find(single, reads, lineage, options)
-    alone = found.labels.take(~circles.file[found.labels.file])
-    labels = Labels.joined([_shared(circles.file & found.facts.labelled), alone, grouped])
+    alone = found.labels.take(~in_cycles.file[found.labels.file])
+    labels = Labels.joined([_shared(in_cycles.file & found.facts.labelled), alone, grouped])
     sites = run.get("hosts_by_site", {})
     chosen = choice.choose(labels, found.facts, single, around, options, int(run["nodes"]), sites)
     factors = confidence.rate(labels, found.facts, run["completeness"]["blind_to"], lost)
     extra = evidence.Extra(bool(sites), options.link_rates)
-    sources = _sources(found, around, circles, single)
+    sources = _sources(found, around, in_cycles, single)
     said = evidence.write(labels, factors, chosen, sources, extra, resources)
     decided = edges.Decided(labels, chosen, said, factors.confidence(), factors.ordered)
     texts = evidence.groups(around, labels, chosen)
@@ -94,12 +94,12 @@ def _reads(found: Found, tasks: int) -> np.ndarray:
 
 
 def _sources(
-    found: Found, around: groups.Around, circles: cycles.Shared, single: Single
+    found: Found, around: groups.Around, in_cycles: cycles.Shared, single: Single
 ) -> numbers.Sources:
     return numbers.Sources(
         found.facts,
         around,
-        circles,
+        in_cycles,
         single,
         found.read_shapes,
         found.written_shapes,

@@ -91,6 +91,8 @@ STORE: dict[str, Field] = {
     "call_bytes": Number(1, 0, 1e6, 0, "bytes over the links for one call of the metadata service"),
     "stream_mb_s": Number(MB, 0, 1e7, 0, "most that one transfer gets; 0: no limit"),
     "client_mb_s": Number(MB, 0, 1e7, 0, "most that the client of a node moves; 0: no limit"),
+    "shared_mb_s": Number(MB, 0, 1e7, 0, "most that all nodes together move, from themselves as "
+        "well, where they share the processors of one machine; 0: no limit"),
     "client_cache": Flag(True, "a node reads again from its memory what it read or wrote"),
     "warm": Flag(False, "the inputs are in the servers' memory at the start"),
     "site_latency_ms": Number(MS, 0, 1e6, 20, "on top of `latency_ms` between two sites"),

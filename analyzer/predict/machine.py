@@ -12,7 +12,7 @@ SETTINGS = (
     "seed", "scheduler", "steal", "law", "chunk", "width", "copies", "window", "meta_servers",
     "open", "create", "close", "lookup", "latency", "small", "request", "stream", "client",
     "client_cache", "warm", "site_latency", "detail", "task", "read_wait", "write_wait",
-    "spread", "ahead", "call", "first",
+    "spread", "ahead", "call", "first", "shared",
 )  # fmt: skip  # a table
 HOST_SETTINGS = (
     "cores", "speed", "out", "in", "read", "write", "local", "cache", "dirty", "site",
@@ -26,7 +26,7 @@ _OF_STORE = {
     "client_cache": "client_cache", "warm": "warm", "site_latency": "site_latency_ms",
     "read_wait": "read_wait_ms", "write_wait": "write_wait_ms",
     "spread": "copies_shared", "ahead": "read_ahead_mb", "call": "call_bytes",
-    "first": "copies_first_mb",
+    "first": "copies_first_mb", "shared": "shared_mb_s",
 }  # fmt: skip  # a table
 
 

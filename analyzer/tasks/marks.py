@@ -61,7 +61,7 @@ def given_names(processes: pa.Table, marks: pa.Table, tree: Tree) -> Names | Non
     resolved = value[jump(tree.up, value >= 0)]
     up = tree.up
     top = np.flatnonzero((resolved >= 0) & ((up < 0) | (resolved[np.maximum(up, 0)] != resolved)))
-    if not len(top):  # links in a circle: a damaged bundle
+    if not len(top):  # links in a cycle: a damaged bundle
         return None
     return _attempts(tree, processes, resolved, top, texts)
 

@@ -15,7 +15,7 @@
 
 #define TH_ARENA_FILE "arena"
 #define TH_ARENA_MAGIC 0x414e455241484e54ULL /* "TNHARENA" */
-#define TH_ARENA_VERSION 2
+#define TH_ARENA_VERSION 3
 #define TH_CHUNK_MAGIC 0x4b4e4843U /* "CHNK" */
 #define TH_ARENA_PAGE 4096
 #define TH_FOLLOWED 0x100 /* added to `unentered`: names and descriptors were looked at */
@@ -23,6 +23,7 @@
 
 /* Kinds of chunks: TH_EPISODE, TH_EXTENT, TH_PATH (texts), TH_NAME, TH_ALIVE (processes), and: */
 #define TH_EVENT 16 /* forks and waits */
+#define TH_BRIEF 17 /* closed episodes */
 
 struct th_arena {
 	unsigned long long magic;
@@ -76,5 +77,19 @@ struct th_event {
 	unsigned long long t;
 };
 enum th_event_kind { TH_EVENT_FORK = 1, TH_EVENT_WAIT };
+
+/* What is left of an episode that was closed, its runs apart: the place of the whole one is used
+ * again. Where both are there, the process was killed in between. */
+struct th_brief {
+	unsigned int kind; /* TH_BRIEF */
+	unsigned int state;
+	unsigned long long open_id, ino;
+	unsigned int dev, generation, mode, flags, nlink, path;
+	int fd;
+	unsigned int run_seq;
+	unsigned long long size_open, size_close, open_ns, close_ns, first_ns, last_ns;
+	unsigned long long read_bytes, write_bytes;
+	unsigned int read_ops, write_ops, seq_ops, small_ops;
+};
 
 #endif

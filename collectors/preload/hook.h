@@ -38,6 +38,7 @@ enum th_class {
 	TH_CLASS_ASAN,	 /* refuses to start after a preloaded library */
 	TH_CLASS_BITS32,
 	TH_CLASS_UNREADABLE, /* may be executed, not read: taken as dynamic */
+	TH_CLASS_APART,	     /* our library is not there: another root, a container */
 	TH_CLASSES,
 };
 

@@ -19,6 +19,7 @@ CLASSES = {
     5: ("AddressSanitizer", "runs without the library: it and its children are not seen"),
     6: ("32 bits", "runs without the library: it and its children are not seen"),
     7: ("unreadable", "is recorded where it is dynamic"),
+    8: ("in a container without the library", "runs without it: it and its children are not seen"),
 }
 _ENTERED = (0, 7)
 _FOLLOWED = (1, 2)  # by option: their names and descriptors

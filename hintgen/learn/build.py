@@ -121,8 +121,8 @@ def _conditions(node: Node, need: str, cells: list[Cell]) -> dict[str, Any]:
     found: dict[str, Any] = {"needs": need} if need else {}
     if min(cell.size_min for cell in cells) >= CALL_COST:
         found["min_size_bytes"] = CALL_COST
-    if node.beside:
-        found["beside"] = list(node.beside)
+    if node.siblings:
+        found["beside"] = list(node.siblings)
     if node.per_pair:
         found["per_pair"] = node.per_pair
     return found

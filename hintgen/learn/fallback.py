@@ -1,10 +1,10 @@
 """Learning, second half: templates that also hold where names differ more.
 
-Two rungs below the shapes that were seen:
+Two fallback levels below the shapes that were seen:
   by name   the shortest beginning and end of a name that tell its files from all
             others of the run: `{name}_area.fits`, `p{name}.fits`
   by types  any name, where the declared producing and consuming types are known
-The more specific rung wins when both fit.
+The more specific fallback level wins when both fit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tracehint.hintgen.learn.cells import Cell, Types
 from tracehint.hintgen.learn.nodes import Node
 from tracehint.hintgen.learn.shapes import parts_of, tokens
 
-MAX_HEAD, MAX_TAIL = 2, 8  # tokens of a base name that a rung may fix
+MAX_HEAD, MAX_TAIL = 2, 8  # tokens of a base name that a fallback level may fix
 
 Key = tuple[bytes, tuple[bytes, ...], tuple[bytes, ...]]  # directory, head, tail
 

@@ -1,4 +1,4 @@
-"""Learning: files known by the company that their names keep.
+"""Learning: files known by their sibling names.
 
 `p{name}.fits` is a projected image where `{name}.fits` and `c{name}.fits` are files of the run as
 well, whatever the images are called there. So data sets with other names share rules, where all
@@ -21,7 +21,7 @@ MEMBERS = 40  # names per cell that must agree
 LONGEST_HEAD = 3  # characters before the common part
 MAX_ENDS = 4  # places where the common part may end
 MIN_STEM = 4  # characters
-MAX_BESIDE = 8
+MAX_SIBLINGS = 8
 
 Affixes = tuple[bytes, bytes]  # what stands before and after the common part
 
@@ -45,13 +45,13 @@ def by_family(nodes: list[Node]) -> list[Node]:
     if not looked_for(nodes):
         return []
     paths = {path for node in nodes for cell in node.cells for path, _ in cell.samples}
-    kin: dict[bytes, set[Affixes]] = defaultdict(set)
+    siblings: dict[bytes, set[Affixes]] = defaultdict(set)
     for path in paths:
         for head, tail in affixes(path):
-            kin[path[len(head) : len(path) - len(tail)]].add((head, tail))
+            siblings[path[len(head) : len(path) - len(tail)]].add((head, tail))
     alike: dict[tuple[Affixes, tuple[Affixes, ...]], list[Node]] = defaultdict(list)
     for node in nodes:
-        found = _company(node, kin)
+        found = _siblings(node, siblings)
         if found is not None:
             alike[found].append(node)
     made = [_family_node(*key, group) for key, group in sorted(alike.items(), key=lambda i: i[0])]
@@ -59,13 +59,13 @@ def by_family(nodes: list[Node]) -> list[Node]:
 
 
 def by_mark(families: list[Node], others: list[Node]) -> list[Node]:
-    """Nodes for a mark in front alone, `c{name}_area.fits`, where the company cannot be asked.
+    """Nodes for a mark in front alone, `c{name}_area.fits`, where sibling names cannot be asked.
 
     Not where one of `others` has that template: it was made of all names that fit it.
     """
     taken = {node.template.text for node in others}
     return [
-        replace(node, beside=())
+        replace(node, siblings=())
         for node in families
         if _mark(node) and node.template.text not in taken
     ]
@@ -76,8 +76,8 @@ def _mark(node: Node) -> bool:
     return isinstance(head, bytes) and not head.endswith(b"/")
 
 
-def _company(
-    node: Node, kin: dict[bytes, set[Affixes]]
+def _siblings(
+    node: Node, siblings: dict[bytes, set[Affixes]]
 ) -> tuple[Affixes, tuple[Affixes, ...]] | None:
     """How the node's names are made, and what is always there beside them."""
     members = [path for cell in node.cells for path, _ in cell.samples[:MEMBERS]]
@@ -94,7 +94,7 @@ def _company(
         stems = [m[len(head) : len(m) - len(tail)] for m in members]
         if any(b"/" in stem for stem in stems):
             continue
-        common = set.intersection(*(kin[stem] for stem in stems)) - {(head, tail)}
+        common = set.intersection(*(siblings[stem] for stem in stems)) - {(head, tail)}
         if common and (best is None or len(common) > len(best[1])):
             best = (head, tail), tuple(sorted(common))
     return best
@@ -103,9 +103,9 @@ def _company(
 def _family_node(own: Affixes, others: tuple[Affixes, ...], group: list[Node]) -> Node | None:
     """One node for all of the group; None where neither name nor use tells the pattern."""
     template = template_of([own[0], "name", own[1]])
-    beside = tuple(_text(head) + "{name}" + _text(tail) for head, tail in others[:MAX_BESIDE])
+    beside = tuple(_text(head) + "{name}" + _text(tail) for head, tail in others[:MAX_SIBLINGS])
     cells = [cell for node in group for cell in node.cells]
-    node = Node(template, cells, level=1, beside=beside)
+    node = Node(template, cells, level=1, siblings=beside)
     if len(node.patterns) > 1:
         node.need = "use"
     told = node.decided and any(node.patterns)
@@ -113,7 +113,7 @@ def _family_node(own: Affixes, others: tuple[Affixes, ...], group: list[Node]) -
 
 
 def _groups_told(node: Node) -> bool:
-    """True unless groups matter and the common part does not name them: other rungs may."""
+    """True unless groups matter and the common part does not name them: other levels may."""
     return all(
         captures_of(node, [c for c in node.cells if c.pattern == pattern], by_producer)[0]
         for pattern, by_producer in (("reduce", False), ("distribute", True))

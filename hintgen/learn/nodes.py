@@ -24,7 +24,7 @@ class Node:
     need: str = ""  # what must be declared for it to fire: "", "use", "types"
     exclude: list[Template] = field(default_factory=list)
     level: int = 0  # 0 seen shapes, 1 generalised by name, 2 by types
-    beside: tuple[str, ...] = ()  # templates of names that must be there (hintgen/learn/family.py)
+    siblings: tuple[str, ...] = ()  # templates of names that must be there: family.py
     per_pair: int = 0  # files between the same two tasks, where it was always that many; 0: varied
 
     @property

@@ -2,7 +2,7 @@
 
     hint_file = learn([analysis])
 
-The steps are in nodes.py (shapes, splitting, merging) and fallback.py (rungs
+The steps are in nodes.py (shapes, splitting, merging) and fallback.py (fallback levels
 for other names); here nodes become rules, and every rule is tried on the names
 it was learned from: what it must not catch is excluded, or the rule is dropped
 and the refusal said.
@@ -39,7 +39,7 @@ class LearnOptions:
     """What the learner may do; the defaults are those of docs/reference/hints.md."""
 
     nodes: int | None = None  # None: the largest of the runs
-    fallbacks: bool = True  # rungs for names that differ more
+    fallbacks: bool = True  # fallback levels for names that differ more
     limits: Limits = field(default_factory=Limits)
 
 

@@ -35,7 +35,7 @@ class Savings:
     storage_bytes: int = 0
     gb_hours: float = 0.0
     operations: int = 0  # file-system calls
-    seconds: tuple[float, float] | None = None  # only with a calibration: best and worst case
+    seconds: tuple[float, float] | None = None  # of a calibration or a simulation: least and most
 
 
 @dataclass(frozen=True)
@@ -87,11 +87,12 @@ def total(findings: Sequence[Finding], what: str) -> int:
 
 
 def rank(finding: Finding) -> tuple[Any, ...]:
-    """Sort key: errors first, then by saving, then by bytes."""
+    """Sort key: errors first, then by seconds where they are known, by saving, then by bytes."""
     saves = finding.saves
     network = saves.network_bytes + saves.waiting_bytes  # docs/rationale/saved-bytes.md
     return (
         finding.severity != "error",
+        -saves.seconds[1] if saves.seconds else 0,
         -network,
         -saves.storage_bytes,
         -finding.bytes,

@@ -149,7 +149,7 @@ def _formula(formula: dict[str, Any]) -> str:
 
 
 def summary_text(hints: HintFile, limit: int = 40) -> str:
-    """The rules of a hint file as a table for people; the rungs below are counted only."""
+    """The rules of a hint file as a table for people; fallback levels are counted only."""
     seen = [rule for rule in hints.rules if rule.evidence.get("level", 0) == 0]
     rows = [("pattern", "files", "seen", "saves", "sure", "hints"), *map(_row, seen[:limit])]
     width = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:5]]

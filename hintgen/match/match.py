@@ -15,10 +15,10 @@ from collections.abc import Collection, Mapping, Sequence
 
 from tracehint.hintgen.hints.model import HintFile
 from tracehint.hintgen.hints.uses import pair_counts, uses_of
-from tracehint.hintgen.match.company import readers_by_rule
 from tracehint.hintgen.match.known import Declared, Match, Outcome
 from tracehint.hintgen.match.pick import Asked, Picker
 from tracehint.hintgen.match.ruleindex import RuleIndex
+from tracehint.hintgen.match.siblings import readers_by_rule
 from tracehint.hintgen.match.values import Run, outcomes
 
 __all__ = ["Declared", "Match", "Matcher", "match"]

@@ -37,6 +37,12 @@ class Pick:
         """The texts of the placeholders in a path that has this pick."""
         return tuple([path[at] for at in self.where]) if self.where else self.caught
 
+    def some(self, path: bytes, holes: Sequence[int]) -> Captures:
+        """The texts of some of them; those that are not there are left out."""
+        if not self.where:
+            return tuple([self.caught[hole] for hole in holes if hole < len(self.caught)])
+        return tuple([path[self.where[hole]] for hole in holes if hole < len(self.where)])
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -127,7 +133,7 @@ class Picker:
             if not why and 0 < entry.rule.conditions.get("per_pair", alike) < alike:
                 why = "extra"
             if why:
-                # A rung for any name of some task types is no news about this name.
+                # A fallback level for any name of some task types is no news about this name.
                 news = why == "extra" or entry.rule.evidence.get("level") != 2
                 if winner is None and reason == "no_rule" and news:
                     reason = why

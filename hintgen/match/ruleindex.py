@@ -15,8 +15,8 @@ from tracehint.hintgen.hints.fitting import Subject
 from tracehint.hintgen.hints.holes import DIRS
 from tracehint.hintgen.hints.model import INPUT, Rule
 from tracehint.hintgen.hints.template import Template, parse
-from tracehint.hintgen.match.company import in_company
 from tracehint.hintgen.match.known import Declared
+from tracehint.hintgen.match.siblings import has_siblings
 from tracehint.hintgen.match.skeleton import has_digits
 from tracehint.hintgen.match.templateindex import TemplateIndex
 
@@ -32,13 +32,13 @@ class Entry:
     exclude: tuple[Template, ...]
     producers: frozenset[str]
     consumers: frozenset[str]
-    beside: tuple[Template, ...]
+    siblings: tuple[Template, ...]
     order: tuple[int, int, int]
 
     @cached_property
     def names_decide(self) -> bool:
         """Whether its conditions may tell names apart that differ in digits alone."""
-        return bool(self.beside) or any(map(has_digits, self.exclude))
+        return bool(self.siblings) or any(map(has_digits, self.exclude))
 
 
 _WEIGHED = 3  # steps for weighing one rule whose template fits
@@ -115,7 +115,7 @@ class RuleIndex:
         size = known.sizes[i] if known.sizes is not None else None
         if size is not None and size < entry.rule.conditions.get("min_size_bytes", 0):
             return "small"
-        if entry.beside and not in_company(caught, entry.beside, names):
+        if entry.siblings and not has_siblings(caught, entry.siblings, names):
             return "names"
         wants = entry.rule.conditions.get("needs", "")
         needs = wants == "types"
@@ -174,5 +174,5 @@ def entry_of(rule: Rule) -> Entry:
 def _order(rule: Rule, template: Template) -> tuple[int, int, int]:
     """Specificity; a placeholder whose text other names must share as well says more."""
     wild, fixed = template.specificity
-    known_by_company = 8 if rule.conditions.get("beside") else 0
-    return wild + known_by_company, fixed, len(str(rule.conditions.get("needs", "")))
+    known_by_siblings = 8 if rule.conditions.get("beside") else 0
+    return wild + known_by_siblings, fixed, len(str(rule.conditions.get("needs", "")))

@@ -23,7 +23,7 @@ from tracehint.schemas.spool.arena_tree import fill_tree
 Records = NDArray[Any]
 _DTYPES = {
     lay.EPISODE: lay.EPISODE_DT, lay.EXTENT: lay.EXTENT_DT, lay.NAME: lay.NAME_DT,
-    al.EVENT: al.EVENT_DT,
+    al.EVENT: al.EVENT_DT, al.BRIEF: al.BRIEF_DT,
 }  # fmt: skip  # a table
 _EPISODE_TIMES = ("open_ns", "close_ns", "first_ns")
 
@@ -99,6 +99,39 @@ def _without_failed_execs(pages: Records) -> Records:
     return real
 
 
+def _with_closed(episodes: Records, briefs: Records) -> Records:
+    """Whole episodes, and those of which the short form is left."""
+    briefs = briefs[briefs["kind"] == al.BRIEF]
+    episodes = episodes[episodes["kind"] == lay.EPISODE]
+    episodes = episodes[~np.isin(episodes["open_id"], briefs["open_id"])]
+    closed = np.zeros(len(briefs), lay.EPISODE_DT)
+    for name in al.BRIEF_DT.names or ():
+        if name != "last_ns":
+            closed[name] = briefs[name]
+    closed["kind"] = lay.EPISODE
+    closed["epoch"] = briefs["open_id"] >> np.uint64(32)
+    closed["inner"]["last_ns"] = briefs["last_ns"]
+    return np.concatenate([episodes, closed])
+
+
+def _runs_once(episodes: Records, extents: Records) -> None:
+    """Of a run that was on its way from one place to the next when its process was killed, the
+    copy in the episode goes."""
+    sent = _run_keys(extents["open_id"], extents["run"])
+    outer, inner = (_run_keys(episodes["open_id"], episodes[n]) for n in ("outer", "inner"))
+    twice = np.isin(inner, sent) | ((inner == outer) & (episodes["outer"]["ops"] > 0))
+    episodes["inner"]["ops"][twice] = 0
+    episodes["outer"]["ops"][np.isin(outer, sent)] = 0
+
+
+def _run_keys(open_id: NDArray[Any], runs: Records) -> Records:
+    """What tells one run of a file from another."""
+    keys = np.zeros(len(runs), [("open", "<u8"), ("first", "<u8"), ("start", "<u8"), ("op", "u1")])
+    keys["open"], keys["first"] = open_id, runs["first_ns"]
+    keys["start"], keys["op"] = runs["start"], runs["op"]
+    return keys
+
+
 def _times(records: Records, names: tuple[str, ...], clock: Clock) -> None:
     for name in names:
         records[name] = clock.boot(records[name])
@@ -119,8 +152,9 @@ def arena_records(
     texts = Texts(arena.data, here=here)
     episodes, extents = _records(arena, lay.EPISODE), _records(arena, lay.EXTENT)
     episodes = np.concatenate([every["first"].reshape(-1), episodes])
-    episodes = episodes[episodes["kind"] == lay.EPISODE]
+    episodes = _with_closed(episodes, _records(arena, al.BRIEF))
     extents = extents[extents["kind"] == lay.EXTENT]
+    _runs_once(episodes, extents)
     names, events = _records(arena, lay.NAME), _records(arena, al.EVENT)
     names = names[names["t_ns"] > 0]
     events = events[np.isin(events["kind"], (al.FORK, al.WAIT))]

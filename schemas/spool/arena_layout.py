@@ -10,15 +10,15 @@ import numpy as np
 from tracehint.schemas.spool.layout import EPISODE_DT, EXEC_DT, LOST, PROCESS_DT
 
 FILE = "arena"
-MAGIC, VERSION, CHUNK_MAGIC, PAGE = 0x414E455241484E54, 2, 0x4B4E4843, 4096
+MAGIC, VERSION, CHUNK_MAGIC, PAGE = 0x414E455241484E54, 3, 0x4B4E4843, 4096
 FOLLOWED = 0x100  # added to the class: names and descriptors were looked at
 FIRST = 6  # episodes in the record of the process
-EVENT = 16
+EVENT, BRIEF = 16, 17
 FORK, WAIT = 1, 2  # enum th_event_kind
 # enum th_class; the first can be entered
 CLASSES = (
     "dynamic", "static", "Go", "another C library", "setuid", "AddressSanitizer", "32 bits",
-    "unreadable",
+    "unreadable", "without the library there",
 )  # fmt: skip  # a table
 
 _U64, _U32 = "<u8", "<u4"
@@ -48,7 +48,18 @@ PAGE_DT = np.dtype(
 EVENT_DT = np.dtype(
     [("kind", _U32), ("epoch", _U32), ("pid", _U32), ("status", "<i4"), ("t", _U64)], align=True
 )
+BRIEF_DT = np.dtype(
+    [
+        ("kind", _U32), ("state", _U32), ("open_id", _U64), ("ino", _U64), ("dev", _U32),
+        ("generation", _U32), ("mode", _U32), ("flags", _U32), ("nlink", _U32), ("path", _U32),
+        ("fd", "<i4"), ("run_seq", _U32), ("size_open", _U64), ("size_close", _U64),
+        ("open_ns", _U64), ("close_ns", _U64), ("first_ns", _U64), ("last_ns", _U64),
+        ("read_bytes", _U64), ("write_bytes", _U64), ("read_ops", _U32), ("write_ops", _U32),
+        ("seq_ops", _U32), ("small_ops", _U32),
+    ],
+    align=True,
+)  # fmt: skip  # a table
 STRUCTS = {
     "th_arena": HEAD_DT, "th_chunk": CHUNK_DT, "th_clock": CLOCK_DT, "th_process_page": PAGE_DT,
-    "th_event": EVENT_DT,
+    "th_event": EVENT_DT, "th_brief": BRIEF_DT,
 }  # fmt: skip  # a table

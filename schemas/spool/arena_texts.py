@@ -59,21 +59,45 @@ class Texts:
         self, episodes: Records, processes: Records, names: Records, execs: Records
     ) -> dict[str, Records]:
         """The records `paths`, `names` and `execs`."""
+        text_of = self._by_file(episodes)
         opened = np.unique(np.concatenate([episodes["path"], processes["exe"], processes["cwd"]]))
         symlink = lay.NAME_OPS.index("symlink")
         changed = np.concatenate([names["off"], names["new_off"][names["op"] != symlink]])
         every = np.unique(np.concatenate([opened, changed])).astype(np.int64)
+        every = np.unique([text_of.get(i, i) for i in every.tolist()]).astype(np.int64)
         absolute = self._absolute(every[every > 0])
         inodes = dict(zip(episodes["path"].tolist(), episodes["ino"].tolist(), strict=True))
         paths = np.zeros(len(opened), lay.PATH_DT)
         paths["id"] = opened
-        final = [self._followed(absolute.get(int(i), b""), inodes.get(int(i), 0)) for i in opened]
+        final = [
+            self._followed(absolute.get(text_of.get(i, i), b""), inodes.get(i, 0))
+            for i in opened.tolist()
+        ]
         paths["off"], paths["len"] = self._put(final)
         return {
             "paths": paths[paths["len"] > 0],
             "names": self._names(names, absolute, symlink),
             "execs": self._execs(execs),
         }
+
+    def _by_file(self, episodes: Records) -> dict[int, int]:
+        """Gives each other file that was opened by one text an identifier of its own, as what a
+        link led to may have changed; identifier -> text."""
+        pairs = np.unique(episodes[["path", "ino"]])
+        first = np.ones(len(pairs), bool)
+        first[1:] = pairs["path"][1:] != pairs["path"][:-1]
+        others = pairs[~first & (pairs["path"] > 0)]
+        free = len(self.data) // 8 + 1  # no text lies there
+        others = others[: max((1 << 32) - free, 0)]
+        made = np.arange(free, free + len(others))
+        if len(others):
+            wanted = episodes[["path", "ino"]]
+            at = np.minimum(np.searchsorted(others, wanted), len(others) - 1)
+            same = others[at] == wanted
+            text_of = dict(zip(made.tolist(), others["path"].tolist(), strict=True))
+            episodes["path"][same] = made[at[same]]
+            return text_of
+        return {}
 
     def _names(self, names: Records, absolute: dict[int, bytes], symlink: int) -> Records:
         names = names.copy()

@@ -76,6 +76,7 @@ def test_every_rule_is_one_task(run: Run, rules: list[tuple[list[str], list[str]
     one_task_per(run, [command for _, _, command in rules])
 
 
+@pytest.mark.full  # test_real.py[montage]: the same graph, under strace and eBPF at once
 def test_graph_is_what_strace_saw(
     run: Run,
     rules: list[tuple[list[str], list[str], str]],
@@ -85,6 +86,7 @@ def test_graph_is_what_strace_saw(
     assert run.edges(label) == edges_of(truth)
 
 
+@pytest.mark.full
 def test_differences_from_the_declared_graph_are_proven(
     run: Run,
     rules: list[tuple[list[str], list[str], str]],

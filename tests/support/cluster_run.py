@@ -2,7 +2,9 @@
 
 Without location, a task goes to an idle node at random. With location, it goes where `tracehint
 place` would send it (adapters/place): to the node that holds most bytes of its inputs, as the store
-reports them. While that node is busy, one task may wait for it; the others go to the next best.
+reports them. While that node is busy, one task may wait for it; the others go to the next best. A
+task with a part of a plan goes to that part's node; while it is busy, another may idle and take it,
+unless the plan binds it.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import select
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -94,13 +96,23 @@ class _State:
     waiting: dict[int, set[bytes]]
     ready: set[int]
     idle: list[Node]
+    parts: Mapping[int, int] = field(default_factory=dict)  # task -> part of a plan
+    bound: bool = False
     running: dict[int, tuple[subprocess.Popen[bytes], int, Node]] = field(default_factory=dict)
     known: dict[int, Known] = field(default_factory=dict)  # of ready tasks
     writer: dict[str, str] = field(default_factory=dict)
 
 
 def run_workflow(
-    bed: Cluster, folder: str, text: Path, *, tags: Path | None, located: bool, seed: int
+    bed: Cluster,
+    folder: str,
+    text: Path,
+    *,
+    tags: Path | None,
+    located: bool,
+    seed: int,
+    parts: Mapping[int, int] | None = None,
+    bound: bool = False,
 ) -> Result:
     """Run the workflow of the Makeflow file in `folder` of the store.
 
@@ -118,6 +130,8 @@ def run_workflow(
         waiting={i: {p for p in task.sources if p in made} for i, task in enumerate(flow.tasks)},
         ready=set(),
         idle=list(bed.nodes),
+        parts=parts or {},
+        bound=bound,
     )
     start, before = time.monotonic(), bed.received()
     _release(state, ())
@@ -150,17 +164,35 @@ def _release(state: _State, made: Iterable[bytes]) -> None:
 
 
 def _start_all(state: _State, flow: Workflow) -> None:
-    """Start what can start, tasks that are drawn to a node most strongly first."""
+    """Start what can start: tasks of a part on its node, then those that are drawn to a node most
+    strongly, then on what idles still what a plan does not bind."""
+    _start_parts(state, flow)
+    _start_others(state, flow, sorted(state.ready - state.parts.keys()))
+    if not state.bound:
+        _start_others(state, flow, sorted(state.ready & state.parts.keys()))
+
+
+def _start_parts(state: _State, flow: Workflow) -> None:
+    """Tasks of a plan whose node idles."""
+    for number in sorted(state.ready & state.parts.keys()):
+        home = state.bed.nodes[state.parts[number] % len(state.bed.nodes)]
+        if home in state.idle:
+            _start(state, flow, number, home)
+
+
+def _start_others(state: _State, flow: Workflow, ready: list[int]) -> None:
+    """Tasks on the nodes that idle."""
     if state.store is None:
-        while state.ready and state.idle:
-            _start(state, flow, min(state.ready), state.rng.choice(state.idle))
+        for number in ready:
+            if state.idle:
+                _start(state, flow, number, state.rng.choice(state.idle))
         return
     hosts = [Host(name=node.label) for node in state.bed.nodes]
     root = state.bed.mount / state.folder
-    for number in state.ready - state.known.keys():
+    for number in set(ready) - state.known.keys():
         inputs = [str(root / os.fsdecode(p)) for p in flow.tasks[number].sources]
         state.known[number] = look(state.store, hosts, inputs)
-    order = sorted(state.ready, key=lambda n: (-_most(state, n), n))
+    order = sorted(ready, key=lambda n: (-_most(state, n), n))
     for number in order:
         _choose(state, flow, number, hosts, "hard")
     awaited: set[str] = set()

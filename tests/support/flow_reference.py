@@ -202,7 +202,7 @@ class Reference:
             return "intermediate" if self.producers(file, version) else "input"
         return "output" if last and not file.gone else "scratch"
 
-    def circles(self) -> bool:
+    def cycles(self) -> bool:
         """Whether tasks feed each other both ways, or one gives and gets in one version."""
         import networkx as nx
 

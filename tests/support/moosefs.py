@@ -101,9 +101,9 @@ def cluster(folder: Path) -> Iterator[Cluster]:
         yield started
     finally:
         subprocess.run(["umount", "-l", started.mount], capture_output=True)
-        for label in servers:
-            started.run("mfschunkserver", "-c", folder / f"server{label}.cfg", "stop")
-        started.run("mfsmaster", "-c", folder / "master.cfg", "stop")
+        for label in servers:  # an orderly stop waits for two seconds
+            started.run("mfschunkserver", "-c", folder / f"server{label}.cfg", "kill")
+        started.run("mfsmaster", "-c", folder / "master.cfg", "kill")
         subprocess.run(["ip", "netns", "del", space], capture_output=True)
 
 

@@ -21,6 +21,8 @@ from tests.support.needs import missing_for
 from tracehint.adapters.stores.moosefs import copies_of
 
 _QUIET = "CHUNKS_WRITE_REP_LIMIT = 0\nCHUNKS_READ_REP_LIMIT = 0\n"
+# Of deleted files, else the disks in memory fill up: many benchmarks write a gigabyte a run.
+_DELETING = "CHUNKS_SOFT_DEL_LIMIT = 200\nCHUNKS_HARD_DEL_LIMIT = 500\n"
 _PATH = re.compile(r"^(\S.*):$", re.MULTILINE)
 
 
@@ -59,8 +61,9 @@ class MooseBed(Bed):
 
 
 @contextmanager
-def shaped_cluster(folder: Path) -> Iterator[MooseBed]:
-    """Five nodes with a chunk server and a mount each, and a mount on the head."""
+def shaped_cluster(folder: Path, *, near: bool = False) -> Iterator[MooseBed]:
+    """Five nodes with a chunk server and a mount each, and a mount on the head. `near`: clients
+    read the copy on their own node first, if there is one."""
     with network(folder) as plain:
         bed = MooseBed(plain.nodes, plain.space, folder)
         write_config(folder, HEAD, {node.label: node.address for node in bed.nodes})
@@ -69,23 +72,11 @@ def shaped_cluster(folder: Path) -> Iterator[MooseBed]:
             ok(bed.head("mfsmaster", "-c", folder / "master.cfg", "start"))
             for node in bed.nodes:
                 ok(node.run("mfschunkserver", "-c", folder / f"server{node.label}.cfg", "start"))
-                ok(node.run("mfsmount", node.mount, "-H", HEAD))
+                option = ["-o", f"mfspreflabels={node.label}"] if near else []
+                ok(node.run("mfsmount", node.mount, "-H", HEAD, *option))
             ok(bed.head("mfsmount", bed.mount, "-H", HEAD))
             wait_for_servers(bed.head, bed.mount, len(bed.nodes))
-            first = bed.nodes[0]
-            for node in bed.nodes:
-                ok(
-                    first.run(
-                        "mfsscadmin",
-                        "create",
-                        "-m",
-                        "L",
-                        "-K",
-                        node.label,
-                        f"node_{node.label}",
-                        cwd=first.mount,
-                    )
-                )
+            _make_classes(bed)
             ok(bed.head("mfssetgoal", "1", bed.mount))
             ok(bed.head("mfssettrashtime", "0", bed.mount))
             yield bed
@@ -94,17 +85,28 @@ def shaped_cluster(folder: Path) -> Iterator[MooseBed]:
                 subprocess.run(["umount", "-l", mount], capture_output=True)
             for node in bed.nodes:
                 with suppress(subprocess.TimeoutExpired):
-                    node.run("mfschunkserver", "-c", folder / f"server{node.label}.cfg", "stop")
-            bed.head("mfsmaster", "-c", folder / "master.cfg", "stop")
+                    node.run("mfschunkserver", "-c", folder / f"server{node.label}.cfg", "kill")
+            bed.head("mfsmaster", "-c", folder / "master.cfg", "kill")
+
+
+def _make_classes(bed: MooseBed) -> None:
+    """A class for each node, and for a node with more copies anywhere."""
+    first = bed.nodes[0]
+    for node in bed.nodes:
+        for copies in range(1, len(bed.nodes) + 1):
+            name = f"node_{node.label}" + (f"_{copies}" if copies > 1 else "")
+            keep = ",".join([node.label, *["*"] * (copies - 1)])
+            words = ("mfsscadmin", "create", "-m", "L", "-K", keep, name)
+            ok(first.run(*words, cwd=first.mount))
 
 
 def _master(folder: Path) -> str:
-    return master_config(folder, HEAD) + _QUIET
+    return master_config(folder, HEAD) + _QUIET + _DELETING
 
 
-def on_node(bed: MooseBed, node: Node) -> list[str]:
+def on_node(mount: Path, node: Node) -> list[str]:
     """Words of a host file that start a command on a node, which sees its own mount of the store
-    where the head sees the head's."""
-    script = f'mount --bind {node.mount} {bed.mount} && hostname {node.label} && exec "$@"'
+    at the head's `mount`."""
+    script = f'mount --bind {node.mount} {mount} && hostname {node.label} && exec "$@"'
     space = f"--net=/run/netns/{node.space}"
     return ["nsenter", space, "unshare", "--uts", "--mount", "sh", "-c", script, "sh", "{argv}"]

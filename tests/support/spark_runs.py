@@ -69,7 +69,7 @@ def copied(path: Path) -> Path:
 
 
 def mixed(path: Path, seed: int = 1) -> Path:
-    """Random reads, writes, truncations and strides of eight tasks on eight files: circles of
+    """Random reads, writes, truncations and strides of eight tasks on eight files: cycles of
     tasks, many versions, upper bounds, losses, damaged records, an unknown end."""
     dice = random.Random(seed)
     run = RunBuilder(ended_ns=None, complete=False)

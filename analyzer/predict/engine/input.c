@@ -217,7 +217,7 @@ static int settings_check(const double *set)
 	    set[SET_WIDTH] < 1 || set[SET_WIDTH] > MOST_HOSTS || set[SET_COPIES] < 1 ||
 	    set[SET_COPIES] > MAX_COPIES || set[SET_WINDOW] < 1 || set[SET_META_SERVERS] < 1 ||
 	    set[SET_META_SERVERS] > MOST_HOSTS || !rate_can_be(set[SET_STREAM]) ||
-	    !rate_can_be(set[SET_CLIENT]) || set[SET_SPREAD] > 1)
+	    !rate_can_be(set[SET_CLIENT]) || !rate_can_be(set[SET_SHARED]) || set[SET_SPREAD] > 1)
 		return complain("a setting that cannot be", "set");
 	return 0;
 }

@@ -36,6 +36,7 @@ static void capacities(struct sim *m)
 		r[h * HOST_KINDS + R_DISK].capacity = 1; /* seconds of work a second */
 		r[h * HOST_KINDS + R_CLIENT].capacity = set(m, SET_CLIENT);
 	}
+	r[m->pools + POOL_SHARED].capacity = set(m, SET_SHARED);
 	for (int32_t i = 0; i < 2 * m->s->sites; i++)
 		r[m->site_base + i].capacity = m->s->site[i];
 	for (int32_t i = 0; i < m->s->servers; i++) {

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FORMAT 5 /* of the input files; analyzer/predict/request.py has the same number */
+#define FORMAT 6 /* of the input files; analyzer/predict/request.py has the same number */
 #define LEG_BITS 6
 #define MAX_LEGS (1 << LEG_BITS) /* resources of one transfer: five a server and a few more */
 #define MAX_SERVERS 12		 /* servers of one transfer; more are the pool of all servers */
@@ -71,6 +71,7 @@ enum setting {
 	SET_AHEAD,
 	SET_CALL,
 	SET_FIRST,
+	SET_SHARED,
 	SETTINGS
 };
 enum host_setting {
@@ -124,7 +125,7 @@ void heap_drop(struct heap *h, int32_t slot);
 
 /* fluid.c: transfers that share resources. A slot has at most one at a time. */
 enum resource_kind { R_OUT, R_IN, R_DISK, R_LOCAL, R_CLIENT, HOST_KINDS };
-enum pool_kind { POOL_OUT, POOL_IN, POOL_DISK, POOL_KINDS };
+enum pool_kind { POOL_OUT, POOL_IN, POOL_DISK, POOL_SHARED, POOL_KINDS };
 struct leg {
 	int32_t resource, place; /* place: in the list of the resource */
 	double share;

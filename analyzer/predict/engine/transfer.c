@@ -211,6 +211,7 @@ bool transfer_begin(struct sim *m, int32_t slot, const struct span *s)
 	else
 		chunks_use(m, slot, s, first, last, alike, cached);
 	flow_use(&m->fluid, slot, on_host(s->node, R_CLIENT), 1);
+	flow_use(&m->fluid, slot, m->pools + POOL_SHARED, 1);
 	if (!cached)
 		server_keeps(m, s);
 	if (!flow_begin(&m->fluid, slot, s->bytes, m->now))

@@ -82,16 +82,14 @@ void th_created(int dirfd, const char *path, int fd)
 
 static void tell_before(struct th_call *call)
 {
-	for (unsigned int i = 0; i < observers; i++)
-		if (wanted_before[call->nr] >> i & 1)
-			on[i]->before(call);
+	for (unsigned int who = wanted_before[call->nr]; who; who &= who - 1)
+		on[__builtin_ctz(who)]->before(call);
 }
 
 static void tell_after(const struct th_call *call)
 {
-	for (unsigned int i = 0; i < observers; i++)
-		if (wanted[call->nr] >> i & 1)
-			on[i]->after(call);
+	for (unsigned int who = wanted[call->nr]; who; who &= who - 1)
+		on[__builtin_ctz(who)]->after(call);
 }
 
 static inline __attribute__((always_inline)) long make(const struct th_call *call)

@@ -100,8 +100,16 @@ void th_exec_start(const struct th_program *program)
 	}
 }
 
+/* Whether the loader would find the library; where it does not, it says so in the program's output. */
+static bool is_there(void)
+{
+	return !th_failed(th_sys(__NR_access, own_path, 4 /* R_OK */));
+}
+
 enum th_class th_exec_class(const struct th_call *call)
 {
+	if (*own_path && !is_there())
+		return TH_CLASS_APART;
 	if (call->nr == __NR_execve)
 		return th_classify(TH_AT_FDCWD, (const char *)call->arg[0], 0);
 	return th_classify((int)call->arg[0], (const char *)call->arg[1], (int)call->arg[4]);
@@ -109,7 +117,8 @@ enum th_class th_exec_class(const struct th_call *call)
 
 static bool refuses_preload(enum th_class class)
 {
-	return class == TH_CLASS_ASAN || class == TH_CLASS_MUSL || class == TH_CLASS_BITS32;
+	return class == TH_CLASS_ASAN || class == TH_CLASS_MUSL || class == TH_CLASS_BITS32 ||
+	       class == TH_CLASS_APART;
 }
 
 /* Where our path stands in a value of LD_PRELOAD, or NULL. */

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* libaio's requests: what was asked for; results are known to who reaps them only. */
 #include <linux/aio_abi.h>
-#include <linux/stat.h>
 #include "record.h"
 
-#define AT_EMPTY_PATH 0x1000
 #define MAX_REQUESTS 4096
 #define MAX_VECTORS 1024
 
@@ -32,17 +30,15 @@ static void submitted(struct rec *rec, const struct iocb *request)
 		    request->aio_lio_opcode == IOCB_CMD_PREADV;
 	unsigned long long start = (unsigned long long)request->aio_offset;
 	unsigned long long len = bytes_of(request);
-	struct statx facts;
+	unsigned long long size;
 
 	if (!read && !write)
 		return;
 	if (read) {
-		if (th_failed(th_sys(__NR_statx, request->aio_fildes, "", AT_EMPTY_PATH, STATX_SIZE,
-				     &facts)) ||
-		    start >= facts.stx_size)
+		if (!size_of(request->aio_fildes, &size) || start >= size)
 			return;
-		if (len > facts.stx_size - start)
-			len = facts.stx_size - start;
+		if (len > size - start)
+			len = size - start;
 	}
 	touched(rec, request->aio_fildes, TH_OP(write ? TH_WRITE : TH_READ, TH_HOW_AIO, 1), start,
 		len);

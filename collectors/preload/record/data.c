@@ -2,10 +2,7 @@
 /* Calls that move bytes. */
 #include <linux/fcntl.h>
 #include <linux/fs.h>
-#include <linux/stat.h>
 #include "handlers.h"
-
-#define AT_EMPTY_PATH 0x1000
 
 void do_read(struct rec *rec, const struct th_call *c)
 {
@@ -32,13 +29,13 @@ void do_pwrite(struct rec *rec, const struct th_call *c)
 	unsigned int flags = c->nr == __NR_pwritev2 ? (unsigned int)c->arg[5] : 0;
 	struct slot *slot = c->ret > 0 ? slot_use(rec, c->arg[0]) : NULL;
 	long long at = c->arg[3];
-	struct statx facts;
+	unsigned long long size;
 
 	if (!slot)
 		return;
 	if (at >= 0 && !(flags & 32 /* RWF_NOAPPEND */) && ((flags & RWF_APPEND) || slot->append) &&
-	    !th_failed(th_sys(__NR_statx, c->arg[0], "", AT_EMPTY_PATH, STATX_SIZE, &facts)))
-		at = (long long)facts.stx_size - c->ret;
+	    size_of(c->arg[0], &size))
+		at = (long long)size - c->ret;
 	moved(rec, c->arg[0], TH_OP(TH_WRITE, TH_HOW_WRITE, 0), at, (unsigned long)c->ret);
 }
 

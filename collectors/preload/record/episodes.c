@@ -19,8 +19,10 @@ static unsigned int birth(const struct statx *facts)
 struct th_episode *episode_new(struct rec *rec, long fd, const struct statx *facts,
 			       unsigned long flags, unsigned int state)
 {
-	struct th_episode *ep = record_new(rec, TH_EPISODE, sizeof(*ep));
+	struct th_episode *ep = episode_spare(rec);
 
+	if (!ep)
+		ep = record_new(rec, TH_EPISODE, sizeof(*ep));
 	if (!ep) {
 		lose(rec, TH_LOST_TABLE, 1);
 		return NULL;

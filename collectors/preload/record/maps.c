@@ -4,10 +4,7 @@
  * remembered, for those that grow (mremap) or become writable later (mprotect).
  */
 #include <linux/mman.h>
-#include <linux/stat.h>
 #include "record.h"
-
-#define AT_EMPTY_PATH 0x1000
 
 /* `len` cut to what the file has behind `start`; 0: nothing. */
 static unsigned long long within(unsigned long long start, unsigned long long len,
@@ -54,7 +51,7 @@ void map_mmap(struct rec *rec, const struct th_call *c)
 {
 	bool written = (c->arg[3] & MAP_TYPE) != MAP_PRIVATE && (c->arg[2] & PROT_WRITE);
 	struct slot *slot;
-	struct statx facts;
+	unsigned long long size;
 
 	if (th_failed(c->ret))
 		return;
@@ -63,14 +60,13 @@ void map_mmap(struct rec *rec, const struct th_call *c)
 	if ((c->arg[3] & MAP_ANONYMOUS) || (int)c->arg[4] < 0)
 		return;
 	slot = slot_use(rec, (int)c->arg[4]);
-	if (!slot || slot->kind != SLOT_FILE ||
-	    th_failed(th_sys(__NR_statx, (int)c->arg[4], "", AT_EMPTY_PATH, STATX_SIZE, &facts)))
+	if (!slot || slot->kind != SLOT_FILE || !size_of((int)c->arg[4], &size))
 		return;
 	struct mapping m = {
 		.at = (unsigned long)c->ret,
 		.len = (unsigned long)c->arg[1],
 		.start = (unsigned long)c->arg[5],
-		.size = facts.stx_size,
+		.size = size,
 		.ep = episode_of(rec, slot, (int)c->arg[4]),
 		.shared = (c->arg[3] & MAP_TYPE) != MAP_PRIVATE,
 		.written = written,
@@ -79,6 +75,7 @@ void map_mmap(struct rec *rec, const struct th_call *c)
 	if (!m.ep)
 		return;
 	slot->writes |= written;
+	slot->held |= HELD_MAPPING;
 	map_used(rec, &m, m.start, m.len, true, written);
 	remember(rec, &m);
 }

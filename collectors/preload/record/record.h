@@ -10,6 +10,7 @@
 #define TH_VFORK_SLOTS 256 /* in a child of vfork */
 #define TH_SHARES 2048	   /* threads' shares of episodes */
 
+enum held { HELD_MAPPING = 1, HELD_CALL = 2 };
 enum slot_kind { SLOT_NONE, SLOT_BUSY, SLOT_FILE, SLOT_PIPE, SLOT_DIR, SLOT_OTHER };
 
 /* A descriptor of this process. */
@@ -23,6 +24,7 @@ struct slot {
 	unsigned char shared; /* others may move the position */
 	unsigned char append;
 	unsigned char writes;
+	unsigned char held; /* its episode is known elsewhere: HELD_* */
 };
 
 struct share {
@@ -32,6 +34,8 @@ struct share {
 };
 
 #define TH_MAPS 64
+#define TH_SPARES 4
+#define TH_TEXTS 16
 
 /* A mapped file. */
 struct mapping {
@@ -54,8 +58,10 @@ struct rec {
 	int pid;	     /* 0: free, among those of children of vfork */
 	unsigned int forks;
 	unsigned long long fork_ticks; /* of the last one */
-	struct th_chunk *chunks[TH_EVENT + 1];
-	unsigned int maps_lost; /* more mappings than are remembered */
+	struct th_chunk *chunks[TH_BRIEF + 1];
+	struct th_episode *spares[TH_SPARES];  /* of closed files, to be used again */
+	const struct th_text *texts[TH_TEXTS]; /* put lately */
+	unsigned int maps_lost;		       /* more mappings than are remembered */
 	struct mapping maps[TH_MAPS];
 };
 
@@ -122,6 +128,15 @@ struct name_change {
 };
 void name_changed(struct rec *rec, const struct name_change *change);
 
+/* facts.c: statx of what is open at `fd` */
+struct statx;
+long facts_of(long fd, unsigned int mask, struct statx *facts);
+bool size_of(long fd, unsigned long long *size);
+
+/* brief.c */
+void episode_closed(struct rec *rec, struct th_episode *ep);
+struct th_episode *episode_spare(struct rec *rec);
+
 /* slots.c */
 struct slot *slot_at(struct rec *rec, long fd);
 struct slot *slot_use(struct rec *rec, long fd); /* begins an episode where there is none */
@@ -129,7 +144,6 @@ void slot_opened(struct rec *rec, long fd, unsigned int path, unsigned long flag
 void slot_closed(struct rec *rec, long fd);
 void slot_settle(struct rec *rec, long fd); /* the size, before it may be closed */
 void slots_settle(struct rec *rec);
-struct statx;
 struct th_episode *episode_new(struct rec *rec, long fd, const struct statx *facts,
 			       unsigned long flags, unsigned int state);
 struct th_episode *episode_of(struct rec *rec, struct slot *slot, long fd);
@@ -143,6 +157,7 @@ unsigned int path_at(struct rec *rec, long dirfd, const char *path);
 #define TH_OP(op, how, inexact) ((op) | (how) << 8 | (inexact) << 16)
 void run_add(struct rec *rec, struct th_episode *ep, unsigned int op_how, unsigned long long start,
 	     unsigned long long len);
+void run_end(struct rec *rec, struct th_episode *ep);
 void moved(struct rec *rec, long fd, unsigned int op_how, long long pos, unsigned long long len);
 void touched(struct rec *rec, long fd, unsigned int op_how, unsigned long long start,
 	     unsigned long long len);

@@ -63,6 +63,16 @@ static void run_break(struct rec *rec, struct th_episode *ep)
 	ep->outer = ep->inner;
 }
 
+/* No more accesses come: what is open becomes records. */
+void run_end(struct rec *rec, struct th_episode *ep)
+{
+	run_break(rec, ep);
+	ep->inner.ops = 0;
+	if (ep->outer.ops)
+		send_run(rec, ep);
+	ep->outer.ops = 0;
+}
+
 static void run_begin(struct rec *rec, struct th_episode *ep, unsigned int op_how,
 		      unsigned long long start, unsigned long long len, unsigned long long now)
 {
@@ -161,6 +171,22 @@ static long long position(struct rec *rec, struct slot *slot, long fd, unsigned 
 	return at;
 }
 
+/* A signal handler may close the descriptor meanwhile: the episode's place is not used again then. */
+static struct th_episode *hold(struct rec *rec, struct slot *slot, long fd)
+{
+	struct th_episode *ep = episode_of(rec, slot, fd);
+
+	slot->held |= HELD_CALL;
+	__asm__ volatile("" : : : "memory");
+	return ep;
+}
+
+static void release(struct slot *slot)
+{
+	__asm__ volatile("" : : : "memory");
+	slot->held &= (unsigned char)~HELD_CALL;
+}
+
 /* `len` bytes moved on `fd` at `pos`; pos -1: up to where the file position is now. */
 void moved(struct rec *rec, long fd, unsigned int op_how, long long pos, unsigned long long len)
 {
@@ -168,19 +194,18 @@ void moved(struct rec *rec, long fd, unsigned int op_how, long long pos, unsigne
 
 	if (!slot || slot->kind > SLOT_PIPE)
 		return;
-	struct th_episode *ep = episode_of(rec, slot, fd);
+	struct th_episode *ep = hold(rec, slot, fd);
 
-	if (!ep)
-		return;
-	if (slot->kind == SLOT_PIPE) {
+	if (ep && slot->kind == SLOT_PIPE) {
 		pipe_op(ep, op_how & 0xff, len);
-		return;
+	} else if (ep) {
+		if (pos < 0)
+			pos = position(rec, slot, fd, len, op_how & 0xff);
+		slot->writes |= (op_how & 0xff) == TH_WRITE;
+		if (pos >= 0)
+			run_add(rec, ep, op_how, (unsigned long long)pos, len);
 	}
-	if (pos < 0)
-		pos = position(rec, slot, fd, len, op_how & 0xff);
-	slot->writes |= (op_how & 0xff) == TH_WRITE;
-	if (pos >= 0)
-		run_add(rec, ep, op_how, (unsigned long long)pos, len);
+	release(slot);
 }
 
 /* A range that is known although nothing moved: mapped, truncated, deallocated. */
@@ -188,10 +213,13 @@ void touched(struct rec *rec, long fd, unsigned int op_how, unsigned long long s
 	     unsigned long long len)
 {
 	struct slot *slot = slot_use(rec, fd);
-	struct th_episode *ep = slot && slot->kind == SLOT_FILE ? episode_of(rec, slot, fd) : NULL;
 
-	if (!ep)
+	if (!slot || slot->kind != SLOT_FILE)
 		return;
+	struct th_episode *ep = hold(rec, slot, fd);
+
 	slot->writes |= (op_how & 0xff) != TH_READ;
-	run_add(rec, ep, op_how, start, len);
+	if (ep)
+		run_add(rec, ep, op_how, start, len);
+	release(slot);
 }

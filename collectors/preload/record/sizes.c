@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Calls that change a file by ranges without moving bytes to or from memory. */
 #include <linux/fs.h>
-#include <linux/stat.h>
 #include "handlers.h"
-
-#define AT_EMPTY_PATH 0x1000
 
 void do_ftruncate(struct rec *rec, const struct th_call *c)
 {
@@ -19,14 +16,12 @@ static void shifted(struct rec *rec, const struct th_call *c, bool inserted)
 	unsigned long long offset = (unsigned long)c->arg[2], len = (unsigned long)c->arg[3];
 	unsigned long long from = inserted ? offset : offset + len;
 	unsigned long long to = inserted ? offset + len : offset;
-	struct statx facts;
+	unsigned long long size;
 
-	if (th_failed(th_sys(__NR_statx, (int)c->arg[0], "", AT_EMPTY_PATH, STATX_SIZE, &facts)) ||
-	    facts.stx_size <= to)
+	if (!size_of((int)c->arg[0], &size) || size <= to)
 		return;
-	touched(rec, (int)c->arg[0], TH_OP(TH_READ, TH_HOW_FALLOCATE, 0), from,
-		facts.stx_size - to);
-	touched(rec, (int)c->arg[0], TH_OP(TH_WRITE, TH_HOW_FALLOCATE, 0), to, facts.stx_size - to);
+	touched(rec, (int)c->arg[0], TH_OP(TH_READ, TH_HOW_FALLOCATE, 0), from, size - to);
+	touched(rec, (int)c->arg[0], TH_OP(TH_WRITE, TH_HOW_FALLOCATE, 0), to, size - to);
 	if (inserted)
 		touched(rec, (int)c->arg[0], TH_OP(TH_DEALLOCATE, TH_HOW_FALLOCATE, 0), offset,
 			len);
@@ -53,15 +48,14 @@ void do_ioctl(struct rec *rec, const struct th_call *c)
 {
 	unsigned int command = (unsigned int)c->arg[1];
 	struct file_clone_range range = {.src_fd = (int)c->arg[2]};
-	struct statx facts;
+	unsigned long long size;
 
 	if (c->ret || (command != FICLONE && command != FICLONERANGE))
 		return;
 	if (command == FICLONERANGE)
 		th_copy(&range, (const void *)c->arg[2], sizeof(range));
-	if (!range.src_length && !th_failed(th_sys(__NR_statx, (int)range.src_fd, "", AT_EMPTY_PATH,
-						   STATX_SIZE, &facts)))
-		range.src_length = facts.stx_size - range.src_offset;
+	if (!range.src_length && size_of((int)range.src_fd, &size))
+		range.src_length = size - range.src_offset;
 	moved(rec, (int)range.src_fd, TH_OP(TH_READ, TH_HOW_CLONE, 0), (long long)range.src_offset,
 	      range.src_length);
 	moved(rec, (int)c->arg[0], TH_OP(TH_WRITE, TH_HOW_CLONE, 0), (long long)range.dest_offset,

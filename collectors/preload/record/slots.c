@@ -7,12 +7,11 @@
 #include <linux/stat.h>
 #include "record.h"
 
-#define AT_EMPTY_PATH 0x1000
 #define SPINS 2000
 
 static long ask(long fd, struct statx *facts)
 {
-	return th_sys(__NR_statx, fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, facts);
+	return facts_of(fd, STATX_BASIC_STATS | STATX_BTIME, facts);
 }
 
 struct slot *slot_at(struct rec *rec, long fd)
@@ -51,6 +50,7 @@ static void slot_begin(struct rec *rec, struct slot *slot, long fd, unsigned int
 	slot->shared = !!(state & TH_EP_INHERITED);
 	slot->append = !!(flags & O_APPEND);
 	slot->writes = !!(state & (TH_EP_CREATED | TH_EP_TRUNCATED));
+	slot->held = 0;
 	if (rec->top <= (unsigned int)fd)
 		rec->top = (unsigned int)fd + 1;
 	__atomic_store_n(&slot->kind, kind, __ATOMIC_RELEASE);
@@ -111,9 +111,14 @@ void slot_closed(struct rec *rec, long fd)
 
 	if (!slot || slot->kind <= SLOT_BUSY)
 		return;
-	if (slot->ep)
-		slot->ep->close_ns = now_ticks();
+	struct th_episode *ep = slot->ep;
+
 	slot->ep = NULL;
+	if (ep) {
+		ep->close_ns = now_ticks();
+		if (!slot->shared && !slot->held && slot->owner == this_thread())
+			episode_closed(rec, ep);
+	}
 	__atomic_store_n(&slot->kind, SLOT_NONE, __ATOMIC_RELEASE);
 }
 

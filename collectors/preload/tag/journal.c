@@ -6,6 +6,7 @@
 #define O_CREAT 0100
 #define O_NOFOLLOW 0400000
 #define O_CLOEXEC 02000000
+#define F_DUPFD_CLOEXEC 1030
 #define PROT_READ_WRITE 3
 #define MAP_SHARED 1
 #define EOPNOTSUPP 95
@@ -52,6 +53,8 @@ static void *map_part(long fd, uint64_t at, size_t size)
 /* The file is made whole (sparse) at once, so nothing that is written later makes it longer. */
 static long open_journal(const struct tag_journal *j)
 {
+	if (j->kept)
+		return th_sys(__NR_fcntl, j->kept - 1, F_DUPFD_CLOEXEC, 0);
 	return th_sys(__NR_openat, TH_AT_FDCWD, j->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
 }
 
@@ -81,6 +84,7 @@ void tag_journal_open(struct tag_journal *j, const char *table)
 {
 	j->header = NULL;
 	j->chunk = NULL;
+	j->kept = 0;
 	if (!name_journal(j, table))
 		return;
 	long fd = open_journal(j);
@@ -101,6 +105,14 @@ void tag_journal_open(struct tag_journal *j, const char *table)
 		return;
 	}
 	j->header = header;
+}
+
+void tag_journal_keep(struct tag_journal *j)
+{
+	long fd = j->header && !j->kept ? open_journal(j) : -1;
+
+	if (!th_failed(fd))
+		j->kept = (int)fd + 1;
 }
 
 void tag_count(struct tag_journal *j, enum tag_count which)

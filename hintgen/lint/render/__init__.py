@@ -24,6 +24,7 @@ class Info:
     troubles: Sequence[str] = ()  # of the run: said before the findings
     suppressed: int = 0  # findings that the baseline hides
     saved: Saved | None = None  # what all placement hints of the run would save; None: no matter
+    simulated: str = ""  # what all hints would do on the cluster that was named
     noun: str = "finding"  # what the text counts
     hint: str = "Run `tracehint explain CODE` for what a finding means."
     width: int = 80

@@ -32,7 +32,9 @@ def savings_text(saves: Savings) -> str:
         parts.append(f"{saves.gb_hours:,.2f} GB-hours")
     if saves.operations:
         parts.append(plural(saves.operations, "call"))
-    if saves.seconds:
+    if saves.seconds and saves.seconds[1] <= 0:
+        parts.append("no time")
+    elif saves.seconds:
         parts.append(f"{seconds(saves.seconds[0])} to {seconds(saves.seconds[1])}")
     return ", ".join(parts)
 
@@ -108,6 +110,8 @@ def _totals(findings: Sequence[Finding], info: Info) -> list[str]:
     parts = [plural(len(findings), info.noun)]
     if info.saved is not None and info.saved.text:
         parts.append(f"all hints together: {info.saved.text}")
+    if info.simulated:
+        parts.append(info.simulated)
     freed = total(findings, "storage_bytes")
     return [*parts, f"to be freed: {size(freed)} storage"] if freed else parts
 

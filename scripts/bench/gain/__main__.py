@@ -17,7 +17,7 @@ import os
 import sys
 from pathlib import Path
 
-from scripts.bench.gain.bedding import cluster_of, measured, replayed, started
+from scripts.bench.gain.bedding import cluster_of, replayed, started
 from scripts.bench.gain.cases import case_of
 from scripts.bench.gain.columns import COLUMNS
 from scripts.bench.gain.page import summary, tables
@@ -25,7 +25,9 @@ from scripts.bench.gain.placements import placement_of
 from scripts.bench.gain.predicted import Cell, cells
 from scripts.bench.gain.results import Results, Run, load
 from scripts.bench.gain.rows import ROWS, SCALES
+from scripts.bench.load import prefer
 from scripts.bench.page import into_page
+from scripts.bench.probe import measured
 from tests.support import shaped
 
 ROOT = Path(__file__).parents[3]
@@ -69,9 +71,10 @@ def _run_all(
     corpus: Path, results: dict[tuple[str, str], Results], columns: list[str], pairs: int
 ) -> None:
     """What is missing: first one run of everything, then the second, ...; columns alternate."""
+    preferred = prefer()
     with started() as bed:
         if not CLUSTER.exists():
-            measured(bed, CLUSTER)
+            measured(bed, "moosefs", bed.folder / "hosts.toml", CLUSTER)
         cluster = cluster_of(CLUSTER)
         for number in range(pairs):
             for (name, scale), found in results.items():
@@ -80,7 +83,9 @@ def _run_all(
                 for column in todo:
                     assert case is not None
                     placement = placement_of(case, column, _kept(name, scale, column))
-                    found.add(run := replayed(bed, case, column, number, placement))
+                    found.add(
+                        run := replayed(bed, case, column, number, placement, preferred=preferred)
+                    )
                     _tell(found.path.stem, run)
 
 

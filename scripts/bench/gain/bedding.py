@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,29 +11,16 @@ from pathlib import Path
 
 from scripts.bench.gain.columns import Case
 from scripts.bench.gain.effect import Effect
-from scripts.bench.gain.load import Watch
 from scripts.bench.gain.replay import Replay, outputs
 from scripts.bench.gain.results import Run
-from tests.support.shaped import MooseBed, on_node, shaped_cluster
+from scripts.bench.load import Watch
+from tests.support.shaped import MooseBed, shaped_cluster
 
 from tracehint.analyzer.predict.cluster import Cluster
 from tracehint.analyzer.predict.cluster_file import read_cluster
 from tracehint.analyzer.predict.model import Placement
 
 SLOTS = 4  # tasks at one time on a node
-
-
-def measured(bed: MooseBed, target: Path) -> None:
-    """The cluster file of the store, written by `tracehint calibrate` on its nodes."""
-    hosts = bed.folder / "hosts.toml"
-    hosts.write_text(
-        "".join(
-            f'[[host]]\nname = "{node.label}"\nstart = {json.dumps(on_node(bed, node))}\n'
-            for node in bed.nodes
-        )
-    )
-    words = ["--hosts", hosts, "--store", "moosefs", "--seconds", "150", "-o", target, "--force"]
-    subprocess.run([sys.executable, "-m", "tracehint", "calibrate", bed.mount, *words], check=True)
 
 
 def cluster_of(path: Path) -> Cluster:
@@ -60,15 +44,17 @@ def room() -> str | None:
     return str(shm) if shm.is_dir() and shutil.disk_usage(shm).free > 6 << 30 else None
 
 
-def replayed(bed: MooseBed, case: Case, column: str, number: int, placement: Placement) -> Run:
-    """One run in a fresh directory, which is removed again."""
+def replayed(
+    bed: MooseBed, case: Case, column: str, number: int, placement: Placement, *, preferred: bool
+) -> Run:
+    """One run in a fresh directory, which is removed again. `preferred`: as `load.prefer` said."""
     effect = Effect(bed, f"{case.row.name}-{column}-{number}", case.work, placement)
     steal = placement.steal in (None, "any")  # else idle nodes leave bound tasks alone
     replay = Replay(effect, SLOTS, seed=number, steal=steal)
     effect.prepare()
     try:
         replay.stage()
-        watch, before = Watch(bed.folder), bed.received()
+        watch, before = Watch(bed.folder, preferred), bed.received()
         seconds, tasks = replay.run()
         moved, load = bed.received() - before, watch.stop()
         return Run(

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from scripts.bench.gain.columns import COLUMNS
 from scripts.bench.gain.errors import covered, of_ratios, off, within
-from scripts.bench.gain.load import LOADED
 from scripts.bench.gain.predicted import Cell
+from scripts.bench.load import LOADED
 
 Rows = Mapping[str, Sequence[Cell]]  # title of a row -> its cells
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from scripts.bench.gain.columns import Case
-from scripts.bench.gain.load import LOADED
 from scripts.bench.gain.results import Results, Run
+from scripts.bench.load import LOADED
 
 from tracehint.analyzer.predict.model import Placement
 from tracehint.analyzer.predict.prediction import Configuration, predict, runs_for
@@ -37,8 +37,8 @@ class Cell:
 
     @property
     def loaded(self) -> bool:
-        """Whether others used much of the machine in most of the runs."""
-        return statistics.median(run.load["others"] for run in self.runs) > LOADED
+        """Whether others used much of the machine in most of the runs, and did not have to wait."""
+        return statistics.median(_disturbance(run) for run in self.runs) > LOADED
 
     @property
     def error(self) -> float:
@@ -49,6 +49,11 @@ class Cell:
     def bytes_error(self) -> float:
         """Of the predicted bytes; against at least 1 MB, so that nothing is divided by nothing."""
         return (self.predicted_bytes - self.bytes) / max(self.bytes, 1e6)
+
+
+def _disturbance(run: Run) -> float:
+    """Share of the processors that others took away from the bench."""
+    return 0.0 if run.load.get("preferred") else run.load["others"]
 
 
 def cells(case: Case, results: Results, placements: Mapping[str, Placement]) -> list[Cell]:

@@ -12,19 +12,21 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
 from scripts.bench.hints.results import RUNS, Results, Run, load, table
+from scripts.bench.hints.row import Row
 from scripts.bench.hints.rows import ROWS
-from scripts.bench.hints.settings import SETTINGS, Prepared, archive, prepare
+from scripts.bench.hints.settings import SETTINGS, Prepared, archive, prepare, stage
 from scripts.bench.hints.stores import STORES, Store, StoreBed
+from scripts.bench.load import prefer
 from scripts.bench.page import into_page
 from tests.support.bed import HEAD
 from tests.support.cluster_run import Result, run_workflow
+from tests.support.needs import missing_for
 
 ROOT = Path(__file__).parents[3]
 OUT = ROOT / "build" / "bench-hints"
@@ -49,14 +51,22 @@ def main() -> None:
     every = {row.name: load(OUT, args.store, row.name, row.size, fresh=args.fresh) for row in rows}
     todo = {row.name: _todo(every[row.name], settings, args.pairs or row.pairs) for row in rows}
     if any(todo.values()) and not args.report:
-        why = store.missing()
-        if why:
+        programs = [program for row in rows if todo[row.name] for program in row.programs]
+        if why := store.missing() or missing_for(programs):
             sys.exit(f"bench-hints: {why}")
         _run_all(store, {name: runs for name, runs in todo.items() if runs}, every)
-    text = table([(row.title, every[row.name]) for row in rows])
-    print(text)
-    if args.page:
-        into_page(PAGE, f"measured: {args.store}", text)
+    for section in dict.fromkeys(_section(store, row) for row in rows):
+        text = table(
+            [(row.title, every[row.name]) for row in rows if _section(store, row) == section]
+        )
+        print(f"{section}\n\n{text}\n")
+        if args.page:
+            into_page(PAGE, f"measured: {section}", text)
+
+
+def _section(store: Store, row: Row) -> str:
+    """Where the page has the row: real programs have a table of their own."""
+    return f"{store.name}-programs" if row.programs else store.name
 
 
 def _todo(results: Results, settings: Iterable[str], pairs: int) -> list[tuple[int, str]]:
@@ -74,22 +84,24 @@ def _run_all(
     with tempfile.TemporaryDirectory(dir=_room()) as name:
         work = Path(name)
         (work / "store").mkdir()
-        prepared = {}
-        for row, runs in todo.items():
-            print(f"{row}: recording and learning", file=sys.stderr)
-            prepared[row] = prepare(ROWS[row], work, store.name, {s for _, s in runs})
+        prefer()
         with store.start(work / "store") as bed:
+            cluster = store.cluster(bed, OUT)
             for row, runs in todo.items():
+                print(f"{row}: recording and learning", file=sys.stderr)
+                wanted = {setting for _, setting in runs}
+                prepared = prepare(ROWS[row], work, store.name, wanted, cluster)
                 results = every[row]
-                results.said = prepared[row].said or results.said
+                results.said = prepared.said or results.said
                 for number, setting in runs:
-                    done = run_once(bed, prepared[row], setting, number)
+                    done = run_once(bed, store.name, prepared, setting, number)
                     run = Run(setting, number, done.bytes, done.seconds, done.sums)
                     results.add(run)
                     print(
                         f"{row} {setting} {number}: {run.bytes / 1e6:.1f} MB, {run.seconds:.2f} s",
                         file=sys.stderr,
                     )
+                shutil.rmtree(prepared.folder)
 
 
 def _room() -> str | None:
@@ -99,14 +111,15 @@ def _room() -> str | None:
 
 
 def run_once(
-    bed: StoreBed, prepared: Prepared, name: str, number: int, *, keep: bool = False
+    bed: StoreBed, store: str, prepared: Prepared, name: str, number: int, *, keep: bool = False
 ) -> Result:
     """One run in a fresh directory, ROW-SETTING-NUMBER, which is removed unless `keep`."""
     setting, row = SETTINGS[name], prepared.row
     folder = f"{row.name}-{name}-{number}"
     with archive(HEAD, row, tuple(bed.command())):
         bed.local_first(False)
-        subprocess.run(["cp", "-r", prepared.folder, bed.mount / folder], check=True)
+        hinted = prepared.hinted[setting.tags] if setting.tags else None
+        stage(prepared.folder, bed.mount / folder, hinted, store)
         bed.local_first(setting.local_first)
         done = run_workflow(
             bed,
@@ -114,7 +127,9 @@ def run_once(
             prepared.workflow,
             located=setting.located,
             seed=number,
-            tags=prepared.tags[setting.tags] if setting.tags else None,
+            tags=hinted.tags if hinted else None,
+            parts=hinted.parts if hinted else {},
+            bound=hinted.bound if hinted else False,
         )
     if not keep:
         shutil.rmtree(bed.mount / folder)

@@ -44,5 +44,13 @@ def by_hand() -> Mapping[str, Mapping[str, str]]:
 
 
 ROWS = [
-    Row(name="montage", title="Montage, 12 tiles", size=240, make=make, by_hand=by_hand, pairs=10)
+    Row(name="montage", title="Montage, 12 tiles", size=240, make=make, by_hand=by_hand, pairs=10),
+    Row(
+        name="montage-large",
+        title="Montage, 12 tiles of 2,000 pixels",
+        size=2000,
+        make=make,
+        by_hand=by_hand,
+        programs=("mProject", "mAdd"),
+    ),
 ]

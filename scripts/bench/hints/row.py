@@ -20,7 +20,8 @@ class Row:
 
     `make` writes the workflow's own files (without the Makeflow file) into a directory and returns
     the Makeflow text; `by_hand` maps path -> hint -> value. `pairs`: alternating pairs for time.
-    `staged`: bytes of the files that the archive outside the store serves, by name.
+    `staged`: bytes of the files that the archive outside the store serves, by name. `programs`:
+    what must be installed for it.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Row:
     by_hand: Callable[[], Mapping[str, Mapping[str, str]]]
     pairs: int = 3
     staged: Mapping[str, int] = field(default_factory=dict)
+    programs: tuple[str, ...] = ()
 
 
 def rules(*parts: tuple[str, str, str]) -> str:

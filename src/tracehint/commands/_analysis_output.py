@@ -6,7 +6,9 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
+
+import click
 
 from tracehint.analyzer.execution.resources import silent
 from tracehint.commands._output import cannot_write, put
@@ -26,6 +28,7 @@ class Output:
     options: Options
     threads: int = 1
     tell: Tell = silent
+    cluster: str | None = None  # the text tells there what hints would save in seconds
 
     def ready(self, name: str, table: pa.Table) -> None:
         """A table is complete, although the analysis is not."""
@@ -102,15 +105,21 @@ class Text(Output):
     def write(self, analysis: Analysis) -> None:
         import io
 
+        if self.target in (None, "-"):
+            self._print(analysis, sys.stdout)
+            return
+        text = io.StringIO()
+        self._print(analysis, text)
+        put([text.getvalue().encode("utf-8", "backslashreplace")], self.target)
+
+    def _print(self, analysis: Analysis, stream: TextIO) -> None:
+        from tracehint.commands._in_seconds import saved_by_pattern
         from tracehint.hintgen.summary.console import console_for
         from tracehint.hintgen.summary.summary import print_summary
 
-        if self.target in (None, "-"):
-            print_summary(analysis, console_for(sys.stdout))
-            return
-        text = io.StringIO()
-        print_summary(analysis, console_for(text))
-        put([text.getvalue().encode("utf-8", "backslashreplace")], self.target)
+        print_summary(analysis, console_for(stream))
+        if self.cluster and (said := saved_by_pattern(analysis, self.cluster)):
+            stream.write(f"\n{click.wrap_text(said, 78)}\n")
 
 
 # --format -> who writes it

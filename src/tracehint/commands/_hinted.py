@@ -37,6 +37,7 @@ class Wanted:
     nodes: int | None
     roots: tuple[str, ...]
     learned: tuple[HintFile, Paths] | None = None  # in the place of a file
+    via: str | None = None  # a way of adapters/creation/ways.py
 
 
 @dataclass(frozen=True)
@@ -69,9 +70,12 @@ class Hinted:
         from tracehint.schemas.store import read_bundle
         from tracehint.schemas.version import HINTS_NAME
 
+        trouble = self.switched.running.end()
         journal = self.switched.journal()
         run = read_bundle(bundle, without=_UNREAD) if bundle is not None else None
-        tell = teller(self.resolution, self.store, self.roots, host_name(host))
+        tell = teller(
+            self.resolution, self.store, self.roots, host_name(host), self.switched.running.unseen
+        )
         rows = tell.rows(journal)
         if run is not None:
             rows = tell.rows(journal, made_in(run, self.roots), Renames(run))
@@ -83,7 +87,7 @@ class Hinted:
         if bundle is not None:
             dump(self.resolution.hints, bundle / HINTS_NAME, force=True)
             _add(bundle, rows)
-        for line in [] if quiet else summary(journal, rows, unread):
+        for line in trouble + ([] if quiet else summary(journal, rows, unread)):
             click.echo(f"tracehint: {line}", err=True)
 
 
@@ -93,6 +97,7 @@ def prepared(wanted: Wanted) -> Iterator[Hinted]:
     from tracehint.adapters.creation.compile import compile_rules
     from tracehint.adapters.creation.launch import switched_on
     from tracehint.adapters.creation.resolution import resolution_of
+    from tracehint.adapters.creation.ways import chosen
     from tracehint.adapters.stores.registry import open_store
     from tracehint.hintgen.hints.hintfile import load
 
@@ -103,11 +108,12 @@ def prepared(wanted: Wanted) -> Iterator[Hinted]:
         hints, paths = load(wanted.hints), _known(wanted.like)
     else:
         raise UsageError("no hints given", "Add --hints FILE (`tracehint profile` writes one).")
+    way = chosen(wanted.via)
     store = open_store(wanted.store, prefix=wanted.prefix, places=wanted.places)
     roots = [os.fsencode(Path(root).resolve()) for root in wanted.roots or (".",)]
     resolution = resolution_of(hints, paths, wanted.nodes)
     compiled = compile_rules(resolution, store, roots)
-    with switched_on(compiled, Path.cwd()) as switched:
+    with switched_on(compiled, Path.cwd(), way, roots) as switched:
         yield Hinted(resolution, store, roots, switched)
 
 

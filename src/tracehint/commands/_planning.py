@@ -39,6 +39,15 @@ class Decided:
 
         return decision(to_json(self.planning), self.own)
 
+    def unbound(self) -> Decided:
+        """The best of what leaves tasks where the engine starts them."""
+        from tracehint.hintgen.plan.judge import without_scheduler
+        from tracehint.hintgen.plan.strategies.registry import DEFAULT
+
+        alone = without_scheduler(self.planning.estimates)
+        chosen = alone.name if alone is not None else DEFAULT
+        return replace(self, planning=replace(self.planning, chosen=chosen))
+
     @property
     def hints(self) -> HintFile:
         """Rules that lose nowhere by simulation, and the plan."""

@@ -1,19 +1,23 @@
-"""`tracehint doctor`: which collectors can run here, what each would miss and cost."""
+"""`tracehint doctor`: which collectors and ways to set hints can run here, and what each costs."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import textwrap
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tracehint.collectors.registry import COLLECTORS, check
 from tracehint.commands._checks import CHECKS, Finding
-from tracehint.commands._programs import program_lines, seen
+from tracehint.commands._programs import program_lines, seen, seen_of, workflow_lines
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK
+
+if TYPE_CHECKING:
+    from tracehint.adapters.creation.ways import Answer
 
 
 @click.command()
@@ -34,38 +38,59 @@ from tracehint.errors import EXIT_FINDINGS, EXIT_OK
     metavar="PROGRAM",
     help="Tell whether the preload collector sees it; repeatable.",
 )
-def command(fmt: str, store: str | None, places: Path | None, programs: tuple[str, ...]) -> int:
+@click.argument("workflow", metavar="[-- COMMAND...]", nargs=-1, type=click.UNPROCESSED)
+def command(
+    fmt: str,
+    store: str | None,
+    places: Path | None,
+    programs: tuple[str, ...],
+    workflow: tuple[str, ...],
+) -> int:
     """Tell which collectors can run here, what each would miss and cost, and the remedy.
+
+    With a command: which programs that it and its scripts name the preload collector would not
+    see. The command is not run.
 
     With --store: what that store can take, when it acts, who may, and what helps where it takes
     nothing.
 
     0: a collector can run that `auto` would take; 1: none can.
 
-    Example: tracehint doctor
+    Example: tracehint doctor -- snakemake --cores 2
     """
     if store is not None:
         return _store(store, places, fmt)
+    from tracehint.adapters.creation.ways import answers as of_ways
+
+    picked, collectors = _collectors()
+    findings, ways = [probe() for probe in CHECKS], of_ways()
+    if fmt == "json":
+        rows: Mapping[str, Sequence[Any]] = {
+            "checks": findings,
+            "ways": ways,
+            "workflow": seen_of(workflow),
+        }
+        data: dict[str, Any] = {"auto": picked, "collectors": collectors}
+        data["programs"] = [dataclasses.asdict(seen(name)) for name in programs]
+        data |= {name: [dataclasses.asdict(row) for row in found] for name, found in rows.items()}
+        click.echo(json.dumps({"schema": "tracehint.doctor/1", **data}, indent=1))
+    else:
+        click.echo(_text(collectors, findings, ways, picked), nl=False)
+        click.echo("".join(program_lines(programs)), nl=False)
+        click.echo("".join(workflow_lines(workflow)), nl=False)
+    return EXIT_OK if picked else EXIT_FINDINGS
+
+
+def _collectors() -> tuple[str | None, list[dict[str, Any]]]:
+    """What `auto` would take, and the answer of each."""
     answers = {name: check(name) for name in COLLECTORS}
-    findings = [probe() for probe in CHECKS]
     picked = next((n for n, e in COLLECTORS.items() if e.auto and answers[n].decides), None)
     if picked is not None and answers[picked].broken:
         picked = None
-    collectors = [
+    return picked, [
         {"name": name, **dataclasses.asdict(found), "blind_to": list(found.blind_to)}
         for name, found in answers.items()
     ]
-    if fmt == "json":
-        data = {
-            "schema": "tracehint.doctor/1", "auto": picked, "collectors": collectors,
-            "checks": [dataclasses.asdict(f) for f in findings],
-            "programs": [dataclasses.asdict(seen(name)) for name in programs],
-        }  # fmt: skip  # a table
-        click.echo(json.dumps(data, indent=1))
-    else:
-        click.echo(_text(collectors, findings, picked), nl=False)
-        click.echo("".join(program_lines(programs)), nl=False)
-    return EXIT_OK if picked else EXIT_FINDINGS
 
 
 def _store(name: str, places: Path | None, fmt: str) -> int:
@@ -79,7 +104,12 @@ def _store(name: str, places: Path | None, fmt: str) -> int:
     return EXIT_OK
 
 
-def _text(collectors: list[dict[str, Any]], findings: list[Finding], picked: str | None) -> str:
+def _text(
+    collectors: list[dict[str, Any]],
+    findings: list[Finding],
+    ways: Sequence[Answer],
+    picked: str | None,
+) -> str:
     lines = ["Collectors (auto takes the first that can run)"]
     for entry in collectors:
         chosen = "  <- auto" if entry["name"] == picked else ""
@@ -91,6 +121,19 @@ def _text(collectors: list[dict[str, Any]], findings: list[Finding], picked: str
             lines += _indented("cost: " + entry["cost"])
         if not entry["usable"] and entry["remedy"]:
             lines += _indented("remedy: " + entry["remedy"])
+    lines += [
+        "",
+        "Hints while files are made (run takes the first way that can be; --via names one)",
+    ]
+    first = next((way.name for way in ways if way.usable), None)
+    for way in ways:
+        chosen = "  <- run" if way.name == first else ""
+        lines.append(f"  {'yes' if way.usable else 'no ':<4}{way.name}{chosen}")
+        lines += _indented(way.reason)
+        lines += _indented(f"reaches: {way.reaches}")
+        lines += _indented(f"cost: {way.cost}")
+        if way.remedy:
+            lines += _indented(f"remedy: {way.remedy}")
     lines += ["", "Conditions"]
     for found in findings:
         lines.append(f"  {found.state:<8}{found.name}: {found.text}")

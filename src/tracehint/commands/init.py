@@ -13,6 +13,7 @@ from tracehint.errors import EXIT_OK
 if TYPE_CHECKING:
     from tracehint.adapters.project.discover import Found
 
+MAP = "tracehint.map.toml"
 # engine -> how it is usually started
 COMMANDS = {
     "makeflow": "makeflow FILE", "snakemake": "snakemake -c4", "make": "make -j4",
@@ -40,7 +41,10 @@ def command(directory: Path, force: bool, dry_run: bool) -> int:
 
     found = discover(directory)
     old = directory / NAME
-    text = project_text(found, *(kept_from(old) if old.is_file() else ({}, "")))
+    by_hand, tables = kept_from(old) if old.is_file() else ({}, "")
+    if found.store == "moosefs" and "map" not in by_hand:
+        by_hand |= _map(directory, dry_run=dry_run)
+    text = project_text(found, by_hand, tables)
     if not dry_run:
         write_result(text, str(directory / NAME), force=force)
         click.echo(f"wrote {directory / NAME}", err=True)
@@ -48,6 +52,19 @@ def command(directory: Path, force: bool, dry_run: bool) -> int:
     for line in _takes(found):
         click.echo(line)
     return EXIT_OK
+
+
+def _map(directory: Path, *, dry_run: bool) -> dict[str, str]:
+    """The map of the storage classes that are there, written beside the project file."""
+    from tracehint.adapters.project.classes import map_text
+    from tracehint.collectors.hostinfo import host_name
+
+    text = map_text(directory, host_name())
+    if not text:
+        return {}
+    if not dry_run:
+        write_result(text, str(directory / MAP), force=True)
+    return {"map": f'map = "{MAP}"'}
 
 
 def _takes(found: Found) -> list[str]:

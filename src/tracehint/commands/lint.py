@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracehint.commands._backend import Backend, backend_options
 from tracehint.commands._options import gathered, nodes_option, placement_option, result_options
 from tracehint.commands._output import terminal_width, wants_color, write_result
+from tracehint.commands._stage_line import stages
 from tracehint.commands._task_options import task_options
 from tracehint.commands._workflow import with_workflow
-from tracehint.errors import EXIT_FINDINGS, EXIT_OK, UsageError
+from tracehint.errors import EXIT_FINDINGS, EXIT_OK, TracehintError, UsageError
+from tracehint.hintgen.text.units import seconds
 from tracehint.schemas.arrow import skip_pandas
 from tracehint.version import __version__
 
@@ -37,6 +41,8 @@ class Asked:
     cluster: str | None
     block_size: str | None
     hints_in_force: str | None
+    backend: str
+    master: str | None
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,8 @@ class Choice:
 @click.option(
     "--cluster",
     metavar="FILE",
-    help="Cluster file with the sites: TM005 tells what its advice would save there, in seconds.",
+    help="Where the next run takes place, a cluster file or a ready-made one by name: savings also "
+    "in seconds, simulated there.",
 )
 @click.option("--block-size", help="Block size of the store, e.g. 1M; default 4M.")
 @click.option("--hints-in-force", type=click.Path(), help="Hints that the store already had.")
@@ -80,6 +87,7 @@ class Choice:
 )
 @click.option("--baseline", type=click.Path(), help="Hide the findings listed in this file.")
 @click.option("--write-baseline", type=click.Path(), help="Accept all findings: list them there.")
+@backend_options
 @click.option("--config", type=click.Path(), help="Directory to look for the configuration.")
 @gathered(asked=Asked, choice=Choice)
 def command(asked: Asked, choice: Choice, fmt: str, output: str | None, force: bool) -> int:
@@ -93,7 +101,7 @@ def command(asked: Asked, choice: Choice, fmt: str, output: str | None, force: b
     """
     skip_pandas()
     from tracehint.hintgen.lint import baseline as baselines
-    from tracehint.hintgen.lint import run_rules, skipped_rules
+    from tracehint.hintgen.lint import skipped_rules
     from tracehint.hintgen.lint.config import choose, find_config
     from tracehint.hintgen.lint.registry import load
     from tracehint.hintgen.lint.render import Info, render
@@ -101,7 +109,7 @@ def command(asked: Asked, choice: Choice, fmt: str, output: str | None, force: b
     found = find_config(Path(choice.config or ".").resolve())
     codes = choose(_split(choice.select) or found.select, _split(choice.ignore) or found.ignore)
     context = _context(asked, found.settings)
-    findings = _in_seconds(run_rules(context, codes), choice.calibration)
+    findings, simulated = _in_seconds(_asked(context, codes), choice.calibration, context)
     if choice.write_baseline:
         write_result(baselines.dump(findings), choice.write_baseline, force=force)
     known = choice.baseline or ("" if choice.write_baseline else found.baseline)
@@ -116,6 +124,7 @@ def command(asked: Asked, choice: Choice, fmt: str, output: str | None, force: b
         troubles=context.analysis.run.get("troubles", []),
         suppressed=suppressed,
         saved=context.saved,
+        simulated=simulated,
         width=terminal_width(),
         color=wants_color() and not output,
     )
@@ -123,14 +132,42 @@ def command(asked: Asked, choice: Choice, fmt: str, output: str | None, force: b
     return EXIT_OK if choice.write_baseline or not findings else EXIT_FINDINGS
 
 
-def _in_seconds(findings: list[Finding], calibration: str | None) -> list[Finding]:
-    """With seconds beside the bytes, where the rates are known."""
-    if not calibration:
-        return findings
-    from tracehint.hintgen.calibration import read_rates
-    from tracehint.hintgen.lint.seconds import with_seconds
+def _in_seconds(
+    findings: list[Finding], calibration: str | None, context: Context
+) -> tuple[list[Finding], str]:
+    """With seconds beside the bytes, where the rates or the cluster are known; and what all hints
+    would do on the cluster."""
+    if calibration:
+        from tracehint.hintgen.calibration import read_rates
+        from tracehint.hintgen.lint.seconds import with_seconds
 
-    return with_seconds(findings, read_rates(Path(calibration)))
+        findings = with_seconds(findings, read_rates(Path(calibration)))
+    return (findings, "") if context.cluster is None else _simulated(findings, context)
+
+
+def _simulated(findings: list[Finding], context: Context) -> tuple[list[Finding], str]:
+    """A run that cannot be simulated has no seconds."""
+    from tracehint.hintgen.lint.simulated import with_simulated
+
+    assert context.cluster is not None
+    try:
+        findings, found = with_simulated(findings, context)
+    except TracehintError as error:
+        click.echo(f"tracehint: no seconds: {error}", err=True)
+        return findings, ""
+    where = f"{context.cluster.name}, {context.cluster.count} nodes"
+    if found is None:
+        return findings, ""
+    more = f"; {found.left_out} groups of files not simulated" if found.left_out else ""
+    return findings, f"{seconds(found.default)} -> {seconds(found.hinted)} on {where}{more}"
+
+
+def _asked(context: Context, codes: Sequence[str]) -> list[Finding]:
+    """The findings of the rules; says on a terminal how far it is."""
+    from tracehint.hintgen.lint import run_rules
+
+    with stages() as seen:
+        return run_rules(context, codes, seen.tell)
 
 
 def _context(asked: Asked, settings: Settings) -> Context:
@@ -147,7 +184,15 @@ def _context(asked: Asked, settings: Settings) -> Context:
         nodes=asked.nodes, default_placement=asked.default_placement, sites=sites, **asked.cut
     )
     joined = with_workflow(asked.bundle, asked.workflow) if asked.workflow else None
-    run = inputs.load_run(asked.bundle, options, joined)
+    if joined is not None and asked.backend != "local":
+        raise UsageError(
+            "--backend spark with a WORKFLOW", "Join it before: tracehint merge --workflow."
+        )
+    run = (
+        Backend(asked.backend, asked.master).load(asked.bundle, options)
+        if joined is None
+        else inputs.load_run(asked.bundle, options, joined)
+    )
     hints = None
     if asked.hints_in_force:
         from tracehint.hintgen.hints.hintfile import load

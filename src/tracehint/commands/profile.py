@@ -114,12 +114,15 @@ def show(
 
 def _decision(work: Work) -> None:
     """What the run would gain from what; and what to type."""
+    from tracehint.commands._in_seconds import saved_by_pattern
     from tracehint.commands._stages import short
 
     decided, said = work.decision
     if not said:
         return
     click.echo(click.wrap_text(said, 78), err=True)
+    if work.cluster and (saved := saved_by_pattern(work.run.analysis, work.cluster, work.learned)):
+        click.echo(click.wrap_text(saved, 78), err=True)
     if decided is not None and decided.planning.chosen != "default":
         bundle = shlex.quote(short(work.bundle))
         where = f" --cluster {shlex.quote(work.cluster)}" if work.cluster else ""

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracehint.commands._backend import load
 from tracehint.commands._options import nodes_option, placement_option
 from tracehint.commands._output import refuse_existing, write_result
+from tracehint.commands._stage_line import stage
 from tracehint.commands._task_options import task_options
 from tracehint.schemas.arrow import skip_pandas
 
@@ -62,40 +64,48 @@ def command(
     if target != "-":
         refuse_existing(Path(target), force=force)
     from tracehint.analyzer.model import Options
-    from tracehint.hintgen import inputs
     from tracehint.hintgen.draw.report import report_html
-    from tracehint.hintgen.learn.rules import learn
 
-    run = inputs.load_run(bundle, Options(nodes=nodes, default_placement=default_placement, **cut))
-    rules = learn([run.analysis]) if hints else None
+    run = load(bundle, Options(nodes=nodes, default_placement=default_placement, **cut))
+    rules = _rules(run) if hints else None
     prediction, said = None, ""
     if cluster is not None:
-        prediction, said = _on_cluster(run, rules or learn([run.analysis]), cluster, nodes)
+        prediction, said = _on_cluster(run, rules or _rules(run), cluster, nodes)
     compared = None
     if before is not None:
         compared = _compared(before, run, Path(bundle), Options(nodes=nodes, **cut))
-    text = report_html(run, rules, prediction=prediction, decision=said, comparison=compared)
+    with stage("findings and pictures"):
+        text = report_html(run, rules, prediction=prediction, decision=said, comparison=compared)
     write_result(text, target, force=force)
     if target != "-":
         click.echo(f"tracehint: wrote {target}", err=True)
+
+
+def _rules(run: Input) -> HintFile:
+    from tracehint.hintgen.learn.rules import learn
+
+    with stage("learning rules"):
+        return learn([run.analysis])
 
 
 def _on_cluster(
     run: Input, rules: HintFile, cluster: str, nodes: int | None
 ) -> tuple[dict[str, Any], str]:
     """The predictions for the cluster, and the decision."""
+    from tracehint.commands._in_seconds import saved_by_pattern
     from tracehint.commands._planning import decided_or_why
     from tracehint.commands._what_if import sweep
 
-    return sweep(run.analysis, cluster), decided_or_why(run.analysis, rules, cluster, nodes)[1]
+    said = decided_or_why(run.analysis, rules, cluster, nodes)[1]
+    saved = saved_by_pattern(run.analysis, cluster, rules)
+    return sweep(run.analysis, cluster), " ".join(filter(None, (said, saved)))
 
 
 def _compared(before: str, run: Input, path: Path, options: Options) -> dict[str, Any]:
     """What `compare` tells of the earlier run and this one."""
     from tracehint.commands.compare import hints_of
-    from tracehint.hintgen import inputs
     from tracehint.hintgen.proof.compare import proof_of
     from tracehint.hintgen.proof.result import for_page
 
-    first = inputs.load_run(before, options)
+    first = load(before, options)
     return for_page(proof_of(first, run, hints_of(path)))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,12 @@ _options = with_options(
     click.option(
         "--cluster", metavar="FILE", help="Cluster that hints are planned for (as of `plan`)."
     ),
+    click.option(
+        "--via",
+        metavar="WAY",
+        help="How hints are set: preload, or fanotify (root). Default: the first that can be; "
+        "`tracehint doctor` tells.",
+    ),
     click.option("--no-record", is_flag=True, help="Set hints only; record nothing."),
 )
 
@@ -59,6 +66,7 @@ def command(
     like: Path | None,
     nodes: int | None,
     cluster: str | None,
+    via: str | None,
     no_record: bool,
     **options: Any,
 ) -> int:
@@ -77,13 +85,13 @@ def command(
 
     Example: tracehint run --hints hints.json --store moosefs -- snakemake -c4
     """
+    plain = Wanted(hints, "", prefix, places, like, nodes, options["data_roots"], via=via)
     try:
-        store = store or _store_here(options)
-        wanted = Wanted(hints, store, prefix, places, like, nodes, options["data_roots"])
-        if hints is not None:
-            ended = _once(wanted, no_record, options)
-        else:
-            ended = _again(wanted, cluster, no_record, options)
+        with _with_store(plain, store, options) as wanted:
+            if hints is not None:
+                ended = _once(wanted, no_record, options)
+            else:
+                ended = _again(wanted, cluster, no_record, options)
     except TracehintError as error:
         if error.exit_code in (126, 127):
             raise
@@ -91,15 +99,18 @@ def command(
     return die_like(ended)
 
 
-def _store_here(options: dict[str, Any]) -> str:
-    """The store that the data's directory is on."""
-    from tracehint.adapters.project.mounts import store_here
+@contextmanager
+def _with_store(wanted: Wanted, store: str | None, options: dict[str, Any]) -> Iterator[Wanted]:
+    """The store that was named, or the one that the data's directory is on."""
+    from tracehint.adapters.project.here import store_here
 
-    roots = options["data_roots"] or (str(working_directory()),)
-    store, why = store_here(Path(roots[0]))
-    if why and not options["quiet"]:
-        click.echo(f"tracehint: store {store}: {why}", err=True)
-    return store
+    if store is not None:
+        yield replace(wanted, store=store)
+        return
+    with store_here(Path((options["data_roots"] or (str(working_directory()),))[0])) as here:
+        if here.why and not options["quiet"]:
+            click.echo(f"tracehint: store {here.store}: {here.why}", err=True)
+        yield replace(wanted, store=here.store, places=wanted.places or here.places)
 
 
 def _once(wanted: Wanted, no_record: bool, options: dict[str, Any]) -> Ended:

@@ -14,14 +14,14 @@ from tracehint.hintgen.match.templateindex import TemplateIndex
 from tracehint.limits import limit
 
 
-def in_company(
-    caught: Sequence[bytes], beside: Sequence[Template], names: Container[bytes]
+def has_siblings(
+    caught: Sequence[bytes], siblings: Sequence[Template], names: Container[bytes]
 ) -> bool:
     """True when all names that must stand beside a path are there; `caught`: its placeholders."""
     (stem, *_) = caught or (b"",)
     return all(
         b"".join(stem if isinstance(part, str) else part for part in other.parts) in names
-        for other in beside
+        for other in siblings
     )
 
 

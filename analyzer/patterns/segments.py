@@ -1,4 +1,4 @@
-"""Stretches of files that the same number of ranges cover."""
+"""Segments of files that the same number of ranges cover."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tracehint.analyzer.patterns.rows import Rows
 
 
 @dataclass
-class Stretches(Rows):
-    """Stretches of files, sorted, from the first to the last byte of each file; `deep` ranges
+class Segments(Rows):
+    """Segments of files, sorted, from the first to the last byte of each file; `deep` ranges
     and of these `wide` marked ones cover them, 0 is a gap."""
 
     file: Ints
@@ -22,7 +22,7 @@ class Stretches(Rows):
     wide: Ints
 
 
-def stretches(file: Ints, start: Ints, end: Ints, marked: Bools | None = None) -> Stretches:
+def segments(file: Ints, start: Ints, end: Ints, marked: Bools | None = None) -> Segments:
     """Cut files where a range begins or ends."""
     files, place = np.concatenate([file, file]), np.concatenate([start, end])
     order = order_by(files, place)
@@ -30,11 +30,11 @@ def stretches(file: Ints, start: Ints, end: Ints, marked: Bools | None = None) -
     step = np.where(order < len(file), 1, -1)
     first = starts_of(files, place)
     if not len(first):
-        return Stretches.empty()
+        return Segments.empty()
     deep = np.cumsum(np.add.reduceat(step, first))  # adds up to 0 in each file
     wide = deep
     if marked is not None:
         wide = np.cumsum(np.add.reduceat(step * marked[order % len(file)], first))
     files, place = files[first], place[first]
     at = np.flatnonzero(files[1:] == files[:-1])
-    return Stretches(files[at], place[at], place[at + 1], deep[at], wide[at])
+    return Segments(files[at], place[at], place[at + 1], deep[at], wide[at])

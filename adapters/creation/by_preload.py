@@ -1,0 +1,41 @@
+"""Hints by the preload library: in each program, without privileges."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tracehint.adapters.creation.running import Running
+from tracehint.collectors.preload.blind import LIBRARY
+from tracehint.collectors.preload.sites import write_sites
+
+SWITCH = "TRACEHINT_HINTS"
+REACHES = "dynamic programs (glibc, x86-64), on all nodes that the command's environment reaches"
+COST = "0.3 us"
+
+
+def check() -> tuple[str, str]:
+    """Whether the library is there and can be named."""
+    if not LIBRARY.exists():
+        return (
+            "the preload library is not built",
+            "Run `make tracer` (x86-64 Linux, a C compiler).",
+        )
+    if any(mark in str(LIBRARY) for mark in " :"):
+        return (
+            f"the loader cannot be told a path with a space or a colon: {LIBRARY}",
+            "Install tracehint in another directory.",
+        )
+    return "the preload library is there", ""
+
+
+@contextmanager
+def on(table: Path, roots: Sequence[bytes]) -> Iterator[Running]:  # noqa: ARG001
+    """Who gets the environment has the library with the table."""
+    before = os.environ.get("LD_PRELOAD", "")
+    preload = f"{LIBRARY}:{before}" if before else str(LIBRARY)
+    yield Running(
+        {SWITCH: str(table), "LD_PRELOAD": preload, **write_sites(table.with_name("sites"))}
+    )

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One open: an empty regular file of a name with a hint, which a process of the run may write. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <time.h>
+#include "agent.h"
+
+#define JUST_MADE_NS 50000000LL
+
+static bool is_empty_file(int fd, struct statx *facts)
+{
+	return !statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+		      STATX_TYPE | STATX_SIZE | STATX_CTIME | STATX_NLINK, facts) &&
+	       S_ISREG(facts->stx_mode) && !facts->stx_size && facts->stx_nlink;
+}
+
+/* Nobody had time to open it for reading. */
+static bool just_made(const struct statx *facts)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME_COARSE, &t);
+	long long age = (t.tv_sec - facts->stx_ctime.tv_sec) * 1000000000LL + t.tv_nsec -
+			(long long)facts->stx_ctime.tv_nsec;
+
+	return age >= 0 && age < JUST_MADE_NS;
+}
+
+/* Tools open files themselves, and a file system that is a process may. */
+static bool may_take_long(const struct opened *o, int fd)
+{
+	struct statfs what;
+
+	return o->tools || (!fstatfs(fd, &what) && what.f_type == FUSE_SUPER_MAGIC);
+}
+
+bool file_opened(struct opened *o, int fd, pid_t thread)
+{
+	struct statx facts;
+
+	if (!is_empty_file(fd, &facts))
+		return false;
+	enum tag_count found = hinter_find(&o->hinter, &o->slot, tag_name_of(fd, o->slot.path));
+
+	if (found == TAG_C_OUTSIDE || found == TAG_C_NO_RULE || found == TAG_C_NO_HINT)
+		return false;
+	pid_t process = family_of(thread, o->run);
+
+	if (!process || (!just_made(&facts) && !wants_to_write(thread)))
+		return false;
+	tag_count(&o->hinter.journal, TAG_C_CREATED);
+	if (found != TAG_C_SET) {
+		tag_count(&o->hinter.journal, found);
+		return false;
+	}
+	if (may_take_long(o, fd)) {
+		if (set_later(&o->slot, fd, process))
+			return true;
+		tag_count(&o->hinter.journal, TAG_C_DROPPED);
+		return false;
+	}
+	hinter_set(&o->hinter, &o->slot, fd, (uint32_t)process);
+	return false;
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The agent: takes the kernel's questions and answers them; every answer is yes. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/fanotify.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include "agent.h"
+
+#define QUESTIONS 64 /* taken at once: each is an open file */
+#define FILES 4096
+#define LOOK_MS 200
+#define NICE (-10)
+
+static int questions = -1;
+
+void answer(int fd)
+{
+	struct fanotify_response response = {.fd = fd, .response = FAN_ALLOW};
+
+	if (write(questions, &response, sizeof(response)) < 0 && errno != ENOENT)
+		_exit(3); /* they are let go */
+	close(fd);
+}
+
+__attribute__((format(printf, 2, 3))) static void fail(struct shared *shared, const char *text, ...)
+{
+	va_list list;
+
+	va_start(list, text);
+	vsnprintf(shared->why, sizeof(shared->why), text, list);
+	va_end(list);
+	shared->ready = -1;
+}
+
+static bool mark(const struct job *job, struct shared *shared)
+{
+	questions = fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC | FAN_NONBLOCK |
+					  FAN_UNLIMITED_QUEUE | FAN_REPORT_TID,
+				  O_RDONLY | O_LARGEFILE | O_CLOEXEC | O_NONBLOCK);
+	if (questions < 0) {
+		fail(shared, "fanotify: %s", strerror(errno));
+		return false;
+	}
+	for (const char *const *mount = job->mounts; *mount; mount++)
+		if (fanotify_mark(questions, FAN_MARK_ADD | FAN_MARK_MOUNT, FAN_OPEN_PERM, AT_FDCWD,
+				  *mount)) {
+			fail(shared, "fanotify on %s: %s", *mount, strerror(errno));
+			return false;
+		}
+	return true;
+}
+
+static void make_room(void)
+{
+	struct rlimit limit;
+
+	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < FILES) {
+		limit.rlim_cur = FILES < limit.rlim_max ? FILES : limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+	setpriority(PRIO_PROCESS, 0, NICE);
+}
+
+/* Whether a setting of the table is made by a tool. */
+static bool has_tools(const struct tag_table *t)
+{
+	const struct tag_set *sets =
+		tag_rows(t, t->header->sets.at, t->header->sets.count, sizeof(*sets));
+
+	for (uint32_t i = 0; sets && i < t->header->sets.count; i++) {
+		const struct tag_section *ways =
+			tag_rows(t, sets[i].way_at, sets[i].ways, sizeof(*ways));
+
+		for (uint32_t way = 0; ways && way < sets[i].ways; way++) {
+			const struct tag_setting *said =
+				tag_rows(t, ways[way].at, ways[way].count, sizeof(*said));
+
+			for (uint32_t k = 0; said && k < ways[way].count; k++)
+				if (said[k].flags & TAG_CLASS)
+					return true;
+		}
+	}
+	return false;
+}
+
+static void take_all(struct opened *opened, struct shared *shared)
+{
+	struct fanotify_event_metadata events[QUESTIONS];
+	ssize_t size = read(questions, events, sizeof(events));
+
+	for (struct fanotify_event_metadata *event = events; FAN_EVENT_OK(event, size);
+	     event = FAN_EVENT_NEXT(event, size)) {
+		shared->beat++;
+		if (event->vers != FANOTIFY_METADATA_VERSION)
+			_exit(4);
+		if (event->fd < 0)
+			continue;
+		if (!file_opened(opened, event->fd, event->pid))
+			answer(event->fd);
+	}
+}
+
+void serve(const struct job *job, struct shared *shared)
+{
+	static struct opened opened;
+	struct pollfd wait = {.events = POLLIN};
+
+	make_room();
+	opened.run = job->run;
+	if (!hinter_open(&opened.hinter, job->table)) {
+		fail(shared, "%s: no rule table", job->table);
+		return;
+	}
+	opened.tools = has_tools(&opened.hinter.table);
+	tag_journal_keep(&opened.hinter.journal);
+	if (!begin_later(&opened.hinter)) {
+		fail(shared, "threads: %s", strerror(errno));
+		return;
+	}
+	if (!mark(job, shared))
+		return;
+	wait.fd = questions;
+	shared->ready = 1;
+	for (;;) {
+		shared->beat++;
+		if (poll(&wait, 1, LOOK_MS) > 0)
+			take_all(&opened, shared);
+	}
+}

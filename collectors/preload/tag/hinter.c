@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+/* From a file's name to its settings and the record of them: see tag/hinter.h. */
+#include "hinter.h"
+#include "store.h"
+
+#define O_RDONLY_CLOEXEC 02000000
+#define PROT_READ 1
+#define MAP_PRIVATE 2
+#define MAX_SETTINGS 64
+#define OWN ".tracehint/" /* our own directory below a root: never hinted */
+
+struct stat64 { /* struct stat of the kernel on x86-64 */
+	uint64_t dev, ino, nlink;
+	uint32_t mode, uid, gid, pad;
+	uint64_t rdev;
+	int64_t size;
+	uint64_t rest[12];
+};
+
+static const void *map_table(const char *path, size_t *size)
+{
+	struct stat64 st;
+	long fd = th_sys(__NR_openat, TH_AT_FDCWD, path, O_RDONLY_CLOEXEC, 0);
+	long at = -1;
+
+	if (th_failed(fd))
+		return NULL;
+	if (!th_failed(th_sys(__NR_fstat, fd, &st)) && st.size > 0) {
+		at = th_sys(__NR_mmap, 0, st.size, PROT_READ, MAP_PRIVATE, fd, 0);
+		*size = (size_t)st.size;
+	}
+	th_sys(__NR_close, fd);
+	return th_failed(at) ? NULL : (const void *)at;
+}
+
+bool hinter_open(struct hinter *h, const char *table)
+{
+	size_t size = 0;
+	const void *base = map_table(table, &size);
+
+	if (!base || !tag_use(&h->table, base, size))
+		return false;
+	tag_journal_open(&h->journal, table);
+	return true;
+}
+
+uint32_t tag_name_of(long fd, char *out)
+{
+	char link[32] = "/proc/self/fd/";
+	char digits[12];
+	uint32_t n = 14, count = 0;
+
+	do {
+		digits[count++] = '0' + fd % 10;
+		fd /= 10;
+	} while (fd);
+	while (count)
+		link[n++] = digits[--count];
+	link[n] = 0;
+	long length = th_sys(__NR_readlink, link, out, TAG_MAX_NAME);
+
+	return th_failed(length) || length >= TAG_MAX_NAME || out[0] != '/' ? 0 : (uint32_t)length;
+}
+
+enum tag_count hinter_find(const struct hinter *h, struct tag_slot *slot, uint32_t length)
+{
+	static const enum tag_count why[] = {
+		[TAG_FOUND] = TAG_C_NO_HINT,	 [TAG_NO_RULE] = TAG_C_NO_RULE,
+		[TAG_CONFLICT] = TAG_C_CONFLICT, [TAG_COSTLY] = TAG_C_COSTLY,
+		[TAG_DAMAGED] = TAG_C_DAMAGED,
+	};
+
+	if (!length)
+		return TAG_C_NAMELESS;
+	slot->length = length;
+	slot->name = tag_below(&h->table, slot->path, &slot->length, &slot->root);
+	if (!slot->name || th_starts(slot->name, OWN))
+		return TAG_C_OUTSIDE;
+	tag_look_up(&h->table, slot->name, slot->length, &slot->match);
+	return slot->match.answer == TAG_FOUND && slot->match.set != TAG_NONE
+		       ? TAG_C_SET
+		       : why[slot->match.answer];
+}
+
+void hinter_set(struct hinter *h, struct tag_slot *slot, int fd, uint32_t pid)
+{
+	struct tag_record record = {.pid = pid, .path_size = slot->length, .root = slot->root};
+	uint32_t count = 0;
+	const struct tag_setting *settings =
+		tag_settings(&h->table, &slot->match, slot->name, slot->group, &count);
+
+	for (uint32_t i = 0; settings && i < count && i < MAX_SETTINGS; i++) {
+		long size = tag_value(&h->table, &settings[i], slot->group, slot->value);
+		long done =
+			size < 0 ? size
+				 : tag_put(&h->table, &settings[i], fd, slot->value, (size_t)size);
+
+		if (!th_failed(done))
+			continue;
+		record.failed |= 1ull << i;
+		record.error = record.error ? record.error : (uint32_t)-done;
+	}
+	tag_count(&h->journal, !settings       ? TAG_C_DAMAGED
+			       : record.failed ? TAG_C_REFUSED
+					       : TAG_C_SET);
+	if (settings)
+		tag_note(&h->journal, record, slot->name);
+}

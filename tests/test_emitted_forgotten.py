@@ -1,0 +1,121 @@
+"""A rule that does not write its output fails with each emitted file as it does without."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support import slurm
+from tests.support.hints import rule
+from tests.support.plans import planned, save_plan
+from tests.test_created_engines import ENGINES, MAKEFLOW, Row, made, prepared, rules
+from tracehint.cli import main
+
+pytestmark = [pytest.mark.slow, pytest.mark.engine]
+
+TASKS = {"part_1.dat": 0, "part_2.dat": 1, "part_3.dat": 0, "total.dat": 1}
+RULES = [
+    rule("part_{n}.dat", id=name, producer=name, consumers=("total", "TOTAL"), DP="local")
+    for name in ("part", "PART")
+]
+
+
+def swapped(word: str, other: str) -> Callable[[list[str]], list[str]]:
+    """The command with the emitted file in the place of the workflow."""
+    return lambda command: [other if w == word else w for w in command]
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """What `emit` is asked for, and the command with what it wrote."""
+
+    row: str
+    words: tuple[str, ...]
+    output: str
+    command: Callable[[list[str]], list[str]]
+
+
+EMITTED = {
+    "Makeflow": Emitted("Makeflow", ("makeflow", "w"), "h.mf", swapped("w", "h.mf")),
+    "Makeflow, outputs made": Emitted(
+        "Makeflow", ("makeflow", "w", "--precreate"), "h.mf", swapped("w", "h.mf")
+    ),
+    "Snakemake": Emitted("Snakemake", ("snakemake", "w"), "h.smk", swapped("w", "h.smk")),
+    "Snakemake 8": Emitted("Snakemake 8", ("snakemake", "w"), "h.smk", swapped("w", "h.smk")),
+    "Nextflow": Emitted(
+        "Nextflow", ("nextflow",), "h.config", lambda command: [*command, "-c", "h.config"]
+    ),
+    "cwltool": Emitted("cwltool", ("cwl", "w"), "h.cwl", swapped("w", "h.cwl")),
+    "Parsl": Emitted("Parsl", ("parsl",), "tracehint_parts.py", swapped("w", "planned.py")),
+}
+# the same program, with the app of each part's executor
+PARSL = (("from parsl import", "import tracehint_parts, parsl\nfrom parsl import"),
+         ("@bash_app\ndef part", "def part"),
+         ("with load(", "part = tracehint_parts.planned(bash_app, part)\n    with load("),
+         ("executors=[ThreadPoolExecutor(max_threads=2)]",
+          "executors=tracehint_parts.executors(lambda label, node: "
+          "ThreadPoolExecutor(label=label, max_threads=2))"))  # fmt: skip  # a table
+
+
+def emitted(folder: Path, what: Emitted) -> None:
+    """The emitted file in the workflow's folder, and a program that uses it where it is one."""
+    hints = save_plan(folder.parent, planned(TASKS, rules=RULES))
+    engine, *more = what.words
+    words = ["emit", str(hints), "--workflow-engine", engine]
+    words += [str(folder / w) if w == "w" else w for w in more]
+    assert main([*words, "-o", str(folder / what.output)]) == 0
+    text = (folder / "w").read_text()
+    for old, new in PARSL:
+        text = text.replace(old, new)
+    (folder / "planned.py").write_text(text)
+
+
+@pytest.mark.parametrize("name", EMITTED)
+def test_a_forgotten_output_is_noticed_as_without_the_emitted_file(
+    name: str, tmp_path: Path
+) -> None:
+    what, folder = EMITTED[name], tmp_path / "w"
+    row, ends = ENGINES[what.row], []
+    for with_hints in (False, True):
+        command, env = prepared(folder, row, forgotten="2")
+        if with_hints:
+            emitted(folder, what)
+            command = what.command(command)
+        done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
+        names = {Path(path).name for path in made(folder, row)}
+        ends.append((done.returncode, "part_2.dat" in names, "total.dat" in names))
+    assert ends[0] == ends[1], done.stdout + done.stderr
+    status, written, total = ends[0]
+    assert not written
+    assert status or not total
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[slurm.Cluster]:
+    if slurm.missing():
+        pytest.skip(slurm.missing())
+    with slurm.cluster(("node1", "node2")) as started:
+        yield started
+
+
+@pytest.mark.parametrize("forgotten", ["", "2"])
+def test_jobs_of_slurm_notice_it_as_makeflow_does(
+    cluster: slurm.Cluster, tmp_path: Path, forgotten: str
+) -> None:
+    row, folder = Row((), rules(MAKEFLOW), lambda: sys.executable), tmp_path / "w"
+    prepared(folder, row, forgotten)
+    hints = save_plan(tmp_path, planned(TASKS))
+    words = ["emit", str(hints), "--workflow-engine", "slurm", str(folder / "w")]
+    words += ["--hosts", str(tmp_path / "hosts.toml"), "-o", str(folder / "jobs.sh")]
+    assert main(words) == 0
+    cluster.run("sh", "jobs.sh", cwd=folder)
+    cluster.wait()
+    names = {Path(path).name for path in made(folder, row)}
+    assert names == set(TASKS) - ({"part_2.dat", "total.dat"} if forgotten else set())
+    said = "".join(path.read_text() for path in folder.glob("slurm-*.out"))
+    assert ("not made by this rule: part_2.dat" in said) == bool(forgotten)

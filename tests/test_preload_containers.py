@@ -1,0 +1,131 @@
+"""The preload collector and programs that have another root: with the library there, and without;
+and programs of another C library."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import tracehint
+from tracehint.collectors.preload import PreloadCollector
+from tracehint.schemas.store import Bundle, read_bundle
+
+_CHECK = PreloadCollector().check()
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not _CHECK.usable, reason=_CHECK.reason)]
+
+# What a container sees of this machine: its programs, the work directory as /data, nothing else.
+INSIDE = (
+    "--ro-bind /usr /usr --symlink usr/lib /lib --symlink usr/lib64 /lib64 --symlink usr/bin /bin "
+    "--proc /proc --dev /dev --bind . /data --chdir /data"
+)
+BOUND = '--bind "$TRACEHINT_RECORD" "$TRACEHINT_RECORD" --ro-bind "$LD_PRELOAD" "$LD_PRELOAD"'
+
+
+def recorded(folder: Path, script: str, *options: str) -> tuple[Bundle, str]:
+    """A recording of the shell script, and what it said to standard error."""
+    done = tracehint(
+        "record", "--quiet", "--collector", "preload", *options, "-o", "../run.trace", "--",
+        "sh", "-c", script, cwd=folder,
+    )  # fmt: skip  # a table
+    assert done.returncode == 0, done.stderr
+    return read_bundle(folder.parent / "run.trace"), done.stderr
+
+
+def losses(bundle: Bundle) -> list[tuple[str, int, str]]:
+    """Kind, count and detail of each row."""
+    return [(r["kind"], r["count"], r["detail"]) for r in bundle.tables["losses"].to_pylist()]
+
+
+def read_bytes(bundle: Bundle, inode: int) -> int:
+    """Bytes read from a file, whatever it was called."""
+    files = {f["file"] for f in bundle.tables["files"].to_pylist() if f["ino"] == inode}
+    return sum(r["read_bytes"] for r in bundle.tables["opens"].to_pylist() if r["file"] in files)
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """A directory with an input of 5,000 bytes."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "in").write_bytes(bytes(5000))
+    return folder
+
+
+def need_bwrap() -> None:
+    """Skip where bubblewrap is missing or not allowed."""
+    words = ["bwrap", "--ro-bind", "/", "/", "true"]
+    if not shutil.which("bwrap") or subprocess.run(words, check=False).returncode:
+        pytest.skip("bubblewrap is missing or not allowed")
+
+
+def test_a_container_without_the_library_is_named_and_undisturbed(work: Path) -> None:
+    need_bwrap()
+    bundle, said = recorded(work, f"bwrap {INSIDE} sh -c 'cat in > out; ls nothing || true'")
+    assert "ld.so" not in said
+    assert (work / "out").stat().st_size == 5000
+    assert losses(bundle) == [("unentered_programs", 1, "without the library there")]
+    assert "static_binaries" in bundle.manifest.blind_to
+
+
+def test_a_container_with_the_library_bound_is_recorded(work: Path) -> None:
+    need_bwrap()
+    bundle, said = recorded(work, f"bwrap {INSIDE} {BOUND} sh -c 'cat in > out'")
+    assert "ld.so" not in said
+    assert losses(bundle) == []
+    assert read_bytes(bundle, (work / "in").stat().st_ino) == 5000
+
+
+def test_another_root_directory(work: Path) -> None:
+    """`unshare` and `chroot`, as an unprivileged build of a root file system does."""
+    root = work.parent / "root"
+    script = (
+        f"mkdir -p {root}/usr {root}/data && mount --bind /usr {root}/usr && mount --bind . "
+        f"{root}/data && ln -sfn usr/lib {root}/lib && ln -sfn usr/lib64 {root}/lib64 && "
+        f"chroot {root} /usr/bin/cat /data/in > out"
+    )
+    words = ["unshare", "-r", "--mount", "true"]
+    if subprocess.run(words, check=False, capture_output=True).returncode:
+        pytest.skip("name spaces of users are not allowed")
+    bundle, said = recorded(work, f"unshare -r --mount sh -c '{script}'")
+    assert "ld.so" not in said
+    assert (work / "out").stat().st_size == 5000
+    assert ("unentered_programs", 1, "without the library there") in losses(bundle)
+
+
+MUSL = """
+#include <stdio.h>
+int main(void)
+{
+	FILE *in = fopen("in", "r"), *out = fopen("out", "w");
+	int c;
+	while ((c = getc(in)) != EOF)
+		putc(c, out);
+	return fclose(out) || fclose(in);
+}
+"""
+
+
+def test_a_program_of_another_c_library_runs_and_is_named(work: Path) -> None:
+    if not shutil.which("musl-gcc"):
+        pytest.skip("musl-gcc is not installed")
+    source = work / "musl.c"
+    source.write_text(MUSL)
+    subprocess.run(["musl-gcc", source, "-o", work / "musl"], check=True)
+    bundle, said = recorded(work, "./musl; cat out > copy")
+    assert not said.strip()
+    assert losses(bundle) == [("unentered_programs", 1, "another C library")]
+    assert (work / "copy").stat().st_size == 5000
+    assert read_bytes(bundle, (work / "out").stat().st_ino) == 5000  # who comes after is seen
+
+
+def test_a_command_of_another_c_library_is_not_begun(work: Path) -> None:
+    if not shutil.which("musl-gcc"):
+        pytest.skip("musl-gcc is not installed")
+    (work / "musl.c").write_text(MUSL)
+    subprocess.run(["musl-gcc", work / "musl.c", "-o", work / "musl"], check=True)
+    done = tracehint("record", "--collector", "preload", "--", work / "musl", cwd=work)
+    assert done.returncode == 125
+    assert "another C library" in done.stderr

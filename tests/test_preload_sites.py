@@ -1,0 +1,45 @@
+"""Every system call of the C library that moves data or names is led to the preload library."""
+
+from __future__ import annotations
+
+import ctypes.util
+import platform
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.libc_sites import OBJECTS, all_sites, build_scan, found_by_library, missed
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="the library knows x86-64"),
+    pytest.mark.skipif(not shutil.which("objdump"), reason="binutils are not installed"),
+]
+
+
+def objects() -> list[Path]:
+    """The C library and the loader of this process."""
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    paths = {Path(line.split(maxsplit=5)[5]) for line in lines if line.count("/") > 1}
+    named = [p for p in paths if p.name in OBJECTS and p.is_file()]
+    if named:
+        return sorted(named)
+    found = ctypes.util.find_library("c")
+    return list(Path("/lib/x86_64-linux-gnu").glob(found or "libc.so.6"))
+
+
+def test_no_call_of_interest_is_missed(tmp_path: Path) -> None:
+    scan = build_scan(tmp_path)
+    assert objects()
+    for path in objects():
+        assert missed(scan, path) == []
+
+
+def test_the_search_and_the_disassembler_agree(tmp_path: Path) -> None:
+    """What is found is a system call each time: nothing else is changed."""
+    scan = build_scan(tmp_path)
+    for path in objects():
+        found, every = found_by_library(scan, path), {site.at for site in all_sites(path)}
+        assert found <= every
+        assert len(found) > 0.5 * len(every) or not every  # libpthread.so.0 may be empty
