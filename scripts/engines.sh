@@ -11,7 +11,7 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
-folder=$(cd "$1" && pwd)
+folder=$(cd "$1" && pwd -P) # programs in it name their own place
 
 case ${2-} in
 snakemake-*)

@@ -60,6 +60,16 @@ def test_a_project_with_a_cluster_is_planned_from_the_second_run_on(workflow: Pa
 
 
 @pytest.mark.slow
+def test_a_run_that_was_other_work_is_said(workflow: Path) -> None:
+    tracehint(workflow, *RUN)
+    script = workflow / "run.sh"
+    script.write_text(script.read_text() + "wc out/all.bin >out/count.txt\n")
+    assert "not as the one before" not in tracehint(workflow, *RUN)
+    said = tracehint(workflow, *RUN)
+    assert "the last run was not as the one before: 1 task type in the second run alone: wc" in said
+
+
+@pytest.mark.slow
 def test_the_second_run_has_hints_and_the_proof_is_there(workflow: Path) -> None:
     said = tracehint(workflow, *RUN)
     assert "the next one has hints" in said
@@ -252,3 +262,56 @@ def test_files_of_static_programs_are_said_to_be_missed(tmp_path: Path) -> None:
     said = tracehint(tmp_path, *words, "sh", "-c", "echo 1 >a.txt; ./p")
     assert "1 of 2 files that a rule is for got their hints" in said
     assert "nobody saw it being made by p" in said
+
+
+MAKEFLOW = (
+    "".join(
+        f"part_{i}.bin:\n\thead -c 300000 /dev/zero >part_{i}.bin\n"
+        f"next_{i}.bin: part_{i}.bin\n\ttr '\\0' x <part_{i}.bin >next_{i}.bin\n"
+        for i in range(4)
+    )
+    + f"all.bin: {' '.join(f'next_{i}.bin' for i in range(4))}\n\tcat next_*.bin >all.bin\n"
+)
+SNAKEFILE = """
+rule all:
+    input: "all.bin"
+rule part:
+    output: "part_{n}.bin"
+    shell: "head -c 300000 /dev/zero >{output}"
+rule next:
+    input: "part_{n}.bin"
+    output: "next_{n}.bin"
+    shell: "tr 0 x <{input} >{output}"
+rule join:
+    input: expand("next_{n}.bin", n=range(4))
+    output: "all.bin"
+    shell: "cat {input} >{output}"
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.engine
+@pytest.mark.parametrize(
+    ("name", "text", "command"),
+    [
+        ("my.mf", MAKEFLOW, "makeflow my.mf"),
+        ("Snakefile", SNAKEFILE, f"{sys.executable} -m snakemake -c2"),
+    ],
+)
+def test_a_new_user_types_what_the_readme_says(
+    tmp_path: Path, name: str, text: str, command: str
+) -> None:
+    """Installed by one command, the workflow has its hints after two more."""
+    readme = (Path(__file__).parent.parent / "README.md").read_text()
+    typed = re.findall(r"^tracehint (run -- CMD)", readme, re.MULTILINE)
+    assert len(typed) == 2
+    for words in typed:
+        for old in tmp_path.glob("*.bin*"):
+            old.unlink()
+        for old in tmp_path.glob("my.mf.*"):
+            old.unlink()
+        (tmp_path / name).write_text(text)
+        said = tracehint(tmp_path, *words.replace("CMD", command).split())
+    assert "files that a rule is for got their hints" in said
+    hinted = [p.name for p in tmp_path.glob("*.bin") if os.listxattr(p)]
+    assert {"part_0.bin", "next_3.bin"} <= set(hinted), said

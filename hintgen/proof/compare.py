@@ -44,7 +44,7 @@ def proof_of(before: Input, after: Input, hints: HintFile | None) -> Proof:
         local_bytes=Measure(places[0][0], places[1][0], _rest(places[0], moved)),
         remote_bytes=Measure(places[0][1], places[1][1], moved),
         stages=_stages(before.analysis, after.analysis),
-        drift=tuple(_drift(before.analysis, after.analysis)),
+        drift=tuple(drift(before.analysis, after.analysis)),
     )
 
 
@@ -78,7 +78,7 @@ def _by_type(analysis: Analysis) -> dict[str, dict[str, Any]]:
     return {row.pop("kind"): row for row in query.rows(con, _STAGES)}
 
 
-def _drift(before: Analysis, after: Analysis) -> list[str]:
+def drift(before: Analysis, after: Analysis) -> list[str]:
     """Why the two may not be the same work."""
     sides = [_by_type(run) for run in (before, after)]
     lines = []

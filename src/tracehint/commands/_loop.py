@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tracehint.adapters.project.state import Run, State
     from tracehint.analyzer.model import Analysis
     from tracehint.hintgen.hints.model import HintFile, Rule
+    from tracehint.hintgen.inputs import Input
 
 
 @dataclass(frozen=True)
@@ -39,16 +40,18 @@ def learned(state: State, command: tuple[str, ...], cluster: str | None) -> Lear
     runs = state.usable(command)
     if not runs:
         return None
-    analyses = [load_run(state.bundle(run), Options()).analysis for run in runs]
+    inputs = [load_run(state.bundle(run), Options()) for run in runs]
+    analyses = [run.analysis for run in inputs]
     last = runs[-1]
-    said = [f"hints from {plural(len(runs), 'run')} in {state.folder}"]
+    said = [f"hints from {plural(len(runs), 'run')} in {state.folder}", *_changes(analyses)]
     rules = learn(analyses)
-    hints = _planned(analyses[-1], rules, cluster, said) or rules
-    left_out = tuple(dict.fromkeys([*last.left_out, *_useless(state.bundle(last))]))
+    useless = _useless(state.bundle(last), _unhelpful(runs, inputs))
+    left_out = tuple(dict.fromkeys([*last.left_out, *useless]))
+    hints = _planned(analyses[-1], rules, cluster, left_out, said) or rules
     kept = tuple(rule for rule in hints.rules if _name(rule) not in left_out)
     if len(kept) < len(hints.rules):
         out = plural(len(hints.rules) - len(kept), "rule")
-        said.append(f"{out} left out, of which nothing held before")
+        said.append(f"{out} left out, of which nothing held or helped before")
     known = run_paths(state.bundle(last))
     paths = Paths(files=(), declared=known.files, known=known.known)
     hints = replace(hints, rules=kept)
@@ -78,8 +81,26 @@ def _name(rule: Any) -> str:
     return str(rule.template)
 
 
-def _useless(bundle: Path) -> list[str]:
-    """Templates of rules of which nothing was in force in that run: each hint refused or lost."""
+def _changes(analyses: list[Analysis]) -> list[str]:
+    """How the last run was other work than the one before it."""
+    from tracehint.hintgen.proof.compare import drift
+
+    if len(analyses) < 2:
+        return []
+    return [f"the last run was not as the one before: {line}" for line in drift(*analyses[-2:])]
+
+
+def _unhelpful(runs: list[Run], inputs: list[Input]) -> list[str]:
+    """Rules of the last run that brought nothing, beside the last run without hints."""
+    from tracehint.hintgen.proof.helped import not_helped
+
+    plain = [i for run, i in zip(runs, inputs, strict=True) if not run.hinted]
+    return not_helped(plain[-1], inputs[-1]) if plain and runs[-1].hinted else []
+
+
+def _useless(bundle: Path, unhelpful: list[str]) -> list[str]:
+    """Templates of rules of which nothing was in force in that run (each hint refused or lost),
+    and of `unhelpful` ones; a plan has the name of its strategy."""
     from tracehint.hintgen.hints.hintfile import load
     from tracehint.schemas.store import read_bundle
     from tracehint.schemas.version import HINTS_NAME
@@ -92,13 +113,18 @@ def _useless(bundle: Path) -> list[str]:
     bad: set[str] = set()
     for row in rows.select(["rule", "state"]).to_pylist():
         (good if row["state"] == "set" else bad).add(row["rule"])
-    return sorted({templates[rule] for rule in bad - good if rule in templates})
+    nothing = {templates[rule] for rule in bad - good if rule in templates}
+    return sorted(nothing | {templates.get(rule, rule) for rule in unhelpful})
 
 
 def _planned(
-    analysis: Analysis, rules: HintFile, cluster: str | None, said: list[str]
+    analysis: Analysis,
+    rules: HintFile,
+    cluster: str | None,
+    left_out: tuple[str, ...],
+    said: list[str],
 ) -> HintFile | None:
-    """The hints of a plan, where the project names a cluster."""
+    """The hints of a plan, where the project names a cluster and no plan of its kind failed."""
     from tracehint.commands._planning import decide
 
     if cluster is None:
@@ -112,6 +138,9 @@ def _planned(
         return None  # no file is handed on: nothing to plan
     hints = found.unbound().hints  # `run` leaves it to the engine where tasks start
     assert hints.plan is not None
+    if hints.plan.strategy in left_out:
+        said.append(f"no plan: {hints.plan.strategy} brought nothing before")
+        return None
     said.append(
         f"planned for {hints.plan.cluster}: {hints.plan.strategy}, "
         f"{hints.plan.default_seconds:.1f} s -> {hints.plan.planned_seconds:.1f} s predicted"
