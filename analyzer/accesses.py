@@ -52,16 +52,16 @@ def accesses(bundle: Bundle, analysis: Analysis) -> pa.Table:
     from tracehint.analyzer.flow.identity import build_objects
     from tracehint.analyzer.roots import data_roots
     from tracehint.analyzer.sql import connect
-    from tracehint.analyzer.tasks import cut_tasks
+    from tracehint.analyzer.tasks import segment_tasks
 
-    cut = cut_tasks(bundle, analysis.options)
-    roots = data_roots(bundle, analysis.options.data_roots, cut)
-    procs = Tasks(cut.proc_task, np.sort(column(cut.tasks, "task")))
+    segmented = segment_tasks(bundle, analysis.options)
+    roots = data_roots(bundle, analysis.options.data_roots, segmented)
+    procs = Tasks(segmented.proc_task, np.sort(column(segmented.tasks, "task")))
     objects = build_objects(bundle, procs.of, lambda p: root_paths.classify_paths(p, roots))
     extents = bundle.tables["extents"]
     tables = {
         "extents": extents.append_column("row", pa.array(np.arange(extents.num_rows))),
-        "proc_task": cut.proc_task,
+        "proc_task": segmented.proc_task,
         "objects": pa.table(
             {"key": objects.file_ids, "lineage": objects.lineage[objects.file_obj]}
         ),

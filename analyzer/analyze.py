@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tracehint.analyzer.flow.extents import Execution
     from tracehint.analyzer.flow.model import Flow
     from tracehint.analyzer.model import Analysis, Options
-    from tracehint.analyzer.tasks.model import TaskCut
+    from tracehint.analyzer.tasks.model import Segmentation
     from tracehint.schemas.store import Bundle
 
 __all__ = ["BACKENDS", "analyze", "analyze_at"]
@@ -57,10 +57,9 @@ def analyze(
     extents: Execution | None = None,
     resources: Resources | None = None,
 ) -> Analysis:
-    """Cut the tasks, follow the bytes, label the patterns.
+    """Segment the tasks, follow the bytes, label the patterns.
 
-    `extents` is who has that table and computes on it (default: it is in the bundle, and this
-    process does), `resources` what this process may use.
+    `extents` has that table and computes on it (default: this process), within `resources`.
     Works on damaged and partial bundles: `run["completeness"]` says what is missing.
     """
     from tracehint.analyzer import root_paths
@@ -73,29 +72,30 @@ def analyze(
     from tracehint.analyzer.roots import data_roots
     from tracehint.analyzer.run import lost_events, run_object
     from tracehint.analyzer.sites import assign
-    from tracehint.analyzer.tasks import cut_tasks
+    from tracehint.analyzer.tasks import segment_tasks
 
-    options = options or Options()
+    options, resources = options or Options(), resources or Resources()
     manifest = assign(bundle.manifest, options.sites)
     bundle = replace(bundle, manifest=manifest, tables=dict(bundle.tables))
-    resources = resources or Resources()
     extents = extents or LocalExtents(bundle.tables["extents"], resources)
     bundle.tables.pop("extents", None)  # it is with `extents` now
     resources.tell("finding the tasks", 0, 0, "")
     found = beside(partial(find_objects, bundle), resources)
-    cut = cut_tasks(bundle, options)
+    follow = partial(build_flow, owned=True, found=found)
+    segmented = segment_tasks(bundle, options)
     resources.tell("finding the files", 0, 0, "")
-    data = data_roots(bundle, options.data_roots, cut)
-    lost = lost_events(bundle, cut.proc_task, extents)  # before columns go that it needs
-    flow = build_flow(bundle, cut, data, options, root_paths, extents, owned=True, found=found)
-    run = run_object(bundle, cut.tasks, data, options, extents, [*flow.notes, *cut.notes])
-    del bundle, extents, found  # most of the memory, where the caller does not keep it
-    return _labelled(run, cut, flow, lost, options, resources)
+    data = data_roots(bundle, options.data_roots, segmented)
+    lost = lost_events(bundle, segmented.proc_task, extents)  # before columns go that it needs
+    flow = follow(bundle, segmented, data, options, root_paths, extents)
+    notes = [*flow.notes, *segmented.notes]
+    run = run_object(bundle, segmented.tasks, data, options, extents, notes)
+    del bundle, extents, found, follow  # most of the memory, where the caller does not keep it
+    return _labelled(run, segmented, flow, lost, options, resources)
 
 
 def _labelled(
     run: dict[str, Any],
-    cut: TaskCut,
+    segmented: Segmentation,
     flow: Flow,
     lost: pa.Table | None,
     options: Options,
@@ -108,15 +108,15 @@ def _labelled(
 
     resources.tell("labels", 0, 0, "")
     if "hosts_by_site" in run:
-        run["between_sites_bytes"] = bytes_between(cut.tasks, flow.edges)
+        run["between_sites_bytes"] = bytes_between(segmented.tasks, flow.edges)
     tables = {
-        "tasks": cut.tasks, "files": flow.files, "producers": flow.producers,
+        "tasks": segmented.tasks, "files": flow.files, "producers": flow.producers,
         "consumers": flow.consumers, "edges": flow.edges,
     }  # fmt: skip  # a table
     for name, table in tables.items():
         resources.ready(name, table)
-    patterns, groups = label(flow, cut.tasks, options, run, lost, resources)
+    patterns, groups = label(flow, segmented.tasks, options, run, lost, resources)
     return Analysis(
         run, **tables, patterns=patterns, groups=groups, options=options,
-        proc_task=cut.proc_task, declared_task=cut.declared_task,
+        proc_task=segmented.proc_task, declared_task=segmented.declared_task,
     )  # fmt: skip  # a table

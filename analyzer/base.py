@@ -16,7 +16,7 @@ from tracehint.analyzer.path_rules import looks_like_data
 from tracehint.schemas.compact import plain, wide
 
 if TYPE_CHECKING:
-    from tracehint.analyzer.tasks.model import TaskCut
+    from tracehint.analyzer.tasks.model import Segmentation
     from tracehint.schemas.manifest import Manifest
     from tracehint.schemas.store import Bundle
 
@@ -24,7 +24,7 @@ _MAX_WORDS = 1000  # of the command
 _MAX_FOLDERS = 10_000  # working directories of tasks; more are made by an engine, one per task
 
 
-def base_folder(bundle: Bundle, cut: TaskCut, cwd: bytes) -> bytes:
+def base_folder(bundle: Bundle, segmented: Segmentation, cwd: bytes) -> bytes:
     """The directory at or above which no data of the run lies: `cwd`, where it was started, or
     one below it.
 
@@ -32,9 +32,9 @@ def base_folder(bundle: Bundle, cut: TaskCut, cwd: bytes) -> bytes:
     the script or workflow file that the command names; and only if everything that the run read
     or wrote below `cwd` lies there. Directories that the run made itself are its data.
     """
-    jobs = _processes(cut, engine=False)
+    jobs = _processes(segmented, engine=False)
     data: list[bytes] | None = None
-    for folder in (_workplace(bundle, jobs, cwd), _script_folder(bundle, cut, cwd)):
+    for folder in (_workplace(bundle, jobs, cwd), _script_folder(bundle, segmented, cwd)):
         if folder is None or folder == cwd or not below(folder, cwd):
             continue
         data = _data(bundle, jobs, cwd) if data is None else data
@@ -43,9 +43,9 @@ def base_folder(bundle: Bundle, cut: TaskCut, cwd: bytes) -> bytes:
     return cwd
 
 
-def workplaces(bundle: Bundle, cut: TaskCut, cwd: bytes) -> set[bytes]:
+def workplaces(bundle: Bundle, segmented: Segmentation, cwd: bytes) -> set[bytes]:
     """Directories outside `cwd` in which tasks worked, the outermost of each."""
-    places = _folders(bundle, _processes(cut, engine=False))
+    places = _folders(bundle, _processes(segmented, engine=False))
     outside = sorted(f for f in places if not below(f, cwd) and not below(cwd, f))
     return {f for f in outside if not any(below(f, other) and f != other for other in outside)}
 
@@ -55,12 +55,12 @@ def below(path: bytes, root: bytes) -> bool:
     return path == root or path.startswith(root.rstrip(b"/") + b"/")
 
 
-def _processes(cut: TaskCut, *, engine: bool) -> pa.Array:
+def _processes(segmented: Segmentation, *, engine: bool) -> pa.Array:
     """The processes of engines, or of all other tasks."""
-    chosen = cut.tasks.column("engine")
-    tasks = cut.tasks.filter(chosen if engine else pc.invert(chosen)).column("task")
-    inside = pc.is_in(cut.proc_task.column("task"), value_set=tasks.combine_chunks())
-    return cut.proc_task.filter(inside).column("proc").combine_chunks()
+    chosen = segmented.tasks.column("engine")
+    tasks = segmented.tasks.filter(chosen if engine else pc.invert(chosen)).column("task")
+    inside = pc.is_in(segmented.proc_task.column("task"), value_set=tasks.combine_chunks())
+    return segmented.proc_task.filter(inside).column("proc").combine_chunks()
 
 
 def _folders(bundle: Bundle, procs: pa.Array) -> set[bytes]:
@@ -103,13 +103,13 @@ def _workplace(bundle: Bundle, jobs: pa.Array, cwd: bytes) -> bytes | None:
     return common if common in inside else None
 
 
-def _script_folder(bundle: Bundle, cut: TaskCut, cwd: bytes) -> bytes | None:
+def _script_folder(bundle: Bundle, segmented: Segmentation, cwd: bytes) -> bytes | None:
     """The directory of the last file among the command's words that only engines opened."""
     paths = script_names(bundle.manifest, cwd)
     if not paths:
         return None
     opens = bundle.tables["opens"]
-    engines = pc.is_in(wide(opens.column("proc")), value_set=_processes(cut, engine=True))
+    engines = pc.is_in(wide(opens.column("proc")), value_set=_processes(segmented, engine=True))
     hit = pc.is_in(plain(opens.column("path")), value_set=pa.array(paths, pa.binary()))
     seen = [
         set(plain(opens.filter(pc.and_(hit, who)).column("path")).to_pylist())

@@ -19,7 +19,7 @@ from tracehint.analyzer.path_rules import is_system, looks_like_data
 from tracehint.schemas.compact import plain, wide
 
 if TYPE_CHECKING:
-    from tracehint.analyzer.tasks.model import TaskCut
+    from tracehint.analyzer.tasks.model import Segmentation
     from tracehint.schemas.manifest import Manifest
     from tracehint.schemas.store import Bundle
 
@@ -32,11 +32,11 @@ _HIDDEN_IN_HOME = re.compile(rb"^(?:/root|/(?:home|Users)/[^/]+)/\.")
 
 
 def data_roots(
-    bundle: Bundle, given: Sequence[str] = (), cut: TaskCut | None = None
+    bundle: Bundle, given: Sequence[str] = (), segmented: Segmentation | None = None
 ) -> list[bytes]:
     """The roots of a run, absolute, longest first. `given` (or those given when recording) win.
 
-    With `cut`, what only engine processes wrote and read makes no root (their temporary files).
+    With `segmented`, what only engine processes wrote and read makes no root (temporary files).
     """
     cwd = started_in(bundle.manifest)
     chosen = list(given) or list(bundle.manifest.data_roots)
@@ -44,7 +44,7 @@ def data_roots(
         raw = (c.encode("utf-8", "surrogateescape") for c in chosen)
         roots = {_clean(posixpath.join(cwd, r)) for r in raw}
     else:
-        roots = _derived(bundle, cwd, cut)
+        roots = _derived(bundle, cwd, segmented)
     return sorted(roots, key=lambda r: (-len(r), r))
 
 
@@ -53,16 +53,16 @@ def started_in(manifest: Manifest) -> bytes:
     return _clean(manifest.cwd.encode("utf-8", "surrogateescape") or b"/")
 
 
-def _derived(bundle: Bundle, cwd: bytes, cut: TaskCut | None) -> set[bytes]:
+def _derived(bundle: Bundle, cwd: bytes, segmented: Segmentation | None) -> set[bytes]:
     if not bundle.manifest.cwd:  # imported: any place may be the one where it ran
         found = _outermost(_merge_siblings(_used_folders(bundle)))
         return found or {cwd}
-    found = set(_argument_folders(bundle, cwd)) | _written_folders(bundle, cut)
+    found = set(_argument_folders(bundle, cwd)) | _written_folders(bundle, segmented)
     base = cwd
-    if cut is not None:
-        base = base_folder(bundle, cut, cwd)
+    if segmented is not None:
+        base = base_folder(bundle, segmented, cwd)
         used = sorted(found)
-        places = workplaces(bundle, cut, cwd)
+        places = workplaces(bundle, segmented, cwd)
         found |= {place for place in places if any(below(d, place) for d in used)}
     found = {d for d in found if not below(d, cwd) and _may_be_root(d)}
     found = _outermost(_merge_siblings(found))
@@ -126,11 +126,13 @@ def argument_names(manifest: Manifest, cwd: bytes) -> set[bytes]:
     return paths | {posixpath.realpath(p) for p in sorted(paths)[:_MAX_RESOLVED] if b"\0" not in p}
 
 
-def _used_by_jobs(bundle: Bundle, cut: TaskCut) -> Any:
+def _used_by_jobs(bundle: Bundle, segmented: Segmentation) -> Any:
     """Identifiers of the files that a task other than an engine process opened."""
-    engines = cut.tasks.filter(cut.tasks.column("engine")).column("task").combine_chunks()
-    inside = pc.is_in(cut.proc_task.column("task"), value_set=engines)
-    procs = cut.proc_task.filter(inside).column("proc").combine_chunks()
+    engines = (
+        segmented.tasks.filter(segmented.tasks.column("engine")).column("task").combine_chunks()
+    )
+    inside = pc.is_in(segmented.proc_task.column("task"), value_set=engines)
+    procs = segmented.proc_task.filter(inside).column("proc").combine_chunks()
     opens = bundle.tables["opens"]
     jobs = pc.invert(pc.is_in(wide(opens.column("proc")), value_set=procs))
     return pc.unique(wide(opens.filter(jobs).column("file")))
@@ -156,13 +158,13 @@ def _probes(bundle: Bundle) -> Any:
     return gone.filter(pc.invert(pc.is_in(gone, value_set=large)))
 
 
-def _written_folders(bundle: Bundle, cut: TaskCut | None) -> set[bytes]:
+def _written_folders(bundle: Bundle, segmented: Segmentation | None) -> set[bytes]:
     """Folders outside the system in which the run wrote a file."""
     opens, names, files = (bundle.tables[t] for t in ("opens", "names", "files"))
     data = files.filter(pc.equal(files.column("kind"), "file")).column("file")
     data = data.filter(pc.invert(pc.is_in(data, value_set=_probes(bundle))))
-    if cut is not None:
-        data = data.filter(pc.is_in(data, value_set=_used_by_jobs(bundle, cut)))
+    if segmented is not None:
+        data = data.filter(pc.is_in(data, value_set=_used_by_jobs(bundle, segmented)))
     known = data.combine_chunks()
     wrote = pc.or_(pc.greater(opens.column("write_ops"), 0), opens.column("created"))
     wrote = pc.and_(wrote, pc.is_in(wide(opens.column("file")), value_set=known))

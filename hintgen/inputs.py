@@ -16,6 +16,8 @@ from tracehint.limits import check, values_of
 from tracehint.schemas.kinds import instead, what_is
 
 if TYPE_CHECKING:
+    from tracehint.analyzer.execution.resources import Resources, Tell
+    from tracehint.analyzer.flow.extents import Execution
     from tracehint.analyzer.model import Analysis, Options
     from tracehint.schemas.store import Bundle
 
@@ -37,7 +39,12 @@ class Input:
 
 
 def load_run(
-    path: str | Path, options: Options, bundle: Bundle | None = None, *, accesses: bool = False
+    path: str | Path,
+    options: Options,
+    bundle: Bundle | None = None,
+    *,
+    accesses: bool = False,
+    tell: Tell | None = None,
 ) -> Input:
     """The analysis of a bundle directory, or the one that `analyze` wrote (JSON, Parquet).
 
@@ -46,7 +53,7 @@ def load_run(
     analysis as ranges.
     Raises BundleError or InputError, also where an analysis was made with other options.
     """
-    where = Path(path)
+    where, resources = Path(path), _resources(tell)
     if bundle is None and (where.is_file() or is_tables(where)):
         _check_choice(where, options)
         analysis = _from_json(where) if where.is_file() else from_tables(where)
@@ -55,14 +62,38 @@ def load_run(
     if bundle is None and not _to_recover(where):
         from tracehint.analyzer.shared.analysis import analysis_of
 
-        found = analysis_of(str(where), options)
+        found = analysis_of(str(where), options, resources)
         read = partial(_bundle, where, whole=not found.sound, accesses=accesses)
         return Input(str(path), found.analysis, read=read)
     from tracehint.analyzer.analyze import analyze
     from tracehint.schemas.store import read_bundle
 
     bundle = bundle or read_bundle(where)
-    return Input(str(path), analyze(bundle, options), bundle if accesses else _less(bundle))
+    analysis = analyze(bundle, options, None, resources)
+    return Input(str(path), analysis, bundle if accesses else _less(bundle))
+
+
+def _resources(tell: Tell | None) -> Resources:
+    """What an analysis may use where nobody says otherwise. `tell`: who is told how far it is."""
+    from tracehint.analyzer.execution.resources import Resources, cores, half_of_memory, silent
+
+    return Resources(cores(), half_of_memory(), tell=tell or silent)
+
+
+def load_at(where: str, options: Options, backend: str, master: str | None = None) -> Input:
+    """The run at a path or URL, analyzed by a backend (analyzer/analyze.py); nothing is kept.
+
+    The bundle of the result has no table of accesses. Raises TracehintError.
+    """
+    from importlib import import_module
+
+    from tracehint.analyzer.analyze import BACKENDS, analyze
+
+    def work(bundle: Bundle, extents: Execution | None) -> Input:
+        return Input(where, analyze(bundle, options, extents), _less(bundle))
+
+    run: Input = import_module(BACKENDS[backend]).run_at(where, work, master)
+    return run
 
 
 def _to_recover(path: Path) -> bool:

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 # A reader that only peeks does not count, unless all do.
 _READERS = """
 CREATE OR REPLACE TEMP TABLE whole_reader AS
-  SELECT file, task, type, last_s FROM (
-    SELECT *, bool_and(coalesce(peek, false)) OVER (PARTITION BY file) AS all_peek FROM readers)
-  WHERE all_peek OR NOT coalesce(peek, false);
+  SELECT file, task, type, last_s FROM readers
+  WHERE NOT coalesce(peek, false)
+     OR file NOT IN (SELECT file FROM readers WHERE NOT coalesce(peek, false));
 CREATE OR REPLACE TEMP TABLE last_of AS
   SELECT file, arg_max(task, (coalesce(last_s, -1), task)) AS task,
          arg_max(type, (coalesce(last_s, -1), task)) AS type, count(DISTINCT type) AS types

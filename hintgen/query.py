@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tracehint.hintgen import relation
 from tracehint.hintgen.text import names
 from tracehint.hintgen.text.masks import masks_of
+from tracehint.hintgen.typesets import add_type_sets
 
 if TYPE_CHECKING:
     import duckdb
@@ -60,9 +61,12 @@ def connect(analysis: Analysis, bundle: Bundle | None = None) -> duckdb.DuckDBPy
         if name != "files":
             _view(con, name, table)
     con.execute(relation.VIEWS)
+    add_type_sets(con)
     files = analysis.files
     files = files.append_column("path_text", text_column(files.column("path")))
-    con.register("files_raw", files.append_column("mask", masks_of(files.column("path_text"))))
+    masks = masks_of(files.column("path_text")).dictionary_encode("encode")
+    files = files.append_column("mask", masks.dictionary_decode())
+    con.register("files_raw", files.append_column("mask_number", masks.indices))
     names.add_templates(con)
     con.unregister("files_raw")
     for name, table in (bundle.tables if bundle else {}).items():

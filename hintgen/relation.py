@@ -17,22 +17,18 @@ CREATE VIEW readers AS
   SELECT c.*, t.type, t.host FROM consumers c JOIN work t USING (task);
 """
 
-# One row per file: types of its writers and readers, their counts and times. Words are made
-# distinct before they are joined: `string_agg(DISTINCT ... ORDER BY ...)` sorts in every group.
+# One row per file: types of its writers and readers (typesets.py), their counts and times.
 FILE_TYPES = """
 CREATE TABLE file_types AS
-  WITH words AS (
-    SELECT file, array_to_string(list_sort(list(word) FILTER (kind = 1)), ', ') AS producers,
-           array_to_string(list_sort(list(word) FILTER (kind = 2)), ', ') AS consumers
-    FROM (SELECT DISTINCT file, 1 AS kind, type AS word FROM writers
-          UNION ALL SELECT DISTINCT file, 2, type FROM readers)
-    GROUP BY file),
-       p AS (SELECT file, count(DISTINCT task) AS n_producers, max(last_s) AS written_s
+  WITH p AS (SELECT file, count(DISTINCT task) AS n_producers, max(last_s) AS written_s
              FROM writers GROUP BY file),
        c AS (SELECT file, count(DISTINCT task) AS n_consumers,
                     count(DISTINCT task) FILTER (NOT peek) AS n_readers,
                     max(last_s) AS last_read_s
              FROM readers GROUP BY file)
-  SELECT f.file, w.* EXCLUDE (file), p.* EXCLUDE (file), c.* EXCLUDE (file)
-  FROM files f LEFT JOIN words w USING (file) LEFT JOIN p USING (file) LEFT JOIN c USING (file);
+  SELECT f.file, m.text AS producers, u.text AS consumers, p.* EXCLUDE (file),
+         c.* EXCLUDE (file)
+  FROM files f LEFT JOIN type_set s USING (file) LEFT JOIN type_words m ON m.number = s.made
+       LEFT JOIN type_words u ON u.number = s.used
+       LEFT JOIN p USING (file) LEFT JOIN c USING (file);
 """

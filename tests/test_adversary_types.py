@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.bundles import RunBuilder
 from tests.support.trees import P, grow, labelled
-from tracehint.analyzer.tasks import cut_tasks
+from tracehint.analyzer.tasks import segment_tasks
 from tracehint.analyzer.tasks.describe import describe
 
 
@@ -43,7 +43,7 @@ def test_a_pipeline_failed_when_its_last_command_did(
         file = run.file(f"pipe:[{i}]", kind="pipe")
         run.write(found[f"yes{i}"].procs[-1], file, 0, 10, at=1.0)
         run.read(found[f"head{i}"].procs[-1], file, 0, 10, at=1.0)
-    tasks = [t for t in cut_tasks(run.bundle(tmp_path)).tasks.to_pylist() if not t["engine"]]
+    tasks = [t for t in segment_tasks(run.bundle(tmp_path)).tasks.to_pylist() if not t["engine"]]
     assert [t["name"] for t in tasks] == ["yes x | head x"] * 2
     assert [t["exit_status"] for t in tasks] == [last] * 2
     assert [t["attempt"] for t in tasks] == attempts
@@ -86,7 +86,7 @@ def test_a_driver_behind_a_version_manager_is_cut(tmp_path: Path) -> None:
     for i, (name, use) in enumerate((("make_x", run.write), ("use_x", run.read))):
         proc = run.process([name], prev=run.process([], parent=root[-1]))
         use(proc, file, 0, 100, at=1.0 + i)
-    tasks = cut_tasks(run.bundle(tmp_path)).tasks.to_pylist()
+    tasks = segment_tasks(run.bundle(tmp_path)).tasks.to_pylist()
     assert [t["name"] for t in tasks if not t["engine"]] == ["make_x", "use_x"]
     assert [t["type"] for t in tasks if t["engine"]] == ["drive.py", "readlink"]
 
@@ -98,7 +98,7 @@ def test_busybox_is_what_its_first_argument_says(tmp_path: Path) -> None:
     applet = run.process([], parent=shell)  # a copy of busybox, which execs nothing
     run.write(applet, file, 0, 5, at=1.0)
     run.process(["busybox", "wc", "b"], prev=run.process([], parent=shell))
-    tasks = cut_tasks(run.bundle(tmp_path)).tasks.to_pylist()
+    tasks = segment_tasks(run.bundle(tmp_path)).tasks.to_pylist()
     assert [(t["type"], t["engine"]) for t in tasks] == [
         ("sort", True),
         ("subshell", False),

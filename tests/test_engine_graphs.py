@@ -26,7 +26,7 @@ from tracehint.adapters.engines.graphs import (
 )
 from tracehint.adapters.engines.json_stream import JsonStream, JsonStreamError
 from tracehint.adapters.engines.schedule import place
-from tracehint.analyzer.tasks import cut_tasks
+from tracehint.analyzer.tasks import segment_tasks
 from tracehint.cli import main
 from tracehint.errors import InputError, TracehintError
 from tracehint.schemas.store import read_bundle
@@ -395,7 +395,7 @@ def test_runtimes_become_times_where_the_parents_ended(tmp_path: Path) -> None:
     assert main(["import", str(path), "-o", str(tmp_path / "b.trace")]) == 0
     bundle = read_bundle(tmp_path / "b.trace")
     assert "start_times" in bundle.manifest.blind_to
-    assert sorted(cut_tasks(bundle).tasks.column("end_s").to_pylist()) == [1.5, 3.5]
+    assert sorted(segment_tasks(bundle).tasks.column("end_s").to_pylist()) == [1.5, 3.5]
     # beside a log, such times must not be compared with real ones
     log = save(tmp_path, "s.log", '1 execve("/bin/p", ["p"], 0x7 /* 1 var */) = 0\n')
     assert main(["import", str(path), str(log), "-o", str(tmp_path / "c.trace")]) == 0
@@ -455,7 +455,7 @@ def test_a_graph_alone_becomes_a_bundle(tmp_path: Path) -> None:
     write_declared_bundle(graph, tmp_path / "b.trace")
     bundle = read_bundle(tmp_path / "b.trace")
     assert bundle.manifest.collector == "import:makeflow" and bundle.manifest.cwd == str(tmp_path)
-    cut = cut_tasks(bundle)
+    cut = segment_tasks(bundle)
     assert cut.tasks.column("source").to_pylist() == ["declared", "declared"]
     assert cut.declared_task.num_rows == 2
 
@@ -499,7 +499,9 @@ def test_the_log_that_an_engine_of_the_run_wrote_is_attached(tmp_path: Path) -> 
     graph = attach(path)
     assert graph is not None and graph.engine == "makeflow"
     assert attach(path) is None  # once
-    (task,) = [t for t in cut_tasks(read_bundle(path)).tasks.to_pylist() if t["source"] == "both"]
+    (task,) = [
+        t for t in segment_tasks(read_bundle(path)).tasks.to_pylist() if t["source"] == "both"
+    ]
     assert task["name"] == "a.txt"
 
 

@@ -569,7 +569,7 @@ def test_a_large_run_with_a_known_answer() -> None:
     from tracehint.analyzer.execution.local import LocalExtents
     from tracehint.analyzer.flow.build import build_flow
     from tracehint.analyzer.model import TASKS, Options
-    from tracehint.analyzer.tasks.model import PROC_TASK, TaskCut
+    from tracehint.analyzer.tasks.model import PROC_TASK, Segmentation
     from tracehint.datasets import synthetic
     from tracehint.schemas.manifest import Manifest
     from tracehint.schemas.store import Bundle
@@ -594,7 +594,7 @@ def test_a_large_run_with_a_known_answer() -> None:
     ]
     tables = {name: schema.empty_table() for name, schema in TABLES.items()}
     bundle = Bundle(Path("x"), Manifest(cwd="/data"), tables | synthetic.tables(units))
-    cut = TaskCut(pa.Table.from_pylist(tasks, TASKS), pa.table([ids, ids], schema=PROC_TASK))
+    cut = Segmentation(pa.Table.from_pylist(tasks, TASKS), pa.table([ids, ids], schema=PROC_TASK))
     flow = build_flow(
         bundle, cut, ROOTS, Options(), root_paths, LocalExtents(bundle.tables["extents"])
     )

@@ -27,7 +27,7 @@ from tracehint.adapters.engines.graphs import read_graph, sniff, write_declared_
 from tracehint.adapters.engines.workflow import read_workflow
 from tracehint.adapters.stores.places import load_places
 from tracehint.adapters.stores.table_file import load_table
-from tracehint.analyzer.tasks import cut_tasks
+from tracehint.analyzer.tasks import segment_tasks
 from tracehint.errors import BundleError, TracehintError
 from tracehint.hintgen.hints.hintfile import load
 from tracehint.schemas.store import read_bundle
@@ -186,7 +186,7 @@ TARGETS: dict[str, Target] = {
         _graph("f-run1.log", "swift-k"),
     ),
     "swift-t": _engine("swift-t", "t.log", t_log=_TURBINE),
-    "bundle": Target(_bundle_files, lambda folder: cut_tasks(read_bundle(folder))),
+    "bundle": Target(_bundle_files, lambda folder: segment_tasks(read_bundle(folder))),
     "hint file": Target(_hint_files, lambda folder: load(folder / "hints.json")),
     "store table": Target(lambda: {"t.toml": _TABLE}, lambda folder: load_table(folder / "t.toml")),
     "store map": Target(lambda: {"m.toml": _PLACES}, lambda folder: load_places(folder / "m.toml")),
@@ -228,7 +228,7 @@ def _use(graph: object, path: Path) -> None:
     write_declared_bundle(graph, path, force=True)
     bundle = read_bundle(path)
     assert not bundle.problems
-    assert cut_tasks(bundle).tasks.num_rows
+    assert segment_tasks(bundle).tasks.num_rows
 
 
 def _fuzz(name: str, folder: Path, dice: random.Random, more: Callable[[int], bool]) -> int:

@@ -13,7 +13,7 @@ from tests.support.bundles import RunBuilder
 from tracehint.analyzer.path_rules import is_system
 from tracehint.analyzer.root_paths import classify_paths, is_bookkeeping, relative_paths
 from tracehint.analyzer.roots import data_roots
-from tracehint.analyzer.tasks import cut_tasks
+from tracehint.analyzer.tasks import segment_tasks
 
 
 def roots_of(tmp_path: Path, *written: str, cwd: str = "/proj/run", **more: object) -> list[bytes]:
@@ -86,7 +86,7 @@ def test_what_only_engine_processes_touch_makes_no_root(tmp_path: Path) -> None:
     run.write(engine, shared, 0, 5, at=1.0)
     run.read(job, shared, 0, 5, at=2.0)
     bundle = run.bundle(tmp_path)
-    assert sorted(data_roots(bundle, (), cut_tasks(bundle))) == [b"/proj/run", b"/scratch/u"]
+    assert sorted(data_roots(bundle, (), segment_tasks(bundle))) == [b"/proj/run", b"/scratch/u"]
 
 
 SOFTWARE = [

@@ -247,3 +247,23 @@ def test_notes_of_partitions_are_those_of_the_whole() -> None:
         "6 reads (up to 1.250 s): x",
         "40 {} odd",
     ]
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("name", ["copied", "two_hosts"])
+def test_hints_and_lint_are_the_same(name: str, tmp_path: Path) -> None:
+    from tracehint.hintgen.hints.hintfile import to_json
+    from tracehint.hintgen.inputs import load_at
+    from tracehint.hintgen.learn.rules import learn
+    from tracehint.hintgen.lint import run_rules
+    from tracehint.hintgen.lint.config import choose
+    from tracehint.hintgen.lint.context import Context
+
+    bundle = str(RUNS[name](tmp_path / "b.trace"))
+    found = []
+    for backend in ("local", "spark"):
+        run = load_at(bundle, Options(), backend)
+        findings = run_rules(Context(run.analysis, run.bundle), choose((), ()))
+        found.append((to_json(learn([run.analysis])), findings))
+    assert found[0] == found[1]
+    assert found[0][1], "a run without findings compares nothing"

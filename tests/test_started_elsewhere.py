@@ -12,7 +12,7 @@ import pytest
 from tests.support.bundles import RunBuilder
 from tests.support.cli import inside, tracehint
 from tracehint.analyzer.roots import data_roots
-from tracehint.analyzer.tasks import cut_tasks
+from tracehint.analyzer.tasks import segment_tasks
 
 MAKEFILE = (
     "out/c: out/b\n\tcat out/b out/b > out/c\nout/b: out/a\n\tsort out/a > out/b\n"
@@ -133,7 +133,7 @@ class Started:
 
     def roots(self, folder: Path) -> list[bytes]:
         bundle = self.run.bundle(folder)
-        return data_roots(bundle, (), cut_tasks(bundle))
+        return data_roots(bundle, (), segment_tasks(bundle))
 
 
 def test_data_beside_the_place_of_the_tasks_keep_the_start_as_root(tmp_path: Path) -> None:

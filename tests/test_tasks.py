@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from tests.support.bundles import RunBuilder
 from tests.support.trees import SUB, P, grow, labelled
 from tracehint.analyzer.model import TASKS
-from tracehint.analyzer.tasks import TaskCut, cut_tasks
+from tracehint.analyzer.tasks import Segmentation, segment_tasks
 from tracehint.schemas.store import Bundle, table_from_rows
 
 
-def cut(tmp_path: Path, run: RunBuilder) -> TaskCut:
-    result = cut_tasks(run.bundle(tmp_path))
+def cut(tmp_path: Path, run: RunBuilder) -> Segmentation:
+    result = segment_tasks(run.bundle(tmp_path))
     assert result.tasks.schema.equals(TASKS)
     procs = [r["proc"] for r in run.rows["processes"]]
     assert sorted(result.proc_task.column("proc").to_pylist()) == sorted(procs)
@@ -26,15 +26,15 @@ def cut(tmp_path: Path, run: RunBuilder) -> TaskCut:
     return result
 
 
-def jobs(result: TaskCut) -> list[dict[str, Any]]:
+def jobs(result: Segmentation) -> list[dict[str, Any]]:
     return [t for t in result.tasks.to_pylist() if not t["engine"]]
 
 
-def names(result: TaskCut) -> list[str]:
+def names(result: Segmentation) -> list[str]:
     return [t["name"] for t in jobs(result)]
 
 
-def engines(result: TaskCut) -> list[str]:
+def engines(result: Segmentation) -> list[str]:
     return [t["type"] for t in result.tasks.to_pylist() if t["engine"]]
 
 
@@ -44,7 +44,7 @@ def pipe(run: RunBuilder, writer: P, reader: P) -> None:
     run.read(reader.procs[-1], file, 0, 10, at=1.0)
 
 
-def cut_tree(tmp_path: Path, tree: P, *pipes: tuple[str, str]) -> TaskCut:
+def cut_tree(tmp_path: Path, tree: P, *pipes: tuple[str, str]) -> Segmentation:
     run = RunBuilder()
     found = labelled(grow(run, tree))
     for writer, reader in pipes:
@@ -276,7 +276,7 @@ def test_whole_script_in_one_pipeline_or_one_shell_is_cut_inside(tmp_path: Path)
 
 
 def test_unknown_driver(tmp_path: Path) -> None:
-    def build(data: bool, own: bool) -> TaskCut:
+    def build(data: bool, own: bool) -> Segmentation:
         run = RunBuilder()
         kid = P(["sort", "a"], label="kid")
         far = P(["uniq", "b"])
@@ -385,7 +385,7 @@ def test_any_table_of_processes(tmp_path: Path, data: st.DataObject) -> None:
         use(data.draw(st.integers(0, number + 2)), file, 0, 5, at=1.0)
     tables = {name: table_from_rows(name, rows) for name, rows in run.rows.items()}
     bundle = Bundle(tmp_path, run.manifest, tables)
-    first, second = cut_tasks(bundle), cut_tasks(bundle)
+    first, second = segment_tasks(bundle), segment_tasks(bundle)
     assert first.proc_task.num_rows == number
     assert set(first.proc_task["task"].to_pylist()) == set(first.tasks["task"].to_pylist())
     assert first.tasks.equals(second.tasks) and first.proc_task.equals(second.proc_task)

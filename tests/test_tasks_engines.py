@@ -12,7 +12,7 @@ import pytest
 
 from tracehint.adapters.engines.graphs import read_graph
 from tracehint.analyzer.roots import data_roots
-from tracehint.analyzer.tasks import TaskCut, cut_tasks
+from tracehint.analyzer.tasks import Segmentation, segment_tasks
 from tracehint.schemas.store import Bundle, read_bundle
 
 pytestmark = [
@@ -98,7 +98,7 @@ def folder(tmp_path: Path) -> Path:
     return run
 
 
-def jobs(cut: TaskCut) -> list[dict[str, Any]]:
+def jobs(cut: Segmentation) -> list[dict[str, Any]]:
     return [t for t in cut.tasks.to_pylist() if not t["engine"]]
 
 
@@ -110,7 +110,7 @@ def declare(bundle: Bundle, path: Path) -> Bundle:
 
 def test_script_with_make_and_xargs(folder: Path) -> None:
     bundle = record(folder, "sh", "wf.sh")
-    cut = cut_tasks(bundle)
+    cut = segment_tasks(bundle)
     found = [(t["command"], t["processes"], t["exit_status"]) for t in jobs(cut)]
     parallel = {found.pop(3), found.pop(3)}
     assert parallel == {("cp sorted.txt c1.txt", 1, 0), ("cp sorted.txt c2.txt", 1, 0)}
@@ -136,7 +136,7 @@ def test_script_with_make_and_xargs(folder: Path) -> None:
 def test_make_with_the_pids_that_it_states(folder: Path) -> None:
     log = folder.parent / "make.log"
     bundle = record(folder, "make", "-f", "rules", "--debug=j", stdout=log)
-    found = {t["name"]: t for t in jobs(cut_tasks(declare(bundle, log)))}
+    found = {t["name"]: t for t in jobs(segment_tasks(declare(bundle, log)))}
     assert set(found) == {"m1", "m2", "all"}
     assert found["m1"]["command"] == "cp data.txt m1.tmp; sort m1.tmp > m1"
     assert {t["source"] for t in found.values()} == {"both"}
@@ -145,9 +145,9 @@ def test_make_with_the_pids_that_it_states(folder: Path) -> None:
 @pytest.mark.skipif(not shutil.which("makeflow"), reason="makeflow is not installed")
 def test_makeflow_with_its_log(folder: Path) -> None:
     bundle = record(folder, "makeflow", "--log-verbose", "--retry-count=2", "wf.mf")
-    alone = [(t["type"], t["attempt"], t["exit_status"]) for t in jobs(cut_tasks(bundle))]
+    alone = [(t["type"], t["attempt"], t["exit_status"]) for t in jobs(segment_tasks(bundle))]
     assert alone == [("sort", 1, 0), ("tr", 1, 0), ("cp", 1, 3), ("cp", 2, 0)]
-    cut = cut_tasks(declare(bundle, folder / "wf.mf"))
+    cut = segment_tasks(declare(bundle, folder / "wf.mf"))
     joined = [(t["name"], t["attempt"], t["source"]) for t in jobs(cut)]
     assert joined == [
         ("a.txt", 1, "both"),
@@ -162,7 +162,7 @@ def test_makeflow_with_its_log(folder: Path) -> None:
 def test_parallel_with_its_job_log(folder: Path) -> None:
     words = ("parallel", "--joblog", "jobs", "cp data.txt {}.out; test {} != 2", ":::", "1", "2")
     bundle = record(folder, *words)
-    found = jobs(cut_tasks(declare(bundle, folder / "jobs")))
+    found = jobs(segment_tasks(declare(bundle, folder / "jobs")))
     assert sorted((t["command"], t["exit_status"], t["source"]) for t in found) == [
         ("cp data.txt 1.out; test 1 != 2", 0, "both"),
         ("cp data.txt 2.out; test 2 != 2", 1, "both"),
@@ -172,7 +172,7 @@ def test_parallel_with_its_job_log(folder: Path) -> None:
 def test_snakemake_with_its_metadata(folder: Path) -> None:
     pytest.importorskip("snakemake", reason="snakemake is not installed")
     bundle = record(folder, sys.executable, "-m", "snakemake", "-c2", "-q")
-    found = jobs(cut_tasks(declare(bundle, folder)))
+    found = jobs(segment_tasks(declare(bundle, folder)))
     assert sorted((t["type"], t["name"], t["source"]) for t in found) == [
         ("merge", "out/final.txt", "both"),
         ("script", "out/s.txt", "both"),
@@ -186,6 +186,6 @@ def test_mpi_ranks_are_one_task(folder: Path) -> None:
         pytest.skip("mpirun is not installed")
     words = "mpirun --allow-run-as-root --oversubscribe -n 2 sort data.txt"
     (folder / "mpi.sh").write_text(f"cp data.txt a\n{words} > sorted\n")
-    found = jobs(cut_tasks(record(folder, "sh", "mpi.sh")))
+    found = jobs(segment_tasks(record(folder, "sh", "mpi.sh")))
     assert [(t["type"], t["exit_status"]) for t in found] == [("cp", 0), ("sort", 0)]
     assert found[1]["processes"] >= 3

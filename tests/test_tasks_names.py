@@ -10,12 +10,12 @@ import pytest
 from tests.support.bundles import RunBuilder, ns
 from tests.support.trees import SUB, P, grow
 from tests.test_tasks import cut, engines, jobs, names
-from tracehint.analyzer.tasks import TaskCut, cut_tasks
+from tracehint.analyzer.tasks import Segmentation, segment_tasks
 from tracehint.analyzer.tasks.describe import describe
 from tracehint.schemas.store import read_bundle
 
 
-def build(tmp_path: Path, *roots: P) -> TaskCut:
+def build(tmp_path: Path, *roots: P) -> Segmentation:
     run = RunBuilder()
     for root in roots:
         grow(run, root)
@@ -177,7 +177,7 @@ def test_declared_tasks_join_by_pid_text_and_folder(tmp_path: Path) -> None:
     declare(run, task="n2", name="c", type="w", workdir=b"/data/w1")
     declare(run, task="n3", name="never", type="z", command=b"not run")
     declare(run, task="n4", name="elsewhere", type="z", command=b"far", exit_status=0)
-    result = cut_tasks(run.bundle(tmp_path))
+    result = segment_tasks(run.bundle(tmp_path))
     assert [(t["name"], t["type"], t["source"]) for t in jobs(result)] == [
         ("x", "gen", "both"),
         ("b", "copy", "both"),
@@ -205,7 +205,7 @@ def test_recipe_lines_of_one_target_become_one_task(tmp_path: Path) -> None:
 def test_a_bundle_without_processes_yields_the_declared_tasks(tmp_path: Path) -> None:
     run = RunBuilder()
     declare(run, task="T1", name="", type="", command=b"sort a > b", start_ns=ns(1), end_ns=ns(3))
-    result = cut_tasks(run.bundle(tmp_path))
+    result = segment_tasks(run.bundle(tmp_path))
     (task,) = result.tasks.to_pylist()
     assert (task["name"], task["type"], task["source"]) == ("sort a > b", "sort", "declared")
     assert (task["start_s"], task["end_s"]) == (1.0, 3.0)
@@ -233,7 +233,7 @@ def test_deep_chains_are_not_recursed_into(tmp_path: Path) -> None:
 
 
 def test_empty_bundle(tmp_path: Path) -> None:
-    result = cut_tasks(RunBuilder().bundle(tmp_path))
+    result = segment_tasks(RunBuilder().bundle(tmp_path))
     assert (len(result.tasks), len(result.proc_task)) == (0, 0)
 
 
@@ -284,7 +284,7 @@ def test_type_of_a_command(argv: str, kind: str) -> None:
 def test_read_back_from_disk(tmp_path: Path) -> None:
     run = RunBuilder()
     grow(run, P(["sh", "wf.sh"], P(["sort", "a"])))
-    assert names(cut_tasks(read_bundle(run.save(tmp_path / "r.trace")))) == ["sort a"]
+    assert names(segment_tasks(read_bundle(run.save(tmp_path / "r.trace")))) == ["sort a"]
 
 
 def test_named_epochs_in_a_cycle(tmp_path: Path) -> None:

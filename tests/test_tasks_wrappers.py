@@ -13,7 +13,7 @@ import pytest
 from tests.support.bundles import RunBuilder
 from tests.support.trees import SUB, P, grow
 from tracehint.analyzer.model import Options
-from tracehint.analyzer.tasks import TaskCut, cut_tasks
+from tracehint.analyzer.tasks import Segmentation, segment_tasks
 from tracehint.errors import InputError
 from tracehint.schemas.store import Bundle, table_from_rows
 
@@ -44,13 +44,13 @@ def build(tree: P) -> RunBuilder:
     return run
 
 
-def cut(tree: P | RunBuilder, **options: Any) -> TaskCut:
+def cut(tree: P | RunBuilder, **options: Any) -> Segmentation:
     run = build(tree) if isinstance(tree, P) else tree
     tables = {name: table_from_rows(name, rows) for name, rows in run.rows.items()}
-    return cut_tasks(Bundle(Path(), run.manifest, tables), Options(**options))
+    return segment_tasks(Bundle(Path(), run.manifest, tables), Options(**options))
 
 
-def types(result: TaskCut) -> list[str]:
+def types(result: Segmentation) -> list[str]:
     return [t["type"] for t in result.tasks.to_pylist() if not t["engine"]]
 
 

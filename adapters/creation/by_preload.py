@@ -12,7 +12,10 @@ from tracehint.collectors.preload.blind import LIBRARY
 from tracehint.collectors.preload.sites import write_sites
 
 SWITCH = "TRACEHINT_HINTS"
-REACHES = "dynamic programs (glibc, x86-64), on all nodes that the command's environment reaches"
+REACHES = (
+    "dynamic programs (glibc, x86-64), static ones and Go that these start, on all nodes that the "
+    "command's environment reaches; not setuid ones"
+)
 COST = "0.3 us"
 
 

@@ -18,7 +18,7 @@ from tracehint.adapters.engines.relocate import relocated
 from tracehint.errors import TracehintError
 
 if TYPE_CHECKING:
-    from tracehint.analyzer.tasks.model import TaskCut
+    from tracehint.analyzer.tasks.model import Segmentation
     from tracehint.schemas.store import Bundle
 
 _MAX_FILES = 256
@@ -26,15 +26,17 @@ _MAX_BYTES = 1 << 30
 _SNAKEMAKE = re.compile(rb"^(.*)/\.snakemake/metadata/", re.DOTALL)
 
 
-def find_logs(bundle: Bundle, cut: TaskCut) -> list[Path]:
+def find_logs(bundle: Bundle, segmented: Segmentation) -> list[Path]:
     """Files and directories that a reader knows, written by engine processes of the run."""
     import pyarrow.compute as pc
 
     from tracehint.analyzer.path_rules import is_system
 
-    engines = cut.tasks.filter(cut.tasks.column("engine")).column("task").combine_chunks()
-    mask = pc.is_in(cut.proc_task.column("task"), value_set=engines)
-    procs = cut.proc_task.filter(mask).column("proc").combine_chunks()
+    engines = (
+        segmented.tasks.filter(segmented.tasks.column("engine")).column("task").combine_chunks()
+    )
+    mask = pc.is_in(segmented.proc_task.column("task"), value_set=engines)
+    procs = segmented.proc_task.filter(mask).column("proc").combine_chunks()
     opens = bundle.tables["opens"]
     wrote = pc.or_(pc.greater(opens.column("write_ops"), 0), opens.column("created"))
     wrote = pc.and_(wrote, pc.is_in(opens.column("proc"), value_set=procs))
@@ -64,14 +66,14 @@ def attach(bundle: Path) -> DeclaredGraph | None:
     """Add what the engines of a recorded run declare to its bundle: names, rules and attempts of
     tasks, inputs and outputs. None: no log was found, or something is declared already.
     """
-    from tracehint.analyzer.tasks import cut_tasks
+    from tracehint.analyzer.tasks import segment_tasks
     from tracehint.schemas.store import read_bundle, segment_files
     from tracehint.schemas.writer import BundleWriter
 
     run = read_bundle(bundle, without=("extents", "metadata_ops"))  # tasks are cut without them
     if run.tables["declared_tasks"].num_rows:
         return None
-    graph = declared_by_run(run, cut_tasks(run))
+    graph = declared_by_run(run, segment_tasks(run))
     if graph is None:
         return None
     writer = BundleWriter.append_to(bundle)
@@ -80,12 +82,12 @@ def attach(bundle: Path) -> DeclaredGraph | None:
     return graph
 
 
-def declared_by_run(bundle: Bundle, cut: TaskCut) -> DeclaredGraph | None:
+def declared_by_run(bundle: Bundle, segmented: Segmentation) -> DeclaredGraph | None:
     """What the engines of a run say about it, from their own logs; None: there is nothing."""
     graphs = []
-    for path in find_logs(bundle, cut):
+    for path in find_logs(bundle, segmented):
         try:
-            graphs.append(relocated(read_graph(path), bundle, cut))
+            graphs.append(relocated(read_graph(path), bundle, segmented))
         except TracehintError:
             continue  # a log of another run, or one that was cut off: the trace stands alone
     return combine(graphs) if graphs else None

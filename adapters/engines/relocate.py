@@ -16,21 +16,23 @@ from tracehint.adapters.engines.graph_base import DeclaredGraph
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tracehint.analyzer.tasks.model import TaskCut
+    from tracehint.analyzer.tasks.model import Segmentation
     from tracehint.schemas.store import Bundle
 
 
-def relocated(graph: DeclaredGraph, run: Bundle, cut: TaskCut | None = None) -> DeclaredGraph:
+def relocated(
+    graph: DeclaredGraph, run: Bundle, segmented: Segmentation | None = None
+) -> DeclaredGraph:
     """The graph with its names below the directory where the run has them: that of the run's
     command, one of its data roots, or where they are."""
     from tracehint.analyzer.roots import data_roots
-    from tracehint.analyzer.tasks import cut_tasks
+    from tracehint.analyzer.tasks import segment_tasks
 
     here = graph.cwd
     if not here or not graph.io.num_rows or not run.tables["opens"].num_rows:
         return _moved(graph, os.fsencode(run.manifest.cwd) or here)
     known = _paths(run)
-    roots = data_roots(run, (), cut or cut_tasks(run))
+    roots = data_roots(run, (), segmented or segment_tasks(run))
     places = dict.fromkeys([os.fsencode(run.manifest.cwd) or here, here, *roots])
     moved = {place: _moved(graph, place) for place in places}
     return max(moved.values(), key=lambda graph: _hits(graph.io, known))  # the first of equal ones

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 Ahead = Callable[[], tuple[Objects, Ints]]  # waits for `find_objects`
 
 
-class Cut(Protocol):
-    """What the flow needs of `analyzer.tasks.TaskCut`."""
+class Segmented(Protocol):
+    """What the flow needs of `analyzer.tasks.Segmentation`."""
 
     @property
     def tasks(self) -> pa.Table: ...
@@ -70,7 +70,7 @@ class Plan:
 
 def build_flow(
     bundle: Bundle,
-    cut: Cut,
+    segmented: Segmented,
     roots: Sequence[bytes],
     options: Options,
     rules: Roots,
@@ -83,16 +83,16 @@ def build_flow(
 ) -> Flow:
     """Files by version, their producers and consumers, and the edges between tasks.
 
-    `cut` says which process epoch belongs to which task, `roots` are the data roots, `extents`
+    `segmented`: which process epoch belongs to which task, `roots` are the data roots, `extents`
     who has that table and computes, `rules` what is data below them. Tables have the schemas of
     `tracehint.analyzer.model`. With `owned`, columns of the bundle that nothing needs after this
     are dropped from its tables. `found` waits for the files, where somebody looks for them already
     (`find_objects`). `rows` is the size of a partition. Never raises on damaged rows: `Flow.notes`.
     """
     notes: list[str] = []
-    table = cut.tasks.take(order_by(column(cut.tasks, "task")))
+    table = segmented.tasks.take(order_by(column(segmented.tasks, "task")))
     ids = column(table, "task")
-    procs = ProcTasks(cut.proc_task, ids)
+    procs = ProcTasks(segmented.proc_task, ids)
     tasks = Tasks(ids, column(table, "engine") == 1, *series_of(table), bundle.manifest.started_ns)
     plan = Plan(tasks, options, always_general)
     classify = partial(rules.classify_paths, roots=roots)
@@ -107,7 +107,7 @@ def build_flow(
     touched = accesses.touched()
     del accesses  # the largest thing there is
     scene = Scene(*together(parts, objects, touched, relative, notes), objects, table)
-    return add_declared(scene, bundle, cut.declared_task, classify, relative)
+    return add_declared(scene, bundle, segmented.declared_task, classify, relative)
 
 
 def _parts(accesses: Accesses, partitions: Partitions, plan: Plan, notes: list[str]) -> list[Part]:

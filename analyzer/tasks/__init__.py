@@ -1,6 +1,6 @@
 """Task identity: which processes of a run make up which task (docs/reference/tasks.md)."""
 
-from tracehint.analyzer.tasks.cut import cut_tasks
-from tracehint.analyzer.tasks.model import TaskCut
+from tracehint.analyzer.tasks.model import Segmentation
+from tracehint.analyzer.tasks.segmentation import segment_tasks
 
-__all__ = ["TaskCut", "cut_tasks"]
+__all__ = ["Segmentation", "segment_tasks"]

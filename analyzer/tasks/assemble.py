@@ -12,7 +12,7 @@ from tracehint.analyzer.model import TASKS
 from tracehint.analyzer.tasks.classify import Classes
 from tracehint.analyzer.tasks.grouping import Grouping, Keys
 from tracehint.analyzer.tasks.marks import Names
-from tracehint.analyzer.tasks.model import PROC_TASK, TaskCut
+from tracehint.analyzer.tasks.model import PROC_TASK, Segmentation
 from tracehint.analyzer.tasks.texts import descriptions
 from tracehint.analyzer.tasks.tree import NEVER, Bools, Ints, Tree, jump
 from tracehint.analyzer.tasks.units import JOB
@@ -30,7 +30,7 @@ def assemble(
     grouping: Grouping,
     names: Names | None,
     jobs: tuple[Ints, list[str]] | None,
-) -> TaskCut:
+) -> Segmentation:
     """The tasks and the epochs of each, tasks in order of their start."""
     import pyarrow as pa
 
@@ -46,7 +46,7 @@ def assemble(
     keys = Keys(task_of, keys.unit[order], keys.name[order], keys.job[order], keys.engine[order])
     table = _task_table(bundle, processes, tree, classes, grouping, names, jobs, keys)
     proc_task = pa.table({"proc": tree.proc, "task": task_of}, schema=PROC_TASK)
-    return TaskCut(table, proc_task)
+    return Segmentation(table, proc_task)
 
 
 def _keys(grouping: Grouping, names: Names | None, jobs: tuple[Ints, list[str]] | None) -> Keys:

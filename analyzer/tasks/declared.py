@@ -13,13 +13,13 @@ from tracehint.analyzer.columns import codes
 from tracehint.analyzer.model import TASKS
 from tracehint.analyzer.tasks.describe import printable, shorten, type_of_text
 from tracehint.analyzer.tasks.matching import Matcher
-from tracehint.analyzer.tasks.model import DECLARED_TASK, PROC_TASK, TaskCut
+from tracehint.analyzer.tasks.model import DECLARED_TASK, PROC_TASK, Segmentation
 
 if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 
-def declared_only(bundle: Bundle) -> TaskCut:
+def declared_only(bundle: Bundle) -> Segmentation:
     """The declared tasks of a bundle without processes."""
     rows = _first_parts(bundle.tables["declared_tasks"])
     count = rows.num_rows
@@ -50,7 +50,7 @@ def declared_only(bundle: Bundle) -> TaskCut:
         "rank": pa.nulls(count, pa.int32()),
     }
     names = pa.table({"declared": rows.column("task"), "task": tasks["task"]}, DECLARED_TASK)
-    return TaskCut(pa.table(tasks, TASKS).combine_chunks(), PROC_TASK.empty_table(), names)
+    return Segmentation(pa.table(tasks, TASKS).combine_chunks(), PROC_TASK.empty_table(), names)
 
 
 def _first_parts(table: pa.Table) -> pa.Table:
@@ -116,7 +116,7 @@ def _row(row: dict[str, Any], number: int, origin: int, sites: dict[str, str]) -
     }
 
 
-def join_declared(bundle: Bundle, cut: TaskCut) -> TaskCut:
+def join_declared(bundle: Bundle, segmented: Segmentation) -> Segmentation:
     """Give observed tasks the names and types that their engine declares.
 
     See matching.py for how they are found. Observed tasks that are parts of one declared task
@@ -124,9 +124,9 @@ def join_declared(bundle: Bundle, cut: TaskCut) -> TaskCut:
     """
     declared = bundle.tables["declared_tasks"].to_pylist()
     if not declared:
-        return cut
-    observed = cut.tasks.to_pylist()
-    matches = _unite(declared, Matcher(bundle, cut, declared, observed).run())
+        return segmented
+    observed = segmented.tasks.to_pylist()
+    matches = _unite(declared, Matcher(bundle, segmented, declared, observed).run())
     of = np.arange(len(observed))
     for tasks in matches.values():
         of[tasks] = min(tasks)
@@ -146,8 +146,8 @@ def join_declared(bundle: Bundle, cut: TaskCut) -> TaskCut:
     for number, row in enumerate(rows):
         row["task"] = number
     renumber = np.searchsorted(kept, of)
-    of_proc = pa.array(renumber[cut.proc_task.column("task").to_numpy()])
-    proc_task = cut.proc_task.set_column(1, "task", of_proc)
+    of_proc = pa.array(renumber[segmented.proc_task.column("task").to_numpy()])
+    proc_task = segmented.proc_task.set_column(1, "task", of_proc)
     task_of = {i: int(renumber[tasks[0]]) for i, tasks in matches.items()}
     task_of |= {i: len(kept) + k for k, i in enumerate(unseen)}
     pairs = sorted(task_of.items())
@@ -155,7 +155,7 @@ def join_declared(bundle: Bundle, cut: TaskCut) -> TaskCut:
         {"declared": [declared[i]["task"] for i, _ in pairs], "task": [t for _, t in pairs]},
         schema=DECLARED_TASK,
     )
-    return TaskCut(pa.Table.from_pylist(rows, schema=TASKS), proc_task.cast(PROC_TASK), names)
+    return Segmentation(pa.Table.from_pylist(rows, schema=TASKS), proc_task.cast(PROC_TASK), names)
 
 
 def _unite(declared: list[dict[str, Any]], matches: dict[int, list[int]]) -> dict[int, list[int]]:

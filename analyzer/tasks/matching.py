@@ -12,7 +12,7 @@ import numpy as np
 from tracehint.analyzer.arrays import positions
 from tracehint.analyzer.columns import column
 from tracehint.analyzer.tasks.describe import printable
-from tracehint.analyzer.tasks.model import TaskCut
+from tracehint.analyzer.tasks.model import Segmentation
 from tracehint.analyzer.tasks.tree import Ints
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ class Matcher:
     def __init__(
         self,
         bundle: Bundle,
-        cut: TaskCut,
+        segmented: Segmentation,
         declared: list[dict[str, Any]],
         observed: list[dict[str, Any]],
     ) -> None:
         self.bundle, self.declared, self.observed = bundle, declared, observed
-        self.proc = column(cut.proc_task, "proc", -1)
-        self.task = column(cut.proc_task, "task", -1)
+        self.proc = column(segmented.proc_task, "proc", -1)
+        self.task = column(segmented.proc_task, "task", -1)
         self.free = {t["task"] for t in observed if not t["engine"]}
         self.matches: dict[int, list[int]] = {}
         self.origin = bundle.manifest.started_ns

@@ -12,7 +12,7 @@ DECLARED_TASK = pa.schema([("declared", pa.string()), ("task", pa.int64())])
 
 
 @dataclass(frozen=True)
-class TaskCut:
+class Segmentation:
     """The tasks of a run and what belongs to each.
 
     `tasks` has the schema `analyzer.model.TASKS`, ordered by start; `proc_task` has one row per

@@ -14,7 +14,7 @@ from tracehint.analyzer.tasks.activity import Activity
 from tracehint.analyzer.tasks.assemble import exit_status
 from tracehint.analyzer.tasks.classify import Classes
 from tracehint.analyzer.tasks.describe import NAME_LENGTH, describe
-from tracehint.analyzer.tasks.model import DECLARED_TASK, PROC_TASK, TaskCut
+from tracehint.analyzer.tasks.model import DECLARED_TASK, PROC_TASK, Segmentation
 from tracehint.analyzer.tasks.ranks import Ranks, find_ranks, speaking
 from tracehint.analyzer.tasks.tree import NEVER, Bools, Ints, Tree, jump
 
@@ -31,25 +31,27 @@ def split_ranks(
     tree: Tree,
     classes: Classes,
     activity: Activity,
-    cut: TaskCut,
+    segmented: Segmentation,
     wanted: bool | None,
-) -> TaskCut:
+) -> Segmentation:
     """Make each rank of an MPI program a task; what is left is its launcher's.
 
     wanted: None for the programs whose ranks ran on several hosts, else all or none.
     """
     processes = bundle.tables["processes"]
     if wanted is False or (wanted is None and len(processes.column("host").unique()) < 2):
-        return cut
-    ranks = find_ranks(processes, tree, classes, cut)
+        return segmented
+    ranks = find_ranks(processes, tree, classes, segmented)
     if ranks is None:
-        return cut
+        return segmented
     chosen = _several(ranks.group, ranks.number)
     if wanted is None:
         chosen &= _several(ranks.group, ranks.host)
-    engine = cut.tasks.column("engine").to_numpy(zero_copy_only=False)
+    engine = segmented.tasks.column("engine").to_numpy(zero_copy_only=False)
     chosen &= ~engine[np.maximum(ranks.task, 0)]
-    return _with_ranks(bundle, tree, activity, cut, ranks, chosen) if chosen.any() else cut
+    return (
+        _with_ranks(bundle, tree, activity, segmented, ranks, chosen) if chosen.any() else segmented
+    )
 
 
 def _several(group: Ints, what: Ints) -> Bools:
@@ -60,15 +62,15 @@ def _several(group: Ints, what: Ints) -> Bools:
 
 
 def _with_ranks(
-    bundle: Bundle, tree: Tree, activity: Activity, cut: TaskCut, ranks: Ranks, chosen: Bools
-) -> TaskCut:
+    bundle: Bundle, tree: Tree, activity: Activity, whole: Segmentation, ranks: Ranks, chosen: Bools
+) -> Segmentation:
     """The tasks with a row for each chosen rank, right behind the task that it is taken from."""
     import pyarrow as pa
 
-    tasks, rows = cut.tasks.num_rows, cut.tasks.to_pylist()
+    tasks, rows = whole.tasks.num_rows, whole.tasks.to_pylist()
     rank_of = np.where(np.append(chosen, False)[ranks.of], ranks.of, -1)
-    find = finder(column(cut.proc_task, "proc", -1))
-    task_of = column(cut.proc_task, "task", -1)[find(tree.proc)]
+    find = finder(column(whole.proc_task, "proc", -1))
+    task_of = column(whole.proc_task, "task", -1)[find(tree.proc)]
     gone = _leave(rows, tree, activity, task_of, rank_of < 0, np.unique(ranks.task[chosen]))
     new = _rank_rows(bundle, tree, ranks, chosen, rank_of, rows)
     order = np.lexsort(
@@ -89,12 +91,12 @@ def _with_ranks(
     first = np.full(tasks, -1, np.int64)
     first[ranks.task[chosen][::-1]] = slot[chosen][::-1]
     stands = place[np.where(gone, first, np.arange(tasks))]
-    own = pa.array(stands[column(cut.declared_task, "task", 0)], pa.int64())
+    own = pa.array(stands[column(whole.declared_task, "task", 0)], pa.int64())
     return replace(
-        cut,
+        whole,
         tasks=pa.Table.from_pylist(table, schema=TASKS),
         proc_task=pa.table({"proc": tree.proc, "task": final}, schema=PROC_TASK),
-        declared_task=cut.declared_task.set_column(1, "task", own).cast(DECLARED_TASK),
+        declared_task=whole.declared_task.set_column(1, "task", own).cast(DECLARED_TASK),
     )
 
 

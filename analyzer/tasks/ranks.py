@@ -17,7 +17,7 @@ from tracehint.analyzer.tasks.tree import Ints, Tree, jump
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tracehint.analyzer.tasks.model import TaskCut
+    from tracehint.analyzer.tasks.model import Segmentation
 
 _MOST = 1 << 24  # ranks of one program
 _DIGITS = 8
@@ -43,14 +43,16 @@ def has_ranks(processes: pa.Table) -> bool:
     return any((environment(processes, name)[0] >= 0).any() for name in MPI_RANKS)
 
 
-def find_ranks(processes: pa.Table, tree: Tree, classes: Classes, cut: TaskCut) -> Ranks | None:
+def find_ranks(
+    processes: pa.Table, tree: Tree, classes: Classes, segmented: Segmentation
+) -> Ranks | None:
     """The ranks of a run; None: there are none."""
     number = _numbers(processes, tree, classes)
     at = np.flatnonzero(number >= 0)
     if not len(at):
         return None
-    find = finder(column(cut.proc_task, "proc", -1))
-    task = column(cut.proc_task, "task", -1)[find(tree.proc[at])]
+    find = finder(column(segmented.proc_task, "proc", -1))
+    task = column(segmented.proc_task, "task", -1)[find(tree.proc[at])]
     codes = processes.column("host").combine_chunks().dictionary_encode().indices
     host = codes.to_numpy(zero_copy_only=False)[at]
     program = _launchers(tree, classes, at)

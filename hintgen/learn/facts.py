@@ -14,6 +14,7 @@ from tracehint.analyzer.model import Analysis
 from tracehint.hintgen import relation
 from tracehint.hintgen.hints.mapping import PATTERN_HINTS
 from tracehint.hintgen.last_reader import add_last_reader
+from tracehint.hintgen.typesets import add_type_sets
 
 GROUP_BITS = 40  # of a group's number, where facts of several runs are joined; above it: the run
 
@@ -24,8 +25,7 @@ GROUP_BITS = 40  # of a group's number, where facts of several runs are joined; 
 # reread, last_reader (null: none that is last whatever the timing).
 _MADE = """
 create or replace temp table made as
-select file, list_sort(list(distinct task)) as tasks, list_sort(list(distinct type)) as types
-from writers group by file
+select file, list_sort(list(distinct task)) as tasks from writers group by file
 """
 
 # Where nothing is known about times (a declared run), nobody can say that readers overlap:
@@ -34,17 +34,16 @@ from writers group by file
 _READ = """
 create or replace temp table read as
 with c as (
-  select file, task, type, first_s, last_s, coalesce(peek, false) as peek,
-         bytes, unique_bytes, len(ranges) as pieces,
-         bool_and(coalesce(peek, false)) over (partition by file) as all_peek
-  from readers
+  select file, task, type, first_s, bytes, unique_bytes, len(ranges) as pieces from readers
+  where not coalesce(peek, false)
+     or file not in (select file from readers where not coalesce(peek, false))
 )
 select file, list_sort(list(distinct task)) as tasks,
        list_sort(list(distinct type)) as types,
        median(case when unique_bytes > 0 then bytes / unique_bytes end) as reread,
        bool_and(first_s is null) as untimed, max(pieces) as pieces,
        median(unique_bytes) as median_read
-from c where not peek or all_peek group by file
+from c group by file
 """
 
 _LABEL = """
@@ -102,7 +101,7 @@ select v.path, v.file, coalesce(v.pattern, '') as label,
                            and v.size_bytes >= {call_cost}), false) as pays,
        coalesce(v.size_bytes, 0) as size_bytes, v.role, coalesce(v.deleted, false) as deleted,
        coalesce(m.tasks, []) as producers, coalesce(r.tasks, []) as consumers,
-       coalesce(m.types, []) as producer_types, coalesce(r.types, []) as consumer_types,
+       coalesce(t.words, []) as producer_types, coalesce(r.types, []) as consumer_types,
        case when r.tasks is null then 'unread'
             when len(r.tasks) >= 2 then 'shared'
             when m.tasks is null then 'input_once'
@@ -115,7 +114,8 @@ select v.path, v.file, coalesce(v.pattern, '') as label,
        r.reread, z.type as last_reader
 from versions v left join made m using (file) left join read r using (file)
 left join use u using (file) left join region e using (file)
-left join last_reader z using (file)
+left join last_reader z using (file) left join type_set s using (file)
+left join type_words t on t.number = s.made
 left join groups g on g."group" = v.grp
 where v.rank = 1 order by v.path
 """
@@ -128,7 +128,9 @@ def facts_of(analysis: Analysis) -> pa.Table:
     con = duckdb.connect()
     for name, table in analysis.tables().items():
         con.register(name, table)
-    for statement in (relation.VIEWS, _MADE, _READ, _LABEL, _REGION, _USE):
+    con.execute(relation.VIEWS)
+    add_type_sets(con)
+    for statement in (_MADE, _READ, _LABEL, _REGION, _USE):
         con.execute(statement)
     add_last_reader(con)
     query = _ALL.format(

@@ -16,9 +16,9 @@ Pairs = frozenset[tuple[str, str]]  # (producing type, "" for inputs; consuming 
 
 # Files that all readers only peek into have no other reader: there the peeks decide.
 _PAIRS = """
-with used as (
-  select file, type, coalesce(peek, false) as peek,
-         bool_and(coalesce(peek, false)) over (partition by file) as all_peek
+with read as (select file from readers where not coalesce(peek, false)),
+used as (
+  select file, type, coalesce(peek, false) as peek, file not in (from read) as all_peek
   from readers
 )
 select coalesce(made.type, '') as maker, used.type as reader

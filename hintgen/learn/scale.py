@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from tracehint.hintgen.learn.shapes import template_of_shape
@@ -29,7 +30,8 @@ select shape, task, count(*) as reads
 from (select shape, unnest(consumers) as task from facts where "use" = 'shared')
 group by shape, task
 """
-# Of several shapes that a task writes one file of, the one that most such tasks write.
+# Of several shapes that a task writes one file of, the one that most such tasks write. Shapes are
+# numbers, the shortest first.
 _WRITES = """
 with made as (
   select shape as other, task, count(*) as n
@@ -41,7 +43,7 @@ with made as (
   from shared s join made m using (task) where m.n = 1
 ), best as (
   select shape, task, any_value(reads) as reads,
-         arg_min(other, (-covered, octet_length(other), other)) as other
+         arg_min(other, (-covered, other)) as other
   from could group by shape, task
 )
 select s.shape, b.other, sum(s.reads)::bigint as reads, any_value(t.files) as files
@@ -82,14 +84,27 @@ def scales_of(facts: pa.Table) -> Scales:
     """Scales of a run from its facts with shapes."""
     import duckdb
 
+    shapes, coded = _coded(facts["shape"].combine_chunks())
     con = duckdb.connect()
-    con.register("facts", facts)
+    con.register(
+        "facts", facts.select(["use", "producers", "consumers"]).append_column("shape", coded)
+    )
     con.execute(_READS)
     ((many,),) = con.sql("select count(*) from shared").fetchall()
     reads: dict[bytes, dict[bytes | None, tuple[int, int]]] = defaultdict(dict)
     if 0 < many <= MAX_READS:
         for shape, other, count, files in con.sql(_WRITES).fetchall():
-            reads[shape][other] = (count, files or 0)
+            reads[shapes[shape]][None if other is None else shapes[other]] = (count, files or 0)
     rows = con.sql("select shape, count(*) from facts group by shape").fetchall()
     con.close()
-    return Scales(dict(rows), dict(reads))
+    return Scales({shapes[shape]: count for shape, count in rows}, dict(reads))
+
+
+def _coded(column: pa.Array) -> tuple[list[bytes], pa.Array]:
+    """The distinct shapes, the shortest first, and each row's number among them."""
+    encoded = column.dictionary_encode()
+    found = encoded.dictionary.to_pylist()
+    order = sorted(range(len(found)), key=lambda at: (len(found[at]), found[at]))
+    rank = np.empty(len(found), np.int64)
+    rank[order] = np.arange(len(found))
+    return [found[at] for at in order], pa.array(rank[encoded.indices.to_numpy()])

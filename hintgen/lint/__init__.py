@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tracehint.analyzer.execution.resources import silent
 from tracehint.hintgen.lint.finding import Finding, rank
 from tracehint.hintgen.lint.registry import RULES, load
 
 if TYPE_CHECKING:
+    from tracehint.analyzer.execution.resources import Tell
     from tracehint.hintgen.lint.context import Context
 
 
-def run_rules(context: Context, codes: Sequence[str] = tuple(RULES)) -> list[Finding]:
+def run_rules(
+    context: Context, codes: Sequence[str] = tuple(RULES), tell: Tell = silent
+) -> list[Finding]:
     """Findings of the given rules, errors first, then by saving.
 
     Rules whose facts the run does not have (no declared graph, one host) stay
@@ -20,7 +24,8 @@ def run_rules(context: Context, codes: Sequence[str] = tuple(RULES)) -> list[Fin
     """
     have = context.has
     findings: list[Finding] = []
-    for code in codes:
+    for number, code in enumerate(codes):
+        tell("rules", number, len(codes), "rules")
         module = load(code)
         if have.issuperset(module.RULE.needs):
             findings += module.check(context)

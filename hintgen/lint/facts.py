@@ -22,7 +22,7 @@ CREATE TABLE primary_label AS
 CREATE TABLE in_force (path_text VARCHAR, name VARCHAR, value VARCHAR, set_s DOUBLE);
 """
 
-# b_io    one row per open episode with its task and the path relative to the data root
+# b_io    one row per open-file session with its task and the path relative to the data root
 # b_opener  who opened a path to write it, engines too (task may be null)
 # b_meta  metadata operations with task, directory and whether it lies below a data root
 # b_exe   programs that each task executed
@@ -116,10 +116,10 @@ def _members(analysis: Analysis, bundle: Bundle) -> tuple[pa.Table, pa.Table]:
     bundle in this process."""
     if analysis.proc_task is not None and analysis.declared_task is not None:
         return analysis.proc_task, analysis.declared_task
-    from tracehint.analyzer.tasks import cut_tasks
+    from tracehint.analyzer.tasks import segment_tasks
 
-    cut = cut_tasks(bundle)
-    return cut.proc_task, cut.declared_task
+    segmented = segment_tasks(bundle)
+    return segmented.proc_task, segmented.declared_task
 
 
 def _register_paths(

@@ -37,6 +37,12 @@ class Pick:
         """The texts of the placeholders in a path that has this pick."""
         return tuple([path[at] for at in self.where]) if self.where else self.caught
 
+    def some(self, path: bytes, holes: Sequence[int]) -> Captures:
+        """The texts of some of them; those that are not there are left out."""
+        if not self.where:
+            return tuple([self.caught[hole] for hole in holes if hole < len(self.caught)])
+        return tuple([path[self.where[hole]] for hole in holes if hole < len(self.where)])
+
 
 @dataclass(frozen=True)
 class Asked:

@@ -32,6 +32,7 @@ class _Said:
     outcome: Outcome
     readers: float | None
     group: str | None  # "producer" or "consumer": a value follows from that task, or from the name
+    holes: tuple[int, ...]  # placeholders whose texts name the group, where no task does
     region: bool  # a value follows from the file's size
     per_file: Mapping[str, Mapping[str, str]]
 
@@ -73,14 +74,14 @@ def _columns(picks: Sequence[Pick], run: Run) -> Iterator[tuple[Pick, str | None
 def _said(pick: Pick, use: str | None, run: Run) -> _Said:
     if pick.entry is None:
         outcome = Outcome(None, (), "", pick.reason, pick.others)
-        return _Said(pick, outcome, None, None, region=False, per_file={})
+        return _Said(pick, outcome, None, None, (), region=False, per_file={})
     rule = pick.entry.rule
     pattern, hints = rule.pattern, rule.hints
     if use and rule.uses and use not in rule.uses:
         variant = next((v for v in rule.variants if v.use == use), None)
         if variant is None or not variant.hints:
             outcome = Outcome(None, (), "", "use", ((rule.id, "use"), *pick.others))
-            return _Said(pick, outcome, None, None, region=False, per_file={})
+            return _Said(pick, outcome, None, None, (), region=False, per_file={})
         pattern, hints = variant.pattern, variant.hints
     formulas = {h.formula.get("fn"): h.formula for h in reversed(hints)}
     group = formulas.get("group")
@@ -89,6 +90,7 @@ def _said(pick: Pick, use: str | None, run: Run) -> _Said:
         Outcome(rule, hints, pattern, "fired", pick.others),
         run.readers.get(rule.id),
         None if group is None else "producer" if group.get("by") == "producer" else "consumer",
+        tuple(group.get("captures", [])) if group is not None else (),
         "region" in formulas,
         rule.per_file,
     )
@@ -98,7 +100,7 @@ def _own(said: _Said, path: bytes, known: Declared, i: int) -> tuple[Any, ...]:
     """What the values of one file follow from."""
     task = _task(said, known, i)
     return (
-        task if task is not None or said.group is None else said.pick.captures(path),
+        task if task is not None or said.group is None else said.pick.some(path, said.holes),
         known.sizes[i] if said.region and known.sizes is not None else None,
         path if said.per_file else None,
     )

@@ -14,30 +14,30 @@ if TYPE_CHECKING:
 
 _ALIKE = """
     CREATE TEMP TABLE alike AS
-    WITH p AS (SELECT file, list_sort(list(type)) AS made
-               FROM (SELECT DISTINCT file, type FROM writers) GROUP BY file),
-         c AS (SELECT file, list_sort(list(type)) AS used
-               FROM (SELECT DISTINCT file, type FROM readers) GROUP BY file),
-         l AS (SELECT file, min(pattern) AS pattern FROM patterns
-               WHERE edge IS NULL AND "primary" GROUP BY file)
-    SELECT f.file, dense_rank() OVER (ORDER BY role, made, used, pattern) AS flow,
-           dense_rank() OVER (ORDER BY mask, role, made, used, pattern) AS kind
-    FROM files f LEFT JOIN p USING (file) LEFT JOIN c USING (file) LEFT JOIN l USING (file)"""
+    WITH l AS (SELECT file, min(pattern) AS pattern FROM patterns
+               WHERE edge IS NULL AND "primary" GROUP BY file),
+         each_ AS (SELECT f.file, f.mask_number, f.role, s.made, s.used, l.pattern
+                   FROM files_raw f LEFT JOIN type_set s USING (file) LEFT JOIN l USING (file)),
+         flows AS (SELECT role, made, used, pattern, row_number() OVER () AS flow
+                   FROM (SELECT DISTINCT role, made, used, pattern FROM each_))
+    SELECT file, flow, flow * (SELECT max(mask_number) + 1 FROM files_raw) + mask_number AS kind
+    FROM each_ e JOIN flows f ON e.role IS NOT DISTINCT FROM f.role
+         AND e.made IS NOT DISTINCT FROM f.made AND e.used IS NOT DISTINCT FROM f.used
+         AND e.pattern IS NOT DISTINCT FROM f.pattern"""
 # A position of the mask whose text is the same in every file keeps its text. Where random
 # parts were masked, the runs of digits do not line up with the stars: those keep the mask.
 _PARTS = """
-    WITH runs AS (SELECT DISTINCT kind, path_text, mask,
-                         regexp_extract_all(path_text, '[0-9]+') AS run
-                  FROM files JOIN alike USING (file) WHERE contains(mask, '*')),
-         fit AS (SELECT * FROM runs
-                 WHERE len(run) = len(mask) - len(replace(mask, '*', ''))
+    WITH fit AS (SELECT kind, mask, regexp_extract_all(path_text, '[0-9]+') AS run
+                 FROM files JOIN alike USING (file)
+                 WHERE contains(mask, '*')
                    AND regexp_replace(path_text, '[0-9]+', '*', 'g') = mask),
          flat AS (SELECT kind, mask, unnest(run) AS part,
-                         generate_subscripts(run, 1) AS position FROM fit),
-         kept AS (SELECT kind, mask, position,
-                         CASE WHEN count(DISTINCT part) = 1 THEN min(part) ELSE '*' END AS part
-                  FROM flat GROUP BY ALL)
-    SELECT kind, mask, list(part ORDER BY position) FROM kept GROUP BY kind, mask"""
+                         generate_subscripts(run, 1) AS position FROM fit
+                  WHERE len(run) = len(mask) - len(replace(mask, '*', ''))),
+         kept AS (SELECT kind, any_value(mask) AS mask, position,
+                         CASE WHEN min(part) = max(part) THEN min(part) ELSE '*' END AS part
+                  FROM flat GROUP BY kind, position)
+    SELECT kind, any_value(mask), list(part ORDER BY position) FROM kept GROUP BY kind"""
 # Files without digits that are used alike share one template: `{a,b,c}.bin`.
 _LONE = """
     CREATE TEMP TABLE lone AS
@@ -62,7 +62,7 @@ def add_templates(con: duckdb.DuckDBPyConnection) -> None:
     """Make `files` of `files_raw`: adds data, dir and template (see query.py)."""
     con.execute(
         """CREATE TABLE files AS
-            SELECT *, role <> 'software' AS data,
+            SELECT * EXCLUDE (mask_number), role <> 'software' AS data,
                    regexp_extract(path_text, '^(.*)/[^/]*$', 1) AS dir
             FROM files_raw"""
     )

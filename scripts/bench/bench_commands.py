@@ -62,6 +62,7 @@ def main() -> None:
     parser.add_argument("--bundle", type=Path, action="append", default=[])
     parser.add_argument("--command", action="append", choices=[*COMMANDS], help="default: all")
     args = parser.parse_args()
+    os.environ["TRACEHINT_CACHE"] = "off"  # each command as if it were the first on the bundle
     if not args.bundle and "TRACEHINT_DATA" not in os.environ:
         parser.error("TRACEHINT_DATA does not name a folder with wfinstances/; give --bundle")
     print("| run | command | wall s | CPU s | peak MiB |\n|---|---|---|---|---|")

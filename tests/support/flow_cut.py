@@ -15,7 +15,7 @@ from tracehint.analyzer.execution.local import LocalExtents
 from tracehint.analyzer.flow.build import build_flow
 from tracehint.analyzer.flow.model import Flow
 from tracehint.analyzer.model import TASKS, Options
-from tracehint.analyzer.tasks.model import DECLARED_TASK, PROC_TASK, TaskCut
+from tracehint.analyzer.tasks.model import DECLARED_TASK, PROC_TASK, Segmentation
 from tracehint.schemas.manifest import Manifest
 from tracehint.schemas.store import Bundle, table_from_rows
 
@@ -76,11 +76,11 @@ class Case:
         )
         return proc
 
-    def cut(self) -> TaskCut:
+    def cut(self) -> Segmentation:
         """The tasks as the cutter would give them."""
         procs = [{"proc": r["proc"], "task": r["proc"]} for r in self.run.rows["processes"]]
         declared = [{"declared": d, "task": t} for d, t in self.declared]
-        return TaskCut(
+        return Segmentation(
             pa.Table.from_pylist(self.tasks, TASKS),
             pa.Table.from_pylist(procs, PROC_TASK),
             pa.Table.from_pylist(declared, DECLARED_TASK),

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tests.support.bundles import RunBuilder
 from tracehint.analyzer.model import ANALYSIS_TABLES, Analysis, Options
-from tracehint.analyzer.tasks.model import DECLARED_TASK, PROC_TASK, TaskCut
+from tracehint.analyzer.tasks.model import DECLARED_TASK, PROC_TASK, Segmentation
 from tracehint.schemas.store import Bundle, table_from_rows
 from tracehint.schemas.tables import TABLES
 
@@ -64,12 +64,12 @@ class Run:
         assert set(tables) == set(TABLES)
         return Bundle(Path("run.trace"), self.raw.manifest, tables)
 
-    def _cut(self, tasks: pa.Table) -> TaskCut:
+    def _cut(self, tasks: pa.Table) -> Segmentation:
         """Which process and which declared task is which task."""
         procs = [{"proc": t["proc"], "task": t["task"]} for t in self.tasks.values()]
         declared = [{"declared": n, "task": t["task"]} for n, t in self.tasks.items()]
         known = {row["task"] for row in self.raw.rows["declared_tasks"]}
-        return TaskCut(
+        return Segmentation(
             tasks,
             pa.Table.from_pylist(procs, schema=PROC_TASK),
             pa.Table.from_pylist(

@@ -44,9 +44,9 @@ class Result:
 
 
 def score_on(
-    other: Analysis, analyses: list[Analysis], options: LearnOptions, given: str, result: Result
-) -> None:
-    """How the rules of the runs do on another one."""
+    other: Analysis, analyses: list[Analysis], options: LearnOptions, given: str
+) -> tuple[dict[str, Any], str]:
+    """How the rules of the runs do on another one: as JSON, and as text."""
     from tracehint.hintgen.learn.facts import facts_of
     from tracehint.hintgen.learn.rules import learn
     from tracehint.hintgen.score.score import score, score_text
@@ -54,7 +54,7 @@ def score_on(
     facts = [facts_of(analysis) for analysis in analyses]
     rules = learn(analyses, options, facts)
     data = score(rules, analyses, other, given=given, facts=facts)
-    result.write(data, score_text(data))
+    return data, score_text(data)
 
 
 def explain_path(

@@ -60,6 +60,14 @@ def stages() -> Iterator[Stages]:
         watcher.join(1.0)  # a terminal that is stopped must not hold up the end
 
 
+@contextlib.contextmanager
+def stage(name: str) -> Iterator[Stages]:
+    """The same for work that is one stage."""
+    with stages() as seen:
+        seen.tell(name, 0, 0, "")
+        yield seen
+
+
 def _show(seen: Stages, over: threading.Event) -> None:
     if over.wait(FIRST_S):
         return

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracehint.commands._analysis_options import THRESHOLDS, analysis_options, options_from
+from tracehint.commands._backend import backend_options
 from tracehint.commands._folded_help import FoldedCommand
-from tracehint.commands._options import Renamed, gathered
+from tracehint.commands._options import gathered
 from tracehint.commands._output import refuse_existing
 from tracehint.commands._stage_line import stages
 from tracehint.errors import UsageError
@@ -23,16 +24,6 @@ if TYPE_CHECKING:
 
 # Options that few people need: --help-thresholds lists them.
 _RARE = ("backend", "default_placement", "master", "memory_limit", "no_ranges", "sites", "threads")
-
-
-class _BackendName(click.Choice[str]):
-    """A backend, also by the name that it had."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name of today."""
-        from tracehint.analyzer.analyze import OLD_NAMES
-
-        return super().convert(OLD_NAMES.get(value, value), param, ctx)
 
 
 @dataclass(frozen=True)
@@ -57,18 +48,7 @@ class Computing:
 @click.option("-o", "--output", metavar="PATH", help="File, or directory for parquet.")
 @click.option("--force", is_flag=True, help="Replace what is there.")
 @click.option("--no-ranges", is_flag=True, help="Leave the byte ranges out of the output.")
-@click.option(
-    "--backend",
-    cls=Renamed,
-    old="--engine",
-    type=_BackendName(["local", "spark"]),
-    default="local",
-    show_default=True,
-    help="Who computes: this process, or Spark. The result is the same.",
-)
-@click.option(
-    "--master", metavar="URL", help="Spark's cluster (default: local[*], this machine's cores)."
-)
+@backend_options
 @click.option(
     "--threads",
     type=click.IntRange(1),

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from tracehint.commands._stage_line import stage
+
 
 @click.command()
 @click.argument("bundle", type=click.Path())
@@ -27,5 +29,6 @@ def command(bundle: str, output: str, key: str | None, force: bool) -> None:
     from tracehint.schemas.store import read_bundle
 
     secret = key.encode("utf-8", "surrogateescape") if key else secrets.token_bytes(32)
-    anonymize(read_bundle(bundle), Path(output), secret, force=force)
+    with stage("other words"):
+        anonymize(read_bundle(bundle), Path(output), secret, force=force)
     click.echo(f"tracehint: wrote {output}", err=True)

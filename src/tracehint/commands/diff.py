@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracehint.commands._backend import load
 from tracehint.commands._options import (
     gathered,
     nodes_option,
@@ -14,6 +15,7 @@ from tracehint.commands._options import (
     runs_before_and_after,
 )
 from tracehint.commands._output import terminal_width, wants_color, write_result
+from tracehint.commands._stage_line import stage
 from tracehint.commands._task_options import task_options
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK
 from tracehint.schemas.arrow import skip_pandas
@@ -87,13 +89,13 @@ def command(
     """
     skip_pandas()
     from tracehint.analyzer.model import Options
-    from tracehint.hintgen import inputs
     from tracehint.hintgen.diff import CHANGES, diff
     from tracehint.hintgen.lint.render import Info, render
 
     options = Options(nodes=nodes, **cut)
-    runs = [inputs.load_run(path, options).analysis for path in (before, after)]
-    findings = diff(runs[0], runs[1], thresholds.limits())
+    runs = [load(path, options).analysis for path in (before, after)]
+    with stage("comparing"):
+        findings = diff(runs[0], runs[1], thresholds.limits())
     info = Info(
         tool=f"tracehint {__version__}",
         subject=f"{before} -> {after}",

@@ -7,7 +7,9 @@ from typing import Any
 
 import click
 
+from tracehint.commands._backend import load
 from tracehint.commands._options import nodes_option
+from tracehint.commands._stage_line import stage
 from tracehint.commands._task_options import task_options
 from tracehint.schemas.arrow import skip_pandas
 
@@ -33,11 +35,12 @@ def command(
     """
     skip_pandas()
     from tracehint.analyzer.model import Options
-    from tracehint.hintgen import export, inputs
+    from tracehint.hintgen import export
 
     stem = Path(bundle).name.removesuffix(".trace").removesuffix(".json") or "run"
     target = Path(output or f"{stem}.{fmt}{export.FORMATS[fmt].suffix}")
-    run = inputs.load_run(bundle, Options(nodes=nodes, **cut))
-    export.export(run, fmt, target, force=force)
+    run = load(bundle, Options(nodes=nodes, **cut))
+    with stage("writing"):
+        export.export(run, fmt, target, force=force)
     if str(target) != "-":
         click.echo(f"tracehint: wrote {target}", err=True)

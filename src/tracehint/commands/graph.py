@@ -7,8 +7,10 @@ from typing import Any
 
 import click
 
+from tracehint.commands._backend import load
 from tracehint.commands._options import nodes_option
 from tracehint.commands._output import refuse_existing, write_result
+from tracehint.commands._stage_line import stage
 from tracehint.commands._task_options import task_options
 from tracehint.errors import UsageError
 from tracehint.schemas.arrow import skip_pandas
@@ -54,13 +56,13 @@ def command(
     if output not in (None, "-"):
         refuse_existing(Path(str(output)), force=force)
     from tracehint.analyzer.model import Options
-    from tracehint.hintgen import inputs
     from tracehint.hintgen.draw import dot, export
     from tracehint.hintgen.draw.build import build
     from tracehint.hintgen.draw.model import title
 
-    run = inputs.load_run(bundle, Options(nodes=nodes, **cut))
-    drawing = build(run.analysis, fold)
+    run = load(bundle, Options(nodes=nodes, **cut))
+    with stage("drawing"):
+        drawing = build(run.analysis, fold)
     result: str | bytes
     if chosen == "graphml":
         result = export.to_graphml(drawing)

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracehint.commands._backend import Backend, backend_options
 from tracehint.commands._hint_answers import Question, Result, explain_path, score_on, write_rules
 from tracehint.commands._options import gathered, nodes_option
 from tracehint.commands._output import refuse_own_input
+from tracehint.commands._stage_line import stage
 from tracehint.commands._task_options import task_options
 from tracehint.errors import InputError, UsageError
 from tracehint.schemas.arrow import skip_pandas
@@ -31,6 +33,8 @@ class Asked:
     cut: dict[str, Any]
     cluster: str | None
     no_fallbacks: bool
+    backend: str
+    master: str | None
 
 
 @dataclass(frozen=True)
@@ -130,6 +134,7 @@ class Bounds:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Result of `tracehint calibrate`: --call-ms and --link-mbit as measured.",
 )
+@backend_options
 @click.option("--no-fallbacks", is_flag=True, help="Only rules for the names that were seen.")
 @click.option("--force", is_flag=True, help="Replace the output file.")
 @gathered(asked=Asked, question=Question, bounds=Bounds, result=Result)
@@ -147,7 +152,6 @@ def command(asked: Asked, question: Question, bounds: Bounds, result: Result) ->
     refuse_own_input(Path(output) if output else None, [Path(source) for source in sources])
     if question.other is not None and question.path is not None:
         raise UsageError("--score and --explain together", "Give one of them.")
-    limits = _limits(bounds)
     hints = _hint_file(sources) if len(sources) == 1 else None
     if hints and any(asked.cut.values()):
         raise UsageError(
@@ -155,14 +159,12 @@ def command(asked: Asked, question: Question, bounds: Bounds, result: Result) ->
             "Give the trace bundle.",
         )
     if hints and question.other is not None:
-        raise UsageError(
-            "--score needs the runs that the rules come from", "Give bundles, not a hint file."
-        )
+        raise UsageError("--score needs the runs of the rules", "Give bundles, not a hint file.")
     analyses = [] if hints else _load(sources, asked)
     if question.other is not None:
         _score(analyses, asked, question, result)
         return
-    hints = hints or _learn(analyses, asked, limits)
+    hints = hints or _learn(analyses, asked, _limits(bounds))
     if asked.cluster is not None:
         hints = _planned(analyses, hints, asked.cluster, asked.nodes)
     if question.path is not None:
@@ -193,7 +195,8 @@ def _limits(bounds: Bounds) -> Limits:
 def _learn(analyses: Sequence[Analysis], asked: Asked, limits: Limits) -> HintFile:
     from tracehint.hintgen.learn.rules import LearnOptions, learn
 
-    return learn(analyses, LearnOptions(asked.nodes, not asked.no_fallbacks, limits))
+    with stage("learning rules"):
+        return learn(analyses, LearnOptions(asked.nodes, not asked.no_fallbacks, limits))
 
 
 def _score(analyses: list[Analysis], asked: Asked, question: Question, result: Result) -> None:
@@ -202,10 +205,12 @@ def _score(analyses: list[Analysis], asked: Asked, question: Question, result: R
     from tracehint.hintgen.learn.safety import NO_LIMITS
 
     other = str(question.other)
-    here = dict(zip(asked.sources, analyses, strict=True)).get(other)
+    here = dict(zip(asked.sources, analyses, strict=True))
     options = LearnOptions(asked.nodes, not asked.no_fallbacks, NO_LIMITS)
-    run = _load([other], asked)[0] if here is None else here
-    score_on(run, analyses, options, question.given, result)
+    run = here[other] if other in here else _load([other], asked)[0]
+    with stage("learning and scoring rules"):
+        data, text = score_on(run, analyses, options, question.given)
+    result.write(data, text)
 
 
 def _planned(
@@ -234,12 +239,12 @@ def _hint_file(sources: Sequence[str]) -> HintFile | None:
 
 def _load(sources: Sequence[str], asked: Asked) -> list[Analysis]:
     from tracehint.analyzer.model import Options
-    from tracehint.hintgen.inputs import load_run
     from tracehint.schemas.kinds import instead
 
     for source in sources:
-        if not Path(source).exists():
+        if "://" not in source and not Path(source).exists():
             wanted = "hints" if source.endswith(".json") else "bundle"
             raise InputError(*instead(wanted, Path(source)))
     options = Options(nodes=asked.nodes, **asked.cut)
-    return [load_run(source, options).analysis for source in sources]
+    backend = Backend(asked.backend, asked.master)
+    return [backend.load(source, options).analysis for source in sources]

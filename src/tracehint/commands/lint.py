@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracehint.commands._backend import Backend, backend_options
 from tracehint.commands._options import gathered, nodes_option, placement_option, result_options
 from tracehint.commands._output import terminal_width, wants_color, write_result
+from tracehint.commands._stage_line import stages
 from tracehint.commands._task_options import task_options
 from tracehint.commands._workflow import with_workflow
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK, TracehintError, UsageError
@@ -38,6 +41,8 @@ class Asked:
     cluster: str | None
     block_size: str | None
     hints_in_force: str | None
+    backend: str
+    master: str | None
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,7 @@ class Choice:
 )
 @click.option("--baseline", type=click.Path(), help="Hide the findings listed in this file.")
 @click.option("--write-baseline", type=click.Path(), help="Accept all findings: list them there.")
+@backend_options
 @click.option("--config", type=click.Path(), help="Directory to look for the configuration.")
 @gathered(asked=Asked, choice=Choice)
 def command(asked: Asked, choice: Choice, fmt: str, output: str | None, force: bool) -> int:
@@ -95,7 +101,7 @@ def command(asked: Asked, choice: Choice, fmt: str, output: str | None, force: b
     """
     skip_pandas()
     from tracehint.hintgen.lint import baseline as baselines
-    from tracehint.hintgen.lint import run_rules, skipped_rules
+    from tracehint.hintgen.lint import skipped_rules
     from tracehint.hintgen.lint.config import choose, find_config
     from tracehint.hintgen.lint.registry import load
     from tracehint.hintgen.lint.render import Info, render
@@ -103,7 +109,7 @@ def command(asked: Asked, choice: Choice, fmt: str, output: str | None, force: b
     found = find_config(Path(choice.config or ".").resolve())
     codes = choose(_split(choice.select) or found.select, _split(choice.ignore) or found.ignore)
     context = _context(asked, found.settings)
-    findings, simulated = _in_seconds(run_rules(context, codes), choice.calibration, context)
+    findings, simulated = _in_seconds(_asked(context, codes), choice.calibration, context)
     if choice.write_baseline:
         write_result(baselines.dump(findings), choice.write_baseline, force=force)
     known = choice.baseline or ("" if choice.write_baseline else found.baseline)
@@ -156,6 +162,14 @@ def _simulated(findings: list[Finding], context: Context) -> tuple[list[Finding]
     return findings, f"{seconds(found.default)} -> {seconds(found.hinted)} on {where}{more}"
 
 
+def _asked(context: Context, codes: Sequence[str]) -> list[Finding]:
+    """The findings of the rules; says on a terminal how far it is."""
+    from tracehint.hintgen.lint import run_rules
+
+    with stages() as seen:
+        return run_rules(context, codes, seen.tell)
+
+
 def _context(asked: Asked, settings: Settings) -> Context:
     """The run under the linter, with what stands beside it."""
     from tracehint.analyzer.model import Options
@@ -170,7 +184,15 @@ def _context(asked: Asked, settings: Settings) -> Context:
         nodes=asked.nodes, default_placement=asked.default_placement, sites=sites, **asked.cut
     )
     joined = with_workflow(asked.bundle, asked.workflow) if asked.workflow else None
-    run = inputs.load_run(asked.bundle, options, joined)
+    if joined is not None and asked.backend != "local":
+        raise UsageError(
+            "--backend spark with a WORKFLOW", "Join it before: tracehint merge --workflow."
+        )
+    run = (
+        Backend(asked.backend, asked.master).load(asked.bundle, options)
+        if joined is None
+        else inputs.load_run(asked.bundle, options, joined)
+    )
     hints = None
     if asked.hints_in_force:
         from tracehint.hintgen.hints.hintfile import load

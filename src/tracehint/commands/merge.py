@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from tracehint.commands._options import gathered
+from tracehint.commands._stage_line import stage, stages
 from tracehint.errors import BundleError, TracehintError
 from tracehint.hintgen.text.units import plural
 from tracehint.schemas.arrow import skip_pandas
 
 if TYPE_CHECKING:
+    from tracehint.analyzer.execution.resources import Tell
     from tracehint.schemas.store import Bundle
 
 
@@ -64,9 +66,11 @@ def command(asked: Asked) -> int:
     if asked.output.absolute() in {path.absolute() for path in asked.bundles}:
         raise BundleError(f"{asked.output}: is one of the bundles", "Choose another name with -o.")
     refuse_existing(asked.output, force=asked.force)
-    parts, problems = _read(asked.bundles)
+    with stages() as seen:
+        parts, problems = _read(asked.bundles, seen.tell)
     refuse_twice(parts)
-    whole, moved = _joined(parts, asked)
+    with stage("joining"):
+        whole, moved = _joined(parts, asked)
     with whole_bundle(asked.output, force=asked.force) as made:
         _write(whole, problems, made)
         if asked.workflow is not None:
@@ -82,13 +86,14 @@ def command(asked: Asked) -> int:
     return 0
 
 
-def _read(paths: Sequence[Path]) -> tuple[list[Bundle], list[str]]:
+def _read(paths: Sequence[Path], tell: Tell) -> tuple[list[Bundle], list[str]]:
     """The bundles that can be read, and why the others cannot. Raises BundleError for none."""
     from tracehint.schemas.store import read_bundle
 
     parts, problems = [], []
     remedies: list[str] = []
-    for path in paths:
+    for number, path in enumerate(paths):
+        tell("reading", number, len(paths), "bundles")
         try:
             parts.append(_of_use(read_bundle(path)))
         except TracehintError as error:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracehint.commands._backend import load
 from tracehint.commands._options import nodes_option, placement_option
 from tracehint.commands._output import refuse_existing, write_result
+from tracehint.commands._stage_line import stage
 from tracehint.commands._task_options import task_options
 from tracehint.schemas.arrow import skip_pandas
 
@@ -62,22 +64,28 @@ def command(
     if target != "-":
         refuse_existing(Path(target), force=force)
     from tracehint.analyzer.model import Options
-    from tracehint.hintgen import inputs
     from tracehint.hintgen.draw.report import report_html
-    from tracehint.hintgen.learn.rules import learn
 
-    run = inputs.load_run(bundle, Options(nodes=nodes, default_placement=default_placement, **cut))
-    rules = learn([run.analysis]) if hints else None
+    run = load(bundle, Options(nodes=nodes, default_placement=default_placement, **cut))
+    rules = _rules(run) if hints else None
     prediction, said = None, ""
     if cluster is not None:
-        prediction, said = _on_cluster(run, rules or learn([run.analysis]), cluster, nodes)
+        prediction, said = _on_cluster(run, rules or _rules(run), cluster, nodes)
     compared = None
     if before is not None:
         compared = _compared(before, run, Path(bundle), Options(nodes=nodes, **cut))
-    text = report_html(run, rules, prediction=prediction, decision=said, comparison=compared)
+    with stage("findings and pictures"):
+        text = report_html(run, rules, prediction=prediction, decision=said, comparison=compared)
     write_result(text, target, force=force)
     if target != "-":
         click.echo(f"tracehint: wrote {target}", err=True)
+
+
+def _rules(run: Input) -> HintFile:
+    from tracehint.hintgen.learn.rules import learn
+
+    with stage("learning rules"):
+        return learn([run.analysis])
 
 
 def _on_cluster(
@@ -96,9 +104,8 @@ def _on_cluster(
 def _compared(before: str, run: Input, path: Path, options: Options) -> dict[str, Any]:
     """What `compare` tells of the earlier run and this one."""
     from tracehint.commands.compare import hints_of
-    from tracehint.hintgen import inputs
     from tracehint.hintgen.proof.compare import proof_of
     from tracehint.hintgen.proof.result import for_page
 
-    first = inputs.load_run(before, options)
+    first = load(before, options)
     return for_page(proof_of(first, run, hints_of(path)))

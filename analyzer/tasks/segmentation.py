@@ -1,4 +1,4 @@
-"""From the process tree to tasks: walk, join, name. `cut_tasks` is the entry."""
+"""From the process tree to tasks: walk, join, name. `segment_tasks` is the entry."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tracehint.analyzer.tasks.descend import Facts, Search, by_itself, facts_of,
 from tracehint.analyzer.tasks.engines.registry import PROGRAM_CODE, SHELL_CODE
 from tracehint.analyzer.tasks.grouping import Grouping
 from tracehint.analyzer.tasks.marks import given_names
-from tracehint.analyzer.tasks.model import TaskCut
+from tracehint.analyzer.tasks.model import Segmentation
 from tracehint.analyzer.tasks.pipes import captured, join_pipes
 from tracehint.analyzer.tasks.rank_tasks import split_ranks
 from tracehint.analyzer.tasks.ranks import has_ranks
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _MAX_DESCENTS = 64
 
 
-def cut_tasks(bundle: Bundle, options: Options | None = None) -> TaskCut:
+def segment_tasks(bundle: Bundle, options: Options | None = None) -> Segmentation:
     """The tasks of a run. Every process epoch gets exactly one; engine processes get their own.
 
     A bundle without processes yields the tasks that its engine declares. Raises InputError when
@@ -52,15 +52,15 @@ def cut_tasks(bundle: Bundle, options: Options | None = None) -> TaskCut:
     names = given_names(processes, bundle.tables["marks"], tree)
     contains = contained_engines(tree, classes)
     jobs = batch_jobs(processes, tree, contains != 0)
-    cut = assemble(bundle, tree, classes, grouping, names, jobs)
-    cut = join_declared(bundle, cut)
-    cut = split_ranks(bundle, tree, classes, activity, cut, options.ranks)
+    segmented = assemble(bundle, tree, classes, grouping, names, jobs)
+    segmented = join_declared(bundle, segmented)
+    segmented = split_ranks(bundle, tree, classes, activity, segmented, options.ranks)
     if options.ranks:
-        return cut
+        return segmented
     said = undecided(
         tree, classes, units, unit_of, group, activity, chosen.whole, has_ranks(processes)
     )
-    return replace(cut, notes=said)
+    return replace(segmented, notes=said)
 
 
 def _walk(
