@@ -65,7 +65,7 @@ NAMES = _schema(
     ("new_path", _BIN, True),  # rename, exchange, link: the other name; symlink: its target
 )
 
-# One row per process epoch, file and open episode (also for inherited and passed descriptors).
+# One row per process epoch, file and open-file session (also for inherited and passed descriptors).
 OPENS = _schema(
     ("open", _I64),
     ("proc", _I64),

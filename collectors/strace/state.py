@@ -91,7 +91,7 @@ class State:
     def end_epoch(
         self, epoch: Epoch, t_ns: int | None, code: int | None = None, signal: int | None = None
     ) -> None:
-        """Close the epoch's open episodes and write its row."""
+        """Close the epoch's open-file sessions and write its row."""
         for row in epoch.rows.values():
             self.write_row(row, t_ns)
         epoch.rows.clear()
@@ -114,10 +114,10 @@ class State:
             ),
         )
 
-    # --- open episodes ---------------------------------------------------------------
+    # --- open-file sessions ---------------------------------------------------------------
 
     def row(self, thread: Thread, ofd: Ofd, fd: int, t_ns: int) -> OpenRow:
-        """The process epoch's episode of an open description; made at its first use."""
+        """The process epoch's session of an open description; made at its first use."""
         epoch = thread.group.epoch
         row = epoch.rows.get(ofd)
         if row is None:
@@ -126,14 +126,14 @@ class State:
         return row
 
     def new_row(self, epoch: Epoch, ofd: Ofd, fd: int, via: str, open_ns: int) -> OpenRow:
-        """A new episode of this process epoch."""
+        """A new session of this process epoch."""
         row = OpenRow(self.next_open, epoch.proc, ofd, fd, via, open_ns)
         self.next_open += 1
         epoch.rows[ofd] = row
         return row
 
     def write_row(self, row: OpenRow, close_ns: int | None) -> None:
-        """The episode ended (close, exec, exit; None: the log ended first): write its rows."""
+        """The session ended (close, exec, exit; None: the log ended first): write its rows."""
         self.write_runs(row, row.reads)
         self.write_runs(row, row.writes)
         self.out.opens.append(

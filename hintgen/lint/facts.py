@@ -22,7 +22,7 @@ CREATE TABLE primary_label AS
 CREATE TABLE in_force (path_text VARCHAR, name VARCHAR, value VARCHAR, set_s DOUBLE);
 """
 
-# b_io    one row per open episode with its task and the path relative to the data root
+# b_io    one row per open-file session with its task and the path relative to the data root
 # b_opener  who opened a path to write it, engines too (task may be null)
 # b_meta  metadata operations with task, directory and whether it lies below a data root
 # b_exe   programs that each task executed

@@ -20,10 +20,10 @@ from tracehint.schemas.recovery import SPOOL_DIR
 from tracehint.schemas.spool import layout as lay
 from tracehint.schemas.spool.names import first_sights, follow_names, kind_of_mode
 from tracehint.schemas.spool.opens import (
-    Episodes,
+    Sessions,
     dev_of,
     extents_table,
-    load_episodes,
+    load_sessions,
     opens_table,
     runs_in_flight,
 )
@@ -73,8 +73,8 @@ def _convert(root: Path, manifest: Manifest) -> tuple[dict[str, pa.Table], list[
 def _tables(spool: Spool, manifest: Manifest) -> dict[str, pa.Table]:
     forget_launcher(spool)
     proc = load_processes(spool)
-    ep = load_episodes(spool)
-    paths = _episode_paths(spool, ep)
+    ep = load_sessions(spool)
+    paths = _session_paths(spool, ep)
     ends = proc.end_of(ep.rows["epoch"])
     firsts = first_sights(spool, ep, paths)
     names = follow_names(spool, ep, firsts)
@@ -94,8 +94,8 @@ def _tables(spool: Spool, manifest: Manifest) -> dict[str, pa.Table]:
     return tables
 
 
-def _episode_paths(spool: Spool, ep: Episodes) -> pa.Array:
-    """The path of each episode; pipes and lost paths get a name that says what they are."""
+def _session_paths(spool: Spool, ep: Sessions) -> pa.Array:
+    """The path of each session; pipes and lost paths get a name that says what they are."""
     paths = path_lookup(spool)(ep.rows["path"])
     pipe = pa.array((ep.rows["state"] & lay.PIPE) > 0)
     ino = pa.array(ep.rows["ino"]).cast(pa.string())
@@ -104,7 +104,7 @@ def _episode_paths(spool: Spool, ep: Episodes) -> pa.Array:
     return pc.if_else(pipe, label.cast(pa.binary()), pc.coalesce(paths, lost.cast(pa.binary())))
 
 
-def _files_table(spool: Spool, ep: Episodes, names: Names, manifest: Manifest) -> pa.Table:
+def _files_table(spool: Spool, ep: Sessions, names: Names, manifest: Manifest) -> pa.Table:
     rows, extra = ep.files, names.extra
     n = len(rows)
     size = np.zeros(n, np.int64)

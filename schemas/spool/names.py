@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from tracehint.schemas.spool import layout as lay
 from tracehint.schemas.spool.links import through_links
-from tracehint.schemas.spool.opens import Episodes
+from tracehint.schemas.spool.opens import Sessions
 from tracehint.schemas.spool.read import Spool
 from tracehint.schemas.spool.replay import S_IFDIR, S_IFMT, S_IFREG, Names, Player
 
 
-def first_sights(spool: Spool, ep: Episodes, paths: pa.Array) -> pa.Table:
+def first_sights(spool: Spool, ep: Sessions, paths: pa.Array) -> pa.Table:
     """The first open of each (file, path)."""
     real = np.flatnonzero((ep.rows["state"] & lay.PIPE) == 0)
     path = paths.take(pa.array(real))
@@ -43,7 +43,7 @@ def first_sights(spool: Spool, ep: Episodes, paths: pa.Array) -> pa.Table:
     ).sort_by("t_ns")
 
 
-def follow_names(spool: Spool, ep: Episodes, firsts: pa.Table) -> Names:
+def follow_names(spool: Spool, ep: Sessions, firsts: pa.Table) -> Names:
     """Play the changes of names in order."""
     events = spool.records["names"]
     events = events[(events["op"] < len(lay.NAME_OPS))]

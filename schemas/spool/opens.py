@@ -1,4 +1,4 @@
-"""Episodes and runs of the spool to the tables `opens` and `extents`, and file identity."""
+"""Open-file sessions (episodes of the spool) to `opens`, runs to `extents`, and file identity."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _SUMS = (
 
 
 @dataclass
-class Episodes:
-    """One row per open episode, in order of opening."""
+class Sessions:
+    """One row per open-file session, in order of opening."""
 
     rows: Records  # EPISODE_DT with thread shares added up
     parts: Records  # before adding up: these hold the runs
     open: NDArray[np.int64]  # identifier of each row
     file: NDArray[np.int64]  # identifier of each row's file
-    files: Records  # the row of each file's first episode; file id = position + 1
+    files: Records  # the row of each file's first session; file id = position + 1
     wall_end: NDArray[np.int64]  # close time, 0: not closed
     last: NDArray[np.int64]  # of the last operation; where there is none, before the opening
 
@@ -38,8 +38,8 @@ def dev_of(kernel: Records) -> NDArray[np.int64]:
     return (minor & 0xFF) | (major & 0xFFF) << 8 | (minor & ~0xFF) << 12 | (major & ~0xFFF) << 32
 
 
-def load_episodes(spool: Spool) -> Episodes:
-    """The last word on each episode, thread shares added up, files identified."""
+def load_sessions(spool: Spool) -> Sessions:
+    """The last word on each session, thread shares added up, files identified."""
     parts = _last_per(spool.records["episodes"], ("open_id", "tid"))
     order = np.lexsort((parts["tid"], parts["open_id"]))
     parts = parts[order]
@@ -62,7 +62,7 @@ def load_episodes(spool: Spool) -> Episodes:
     file, firsts = _identify(rows)
     end = np.where(rows["close_ns"] > 0, spool.wall(rows["close_ns"]), 0)
     ids = rows["open_id"].astype(np.int64)
-    return Episodes(rows, parts, ids, file, firsts, end, spool.wall(last))
+    return Sessions(rows, parts, ids, file, firsts, end, spool.wall(last))
 
 
 def _most(group: NDArray[np.int64], values: Records, count: int) -> Records:
@@ -118,7 +118,7 @@ def _births(rows: Records) -> NDArray[np.uint64]:
     return births
 
 
-def opens_table(spool: Spool, ep: Episodes, paths: pa.Array, ends: NDArray[np.int64]) -> pa.Table:
+def opens_table(spool: Spool, ep: Sessions, paths: pa.Array, ends: NDArray[np.int64]) -> pa.Table:
     """The `opens` table; `ends`: end of each row's process epoch, 0 when it goes on."""
     rows = ep.rows
     pipe = (rows["state"] & lay.PIPE) > 0
@@ -144,7 +144,7 @@ def opens_table(spool: Spool, ep: Episodes, paths: pa.Array, ends: NDArray[np.in
     return pa.table([_column(columns[n], OPENS.field(n).type) for n in OPENS.names], schema=OPENS)
 
 
-def extents_table(spool: Spool, ep: Episodes, ends: NDArray[np.int64]) -> pa.Table:
+def extents_table(spool: Spool, ep: Sessions, ends: NDArray[np.int64]) -> pa.Table:
     """The `extents` table: runs from the ring and those that travelled with the summaries."""
     sent, parts = spool.records["extents"], ep.parts
     open_id = np.concatenate([sent["open_id"], parts["open_id"], parts["open_id"]])
@@ -167,7 +167,7 @@ def extents_table(spool: Spool, ep: Episodes, ends: NDArray[np.int64]) -> pa.Tab
     return _extent_columns(spool, ep, runs[by_time], row[by_time], ends)
 
 
-def runs_in_flight(spool: Spool, ep: Episodes, extents: pa.Table) -> pa.Table:
+def runs_in_flight(spool: Spool, ep: Sessions, extents: pa.Table) -> pa.Table:
     """Rows for `losses`: operations whose runs were in a ring when the recorder was killed."""
     moved = extents.filter(pc.is_in(extents.column("op"), pa.array(["read", "write"])))
     at = np.searchsorted(np.sort(ep.open), moved.column("open").to_numpy())
@@ -205,7 +205,7 @@ def _unsent(parts: Records, sent: Records, ahead: int) -> NDArray[np.bool_]:
 
 
 def _extent_columns(
-    spool: Spool, ep: Episodes, runs: Records, row: Any, ends: NDArray[np.int64]
+    spool: Spool, ep: Sessions, runs: Records, row: Any, ends: NDArray[np.int64]
 ) -> pa.Table:
     first, last = spool.wall(runs["first_ns"]), spool.wall(runs["last_ns"])
     close = np.where(ep.wall_end[row] > 0, ep.wall_end[row], ends[row])

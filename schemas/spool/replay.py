@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tracehint.schemas.spool import layout as lay
-from tracehint.schemas.spool.opens import Episodes, dev_of
+from tracehint.schemas.spool.opens import Sessions, dev_of
 from tracehint.schemas.spool.read import Spool
 
 S_IFMT, S_IFDIR, S_IFREG = 0o170000, 0o040000, 0o100000
@@ -39,7 +39,7 @@ class Names:
 class Player:
     """Follows every file by its names; files that are known by name only become `extra`."""
 
-    def __init__(self, out: Names, ep: Episodes) -> None:
+    def __init__(self, out: Names, ep: Sessions) -> None:
         self.out, self.known = out, len(ep.files)
         self.bound: dict[bytes, int] = {}
         self.names_left: dict[int, int] = {}

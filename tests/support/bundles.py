@@ -170,7 +170,7 @@ class RunBuilder:
         stride: int = 0,
         count: int = 1,
     ) -> int:
-        """One open episode with one run of accesses to [start, end) (per piece)."""
+        """One open-file session with one run of accesses to [start, end) (per piece)."""
         until = at if until is None else until
         opened = at if opened is None else opened
         length = end - start

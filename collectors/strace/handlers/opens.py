@@ -73,7 +73,7 @@ def open_by_handle_at(st: State, thread: Thread, call: Call) -> None:
     ofd = Ofd(rec, note, flag_bits(how), append=b"O_APPEND" in how)
     ofd.note = note
     install(thread, fd, ofd, cloexec=b"O_CLOEXEC" in how)
-    _episode(st, thread, call, ofd, fd, how, first)
+    _session(st, thread, call, ofd, fd, how, first)
 
 
 def _opened(
@@ -103,10 +103,10 @@ def _opened(
     ofd = Ofd(rec, path, flag_bits(how), append=b"O_APPEND" in how)
     ofd.note = note
     install(thread, fd, ofd, cloexec=b"O_CLOEXEC" in how)
-    _episode(st, thread, call, ofd, fd, how, first)
+    _session(st, thread, call, ofd, fd, how, first)
 
 
-def _episode(
+def _session(
     st: State, thread: Thread, call: Call, ofd: Ofd, fd: int, how: frozenset[bytes], first: bool
 ) -> None:
     """The row of this open: was the file made, was it truncated, which size had it."""
@@ -161,7 +161,7 @@ def install(thread: Thread, fd: int, ofd: Ofd, *, cloexec: bool) -> None:
 
 
 def release(st: State, thread: Thread, fd: int, t_ns: int) -> None:
-    """Close a descriptor; the episode ends with the process's last one."""
+    """Close a descriptor; the session ends with the process's last one."""
     table = thread.table
     ofd = table.fds.pop(fd, None)
     table.cloexec.discard(fd)
