@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write the stores' tables in README.md and docs/reference/stores.md; `--check` only compares.
+"""Write the stores' and emitters' tables in README.md and docs/reference; `--check` only compares.
 
 A part stands between `<!-- generated: NAME -->` and `<!-- end -->`.
 """
@@ -12,13 +12,17 @@ from pathlib import Path
 
 from generated import write_or_check
 
+from tracehint.adapters.engines.accepted import accepted
 from tracehint.adapters.stores.matrix import matrix, overview, remarks, summary
 from tracehint.adapters.stores.registry import names
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", ROOT / "docs" / "reference" / "stores.md"]
+REFERENCE = ROOT / "docs" / "reference"
+PAGES = [ROOT / "README.md", REFERENCE / "stores.md", REFERENCE / "engines.md"]
 PART = re.compile(r"(<!-- generated: ([a-z0-9-]+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
-TABLES = {"matrix": matrix, "stores": overview, "stores-summary": summary}
+TABLES = {
+    "matrix": matrix, "stores": overview, "stores-summary": summary, "emitters": accepted,
+}  # fmt: skip  # a table
 
 
 def part(name: str) -> str:

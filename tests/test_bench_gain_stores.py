@@ -77,8 +77,6 @@ def test_the_page_has_a_table_for_every_store() -> None:
     text = PAGE.read_text()
     for store in STORES.values():
         part = text.partition(f"<!-- measured: {store.name} -->")[2].partition("<!-- end -->")[0]
-        if "Nothing was measured" in part:
-            continue
         rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in part.splitlines()[3:]]
         firsts = [row for row in rows if row[0].endswith(": first run")]
         assert len(firsts) == len(ROWS) - (not store.lists), store.name

@@ -76,7 +76,8 @@ def test_dask_starts_each_task_on_the_worker_of_its_part(tmp_path: Path) -> None
 
 
 class _Manager:
-    """The calls of ndcctools.taskvine's Manager that the module makes, with their signatures."""
+    """The calls of ndcctools.taskvine's Manager that the module makes, with the signatures of its
+    source (2025)."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
@@ -84,7 +85,9 @@ class _Manager:
     def declare_temp(self) -> None:
         self.calls.append(("temp",))
 
-    def declare_file(self, path: str, cache: str = "task", peer_transfer: bool = True) -> None:
+    def declare_file(
+        self, path: str, cache: bool | str = False, peer_transfer: bool = True
+    ) -> None:
         self.calls.append(("file", path, cache, peer_transfer))
 
     def tune(self, name: str, value: int) -> None:
@@ -118,7 +121,7 @@ def test_taskvine_declares_files_as_their_hints_say(tmp_path: Path) -> None:
     module.declare(manager, "mid.bin", keep=True)
     assert manager.calls == [
         ("temp-replica-count", 3), ("file", "db.bin", "workflow", True), ("temp",), ("temp",),
-        ("file", "other.txt", "task", True), ("file", "mid.bin", "task", True),
+        ("file", "other.txt", False, True), ("file", "mid.bin", False, True),
     ]  # fmt: skip  # a table
     module.place(task, "c.txt")
     module.place(task, "unknown")

@@ -19,6 +19,7 @@ from tests.support.hostile import HOSTILE_NAMES
 from tests.support.planning import MB, instance, pairs, planned, star, write
 from tests.support.predicting import Task, need_engine, plain, workload
 from tests.support.wfinstances import data_folder
+from tracehint.commands._planning import LARGE
 from tracehint.hintgen.hints.hintfile import load
 from tracehint.hintgen.hints.pathtext import to_text
 from tracehint.hintgen.learn.rules import learn
@@ -26,6 +27,7 @@ from tracehint.hintgen.match.match import Matcher
 from tracehint.hintgen.plan import metis, rules
 from tracehint.hintgen.plan.graph import graph_of
 from tracehint.hintgen.plan.partition import WAYS, parts_of
+from tracehint.hintgen.plan.strategies import per_file
 
 pytestmark = pytest.mark.slow
 
@@ -177,6 +179,18 @@ def test_rules_that_lose_by_name_are_not_written(
     data = planned(write(tmp_path, pairs(10)), "-o", "h.json")
     assert load(tmp_path / "h.json").rules == ()
     assert any("no rules by name" in note for note in data["assumptions"])
+
+
+def test_a_run_of_too_many_files_says_so_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert f"{per_file.MAX_FILES:,}" in LARGE
+    for module in (rules, per_file):
+        monkeypatch.setattr(module, "MAX_FILES", 10)
+    data = planned(write(tmp_path, pairs(10)), "-o", "h.json")
+    file = load(tmp_path / "h.json")
+    assert file.rules == () and file.plan is not None and file.plan.files
+    assert [note for note in data["assumptions"] if "rules by name" in note] == [LARGE]
 
 
 def test_rules_of_the_file_are_local_or_better(tmp_path: Path) -> None:

@@ -12,8 +12,11 @@ from tracehint.collectors.preload.blind import LIBRARY
 from tracehint.collectors.preload.sites import write_sites
 
 SWITCH = "TRACEHINT_HINTS"
-REACHES = "dynamic programs (glibc, x86-64), on all nodes that the command's environment reaches"
-COST = "0.3 us"
+REACHES = (
+    "dynamic programs (glibc, x86-64), static ones and Go that these start, on all nodes that the "
+    "command's environment reaches; not setuid ones"
+)
+COST = "an open that makes a file takes 2 to 2.5 times as long, other opens nothing (tmpfs)"
 
 
 def check() -> tuple[str, str]:

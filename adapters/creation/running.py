@@ -18,5 +18,5 @@ class Running:
     """
 
     environment: Mapping[str, str] = field(default_factory=dict)
-    unseen: str = "a static program, or one outside of the run"
+    unseen: str = "a program that the library cannot enter, or one outside of the run"
     end: Callable[[], list[str]] = _nothing

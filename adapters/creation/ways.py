@@ -20,7 +20,7 @@ class Way:
     """
 
     reaches: str
-    cost: str  # measured, of an open that makes a file, besides the store's own call
+    cost: str  # measured (docs/how-to/run-with-hints.md)
     check: Callable[[], tuple[str, str]]
     on: Callable[[Path, Sequence[bytes]], AbstractContextManager[Running]]
 

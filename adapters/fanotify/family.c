@@ -101,8 +101,6 @@ pid_t family_of(pid_t thread, pid_t run)
 			ours = n > 0;
 			break;
 		}
-		if (at <= 1 || at == getpid())
-			break;
 		if (is_known(m, at, time)) {
 			if (!n)
 				return m->ours ? m->process : 0;
@@ -110,7 +108,7 @@ pid_t family_of(pid_t thread, pid_t run)
 			break;
 		}
 		chain[n].thread = at;
-		if (!ask(&chain[n]))
+		if (at <= 1 || at == getpid() || !ask(&chain[n]))
 			break;
 	}
 	for (unsigned int i = 0; i < n; i++) {

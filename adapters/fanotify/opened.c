@@ -30,11 +30,18 @@ static bool just_made(const struct statx *facts)
 }
 
 /* Tools open files themselves, and a file system that is a process may. */
-static bool may_take_long(const struct opened *o, int fd)
+static bool may_take_long(const struct opened *o, int fd, const struct statx *facts)
 {
+	static uint32_t major = ~0U, minor;
+	static bool slow;
 	struct statfs what;
 
-	return o->tools || (!fstatfs(fd, &what) && what.f_type == FUSE_SUPER_MAGIC);
+	if (facts->stx_dev_major != major || facts->stx_dev_minor != minor) {
+		slow = !fstatfs(fd, &what) && what.f_type == FUSE_SUPER_MAGIC;
+		major = facts->stx_dev_major;
+		minor = facts->stx_dev_minor;
+	}
+	return o->tools || slow;
 }
 
 bool file_opened(struct opened *o, int fd, pid_t thread)
@@ -56,7 +63,7 @@ bool file_opened(struct opened *o, int fd, pid_t thread)
 		tag_count(&o->hinter.journal, found);
 		return false;
 	}
-	if (may_take_long(o, fd)) {
+	if (may_take_long(o, fd, &facts)) {
 		if (set_later(&o->slot, fd, process))
 			return true;
 		tag_count(&o->hinter.journal, TAG_C_DROPPED);

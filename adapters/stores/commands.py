@@ -13,7 +13,7 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from tracehint.adapters.plan import Kind
@@ -42,6 +42,7 @@ class Word:
     kind: str
     option: tuple[str, ...]
     read: str = ""  # regular expression with one group, over what `get` answers
+    means: Mapping[str, str] = field(default_factory=dict)  # what the tool prints -> what it takes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,8 +138,9 @@ class CommandStore(Table):
             match = re.search(word.read, answer, re.MULTILINE) if word.read else None
             if match is None:
                 continue
-            size = bytes_of(match[1]) if word.kind == "size" else None
-            text = str(size) if size is not None else match[1]
+            said = word.means.get(match[1], match[1])
+            size = bytes_of(said) if word.kind == "size" else None
+            text = str(size) if size is not None else said
             try:
                 found[name] = check_word(word.kind, name, text)
             except InputError:

@@ -64,7 +64,8 @@ ROWS: dict[str, Row] = {
     "LastReader": no("no such setting"),
     "Metadata": fully(
         "an existing directory moves, with what is in it, to the MDT that the --map file names "
-        "(sites)", ("any",), ("mdt_index", "{site}"), targets=("directory",),
+        "(sites); root only, unless mdt.*.enable_remote_dir_gid says else", ("any",),
+        ("mdt_index", "{site}"), targets=("directory",),
     ),
 }  # fmt: skip  # a table
 

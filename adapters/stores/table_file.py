@@ -130,8 +130,8 @@ def _command(origin: str, name: str, raw: Any) -> Command:
 
 def _word(where: str, name: str, raw: Any) -> Word:
     where = f"{where}.words.{name}"
-    if not isinstance(raw, dict) or set(raw) - {"kind", "option", "read"}:
-        raise InputError(f"{where} holds kind, option and read", _REMEDY)
+    if not isinstance(raw, dict) or set(raw) - {"kind", "option", "read", "means"}:
+        raise InputError(f"{where} holds kind, option, read and means", _REMEDY)
     kind, option, read = raw.get("kind"), raw.get("option", []), raw.get("read", "")
     if not isinstance(kind, str) or not re.fullmatch("[A-Za-z0-9_|]+", kind):
         known = ", ".join(WORD_KINDS)
@@ -140,7 +140,10 @@ def _word(where: str, name: str, raw: Any) -> Word:
         raise InputError(f"{where}: option is a list of texts, read a text", _REMEDY)
     if read:
         _regex(f"{where}.read", read)
-    return Word(kind=kind, option=tuple(option), read=read)
+    means = _dict(where, raw, "means")
+    if not _texts([*means.values()]):
+        raise InputError(f"{where}: means holds texts", _REMEDY)
+    return Word(kind=kind, option=tuple(option), read=read, means=means)
 
 
 def _field(origin: str, name: str, raw: Any) -> Field:

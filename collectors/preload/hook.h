@@ -54,6 +54,7 @@ struct th_program {
 
 struct th_observer {
 	const char *variable; /* on when this is in the environment; carried through exec */
+	bool bare;	      /* also in static programs, which need no loader (hook/enter.c) */
 	/* Once per program; returns whether it is on. Its memory comes from th_map. */
 	bool (*start)(const char *value, const struct th_program *program);
 	/* Numbers wanted in `before` and in `after`, each ended by TH_CALLS; NULL: none. */

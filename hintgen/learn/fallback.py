@@ -14,8 +14,8 @@ from collections.abc import Mapping
 
 from tracehint.hintgen.hints.fitting import Part
 from tracehint.hintgen.hints.template import MAX_AMBIGUOUS, ambiguity, template_of
-from tracehint.hintgen.learn.cells import Cell, Types
-from tracehint.hintgen.learn.nodes import Node
+from tracehint.hintgen.learn.candidates import Candidate
+from tracehint.hintgen.learn.filegroups import FileGroup, Types
 from tracehint.hintgen.learn.shapes import parts_of, tokens
 
 MAX_HEAD, MAX_TAIL = 2, 8  # tokens of a base name that a fallback level may fix
@@ -48,30 +48,30 @@ def _loose_first(key: Key) -> tuple[int, int, int]:
     return (sum(map(_is_word, fixed)), len(key[1]), len(fixed))
 
 
-def _agree(nodes: list[Node]) -> tuple[bool, bool]:
-    """(the name alone decides, the declared use decides) over the nodes together."""
+def _agree(candidates: list[Candidate]) -> tuple[bool, bool]:
+    """(the name alone decides, the declared use decides) over the candidates together."""
     patterns: set[str] = set()
     table: dict[str, set[str]] = defaultdict(set)
-    for node in nodes:
-        patterns |= node.patterns
-        for use, seen in node.table.items():
+    for candidate in candidates:
+        patterns |= candidate.patterns
+        for use, seen in candidate.table.items():
             table[use] |= seen
     return len(patterns) == 1, all(len(seen) == 1 for seen in table.values())
 
 
-def by_name(nodes: list[Node]) -> list[Node]:
-    """Generalised nodes for `nodes` (all nodes of the run, unhinted ones too)."""
-    members: dict[Key, dict[int, Node]] = defaultdict(dict)
-    for node in nodes:
-        for shape in {cell.shape for cell in node.cells}:
+def by_name(candidates: list[Candidate]) -> list[Candidate]:
+    """Generalised candidates for `candidates` (all candidates of the run, unhinted ones too)."""
+    members: dict[Key, dict[int, Candidate]] = defaultdict(dict)
+    for candidate in candidates:
+        for shape in {file_group.shape for file_group in candidate.file_groups}:
             for key in _keys(shape):
-                members[key][id(node)] = node
-    chosen: dict[tuple[Key, str], list[Node]] = {}
+                members[key][id(candidate)] = candidate
+    chosen: dict[tuple[Key, str], list[Candidate]] = {}
     verdicts = {key: _agree(list(group.values())) for key, group in members.items()}
-    for node in nodes:
-        if not any(node.patterns):
+    for candidate in candidates:
+        if not any(candidate.patterns):
             continue
-        for shape in sorted({cell.shape for cell in node.cells}):
+        for shape in sorted({file_group.shape for file_group in candidate.file_groups}):
             keys = _keys(shape)
             for need, verdict in (("", 0), ("use", 1)):
                 for key in keys:
@@ -81,11 +81,12 @@ def by_name(nodes: list[Node]) -> list[Node]:
     return [
         made
         for (key, need), group in sorted(chosen.items())
-        if not (need and (key, "") in chosen) and (made := _name_node(key, need, group)) is not None
+        if not (need and (key, "") in chosen)
+        and (made := _name_candidate(key, need, group)) is not None
     ]
 
 
-def _name_node(key: Key, need: str, group: list[Node]) -> Node | None:
+def _name_candidate(key: Key, need: str, group: list[Candidate]) -> Candidate | None:
     folder, head, tail = key
     parts: list[Part] = [
         *parts_of(folder), *parts_of(b"".join(head)), "name", *parts_of(b"".join(tail)),
@@ -93,37 +94,46 @@ def _name_node(key: Key, need: str, group: list[Node]) -> Node | None:
     template = template_of(parts)
     if ambiguity(template) > MAX_AMBIGUOUS:
         return None
-    return Node(template, [cell for node in group for cell in node.cells], need=need, level=1)
+    return Candidate(
+        template,
+        [file_group for candidate in group for file_group in candidate.file_groups],
+        need=need,
+        level=1,
+    )
 
 
 def by_types(
-    cells: list[Cell], tasks: int, per_pair: Mapping[tuple[Types, Types], int]
-) -> list[Node]:
-    """Nodes for any name, per (producing types, consuming types), where these decide.
+    file_groups: list[FileGroup], tasks: int, per_pair: Mapping[tuple[Types, Types], int]
+) -> list[Candidate]:
+    """Candidates for any name, per (producing types, consuming types), where these decide.
 
     `tasks`: tasks in the run. Where nearly every task has a type of its own, types
-    say nothing about another run, and there are none of these nodes. `per_pair`: see
+    say nothing about another run, and there are none of these candidates. `per_pair`: see
     `facts.files_per_pair`.
     """
-    kinds = {name for cell in cells for name in (*cell.producers, *cell.consumers)}
+    kinds = {
+        name
+        for file_group in file_groups
+        for name in (*file_group.producers, *file_group.consumers)
+    }
     if not kinds or len(kinds) > max(12, tasks // 2):
         return []
-    by_pair: dict[tuple[Types, Types], list[Cell]] = defaultdict(list)
-    for cell in cells:
-        by_pair[cell.producers, cell.consumers].append(cell)
-    out: list[Node] = []
+    by_pair: dict[tuple[Types, Types], list[FileGroup]] = defaultdict(list)
+    for file_group in file_groups:
+        by_pair[file_group.producers, file_group.consumers].append(file_group)
+    out: list[Candidate] = []
     for types, group in by_pair.items():
         most = per_pair.get(types, 0)
-        whole = _typed_node(b"", group, most)
+        whole = _typed_candidate(b"", group, most)
         if whole.decided:
             out.append(whole)
             continue
-        by_end: dict[bytes, list[Cell]] = defaultdict(list)
-        for cell in group:
-            by_end[_end(cell.shape)].append(cell)
-        parts = [_typed_node(end, part, most) for end, part in by_end.items() if end]
-        out += [node for node in parts if node.decided]
-    return [node for node in out if any(node.patterns)]
+        by_end: dict[bytes, list[FileGroup]] = defaultdict(list)
+        for file_group in group:
+            by_end[_end(file_group.shape)].append(file_group)
+        parts = [_typed_candidate(end, part, most) for end, part in by_end.items() if end]
+        out += [candidate for candidate in parts if candidate.decided]
+    return [candidate for candidate in out if any(candidate.patterns)]
 
 
 def _end(shape: bytes) -> bytes:
@@ -132,6 +142,6 @@ def _end(shape: bytes) -> bytes:
     return dot + end if stem else b""
 
 
-def _typed_node(end: bytes, cells: list[Cell], per_pair: int) -> Node:
+def _typed_candidate(end: bytes, file_groups: list[FileGroup], per_pair: int) -> Candidate:
     template = template_of(["dirs", "name", *parts_of(end)])
-    return Node(template, cells, need="types", level=2, per_pair=per_pair)
+    return Candidate(template, file_groups, need="types", level=2, per_pair=per_pair)

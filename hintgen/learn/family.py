@@ -13,11 +13,11 @@ from dataclasses import replace
 
 from tracehint.hintgen.hints.pathtext import to_text
 from tracehint.hintgen.hints.template import template_of
+from tracehint.hintgen.learn.candidates import Candidate
 from tracehint.hintgen.learn.groups import captures_of
-from tracehint.hintgen.learn.nodes import Node
 
 MAX_NAMES = 50_000  # names of a run, above which no families are looked for
-MEMBERS = 40  # names per cell that must agree
+MEMBERS = 40  # names per file group that must agree
 LONGEST_HEAD = 3  # characters before the common part
 MAX_ENDS = 4  # places where the common part may end
 MIN_STEM = 4  # characters
@@ -35,52 +35,68 @@ def affixes(path: bytes) -> Iterator[Affixes]:
             yield folder + slash + base[:head], base[end:]
 
 
-def looked_for(nodes: list[Node]) -> bool:
+def looked_for(candidates: list[Candidate]) -> bool:
     """False where the run has too many names."""
-    return sum(len(cell.samples) for node in nodes for cell in node.cells) <= MAX_NAMES
+    return (
+        sum(
+            len(file_group.samples)
+            for candidate in candidates
+            for file_group in candidate.file_groups
+        )
+        <= MAX_NAMES
+    )
 
 
-def by_family(nodes: list[Node]) -> list[Node]:
-    """Nodes for names that differ only in what they have in common with other names of the run."""
-    if not looked_for(nodes):
+def by_family(candidates: list[Candidate]) -> list[Candidate]:
+    """Candidates for names that differ only in what they share with other names of the run."""
+    if not looked_for(candidates):
         return []
-    paths = {path for node in nodes for cell in node.cells for path, _ in cell.samples}
+    paths = {
+        path
+        for candidate in candidates
+        for file_group in candidate.file_groups
+        for path, _ in file_group.samples
+    }
     siblings: dict[bytes, set[Affixes]] = defaultdict(set)
     for path in paths:
         for head, tail in affixes(path):
             siblings[path[len(head) : len(path) - len(tail)]].add((head, tail))
-    alike: dict[tuple[Affixes, tuple[Affixes, ...]], list[Node]] = defaultdict(list)
-    for node in nodes:
-        found = _siblings(node, siblings)
+    alike: dict[tuple[Affixes, tuple[Affixes, ...]], list[Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        found = _siblings(candidate, siblings)
         if found is not None:
-            alike[found].append(node)
-    made = [_family_node(*key, group) for key, group in sorted(alike.items(), key=lambda i: i[0])]
-    return [node for node in made if node is not None]
+            alike[found].append(candidate)
+    made = [
+        _family_candidate(*key, group) for key, group in sorted(alike.items(), key=lambda i: i[0])
+    ]
+    return [candidate for candidate in made if candidate is not None]
 
 
-def by_mark(families: list[Node], others: list[Node]) -> list[Node]:
-    """Nodes for a mark in front alone, `c{name}_area.fits`, where sibling names cannot be asked.
+def by_mark(families: list[Candidate], others: list[Candidate]) -> list[Candidate]:
+    """Candidates for a mark in front alone, `c{name}_area.fits`, where siblings cannot be asked.
 
     Not where one of `others` has that template: it was made of all names that fit it.
     """
-    taken = {node.template.text for node in others}
+    taken = {candidate.template.text for candidate in others}
     return [
-        replace(node, siblings=())
-        for node in families
-        if _mark(node) and node.template.text not in taken
+        replace(candidate, siblings=())
+        for candidate in families
+        if _mark(candidate) and candidate.template.text not in taken
     ]
 
 
-def _mark(node: Node) -> bool:
-    head = node.template.parts[0]
+def _mark(candidate: Candidate) -> bool:
+    head = candidate.template.parts[0]
     return isinstance(head, bytes) and not head.endswith(b"/")
 
 
 def _siblings(
-    node: Node, siblings: dict[bytes, set[Affixes]]
+    candidate: Candidate, siblings: dict[bytes, set[Affixes]]
 ) -> tuple[Affixes, tuple[Affixes, ...]] | None:
-    """How the node's names are made, and what is always there beside them."""
-    members = [path for cell in node.cells for path, _ in cell.samples[:MEMBERS]]
+    """How the candidate's names are made, and what is always there beside them."""
+    members = [
+        path for file_group in candidate.file_groups for path, _ in file_group.samples[:MEMBERS]
+    ]
     if len(members) < 2:
         return None
     best: tuple[Affixes, tuple[Affixes, ...]] | None = None
@@ -100,24 +116,28 @@ def _siblings(
     return best
 
 
-def _family_node(own: Affixes, others: tuple[Affixes, ...], group: list[Node]) -> Node | None:
-    """One node for all of the group; None where neither name nor use tells the pattern."""
+def _family_candidate(
+    own: Affixes, others: tuple[Affixes, ...], group: list[Candidate]
+) -> Candidate | None:
+    """One candidate for all of the group; None where neither name nor use tells the pattern."""
     template = template_of([own[0], "name", own[1]])
     beside = tuple(_text(head) + "{name}" + _text(tail) for head, tail in others[:MAX_SIBLINGS])
-    cells = [cell for node in group for cell in node.cells]
-    node = Node(template, cells, level=1, siblings=beside)
-    if len(node.patterns) > 1:
-        node.need = "use"
-    told = node.decided and any(node.patterns)
-    return node if told and _groups_told(node) else None
+    file_groups = [file_group for candidate in group for file_group in candidate.file_groups]
+    candidate = Candidate(template, file_groups, level=1, siblings=beside)
+    if len(candidate.patterns) > 1:
+        candidate.need = "use"
+    told = candidate.decided and any(candidate.patterns)
+    return candidate if told and _groups_told(candidate) else None
 
 
-def _groups_told(node: Node) -> bool:
+def _groups_told(candidate: Candidate) -> bool:
     """True unless groups matter and the common part does not name them: other levels may."""
     return all(
-        captures_of(node, [c for c in node.cells if c.pattern == pattern], by_producer)[0]
+        captures_of(
+            candidate, [c for c in candidate.file_groups if c.pattern == pattern], by_producer
+        )[0]
         for pattern, by_producer in (("reduce", False), ("distribute", True))
-        if pattern in node.patterns
+        if pattern in candidate.patterns
     )
 
 

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from tracehint.hintgen.hints.formulas import without_digits
-from tracehint.hintgen.learn.cells import Cell
+from tracehint.hintgen.learn.candidates import Candidate
 from tracehint.hintgen.learn.facts import run_of
-from tracehint.hintgen.learn.nodes import Node
+from tracehint.hintgen.learn.filegroups import FileGroup
 from tracehint.hintgen.text.masks import RUN_ONLY
 
 WORDY = ("name", "alnum", "word")
@@ -16,7 +16,9 @@ WORDY = ("name", "alnum", "word")
 Row = tuple[tuple[bytes, ...], int]  # text of each placeholder, group
 
 
-def captures_of(node: Node, cells: list[Cell], by_producer: bool) -> tuple[tuple[int, ...], bool]:
+def captures_of(
+    candidate: Candidate, file_groups: list[FileGroup], by_producer: bool
+) -> tuple[tuple[int, ...], bool]:
     """(placeholders that are the same within each group and tell the groups apart, digits aside).
 
     In a run with one group these are all that never change in it: another run may
@@ -24,9 +26,9 @@ def captures_of(node: Node, cells: list[Cell], by_producer: bool) -> tuple[tuple
     parts name the task that wrote the file (a work directory), not the one that reads it.
     """
     matched = [
-        (node.template.match(path), group)
-        for cell in cells
-        for path, group in cell.samples
+        (candidate.template.match(path), group)
+        for file_group in file_groups
+        for path, group in file_group.samples
         if group is not None
     ]
     rows = [(row, group) for row, group in matched if row is not None]
@@ -34,9 +36,11 @@ def captures_of(node: Node, cells: list[Cell], by_producer: bool) -> tuple[tuple
         return (), False
     groups = {group for _, group in rows}
     single = len({run_of(group) for group in groups}) == len(groups)
-    if single and sum(cell.size_sum for cell in cells) < max(cell.group_bytes for cell in cells):
+    if single and sum(file_group.size_sum for file_group in file_groups) < max(
+        file_group.group_bytes for file_group in file_groups
+    ):
         return (), False  # part of a group with other names as well
-    holes = [part for part in node.template.parts if isinstance(part, str)]
+    holes = [part for part in candidate.template.parts if isinstance(part, str)]
     usable = [
         at for at, hole in enumerate(holes) if by_producer or not single or hole not in RUN_ONLY
     ]

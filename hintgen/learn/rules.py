@@ -2,8 +2,8 @@
 
     hint_file = learn([analysis])
 
-The steps are in nodes.py (shapes, splitting, merging) and fallback.py (fallback levels
-for other names); here nodes become rules, and every rule is tried on the names
+The steps are in candidates.py (shapes, splitting, merging) and fallback.py (fallback levels
+for other names); here candidates become rules, and every rule is tried on the names
 it was learned from: what it must not catch is excluded, or the rule is dropped
 and the refusal said.
 """
@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 from tracehint.analyzer.model import Analysis
 from tracehint.hintgen.hints.model import HintFile, Refusal, Rule
 from tracehint.hintgen.learn.build import rule_of
-from tracehint.hintgen.learn.cells import Cell, Types, cells_of
+from tracehint.hintgen.learn.candidates import Candidate, candidates_of_shapes, split
 from tracehint.hintgen.learn.facts import GROUP_BITS, facts_of, files_per_pair, nodes_of
 from tracehint.hintgen.learn.fallback import by_name, by_types
 from tracehint.hintgen.learn.family import by_family, by_mark, looked_for
+from tracehint.hintgen.learn.filegroups import FileGroup, Types, file_groups_of
 from tracehint.hintgen.learn.merge import merge
-from tracehint.hintgen.learn.nodes import Node, nodes_of_shapes, split
 from tracehint.hintgen.learn.peeks import agreed, peeks_of
 from tracehint.hintgen.learn.safety import Limits, restrain
 from tracehint.hintgen.learn.scale import NO_SCALES, Scales, scales_of
@@ -48,27 +48,26 @@ def learn(
     options: LearnOptions | None = None,
     facts: list[pa.Table] | None = None,
 ) -> HintFile:
-    """Rules from runs of one workflow; what was refused is in `refused`.
-
-    `facts`: those of each run, as `facts_of` has them, where they are there already.
-    """
+    """Rules from runs of one workflow; what was refused is in `refused`. `facts`: those of each
+    run, as `facts_of` has them, where they are there already."""
     import pyarrow as pa
 
     options = options or LearnOptions()
     nodes = options.nodes or max((nodes_of(a) for a in analyses), default=2)
     facts = [facts_of(analysis) for analysis in analyses] if facts is None else facts
     joined = with_shapes(pa.concat_tables(_apart(facts))) if facts else None
-    leaves, mixed = _leaves(cells_of(joined) if joined is not None else [])
+    leaves, mixed = _leaves(file_groups_of(joined) if joined is not None else [])
     # Several runs have several scales, which their common value already says.
     scales = scales_of(joined) if joined is not None and len(facts) == 1 else NO_SCALES
     leaves, rules, held_back = _within_limits(merge(leaves), options.limits, nodes, scales)
     if options.fallbacks:
         tasks = sum(analysis.tasks.num_rows for analysis in analyses)
-        kept = [cell for node in leaves + mixed for cell in node.cells]
+        kept = [file_group for candidate in leaves + mixed for file_group in candidate.file_groups]
         families, named = by_family(leaves + mixed), by_name(leaves + mixed)
-        more = families + named + by_mark(families, named)
-        more += by_types(kept, tasks, _per_pair(facts))
-        rules += [rule for node in more if (rule := rule_of(node, nodes, scales)) is not None]
+        wide = by_types(kept, tasks, _per_pair(facts))
+        more = [*families, *named, *by_mark(families, named), *wide]
+        made = (rule_of(candidate, nodes, scales) for candidate in more)
+        rules += [rule for rule in made if rule is not None]
     rules, caught = self_check(_distinct(rules), leaves + mixed)
     return HintFile(
         learned_from=tuple(_origin(a) for a in analyses),
@@ -85,12 +84,12 @@ def learn(
     )
 
 
-def _leaves(cells: list[Cell]) -> tuple[list[Node], list[Node]]:
-    """The nodes that are of one kind, and those that cannot be divided into such."""
-    leaves: list[Node] = []
-    mixed: list[Node] = []
-    for node in nodes_of_shapes(cells):
-        good, bad = split(node)
+def _leaves(file_groups: list[FileGroup]) -> tuple[list[Candidate], list[Candidate]]:
+    """The candidates that are of one kind, and those that cannot be divided into such."""
+    leaves: list[Candidate] = []
+    mixed: list[Candidate] = []
+    for candidate in candidates_of_shapes(file_groups):
+        good, bad = split(candidate)
         leaves += good
         mixed += bad
     return leaves, mixed
@@ -108,8 +107,8 @@ def _given(options: LearnOptions, analyses: Sequence[Analysis]) -> bool:
 
 
 def _within_limits(
-    leaves: list[Node], limits: Limits, nodes: int, scales: Scales
-) -> tuple[list[Node], list[Rule], list[Refusal]]:
+    leaves: list[Candidate], limits: Limits, nodes: int, scales: Scales
+) -> tuple[list[Candidate], list[Rule], list[Refusal]]:
     """(leaves, their rules, refusals); leaves that were refused count as unhinted from here on."""
     made = [(leaf, rule_of(leaf, nodes, scales)) for leaf in leaves]
     numbered = [replace(rule, id=str(n)) for n, (_, rule) in enumerate(made) if rule is not None]
@@ -117,7 +116,7 @@ def _within_limits(
     stay = {rule.id for rule in rules}
     for number, (leaf, rule) in enumerate(made):
         if rule is not None and str(number) not in stay:
-            leaf.cells = [replace(cell, pattern="") for cell in leaf.cells]
+            leaf.file_groups = [replace(file_group, pattern="") for file_group in leaf.file_groups]
     return leaves, rules, refused
 
 
@@ -156,16 +155,16 @@ def _origin(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _mixed(node: Node) -> Refusal:
-    names = ", ".join(sorted(pattern or "none" for pattern in node.patterns))
+def _mixed(candidate: Candidate) -> Refusal:
+    names = ", ".join(sorted(pattern or "none" for pattern in candidate.patterns))
     return Refusal(
-        template=node.template.text,
+        template=candidate.template.text,
         pattern=names,
         reason="mixed",
         text=f"files of one name shape, type and use have different patterns ({names}): nothing "
         "known before a run tells them apart",
-        files=node.files,
-        bytes=node.size_sum,
+        files=candidate.files,
+        bytes=candidate.size_sum,
     )
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tracehint.hintgen.hints.model import HintFile, Refusal, Rule
-from tracehint.hintgen.learn.nodes import Node
+from tracehint.hintgen.learn.candidates import Candidate
 from tracehint.hintgen.match.match import Matcher
 
 MAX_EXCLUDE = 16
 
 
-def self_check(rules: list[Rule], leaves: list[Node]) -> tuple[list[Rule], list[Refusal]]:
+def self_check(rules: list[Rule], leaves: list[Candidate]) -> tuple[list[Rule], list[Refusal]]:
     """Exclude, or drop, where a rule would catch a file of another pattern by its name alone."""
     refused: list[Refusal] = []
     for _ in range(3):
@@ -38,19 +38,25 @@ def self_check(rules: list[Rule], leaves: list[Node]) -> tuple[list[Rule], list[
 
 
 def _wrong(
-    rules: list[Rule], leaves: list[Node]
-) -> tuple[dict[str, dict[str, Node]], dict[str, Rule]]:
-    """(rule id -> nodes that it wrongly catches, rule id -> the rule that it loses a tie to)."""
+    rules: list[Rule], leaves: list[Candidate]
+) -> tuple[dict[str, dict[str, Candidate]], dict[str, Rule]]:
+    """(rule id -> candidates wrongly caught, rule id -> the rule that it loses a tie to)."""
     matcher = Matcher(HintFile((), {}, tuple(rules)))
     by_id = {rule.id: rule for rule in rules}
-    wrong: dict[str, dict[str, Node]] = {}
+    wrong: dict[str, dict[str, Candidate]] = {}
     ties: dict[str, Rule] = {}
-    names = frozenset(path for leaf in leaves for cell in leaf.cells for path, _ in cell.samples)
+    names = frozenset(
+        path for leaf in leaves for file_group in leaf.file_groups for path, _ in file_group.samples
+    )
     for leaf in leaves:
-        samples = [(cell, path) for cell in leaf.cells for path, _ in cell.samples[:3]]
+        samples = [
+            (file_group, path)
+            for file_group in leaf.file_groups
+            for path, _ in file_group.samples[:3]
+        ]
         found = matcher.match([path for _, path in samples], names=names, counted=False)
-        for (cell, _), match in zip(samples, found, strict=True):
-            if match.rule is not None and match.pattern != cell.pattern:
+        for (file_group, _), match in zip(samples, found, strict=True):
+            if match.rule is not None and match.pattern != file_group.pattern:
                 wrong.setdefault(match.rule.id, {})[leaf.template.text] = leaf
             tied = [by_id[name] for name, why in match.candidates if why == "tie"]
             if tied:
@@ -64,7 +70,7 @@ def _refusal(rule: Rule, reason: str, text: str) -> Refusal:
     return Refusal(rule.template, rule.pattern, reason, text, files, size)
 
 
-def _catches(others: dict[str, Node]) -> str:
+def _catches(others: dict[str, Candidate]) -> str:
     some = ", ".join(sorted(others)[:3])
     return f"it would also catch {len(others)} kinds of files of another pattern or none: {some}"
 

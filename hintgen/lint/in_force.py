@@ -19,8 +19,11 @@ def add_in_force(
     data_roots: Sequence[str],
     stated: HintFile | None,
 ) -> None:
-    """Fill `in_force`: hints set by `tracehint run`, by setfattr during the run, or stated."""
-    seen = [*_set(bundle, data_roots), *_seen(bundle, data_roots)] if bundle is not None else []
+    """Fill `in_force`: hints set by `tracehint run`, by setfattr during the run, read from the
+    files afterwards, or stated."""
+    seen: list[tuple[str, str, str, float | None]] = []
+    if bundle is not None:
+        seen = [*_set(bundle, data_roots), *_seen(bundle, data_roots), *_read(con, bundle)]
     rows = [*seen, *(_stated(con, stated) if stated is not None else ())]
     if rows:
         con.executemany("INSERT INTO in_force VALUES (?, ?, ?, ?)", rows)
@@ -65,6 +68,22 @@ def _seen(bundle: Bundle, data_roots: Sequence[str]) -> Iterator[tuple[str, str,
             for file in files:
                 path = text(os.path.normpath(os.path.join(row["cwd"] or b"/", file)))  # noqa: PTH118
                 yield _relative(path, data_roots), name, value, (row["start_ns"] - origin) / 1e9
+
+
+def _read(con: duckdb.DuckDBPyConnection, bundle: Bundle) -> Iterator[tuple[str, str, str, None]]:
+    """Attributes of files that somebody stated or read; when they were set is not known."""
+    import pyarrow.compute as pc
+
+    rows = bundle.tables["attributes"]
+    rows = rows.filter(pc.starts_with(rows.column("name"), "user."))
+    if rows.num_rows:
+        con.register("read_attributes", rows)
+        found = con.execute(
+            """SELECT f.path_text, split_part(a.name, '.', -1), a.value
+               FROM read_attributes a JOIN files f USING (file)"""
+        ).fetchall()
+        con.unregister("read_attributes")
+        yield from ((path, name, value, None) for path, name, value in found)
 
 
 def _relative(path: str, data_roots: Sequence[str]) -> str:

@@ -30,8 +30,10 @@ _LOCAL = Hint("DP", "local", "create")
 def chosen_rules(problem: Problem) -> tuple[HintFile, str]:
     """The rules that save most and lose nowhere, and the name of their set."""
     rules = problem.rules or HintFile((), {}, ())
-    if not rules.rules or problem.work.files > MAX_FILES:
-        return replace(rules, rules=()), "none"
+    if problem.work.files > MAX_FILES:
+        return replace(rules, rules=()), "large"
+    if not rules.rules:
+        return rules, "none"
     bench = Bench(problem)
     base = [_means(bench, [{}] * problem.work.files, scheduler) for scheduler in _SCHEDULERS]
     best, gain = "none", 0.0

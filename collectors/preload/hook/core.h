@@ -12,6 +12,7 @@ enum th_action {
 	TH_ACT_CREATES = 1 << 2, /* may make a file */
 	TH_ACT_EXEC = 1 << 3,
 	TH_ACT_FORK = 1 << 4,
+	TH_ACT_EXE = 1 << 5, /* may read the name of an entered program (bare.c) */
 };
 
 #define TH_SITES "TRACEHINT_SITES" /* names the file of known sites (sites.h) */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Every call of interest passes here: the call itself, then the observers. */
-#include "core.h"
+#include "bare.h"
 
 unsigned char th_actions[TH_CALLS];
 
@@ -12,6 +12,7 @@ static const struct {
 	{__NR_creat, TH_ACT_CREATES}, {__NR_link, TH_ACT_CREATES},   {__NR_linkat, TH_ACT_CREATES},
 	{__NR_execve, TH_ACT_EXEC},   {__NR_execveat, TH_ACT_EXEC},  {__NR_clone, TH_ACT_FORK},
 	{__NR_fork, TH_ACT_FORK},     {__NR_vfork, TH_ACT_FORK},     {__NR_clone3, TH_ACT_FORK},
+	{__NR_readlink, TH_ACT_EXE},  {__NR_readlinkat, TH_ACT_EXE},
 };
 
 #define MAX_OBSERVERS 8
@@ -37,7 +38,7 @@ bool th_dispatch_start(const struct th_program *program)
 		const char *value = th_variable(program->envp, (*at)->variable);
 
 		if (!value || !*value || observers == MAX_OBSERVERS ||
-		    !(*at)->start(value, program))
+		    (th_is_bare() && !(*at)->bare) || !(*at)->start(value, program))
 			continue;
 		want((*at)->before_calls, wanted_before, TH_ACT_BEFORE);
 		want((*at)->calls, wanted, TH_ACT_AFTER);
@@ -45,7 +46,8 @@ bool th_dispatch_start(const struct th_program *program)
 		on[observers++] = *at;
 	}
 	for (unsigned int i = 0; i < sizeof(own) / sizeof(*own); i++)
-		if (creations || own[i].action != TH_ACT_CREATES)
+		if ((creations || own[i].action != TH_ACT_CREATES) &&
+		    (th_is_bare() || own[i].action != TH_ACT_EXE))
 			th_actions[own[i].nr] |= own[i].action;
 	return observers > 0;
 }
@@ -126,6 +128,8 @@ long th_dispatch(struct th_call *call)
 		return make(call);
 	if (action & TH_ACT_EXEC)
 		return execute(call);
+	if ((action & TH_ACT_EXE) && th_true_exe(call))
+		return call->ret;
 	if (action & TH_ACT_BEFORE)
 		tell_before(call);
 	call->ret = make(call);

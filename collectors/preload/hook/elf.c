@@ -88,6 +88,8 @@ static enum th_class class_of_interpreter(int fd, const Elf64_Phdr *part)
 	if (!n || !read_at(fd, name, n, part->p_offset))
 		return TH_CLASS_UNREADABLE;
 	name[n - 1] = '\0';
+	if (th_starts(th_base(name), "libtracehint.so")) /* a copy (enter.c) */
+		return part->p_paddr == TH_CLASS_GO ? TH_CLASS_GO : TH_CLASS_STATIC;
 	return th_starts(th_base(name), "ld-linux-x86-64.so") ? TH_CLASS_DYNAMIC : TH_CLASS_MUSL;
 }
 

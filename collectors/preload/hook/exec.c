@@ -5,7 +5,7 @@
  * it.
  */
 #include <linux/fcntl.h>
-#include "core.h"
+#include "bare.h"
 
 #define PRELOAD "LD_PRELOAD"
 #define MAX_CARRIED 8
@@ -83,6 +83,14 @@ void th_carry(const char *name, const char *value)
 		return;
 	carried[carried_count].name = name;
 	carried[carried_count++].entry = prefix;
+}
+
+const char *th_carried(const char *name)
+{
+	for (unsigned int i = 0; i < carried_count; i++)
+		if (th_equal(carried[i].name, name))
+			return carried[i].entry + th_len(name) + 1;
+	return NULL;
 }
 
 void th_exec_start(const struct th_program *program)
@@ -217,8 +225,10 @@ static char **make_environment(char *const *envp, bool enter, size_t *bytes)
 	return made;
 }
 
-static long make_call(const struct th_call *call, char *const *envp)
+static long make_call(const struct th_call *call, char *const *envp, enum th_class class)
 {
+	if (*own_path && (class == TH_CLASS_STATIC || class == TH_CLASS_GO))
+		th_exec_entered(call, class, envp);
 	if (call->nr == __NR_execve)
 		return th_sys(__NR_execve, call->arg[0], call->arg[1], envp);
 	return th_sys(__NR_execveat, call->arg[0], call->arg[1], call->arg[2], envp, call->arg[4]);
@@ -232,13 +242,13 @@ long th_exec(const struct th_call *call, enum th_class class)
 	size_t bytes = 0;
 
 	if (!*own_path || class == TH_CLASS_SETUID || as_wanted(envp, enter))
-		return make_call(call, envp);
+		return make_call(call, envp, class);
 	char **made = make_environment(envp, enter, &bytes);
 
 	if (!made)
-		return make_call(call, envp);
+		return make_call(call, envp, class);
 	th_leave(made, bytes);
-	long ret = make_call(call, made);
+	long ret = make_call(call, made, class);
 
 	th_unleave(made);
 	th_sys(__NR_munmap, made, bytes);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Leads system-call sites to th_entry: a jump to a trampoline near by for each. */
+#include "bare.h"
 #include "sites.h"
 
 #define TRAMPOLINE 96
@@ -71,17 +72,21 @@ void lead_sites(unsigned char *island, const struct site *sites, unsigned int n)
 		put_relative(sites[i].at, "\xe9", 1, island + i * TRAMPOLINE);
 }
 
+static const char *const usual[2] = {th_entry, th_fork_entry_after};
+
 void write_slots(unsigned char *slots)
 {
-	const char *entries[2] = {th_entry, th_fork_entry_after};
-
-	th_copy(slots, entries, sizeof(entries));
+	th_copy(slots, usual, sizeof(usual));
 }
 
 /* Memory that jumps from `near` reach. */
 static unsigned char *map_near(const unsigned char *near, size_t bytes)
 {
+	/* below the code; a static program has no room there, and its heap above it */
 	unsigned long at = (unsigned long)near - (1UL << 20);
+
+	if (at < REACH)
+		at += REACH + (REACH >> 1);
 
 	for (unsigned int i = 0; i < 1000 && at > REACH; i++, at -= 1UL << 20) {
 		long got = th_sys(__NR_mmap, at, bytes, 3, 0x100022 /* fixed, replaces nothing */,
@@ -96,7 +101,8 @@ static unsigned char *map_near(const unsigned char *near, size_t bytes)
 }
 
 /* In this process alone: a copy of each page that has sites. */
-static bool patch(const struct text *text, const struct site *sites, unsigned int n)
+static bool patch(const struct text *text, const struct site *sites, unsigned int n,
+		  const char *const entries[2])
 {
 	size_t bytes = to_pages(SLOTS + (size_t)n * TRAMPOLINE);
 	unsigned char *start = page_of(text->start);
@@ -104,7 +110,7 @@ static bool patch(const struct text *text, const struct site *sites, unsigned in
 
 	if (!slots)
 		return false;
-	write_slots(slots);
+	th_copy(slots, entries, SLOTS);
 	write_island(slots + SLOTS, slots, sites, n);
 	if (th_failed(th_sys(__NR_mprotect, slots, bytes, 5)) ||
 	    th_failed(th_sys(__NR_mprotect, start, text->end - start, 7))) {
@@ -137,11 +143,27 @@ static void patch_alone(const struct text *text, const struct known *known, stru
 	unsigned int n = known ? known_sites(known, text, sites) : 0;
 
 	n = keep_wanted(sites, n ? n : find_sites(text, sites, TH_MAX_SITES));
-	if (n && patch(text, sites, n))
+	if (n && patch(text, sites, n, usual))
 		done->sites += n;
 	else
 		done->failed += n;
 	th_sys(__NR_munmap, sites, bytes);
+}
+
+/* Another program's code than that of a library; how many sites it has. */
+unsigned int th_patch_text(const struct text *text, const char *const entries[2])
+{
+	size_t bytes = TH_MAX_SITES * sizeof(struct site);
+	struct site *sites = th_map(bytes);
+	unsigned int n = 0;
+
+	if (!sites)
+		return 0;
+	n = keep_wanted(sites, find_sites(text, sites, TH_MAX_SITES));
+	if (n && !patch(text, sites, n, entries))
+		n = 0;
+	th_sys(__NR_munmap, sites, bytes);
+	return n;
 }
 
 struct th_patched th_patch_all(const struct th_program *program)

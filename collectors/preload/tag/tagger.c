@@ -71,6 +71,7 @@ static void created(int dirfd, const char *path, int fd)
 
 const struct th_observer th_tagger = {
 	.variable = "TRACEHINT_HINTS",
+	.bare = true,
 	.start = start,
 	.created = created,
 };

@@ -9,7 +9,7 @@ from tracehint.hintgen.plan.errors import UnavailableError
 from tracehint.hintgen.plan.model import Draft, Problem
 from tracehint.hintgen.plan.parts import finished
 
-MAX_FILES = 50_000  # matching rules takes about a second for so many
+MAX_FILES = 50_000  # matching rules takes about a second for so many, many rules ten times that
 
 
 def placed(problem: Problem) -> list[Draft]:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 DEFAULT_CLUSTER = "moosefs"
 QUICK = 1.0  # seconds of the improvement's budget, where a plan is not what was asked for
 MOST_TASKS = 20_000  # of a run that is planned without being asked
+LARGE = "no rules by name: they are learned of runs with up to 50,000 files"
 RULES = {
+    "large": LARGE,
     "learned": "rules by name, for runs without a graph: as learned file by file",
     "without-copies": "rules by name, for runs without a graph: as learned, but no copies",
     "local": "rules by name, for runs without a graph: files on their writer's node",

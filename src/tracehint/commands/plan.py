@@ -11,7 +11,7 @@ import click
 
 from tracehint.commands._options import gathered, seed_option
 from tracehint.commands._output import refuse_existing, refuse_own_input, write_result
-from tracehint.commands._planning import DEFAULT_CLUSTER, cluster_for, hint_file
+from tracehint.commands._planning import DEFAULT_CLUSTER, LARGE, cluster_for, hint_file
 from tracehint.commands._workload import Loaded, load_workload, workload_options
 from tracehint.schemas.arrow import skip_pandas
 
@@ -103,6 +103,5 @@ def _rules(loaded: Loaded, nodes: int) -> tuple[HintFile, list[str]]:
     from tracehint.hintgen.plan.strategies.per_file import MAX_FILES
 
     if not loaded.runs and loaded.work.files > MAX_FILES:
-        note = f"no rules by name: they are learned of runs with up to {MAX_FILES:,} files"
-        return HintFile((), {"nodes": nodes, "nodes_given": True}, ()), [note]
+        return HintFile((), {"nodes": nodes, "nodes_given": True}, ()), [LARGE]
     return learn(loaded.runs or [loaded.analysis], LearnOptions(nodes=nodes)), []

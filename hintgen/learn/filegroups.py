@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-SAMPLES = 400  # paths per cell kept for naming groups and for checks
+SAMPLES = 400  # paths per file group kept for naming groups and for checks
 Types = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Cell:
+class FileGroup:
     """Files with the same shape, types, use and pattern."""
 
     shape: bytes
@@ -38,7 +38,7 @@ class Cell:
     traits: tuple[tuple[str, Any], ...]  # for advisory hints
 
 
-_CELLS = """
+_FILE_GROUPS = """
 select shape, producer_types, consumer_types, use, pattern,
        count(*) as files, sum(size_bytes)::bigint as size_sum,
        sum(saves_bytes)::bigint as saves_bytes,
@@ -59,20 +59,20 @@ from facts group by all order by shape, producer_types, consumer_types, use, pat
 _TRAITS = ("last_reader", "last_known", "role", "roles", "random", "reread", "deleted", "size")
 
 
-def cells_of(facts: pa.Table) -> list[Cell]:
+def file_groups_of(facts: pa.Table) -> list[FileGroup]:
     """Facts with shapes, grouped by (shape, types, use, pattern); see `facts.facts_of`."""
     import duckdb
 
     con = duckdb.connect()
     con.register("facts", facts)
-    query = _CELLS.replace("?", str(SAMPLES))
+    query = _FILE_GROUPS.replace("?", str(SAMPLES))
     rows = con.sql(query).to_arrow_table().to_pylist() if facts.num_rows else []
     con.close()
-    return [_cell(row) for row in rows]
+    return [_file_group(row) for row in rows]
 
 
-def _cell(row: dict[str, Any]) -> Cell:
-    return Cell(
+def _file_group(row: dict[str, Any]) -> FileGroup:
+    return FileGroup(
         producers=tuple(row["producer_types"]),
         consumers=tuple(row["consumer_types"]),
         starts=tuple(row["starts"] or ()),
