@@ -19,7 +19,7 @@ WITH_BPF ?= AUTO
 TRACEHINT_DATA ?= $(abspath $(wildcard ../shared/data))
 export TRACEHINT_DATA
 
-.PHONY: bench-calls bench-sites bench-gain-stores bench-gain bench-predict bench-spark bench-transfer notebook wheel bench-import real-runs-table test-kernels e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test setup-lint setup-full
+.PHONY: bench-merge bench-calls bench-sites bench-gain-stores bench-gain bench-predict bench-spark bench-transfer notebook wheel bench-import real-runs-table test-kernels e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test setup-lint setup-full
 
 help:
 	@sed -n 's/^# make /make /p' Makefile; sed -n 's/^\([a-z-]*\):.*## /make \1: /p' Makefile
@@ -121,6 +121,9 @@ bench-analyze: dev ## time and memory of analyze
 
 bench-commands: dev ## time and memory of all commands on joined real workflows (TRACEHINT_DATA)
 	$(BIN)/python -m scripts.bench.bench_commands
+
+bench-merge: dev ## merge and analyze of the bundles of many hosts
+	$(BIN)/python -m scripts.bench.bench_merge
 
 bench-spark: dev ## analyze on both backends
 	$(BIN)/python -m scripts.bench.bench_spark

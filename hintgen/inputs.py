@@ -83,14 +83,18 @@ def _resources(tell: Tell | None) -> Resources:
 def load_at(where: str, options: Options, backend: str, master: str | None = None) -> Input:
     """The run at a path or URL, analyzed by a backend (analyzer/analyze.py); nothing is kept.
 
-    The bundle of the result has no table of accesses. Raises TracehintError.
+    The bundle of the result, at a path, has no table of accesses; there is none at a URL. Raises
+    TracehintError.
     """
     from importlib import import_module
 
     from tracehint.analyzer.analyze import BACKENDS, analyze
 
     def work(bundle: Bundle, extents: Execution | None) -> Input:
-        return Input(where, analyze(bundle, options, extents), _less(bundle))
+        damaged = bool(bundle.problems)
+        read = partial(_bundle, Path(where), whole=damaged, accesses=False)
+        analysis = analyze(bundle, options, extents)
+        return Input(where, analysis, read=None if "://" in where else read)
 
     run: Input = import_module(BACKENDS[backend]).run_at(where, work, master)
     return run

@@ -217,23 +217,23 @@ def _moved(store: Confuga, own: Path, workflow: str, where: str) -> tuple[int, i
 @pytest.mark.slow
 @pytest.mark.store
 def test_the_planned_run_moves_the_shared_file_once(store: Confuga, recorded: Path) -> None:
-    """As declared, then with the lists, then with the threshold too; each twice.
+    """With the lists, then with the threshold too; each twice.
 
-    A node runs four jobs at one time, so six of ten at least fetch what they declare.
+    No lower bound is asked for: on a busy machine the head sends one job after the other, all to
+    the node that has the file, and nothing moves at all.
     """
     other = 2 * MIB  # private inputs, and what the servers say to each other
-    away = READERS - 4
     remark = next(
         line for line in _emit(recorded, "--force").splitlines() if "pull-threshold" in line
     )
     threshold = int(remark.partition("pull-threshold=")[2].split(";")[0])
     assert 30_010 < threshold <= DB
-    own = _upload(store, recorded, "/plain")
-    assert min(_moved(store, own, "w.makeflow", "/plain")) >= away * UNUSED + 4 * DB
     own = _upload(store, recorded, "/lists")
     listed = _moved(store, own, "planned.makeflow", "/lists")
-    assert max(listed) <= READERS * DB * 1.05 + other, "nothing of what nobody reads"
-    assert min(listed) >= 2 * DB, "below the threshold nothing is kept"
+    assert max(listed) <= READERS * DB * 1.05 + other
+    asked = "SELECT count(*) FROM JobFile WHERE serv_path LIKE '/lists%/{}'"
+    asks = {n: store.ask("headcwd/.__job.db", asked.format(n)) for n in ("db.bin", "unused.bin")}
+    assert asks == {"db.bin": 2 * READERS, "unused.bin": 0}
     store.head(f"&pull-threshold={threshold}")
     own = _upload(store, recorded, "/planned")
     first, later = _moved(store, own, "planned.makeflow", "/planned")

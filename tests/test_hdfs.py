@@ -107,12 +107,12 @@ def test_copies_and_media_are_what_the_namenode_reports(store: Hdfs, tmp_path: P
 
 
 def _until_copied(store: Hdfs, folder: Path, words: tuple[str, ...]) -> None:
-    """Copies are made in the background; then every node has the file, and locate says so."""
+    """Copies are made in the background; then three nodes have the file, and locate says so."""
     end = time.monotonic() + 90
     said = ""
     while time.monotonic() < end:
         said = _tracehint(store, folder, "locate", "many.bin", *words).stdout
-        if all(node.address in said for node in store.nodes):
+        if sum(node.address in said for node in store.nodes) == 3:
             return
         time.sleep(1)
     raise AssertionError(said)

@@ -183,6 +183,23 @@ def test_files_that_were_closed_are_kept_whole(tmp_path: Path, tries: int) -> No
     assert bundle.tables["losses"].num_rows == 0
 
 
+def test_a_process_has_little_memory_of_ours(tmp_path: Path) -> None:
+    """Pages that it shares with nobody: at most 64 KiB more than without the library."""
+    look = "grep ^Private_ /proc/$!/smaps_rollup"
+    script = (
+        f"sleep 30 & while ! grep -q sleep /proc/$!/comm; do :; done; sleep 0.5; {look}; kill $!"
+    )
+    plain = subprocess.run(
+        ["sh", "-c", script], check=True, capture_output=True, text=True, cwd=tmp_path
+    )
+    recorded(tmp_path, "sh", "-c", f"({script}) > said")
+    own, more = (
+        sum(int(line.split()[1]) for line in text.splitlines())  # KiB
+        for text in (plain.stdout, (tmp_path / "said").read_text())
+    )
+    assert 0 < more - own <= 64
+
+
 def test_one_name_for_several_files_in_turn(tmp_path: Path) -> None:
     """Each keeps its own identity and size, though the name is written once."""
     code = """

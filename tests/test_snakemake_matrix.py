@@ -129,3 +129,22 @@ def test_a_workflow_is_submitted_with_hints_as_without(tmp_path: Path, name: str
 @pytest.mark.parametrize("name", CASES)
 def test_other_versions_run_it_as_well(tmp_path: Path, name: str, version: str, where: str) -> None:
     compare(tmp_path, name, version, where)
+
+
+def test_a_workflow_finds_its_own_from_another_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Written beside the folder `workflow`: scripts, `workflow.basedir`, the profile by name."""
+    case = CASES["profile beside"]
+    folder = laid_out(tmp_path / "w", case)
+    hints = save_plan(
+        tmp_path, planned({}, rules=[rule("one_{n}.txt", producer="one", DP="local")])
+    )
+    command = ["emit", str(hints), "--workflow-engine", "snakemake", str(folder / case.main)]
+    assert main([*command, "-o", str(folder / "hinted.smk")]) == 0
+    assert "give it as --workflow-profile" in capsys.readouterr().err
+    words = ("-s", "hinted.smk", "--workflow-profile", "workflow/profiles/default")
+    done = snakemake(folder, NEWEST, *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (folder / "sum.txt").read_text() == "tool 1\ntool 2\n"
+    assert "left out" not in done.stderr

@@ -250,7 +250,7 @@ def test_notes_of_partitions_are_those_of_the_whole() -> None:
 
 
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("name", ["copied", "two_hosts"])
+@pytest.mark.parametrize("name", ["two_hosts", "mixed"])
 def test_hints_and_lint_are_the_same(name: str, tmp_path: Path) -> None:
     from tracehint.hintgen.hints.hintfile import to_json
     from tracehint.hintgen.inputs import load_at

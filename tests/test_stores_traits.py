@@ -46,6 +46,12 @@ TRAITS: dict[str, tuple[bool, str, dict[str, tuple[str, ...]], dict[str, tuple[i
         **dict.fromkeys(("CacheSize", "Access", "Lifetime", "LastReader", "Metadata"), ANY)}, {}),
     **dict.fromkeys(("glusterfs", "local", "nfs", "unifyfs"), (True, "", {}, {})),
 }  # fmt: skip  # a table
+# rows that another one of the same file decides
+_SCATTER = {"BlockSize": "DP=scatter"}
+YIELDS = {
+    "beegfs7": _SCATTER, "beegfs8": _SCATTER, "orangefs": _SCATTER,
+    "daos": {**_SCATTER, "Replication": "DP=scatter"},
+}  # fmt: skip  # a table
 NODES = {"woss": "location", "xattr": "user.location"}  # attribute that names a file's nodes
 # values of words that are one of some
 CHOICES = {
@@ -72,6 +78,7 @@ def test_a_table_promises_this(name: str) -> None:
     assert isinstance(store, CommandStore | TableStore)
     grids = {k: (f.grid.least, f.grid.most) for k, f in store.fields.items() if not f.map}
     assert grids == bounds
+    assert {k: r.yields_to for k, r in store.rows.items() if r.yields_to} == YIELDS.get(name, {})
     needs = {k: row.needs for k, row in store.rows.items() if row.needs}
     assert needs == (AS_FILES if "DP=scatter" in acts and name not in NODES else needs)
     if isinstance(store, CommandStore):

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tracehint.analyzer.arrays import Ints, ints
+from tracehint.analyzer.catalogue import GROUPED
 from tracehint.analyzer.model import Analysis
 from tracehint.hintgen.hints.mapping import Need, hints_of
 from tracehint.hintgen.hints.model import HintFile
@@ -80,7 +81,8 @@ def baseline(learned: pa.Table, facts: pa.Table, nodes: int) -> Said:
     for types, made, read in zip(zip(*_types(facts), strict=True), *ends, strict=True):
         pattern = best.get(types, "")
         end = made if pattern == "distribute" else read
-        key = (pattern, max(2, len(read)), str(end[0]) if end else "none")
+        group = str(end[0] if end else "none") if pattern in GROUPED else ""
+        key = (pattern, max(2, len(read)), group)
         codes.append(kinds.setdefault(key, len(kinds)))
     hinted = (
         tuple(
