@@ -14,7 +14,10 @@ from tests.support.creation import Tagged
 from tests.support.hints import hint_file, rule
 from tests.support.preload import build
 
-MODULES = ("test_subprocess", "test_os", "test_io", "test_multiprocessing_fork")
+MODULES = (
+    "test_subprocess", "test_os", "test_io", "test_multiprocessing_fork",
+    "test_multiprocessing_main_handling",
+)  # fmt: skip  # a table
 MODULES_THERE = tuple(m for m in MODULES if importlib.util.find_spec(f"test.{m}") is not None)
 pytestmark = [
     pytest.mark.full, pytest.mark.slow,

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from tests.support import shaped, slurm
+from tests.support import shaped
 from tests.support.bed import Node, ok
-from tests.test_created_engines import ENGINES, JOB, Row, one, prepared
+from tests.test_created_engines import ENGINES, Row, prepared
 from tracehint.adapters.project.classes import of_classes
 from tracehint.adapters.project.state import read_state
 
@@ -107,26 +107,6 @@ def test_each_run_knows_more(name: str, node: Node) -> None:
         assert hints["in_force"] == hints["wanted"] > 0, hints
     ok(node.run(*PROGRAM, "status", "--forget", cwd=folder))
     assert not (folder / ".tracehint").exists()
-
-
-@pytest.mark.full
-@pytest.mark.store
-@pytest.mark.engine
-def test_an_array_of_slurm(node: Node) -> None:
-    if slurm.missing():
-        pytest.skip(slurm.missing())
-    total = "cat part_1.dat part_2.dat part_3.dat >total.dat"
-    script = f"sbatch --wait --array=1-3 job >/dev/null && {total}\n"
-    row = Row(("sh", "w"), one(script), lambda: "sh")
-    folder = node.mount / "array"
-    with slurm.cluster(("A", "B")) as cluster:
-        for number in (1, 2):
-            command, _ = afresh(folder, row)
-            (folder / "job").write_text(f"#!/bin/sh\n{JOB.replace('FORGOTTEN', '0')}\n")
-            done = cluster.run(*PROGRAM, "run", "--", *command, cwd=folder, timeout=600)
-            assert ("planned for moosefs" in done.stderr) == (number == 2), done.stderr
-    hints = compared(node, folder, 2)["hints"]
-    assert hints["in_force"] == hints["wanted"] > 0, hints
 
 
 @pytest.mark.full
