@@ -28,9 +28,14 @@ _WAYS: tuple[tuple[re.Pattern[bytes], bool], ...] = (  # how a part lies in a na
 _CLASSES = re.compile(rb"0+|[a-z]+|[A-Z]+")
 _COUNTERS = re.compile(rb"(?:_?[A-Za-z]_?0+)+_?")  # s1r2c3: by hand, however often it changes
 _NO_WORD = re.compile(rb"[b-df-hj-np-tv-xz]{4}", re.IGNORECASE)  # four consonants in a row
+# Three in a row, or no vowel: of a directory in a place of drawn ones.
+_HARD_WORD = re.compile(rb"[b-df-hj-np-tv-xz]{3}|_[a-z]*_|^[^aeiou]*$", re.IGNORECASE)
 _DIGITS = re.compile(rb"0+")
 FEW = 3  # files of one place that must agree; of directories two do
-MANY, SURE = 4, 0.8  # parts of one place, and the share that is mixed, from which letters alone go
+# Mixed parts of one place, and their share of all, from which letters alone go. A directory that
+# somebody named lies beside drawn ones, with as many letters, more seldom than a file does.
+MANY, SURE = 4, 0.8
+MANY_FOLDERS, SURE_FOLDERS = 3, 0.6
 
 
 @dataclass
@@ -103,11 +108,15 @@ def _random(place: _Place) -> frozenset[bytes]:
     every = frozenset().union(*place.parts.values())
     several = len(every) > 1
     parts = [p for p, runs in place.parts.items() if len(runs) == 1 or not several]
+    no_word = _HARD_WORD if place.folder else _NO_WORD
     mixed = [p for p in parts if _is_mixed(p)]
+    drawn = [p for p in parts if _is_mixed(p) or no_word.search(p)]
     told = any(_strong(part, place) for part in mixed)
-    if not mixed or not (told or _diverse(mixed, place, several)):
+    if not mixed or not (told or _diverse(drawn if place.folder else mixed, place, several)):
         return frozenset()
-    every_part = several or (len(mixed) >= MANY and len(mixed) >= SURE * len(parts))
+    many, sure = (MANY_FOLDERS, SURE_FOLDERS) if place.folder else (MANY, SURE)
+    count = len(drawn if place.folder else mixed)
+    every_part = several or (count >= many and count >= sure * len(parts))
     return frozenset(p for p in parts if every_part or _is_mixed(p) or _NO_WORD.search(p))
 
 
@@ -122,8 +131,8 @@ def _changes(part: bytes) -> int:
 
 
 def _unlike(part: bytes) -> int:
-    """How unlike a word a part is: its changes; four consonants in a row count as four."""
-    return max(_changes(part), 4 if _NO_WORD.search(part) else 0)
+    """How unlike a word a part is: its changes; consonants in a row count as much."""
+    return max(_changes(part), 4 if _NO_WORD.search(part) else 3 if _HARD_WORD.search(part) else 0)
 
 
 def _pattern(part: bytes) -> bytes:

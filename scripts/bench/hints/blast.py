@@ -48,5 +48,6 @@ ROWS = [
         make=make,
         by_hand=lambda: {name: {"Replication": str(NODES)} for name in FILES},
         programs=("blastp", "makeblastdb"),
+        small=100_000,
     )
 ]

@@ -63,5 +63,6 @@ ROWS = [
         make=make,
         by_hand=by_hand,
         programs=("bwa", "samtools"),
+        small=100_000,
     )
 ]

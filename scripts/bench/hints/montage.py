@@ -52,5 +52,6 @@ ROWS = [
         make=make,
         by_hand=by_hand,
         programs=("mProject", "mAdd"),
+        small=240,
     ),
 ]

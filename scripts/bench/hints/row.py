@@ -21,7 +21,7 @@ class Row:
     `make` writes the workflow's own files (without the Makeflow file) into a directory and returns
     the Makeflow text; `by_hand` maps path -> hint -> value. `pairs`: alternating pairs for time.
     `staged`: bytes of the files that the archive outside the store serves, by name. `programs`:
-    what must be installed for it.
+    what must be installed for it. `small`: a size for a trial.
     """
 
     name: str
@@ -32,6 +32,7 @@ class Row:
     pairs: int = 3
     staged: Mapping[str, int] = field(default_factory=dict)
     programs: tuple[str, ...] = ()
+    small: int = 1000
 
 
 def rules(*parts: tuple[str, str, str]) -> str:
