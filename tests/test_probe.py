@@ -205,7 +205,7 @@ def test_five_nodes_of_a_real_store_tell_their_links_and_its_law(tmp_path: Path)
         pytest.skip(why)
     with shaped_cluster(tmp_path) as bed:
         rows = "".join(
-            f'[[host]]\nname = "n{n.label}"\nstart = {json.dumps(shaped.on_node(bed, n))}\n'
+            f'[[host]]\nname = "n{n.label}"\nstart = {json.dumps(shaped.on_node(bed.mount, n))}\n'
             for n in bed.nodes
         )
         (tmp_path / "hosts.toml").write_text(rows)

@@ -112,7 +112,12 @@ def compare(tmp_path: Path, name: str, version: str, where: str) -> None:
     assert not (said and version == NEWEST)
 
 
-@pytest.mark.parametrize("name", CASES)
+USUAL = ("checkpoints", "shells")  # the others take minutes: with all versions
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in USUAL else pytest.mark.full) for n in CASES]
+)
 def test_a_workflow_runs_with_hints_as_without(tmp_path: Path, name: str) -> None:
     compare(tmp_path, name, NEWEST, "here")
 

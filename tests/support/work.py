@@ -116,11 +116,11 @@ def _main(out: str, arguments: list[str]) -> int:
     profile = cProfile.Profile()
     code = profile.runcall(main, arguments)
     calls = sum(entry.callcount for entry in profile.getstats())
-    Path(out).write_text(json.dumps(asdict(Work(calls, found[0], _peak()))))
+    Path(out).write_text(json.dumps(asdict(Work(calls, found[0], peak()))))
     return code
 
 
-def _peak() -> int:
+def peak() -> int:
     """Most bytes of this process; ru_maxrss would count those of the process that started it."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:"))
