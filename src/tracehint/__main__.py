@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import atexit
-import os
 import sys
-import threading
 
 from tracehint.interrupts import end_quietly
 
 if __name__ == "__main__" or sys.argv[0].endswith("tracehint"):
     end_quietly()
+
+import atexit
+import os
+import threading
 
 from tracehint.cli import RUN_A_COMMAND, main
 from tracehint.errors import EXIT_FAILED

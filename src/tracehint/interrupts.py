@@ -8,9 +8,10 @@ it counts as it.
 from __future__ import annotations
 
 import signal
-import threading
-from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 EXIT_INTERRUPTED = 130
 _DEFAULTS = (signal.SIG_DFL, signal.default_int_handler)
@@ -25,6 +26,8 @@ class Interrupts:
         self._before: Any = None
 
     def __enter__(self) -> Interrupts:
+        import threading  # not before `end_quietly`: each module loaded until then is a moment
+
         here = threading.current_thread() is threading.main_thread()
         if here and signal.getsignal(signal.SIGINT) in _DEFAULTS:
             self._before = signal.signal(signal.SIGINT, self._raise)
