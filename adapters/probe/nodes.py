@@ -7,7 +7,7 @@ import select
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -39,13 +39,11 @@ class Agent:
     process: subprocess.Popen[bytes]
 
     def send(self, asked: Mapping[str, object]) -> None:
-        """Ask."""
+        """Ask. Of a process that has ended `receive` tells what it said before."""
         assert self.process.stdin is not None
-        try:
+        with suppress(OSError):
             self.process.stdin.write(json.dumps(asked).encode() + b"\n")
             self.process.stdin.flush()
-        except OSError:
-            self._gone()
 
     def receive(self, limit: float) -> dict[str, Any]:
         """The answer. Raises InputError when there is none in time, or one that tells an error."""
