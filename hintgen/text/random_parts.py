@@ -32,7 +32,7 @@ _NO_WORD = re.compile(rb"[b-df-hj-np-tv-xz]{4}", re.IGNORECASE)  # four consonan
 _HARD_WORD = re.compile(rb"[b-df-hj-np-tv-xz]{3}|_[a-z]*_|^[^aeiou]*$", re.IGNORECASE)
 _DIGITS = re.compile(rb"0+")
 FEW = 3  # files of one place that must agree; of directories two do
-# Mixed parts of one place, and their share of all, from which letters alone go. A directory that
+# Drawn parts of one place, and their share of all, from which letters alone go. A directory that
 # somebody named lies beside drawn ones, with as many letters, more seldom than a file does.
 MANY, SURE = 4, 0.8
 MANY_FOLDERS, SURE_FOLDERS = 3, 0.6
@@ -108,15 +108,13 @@ def _random(place: _Place) -> frozenset[bytes]:
     every = frozenset().union(*place.parts.values())
     several = len(every) > 1
     parts = [p for p, runs in place.parts.items() if len(runs) == 1 or not several]
-    no_word = _HARD_WORD if place.folder else _NO_WORD
     mixed = [p for p in parts if _is_mixed(p)]
-    drawn = [p for p in parts if _is_mixed(p) or no_word.search(p)]
+    drawn = [p for p in parts if _is_mixed(p) or (place.folder and _HARD_WORD.search(p))]
     told = any(_strong(part, place) for part in mixed)
-    if not mixed or not (told or _diverse(drawn if place.folder else mixed, place, several)):
+    if not mixed or not (told or _diverse(drawn, place, several)):
         return frozenset()
     many, sure = (MANY_FOLDERS, SURE_FOLDERS) if place.folder else (MANY, SURE)
-    count = len(drawn if place.folder else mixed)
-    every_part = several or (count >= many and count >= sure * len(parts))
+    every_part = several or (len(drawn) >= many and len(drawn) >= sure * len(parts))
     return frozenset(p for p in parts if every_part or _is_mixed(p) or _NO_WORD.search(p))
 
 
