@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.arrays import Ints, finder, order_by, starts_of
+from tracehint.analyzer.arrays import Bools, Ints, finder, order_by, starts_of
 from tracehint.analyzer.columns import codes, column, floats
 from tracehint.analyzer.predict.model import READ, WRITE, Floats, Workload
 from tracehint.analyzer.predict.operations import Operations, accesses, with_computing
@@ -37,6 +37,7 @@ def from_analysis(analysis: Analysis, scale: Scale | None = None) -> Workload:
     scale = scale or Scale()
     tasks, notes = _work(analysis.tasks)
     start, end = _times(tasks, scale, notes)
+    computing = _computing_share(tasks, notes)
     files = _data(analysis.files)
     task_id, file_id = column(tasks, "task"), column(files, "file")
     sizes = _sizes(analysis, files, file_id, notes)
@@ -45,7 +46,9 @@ def from_analysis(analysis: Analysis, scale: Scale | None = None) -> Workload:
     moves = Operations.joined([reads, writes])
     _note_order(moves, notes)
     moves.when *= scale.seconds
-    operations = _checked(with_computing(_scaled(moves, scale), start, end))
+    operations = with_computing(_scaled(moves, scale), start, end)
+    operations.seconds *= computing[operations.task]
+    operations = _checked(operations)
     produced = np.isin(np.arange(len(file_id)), writes.file).astype(np.int32)
     dep_begin, dep = _waiting(analysis.edges, task_id, start, notes)
     names = tasks.column("type").fill_null("").combine_chunks().dictionary_encode()
@@ -100,13 +103,33 @@ def _times(tasks: pa.Table, scale: Scale, notes: list[str]) -> tuple[Floats, Flo
     bare = np.isnan(start) | np.isnan(end)
     if bare.any():
         notes.append(f"{int(bare.sum())} of {len(start)} tasks have no times: taken as 0 s")
-    if not bare.all():
-        notes.append(
-            "the recorded times of tasks count as computing: waiting for I/O in them is not known"
-        )
     start = np.nan_to_num(start)
     end = np.where(bare, start, np.maximum(np.nan_to_num(end), start))
     return start * scale.seconds, end * scale.seconds
+
+
+def _computing_share(tasks: pa.Table, notes: list[str]) -> Floats:
+    """Of the time of each task, what is not waiting for files: that is left to the simulation."""
+    lasted = floats(tasks, "end_s") - floats(tasks, "start_s")
+    waited = floats(tasks, "io_wait_s")
+    timed, known = lasted > 0, (lasted > 0) & ~np.isnan(waited)
+    if known.any():
+        notes.append(
+            f"of {_of(known, timed)} the time in which they had files in use and no processor is "
+            "left out as waiting for I/O; other waiting counts as computing"
+        )
+    if (timed & ~known).any():
+        notes.append(
+            f"the recorded times of {_of(timed & ~known, timed)} count as computing: waiting for "
+            "I/O in them is not known"
+        )
+    share = np.divide(lasted - waited, lasted, out=np.ones(len(lasted)), where=known)
+    return np.asarray(np.clip(share, 0.0, 1.0), np.float64)
+
+
+def _of(some: Bools, every: Bools) -> str:
+    count = int(some.sum())
+    return "all tasks" if count == int(every.sum()) else f"{count} of {int(every.sum())} tasks"
 
 
 def _data(files: pa.Table) -> pa.Table:

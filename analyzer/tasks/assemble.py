@@ -126,6 +126,8 @@ def _task_table(
         "source": pa.repeat(pa.scalar("observed"), n),
         "group": pa.nulls(n, pa.int64()),
         "rank": pa.nulls(n, pa.int32()),
+        "cpu_s": pa.nulls(n, pa.float64()),
+        "io_wait_s": pa.nulls(n, pa.float64()),
     }
     return pa.table(columns, schema=TASKS)
 

@@ -15,7 +15,7 @@
 
 #define TH_ARENA_FILE "arena"
 #define TH_ARENA_MAGIC 0x414e455241484e54ULL /* "TNHARENA" */
-#define TH_ARENA_VERSION 3
+#define TH_ARENA_VERSION 4
 #define TH_CHUNK_MAGIC 0x4b4e4843U /* "CHNK" */
 #define TH_ARENA_PAGE 4096
 #define TH_FOLLOWED 0x100 /* added to `unentered`: names and descriptors were looked at */

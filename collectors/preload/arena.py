@@ -18,7 +18,7 @@ from tracehint.schemas.spool.version import VERSION
 
 ARENA = "arena"
 SITES = "sites"
-_MAGIC, _VERSION, _PAGE = 0x414E455241484E54, 3, 4096
+_MAGIC, _VERSION, _PAGE = 0x414E455241484E54, 4, 4096
 _HEAD = struct.Struct("<QIIQQQQ")  # th_arena of arena.h, up to `gap`
 _SIZE = 32 << 30  # of the sparse file: texts are found by 32 bits of 8 bytes
 _FIRST_BLOCKS = 4 << 20

@@ -111,6 +111,8 @@ class State:
                 epoch.argv,
                 epoch.cwd or None,
                 [{"name": n, "value": v} for n, v in epoch.env],
+                None,
+                None,
             ),
         )
 
