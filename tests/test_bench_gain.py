@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import random
-import subprocess
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -44,6 +43,8 @@ class Folders:
 
     folder: Path
     nodes: list[Node] = field(default_factory=list)
+    chunk: ClassVar[int] = 64 << 20
+    synced: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         self.nodes = [Node(label, "", "", self.mount) for label in "ABCDE"]
@@ -52,8 +53,8 @@ class Folders:
     def mount(self) -> Path:
         return self.folder
 
-    def head(self, *_words: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.CompletedProcess([], 0, "", "")
+    def give(self, folder: Path, place: str) -> None:
+        pass
 
     def where(self, paths: Sequence[Path]) -> dict[Path, Counter[str]]:
         return {path: Counter("B") for path in paths}
