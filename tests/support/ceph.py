@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from tests.support.bed import HEAD, Bed, network, ok
+from tests.support.bed import HEAD, LINK, Bed, network, ok
 from tests.support.needs import missing_for
 from tracehint.adapters.stores.ceph_ask import Question
 
@@ -180,10 +180,10 @@ class CephBed(Bed):
 
 
 @contextmanager
-def ceph_cluster(folder: Path, more: str = "") -> Iterator[CephBed]:
+def ceph_cluster(folder: Path, *, more: str = "", link: int = LINK) -> Iterator[CephBed]:
     """Start everything, wait until files can be written, and stop it again. `more`: further lines
-    of ceph.conf."""
-    with network(folder) as plain:
+    of ceph.conf; `link`: Mbit/s of a node."""
+    with network(folder, link) as plain:
         bed = CephBed(plain.nodes, plain.space, folder)
         try:
             _start(bed, more)

@@ -6,37 +6,33 @@
     python -m scripts.bench.gain --report                         # the tables of what is there
     python -m scripts.bench.gain --report --page                  # and put them into the docs page
 
-Results are in build/bench-gain/ROW-SCALE.json, of another store in a folder with its name. Needs root, and TRACEHINT_DATA with wfinstances.
+Results are in build/bench-gain/ROW-SCALE.json, of another store in a folder with its name. Needs
+root, and TRACEHINT_DATA with wfinstances.
 """
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import json
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
-from scripts.bench.gain.bedding import cluster_of, replayed, running
-from scripts.bench.gain.cases import case_of
-from scripts.bench.gain.columns import BY_HAND, COLUMNS, Case
+from scripts.bench.gain.bedding import replayed, running
+from scripts.bench.gain.columns import COLUMNS
 from scripts.bench.gain.page import summary, tables
-from scripts.bench.gain.placements import placement_of
 from scripts.bench.gain.predicted import Cell, cells
-from scripts.bench.gain.results import Results, Run, load
+from scripts.bench.gain.results import Results, Run
 from scripts.bench.gain.rows import ROWS, SCALES
-from scripts.bench.gain.stores import STORES, Store
+from scripts.bench.gain.stores import STORES
+from scripts.bench.gain.work import FIRST, ROOT, Work
 from scripts.bench.load import prefer
 from scripts.bench.page import into_page
 from scripts.bench.probe import measured
 
-from tracehint.analyzer.predict.model import Placement
-
-ROOT = Path(__file__).parents[3]
-OUT = ROOT / "build" / "bench-gain"
 PAGE = ROOT / "docs" / "reference" / "gain.md"
-FIRST = "moosefs"  # the store whose results lie and stand without its name
+
+Found = Mapping[tuple[str, str], Results]  # (row, scale) -> what was measured of it
 
 
 def main() -> None:
@@ -44,7 +40,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--store", choices=list(STORES), default=FIRST)
-    parser.add_argument("--row", action="append", choices=list(ROWS), help="default: all")
+    parser.add_argument("--row", action="append", choices=list(ROWS), help="default: the store's")
     parser.add_argument("--scale", action="append", choices=list(SCALES), help="default: all")
     parser.add_argument("--column", action="append", choices=list(COLUMNS), help="default: all")
     parser.add_argument("--pairs", type=int, default=5, help="runs of each column")
@@ -56,9 +52,9 @@ def main() -> None:
     if not corpus.is_file():
         sys.exit("bench-gain: TRACEHINT_DATA does not name a folder with wfinstances")
     work = Work(STORES[args.store], corpus)
-    names, scales = args.row or list(work.store.rows), args.scale or list(SCALES)
+    names, scales = args.row or work.store.rows, args.scale or work.store.scales
     results = {
-        (name, scale): _results(work, name, scale, fresh=args.fresh)
+        (name, scale): work.results(name, scale, fresh=args.fresh)
         for scale in scales
         for name in names
     }
@@ -69,59 +65,31 @@ def main() -> None:
     _report(work, results, page=args.page)
 
 
-@dataclasses.dataclass(frozen=True)
-class Work:
-    """What is measured on, and where instances come from."""
-
-    store: Store
-    corpus: Path
-
-    @property
-    def folder(self) -> Path:
-        """Where its results are."""
-        return OUT if self.store.name == FIRST else OUT / self.store.name
-
-    @property
-    def cluster(self) -> Path:
-        """The cluster file, measured."""
-        return self.folder / "cluster.toml"
-
-    def mark(self, name: str) -> str:
-        """The table of the page that has this name."""
-        return f"measured: {name if self.store.name == FIRST else f'{self.store.name} {name}'}"
-
-    def placement(self, case: Case, name: str, scale: str, column: str) -> Placement:
-        """The one that is replayed and predicted."""
-        kept = self.folder / f"{name}-{scale}-{column}.placement.json"
-        found = placement_of(case, column, kept)
-        return found if column == BY_HAND else self.store.takes(found)
-
-
-def _results(work: Work, name: str, scale: str, *, fresh: bool) -> Results:
-    key = dataclasses.asdict(ROWS[name]) | {"scale": scale}
-    return load(work.folder, f"{name}-{scale}", json.loads(json.dumps(key)), fresh=fresh)
-
-
-def _run_all(
-    work: Work, results: dict[tuple[str, str], Results], columns: list[str], pairs: int
-) -> None:
+def _run_all(work: Work, results: Found, columns: list[str], pairs: int) -> None:
     """What is missing: first one run of everything, then the second, ...; columns alternate."""
     preferred = prefer()
-    with running(work.store) as bed:
-        if not work.cluster.exists():
-            measured(bed, work.store.name, bed.folder / "hosts.toml", work.cluster)
-        cluster = cluster_of(work.cluster, work.store)
+    for link in sorted({SCALES[scale].link for _, scale in results}, reverse=True):
+        part = {key: found for key, found in results.items() if SCALES[key[1]].link == link}
+        _run_on(work, part, columns, pairs, link, preferred=preferred)
+
+
+def _run_on(
+    work: Work, results: Found, columns: list[str], pairs: int, link: int, *, preferred: bool
+) -> None:
+    """What is missing of the scales with such links."""
+    with running(work.store, link) as bed:
+        if not (target := work.cluster(link)).exists():
+            measured(bed, work.store.name, bed.folder / "hosts.toml", target)
         for number in range(pairs):
             for (name, scale), found in results.items():
                 todo = [c for c in columns if number in found.missing(c, pairs)]
                 if not todo:
                     continue
-                case = case_of(ROWS[name], scale, work.corpus, work.folder, cluster)
+                case = work.case(name, scale)
                 for column in todo:
-                    placement = work.placement(case, name, scale, column)
-                    found.add(
-                        run := replayed(bed, case, column, number, placement, preferred=preferred)
-                    )
+                    placed = work.placement(case, scale, column)
+                    run = replayed(bed, case, column, number, placed, preferred=preferred)
+                    found.add(run)
                     _tell(found.path.stem, run)
 
 
@@ -134,17 +102,13 @@ def _tell(name: str, run: Run) -> None:
     )
 
 
-def _report(work: Work, results: dict[tuple[str, str], Results], *, page: bool) -> None:
-    cluster = cluster_of(work.cluster, work.store)
+def _report(work: Work, results: Found, *, page: bool) -> None:
     found: dict[str, dict[str, list[Cell]]] = {scale: {} for scale in SCALES}
     for (name, scale), result in results.items():
         if result.runs:
-            case = case_of(ROWS[name], scale, work.corpus, work.folder, cluster)
-            found[scale][ROWS[name].title] = cells(
-                case,
-                result,
-                {c: work.placement(case, name, scale, c) for c in COLUMNS if result.of(c)},
-            )
+            case = work.case(name, scale)
+            placed = {c: work.placement(case, scale, c) for c in COLUMNS if result.of(c)}
+            found[scale][ROWS[name].title] = cells(case, result, placed)
     texts = {scale: tables(rows) for scale, rows in found.items() if rows}
     texts["summary"] = summary(row for rows in found.values() for row in rows.values())
     for name, text in texts.items():

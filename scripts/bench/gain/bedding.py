@@ -42,9 +42,10 @@ def started() -> Iterator[MooseBed]:
 
 
 @contextmanager
-def running(store: Store) -> Iterator[GainBed]:
-    """A store on five nodes, its disks in memory where there is enough."""
-    with tempfile.TemporaryDirectory(dir=room()) as name, store.start(Path(name)) as bed:
+def running(store: Store, link: int) -> Iterator[GainBed]:
+    """A store on five nodes behind links of so many Mbit/s, its disks in memory where there is
+    enough."""
+    with tempfile.TemporaryDirectory(dir=room()) as name, store.start(Path(name), link=link) as bed:
         yield bed
 
 

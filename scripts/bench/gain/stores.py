@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar, Protocol
 
 import numpy as np
-from scripts.bench.gain.rows import ROWS
+from scripts.bench.gain.rows import ROWS, SCALES
 from tests.support import ceph, shaped
 from tests.support.bed import Node
 
@@ -53,17 +53,24 @@ class GainBed(Protocol):
         ...
 
 
+class Start(Protocol):
+    """How a store is started in a folder, behind links of so many Mbit/s."""
+
+    def __call__(self, folder: Path, *, link: int) -> AbstractContextManager[GainBed]: ...
+
+
 @dataclass(frozen=True)
 class Store:
-    """`name` as in `--store`; `start`: in a folder; `rows` that run on it; `client_memory`: bytes
-    that a node's client keeps of what is read past the page cache; `copies`: whether the store's
-    adapter gives files more copies."""
+    """`name` as in `--store`; `rows` and `scales` that run on it; `client_memory`: bytes that a
+    node's client keeps of what is read past the page cache; `copies`: whether the store's adapter
+    gives files more copies."""
 
     name: str
     title: str
-    start: Callable[[Path], AbstractContextManager[GainBed]]
+    start: Start
     missing: Callable[[], str]
     rows: tuple[str, ...]
+    scales: tuple[str, ...]
     client_memory: int = 0
     copies: bool = True
 
@@ -81,8 +88,10 @@ _CONF = f"client_oc_size = {_CLIENT}\nclient_oc_max_dirty = {_CLIENT // 2}\n"
 STORES: dict[str, Store] = {
     store.name: store
     for store in (
-        Store("moosefs", "MooseFS 3.0.117", shaped.shaped_cluster, shaped.missing, tuple(ROWS)),
+        Store("moosefs", "MooseFS 3.0.117", shaped.shaped_cluster, shaped.missing, tuple(ROWS),
+            tuple(SCALES)),
         Store("cephfs", "CephFS 16.2.15", partial(ceph.ceph_cluster, more=_CONF), ceph.missing,
-            ("srasearch", "montage-dss", "1000genome"), client_memory=_CLIENT, copies=False),
+            ("srasearch", "montage-dss", "1000genome"), ("data",), client_memory=_CLIENT,
+            copies=False),
     )
 }  # fmt: skip  # a table
