@@ -72,8 +72,7 @@ def analyze(
     from tracehint.analyzer.roots import data_roots
     from tracehint.analyzer.run import lost_events, run_object
     from tracehint.analyzer.sites import assign
-    from tracehint.analyzer.tasks import segment_tasks
-    from tracehint.analyzer.tasks.waiting import with_waiting
+    from tracehint.analyzer.tasks import segment_tasks, with_waiting
 
     options, resources = options or Options(), resources or Resources()
     manifest = assign(bundle.manifest, options.sites)

@@ -124,10 +124,7 @@ def _task_table(
         "processes": count,
         "engine": keys.engine,
         "source": pa.repeat(pa.scalar("observed"), n),
-        "group": pa.nulls(n, pa.int64()),
-        "rank": pa.nulls(n, pa.int32()),
-        "cpu_s": pa.nulls(n, pa.float64()),
-        "io_wait_s": pa.nulls(n, pa.float64()),
+        **{k: pa.nulls(n, TASKS.field(k).type) for k in ("group", "rank", "cpu_s", "io_wait_s")},
     }
     return pa.table(columns, schema=TASKS)
 

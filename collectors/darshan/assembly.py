@@ -38,11 +38,7 @@ def _open_row(
         "via": "log",
         "created": False,
         "truncated": False,
-        "size_at_open": None,
-        "open_ns": None,
-        "close_ns": None,
-        "first_ns": None,
-        "last_ns": None,
+        **dict.fromkeys(("size_at_open", *(column for column, _, _ in _TIMES))),
         **dict.fromkeys(SUMMED, 0),
     }
 
