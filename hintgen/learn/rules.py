@@ -22,6 +22,7 @@ from tracehint.hintgen.learn.facts import GROUP_BITS, facts_of, files_per_pair, 
 from tracehint.hintgen.learn.fallback import by_name, by_types
 from tracehint.hintgen.learn.family import by_family, by_mark, looked_for
 from tracehint.hintgen.learn.filegroups import FileGroup, Types, file_groups_of
+from tracehint.hintgen.learn.makers import by_maker, makers_of
 from tracehint.hintgen.learn.merge import merge
 from tracehint.hintgen.learn.peeks import agreed, peeks_of
 from tracehint.hintgen.learn.safety import Limits, restrain
@@ -56,6 +57,7 @@ def learn(
     nodes = options.nodes or max((nodes_of(a) for a in analyses), default=2)
     facts = [facts_of(analysis) for analysis in analyses] if facts is None else facts
     joined = with_shapes(pa.concat_tables(_apart(facts))) if facts else None
+    makers = makers_of(analyses)
     leaves, mixed = _leaves(file_groups_of(joined) if joined is not None else [])
     # Several runs have several scales, which their common value already says.
     scales = scales_of(joined) if joined is not None and len(facts) == 1 else NO_SCALES
@@ -65,7 +67,8 @@ def learn(
         kept = [file_group for candidate in leaves + mixed for file_group in candidate.file_groups]
         families, named = by_family(leaves + mixed), by_name(leaves + mixed)
         wide = by_types(kept, tasks, _per_pair(facts))
-        more = [*families, *named, *by_mark(families, named), *wide]
+        told = by_maker(leaves + mixed, makers)
+        more = [*families, *named, *by_mark(families, named), *wide, *told]
         made = (rule_of(candidate, nodes, scales) for candidate in more)
         rules += [rule for rule in made if rule is not None]
     rules, caught = self_check(_distinct(rules), leaves + mixed)
@@ -81,6 +84,7 @@ def learn(
         rules=tuple(rules),
         peeks=agreed([peeks_of(analysis) for analysis in analyses]),
         refused=_sorted([*map(_mixed, mixed), *caught, *held_back]),
+        makers=makers if any(rule.made_by for rule in rules) else (),
     )
 
 
@@ -179,6 +183,7 @@ def _distinct(rules: list[Rule]) -> list[Rule]:
             repr(rule.conditions),
             rule.producers,
             rule.consumers,
+            rule.made_by,
         )
         seen.setdefault(key, rule)
     order = sorted(

@@ -19,6 +19,8 @@ REASONS: dict[str, str] = {
     "types": "its template fits, but the declared tasks are not those it was learned from",
     "needs_graph": "its template fits, but the name alone does not tell the pattern: it needs the "
     "engine's graph (tasks that write and read the file)",
+    "maker": "its template fits, but the name alone does not tell the pattern: it needs the "
+    "engine's graph, or to be asked while the file is made (`tracehint run`)",
     "use": "its template fits, but it says nothing about files used in that way",
     "small": "its template fits, but the file is smaller than a call is worth; all that it was "
     "learned from were larger",
@@ -65,7 +67,12 @@ def explain(
             for h in found.hints
         ],
         "others": [
-            {"rule": name, "template": rules[name].template, "reason": why, "text": REASONS[why]}
+            {
+                "rule": name,
+                "template": rules[name].template,
+                "reason": why,
+                "text": REASONS[why] + _made_by(rules[name]) * (why == "maker"),
+            }
             for name, why in found.candidates
         ],
         "refused": [
@@ -73,6 +80,10 @@ def explain(
             for r in refused
         ],
     }
+
+
+def _made_by(rule: Rule) -> str:
+    return f"; made by a task of type {' or '.join(map(terminal, rule.made_by))}"
 
 
 def _fits(template: str, path: bytes) -> bool:
@@ -176,6 +187,7 @@ def summary_text(hints: HintFile, limit: int = 40) -> str:
 def _row(rule: Rule) -> tuple[str, ...]:
     said = " ".join(f"{h.name}={h.value}" for h in rule.hints if h.level == "placement")
     need = {"use": "  [needs who reads it]", "types": "  [needs the task types]"}
+    made_by = f"  [made by {' or '.join(rule.made_by)}]" if rule.made_by else ""
     files, moved, saves = (rule.evidence.get(k, 0) for k in ("files", "bytes", "saves_bytes"))
     return (
         rule.pattern.replace("_", " "),
@@ -183,5 +195,5 @@ def _row(rule: Rule) -> tuple[str, ...]:
         f"{plural(files, 'file')}, {size(moved)}",
         size(saves) if saves > 0 else "-",
         f"{rule.confidence:.2f}",
-        terminal(said + need.get(rule.conditions.get("needs", ""), "")),
+        terminal(said + (made_by or need.get(rule.conditions.get("needs", ""), ""))),
     )
