@@ -73,7 +73,6 @@ def analyze(
     from tracehint.analyzer.run import lost_events, run_object
     from tracehint.analyzer.sites import assign
     from tracehint.analyzer.tasks import segment_tasks
-    from tracehint.analyzer.tasks.makers import makers_of
 
     options, resources = options or Options(), resources or Resources()
     manifest = assign(bundle.manifest, options.sites)
@@ -86,12 +85,10 @@ def analyze(
     segmented = segment_tasks(bundle, options)
     resources.tell("finding the files", 0, 0, "")
     data = data_roots(bundle, options.data_roots, segmented)
-    makers = makers_of(bundle, segmented)
     lost = lost_events(bundle, segmented.proc_task, extents)  # before columns go that it needs
     flow = follow(bundle, segmented, data, options, root_paths, extents)
     notes = [*flow.notes, *segmented.notes]
     run = run_object(bundle, segmented.tasks, data, options, extents, notes)
-    run["makers"] = makers
     del bundle, extents, found, follow  # most of the memory, where the caller does not keep it
     return _labelled(run, segmented, flow, lost, options, resources)
 
@@ -110,6 +107,8 @@ def _labelled(
     from tracehint.analyzer.sites import bytes_between
 
     resources.tell("labels", 0, 0, "")
+    if segmented.makers:
+        run["makers"] = list(segmented.makers)
     if "hosts_by_site" in run:
         run["between_sites_bytes"] = bytes_between(segmented.tasks, flow.edges)
     tables = {

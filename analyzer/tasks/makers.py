@@ -16,7 +16,7 @@ from tracehint.analyzer.arrays import distinct, finder
 from tracehint.analyzer.columns import column
 from tracehint.analyzer.tasks.command import WRAPPERS
 from tracehint.analyzer.tasks.process_word import is_interpreter, process_word
-from tracehint.analyzer.tasks.tree import Bools, Ints, Tree, build_tree, jump
+from tracehint.analyzer.tasks.tree import Bools, Ints, Tree, jump
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,20 +30,16 @@ _ROUNDS = 16
 _KEPT_WORDS = 16  # of a command line: behind them no script is looked for
 
 
-def makers_of(bundle: Bundle, segmented: Segmentation) -> list[dict[str, Any]]:
-    """[{word, type, sure}], sorted by word; see `hintgen.hints.model.Maker`."""
-    processes = bundle.tables["processes"]
-    if not processes.num_rows:
-        return []
-    tree = build_tree(processes)
-    word, words = _words(processes)
+def makers_of(bundle: Bundle, tree: Tree, segmented: Segmentation) -> tuple[dict[str, Any], ...]:
+    """({word, type, sure}, ...), sorted by word; see `Maker` of hintgen/hints/model.py."""
+    word, words = _words(bundle.tables["processes"])
     files = _files(bundle, tree)
     word[~_behind(tree, files)] = -1
     task, kind, kinds = _tasks(tree, segmented)
     type_of = _agreed(tree, word, task, kind, np.array([_plain(w) for w in words]))
     known = np.flatnonzero(type_of >= 0)
     if len(known) > MOST:
-        return []
+        return ()
     known_kind = _kind_of_epochs(tree, np.where(word >= 0, type_of[word], -1))
     unsure = set(_unsure(tree, files, kind, known_kind).tolist())
     found = [
@@ -54,7 +50,7 @@ def makers_of(bundle: Bundle, segmented: Segmentation) -> list[dict[str, Any]]:
         }
         for at in known.tolist()
     ]
-    return sorted(found, key=lambda one: str(one["word"]))
+    return tuple(sorted(found, key=lambda one: str(one["word"])))
 
 
 def _words(processes: pa.Table) -> tuple[Ints, list[bytes]]:

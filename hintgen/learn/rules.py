@@ -64,11 +64,8 @@ def learn(
     leaves, rules, held_back = _within_limits(merge(leaves), options.limits, nodes, scales)
     if options.fallbacks:
         tasks = sum(analysis.tasks.num_rows for analysis in analyses)
-        kept = [file_group for candidate in leaves + mixed for file_group in candidate.file_groups]
-        families, named = by_family(leaves + mixed), by_name(leaves + mixed)
-        wide = by_types(kept, tasks, _per_pair(facts))
-        told = by_maker(leaves + mixed, makers)
-        more = [*families, *named, *by_mark(families, named), *wide, *told]
+        more = _wider(leaves + mixed, tasks, _per_pair(facts))
+        more += by_maker(leaves + mixed, makers)
         made = (rule_of(candidate, nodes, scales) for candidate in more)
         rules += [rule for rule in made if rule is not None]
     rules, caught = self_check(_distinct(rules), leaves + mixed)
@@ -86,6 +83,16 @@ def learn(
         refused=_sorted([*map(_mixed, mixed), *caught, *held_back]),
         makers=makers if any(rule.made_by for rule in rules) else (),
     )
+
+
+def _wider(
+    candidates: list[Candidate], tasks: int, per_pair: dict[tuple[Types, Types], int]
+) -> list[Candidate]:
+    """The fallback levels for other names."""
+    kept = [group for candidate in candidates for group in candidate.file_groups]
+    families, named = by_family(candidates), by_name(candidates)
+    wide = by_types(kept, tasks, per_pair)
+    return [*families, *named, *by_mark(families, named), *wide]
 
 
 def _leaves(file_groups: list[FileGroup]) -> tuple[list[Candidate], list[Candidate]]:

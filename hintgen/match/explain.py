@@ -66,15 +66,7 @@ def explain(
             {"name": h.name, "value": h.value, "when": h.when, "level": h.level}
             for h in found.hints
         ],
-        "others": [
-            {
-                "rule": name,
-                "template": rules[name].template,
-                "reason": why,
-                "text": REASONS[why] + _made_by(rules[name]) * (why == "maker"),
-            }
-            for name, why in found.candidates
-        ],
+        "others": [_other_json(rules[name], why) for name, why in found.candidates],
         "refused": [
             {"template": r.template, "pattern": r.pattern, "reason": r.reason, "text": r.text}
             for r in refused
@@ -82,8 +74,11 @@ def explain(
     }
 
 
-def _made_by(rule: Rule) -> str:
-    return f"; made by a task of type {' or '.join(map(terminal, rule.made_by))}"
+def _other_json(rule: Rule, why: str) -> dict[str, Any]:
+    text = REASONS[why]
+    if why == "maker":
+        text += f"; made by a task of type {' or '.join(map(terminal, rule.made_by))}"
+    return {"rule": rule.id, "template": rule.template, "reason": why, "text": text}
 
 
 def _fits(template: str, path: bytes) -> bool:

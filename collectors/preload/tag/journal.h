@@ -42,9 +42,9 @@ struct tag_record {
 	uint32_t error; /* of the first setting that failed; 0: none did */
 	uint32_t pid;
 	uint16_t path_size, root;
-	uint64_t failed; /* a bit for each setting of the file, the first is the lowest */
-	uint64_t t_ns;	 /* since the epoch */
-	uint32_t type;	 /* of the task that made it, as in the table's makers */
+	uint64_t failed;   /* a bit for each setting of the file, the first is the lowest */
+	uint64_t t_ns;	   /* since the epoch */
+	uint32_t type;	   /* of the task that made it, as in the table's makers */
 	uint32_t withheld; /* 1: nothing was set, because of that type */
 };
 

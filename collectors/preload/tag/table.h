@@ -96,8 +96,8 @@ struct tag_match {
 	enum tag_answer answer;
 	uint32_t set; /* TAG_NONE: known, and without a hint */
 	uint32_t rule, work, caught_count;
-	uint32_t type; /* of the task that makes the file */
-	bool asks;     /* it is TAG_UNASKED, and another answer may come of it */
+	uint32_t type;	    /* of the task that makes the file */
+	bool asks;	    /* it is TAG_UNASKED, and another answer may come of it */
 	struct tag_choice { /* what each placeholder of the rule takes, and the least it could */
 		uint16_t part, start, end, least;
 	} caught[TAG_MAX_HOLES + 1];
