@@ -25,6 +25,20 @@ def distinct(values: Ints) -> Ints:
     return ordered[starts_of(ordered)]
 
 
+def numbered(values: Ints) -> tuple[Ints, Ints]:
+    """(the sorted distinct values, each one's place among them); none of them is negative.
+
+    Values without large gaps are looked up in a table, others are sorted.
+    """
+    most = int(values.max(initial=0))
+    if most > 4 * len(values) + 1024:
+        found, place = np.unique(values, return_inverse=True)
+        return found, ints(place)
+    there = np.zeros(most + 1, bool)
+    there[values] = True
+    return np.flatnonzero(there), (np.cumsum(there) - 1)[values]
+
+
 def composite(*keys: Ints) -> Ints | None:
     """One integer per row that sorts like the keys, the first the most significant.
 

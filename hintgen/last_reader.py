@@ -9,53 +9,49 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from tracehint.analyzer.arrays import Bools, Ints, order_by, starts_of
+from tracehint.analyzer.columns import column, floats
+from tracehint.hintgen.reach import Reach
+from tracehint.hintgen.users import Side, Users
+
 if TYPE_CHECKING:
-    import duckdb
-
-# A reader that only peeks does not count, unless all do.
-_READERS = """
-CREATE OR REPLACE TEMP TABLE whole_reader AS
-  SELECT file, task, type, last_s FROM readers
-  WHERE NOT coalesce(peek, false)
-     OR file NOT IN (SELECT file FROM readers WHERE NOT coalesce(peek, false));
-CREATE OR REPLACE TEMP TABLE last_of AS
-  SELECT file, arg_max(task, (coalesce(last_s, -1), task)) AS task,
-         arg_max(type, (coalesce(last_s, -1), task)) AS type, count(DISTINCT type) AS types
-  FROM whole_reader GROUP BY file;
-CREATE OR REPLACE TEMP TABLE before_last AS
-  SELECT DISTINCT l.file, r.task AS reader, l.task AS last
-  FROM last_of l JOIN whole_reader r USING (file) WHERE l.types > 1 AND r.type <> l.type;
-"""
-_PAIRS = """
-SELECT DISTINCT reader, last FROM before_last b
-WHERE NOT EXISTS (FROM edges e WHERE e.producer = b.reader AND e.consumer = b.last)
-"""
-_RESULT = """
-CREATE OR REPLACE TEMP TABLE last_reader AS
-  SELECT file, type FROM last_of WHERE file NOT IN (
-    SELECT file FROM before_last JOIN free_pair USING (reader, last))
-"""
-
-
-def add_last_reader(con: duckdb.DuckDBPyConnection) -> None:
-    """Make `last_reader` (file, type): files without a certain last reader are not in it.
-
-    `con` has the views of hintgen/relation.py. Pairs that a graph is too large to order count as
-    independent.
-    """
     import pyarrow as pa
 
-    from tracehint.analyzer.arrays import ints
-    from tracehint.hintgen.reach import Reach
 
-    con.execute(_READERS)
-    pairs = con.sql(_PAIRS).to_arrow_table()
-    if pairs.num_rows:
-        links = con.execute("SELECT DISTINCT producer, consumer FROM edges").fetchnumpy()
-        reach = Reach(ints(links["producer"]), ints(links["consumer"]))
-        sides = (pairs.column(name).to_numpy() for name in ("reader", "last"))
-        unordered, unknown = reach.split(*sides)
-        pairs = pairs.filter(pa.array(unordered | unknown))
-    con.register("free_pair", pairs)
-    con.execute(_RESULT)
-    con.unregister("free_pair")
+def last_readers(users: Users, edges: pa.Table) -> tuple[Ints, Ints]:
+    """(sorted files, the number in `users.kinds` of the type that reads each last).
+
+    Files without a certain last reader are not among them. Pairs that a graph is too large to
+    order count as independent.
+    """
+    read = users.whole
+    order = _by_time(read)
+    file, task, kind = read.file[order], read.task[order], read.kind[order]
+    first = starts_of(file)
+    count = np.diff(np.append(first, len(file)))
+    last = first + count - 1
+    files, who, what = file[last], np.repeat(task[last], count), np.repeat(kind[last], count)
+    other = kind != what
+    free = _unordered(task[other], who[other], edges)
+    certain = ~np.isin(files, file[other][free])
+    return files[certain], kind[last][certain]
+
+
+def _by_time(read: Side) -> Ints:
+    """Positions that sort readers by file, then by when they ended."""
+    ended = floats(read.table, "last_s")[read.row]
+    when = np.unique(np.where(np.isnan(ended), -1.0, ended), return_inverse=True)[1]
+    return order_by(read.file, when, read.task)
+
+
+def _unordered(before: Ints, after: Ints, edges: pa.Table) -> Bools:
+    """Which pairs of tasks the graph does not order, as far as is known."""
+    if not len(before):
+        return np.zeros(0, bool)
+    producer, consumer = column(edges, "producer"), column(edges, "consumer")
+    order = order_by(producer, consumer)
+    links = order[starts_of(producer[order], consumer[order])]
+    unordered, unknown = Reach(producer[links], consumer[links]).split(before, after)
+    return unordered | unknown

@@ -19,6 +19,7 @@ from tracehint.hintgen import relation
 from tracehint.hintgen.text import names
 from tracehint.hintgen.text.masks import masks_of
 from tracehint.hintgen.typesets import add_type_sets
+from tracehint.hintgen.users import users_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -61,7 +62,7 @@ def connect(analysis: Analysis, bundle: Bundle | None = None) -> duckdb.DuckDBPy
         if name != "files":
             _view(con, name, table)
     con.execute(relation.VIEWS)
-    add_type_sets(con)
+    add_type_sets(con, users_of(analysis))
     files = analysis.files
     files = files.append_column("path_text", text_column(files.column("path")))
     masks = masks_of(files.column("path_text")).dictionary_encode("encode")

@@ -10,60 +10,56 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracehint.analyzer.arrays import Ints, distinct, ints
+from tracehint.analyzer.arrays import Ints, distinct, ints, numbered, starts_of
 
 if TYPE_CHECKING:
     import duckdb
 
-_KINDS = """
-SELECT type, row_number() OVER (ORDER BY type) - 1 AS number FROM (SELECT DISTINCT type FROM work)
-"""
-_PAIRS = """
-SELECT file * 2 + {side} AS at, number FROM {table} JOIN type_kind k
-ON k.type IS NOT DISTINCT FROM {table}.type GROUP BY ALL
-"""
+    from tracehint.hintgen.users import Users
 
 
-def sets_of(group: Ints, member: Ints) -> tuple[Ints, Ints, list[tuple[int, ...]]]:
-    """(sorted distinct groups, number of the set of each, the sets with sorted members).
+def numbers_of(group: Ints, member: Ints) -> tuple[Ints, Ints, Ints]:
+    """(sorted distinct groups, number of the set of each, how each set is made of another one).
 
-    `member`: one of the members of each row's group, not negative.
+    `member`: one of the members of each row's group, not negative. A set is (number of the set
+    without its largest member + 1) * (largest of all members + 1) + its largest member.
     """
     many = int(member.max(initial=0)) + 1
     pairs = distinct(group * many + member)
     group, member = pairs // many, pairs % many
-    groups, first, count = np.unique(group, return_index=True, return_counts=True)
-    number, sets = np.full(len(groups), -1, np.int64), list[tuple[int, ...]]()
+    first = starts_of(group)
+    groups, count = group[first], np.diff(np.append(first, len(group)))
+    number, made = np.full(len(groups), -1, np.int64), [ints([])]
     going = np.arange(len(groups))
-    place = 0
+    place = base = 0
     while len(going):
-        key = (number[going] + 1) * many + member[first[going] + place]
-        kinds, inverse = np.unique(key, return_inverse=True)
-        base = len(sets)
-        for kind in kinds.tolist():
-            before, last = divmod(kind, many)
-            sets.append((*(sets[before - 1] if before else ()), last))
+        kinds, inverse = numbered((number[going] + 1) * many + member[first[going] + place])
+        made.append(kinds)
         number[going] = base + inverse
-        place += 1
+        base, place = base + len(kinds), place + 1
         going = going[count[going] > place]
+    return groups, number, np.concatenate(made)
+
+
+def sets_of(group: Ints, member: Ints) -> tuple[Ints, Ints, list[tuple[int, ...]]]:
+    """(sorted distinct groups, number of the set of each, the sets with sorted members); as
+    `numbers_of`, for few sets."""
+    many = int(member.max(initial=0)) + 1
+    groups, number, made = numbers_of(group, member)
+    sets = list[tuple[int, ...]]()
+    for one in made.tolist():
+        before, last = divmod(one, many)
+        sets.append((*(sets[before - 1] if before else ()), last))
     return groups, number, sets
 
 
-def add_type_sets(con: duckdb.DuckDBPyConnection) -> None:
+def add_type_sets(con: duckdb.DuckDBPyConnection, users: Users) -> None:
     """Make `type_set` (file, made, used: numbers of sets, null for none) and `type_words` (number,
-    words: the sorted types, text: the same with commas). `con` has the views of relation.py."""
+    words: the sorted types, text: the same with commas)."""
     import pyarrow as pa
 
-    con.execute(f"CREATE TEMP TABLE type_kind AS {_KINDS}")
-    words = [
-        word for (word,) in con.execute("SELECT type FROM type_kind ORDER BY number").fetchall()
-    ]
-    parts: list[Any] = [
-        con.execute(_PAIRS.format(side=side, table=table)).fetchnumpy()
-        for side, table in enumerate(("writers", "readers"))
-    ]
-    at, member = (np.concatenate([ints(part[name]) for part in parts]) for name in ("at", "number"))
-    groups, number, sets = sets_of(at, member)
+    at = np.concatenate([users.made.file * 2, users.read.file * 2 + 1])
+    groups, number, sets = sets_of(at, np.concatenate([users.made.kind, users.read.kind]))
     files = distinct(groups // 2)
     columns = {"file": pa.array(files)}
     for side, name in enumerate(("made", "used")):
@@ -73,7 +69,7 @@ def add_type_sets(con: duckdb.DuckDBPyConnection) -> None:
         values[place], there[place] = number[own], True
         columns[name] = pa.array(values, mask=~there)
     _keep(con, "type_set", pa.table(columns))
-    texts = [[words[k] for k in some] for some in sets]
+    texts = [[users.kinds[k] for k in some] for some in sets]
     told = [", ".join(word for word in some if word is not None) for some in texts]
     kinds = {
         "number": pa.array(range(len(sets)), pa.int64()),
@@ -81,7 +77,6 @@ def add_type_sets(con: duckdb.DuckDBPyConnection) -> None:
         "text": pa.array(told, pa.string()),
     }
     _keep(con, "type_words", pa.table(kinds))
-    con.execute("DROP TABLE type_kind")
 
 
 def _keep(con: duckdb.DuckDBPyConnection, name: str, table: Any) -> None:

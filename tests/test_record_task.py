@@ -87,6 +87,7 @@ def test_profile_writes_its_files_and_passes_the_exit_code(tmp_path: Path) -> No
     done = tracehint("profile", "-o", "run.trace", "--", "sh", "-c", PIPELINE, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (3, "20000\n")
     assert "sort" in done.stderr and "Next:" in done.stderr
+    assert f"tracehint run --hints run.tracehint/hints.json -- sh -c '{PIPELINE}'" in done.stderr
     folder = tmp_path / "run.tracehint"
     made = {p.name for p in folder.iterdir()}
     assert {"hints.json", "hints.sh", "hints.sh.data", "lint.txt", "analysis.json"} <= made

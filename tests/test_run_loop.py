@@ -80,6 +80,7 @@ def test_the_second_run_has_hints_and_the_proof_is_there(workflow: Path) -> None
     runs = workflow / ".tracehint/runs"
     compared = tracehint(workflow, "compare", runs / "0001.trace", runs / "0002.trace")
     assert compared.startswith("The run took")
+    assert "No store told where the files lay" in compared
     data = json.loads(
         tracehint(workflow, "compare", runs / "0001.trace", runs / "0002.trace", "--format", "json")
     )

@@ -89,7 +89,9 @@ def _work(table: pa.Table) -> tuple[pa.Table, list[str]]:
         raise InputError("the run has no task to simulate", "Record or import one with tasks.")
     notes = []
     if left := table.num_rows - work.num_rows:
-        notes.append(f"{left} processes of the engine are left out")
+        notes.append(
+            f"of the engine {left:,} {'process is' if left == 1 else 'processes are'} left out"
+        )
     order = np.lexsort((column(work, "task"), np.nan_to_num(floats(work, "start_s"))))
     return work.take(order), notes
 

@@ -1,20 +1,28 @@
 """One row per path of a run: what the hint rules are learned from.
 
-Everything that grows with the run is SQL over the analysis tables. A store
-places a file when it is created, so a path has one label: that of the version
+A store places a file when it is created, so a path has one label: that of the version
 whose placement saves most.
 """
 
 from __future__ import annotations
 
-import pyarrow as pa
+from collections.abc import Iterable
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tracehint.analyzer.arrays import Ints, finder, ints, order_by, starts_of
 from tracehint.analyzer.catalogue import asking_for
+from tracehint.analyzer.columns import column
 from tracehint.analyzer.model import Analysis
-from tracehint.hintgen import relation
 from tracehint.hintgen.hints.mapping import PATTERN_HINTS
-from tracehint.hintgen.last_reader import add_last_reader
-from tracehint.hintgen.typesets import add_type_sets
+from tracehint.hintgen.last_reader import last_readers
+from tracehint.hintgen.learn import reading
+from tracehint.hintgen.learn.labels import labels_of, regions_of
+from tracehint.hintgen.learn.members import members_of, words_of
+from tracehint.hintgen.learn.usage import use_of
+from tracehint.hintgen.users import Users, users_of
 
 GROUP_BITS = 40  # of a group's number, where facts of several runs are joined; above it: the run
 
@@ -23,124 +31,117 @@ GROUP_BITS = 40  # of a group's number, where facts of several runs are joined; 
 # size_bytes, role, deleted, producers, consumers (lists of task numbers, peeks aside),
 # producer_types, consumer_types (sorted lists), use, region_bytes, region_align, random,
 # reread, last_reader (null: none that is last whatever the timing).
-_MADE = """
-create or replace temp table made as
-select file, list_sort(list(distinct task)) as tasks from writers group by file
-"""
-
-# Where nothing is known about times (a declared run), nobody can say that readers overlap:
-# `untimed` broadcasts count as paying from the cost of a call on.
-# A reader that only peeks does not count, unless all do.
-_READ = """
-create or replace temp table read as
-with c as (
-  select file, task, type, first_s, bytes, unique_bytes, len(ranges) as pieces from readers
-  where not coalesce(peek, false)
-     or file not in (select file from readers where not coalesce(peek, false))
-)
-select file, list_sort(list(distinct task)) as tasks,
-       list_sort(list(distinct type)) as types,
-       median(case when unique_bytes > 0 then bytes / unique_bytes end) as reread,
-       bool_and(first_s is null) as untimed, max(pieces) as pieces,
-       median(unique_bytes) as median_read
-from c group by file
-"""
-
-_LABEL = """
-create or replace temp table label as
-select file, arg_max(pattern, coalesce(confidence, 0)) as pattern,
-       max(coalesce(confidence, 0)) as confidence,
-       max(coalesce(saves_bytes, 0)) as saves_bytes, max("group") as grp,
-       bool_or(coalesce(placement, '') <> 'default') as pays
-from patterns where "primary" group by file
-"""
-
-# Regions: from what scatter readers read, or gather writers wrote.
-_REGION = """
-create or replace temp table region as
-with r as (
-  select c.file, unnest(c.ranges) as r from consumers c join label using (file)
-  where pattern = 'scatter' and not coalesce(c.peek, false)
-  union all
-  select p.file, unnest(p.ranges) as r from producers p join label using (file)
-  where pattern = 'gather' and not coalesce(p.superseded, false)
-)
-select file, median(r[2] - r[1])::bigint as region_bytes,
-       list(distinct r[1]) as starts
-from r where r[2] > r[1] group by file
-"""
-
-_USE = """
-create or replace temp table use as
-with one as (
-  select m.file, r.tasks[1] as reader, unnest(m.tasks) as maker
-  from made m join read r using (file) where len(r.tasks) = 1
-), into_ as (select reader, count(distinct maker) as n from one group by reader),
-out_ as (select maker, count(distinct reader) as n from one group by maker)
-select file, bool_or(i.n >= 2) as gathers, bool_or(o.n >= 2) as spreads
-from one join into_ i using (reader) join out_ o using (maker) group by file
-"""
-
-_ALL = """
-with versions as (
-  select f.*, l.pattern, l.confidence, l.saves_bytes, l.grp, l.pays,
-         row_number() over (
-           partition by f.path
-           order by (l.pattern is not null) desc, coalesce(l.saves_bytes, 0) desc,
-                    coalesce(f.size_bytes, 0) desc, f.version, f.file
-         ) as rank
-  from files f left join label l using (file)
-  where f.role in ('input', 'intermediate', 'output') and f.path is not null
-)
-select v.path, v.file, coalesce(v.pattern, '') as label,
-       case when v.pattern in {hinted} then v.pattern else '' end as pattern,
-       coalesce(v.confidence, 0) as confidence,
-       coalesce(v.saves_bytes, 0) as saves_bytes, v.grp, g.task as group_task,
-       g.bytes as group_bytes,
-       coalesce(v.pays or (v.pattern in {replicated} and r.untimed
-                           and v.size_bytes >= {call_cost}), false) as pays,
-       coalesce(v.size_bytes, 0) as size_bytes, v.role, coalesce(v.deleted, false) as deleted,
-       coalesce(m.tasks, []) as producers, coalesce(r.tasks, []) as consumers,
-       coalesce(t.words, []) as producer_types, coalesce(r.types, []) as consumer_types,
-       case when r.tasks is null then 'unread'
-            when len(r.tasks) >= 2 then 'shared'
-            when m.tasks is null then 'input_once'
-            when u.gathers and u.spreads then 'fan_both'
-            when u.gathers then 'fan_in'
-            when u.spreads then 'fan_out'
-            else 'one_to_one' end as use,
-       e.region_bytes, e.starts,
-       coalesce(r.pieces > 16 and r.median_read / r.pieces < 65536, false) as random,
-       r.reread, z.type as last_reader
-from versions v left join made m using (file) left join read r using (file)
-left join use u using (file) left join region e using (file)
-left join last_reader z using (file) left join type_set s using (file)
-left join type_words t on t.number = s.made
-left join groups g on g."group" = v.grp
-where v.rank = 1 order by v.path
-"""
+_ROLES = ("input", "intermediate", "output")
 
 
 def facts_of(analysis: Analysis) -> pa.Table:
     """One row per path below the data roots, inputs, intermediates and outputs only."""
-    import duckdb
+    label = labels_of(analysis.patterns)
+    region = regions_of(analysis, label)
+    files = _placed(analysis.files, label)
+    file = column(files, "file")
+    said, within = _at(label, "file", file), _at(region, "file", file)
+    group = label["grp"].take(said)
+    grouped = _at(analysis.groups, "group", _filled(group, -1))
+    size = pc.fill_null(files["size_bytes"], 0)
+    users = users_of(analysis)
+    pattern = pc.fill_null(label["pattern"].take(said), "")
+    columns = {
+        "path": files["path"],
+        "file": files["file"],
+        "label": pattern,
+        "pattern": pc.if_else(_is_in(pattern, PATTERN_HINTS), pattern, ""),
+        "confidence": pc.fill_null(label["confidence"].take(said), 0.0),
+        "saves_bytes": pc.fill_null(label["saves_bytes"].take(said), 0),
+        "grp": group,
+        "group_task": analysis.groups["task"].take(grouped),
+        "group_bytes": analysis.groups["bytes"].take(grouped),
+        "pays": pc.or_(
+            pc.fill_null(label["pays"].take(said), False),
+            _repays(pattern, files["size_bytes"], users, file, analysis),
+        ),
+        "size_bytes": size,
+        "role": files["role"],
+        "deleted": pc.fill_null(files["deleted"], False),
+        **_used(users, file),
+        "region_bytes": region["region_bytes"].take(within),
+        "starts": region["starts"].take(within),
+        "random": reading.random(users.whole, file),
+        "reread": reading.reread(users.whole, file),
+        "last_reader": _last(users, analysis.edges, file),
+    }
+    return pa.table(columns)
 
-    con = duckdb.connect()
-    for name, table in analysis.tables().items():
-        con.register(name, table)
-    con.execute(relation.VIEWS)
-    add_type_sets(con)
-    for statement in (_MADE, _READ, _LABEL, _REGION, _USE):
-        con.execute(statement)
-    add_last_reader(con)
-    query = _ALL.format(
-        hinted=tuple(PATTERN_HINTS),
-        replicated=asking_for("replication"),
-        call_cost=int(analysis.options.call_cost_bytes),
-    )
-    result: pa.Table = con.sql(query).to_arrow_table()
-    con.close()
-    return result
+
+def _used(users: Users, file: Ints) -> dict[str, pa.Array]:
+    """Who makes and who reads each file, and what that is called."""
+    made = members_of(users.made.file, users.made.task)
+    read = members_of(users.whole.file, users.whole.task)
+    return {
+        "producers": made.lists(file),
+        "consumers": read.lists(file),
+        "producer_types": words_of(users.made.file, users.made.kind, users.kinds, file),
+        "consumer_types": words_of(users.whole.file, users.whole.kind, users.kinds, file),
+        "use": use_of(made, read, file),
+    }
+
+
+def _repays(
+    pattern: pa.ChunkedArray, size: pa.ChunkedArray, users: Users, file: Ints, analysis: Analysis
+) -> pa.Array:
+    """Where nothing is known about times (a declared run), nobody can say that readers overlap:
+    such broadcasts count as paying from the cost of a call on."""
+    large = pc.greater_equal(size, int(analysis.options.call_cost_bytes))
+    known = pa.array(reading.untimed(users.whole, file))
+    alone = pc.and_(known, pc.fill_null(large, False))
+    return pc.and_(alone, _is_in(pattern, asking_for("replication")))
+
+
+def _last(users: Users, edges: pa.Table, file: Ints) -> pa.Array:
+    files, kind = last_readers(users, edges)
+    at = finder(files)(file)
+    kinds = np.append(kind, -1)[at]
+    return pa.array(users.kinds, pa.string()).take(pa.array(kinds, mask=kinds < 0))
+
+
+def _placed(files: pa.Table, label: pa.Table) -> pa.Table:
+    """The file of each path that a store places, by path: the version that is labelled and whose
+    placement saves most, else the largest one."""
+    kept = pc.and_(_is_in(files["role"], _ROLES), pc.is_valid(files["path"]))
+    columns = ["file", "version", "path", "role", "size_bytes", "deleted"]
+    files = files.select(columns).filter(kept)
+    paths = files["path"].combine_chunks()
+    code = _codes(paths)
+    if len(paths) and int(code.max()) + 1 < len(paths):
+        at = _at(label, "file", column(files, "file"))
+        order = order_by(
+            code,
+            column(pa.table({"bare": pc.is_null(label["pattern"].take(at))}), "bare"),
+            -_filled(label["saves_bytes"].take(at), 0),
+            -column(files, "size_bytes", 0),
+            column(files, "version"),
+            column(files, "file"),
+        )
+        files = files.take(order[starts_of(code[order])])
+    return files.take(pc.array_sort_indices(files["path"].combine_chunks()))
+
+
+def _codes(texts: pa.Array) -> Ints:
+    return ints(texts.dictionary_encode().indices.to_numpy())
+
+
+def _filled(values: pa.ChunkedArray, null: int) -> Ints:
+    return ints(pc.fill_null(values, null).to_numpy())
+
+
+def _is_in(values: pa.ChunkedArray, some: Iterable[str]) -> pa.ChunkedArray:
+    return pc.is_in(values, pa.array(some, pa.string()))
+
+
+def _at(table: pa.Table, key: str, wanted: Ints) -> pa.Array:
+    """The rows of a table with these keys; null: there is none."""
+    at = finder(column(table, key))(wanted)
+    return pa.array(at, mask=at < 0)
 
 
 _PER_PAIR = """

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+
+from tracehint.analyzer.arrays import Ints, ints, numbered, order_by, starts_of
+from tracehint.hintgen.typesets import numbers_of
 
 SAMPLES = 400  # paths per file group kept for naming groups and for checks
 Types = tuple[str, ...]
+Sample = tuple[bytes, int | None]  # path, group
 
 
 @dataclass(frozen=True)
@@ -34,27 +42,26 @@ class FileGroup:
     size_max: int
     region: int
     starts: tuple[int, ...]
-    samples: tuple[tuple[bytes, int | None], ...]  # path, group
+    samples: tuple[Sample, ...]
     traits: tuple[tuple[str, Any], ...]  # for advisory hints
 
 
+_SAME = ("shape", "producer_types", "consumer_types", "use", "pattern")  # in a group
 _FILE_GROUPS = """
-select shape, producer_types, consumer_types, use, pattern,
-       count(*) as files, sum(size_bytes)::bigint as size_sum,
+select count(*) as files, sum(size_bytes)::bigint as size_sum,
        sum(saves_bytes)::bigint as saves_bytes,
        count(*) filter (pays) as paying, coalesce(max(group_bytes), 0)::bigint as group_bytes,
-       min(confidence) as confidence, median(len(consumers))::bigint as readers,
-       min(len(consumers)) as min_readers, max(len(consumers)) as max_readers,
+       min(confidence) as confidence, median(readers)::bigint as readers,
+       min(readers) as min_readers, max(readers) as max_readers,
        median(size_bytes)::bigint as size, min(size_bytes)::bigint as size_min,
        max(size_bytes)::bigint as size_max,
        coalesce(median(region_bytes), 0)::bigint as region,
        any_value(starts) as starts,
-       list({'path': path, 'grp': grp} order by path)[1:?] as samples,
        any_value(last_reader) as last_reader,
        count(distinct last_reader) = 1 and bool_and(last_reader is not null) as last_known,
        any_value(role) as role, count(distinct role) as roles, bool_and(random) as random,
        coalesce(median(reread), 1) as reread, bool_and(deleted) as deleted
-from facts group by all order by shape, producer_types, consumer_types, use, pattern
+from facts group by number order by number
 """
 _TRAITS = ("last_reader", "last_known", "role", "roles", "random", "reread", "deleted", "size")
 
@@ -63,20 +70,73 @@ def file_groups_of(facts: pa.Table) -> list[FileGroup]:
     """Facts with shapes, grouped by (shape, types, use, pattern); see `facts.facts_of`."""
     import duckdb
 
+    if not facts.num_rows:
+        return []
+    number = _numbers(facts)
+    order = order_by(number, _by_path(facts["path"]))
+    first = starts_of(number[order])
     con = duckdb.connect()
-    con.register("facts", facts)
-    query = _FILE_GROUPS.replace("?", str(SAMPLES))
-    rows = con.sql(query).to_arrow_table().to_pylist() if facts.num_rows else []
+    counted = facts.drop_columns([*_SAME, "path", "producers", "consumers"])
+    readers = pc.list_value_length(facts["consumers"])
+    counted = counted.append_column("readers", readers)
+    con.register("facts", counted.append_column("number", pa.array(number)))
+    rows = con.sql(_FILE_GROUPS).to_arrow_table().to_pylist()
     con.close()
-    return [_file_group(row) for row in rows]
+    alike = facts.select(_SAME).take(pa.array(order[first])).to_pylist()
+    samples = _samples(facts, order, first)
+    groups = [_file_group({**a, **b}, c) for a, b, c in zip(alike, rows, samples, strict=True)]
+    return sorted(groups, key=lambda g: (g.shape, g.producers, g.consumers, g.use, g.pattern))
 
 
-def _file_group(row: dict[str, Any]) -> FileGroup:
+def _numbers(facts: pa.Table) -> Ints:
+    """A number for each row, the same for files that cannot be told apart."""
+    number = np.zeros(facts.num_rows, np.int64)
+    for name in _SAME:
+        column = facts[name].combine_chunks()
+        code = _of_lists(column) if pa.types.is_list(column.type) else _of_texts(column)
+        number = numbered(number * (int(code.max()) + 1) + code)[1]
+    return number
+
+
+def _of_texts(texts: pa.Array) -> Ints:
+    return ints(texts.dictionary_encode().indices.to_numpy())
+
+
+def _of_lists(lists: pa.ListArray) -> Ints:
+    """The number of each list of sorted distinct texts; 0: empty."""
+    rows, kinds, _ = numbers_of(
+        ints(pc.list_parent_indices(lists).to_numpy()), _of_texts(pc.list_flatten(lists))
+    )
+    code = np.zeros(len(lists), np.int64)
+    code[rows] = kinds + 1
+    return code
+
+
+def _by_path(paths: pa.ChunkedArray) -> Ints:
+    """The place of each row in the order of the paths."""
+    whole = paths.combine_chunks()
+    rank = np.arange(len(whole))
+    if pc.all(pc.less_equal(whole[:-1], whole[1:])).as_py() is False:
+        rank[pc.array_sort_indices(whole).to_numpy()] = np.arange(len(whole))
+    return rank
+
+
+def _samples(facts: pa.Table, order: Ints, first: Ints) -> Iterator[tuple[Sample, ...]]:
+    """The first paths of each group. `order`: the rows group by group, in the order of paths."""
+    count = np.diff(np.append(first, len(order)))
+    kept = np.minimum(count, SAMPLES)
+    place = np.arange(len(order)) - np.repeat(first, count)
+    some = facts.select(["path", "grp"]).take(pa.array(order[place < SAMPLES]))
+    pairs = zip(some["path"].to_pylist(), some["grp"].to_pylist(), strict=True)
+    return (tuple(islice(pairs, many)) for many in kept.tolist())
+
+
+def _file_group(row: dict[str, Any], samples: tuple[Sample, ...]) -> FileGroup:
     return FileGroup(
         producers=tuple(row["producer_types"]),
         consumers=tuple(row["consumer_types"]),
         starts=tuple(row["starts"] or ()),
-        samples=tuple((s["path"], s["grp"]) for s in row["samples"]),
+        samples=samples,
         traits=tuple((key, row[key]) for key in _TRAITS),
         **{
             key: row[key]

@@ -30,7 +30,10 @@ group by all having bool_and(peek and not all_peek)
 def peeks_of(analysis: Analysis) -> Pairs:
     """Pairs of types of which every reader only peeked, beside others that did not."""
     import duckdb
+    import pyarrow.compute as pc
 
+    if not pc.any(analysis.consumers["peek"]).as_py():
+        return frozenset()
     con = duckdb.connect()
     for name in ("tasks", "producers", "consumers"):
         con.register(name, analysis.tables()[name])

@@ -16,40 +16,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from tracehint.analyzer.arrays import Bools, Ints, ints, numbered, order_by, starts_of
 from tracehint.hintgen.learn.shapes import template_of_shape
 
 MAX_TERMS = 32
 MAX_READS = 2_000_000  # of shared files, above which nobody counts
 
 Term = tuple[str, float, float]  # template of O, reads per file of O, reads per file of S here
-
-_READS = """
-create or replace temp table shared as
-select shape, task, count(*) as reads
-from (select shape, unnest(consumers) as task from facts where "use" = 'shared')
-group by shape, task
-"""
-# Of several shapes that a task writes one file of, the one that most such tasks write. Shapes are
-# numbers, the shortest first.
-_WRITES = """
-with made as (
-  select shape as other, task, count(*) as n
-  from (select shape, unnest(producers) as task from facts) group by shape, task
-), total as (select shape as other, count(*) as files from facts group by shape
-), could as (
-  select s.shape, s.task, s.reads, m.other,
-         count(*) over (partition by s.shape, m.other) as covered
-  from shared s join made m using (task) where m.n = 1
-), best as (
-  select shape, task, any_value(reads) as reads,
-         arg_min(other, (-covered, other)) as other
-  from could group by shape, task
-)
-select s.shape, b.other, sum(s.reads)::bigint as reads, any_value(t.files) as files
-from shared s left join best b using (shape, task) left join total t using (other)
-group by s.shape, b.other
-"""
 
 
 @dataclass(frozen=True)
@@ -82,29 +57,69 @@ NO_SCALES = Scales({}, {})
 
 def scales_of(facts: pa.Table) -> Scales:
     """Scales of a run from its facts with shapes."""
-    import duckdb
-
-    shapes, coded = _coded(facts["shape"].combine_chunks())
-    con = duckdb.connect()
-    con.register(
-        "facts", facts.select(["use", "producers", "consumers"]).append_column("shape", coded)
-    )
-    con.execute(_READS)
-    ((many,),) = con.sql("select count(*) from shared").fetchall()
+    shapes, shape = _coded(facts["shape"].combine_chunks())
+    shared = pc.equal(facts["use"], "shared").to_numpy()
+    read = _pairs(shape, facts["consumers"], shared)
+    files = np.bincount(shape, minlength=len(shapes))
     reads: dict[bytes, dict[bytes | None, tuple[int, int]]] = defaultdict(dict)
-    if 0 < many <= MAX_READS:
-        for shape, other, count, files in con.sql(_WRITES).fetchall():
-            reads[shapes[shape]][None if other is None else shapes[other]] = (count, files or 0)
-    rows = con.sql("select shape, count(*) from facts group by shape").fetchall()
-    con.close()
-    return Scales({shapes[shape]: count for shape, count in rows}, dict(reads))
+    if 0 < len(read.shape) <= MAX_READS:
+        other = _others(read, _pairs(shape, facts["producers"], np.ones(len(shape), bool)))
+        order = order_by(read.shape, other)
+        first = starts_of(read.shape[order], other[order])
+        count = np.add.reduceat(read.times[order], first)
+        rows = zip(read.shape[order][first], other[order][first], count.tolist(), strict=True)
+        for one, by, times in rows:
+            known = by >= 0
+            reads[shapes[one]][shapes[by] if known else None] = (
+                times, int(files[by]) if known else 0,
+            )  # fmt: skip  # a table
+    return Scales(dict(zip(shapes, files.tolist(), strict=True)), dict(reads))
 
 
-def _coded(column: pa.Array) -> tuple[list[bytes], pa.Array]:
+@dataclass(frozen=True)
+class _Pairs:
+    """Sorted distinct pairs of a shape and a task, and in how many files each is."""
+
+    shape: Ints
+    task: Ints
+    times: Ints
+
+
+def _pairs(shape: Ints, tasks: pa.ChunkedArray, chosen: Bools) -> _Pairs:
+    """`tasks`: those of each file."""
+    lists = tasks.combine_chunks()
+    file = ints(pc.list_parent_indices(lists).to_numpy())
+    task = ints(pc.list_flatten(lists).to_numpy())[chosen[file]]
+    of = shape[file[chosen[file]]]
+    order = order_by(of, task)
+    first = starts_of(of[order], task[order])
+    return _Pairs(of[order][first], task[order][first], np.diff(np.append(first, len(order))))
+
+
+def _others(read: _Pairs, made: _Pairs) -> Ints:
+    """For each pair of `read`: of the shapes that the task writes one file of, the one that most
+    such tasks write, the shortest of several; -1: none."""
+    once = made.times == 1
+    order = order_by(made.task[once], made.shape[once])
+    task, shape = made.task[once][order], made.shape[once][order]
+    low, high = (np.searchsorted(task, read.task, side) for side in ("left", "right"))
+    count = high - low
+    row = np.repeat(np.arange(len(count)), count)
+    within = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+    could = shape[low[row] + within]
+    pair = numbered(read.shape[row] * (int(could.max(initial=0)) + 1) + could)[1]
+    order = order_by(row, -np.bincount(pair)[pair] if len(pair) else pair, could)
+    first = starts_of(row[order])
+    found = np.full(len(count), -1, np.int64)
+    found[row[order][first]] = could[order][first]
+    return found
+
+
+def _coded(column: pa.Array) -> tuple[list[bytes], Ints]:
     """The distinct shapes, the shortest first, and each row's number among them."""
     encoded = column.dictionary_encode()
     found = encoded.dictionary.to_pylist()
     order = sorted(range(len(found)), key=lambda at: (len(found[at]), found[at]))
     rank = np.empty(len(found), np.int64)
     rank[order] = np.arange(len(found))
-    return [found[at] for at in order], pa.array(rank[encoded.indices.to_numpy()])
+    return [found[at] for at in order], rank[encoded.indices.to_numpy()]

@@ -61,6 +61,16 @@ class Proof:
         """What it comes to."""
         return f"{_speed(self.seconds)}{_bytes(self.remote_bytes)}; {_force(self.hints)}."
 
+    @property
+    def doubt(self) -> str:
+        """Why a change of the time says nothing of the hints; empty: it may."""
+        if not self.hints.in_force or self.remote_bytes.after is not None:
+            return ""
+        return (
+            "No store told where the files lay, so a difference in time need not be the hints' "
+            "doing:\na plain file system keeps attributes and does nothing with them."
+        )
+
 
 def _speed(measure: Measure) -> str:
     if not measure.before or not measure.after:
@@ -129,7 +139,7 @@ def for_page(proof: Proof) -> dict[str, Any]:
 
 def to_text_lines(proof: Proof, most: int = 20) -> list[str]:
     """For people: the sentence, the reasons, then a row per task type."""
-    lines = [proof.sentence]
+    lines = [proof.sentence, *proof.doubt.splitlines()]
     if proof.seconds.predicted is not None:
         lines.append(f"Predicted: {seconds(proof.seconds.predicted)}")
     for name, measure in (("own", proof.local_bytes), ("other", proof.remote_bytes)):

@@ -9,6 +9,7 @@ RE2) on names; the search for random parts (random_parts.py) works on the few di
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -37,6 +38,10 @@ _STEPS: tuple[tuple[str, str], ...] = (
 _NEEDED = r"[0-9A-Fa-f]{8}-|[0-9A-Fa-f]{12}|[0-9]{4}-[0-9]{2}-|(?:^|/)cc[A-Za-z0-9]{6}\."
 _MIXED = (_EDGE_L + r"(?:[A-Za-z]*\x00n)+[A-Za-z]*" + _EDGE_R, "\\1\x00a\\2")
 
+_ZEROS = np.frombuffer(
+    bytes(range(256)).translate(bytes.maketrans(b"123456789", b"0" * 9)), np.uint8
+)
+
 MAX_SHAPES = 20_000
 MAX_LAYOUTS = 200_000  # distinct names, digits aside, above which no random parts are looked for
 
@@ -44,13 +49,7 @@ MAX_LAYOUTS = 200_000  # distinct names, digits aside, above which no random par
 def shapes_of(paths: pa.Array, runs: pa.Array | None = None) -> pa.Array:
     """Shape of each path (binary in, binary out). `runs`: the number of the run of each path,
     where names of several are given: what is in two of them is not random."""
-    out = paths.cast(pa.binary())
-    if pc.any(pc.match_substring_regex(out, _NEEDED)).as_py():
-        for pattern, repl in _STEPS:
-            for _ in range(2 if pattern.startswith(_EDGE_L) else 1):
-                out = pc.replace_substring_regex(out, pattern=pattern, replacement=repl)
-    layouts = pc.replace_substring_regex(out, pattern="[0-9]", replacement="0")
-    encoded = layouts.dictionary_encode()
+    encoded = _zeroed(_marked(paths.cast(pa.binary()))).dictionary_encode()
     known = encoded.dictionary
     if len(known) <= MAX_LAYOUTS:
         found = masked(known.to_pylist(), _runs_of(encoded, runs))
@@ -62,6 +61,29 @@ def shapes_of(paths: pa.Array, runs: pa.Array | None = None) -> pa.Array:
         for _ in range(2):
             out = pc.replace_substring_regex(out, pattern=_MIXED[0], replacement=_MIXED[1])
     return out
+
+
+def _marked(paths: pa.Array) -> pa.Array:
+    """The paths after all steps, which only some of them need."""
+    needed = pc.fill_null(pc.match_substring_regex(paths, _NEEDED), False)
+    some = paths.filter(needed)
+    if not len(some):
+        return paths
+    for pattern, repl in _STEPS:
+        for _ in range(2 if pattern.startswith(_EDGE_L) else 1):
+            some = pc.replace_substring_regex(some, pattern=pattern, replacement=repl)
+    return some if len(some) == len(paths) else pc.replace_with_mask(paths, needed, some)
+
+
+def _zeroed(paths: pa.Array) -> pa.Array:
+    """Binary values with every digit as 0: byte by byte, since each stays as long as it is."""
+    there, ends, text = paths.buffers()
+    if text is None:
+        return paths
+    zeros = pa.py_buffer(_ZEROS[np.frombuffer(text, np.uint8)])
+    return pa.Array.from_buffers(
+        paths.type, len(paths), [there, ends, zeros], paths.null_count, paths.offset
+    )
 
 
 def _runs_of(encoded: pa.DictionaryArray, runs: pa.Array | None) -> list[frozenset[int]]:

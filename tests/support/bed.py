@@ -15,7 +15,7 @@ from pathlib import Path
 
 LABELS = "ABCDE"
 HEAD = "10.99.8.1"
-RATE = "200mbit"
+LINK = 200  # Mbit/s
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ def _received(devices: str, name: str) -> int:
 
 
 @contextmanager
-def network(folder: Path) -> Iterator[Bed]:
-    """Name spaces and links; `folder` gets the mount points."""
+def network(folder: Path, link: int = LINK) -> Iterator[Bed]:
+    """Name spaces and links of so many Mbit/s; `folder` gets the mount points."""
     nodes = [
         Node(label, f"thn{label}{os.getpid()}", f"10.99.8.{11 + i}", folder / f"mount{label}")
         for i, label in enumerate(LABELS)
@@ -96,7 +96,7 @@ def network(folder: Path) -> Iterator[Bed]:
     for mount in (bed.mount, *(node.mount for node in nodes)):
         mount.mkdir(mode=0o777)
     try:
-        _links(bed)
+        _links(bed, link)
         yield bed
     finally:
         for mount in (bed.mount, *(node.mount for node in nodes)):
@@ -105,15 +105,15 @@ def network(folder: Path) -> Iterator[Bed]:
             subprocess.run(["ip", "netns", "del", space], capture_output=True)
 
 
-def _links(bed: Bed) -> None:
+def _links(bed: Bed, link: int) -> None:
     def ip(*words: str) -> None:
         subprocess.run(["ip", *words], check=True, capture_output=True)
 
     ip("netns", "add", bed.space)
     ip("-n", bed.space, "link", "add", "br0", "type", "bridge")
     ip("-n", bed.space, "addr", "add", f"{HEAD}/24", "dev", "br0")
-    for link in ("lo", "br0"):
-        ip("-n", bed.space, "link", "set", link, "up")
+    for device in ("lo", "br0"):
+        ip("-n", bed.space, "link", "set", device, "up")
     for node in bed.nodes:
         port = f"v{node.label}"
         ip("netns", "add", node.space)
@@ -133,8 +133,8 @@ def _links(bed: Bed) -> None:
         )
         ip("-n", bed.space, "link", "set", port, "master", "br0", "up")
         ip("-n", node.space, "addr", "add", f"{node.address}/24", "dev", "eth0")
-        for link in ("lo", "eth0"):
-            ip("-n", node.space, "link", "set", link, "up")
-        for space, link in ((bed.space, port), (node.space, "eth0")):
-            shape = ["root", "tbf", "rate", RATE, "burst", "256k", "latency", "50ms"]
-            ip("netns", "exec", space, "tc", "qdisc", "add", "dev", link, *shape)
+        for device in ("lo", "eth0"):
+            ip("-n", node.space, "link", "set", device, "up")
+        for space, device in ((bed.space, port), (node.space, "eth0")):
+            shape = ["root", "tbf", "rate", f"{link}mbit", "burst", "256k", "latency", "50ms"]
+            ip("netns", "exec", space, "tc", "qdisc", "add", "dev", device, *shape)

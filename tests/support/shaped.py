@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.support.bed import HEAD, Bed, Node, network, ok
+from tests.support.bed import HEAD, LINK, Bed, Node, network, ok
 from tests.support.moosefs import TOOLS, master_config, wait_for_servers, write_config
 from tests.support.needs import missing_for
 from tracehint.adapters.stores.moosefs import copies_of
@@ -61,10 +61,10 @@ class MooseBed(Bed):
 
 
 @contextmanager
-def shaped_cluster(folder: Path, *, near: bool = False) -> Iterator[MooseBed]:
+def shaped_cluster(folder: Path, *, near: bool = False, link: int = LINK) -> Iterator[MooseBed]:
     """Five nodes with a chunk server and a mount each, and a mount on the head. `near`: clients
-    read the copy on their own node first, if there is one."""
-    with network(folder) as plain:
+    read the copy on their own node first, if there is one; `link`: Mbit/s of a node."""
+    with network(folder, link) as plain:
         bed = MooseBed(plain.nodes, plain.space, folder)
         write_config(folder, HEAD, {node.label: node.address for node in bed.nodes})
         (folder / "master.cfg").write_text(_master(folder))

@@ -32,10 +32,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tracehint.hintgen.last_reader import add_last_reader
+from tracehint.hintgen.last_reader import last_readers
 from tracehint.hintgen.lint.context import FILES_SQL, GROUP_SQL, Context
 from tracehint.hintgen.lint.finding import Finding, Rule
 from tracehint.hintgen.text.units import plural, size
+from tracehint.hintgen.users import users_of
 
 RULE = Rule("TV001", "temporary-never-deleted", "info", "0.1.0")
 
@@ -89,7 +90,7 @@ _SQL = f"""
 
 def check(context: Context) -> Iterator[Finding]:
     """Intermediate and scratch files that outlive the run, by template."""
-    add_last_reader(context.con)
+    _add_last_reader(context)
     kept = _KEPT_BY_ENGINE if context.bundle is not None else "SELECT NULL::BIGINT AS file LIMIT 0"
     for row in context.rows(_SQL.format(kept=kept)):
         message = (
@@ -103,3 +104,11 @@ def check(context: Context) -> Iterator[Finding]:
             evidence=("last_read_s",),
             fix="declare them temporary in the workflow, or delete them after their last reader",
         )
+
+
+def _add_last_reader(context: Context) -> None:
+    """The view `last_reader`: files of which it is known who reads them last."""
+    import pyarrow as pa
+
+    files, _ = last_readers(users_of(context.analysis), context.analysis.edges)
+    context.con.register("last_reader", pa.table({"file": files}))

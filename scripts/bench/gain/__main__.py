@@ -33,7 +33,6 @@ from tests.support import shaped
 ROOT = Path(__file__).parents[3]
 OUT = ROOT / "build" / "bench-gain"
 PAGE = ROOT / "docs" / "reference" / "gain.md"
-CLUSTER = OUT / "cluster.toml"
 
 
 def main() -> None:
@@ -72,10 +71,28 @@ def _run_all(
 ) -> None:
     """What is missing: first one run of everything, then the second, ...; columns alternate."""
     preferred = prefer()
-    with started() as bed:
-        if not CLUSTER.exists():
-            measured(bed, "moosefs", bed.folder / "hosts.toml", CLUSTER)
-        cluster = cluster_of(CLUSTER)
+    for link in sorted({SCALES[scale].link for _, scale in results}, reverse=True):
+        _run_on(
+            corpus,
+            {key: found for key, found in results.items() if SCALES[key[1]].link == link},
+            columns, pairs, link, preferred=preferred,
+        )  # fmt: skip  # a table
+
+
+def _run_on(
+    corpus: Path,
+    results: dict[tuple[str, str], Results],
+    columns: list[str],
+    pairs: int,
+    link: int,
+    *,
+    preferred: bool,
+) -> None:
+    """What is missing of the scales with such links."""
+    with started(link) as bed:
+        if not (target := _cluster(link)).exists():
+            measured(bed, "moosefs", bed.folder / "hosts.toml", target)
+        cluster = cluster_of(target)
         for number in range(pairs):
             for (name, scale), found in results.items():
                 todo = [c for c in columns if number in found.missing(c, pairs)]
@@ -87,6 +104,11 @@ def _run_all(
                         run := replayed(bed, case, column, number, placement, preferred=preferred)
                     )
                     _tell(found.path.stem, run)
+
+
+def _cluster(link: int) -> Path:
+    """The measured cluster file of links of so many Mbit/s."""
+    return OUT / f"cluster-{link}.toml"
 
 
 def _kept(name: str, scale: str, column: str) -> Path:
@@ -103,10 +125,10 @@ def _tell(name: str, run: Run) -> None:
 
 
 def _report(corpus: Path, results: dict[tuple[str, str], Results], *, page: bool) -> None:
-    cluster = cluster_of(CLUSTER)
     found: dict[str, dict[str, list[Cell]]] = {scale: {} for scale in SCALES}
     for (name, scale), result in results.items():
         if result.runs:
+            cluster = cluster_of(_cluster(SCALES[scale].link))
             case = case_of(ROWS[name], scale, corpus, OUT, cluster)
             found[scale][ROWS[name].title] = cells(
                 case,

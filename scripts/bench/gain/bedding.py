@@ -14,6 +14,7 @@ from scripts.bench.gain.effect import Effect
 from scripts.bench.gain.replay import Replay, outputs
 from scripts.bench.gain.results import Run
 from scripts.bench.load import Watch
+from tests.support.bed import LINK
 from tests.support.shaped import MooseBed, shaped_cluster
 
 from tracehint.analyzer.predict.cluster import Cluster
@@ -32,9 +33,13 @@ def cluster_of(path: Path) -> Cluster:
 
 
 @contextmanager
-def started() -> Iterator[MooseBed]:
-    """MooseFS on five nodes, its disks in memory where there is enough."""
-    with tempfile.TemporaryDirectory(dir=room()) as name, shaped_cluster(Path(name)) as bed:
+def started(link: int = LINK) -> Iterator[MooseBed]:
+    """MooseFS on five nodes behind links of so many Mbit/s, its disks in memory where there is
+    enough."""
+    with (
+        tempfile.TemporaryDirectory(dir=room()) as name,
+        shaped_cluster(Path(name), link=link) as bed,
+    ):
         yield bed
 
 

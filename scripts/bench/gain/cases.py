@@ -29,7 +29,7 @@ def case_of(row: Row, scale: str, corpus: Path, folder: Path, cluster: Cluster) 
         learned = imported(row.learned, corpus, folder)
         _tool("hints", learned, "--nodes", str(NODES), "-o", rules)
     analysis = load_run(bundle, Options(nodes=NODES)).analysis
-    factor = Scale(1 / row.by, 1 / (row.by * SCALES[scale]))
+    factor = Scale(1 / row.by, 1 / (row.by * SCALES[scale].times))
     by_name = folder / f"{row.name}-{scale}.rules.json"
     if not by_name.exists():
         seen = load_run(imported(row.learned, corpus, folder), Options(nodes=NODES)).analysis

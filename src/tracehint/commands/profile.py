@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tracehint.commands._stages import Work
 
 # engine programs -> how all of the work is done again
+_SHOWN = 100  # characters of a command that is shown to be typed again
 _AGAIN = {
     "snakemake": "snakemake --forceall runs all rules again",
     "make": "make -B makes all targets again",
@@ -161,13 +162,18 @@ def _next(bundle: Path, folder: Path, made: dict[str, str], ran: list[str]) -> N
     click.echo(f"\nWritten to {where}/ (recording: {trace})", err=True)
     for name, text in made.items():
         click.echo(f"  {name:<14}{text}", err=True)
-    steps = []
-    if "report.html" in made:
-        steps.append((f"{where}/report.html", "look at it in a browser"))
-    if "lint.txt" in made:
-        steps.append(("tracehint explain CODE", f"what a finding of {where}/lint.txt means"))
-    if "hints.sh" in made:
-        steps.append((f"sh {where}/hints.sh --dry-run .", "what it would set on the files here"))
+    steps = [
+        (step, why)
+        for needs, step, why in (
+            ("report.html", f"{where}/report.html", "look at it in a browser"),
+            ("lint.txt", "tracehint explain CODE",
+             f"what a finding of {where}/lint.txt means"),
+            ("hints.json", f"tracehint run --hints {where}/hints.json -- {_again(ran)}",
+             "the next run: files get their hints as they are made"),
+            ("hints.sh", f"sh {where}/hints.sh --dry-run .", "what it would set on the files here"),
+        )
+        if needs in made
+    ]  # fmt: skip  # a table
     from tracehint.adapters.engines.emitters import EMITTERS
 
     program = Path(ran[0]).name if ran else ""
@@ -178,6 +184,12 @@ def _next(bundle: Path, folder: Path, made: dict[str, str], ran: list[str]) -> N
     click.echo("\nNext:", err=True)
     for step, why in steps:
         click.echo(f"  {step}\n      {why}", err=True)
+
+
+def _again(ran: list[str]) -> str:
+    """The recorded command for a line of the terminal; COMMAND where it is none to be typed."""
+    command = shlex.join(ran)
+    return command if 0 < len(command) <= _SHOWN and command.isprintable() else "COMMAND"
 
 
 def _annotations(engine: str, ran: list[str]) -> str:

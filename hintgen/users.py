@@ -1,0 +1,78 @@
+"""Who made and who read each file, as arrays: relation.py for questions about every file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracehint.analyzer.arrays import Bools, Ints, distinct, finder, ints
+from tracehint.analyzer.columns import column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tracehint.analyzer.model import Analysis
+
+
+@dataclass(frozen=True)
+class Side:
+    """Rows `row` of `table`: producers or consumers. `kind`: the number of the task's type."""
+
+    table: pa.Table
+    row: Ints
+    file: Ints
+    task: Ints
+    kind: Ints
+
+    def where(self, chosen: Bools) -> Side:
+        """Some of the rows."""
+        if chosen.all():
+            return self
+        columns = (values[chosen] for values in (self.row, self.file, self.task, self.kind))
+        return Side(self.table, *columns)
+
+
+@dataclass(frozen=True)
+class Users:
+    """`kinds`: the sorted types of tasks that are no engine, null last. `whole`: readers that
+    count: one that only peeks does not, unless all readers of the file do."""
+
+    kinds: list[str | None]
+    made: Side
+    read: Side
+    whole: Side
+
+
+def users_of(analysis: Analysis) -> Users:
+    """Producers that were not superseded, and consumers; engines aside."""
+    kinds, kind = _kinds(analysis.tasks)
+    at = finder(column(analysis.tasks, "task"))
+    made, read = (
+        _side(table, at(column(table, "task")), kind)
+        for table in (analysis.producers, analysis.consumers)
+    )
+    made = made.where((column(made.table, "superseded", 0) == 0)[made.row])
+    peeks = (column(read.table, "peek", 0) != 0)[read.row]
+    whole = read.where(~peeks | ~np.isin(read.file, read.file[~peeks])) if peeks.any() else read
+    return Users(kinds, made, read, whole)
+
+
+def _kinds(tasks: pa.Table) -> tuple[list[str | None], Ints]:
+    """(the types, the number of that of each task; -1 for an engine)."""
+    work = column(tasks, "engine", 0) == 0
+    encoded = tasks["type"].combine_chunks().dictionary_encode("encode")
+    words = encoded.dictionary.to_pylist()
+    code = ints(encoded.indices.to_numpy(zero_copy_only=False))
+    order = sorted(distinct(code[work]).tolist(), key=lambda c: (words[c] is None, words[c] or ""))
+    number = np.full(len(words), -1, np.int64)
+    number[order] = np.arange(len(order))
+    return [words[code] for code in order], np.where(work, number[code], -1)
+
+
+def _side(table: pa.Table, at: Ints, kind: Ints) -> Side:
+    """The rows of tasks that are there and no engines. `at`: where the task of each row is."""
+    found = np.where(at >= 0, kind[at], -1) if len(kind) else np.full(len(at), -1, np.int64)
+    row = np.flatnonzero(found >= 0)
+    return Side(table, row, column(table, "file")[row], column(table, "task")[row], found[row])
