@@ -6,6 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
+from tests.support.built import built
 from tracehint.adapters.creation.compile import compile_rules
 from tracehint.adapters.creation.journal import make_journal
 from tracehint.adapters.creation.resolution import Resolution, resolution_of
@@ -21,13 +22,10 @@ SANITIZERS = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 def build_ask(folder: Path, *flags: str) -> Path:
     """tests/preload/ask.c with the table's reader."""
-    program = folder / "ask"
     reader = [SOURCES / "tag" / f"{name}.c" for name in ("table", "fit", "value")]
-    command = ["gcc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", *flags, "-I", SOURCES]
-    subprocess.run(
-        [*command, "-o", program, ROOT / "tests" / "preload" / "ask.c", *reader], check=True
-    )
-    return program
+    flags = ("-std=gnu11", "-Wall", "-Wextra", "-Werror", *flags, "-I")
+    asks = ROOT / "tests" / "preload" / "ask.c"
+    return built(folder / "ask", "gcc", *flags, SOURCES, asks, *reader)
 
 
 def ask(program: Path, table: Path, names: list[bytes]) -> list[tuple[str, dict[str, bytes]]]:
