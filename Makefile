@@ -14,12 +14,14 @@ PRELOAD := collectors/preload/bin/libtracehint.so
 PYTEST  := $(BIN)/pytest
 # The requirements of an extra alone: `pip install .[docs]` would build the programs in C.
 requirements = $(BIN)/python scripts/requirements.py $(1) | $(BIN)/pip install -q --disable-pip-version-check -r /dev/stdin
+# what `make test` starts that the environment for development has not
+ENGINES := nextflow snakemake-9.27.1 snakemake-8.30.0
 # AUTO: go on without the eBPF recorder where it cannot be built; ON: fail
 WITH_BPF ?= AUTO
 TRACEHINT_DATA ?= $(abspath $(wildcard ../shared/data))
 export TRACEHINT_DATA
 
-.PHONY: bench-merge bench-calls bench-sites bench-gain-stores bench-gain bench-predict bench-spark bench-transfer notebook wheel bench-import real-runs-table test-kernels e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test setup-lint setup-full
+.PHONY: bench-merge bench-calls bench-sites bench-gain-stores bench-gain bench-predict bench-spark bench-transfer notebook wheel bench-import real-runs-table test-kernels e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo engines test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test setup-lint setup-full
 
 help:
 	@sed -n 's/^# make /make /p' Makefile; sed -n 's/^\([a-z-]*\):.*## /make \1: /p' Makefile
@@ -71,13 +73,16 @@ demo: setup-run $(READY) tracer ## profile the bundled workflow
 
 dev: setup-test $(DEVREADY) tracer ## everything for developers, no tests
 
-test: dev ## all tests (under 15 minutes)
+engines: dev ## the workflow engines that the tests run: fetched once (tests skip what cannot be)
+	-@for one in $(ENGINES); do scripts/engines.sh build/engines $$one; done
+
+test: engines ## all tests (under 15 minutes)
 	$(PYTEST) -m "not full"
 
 test-quick: dev ## the quick tests (under 90 s)
 	$(PYTEST) -m "not slow"
 
-test-full: setup-full dev ## also soaks, fuzzing, more engines and stores
+test-full: setup-full engines ## also soaks, fuzzing, more engines and stores
 	$(PYTEST)
 
 lint: setup-lint $(LINTREADY) ## ruff, import-linter, mypy --strict, clang-format; builds nothing

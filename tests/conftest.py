@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,9 +27,12 @@ SECONDS = {"store": 10, "engine": 5, "slow": 1}
 
 
 def pytest_configure() -> None:
-    """No test sees the analyses that another one left; and a shell lets what it starts in the
-    background ignore signals that tests send."""
+    """No test sees the analyses that another one left; Python compiles a module once, not in each
+    of some thousand processes; and a shell lets what it starts in the background ignore signals
+    that tests send."""
     os.environ["TRACEHINT_CACHE"] = "off"
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         if signal.getsignal(number) == signal.SIG_IGN:
             usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
@@ -36,9 +40,9 @@ def pytest_configure() -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Stores and engines mostly wait: two workers a core; the quick tests compute."""
+    """Stores and engines mostly wait: three workers a core; the quick tests compute."""
     cores = min(len(os.sched_getaffinity(0)), 4)
-    return cores if "not slow" in config.option.markexpr else 2 * cores
+    return cores if "not slow" in config.option.markexpr else 3 * cores
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.built import GO_CACHE
 from tests.support.creation import Tagged
 from tests.support.first_byte import Watch
 from tests.support.hints import hint_file, rule
@@ -97,7 +98,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("javac", "W.java"),
     ):  # fmt: skip  # a table
         if shutil.which(compiler):
-            env = {**os.environ, "GOCACHE": str(folder / "go"), "CGO_ENABLED": "0"}
+            env = {**os.environ, "GOCACHE": str(GO_CACHE), "CGO_ENABLED": "0"}
             subprocess.run([compiler, *words], cwd=folder, env=env, check=True)
     return folder
 

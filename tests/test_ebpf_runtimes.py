@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.built import GO_CACHE
 from tests.support.ebpf import WORKLOADS, compile_workloads, observed, record, require_ebpf
 from tests.test_ebpf_coverage import CASES, Run, check_case
 from tracehint.schemas.store import Bundle
@@ -61,7 +62,7 @@ def test_go_static(tmp_path: Path) -> None:
     if go is None:
         return  # a part of the matrix that this machine cannot run; the page says so
     shutil.copy(WORKLOADS / "threads.go", tmp_path)
-    env = dict(os.environ, CGO_ENABLED="0", GOCACHE=str(tmp_path / "cache"), GO111MODULE="off")
+    env = dict(os.environ, CGO_ENABLED="0", GOCACHE=str(GO_CACHE), GO111MODULE="off")
     subprocess.run([go, "build", "-o", "threads", "threads.go"], check=True, env=env)
     _, bundle = record(tmp_path / "run.trace", tmp_path / "threads")
     eight_threads(bundle, tmp_path)

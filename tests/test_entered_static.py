@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.built import GO_CACHE
 from tests.support.creation import Tagged
 from tests.support.hints import hint_file, rule
 from tests.support.preload import build, compiled
@@ -153,7 +154,7 @@ def test_from_static_to_static_and_dynamic(tagged: Tagged) -> None:
 @pytest.mark.skipif(shutil.which("go") is None, reason="Go is not installed")
 def test_a_go_program(tagged: Tagged) -> None:
     (tagged.folder / "main.go").write_text(GO)
-    more = {"GOCACHE": str(tagged.folder / "cache"), "GO111MODULE": "off", "CGO_ENABLED": "0"}
+    more = {"GOCACHE": str(GO_CACHE), "GO111MODULE": "off", "CGO_ENABLED": "0"}
     subprocess.run(
         ["go", "build", "-o", "program", "main.go"], cwd=tagged.folder, check=True,
         env={**os.environ, **more},

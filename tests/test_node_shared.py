@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.built import built
 from tests.support.ebpf import require_ebpf
 from tests.support.users import OTHER, needs_root
 from tracehint.collectors.ebpf.missed import add_missed
@@ -35,10 +36,8 @@ def join(tmp_path_factory: pytest.TempPathFactory) -> Path:
     compiler = shutil.which("cc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("no C compiler")
-    program = tmp_path_factory.mktemp("join") / "tracehint-join"
     flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-DPATIENCE_S=1", "-DLOCK_PATIENCE_S=1"]
-    subprocess.run([compiler, *flags, "-o", program, SOURCE], check=True)
-    return program
+    return built(tmp_path_factory.mktemp("join") / "tracehint-join", compiler, *flags, SOURCE)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from tracehint.analyzer.patterns.whole import label
 # Small thresholds for small files, so that random ranges fall on both sides of them.
 OPTIONS = Options(peek_bytes=30, header_bytes=20, call_cost_bytes=60, max_versions=3)
 QUICK = settings(max_examples=6, deadline=None, suppress_health_check=[*HealthCheck])
-THOROUGH = settings(max_examples=400, deadline=None, suppress_health_check=[*HealthCheck])
+THOROUGH = settings(max_examples=120, deadline=None, suppress_health_check=[*HealthCheck])
 
 
 @st.composite
@@ -142,6 +142,13 @@ def test_labels_are_those_of_the_reference(flow: FlowBuilder) -> None:
 @THOROUGH
 @given(flows(most_tasks=30))
 def test_labels_are_those_of_the_reference_thorough(flow: FlowBuilder) -> None:
+    check(flow)
+
+
+@pytest.mark.full
+@settings(THOROUGH, max_examples=400)
+@given(flows(most_tasks=30))
+def test_labels_are_those_of_the_reference_more_thorough(flow: FlowBuilder) -> None:
     check(flow)
 
 

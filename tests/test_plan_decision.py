@@ -76,6 +76,7 @@ def test_profile_begins_with_the_decision(tmp_path: Path) -> None:
     for name, words, begin in (
         ("own", ("--cluster", "mine.toml"), "On your cluster (mine, 4 nodes)"),
         ("none", (), "On a ready-made cluster (moosefs,"),
+        ("named", ("--cluster", "moosefs"), "On a ready-made cluster (moosefs, 5 nodes; yours:"),
     ):
         done = inside("profile", "-o", f"{name}.trace", *words, "--", "sh", "wf.sh", cwd=tmp_path)
         assert done.returncode == 0, done.stderr

@@ -153,7 +153,7 @@ def test_many_at_once_and_damaged_files_under_sanitizers(tmp_path: Path) -> None
     work = made(tasks, [b"d/%d" % i for i in range(40)], [""] * 200)
     whole = file_bytes(work, TWO, [MetaRun(number) for number in range(4)])
     path = tmp_path / "runs"
-    for number in range(300):
+    for number in range(100):
         data = bytearray(whole)
         if number:
             data[int(random.integers(0, len(data)))] ^= 1 << int(random.integers(0, 8))

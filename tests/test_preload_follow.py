@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.built import GO_CACHE
 from tests.support.cli import tracehint
 from tracehint.collectors.preload import PreloadCollector
 from tracehint.schemas.store import Bundle, read_bundle
@@ -168,7 +169,7 @@ def test_from_static_to_dynamic_and_back(tmp_path: Path) -> None:
 def test_a_go_program(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(bytes(3000))
     (tmp_path / "main.go").write_text(GO)
-    env = {**os.environ, "GOCACHE": str(tmp_path / "cache"), "GO111MODULE": "off"}
+    env = {**os.environ, "GOCACHE": str(GO_CACHE), "GO111MODULE": "off"}
     subprocess.run(["go", "build", "-o", "program", "main.go"], cwd=tmp_path, env=env, check=True)
     found = opens(followed(tmp_path, "./program"), tmp_path)
     assert [r for r in found if r[0] == "in"] == [("in", 3000, 0, False)]

@@ -34,11 +34,16 @@ def ready_made() -> list[str]:
     )
 
 
+def is_ready_made(given: str | Path) -> bool:
+    """Whether that names a ready-made cluster; a file of that name comes first."""
+    return str(given) in ready_made() and not Path(given).is_file()
+
+
 def read_cluster(given: str | Path) -> Cluster:
     """A cluster from a file, or a ready-made one. Raises InputError: what is wrong, where, and
     what would be right."""
     path = Path(given)
-    if str(given) in ready_made() and not path.is_file():
+    if is_ready_made(given):
         return parse_cluster(_ready_text(str(given)), str(given))
     try:
         with path.open("rb") as stream:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.built import built
 from tests.support.cli import tracehint
 from tests.support.ebpf import WORKLOADS, Key, Seen, expectations, expected, observed
 from tracehint.schemas.store import Bundle, read_bundle
@@ -50,14 +50,11 @@ class Recorded:
 
 def record_all(folder: Path, collector: str) -> Recorded:
     """Compile the cases and run them all below one recorder."""
-    program, base = folder / "adversary", folder / "base"
+    base = folder / "base"
     groups = "-DGROUPS=data_cases,handle_cases,path_cases,mapping_cases,ring_cases"
     sources = [WORKLOADS / "main.c", WORKLOADS / "loss.c", *sorted(SOURCES.glob("*.c"))]
-    subprocess.run(
-        ["cc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", groups, "-o", program, *sources],
-        check=True,
-        timeout=120,
-    )
+    flags = ("-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", groups)
+    program = built(folder / "adversary", "cc", *flags, *sources)
     base.mkdir()
     (base / "old").write_bytes(b"x" * 5003)
     done = tracehint(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.built import built
 from tracehint.collectors.base import RecordRequest, RecordResult
 from tracehint.collectors.ebpf import EbpfCollector
 from tracehint.schemas.store import Bundle, read_bundle
@@ -28,25 +28,8 @@ def require_ebpf() -> None:
 
 def compile_workloads(folder: Path, *flags: str, name: str = "workload") -> Path:
     """Compile tests/workloads into one program."""
-    program = folder / name
-    sources = sorted(str(p) for p in WORKLOADS.glob("*.c"))
-    subprocess.run(
-        [
-            "cc",
-            "-std=gnu11",
-            "-O1",
-            "-Wall",
-            "-Wextra",
-            *flags,
-            "-o",
-            program,
-            *sources,
-            "-lpthread",
-        ],
-        check=True,
-        timeout=120,
-    )
-    return program
+    warned = ("-std=gnu11", "-O1", "-Wall", "-Wextra", *flags)
+    return built(folder / name, "cc", *warned, *sorted(WORKLOADS.glob("*.c")), "-lpthread")
 
 
 def record(

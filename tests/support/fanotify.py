@@ -10,20 +10,19 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.built import built
 from tests.support.creation import SANITIZERS, SOURCES, Tagged
 
 AGENT = Path(__file__).parents[2] / "adapters" / "fanotify"
-_SHARED = ("class", "fit", "hinter", "journal", "store", "table", "value")
+_SHARED = ("class", "fit", "hinter", "journal", "maker", "store", "table", "value", "word")
 
 
 def build(folder: Path, *flags: str) -> Path:
     """The agent, with the sanitizers where no other flags are given."""
-    program = folder / "tracehint-fanotify"
     sources = [*sorted(AGENT.glob("*.c")), *(SOURCES / "tag" / f"{name}.c" for name in _SHARED)]
     flags = flags or tuple(SANITIZERS)
-    command = ["gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", *flags]
-    subprocess.run([*command, "-o", program, *sources, "-lpthread"], check=True)
-    return program
+    flags = ("-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", *flags)
+    return built(folder / "tracehint-fanotify", "gcc", *flags, *sources, "-lpthread")
 
 
 class Watched(Tagged):

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.built import built
 from tests.support.preload import ROOT, SOURCES
 
 OBJECTS = ("libc.so.6", "ld-linux-x86-64.so.2", "libpthread.so.0", "librt.so.1")
@@ -41,11 +42,8 @@ class Site:
 
 def build_scan(folder: Path) -> Path:
     """The library's own search as a program."""
-    program = folder / "scan"
     sources = [ROOT / "tests" / "preload" / "scan.c", SOURCES / "hook" / "sites.c"]
-    words = ["gcc", "-O2", "-I", SOURCES, "-o", program, *sources]
-    subprocess.run(words, check=True)
-    return program
+    return built(folder / "scan", "gcc", "-O2", "-I", SOURCES, *sources)
 
 
 def found_by_library(scan: Path, path: Path) -> set[int]:

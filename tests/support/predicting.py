@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.built import built
 from tracehint.analyzer.predict import engine
 from tracehint.analyzer.predict.cluster import Cluster
 from tracehint.analyzer.predict.cluster_file import parse_cluster
@@ -152,8 +152,4 @@ def build_engine(folder: Path, *flags: str) -> Path:
     compiler = shutil.which("cc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("no C compiler")
-    program = folder / engine.PROGRAM
-    subprocess.run(
-        [compiler, *FLAGS, *flags, "-o", program, *sorted(SOURCES.glob("*.c"))], check=True
-    )
-    return program
+    return built(folder / engine.PROGRAM, compiler, *FLAGS, *flags, *sorted(SOURCES.glob("*.c")))

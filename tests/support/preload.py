@@ -8,6 +8,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.built import built
+
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "collectors" / "preload"
 OBSERVER = ROOT / "tests" / "preload" / "observer.c"
@@ -16,13 +18,11 @@ OBSERVER = ROOT / "tests" / "preload" / "observer.c"
 def build(folder: Path, *observers: Path) -> Path:
     """The library as CMake builds it; `observers` take the place of the shipped table."""
     flags = re.findall(r"-[^\s)>]+", _options())
-    program = folder / "libtracehint.so"
     parts = (path for path in SOURCES.glob("*/*.c") if path.parent.name != "hook")
     own = [SOURCES / "observers.c", *parts]
     sources = [*SOURCES.glob("hook/*.c"), *SOURCES.glob("hook/*.S"), *(observers or own)]
-    command = ["gcc", *flags, "-shared", "-fPIC", "-I", SOURCES, "-o", program, *sources]
-    subprocess.run(command, check=True)
-    return program
+    flags += ["-shared", "-fPIC", "-I"]
+    return built(folder / "libtracehint.so", "gcc", *flags, SOURCES, *sources)
 
 
 def _options() -> str:

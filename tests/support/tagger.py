@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.support.built import built
 from tracehint.adapters.engines.tag_table import TagTarget
 
 SOURCES = Path(__file__).parents[2] / "adapters" / "tag"
@@ -20,10 +20,7 @@ def build(folder: Path, *flags: str) -> Path:
     compiler = shutil.which("cc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("no C compiler")
-    program = folder / "tracehint-tag"
-    sources = sorted(SOURCES.glob("*.c"))
-    subprocess.run([compiler, *FLAGS, *flags, "-o", program, *sources], check=True)
-    return program
+    return built(folder / "tracehint-tag", compiler, *FLAGS, *flags, *sorted(SOURCES.glob("*.c")))
 
 
 def target(path: str | bytes, kind: str = "C", **hints: str) -> TagTarget:

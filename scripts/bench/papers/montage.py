@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cache
 
 from scripts.bench.papers.patterns import LINK, STRIPES
 from tests.support.predicting import MB, Task, plain, workload
 
 from tracehint.analyzer.predict.model import Workload
-from tracehint.analyzer.predict.placement import Strategy, local
+from tracehint.analyzer.predict.placement import Strategy, default, local
 from tracehint.analyzer.predict.prediction import Configuration, Prediction, predict
 
 NODES = 100
@@ -117,3 +118,10 @@ def durations(found: Prediction, work: Workload) -> dict[str, float]:
     """Seconds of each stage, from its first start to its last end."""
     rows = found.outcome.types
     return {name: float(rows[n, 1] - rows[n, 0]) for n, name in enumerate(work.type_names)}
+
+
+@cache
+def stage_seconds() -> list[dict[str, float]]:
+    """Each stage under the default and with hints, of the fitted workload."""
+    work = fitted()
+    return [durations(predicted(work, way), work) for way in (default, local)]

@@ -11,8 +11,6 @@ from pathlib import Path
 from scripts.bench.page import into_page
 from scripts.bench.papers import blast, energy, montage, patterns
 
-from tracehint.analyzer.predict.placement import default, local
-
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "published.md"
 SIZES = (19, 25, 50, 100)
 
@@ -86,8 +84,7 @@ def splits() -> str:
 
 def stages() -> str:
     """Montage by stage."""
-    work = montage.fitted()
-    found = [montage.durations(montage.predicted(work, way), work) for way in (default, local)]
+    found = montage.stage_seconds()
     rows = []
     for stage in montage.STAGES:
         got = [one[stage.name] for one in found]

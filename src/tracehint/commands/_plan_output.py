@@ -8,12 +8,13 @@ from typing import Any
 from tracehint.commands._predict_output import seconds, size, table
 
 Row = dict[str, Any]
+LITTLE = 0.05  # of the time: less is told as bytes that move
 
 
-def text(data: Row, hint_file: str | None) -> str:
+def text(data: Row, hint_file: str | None, *, own: bool) -> str:
     """The object of `--format json` for people; `hint_file`: where the plan was written to."""
     rows = {row["name"]: row for row in data["strategies"]}
-    lines = [decision(data), "", *_table(data, rows)]
+    lines = [decision(data, own), "", *_table(data, rows)]
     lines += ["", *_next(data, hint_file)]
     left = [f"  - {row['name']}: {row['reason']}" for row in data["left_out"]]
     lines += ["", "Not tried:", *left] if left else []
@@ -22,7 +23,7 @@ def text(data: Row, hint_file: str | None) -> str:
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def decision(data: Row, own: bool = True) -> str:
+def decision(data: Row, own: bool) -> str:
     """One sentence: what the run gains from what; `own`: on a cluster that the user named."""
     rows = {row["name"]: row for row in data["strategies"]}
     default, best = rows["default"], rows[data["chosen"]]
@@ -31,11 +32,14 @@ def decision(data: Row, own: bool = True) -> str:
         where += "; yours: --cluster FILE"
     if data["chosen"] == "default":
         return f"Nothing here is worth hinting ({where}): {seconds(default['seconds'])} either way."
-    whose = "your" if own else "a ready-made"
-    said = (
-        f"On {whose} cluster ({where}) {seconds(default['seconds'])} -> "
-        f"{seconds(best['seconds'])} ({seconds(best['seconds_low'])} to "
-        f"{seconds(best['seconds_high'])}) with {best['name']}"
+    said = f"On {'your' if own else 'a ready-made'} cluster ({where}) "
+    times = f"{seconds(default['seconds'])} -> {seconds(best['seconds'])}"
+    if best["seconds"] > (1 - LITTLE) * default["seconds"]:
+        moved = f"{size(default['network_bytes'])} -> {size(best['network_bytes'])}"
+        return f"{said}the time hardly changes ({times}); {best['name']} moves {moved}."
+    said += (
+        f"{times} ({seconds(best['seconds_low'])} to {seconds(best['seconds_high'])}) "
+        f"with {best['name']}"
     )
     alone = rows.get(data["hints_alone"] or "")
     if best["scheduler"] is None:

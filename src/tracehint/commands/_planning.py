@@ -28,10 +28,10 @@ RULES = {
 
 @dataclass(frozen=True)
 class Decided:
-    """A planning, and the sentence that it comes to; `own`: the user named the cluster."""
+    """A planning, and the sentence that it comes to; `cluster`: as the user named it."""
 
     planning: Planning
-    own: bool
+    cluster: str | None
 
     @property
     def said(self) -> str:
@@ -39,7 +39,7 @@ class Decided:
         from tracehint.commands._plan_output import decision
         from tracehint.hintgen.plan.result import to_json
 
-        return decision(to_json(self.planning), self.own)
+        return decision(to_json(self.planning), users_own(self.cluster))
 
     def unbound(self) -> Decided:
         """The best of what leaves tasks where the engine starts them."""
@@ -71,6 +71,13 @@ def cluster_for(
     return (cluster.with_nodes(nodes) if nodes else cluster), notes
 
 
+def users_own(given: str | None) -> bool:
+    """Whether `--cluster` names the user's cluster, not a ready-made one with placeholders."""
+    from tracehint.analyzer.predict.cluster_file import is_ready_made
+
+    return given is not None and not is_ready_made(given)
+
+
 def hint_file(planning: Planning) -> tuple[HintFile, list[str]]:
     """The hint file of a planning, and notes on what it could not say."""
     from tracehint.hintgen.plan.result import for_hint_file
@@ -98,7 +105,7 @@ def decide(
     where, notes = cluster_for(cluster, nodes, analysis)
     problem = Problem(analysis, from_analysis(analysis), where, rules, False, 1)
     planning = replace(plan(problem, QUICK), notes=tuple(notes))
-    return Decided(planning, cluster is not None)
+    return Decided(planning, cluster)
 
 
 def decided_or_why(

@@ -45,7 +45,7 @@ class Work:
     def hints(self) -> HintFile:
         """The rules for the next run; where a cluster is known, those that win there, planned."""
         decided, _ = self.decision
-        return decided.hints if decided is not None and decided.own else self.learned
+        return decided.hints if decided is not None and decided.cluster else self.learned
 
     @cached_property
     def learned(self) -> HintFile:

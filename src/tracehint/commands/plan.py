@@ -11,7 +11,7 @@ import click
 
 from tracehint.commands._options import gathered, seed_option
 from tracehint.commands._output import refuse_existing, refuse_own_input, write_result
-from tracehint.commands._planning import DEFAULT_CLUSTER, LARGE, cluster_for, hint_file
+from tracehint.commands._planning import DEFAULT_CLUSTER, LARGE, cluster_for, hint_file, users_own
 from tracehint.commands._workload import Loaded, load_workload, workload_options
 from tracehint.schemas.arrow import skip_pandas
 
@@ -81,7 +81,12 @@ def command(asked: Asked, form: str, output: str | None, force: bool) -> None:
         write_result(json.dumps(hints_json(file), indent=1) + "\n", output, force=force)
         if output == "-":
             return
-    write_result(json.dumps(data, indent=1) + "\n" if form == "json" else text(data, output), None)
+    write_result(
+        json.dumps(data, indent=1) + "\n"
+        if form == "json"
+        else text(data, output, own=users_own(asked.cluster)),
+        None,
+    )
 
 
 def _planning(asked: Asked) -> Planning:
