@@ -107,6 +107,8 @@ def _labelled(
     from tracehint.analyzer.sites import bytes_between
 
     resources.tell("labels", 0, 0, "")
+    if segmented.makers:
+        run["makers"] = list(segmented.makers)
     if "hosts_by_site" in run:
         run["between_sites_bytes"] = bytes_between(segmented.tasks, flow.edges)
     tables = {

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import random
-import subprocess
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from scripts.bench.gain.bedding import SLOTS, cluster_of
 from scripts.bench.gain.columns import COLUMNS, Case, by_hand, rules_only
 from scripts.bench.gain.dispatch import Dispatcher
 from scripts.bench.gain.effect import Effect, held
@@ -22,12 +22,14 @@ from scripts.bench.gain.predicted import Cell, cells
 from scripts.bench.gain.replay import Replay, outputs
 from scripts.bench.gain.results import Results, Run, load
 from scripts.bench.gain.rows import ROWS, Row
+from scripts.bench.gain.stores import STORES, Store
+from scripts.bench.gain.work import ROOT, Work
 
-from tests.support import shaped
+from tests.support import ceph
 from tests.support.bed import Node
+from tests.support.ceph import ceph_cluster
 from tests.support.flows import Flowing
 from tests.support.predicting import MB, Task, plain, workload
-from tests.support.shaped import shaped_cluster
 from tracehint.analyzer.model import Analysis
 from tracehint.analyzer.predict.model import Placement, Workload, law
 from tracehint.analyzer.predict.workload import from_analysis
@@ -44,6 +46,8 @@ class Folders:
 
     folder: Path
     nodes: list[Node] = field(default_factory=list)
+    chunk: ClassVar[int] = 64 << 20
+    synced: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         self.nodes = [Node(label, "", "", self.mount) for label in "ABCDE"]
@@ -52,8 +56,8 @@ class Folders:
     def mount(self) -> Path:
         return self.folder
 
-    def head(self, *_words: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.CompletedProcess([], 0, "", "")
+    def give(self, folder: Path, place: str) -> None:
+        pass
 
     def where(self, paths: Sequence[Path]) -> dict[Path, Counter[str]]:
         return {path: Counter("B") for path in paths}
@@ -265,14 +269,47 @@ def test_every_column_is_predicted_with_the_placement_that_is_replayed(tmp_path:
     assert set(COLUMNS) >= {"default", "local", "hand", "hints", "planned"}
 
 
+def test_a_store_that_gives_no_copies_gets_none_of_hints() -> None:
+    asked = Placement("p", copies=np.array([3, 0], np.int32))
+    assert STORES["moosefs"].takes(asked) is asked
+    taken = STORES["cephfs"].takes(asked)
+    assert taken.copies is not None and taken.copies.tolist() == [0, 0]
+    assert STORES["cephfs"].takes(Placement("q")).copies is None
+
+
+def test_of_a_client_with_its_own_memory_reads_are_predicted_from_it(tmp_path: Path) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text('base = "cephfs"\n')
+    kept = STORES["cephfs"].client_memory
+    found = cluster_of(file, STORES["cephfs"])
+    assert found.store["client_cache"] == 1 and found.nodes[0]["memory_gb"] == kept
+    assert cluster_of(file).store["client_cache"] == 0
+    assert found.nodes[0]["cores"] == SLOTS
+
+
+def test_results_of_each_store_lie_and_stand_apart() -> None:
+    one, other = (Work(STORES[name], Path()) for name in ("moosefs", "cephfs"))
+    assert one.folder != other.folder and one.cluster(200) != other.cluster(200)
+    page = (ROOT / "docs" / "reference" / "gain.md").read_text(encoding="utf-8")
+    for work in (one, other):
+        for table in (*work.store.scales, "summary"):
+            assert f"<!-- {work.mark(table)} -->" in page
+
+
 @pytest.mark.store
 @pytest.mark.slow
-def test_on_a_real_store_local_files_save_bytes_and_outputs_are_the_same(tmp_path: Path) -> None:
-    if why := shaped.missing():
+@pytest.mark.parametrize(
+    "store", [STORES["moosefs"], pytest.param(STORES["cephfs"], marks=pytest.mark.full)],
+    ids=lambda store: store.name,
+)  # fmt: skip  # a table
+def test_on_a_real_store_local_files_save_bytes_and_outputs_are_the_same(
+    store: Store, tmp_path: Path
+) -> None:
+    if why := store.missing():
         pytest.skip(why)
     work = chains(4 * MB)
     found = {}
-    with shaped_cluster(tmp_path) as bed:
+    with store.start(tmp_path, link=200) as bed:
         for name in ("default", "local"):
             case = Case(ROWS["bwa"], None, work, plain(5), Path())  # type: ignore[arg-type]
             effect = Effect(bed, name, work, COLUMNS[name].place(case))
@@ -287,3 +324,24 @@ def test_on_a_real_store_local_files_save_bytes_and_outputs_are_the_same(tmp_pat
     assert found["default"][1] == found["local"][1]
     assert found["local"][0] < found["default"][0]
     assert found["local"][0] < 16 * MB, "inputs and at most one end of a chain cross the links"
+
+
+@pytest.mark.store
+@pytest.mark.slow
+@pytest.mark.full
+def test_a_folder_of_a_real_cephfs_is_given_to_pools(tmp_path: Path) -> None:
+    if why := ceph.missing():
+        pytest.skip(why)
+    with ceph_cluster(tmp_path) as bed:
+        for place, copies in (("1", 1), ("2", 2), ("4", 4), ("9", 5), ("node_C", 1)):
+            folder = bed.mount / place
+            folder.mkdir()
+            bed.give(folder, place)
+            files = [folder / str(i) for i in range(8)]
+            for file in files:
+                file.write_bytes(b"x")
+            where = bed.where(files)
+            assert {len(nodes) for nodes in where.values()} == {copies}
+        assert set(where[files[0]]) == {"C"}
+        with pytest.raises(ValueError, match="one copy"):
+            bed.give(bed.mount / "1", "node_A_2")

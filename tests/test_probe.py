@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from scripts.bench.gain.stores import STORES
 
 from tests.support import shaped
-from tests.support.shaped import shaped_cluster
-from tracehint.adapters.place.hosts import Host
+from tracehint.adapters.place.hosts import STARTS, Host
 from tracehint.adapters.probe.derive import derive
+from tracehint.adapters.probe.nodes import Answer, Nodes, agents
 from tracehint.adapters.probe.probe import probe
-from tracehint.adapters.probe.steps import Seen
+from tracehint.adapters.probe.steps import Seen, measure
 from tracehint.adapters.probe.write import cluster_text
 from tracehint.analyzer.predict.cluster import Cluster
 from tracehint.analyzer.predict.cluster_file import parse_cluster, read_cluster
@@ -175,7 +177,7 @@ def test_the_agent_touches_nothing_outside_its_directory(tmp_path: Path) -> None
     agent = Path(__file__).parents[1] / "adapters" / "probe" / "agent.py"
     asked = [
         {"do": do, "names": [name], "size": 10, "limit": 5}
-        for do in ("read", "write")
+        for do in ("read", "write", "stored", "direct", "renew")
         for name in ("../x", "..", "", str(tmp_path / "x"))
     ]
     lines = "".join(json.dumps(a) + "\n" for a in [*asked, {"do": "rm"}, 7])
@@ -189,6 +191,55 @@ def test_the_agent_touches_nothing_outside_its_directory(tmp_path: Path) -> None
     assert list(inside.iterdir()) == []
 
 
+def test_of_clients_that_keep_what_they_know_every_job_goes_past_them(tmp_path: Path) -> None:
+    """What the agents of two nodes are asked, in order: nothing is read that a client may have."""
+    asked: list[tuple[int, str, str]] = []
+
+    class Kept(Nodes):
+        def ask(self, wanted: Any, do: str, **more: Any) -> dict[int, Answer]:
+            asked.extend((node, do, name) for node, some in wanted.items() for name in set(some))
+            return {
+                node: replace(
+                    said,
+                    came=1e6,
+                    times=[
+                        [*row[:-2], 1e6 * (int(name[-1]) % 2 != node), 0.0]  # by its number
+                        for name, row in zip(wanted[node], said.times, strict=False)
+                    ],
+                )
+                for node, said in super().ask(wanted, do, **more).items()
+            }
+
+    here = [Host(name=str(i), start=STARTS["here"]) for i in range(2)]
+    with agents(here, tmp_path, 60) as nodes:
+        measure(Kept(nodes.agents, nodes.until), 1 << 20, keeps=True)
+    assert {do for _, do, _ in asked} == {"stored", "create", "look", "direct", "renew", "read"}
+    has: set[tuple[int, str]] = set()
+    for node, do, name in asked:
+        if do == "renew":
+            has = {(n, f) for n, f in has if f != name}
+        elif do == "read":
+            assert (node, name) not in has, f"{name} may be in the memory of node {node}"
+        if do in ("stored", "read"):
+            has.add((node, name))
+
+
+def test_files_of_the_probe_lie_in_one_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = []
+
+    def seeing(*_: object, size: int, **_more: object) -> Seen:
+        sizes.append(size)
+        return Seen(1, 4, 8 * 10**9, size)
+
+    monkeypatch.setattr("tracehint.adapters.probe.probe.probe", seeing)
+    for store in ("cephfs", "moosefs", "nfs"):
+        out = tmp_path / f"{store}.toml"
+        assert main(["calibrate", str(tmp_path), "--store", store, "-o", str(out)]) == 0
+    assert sizes == [4 << 20, 16 << 20, 16 << 20], "an object of CephFS has 4 MiB"
+
+
 def test_wrong_options_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["calibrate", str(tmp_path), "--hosts", "h.toml"]) == 2
     assert "-o NAME.toml" in capsys.readouterr().err
@@ -200,23 +251,31 @@ def test_wrong_options_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture
 
 @pytest.mark.store
 @pytest.mark.slow
-def test_five_nodes_of_a_real_store_tell_their_links_and_its_law(tmp_path: Path) -> None:
-    if why := shaped.missing():
+@pytest.mark.parametrize(
+    ("name", "law"),
+    [("moosefs", "rotate"), pytest.param("cephfs", "random", marks=pytest.mark.full)],
+)
+def test_five_nodes_of_a_real_store_tell_their_links_and_its_law(
+    name: str, law: str, tmp_path: Path
+) -> None:
+    store = STORES[name]
+    if why := store.missing():
         pytest.skip(why)
-    with shaped_cluster(tmp_path) as bed:
+    with store.start(tmp_path, link=200) as bed:
         rows = "".join(
             f'[[host]]\nname = "n{n.label}"\nstart = {json.dumps(shaped.on_node(bed.mount, n))}\n'
             for n in bed.nodes
         )
         (tmp_path / "hosts.toml").write_text(rows)
         out = tmp_path / "measured.toml"
-        args = ["--hosts", str(tmp_path / "hosts.toml"), "--store", "moosefs", "--seconds", "120"]
-        assert main(["calibrate", str(bed.mount), *args, "--size-mb", "8", "-o", str(out)]) == 0
+        args = ["--hosts", str(tmp_path / "hosts.toml"), "--store", name, "--seconds", "120"]
+        assert main(["calibrate", str(bed.mount), *args, "-o", str(out)]) == 0
         assert not [p for p in bed.mount.iterdir() if "calibrate" in p.name]
     cluster = read_cluster(out)
     assert cluster.count == 5
-    assert cluster.store.words["law"] == "rotate"
+    assert cluster.store.words["law"] == law
     assert cluster.store["copies"] == 1
     link = cluster.nodes[0].numbers["link_mbit"]
     assert link.high <= 26e6, "no more than the 200 Mbit/s that the link has"
     assert link.value >= 10e6
+    assert cluster.nodes[0]["local_mb_s"] > 30e6, "what stays on a node passes no link"

@@ -50,9 +50,11 @@ bool file_opened(struct opened *o, int fd, pid_t thread)
 
 	if (!is_empty_file(fd, &facts))
 		return false;
-	enum tag_count found = hinter_find(&o->hinter, &o->slot, tag_name_of(fd, o->slot.path));
+	enum tag_count found =
+		hinter_find(&o->hinter, &o->slot, tag_name_of(fd, o->slot.path), (uint32_t)thread);
 
-	if (found == TAG_C_OUTSIDE || found == TAG_C_NO_RULE || found == TAG_C_NO_HINT)
+	if (o->slot.match.type == TAG_UNASKED &&
+	    (found == TAG_C_OUTSIDE || found == TAG_C_NO_RULE || found == TAG_C_NO_HINT))
 		return false;
 	pid_t process = family_of(thread, o->run);
 
@@ -61,6 +63,7 @@ bool file_opened(struct opened *o, int fd, pid_t thread)
 	tag_count(&o->hinter.journal, TAG_C_CREATED);
 	if (found != TAG_C_SET) {
 		tag_count(&o->hinter.journal, found);
+		hinter_withhold(&o->hinter, &o->slot, (uint32_t)process);
 		return false;
 	}
 	if (may_take_long(o, fd, &facts)) {

@@ -117,6 +117,7 @@ void serve(const struct job *job, struct shared *shared)
 		fail(shared, "%s: no rule table", job->table);
 		return;
 	}
+	opened.hinter.agent = true;
 	opened.tools = has_tools(&opened.hinter.table);
 	tag_journal_keep(&opened.hinter.journal);
 	if (!begin_later(&opened.hinter)) {

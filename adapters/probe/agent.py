@@ -7,7 +7,9 @@ meanwhile). It touches nothing outside the directory that is its only argument.
 
 from __future__ import annotations
 
+import errno
 import json
+import mmap
 import os
 import sys
 import threading
@@ -100,6 +102,54 @@ def read(path: str, size: int) -> list[float]:
         os.close(fd)
 
 
+def stored(path: str, size: int) -> list[float]:
+    """As `write`, but until the store has it: the client keeps it after the file is closed."""
+    block = os.urandom(min(size, BLOCK))
+    begin = time.perf_counter()
+    fd, done = os.open(path, NEW, 0o600), 0
+    try:
+        start = time.perf_counter()
+        while done < size:
+            done += os.write(fd, block[: size - done])
+        os.fsync(fd)
+        middle = time.perf_counter()
+    finally:
+        os.close(fd)
+    return [start - begin, middle - start, time.perf_counter() - middle]
+
+
+def direct(path: str, size: int) -> list[float]:
+    """As `read`, past the memory of the client as well, where there is such a way."""
+    begin = time.perf_counter()
+    try:
+        fd = os.open(path, OLD | os.O_DIRECT)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        return read(path, size)
+    try:
+        start = time.perf_counter()
+        with mmap.mmap(-1, size) as room:
+            got = os.preadv(fd, [room], max(0, os.fstat(fd).st_size - size))
+        if got < size:
+            raise OSError("the file is shorter than what was written")
+        return [start - begin, time.perf_counter() - start]
+    finally:
+        os.close(fd)
+
+
+def renew(path: str, _size: int) -> list[float]:
+    """Seconds of writing the last byte again: no other node's client keeps what it had of it."""
+    start = time.perf_counter()
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.pwrite(fd, b"\0", os.fstat(fd).st_size - 1)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    return [time.perf_counter() - start]
+
+
 Job = Callable[[str, int], "list[float]"]
 JOBS: dict[str, Job] = {
     "create": create,
@@ -107,6 +157,9 @@ JOBS: dict[str, Job] = {
     "write": write,
     "synced": synced,
     "read": read,
+    "stored": stored,
+    "direct": direct,
+    "renew": renew,
 }
 
 

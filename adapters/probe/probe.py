@@ -15,7 +15,14 @@ from tracehint.errors import InputError
 MAX_NODES, MAX_SECONDS = 5, 180.0
 
 
-def probe(directory: Path, hosts: Sequence[Host], *, seconds: float, size: int) -> Seen:
+# Stores whose clients have a memory of their own: reads come from it whatever a program advises
+# the kernel, and what was written stays there after the file is closed.
+KEEPING = frozenset({"cephfs"})
+
+
+def probe(
+    directory: Path, hosts: Sequence[Host], *, seconds: float, size: int, store: str | None = None
+) -> Seen:
     """Measure with at most MAX_NODES of the hosts for at most MAX_SECONDS, in a directory of its
     own on the store that is removed again. Raises InputError."""
     if not directory.is_dir():
@@ -28,6 +35,6 @@ def probe(directory: Path, hosts: Sequence[Host], *, seconds: float, size: int) 
         ) from error
     try:
         with agents(hosts[:MAX_NODES], work, min(seconds, MAX_SECONDS)) as nodes:
-            return measure(nodes, size)
+            return measure(nodes, size, keeps=store in KEEPING)
     finally:
         shutil.rmtree(work, ignore_errors=True)

@@ -31,14 +31,27 @@ class Seen:
     samples: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     where: dict[str, list[int]] = field(default_factory=dict)
     laws: list[list[int]] = field(default_factory=list)
+    keeps: bool = False  # clients have a memory that no `fadvise` empties
     shares: list[float] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
 
+    @property
+    def writing(self) -> str:
+        """The agent's job that writes until the node is rid of the bytes."""
+        return "stored" if self.keeps else "write"
 
-def measure(nodes: Nodes, size: int) -> Seen:
-    """Everything, in a fixed order, until the time is over; `size`: bytes of a big file."""
+    @property
+    def looking(self) -> str:
+        """The agent's job that reads a few bytes of what may have been read before."""
+        return "direct" if self.keeps else "read"
+
+
+def measure(nodes: Nodes, size: int, *, keeps: bool = False) -> Seen:
+    """Everything, in a fixed order, until the time is over; `size`: bytes of a big file; `keeps`:
+    clients keep what they read and what was closed, so that it takes a way past them."""
     about = nodes.about()
     seen = Seen(len(nodes), min(a["cores"] for a in about), min(a["memory"] for a in about), size)
+    seen.keeps = keeps
     for step in STEPS:
         if nodes.left < 1:
             seen.skipped.append(step.__name__.removeprefix("_"))
@@ -49,7 +62,7 @@ def measure(nodes: Nodes, size: int) -> Seen:
 
 def _calls(nodes: Nodes, seen: Seen) -> None:
     """One node alone makes small files."""
-    small = _one(nodes, 0, _small(), "write", size=SMALL)
+    small = _one(nodes, 0, _small(), seen.writing, size=SMALL)
     seen.samples["create"] += [t[0] for t in small.times]
     seen.samples["small_write"] += [sum(t[:3]) for t in small.times]
 
@@ -60,7 +73,7 @@ def _places(nodes: Nodes, seen: Seen) -> None:
     seen.laws = [[] for _ in names]
     for node in range(len(nodes)):
         for number, (opened, took, came, _) in enumerate(
-            _one(nodes, node, names, "read", size=SMALL).times
+            _one(nodes, node, names, seen.looking, size=SMALL).times
         ):
             here = came < LOCAL * SMALL + _ASIDE
             seen.samples["open"].append(opened)
@@ -83,20 +96,22 @@ def _busy_calls(nodes: Nodes, seen: Seen) -> None:
     calls = sum(len(a.times) for a in opened.values())
     seen.samples["call_bytes"].append(sum(a.came for a in opened.values()) / calls)
     small = {n: _small() * BUSY * 2 for n in everyone}
-    _rate(seen, "small_reads", nodes.ask(small, "read", size=SMALL, streams=BUSY, limit=PAUSE_S))
+    _rate(
+        seen, "small_reads", nodes.ask(small, seen.looking, size=SMALL, streams=BUSY, limit=PAUSE_S)
+    )
 
 
 def _writes(nodes: Nodes, seen: Seen) -> None:
     """Each node writes big files, all at once; then who holds them."""
     names = {n: [f"w{n}_{i}" for i in range(BIG_FILES)] for n in range(len(nodes))}
-    made = nodes.ask(names, "write", size=seen.size, limit=nodes.left / 4)
+    made = nodes.ask(names, seen.writing, size=seen.size, limit=nodes.left / 4)
     total = sum(len(a.times) for a in made.values()) * seen.size
     seen.shares.append(sum(a.came for a in made.values()) / total)
     seen.samples["write_all"] += [len(a.times) * seen.size / a.seconds for a in made.values()]
     files = [name for n, a in made.items() for name in names[n][: len(a.times)]]
     seen.where = {name: [] for name in files}
     for node in range(len(nodes)):
-        times = _one(nodes, node, files, "read", size=SMALL).times
+        times = _one(nodes, node, files, seen.looking, size=SMALL).times
         for name, (_, _, came, _) in zip(files, times, strict=False):
             if came < LOCAL * SMALL + _ASIDE:
                 seen.where[name].append(node)
@@ -106,11 +121,12 @@ def _alone(nodes: Nodes, seen: Seen) -> None:
     """One transfer at a time: local and remote reads and writes."""
     for name, holders in list(seen.where.items())[::BIG_FILES]:
         for node in range(min(2, len(nodes))):
+            _forget(nodes, seen, {node: [name]})
             (_, took, *_), *_ = _one(nodes, node, [name], "read", size=seen.size).times
             seen.samples["local" if node in holders else "remote"].append(seen.size / took)
     for number in range(4):
         (_, wrote, closed, _, went), *_ = _one(
-            nodes, 0, [f"s{number}"], "write", size=seen.size
+            nodes, 0, [f"s{number}"], seen.writing, size=seen.size
         ).times
         here = went < LOCAL * seen.size
         seen.samples["local_write" if here else "remote_write"].append(seen.size / (wrote + closed))
@@ -121,18 +137,21 @@ def _link(nodes: Nodes, seen: Seen) -> None:
     for node in range(min(2, len(nodes))):
         others = [name for name, who in seen.where.items() if who and node not in who]
         if others:
+            _forget(nodes, seen, {node: others})
             got = _one(nodes, node, others, "read", size=seen.size, streams=len(others))
             seen.samples["link_in"].append(got.came / got.seconds)
             seen.samples["efficiency"].append(len(others) * seen.size / got.came)
         held = [name for name, who in seen.where.items() if who == [node]]
         readers = {n: held for n in range(len(nodes)) if n != node}
         if held and readers:
+            _forget(nodes, seen, {node - 1: held})
             # its own agent does nothing: what it sends is counted by those that receive
             answers = nodes.ask(readers, "read", size=seen.size, streams=len(held), limit=20)
             came = sum(a.came for a in answers.values())
             seen.samples["link_out"].append(came / max(a.seconds for a in answers.values()))
     ring = _ring(seen)
     if len(ring) > 1:
+        _forget(nodes, seen, {n: [f] for n, f in ring.items()})
         answers = nodes.ask({n: [f] for n, f in ring.items()}, "read", size=seen.size)
         seen.samples["ring"] += [a.came / a.seconds for a in answers.values()]
 
@@ -141,6 +160,7 @@ def _same(nodes: Nodes, seen: Seen) -> None:
     """Two readers of one file on one node at the same time: what comes more than once."""
     away = [name for name, who in seen.where.items() if who and 0 not in who]
     for name in away[:SHARED]:
+        _forget(nodes, seen, {0: [name]})
         got = _one(nodes, 0, [name, name], "read", size=seen.size, streams=2)
         seen.samples["read_ahead"].append(max(0.0, got.came - seen.size))
 
@@ -148,10 +168,13 @@ def _same(nodes: Nodes, seen: Seen) -> None:
 def _local(nodes: Nodes, seen: Seen) -> None:
     """All nodes read what they hold themselves, at once; one writes until it is on the disk."""
     own = {n: [f for f, who in seen.where.items() if n in who][:1] for n in range(len(nodes))}
-    answers = nodes.ask({n: names for n, names in own.items() if names}, "read", size=seen.size)
+    own = {n: names for n, names in own.items() if names}
+    _forget(nodes, seen, own)
+    answers = nodes.ask(own, "read", size=seen.size)
     seen.samples["local_all"] += [seen.size / a.times[0][1] for a in answers.values()]
-    (took, *_), *_ = _one(nodes, 0, ["d"], "synced", size=seen.size).times
-    seen.samples["synced"].append(seen.size / took)
+    if not seen.keeps:  # else every write was until it is stored
+        (took, *_), *_ = _one(nodes, 0, ["d"], "synced", size=seen.size).times
+        seen.samples["synced"].append(seen.size / took)
 
 
 STEPS: tuple[Callable[[Nodes, Seen], None], ...] = (
@@ -168,6 +191,14 @@ def _one(
 ) -> Answer:
     limit = PAUSE_S if size <= SMALL else 20.0
     return nodes.ask({node: names}, do, size=size, streams=streams, limit=limit)[node]
+
+
+def _forget(nodes: Nodes, seen: Seen, wanted: Mapping[int, Sequence[str]]) -> None:
+    """Nodes will read files: let the next one write each again, so that no client has it."""
+    if not seen.keeps or len(nodes) < 2:
+        return
+    for node, names in wanted.items():
+        _one(nodes, (node + 1) % len(nodes), names, "renew")
 
 
 def _rate(seen: Seen, name: str, answers: Mapping[int, Answer]) -> None:

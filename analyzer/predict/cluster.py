@@ -71,6 +71,11 @@ class Cluster:
         """Whether all its numbers are exactly known."""
         return all(r.exact for part in self.sections() for r in part.numbers.values())
 
+    @property
+    def spread(self) -> bool:
+        """Whether the store puts each chunk of a file on a server of its own."""
+        return self.store.words["law"] in ("rotate", "random")
+
     def sections(self) -> list[Section]:
         """All tables, in one order."""
         own = [self.servers, self.store, self.scheduler, self.model, self.registry, *self.links]

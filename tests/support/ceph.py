@@ -1,13 +1,15 @@
 """A real CephFS over five nodes behind shaped links (bed.py): memstore OSDs, ceph-fuse.
 
 One OSD and one client per node; monitor, metadata server and a client on the head. One copy of
-everything in the default pool, as MooseFS has in its test. Pools: `node_X` on the OSD of node X,
-`copies_2` and `copies_5` with more copies. The metadata server ticks every half second: with few
-requests under way, a client may wait until the next tick for what another one holds.
+everything in the default pool, spread evenly by Ceph's own balancer, as MooseFS has in its test.
+Pools: `node_X` on the OSD of node X, `copies_2` and `copies_5` with more copies. The metadata
+server ticks every half second: with few requests under way, a client may wait until the next tick
+for what another one holds.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -19,12 +21,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
-from tests.support.bed import HEAD, Bed, network, ok
+from tests.support.bed import HEAD, LINK, Bed, network, ok
 from tests.support.needs import missing_for
 from tracehint.adapters.stores.ceph_ask import Question
 
-TOOLS = ("ceph", "ceph-mon", "ceph-osd", "ceph-mds", "ceph-fuse", "monmaptool", "nsenter", "tc")
+TOOLS = (
+    "ceph", "ceph-mon", "ceph-osd", "ceph-mds", "ceph-fuse", "monmaptool", "nsenter",
+    "osdmaptool", "tc",
+)  # fmt: skip  # a table
 ASKER = """import json, sys
 from tracehint.adapters.stores.ceph_ask import Question, ask_ceph
 for line in sys.stdin:
@@ -70,6 +76,11 @@ class CephBed(Bed):
 
     daemons: list[subprocess.Popen[bytes]] = field(default_factory=list)
     asker: list[subprocess.Popen[str]] = field(default_factory=list)
+    pools: set[str] = field(default_factory=set)
+
+    chunk: ClassVar[int] = 4 << 20  # bytes of an object
+    # Else a client keeps what a task wrote and has closed until somebody asks for it.
+    synced: ClassVar[bool] = True
 
     @property
     def conf(self) -> Path:
@@ -136,18 +147,46 @@ class CephBed(Bed):
             for path, place in zip(paths, places, strict=True)
         }
 
+    def give(self, folder: Path, place: str) -> None:
+        """What is made in a folder goes there from now on: "1", so many copies anywhere, or
+        "node_A". Raises ValueError for copies beside the one on a node: there is no such pool."""
+        if place == "1":
+            return
+        if place.isdecimal():
+            place = f"copies_{min(int(place), len(self.nodes))}"
+            if place not in self.pools:
+                self.ceph(*_copies_pool(place))
+                self.pools.add(place)
+        if place.count("_") > 1:
+            raise ValueError(f"{place}: a pool of a node has one copy")
+        self._until_known(folder, place)
+
+    def _until_known(self, folder: Path, pool: str) -> None:
+        """Set the pool of a folder; clients learn of a new one a moment later."""
+        for _ in range(40):
+            try:
+                os.setxattr(folder, "ceph.dir.layout.pool", pool.encode())
+            except OSError as error:
+                if error.errno != errno.EINVAL:
+                    raise
+                time.sleep(0.25)
+            else:
+                return
+        raise AssertionError(f"no client knows the pool {pool}")
+
     def local_first(self, on: bool) -> None:
         """CephFS has no such setting."""
         assert not on
 
 
 @contextmanager
-def ceph_cluster(folder: Path) -> Iterator[CephBed]:
-    """Start everything, wait until files can be written, and stop it again."""
-    with network(folder) as plain:
+def ceph_cluster(folder: Path, *, more: str = "", link: int = LINK) -> Iterator[CephBed]:
+    """Start everything, wait until files can be written, and stop it again. `more`: further lines
+    of ceph.conf; `link`: Mbit/s of a node."""
+    with network(folder, link) as plain:
         bed = CephBed(plain.nodes, plain.space, folder)
         try:
-            _start(bed)
+            _start(bed, more)
             yield bed
         finally:
             for mount in (bed.mount, *(node.mount for node in bed.nodes)):
@@ -157,9 +196,9 @@ def ceph_cluster(folder: Path) -> Iterator[CephBed]:
                 process.wait()
 
 
-def _start(bed: CephBed) -> None:
+def _start(bed: CephBed, more: str) -> None:
     fsid = str(uuid.uuid4())
-    bed.conf.write_text(CONF.format(fsid=fsid, head=HEAD, folder=bed.folder))
+    bed.conf.write_text(CONF.format(fsid=fsid, head=HEAD, folder=bed.folder) + more)
     for name in ("mds", *(f"osd{i}" for i in range(len(bed.nodes)))):
         (bed.folder / name).mkdir()
     ok(
@@ -209,7 +248,7 @@ def _wait_for_osds(bed: CephBed, commands: list[list[str | Path]]) -> None:
 
 def _pools(bed: CephBed) -> None:
     """The file system, a pool for each node, and pools with several copies."""
-    commands = ["osd pool create meta 8", "osd pool create data 32", "fs new cephfs meta data"]
+    commands = ["osd pool create meta 8", "osd pool create data 64", "fs new cephfs meta data"]
     for node in bed.nodes:
         name = f"node_{node.label}"
         commands += [
@@ -218,13 +257,28 @@ def _pools(bed: CephBed) -> None:
             f"fs add_data_pool cephfs {name}",
         ]
     for copies in (2, len(bed.nodes)):
-        name = f"copies_{copies}"
-        commands += [
-            f"osd pool create {name} 16",
-            f"osd pool set {name} size {copies}",
-            f"fs add_data_pool cephfs {name}",
-        ]
+        commands += _copies_pool(f"copies_{copies}")
+        bed.pools.add(f"copies_{copies}")
     bed.ceph(*commands)
+    _even(bed)
+
+
+def _copies_pool(name: str) -> list[str]:
+    return [
+        f"osd pool create {name} 16",
+        f"osd pool set {name} size {name.rpartition('_')[2]}",
+        f"fs add_data_pool cephfs {name}",
+    ]
+
+
+def _even(bed: CephBed) -> None:
+    """As many placement groups of the default pool on every OSD, as a cluster's balancer does it:
+    by chance alone one of five has half more than its share."""
+    known, moves = bed.folder / "osdmap", bed.folder / "moves"
+    ok(bed.head("ceph", "-c", bed.conf, "osd", "getmap", "-o", known))
+    even = ("--upmap", moves, "--upmap-pool", "data", "--upmap-deviation", "1")
+    ok(bed.head("osdmaptool", known, *even))
+    bed.ceph(*(line.removeprefix("ceph ") for line in moves.read_text().splitlines() if line))
 
 
 def _wait_for_mds(bed: CephBed) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from tests.support.bed import HEAD, LINK, Bed, Node, network, ok
 from tests.support.moosefs import TOOLS, master_config, wait_for_servers, write_config
@@ -36,6 +37,21 @@ class MooseBed(Bed):
     """The cluster with MooseFS on it."""
 
     topology: list[bool] = field(default_factory=lambda: [False])  # as the master has it
+
+    chunk: ClassVar[int] = 64 << 20  # bytes
+    synced: ClassVar[bool] = False  # a client hands over what it has when a file is closed
+
+    def give(self, folder: Path, place: str) -> None:
+        """What is made in a folder goes there from now on: "1", so many copies anywhere, "node_A",
+        or "node_A_2", one copy on A and another one elsewhere: storage classes of these names."""
+        label, _, copies = place.removeprefix("node_").partition("_")
+        if copies:
+            where = ",".join([label, *["*"] * (int(copies) - 1)])
+            words = ("create", "-m", "L", "-K", where, place)
+            done = self.head("mfsscadmin", self.mount, *words)
+            if "already in use" not in done.stdout + done.stderr:
+                ok(done)
+        ok(self.head("mfssetsclass", place, folder))
 
     def local_first(self, on: bool) -> None:
         """New files go to the writing client's own node, for the whole system."""

@@ -4,7 +4,6 @@
  * exec or exit. A child of vfork has its own record in memory that its parent gives back.
  */
 #include <linux/fcntl.h>
-#include "../hook/core.h"
 #include "process.h"
 
 #define MAX_PATH 4096
@@ -17,6 +16,7 @@ static struct own {
 	struct rec *vforked[VFORKS];
 } * own;
 
+struct rec *own_rec;
 struct image image;
 
 /* `text`: room of MAX_PATH bytes. */
@@ -182,7 +182,7 @@ bool process_start(const struct th_program *program)
 	own = th_map_wiped(bytes);
 	if (!own)
 		return false;
-	struct rec *rec = &own->rec;
+	struct rec *rec = own_rec = &own->rec;
 
 	rec->slots = (struct slot *)(own + 1);
 	rec->slot_count = TH_SLOTS;

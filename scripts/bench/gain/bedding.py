@@ -13,8 +13,8 @@ from scripts.bench.gain.columns import Case
 from scripts.bench.gain.effect import Effect
 from scripts.bench.gain.replay import Replay, outputs
 from scripts.bench.gain.results import Run
+from scripts.bench.gain.stores import STORES, GainBed, Store
 from scripts.bench.load import Watch
-from tests.support.bed import LINK
 from tests.support.shaped import MooseBed, shaped_cluster
 
 from tracehint.analyzer.predict.cluster import Cluster
@@ -24,22 +24,28 @@ from tracehint.analyzer.predict.model import Placement
 SLOTS = 4  # tasks at one time on a node
 
 
-def cluster_of(path: Path) -> Cluster:
-    """The measured cluster as the replays use it: so many tasks on a node, nothing read from a
-    node's memory. Raises InputError where there is none."""
-    found = read_cluster(path)
+def cluster_of(path: Path, store: Store = STORES["moosefs"]) -> Cluster:
+    """The measured cluster as the replays use it: so many tasks on a node, and of a node's memory
+    what the store's client keeps. Raises InputError where there is none."""
+    found, kept = read_cluster(path), store.client_memory
     nodes = tuple(part.with_number("cores", SLOTS) for part in found.nodes)
-    return dataclasses.replace(found.with_store(client_cache=0), nodes=nodes)
+    if kept:
+        nodes = tuple(part.with_number("memory_gb", kept) for part in nodes)
+    return dataclasses.replace(found.with_store(client_cache=kept > 0), nodes=nodes)
 
 
 @contextmanager
-def started(link: int = LINK) -> Iterator[MooseBed]:
-    """MooseFS on five nodes behind links of so many Mbit/s, its disks in memory where there is
+def started() -> Iterator[MooseBed]:
+    """MooseFS on five nodes, its disks in memory where there is enough."""
+    with tempfile.TemporaryDirectory(dir=room()) as name, shaped_cluster(Path(name)) as bed:
+        yield bed
+
+
+@contextmanager
+def running(store: Store, link: int) -> Iterator[GainBed]:
+    """A store on five nodes behind links of so many Mbit/s, its disks in memory where there is
     enough."""
-    with (
-        tempfile.TemporaryDirectory(dir=room()) as name,
-        shaped_cluster(Path(name), link=link) as bed,
-    ):
+    with tempfile.TemporaryDirectory(dir=room()) as name, store.start(Path(name), link=link) as bed:
         yield bed
 
 
@@ -50,7 +56,7 @@ def room() -> str | None:
 
 
 def replayed(
-    bed: MooseBed, case: Case, column: str, number: int, placement: Placement, *, preferred: bool
+    bed: GainBed, case: Case, column: str, number: int, placement: Placement, *, preferred: bool
 ) -> Run:
     """One run in a fresh directory, which is removed again. `preferred`: as `load.prefer` said."""
     effect = Effect(bed, f"{case.row.name}-{column}-{number}", case.work, placement)

@@ -16,6 +16,7 @@ from tracehint.analyzer.predict.model import READ, WRITE, Placement, Workload, l
 from tracehint.analyzer.predict.placement import default, local
 
 HAND_COPIES = 4
+BY_HAND = "hand"  # the column whose copies a person asks for
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ COLUMNS: dict[str, Column] = {
         Column(
             "local", "local-first, run where most input lies", lambda c: local(c.work, c.cluster)
         ),
-        Column("hand", "by hand, as in the paper", by_hand),
+        Column(BY_HAND, "by hand, as in the paper", by_hand),
         Column("hints", "hints per file", per_file),
         Column("rules", "rules by name alone", rules_only),
         Column("planned", "planned", planned),

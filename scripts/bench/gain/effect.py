@@ -1,5 +1,6 @@
-"""A placement put into effect on MooseFS: a directory per storage class, and a file lies in the one
-that says where its bytes go. So a hint costs no call; what calls cost is in `make bench-hints`."""
+"""A placement put into effect on a store: a directory per place (stores.py), and a file lies in the
+one that says where its bytes go. So a hint costs no call; what calls cost is in `make bench-hints`.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from tests.support.bed import ok
-from tests.support.shaped import MooseBed
+from scripts.bench.gain.stores import GainBed
 
 from tracehint.analyzer.predict.model import COMPUTE, WRITE, Placement, Workload, law
 
-PLAIN = "1"  # the storage class of one copy anywhere
+PLAIN = "1"  # the place of one copy anywhere
 MAX_COPIES = 9
-CHUNK = 1 << 26  # bytes
 _BATCH = 500  # paths of one call of the store's tool
 
 
@@ -25,7 +24,7 @@ _BATCH = 500  # paths of one call of the store's tool
 class Effect:
     """Where each file of a run is; filled in as files are made. `where` counts chunks by node."""
 
-    bed: MooseBed
+    bed: GainBed
     folder: str
     work: Workload
     placement: Placement
@@ -34,7 +33,7 @@ class Effect:
     where: dict[int, Counter[int]] = field(default_factory=dict)
 
     def prepare(self) -> None:
-        """The directories with their classes."""
+        """The directories, one for each place."""
         root = self.bed.mount / self.folder
         root.mkdir()
         copies = () if self.placement.copies is None else self.placement.copies.tolist()
@@ -42,35 +41,28 @@ class Effect:
         names = [f"node_{node.label}" for node in self.bed.nodes]
         for name in (*sorted(wanted), *names, *self._bound_copies()):
             (root / name).mkdir()
-            ok(self.bed.head("mfssetsclass", name, root / name))
+            self.bed.give(root / name, name)
 
     def _bound_copies(self) -> list[str]:
-        """Storage classes of files that lie on a node and have more copies elsewhere."""
-        p, found = self.placement, []
+        """Places of files that lie on a node and have more copies elsewhere."""
+        p = self.placement
         if p.law is None or p.copies is None:
-            return found
+            return []
         bound = np.isin(p.law, [law("node"), law("local"), law("group")])
-        for count in sorted({min(n, MAX_COPIES) for n in p.copies[bound].tolist() if n > 1}):
-            for node in self.bed.nodes:
-                found.append(f"node_{node.label}_{count}")
-                where = ",".join([node.label, *["*"] * (count - 1)])
-                words = ("create", "-m", "L", "-K", where, found[-1])
-                done = self.bed.head("mfsscadmin", self.bed.mount, *words)
-                if "already in use" not in done.stdout + done.stderr:
-                    ok(done)
-        return found
+        counts = sorted({min(n, MAX_COPIES) for n in p.copies[bound].tolist() if n > 1})
+        return [f"node_{node.label}_{n}" for n in counts for node in self.bed.nodes]
 
     def choose(self, file: int, node: int | None) -> str:
-        """The class of a file that is made on a node (None: before the run); always the same."""
+        """The place of a file that is made on a node (None: before the run); always the same."""
         if file not in self.chosen:
-            self.chosen[file] = self._class(file, node)
+            self.chosen[file] = self._place(file, node)
         return self.chosen[file]
 
     def path(self, file: int, mount: Path) -> Path:
-        """The file below a mount, once its class is chosen."""
+        """The file below a mount, once its place is chosen."""
         return mount / self.folder / self.chosen[file] / f"f{file}"
 
-    def _class(self, file: int, node: int | None) -> str:
+    def _place(self, file: int, node: int | None) -> str:
         p = self.placement
         kind = -1 if p.law is None else int(p.law[file])
         target = -1 if p.target is None else int(p.target[file])
@@ -89,14 +81,14 @@ class Effect:
         return f"{name}_{copies}" if copies > 1 else name
 
     def located(self, files: list[int]) -> dict[int, Counter[int]]:
-        """Chunks of each file by node: as its class says, else as the store says."""
+        """Chunks of each file by node: as its place says, else as the store says."""
         labels = {f"node_{node.label}": i for i, node in enumerate(self.bed.nodes)}
         numbers = {node.label: i for i, node in enumerate(self.bed.nodes)}
         asked = []
         for file in files:
             known = labels.get(self.chosen[file])
             if known is not None:
-                self.where[file] = Counter({known: 1})
+                self.where[file] = Counter({known: self.chunks(file)})
             elif self.work.size[file] == 0:
                 self.where[file] = Counter()  # the store keeps no chunk of it
             elif file not in self.where:
@@ -106,6 +98,10 @@ class Effect:
             for path, said in self.bed.where(list(part)).items():
                 self.where[part[path]] = Counter({numbers[x]: n for x, n in said.items()})
         return {file: self.where[file] for file in files}
+
+    def chunks(self, file: int) -> int:
+        """How many chunks or objects a file has."""
+        return max(1, -(-int(self.work.size[file]) // self.bed.chunk))
 
     def astray(self) -> int:
         """Of the files that were put on a node, those that the store keeps elsewhere."""
@@ -128,7 +124,7 @@ class Effect:
             if work.op_kind[i] == COMPUTE:
                 continue
             where, moved = self.where[int(work.op_file[i])], int(work.op_bytes[i])
-            chunks = max(1, -(-int(work.size[int(work.op_file[i])]) // CHUNK))
+            chunks = self.chunks(int(work.op_file[i]))
             own = where[nodes[task]] / chunks
             held = where.total() / chunks if work.op_kind[i] == WRITE else min(1, where.total())
             total += round(moved * (held - own))
@@ -150,7 +146,7 @@ def held(effect: Effect, files: list[int], moved: list[int]) -> Counter[int]:
     found: Counter[int] = Counter()
     where = effect.located(files)
     for file, amount in zip(files, moved, strict=True):
-        chunks = max(1, -(-int(effect.work.size[file]) // CHUNK))
+        chunks = effect.chunks(file)
         for node, here in where[file].items():
             found[node] += amount * here // chunks
     return found

@@ -61,7 +61,8 @@ class Replay:
             if not work.produced[file]:
                 effect.choose(file, None)
                 path = effect.path(file, effect.bed.mount)
-                self.sums[file] = _write(path, 0, int(work.size[file]), zlib.crc32(b"%d" % file))
+                seed = zlib.crc32(b"%d" % file)
+                self.sums[file] = _write(path, 0, int(work.size[file]), seed, effect.bed.synced)
 
     def run(self) -> tuple[float, list[Done]]:
         """Seconds of the run, and what each task did. Raises RuntimeError when one fails."""
@@ -141,8 +142,8 @@ class Replay:
                 read ^= _read(self.effect.path(file, mount), start, length)
             else:
                 self.effect.choose(file, node)
-                path = self.effect.path(file, mount)
-                self.sums[file] = _write(path, start, length, read ^ zlib.crc32(b"%d" % file))
+                path, seed = self.effect.path(file, mount), read ^ zlib.crc32(b"%d" % file)
+                self.sums[file] = _write(path, start, length, seed, self.effect.bed.synced)
             spent[(READ, COMPUTE, WRITE).index(kind)] += time.monotonic() - at
 
 
@@ -163,8 +164,8 @@ def _read(path: Path, start: int, length: int) -> int:
         os.close(fd)
 
 
-def _write(path: Path, start: int, length: int, seed: int) -> int:
-    """Write bytes that the seed decides; their checksum."""
+def _write(path: Path, start: int, length: int, seed: int, synced: bool) -> int:
+    """Write bytes that the seed decides, `synced`: until they are stored; their checksum."""
     block = random.Random(seed).randbytes(1 << 12) * (BLOCK >> 12)
     fd, found, end = os.open(path, _NEW, 0o644), 0, start + length
     try:
@@ -172,6 +173,8 @@ def _write(path: Path, start: int, length: int, seed: int) -> int:
             part = block[: min(BLOCK, end - start)]
             found = zlib.crc32(part, found)
             start += os.pwrite(fd, part, start)
+        if synced:
+            os.fsync(fd)
         return found
     finally:
         os.close(fd)

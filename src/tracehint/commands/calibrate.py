@@ -32,7 +32,8 @@ _NAME = re.compile(r"[^A-Za-z0-9_.-]+")
 @click.option(
     "--size-mb",
     type=click.IntRange(1, 100_000),
-    help="Size of the file that is written and read (default: 256; of each file of a cluster: 16).",
+    help="Size of the file that is written and read (default: 256; of each file of a cluster: 16, "
+    "or the store's chunk if that is less).",
 )
 @click.option(
     "--hosts",
@@ -93,14 +94,16 @@ def _cluster(
     from tracehint.adapters.probe.derive import derive
     from tracehint.adapters.probe.probe import probe
     from tracehint.adapters.probe.write import cluster_text
-    from tracehint.analyzer.predict.cluster_file import ready_made
+    from tracehint.analyzer.predict.cluster_file import read_cluster, ready_made
 
+    base = store if store in ready_made() else None
     size = size_mb or PROBE_MB
     if size > PROBE_MOST_MB:
         raise UsageError(f"--size-mb {size}", f"Give at most {PROBE_MOST_MB} for a cluster file.")
+    if size_mb is None and base is not None and (ready := read_cluster(base)).spread:
+        size = max(1, min(size, int(ready.store["chunk_mb"]) >> 20))  # a file lies in one place
     here = Host(name="localhost", start=STARTS["here"])
     nodes: tuple[Host, ...] = (here,) if hosts is None else read_hosts(hosts)
-    seen = probe(directory, nodes, seconds=seconds, size=size << 20)
+    seen = probe(directory, nodes, seconds=seconds, size=size << 20, store=store)
     name = _NAME.sub("-", output.stem).strip("-._") or "measured"
-    base = store if store in ready_made() else None
     return cluster_text(name[:64], base, *derive(seen))

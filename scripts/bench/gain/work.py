@@ -1,0 +1,59 @@
+"""What is measured on which store, and where its files lie."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from scripts.bench.gain.bedding import cluster_of
+from scripts.bench.gain.cases import case_of
+from scripts.bench.gain.columns import BY_HAND, Case
+from scripts.bench.gain.placements import placement_of
+from scripts.bench.gain.results import Results, load
+from scripts.bench.gain.rows import ROWS, SCALES
+from scripts.bench.gain.stores import Store
+
+from tracehint.analyzer.predict.model import Placement
+
+ROOT = Path(__file__).parents[3]
+OUT = ROOT / "build" / "bench-gain"
+FIRST = "moosefs"  # the store whose results lie and stand without its name
+
+
+@dataclass(frozen=True)
+class Work:
+    """A store, and the archive that instances come from."""
+
+    store: Store
+    corpus: Path
+
+    @property
+    def folder(self) -> Path:
+        """Where its results are."""
+        return OUT if self.store.name == FIRST else OUT / self.store.name
+
+    def cluster(self, link: int) -> Path:
+        """The measured cluster file of links of so many Mbit/s."""
+        return self.folder / f"cluster-{link}.toml"
+
+    def results(self, name: str, scale: str, *, fresh: bool) -> Results:
+        """What was measured of a row so far."""
+        key = dataclasses.asdict(ROWS[name]) | {"scale": scale}
+        return load(self.folder, f"{name}-{scale}", json.loads(json.dumps(key)), fresh=fresh)
+
+    def case(self, name: str, scale: str) -> Case:
+        """A row at a scale; the cluster must be measured."""
+        cluster = cluster_of(self.cluster(SCALES[scale].link), self.store)
+        return case_of(ROWS[name], scale, self.corpus, self.folder, cluster)
+
+    def placement(self, case: Case, scale: str, column: str) -> Placement:
+        """The one that is replayed and predicted."""
+        kept = self.folder / f"{case.row.name}-{scale}-{column}.placement.json"
+        found = placement_of(case, column, kept)
+        return found if column == BY_HAND else self.store.takes(found)
+
+    def mark(self, table: str) -> str:
+        """What marks the table of this store on the page."""
+        return f"measured: {table if self.store.name == FIRST else f'{self.store.name} {table}'}"
