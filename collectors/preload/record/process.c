@@ -190,6 +190,7 @@ bool process_start(const struct th_program *program)
 	if (!epoch_begin(rec, arguments_size(program->argv)))
 		return false;
 	rec->page->proc.flags = TH_PROC_EXECED;
+	rec->page->proc.cpu_from = cpu_used();
 	rec->page->proc.exe = image.exe = exe_text(rec, text);
 	rec->page->proc.cwd = rec->cwd = image.cwd = cwd_text(rec, text);
 	put_arguments(rec, program->argv, program->envp);
