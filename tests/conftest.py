@@ -44,11 +44,10 @@ LONG = {
 
 
 def pytest_configure() -> None:
-    """No test sees the analyses that another one left; Python compiles a module once, not in each
-    of some thousand processes; and a shell lets what it starts in the background ignore signals
-    that tests send."""
+    """No test sees the analyses that another one left; what is imported here is kept compiled, for
+    the next run and for some thousand processes, also where PYTHONDONTWRITEBYTECODE is set; and a
+    shell lets what it starts in the background ignore signals that tests send."""
     os.environ["TRACEHINT_CACHE"] = "off"
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         if signal.getsignal(number) == signal.SIG_IGN:
