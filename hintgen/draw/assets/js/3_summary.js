@@ -64,7 +64,7 @@ function foldedFindings(place, rules) {
     { name: "Save", get: (i) => rules[i].saves.network_bytes + rules[i].saves.waiting_bytes + rules[i].saves.storage_bytes,
       show: (i) => rules[i].said.split(", ").map((part) => h("div", { class: "nowrap" }, part)) },
     { name: "The largest", long: true, get: (i) => `${first(i).template} ${first(i).message}`, show: (i) => [
-      first(i).template ? [h("code", null, first(i).template), h("br")] : null, first(i).message,
+      ...(first(i).template ? [h("code", null, first(i).template), h("br")] : []), first(i).message,
       rules[i].first_said ? h("div", { class: "note" }, "Saves " + rules[i].first_said) : null] },
     { name: "Remedy", long: true, get: (i) => first(i).fix, show: (i) => remedy(first(i).fix) },
   ], rules.length);
