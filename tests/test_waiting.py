@@ -91,6 +91,13 @@ def test_a_long_process_without_processor_time_makes_it_unknown(tmp_path: Path) 
     assert (found["cpu_s"], found["io_wait_s"]) == (None, None)
 
 
+def test_a_child_that_waited_for_its_exec_computed_nothing(tmp_path: Path) -> None:
+    build, work = one_task(cpu=1.0)
+    child = build.process(["work"], parent=work, start=1, end=9, exit_code=None)
+    build.process(["helper"], parent=work, prev=child, start=9, end=9.5, cpu=0.25)
+    assert task(analyze(build.bundle(tmp_path)))["cpu_s"] == 1.25
+
+
 def test_bundles_from_before_are_read(tmp_path: Path) -> None:
     build, _ = one_task(cpu=1.0)
     build.save(tmp_path / "old.trace")

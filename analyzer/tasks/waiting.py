@@ -63,13 +63,16 @@ def _task_of(processes: pa.Table, segmented: Segmentation) -> Ints:
 
 
 def _processor_time(processes: pa.Table, of: Ints, tasks: int) -> tuple[Floats, Floats]:
-    """Per task: seconds of processors (NaN: unknown), and of the lives of its processes."""
+    """Per task: seconds of processors (NaN: unknown), and of the lives of its processes. Between a
+    fork and the exec that follows it nothing computes, however long it had to wait for its turn."""
     used = numbers(processes, "cpu_ns", -1).astype(np.float64)
     life = np.maximum(column(processes, "end_ns") - column(processes, "start_ns"), 0) / 1e9
     mine = of >= 0
     lives = _sums(of[mine], life[mine], tasks)
     known = mine & (used >= 0)
-    unknown = _sums(of[mine & ~known], life[mine & ~known], tasks)
+    became = np.isin(column(processes, "proc"), column(processes, "prev", -1))
+    unsaid = mine & ~known & ~became
+    unknown = _sums(of[unsaid], life[unsaid], tasks)
     endless = mine & processes.column("end_ns").is_null().to_numpy()
     unknown[of[endless]] = np.inf
     seconds = _sums(of[known], used[known] / 1e9, tasks)
