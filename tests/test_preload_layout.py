@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 from tests.support.preload import SOURCES
+from tracehint.collectors.preload import arena
 from tracehint.schemas.spool import arena_layout
 
 
@@ -38,9 +39,22 @@ def test_the_constants_are_those_of_the_header() -> None:
         "TH_ARENA_VERSION": str(arena_layout.VERSION),
         "TH_CHUNK_MAGIC": f"{arena_layout.CHUNK_MAGIC:#x}U",
         "TH_ARENA_PAGE": str(arena_layout.PAGE),
+        "TH_UNIT": f"({arena_layout.UNIT >> 20}ULL << 20)",
+        "TH_UNITS": str(arena_layout.UNITS),
         "TH_EVENT": str(arena_layout.EVENT),
         "TH_BRIEF": str(arena_layout.BRIEF),
         "TH_FOLLOWED": f"{arena_layout.FOLLOWED:#x}",
         "TH_FIRST": str(arena_layout.FIRST),
     }.items():
         assert f"#define {name} {value}".lower() in text.lower(), name
+
+
+def test_who_makes_the_file_has_the_same_header() -> None:
+    head = arena_layout.HEAD_DT
+    assert head.fields
+    assert (arena.MAGIC, arena.ARENA_VERSION) == (arena_layout.MAGIC, arena_layout.VERSION)
+    assert (arena.UNIT, arena.UNITS) == (arena_layout.UNIT, arena_layout.UNITS)
+    assert head.fields["units"][1] == arena.UNITS_AT
+    assert head.fields["lost"][1] == arena.HEAD.size
+    assert arena.FIRST % arena_layout.PAGE == 0 and head.itemsize <= arena.FIRST
+    assert arena.READY == arena_layout.UNIT_READY

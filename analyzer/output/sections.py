@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +74,7 @@ def tasks(analysis: Analysis) -> Section:
                 ',"source":',
                 string_of(part, "source", "observed"),
                 _rank(part),
+                *_spent(part),
                 "}",
             )
         )
@@ -212,6 +213,14 @@ def _rank(tasks: pa.Table) -> pa.Array:
     group = column(tasks, "group")
     fields = joined(',"group":"m', whole(group), '","rank":', number_of(tasks, "rank"))
     return pc.if_else(pa.array(group >= 0), fields, pa.scalar("", _TEXT))
+
+
+def _spent(tasks: pa.Table) -> Iterator[pa.Array]:
+    """Where the time of a task went; fields that are not known are left out."""
+    for name in ("cpu_s", "io_wait_s"):
+        known = pa.array(~np.isnan(floats(tasks, name)))
+        said = joined(f',"{name}":', seconds_of(tasks, name))
+        yield pc.if_else(known, said, pa.scalar("", _TEXT))
 
 
 def _mark(name: str) -> str:

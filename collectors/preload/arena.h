@@ -15,9 +15,11 @@
 
 #define TH_ARENA_FILE "arena"
 #define TH_ARENA_MAGIC 0x414e455241484e54ULL /* "TNHARENA" */
-#define TH_ARENA_VERSION 3
+#define TH_ARENA_VERSION 5
 #define TH_CHUNK_MAGIC 0x4b4e4843U /* "CHNK" */
 #define TH_ARENA_PAGE 4096
+#define TH_UNIT (4ULL << 20) /* room is taken from the disk by so many bytes */
+#define TH_UNITS 8192
 #define TH_FOLLOWED 0x100 /* added to `unentered`: names and descriptors were looked at */
 #define TH_FIRST 6	  /* episodes of a process that need no chunk: many programs are short */
 
@@ -25,16 +27,21 @@
 #define TH_EVENT 16 /* forks and waits */
 #define TH_BRIEF 17 /* closed episodes */
 
+/* A unit is made by one process alone; the others wait a while, then go on behind it. */
+enum th_unit { TH_UNIT_NONE, TH_UNIT_CLAIMED, TH_UNIT_READY };
+
 struct th_arena {
 	unsigned long long magic;
 	unsigned int version;
 	unsigned int epochs; /* given out */
 	unsigned long long size;
 	unsigned long long used;      /* given out; chunks end before `size` */
-	unsigned long long allocated; /* has blocks on disk: writing there cannot fail */
+	unsigned long long allocated; /* end of the last unit that was made */
 	unsigned long long gap;	      /* a pause of so many ticks ends a run */
 	unsigned long long lost[TH_LOST_KINDS + 1];
 	unsigned long long unplaced; /* chunks that did not fit or could not be had */
+	/* enum th_unit; READY has blocks on disk: writing there cannot fail */
+	unsigned char units[TH_UNITS];
 };
 
 struct th_chunk {

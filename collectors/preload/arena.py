@@ -18,10 +18,12 @@ from tracehint.schemas.spool.version import VERSION
 
 ARENA = "arena"
 SITES = "sites"
-_MAGIC, _VERSION, _PAGE = 0x414E455241484E54, 3, 4096
-_HEAD = struct.Struct("<QIIQQQQ")  # th_arena of arena.h, up to `gap`
-_SIZE = 32 << 30  # of the sparse file: texts are found by 32 bits of 8 bytes
-_FIRST_BLOCKS = 4 << 20
+# th_arena of arena.h, as schemas/spool/arena_layout.py has it; NumPy is loaded after the run
+MAGIC, ARENA_VERSION, UNIT, UNITS, READY = 0x414E455241484E54, 5, 4 << 20, 8192, 2
+HEAD = struct.Struct("<QIIQQQQ")  # up to `gap`
+UNITS_AT, FIRST = 120, 12288  # where the states of units are; what the header takes
+_SIZE = UNITS * UNIT  # of the sparse file: texts are found by 32 bits of 8 bytes
+_FIRST_UNITS = 2  # that the recorder makes, where there is room
 _GAP_S = 0.25  # a pause that ends a run, as of the eBPF collector
 _MEASURE_S = 0.01
 
@@ -60,14 +62,14 @@ class Arena:
         hertz = (second["ticks"] - first["ticks"]) * 1e9
         hertz /= second["tick_boot_ns"] - first["tick_boot_ns"]
         path = self.folder / ARENA
-        head = _HEAD.pack(
-            _MAGIC, _VERSION, int(not launched), _SIZE, _PAGE, _FIRST_BLOCKS, int(_GAP_S * hertz)
-        )
         try:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             try:
                 os.ftruncate(fd, _SIZE)
-                os.posix_fallocate(fd, 0, _FIRST_BLOCKS)
+                head = HEAD.pack(
+                    MAGIC, ARENA_VERSION, int(not launched), _SIZE, FIRST,
+                    _make_units(fd) * UNIT, int(_GAP_S * hertz),
+                )  # fmt: skip  # a table
                 os.pwrite(fd, head, 0)
             finally:
                 os.close(fd)
@@ -88,12 +90,28 @@ class Arena:
         """To what was used; nobody may have it mapped any more. The changed code goes as well."""
         (self.folder / SITES).unlink(missing_ok=True)
         with (self.folder / ARENA).open("r+b") as stream:
-            _, _, _, _, used, allocated, _ = _HEAD.unpack(stream.read(_HEAD.size))
-            stream.truncate(min(max(used, _PAGE), allocated))
+            _, _, _, _, used, allocated, _ = HEAD.unpack(stream.read(HEAD.size))
+            stream.truncate(min(max(used, FIRST), allocated))
 
     def write(self, name: str, data: dict[str, Any]) -> None:
         """One of the two JSON files."""
         (self.folder / name).write_text(json.dumps(data), encoding="ascii")
+
+
+def _make_units(fd: int) -> int:
+    """The first units, as record/arena.c makes the others; how many. Raises OSError: none."""
+    made = 0
+    while made < _FIRST_UNITS:
+        try:
+            os.posix_fallocate(fd, made * UNIT, UNIT)
+        except OSError:
+            if not made:
+                raise
+            break
+        os.pwrite(fd, bytes(UNIT), made * UNIT)
+        made += 1
+    os.pwrite(fd, bytes([READY] * made), UNITS_AT)
+    return made
 
 
 def _boot_and_real() -> tuple[int, int]:
@@ -111,4 +129,4 @@ def _boot_and_real() -> tuple[int, int]:
 def used_epochs(folder: Path) -> int:
     """How many process epochs began so far."""
     with (folder / ARENA).open("rb") as stream:
-        return int(_HEAD.unpack(stream.read(_HEAD.size))[2])
+        return int(HEAD.unpack(stream.read(HEAD.size))[2])

@@ -55,6 +55,7 @@ struct th_program {
 struct th_observer {
 	const char *variable; /* on when this is in the environment; carried through exec */
 	bool bare;	      /* also in static programs, which need no loader (hook/enter.c) */
+	bool quick;	      /* its `after` of some calls is th_quick_after, where it is alone */
 	/* Once per program; returns whether it is on. Its memory comes from th_map. */
 	bool (*start)(const char *value, const struct th_program *program);
 	/* Numbers wanted in `before` and in `after`, each ended by TH_CALLS; NULL: none. */
@@ -76,6 +77,12 @@ struct th_observer {
 };
 
 extern const struct th_observer *const th_observers[]; /* ended by NULL: observers.c */
+
+/*
+ * Of the recorder (record/quick.c), from entry.S: after read, write, pread64 or pwrite64 moved `len`
+ * bytes, at `offset` where the call has one.
+ */
+void th_quick_after(long fd, unsigned long nr, long long offset, long len);
 
 /* For observers. */
 int th_pid(void);	       /* of this process, also in a child of vfork */

@@ -10,7 +10,8 @@ import numpy as np
 from tracehint.schemas.spool.layout import EPISODE_DT, EXEC_DT, LOST, PROCESS_DT
 
 FILE = "arena"
-MAGIC, VERSION, CHUNK_MAGIC, PAGE = 0x414E455241484E54, 3, 0x4B4E4843, 4096
+MAGIC, VERSION, CHUNK_MAGIC, PAGE = 0x414E455241484E54, 5, 0x4B4E4843, 4096
+UNIT, UNITS, UNIT_READY = 4 << 20, 8192, 2
 FOLLOWED = 0x100  # added to the class: names and descriptors were looked at
 FIRST = 6  # episodes in the record of the process
 EVENT, BRIEF = 16, 17
@@ -27,6 +28,7 @@ HEAD_DT = np.dtype(
     [
         ("magic", _U64), ("version", _U32), ("epochs", _U32), ("size", _U64), ("used", _U64),
         ("allocated", _U64), ("gap", _U64), ("lost", _U64, (LOST + 1,)), ("unplaced", _U64),
+        ("units", "u1", (UNITS,)),
     ],
     align=True,
 )  # fmt: skip  # a table

@@ -17,6 +17,7 @@ enum th_action {
 
 #define TH_SITES "TRACEHINT_SITES" /* names the file of known sites (sites.h) */
 #define TH_FORKING 64
+#define TH_QUICK 19 /* numbers up to pwrite64 */
 
 /* In a page that is zeroed in children by fork. */
 struct th_state {
@@ -36,6 +37,7 @@ struct th_state {
 };
 
 extern unsigned char th_actions[TH_CALLS]; /* enum th_action by number */
+extern unsigned char th_quick[TH_QUICK];   /* whether th_quick_after is told, by number */
 extern struct th_state *th_state;
 
 /* entry.S */

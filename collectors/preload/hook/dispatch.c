@@ -3,6 +3,7 @@
 #include "bare.h"
 
 unsigned char th_actions[TH_CALLS];
+unsigned char th_quick[TH_QUICK];
 
 static const struct {
 	unsigned short nr;
@@ -31,6 +32,19 @@ static void want(const unsigned short *calls, unsigned char *by_whom, enum th_ac
 	}
 }
 
+/* Moves of bytes that one observer alone wants, after the call. */
+static void choose_quick(void)
+{
+	static const unsigned char calls[] = {__NR_read, __NR_write, __NR_pread64, __NR_pwrite64};
+
+	for (unsigned int i = 0; i < sizeof(calls); i++) {
+		unsigned int who = wanted[calls[i]];
+
+		if (who && !(who & (who - 1)) && th_actions[calls[i]] == TH_ACT_AFTER)
+			th_quick[calls[i]] = on[__builtin_ctz(who)]->quick;
+	}
+}
+
 /* Turn on the observers that the environment names; false where there are none. */
 bool th_dispatch_start(const struct th_program *program)
 {
@@ -49,6 +63,7 @@ bool th_dispatch_start(const struct th_program *program)
 		if ((creations || own[i].action != TH_ACT_CREATES) &&
 		    (th_is_bare() || own[i].action != TH_ACT_EXE))
 			th_actions[own[i].nr] |= own[i].action;
+	choose_quick();
 	return observers > 0;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Places for records. The file is mapped in windows; blocks are taken from the disk before they
- * are given out, so that a full disk is an error here and no SIGBUS in the program.
+ * Places for records. The file is mapped in windows; blocks are taken from the disk by units, before
+ * they are given out, so that a full disk is an error here and no SIGBUS in the program.
  */
 #include <linux/fcntl.h>
 #include <linux/stat.h>
@@ -9,11 +9,12 @@
 
 #define WINDOW (64ULL << 20)
 #define WINDOWS 512
-#define GROW (4ULL << 20)
+#define ZEROS (256UL << 10)
+#define WAITS 2000 /* moments for which another process may make a unit */
+#define TRIES 64
 #define CHUNK 4096U
 #define CHUNK_MOST 65536U
 #define MAX_FOLDER 4000
-#define MADV_POPULATE_WRITE 23
 
 struct th_arena *arena;
 static char *windows[WINDOWS];
@@ -56,58 +57,121 @@ bool arena_open(const char *folder)
 
 	/* a shorter file has no page to look at */
 	if (!th_failed(th_sys(__NR_statx, fd, "", 0x1000, STATX_SIZE, &facts)) &&
-	    facts.stx_size >= TH_ARENA_PAGE)
+	    facts.stx_size >= sizeof(*arena))
 		arena = (struct th_arena *)map_window(fd, 0);
 	th_sys(__NR_close, fd);
 	return arena && arena->magic == TH_ARENA_MAGIC && arena->version == TH_ARENA_VERSION;
 }
 
-/* Blocks up to `end`, and the window of `at`. */
-static char *prepare(unsigned long long at, unsigned long long end)
+/* Zeros are written where that is no signal to the program: its pages are there in large pieces
+ * then, and touching one costs a tenth of what a page costs that the file system makes itself. */
+static void write_zeros(int fd, unsigned long long at)
 {
-	unsigned long long have = __atomic_load_n(&arena->allocated, __ATOMIC_SEQ_CST);
+	unsigned long long limit[2] = {0, 0};
+	long got = th_sys(__NR_prlimit64, 0, 1 /* RLIMIT_FSIZE */, NULL, limit);
+	char *zeros = th_failed(got) || limit[0] != ~0ULL ? NULL : th_map(ZEROS);
+
+	if (!zeros)
+		return;
+	for (unsigned int i = 0; i < TH_UNIT / ZEROS; i++)
+		th_sys(__NR_pwrite64, fd, zeros, ZEROS, at + i * ZEROS);
+	th_sys(__NR_munmap, zeros, ZEROS);
+}
+
+/* Nobody uses a unit before it is ready, so that nothing is overwritten here. */
+static bool unit_make(unsigned long long unit)
+{
+	unsigned long long have = arena->allocated, end = (unit + 1) * TH_UNIT;
+	int fd = open_file();
+	bool done = fd >= 0 && !th_failed(th_sys(__NR_fallocate, fd, 0, unit * TH_UNIT, TH_UNIT));
+
+	if (done)
+		write_zeros(fd, unit * TH_UNIT);
+	if (fd >= 0)
+		th_sys(__NR_close, fd);
+	while (done && have < end &&
+	       !__atomic_compare_exchange_n(&arena->allocated, &have, end, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_SEQ_CST))
+		;
+	__atomic_store_n(&arena->units[unit], done ? TH_UNIT_READY : TH_UNIT_NONE,
+			 __ATOMIC_RELEASE);
+	return done;
+}
+
+static bool unit_wait(const unsigned char *state)
+{
+	for (unsigned int i = 0; i < WAITS; i++) {
+		if (__atomic_load_n(state, __ATOMIC_ACQUIRE) != TH_UNIT_CLAIMED)
+			return true;
+		th_sys(__NR_sched_yield);
+	}
+	return false;
+}
+
+/* NONE: no room on the disk. CLAIMED: who makes it takes long, or was killed. */
+static enum th_unit unit_use(unsigned long long unit)
+{
+	unsigned char *state = &arena->units[unit],
+		      found = __atomic_load_n(state, __ATOMIC_ACQUIRE);
+
+	if (found == TH_UNIT_CLAIMED && unit_wait(state))
+		found = __atomic_load_n(state, __ATOMIC_ACQUIRE);
+	if (found == TH_UNIT_NONE &&
+	    __atomic_compare_exchange_n(state, &found, TH_UNIT_CLAIMED, false, __ATOMIC_SEQ_CST,
+					__ATOMIC_SEQ_CST))
+		return unit_make(unit) ? TH_UNIT_READY : TH_UNIT_NONE;
+	return found;
+}
+
+/* A place in a unit that is ready; what is left of one that cannot be used stays empty. 0: none. */
+static unsigned long long place(unsigned int size)
+{
+	for (unsigned int i = 0; i < TRIES; i++) {
+		unsigned long long at = __atomic_fetch_add(&arena->used, size, __ATOMIC_SEQ_CST);
+		unsigned long long next = (at / TH_UNIT + 1) * TH_UNIT, behind = at + size;
+
+		if (behind > arena->size)
+			return 0;
+		if (behind > next)
+			continue;
+		enum th_unit state = unit_use(at / TH_UNIT);
+
+		if (state != TH_UNIT_CLAIMED)
+			return state == TH_UNIT_READY ? at : 0;
+		while (behind < next &&
+		       !__atomic_compare_exchange_n(&arena->used, &behind, next, false,
+						    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+			;
+	}
+	return 0;
+}
+
+static char *window_of(unsigned long long at)
+{
 	char *window = windows[at / WINDOW];
 
-	if (window && end <= have)
+	if (window)
 		return window;
 	int fd = open_file();
 
 	if (fd < 0)
 		return NULL;
-	while (end > have) {
-		unsigned long long more = have + GROW < arena->size ? have + GROW : arena->size;
-
-		if (th_failed(th_sys(__NR_fallocate, fd, 0, have, more - have)))
-			break;
-		if (__atomic_compare_exchange_n(&arena->allocated, &have, more, false,
-						__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-			have = more;
-	}
-	if (end > have)
-		window = NULL;
-	else if (!window)
-		window = map_window(fd, at / WINDOW);
+	window = map_window(fd, at / WINDOW);
 	th_sys(__NR_close, fd);
 	return window;
 }
 
 struct th_chunk *chunk_new(unsigned int kind, unsigned int size, unsigned int epoch)
 {
-	unsigned long long at = __atomic_fetch_add(&arena->used, size, __ATOMIC_SEQ_CST);
-	char *window;
+	unsigned long long at = place(size);
+	char *window = at ? window_of(at) : NULL;
 
-	/* a chunk that would lie in two windows is left empty */
-	while (at / WINDOW != (at + size - 1) / WINDOW)
-		at = __atomic_fetch_add(&arena->used, size, __ATOMIC_SEQ_CST);
-	window = at + size <= arena->size && at / WINDOW < WINDOWS ? prepare(at, at + size) : NULL;
 	if (!window) {
 		__atomic_fetch_add(&arena->unplaced, 1, __ATOMIC_RELAXED);
 		return NULL;
 	}
 	struct th_chunk *chunk = (struct th_chunk *)(window + at % WINDOW);
 
-	if (size > CHUNK) /* together: one fault per page costs three times as much */
-		th_sys(__NR_madvise, chunk, size, MADV_POPULATE_WRITE);
 	chunk->kind = kind;
 	chunk->self = at;
 	chunk->size = size;

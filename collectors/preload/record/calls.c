@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The recorder's line in observers.c: its rows by number. */
 #include "handlers.h"
+#include "process.h"
 
 #define BEFORE(nr, before) __NR_##nr,
 #define AFTER(nr, after)
@@ -30,6 +31,10 @@ static const unsigned char quiet[TH_CALLS] = {
 
 static struct rec *rec_for(const struct th_call *call)
 {
+	struct rec *rec = rec_quick();
+
+	if (rec)
+		return rec;
 	return quiet[call->nr] && !rec_begun() ? NULL : rec_here();
 }
 
@@ -85,6 +90,7 @@ static void after_call(const struct th_call *call)
 
 const struct th_observer th_recorder = {
 	.variable = "TRACEHINT_RECORD",
+	.quick = true,
 	.start = start,
 	.before_calls = wanted_before,
 	.calls = wanted,

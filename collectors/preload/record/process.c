@@ -4,12 +4,17 @@
  * exec or exit. A child of vfork has its own record in memory that its parent gives back.
  */
 #include <linux/fcntl.h>
-#include "../hook/core.h"
 #include "process.h"
 
 #define MAX_PATH 4096
 #define VFORKS 32
 #define FOLLOW "TRACEHINT_FOLLOW"
+#define TEXT(x) #x
+#define TEXT_OF(x) TEXT(x)
+
+/* In the file, for who would load a library of another version (collector.py). */
+__attribute__((used)) static const char written_as[] =
+	"tracehint arena " TEXT_OF(TH_ARENA_VERSION) ";";
 
 /* Zeroed in a child by fork. */
 static struct own {
@@ -17,6 +22,7 @@ static struct own {
 	struct rec *vforked[VFORKS];
 } * own;
 
+struct rec *own_rec;
 struct image image;
 
 /* `text`: room of MAX_PATH bytes. */
@@ -182,7 +188,7 @@ bool process_start(const struct th_program *program)
 	own = th_map_wiped(bytes);
 	if (!own)
 		return false;
-	struct rec *rec = &own->rec;
+	struct rec *rec = own_rec = &own->rec;
 
 	rec->slots = (struct slot *)(own + 1);
 	rec->slot_count = TH_SLOTS;
@@ -190,6 +196,7 @@ bool process_start(const struct th_program *program)
 	if (!epoch_begin(rec, arguments_size(program->argv)))
 		return false;
 	rec->page->proc.flags = TH_PROC_EXECED;
+	rec->page->proc.cpu_from = cpu_used();
 	rec->page->proc.exe = image.exe = exe_text(rec, text);
 	rec->page->proc.cwd = rec->cwd = image.cwd = cwd_text(rec, text);
 	put_arguments(rec, program->argv, program->envp);

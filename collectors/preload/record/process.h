@@ -3,13 +3,30 @@
 #ifndef TRACEHINT_PROCESS_H
 #define TRACEHINT_PROCESS_H
 
+#include "../hook/core.h"
 #include "record.h"
+
+extern const struct th_observer th_recorder;
 
 /* Kept by a child by fork: who its parent was. */
 struct image {
 	unsigned int epoch, cwd, exe, root, stopped, follow;
 };
 extern struct image image;
+
+/* Zeroed in a child by fork. */
+extern struct rec *own_rec;
+
+/* This process's record where it has begun and nobody else runs in its memory; NULL: ask rec_here. */
+static inline struct rec *rec_quick(void)
+{
+	struct rec *rec = own_rec;
+
+	return rec->page && !rec->failed && !image.stopped && !th_state->shared &&
+			       !__atomic_load_n(&th_state->vforks, __ATOMIC_RELAXED)
+		       ? rec
+		       : NULL;
+}
 
 /* process.c: a new epoch with `room` bytes for texts behind its record. */
 struct th_process_page *epoch_new(unsigned int room);

@@ -4,9 +4,7 @@
  * grows while operations join end to start; when it breaks it joins `outer` as one more piece of
  * a constant stride, or outer becomes a record and inner takes its place.
  */
-#include "record.h"
-
-#define MAX_RUN_OPS 0x7fffffffU
+#include "runs.h"
 
 static void send_run(struct rec *rec, struct th_episode *ep)
 {
@@ -94,21 +92,6 @@ static void run_begin(struct rec *rec, struct th_episode *ep, unsigned int op_ho
 	in->ops = 1;
 }
 
-static inline void count_op(struct th_episode *ep, unsigned int op, unsigned long long start,
-			    unsigned long long len)
-{
-	if (op == TH_READ) {
-		ep->read_ops++;
-		ep->read_bytes += len;
-	} else {
-		ep->write_ops++;
-		ep->write_bytes += len;
-	}
-	ep->small_ops += len < 4096;
-	ep->seq_ops += start == ep->next;
-	ep->next = start + len;
-}
-
 /* An access of `len` bytes at `start`; truncations have no length and never join. */
 void run_add(struct rec *rec, struct th_episode *ep, unsigned int op_how, unsigned long long start,
 	     unsigned long long len)
@@ -132,16 +115,10 @@ void run_add(struct rec *rec, struct th_episode *ep, unsigned int op_how, unsign
 	}
 	if (op <= TH_WRITE)
 		count_op(ep, op, start, len);
-	if (in->ops && (in->op | in->how << 8 | in->inexact << 16) == (int)op_how &&
-	    op <= TH_WRITE && in->start + in->length == start && now - in->last_ns <= arena->gap &&
-	    in->ops < MAX_RUN_OPS) {
-		in->length += len;
-		in->bytes += len;
-		in->ops++;
-		in->last_ns = now;
-		return;
-	}
-	run_begin(rec, ep, op_how, start, len, now);
+	if (op <= TH_WRITE && goes_on(in, op_how, start, now))
+		run_grow(in, len, now);
+	else
+		run_begin(rec, ep, op_how, start, len, now);
 }
 
 static void pipe_op(struct th_episode *ep, unsigned int op, unsigned long long len)
@@ -171,22 +148,6 @@ static long long position(struct rec *rec, struct slot *slot, long fd, unsigned 
 	return at;
 }
 
-/* A signal handler may close the descriptor meanwhile: the episode's place is not used again then. */
-static struct th_episode *hold(struct rec *rec, struct slot *slot, long fd)
-{
-	struct th_episode *ep = episode_of(rec, slot, fd);
-
-	slot->held |= HELD_CALL;
-	__asm__ volatile("" : : : "memory");
-	return ep;
-}
-
-static void release(struct slot *slot)
-{
-	__asm__ volatile("" : : : "memory");
-	slot->held &= (unsigned char)~HELD_CALL;
-}
-
 /* `len` bytes moved on `fd` at `pos`; pos -1: up to where the file position is now. */
 void moved(struct rec *rec, long fd, unsigned int op_how, long long pos, unsigned long long len)
 {
@@ -194,8 +155,9 @@ void moved(struct rec *rec, long fd, unsigned int op_how, long long pos, unsigne
 
 	if (!slot || slot->kind > SLOT_PIPE)
 		return;
-	struct th_episode *ep = hold(rec, slot, fd);
+	struct th_episode *ep = episode_of(rec, slot, fd);
 
+	hold(slot);
 	if (ep && slot->kind == SLOT_PIPE) {
 		pipe_op(ep, op_how & 0xff, len);
 	} else if (ep) {
@@ -216,8 +178,9 @@ void touched(struct rec *rec, long fd, unsigned int op_how, unsigned long long s
 
 	if (!slot || slot->kind != SLOT_FILE)
 		return;
-	struct th_episode *ep = hold(rec, slot, fd);
+	struct th_episode *ep = episode_of(rec, slot, fd);
 
+	hold(slot);
 	slot->writes |= (op_how & 0xff) != TH_READ;
 	if (ep)
 		run_add(rec, ep, op_how, start, len);
