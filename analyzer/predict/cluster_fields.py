@@ -108,7 +108,8 @@ SCHEDULER: dict[str, Field] = {
 }  # fmt: skip  # a table
 MODEL: dict[str, Field] = {
     "error": Number(1, 0, 1, 0.4, "error of the model itself, as a share of the time: half of a "
-        "90 % interval. The default is what was measured (docs/reference/gain.md)"),
+        "90 % interval. `calibrate` writes what predictions on measured stores were wrong by "
+        "(docs/reference/gain.md); the default is a guess for numbers that nobody measured"),
 }  # fmt: skip  # a table
 SITES: dict[str, Field] = {
     "name": Word((), "", "as in `site`"),
