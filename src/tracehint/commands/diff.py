@@ -103,6 +103,7 @@ def command(
         rules={code: name for code, (name, _) in CHANGES.items()},
         width=terminal_width(),
         color=wants_color() and not output,
+        every=True,
         noun="change",
         hint="",
     )
