@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tracehint.adapters.engines.graph_base import DeclaredGraph
 from tracehint.adapters.engines.schedule import UNKNOWN, place
-from tracehint.adapters.engines.text_columns import Ints, Lists, Texts, give_back, united
+from tracehint.adapters.engines.text_columns import Ints, TextColumn, TextLists, give_back, united
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,9 +30,9 @@ class WfColumns:
 
     def __init__(self) -> None:
         self.skipped = 0
-        self._tasks, self._types, self._executed = Texts(), Texts(), Texts()
-        self._hosts, self._commands, self._files = Texts(), Texts(), Texts()
-        self._parents, self._children, self._ins, self._outs = (Lists() for _ in range(4))
+        self._tasks, self._types, self._executed = TextColumn(), TextColumn(), TextColumn()
+        self._hosts, self._commands, self._files = TextColumn(), TextColumn(), TextColumn()
+        self._parents, self._children, self._ins, self._outs = (TextLists() for _ in range(4))
         self._sizes = array("q")
         self._ran = {name: array("q") for name in _EXECUTED}
 

@@ -26,7 +26,14 @@ from tracehint.analyzer.output.jsonlines import (
     strings,
     whole,
 )
-from tracehint.analyzer.output.lines import Lists, consumer, label_lines, labels_of, producer, side
+from tracehint.analyzer.output.lines import (
+    ChildRows,
+    consumer,
+    label_lines,
+    labels_of,
+    producer,
+    side,
+)
 from tracehint.analyzer.output.rendered import decimals, joined, text
 
 if TYPE_CHECKING:
@@ -90,9 +97,9 @@ def files(analysis: Analysis) -> Section:
     names = names_table(table)
     ids = column(table, "file")
     sides = [
-        Lists(analysis.producers, "file", ids),
-        Lists(analysis.consumers, "file", ids),
-        Lists(labels_of(analysis.patterns, own=True), "file", ids),
+        ChildRows(analysis.producers, "file", ids),
+        ChildRows(analysis.consumers, "file", ids),
+        ChildRows(labels_of(analysis.patterns, own=True), "file", ids),
     ]
     ranges = analysis.options.ranges
 
@@ -147,7 +154,7 @@ def edges(analysis: Analysis) -> Section:
     """One line per edge with its labels."""
     table = in_order(analysis.edges, "edge")
     ids = column(table, "edge")
-    labelled = Lists(labels_of(analysis.patterns, own=False), "edge", ids)
+    labelled = ChildRows(labels_of(analysis.patterns, own=False), "edge", ids)
 
     def block(low: int, high: int) -> bytes:
         part = table.slice(low, high - low)

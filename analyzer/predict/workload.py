@@ -46,7 +46,6 @@ def from_analysis(analysis: Analysis, scale: Scale | None = None) -> Workload:
     _note_order(moves, notes)
     moves.when *= scale.seconds
     operations = _checked(with_computing(_scaled(moves, scale), start, end))
-    produced = np.isin(np.arange(len(file_id)), writes.file).astype(np.int32)
     dep_begin, dep = _waiting(analysis.edges, task_id, start, notes)
     names = tasks.column("type").fill_null("").combine_chunks().dictionary_encode()
     return Workload(
@@ -65,9 +64,10 @@ def from_analysis(analysis: Analysis, scale: Scale | None = None) -> Workload:
         dep_begin=dep_begin,
         dep=dep.astype(np.int32),
         size=np.rint(sizes * scale.bytes).astype(np.int64),
-        produced=produced,
+        produced=np.isin(np.arange(len(file_id)), writes.file).astype(np.int32),
         file_id=file_id,
         notes=notes,
+        guessed=_guessed(tasks, files),
     )
 
 
@@ -105,6 +105,13 @@ def _times(tasks: pa.Table, scale: Scale, notes: list[str]) -> tuple[Floats, Flo
     start = np.nan_to_num(start)
     end = np.where(bare, start, np.maximum(np.nan_to_num(end), start))
     return start * scale.seconds, end * scale.seconds
+
+
+def _guessed(tasks: pa.Table, files: pa.Table) -> float:
+    """The share of the tasks without times, or of the files without a size if that is larger."""
+    bare = np.isnan(floats(tasks, "start_s")) | np.isnan(floats(tasks, "end_s"))
+    unsized = column(files, "size_bytes") < 0
+    return float(max(bare.mean(), unsized.mean() if len(unsized) else 0.0))
 
 
 def _computing_share(tasks: pa.Table, notes: list[str]) -> Floats:

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from tracehint.collectors.base import Availability, RecordRequest, RecordResult
-from tracehint.collectors.preload.blind import BLIND
+from tracehint.collectors.preload.blind import BLIND, LIBRARY
 from tracehint.collectors.preload.named import can_be_named
 
 COST = (
@@ -28,10 +28,10 @@ class PreloadCollector:
 
     def check(self) -> Availability:
         """Test each condition, and last by a trial: `true` below the library."""
-        for test in (_machine, can_be_named, _clock, _trial):
+        for test in (_machine, can_be_named, _version, _clock, _trial):
             reason, remedy = test()
             if remedy:
-                return Availability(False, reason, remedy, BLIND, COST)
+                return Availability(False, reason, remedy, BLIND, COST, broken=test is _version)
         return Availability(True, reason, "", BLIND, COST)
 
     def record(self, request: RecordRequest) -> RecordResult:
@@ -46,6 +46,18 @@ def _machine() -> tuple[str, str]:
         machine = f"the library knows x86-64 Linux only, this is {platform.machine()}"
         return machine, "Use --collector strace."
     return "x86-64 Linux", ""
+
+
+def _version() -> tuple[str, str]:
+    """What the library writes must be what this code reads."""
+    from tracehint.collectors.preload.arena import ARENA_VERSION
+
+    if b"tracehint arena %d;" % ARENA_VERSION in LIBRARY.read_bytes():
+        return "the library is of this version", ""
+    return (
+        f"{LIBRARY.name} is of another version of tracehint",
+        "Run `make tracer` in the source tree, or install the wheel again.",
+    )
 
 
 def _clock() -> tuple[str, str]:

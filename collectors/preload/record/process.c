@@ -9,6 +9,12 @@
 #define MAX_PATH 4096
 #define VFORKS 32
 #define FOLLOW "TRACEHINT_FOLLOW"
+#define TEXT(x) #x
+#define TEXT_OF(x) TEXT(x)
+
+/* In the file, for who would load a library of another version (collector.py). */
+__attribute__((used)) static const char written_as[] =
+	"tracehint arena " TEXT_OF(TH_ARENA_VERSION) ";";
 
 /* Zeroed in a child by fork. */
 static struct own {
