@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
+
+from tests.support.built import BUILT
 
 if TYPE_CHECKING:
     from tests.support.first_byte import Watch
@@ -59,6 +62,29 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Stores and engines mostly wait: four workers a core; the quick tests compute."""
     cores = min(len(os.sched_getaffinity(0)), 4)
     return cores if "not slow" in config.option.markexpr else 4 * cores
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker whether nobody compiled the tests before."""
+    node.workerinput["fresh"] = not any((Path(__file__).parent / "__pycache__").glob("test_*"))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """In a fresh tree one worker compiles the tests and the others wait: it takes each of them
+    longer than all else before the first test."""
+    if not getattr(session.config, "workerinput", {}).get("fresh"):
+        yield
+        return
+    BUILT.mkdir(parents=True, exist_ok=True)
+    with (BUILT / ".compiling").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            fcntl.flock(lock, fcntl.LOCK_UN)
+        yield
 
 
 @pytest.hookimpl(tryfirst=True)

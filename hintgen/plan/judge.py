@@ -15,7 +15,8 @@ from tracehint.hintgen.plan.worth import NEAR, Worth
 
 SIMPLE_GAIN = 0.01  # of the time: what a simple strategy must save against the store's default
 # Measured (docs/reference/gain.md): for 80 % of the pairs of columns the ratio of their times is
-# wrong by at most 10 %, 0.7 of the error of one time; the ratio of their bytes by at most 14 %.
+# wrong by at most 10 % (MooseFS) and 16 % (CephFS), about 0.7 of the error of one time, the ratio
+# of their bytes by at most 14 %.
 ERROR_SHARE = 0.7  # of the model's error: what does not cancel between two strategies
 MOST_UNSURE = 0.2  # of the time: enough also on a store that nobody measured
 FEWER_BYTES = 0.86  # at equal times, so many of the bytes are worth a hint
