@@ -71,7 +71,7 @@ def _calls(nodes: Nodes, seen: Seen) -> None:
 
 def _places(nodes: Nodes, seen: Seen) -> None:
     """Every node reads the small files of the first: its link tells whether it holds them."""
-    names = _small()[: len(seen.samples["small_write"])]
+    names = _made(seen)
     seen.laws = [[] for _ in names]
     for node in range(len(nodes)):
         for number, (opened, took, came, _) in enumerate(
@@ -97,7 +97,7 @@ def _busy_calls(nodes: Nodes, seen: Seen) -> None:
     _rate(seen, "opens", opened)
     calls = sum(len(a.times) for a in opened.values())
     seen.samples["call_bytes"].append(sum(a.came for a in opened.values()) / calls)
-    small = {n: _small() * BUSY * 2 for n in everyone}
+    small = {n: _made(seen) * BUSY * 2 for n in everyone}
     _rate(
         seen, "small_reads", nodes.ask(small, seen.looking, size=SMALL, streams=BUSY, limit=PAUSE_S)
     )
@@ -206,6 +206,11 @@ STEPS: tuple[Callable[[Nodes, Seen], None], ...] = (
 
 def _small() -> list[str]:
     return [f"f{i}" for i in range(SMALL_FILES)]
+
+
+def _made(seen: Seen) -> list[str]:
+    """The small files that there was time for."""
+    return _small()[: len(seen.samples["small_write"])]
 
 
 def _one(
