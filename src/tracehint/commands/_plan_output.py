@@ -57,7 +57,7 @@ def decision(data: Row, own: bool) -> str:
 
 def _unknown(data: Row) -> bool:
     """Whether nothing is better than the default because nothing is known."""
-    return data["chosen"] == "default" and data.get("guessed", 0.0) >= UNKNOWN
+    return bool(data["chosen"] == "default" and data.get("guessed", 0.0) >= UNKNOWN)
 
 
 def _table(data: Row, rows: dict[str, Row]) -> list[str]:
