@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tracehint.collectors.base import Availability, RecordRequest, RecordResult
 from tracehint.collectors.preload.blind import BLIND, LIBRARY
+from tracehint.collectors.preload.named import can_be_named
 
 COST = (
     "40 to 50 ns per read or write, 0.7 us per open; of static and setuid programs only that "
@@ -27,7 +28,7 @@ class PreloadCollector:
 
     def check(self) -> Availability:
         """Test each condition, and last by a trial: `true` below the library."""
-        for test in (_machine, _library, _version, _clock, _trial):
+        for test in (_machine, can_be_named, _version, _clock, _trial):
             reason, remedy = test()
             if remedy:
                 return Availability(False, reason, remedy, BLIND, COST, broken=test is _version)
@@ -57,20 +58,6 @@ def _version() -> tuple[str, str]:
         f"{LIBRARY.name} is of another version of tracehint",
         "Run `make tracer` in the source tree, or install the wheel again.",
     )
-
-
-def _library() -> tuple[str, str]:
-    if not LIBRARY.is_file():
-        return (
-            f"the library is not built ({LIBRARY.name} is missing)",
-            "Run `make tracer` in the source tree, or install a wheel that carries it.",
-        )
-    if any(c in str(LIBRARY) for c in " :"):
-        return (
-            f"the loader cannot be told a path with a space or a colon: {LIBRARY}",
-            "Install tracehint in another directory.",
-        )
-    return "the library is there", ""
 
 
 def _clock() -> tuple[str, str]:
