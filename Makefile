@@ -21,7 +21,7 @@ WITH_BPF ?= AUTO
 TRACEHINT_DATA ?= $(abspath $(wildcard ../shared/data))
 export TRACEHINT_DATA
 
-.PHONY: bench-peers bench-merge bench-calls bench-sites bench-gain-stores bench-gain bench-predict bench-spark bench-transfer notebook wheel bench-import real-runs-table test-kernels e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo engines test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test setup-lint setup-full
+.PHONY: bench-peers bench-merge bench-calls bench-creation bench-sites bench-gain-stores bench-gain bench-predict bench-spark bench-transfer notebook wheel bench-import real-runs-table test-kernels e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo engines test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test setup-lint setup-full
 
 help:
 	@sed -n 's/^# make /make /p' Makefile; sed -n 's/^\([a-z-]*\):.*## /make \1: /p' Makefile
@@ -117,6 +117,9 @@ bench: bench-record bench-analyze bench-montage bench-adapters ## all benchmarks
 
 bench-calls: dev ## what the preload collector adds to small calls
 	$(BIN)/python -m scripts.bench.bench_calls
+
+bench-creation: dev ## what `tracehint run` adds to opens, reads and starts
+	$(BIN)/python -m scripts.bench.bench_creation
 
 bench-record: dev ## cost of recording, in alternating pairs
 	$(BIN)/python -m scripts.bench.bench_record

@@ -44,15 +44,22 @@ class Plan:
     targets: list[Target] = field(default_factory=list)
     conflicts: list[tuple[bytes, str]] = field(default_factory=list)  # (directory, hint name)
     costly: int = 0  # names that were not matched to the end (limit match-work)
+    untyped: int = 0  # names that do not tell how a file is used, while who makes it would
 
     def remarks(self) -> list[str]:
         """What people have to know about the matching, a line each."""
-        if not self.costly:
-            return []
-        return [
-            f"{plural(self.costly, 'name')} too costly to match with all rules, and so without a "
-            "hint (limit match-work, docs/reference/limits.md)"
-        ]
+        said = []
+        if self.costly:
+            said.append(
+                f"{plural(self.costly, 'name')} too costly to match with all rules, and so without "
+                "a hint (limit match-work, docs/reference/limits.md)"
+            )
+        if self.untyped:
+            said.append(
+                f"{plural(self.untyped, 'file')} without a hint: who makes them tells how they are "
+                "used, their names do not (`tracehint run` knows, or --workflow, --like)"
+            )
+        return said
 
 
 def build_plan(
@@ -77,6 +84,7 @@ def build_plan(
     ):
         codes, found = matcher.outcomes(files, known, nodes, names)
         plan.costly += sum(found[code].reason == "costly" for code in codes)
+        plan.untyped += sum(found[code].reason == "maker" for code in codes)
         kinds = [_Kind.of(outcome, create) for outcome in found]
         for path, code in zip(files, codes, strict=True):
             matched[path] = kinds[code].target(path, paths.existing)

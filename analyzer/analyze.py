@@ -72,7 +72,7 @@ def analyze(
     from tracehint.analyzer.roots import data_roots
     from tracehint.analyzer.run import lost_events, run_object
     from tracehint.analyzer.sites import assign
-    from tracehint.analyzer.tasks import segment_tasks
+    from tracehint.analyzer.tasks import segment_tasks, with_waiting
 
     options, resources = options or Options(), resources or Resources()
     manifest = assign(bundle.manifest, options.sites)
@@ -82,7 +82,7 @@ def analyze(
     resources.tell("finding the tasks", 0, 0, "")
     found = beside(partial(find_objects, bundle), resources)
     follow = partial(build_flow, owned=True, found=found)
-    segmented = segment_tasks(bundle, options)
+    segmented = with_waiting(bundle, segment_tasks(bundle, options))
     resources.tell("finding the files", 0, 0, "")
     data = data_roots(bundle, options.data_roots, segmented)
     lost = lost_events(bundle, segmented.proc_task, extents)  # before columns go that it needs
@@ -107,6 +107,8 @@ def _labelled(
     from tracehint.analyzer.sites import bytes_between
 
     resources.tell("labels", 0, 0, "")
+    if segmented.makers:
+        run["makers"] = list(segmented.makers)
     if "hosts_by_site" in run:
         run["between_sites_bytes"] = bytes_between(segmented.tasks, flow.edges)
     tables = {

@@ -34,6 +34,8 @@ TASKS = pa.schema(
         ("source", pa.string()),  # observed, declared, both
         ("group", pa.int64()),  # ranks of one MPI program have the same; else null
         ("rank", pa.int32()),  # number of the MPI rank that the task is; else null
+        ("cpu_s", pa.float64()),  # of processors, all its processes and threads; null: unknown
+        ("io_wait_s", pa.float64()),  # of its time, waiting for files; null: unknown
     ]
 )
 

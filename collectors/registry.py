@@ -11,7 +11,7 @@ from tracehint.errors import CollectorError
 
 
 @dataclass(frozen=True)
-class Entry:
+class CollectorEntry:
     """Where a collector lives. `auto`: may be chosen without being asked for.
 
     `before_run`: the check before a recording. Cheaper than `check` where the beginning
@@ -25,16 +25,18 @@ class Entry:
     arguments: dict[str, object] = field(default_factory=dict)
 
 
-COLLECTORS: dict[str, Entry] = {
-    "ebpf": Entry("tracehint.collectors.ebpf", "EbpfCollector", auto=True, before_run="conditions"),
-    "preload": Entry("tracehint.collectors.preload", "PreloadCollector", auto=True),
-    "strace-light": Entry(
+COLLECTORS: dict[str, CollectorEntry] = {
+    "ebpf": CollectorEntry(
+        "tracehint.collectors.ebpf", "EbpfCollector", auto=True, before_run="conditions"
+    ),
+    "preload": CollectorEntry("tracehint.collectors.preload", "PreloadCollector", auto=True),
+    "strace-light": CollectorEntry(
         "tracehint.collectors.strace", "StraceCollector", auto=True, arguments={"light": True}
     ),
-    "strace": Entry("tracehint.collectors.strace", "StraceCollector", auto=True),
-    "bpftrace": Entry("tracehint.collectors.bpftrace", "BpftraceCollector"),
-    "all": Entry("tracehint.collectors.both", "BothCollectors"),
-    "darshan": Entry("tracehint.collectors.darshan", "DarshanCollector"),
+    "strace": CollectorEntry("tracehint.collectors.strace", "StraceCollector", auto=True),
+    "bpftrace": CollectorEntry("tracehint.collectors.bpftrace", "BpftraceCollector"),
+    "all": CollectorEntry("tracehint.collectors.both", "BothCollectors"),
+    "darshan": CollectorEntry("tracehint.collectors.darshan", "DarshanCollector"),
 }
 
 

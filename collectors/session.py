@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tracehint.collectors.base import RecordRequest
@@ -15,8 +15,10 @@ from tracehint.errors import BundleError
 # Tells a nested `tracehint record` that its processes are followed already:
 # boot id, inode of the pid namespace, pid of the recorder.
 RECORDING = "TRACEHINT_RECORDING"
+ARENA = "TRACEHINT_RECORD"  # where the preload library records to (collectors/preload/hook)
 BUNDLE_DIR = "TRACEHINT_BUNDLE_DIR"
 _MAX_NUMBER = 100_000
+_MAX_ENVIRONMENT = 1 << 20  # bytes
 
 
 def child_environment(request: RecordRequest) -> dict[str, str]:
@@ -34,27 +36,56 @@ def _pid_namespace() -> int:
 
 
 def recorded_already(env: Mapping[str, str] | None = None) -> bool:
-    """Whether this process runs inside a recording on this machine.
+    """Whether this process runs inside a recording on this machine; `env`: instead of its own
+    environment and of those that its ancestors began with (`env -i` takes the mark away).
 
     The mark alone does not tell: batch systems carry the environment to other
     nodes and to processes that are not descendants of the recorder.
     """
-    mark = (os.environ if env is None else env).get(RECORDING, "").split(":")
+    if env is not None:
+        return _holds(env.get(RECORDING, ""))
+    if os.environ.get(ARENA) and _is_mapped("libtracehint.so"):
+        return True  # the library came in with the program, whatever its environment
+    return any(map(_holds, (os.environ.get(RECORDING, ""), *_marks_above())))
+
+
+def _is_mapped(name: str) -> bool:
+    try:
+        return name in Path("/proc/self/maps").read_text(errors="replace")
+    except OSError:
+        return False
+
+
+def _holds(text: str) -> bool:
+    mark = text.split(":")
     if len(mark) != 3 or mark[0] != boot_id() or not mark[2].isdigit():
         return False
     if mark[1] != str(_pid_namespace()):
         return True  # in a namespace of its own: pids cannot be compared, the tree is followed
-    return _is_ancestor(int(mark[2])) or _is_traced()
+    return int(mark[2]) in _ancestors() or _is_traced()
 
 
-def _is_ancestor(pid: int) -> bool:
+def _marks_above() -> Iterator[str]:
+    """The marks in the environments that the ancestors began with, as far as they can be read."""
+    name = f"{RECORDING}=".encode()
+    for pid in _ancestors():
+        try:
+            with Path(f"/proc/{pid}/environ").open("rb") as stream:
+                entries = stream.read(_MAX_ENVIRONMENT).split(b"\0")
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.startswith(name):
+                yield entry.removeprefix(name).decode(errors="replace")
+
+
+def _ancestors() -> Iterator[int]:
+    """This process and those above it, to the first."""
     current, seen = os.getpid(), 0
     while current > 1 and seen < 10_000:
-        if current == pid:
-            return True
+        yield current
         current = _status(current, "PPid")
         seen += 1
-    return False
 
 
 def _is_traced() -> bool:

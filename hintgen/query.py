@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from tracehint.hintgen import relation
 from tracehint.hintgen.text import names
-from tracehint.hintgen.text.masks import masks_of
 from tracehint.hintgen.typesets import add_type_sets
 from tracehint.hintgen.users import users_of
 
@@ -65,11 +64,7 @@ def connect(analysis: Analysis, bundle: Bundle | None = None) -> duckdb.DuckDBPy
     add_type_sets(con, users_of(analysis))
     files = analysis.files
     files = files.append_column("path_text", text_column(files.column("path")))
-    masks = masks_of(files.column("path_text")).dictionary_encode("encode")
-    files = files.append_column("mask", masks.dictionary_decode())
-    con.register("files_raw", files.append_column("mask_number", masks.indices))
-    names.add_templates(con)
-    con.unregister("files_raw")
+    names.add_templates(con, files)
     for name, table in (bundle.tables if bundle else {}).items():
         con.register(f"b_{name}", table)
     return con

@@ -6,7 +6,7 @@ ones. For steps that look at columns and not at the schema.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -20,22 +20,46 @@ if TYPE_CHECKING:
 _AT_ONCE = 2  # columns that are read side by side: what they take is there twice for a moment
 
 
-def read_compact(where: Path | BinaryIO, schema: pa.Schema) -> pa.Table:
-    """The columns of `schema` of one Parquet file. Raises OSError, ArrowException, KeyError or
-    ValueError when it cannot be read or is not what the schema says."""
+def read_compact(
+    where: Path | BinaryIO, schema: pa.Schema, added: Collection[str] = ()
+) -> pa.Table:
+    """The columns of `schema` of one Parquet file; `added` ones are null where it has them not.
+
+    Raises OSError, ArrowException, KeyError or ValueError when it cannot be read or is not what
+    the schema says.
+    """
     import pyarrow as pa
 
-    names = schema.names
     columns: list[pa.ChunkedArray] = []
-    with opened(where, schema) as source:
+    with opened(where, schema, added) as source:
+        names = present(source, schema)
         for low in range(0, len(names), _AT_ONCE):
             columns += _narrowed(source, schema, names[low : low + _AT_ONCE])
-    return pa.table(columns, names=names)
+    return with_nulls(pa.table(columns, names=names), schema)
+
+
+def present(source: pq.ParquetFile, schema: pa.Schema) -> list[str]:
+    """The columns of the schema that the file has."""
+    has = set(source.schema_arrow.names)
+    return [name for name in schema.names if name in has]
+
+
+def with_nulls(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table with all columns of the schema in their order; new ones have no value."""
+    import pyarrow as pa
+
+    for at, field in enumerate(schema):
+        if field.name not in table.column_names:
+            table = table.add_column(at, field.name, pa.nulls(table.num_rows, field.type))
+    return table
 
 
 @contextmanager
-def opened(where: Path | BinaryIO, schema: pa.Schema) -> Iterator[pq.ParquetFile]:
-    """A Parquet file that has these columns; their texts come as numbers into the distinct ones.
+def opened(
+    where: Path | BinaryIO, schema: pa.Schema, added: Collection[str] = ()
+) -> Iterator[pq.ParquetFile]:
+    """A Parquet file that has these columns, `added` ones perhaps; their texts come as numbers
+    into the distinct ones.
 
     Raises OSError, ArrowException, or ValueError for a file without one of the columns or
     beyond the limits.
@@ -45,7 +69,8 @@ def opened(where: Path | BinaryIO, schema: pa.Schema) -> Iterator[pq.ParquetFile
 
     with pq.ParquetFile(where) as plain:
         check_footer(plain, where)
-        missing = [name for name in schema.names if name not in plain.schema_arrow.names]
+        has = {*plain.schema_arrow.names, *added}
+        missing = [name for name in schema.names if name not in has]
         if missing:
             raise ValueError(f"no column {missing[0]}")
         texts = [field.name for field in schema if field.type in (pa.string(), pa.binary())]

@@ -154,15 +154,16 @@ def read_parts(
     """
     import pyarrow as pa
 
-    from tracehint.schemas.compact import read_compact, together
-    from tracehint.schemas.tables import TABLES
+    from tracehint.schemas.compact import together
+    from tracehint.schemas.tables import ADDED, TABLES
 
+    added = ADDED.get(name, ())
     schema = pa.schema([field for field in TABLES[name] if field.name not in leave_out])
     compact = bool(leave_out)
     tables = []
     for relative, where in parts:
         try:
-            tables.append(read_compact(where, schema) if compact else _read(where, schema))
+            tables.append(_one_part(where, schema, added, compact=compact))
         except (OSError, pa.ArrowException, KeyError, ValueError) as error:
             problems.append(problem(relative, error))
     if not tables:
@@ -170,14 +171,23 @@ def read_parts(
     return together(tables) if compact else pa.concat_tables(tables)
 
 
-def _read(where: Path | BinaryIO, schema: pa.Schema) -> pa.Table:
-    from tracehint.schemas.compact import opened
+def _one_part(
+    where: Path | BinaryIO, schema: pa.Schema, added: Collection[str], *, compact: bool
+) -> pa.Table:
+    from tracehint.schemas.compact import read_compact
+
+    return read_compact(where, schema, added) if compact else _read(where, schema, added)
+
+
+def _read(where: Path | BinaryIO, schema: pa.Schema, added: Collection[str]) -> pa.Table:
+    from tracehint.schemas.compact import opened, present, with_nulls
     from tracehint.schemas.footer import check_texts
 
     # One file, without the dataset layer: the host is a column of the file, the folder name is
     # not trusted. pq.read_table would import pandas where it is installed.
-    with opened(where, schema) as source:
-        table = source.read(columns=schema.names).select(schema.names)
+    with opened(where, schema, added) as source:
+        names = present(source, schema)
+        table = with_nulls(source.read(columns=names).select(names), schema)
     for name in schema.names:
         check_texts(table.column(name), name)
     return table.cast(schema)

@@ -39,6 +39,8 @@ PROCESSES = _schema(
     ("argv", pa.list_(_BIN)),  # empty until the process execs; then inherited text is not copied
     ("cwd", _BIN, True),  # at the start of the epoch
     ("env", pa.list_(pa.struct([("name", _STR), ("value", _BIN)]))),  # ENV_MARKERS only
+    ("cpu_ns", _I64, True),  # processor time of all its threads in the epoch; null: unknown
+    ("io_ns", _I64, True),  # time inside its calls on files, summed; null: not measured
 )
 
 # One row per object that a descriptor can name, as the kernel identifies it.
@@ -172,6 +174,7 @@ DECLARED_TASKS = _schema(
     ("read_bytes", _I64, True),
     ("written_bytes", _I64, True),
     ("engine", _STR),
+    ("cpu_ns", _I64, True),
 )
 DECLARED_IO = _schema(
     ("task", _STR),
@@ -179,6 +182,9 @@ DECLARED_IO = _schema(
     ("direction", _STR),  # in, out
     ("size_bytes", _I64, True),
 )
+
+# Columns that tables had not from the start: null where an older bundle is without them.
+ADDED = {"processes": ("cpu_ns", "io_ns"), "declared_tasks": ("cpu_ns",)}
 
 TABLES: dict[str, pa.Schema] = {
     "processes": PROCESSES,

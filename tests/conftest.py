@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
+
+from tests.support.built import BUILT
 
 if TYPE_CHECKING:
     from tests.support.first_byte import Watch
@@ -24,14 +27,30 @@ settings.load_profile("project")
 MUST_RUN_IN_CI = ("ebpf", "store", "engine")
 # About what a test with this marker takes.
 SECONDS = {"store": 10, "engine": 5, "slow": 1}
+# What the files take whose markers say too little, so that none of them begins late.
+LONG = {
+    "test_docs.py": 130,
+    "test_spark.py": 130,
+    "test_slurm_engines.py": 110,
+    "test_scale.py": 70,
+    "test_run_loop.py": 70,
+    "test_moosefs_proof.py": 60,
+    "test_emit_proof.py": 60,
+    "test_packaging.py": 60,
+    "test_run_moosefs.py": 55,
+    "test_predict_papers.py": 50,
+    "test_demo.py": 50,
+    "test_plan_emit_run.py": 50,
+    "test_docs_scratch.py": 40,
+    "test_slurm.py": 40,
+}
 
 
 def pytest_configure() -> None:
-    """No test sees the analyses that another one left; Python compiles a module once, not in each
-    of some thousand processes; and a shell lets what it starts in the background ignore signals
-    that tests send."""
+    """No test sees the analyses that another one left; what is imported here is kept compiled, for
+    the next run and for some thousand processes, also where PYTHONDONTWRITEBYTECODE is set; and a
+    shell lets what it starts in the background ignore signals that tests send."""
     os.environ["TRACEHINT_CACHE"] = "off"
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         if signal.getsignal(number) == signal.SIG_IGN:
@@ -40,9 +59,32 @@ def pytest_configure() -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Stores and engines mostly wait: three workers a core; the quick tests compute."""
+    """Stores and engines mostly wait: four workers a core; the quick tests compute."""
     cores = min(len(os.sched_getaffinity(0)), 4)
-    return cores if "not slow" in config.option.markexpr else 3 * cores
+    return cores if "not slow" in config.option.markexpr else 4 * cores
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker whether nobody compiled the tests before."""
+    node.workerinput["fresh"] = not any((Path(__file__).parent / "__pycache__").glob("test_*"))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """In a fresh tree one worker compiles the tests and the others wait: it takes each of them
+    longer than all else before the first test."""
+    if not getattr(session.config, "workerinput", {}).get("fresh"):
+        yield
+        return
+    BUILT.mkdir(parents=True, exist_ok=True)
+    with (BUILT / ".compiling").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            fcntl.flock(lock, fcntl.LOCK_UN)
+        yield
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -54,7 +96,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.get_closest_marker("full"):
             item.add_marker(pytest.mark.slow)
         seconds[item.path] += next((s for m, s in SECONDS.items() if item.get_closest_marker(m)), 0)
-    items.sort(key=lambda item: -seconds[item.path])
+    items.sort(key=lambda item: -max(seconds[item.path], LONG.get(item.path.name, 0)))
 
 
 @pytest.hookimpl(hookwrapper=True)

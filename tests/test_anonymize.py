@@ -18,7 +18,7 @@ from tracehint.analyzer.analyze import analyze
 from tracehint.analyzer.model import Analysis, Options
 from tracehint.cli import main
 from tracehint.hintgen.anonymize.vocabulary import WORDS
-from tracehint.hintgen.anonymize.words import _LENGTH, _LETTERS, Words
+from tracehint.hintgen.anonymize.words import _LENGTH, _LETTERS, Pseudonyms
 from tracehint.schemas.manifest import Host
 from tracehint.schemas.redact.suspicion import _programs, is_suspicious, literals
 from tracehint.schemas.store import Bundle, read_bundle
@@ -135,7 +135,7 @@ def test_same_key_gives_same_words(tmp_path: Path) -> None:
 
 
 def test_different_words_stay_different() -> None:
-    words = Words(b"key")
+    words = Pseudonyms(b"key")
     names = [f"{a}{b}".encode() for a in "abcdefgh" for b in ("xyzzy", "plugh", "frotz")]
     assert len({words.replace(n) for n in names}) == len(names)
     assert words.replace(names[0]) == words.replace(names[0])
@@ -147,7 +147,7 @@ def test_different_words_stay_different() -> None:
 )
 def test_new_words_are_never_suspicious(names: list[str], key: bytes) -> None:
     """The redactor reads each suspicious row again, one by one."""
-    words = Words(key)
+    words = Pseudonyms(key)
     new = [words.replace(name.encode()).decode() for name in names]
     for before, between in itertools.product(
         ("", "/", "-", "--", "7"), ("-", "_", ".", "/", " ", "=")
@@ -164,7 +164,7 @@ def test_the_alphabet_spells_nothing_that_the_redactor_looks_for() -> None:
 
 @pytest.mark.parametrize("name", HOSTILE_NAMES)
 def test_hostile_names_keep_their_punctuation_only(name: bytes) -> None:
-    result = Words(b"key").replace(name)
+    result = Pseudonyms(b"key").replace(name)
     words = re.compile(rb"[A-Za-z0-9\x80-\xff]+")
     assert words.sub(b"", result) == words.sub(b"", name)
     assert result.isascii() or not name.isascii()

@@ -37,7 +37,8 @@ NAMES = ("pipeline", "scatter_gather", "append_retry")
 def normal(data: dict[str, Any]) -> dict[str, Any]:
     """The same with ids that follow from content, lists in a fixed order, additions left out."""
     data = json.loads(json.dumps(data))
-    data["run"].pop("parameters", None)
+    for added in ("parameters", "makers"):
+        data["run"].pop(added, None)
     tasks = sorted(data["tasks"], key=lambda t: (t["start_s"], t["command"]))
     files = sorted(data["files"], key=lambda f: (f["path"], f["version"]))
     ids = {t["id"]: f"task {k}" for k, t in enumerate(tasks)}

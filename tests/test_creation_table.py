@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from tracehint.adapters.stores.base import Store
 from tracehint.adapters.stores.registry import open_store
 from tracehint.errors import InputError
 from tracehint.hintgen.hints.holes import HOLES
-from tracehint.hintgen.hints.model import Hint, Rule
+from tracehint.hintgen.hints.model import Hint, Maker, Rule
 from tracehint.hintgen.hints.template import parse
 from tracehint.hintgen.match.match import Declared, Matcher
 
@@ -128,9 +129,39 @@ def test_a_known_name_goes_before_every_template(program: Path, tmp_path: Path) 
     assert answers[0][1] == {"user.DP": b"local"}
 
 
-def test_a_plan_decides_for_its_files(program: Path, tmp_path: Path) -> None:
-    from dataclasses import replace
+@pytest.mark.parametrize("seed", range(4))
+def test_the_table_says_the_same_of_tasks_types(program: Path, tmp_path: Path, seed: int) -> None:
+    rnd = random.Random(seed)
+    makers = tuple(Maker(f"w{n}", f"t{n % 3}", sure=bool(n % 2)) for n in range(5))
+    rules = [
+        replace(random_rule(rnd, n), made_by=tuple(rnd.sample(["t0", "t1", "t2"], n % 3)))
+        for n in range(120)
+    ]
+    hints = replace(hint_file(*rules), makers=makers)
+    names = list({random_name(rnd) for _ in range(800)})
+    known = Declared(
+        producer_types=[rnd.choice(["t0", "t1", "t2"]) for _ in names[:200]],
+        consumer_types=[["use"]] * 200,
+        producers=[["p"]] * 200,
+        consumers=[["c"]] * 200,
+    )
+    resolution = resolution_of(hints, Paths(files=(), declared=names[:200], known=known))
+    table = tmp_path / "table"
+    table.write_bytes(compile_rules(resolution, open_store("xattr"), [b"/w"]).data)
+    for number, kind in enumerate((*hints.maker_types, None)):
+        wanted = expected(resolution, open_store("xattr"), names, [kind] * len(names))
+        code = layout.UNKNOWN if kind is None else number
+        answers = ask(program, table, names, code)
+        odd = [
+            (name, kind, answer, want)
+            for name, answer, want in zip(names, answers, wanted, strict=True)
+            if (answer[1] or None) != want and answer[0] != "costly"
+        ]
+        assert not odd, odd[:3]
+    assert len({str(ask(program, table, names, n)) for n in range(3)}) == 3  # it does matter
 
+
+def test_a_plan_decides_for_its_files(program: Path, tmp_path: Path) -> None:
     from tracehint.hintgen.hints.plan import FilePart, Plan
 
     part = FilePart("x.txt", 1, {"DP": "collocation|part-1"})

@@ -109,6 +109,43 @@ def test_only_new_files_of_the_run(place: Watched, agent: Path) -> None:
     assert read_journals(place.table).counts["set"] == 1
 
 
+def test_other_mount_namespaces(place: Watched, agent: Path) -> None:
+    """The same file system under another mount: unshare, and a container that binds the folder."""
+    bare = ["bwrap", "--bind", "/", "/", "--dev", "/dev"]
+    if subprocess.run([*bare, "true"], capture_output=True).returncode:
+        pytest.skip("bubblewrap cannot make name spaces here")
+    with place.watched(agent):
+        place.run("unshare", "-m", "sh", "-c", "echo 1 >out/a.txt")
+        place.run(*bare, "sh", "-c", "echo 1 >out/b.txt")
+        place.run(*bare, "--bind", place.root, "/mnt", "sh", "-c", "echo 1 >/mnt/out/c.txt")
+    assert [place.hints(f"out/{name}.txt") for name in "ab"] == [WANTED] * 2
+    # the path is the container's own: no rule is for it
+    assert not place.hints("out/c.txt")
+
+
+def switches(pid: int) -> int:
+    text = Path(f"/proc/{pid}/status").read_text()
+    return int(text.split("voluntary_ctxt_switches:\t")[1].split()[0])
+
+
+def test_a_file_that_holds_something_is_asked_about_once(place: Watched, agent: Path) -> None:
+    (place.root / "in").write_text("1")
+    read = "for i in range(500): open('in').close()"
+    again = "open('out/x.txt', 'w').write('1'); open('out/x.txt'); open('out/x.txt', 'w')"
+    with place.watched(agent):
+        place.run(sys.executable, "-c", read)
+        before = switches(place.agent_pid())
+        place.run(sys.executable, "-c", read)
+        assert switches(place.agent_pid()) - before < 100
+        # what was made empty, or anew under the same name, is another matter
+        place.run(sys.executable, "-c", again)
+        os.removexattr(place.root / "out/x.txt", "user.DP")
+        place.run("sh", "-c", ">>out/x.txt")
+        assert place.hints("out/x.txt") == WANTED
+        place.run("sh", "-c", "echo 1 >out/x.txt; cat out/x.txt; rm out/x.txt; echo 2 >out/x.txt")
+        assert place.hints("out/x.txt") == WANTED
+
+
 def test_names_of_every_byte(tmp_path: Path, agent: Path) -> None:
     with memory(tmp_path / "m") as mount:
         place = Watched(Path("/none"), tmp_path, hint_file(rule("{name}", DP="local")), root=mount)
@@ -226,6 +263,11 @@ def test_the_command_line(tmp_path: Path) -> None:
 
     hints = save(tmp_path, rule("out/{name}.txt", DP="local"))
     static = compiled(tmp_path, "static", STATIC, "-static")
+    nameless = tmp_path / "nameless.py"
+    nameless.write_text(
+        "import os\nfd = os.open('out', os.O_TMPFILE | os.O_WRONLY)\n"
+        "os.link(f'/proc/self/fd/{fd}', 'out/e.txt', src_dir_fd=0, follow_symlinks=True)\n"
+    )
     with memory(tmp_path / "m") as mount:
         (mount / "out").mkdir()
         script = "echo 1 >out/a.txt; exit 7"
@@ -234,13 +276,14 @@ def test_the_command_line(tmp_path: Path) -> None:
         assert "1 of 1 file that a rule is for got their hints" in done.stderr
         done = run(
             mount, "--hints", hints, "--collector", "strace", "-o", tmp_path / "r.trace", "--",
-            "sh", "-c", f"{static} out/b.txt; echo 1 >out/c.txt; mv out/c.txt out/d.txt",
+            "sh", "-c", f"{static} out/b.txt; echo 1 >out/c.txt; mv out/c.txt out/d.txt; "
+            f"{sys.executable} {nameless}",
         )  # fmt: skip  # a table
         assert done.returncode == 0, done.stderr
         assert os.getxattr(mount / "out/b.txt", "user.DP") == b"local"
     rows = read_bundle(tmp_path / "r.trace").tables["settings"].to_pylist()
     assert {(Path(os.fsdecode(r["path"])).name, r["state"]) for r in rows} == {
-        ("b.txt", "set"), ("d.txt", "set"),
+        ("b.txt", "set"), ("d.txt", "set"), ("e.txt", "missed"),
     }  # fmt: skip  # a table
 
 

@@ -17,7 +17,7 @@ from tests.support.runs import parse_run
 from tracehint.errors import MissingDependencyError, TracehintError
 from tracehint.hintgen.draw import dot, export
 from tracehint.hintgen.draw.build import FOLD_ABOVE, FOLD_NODES, MAX_FOLDED_FILES, build
-from tracehint.hintgen.draw.model import Node, title
+from tracehint.hintgen.draw.model import GraphNode, title
 from tracehint.hintgen.draw.palette import PATTERN_COLOR
 
 MONTAGE = (Path(__file__).parent / "runs" / "montage.txt").read_text()
@@ -162,7 +162,7 @@ def test_graphviz_that_fails_or_hangs_is_an_error() -> None:
 def test_a_task_is_named_by_its_type_and_by_what_differs(
     name: str, kind: str, rows: list[str]
 ) -> None:
-    assert dot.task_rows(Node("t1", "task", name, 1, 0, type=kind)) == rows
+    assert dot.task_rows(GraphNode("t1", "task", name, 1, 0, type=kind)) == rows
 
 
 def test_picture_of_an_imported_run_has_a_title() -> None:

@@ -10,15 +10,15 @@ import pytest
 
 from tracehint.hintgen.draw.export import drawing_to_networkx, to_graphml
 from tracehint.hintgen.draw.graphml import batch_of, graphml
-from tracehint.hintgen.draw.model import Drawing, Link, Node
+from tracehint.hintgen.draw.model import Drawing, GraphNode, Link
 
 TASKS = (
-    Node("t2", "task", "a <&> \"b\" 'c' é", 1, 5, start_s=None, end_s=None, type="x"),
-    Node("t1", "task", "b\n\x1b]\u202e", 1, 5, start_s=0.1, end_s=None, type="x"),
+    GraphNode("t2", "task", "a <&> \"b\" 'c' é", 1, 5, start_s=None, end_s=None, type="x"),
+    GraphNode("t1", "task", "b\n\x1b]\u202e", 1, 5, start_s=0.1, end_s=None, type="x"),
 )
 FILES = (
-    Node("f0", "file", "in\\xff.dat", 1, 1 << 40, "input", "broadcast", 0.25, 7, kinds=2),
-    Node("f1", "file", "]]>", 1, 0, "output"),
+    GraphNode("f0", "file", "in\\xff.dat", 1, 1 << 40, "input", "broadcast", 0.25, 7, kinds=2),
+    GraphNode("f1", "file", "]]>", 1, 0, "output"),
 )
 LINKS = (
     Link("f0", "t1", 10, 1, "broadcast"),
@@ -46,7 +46,7 @@ def test_graphml_is_that_of_networkx(name: str) -> None:
 def test_graphml_comes_in_batches() -> None:
     """Nothing holds the whole text: a batch has a bounded number of nodes."""
     count, rows = 50_000, 5_000
-    nodes = [Node(f"t{n}", "task", "x", 1, 1, start_s=0.0, end_s=1.0) for n in range(count)]
+    nodes = [GraphNode(f"t{n}", "task", "x", 1, 1, start_s=0.0, end_s=1.0) for n in range(count)]
     pieces = graphml(
         lambda: (batch_of(nodes[at : at + rows]) for at in range(0, count, rows)),
         lambda: iter(()),
@@ -58,7 +58,7 @@ def test_graphml_comes_in_batches() -> None:
 
 
 def test_links_between_the_same_nodes_may_lie_in_two_batches() -> None:
-    node = batch_of([Node("t1", "task", "x", 1, 1), Node("f1", "file", "y", 1, 1)])
+    node = batch_of([GraphNode("t1", "task", "x", 1, 1), GraphNode("f1", "file", "y", 1, 1)])
     links = [Link("t1", "f1", 1, 1), Link("t1", "f1", 2, 1, via="declared"), Link("f1", "t1", 3, 1)]
     whole = b"".join(graphml(lambda: iter([node]), lambda: iter([batch_of(links)]), False))
     parts = [batch_of([link]) for link in links]

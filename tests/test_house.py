@@ -28,6 +28,16 @@ def test_a_long_function_a_long_file_and_an_unformatted_line_are_named(tmp_path:
     assert [text.partition(": ")[0] for text in house.breaches(tmp_path, [path])] == ["a.py:2"]
 
 
+def test_a_class_name_with_two_meanings_is_named(tmp_path: Path) -> None:
+    one, two = tmp_path / "one.py", tmp_path / "two.py"
+    one.write_text("class Asked: ...\nclass Old: ...\n")
+    two.write_text("class Asked: ...\n")
+    assert house.repeated([one, two], frozenset()) == [f"Asked: one meaning each: {one}:1, {two}:1"]
+    assert not house.repeated([one, two], frozenset({"Asked"}))
+    (found,) = house.repeated([one], frozenset({"Old"}))
+    assert found.startswith("Old: no exception any more")
+
+
 @pytest.mark.slow
 def test_the_rooms_are_of_a_readable_size() -> None:
     assert not house.breaches(house.ROOT, house.files(house.ROOT))

@@ -22,6 +22,7 @@ COMMANDS = {
     "lint": "lint run.trace -o out --force",
     "report": "report run.trace -o out --force",
     "graph": "graph run.trace -o out.dot --force",
+    "import": "import run.wf -o out --force",
     "merge": "merge run.trace -o out --force --quiet",
     "anonymize": "anonymize run.trace -o out --key k --force",
     "wfformat": "export run.trace --to wfformat -o out --force",
@@ -47,6 +48,8 @@ def started(words: str, folder: Path) -> subprocess.Popen[bytes]:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_nothing_is_left_half_written(name: str, tmp_path: Path) -> None:
     write(tmp_path / "run.trace", 20)
+    if "run.wf" in COMMANDS[name]:
+        assert started("export run.trace --to wfformat -o run.wf", tmp_path).wait() == 0
     began = time.monotonic()
     whole = started(COMMANDS[name], tmp_path)
     _, error = whole.communicate()

@@ -103,6 +103,46 @@ def test_text_fits_the_terminal(width: int) -> None:
     assert "no declared graph" in " ".join(out.split())
 
 
+def some(code: str, count: int, size: int) -> list[Finding]:
+    """Findings of one rule, the largest first."""
+    names = [b"%s/%d.dat" % (code.encode(), i) for i in range(count)]
+    return [
+        finding(name, code=code, saves=Savings(network_bytes=(size - i) << 20), assumed=())
+        for i, name in enumerate(names)
+    ]
+
+
+def test_the_text_folds_findings_by_rule() -> None:
+    """A heading for each rule, the largest under it; one or two are all shown."""
+    many, two, one = some("TP007", 12, 30), some("TP001", 2, 20), some("TV001", 1, 10)
+    mixed = [many[0], two[0], *many[1:], two[1], *one]  # as they come: by what they save
+    out = render("text", mixed, info(width=100))
+    heads = [line for line in out.splitlines() if line[:1] == "T"]
+    assert [line[:5] for line in heads] == ["TP007", "TP001", "TV001"]
+    assert heads[0].endswith("12 findings, save 294 MiB network")
+    assert heads[1].endswith("2 findings, save 39 MiB network")
+    assert heads[2].endswith("saves 10 MiB network")
+    body = " ".join(out.split())
+    assert "and 11 more, 264 MiB network (--all): TP007/1.dat, TP007/2.dat" in body
+    assert "TP007/0.dat" in body and "TP007/4.dat" not in body
+    assert "TP001/1.dat" in body and body.count("saves 30 MiB network") == 1
+    every = render("text", mixed, info(width=100, every=True))
+    assert all(f"TP007/{i}.dat" in every for i in range(12)) and "(--all)" not in every
+    assert every.count("TP007 broadcast") == 1
+
+
+def test_the_page_folds_findings_by_rule() -> None:
+    from tracehint.hintgen.draw.report.folded import folded
+
+    rows = folded([*some("TP007", 3, 9), *some("TP001", 1, 4)])
+    assert [(row["count"], row["said"]) for row in rows] == [
+        (3, "24 MiB network"), (1, "4 MiB network")
+    ]  # fmt: skip  # a table
+    assert rows[0]["saves"]["network_bytes"] == 24 << 20
+    assert rows[0]["first"]["template"] == "TP007/0.dat"
+    assert [row["first_said"] for row in rows] == ["9 MiB network", ""]
+
+
 def test_text_of_a_clean_run() -> None:
     assert render("text", [], info(skipped={})) == "No findings."
 

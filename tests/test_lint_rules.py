@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,10 +71,18 @@ def test_example(code: str, run: str, expected: str) -> None:
     compare(lint(run, [code]), lines)
 
 
+def crossed() -> list[Any]:
+    """Two examples of each rule, for all rules; the others in `make test-full`."""
+    seen, found = Counter[str](), []
+    for code, name, *texts in examples():
+        seen[code] += 1
+        marks = [pytest.mark.full] if seen[code] > 2 else []
+        found.append(pytest.param(*texts, id=f"{code}-{name}", marks=marks))
+    return found
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("run", "expected"), [pytest.param(*e[2:], id=f"{e[0]}-{e[1]}") for e in examples()]
-)
+@pytest.mark.parametrize(("run", "expected"), crossed())
 def test_no_other_rule_fires(run: str, expected: str) -> None:
     compare(lint(run), [line for line in expected.splitlines() if line.strip()])
 

@@ -15,9 +15,12 @@ from tests.support.hints import rule, save
 from tests.support.moosefs import Cluster, cluster, missing
 from tests.support.tagger import build
 from tracehint.adapters.engines.tag_table import TagTarget, encode, find_helper, tag_files
+from tracehint.adapters.place.hosts import Host
+from tracehint.adapters.place.parts import home_of
 from tracehint.adapters.stores.moosefs import MooseFs
 from tracehint.adapters.stores.places import Places, load_places
 from tracehint.errors import InputError
+from tracehint.hintgen.hints.plan import group
 
 TOOL = [sys.executable, "-m", "tracehint"]
 PLACES = 'local = "node_{host}"\ngroups = ["node_A", "node_B", "node_C"]\n'
@@ -62,6 +65,15 @@ def test_groups_keep_together_and_spread() -> None:
     places = Places("", tuple(f"node_{x}" for x in "ABCDE"))
     assert places.of_group("sum") == places.of_group("sum")
     assert {places.of_group(f"g{i}") for i in range(100)} == set(places.groups)
+
+
+def test_files_of_a_plans_part_lie_where_its_tasks_run() -> None:
+    hosts = [Host(name=x, start=("true",)) for x in "ABCDE"]
+    places = Places("", tuple(f"node_{x}" for x in "ABCDE"))
+    for part in (*range(12), 10**8):
+        assert places.of_group(group(part)) == f"node_{home_of(part, hosts).name}"
+    for name in ("part-", "part--1", "part-x", "part-\u0663", "3", "part-" + "9" * 5000):
+        assert places.of_group(name) in places.groups, "a name like any other"
 
 
 def test_any_nodes_place_is_local() -> None:

@@ -13,6 +13,7 @@ import types
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
 
 from tests.support.ebpf import require_ebpf
@@ -141,20 +142,33 @@ def without_compiler(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]
     return {**kept, "PATH": str(folder)}
 
 
-@pytest.fixture(scope="module")
+# What the wheel needs besides itself: as this environment has it, or as the package index does.
+NEEDS = ["here", pytest.param("index", marks=pytest.mark.full)]
+
+
+@pytest.fixture(scope="module", params=NEEDS)
 def installed(
-    archive: Path, without_compiler: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    archive: Path,
+    without_compiler: dict[str, str],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
     """The wheel of the archive in a new environment, without a compiler: its programs' folder."""
     folder = tmp_path_factory.mktemp("wheel")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     build = [*pip, "wheel", "-q", "--no-deps", "-w", folder, "-C", "cmake.define.WITH_BPF=ON"]
     subprocess.run([*build, archive], check=True, timeout=300, cwd=folder)
-    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True, timeout=300)
     (wheel,) = folder.glob("*.whl")
     assert wheel.name.endswith("-py3-none-linux_x86_64.whl")
-    install = [folder / "venv/bin/pip", "install", "-q", "--disable-pip-version-check", wheel]
+    here = request.param == "here"
+    venv = [sys.executable, "-m", "venv", *["--without-pip"] * here, folder / "venv"]
+    subprocess.run(venv, check=True, timeout=300)
+    install = [*pip, "--python", folder / "venv", "install", "-q", *["--no-deps"] * here, wheel]
     subprocess.run(install, check=True, timeout=300, cwd=folder, env=without_compiler)
+    if here:
+        (packages,) = folder.glob("venv/lib/python3*/site-packages")
+        # a folder of a .pth file: its own .pth files, so our editable install, are not read
+        (packages / "needs.pth").write_text(str(Path(pyarrow.__file__).parents[1]))
     return folder / "venv" / "bin"
 
 

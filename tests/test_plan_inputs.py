@@ -103,8 +103,9 @@ def snakemake(folder: Path) -> Path:
 
 
 def nextflow(folder: Path) -> Path:
-    """The trace of `nextflow run -stub-run`, with empty files in the work directories."""
-    lines = ["task_id\thash\tprocess\tname\tstatus"]
+    """The trace of `nextflow run -stub-run`, with empty files in the work directories; the times
+    are those of making them."""
+    lines = ["task_id\thash\tprocess\tname\tstatus\tstart\tcomplete"]
     place: dict[str, Path] = {}
     for number, s in enumerate(ring(WANTED)):
         short = f"ab/{number:06x}"
@@ -116,7 +117,8 @@ def nextflow(folder: Path) -> Path:
             (work / name).symlink_to(source)
         place[s.writes] = work / s.writes
         place[s.writes].touch()
-        lines.append(f"{number}\t{short}\t{s.kind}\t{s.kind} ({s.number})\tCOMPLETED")
+        times = f"{10 * number}\t{10 * number + 7}"
+        lines.append(f"{number}\t{short}\t{s.kind}\t{s.kind} ({s.number})\tCOMPLETED\t{times}")
     path = folder / "trace.txt"
     path.write_text("\n".join(lines) + "\n")
     return path

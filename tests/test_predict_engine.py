@@ -334,6 +334,16 @@ def test_a_node_that_keeps_what_it_reads_fetches_nothing_twice() -> None:
     assert found.tasks[:, 4] == pytest.approx([10, 10]), "the second waits for the first"
 
 
+@pytest.mark.parametrize(("memory", "moved"), [(0.03, 140), (0.05, 100)])
+def test_a_node_keeps_of_a_read_what_its_memory_holds(memory: float, moved: int) -> None:
+    work = workload(
+        [Task("a", [("read", "x")]), Task("b", [("compute", 4), ("read", "x")])], {"x": 100 * MB}
+    )
+    cluster = plain(2, 4, node=f"memory_gb = {memory}", store="client_cache = true")
+    found = run(work, cluster, planned(placed(work, f0=0), 1, 1))
+    assert found.network_bytes == moved * MB, "40 MB are there when the second begins"
+
+
 @pytest.mark.parametrize(
     ("late", "cache", "ahead", "moved"),
     [
@@ -387,6 +397,32 @@ def test_a_copy_on_the_own_node_may_not_serve_all_of_a_read(shared: float, moved
     striped = "law = 'stripe'\nstripe_width = 4\nchunk_mb = 1\ncopies = 4"
     pooled = run(many, plain(4, store=f"{striped}\ncopies_shared = {shared}"), on(0))
     assert pooled.network_bytes == pytest.approx(moved * MB)
+
+
+@pytest.mark.parametrize(("first", "moved"), [("false", 0), ("true", 1)])
+def test_readers_may_take_the_first_copy_whatever_their_node_holds(first: str, moved: int) -> None:
+    store = f"small_kb = 1\ncopies_shared = 0\nfirst_copy_only = {first}"
+    for size in (100 * MB, 1000):  # a transfer, a request
+        work = workload([Task("a", [("read", "x")])], {"x": size})
+        place = planned(placed(work, f0=0), 1)
+        place.copies = np.array([2], np.int32)
+        assert run(work, plain(2, store=store), place).network_bytes == moved * size
+    many = workload([Task("a", [("read", "x")])], {"x": 100 * MB})
+    striped = f"{store}\nlaw = 'stripe'\nstripe_width = 4\nchunk_mb = 1\ncopies = 4"
+    pooled = run(many, plain(4, store=striped), on(0))
+    assert pooled.network_bytes == pytest.approx(moved * 75 * MB)
+
+
+@pytest.mark.parametrize(("node", "ends"), [(1, 3.0), (2, 2.0)])
+def test_calls_and_small_requests_wait_behind_the_bytes_of_a_full_link(
+    node: int, ends: float
+) -> None:
+    tasks = [Task("a", [("read", "x")]), Task("b", [("compute", 2), ("read", "y")])]
+    work = workload(tasks, {"x": 100 * MB, "y": 100})
+    cluster = plain(3, 2, store="small_kb = 1\nbusy_ms = 500")
+    found = run(work, cluster, planned(placed(work, f0=0, f1=0), 1, node))
+    assert found.tasks is not None
+    assert found.tasks[1, 4] == pytest.approx(ends, abs=0.001)
 
 
 def test_the_first_bytes_of_a_read_come_from_any_copy() -> None:

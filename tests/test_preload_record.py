@@ -17,6 +17,7 @@ import pytest
 from tests.support.cli import tracehint
 from tests.support.preload import compiled
 from tracehint.collectors.preload import PreloadCollector
+from tracehint.collectors.preload.blind import LIBRARY
 from tracehint.errors import BundleError
 from tracehint.schemas.store import Bundle, read_bundle
 
@@ -275,6 +276,17 @@ def test_a_command_that_cannot_be_entered_is_not_begun(tmp_path: Path) -> None:
     assert done.returncode == 125
     assert "(static)" in done.stderr
     assert not list(tmp_path.glob("*.trace"))
+
+
+def test_a_library_of_another_version_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older = tmp_path / LIBRARY.name
+    older.write_bytes(LIBRARY.read_bytes().replace(b"tracehint arena ", b"tracehint arena 0"))
+    monkeypatch.setattr("tracehint.collectors.preload.collector.LIBRARY", older)
+    found = PreloadCollector().check()
+    assert found.reason == "libtracehint.so is of another version of tracehint"
+    assert not found.usable and found.broken and "make tracer" in found.remedy
 
 
 def test_another_preloaded_library_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

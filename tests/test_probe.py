@@ -128,6 +128,17 @@ def test_nodes_that_slow_each_other_share_a_machine() -> None:
     assert "shared_mb_s" not in written(seen(local_all=[10e6]))[1], "one node shares with nobody"
 
 
+def test_a_node_alone_is_not_measured_by_what_all_get_at_once() -> None:
+    cluster, _ = written(seen(local=[390e6], local_all=[100e6, 120e6, 110e6, 90e6, 80e6]))
+    assert cluster.nodes[0].numbers["local_mb_s"].low == pytest.approx(390e6)
+
+
+def test_what_a_call_waits_on_a_full_link_is_beyond_what_it_takes_alone() -> None:
+    found = written(seen(create_full=[0.042, 0.052, 0.047]))[0].store.numbers["busy_ms"]
+    assert (found.low, found.value, found.high) == pytest.approx((0.040, 0.045, 0.050))
+    assert "busy_ms" not in written(seen())[1]
+
+
 def test_slow_streams_and_disks_are_limits_of_their_own() -> None:
     _, text = written(seen(remote=[10e6], local_write=[300e6], synced=[5e6]))
     assert "stream_mb_s = 10" in text

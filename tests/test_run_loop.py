@@ -244,9 +244,13 @@ def test_files_made_under_other_names_have_their_hints(tmp_path: Path) -> None:
     assert {r["state"] for r in rows} == {"set"}
 
 
-def test_a_run_inside_a_recorded_one_leaves_nothing_behind(tmp_path: Path) -> None:
-    inner = f"{sys.executable} -m tracehint run -- sh -c 'echo 1 >x; exit 3'"
-    words = ("record", "--collector", "strace", "-o", "r.trace", "--", "sh", "-c", inner)
+@pytest.mark.parametrize("clean", ["", 'env -i PATH="$PATH" '], ids=["same", "clean"])
+@pytest.mark.parametrize("collector", ["strace", "preload"])
+def test_a_run_inside_a_recorded_one_leaves_nothing_behind(
+    tmp_path: Path, collector: str, clean: str
+) -> None:
+    inner = f"{clean}{sys.executable} -m tracehint run -- sh -c 'echo 1 >x; exit 3'; exit $?"
+    words = ("record", "--collector", collector, "-o", "r.trace", "--", "sh", "-c", inner)
     assert "is recorded already" in tracehint(tmp_path, *words, status=3)
     assert (tmp_path / "x").read_text() == "1\n"
     assert not list((tmp_path / ".tracehint/runs").iterdir())

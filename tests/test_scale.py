@@ -21,8 +21,8 @@ from tests.support.wfinstances import data_folder
 from tests.support.work import counted, rows_of
 from tracehint.schemas.store import read_bundle
 
-# what grows with the square of the tasks takes sixteen times the work at both sizes
-SIZES = [(1_500, 6_000), pytest.param((5_000, 20_000), marks=pytest.mark.full)]
+# what grows with the square of the tasks takes sixteen times the work at all sizes
+SIZES, REAL_SIZES, LARGE = (750, 3_000), (1_500, 6_000), (5_000, 20_000)
 EXPONENT = 1.1
 
 # `{run}` is the bundle, `{hints}` the rules learned from it.
@@ -71,10 +71,15 @@ def _real(folder: Path, tasks: int) -> Path:
 
 
 MAKERS = {"declared": _declared, "recorded": _recorded, "real": _real}
+KINDS = [
+    *(("declared", name, SIZES) for name in COMMANDS),
+    *(("recorded", name, SIZES) for name in RECORDED),
+    *(("real", name, REAL_SIZES) for name in REAL),  # smaller ones are of other workflows
+]
 CASES = [
-    *(("declared", name) for name in COMMANDS),
-    *(("recorded", name) for name in RECORDED),
-    *(("real", name) for name in REAL),
+    pytest.param(*row, id="-".join(map(str, row)), marks=[pytest.mark.full] * full)
+    for kind, name, sizes in KINDS
+    for full, row in enumerate([(kind, name, sizes), (kind, name, LARGE)])
 ]
 
 
@@ -92,8 +97,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], dict[
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sizes", SIZES, ids=str)
-@pytest.mark.parametrize(("kind", "name"), CASES)
+@pytest.mark.parametrize(("kind", "name", "sizes"), CASES)
 def test_work_grows_with_the_tasks(
     kind: str,
     name: str,

@@ -95,11 +95,19 @@ def first() -> dict[tuple[str, str], Any]:
     return {}
 
 
+def cases() -> list[Any]:
+    """Each start with one collector, in turn; with the other one in `make test-full`."""
+    found = []
+    for number, start in enumerate(STARTS):
+        for collector in ("ebpf", "strace"):
+            marks = [pytest.mark.ebpf] if collector == "ebpf" else []
+            marks += [pytest.mark.full] if (number % 2 == 0) == (collector == "strace") else []
+            found.append(pytest.param(start, collector, marks=marks, id=f"{start}-{collector}"))
+    return found
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "collector", [pytest.param("ebpf", marks=pytest.mark.ebpf), pytest.param("strace")]
-)
-@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize(("start", "collector"), cases())
 def test_names_rules_and_findings_do_not_depend_on_the_start(
     tmp_path: Path, start: str, collector: str, first: dict[tuple[str, str], Any]
 ) -> None:

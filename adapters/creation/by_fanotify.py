@@ -25,10 +25,13 @@ from tracehint.hintgen.text.units import plural
 AGENT = Path(__file__).parents[1] / "fanotify" / "bin" / "tracehint-fanotify"
 REACHES = "all programs on this node, also static and setuid ones; not those of other nodes"
 COST = (
-    "an open that makes a file takes 4 (ext4) to 8 times (tmpfs) as long, every other open on the "
-    "same mount 8 times, also of other users"
+    "an open that makes a file takes 4 (ext4) to 8 times (tmpfs) as long, the first open of any "
+    "other one on the same file system 6 times, also of other users"
 )
-UNSEEN = "a process outside of the run, another node or mount, or no agent at that moment"
+UNSEEN = (
+    "a process outside of the run, another node, a file without a name that was linked "
+    "(O_TMPFILE), or no agent at that moment"
+)
 _PR_SET_CHILD_SUBREAPER = 36
 _NOBODY = 65534
 _BEGIN_S, _END_S = 20.0, 5.0

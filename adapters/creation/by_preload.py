@@ -19,21 +19,6 @@ REACHES = (
 COST = "an open that makes a file takes 2 to 2.5 times as long, other opens nothing (tmpfs)"
 
 
-def check() -> tuple[str, str]:
-    """Whether the library is there and can be named."""
-    if not LIBRARY.exists():
-        return (
-            "the preload library is not built",
-            "Run `make tracer` (x86-64 Linux, a C compiler).",
-        )
-    if any(mark in str(LIBRARY) for mark in " :"):
-        return (
-            f"the loader cannot be told a path with a space or a colon: {LIBRARY}",
-            "Install tracehint in another directory.",
-        )
-    return "the preload library is there", ""
-
-
 @contextmanager
 def on(table: Path, roots: Sequence[bytes]) -> Iterator[Running]:  # noqa: ARG001
     """Who gets the environment has the library with the table."""

@@ -10,8 +10,9 @@ a store's names pass its own check.
 from __future__ import annotations
 
 import json
+import os
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from tracehint.adapters.creation import layout
@@ -20,7 +21,8 @@ from tracehint.adapters.creation.resolution import Resolution
 from tracehint.adapters.creation.settings import Said, SettingSet, fixed_set, rule_set
 from tracehint.adapters.stores.base import Gap, Store, merge_gaps, scripted
 from tracehint.hintgen.hints.holes import HOLES
-from tracehint.hintgen.hints.model import Hint
+from tracehint.hintgen.hints.model import Hint, Maker
+from tracehint.hintgen.hints.pathtext import to_bytes
 from tracehint.hintgen.hints.template import Template
 from tracehint.hintgen.match.ruleindex import Entry, entry_of
 from tracehint.hintgen.match.templateindex import cut
@@ -57,12 +59,16 @@ def compile_rules(resolution: Resolution, store: Store, roots: Sequence[bytes]) 
     store = scripted(store)
     entries = _ranked(entry_of(rule) for rule in resolution.hints.rules)
     blob, sets = Blob(), _Sets()
+    types = {kind: number for number, kind in enumerate(resolution.hints.maker_types)}
     sections = {"roots": blob.rows(layout.ROOT, [blob.text(root) for root in roots])}
-    sections["exact"] = _exact(blob, sets, resolution, store)
-    sections |= _rules(blob, sets, entries, store, resolution.nodes or resolution.hints.nodes)
+    sections["exact"] = _exact(blob, sets, resolution, store, types)
+    nodes = resolution.nodes or resolution.hints.nodes
+    sections |= _rules(blob, sets, entries, store, nodes, types)
     sections["sets"] = _write_sets(blob, sets)
+    sections["makers"] = _makers(blob, resolution.hints.makers, types)
+    typed = bool(resolution.bound) or any(entry.rule.made_by for entry in entries)
     return Compiled(
-        blob.finish([sections[name] for name in layout.SECTIONS]),
+        blob.finish([sections[name] for name in layout.SECTIONS], run=os.getpid(), typed=typed),
         names=len(resolution.known),
         rules=len(entries),
         left_out=len(resolution.hints.rules) - len(entries),
@@ -72,11 +78,17 @@ def compile_rules(resolution: Resolution, store: Store, roots: Sequence[bytes]) 
 
 def _ranked(entries: Iterable[Entry]) -> list[Entry]:
     """Those that a name alone can fire, in the order in which the matcher takes them."""
-    free = (e for e in entries if not e.rule.conditions.get("needs") and not e.siblings)
+    free = (
+        entry
+        for entry in entries
+        if not entry.siblings and (entry.rule.made_by or not entry.rule.conditions.get("needs"))
+    )
     return sorted(free, key=lambda e: (e.order, e.rule.id), reverse=True)
 
 
-def _exact(blob: Blob, sets: _Sets, resolution: Resolution, store: Store) -> tuple[int, int]:
+def _exact(
+    blob: Blob, sets: _Sets, resolution: Resolution, store: Store, types: Mapping[str, int]
+) -> tuple[int, int]:
     rows = []
     seen: dict[tuple[tuple[str, str], ...], SettingSet] = {}
     for path, target in resolution.known.items():
@@ -86,14 +98,21 @@ def _exact(blob: Blob, sets: _Sets, resolution: Resolution, store: Store) -> tup
             if said not in seen:
                 seen[said] = fixed_set(store, target.hints)
             number = sets.number(seen[said])
-        rows.append((checksum(path), number, *blob.text(path)))
-    empty = (0, layout.NONE, 0, 0)
+        kind = resolution.bound.get(path)
+        needed = layout.NONE if kind is None else types[kind]
+        rows.append((checksum(path), number, needed, *blob.text(path)))
+    empty = (0, layout.NONE, layout.NONE, 0, 0)
     places = place([row[0] for row in rows])
     return blob.rows(layout.EXACT, (empty if i is None else rows[i] for i in places))
 
 
 def _rules(
-    blob: Blob, sets: _Sets, entries: Sequence[Entry], store: Store, nodes: int | None
+    blob: Blob,
+    sets: _Sets,
+    entries: Sequence[Entry],
+    store: Store,
+    nodes: int | None,
+    types: Mapping[str, int],
 ) -> dict[str, tuple[int, int]]:
     parts: dict[Template, tuple[int, int]] = {}
     ranks: dict[tuple[int, int, int], int] = {}
@@ -104,10 +123,12 @@ def _rules(
             if template not in parts:
                 parts[template] = _parts(blob, template)
         excluded = blob.rows(layout.PARTS, (parts[other] for other in entry.exclude))
+        made_by = [[types.get(kind, layout.NONE)] for kind in entry.rule.made_by]
+        wanted = blob.rows(layout.INDEX, made_by)
         rank = ranks.setdefault(entry.order, len(ranks))
         alike = said.setdefault(_text_of(entry.rule.hints), len(said))
         number = sets.number(rule_set(store, entry.rule.hints, nodes))
-        rows.append((*parts[entry.template], *excluded, rank, alike, number))
+        rows.append((*parts[entry.template], *excluded, *wanted, rank, alike, number))
     table = {"rules": blob.rows(layout.RULE, rows)}
     return table | _index(blob, entries)
 
@@ -147,6 +168,17 @@ def _index(blob: Blob, entries: Sequence[Entry]) -> dict[str, tuple[int, int]]:
         "buckets": blob.rows(layout.BUCKET, ((0,) * 5 if i is None else rows[i] for i in places)),
         "lists": lists,
     }
+
+
+def _makers(blob: Blob, makers: Sequence[Maker], types: Mapping[str, int]) -> tuple[int, int]:
+    """The words of processes, by their checksums."""
+    words = [to_bytes(maker.word) for maker in makers]
+    rows = [
+        (checksum(word), types[maker.type], *blob.text(word))
+        for word, maker in zip(words, makers, strict=True)
+    ]
+    places = place([row[0] for row in rows])
+    return blob.rows(layout.MAKER, ((0,) * 4 if i is None else rows[i] for i in places))
 
 
 def _write_sets(blob: Blob, sets: _Sets) -> tuple[int, int]:

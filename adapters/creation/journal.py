@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tracehint.adapters.creation.layout import UNKNOWN
 from tracehint.schemas.plain import open_plain
 
-MAGIC = b"THJRNL\0\1"
+MAGIC = b"THJRNL\0\2"
 SIZE, CHUNK = 1 << 30, 4096  # bytes; the file is sparse
 _NEXT = struct.Struct("<8sQ")
 _USED = struct.Struct("<II")
-_RECORD = struct.Struct("<IIIHHQQ")
+_RECORD = struct.Struct("<IIIHHQQII")
 COUNTS = (
     "created", "outside", "no_rule", "no_hint", "conflict", "costly", "damaged", "set",
     "refused", "dropped", "nameless",
@@ -28,7 +29,10 @@ _COUNTS = struct.Struct(f"<{len(COUNTS)}Q")
 
 @dataclass(frozen=True)
 class Record:
-    """One file that was made. `failed`: bit i stands for its i-th setting; `error` of the first."""
+    """One file that was made. `failed`: bit i stands for its i-th setting; `error` of the first.
+
+    `type`: number of the type of the task that made it, UNASKED or UNKNOWN (layout.py).
+    """
 
     host: str
     t_ns: int
@@ -37,11 +41,16 @@ class Record:
     path: bytes  # below that root
     failed: int
     error: int
+    type: int
+    withheld: bool  # nothing was set, because of that type
 
 
 @dataclass(frozen=True)
 class Journal:
-    """All of one run: records in the order of their hosts and chunks, and counts by name."""
+    """All of one run: records in the order of their hosts and chunks, and counts by name.
+
+    Of the counts `unreadable` are journals, and `untyped` files.
+    """
 
     records: list[Record]
     counts: dict[str, int]
@@ -81,16 +90,24 @@ def read_journals(table: Path) -> Journal:
                 records += _chunk(host, os.pread(fd, CHUNK, at))
         finally:
             os.close(fd)
-    return Journal(records, counts)
+    return Journal(records, {**counts, "untyped": len(_untyped(records))})
+
+
+def _untyped(records: list[Record]) -> set[tuple[int, bytes]]:
+    """Files of tasks whose type was not known when they were made, nor when they were written."""
+    withheld = {(r.root, r.path) for r in records if r.withheld and r.type == UNKNOWN}
+    return withheld - {(r.root, r.path) for r in records if not r.withheld}
 
 
 def _chunk(host: str, data: bytes) -> Iterator[Record]:
     """The whole records of one chunk; what a killed process left half is not read."""
     at = _USED.size
     while at + _RECORD.size <= len(data):
-        size, error, pid, length, root, failed, t_ns = _RECORD.unpack_from(data, at)
+        head = _RECORD.unpack_from(data, at)
+        size, error, pid, length, root, failed, t_ns, kind, withheld = head
         if size < _RECORD.size + length or size % 8 or at + size > len(data):
             return
         start = at + _RECORD.size
-        yield Record(host, t_ns, pid, root, data[start : start + length], failed, error)
+        path = data[start : start + length]
+        yield Record(host, t_ns, pid, root, path, failed, error, kind, bool(withheld))
         at += size

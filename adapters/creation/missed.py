@@ -52,10 +52,12 @@ def made_in(bundle: Bundle, roots: Sequence[bytes]) -> Iterator[Made]:
     opens = opens.filter(opens.column("created"))
     opens = opens.select(["path", "open_ns", "proc"]).rename_columns(["path", "t_ns", "proc"])
     names = bundle.tables["names"]
+    first = names.filter(pc.equal(names.column("op"), "create"))  # of O_TMPFILE: when it is linked
+    first = first.select(["path", "t_ns", "proc"])
     renames = names.filter(pc.equal(names.column("op"), "rename"))
     renames = renames.select(["new_path", "t_ns", "proc"])
     renames = renames.rename_columns(["path", "t_ns", "proc"])
-    for table, renamed in ((opens, False), (renames, True)):
+    for table, renamed in ((opens, False), (first, False), (renames, True)):
         for row in table.filter(_below(table.column("path"), roots)).to_pylist():
             pid, program = programs.get(row["proc"], (0, ""))
             yield Made(row["path"], row["t_ns"], pid, program, renamed)

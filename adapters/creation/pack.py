@@ -33,15 +33,19 @@ class Blob:
         self.data += packed
         return at, len(packed) // form.size
 
-    def finish(self, sections: Sequence[tuple[int, int]]) -> bytes:
-        """The whole table. Raises InputError where it is larger than a table may be."""
+    def finish(
+        self, sections: Sequence[tuple[int, int]], *, run: int = 0, typed: bool = False
+    ) -> bytes:
+        """The whole table. `run`: the process that runs the command; `typed`: something depends on
+        who makes a file. Raises InputError where it is larger than a table may be."""
         if len(self.data) > layout.MAX_BYTES:
             raise InputError(
                 f"the compiled rules take more than {layout.MAX_BYTES:,} bytes",
                 "Give fewer rules, or no --like.",
             )
         flat = [number for section in sections for number in section]
-        layout.HEADER.pack_into(self.data, 0, layout.MAGIC, len(self.data), 0, *flat)
+        head = (layout.MAGIC, len(self.data), run, int(typed), 0)
+        layout.HEADER.pack_into(self.data, 0, *head, *flat)
         return bytes(self.data)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tracehint.adapters.creation import layout
 from tracehint.adapters.creation.journal import Journal, Record
 from tracehint.adapters.creation.missed import Made, Renames
 from tracehint.adapters.creation.resolution import Resolution
@@ -16,6 +17,7 @@ from tracehint.adapters.plan import Target
 from tracehint.adapters.stores.base import Setting, Store, scripted
 
 Row = dict[str, Any]
+_UNTYPED = "the type of the task that made it was not known"
 
 
 @dataclass(frozen=True)
@@ -35,28 +37,49 @@ class Teller:
 
         A file stands there under the last name that `renames` tells.
         """
-        found = self.resolution.resolve([record.path for record in journal.records])
         rows: list[Row] = []
-        for record, target in zip(journal.records, found, strict=True):
+        for record, target in zip(journal.records, self._targets(journal.records), strict=True):
             if target is not None:
                 rows += self._of_record(record, target)
+        others = {self._whole(record) for record in journal.records if record.withheld}
         if renames is not None:
             made = [one.moved(renames) for one in made]
             for row in rows:
                 row["path"] = renames.last_name(row["path"], row["t_ns"])
-        return rows + self._unseen(made, {row["path"] for row in rows})
+        return rows + self._unseen(made, others | {row["path"] for row in rows})
+
+    def _targets(self, records: Sequence[Record]) -> list[Target | None]:
+        """What each file was to get: by its name, where no rule asked who makes it."""
+        types = self.resolution.hints.maker_types
+        by_name = self.resolution.resolve([record.path for record in records])
+        kinds = [types[r.type] if r.type < len(types) else None for r in records]
+        by_maker = self.resolution.resolve([record.path for record in records], kinds)
+        done = {record.path for record in records if not record.withheld}
+        found: list[Target | None] = []
+        for record, name, maker in zip(records, by_name, by_maker, strict=True):
+            if record.withheld:  # who began it was not known, who wrote it may have been
+                unknown = record.type == layout.UNKNOWN and record.path not in done
+                found.append(name if unknown else None)
+            else:
+                found.append(name if record.type == layout.UNASKED else maker)
+        return found
+
+    def _whole(self, record: Record) -> bytes:
+        return self.roots[record.root].rstrip(b"/") + b"/" + record.path
 
     def _of_record(self, record: Record, target: Target) -> list[Row]:
         here = os.uname().nodename
         common = {
             "host": self.host if record.host == here else record.host,
             "t_ns": record.t_ns, "pid": record.pid,
-            "path": self.roots[record.root].rstrip(b"/") + b"/" + record.path,
+            "path": self._whole(record),
         }  # fmt: skip  # a table
         short = record.host.partition(".")[0].encode()
         rows = self._of_target(common, target, short)
         for i, row in enumerate(row for row in rows if row["key"]):
-            if record.failed >> i & 1:
+            if record.withheld:
+                row |= {"state": "missed", "why": _UNTYPED}
+            elif record.failed >> i & 1:
                 why = f"the store refused it: {os.strerror(record.error)}"
                 row |= {"state": "refused", "error": record.error, "why": why}
         return rows

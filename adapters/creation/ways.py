@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tracehint.adapters.creation import by_fanotify, by_preload
 from tracehint.adapters.creation.running import Running
+from tracehint.collectors.preload.named import can_be_named
 from tracehint.errors import MissingDependencyError, UsageError
 
 
@@ -26,7 +27,7 @@ class Way:
 
 
 WAYS: dict[str, Way] = {
-    "preload": Way(by_preload.REACHES, by_preload.COST, by_preload.check, by_preload.on),
+    "preload": Way(by_preload.REACHES, by_preload.COST, can_be_named, by_preload.on),
     "fanotify": Way(by_fanotify.REACHES, by_fanotify.COST, by_fanotify.check, by_fanotify.on),
 }
 

@@ -15,6 +15,7 @@ _COUNTED = {
     "costly": "files: too many rules may fit the name (limit of the preload library)",
     "damaged": "files: the rule table is damaged",
     "dropped": "files whose record found no room in the journal",
+    "untyped": "files: the type of the task that made them was not known, as a rule asks",
     "nameless": "files without a name that could be told (/proc is not there, or it is too long)",
     "unreadable": "journals that cannot be read",
 }

@@ -116,6 +116,7 @@ class GraphBuilder:
         parents: Sequence[str] = (),
         read_bytes: int | None = None,
         written_bytes: int | None = None,
+        cpu_ns: int | None = None,
         host: str = "",
     ) -> None:
         """Add a task (one row per attempt or part)."""
@@ -135,6 +136,7 @@ class GraphBuilder:
             bounded(read_bytes),
             bounded(written_bytes),
             self.engine,
+            bounded(cpu_ns),
         )
 
     def file(
@@ -192,6 +194,13 @@ def number(text: Any) -> float | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return value if abs(value) < 1e30 else None
+
+
+def processor_time(percent: float | None, seconds: float | None) -> int | None:
+    """Nanoseconds of processors, of which the log tells how many were busy on average."""
+    if percent is None or seconds is None or percent < 0 or seconds < 0:
+        return None
+    return bounded(round(percent / 100 * seconds * 1e9))
 
 
 def nanoseconds(seconds: Any) -> int | None:

@@ -33,7 +33,7 @@ class Reader(Protocol):
 
 
 @dataclass(frozen=True)
-class Entry:
+class GraphEntry:
     """One engine: the module that reads it and what may be given, for messages and docs."""
 
     module: str
@@ -41,19 +41,21 @@ class Entry:
 
 
 # In the order in which they are tried. To add one: a file beside this one, and a line here.
-READERS: dict[str, Entry] = {
-    "snakemake": Entry(
+READERS: dict[str, GraphEntry] = {
+    "snakemake": GraphEntry(
         "snakemake_graph", "directory with .snakemake, --detailed-summary, or --d3dag (JSON)"
     ),
-    "wfformat": Entry("wfformat_graph", "WfFormat 1.0-1.6 instance (.json, also packed)"),
-    "nextflow": Entry("nextflow_graph", "trace.txt (its work directory beside it is used)"),
-    "parallel": Entry("parallel_graph", "file of --joblog"),
-    "make": Entry("make_graph", "output of make -np or make --debug=j"),
-    "cwl": Entry("cwl_graph", "directory of cwltool --provenance"),
-    "pegasus": Entry("pegasus_graph", "workflow.yml, kickstart records, or a submit directory"),
-    "swift-k": Entry("swift_k_graph", "SCRIPT-RUNID.log (its .d directory beside it is used)"),
-    "swift-t": Entry("swift_t_graph", "log of TURBINE_LOG=1"),
-    "makeflow": Entry("makeflow_graph", "Makeflow file (classic, JSON, JX) or .makeflowlog"),
+    "wfformat": GraphEntry("wfformat_graph", "WfFormat 1.0-1.6 instance (.json, also packed)"),
+    "nextflow": GraphEntry("nextflow_graph", "trace.txt (its work directory beside it is used)"),
+    "parallel": GraphEntry("parallel_graph", "file of --joblog"),
+    "make": GraphEntry("make_graph", "output of make -np or make --debug=j"),
+    "cwl": GraphEntry("cwl_graph", "directory of cwltool --provenance"),
+    "pegasus": GraphEntry(
+        "pegasus_graph", "workflow.yml, kickstart records, or a submit directory"
+    ),
+    "swift-k": GraphEntry("swift_k_graph", "SCRIPT-RUNID.log (its .d directory beside it is used)"),
+    "swift-t": GraphEntry("swift_t_graph", "log of TURBINE_LOG=1"),
+    "makeflow": GraphEntry("makeflow_graph", "Makeflow file (classic, JSON, JX) or .makeflowlog"),
 }
 
 

@@ -30,7 +30,7 @@ _STREAMS = frozenset({"stdin", "stdout", "stderr", "metadata"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record:
+class Invocation:
     """One invocation. Times in ns; files as (direction, logical name, size in bytes or None)."""
 
     task: str
@@ -70,7 +70,7 @@ def _begins(path: Path) -> bool:
         return False
 
 
-def read_records(path: Path) -> Iterator[Record]:
+def read_records(path: Path) -> Iterator[Invocation]:
     """The invocations of one output file. Raises InputError."""
     text = read_text(path, _LIMIT)
     begins = [m.start() for m in _RECORD.finditer(text)]
@@ -82,7 +82,7 @@ def read_records(path: Path) -> Iterator[Record]:
             yield _record(data[0])
 
 
-def _record(data: dict[str, Any]) -> Record:
+def _record(data: dict[str, Any]) -> Invocation:
     job = _mapping(data.get("mainjob"))
     machine, program = _mapping(data.get("machine")), _mapping(job.get("executable"))
     start = iso_time(job.get("start")) or iso_time(data.get("start"))
@@ -90,7 +90,7 @@ def _record(data: dict[str, Any]) -> Record:
     words = job.get("argument_vector")
     argv = [_text(program.get("file_name")), *(words if isinstance(words, list) else [])]
     cwd = _text(data.get("cwd"))
-    return Record(
+    return Invocation(
         task=_text(data.get("derivation")),
         transformation=_text(data.get("transformation")),
         start_ns=start,

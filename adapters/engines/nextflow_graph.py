@@ -19,6 +19,7 @@ from tracehint.adapters.engines.graph_base import (
     bounded,
     folder_of,
     number,
+    processor_time,
     raw_name,
 )
 from tracehint.adapters.engines.unpack import read_lines
@@ -105,9 +106,16 @@ def _add(out: GraphBuilder, row: dict[str, str], work: dict[str, Path]) -> None:
         attempt=int(number(row.get("attempt")) or 1),
         read_bytes=_size(row.get("rchar", "")),
         written_bytes=_size(row.get("wchar", "")),
+        cpu_ns=_processor_time(row),
     )
     if folder is not None:
         _files(out, task, folder)
+
+
+def _processor_time(row: dict[str, str]) -> int | None:
+    ran = _duration(row.get("realtime", ""))
+    busy = number(row.get("%cpu", "").removesuffix("%"))
+    return processor_time(busy, None if ran is None else ran / 1000)
 
 
 def _script(folder: Path | None) -> bytes:

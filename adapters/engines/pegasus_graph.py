@@ -16,7 +16,7 @@ from tracehint.adapters.engines.graph_base import (
     number,
     raw_name,
 )
-from tracehint.adapters.engines.kickstart import BEGIN, Record, find_outputs, read_records
+from tracehint.adapters.engines.kickstart import BEGIN, Invocation, find_outputs, read_records
 from tracehint.adapters.engines.unpack import read_text
 from tracehint.adapters.engines.yaml_text import load_yaml
 from tracehint.errors import InputError
@@ -79,9 +79,9 @@ def _record_file(path: Path) -> bool:
         return False
 
 
-def _records(outputs: list[Path], out: GraphBuilder) -> dict[str, list[Record]]:
+def _records(outputs: list[Path], out: GraphBuilder) -> dict[str, list[Invocation]]:
     """The invocations of each job, in the order of their start; damaged files are notes."""
-    found: dict[str, list[Record]] = {}
+    found: dict[str, list[Invocation]] = {}
     for path in outputs:
         try:
             for record in read_records(path):
@@ -93,7 +93,7 @@ def _records(outputs: list[Path], out: GraphBuilder) -> dict[str, list[Record]]:
     return found
 
 
-def _add_workflow(out: GraphBuilder, path: Path, records: dict[str, list[Record]]) -> None:
+def _add_workflow(out: GraphBuilder, path: Path, records: dict[str, list[Invocation]]) -> None:
     """The jobs of the workflow; their records are taken out of `records`."""
     data = load_yaml(read_text(path, _LIMIT), path)
     jobs = data.get("jobs") if isinstance(data, dict) else None
@@ -111,7 +111,7 @@ def _add_workflow(out: GraphBuilder, path: Path, records: dict[str, list[Record]
 
 
 def _add_job(
-    out: GraphBuilder, task: str, job: dict[str, Any], parents: list[str], records: list[Record]
+    out: GraphBuilder, task: str, job: dict[str, Any], parents: list[str], records: list[Invocation]
 ) -> None:
     """One row per invocation; the last one has the files."""
     kind = str(job.get("name", job.get("type", "")))
@@ -145,7 +145,7 @@ def _add_job(
     _files(out, task, job, records)
 
 
-def _files(out: GraphBuilder, task: str, job: dict[str, Any], records: list[Record]) -> None:
+def _files(out: GraphBuilder, task: str, job: dict[str, Any], records: list[Invocation]) -> None:
     """Declared files, with the sizes that were seen; then files that only a record has."""
     files: dict[tuple[str, bytes], int | None] = {}
     for use in _list(job.get("uses")):

@@ -19,7 +19,7 @@ _BATCH = 1 << 15
 _RELEASE = 64  # batches after which freed memory goes back
 
 
-class Texts:
+class TextColumn:
     """A column of texts."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Texts:
         return chunks
 
 
-def united(*columns: Texts) -> tuple[list[Ints], pa.Array]:
+def united(*columns: TextColumn) -> tuple[list[Ints], pa.Array]:
     """The numbers of each column's texts in one dictionary, and the dictionary."""
     import pyarrow as pa
 
@@ -79,11 +79,11 @@ def give_back() -> None:
     pa.default_memory_pool().release_unused()
 
 
-class Lists:
+class TextLists:
     """A list of texts per task."""
 
     def __init__(self) -> None:
-        self.texts, self.ends = Texts(), array("q")
+        self.texts, self.ends = TextColumn(), array("q")
 
     def add(self, texts: list[str]) -> None:
         self.texts.extend(texts)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tracehint.adapters.engines.graph_base import DeclaredGraph
 from tracehint.adapters.engines.schedule import UNKNOWN, place
-from tracehint.adapters.engines.text_columns import Ints, Lists, Texts, give_back, united
+from tracehint.adapters.engines.text_columns import Ints, TextColumn, TextLists, give_back, united
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ENGINE = "wfformat"
 PLACED = "no start times in the file: tasks are placed where their parents ended"
 _MAX_HOSTS = 4096  # a bundle has a folder for each
-_EXECUTED = ("start", "length", "read", "written")
+_EXECUTED = ("start", "length", "read", "written", "cpu")
 
 
 class WfColumns:
@@ -30,9 +30,9 @@ class WfColumns:
 
     def __init__(self) -> None:
         self.skipped = 0
-        self._tasks, self._types, self._executed = Texts(), Texts(), Texts()
-        self._hosts, self._commands, self._files = Texts(), Texts(), Texts()
-        self._parents, self._children, self._ins, self._outs = (Lists() for _ in range(4))
+        self._tasks, self._types, self._executed = TextColumn(), TextColumn(), TextColumn()
+        self._hosts, self._commands, self._files = TextColumn(), TextColumn(), TextColumn()
+        self._parents, self._children, self._ins, self._outs = (TextLists() for _ in range(4))
         self._sizes = array("q")
         self._ran = {name: array("q") for name in _EXECUTED}
 
@@ -72,13 +72,14 @@ class WfColumns:
         length_ns: int | None,
         read_bytes: int | None,
         written_bytes: int | None,
+        cpu_ns: int | None,
         host: str,
     ) -> None:
         """What happened to a task. Negative figures are as good as none."""
         self._executed.extend([task])
         self._hosts.extend([host or "unknown"])
         self._commands.extend([command])
-        values = (start_ns, length_ns, read_bytes, written_bytes)
+        values = (start_ns, length_ns, read_bytes, written_bytes, cpu_ns)
         for column, value in zip(self._ran.values(), values, strict=True):
             column.append(UNKNOWN if value is None or value < 0 else value)
 
@@ -167,7 +168,7 @@ class WfColumns:
             "exit_status": nothing, "attempt": np.ones(count, np.int32),
             "parents": pa.ListArray.from_arrays(ends, names.take(pa.array(pairs[1]))),
             "read_bytes": _numbers(seen["read"]), "written_bytes": _numbers(seen["written"]),
-            "engine": _same(ENGINE, count),
+            "engine": _same(ENGINE, count), "cpu_ns": _numbers(seen["cpu"]),
         }  # fmt: skip  # a table
         return pa.table(columns)
 

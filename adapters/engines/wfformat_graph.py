@@ -20,6 +20,7 @@ from tracehint.adapters.engines.graph_base import (
     iso_time,
     nanoseconds,
     number,
+    processor_time,
 )
 from tracehint.adapters.engines.json_stream import JsonStream, JsonStreamError
 from tracehint.adapters.engines.unpack import open_packed
@@ -165,6 +166,7 @@ def _execution(value: dict[str, Any]) -> dict[str, Any]:
         "length_ns": None if runtime is None or runtime < 0 else bounded(round(runtime * 1e9)),
         "read_bytes": bounded(value.get("readBytes", value.get("bytesRead"))),
         "written_bytes": bounded(value.get("writtenBytes", value.get("bytesWritten"))),
+        "cpu_ns": processor_time(number(value.get("avgCPU")), runtime),
         "host": machine[:253] if isinstance(machine, str) else "",
     }
 

@@ -48,8 +48,12 @@ struct opened {
 	pid_t run;
 	bool tools; /* some settings are made by a store's own tool */
 };
-/* Returns whether somebody else answers. */
-bool file_opened(struct opened *o, int fd, pid_t thread);
+enum opened_how {
+	OPENED,	      /* answer it */
+	OPENED_FULL,  /* and do not ask again: it is an ordinary file that holds something */
+	OPENED_LATER, /* somebody else answers */
+};
+enum opened_how file_opened(struct opened *o, int fd, pid_t thread);
 
 /* later.c: settings that may take long, by threads of their own. */
 bool begin_later(struct hinter *hinter);

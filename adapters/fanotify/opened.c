@@ -44,31 +44,34 @@ static bool may_take_long(const struct opened *o, int fd, const struct statx *fa
 	return o->tools || slow;
 }
 
-bool file_opened(struct opened *o, int fd, pid_t thread)
+enum opened_how file_opened(struct opened *o, int fd, pid_t thread)
 {
-	struct statx facts;
+	struct statx facts = {0};
 
 	if (!is_empty_file(fd, &facts))
-		return false;
-	enum tag_count found = hinter_find(&o->hinter, &o->slot, tag_name_of(fd, o->slot.path));
+		return S_ISREG(facts.stx_mode) && facts.stx_size ? OPENED_FULL : OPENED;
+	enum tag_count found =
+		hinter_find(&o->hinter, &o->slot, tag_name_of(fd, o->slot.path), (uint32_t)thread);
 
-	if (found == TAG_C_OUTSIDE || found == TAG_C_NO_RULE || found == TAG_C_NO_HINT)
-		return false;
+	if (o->slot.match.type == TAG_UNASKED &&
+	    (found == TAG_C_OUTSIDE || found == TAG_C_NO_RULE || found == TAG_C_NO_HINT))
+		return OPENED;
 	pid_t process = family_of(thread, o->run);
 
 	if (!process || (!just_made(&facts) && !wants_to_write(thread)))
-		return false;
+		return OPENED;
 	tag_count(&o->hinter.journal, TAG_C_CREATED);
 	if (found != TAG_C_SET) {
 		tag_count(&o->hinter.journal, found);
-		return false;
+		hinter_withhold(&o->hinter, &o->slot, (uint32_t)process);
+		return OPENED;
 	}
 	if (may_take_long(o, fd, &facts)) {
 		if (set_later(&o->slot, fd, process))
-			return true;
+			return OPENED_LATER;
 		tag_count(&o->hinter.journal, TAG_C_DROPPED);
-		return false;
+		return OPENED;
 	}
 	hinter_set(&o->hinter, &o->slot, fd, (uint32_t)process);
-	return false;
+	return OPENED;
 }

@@ -16,15 +16,40 @@
 #define FILES 4096
 #define LOOK_MS 200
 #define NICE (-10)
+#ifndef FAN_MARK_EVICTABLE
+#define FAN_MARK_EVICTABLE 0x200
+#endif
 
 static int questions = -1;
 
-void answer(int fd)
+static void allow(int fd)
 {
 	struct fanotify_response response = {.fd = fd, .response = FAN_ALLOW};
 
 	if (write(questions, &response, sizeof(response)) < 0 && errno != ENOENT)
 		_exit(3); /* they are let go */
+}
+
+void answer(int fd)
+{
+	allow(fd);
+	close(fd);
+}
+
+/*
+ * A file that holds something is not asked about again until it is changed: programs, libraries and
+ * inputs are opened often. The kernel forgets it with the file (Linux 5.19; older ones ask on).
+ */
+static void answer_for_good(int fd)
+{
+	static bool unknown;
+
+	allow(fd);
+	if (!unknown)
+		unknown = fanotify_mark(questions,
+					FAN_MARK_ADD | FAN_MARK_IGNORED_MASK | FAN_MARK_EVICTABLE,
+					FAN_OPEN_PERM, fd, NULL) &&
+			  errno == EINVAL;
 	close(fd);
 }
 
@@ -38,6 +63,18 @@ __attribute__((format(printf, 2, 3))) static void fail(struct shared *shared, co
 	shared->ready = -1;
 }
 
+/* All of the file system, which other name spaces have mounted too; else this mount of it. */
+static bool watch(const char *place)
+{
+	static const unsigned int whole[] = {FAN_MARK_FILESYSTEM, FAN_MARK_MOUNT};
+
+	for (size_t i = 0; i < sizeof(whole) / sizeof(*whole); i++)
+		if (!fanotify_mark(questions, FAN_MARK_ADD | whole[i], FAN_OPEN_PERM, AT_FDCWD,
+				   place))
+			return true;
+	return false;
+}
+
 static bool mark(const struct job *job, struct shared *shared)
 {
 	questions = fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC | FAN_NONBLOCK |
@@ -48,8 +85,7 @@ static bool mark(const struct job *job, struct shared *shared)
 		return false;
 	}
 	for (const char *const *mount = job->mounts; *mount; mount++)
-		if (fanotify_mark(questions, FAN_MARK_ADD | FAN_MARK_MOUNT, FAN_OPEN_PERM, AT_FDCWD,
-				  *mount)) {
+		if (!watch(*mount)) {
 			fail(shared, "fanotify on %s: %s", *mount, strerror(errno));
 			return false;
 		}
@@ -101,8 +137,15 @@ static void take_all(struct opened *opened, struct shared *shared)
 			_exit(4);
 		if (event->fd < 0)
 			continue;
-		if (!file_opened(opened, event->fd, event->pid))
+		switch (file_opened(opened, event->fd, event->pid)) {
+		case OPENED_LATER:
+			break;
+		case OPENED_FULL:
+			answer_for_good(event->fd);
+			break;
+		case OPENED:
 			answer(event->fd);
+		}
 	}
 }
 
@@ -117,6 +160,7 @@ void serve(const struct job *job, struct shared *shared)
 		fail(shared, "%s: no rule table", job->table);
 		return;
 	}
+	opened.hinter.agent = true;
 	opened.tools = has_tools(&opened.hinter.table);
 	tag_journal_keep(&opened.hinter.journal);
 	if (!begin_later(&opened.hinter)) {

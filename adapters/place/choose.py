@@ -37,7 +37,7 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Choice:
+class NodeChoice:
     """The node, None for this one, and the reason in words."""
 
     host: Host | None
@@ -122,7 +122,7 @@ def choose(
     policy: str,
     free: Callable[[Host], bool],
     answers: Callable[[Host], bool],
-) -> Choice:
+) -> NodeChoice:
     """The node for a task.
 
     `free` tells whether a slot is free, `answers` whether the node can be used at all; both are
@@ -147,8 +147,8 @@ def choose(
             return _said(host, known, holds, skipped)
         full.append(host)
     if full:
-        return Choice(full[0], f"no free slot: {_few(skipped)}", fallback=True)
-    return Choice(None, f"no node can be used: {_few(skipped)}", fallback=True)
+        return NodeChoice(full[0], f"no free slot: {_few(skipped)}", fallback=True)
+    return NodeChoice(None, f"no node can be used: {_few(skipped)}", fallback=True)
 
 
 def ranked(hosts: Sequence[Host], known: Known) -> list[Host]:
@@ -162,14 +162,14 @@ def ranked(hosts: Sequence[Host], known: Known) -> list[Host]:
     return sorted(hosts, key=key)
 
 
-def _said(host: Host, known: Known, most: int, skipped: Sequence[str]) -> Choice:
+def _said(host: Host, known: Known, most: int, skipped: Sequence[str]) -> NodeChoice:
     here = known.bytes.get(host.name, 0)
     if not most:
         why = "the place of no input is known" if known.total_bytes else "no input has any bytes"
     else:
         why = f"{human(here)} of {human(known.total_bytes)} of the inputs lie there"
     reason = "; ".join([_few(skipped), why]) if skipped else why
-    return Choice(host, reason, fallback=here < most or not most)
+    return NodeChoice(host, reason, fallback=here < most or not most)
 
 
 def _few(reasons: Sequence[str]) -> str:

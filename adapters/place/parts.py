@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tracehint.adapters.place.choose import MAX_SILENT, Choice
+from tracehint.adapters.place.choose import MAX_SILENT, NodeChoice
 from tracehint.adapters.place.hosts import Host
 
 POLL_S = 0.1
@@ -61,7 +61,7 @@ def choose_part(
     input_bytes: int = 0,
     steal: bool = True,
     longest_s: float = 600.0,
-) -> Choice:
+) -> NodeChoice:
     """The node for a task of the part, with its slot taken.
 
     `longest_s`: when no slot is to be had for so long, the task starts on its node all the same.
@@ -69,24 +69,26 @@ def choose_part(
     order = order_of(part, hosts)
     at = next((i for i, host in enumerate(order[:MAX_SILENT]) if queue.answers(host)), None)
     if at is None:
-        return Choice(None, f"no node for part {part} can be used", fallback=True)
+        return NodeChoice(None, f"no node for part {part} can be used", fallback=True)
     home = order[at]
     away = f"{order[0].name} is away; " if at else ""
     if queue.take(home):
-        return Choice(home, f"{away}part {part} lies there", fallback=bool(at))
+        return NodeChoice(home, f"{away}part {part} lies there", fallback=bool(at))
     start = queue.clock()
     after = patience(input_bytes, home)
     idle: set[str] = set()
     while (waited := queue.clock() - start) < longest_s:
         queue.sleep(POLL_S)
         if queue.take(home):
-            return Choice(home, f"{away}part {part} lies there", fallback=bool(at))
+            return NodeChoice(home, f"{away}part {part} lies there", fallback=bool(at))
         if not steal or waited < after:
             continue
         taken, idle = _idle(order[at + 1 :], idle, queue)
         if taken is not None:
-            return Choice(taken, f"{away}{home.name} is busy, {taken.name} idles", fallback=True)
-    return Choice(home, f"{away}no free slot for {longest_s:.0f} s", fallback=True)
+            return NodeChoice(
+                taken, f"{away}{home.name} is busy, {taken.name} idles", fallback=True
+            )
+    return NodeChoice(home, f"{away}no free slot for {longest_s:.0f} s", fallback=True)
 
 
 def _idle(others: Sequence[Host], before: set[str], queue: Queue) -> tuple[Host | None, set[str]]:

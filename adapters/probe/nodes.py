@@ -82,6 +82,14 @@ class Agent:
 
 
 @dataclass(frozen=True)
+class Begun:
+    """Nodes that are at work, for at most so many seconds."""
+
+    nodes: Sequence[int]
+    limit: float
+
+
+@dataclass(frozen=True)
 class Nodes:
     """All agents; `until`: when the probe has to end, by the monotonic clock."""
 
@@ -110,12 +118,23 @@ class Nodes:
 
         After `limit` seconds a node begins no further file.
         """
+        return self.answers(self.begin(wanted, do, size=size, streams=streams, limit=limit))
+
+    def begin(
+        self, wanted: Mapping[int, Sequence[str]], do: str, *, size: int = 0, streams: int = 1,
+        limit: float = 10.0,
+    ) -> Begun:  # fmt: skip  # a table
+        """As `ask`, without waiting: other nodes can be asked meanwhile."""
         limit = min(limit, self.left)
         for node, names in wanted.items():
             self.agents[node].send(
                 {"do": do, "names": list(names), "size": size, "streams": streams, "limit": limit}
             )
-        found = {node: self.agents[node].receive(limit) for node in wanted}
+        return Begun(list(wanted), limit)
+
+    def answers(self, begun: Begun) -> dict[int, Answer]:
+        """What nodes say that were asked before."""
+        found = {node: self.agents[node].receive(begun.limit) for node in begun.nodes}
         return {
             node: Answer(said["seconds"], said["times"], *said["net"])
             for node, said in found.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from tracehint.adapters.probe.nodes import Answer, Nodes
 
@@ -156,6 +157,25 @@ def _link(nodes: Nodes, seen: Seen) -> None:
         seen.samples["ring"] += [a.came / a.seconds for a in answers.values()]
 
 
+def _full(nodes: Nodes, seen: Seen) -> None:
+    """One node makes files while all others read from it: what a call waits behind bytes."""
+    alone = seen.samples["create"]
+    for node in range(len(nodes)):
+        held = [name for name, who in seen.where.items() if who == [node]]
+        readers = {n: held for n in range(len(nodes)) if n != node}
+        if not (held and readers and alone):
+            continue
+        _forget(nodes, seen, {node - 1: held})
+        begun = nodes.begin(readers, "read", size=seen.size, streams=len(held), limit=20)
+        names = [f"p{node}_{i}" for i in range(SMALL_FILES)]
+        took = [t[0] for t in _one(nodes, node, names, "create").times]
+        ends = min(a.seconds for a in nodes.answers(begun).values())
+        full = [t for t, at in zip(took, accumulate(took), strict=True) if at < ends]
+        seen.samples["create_full"] += full
+        if len(seen.samples["create_full"]) >= SMALL_FILES:
+            return
+
+
 def _same(nodes: Nodes, seen: Seen) -> None:
     """Two readers of one file on one node at the same time: what comes more than once."""
     away = [name for name, who in seen.where.items() if who and 0 not in who]
@@ -178,7 +198,7 @@ def _local(nodes: Nodes, seen: Seen) -> None:
 
 
 STEPS: tuple[Callable[[Nodes, Seen], None], ...] = (
-    _calls, _places, _busy_calls, _writes, _alone, _link, _same, _local,
+    _calls, _places, _busy_calls, _writes, _alone, _link, _full, _same, _local,
 )  # fmt: skip  # a table
 
 

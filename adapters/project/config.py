@@ -32,7 +32,7 @@ OF_LINT = "lint"  # a table that lint reads itself
 
 
 @dataclass(frozen=True)
-class Config:
+class ProjectConfig:
     """The values of a project file, paths made absolute where they are there."""
 
     path: Path
@@ -43,7 +43,7 @@ class Config:
         return {name: value for key, value in self.values.items() for name in KEYS[key][0]}
 
 
-def find_config(folder: Path) -> Config | None:
+def find_config(folder: Path) -> ProjectConfig | None:
     """The project file of a directory; None: it has none. Raises InputError."""
     path = folder / NAME
     if not path.is_file():
@@ -61,7 +61,7 @@ def find_config(folder: Path) -> Config | None:
         if KEYS[key][1]:
             texts = [_near(folder, text) for text in texts]
         values[key] = tuple(texts) if key == "data_root" else texts[0]
-    return Config(path, values)
+    return ProjectConfig(path, values)
 
 
 def _near(folder: Path, text: str) -> str:

@@ -31,7 +31,7 @@ _MOST = 100_000  # lines of such a file
 
 
 @dataclass(frozen=True)
-class Found:
+class Discovered:
     """What was found; empty where nothing was. `why` in words, by key.
 
     `store` is what takes the hints; on a disk of one node that are attributes (`local` is true).
@@ -46,7 +46,7 @@ class Found:
     why: dict[str, str]
 
 
-def discover(directory: Path, table: Sequence[Mapping[str, Any]] | None = None) -> Found:
+def discover(directory: Path, table: Sequence[Mapping[str, Any]] | None = None) -> Discovered:
     """Look around the directory; nothing is changed, no host is asked.
 
     table: the mounts; None: those of this machine.
@@ -58,7 +58,7 @@ def discover(directory: Path, table: Sequence[Mapping[str, Any]] | None = None) 
     nodes = nodes or _nodes(why)
     store = "xattr" if kind in ("", LOCAL) else kind
     root = str(directory.resolve())
-    return Found(engine, store, kind == LOCAL, root, nodes, hosts, why)
+    return Discovered(engine, store, kind == LOCAL, root, nodes, hosts, why)
 
 
 def _engine(directory: Path, why: dict[str, str]) -> str:
@@ -107,7 +107,7 @@ def _nodes(why: dict[str, str]) -> int:
     return len(up)
 
 
-def project_text(found: Found, by_hand: Mapping[str, str], tables: str = "") -> str:
+def project_text(found: Discovered, by_hand: Mapping[str, str], tables: str = "") -> str:
     """The project file as TOML. What was not found stands there as a comment.
 
     by_hand, tables: what stays of an older file (adapters/project/kept.py).

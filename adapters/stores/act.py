@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tracehint.adapters.plan import Target
+from tracehint.adapters.stores.asked import asked_once
 from tracehint.adapters.stores.base import Setting, Store, says
 from tracehint.adapters.stores.beneath import Root
 from tracehint.adapters.stores.journal import Entry, Journal
@@ -32,7 +33,8 @@ class _Open:
 
 def check_keys(store: Store, targets: Iterable[Target], *, allow_trusted: bool) -> None:
     """Refuse the whole job when any setting has a name that must not be written."""
-    keys = {s.key for t in targets for s in store.translate(t.hints, t.kind)[0]}
+    said = asked_once(store)
+    keys = {setting.key for target in targets for setting in said(target)[0]}
     for key in sorted(keys):
         store.check_key(key, allow_trusted=allow_trusted)
 

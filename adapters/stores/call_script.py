@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from tracehint.adapters.plan import Plan, Target
+from tracehint.adapters.stores.asked import asked_once
 from tracehint.adapters.stores.base import Gap, Setting, merge_gaps
 from tracehint.adapters.stores.commands import CommandStore
 from tracehint.adapters.stores.script import (
@@ -38,11 +39,12 @@ def make_call_script(hints: HintFile, plan: Plan, store: CommandStore, *, inside
             f"{store.title} must be told its server", 'Give a --map file with server = "HOST:PORT".'
         )
     store = store.scripted()
+    said = asked_once(store)
     records: list[bytes] = []
     gaps: list[Gap] = []
     skipped = calls = 0
     for target in plan.targets:
-        settings, missing = store.translate(target.hints, target.kind)
+        settings, missing = said(target)
         gaps += missing
         for setting in settings:
             if target.kind == "file" and store.creates(setting) and not target.create:

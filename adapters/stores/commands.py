@@ -36,7 +36,7 @@ PLAIN_NAME = re.compile(r"([A-Za-z0-9_.+=,~/-][A-Za-z0-9_.+=,~/-]*)?")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Word:
+class NamedValue:
     """One named value of a command: its kind, its arguments with `{}`, how the tool prints it."""
 
     kind: str
@@ -46,10 +46,10 @@ class Word:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Command:
+class ObjectCommand:
     """The argument vectors that set, read and take back the words of one object."""
 
-    words: Mapping[str, Word]
+    words: Mapping[str, NamedValue]
     set: tuple[str, ...]
     get: tuple[str, ...] = ()
     unset: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ class AskPlace:
 class CommandStore(Table):
     """A store with tools. `mounted`: the tools take paths of a mounted file system."""
 
-    commands: Mapping[str, Command]
+    commands: Mapping[str, ObjectCommand]
     mounted: bool = True
     ask_place: AskPlace | None = None
 
@@ -109,7 +109,7 @@ class CommandStore(Table):
         """The call that takes it back; empty where the tool has none."""
         return self._filled(self._command(setting.key).unset, path, [])
 
-    def options(self, command: Command, words: Mapping[str, str]) -> list[str]:
+    def options(self, command: ObjectCommand, words: Mapping[str, str]) -> list[str]:
         """The arguments of the words, in the order of the table."""
         return [
             part.replace("{}", words[name])
@@ -131,7 +131,7 @@ class CommandStore(Table):
         """Whether the call makes the file itself."""
         return self._command(setting.key).creates
 
-    def words_in(self, command: Command, answer: str) -> dict[str, str]:
+    def words_in(self, command: ObjectCommand, answer: str) -> dict[str, str]:
         """The words in what the tool printed, sizes in bytes; a value of another kind is none."""
         found = {}
         for name, word in command.words.items():
@@ -215,7 +215,7 @@ class CommandStore(Table):
         order = tuple(node for node, _ in nodes.most_common())
         return Location(nodes=order, detail={"copies": dict(nodes)})
 
-    def _command(self, key: str) -> Command:
+    def _command(self, key: str) -> ObjectCommand:
         store, _, name = key.partition(":")
         if store != self.name or name not in self.commands:
             raise UsageError(f"{key[:80]!r} is no setting of {self.name}", "Use its own store.")

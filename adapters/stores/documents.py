@@ -26,7 +26,7 @@ ODD_NAME = "its name has other letters than A-Z a-z 0-9 . _ + = ~ -"
 
 
 @dataclass(frozen=True)
-class Said:
+class CheckedTarget:
     """One target and its words, all checked. `path`: "" is the root."""
 
     path: str
@@ -41,7 +41,9 @@ class DocumentStore(Table, ABC):
     kinds: Mapping[str, str]
 
     @abstractmethod
-    def render(self, said: Sequence[Said], hints: HintFile, gaps: list[Gap]) -> tuple[str, int]:
+    def render(
+        self, said: Sequence[CheckedTarget], hints: HintFile, gaps: list[Gap]
+    ) -> tuple[str, int]:
         """(the document without its head, number of its records); adds what it cannot say."""
 
     def head(self) -> list[str]:
@@ -64,7 +66,7 @@ class DocumentStore(Table, ABC):
             if words and path and not PLAIN.fullmatch(path):
                 gaps += [Gap(hint=one.hint, level="none", reason=ODD_NAME) for one in settings]
             elif words:
-                said.append(Said(path, target, words))
+                said.append(CheckedTarget(path, target, words))
         text, records = self.render(said, hints, gaps) if said else ("", 0)
         counted = merge_gaps(gaps)
         if not records:

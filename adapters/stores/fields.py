@@ -40,7 +40,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Known:
+class HintFields:
     """What one hint's templates may use."""
 
     value: str
@@ -85,7 +85,7 @@ class Known:
         return self.places.server or None
 
 
-def fill(template: str, known: Known, fields: Mapping[str, Field]) -> str:
+def fill(template: str, known: HintFields, fields: Mapping[str, Field]) -> str:
     """The template with its fields' values; raises MissingError."""
     return _FIELD.sub(lambda found: known.text(found[1], fields), template)
 

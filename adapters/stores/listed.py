@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from tracehint.adapters.stores.about import About
 from tracehint.adapters.stores.base import Acts, Gap
-from tracehint.adapters.stores.documents import DocumentStore, Said
+from tracehint.adapters.stores.documents import CheckedTarget, DocumentStore
 from tracehint.adapters.stores.fields import Field
 from tracehint.adapters.stores.grammar import Grid
 from tracehint.adapters.stores.places import Places
@@ -32,7 +32,9 @@ _WRITE_BACK = (
 class Hercules(DocumentStore):
     """Hercules: a configuration per type of task that writes."""
 
-    def render(self, said: Sequence[Said], hints: HintFile, gaps: list[Gap]) -> tuple[str, int]:
+    def render(
+        self, said: Sequence[CheckedTarget], hints: HintFile, gaps: list[Gap]
+    ) -> tuple[str, int]:
         """Task type -> keys of its hercules.conf; a task whose files differ gets none."""
         makers = {rule.id: rule.producer or "" for rule in hints.rules}
         wanted: dict[str, dict[str, str]] = {}
@@ -57,7 +59,9 @@ class Hercules(DocumentStore):
 class TaskVine(DocumentStore):
     """TaskVine: how the manager's program declares each file."""
 
-    def render(self, said: Sequence[Said], hints: HintFile, gaps: list[Gap]) -> tuple[str, int]:
+    def render(
+        self, said: Sequence[CheckedTarget], hints: HintFile, gaps: list[Gap]
+    ) -> tuple[str, int]:
         """A record per file: the call, and its arguments by name."""
         files = [{"path": one.path, **one.words} for one in said if one.target.kind == "file"]
         return _json(self, "tracehint.taskvine/1", files=files), len(files)
@@ -67,7 +71,9 @@ class TaskVine(DocumentStore):
 class JuiceFs(DocumentStore):
     """JuiceFS: the files that many tasks will read, for `juicefs warmup --file LIST`."""
 
-    def render(self, said: Sequence[Said], hints: HintFile, gaps: list[Gap]) -> tuple[str, int]:
+    def render(
+        self, said: Sequence[CheckedTarget], hints: HintFile, gaps: list[Gap]
+    ) -> tuple[str, int]:
         """A path per line, below the mount; a list has no comments."""
         lines = [f"{self.places.base}/{one.path}" for one in said]
         return "".join(f"{line}\n" for line in lines), len(lines)

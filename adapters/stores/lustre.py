@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from tracehint.adapters.plan import Kind
 from tracehint.adapters.stores.about import About
 from tracehint.adapters.stores.base import Acts, Gap, Setting
-from tracehint.adapters.stores.commands import Command, CommandStore, Word
+from tracehint.adapters.stores.commands import CommandStore, NamedValue, ObjectCommand
 from tracehint.adapters.stores.fields import Field
 from tracehint.adapters.stores.getstripe import layout_words
 from tracehint.adapters.stores.grammar import HOST, Grid, read_words, say_words
@@ -71,22 +71,22 @@ ROWS: dict[str, Row] = {
 
 # -1 or the number of OSTs; the options are put together in `Lustre.options`
 WORDS = {
-    "count": Word(kind="count", option=("-c", "{}")),
-    "size": Word(kind="size", option=("-S", "{}")),
-    "pool": Word(kind="name", option=("-p", "{}")),
-    "mirrors": Word(kind="count", option=("-N{}",)),
-    "narrow": Word(kind="size", option=()),  # end of the first, narrow component
-    "mdt": Word(kind="size", option=()),
+    "count": NamedValue(kind="count", option=("-c", "{}")),
+    "size": NamedValue(kind="size", option=("-S", "{}")),
+    "pool": NamedValue(kind="name", option=("-p", "{}")),
+    "mirrors": NamedValue(kind="count", option=("-N{}",)),
+    "narrow": NamedValue(kind="size", option=()),  # end of the first, narrow component
+    "mdt": NamedValue(kind="size", option=()),
 }
-LAYOUT = Command(
+LAYOUT = ObjectCommand(
     words=WORDS,
     set=("lfs", "setstripe", "{options}", "{path}"),
     get=("lfs", "getstripe", "-y", "-d", "{path}"),
     unset=("lfs", "setstripe", "-d", "{path}"),
     creates=True,
 )
-MOVE = Command(
-    words={"mdt_index": Word(kind="count", option=("-m", "{}"), read=r"^(\d+)$")},
+MOVE = ObjectCommand(
+    words={"mdt_index": NamedValue(kind="count", option=("-m", "{}"), read=r"^(\d+)$")},
     set=("lfs", "migrate", "{options}", "{path}"),
     get=("lfs", "getdirstripe", "-m", "{path}"),
 )
@@ -114,7 +114,7 @@ class _Lustre(CommandStore):
             settings[place] = replace(setting, value=say_words(words))
         return settings, gaps
 
-    def options(self, command: Command, words: Mapping[str, str]) -> list[str]:
+    def options(self, command: ObjectCommand, words: Mapping[str, str]) -> list[str]:
         """A plain layout, or components from the start of the file to its end (-1)."""
         if command is not LAYOUT:
             return super().options(command, words)
@@ -138,7 +138,7 @@ class _Lustre(CommandStore):
             parts += ["-E", str(end), *one]
         return [*mirrors, *parts, "-E", "-1", *plain]
 
-    def words_in(self, command: Command, answer: str) -> dict[str, str]:
+    def words_in(self, command: ObjectCommand, answer: str) -> dict[str, str]:
         """The words of a layout as `lfs getstripe -y` prints it."""
         return layout_words(answer) if command is LAYOUT else super().words_in(command, answer)
 

@@ -1,7 +1,8 @@
 """Where hints that name a node or a group really go: a small table that the site's admin writes.
 
 local = "node_{host}"               # storage class or pool of a client's own node
-groups = ["node_A", "node_B"]       # DP=collocation|g goes to one of these, chosen by g
+groups = ["node_A", "node_B"]       # DP=collocation|g goes to one of these, chosen by g; a plan's
+                                    # first part to the first: in the order of the host file
 copies = { 2 = "data_2", 3 = "data_3" }   # pools with so many copies (CephFS)
 with_copies = "{place}_{copies}"    # class of one of the above with so many copies (MooseFS)
 reads_spread = true                 # clients read from all copies, not from the first only (CephFS)
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from tracehint.errors import InputError
+from tracehint.hintgen.hints.plan import part_of
 from tracehint.hintgen.text.textfile import TextFile
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,100}")
@@ -100,10 +102,13 @@ class Places:
         return bool(self.local) and re.fullmatch(pattern.encode(), place) is not None
 
     def of_group(self, group: str) -> str | None:
-        """The place of a group: the same for the same name, spread over all places."""
+        """The place of a group: the same for the same name, spread over all places; of a part of a
+        plan the one with its number, as its tasks get their node (place.parts)."""
         if not self.groups:
             return None
-        return self.groups[zlib.crc32(group.encode()) % len(self.groups)]
+        part = part_of(group)
+        number = zlib.crc32(group.encode()) if part is None else part
+        return self.groups[number % len(self.groups)]
 
 
 def load_places(path: Path | None) -> Places:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tracehint.adapters.stores.about import About
 from tracehint.adapters.stores.base import Acts, Gap
-from tracehint.adapters.stores.documents import ODD_NAME, DocumentStore, Said
+from tracehint.adapters.stores.documents import ODD_NAME, CheckedTarget, DocumentStore
 from tracehint.adapters.stores.fields import Field
 from tracehint.adapters.stores.grammar import Grid
 from tracehint.adapters.stores.places import Places
@@ -59,7 +59,9 @@ ROWS = {
 class ScalePolicy(DocumentStore):
     """The adapter; `places.pool` is where everything else goes."""
 
-    def render(self, said: Sequence[Said], hints: HintFile, gaps: list[Gap]) -> tuple[str, int]:
+    def render(
+        self, said: Sequence[CheckedTarget], hints: HintFile, gaps: list[Gap]
+    ) -> tuple[str, int]:
         """One rule per name pattern and value, most specific first, then the default."""
         default = self.places.pool
         if not default:
@@ -95,7 +97,7 @@ class ScalePolicy(DocumentStore):
         return check_policy(text), len(order)
 
 
-def _words(one: Said, default: str) -> str:
+def _words(one: CheckedTarget, default: str) -> str:
     copies = f" REPLICATE({one.words['copies']})" if "copies" in one.words else ""
     return f"POOL '{one.words.get('pool', default)}'{copies}"
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tracehint.adapters.plan import Plan, Target
+from tracehint.adapters.stores.asked import asked_once
 from tracehint.adapters.stores.base import (
     Gap,
     Store,
@@ -51,11 +52,12 @@ class Script:
 def make_script(hints: HintFile, plan: Plan, store: Store, *, inside: bool) -> Script:
     """Build script and table; with `inside`, the table is part of the text."""
     store = scripted(store)
+    said = asked_once(store)
     records: list[bytes] = []
     gaps: list[Gap] = []
     skipped = 0
     for target in plan.targets:
-        settings, missing = store.translate(target.hints, target.kind)
+        settings, missing = said(target)
         gaps += missing
         for setting in settings:
             remark = f"{setting.key} ({setting.hint}, {target.rule})"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tracehint.adapters.stores.about import About
 from tracehint.adapters.stores.base import Acts, Gap
-from tracehint.adapters.stores.documents import DocumentStore, Said
+from tracehint.adapters.stores.documents import CheckedTarget, DocumentStore
 from tracehint.adapters.stores.fields import Field
 from tracehint.adapters.stores.grammar import Grid
 from tracehint.adapters.stores.places import Places
@@ -67,7 +67,9 @@ class SeaweedRules(DocumentStore):
 
     alive: Callable[[str, int], bool] = answers
 
-    def render(self, said: Sequence[Said], hints: HintFile, gaps: list[Gap]) -> tuple[str, int]:
+    def render(
+        self, said: Sequence[CheckedTarget], hints: HintFile, gaps: list[Gap]
+    ) -> tuple[str, int]:
         """A line per target; its longest prefix wins when a file is written."""
         for node in sorted({one.words["node"] for one in said if "node" in one.words}):
             if not self.alive(node, self.places.port):
@@ -80,7 +82,7 @@ class SeaweedRules(DocumentStore):
         lines += [self._line(one) for one in said]
         return check_rules("\n".join([*lines, ""])), len(said)
 
-    def _line(self, one: Said) -> str:
+    def _line(self, one: CheckedTarget) -> str:
         folder = "/" if one.target.kind == "directory" and one.path else ""
         words = [f"fs.configure -locationPrefix={self.places.base}/{one.path}{folder}"]
         if "node" in one.words:

@@ -21,7 +21,7 @@ from tracehint.adapters.stores.base import (
     Setting,
     capability_key,
 )
-from tracehint.adapters.stores.fields import Field, Known, MissingError, fill
+from tracehint.adapters.stores.fields import Field, HintFields, MissingError, fill
 from tracehint.adapters.stores.places import Places
 from tracehint.adapters.stores.xattrs import check_attribute, get_value, remove_value, set_value
 from tracehint.errors import InputError
@@ -87,7 +87,7 @@ class Table:
                 gaps.append(gap)
             if gap is not None and gap.level == "none":
                 continue
-            known = Known(value, hints, self.places, self.late)
+            known = HintFields(value, hints, self.places, self.late)
             try:
                 texts = {a: fill(t, known, self.fields) for a, t in self.rows[key].attributes}
             except MissingError as missing:

@@ -10,7 +10,13 @@ from typing import Any, cast
 from tracehint.adapters.plan import Kind
 from tracehint.adapters.stores.about import read_about
 from tracehint.adapters.stores.base import VOCABULARY, Capability
-from tracehint.adapters.stores.commands import OPTIONS, AskPlace, Command, CommandStore, Word
+from tracehint.adapters.stores.commands import (
+    OPTIONS,
+    AskPlace,
+    CommandStore,
+    NamedValue,
+    ObjectCommand,
+)
 from tracehint.adapters.stores.fields import PLAIN, Field, unknown_field
 from tracehint.adapters.stores.grammar import KINDS as WORD_KINDS
 from tracehint.adapters.stores.grammar import Grid
@@ -108,7 +114,7 @@ def _regex(where: str, text: str) -> str:
     return text
 
 
-def _command(origin: str, name: str, raw: Any) -> Command:
+def _command(origin: str, name: str, raw: Any) -> ObjectCommand:
     where = f"{origin}: commands.{name}"
     vectors = {"set", "get", "unset"}
     if not isinstance(raw, dict) or set(raw) - {*vectors, "words", "creates"}:
@@ -119,7 +125,7 @@ def _command(origin: str, name: str, raw: Any) -> Command:
     if OPTIONS not in raw.get("set", ()):
         raise InputError(f"{where}.set has no place for {OPTIONS}", _REMEDY)
     words = {key: _word(where, key, one) for key, one in _dict(where, raw, "words").items()}
-    return Command(
+    return ObjectCommand(
         words=words,
         set=tuple(raw["set"]),
         get=tuple(raw.get("get", ())),
@@ -128,7 +134,7 @@ def _command(origin: str, name: str, raw: Any) -> Command:
     )
 
 
-def _word(where: str, name: str, raw: Any) -> Word:
+def _word(where: str, name: str, raw: Any) -> NamedValue:
     where = f"{where}.words.{name}"
     if not isinstance(raw, dict) or set(raw) - {"kind", "option", "read", "means"}:
         raise InputError(f"{where} holds kind, option, read and means", _REMEDY)
@@ -143,7 +149,7 @@ def _word(where: str, name: str, raw: Any) -> Word:
     means = _dict(where, raw, "means")
     if not _texts([*means.values()]):
         raise InputError(f"{where}: means holds texts", _REMEDY)
-    return Word(kind=kind, option=tuple(option), read=read, means=means)
+    return NamedValue(kind=kind, option=tuple(option), read=read, means=means)
 
 
 def _field(origin: str, name: str, raw: Any) -> Field:

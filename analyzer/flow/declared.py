@@ -8,7 +8,6 @@ declaration adds an edge (via `declared`) only where the collector can have miss
 from __future__ import annotations
 
 import posixpath
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracehint.analyzer.arrays import Bools, Ints, ints, order_by, starts_of
+from tracehint.analyzer.arrays import Bools, Ints, ints, numbered, order_by, starts_of
 from tracehint.analyzer.columns import binary, column
 from tracehint.analyzer.flow.model import UNKNOWN, Objects, Rows
 from tracehint.analyzer.flow.ranges import expand
@@ -24,7 +23,7 @@ from tracehint.analyzer.flow.ranges import expand
 if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
-_ODD = re.compile(rb"//|/\.\.?(?:/|$)|/$")
+_ODD = r"//|/\.\.?(?:/|$)|/$"
 
 
 @dataclass
@@ -97,38 +96,66 @@ def read_uses(bundle: Bundle, declared: Declared) -> tuple[Uses, pa.Array]:
     """The declared inputs and outputs of known tasks, and the distinct absolute paths."""
     table = bundle.tables["declared_io"]
     task = _index(table.column("task"), declared.names)
-    table = table.filter(pa.array(task >= 0))
-    task = task[task >= 0]
-    encoded = _absolute(bundle, table).dictionary_encode()
-    normal = _normal(encoded.dictionary).dictionary_encode()
-    path = ints(normal.indices.to_numpy(zero_copy_only=False))[
-        encoded.indices.to_numpy(zero_copy_only=False)
-    ]
+    if not (task >= 0).all():
+        table = table.filter(pa.array(task >= 0))
+        task = task[task >= 0]
+    path, names = _absolute(bundle, binary(table, "path"), task, declared)
     out = pc.equal(table.column("direction"), "out").to_numpy().astype(bool)
     size = column(table, "size_bytes")
     order = order_by(path, task, out.astype(np.int64), size)
     path, task, out, size = path[order], task[order], out[order], size[order]
     first = starts_of(path, task, out.astype(np.int64))
     last = np.append(first[1:], len(path))[: len(first)] - 1  # the one with a size
-    return Uses(path[last], task[last], out[last], size[last]), normal.dictionary
+    return Uses(path[last], task[last], out[last], size[last]), names
 
 
-def _absolute(bundle: Bundle, table: pa.Table) -> pa.Array:
-    """Paths joined to their task's directory, else to that of the run."""
-    path = binary(table, "path")
+def _absolute(
+    bundle: Bundle, paths: pa.Array, task: Ints, declared: Declared
+) -> tuple[Ints, pa.Array]:
+    """(number of each path, the distinct ones): joined to their task's directory, else to that of
+    the run. In the order of their first rows; a name is joined once for each directory."""
+    encoded = paths.dictionary_encode()
+    code = ints(encoded.indices.to_numpy(zero_copy_only=False))
+    folder, folders = _folders(bundle, declared)
+    key = folder[task] * max(1, len(encoded.dictionary)) + code
+    kinds, number = numbered(key)
+    first = np.empty(len(kinds), np.int64)
+    first[number[::-1]] = np.arange(len(key))[::-1]
+    order = np.argsort(first)
+    rows = pa.array(first[order])
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    joined = _joined(folders.take(pa.array(folder[task[first[order]]])), paths.take(rows))
+    normal = _normal(joined).dictionary_encode()
+    named = ints(normal.indices.to_numpy(zero_copy_only=False))
+    return named[place[number]], normal.dictionary
+
+
+def _folders(bundle: Bundle, declared: Declared) -> tuple[Ints, pa.Array]:
+    """(number of each declared task's directory, the directories)."""
     rows = bundle.tables["declared_tasks"]
-    at = pc.index_in(table.column("task"), value_set=rows.column("task").combine_chunks())
     cwd = bundle.manifest.cwd.encode("utf-8", "surrogateescape")
-    folder = pc.fill_null(binary(rows, "workdir").take(at.combine_chunks()), cwd)
-    inside = pc.binary_join_element_wise(folder, path, b"/")
-    keep = pc.or_(pc.starts_with(path, b"/"), pc.equal(pc.binary_length(folder), 0))
-    return pc.if_else(keep, path, inside)
+    own = pc.fill_null(binary(rows, "workdir"), cwd).dictionary_encode()
+    at = _index(rows.column("task"), declared.names)
+    known = np.flatnonzero(at >= 0)[::-1]  # the first row of a task decides
+    number = np.full(len(declared.names), len(own.dictionary), np.int64)
+    number[at[known]] = ints(own.indices.to_numpy(zero_copy_only=False))[known]
+    return number, pa.concat_arrays([own.dictionary, pa.array([cwd], pa.binary())])
+
+
+def _joined(folders: pa.Array, paths: pa.Array) -> pa.Array:
+    inside = pc.binary_join_element_wise(folders, paths, b"/")
+    keep = pc.or_(pc.starts_with(paths, b"/"), pc.equal(pc.binary_length(folders), 0))
+    return pc.if_else(keep, paths, inside)
 
 
 def _normal(paths: pa.Array) -> pa.Array:
     """Paths without `.`, `..` and doubled slashes; only odd ones are touched."""
-    names = paths.to_pylist()
-    return pa.array([posixpath.normpath(n) if _ODD.search(n) else n for n in names], pa.binary())
+    odd = pc.match_substring_regex(paths, _ODD)
+    names = paths.filter(odd).to_pylist()
+    if not names:
+        return paths
+    return pc.replace_with_mask(paths, odd, pa.array(map(posixpath.normpath, names), pa.binary()))
 
 
 def objects_of(paths: pa.Array, objects: Objects) -> Ints:

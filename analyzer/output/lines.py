@@ -26,7 +26,7 @@ from tracehint.analyzer.output.rendered import Words, decimals, distinct, flags,
 _TEXT = pa.large_string()
 
 
-class Lists:
+class ChildRows:
     """Rows of a table that belong to rows of another one, in the order of these."""
 
     def __init__(self, table: pa.Table, key: str, ids: Ints) -> None:

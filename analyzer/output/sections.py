@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,14 @@ from tracehint.analyzer.output.jsonlines import (
     strings,
     whole,
 )
-from tracehint.analyzer.output.lines import Lists, consumer, label_lines, labels_of, producer, side
+from tracehint.analyzer.output.lines import (
+    ChildRows,
+    consumer,
+    label_lines,
+    labels_of,
+    producer,
+    side,
+)
 from tracehint.analyzer.output.rendered import decimals, joined, text
 
 if TYPE_CHECKING:
@@ -74,6 +81,7 @@ def tasks(analysis: Analysis) -> Section:
                 ',"source":',
                 string_of(part, "source", "observed"),
                 _rank(part),
+                *_spent(part),
                 "}",
             )
         )
@@ -89,9 +97,9 @@ def files(analysis: Analysis) -> Section:
     names = names_table(table)
     ids = column(table, "file")
     sides = [
-        Lists(analysis.producers, "file", ids),
-        Lists(analysis.consumers, "file", ids),
-        Lists(labels_of(analysis.patterns, own=True), "file", ids),
+        ChildRows(analysis.producers, "file", ids),
+        ChildRows(analysis.consumers, "file", ids),
+        ChildRows(labels_of(analysis.patterns, own=True), "file", ids),
     ]
     ranges = analysis.options.ranges
 
@@ -146,7 +154,7 @@ def edges(analysis: Analysis) -> Section:
     """One line per edge with its labels."""
     table = in_order(analysis.edges, "edge")
     ids = column(table, "edge")
-    labelled = Lists(labels_of(analysis.patterns, own=False), "edge", ids)
+    labelled = ChildRows(labels_of(analysis.patterns, own=False), "edge", ids)
 
     def block(low: int, high: int) -> bytes:
         part = table.slice(low, high - low)
@@ -212,6 +220,14 @@ def _rank(tasks: pa.Table) -> pa.Array:
     group = column(tasks, "group")
     fields = joined(',"group":"m', whole(group), '","rank":', number_of(tasks, "rank"))
     return pc.if_else(pa.array(group >= 0), fields, pa.scalar("", _TEXT))
+
+
+def _spent(tasks: pa.Table) -> Iterator[pa.Array]:
+    """Where the time of a task went; fields that are not known are left out."""
+    for name in ("cpu_s", "io_wait_s"):
+        known = pa.array(~np.isnan(floats(tasks, name)))
+        said = joined(f',"{name}":', seconds_of(tasks, name))
+        yield pc.if_else(known, said, pa.scalar("", _TEXT))
 
 
 def _mark(name: str) -> str:

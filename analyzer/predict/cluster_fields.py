@@ -86,6 +86,9 @@ STORE: dict[str, Field] = {
     "copies_shared": Number(1, 0, 1, 0, "share of a read that comes from other copies although the "
         "reader's node holds one"),
     "copies_first_mb": Number(MB, 0, 1e6, 0, "so much of each read comes from any copy"),
+    "first_copy_only": Flag(False, "readers take the first copy, even if their node holds another"),
+    "busy_ms": Number(MS, 0, 1e6, 0, "what a call of the metadata service or a small request waits "
+        "on a node with a full link"),
     "read_ahead_mb": Number(MB, 0, 1e6, 0, "what a reader fetches itself although another one of "
         "its node reads the same file: what its client reads ahead"),
     "call_bytes": Number(1, 0, 1e6, 0, "bytes over the links for one call of the metadata service"),
@@ -105,7 +108,8 @@ SCHEDULER: dict[str, Field] = {
 }  # fmt: skip  # a table
 MODEL: dict[str, Field] = {
     "error": Number(1, 0, 1, 0.4, "error of the model itself, as a share of the time: half of a "
-        "90 % interval. The default is what was measured (docs/reference/gain.md)"),
+        "90 % interval. `calibrate` writes what predictions on measured stores were wrong by "
+        "(docs/reference/gain.md); the default is a guess for numbers that nobody measured"),
 }  # fmt: skip  # a table
 SITES: dict[str, Field] = {
     "name": Word((), "", "as in `site`"),

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 # A type stands for itself and without a counter at its end: make_7 is learned from make_3, or make.
 # Medians by type, and by template of the path (digits as one), else by type and template of the
 # name in its directory, by type and ending, and of inputs by the name in its directory. A size of
-# 0 that other runs know better is that of a placeholder (nextflow -stub-run).
+# 0 that other runs know better is that of a placeholder (nextflow -stub-run), and the time of a
+# task all of whose outputs are such is none. What others waited for files is not learned.
 _LEARN = """
 create temp macro stem(type) as
     coalesce(nullif(regexp_replace(type, '[-_.:#/ ]*[0-9]+$', ''), ''), type);
@@ -28,7 +29,9 @@ create temp table own_kinds as
         as kind
     from (select distinct type from tasks);
 create temp table times as
-    select kind, median(end_s - start_s) as seconds from seen_tasks join seen_kinds using (type)
+    select kind, median(end_s - start_s - coalesce(io_wait_s, 0)) as seconds,
+        bool_and(io_wait_s is not null) as alone
+    from seen_tasks join seen_kinds using (type)
     where not coalesce(engine, false) and end_s is not null group by kind;
 create temp table sizes as
     select key, median(size_bytes) as size from seen_files
@@ -65,15 +68,22 @@ create temp table sized as
         coalesce(size_bytes, 0) = 0 and coalesce(guess, 0) > 0 as learned,
         size_bytes is null and guess is null as unknown
     from guessed;
+create temp table stubs as
+    select task from producers join files using (file) join sized using (file) group by task
+    having bool_and(files.size_bytes = 0) and bool_or(sized.learned);
+create temp table own_times as
+    select task, case when task in (select task from stubs) then null else end_s end as end_s
+    from tasks;
 create temp table timed as
-    select task, seconds from tasks join own_kinds using (type) join times using (kind)
+    select task, seconds, alone from tasks join own_kinds using (type) join times using (kind)
 """
 _TASKS = """
-select tasks.* exclude (start_s, end_s),
-    case when end_s is null and seconds is not null then coalesce(start_s, 0) else start_s end
+select tasks.* exclude (start_s, end_s, io_wait_s),
+    case when own_times.end_s is null and alone then 0 else io_wait_s end as io_wait_s,
+    case when tasks.end_s is null and seconds is not null then coalesce(start_s, 0) else start_s end
         as start_s,
-    coalesce(end_s, coalesce(start_s, 0) + seconds) as end_s
-from tasks left join timed using (task) order by task
+    coalesce(own_times.end_s, coalesce(start_s, 0) + seconds) as end_s
+from tasks join own_times using (task) left join timed using (task) order by task
 """
 _FILES = """
 select files.* exclude (size_bytes, key, base, ending), sized.size_bytes
@@ -97,9 +107,10 @@ order by c.file, c.task
 """
 _FILLED = {"tasks": _TASKS, "files": _FILES, "producers": _PRODUCERS, "consumers": _CONSUMERS}
 _COUNTS = """
-select (select count(*) from tasks where end_s is null and not coalesce(engine, false)),
-    (select count(*) from tasks join timed using (task)
-        where end_s is null and not coalesce(engine, false)),
+select (select count(*) from tasks join own_times using (task)
+        where own_times.end_s is null and not coalesce(engine, false)),
+    (select count(*) from tasks join own_times using (task) join timed using (task)
+        where own_times.end_s is null and not coalesce(engine, false)),
     (select count(*) filter (learned) from sized), (select count(*) filter (unknown) from sized)
 """
 

@@ -13,6 +13,7 @@ SETTINGS = (
     "open", "create", "close", "lookup", "latency", "small", "request", "stream", "client",
     "client_cache", "warm", "site_latency", "detail", "task", "read_wait", "write_wait",
     "spread", "ahead", "call", "first", "shared",
+    "one_copy", "busy",
 )  # fmt: skip  # a table
 HOST_SETTINGS = (
     "cores", "speed", "out", "in", "read", "write", "local", "cache", "dirty", "site",
@@ -26,7 +27,8 @@ _OF_STORE = {
     "client_cache": "client_cache", "warm": "warm", "site_latency": "site_latency_ms",
     "read_wait": "read_wait_ms", "write_wait": "write_wait_ms",
     "spread": "copies_shared", "ahead": "read_ahead_mb", "call": "call_bytes",
-    "first": "copies_first_mb", "shared": "shared_mb_s",
+    "first": "copies_first_mb", "shared": "shared_mb_s", "one_copy": "first_copy_only",
+    "busy": "busy_ms",
 }  # fmt: skip  # a table
 
 

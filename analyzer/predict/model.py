@@ -23,7 +23,8 @@ class Workload:
     `op_begin` and `dep_begin` have one item more than there are tasks; `dep` are the tasks that
     wait for one. Operations: kind, file (-1 for computing), range of the file, bytes of it that
     are moved, seconds of computing. `produced`: 1 where a task of the run writes the file.
-    `task_id` and `file_id` are the keys of the analysis. `notes` say what had to be assumed.
+    `task_id` and `file_id` are the keys of the analysis. `notes` say what had to be assumed,
+    `guessed` for which share of the tasks or files a time or size had to be.
     """
 
     task_id: Ints
@@ -44,6 +45,7 @@ class Workload:
     produced: Shorts
     file_id: Ints
     notes: list[str] = field(default_factory=list)
+    guessed: float = 0.0
 
     @property
     def tasks(self) -> int:

@@ -12,7 +12,7 @@ from tracehint.analyzer.predict.engine import Scenario, simulate
 from tracehint.analyzer.predict.machine import build
 from tracehint.analyzer.predict.model import Outcome, Workload
 from tracehint.analyzer.predict.placement import Strategy
-from tracehint.analyzer.predict.sampling import drawn, interval
+from tracehint.analyzer.predict.sampling import drawn, error_of, interval
 from tracehint.errors import UsageError
 
 RUNS, FEW_RUNS, SMALL_SWEEP = 5, 3, 50  # beyond so many configurations fewer runs each
@@ -90,7 +90,7 @@ def predict(
     if detail:
         chosen = simulate(work, [scenario(i, at, detail=True) for i, at in enumerate(middle)])
     return [
-        _prediction(*parts)
+        _prediction(*parts, work.guessed)
         for parts in zip(configurations, groups, chosen, (p.notes for p in placements), strict=True)
     ]
 
@@ -101,10 +101,14 @@ def _middle(seconds: list[float]) -> int:
 
 
 def _prediction(
-    configuration: Configuration, group: list[Outcome], chosen: Outcome, notes: list[str]
+    configuration: Configuration,
+    group: list[Outcome],
+    chosen: Outcome,
+    notes: list[str],
+    guessed: float,
 ) -> Prediction:
     cluster = configuration.cluster
-    low, high = interval([o.seconds for o in group], cluster.model["error"])
+    low, high = interval([o.seconds for o in group], error_of(cluster, guessed))
     return Prediction(
         configuration=configuration,
         seconds=chosen.seconds,

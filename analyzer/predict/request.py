@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tracehint.analyzer.predict.machine import HOST_SETTINGS, SETTINGS, Machine
 from tracehint.analyzer.predict.model import Placement, Workload
 
-FORMAT = 6  # of the files; the engine refuses another one
+FORMAT = 7  # of the files; the engine refuses another one
 
 
 def workload_bytes(work: Workload) -> bytes:

@@ -16,6 +16,9 @@ T95 = (
 )  # fmt: skip  # a table
 
 
+GUESS = 0.4  # error of a time where all is guessed: nobody measured it
+
+
 def drawn(cluster: Cluster, seed: int) -> Cluster:
     """The cluster with each number drawn evenly from its range; seed 0: the numbers themselves.
 
@@ -40,6 +43,11 @@ def drawn(cluster: Cluster, seed: int) -> Cluster:
         scheduler=draw(cluster.scheduler),
         sites=tuple((name, draw(site)) for name, site in cluster.sites),
     )
+
+
+def error_of(cluster: Cluster, guessed: float) -> float:
+    """The error of the model for a workload of which that share had to be guessed."""
+    return math.hypot(cluster.model["error"], GUESS * guessed)
 
 
 def interval(seconds: list[float], error: float) -> tuple[float, float]:

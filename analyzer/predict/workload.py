@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.arrays import Ints, finder, order_by, starts_of
+from tracehint.analyzer.arrays import Bools, Ints, finder, order_by, starts_of
 from tracehint.analyzer.columns import codes, column, floats
 from tracehint.analyzer.predict.model import READ, WRITE, Floats, Workload
 from tracehint.analyzer.predict.operations import Operations, accesses, with_computing
@@ -46,7 +46,6 @@ def from_analysis(analysis: Analysis, scale: Scale | None = None) -> Workload:
     _note_order(moves, notes)
     moves.when *= scale.seconds
     operations = _checked(with_computing(_scaled(moves, scale), start, end))
-    produced = np.isin(np.arange(len(file_id)), writes.file).astype(np.int32)
     dep_begin, dep = _waiting(analysis.edges, task_id, start, notes)
     names = tasks.column("type").fill_null("").combine_chunks().dictionary_encode()
     return Workload(
@@ -61,13 +60,14 @@ def from_analysis(analysis: Analysis, scale: Scale | None = None) -> Workload:
         op_start=operations.start,
         op_length=operations.length,
         op_bytes=operations.bytes,
-        op_seconds=operations.seconds,
+        op_seconds=operations.seconds * _computing_share(tasks, notes)[operations.task],
         dep_begin=dep_begin,
         dep=dep.astype(np.int32),
         size=np.rint(sizes * scale.bytes).astype(np.int64),
-        produced=produced,
+        produced=np.isin(np.arange(len(file_id)), writes.file).astype(np.int32),
         file_id=file_id,
         notes=notes,
+        guessed=_guessed(tasks, files),
     )
 
 
@@ -102,13 +102,40 @@ def _times(tasks: pa.Table, scale: Scale, notes: list[str]) -> tuple[Floats, Flo
     bare = np.isnan(start) | np.isnan(end)
     if bare.any():
         notes.append(f"{int(bare.sum())} of {len(start)} tasks have no times: taken as 0 s")
-    if not bare.all():
-        notes.append(
-            "the recorded times of tasks count as computing: waiting for I/O in them is not known"
-        )
     start = np.nan_to_num(start)
     end = np.where(bare, start, np.maximum(np.nan_to_num(end), start))
     return start * scale.seconds, end * scale.seconds
+
+
+def _guessed(tasks: pa.Table, files: pa.Table) -> float:
+    """The share of the tasks without times, or of the files without a size if that is larger."""
+    bare = np.isnan(floats(tasks, "start_s")) | np.isnan(floats(tasks, "end_s"))
+    unsized = column(files, "size_bytes") < 0
+    return float(max(bare.mean(), unsized.mean() if len(unsized) else 0.0))
+
+
+def _computing_share(tasks: pa.Table, notes: list[str]) -> Floats:
+    """Of the time of each task, what is not waiting for files: that is left to the simulation."""
+    lasted = floats(tasks, "end_s") - floats(tasks, "start_s")
+    waited = floats(tasks, "io_wait_s")
+    timed, known = lasted > 0, (lasted > 0) & ~np.isnan(waited)
+    if known.any():
+        notes.append(
+            f"of {_of(known, timed)} the time in which they had files in use and no processor is "
+            "left out as waiting for I/O; other waiting counts as computing"
+        )
+    if (timed & ~known).any():
+        notes.append(
+            f"the recorded times of {_of(timed & ~known, timed)} count as computing: waiting for "
+            "I/O in them is not known"
+        )
+    share = np.divide(lasted - waited, lasted, out=np.ones(len(lasted)), where=known)
+    return np.asarray(np.clip(share, 0.0, 1.0), np.float64)
+
+
+def _of(some: Bools, every: Bools) -> str:
+    count = int(some.sum())
+    return "all tasks" if count == int(every.sum()) else f"{count} of {int(every.sum())} tasks"
 
 
 def _data(files: pa.Table) -> pa.Table:

@@ -2,5 +2,6 @@
 
 from tracehint.analyzer.tasks.model import Segmentation
 from tracehint.analyzer.tasks.segmentation import segment_tasks
+from tracehint.analyzer.tasks.waiting import with_waiting
 
-__all__ = ["Segmentation", "segment_tasks"]
+__all__ = ["Segmentation", "segment_tasks", "with_waiting"]

@@ -124,8 +124,7 @@ def _task_table(
         "processes": count,
         "engine": keys.engine,
         "source": pa.repeat(pa.scalar("observed"), n),
-        "group": pa.nulls(n, pa.int64()),
-        "rank": pa.nulls(n, pa.int32()),
+        **{k: pa.nulls(n, TASKS.field(k).type) for k in ("group", "rank", "cpu_s", "io_wait_s")},
     }
     return pa.table(columns, schema=TASKS)
 

@@ -48,6 +48,8 @@ def declared_only(bundle: Bundle) -> Segmentation:
         "source": pa.repeat("declared", count),
         "group": pa.nulls(count, pa.int64()),
         "rank": pa.nulls(count, pa.int32()),
+        "cpu_s": pc.divide(rows.column("cpu_ns").cast(pa.float64()), 1e9),
+        "io_wait_s": pa.nulls(count, pa.float64()),
     }
     names = pa.table({"declared": rows.column("task"), "task": tasks["task"]}, DECLARED_TASK)
     return Segmentation(pa.table(tasks, TASKS).combine_chunks(), PROC_TASK.empty_table(), names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -18,13 +19,14 @@ class Segmentation:
     `tasks` has the schema `analyzer.model.TASKS`, ordered by start; `proc_task` has one row per
     process epoch of the bundle; `declared_task` says which task stands for which row of
     `declared_tasks` (by its `task` text), for the declared inputs and outputs. `notes`: what
-    could be cut otherwise, and how to ask for it.
+    could be cut otherwise, and how to ask for it. `makers`: see makers.py.
     """
 
     tasks: pa.Table
     proc_task: pa.Table
     declared_task: pa.Table = field(default_factory=DECLARED_TASK.empty_table)
     notes: tuple[str, ...] = ()
+    makers: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from tracehint.analyzer.tasks.declared import declared_only, join_declared
 from tracehint.analyzer.tasks.descend import Facts, Search, by_itself, facts_of, go_down, judge
 from tracehint.analyzer.tasks.engines.registry import PROGRAM_CODE, SHELL_CODE
 from tracehint.analyzer.tasks.grouping import Grouping
+from tracehint.analyzer.tasks.makers import makers_of
 from tracehint.analyzer.tasks.marks import given_names
 from tracehint.analyzer.tasks.model import Segmentation
 from tracehint.analyzer.tasks.pipes import captured, join_pipes
@@ -54,6 +55,7 @@ def segment_tasks(bundle: Bundle, options: Options | None = None) -> Segmentatio
     jobs = batch_jobs(processes, tree, contains != 0)
     segmented = assemble(bundle, tree, classes, grouping, names, jobs)
     segmented = join_declared(bundle, segmented)
+    segmented = replace(segmented, makers=makers_of(bundle, tree, segmented))
     segmented = split_ranks(bundle, tree, classes, activity, segmented, options.ranks)
     if options.ranks:
         return segmented

@@ -38,11 +38,7 @@ def _open_row(
         "via": "log",
         "created": False,
         "truncated": False,
-        "size_at_open": None,
-        "open_ns": None,
-        "close_ns": None,
-        "first_ns": None,
-        "last_ns": None,
+        **dict.fromkeys(("size_at_open", *(column for column, _, _ in _TIMES))),
         **dict.fromkeys(SUMMED, 0),
     }
 
@@ -59,6 +55,7 @@ class Assembly:
         self.job_is_task = len(jobs) > 1
         self.file_ids: dict[tuple[str, bytes], int] = {}
         self.open_ids: dict[tuple[int, int], int] = {}  # (process, file) -> open
+        self.io_seconds: dict[int, float] = {}  # process -> in its calls on files
         self.rank_procs = rank_processes(facts)
         self.local_files = [
             np.array([self._file_id(host, name) for name in f.names], dtype=np.int64)
@@ -111,9 +108,16 @@ class Assembly:
                     "argv": argv,
                     "cwd": None,
                     "env": env,
+                    "io_ns": self._io_ns(k + 1),
                 }
             )
-        return rows + rank_rows(self.facts, self.rank_procs, rows)
+        ranks = rank_rows(self.facts, self.rank_procs, rows)
+        return rows + [row | {"io_ns": self._io_ns(row["proc"])} for row in ranks]
+
+    def _io_ns(self, proc: int) -> int | None:
+        """Nanoseconds in the calls of a process that the log adds up; null: there were none."""
+        seconds = self.io_seconds.get(proc, 0.0)
+        return round(seconds * 1e9) if 0 < seconds < 1e9 else None
 
     def _files(self, extents: pa.Table) -> pa.Table:
         """Sizes are the last byte that any log saw: a lower bound for files only read."""
@@ -171,6 +175,8 @@ class Assembly:
                 row = rows.setdefault((proc, file), new)
                 for column in SUMMED:
                     row[column] += part[column]
+                ranks = f.nprocs if part["rank"] < 0 else 1  # the sum of all of them
+                self.io_seconds[proc] = self.io_seconds.get(proc, 0.0) + part["io"] / max(1, ranks)
                 for column, seconds, pick in _TIMES:
                     at = f.start_ns + round(part[seconds] * 1e9) if part[seconds] > 0 else None
                     if at is not None:

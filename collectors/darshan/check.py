@@ -45,4 +45,6 @@ def _check_open(row: dict[str, Any]) -> int:
     for name in _TIMES:
         if not MIN_SECONDS <= row[name] <= MAX_SECONDS:
             row[name], wrong = 0.0, 1
+    if not 0 <= row["io"] <= MAX_SECONDS * MAX_COUNT:
+        row["io"], wrong = 0.0, 1
     return wrong

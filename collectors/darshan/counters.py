@@ -61,6 +61,7 @@ class Counters:
             "close": self.time("CLOSE_END_TIMESTAMP"),
             "first": min(begun, default=0.0),
             "last": ended,
+            "io": sum(self.time(f"{kind}_TIME") for kind in ("READ", "WRITE", "META")),
             "read_ops": max(0, read[0]),
             "read_bytes": max(0, read[1]),
             "write_ops": max(0, write[0]),

@@ -186,7 +186,9 @@ class Records:
         if rank >= 0 or seen != [row["read_bytes"], row["write_bytes"]] or not any(seen):
             return [row]
         rows: list[dict[str, Any]] = []
-        for one in self._ranks_of(record):
+        ranks = self._ranks_of(record)
+        row["io"] /= max(1, len(ranks))
+        for one in ranks:
             own: dict[str, int] = dict(_NO_KINDS) if rows else {}
             for way, write in (("read", False), ("write", True)):
                 own[f"{way}_ops"], own[f"{way}_bytes"] = self._segments_of(record, one, write)

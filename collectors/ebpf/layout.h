@@ -9,7 +9,7 @@
 #ifndef TRACEHINT_LAYOUT_H
 #define TRACEHINT_LAYOUT_H
 
-#define TH_SPOOL_VERSION 3
+#define TH_SPOOL_VERSION 4
 #define TH_DIRECT_FDS 16   /* descriptors with an episode slot of their own per process */
 #define TH_MAX_CALLS 512   /* system call numbers known to the tables */
 #define TH_MAX_ARGV 32768  /* bytes of arguments, and of environment, read at exec */
@@ -201,6 +201,8 @@ struct th_process {
 	unsigned int ancestors[TH_ANCESTORS]; /* epochs since the last exec, the nearest first */
 	unsigned int moment; /* counts what got an exact time: runs, opens, closes, forks, names */
 	unsigned int spare;
+	unsigned long long cpu_from; /* of the process, when the epoch began */
+	unsigned long long cpu_ns;   /* when it ended, of all threads; 0: not known */
 };
 
 /* Followed by the arguments, then the environment, as they lie in memory. */

@@ -15,7 +15,7 @@
 
 #define TH_ARENA_FILE "arena"
 #define TH_ARENA_MAGIC 0x414e455241484e54ULL /* "TNHARENA" */
-#define TH_ARENA_VERSION 4
+#define TH_ARENA_VERSION 5
 #define TH_CHUNK_MAGIC 0x4b4e4843U /* "CHNK" */
 #define TH_ARENA_PAGE 4096
 #define TH_UNIT (4ULL << 20) /* room is taken from the disk by so many bytes */

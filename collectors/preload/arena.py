@@ -19,7 +19,7 @@ from tracehint.schemas.spool.version import VERSION
 ARENA = "arena"
 SITES = "sites"
 # th_arena of arena.h, as schemas/spool/arena_layout.py has it; NumPy is loaded after the run
-MAGIC, ARENA_VERSION, UNIT, UNITS, READY = 0x414E455241484E54, 4, 4 << 20, 8192, 2
+MAGIC, ARENA_VERSION, UNIT, UNITS, READY = 0x414E455241484E54, 5, 4 << 20, 8192, 2
 HEAD = struct.Struct("<QIIQQQQ")  # up to `gap`
 UNITS_AT, FIRST = 120, 12288  # where the states of units are; what the header takes
 _SIZE = UNITS * UNIT  # of the sparse file: texts are found by 32 bits of 8 bytes

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tracehint.collectors.base import Availability, RecordRequest, RecordResult
 from tracehint.collectors.preload.blind import BLIND, LIBRARY
+from tracehint.collectors.preload.named import can_be_named
 
 COST = (
     "about 20 ns per read or write, 0.7 us per open, 0.15 to 0.25 ms per program; of static and "
@@ -27,10 +28,10 @@ class PreloadCollector:
 
     def check(self) -> Availability:
         """Test each condition, and last by a trial: `true` below the library."""
-        for test in (_machine, _library, _clock, _trial):
+        for test in (_machine, can_be_named, _version, _clock, _trial):
             reason, remedy = test()
             if remedy:
-                return Availability(False, reason, remedy, BLIND, COST)
+                return Availability(False, reason, remedy, BLIND, COST, broken=test is _version)
         return Availability(True, reason, "", BLIND, COST)
 
     def record(self, request: RecordRequest) -> RecordResult:
@@ -47,18 +48,16 @@ def _machine() -> tuple[str, str]:
     return "x86-64 Linux", ""
 
 
-def _library() -> tuple[str, str]:
-    if not LIBRARY.is_file():
-        return (
-            f"the library is not built ({LIBRARY.name} is missing)",
-            "Run `make tracer` in the source tree, or install a wheel that carries it.",
-        )
-    if any(c in str(LIBRARY) for c in " :"):
-        return (
-            f"the loader cannot be told a path with a space or a colon: {LIBRARY}",
-            "Install tracehint in another directory.",
-        )
-    return "the library is there", ""
+def _version() -> tuple[str, str]:
+    """What the library writes must be what this code reads."""
+    from tracehint.collectors.preload.arena import ARENA_VERSION
+
+    if b"tracehint arena %d;" % ARENA_VERSION in LIBRARY.read_bytes():
+        return "the library is of this version", ""
+    return (
+        f"{LIBRARY.name} is of another version of tracehint",
+        "Run `make tracer` in the source tree, or install the wheel again.",
+    )
 
 
 def _clock() -> tuple[str, str]:

@@ -19,7 +19,7 @@ from tracehint.collectors.preload.blind import BLIND, BLIND_UNENTERED, LIBRARY
 from tracehint.collectors.preload.programs import refuse_unenterable
 from tracehint.collectors.preload.sites import NAMED_BY
 from tracehint.collectors.run import Ended, find_command, run_child, runnable, told
-from tracehint.collectors.session import child_environment
+from tracehint.collectors.session import ARENA, child_environment
 from tracehint.errors import CollectorError, TracehintError, UsageError
 from tracehint.schemas.arrow import skip_pandas
 from tracehint.schemas.losses import losses_of
@@ -40,7 +40,7 @@ def environment(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
     before = env.get("LD_PRELOAD", "")
     named = str(LIBRARY) in before.split(":")  # for hints already
     preload = before if named else ":".join(filter(None, (before, str(LIBRARY))))
-    own = {"LD_PRELOAD": preload, "TRACEHINT_RECORD": str(folder)}
+    own = {"LD_PRELOAD": preload, ARENA: str(folder)}
     return {**env, **own, NAMED_BY: str(folder / SITES)}
 
 

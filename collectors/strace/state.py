@@ -111,6 +111,7 @@ class State:
                 epoch.argv,
                 epoch.cwd or None,
                 [{"name": n, "value": v} for n, v in epoch.env],
+                *(None, None),  # no time of processors, none in calls
             ),
         )
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tracehint.hintgen.anonymize.words import Words
+from tracehint.hintgen.anonymize.words import Pseudonyms
 from tracehint.schemas.writer import BundleWriter, whole_bundle
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def anonymize(bundle: Bundle, target: Path, key: bytes, *, force: bool = False) 
     User ids become 0 or 1000, free texts (notes, details) are dropped, times,
     sizes, process and inode numbers stay. Raises BundleError.
     """
-    words = Words(key)
+    words = Pseudonyms(key)
     hosts = {h.name: f"node{n}" for n, h in enumerate(bundle.manifest.hosts, 1)}
     for table in bundle.tables.values():
         for name in table.column("host").unique().to_pylist():
@@ -48,7 +48,7 @@ def anonymize(bundle: Bundle, target: Path, key: bytes, *, force: bool = False) 
         writer.write_manifest(_manifest(bundle.manifest, words, hosts))
 
 
-def _table(name: str, table: pa.Table, words: Words, hosts: dict[str, str]) -> pa.Table:
+def _table(name: str, table: pa.Table, words: Pseudonyms, hosts: dict[str, str]) -> pa.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -70,7 +70,7 @@ def _table(name: str, table: pa.Table, words: Words, hosts: dict[str, str]) -> p
     return table
 
 
-def _words(column: pa.Array, name: str, words: Words) -> pa.Array:
+def _words(column: pa.Array, name: str, words: Pseudonyms) -> pa.Array:
     """The column with words replaced, through lists and structures."""
     import pyarrow as pa
 
@@ -104,7 +104,7 @@ def _mapped(column: pa.Array, change: Callable[[bytes], bytes]) -> pa.Array:
     return new.take(coded.indices)
 
 
-def _manifest(manifest: Manifest, words: Words, hosts: dict[str, str]) -> Manifest:
+def _manifest(manifest: Manifest, words: Pseudonyms, hosts: dict[str, str]) -> Manifest:
     def text(value: str) -> str:
         return os.fsdecode(words.replace(os.fsencode(value)))
 

@@ -22,7 +22,7 @@ _ENDS = b"/ \t\n'\":;,)]}>|&"
 _MAX_PARTS = 5  # more changes between letters and digits are a hash, not a counter
 
 
-class Words:
+class Pseudonyms:
     """The mapping of one anonymised bundle; without `key` nobody can repeat it."""
 
     def __init__(self, key: bytes) -> None:

@@ -11,7 +11,7 @@ from tracehint.hintgen.lint.finding import Finding, Savings, rank
 from tracehint.hintgen.text.units import plural, size
 
 if TYPE_CHECKING:
-    from tracehint.hintgen.diff.profile import Group, Profile, Stage
+    from tracehint.hintgen.diff.profile import FileProfile, Profile, StageProfile
 
 # code -> (name, severity)
 CHANGES: dict[str, tuple[str, str]] = {
@@ -45,7 +45,7 @@ def compare(before: Profile, after: Profile, limits: Limits) -> list[Finding]:
 def _finding(
     code: str,
     message: str,
-    group: Group | None = None,
+    group: FileProfile | None = None,
     *,
     bytes_: int = 0,
     made: str = "",
@@ -86,7 +86,7 @@ def _stages(before: Profile, after: Profile, limits: Limits) -> Iterator[Finding
             yield _finding("DF002", message, made=name, evidence=facts)
 
 
-def _tasks(stage: Stage | None) -> tuple[int, int]:
+def _tasks(stage: StageProfile | None) -> tuple[int, int]:
     return (stage.tasks, stage.failed) if stage else (0, 0)
 
 
@@ -114,23 +114,23 @@ def _groups(before: Profile, after: Profile, limits: Limits) -> Iterator[Finding
         yield _finding("DF004", f"{_what(group)}: gone", group, bytes_=group.size_bytes)
 
 
-def _what(group: Group) -> str:
+def _what(group: FileProfile) -> str:
     made, used = ", ".join(group.made), ", ".join(group.used)
     flow = " ".join(x for x in (made and f"from {made}", used and f"to {used}") if x)
     return f"{plural(group.files, 'file')} ({size(group.size_bytes)}) {flow}"
 
 
-def _exact(group: Group) -> Hashable:
+def _exact(group: FileProfile) -> Hashable:
     return (group.mask, group.role, group.made, group.used)
 
 
-def _same_name(group: Group) -> Hashable:
+def _same_name(group: FileProfile) -> Hashable:
     return group.mask
 
 
 def _pair(
-    left: list[Group], right: list[Group], key: Callable[[Group], Hashable]
-) -> tuple[list[tuple[Group, Group]], list[Group], list[Group]]:
+    left: list[FileProfile], right: list[FileProfile], key: Callable[[FileProfile], Hashable]
+) -> tuple[list[tuple[FileProfile, FileProfile]], list[FileProfile], list[FileProfile]]:
     """Pairs whose key stands once on each side, and the rest of both sides."""
     ours, theirs = _by(left, key), _by(right, key)
     sure = {k for k in ours if len(ours[k]) == 1 and len(theirs.get(k, ())) == 1}
@@ -142,22 +142,26 @@ def _pair(
     )
 
 
-def _by(groups: Iterable[Group], key: Callable[[Group], Hashable]) -> dict[Hashable, list[Group]]:
-    found: dict[Hashable, list[Group]] = defaultdict(list)
+def _by(
+    groups: Iterable[FileProfile], key: Callable[[FileProfile], Hashable]
+) -> dict[Hashable, list[FileProfile]]:
+    found: dict[Hashable, list[FileProfile]] = defaultdict(list)
     for group in groups:
         found[key(group)].append(group)
     return found
 
 
-def _pool(left: list[Group], right: list[Group]) -> list[tuple[list[Group], list[Group]]]:
-    def key(group: Group) -> Hashable:
+def _pool(
+    left: list[FileProfile], right: list[FileProfile]
+) -> list[tuple[list[FileProfile], list[FileProfile]]]:
+    def key(group: FileProfile) -> Hashable:
         return (group.role, group.made, group.used, group.ending, group.pattern)
 
     ours, theirs = _by(left, key), _by(right, key)
     return [(ours[k], theirs[k]) for k in ours if k in theirs]
 
 
-def _changes(a: Group, b: Group, limits: Limits) -> Iterator[Finding]:
+def _changes(a: FileProfile, b: FileProfile, limits: Limits) -> Iterator[Finding]:
     if (a.made, a.used) != (b.made, b.used):
         parts = [*_names("written by", a.made, b.made), *_names("read by", a.used, b.used)]
         facts: dict[str, object] = {
@@ -184,7 +188,7 @@ def _names(verb: str, old: tuple[str, ...], new: tuple[str, ...]) -> Iterator[st
         yield f"no longer {verb} {', '.join(gone)}"
 
 
-def _volume(old: list[Group], new: list[Group], limits: Limits) -> Iterator[Finding]:
+def _volume(old: list[FileProfile], new: list[FileProfile], limits: Limits) -> Iterator[Finding]:
     for name, label in (("size_bytes", "size"), ("read_bytes", "bytes read")):
         a, b = (sum(getattr(g, name) for g in groups) for groups in (old, new))
         if abs(a - b) >= limits.volume_bytes and _differ(a, b, limits.volume_share):

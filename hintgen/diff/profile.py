@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Stage:
+class StageProfile:
     """Tasks of one type."""
 
     type: str
@@ -27,7 +27,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Group:
+class FileProfile:
     """Files of one mask with the same writing and reading task types."""
 
     mask: str
@@ -52,8 +52,8 @@ class Group:
 class Profile:
     """The two tables of a run."""
 
-    stages: dict[str, Stage]
-    groups: tuple[Group, ...]
+    stages: dict[str, StageProfile]
+    groups: tuple[FileProfile, ...]
 
 
 _STAGES = """
@@ -95,10 +95,10 @@ def profile(analysis: Analysis) -> Profile:
     types = pc.fill_null(analysis.tasks.column("type"), "")
     kinds = {"task": analysis.tasks.column("task"), "kind": masks_of(types)}
     con.register("kinds", pa.table(kinds))
-    stages = [Stage(**r) for r in query.rows(con, _STAGES)]
+    stages = [StageProfile(**r) for r in query.rows(con, _STAGES)]
     groups = []
     for row in query.rows(con, _GROUPS):
         row["made"], row["used"] = tuple(row["made"]), tuple(row["used"])
         row["examples"] = tuple(bytes(p) for p in row["examples"])
-        groups.append(Group(**row))
+        groups.append(FileProfile(**row))
     return Profile({s.type: s for s in stages}, tuple(groups))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from tracehint.hintgen import query
-from tracehint.hintgen.draw.model import Drawing, Link, Node
+from tracehint.hintgen.draw.model import Drawing, GraphNode, Link
 
 if TYPE_CHECKING:
     import duckdb
@@ -150,11 +150,11 @@ def make_nodes(con: duckdb.DuckDBPyConnection, fold: bool) -> None:
             con.execute(_MERGE_KINDS.format(by=by))
 
 
-def nodes_of(con: duckdb.DuckDBPyConnection) -> Iterator[Node]:
+def nodes_of(con: duckdb.DuckDBPyConnection) -> Iterator[GraphNode]:
     """The nodes of make_nodes, tasks first; one question at a time."""
     for batch in node_batches(con):
         for row in zip(*batch.values(), strict=True):
-            yield Node(**dict(zip(batch, row, strict=True)))
+            yield GraphNode(**dict(zip(batch, row, strict=True)))
 
 
 def node_batches(con: duckdb.DuckDBPyConnection) -> Iterator[dict[str, list[Any]]]:

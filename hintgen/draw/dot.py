@@ -14,7 +14,7 @@ from tracehint.hintgen.text import escape
 from tracehint.hintgen.text.units import plural, size
 
 if TYPE_CHECKING:
-    from tracehint.hintgen.draw.model import Drawing, Link, Node
+    from tracehint.hintgen.draw.model import Drawing, GraphNode, Link
 
 LABEL_WIDTH = 28
 _GRAPH = (
@@ -41,7 +41,7 @@ def _label(*rows: str) -> str:
     return '"' + "\\n".join(escape.dot_part(row) for row in rows if row) + '"'
 
 
-def task_rows(node: Node) -> list[str]:
+def task_rows(node: GraphNode) -> list[str]:
     """The task's type, and what its name has beyond that; with a count for several tasks.
 
     >>> from tracehint.hintgen.draw.model import Node
@@ -58,7 +58,7 @@ def task_rows(node: Node) -> list[str]:
     return [escape.shorten(row, LABEL_WIDTH) for row in (kind, more) if row]
 
 
-def _task(node: Node) -> str:
+def _task(node: GraphNode) -> str:
     tip = f"{node.label}: {plural(node.count, 'task')}, {size(node.bytes)} read and written"
     return (
         f'"{node.id}" [shape=box, style="rounded,filled", fillcolor="#e9ebee", color="{_INK}", '
@@ -67,7 +67,7 @@ def _task(node: Node) -> str:
     )
 
 
-def _file(node: Node) -> str:
+def _file(node: GraphNode) -> str:
     more = f" + {plural(node.kinds - 1, 'kind')}" if node.kinds > 1 else ""
     name = escape.shorten(escape.text(node.label), LABEL_WIDTH - len(more)) + more
     many = f"{plural(node.count, 'file')}, " if node.count > 1 else ""

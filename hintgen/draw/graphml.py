@@ -10,7 +10,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
-from tracehint.hintgen.draw.model import Link, Node
+from tracehint.hintgen.draw.model import GraphNode, Link
 from tracehint.hintgen.text.escape import text
 
 _HEAD = """<?xml version='1.0' encoding='utf-8'?>
@@ -22,7 +22,7 @@ http://graphml.graphdrawing.org/xmlns/1.0/graphml.xsd">
 _TYPES = {bool: "boolean", int: "long", float: "double", str: "string"}
 _ENDS = {"id", "source", "target"}
 _ATTRIBUTES = {
-    "node": [field for field in fields(Node) if field.name not in _ENDS],
+    "node": [field for field in fields(GraphNode) if field.name not in _ENDS],
     "edge": [field for field in fields(Link) if field.name not in _ENDS],
 }
 
@@ -51,7 +51,7 @@ def graphml(
     yield f'    <data key="d0">{folded}</data>\n  </graph>\n</graphml>\n'.encode()
 
 
-def batch_of(items: Iterable[Node | Link]) -> Batch:
+def batch_of(items: Iterable[GraphNode | Link]) -> Batch:
     """Nodes or links as columns."""
     rows = [vars(item) for item in items]
     return {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}

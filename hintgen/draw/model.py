@@ -9,7 +9,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Node:
+class GraphNode:
     """A task, a file, or a fold of several: `count` says of how many."""
 
     id: str
@@ -44,7 +44,7 @@ class Link:
 class Drawing:
     """A bipartite graph ready to be drawn."""
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[GraphNode, ...]
     links: tuple[Link, ...]
     folded: bool
     left_out: dict[str, int]  # what is not shown -> count

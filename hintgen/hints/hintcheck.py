@@ -14,7 +14,16 @@ from tracehint.errors import InputError
 from tracehint.hintgen.hints.fields import MAX_TEXT, bad, entries, get
 from tracehint.hintgen.hints.folders import folders_from_json
 from tracehint.hintgen.hints.formulas import FORMULAS
-from tracehint.hintgen.hints.model import HINTS_SCHEMA, Hint, HintFile, Refusal, Rule, Variant
+from tracehint.hintgen.hints.model import (
+    HINTS_SCHEMA,
+    Hint,
+    HintFile,
+    Maker,
+    Refusal,
+    Rule,
+    Variant,
+)
+from tracehint.hintgen.hints.pathtext import to_bytes
 from tracehint.hintgen.hints.planjson import plan_from_json
 from tracehint.hintgen.hints.template import parse
 from tracehint.hintgen.hints.vocabulary import valid
@@ -25,6 +34,7 @@ MAX_HINTS = 16
 MAX_TYPES = 10_000
 MAX_PER_FILE = 100_000
 MAX_NODES = 1_000_000
+MAX_WORD = 255  # bytes of a process's word
 WHEN = frozenset({"create", "before_read", "staging", "any"})
 LEVELS = frozenset({"placement", "advisory"})
 NEEDS = frozenset({"use", "types"})
@@ -54,6 +64,7 @@ def from_json(data: Any, origin: str = "hint file") -> HintFile:
         peeks=tuple(_pair(raw) for raw in entries(data, "peeks", list, MAX_TYPES)),
         plan=plan_from_json(get(data, "plan", dict), origin) if "plan" in data else None,
         directories=folders_from_json(data),
+        makers=_makers(entries(data, "makers", dict, MAX_TYPES)),
     )
 
 
@@ -88,6 +99,18 @@ def _pair(raw: list[Any]) -> tuple[str, str]:
     if len(raw) != 2 or not all(isinstance(t, str) and len(t) <= MAX_TEXT for t in raw):
         raise bad("'peeks' has an entry that is no pair of types")
     return raw[0], raw[1]
+
+
+def _makers(raw: list[dict[str, Any]]) -> tuple[Maker, ...]:
+    makers = tuple(
+        Maker(get(one, "word", str), get(one, "type", str), get(one, "sure", bool)) for one in raw
+    )
+    if len({maker.word for maker in makers}) != len(makers):
+        raise bad("'makers' has a word twice")
+    for maker in makers:
+        if not 0 < len(to_bytes(maker.word)) <= MAX_WORD or len(maker.type) > MAX_TEXT:
+            raise bad(f"a maker {maker.word[:80]!r} that is no word of a process")
+    return makers
 
 
 def _hint(data: dict[str, Any]) -> Hint:
@@ -202,6 +225,7 @@ def _rule(data: dict[str, Any]) -> Rule:
         producers=tuple(entries(data, "producers", str, MAX_TYPES)),
         uses=tuple(entries(data, "uses", str, 16)),
         variants=tuple(_variant(raw) for raw in entries(data, "variants", dict, 16)),
+        made_by=tuple(entries(data, "made_by", str, MAX_TYPES)),
     )
 
 

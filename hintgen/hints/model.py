@@ -30,6 +30,20 @@ class Hint:
 
 
 @dataclass(frozen=True)
+class Maker:
+    """A program by which a task's type is known while the task runs.
+
+    `word`: of a process (analyzer/tasks/process_word.py), as text (hintgen/hints/pathtext.py); it
+    is that of the outermost process of the task that has one in this list. `sure`: in the run
+    seen, all files that tasks of this type made were made by such processes.
+    """
+
+    word: str
+    type: str
+    sure: bool
+
+
+@dataclass(frozen=True)
 class Variant:
     """What a rule says for files that the engine's graph declares to be used otherwise.
 
@@ -58,6 +72,8 @@ class Rule:
           fires only where all names of the run are given and these are among them.
       per_pair: most files that two tasks share, where the graph names the tasks; where there are
           more, the rule is silent.
+    `made_by`: task types. Where nothing but the type of the task that makes a file is known (as
+    at its creation), the rule fires for these, whatever it needs otherwise.
     `uses`: how the observed files were used (`one_to_one`, `fan_in`, ..., see
     hintgen/hints/uses.py). `variants`: what holds instead where the engine's graph
     declares another use (a reduce of a single file is a pipeline).
@@ -81,6 +97,7 @@ class Rule:
     # empty: only inputs
     uses: tuple[str, ...] = ()
     variants: tuple[Variant, ...] = ()
+    made_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -101,6 +118,7 @@ class HintFile:
 
     `peeks`: (producing type, consuming type), "" for inputs of the run, where the readers only
     looked into the files; in a declared graph they are no readers (hintgen/learn/peeks.py).
+    `makers`: how a task's type is known while the task runs; each word is there once.
     `plan`: for the run of one known graph, beside the rules for all others. `directories`: what
     a directory is told, whatever lies in it.
     """
@@ -112,6 +130,12 @@ class HintFile:
     peeks: tuple[tuple[str, str], ...] = ()
     plan: Plan | None = None
     directories: tuple[FolderHints, ...] = ()
+    makers: tuple[Maker, ...] = ()
+
+    @property
+    def maker_types(self) -> tuple[str, ...]:
+        """The types that are known while a task runs, sorted."""
+        return tuple(sorted({maker.type for maker in self.makers}))
 
     @property
     def nodes(self) -> int | None:

@@ -56,3 +56,10 @@ class Plan:
 def group(part: int) -> str:
     """The name of a part's group on the store."""
     return f"{GROUP}{part}"
+
+
+def part_of(group: str) -> int | None:
+    """The part whose group this is; None: of none."""
+    number = group.removeprefix(GROUP)
+    known = number != group and number.isascii() and number.isdecimal() and len(number) < 10
+    return int(number) if known else None

@@ -95,6 +95,7 @@ def rule_of(candidate: Candidate, nodes: int, scales: Scales = NO_SCALES) -> Rul
         examples=_examples(file_groups),
         uses=tuple(sorted({file_group.use for file_group in file_groups})),
         variants=_variants(candidate, main, made, nodes),
+        made_by=candidate.made_by,
     )
 
 

@@ -25,6 +25,7 @@ class Candidate:
     exclude: list[Template] = field(default_factory=list)
     level: int = 0  # 0 seen shapes, 1 generalised by name, 2 by types
     siblings: tuple[str, ...] = ()  # templates of names that must be there: family.py
+    made_by: Types = ()  # types of tasks by which alone it is told: makers.py
     per_pair: int = 0  # files between the same two tasks, where it was always that many; 0: varied
 
     @property

@@ -20,8 +20,8 @@ from tracehint.hintgen.hints.mapping import PATTERN_HINTS
 from tracehint.hintgen.last_reader import last_readers
 from tracehint.hintgen.learn import reading
 from tracehint.hintgen.learn.labels import labels_of, regions_of
-from tracehint.hintgen.learn.members import members_of, words_of
 from tracehint.hintgen.learn.usage import use_of
+from tracehint.hintgen.members import members_of, words_of
 from tracehint.hintgen.users import Users, users_of
 
 GROUP_BITS = 40  # of a group's number, where facts of several runs are joined; above it: the run

@@ -22,6 +22,7 @@ from tracehint.hintgen.learn.facts import GROUP_BITS, facts_of, files_per_pair, 
 from tracehint.hintgen.learn.fallback import by_name, by_types
 from tracehint.hintgen.learn.family import by_family, by_mark, looked_for
 from tracehint.hintgen.learn.filegroups import FileGroup, Types, file_groups_of
+from tracehint.hintgen.learn.makers import by_maker, makers_of
 from tracehint.hintgen.learn.merge import merge
 from tracehint.hintgen.learn.peeks import agreed, peeks_of
 from tracehint.hintgen.learn.safety import Limits, restrain
@@ -56,16 +57,15 @@ def learn(
     nodes = options.nodes or max((nodes_of(a) for a in analyses), default=2)
     facts = [facts_of(analysis) for analysis in analyses] if facts is None else facts
     joined = with_shapes(pa.concat_tables(_apart(facts))) if facts else None
+    makers = makers_of(analyses)
     leaves, mixed = _leaves(file_groups_of(joined) if joined is not None else [])
     # Several runs have several scales, which their common value already says.
     scales = scales_of(joined) if joined is not None and len(facts) == 1 else NO_SCALES
     leaves, rules, held_back = _within_limits(merge(leaves), options.limits, nodes, scales)
     if options.fallbacks:
         tasks = sum(analysis.tasks.num_rows for analysis in analyses)
-        kept = [file_group for candidate in leaves + mixed for file_group in candidate.file_groups]
-        families, named = by_family(leaves + mixed), by_name(leaves + mixed)
-        wide = by_types(kept, tasks, _per_pair(facts))
-        more = [*families, *named, *by_mark(families, named), *wide]
+        more = _wider(leaves + mixed, tasks, _per_pair(facts))
+        more += by_maker(leaves + mixed, makers)
         made = (rule_of(candidate, nodes, scales) for candidate in more)
         rules += [rule for rule in made if rule is not None]
     rules, caught = self_check(_distinct(rules), leaves + mixed)
@@ -81,7 +81,18 @@ def learn(
         rules=tuple(rules),
         peeks=agreed([peeks_of(analysis) for analysis in analyses]),
         refused=_sorted([*map(_mixed, mixed), *caught, *held_back]),
+        makers=makers if any(rule.made_by for rule in rules) else (),
     )
+
+
+def _wider(
+    candidates: list[Candidate], tasks: int, per_pair: dict[tuple[Types, Types], int]
+) -> list[Candidate]:
+    """The fallback levels for other names."""
+    kept = [group for candidate in candidates for group in candidate.file_groups]
+    families, named = by_family(candidates), by_name(candidates)
+    wide = by_types(kept, tasks, per_pair)
+    return [*families, *named, *by_mark(families, named), *wide]
 
 
 def _leaves(file_groups: list[FileGroup]) -> tuple[list[Candidate], list[Candidate]]:
@@ -179,6 +190,7 @@ def _distinct(rules: list[Rule]) -> list[Rule]:
             repr(rule.conditions),
             rule.producers,
             rule.consumers,
+            rule.made_by,
         )
         seen.setdefault(key, rule)
     order = sorted(

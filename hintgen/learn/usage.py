@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from tracehint.analyzer.arrays import Bools, Ints, distinct, starts_of
 from tracehint.hintgen.hints.uses import USES
-from tracehint.hintgen.learn.members import Members
+from tracehint.hintgen.members import Members
 
 
 def use_of(made: Members, read: Members, wanted: Ints) -> pa.Array:
@@ -25,8 +25,8 @@ def use_of(made: Members, read: Members, wanted: Ints) -> pa.Array:
 def _fans(made: Members, read: Members) -> tuple[Ints, Ints]:
     """Files with one reader: of them those whose reader has several makers of such files, and
     those of which a maker has several readers."""
-    one = made.files[read.counts(made.files) == 1]
-    file = np.repeat(made.files, np.diff(made.first))
+    one = made.groups[read.counts(made.groups) == 1]
+    file = np.repeat(made.groups, np.diff(made.first))
     chosen = np.isin(file, one)
     file, maker = file[chosen], made.members[chosen]
     reader = read.only(file)

@@ -37,6 +37,11 @@ def read(path: Path) -> frozenset[str]:
         raise InputError(f"{path}: not a baseline: {error}", "Write it anew.") from None
 
 
+def accepted(name: str) -> frozenset[str]:
+    """What the file of that name lists; empty name: nothing. Raises InputError."""
+    return read(Path(name)) if name else frozenset()
+
+
 def dump(findings: Sequence[Finding]) -> str:
     """Text of a baseline that accepts all given findings."""
     entries = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 RawPath = bytes  # Finding has a field named bytes
@@ -84,6 +84,20 @@ def total(findings: Sequence[Finding], what: str) -> int:
         by_rule = by_files.setdefault(finding.template or finding.fingerprint, {})
         by_rule[finding.code] = by_rule.get(finding.code, 0) + getattr(finding.saves, what)
     return sum(max(by_rule.values()) for by_rule in by_files.values())
+
+
+def by_rule(findings: Sequence[Finding]) -> list[list[Finding]]:
+    """The findings of each rule, in the order in which the rules come first."""
+    found: dict[str, list[Finding]] = {}
+    for finding in findings:
+        found.setdefault(finding.code, []).append(finding)
+    return list(found.values())
+
+
+def together(own: Sequence[Finding]) -> Savings:
+    """What findings of one rule save in all; seconds of one are not added to those of another."""
+    names = [field.name for field in fields(Savings) if field.name != "seconds"]
+    return Savings(**{name: sum(getattr(f.saves, name) for f in own) for name in names})
 
 
 def rank(finding: Finding) -> tuple[Any, ...]:

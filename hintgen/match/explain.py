@@ -19,6 +19,8 @@ REASONS: dict[str, str] = {
     "types": "its template fits, but the declared tasks are not those it was learned from",
     "needs_graph": "its template fits, but the name alone does not tell the pattern: it needs the "
     "engine's graph (tasks that write and read the file)",
+    "maker": "its template fits, but the name alone does not tell the pattern: it needs the "
+    "engine's graph, or to be asked while the file is made (`tracehint run`)",
     "use": "its template fits, but it says nothing about files used in that way",
     "small": "its template fits, but the file is smaller than a call is worth; all that it was "
     "learned from were larger",
@@ -64,15 +66,19 @@ def explain(
             {"name": h.name, "value": h.value, "when": h.when, "level": h.level}
             for h in found.hints
         ],
-        "others": [
-            {"rule": name, "template": rules[name].template, "reason": why, "text": REASONS[why]}
-            for name, why in found.candidates
-        ],
+        "others": [_other_json(rules[name], why) for name, why in found.candidates],
         "refused": [
             {"template": r.template, "pattern": r.pattern, "reason": r.reason, "text": r.text}
             for r in refused
         ],
     }
+
+
+def _other_json(rule: Rule, why: str) -> dict[str, Any]:
+    text = REASONS[why]
+    if why == "maker":
+        text += f"; made by a task of type {' or '.join(map(terminal, rule.made_by))}"
+    return {"rule": rule.id, "template": rule.template, "reason": why, "text": text}
 
 
 def _fits(template: str, path: bytes) -> bool:
@@ -176,6 +182,7 @@ def summary_text(hints: HintFile, limit: int = 40) -> str:
 def _row(rule: Rule) -> tuple[str, ...]:
     said = " ".join(f"{h.name}={h.value}" for h in rule.hints if h.level == "placement")
     need = {"use": "  [needs who reads it]", "types": "  [needs the task types]"}
+    made_by = f"  [made by {' or '.join(rule.made_by)}]" if rule.made_by else ""
     files, moved, saves = (rule.evidence.get(k, 0) for k in ("files", "bytes", "saves_bytes"))
     return (
         rule.pattern.replace("_", " "),
@@ -183,5 +190,5 @@ def _row(rule: Rule) -> tuple[str, ...]:
         f"{plural(files, 'file')}, {size(moved)}",
         size(saves) if saves > 0 else "-",
         f"{rule.confidence:.2f}",
-        terminal(said + need.get(rule.conditions.get("needs", ""), "")),
+        terminal(said + (made_by or need.get(rule.conditions.get("needs", ""), ""))),
     )

@@ -15,7 +15,8 @@ class Declared:
 
     `producer_types[i]` is None for an input of the workflow. `consumers` and
     `producers` are task ids (any hashable, stable text). `sizes` only where
-    the file exists already (inputs).
+    the file exists already (inputs). `makers`: nothing is known but the type of the task that
+    makes each file just now; None: it belongs to no task whose type is known.
     """
 
     producer_types: Sequence[str | None] | None = None
@@ -23,6 +24,7 @@ class Declared:
     producers: Sequence[Sequence[str]] | None = None
     consumers: Sequence[Sequence[str]] | None = None
     sizes: Sequence[int | None] | None = None
+    makers: Sequence[str | None] | None = None
 
 
 class Outcome(NamedTuple):
@@ -43,7 +45,8 @@ class Match:
     needs_graph (the path alone does not tell), use (the rule says nothing for
     files that the graph declares to be used that way), small (the file is there and smaller
     than a call is worth), extra (more files between two tasks than were seen), names (the rule
-    asks for names beside it that are not there, or that nobody gave), conflict, costly (the
+    asks for names beside it that are not there, or that nobody gave), maker (it is for files that
+    tasks of other types make), conflict, costly (the
     name would cost more than the limit match-work).
     """
 

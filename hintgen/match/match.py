@@ -19,7 +19,7 @@ from tracehint.hintgen.match.known import Declared, Match, Outcome
 from tracehint.hintgen.match.pick import Asked, Picker
 from tracehint.hintgen.match.ruleindex import RuleIndex
 from tracehint.hintgen.match.siblings import readers_by_rule
-from tracehint.hintgen.match.values import Run, outcomes
+from tracehint.hintgen.match.values import RunValues, outcomes
 
 __all__ = ["Declared", "Match", "Matcher", "match"]
 
@@ -68,7 +68,7 @@ class Matcher:
         if counted and names and known.consumers is None:
             fired = [pick.entry.rule for pick in picks if pick.entry is not None]
             readers = readers_by_rule(fired, names)
-        return outcomes(paths, picks, Run(known, nodes or self._nodes, uses, readers))
+        return outcomes(paths, picks, RunValues(known, nodes or self._nodes, uses, readers))
 
 
 def match(

@@ -90,6 +90,7 @@ class Picker:
             repeat(False) if known.producer_types is None else known.producer_types,
             repeat(False) if known.consumer_types is None else map(tuple, known.consumer_types),
             repeat(None) if known.sizes is None else map(self._size_class, known.sizes),
+            repeat(False) if known.makers is None else known.makers,
         ]  # fmt: skip  # a table
         return zip(*columns, strict=False)
 

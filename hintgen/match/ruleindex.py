@@ -117,10 +117,12 @@ class RuleIndex:
             return "small"
         if entry.siblings and not has_siblings(caught, entry.siblings, names):
             return "names"
-        wants = entry.rule.conditions.get("needs", "")
+        if entry.rule.made_by and known.makers is not None:
+            return "" if known.makers[i] in entry.rule.made_by else "maker"
+        wants = entry.rule.conditions.get("needs", "types" if entry.rule.made_by else "")
         needs = wants == "types"
         if wants and (known.producers is None or known.consumers is None):
-            return "needs_graph"
+            return "maker" if entry.rule.made_by else "needs_graph"
         if known.producer_types is None and known.consumer_types is None:
             return "needs_graph" if needs else ""
         if known.producer_types is not None:

@@ -15,7 +15,7 @@ from tracehint.hintgen.match.pick import Pick
 
 
 @dataclass(frozen=True)
-class Run:
+class RunValues:
     """What is known of the run beside the paths. `readers`: rule -> readers, from names."""
 
     known: Declared
@@ -43,7 +43,7 @@ class _Said:
 
 
 def outcomes(
-    paths: Sequence[bytes], picks: Sequence[Pick], run: Run
+    paths: Sequence[bytes], picks: Sequence[Pick], run: RunValues
 ) -> tuple[list[int], list[Outcome]]:
     """(number of the outcome of each path, the outcomes)."""
     codes: list[int] = []
@@ -65,13 +65,15 @@ def outcomes(
     return codes, made
 
 
-def _columns(picks: Sequence[Pick], run: Run) -> Iterator[tuple[Pick, str | None, int | None]]:
+def _columns(
+    picks: Sequence[Pick], run: RunValues
+) -> Iterator[tuple[Pick, str | None, int | None]]:
     read = run.known.consumers
     uses = run.uses if run.uses is not None else repeat(None)
     return zip(picks, uses, repeat(None) if read is None else map(len, read), strict=False)
 
 
-def _said(pick: Pick, use: str | None, run: Run) -> _Said:
+def _said(pick: Pick, use: str | None, run: RunValues) -> _Said:
     if pick.entry is None:
         outcome = Outcome(None, (), "", pick.reason, pick.others)
         return _Said(pick, outcome, None, None, (), region=False, per_file={})
@@ -111,7 +113,7 @@ def _task(said: _Said, known: Declared, i: int) -> str | None:
     return column[i][0] if column is not None and len(column[i]) == 1 else None
 
 
-def _valued(said: _Said, path: bytes, count: int | None, run: Run, i: int) -> Outcome:
+def _valued(said: _Said, path: bytes, count: int | None, run: RunValues, i: int) -> Outcome:
     """The outcome with the values for one file, and for all with the same key."""
     rule, hints, pattern, reason, others = said.outcome
     if rule is None:

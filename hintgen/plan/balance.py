@@ -13,7 +13,7 @@ from tracehint.analyzer.predict.model import Floats
 
 
 @dataclass(frozen=True)
-class Links:
+class TaskLinks:
     """Bytes between two tasks; a row per link."""
 
     a: Ints
@@ -23,9 +23,9 @@ class Links:
     def __len__(self) -> int:
         return len(self.a)
 
-    def take(self, rows: Bools) -> Links:
+    def take(self, rows: Bools) -> TaskLinks:
         """Some of the rows."""
-        return Links(self.a[rows], self.b[rows], self.bytes[rows])
+        return TaskLinks(self.a[rows], self.b[rows], self.bytes[rows])
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def spread(
     part: Ints,
     stage: Ints,
     cost: Floats,
-    links: Links,
+    links: TaskLinks,
     shares: Floats,
     cores: Ints,
     imbalance: float,
@@ -60,7 +60,7 @@ def spread(
     return part
 
 
-def _neighbours(links: Links, tasks: int) -> _Neighbours:
+def _neighbours(links: TaskLinks, tasks: int) -> _Neighbours:
     own, other = np.concatenate([links.a, links.b]), np.concatenate([links.b, links.a])
     moved = np.concatenate([links.bytes, links.bytes])
     order = np.argsort(own, kind="stable")

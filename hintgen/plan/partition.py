@@ -15,7 +15,7 @@ import numpy as np
 from tracehint.analyzer.arrays import Bools, Ints
 from tracehint.analyzer.predict.cluster import Cluster
 from tracehint.analyzer.predict.model import Floats
-from tracehint.hintgen.plan.balance import Links, spread
+from tracehint.hintgen.plan.balance import TaskLinks, spread
 from tracehint.hintgen.plan.graph import Graph
 from tracehint.hintgen.plan.metis import cut
 
@@ -26,7 +26,7 @@ _MEAN, _MOST = 100, 100_000  # whole-number weights of tasks: of the mean one, a
 
 
 @dataclass(frozen=True)
-class Way:
+class CutOptions:
     """How to cut: what the fullest part may hold against its share, and whether tasks weigh
     their time or count one each."""
 
@@ -36,12 +36,12 @@ class Way:
 
 
 WAYS = (
-    Way(1.08, True, 1), Way(1.2, False, 1), Way(1.08, False, 2), Way(1.4, True, 1),
-    Way(1.08, True, 2), Way(1.2, True, 2),
+    CutOptions(1.08, True, 1), CutOptions(1.2, False, 1), CutOptions(1.08, False, 2),
+    CutOptions(1.4, True, 1), CutOptions(1.08, True, 2), CutOptions(1.2, True, 2),
 )  # fmt: skip  # a table
 
 
-def parts_of(graph: Graph, cluster: Cluster, way: Way) -> Ints:
+def parts_of(graph: Graph, cluster: Cluster, way: CutOptions) -> Ints:
     """The part of each task; as many parts as the cluster has nodes. Raises UnavailableError."""
     shares = shares_of(cluster)
     cost = costs(graph, cluster) if way.timed else np.ones(graph.tasks)
@@ -61,7 +61,7 @@ def parts_of(graph: Graph, cluster: Cluster, way: Way) -> Ints:
     return spread(part, graph.stage, cost, links, shares, cores, way.imbalance)
 
 
-def ways_for(tasks: int, seed: int) -> list[Way]:
+def ways_for(tasks: int, seed: int) -> list[CutOptions]:
     """The ways to cut that are tried; other seeds, other cuts."""
     count = next((few for many, few in FEW_WAYS if tasks >= many), len(WAYS))
     return [replace(way, seed=way.seed + len(WAYS) * seed) for way in WAYS[:count]]
@@ -98,21 +98,21 @@ def _weights(stage: Ints, cost: Floats, constrained: Ints) -> Ints:
     return np.where(stage[:, None] == constrained[None, :], whole[:, None], 0)
 
 
-def _links(graph: Graph) -> Links:
+def _links(graph: Graph) -> TaskLinks:
     """What tasks hand each other; readers of one input are linked to the first of them."""
     inputs = graph.reads.take(graph.writer[graph.reads.file] < 0)
     first = np.full(graph.files, -1, np.int64)
     first[inputs.file[::-1]] = inputs.task[::-1]
     head = first[inputs.file]
     other = head != inputs.task
-    return Links(
+    return TaskLinks(
         np.concatenate([graph.link_from, head[other]]),
         np.concatenate([graph.link_to, inputs.task[other]]),
         np.concatenate([graph.link_bytes, inputs.bytes[other]]),
     )
 
 
-def _too_many(links: Links, graph: Graph, size: Ints, shares: Floats) -> Bools:
+def _too_many(links: TaskLinks, graph: Graph, size: Ints, shares: Floats) -> Bools:
     """Links of a task to more tasks of one stage than the largest part of that stage holds."""
     stages = len(size)
     most = np.ceil(1.1 * size * float(shares.max()))
@@ -129,7 +129,7 @@ def _too_many(links: Links, graph: Graph, size: Ints, shares: Floats) -> Bools:
     return crowded(links.a, links.b) | crowded(links.b, links.a)
 
 
-def _near_their_bytes(part: Ints, links: Links, kept: Links) -> Ints:
+def _near_their_bytes(part: Ints, links: TaskLinks, kept: TaskLinks) -> Ints:
     """Tasks that METIS saw no link of go where most of what they take comes from."""
     seen = np.zeros(len(part), bool)
     seen[kept.a] = seen[kept.b] = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tracehint.analyzer.predict.sampling import error_of
 from tracehint.hintgen.plan.errors import UnavailableError
 from tracehint.hintgen.plan.evaluate import Bench
 from tracehint.hintgen.plan.improve import NAME, improve
@@ -57,11 +58,8 @@ def _improved(
     if not done:
         return []
     strategy = Strategy(NAME, f"{best.name}; {', '.join(done)}", lambda _: [draft])
-    return [
-        estimate(
-            strategy, draft, bench.run([draft], range(total))[0], problem.cluster.model["error"]
-        )
-    ]
+    error = error_of(problem.cluster, problem.work.guessed)
+    return [estimate(strategy, draft, bench.run([draft], range(total))[0], error)]
 
 
 def _drafts(problem: Problem) -> tuple[list[tuple[Strategy, Draft]], list[tuple[str, str]]]:
@@ -90,7 +88,7 @@ def _estimates(
     more = bench.run([made[i][1] for i in further], range(1, total))
     for i, runs in zip(further, more, strict=True):
         outcomes[i] += runs
-    error = problem.cluster.model["error"]
+    error = error_of(problem.cluster, problem.work.guessed)
     best: dict[str, Estimate] = {}
     for (strategy, draft), runs in zip(made, outcomes, strict=True):
         found = estimate(strategy, draft, runs, error)

@@ -105,7 +105,7 @@ def _types(facts: pa.Table) -> tuple[list[Any], list[Any]]:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedRun:
     """A run, ready to be learned from or scored on many times."""
 
     facts: pa.Table
@@ -115,11 +115,11 @@ class Prepared:
     size: Ints  # bytes of each file
 
 
-def prepare(analysis: Analysis, facts: pa.Table | None = None) -> Prepared:
+def prepare(analysis: Analysis, facts: pa.Table | None = None) -> PreparedRun:
     """Facts, truth and sizes of a run. `facts`: those of `facts_of`, where they are there."""
     facts, nodes = facts_of(analysis) if facts is None else facts, nodes_of(analysis)
     size = ints(facts["size_bytes"])
-    return Prepared(facts, nodes, has_declared_graph(analysis), truth_of(facts, nodes), size)
+    return PreparedRun(facts, nodes, has_declared_graph(analysis), truth_of(facts, nodes), size)
 
 
 def score(
@@ -141,7 +141,7 @@ def score(
 
 
 def score_prepared(
-    hints: HintFile, learned: pa.Table, other: Prepared, *, given: str = "auto"
+    hints: HintFile, learned: pa.Table, other: PreparedRun, *, given: str = "auto"
 ) -> dict[str, Any]:
     """`score`, from facts of the runs learned from."""
     facts, nodes, true, size = other.facts, other.nodes, other.true, other.size

@@ -13,11 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracehint.analyzer.arrays import Bools, Ints, positions
+from tracehint.analyzer.arrays import Bools, Ints, numbered, positions
 from tracehint.analyzer.columns import column, floats
 from tracehint.analyzer.text import texts
 from tracehint.hintgen.summary.tallies import summed
-from tracehint.hintgen.text.masks import RANDOM_PART, shapes_of, shown
+from tracehint.hintgen.text.masks import RANDOM_PART, layouts_of, shown
+from tracehint.hintgen.typesets import numbers_of
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
@@ -39,9 +40,12 @@ class Labelled:
         row = positions(column(files, "file"), self.file)
         self.bytes = _read_bytes(analysis)[row]
         self.path, _ = texts(files.column("path").take(pa.array(row)))
-        shapes = shapes_of(self.path.cast(pa.binary()).combine_chunks())
-        self.kind, self.kinds = _coded(pa.chunked_array([shown(shapes).cast(pa.string())]))
-        self.random = pc.match_substring_regex(shapes, RANDOM_PART).to_numpy(zero_copy_only=False)
+        layouts = layouts_of(self.path.combine_chunks())
+        shapes, layout = layouts.shapes, layouts.code.to_numpy()
+        kind, self.kinds = _coded(pa.chunked_array([shown(shapes).cast(pa.string())]))
+        self.kind = kind[layout]
+        random = pc.match_substring_regex(shapes, RANDOM_PART).to_numpy(zero_copy_only=False)
+        self.random = random[layout]
         self.group = column(found, "group") + 1  # 0: none
         self.flow = self._flows(analysis, row)
 
@@ -84,7 +88,7 @@ class Labelled:
         place = np.where(grouped, -1, place)
         flow = self.pattern
         for part in (writers, readers, place):
-            _, flow = np.unique(flow * (part.max(initial=0) + 2) + part + 1, return_inverse=True)
+            _, flow = numbered(flow * (part.max(initial=0) + 2) + part + 1)
         return flow
 
     def _top(self, among: Bools, weight: Ints, top: int) -> list[dict[str, Any]]:
@@ -163,13 +167,11 @@ def _types(analysis: Analysis, side: pa.Table) -> Ints:
     at = positions(column(analysis.tasks, "task"), column(side, "task"))
     file = positions(column(analysis.files, "file"), column(side, "file"))
     count = int(type_of.max(initial=0)) + 1
-    file, member = np.divmod(np.unique(file * count + type_of[at]), count)
-    files, starts, sizes = np.unique(file, return_index=True, return_counts=True)
-    found = member[starts]
-    known: dict[bytes, int] = {}
-    for i in np.flatnonzero(sizes > 1):
-        members = member[starts[i] : starts[i] + sizes[i]].tobytes()
-        found[i] = count + known.setdefault(members, len(known))
+    files, number, made = numbers_of(file, type_of[at])
+    many = int(type_of[at].max(initial=0)) + 1
+    found = np.where(made < many, made, count)[number]  # one type: its number
+    _, first, place = np.unique(number[found == count], return_index=True, return_inverse=True)
+    found[found == count] += np.argsort(np.argsort(first))[place]
     sets = np.full(analysis.files.num_rows, -1, np.int64)
     sets[files] = found
     return sets

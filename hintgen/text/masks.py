@@ -9,6 +9,10 @@ RE2) on names; the search for random parts (random_parts.py) works on the few di
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,21 +25,22 @@ RUN_ONLY = ("uuid", "date", "hash", "random")  # that no two runs share
 RANDOM_PART = "\x00[" + "".join(mark for mark, name in MARKS.items() if name in RUN_ONLY) + "]"
 
 _EDGE_L, _EDGE_R = r"(^|[^0-9A-Za-z])", r"([^0-9A-Za-z]|$)"
-# In order; applied twice where two neighbours share a separator.
-_STEPS: tuple[tuple[str, str], ...] = (
-    (
-        _EDGE_L + r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}"
-        + _EDGE_R, "\\1\x00u\\2",
-    ),
+# What is in every name that a step changes, the step. In order.
+_STEPS: tuple[tuple[str, str, str], ...] = (
+    (r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-",
+     _EDGE_L + r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}"
+     + _EDGE_R, "\\1\x00u\\2"),
     # A work directory in the way of Nextflow: two hex digits, then the rest of the hash.
-    (r"(^|/)[0-9a-f]{2}/[0-9a-f]{12,64}(/|$)", "\\1\x00h/\x00h\\2"),
-    (_EDGE_L + r"(?:[0-9a-f]{12,128}|[0-9A-F]{12,128})" + _EDGE_R, "\\1\x00h\\2"),
-    (_EDGE_L + r"(?:19|20)[0-9]{2}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])" + _EDGE_R,
+    (r"[0-9a-f]{12}", r"(^|/)[0-9a-f]{2}/[0-9a-f]{12,64}(/|$)", "\\1\x00h/\x00h\\2"),
+    (r"[0-9A-Fa-f]{12}",
+     _EDGE_L + r"(?:[0-9a-f]{12,128}|[0-9A-F]{12,128})" + _EDGE_R, "\\1\x00h\\2"),
+    (r"[0-9]{4}-[0-9]{2}-",
+     _EDGE_L + r"(?:19|20)[0-9]{2}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])" + _EDGE_R,
      "\\1\x00d\\2"),
-    (r"(^|/)cc[A-Za-z0-9]{6}(\.(?:s|o|res|le|ld|cdtor))", "\\1cc\x00r\\2"),  # compiler drivers
+    (r"(?:^|/)cc[A-Za-z0-9]{6}\.",  # compiler drivers
+     r"(^|/)cc[A-Za-z0-9]{6}(\.(?:s|o|res|le|ld|cdtor))", "\\1cc\x00r\\2"),
 )  # fmt: skip  # a table
-# One of them is in every name that a step changes: a quick look for most runs.
-_NEEDED = r"[0-9A-Fa-f]{8}-|[0-9A-Fa-f]{12}|[0-9]{4}-[0-9]{2}-|(?:^|/)cc[A-Za-z0-9]{6}\."
+_NEEDED = "|".join(needed for needed, _, _ in _STEPS)  # a quick look for most runs
 _MIXED = (_EDGE_L + r"(?:[A-Za-z]*\x00n)+[A-Za-z]*" + _EDGE_R, "\\1\x00a\\2")
 
 _ZEROS = np.frombuffer(
@@ -46,33 +51,74 @@ MAX_SHAPES = 20_000
 MAX_LAYOUTS = 200_000  # distinct names, digits aside, above which no random parts are looked for
 
 
+@dataclass(frozen=True)
+class Layouts:
+    """Names by their layout: with every digit as 0, and what steps have marked.
+
+    `code`: of each name, a place in `known` and in `shapes`, which are binary.
+    """
+
+    code: pa.Array
+    known: pa.Array
+    shapes: pa.Array
+
+
 def shapes_of(paths: pa.Array, runs: pa.Array | None = None) -> pa.Array:
     """Shape of each path (binary in, binary out). `runs`: the number of the run of each path,
     where names of several are given: what is in two of them is not random."""
-    encoded = _zeroed(_marked(paths.cast(pa.binary()))).dictionary_encode()
-    known = encoded.dictionary
+    layouts = layouts_of(paths, runs)
+    return layouts.shapes.take(layouts.code)
+
+
+def layouts_of(paths: pa.Array, runs: pa.Array | None = None) -> Layouts:
+    """The same, layout by layout: of many names few differ. A null is a layout, too."""
+    encoded = _zeroed(_marked(paths.cast(pa.binary()))).dictionary_encode("encode")
+    known = encoded.dictionary.to_pylist()
     if len(known) <= MAX_LAYOUTS:
-        found = masked(known.to_pylist(), _runs_of(encoded, runs))
+        found = masked(known, _runs_of(encoded, runs))
     else:
-        found = [digits(layout) for layout in known.to_pylist()]
-    out = pa.array(found, pa.binary()).take(encoded.indices)
-    if pc.count_distinct(out).as_py() > MAX_SHAPES:
+        found = [None if layout is None else digits(layout) for layout in known]
+    shapes = pa.array(found, pa.binary())
+    if pc.count_distinct(shapes).as_py() > MAX_SHAPES:
         # Random in some other way: every run of letters and digits becomes one placeholder.
         for _ in range(2):
-            out = pc.replace_substring_regex(out, pattern=_MIXED[0], replacement=_MIXED[1])
-    return out
+            shapes = pc.replace_substring_regex(shapes, pattern=_MIXED[0], replacement=_MIXED[1])
+    return Layouts(encoded.indices, encoded.dictionary, shapes)
 
 
 def _marked(paths: pa.Array) -> pa.Array:
-    """The paths after all steps, which only some of them need."""
-    needed = pc.fill_null(pc.match_substring_regex(paths, _NEEDED), False)
-    some = paths.filter(needed)
+    """The paths after all steps."""
+
+    def steps(some: pa.Array) -> pa.Array:
+        for needed, pattern, repl in _STEPS:
+            some = _where(
+                pc.match_substring_regex(some, needed), some, partial(_step, pattern, repl)
+            )
+        return some
+
+    return _where(pc.match_substring_regex(paths, _NEEDED), paths, steps)
+
+
+def _step(pattern: str, repl: str, names: pa.Array) -> pa.Array:
+    """Names after a step. Neighbours may share a separator: what it changed it sees again."""
+    out = pc.replace_substring_regex(names, pattern=pattern, replacement=repl)
+    if not pattern.startswith(_EDGE_L):
+        return out
+    again = partial(pc.replace_substring_regex, pattern=pattern, replacement=repl)
+    return _where(pc.not_equal(out, names), out, again)
+
+
+def _where(chosen: pa.Array, names: pa.Array, change: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    """The names, of which the chosen ones are changed."""
+    chosen = pc.fill_null(chosen, False)
+    some = names.filter(chosen)
     if not len(some):
-        return paths
-    for pattern, repl in _STEPS:
-        for _ in range(2 if pattern.startswith(_EDGE_L) else 1):
-            some = pc.replace_substring_regex(some, pattern=pattern, replacement=repl)
-    return some if len(some) == len(paths) else pc.replace_with_mask(paths, needed, some)
+        return names
+    return (
+        change(some)
+        if len(some) == len(names)
+        else pc.replace_with_mask(names, chosen, change(some))
+    )
 
 
 def _zeroed(paths: pa.Array) -> pa.Array:
@@ -108,4 +154,5 @@ def shown(shapes: pa.Array) -> pa.Array:
 def masks_of(texts: pa.Array) -> pa.Array:
     """The masks of texts, as text: what changes as `*`; nulls stay."""
     kept = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
-    return shown(shapes_of(kept.cast(pa.binary()))).cast(pa.string())
+    layouts = layouts_of(kept)
+    return shown(layouts.shapes).cast(pa.string()).take(layouts.code)

@@ -9,6 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tracehint.analyzer.arrays import Bools, Ints, ints, lookup, order_by
+from tracehint.analyzer.columns import column
+from tracehint.hintgen.text.digit_runs import DigitRuns
+from tracehint.hintgen.text.masks import layouts_of, shown
+
 if TYPE_CHECKING:
     import duckdb
 
@@ -24,20 +33,6 @@ _ALIKE = """
     FROM each_ e JOIN flows f ON e.role IS NOT DISTINCT FROM f.role
          AND e.made IS NOT DISTINCT FROM f.made AND e.used IS NOT DISTINCT FROM f.used
          AND e.pattern IS NOT DISTINCT FROM f.pattern"""
-# A position of the mask whose text is the same in every file keeps its text. Where random
-# parts were masked, the runs of digits do not line up with the stars: those keep the mask.
-_PARTS = """
-    WITH fit AS (SELECT kind, mask, regexp_extract_all(path_text, '[0-9]+') AS run
-                 FROM files JOIN alike USING (file)
-                 WHERE contains(mask, '*')
-                   AND regexp_replace(path_text, '[0-9]+', '*', 'g') = mask),
-         flat AS (SELECT kind, mask, unnest(run) AS part,
-                         generate_subscripts(run, 1) AS position FROM fit
-                  WHERE len(run) = len(mask) - len(replace(mask, '*', ''))),
-         kept AS (SELECT kind, any_value(mask) AS mask, position,
-                         CASE WHEN min(part) = max(part) THEN min(part) ELSE '*' END AS part
-                  FROM flat GROUP BY kind, position)
-    SELECT kind, any_value(mask), list(part ORDER BY position) FROM kept GROUP BY kind"""
 # Files without digits that are used alike share one template: `{a,b,c}.bin`.
 _LONE = """
     CREATE TEMP TABLE lone AS
@@ -58,42 +53,70 @@ _LONE = """
     FROM shared"""
 
 
-def add_templates(con: duckdb.DuckDBPyConnection) -> None:
-    """Make `files` of `files_raw`: adds data, dir and template (see query.py)."""
-    con.execute(
-        """CREATE TABLE files AS
-            SELECT * EXCLUDE (mask_number), role <> 'software' AS data,
-                   regexp_extract(path_text, '^(.*)/[^/]*$', 1) AS dir
-            FROM files_raw"""
-    )
-    con.execute("ALTER TABLE files ADD COLUMN template VARCHAR")
-    con.execute("UPDATE files SET template = mask")
+_FILES = """
+    CREATE TABLE files AS
+    SELECT * EXCLUDE (template), role <> 'software' AS data,
+           CASE path_text WHEN '/' THEN '' ELSE parse_dirpath(path_text, 'forward_slash') END
+           AS dir, template
+    FROM files_raw"""
+
+
+def add_templates(con: duckdb.DuckDBPyConnection, files: pa.Table) -> None:
+    """Make `files` of the table: adds mask, data, dir and template (see query.py). It has
+    path_text."""
+    texts = files["path_text"]
+    texts = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+    layouts = layouts_of(texts)
+    masks = shown(layouts.shapes).cast(pa.string()).dictionary_encode("encode")
+    number = masks.indices.take(layouts.code)
+    files = files.append_column("mask", masks.dictionary.take(number))
+    con.register("files_raw", files.append_column("mask_number", number))
     con.execute(_ALIKE)
-    _keep_constant_digits(con)
+    con.unregister("files_raw")
+    kind = _kinds(con, column(files, "file"))
+    plain = _plain(layouts.known, masks).to_numpy(zero_copy_only=False)[layouts.code.to_numpy()]
+    templates = _templates(texts, masks, ints(number.to_numpy()), kind, plain)
+    con.register("files_raw", files.append_column("template", templates))
+    con.execute(_FILES)
+    con.unregister("files_raw")
     _share_lone_names(con)
     con.execute("DROP TABLE alike")
 
 
-def _keep_constant_digits(con: duckdb.DuckDBPyConnection) -> None:
-    import pyarrow as pa
+def _kinds(con: duckdb.DuckDBPyConnection, file: Ints) -> Ints:
+    """The kind of each file: what is alike has the same."""
+    found = con.execute("SELECT file, kind FROM alike").fetchnumpy()
+    of, kind = ints(found["file"]), ints(found["kind"])
+    order = order_by(of)
+    return lookup(of[order], kind[order], file)
 
-    found = con.execute(_PARTS).fetchall()
-    if not found:
-        return
-    con.register(
-        "incoming",
-        pa.table(
-            {
-                "kind": [kind for kind, _, _ in found],
-                "template": [_fill(mask, parts) for _, mask, parts in found],
-            }
-        ),
-    )
-    con.execute(
-        """UPDATE files SET template = i.template
-           FROM incoming i JOIN alike a USING (kind) WHERE files.file = a.file"""
-    )
-    con.unregister("incoming")
+
+def _plain(layouts: pa.Array, masks: pa.DictionaryArray) -> pa.Array:
+    """Whether the stars of a layout's mask are its runs of digits."""
+    only_digits = pc.replace_substring_regex(layouts, pattern="[0-9]+", replacement="*")
+    return pc.fill_null(pc.equal(only_digits, masks.dictionary_decode().cast(pa.binary())), False)
+
+
+def _templates(
+    texts: pa.Array, masks: pa.DictionaryArray, number: Ints, kind: Ints, plain: Bools
+) -> pa.Array:
+    """The template of each file: a position of the mask whose text is the same in every file of a
+    kind keeps its text.
+
+    Where random parts were masked, the runs of digits do not line up with the stars: those keep
+    the mask. `number`: the mask of each file. `plain`: files that line up.
+    """
+    known = masks.dictionary.to_pylist()
+    stars = np.array([0 if mask is None else mask.count("*") for mask in known], np.int64)
+    runs = DigitRuns(pc.fill_null(texts, ""))
+    rows = np.flatnonzero(plain & (stars[number] > 0) & (runs.count == stars[number]))
+    kinds, first, at = np.unique(kind, return_index=True, return_inverse=True)
+    mask_of = dict(zip(kinds.tolist(), number[first].tolist(), strict=True))
+    found = {
+        key: _fill(known[mask_of[key]], parts) for key, parts in runs.constant(rows, kind[rows])
+    }
+    told = [found.get(key, known[mask_of[key]]) for key in kinds.tolist()]
+    return pa.array(told, pa.string()).take(pa.array(at))
 
 
 def _share_lone_names(con: duckdb.DuckDBPyConnection) -> None:

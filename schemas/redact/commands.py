@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from tracehint.schemas.redact.fields import hide_fields
 from tracehint.schemas.redact.options import STDIN_READERS
 from tracehint.schemas.redact.shapes import REDACTED as _REDACTED
-from tracehint.schemas.redact.shelltext import Simple, Word, requote, simple_commands
+from tracehint.schemas.redact.shelltext import ShellWord, Simple, requote, simple_commands
 from tracehint.schemas.redact.suspicion import is_suspicious
 from tracehint.schemas.redact.values import is_secret
 from tracehint.schemas.redact.words import redact_words
@@ -85,7 +85,7 @@ def _changed(text: str, command: Simple, depth: int) -> list[tuple[int, int, str
     ]
 
 
-def _here(word: Word, depth: int, *, told: bool) -> list[tuple[int, int, str]]:
+def _here(word: ShellWord, depth: int, *, told: bool) -> list[tuple[int, int, str]]:
     """A here-string or the body of a here-document, each line of it as text of its own."""
     if told:
         return [_hidden(word)]
@@ -97,7 +97,7 @@ def _here(word: Word, depth: int, *, told: bool) -> list[tuple[int, int, str]]:
     return [(word.start, word.end, new)] if new != word.value else []
 
 
-def _hidden(word: Word) -> tuple[int, int, str]:
+def _hidden(word: ShellWord) -> tuple[int, int, str]:
     return word.start, word.end, _REDACTED + ("\n" if word.value.endswith("\n") else "")
 
 

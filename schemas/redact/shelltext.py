@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tracehint.schemas.redact.shapes import REDACTED
 
 
-class Word(NamedTuple):
+class ShellWord(NamedTuple):
     """A word of the text: `text[start:end]`, which the program gets as `value`.
 
     here: it is a here-string or the body of a here-document."""
@@ -27,8 +27,8 @@ class Word(NamedTuple):
 class Simple(NamedTuple):
     """A simple command; `piped`: its output goes into the next one."""
 
-    words: list[Word]
-    here: list[Word]
+    words: list[ShellWord]
+    here: list[ShellWord]
     piped: bool
 
 
@@ -74,18 +74,18 @@ def _plain(found: re.Match[str]) -> str:
 
 def simple_commands(text: str) -> list[Simple]:
     """The simple commands of the text, in order, with the bodies of their here-documents."""
-    reader = _Reader(text)
+    reader = _ShellReader(text)
     reader.read()
     return reader.commands
 
 
-class _Reader:
+class _ShellReader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.commands: list[Simple] = []
-        self._words: list[Word] = []
-        self._here: list[Word] = []
-        self._tags: list[tuple[str, list[Word]]] = []
+        self._words: list[ShellWord] = []
+        self._here: list[ShellWord] = []
+        self._tags: list[tuple[str, list[ShellWord]]] = []
         self._lines: dict[str, list[int]] | None = None
 
     def read(self) -> None:
@@ -98,7 +98,7 @@ class _Reader:
                 continue
             kind, at = found.lastgroup, found.end()
             if kind == "word":
-                word = Word(found.start(), at, unquote(found.group()), here_next)
+                word = ShellWord(found.start(), at, unquote(found.group()), here_next)
                 (self._here if here_next else self._words).append(word)
                 here_next = False
             elif kind == "herestring":
@@ -121,7 +121,7 @@ class _Reader:
         """The here-documents that begin at the line `at`; the place behind them."""
         for tag, here in self._tags:
             end = self._line_of(tag, at)
-            here.append(Word(at, end, self.text[at:end], here=True))
+            here.append(ShellWord(at, end, self.text[at:end], here=True))
             newline = self.text.find("\n", end)
             at = len(self.text) if newline < 0 else newline + 1
         self._tags = []

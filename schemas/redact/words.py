@@ -28,11 +28,11 @@ _OPTION = re.compile(r"--?[A-Za-z][\w.-]{1,100}", re.ASCII)
 
 def redact_words(words: Sequence[str], text: Callable[[str], str]) -> list[str]:
     """The words without secrets. `text` redacts a word that is command text itself."""
-    reader = _Reader(text)
+    reader = _WordReader(text)
     return [reader.read(word, first=not at) for at, word in enumerate(words)]
 
 
-class _Reader:
+class _WordReader:
     """Goes over the words once, with what the last program among them takes as secret."""
 
     def __init__(self, text: Callable[[str], str]) -> None:

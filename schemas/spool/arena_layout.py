@@ -10,7 +10,7 @@ import numpy as np
 from tracehint.schemas.spool.layout import EPISODE_DT, EXEC_DT, LOST, PROCESS_DT
 
 FILE = "arena"
-MAGIC, VERSION, CHUNK_MAGIC, PAGE = 0x414E455241484E54, 4, 0x4B4E4843, 4096
+MAGIC, VERSION, CHUNK_MAGIC, PAGE = 0x414E455241484E54, 5, 0x4B4E4843, 4096
 UNIT, UNITS, UNIT_READY = 4 << 20, 8192, 2
 FOLLOWED = 0x100  # added to the class: names and descriptors were looked at
 FIRST = 6  # episodes in the record of the process

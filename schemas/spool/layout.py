@@ -115,6 +115,8 @@ PROCESS_DT = _struct(
     ("ancestors", _U32, (4,)),
     ("moment", _U32),
     ("spare", _U32),
+    ("cpu_from", _U64),
+    ("cpu_ns", _U64),
 )
 
 EXEC_DT = _struct(

@@ -96,10 +96,19 @@ def processes_table(spool: Spool, proc: Processes) -> pa.Table:
         "exit_signal": pa.array(signal, mask=~exited | (signal == 0)),
         "exe": paths(rows["exe"]), "argv": pa.array(argv, PROCESSES.field("argv").type),
         "cwd": paths(rows["cwd"]), "env": pa.array(env, PROCESSES.field("env").type),
+        "cpu_ns": _processor_time(rows), "io_ns": pa.nulls(n, pa.int64()),
     }  # fmt: skip  # a table
     return pa.table(
         [columns[c].cast(PROCESSES.field(c).type) for c in PROCESSES.names], schema=PROCESSES
     )
+
+
+def _processor_time(rows: Records) -> pa.Array:
+    """Nanoseconds of each epoch. Of a process that ran before it was followed the threads that
+    were there are not all known."""
+    used = rows["cpu_ns"].astype(np.int64) - rows["cpu_from"].astype(np.int64)
+    ended = (rows["kind"] != lay.ALIVE) & ((rows["flags"] & lay.ADOPTED) == 0)
+    return pa.array(used, mask=~ended | (rows["cpu_ns"] == 0) | (used < 0))
 
 
 def _parents(rows: Records) -> Records:

@@ -16,7 +16,7 @@ S_IFMT, S_IFDIR, S_IFREG = 0o170000, 0o040000, 0o100000
 
 
 @dataclass
-class Extra:
+class NamedFile:
     """A file that the run never opened, known by name only."""
 
     dev: int
@@ -31,7 +31,7 @@ class Names:
 
     rows: list[tuple[int, int, int, str, bytes, bytes | None]] = field(default_factory=list)
     truncated: list[tuple[int, int, int, int]] = field(default_factory=list)  # t, proc, file, size
-    extra: list[Extra] = field(default_factory=list)
+    extra: list[NamedFile] = field(default_factory=list)
     deleted: set[int] = field(default_factory=set)
     firsts: pa.Table | None = None  # first sight of each (file, path): t_ns, proc, file, op, path
 
@@ -152,7 +152,7 @@ class Player:
 
     def _unknown(self, event: Any, existed: bool, described: bool) -> int:
         self.out.extra.append(
-            Extra(
+            NamedFile(
                 int(event["dev"]) if described else 0,
                 int(event["ino"]) if described else 0,
                 int(event["mode"]) or S_IFREG,

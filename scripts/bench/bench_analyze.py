@@ -3,19 +3,23 @@
 Prints Markdown: whole processes, start-up included, medians; ratios against a networkx graph
 and a plain pandas group-by of the same data in the same run; a straight line through the cost
 from 10^4 to 10^6 tasks. Sizes are given in tasks; every task makes about 6.4 accesses
-(datasets/synthetic.py). `--extents` adds 10,000,000 accesses with 100,000,000 extents (about
-ten minutes more and 25 GB of temporary space), `--bundle` any bundle, a recorded Montage say.
+(datasets/synthetic.py). Where TRACEHINT_DATA names a folder with WfInstances, real workflows joined
+to 10,000, 100,000 and 1,000,000 tasks stand beside them. `--extents` adds 10,000,000 accesses with
+100,000,000 extents (about ten minutes more and 25 GB of temporary space), `--bundle` any bundle, a
+recorded Montage say.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from scripts.bench.bench_commands import ensemble
 from scripts.bench.measure import Cost, median, run
 
 PYTHON = sys.executable
@@ -62,6 +66,7 @@ CASES = (
     Case(1_000_000, 1, "parquet", 1, fitted=True),
     Case(157_100, 10, "parquet", 1, ("--memory-limit", "1G")),
 )
+REAL = (10_000, 100_000, 1_000_000)
 EXTENTS = Case(1_571_000, 10, "parquet", 1, ("--memory-limit", "4G"))
 
 
@@ -104,6 +109,14 @@ def measure(case: Case, folder: Path) -> tuple[Cost, dict[str, Cost]]:
     return found.pop(""), found
 
 
+def real(tasks: int, folder: Path) -> None:
+    """The line of as many tasks of real workflows, side by side in one run."""
+    path = ensemble(folder, tasks)
+    line(
+        f"{tasks:,} tasks, real workflows", "analyze parquet", run(analyze(path, folder, "parquet"))
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--extents", action="store_true")
@@ -129,6 +142,8 @@ def main() -> None:
             ]
             if case.fitted:
                 fitted.append((case.tasks, cost))
+            if case.fitted and case.tasks in REAL and "TRACEHINT_DATA" in os.environ:
+                real(case.tasks, folder)
     print("\n| tasks | compared with analyze | wall | CPU |\n|---|---|---|---|", *ratios, sep="\n")
     if len(fitted) > 2:
         print(f"\n{fit(fitted)}")

@@ -9,6 +9,7 @@ things as well, only CPU s are of use.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import subprocess
 import sys
@@ -56,6 +57,14 @@ def line(label: str, name: str, wall: float, cpu: float, peak: float) -> None:
     print(f"| {label} | {name} | {wall:.1f} | {cpu:.1f} | {peak:.0f} |", flush=True)
 
 
+def exponents(sizes: list[int], seconds: dict[str, list[float]]) -> None:
+    """CPU time as a power of the tasks, from the first size to the last; the goal is 1.1."""
+    print("\n| command | CPU s grow like tasks^ |\n|---|---|")
+    for command, spent in seconds.items():
+        power = math.log(spent[-1] / spent[0]) / math.log(sizes[-1] / sizes[0])
+        print(f"| {command} | {power:.2f} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tasks", type=int, action="append", help="default: 10000 and 100000")
@@ -71,11 +80,15 @@ def main() -> None:
         sizes = [] if args.bundle else args.tasks or [10_000, 100_000]
         runs = {path.name: path.resolve() for path in args.bundle}
         runs |= {f"{tasks:,} tasks": ensemble(folder, tasks) for tasks in sizes}
+        seconds: dict[str, list[float]] = {}
         for label, bundle in runs.items():
             for command in args.command or COMMANDS:
                 words = [word.format(run=bundle) for word in COMMANDS[command].split()]
                 cost = run([*TRACEHINT, *words], folder, ok=FINDINGS.get(command, (0,)))
                 line(label, command, cost.wall_s, cost.cpu_s, cost.peak_mib)
+                seconds.setdefault(command, []).append(cost.cpu_s)
+        if len(sizes) > 1:
+            exponents(sizes, seconds)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ from tracehint.hintgen.learn.facts import facts_of
 from tracehint.hintgen.learn.rules import LearnOptions, learn
 from tracehint.hintgen.learn.safety import NO_LIMITS
 from tracehint.hintgen.match.match import Matcher
-from tracehint.hintgen.score.score import Prepared, baseline, predicted, prepare
+from tracehint.hintgen.score.score import PreparedRun, baseline, predicted, prepare
 from tracehint.hintgen.score.tally import Score, compare, why_wrong
 from tracehint.hintgen.text.masks import shapes_of
 
@@ -49,7 +49,7 @@ class Run:
     first: Instance
     other: Instance
     made: dict[str, tuple[HintFile, pa.Table]] = field(default_factory=dict)
-    seen: dict[str, Prepared] = field(default_factory=dict)
+    seen: dict[str, PreparedRun] = field(default_factory=dict)
 
     def rules(self, salt: str) -> tuple[HintFile, pa.Table]:
         """Rules of the run and its facts; types hashed with the salt."""
@@ -58,7 +58,7 @@ class Run:
             self.made[salt] = learn([analysis], FREE), facts_of(analysis)
         return self.made[salt]
 
-    def truth(self, salt: str) -> Prepared:
+    def truth(self, salt: str) -> PreparedRun:
         """The run as it is scored on."""
         if salt not in self.seen:
             self.seen[salt] = prepare(analysis_of(self.other, hash_types=salt))

@@ -91,7 +91,8 @@ def hinted(
             "-o",
             work / "hints.config",
         )
-        tracehint("profile", "--collector", "ebpf", "--", *command("-c", "hints.config"), cwd=work)
+        options = ("-o", "nextflow.trace", "--collector", "ebpf")
+        tracehint("record", *options, "--", *command("-c", "hints.config"), cwd=work)
         yield analyze(work / "nextflow.trace"), work
     finally:
         shutil.rmtree(local)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What the rule table says about names: for each NUL-ended name on standard input a line with the
- * answer, and for each setting its key and value in hexadecimal. `ask TABLE times N` asks N times.
+ * answer, and for each setting its key and value in hexadecimal. `ask TABLE times N` asks N times,
+ * `ask TABLE type N` for files that tasks of that type make; `ask word` for the words of processes, of
+ * which each has its command line in hexadecimal on a line.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tag/table.h"
+#include "tag/word.h"
+
+static uint32_t kind = TAG_UNASKED;
 
 static void hex(const char *s, long n)
 {
@@ -27,7 +31,7 @@ static void answer(const struct tag_table *t, const char *name, uint32_t length)
 	struct tag_match m;
 	uint32_t count = 0;
 
-	tag_look_up(t, name, length, &m);
+	tag_look_up(t, name, length, kind, &m);
 	printf("%s", m.answer == TAG_FOUND && m.set == TAG_NONE ? "no_hint" : words[m.answer]);
 	const struct tag_setting *s = NULL;
 
@@ -48,6 +52,27 @@ static void answer(const struct tag_table *t, const char *name, uint32_t length)
 	printf("\n");
 }
 
+static int say_words(void)
+{
+	static char line[4 * TAG_LINE], raw[2 * TAG_LINE];
+
+	while (fgets(line, sizeof(line), stdin)) {
+		size_t n = strcspn(line, "\n") / 2;
+
+		for (size_t i = 0; i < n; i++)
+			sscanf(line + 2 * i, "%2hhx", (unsigned char *)&raw[i]);
+		char *copy = malloc(n ? n : 1); /* the sanitizer sees what goes beyond it */
+
+		memcpy(copy, raw, n);
+		struct tag_word word = tag_word_of(copy, n < TAG_LINE ? n : TAG_LINE);
+
+		hex(word.text, word.size);
+		printf("\n");
+		free(copy);
+	}
+	return 0;
+}
+
 static double seconds(void)
 {
 	struct timespec t;
@@ -61,6 +86,8 @@ int main(int argc, char **argv)
 	static char name[1 << 16];
 	struct tag_table t;
 	struct stat st;
+	if (argc == 2 && !strcmp(argv[1], "word"))
+		return say_words();
 	int fd = open(argv[1], O_RDONLY), c;
 	uint32_t n = 0;
 
@@ -74,7 +101,10 @@ int main(int argc, char **argv)
 		free(base);
 		return 1;
 	}
-	long times = argc > 3 ? atol(argv[3]) : 0;
+	bool typed = argc > 3 && !strcmp(argv[2], "type");
+	long times = argc > 3 && !typed ? atol(argv[3]) : 0;
+
+	kind = typed ? (uint32_t)atol(argv[3]) : TAG_UNASKED;
 
 	while ((c = getchar()) != EOF) {
 		if (n < sizeof(name))
@@ -86,7 +116,7 @@ int main(int argc, char **argv)
 			double start = seconds();
 
 			for (long i = 0; i < times; i++)
-				tag_look_up(&t, name, n - 1, &m);
+				tag_look_up(&t, name, n - 1, kind, &m);
 			printf("%.1f ns, %u steps\n", (seconds() - start) / times * 1e9, m.work);
 		} else {
 			answer(&t, name, n - 1);

@@ -7,7 +7,9 @@ A bridge joins five nodes and the head, which has no store's disk and whose traf
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -86,6 +88,19 @@ def _received(devices: str, name: str) -> int:
 
 
 @contextmanager
+def terminated_as_interrupted() -> Iterator[None]:
+    """SIGTERM (a time limit's) ends what is within as Ctrl-C does, so that it is cleaned up."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
 def network(folder: Path, link: int = LINK) -> Iterator[Bed]:
     """Name spaces and links of so many Mbit/s; `folder` gets the mount points."""
     nodes = [
@@ -96,8 +111,9 @@ def network(folder: Path, link: int = LINK) -> Iterator[Bed]:
     for mount in (bed.mount, *(node.mount for node in nodes)):
         mount.mkdir(mode=0o777)
     try:
-        _links(bed, link)
-        yield bed
+        with terminated_as_interrupted():
+            _links(bed, link)
+            yield bed
     finally:
         for mount in (bed.mount, *(node.mount for node in nodes)):
             subprocess.run(["umount", "-l", mount], capture_output=True)

@@ -68,8 +68,10 @@ class RunBuilder:
         pid: int | None = None,
         cwd: str | None = None,
         env: dict[str, str] | None = None,
+        cpu: float | None = None,
+        io: float | None = None,
     ) -> int:
-        """A process epoch; the first one of a run is its command."""
+        """A process epoch; the first one of a run is its command. cpu, io: seconds."""
         proc = self._id()
         if not self.rows["processes"]:
             self.manifest.command = list(argv)
@@ -88,6 +90,8 @@ class RunBuilder:
             argv=[a.encode("utf-8", "surrogateescape") for a in argv],
             cwd=(cwd or self.manifest.cwd).encode(),
             env=[{"name": k, "value": v.encode()} for k, v in (env or {}).items()],
+            cpu_ns=None if cpu is None else round(cpu * 1e9),
+            io_ns=None if io is None else round(io * 1e9),
         )
         return proc
 

@@ -22,16 +22,19 @@ SANITIZERS = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 def build_ask(folder: Path, *flags: str) -> Path:
     """tests/preload/ask.c with the table's reader."""
-    reader = [SOURCES / "tag" / f"{name}.c" for name in ("table", "fit", "value")]
+    reader = [SOURCES / "tag" / f"{name}.c" for name in ("table", "fit", "value", "word")]
     flags = ("-std=gnu11", "-Wall", "-Wextra", "-Werror", *flags, "-I")
     asks = ROOT / "tests" / "preload" / "ask.c"
     return built(folder / "ask", "gcc", *flags, SOURCES, asks, *reader)
 
 
-def ask(program: Path, table: Path, names: list[bytes]) -> list[tuple[str, dict[str, bytes]]]:
-    """For each name the answer in a word, and the settings."""
+def ask(
+    program: Path, table: Path, names: list[bytes], kind: int | None = None
+) -> list[tuple[str, dict[str, bytes]]]:
+    """For each name the answer in a word, and the settings; `kind`: number of its task's type."""
+    more = [] if kind is None else ["type", str(kind)]
     done = subprocess.run(
-        [program, table], input=b"".join(name + b"\0" for name in names), capture_output=True
+        [program, table, *more], input=b"".join(name + b"\0" for name in names), capture_output=True
     )
     assert not done.stderr, done.stderr.decode(errors="replace")
     answers = []
@@ -49,11 +52,11 @@ def _key(key: bytes) -> str:
 
 
 def expected(
-    resolution: Resolution, store: Store, names: list[bytes]
+    resolution: Resolution, store: Store, names: list[bytes], makers: list[str | None] | None = None
 ) -> list[dict[str, bytes] | None]:
     """What Python says for each name: its settings, None for no hint."""
     found = []
-    for target in resolution.resolve(names):
+    for target in resolution.resolve(names, makers):
         settings = store.translate(target.hints, "file")[0] if target else []
         found.append({s.key: s.value for s in settings} or None)
     return found

@@ -14,7 +14,7 @@ from tests.support.built import built
 from tests.support.creation import SANITIZERS, SOURCES, Tagged
 
 AGENT = Path(__file__).parents[2] / "adapters" / "fanotify"
-_SHARED = ("class", "fit", "hinter", "journal", "store", "table", "value")
+_SHARED = ("class", "fit", "hinter", "journal", "maker", "store", "table", "value", "word")
 
 
 def build(folder: Path, *flags: str) -> Path:

@@ -10,8 +10,8 @@ from tracehint.adapters.engines.jx.functions import FUNCTIONS, LAZY
 from tracehint.adapters.engines.jx.operators import binary, kind, unary
 from tracehint.adapters.engines.jx.scope import Scope
 from tracehint.adapters.engines.jx.tree import (
+    Application,
     Array,
-    Call,
     Chain,
     Failure,
     For,
@@ -34,7 +34,7 @@ class Evaluator:
     def __init__(self, folder: Path | None, steps: int) -> None:
         self.folder, self._left, self._depth = folder, steps, 0
         self._how: dict[type, Callable[[Any, Scope], Any]] = {
-            Symbol: self._symbol, Chain: self._chain, Unary: self._unary, Call: self._call,
+            Symbol: self._symbol, Chain: self._chain, Unary: self._unary, Application: self._call,
             Index: self._index, Slice: self._slice, Array: self._array, Object: self._object,
             Failure: self._failure, list: self._plain, dict: self._plain,
         }  # fmt: skip  # a table
@@ -114,7 +114,7 @@ class Evaluator:
     def _failure(self, node: Failure, _scope: Scope) -> Any:
         raise JxError(f"line {node.line}: the document says error()")
 
-    def _call(self, node: Call, scope: Scope) -> Any:
+    def _call(self, node: Application, scope: Scope) -> Any:
         lazy = LAZY.get(node.name)
         if lazy is not None:
             if any(loops for _, loops in node.arguments.items):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tracehint.adapters.engines.jx.operators import kind, text_of
-from tracehint.adapters.engines.jx.scope import Run, Scope
+from tracehint.adapters.engines.jx.scope import Evaluation, Scope
 from tracehint.adapters.engines.jx.tree import JxError, Node
 
 _MAX_NAMES = 100_000
@@ -26,7 +26,7 @@ def _check(values: list[Any], *kinds: str, optional: int = 0) -> None:
         raise JxError(f"the arguments are ({', '.join(found)}), not ({', '.join(kinds)})")
 
 
-def _range(run: Run, _scope: Scope, values: list[Any]) -> list[int]:
+def _range(run: Evaluation, _scope: Scope, values: list[Any]) -> list[int]:
     _check(values, "integer", "integer", "integer", optional=2)
     bounds = (0, values[0], 1) if len(values) == 1 else (*values, 1)[:3]
     if bounds[2] == 0:
@@ -36,7 +36,7 @@ def _range(run: Run, _scope: Scope, values: list[Any]) -> list[int]:
     return list(numbers)
 
 
-def _format(run: Run, _scope: Scope, values: list[Any]) -> str:
+def _format(run: Evaluation, _scope: Scope, values: list[Any]) -> str:
     if not values or not isinstance(values[0], str):
         raise JxError("the format is not a string")
     rest = values[:0:-1]
@@ -63,7 +63,7 @@ def _format(run: Run, _scope: Scope, values: list[Any]) -> str:
     return text
 
 
-def _join(run: Run, _scope: Scope, values: list[Any]) -> str:
+def _join(run: Evaluation, _scope: Scope, values: list[Any]) -> str:
     _check(values, "array", "string", optional=1)
     parts, between = values[0], values[1] if len(values) == 2 else " "
     if not all(isinstance(p, str) for p in parts):
@@ -73,7 +73,7 @@ def _join(run: Run, _scope: Scope, values: list[Any]) -> str:
 
 
 def _rounded(how: Callable[[float], int]) -> Callable[..., Any]:
-    def function(_run: Run, _scope: Scope, values: list[Any]) -> int | float:
+    def function(_run: Evaluation, _scope: Scope, values: list[Any]) -> int | float:
         if len(values) != 1 or kind(values[0]) not in ("integer", "double"):
             raise JxError("one number is needed")
         value = values[0]
@@ -82,14 +82,14 @@ def _rounded(how: Callable[[float], int]) -> Callable[..., Any]:
     return function
 
 
-def _basename(_run: Run, _scope: Scope, values: list[Any]) -> str:
+def _basename(_run: Evaluation, _scope: Scope, values: list[Any]) -> str:
     _check(values, "string", "string", optional=1)
     path = values[0].rstrip("/") or values[0][:1]
     name: str = "." if not path else path if path == "/" else posixpath.basename(path)
     return name.removesuffix(values[1]) if len(values) == 2 else name
 
 
-def _dirname(_run: Run, _scope: Scope, values: list[Any]) -> str:
+def _dirname(_run: Evaluation, _scope: Scope, values: list[Any]) -> str:
     _check(values, "string")
     path = values[0].rstrip("/")
     if not path:
@@ -100,7 +100,7 @@ def _dirname(_run: Run, _scope: Scope, values: list[Any]) -> str:
     return head.rstrip("/") or "/"
 
 
-def _listdir(run: Run, _scope: Scope, values: list[Any]) -> list[str]:
+def _listdir(run: Evaluation, _scope: Scope, values: list[Any]) -> list[str]:
     _check(values, "string")
     if run.folder is None:
         raise JxError("directories are not read here")
@@ -118,13 +118,13 @@ def _listdir(run: Run, _scope: Scope, values: list[Any]) -> list[str]:
     return names
 
 
-def _escape(run: Run, _scope: Scope, values: list[Any]) -> str:
+def _escape(run: Evaluation, _scope: Scope, values: list[Any]) -> str:
     _check(values, "string")
     run.spend_text(2 * len(values[0]))
     return '"' + re.sub(r'(["\\$`])', r"\\\1", values[0]) + '"'
 
 
-def _template(run: Run, scope: Scope, values: list[Any]) -> str:
+def _template(run: Evaluation, scope: Scope, values: list[Any]) -> str:
     """Names in braces. Those of the second argument come first; others must be plain values."""
     _check(values, "string", "object", optional=1)
     own = values[1] if len(values) == 2 else {}
@@ -147,31 +147,31 @@ def _template(run: Run, scope: Scope, values: list[Any]) -> str:
     return _PLACE.sub(one, values[0])
 
 
-def _len(_run: Run, _scope: Scope, values: list[Any]) -> int:
+def _len(_run: Evaluation, _scope: Scope, values: list[Any]) -> int:
     if not values or not isinstance(values[0], list):
         raise JxError("the argument is not an array")
     return len(values[0])
 
 
-def _keys(run: Run, _scope: Scope, values: list[Any]) -> list[str]:
+def _keys(run: Evaluation, _scope: Scope, values: list[Any]) -> list[str]:
     _check(values, "object")
     run.spend(len(values[0]))
     return list(values[0])[::-1]
 
 
-def _values(run: Run, _scope: Scope, values: list[Any]) -> list[Any]:
+def _values(run: Evaluation, _scope: Scope, values: list[Any]) -> list[Any]:
     _check(values, "object")
     run.spend(len(values[0]))
     return list(values[0].values())[::-1]
 
 
-def _items(run: Run, _scope: Scope, values: list[Any]) -> list[list[Any]]:
+def _items(run: Evaluation, _scope: Scope, values: list[Any]) -> list[list[Any]]:
     _check(values, "object")
     run.spend(3 * len(values[0]))
     return [list(pair) for pair in values[0].items()][::-1]
 
 
-def _like(run: Run, _scope: Scope, values: list[Any]) -> bool:
+def _like(run: Evaluation, _scope: Scope, values: list[Any]) -> bool:
     """like(pattern, text). Matched by RE2, whose time is linear whatever the pattern."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -185,11 +185,11 @@ def _like(run: Run, _scope: Scope, values: list[Any]) -> bool:
     return bool(found.as_py())
 
 
-def _fetch(_run: Run, _scope: Scope, _values: list[Any]) -> Any:
+def _fetch(_run: Evaluation, _scope: Scope, _values: list[Any]) -> Any:
     raise JxError("fetch() is not done: a workflow's text must not make this program read more")
 
 
-def _schema(run: Run, _scope: Scope, values: list[Any]) -> dict[str, str]:
+def _schema(run: Evaluation, _scope: Scope, values: list[Any]) -> dict[str, str]:
     _check(values, "array")
     found: dict[str, str] = {}
     for item in values[0]:
@@ -199,7 +199,7 @@ def _schema(run: Run, _scope: Scope, values: list[Any]) -> dict[str, str]:
     return dict(reversed(found.items()))
 
 
-def _each(run: Run, scope: Scope, nodes: list[Node]) -> list[tuple[dict[str, Any], Any]]:
+def _each(run: Evaluation, scope: Scope, nodes: list[Node]) -> list[tuple[dict[str, Any], Any]]:
     """The objects of the second argument, each with the first evaluated among its names."""
     if len(nodes) != 2:
         raise JxError("two arguments are needed")
@@ -209,18 +209,18 @@ def _each(run: Run, scope: Scope, nodes: list[Node]) -> list[tuple[dict[str, Any
     return [(row, run.value(nodes[0], Scope(row, scope))) for row in rows]
 
 
-def _select(run: Run, scope: Scope, nodes: list[Node]) -> list[Any]:
+def _select(run: Evaluation, scope: Scope, nodes: list[Node]) -> list[Any]:
     pairs = _each(run, scope, nodes)
     if not all(isinstance(wanted, bool) for _, wanted in pairs):
         raise JxError("the first argument is not true or false")
     return [row for row, wanted in pairs if wanted]
 
 
-def _project(run: Run, scope: Scope, nodes: list[Node]) -> list[Any]:
+def _project(run: Evaluation, scope: Scope, nodes: list[Node]) -> list[Any]:
     return [value for _, value in _each(run, scope, nodes)]
 
 
-Function = Callable[[Run, Scope, list[Any]], Any]
+Function = Callable[[Evaluation, Scope, list[Any]], Any]
 FUNCTIONS: dict[str, Function] = {
     "range": _range, "format": _format, "join": _join, "ceil": _rounded(math.ceil),
     "floor": _rounded(math.floor), "basename": _basename, "dirname": _dirname,

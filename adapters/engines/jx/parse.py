@@ -11,8 +11,8 @@ from typing import NoReturn
 
 from tracehint.adapters.engines.jx.tokens import Token, tokens
 from tracehint.adapters.engines.jx.tree import (
+    Application,
     Array,
-    Call,
     Chain,
     Failure,
     For,
@@ -117,7 +117,7 @@ class _Parser:
             line = self._next.line
             if self._next.kind == "(" and isinstance(value, Symbol):
                 self._take()
-                value = Call(value.name, self._array(")"), line)
+                value = Application(value.name, self._array(")"), line)
             elif self._accept("["):
                 value = self._index(value, line)
             elif self._next.kind in ("(", "."):

@@ -24,7 +24,7 @@ class Scope(NamedTuple):
         return False, None
 
 
-class Run(Protocol):
+class Evaluation(Protocol):
     """The evaluation that a function is called in."""
 
     folder: Path | None

@@ -39,7 +39,7 @@ class Unary:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Application:
     """A function with its arguments, not yet evaluated."""
 
     name: str

@@ -33,6 +33,19 @@ static bool reads(const struct sim *m, int32_t slot, const struct span *s)
 	       w->op_start[op] <= s->start && w->op_start[op] + w->op_length[op] >= s->end;
 }
 
+/* Whether the node keeps what is being read on it right now, all of it. */
+static bool keeps_all(const struct sim *m, int32_t node)
+{
+	int32_t first = m->first_slot[node], n = (int32_t)of_host(m, node, HOST_CORES);
+	double moved = 0;
+
+	if (set(m, SET_CLIENT_CACHE) <= 0)
+		return false;
+	for (int32_t i = first; i < first + n; i++)
+		moved += m->slot[i].moves ? progress(m, i) : 0;
+	return moved <= of_host(m, node, HOST_CACHE);
+}
+
 double join_read(struct sim *m, int32_t slot, const struct span *s)
 {
 	struct entry *e = entry_of(m, s);
@@ -44,7 +57,7 @@ double join_read(struct sim *m, int32_t slot, const struct span *s)
 	}
 	double ahead =
 		progress(m, leader) - (double)(s->start - m->w->op_start[m->slot[leader].op]);
-	bool keeps = set(m, SET_CLIENT_CACHE) > 0;
+	bool keeps = keeps_all(m, s->node);
 	double most = s->bytes * SHORT_AHEAD, own = set(m, SET_AHEAD);
 	double fetch = (keeps || ahead < 0 ? 0 : ahead) + (own < most ? own : most);
 	double missing = keeps && ahead > 0 ? s->bytes - ahead : s->bytes;

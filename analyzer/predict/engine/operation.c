@@ -16,6 +16,8 @@ void wait_for(struct sim *m, int32_t slot, enum spent what, double seconds)
 static bool ask(struct sim *m, int32_t slot, int32_t file, double service, double more)
 {
 	int32_t k = file % (int32_t)set(m, SET_META_SERVERS);
+
+	more += behind_others(m, m->slot[slot].node);
 	double from = m->meta_free[k] > m->now ? m->meta_free[k] : m->now;
 	double wait = from + service - m->now + set(m, SET_LATENCY) + more;
 

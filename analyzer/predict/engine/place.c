@@ -132,7 +132,7 @@ int32_t copy_for(const struct sim *m, int32_t file, int64_t chunk, int32_t node)
 {
 	int32_t copies = m->file[file].copies;
 
-	if (copies < 2)
+	if (copies < 2 || set(m, SET_ONE_COPY) > 0)
 		return 0;
 	for (int32_t i = 0; i < copies; i++)
 		if (m->s->server[server_of(m, file, chunk, i)] == node)

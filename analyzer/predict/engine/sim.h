@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FORMAT 6 /* of the input files; analyzer/predict/request.py has the same number */
+#define FORMAT 7 /* of the input files; analyzer/predict/request.py has the same number */
 #define LEG_BITS 6
 #define MAX_LEGS (1 << LEG_BITS) /* resources of one transfer: five a server and a few more */
 #define MAX_SERVERS 12		 /* servers of one transfer; more are the pool of all servers */
@@ -72,6 +72,8 @@ enum setting {
 	SET_CALL,
 	SET_FIRST,
 	SET_SHARED,
+	SET_ONE_COPY,
+	SET_BUSY,
 	SETTINGS
 };
 enum host_setting {
@@ -252,7 +254,7 @@ int32_t server_of(const struct sim *m, int32_t file, int64_t chunk, int32_t copy
 bool in_one_place(const struct sim *m, int32_t file);
 /* After so many chunks the servers come again; 0: never. */
 int64_t period(const struct sim *m, int32_t file);
-/* The copy of a chunk that a node reads: its own, else any by chance. */
+/* The copy of a chunk that a node reads: its own, else any by chance; or always the first. */
 int32_t copy_for(const struct sim *m, int32_t file, int64_t chunk, int32_t node);
 
 /* transfer.c: the transfers of one operation. */
@@ -265,6 +267,8 @@ struct span {
 /* Begin it; false: it takes no time. */
 bool transfer_begin(struct sim *m, int32_t slot, const struct span *s);
 void transfer_end(struct sim *m, int32_t slot);
+/* What a call waits on a node because one of its links is full. */
+double behind_others(const struct sim *m, int32_t node);
 /* A few bytes: a request to one server; the time that it takes. */
 double small_request(struct sim *m, const struct span *s);
 

@@ -2,11 +2,24 @@
 /* The transfers of one operation: over which links, disks and memories its bytes go. */
 #include "sim.h"
 
+#define FULL 0.98	 /* of a link in use: a queue stands before it */
 #define REQUEST 131072.0 /* bytes that a client asks for at once */
 
 static int32_t on_host(int32_t host, enum resource_kind kind)
 {
 	return host * HOST_KINDS + (int32_t)kind;
+}
+
+static bool full(const struct sim *m, int32_t node, enum resource_kind link)
+{
+	const struct resource *r = &m->fluid.res[on_host(node, link)];
+
+	return r->capacity > 0 && r->used >= FULL * r->capacity;
+}
+
+double behind_others(const struct sim *m, int32_t node)
+{
+	return full(m, node, R_IN) || full(m, node, R_OUT) ? set(m, SET_BUSY) : 0;
 }
 
 /* `share` of the bytes go from one host to another, or stay on it. */
@@ -110,10 +123,11 @@ static void pool_use(struct sim *m, int32_t slot, const struct span *s, bool cac
 	struct fluid *f = &m->fluid;
 	int32_t own = m->server_on[s->node], n = m->s->servers;
 	double held = m->file[s->file].copies, copies = s->writes ? held : 1;
+	double near = s->writes || set(m, SET_ONE_COPY) > 0 ? 1 : held;
 	/* a reader takes the copy on its own node, a writer's first one lies anywhere */
-	double remote = own == NONE ? 1 : 1 - (s->writes ? 1 : held) / n, all;
+	double remote = own == NONE ? 1 : 1 - near / n, all;
 
-	if (!s->writes && held > 1)
+	if (near > 1)
 		remote += (1 - remote) * set(m, SET_SPREAD);
 	all = remote + copies - 1;
 
@@ -166,7 +180,7 @@ static double away_of(const struct sim *m, const struct span *s)
 	double copies = m->file[s->file].copies, shared = set(m, SET_SPREAD);
 	double more = s->bytes - REQUEST, any = set(m, SET_FIRST);
 
-	if (copies < 2 || s->writes)
+	if (copies < 2 || s->writes || set(m, SET_ONE_COPY) > 0)
 		return 0;
 	if (more <= 0 || any <= 0)
 		return shared;
@@ -232,7 +246,8 @@ double small_request(struct sim *m, const struct span *s)
 	int32_t copies = s->writes ? m->file[s->file].copies : 1;
 	int32_t first = s->writes ? 0 : copy_for(m, s->file, chunk, s->node), from = s->node;
 
-	if (!s->writes && m->file[s->file].copies > 1 && draw(m, 1000) < 1000 * set(m, SET_SPREAD))
+	if (!s->writes && m->file[s->file].copies > 1 && set(m, SET_ONE_COPY) <= 0 &&
+	    draw(m, 1000) < 1000 * set(m, SET_SPREAD))
 		first++; /* the next copy, though the own node may hold one */
 	double end = m->now;
 
@@ -248,6 +263,7 @@ double small_request(struct sim *m, const struct span *s)
 		m->server_free[server] = end;
 		if (from != to) {
 			end += set(m, SET_LATENCY) + (rate > 0 ? s->bytes / rate : 0);
+			end += behind_others(m, s->node);
 			if (site_of(m, from) != site_of(m, to)) {
 				end += set(m, SET_SITE_LATENCY);
 				m->crossed += s->bytes;

@@ -28,7 +28,7 @@ LEFT_OUT = "the time of data over the network, other users, failures, registries
 
 
 @dataclass(frozen=True)
-class Found:
+class SiteChoice:
     """A strategy: its runs over the seeds with the best special site (None: it has none)."""
 
     name: str
@@ -62,17 +62,17 @@ def predict_metadata(
     }
 
 
-def _strategy(name: str, work: MetaWork, sites: Sites, near: bool, seed: int) -> Found:
+def _strategy(name: str, work: MetaWork, sites: Sites, near: bool, seed: int) -> SiteChoice:
     number = STRATEGIES.index(name)
     centres = [at for at, count in enumerate(sites.nodes) if count] if name in _CENTRED else [0]
     runs = [MetaRun(number, at, near, seed + i) for at in centres for i in range(SEEDS)]
     found = simulate(work, sites, runs)
     groups = [found[i * SEEDS : (i + 1) * SEEDS] for i in range(len(centres))]
     best = min(range(len(centres)), key=lambda i: float(np.median([o.seconds for o in groups[i]])))
-    return Found(name, centres[best] if name in _CENTRED else None, groups[best])
+    return SiteChoice(name, centres[best] if name in _CENTRED else None, groups[best])
 
 
-def _row(found: Found, sites: Sites, error: float) -> dict[str, Any]:
+def _row(found: SiteChoice, sites: Sites, error: float) -> dict[str, Any]:
     middle = found.middle
     low, high = interval([o.seconds for o in found.outcomes], error)
     stale = {"mean": middle.stale_mean, "most": middle.stale_most}

@@ -97,6 +97,12 @@ static __always_inline void process_end(struct th_process *proc, int status)
 	send(proc, proc, sizeof(*proc), 0);
 }
 
+/* Nanoseconds that a thread has used of processors, as of its last tick or switch. */
+static __always_inline u64 cpu_used(struct task_struct *task)
+{
+	return plain(task)->se.sum_exec_runtime;
+}
+
 static __always_inline int wait_status(struct task_struct *task)
 {
 	struct signal_struct *signal = plain(task)->signal;
@@ -129,6 +135,7 @@ static __noinline void send_exec(struct th_process *proc, struct task_struct *ta
 	rec->old = *proc;
 	rec->old.kind = TH_EXEC;
 	rec->old.end_ns = now;
+	rec->old.cpu_ns += cpu_used(task);
 	rec->kind = TH_EXEC;
 	rec->epoch = state.epochs + 1;
 	barrier_var(argv);
@@ -174,6 +181,7 @@ static __always_inline void process_exec(struct th_process *proc, struct task_st
 		set_slot(task->pid, proc->slot);
 	}
 	send_exec(proc, task, now, EXEC_AREA);
+	proc->cpu_from = proc->cpu_ns + cpu_used(task);
 	proc->prev = old_epoch;
 	proc->start_ns = now;
 	proc->flags = TH_PROC_EXECED; /* mappings are gone */

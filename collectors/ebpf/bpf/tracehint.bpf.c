@@ -177,6 +177,7 @@ int BPF_PROG(th_exit, struct task_struct *task)
 	set_slot(task->pid, 0);
 	if (!proc || proc->state != TH_LIVE)
 		return 0;
+	__sync_fetch_and_add(&proc->cpu_ns, cpu_used(task));
 	if (__sync_fetch_and_add(&proc->threads, -1) > 1)
 		return 0;
 	process_end(proc, wait_status(task));

@@ -184,6 +184,10 @@ struct signal_struct {
 	int group_exit_code;
 };
 
+struct sched_entity {
+	u64 sum_exec_runtime;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	struct mm_struct *mm;
@@ -198,6 +202,7 @@ struct task_struct {
 	struct fs_struct *fs;
 	struct files_struct *files;
 	struct signal_struct *signal;
+	struct sched_entity se;
 };
 
 struct io_cqe {

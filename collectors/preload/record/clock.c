@@ -4,6 +4,16 @@
 
 #define CLOCK_BOOTTIME 7
 
+#define CLOCK_PROCESS_CPUTIME 2
+
+unsigned long long cpu_used(void)
+{
+	long at[2] = {0, 0};
+
+	th_sys(__NR_clock_gettime, CLOCK_PROCESS_CPUTIME, at);
+	return (unsigned long long)at[0] * 1000000000ULL + (unsigned long long)at[1];
+}
+
 void clock_sample(struct th_clock *clock)
 {
 	long at[2] = {0, 0};

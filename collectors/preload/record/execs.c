@@ -57,6 +57,7 @@ void process_executing(const struct th_call *call, enum th_class class)
 	slots_settle(rec);
 	if (class != TH_CLASS_DYNAMIC)
 		successor(rec, call, class);
+	rec->page->proc.cpu_ns = cpu_used();
 	rec->page->proc.end_ns = now_ticks();
 	rec->page->proc.kind = TH_EXEC;
 }
@@ -70,5 +71,6 @@ void process_not_executed(const struct th_call *call)
 		return;
 	rec->page->proc.kind = TH_ALIVE;
 	rec->page->proc.end_ns = 0;
+	rec->page->proc.cpu_ns = 0;
 	rec->page->proc.hashed = 0;
 }

@@ -57,6 +57,7 @@ void process_exits(int code)
 		return;
 	slots_settle(rec);
 	rec->page->proc.exit_status = (code & 0xff) << 8;
+	rec->page->proc.cpu_ns = cpu_used();
 	rec->page->proc.end_ns = now_ticks();
 	rec->page->proc.kind = TH_EXIT;
 }

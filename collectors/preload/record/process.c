@@ -9,6 +9,12 @@
 #define MAX_PATH 4096
 #define VFORKS 32
 #define FOLLOW "TRACEHINT_FOLLOW"
+#define TEXT(x) #x
+#define TEXT_OF(x) TEXT(x)
+
+/* In the file, for who would load a library of another version (collector.py). */
+__attribute__((used)) static const char written_as[] =
+	"tracehint arena " TEXT_OF(TH_ARENA_VERSION) ";";
 
 /* Zeroed in a child by fork. */
 static struct own {
@@ -190,6 +196,7 @@ bool process_start(const struct th_program *program)
 	if (!epoch_begin(rec, arguments_size(program->argv)))
 		return false;
 	rec->page->proc.flags = TH_PROC_EXECED;
+	rec->page->proc.cpu_from = cpu_used();
 	rec->page->proc.exe = image.exe = exe_text(rec, text);
 	rec->page->proc.cwd = rec->cwd = image.cwd = cwd_text(rec, text);
 	put_arguments(rec, program->argv, program->envp);

@@ -84,6 +84,7 @@ static inline unsigned long this_thread(void)
 }
 
 /* clock.c */
+unsigned long long cpu_used(void); /* nanoseconds, by all threads of this process */
 void clock_sample(struct th_clock *clock);
 
 /* arena.c */

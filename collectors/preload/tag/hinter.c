@@ -2,6 +2,7 @@
 /* From a file's name to its settings and the record of them: see tag/hinter.h. */
 #include "hinter.h"
 #include "store.h"
+#include "word.h"
 
 #define O_RDONLY_CLOEXEC 02000000
 #define PROT_READ 1
@@ -62,7 +63,23 @@ uint32_t tag_name_of(long fd, char *out)
 	return th_failed(length) || length >= TAG_MAX_NAME || out[0] != '/' ? 0 : (uint32_t)length;
 }
 
-enum tag_count hinter_find(const struct hinter *h, struct tag_slot *slot, uint32_t length)
+/* The last answer is kept: a program makes many files. It stays true until the next exec. */
+static uint32_t type_of(const struct hinter *h, struct tag_slot *slot, uint32_t pid)
+{
+	static uint64_t last; /* process and type */
+	uint64_t known = __atomic_load_n(&last, __ATOMIC_RELAXED);
+
+	if (pid == (uint32_t)(known >> 32) && !h->agent)
+		return (uint32_t)known;
+	uint32_t type = tag_type_of(&h->table, pid, slot->value);
+
+	if (type != TAG_UNKNOWN)
+		__atomic_store_n(&last, (uint64_t)pid << 32 | type, __ATOMIC_RELAXED);
+	return type;
+}
+
+enum tag_count hinter_find(const struct hinter *h, struct tag_slot *slot, uint32_t length,
+			   uint32_t pid)
 {
 	static const enum tag_count why[] = {
 		[TAG_FOUND] = TAG_C_NO_HINT,	 [TAG_NO_RULE] = TAG_C_NO_RULE,
@@ -70,21 +87,43 @@ enum tag_count hinter_find(const struct hinter *h, struct tag_slot *slot, uint32
 		[TAG_DAMAGED] = TAG_C_DAMAGED,
 	};
 
+	slot->match.type = TAG_UNASKED;
 	if (!length)
 		return TAG_C_NAMELESS;
 	slot->length = length;
 	slot->name = tag_below(&h->table, slot->path, &slot->length, &slot->root);
 	if (!slot->name || th_starts(slot->name, OWN))
 		return TAG_C_OUTSIDE;
-	tag_look_up(&h->table, slot->name, slot->length, &slot->match);
+	tag_look_up(&h->table, slot->name, slot->length, TAG_UNASKED, &slot->match);
+	if (slot->match.asks)
+		tag_look_up(&h->table, slot->name, slot->length, type_of(h, slot, pid),
+			    &slot->match);
 	return slot->match.answer == TAG_FOUND && slot->match.set != TAG_NONE
 		       ? TAG_C_SET
 		       : why[slot->match.answer];
 }
 
+static struct tag_record record_of(const struct tag_slot *slot, uint32_t pid)
+{
+	return (struct tag_record){.pid = pid,
+				   .path_size = (uint16_t)slot->length,
+				   .root = slot->root,
+				   .type = slot->match.type};
+}
+
+void hinter_withhold(struct hinter *h, const struct tag_slot *slot, uint32_t pid)
+{
+	struct tag_record record = record_of(slot, pid);
+
+	if (slot->match.type == TAG_UNASKED)
+		return;
+	record.withheld = 1;
+	tag_note(&h->journal, record, slot->name);
+}
+
 void hinter_set(struct hinter *h, struct tag_slot *slot, int fd, uint32_t pid)
 {
-	struct tag_record record = {.pid = pid, .path_size = slot->length, .root = slot->root};
+	struct tag_record record = record_of(slot, pid);
 	uint32_t count = 0;
 	const struct tag_setting *settings =
 		tag_settings(&h->table, &slot->match, slot->name, slot->group, &count);

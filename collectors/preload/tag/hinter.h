@@ -13,6 +13,7 @@
 struct hinter {
 	struct tag_table table;
 	struct tag_journal journal;
+	bool agent; /* asks for others, whose numbers come again */
 };
 
 /* What one file needs: more than a stack that may be a signal handler's holds. */
@@ -29,8 +30,14 @@ struct tag_slot {
 bool hinter_open(struct hinter *h, const char *table);
 /* An open file's name without symbolic links and relative parts; its length, 0: it has none. */
 uint32_t tag_name_of(long fd, char *out);
-/* What is to be set on the file whose name of `length` bytes is in slot->path, and why not. */
-enum tag_count hinter_find(const struct hinter *h, struct tag_slot *slot, uint32_t length);
+/*
+ * What is to be set on the file whose name of `length` bytes is in slot->path and which the process
+ * makes, and why not.
+ */
+enum tag_count hinter_find(const struct hinter *h, struct tag_slot *slot, uint32_t length,
+			   uint32_t pid);
+/* Note a file that gets no hint because of who makes it: slot->match was found for it. */
+void hinter_withhold(struct hinter *h, const struct tag_slot *slot, uint32_t pid);
 /* Set what was found on the open file, and note it. */
 void hinter_set(struct hinter *h, struct tag_slot *slot, int fd, uint32_t pid);
 

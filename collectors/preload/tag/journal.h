@@ -11,7 +11,7 @@
 
 #include "../th_sys.h"
 
-#define TAG_JOURNAL_MAGIC "THJRNL\0\1"
+#define TAG_JOURNAL_MAGIC "THJRNL\0\2"
 #define TAG_CHUNK 4096u
 #define TAG_JOURNAL_SIZE (1ul << 30) /* sparse */
 
@@ -42,8 +42,10 @@ struct tag_record {
 	uint32_t error; /* of the first setting that failed; 0: none did */
 	uint32_t pid;
 	uint16_t path_size, root;
-	uint64_t failed; /* a bit for each setting of the file, the first is the lowest */
-	uint64_t t_ns;	 /* since the epoch */
+	uint64_t failed;   /* a bit for each setting of the file, the first is the lowest */
+	uint64_t t_ns;	   /* since the epoch */
+	uint32_t type;	   /* of the task that made it, as in the table's makers */
+	uint32_t withheld; /* 1: nothing was set, because of that type */
 };
 
 struct tag_chunk {

@@ -49,6 +49,8 @@ bool tag_use(struct tag_table *t, const void *base, size_t size)
 	       tag_rows(t, h->rules.at, h->rules.count, sizeof(struct tag_rule)) &&
 	       tag_rows(t, h->lists.at, h->lists.count, sizeof(uint32_t)) &&
 	       tag_rows(t, h->sets.at, h->sets.count, sizeof(struct tag_set)) &&
+	       power_of_two(h->makers.count) &&
+	       tag_rows(t, h->makers.at, h->makers.count, sizeof(struct tag_maker)) &&
 	       tag_rows(t, h->roots.at, h->roots.count, sizeof(struct tag_text));
 }
 
@@ -86,11 +88,15 @@ static bool look_up_exact(const struct tag_table *t, const char *name, uint32_t 
 			continue;
 		const char *text = tag_rows(t, e->name.at, e->name.size, 1);
 
-		if (text && th_same(text, name, length)) {
-			m->set = e->set;
-			m->answer = TAG_FOUND;
-			return true;
+		if (!text || !th_same(text, name, length))
+			continue;
+		if (e->type != TAG_NONE && e->type != m->type) {
+			m->asks = m->type == TAG_UNASKED;
+			return false;
 		}
+		m->set = e->set;
+		m->answer = TAG_FOUND;
+		return true;
 	}
 	return false;
 }
@@ -103,6 +109,20 @@ static bool excluded(const struct tag_table *t, const struct tag_rule *rule, con
 
 	for (uint32_t i = 0; others && i < rule->excludes.count; i++)
 		if (tag_fit(t, others[i], name, length, m))
+			return true;
+	return false;
+}
+
+/* Whether a rule is for files of whoever makes this one. */
+static bool is_for(const struct tag_table *t, const struct tag_rule *rule, struct tag_match *m)
+{
+	const uint32_t *types = tag_rows(t, rule->types.at, rule->types.count, sizeof(*types));
+
+	if (!rule->types.count)
+		return true;
+	m->asks |= m->type == TAG_UNASKED;
+	for (uint32_t i = 0; types && i < rule->types.count; i++)
+		if (types[i] == m->type)
 			return true;
 	return false;
 }
@@ -125,7 +145,8 @@ static void weigh(const struct tag_table *t, uint32_t number, const char *name, 
 	m->work++;
 	if (!rule || (best && rule->rank > best->rank))
 		return;
-	if (!tag_fit(t, rule->parts, name, length, m) || excluded(t, rule, name, length, m))
+	if (!tag_fit(t, rule->parts, name, length, m) || excluded(t, rule, name, length, m) ||
+	    !is_for(t, rule, m))
 		return;
 	if (!best || rule->rank < best->rank)
 		m->answer = TAG_FOUND;
@@ -179,11 +200,14 @@ static void weigh_combo(const struct tag_table *t, uint16_t combo, uint16_t slas
 	}
 }
 
-void tag_look_up(const struct tag_table *t, const char *name, uint32_t length, struct tag_match *m)
+void tag_look_up(const struct tag_table *t, const char *name, uint32_t length, uint32_t type,
+		 struct tag_match *m)
 {
 	uint32_t slashes = slashes_of(name, length);
 
 	m->answer = TAG_NO_RULE;
+	m->type = type;
+	m->asks = false;
 	m->set = TAG_NONE;
 	m->work = m->caught_count = 0;
 	if (look_up_exact(t, name, length, m))

@@ -9,8 +9,10 @@
 
 #include "../th_sys.h"
 
-#define TAG_MAGIC "THTAGS\0\1"
+#define TAG_MAGIC "THTAGS\0\2"
 #define TAG_NONE 0xffffffffu
+#define TAG_UNASKED 0xfffffffeu /* as a type: nobody looked who makes the file */
+#define TAG_UNKNOWN 0xfffffffdu /* as a type: somebody looked, and nothing tells it */
 #define TAG_ANY_SLASHES 0xffff
 #define TAG_PROBES 64
 #define TAG_MAX_NAME 4096  /* bytes of a path */
@@ -29,13 +31,21 @@ struct tag_section {
 
 struct tag_header {
 	char magic[8];
-	uint32_t size, unused;
-	struct tag_section roots, exact, combos, buckets, rules, lists, sets;
+	uint32_t size;
+	uint32_t run;	/* process that runs the command: nobody above it is asked */
+	uint32_t typed; /* 1: something depends on who makes a file */
+	uint32_t unused;
+	struct tag_section roots, exact, combos, buckets, rules, lists, sets, makers;
 };
 
 struct tag_exact {
-	uint32_t hash, set;
+	uint32_t hash, set, type; /* type of the task that has to make it; TAG_NONE: any */
 	struct tag_text name;
+};
+
+struct tag_maker { /* a process of this word belongs to a task of this type */
+	uint32_t hash, type;
+	struct tag_text word;
 };
 
 struct tag_combo {
@@ -50,6 +60,7 @@ struct tag_bucket {
 
 struct tag_rule {
 	struct tag_section parts, excludes;
+	struct tag_section types; /* only for files that tasks of these make; none: whoever does */
 	uint32_t rank, alike, set;
 };
 
@@ -85,6 +96,8 @@ struct tag_match {
 	enum tag_answer answer;
 	uint32_t set; /* TAG_NONE: known, and without a hint */
 	uint32_t rule, work, caught_count;
+	uint32_t type;	    /* of the task that makes the file */
+	bool asks;	    /* it is TAG_UNASKED, and another answer may come of it */
 	struct tag_choice { /* what each placeholder of the rule takes, and the least it could */
 		uint16_t part, start, end, least;
 	} caught[TAG_MAX_HOLES + 1];
@@ -98,8 +111,9 @@ const void *tag_rows(const struct tag_table *t, uint32_t at, uint32_t count, uin
 /* The path below one of the roots, or NULL; `root`: which. */
 const char *tag_below(const struct tag_table *t, const char *path, uint32_t *length,
 		      uint16_t *root);
-/* What is to be set on a file of that name below the root. */
-void tag_look_up(const struct tag_table *t, const char *name, uint32_t length, struct tag_match *m);
+/* What is to be set on a file of that name below the root, made by a task of that type. */
+void tag_look_up(const struct tag_table *t, const char *name, uint32_t length, uint32_t type,
+		 struct tag_match *m);
 uint32_t tag_crc(uint32_t crc, const void *data, uint32_t size);
 
 /* tag/fit.c: whether a template fits; m->caught is what its placeholders take then. */

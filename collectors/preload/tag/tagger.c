@@ -3,10 +3,13 @@
  * The tagger: sets a file's hints after the open that made it and before anybody can write to it.
  * On when TRACEHINT_HINTS names a rule table. Nothing of it ever reaches the program.
  */
+#include <linux/fcntl.h>
+#include <linux/stat.h>
 #include "../hook.h"
 #include "hinter.h"
 
 #define O_PATH_CLOEXEC 012000000
+#define AT_EMPTY_PATH 0x1000
 #define SLOTS 8
 
 static struct hinter hinter;
@@ -20,13 +23,46 @@ static struct tag_slot *take_slot(void)
 	return NULL;
 }
 
+static bool is_writable_and_empty(int fd)
+{
+	struct statx facts;
+	long flags = th_sys(__NR_fcntl, fd, F_GETFL);
+
+	return !th_failed(flags) && (flags & O_ACCMODE) != O_RDONLY &&
+	       !th_failed(th_sys(__NR_statx, fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_SIZE,
+				 &facts)) &&
+	       (facts.stx_mode & S_IFMT) == S_IFREG && !facts.stx_size;
+}
+
+/*
+ * A shell makes the file of `program > file` before it becomes the program, when nobody knows yet
+ * who will write to it. So a program looks once more, before its first byte.
+ */
+static void redirected(int fd)
+{
+	struct tag_slot *slot = is_writable_and_empty(fd) ? take_slot() : NULL;
+
+	if (!slot)
+		return;
+	uint32_t pid = (uint32_t)th_pid();
+
+	if (hinter_find(&hinter, slot, tag_name_of(fd, slot->path), pid) == TAG_C_SET &&
+	    slot->match.type != TAG_UNASKED)
+		hinter_set(&hinter, slot, fd, pid);
+	__atomic_store_n(&slot->taken, 0, __ATOMIC_RELEASE);
+}
+
 static bool start(const char *value, const struct th_program *program)
 {
 	(void)program;
 	slots = th_map_wiped(SLOTS * sizeof(*slots));
 	if (!slots)
 		slots = th_map(SLOTS * sizeof(*slots));
-	return slots && hinter_open(&hinter, value);
+	if (!slots || !hinter_open(&hinter, value))
+		return false;
+	for (int fd = 1; fd <= 2 && hinter.table.header->typed; fd++)
+		redirected(fd);
+	return true;
 }
 
 static bool ends_with(const char *text, uint32_t length, const char *end, uint32_t size)
@@ -60,12 +96,16 @@ static void created(int dirfd, const char *path, int fd)
 		tag_count(&hinter.journal, TAG_C_DROPPED);
 		return;
 	}
-	enum tag_count found = hinter_find(&hinter, slot, name_at(dirfd, path, fd, slot->path));
+	uint32_t pid = (uint32_t)th_pid();
+	enum tag_count found =
+		hinter_find(&hinter, slot, name_at(dirfd, path, fd, slot->path), pid);
 
-	if (found == TAG_C_SET)
-		hinter_set(&hinter, slot, fd, (uint32_t)th_pid());
-	else
+	if (found == TAG_C_SET) {
+		hinter_set(&hinter, slot, fd, pid);
+	} else {
 		tag_count(&hinter.journal, found);
+		hinter_withhold(&hinter, slot, pid);
+	}
 	__atomic_store_n(&slot->taken, 0, __ATOMIC_RELEASE);
 }
 

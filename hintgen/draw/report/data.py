@@ -18,6 +18,7 @@ from tracehint.hintgen.draw.build import build_on
 from tracehint.hintgen.draw.model import title
 from tracehint.hintgen.draw.report import flow, heat, timeline
 from tracehint.hintgen.draw.report.detail import detail
+from tracehint.hintgen.draw.report.folded import folded
 from tracehint.hintgen.draw.report.whatif import what_if
 from tracehint.hintgen.lint.finding import total
 from tracehint.hintgen.lint.render.json_ import as_dict
@@ -107,6 +108,7 @@ def _of_run(
         "totals": _totals(analysis),
         "mix": labelled.mix(),
         "best": [_best(row) for row in labelled.best(3)],
+        "folded": folded(findings),
         "saves": {**vars(saves), "storage": total(findings, "storage_bytes")},
     }
 

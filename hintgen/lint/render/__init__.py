@@ -27,6 +27,7 @@ class Info:
     simulated: str = ""  # what all hints would do on the cluster that was named
     noun: str = "finding"  # what the text counts
     hint: str = "Run `tracehint explain CODE` for what a finding means."
+    every: bool = False  # the text shows all findings, not the largest of each rule
     width: int = 80
     color: bool = False
 

@@ -1,4 +1,4 @@
-"""Findings for a terminal, wrapped to its width."""
+"""Findings for a terminal, wrapped to its width: a heading for each rule, the largest under it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tracehint.hintgen.lint.finding import total
+from tracehint.hintgen.lint.finding import by_rule, together, total
 from tracehint.hintgen.text.escape import shorten, terminal
 from tracehint.hintgen.text.units import plural, seconds, size
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from tracehint.hintgen.lint.finding import Finding, Savings
     from tracehint.hintgen.lint.render import Info
 
+FEW = 2  # findings of one rule that are all shown; of more only the largest
+NAMES, NAME = 3, 40  # of files that are not shown; characters of one
 _STYLE = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 
@@ -40,7 +42,7 @@ def savings_text(saves: Savings) -> str:
 
 
 def render(findings: Sequence[Finding], info: Info) -> str:
-    """Head line, message, files, assumption and remedy of each finding; then a total."""
+    """By rule: its heading, message, files, assumption and remedy of findings; then a total."""
     from rich.console import Console
     from rich.text import Text
 
@@ -59,24 +61,50 @@ def render(findings: Sequence[Finding], info: Info) -> str:
     for text in info.troubles:
         console.print(Text(terminal(text), "bold red"))
     told: dict[str, str] = {}
-    for finding in findings:
-        _one(console, finding, told)
+    for own in by_rule(findings):
+        _rule(console, own, told, len(own) if info.every or len(own) <= FEW else 1)
     _total(console, findings, info)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()).rstrip("\n")
 
 
-def _one(console: Console, finding: Finding, told: dict[str, str]) -> None:
-    """A finding; `told` has the remedies that were printed before, and for which rule."""
+def _rule(console: Console, own: list[Finding], told: dict[str, str], shown: int) -> None:
+    """A heading with what all findings of a rule save, and the first `shown` of them."""
     from rich.text import Text
 
-    saved = savings_text(finding.saves)
-    head = Text(f"{finding.code} {finding.name}", _STYLE[finding.severity])
+    first = own[0]
+    head = Text(f"{first.code} {first.name}", _STYLE[first.severity])
+    saved = savings_text(first.saves if len(own) == 1 else together(own))
+    if len(own) > 1:
+        head.append(f"  {plural(len(own), 'finding')}")
     if saved:
-        head.append(f"  saves {saved}", "bold")
+        head.append(f"  saves {saved}" if len(own) == 1 else f", save {saved}", "bold")
     console.print(head)
+    for at, finding in enumerate(own[:shown]):
+        if at:
+            console.print()
+        _one(console, finding, told, alone=len(own) == 1)
+    if left := own[shown:]:
+        _indented(console, terminal(_left(left)), "dim")
+    console.print()
+
+
+def _left(left: Sequence[Finding]) -> str:
+    """How many are not shown, what they save, and some of their files."""
+    saved = savings_text(together(left))
+    names = [shorten(terminal(f.template), NAME) for f in left if f.template][:NAMES]
+    said = f"and {len(left)} more" + (f", {saved}" if saved else "") + " (--all)"
+    return said + (f": {', '.join(names)}" + ", ..." * (len(left) > len(names)) if names else "")
+
+
+def _one(console: Console, finding: Finding, told: dict[str, str], *, alone: bool) -> None:
+    """A finding; `told` has the remedies that were printed before, and for which rule. `alone`:
+    the heading has said what it saves."""
+    saved = "" if alone else savings_text(finding.saves)
     lines = [(finding.message, "")]
     if finding.template:
         lines.append((_files(finding, console.width - 4), ""))
+    if saved:
+        lines.append((f"saves {saved}", "bold"))
     if finding.confidence < 1:
         lines.append((f"confidence {finding.confidence:.2f}", "dim"))
     if finding.assumed:
@@ -86,7 +114,6 @@ def _one(console: Console, finding: Finding, told: dict[str, str]) -> None:
     lines.append(("fix: " + (f"as above ({known})" if known else finding.fix), "green"))
     for line, style in lines:
         _indented(console, terminal(line), style)
-    console.print()
 
 
 def _indented(console: Console, line: str, style: str) -> None:

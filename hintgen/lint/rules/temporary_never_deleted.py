@@ -32,7 +32,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tracehint.analyzer.columns import column
 from tracehint.hintgen.last_reader import last_readers
+from tracehint.hintgen.lines import lines_of
 from tracehint.hintgen.lint.context import FILES_SQL, GROUP_SQL, Context
 from tracehint.hintgen.lint.finding import Finding, Rule
 from tracehint.hintgen.text.units import plural, size
@@ -43,34 +45,15 @@ RULE = Rule("TV001", "temporary-never-deleted", "info", "0.1.0")
 _KEPT_BY_ENGINE = """SELECT file FROM writers JOIN b_driver USING (task)
                      WHERE driver IN ('make', 'gmake', 'ninja')"""
 
-_STEPS = 4  # of a line, so that a long chain takes no longer than a broad graph
-
 # looks  tasks at the end that write little of what they read
-# line   a file, and how large the last is of those that are made of it alone, one by one
+# line, last_reader  see _add_views
 # Only the last version of a path occupies storage.
 _SQL = f"""
-    WITH RECURSIVE
-         got AS (SELECT task, sum(unique_bytes) AS bytes FROM readers GROUP BY task),
+    WITH got AS (SELECT task, sum(unique_bytes) AS bytes FROM readers GROUP BY task),
          gave AS (SELECT task, sum(unique_bytes) AS bytes FROM writers GROUP BY task),
          looks AS (SELECT task FROM got LEFT JOIN gave USING (task)
                    WHERE task NOT IN (SELECT producer FROM edges)
                      AND coalesce(gave.bytes, 0) < $result_share * got.bytes),
-         one_in AS (SELECT task, any_value(file) AS file FROM readers
-                    WHERE file IN (SELECT file FROM writers)
-                    GROUP BY task HAVING count(DISTINCT file) = 1),
-         one_out AS (SELECT task, any_value(file) AS made FROM writers
-                     GROUP BY task HAVING count(DISTINCT file) = 1),
-         step AS (SELECT file, made FROM one_in JOIN one_out USING (task)
-                  WHERE file <> made
-                    AND file IN (SELECT file FROM readers GROUP BY file
-                                 HAVING count(DISTINCT task) = 1)
-                    AND made IN (SELECT file FROM writers GROUP BY file
-                                 HAVING count(DISTINCT task) = 1)),
-         line AS (SELECT file, file AS last, 0 AS steps FROM files
-                  WHERE file NOT IN (SELECT file FROM readers)
-                  UNION ALL
-                  SELECT s.file, l.last, l.steps + 1 FROM line l JOIN step s ON s.made = l.file
-                  WHERE l.steps < {_STEPS}),
          used AS (SELECT file, bool_and(task IN (FROM looks)) AS looked_at
                   FROM readers GROUP BY file),
          viewed AS (SELECT line.file FROM line JOIN files f USING (file)
@@ -90,7 +73,7 @@ _SQL = f"""
 
 def check(context: Context) -> Iterator[Finding]:
     """Intermediate and scratch files that outlive the run, by template."""
-    _add_last_reader(context)
+    _add_views(context)
     kept = _KEPT_BY_ENGINE if context.bundle is not None else "SELECT NULL::BIGINT AS file LIMIT 0"
     for row in context.rows(_SQL.format(kept=kept)):
         message = (
@@ -106,9 +89,13 @@ def check(context: Context) -> Iterator[Finding]:
         )
 
 
-def _add_last_reader(context: Context) -> None:
-    """The view `last_reader`: files of which it is known who reads them last."""
+def _add_views(context: Context) -> None:
+    """The views `last_reader`: files of which it is known who reads them last; and `line`: a file,
+    and the last one of those that are made of it alone, one by one."""
     import pyarrow as pa
 
-    files, _ = last_readers(users_of(context.analysis), context.analysis.edges)
+    users = users_of(context.analysis)
+    files, _ = last_readers(users, context.analysis.edges)
     context.con.register("last_reader", pa.table({"file": files}))
+    begin, end = lines_of(users, column(context.analysis.files, "file"))
+    context.con.register("line", pa.table({"file": begin, "last": end}))

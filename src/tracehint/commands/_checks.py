@@ -19,7 +19,7 @@ _NO_CAPABILITIES = ("nfs", "lustre", "beegfs", "fuse", "9p", "cifs", "smb3", "gp
 
 
 @dataclass(frozen=True)
-class Finding:
+class Condition:
     """One condition. `state`: ok, missing, note; `needed_by`: what does not work without it."""
 
     name: str
@@ -29,28 +29,28 @@ class Finding:
     needed_by: str = ""
 
 
-def kernel() -> Finding:
+def kernel() -> Condition:
     """The kernel's version."""
     release = platform.release()
     found = re.match(r"(\d+)\.(\d+)", release)
     version = (int(found[1]), int(found[2])) if found else (0, 0)
     if version < (6, 1):
-        return Finding(
+        return Condition(
             "kernel",
             "missing",
             f"{release}: older than 6.1",
             "Use --collector strace, or a newer kernel.",
             "ebpf",
         )
-    return Finding("kernel", "ok", release, needed_by="ebpf")
+    return Condition("kernel", "ok", release, needed_by="ebpf")
 
 
-def btf() -> Finding:
+def btf() -> Condition:
     """Type information of the running kernel."""
     path = Path("/sys/kernel/btf/vmlinux")
     if path.exists():
-        return Finding("BTF", "ok", str(path), needed_by="ebpf")
-    return Finding(
+        return Condition("BTF", "ok", str(path), needed_by="ebpf")
+    return Condition(
         "BTF",
         "missing",
         f"{path} is not there",
@@ -59,7 +59,7 @@ def btf() -> Finding:
     )
 
 
-def capabilities() -> Finding:
+def capabilities() -> Condition:
     """What this process, or the loader by its file capabilities, may do."""
     from tracehint.collectors.ebpf.collector import may_trace
 
@@ -68,8 +68,8 @@ def capabilities() -> Finding:
     text = "root" if os.geteuid() == 0 else f"uid {os.geteuid()}"
     text += f", {', '.join(have)}" if have else ", no capabilities of interest"
     if may_trace():
-        return Finding("capabilities", "ok", text, needed_by="ebpf")
-    return Finding(
+        return Condition("capabilities", "ok", text, needed_by="ebpf")
+    return Condition(
         "capabilities",
         "missing",
         text,
@@ -87,13 +87,13 @@ def _effective() -> int:
     return int(found[1], 16) if found else 0
 
 
-def loader() -> Finding:
+def loader() -> Condition:
     """Whether file capabilities would work where the tracer's loader lies."""
     from tracehint.collectors.ebpf.blind import LOADER
 
     path = LOADER
     if not path.is_file():
-        return Finding(
+        return Condition(
             "tracer",
             "missing",
             "the eBPF loader is not part of this installation",
@@ -103,7 +103,7 @@ def loader() -> Finding:
     mount = mount_of(path)
     problem = no_file_capabilities(mount)
     if problem and os.geteuid() != 0:
-        return Finding(
+        return Condition(
             "tracer",
             "missing",
             f"{path}: {problem}: file capabilities have no effect there",
@@ -111,7 +111,7 @@ def loader() -> Finding:
             "ebpf",
         )
     note = f" ({problem}: setcap would have no effect there)" if problem else ""
-    return Finding("tracer", "ok", f"{path}{note}", needed_by="ebpf")
+    return Condition("tracer", "ok", f"{path}{note}", needed_by="ebpf")
 
 
 def mount_of(path: Path) -> dict[str, Any]:
@@ -136,16 +136,16 @@ def no_file_capabilities(mount: dict[str, Any]) -> str:
     return ""
 
 
-def ptrace_scope() -> Finding:
+def ptrace_scope() -> Condition:
     """Yama's limit on tracing."""
     path = Path("/proc/sys/kernel/yama/ptrace_scope")
     try:
         scope = path.read_text(encoding="ascii").strip()
     except OSError:
-        return Finding("ptrace", "ok", "Yama does not limit it", needed_by="strace")
+        return Condition("ptrace", "ok", "Yama does not limit it", needed_by="strace")
     if scope in ("0", "1"):
-        return Finding("ptrace", "ok", f"ptrace_scope {scope}", needed_by="strace")
-    return Finding(
+        return Condition("ptrace", "ok", f"ptrace_scope {scope}", needed_by="strace")
+    return Condition(
         "ptrace",
         "missing",
         f"ptrace_scope {scope}",
@@ -154,23 +154,23 @@ def ptrace_scope() -> Finding:
     )
 
 
-def _program(name: str, package: str, needed_by: str) -> Callable[[], Finding]:
-    def check() -> Finding:
+def _program(name: str, package: str, needed_by: str) -> Callable[[], Condition]:
+    def check() -> Condition:
         path = shutil.which(name)
         if path:
-            return Finding(name, "ok", path, needed_by=needed_by)
-        return Finding(name, "missing", "not installed", f"apt install {package}", needed_by)
+            return Condition(name, "ok", path, needed_by=needed_by)
+        return Condition(name, "missing", "not installed", f"apt install {package}", needed_by)
 
     return check
 
 
-def working_directory() -> Finding:
+def working_directory() -> Condition:
     """Where bundles go by default."""
     here = Path.cwd()
     mount = mount_of(here)
     text = f"{here} on {mount.get('fstype', 'unknown')}"
     if not os.access(here, os.W_OK):
-        return Finding(
+        return Condition(
             "bundle place",
             "missing",
             f"{here}: not writable",
@@ -179,17 +179,17 @@ def working_directory() -> Finding:
         )
     free = shutil.disk_usage(here).free
     if free < 100 << 20:
-        return Finding(
+        return Condition(
             "bundle place",
             "missing",
             f"{text}, {free >> 20} MiB free",
             "Free some space or give -o.",
             "record",
         )
-    return Finding("bundle place", "ok", f"{text}, {free >> 30} GiB free", needed_by="record")
+    return Condition("bundle place", "ok", f"{text}, {free >> 30} GiB free", needed_by="record")
 
 
-CHECKS: tuple[Callable[[], Finding], ...] = (
+CHECKS: tuple[Callable[[], Condition], ...] = (
     kernel,
     btf,
     capabilities,

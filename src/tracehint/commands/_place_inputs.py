@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Task:
+class StartedTask:
     """The task that is started: its inputs, and where a workflow or a plan tells of it."""
 
     inputs: tuple[str, ...]
@@ -33,7 +33,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Cluster:
+class NodesAndStore:
     """The nodes, and the store that they share."""
 
     hosts: Path
@@ -44,7 +44,7 @@ class Cluster:
 
 
 @dataclass(frozen=True)
-class Found:
+class PlaceFacts:
     """What is known before a node is chosen."""
 
     nodes: tuple[Host, ...]
@@ -53,7 +53,7 @@ class Found:
     part: int | None
 
 
-def found_for(task: Task, cluster: Cluster) -> Found:
+def found_for(task: StartedTask, cluster: NodesAndStore) -> PlaceFacts:
     """The nodes, the inputs and where they lie."""
     from tracehint.adapters.place.choose import Known
 
@@ -63,7 +63,9 @@ def found_for(task: Task, cluster: Cluster) -> Found:
     else:
         listed = _of_rule(task.workflow, task.task)
     names = [*task.inputs, *listed]
-    return Found(nodes, names, Known() if part is not None else _look(cluster, nodes, names), part)
+    return PlaceFacts(
+        nodes, names, Known() if part is not None else _look(cluster, nodes, names), part
+    )
 
 
 def _of_rule(workflow: Path | None, task: int | None) -> list[str]:
@@ -108,7 +110,7 @@ def size_of(path: str) -> int:
         return 0
 
 
-def _look(cluster: Cluster, nodes: Sequence[Host], names: list[str]) -> Known:
+def _look(cluster: NodesAndStore, nodes: Sequence[Host], names: list[str]) -> Known:
     """Where the inputs lie; a store that cannot tell is an error."""
     from tracehint.adapters.place.choose import look
 

@@ -137,7 +137,21 @@ def _validation(found: Row) -> list[str]:
     lines += table(["type", "measured", "predicted", "error"], cells)
     if found["only"]:
         lines.append(f"Only on one side: {', '.join(found['only'][:10])}")
+    lines.append(_kept(found))
     return lines
+
+
+def _kept(found: Row) -> str:
+    """How the next intervals take this error into account."""
+    inside = "inside" if found["inside"] else "outside"
+    said = f"The measured time is {inside} the 90 % interval."
+    if not found["predicted_seconds"]:
+        return said
+    error = abs(found["measured_seconds"] / found["predicted_seconds"] - 1)
+    return (
+        f"{said} The largest error of several such runs belongs into the cluster file, of this one "
+        f"it would be: [model] error = {min(1.0, max(0.01, error)):.2f}"
+    )
 
 
 def write_parquet(data: Row, output: str | None, *, force: bool) -> None:

@@ -28,7 +28,7 @@ _OF_A_PROCESS = re.compile(r"\.\d{1,8}$")  # strace -ff: equal contents are two 
 
 
 @dataclass
-class Sources:
+class ImportSources:
     """The work of each importer, and by reason the files that nobody reads."""
 
     work: dict[str, list[Path]] = field(default_factory=dict)
@@ -61,9 +61,9 @@ class Sources:
         return lines
 
 
-def sort_sources(sources: Sequence[Path], kind: str | None) -> Sources:
+def sort_sources(sources: Sequence[Path], kind: str | None) -> ImportSources:
     """Sort files, and the files of directories. Raises InputError when nobody reads any."""
-    found = Sources()
+    found = ImportSources()
     for source in sources:
         if not os.path.lexists(source):
             raise InputError(f"{source}: no such file or directory", "Check the path.")
@@ -97,7 +97,7 @@ def _refuse_bundle(folder: Path) -> None:
         )
 
 
-def _sort_directory(folder: Path, found: Sources) -> None:
+def _sort_directory(folder: Path, found: ImportSources) -> None:
     """A directory that an engine left is one source; logs of recorders in it are others."""
     from tracehint.adapters.engines.graphs import sniff
 
@@ -110,7 +110,7 @@ def _sort_directory(folder: Path, found: Sources) -> None:
         _sort_file(path, os.fspath(path.relative_to(folder)), found, of_engine=whole)
 
 
-def _walk(folder: Path, found: Sources) -> Iterator[Path]:
+def _walk(folder: Path, found: ImportSources) -> Iterator[Path]:
     def failed(error: OSError) -> None:
         found.fail(str(error.filename), error)
 
@@ -122,7 +122,7 @@ def _walk(folder: Path, found: Sources) -> Iterator[Path]:
         yield from (Path(base) / name for name in sorted(names))
 
 
-def _sort_file(path: Path, name: str, found: Sources, *, of_engine: bool = False) -> None:
+def _sort_file(path: Path, name: str, found: ImportSources, *, of_engine: bool = False) -> None:
     if path.is_symlink() and name != str(path):
         return found.leave(name, _LINK)
     if not path.is_file():
@@ -144,7 +144,7 @@ def _sort_file(path: Path, name: str, found: Sources, *, of_engine: bool = False
     return None if of_engine else found.leave(name, _UNKNOWN)
 
 
-def _tidy(found: Sources) -> None:
+def _tidy(found: ImportSources) -> None:
     """Take out copies, and files that are read with another one anyway."""
     from tracehint.adapters.engines.graphs import companions
 

@@ -128,6 +128,7 @@ def lint_text(work: Work, path: Path) -> str:
         troubles=work.run.analysis.run.get("troubles", []),
         suppressed=0,
         saved=work.lint.saved,
+        every=True,
         width=100,
         color=False,
     )

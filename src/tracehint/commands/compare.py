@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracehint.commands._backend import load
 from tracehint.commands._options import nodes_option, result_options, runs_before_and_after
 from tracehint.commands._output import write_result
+from tracehint.commands._stage_line import stage
 from tracehint.commands._task_options import task_options
 from tracehint.errors import EXIT_OK, TracehintError
 from tracehint.schemas.arrow import skip_pandas
@@ -42,13 +44,13 @@ def command(
     """
     skip_pandas()
     from tracehint.analyzer.model import Options
-    from tracehint.hintgen import inputs
     from tracehint.hintgen.proof.compare import proof_of
     from tracehint.hintgen.proof.result import to_json, to_text_lines
 
     options = Options(nodes=nodes, **cut)
-    first, second = (inputs.load_run(path, options) for path in (before, after))
-    proof = proof_of(first, second, hints_of(Path(after)))
+    first, second = (load(path, options) for path in (before, after))
+    with stage("comparing"):
+        proof = proof_of(first, second, hints_of(Path(after)))
     text = (
         json.dumps(to_json(proof), indent=1) if fmt == "json" else "\n".join(to_text_lines(proof))
     )
@@ -58,12 +60,12 @@ def command(
 
 def hints_of(run: Path) -> HintFile | None:
     """The hint file that `run` keeps in its bundle."""
-    from tracehint.hintgen.hints.hintfile import load
+    from tracehint.hintgen.hints import hintfile
     from tracehint.schemas.version import HINTS_NAME
 
     path = run / HINTS_NAME
     try:
-        return load(path) if path.is_file() and not path.is_symlink() else None
+        return hintfile.load(path) if path.is_file() and not path.is_symlink() else None
     except TracehintError as error:
         click.echo(f"tracehint: {error}", err=True)
         return None

@@ -93,7 +93,8 @@ def command(
     from tracehint.hintgen.lint.render import Info, render
 
     options = Options(nodes=nodes, **cut)
-    runs = [load(path, options).analysis for path in (before, after)]
+    loaded = {path: load(path, options).analysis for path in dict.fromkeys((before, after))}
+    runs = [loaded[path] for path in (before, after)]
     with stage("comparing"):
         findings = diff(runs[0], runs[1], thresholds.limits())
     info = Info(
@@ -102,6 +103,7 @@ def command(
         rules={code: name for code, (name, _) in CHANGES.items()},
         width=terminal_width(),
         color=wants_color() and not output,
+        every=True,
         noun="change",
         hint="",
     )

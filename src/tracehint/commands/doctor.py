@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracehint.collectors.registry import COLLECTORS, check
-from tracehint.commands._checks import CHECKS, Finding
+from tracehint.commands._checks import CHECKS, Condition
 from tracehint.commands._programs import program_lines, seen, seen_of, workflow_lines
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK
 
@@ -106,7 +106,7 @@ def _store(name: str, places: Path | None, fmt: str) -> int:
 
 def _text(
     collectors: list[dict[str, Any]],
-    findings: list[Finding],
+    findings: list[Condition],
     ways: Sequence[Answer],
     picked: str | None,
 ) -> str:

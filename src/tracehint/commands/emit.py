@@ -15,6 +15,7 @@ from tracehint.adapters.stores.base import Documented
 from tracehint.commands._annotations import Annotations, annotation_options
 from tracehint.commands._options import gathered
 from tracehint.commands._output import refuse_existing, refuse_own_input, write_result
+from tracehint.commands._stage_line import stages
 from tracehint.commands._stores import (
     hints_argument,
     make_plan,
@@ -149,13 +150,16 @@ def _script(hints: HintFile, chosen: Store, goal: Goal, which: dict[str, Any]) -
     from tracehint.adapters.stores.commands import CommandStore
     from tracehint.adapters.stores.script import make_script
 
-    with _known(goal.directory) as root_fd:
-        plan = make_plan(hints, root_fd=root_fd, **which)
-    check_keys(chosen, plan.targets, allow_trusted=goal.allow_trusted)
-    inside = goal.file is None
-    if isinstance(chosen, CommandStore):
-        return make_call_script(hints, plan, chosen, inside=inside)
-    return make_script(hints, plan, chosen, inside=inside)
+    with stages() as seen:
+        seen.tell("matching names", 0, 0, "")
+        with _known(goal.directory) as root_fd:
+            plan = make_plan(hints, root_fd=root_fd, **which)
+        seen.tell("writing settings", 0, 0, "")
+        check_keys(chosen, plan.targets, allow_trusted=goal.allow_trusted)
+        inside = goal.file is None
+        if isinstance(chosen, CommandStore):
+            return make_call_script(hints, plan, chosen, inside=inside)
+        return make_script(hints, plan, chosen, inside=inside)
 
 
 def _write_script(script: Script, goal: Goal) -> None:

@@ -11,6 +11,7 @@ import click
 
 from tracehint.commands._importers import IMPORTERS, Importer
 from tracehint.commands._sources import sort_sources
+from tracehint.commands._stage_line import stage
 from tracehint.commands._workflow import check_workflow, declare, without_times
 from tracehint.errors import InputError, TracehintError
 from tracehint.schemas.arrow import skip_pandas
@@ -60,7 +61,8 @@ def command(
         check_workflow(workflow)
     found = sort_sources(sources, kind)
     with whole_bundle(output, force=force) as made:
-        manifest = _run(found.importers(), made)
+        with stage("importing"):
+            manifest = _run(found.importers(), made)
         if found.left_out:
             manifest.notes += found.notes()
             writer = BundleWriter.append_to(made)

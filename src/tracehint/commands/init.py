@@ -11,7 +11,7 @@ from tracehint.commands._output import write_result
 from tracehint.errors import EXIT_OK
 
 if TYPE_CHECKING:
-    from tracehint.adapters.project.discover import Found
+    from tracehint.adapters.project.discover import Discovered
 
 MAP = "tracehint.map.toml"
 # engine -> how it is usually started
@@ -67,7 +67,7 @@ def _map(directory: Path, *, dry_run: bool) -> dict[str, str]:
     return {"map": f'map = "{MAP}"'}
 
 
-def _takes(found: Found) -> list[str]:
+def _takes(found: Discovered) -> list[str]:
     """What the store can and cannot take, and what comes next."""
     from tracehint.adapters.stores.registry import open_store
 

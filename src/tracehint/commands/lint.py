@@ -55,6 +55,7 @@ class Choice:
     calibration: str | None
     baseline: str | None
     write_baseline: str | None
+    every: bool
 
 
 @click.command()
@@ -87,6 +88,7 @@ class Choice:
 )
 @click.option("--baseline", type=click.Path(), help="Hide the findings listed in this file.")
 @click.option("--write-baseline", type=click.Path(), help="Accept all findings: list them there.")
+@click.option("--all", "every", is_flag=True, help="Show all findings of a rule, not the largest.")
 @backend_options
 @click.option("--config", type=click.Path(), help="Directory to look for the configuration.")
 @gathered(asked=Asked, choice=Choice)
@@ -113,8 +115,7 @@ def command(asked: Asked, choice: Choice, fmt: str, output: str | None, force: b
     if choice.write_baseline:
         write_result(baselines.dump(findings), choice.write_baseline, force=force)
     known = choice.baseline or ("" if choice.write_baseline else found.baseline)
-    accepted = baselines.read(Path(known)) if known else frozenset()
-    findings, suppressed = baselines.split(findings, accepted)
+    findings, suppressed = baselines.split(findings, baselines.accepted(known))
     info = Info(
         tool=f"tracehint {__version__}",
         subject=asked.bundle,
@@ -125,6 +126,7 @@ def command(asked: Asked, choice: Choice, fmt: str, output: str | None, force: b
         suppressed=suppressed,
         saved=context.saved,
         simulated=simulated,
+        every=choice.every,
         width=terminal_width(),
         color=wants_color() and not output,
     )

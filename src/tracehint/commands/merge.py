@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Asked:
+class MergeRequest:
     """What becomes one bundle, and how."""
 
     bundles: tuple[Path, ...]
@@ -44,8 +44,8 @@ class Asked:
     help="Workflow file or engine log whose declared tasks and files are joined.",
 )
 @click.option("--quiet", is_flag=True, help="Print errors only.")
-@gathered(asked=Asked)
-def command(asked: Asked) -> int:
+@gathered(asked=MergeRequest)
+def command(asked: MergeRequest) -> int:
     """Join BUNDLES, one per host or task, into one.
 
     Bundles that cannot be read are listed and left out; the same recording
@@ -107,7 +107,7 @@ def _read(paths: Sequence[Path], tell: Tell) -> tuple[list[Bundle], list[str]]:
     return parts, problems
 
 
-def _joined(parts: list[Bundle], asked: Asked) -> tuple[Bundle, str]:
+def _joined(parts: list[Bundle], asked: MergeRequest) -> tuple[Bundle, str]:
     """The bundles as one, and how clocks were moved for it; empty: they were not."""
     from tracehint.collectors import clocks
     from tracehint.collectors.ebpf.missed import add_missed, missed_beside

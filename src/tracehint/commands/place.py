@@ -12,13 +12,19 @@ import click
 
 from tracehint.collectors.run import become, runnable, working_directory
 from tracehint.commands._options import gathered
-from tracehint.commands._place_inputs import Cluster, Found, Task, found_for, size_of
+from tracehint.commands._place_inputs import (
+    NodesAndStore,
+    PlaceFacts,
+    StartedTask,
+    found_for,
+    size_of,
+)
 from tracehint.commands._recording import RunCommand
 from tracehint.commands._stores import store_options
 from tracehint.errors import EXIT_OK, TracehintError, UsageError
 
 if TYPE_CHECKING:
-    from tracehint.adapters.place.choose import Choice, Known
+    from tracehint.adapters.place.choose import Known, NodeChoice
     from tracehint.adapters.place.hosts import Host
     from tracehint.adapters.place.slots import Slots
 
@@ -83,11 +89,11 @@ class SplitCommand(RunCommand):
 )
 @click.option("--quiet", is_flag=True, help="Say nothing, unless the task cannot go to its data.")
 @click.pass_context
-@gathered(task=Task, cluster=Cluster)
+@gathered(task=StartedTask, cluster=NodesAndStore)
 def command(
     ctx: click.Context,
-    task: Task,
-    cluster: Cluster,
+    task: StartedTask,
+    cluster: NodesAndStore,
     policy: str,
     wait: float,
     fmt: str,
@@ -125,7 +131,7 @@ def command(
     return _start(choice, slots, list(argv))
 
 
-def _choice(found: Found, slots: Slots, policy: str, longest_s: float) -> Choice:
+def _choice(found: PlaceFacts, slots: Slots, policy: str, longest_s: float) -> NodeChoice:
     """The node for the task; what hinders a task of a plan is said."""
     from tracehint.adapters.place.away import Roll
     from tracehint.adapters.place.choose import choose
@@ -166,7 +172,7 @@ def _answers(host: Host) -> bool:
     return done.returncode == 0
 
 
-def _print(choice: Choice, known: Known, policy: str, fmt: str) -> None:
+def _print(choice: NodeChoice, known: Known, policy: str, fmt: str) -> None:
     from tracehint.adapters.place.hosts import start_words
     from tracehint.hintgen.hints.pathtext import to_text
 
@@ -192,7 +198,7 @@ def _print(choice: Choice, known: Known, policy: str, fmt: str) -> None:
     click.echo(json.dumps(data, indent=1))
 
 
-def _start(choice: Choice, slots: Slots, argv: list[str]) -> NoReturn:
+def _start(choice: NodeChoice, slots: Slots, argv: list[str]) -> NoReturn:
     """Become the command that runs `argv` on the node; here where that program is missing."""
     from tracehint.adapters.place.hosts import start_words
 

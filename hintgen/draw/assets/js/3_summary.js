@@ -36,7 +36,13 @@ function drawSummary() {
 function drawFindings() {
   const all = DATA.findings;
   if (!all.length) { fill($("findings-table"), h("p", null, "No findings.")); return; }
-  makeTable($("findings-table"), "Findings", [
+  const every = h("div"), count_all = DATA.folded.reduce((sum, rule) => sum + rule.count, 0);
+  if (DATA.folded.length < all.length) {
+    fill($("findings-table"), h("div", { id: "findings-folded" }), h("details", null,
+      h("summary", null, `All ${plural(count_all, "finding")}`), every));
+    foldedFindings($("findings-folded"), DATA.folded);
+  } else fill($("findings-table"), every);
+  makeTable(every, "Findings", [
     { name: "Rule", get: (i) => `${all[i].code} ${all[i].name} ${all[i].severity}`, show: (i) => [
       h("span", { class: "nowrap severity-" + all[i].severity }, `${all[i].code} ${all[i].severity}`), h("br"), all[i].name] },
     { name: "Files", get: (i) => all[i].template, show: (i) => h("code", null, all[i].template) },
@@ -46,6 +52,22 @@ function drawFindings() {
     { name: "Confidence", num: true, get: (i) => all[i].confidence, show: (i) => all[i].confidence.toFixed(2) },
     { name: "Remedy", long: true, get: (i) => all[i].fix, show: (i) => remedy(all[i].fix) },
   ], all.length);
+}
+
+// One row for each rule: what all its findings save, and the largest of them.
+function foldedFindings(place, rules) {
+  const first = (i) => rules[i].first;
+  makeTable(place, "Findings by rule", [
+    { name: "Rule", get: (i) => `${first(i).code} ${first(i).name} ${first(i).severity}`, show: (i) => [
+      h("span", { class: "nowrap severity-" + first(i).severity }, `${first(i).code} ${first(i).severity}`), h("br"), first(i).name] },
+    { name: "Findings", num: true, get: (i) => rules[i].count },
+    { name: "Save", get: (i) => rules[i].saves.network_bytes + rules[i].saves.waiting_bytes + rules[i].saves.storage_bytes,
+      show: (i) => rules[i].said.split(", ").map((part) => h("div", { class: "nowrap" }, part)) },
+    { name: "The largest", long: true, get: (i) => `${first(i).template} ${first(i).message}`, show: (i) => [
+      ...(first(i).template ? [h("code", null, first(i).template), h("br")] : []), first(i).message,
+      rules[i].first_said ? h("div", { class: "note" }, "Saves " + rules[i].first_said) : null] },
+    { name: "Remedy", long: true, get: (i) => first(i).fix, show: (i) => remedy(first(i).fix) },
+  ], rules.length);
 }
 
 // The command that writes hints is long and the same for many findings.

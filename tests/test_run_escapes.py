@@ -1,0 +1,92 @@
+"""Programs that a way may not reach: each file has its hint, or is counted and named."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.hints import rule, save
+from tests.support.preload import compiled
+from tracehint.schemas.store import read_bundle
+
+pytestmark = pytest.mark.slow
+
+STATIC = """
+#include <stdio.h>
+int main(int n, char **a) { FILE *f = fopen(a[1], "r"); char line[99], path[99];
+ while (fgets(line, 99, f)) if (sscanf(line, "make %98s", path) == 1) {
+  FILE *out = fopen(path, "w"); fputs("x", out); fclose(out); } return n != 2; }
+"""
+GO = """package main
+// #include <stdlib.h>
+import "C"
+import "os"
+func main() { C.abs(1); os.WriteFile(os.Args[1], []byte("x"), 0644) }
+"""
+NAMELESS = """import os, sys
+fd = os.open(".", os.O_TMPFILE | os.O_WRONLY)
+os.link(f"/proc/self/fd/{fd}", sys.argv[1], src_dir_fd=0, follow_symlinks=True)
+"""
+# file -> (what makes it, the state of its hint by preload, by fanotify)
+ROWS = {
+    "script.dat": ("./script.st", "missed", "set"),
+    "cgo.dat": ("./cgo cgo.dat", "missed", "set"),
+    "static.dat": ("./static in", "set", "set"),
+    "nameless.dat": (f"{sys.executable} nameless.py nameless.dat", "set", "missed"),
+    "unshare.dat": ("unshare -m sh -c 'echo 1 >unshare.dat'", "set", "set"),
+    "bwrap.dat": ("bwrap --bind / / --dev /dev sh -c 'echo 1 >bwrap.dat'", "set", "set"),
+}
+
+
+def there(folder: Path) -> list[str]:
+    """The rows that can be run on this machine; what they need is made."""
+    static = compiled(folder, "static", STATIC, "-static")
+    (folder / "in").write_text("make static.dat\n")
+    script = folder / "script.st"
+    script.write_text(f"#!{static}\nmake script.dat\n")
+    script.chmod(0o755)
+    (folder / "nameless.py").write_text(NAMELESS)
+    (folder / "cgo.go").write_text(GO)
+    if shutil.which("go"):
+        cache = {**os.environ, "GOCACHE": str(folder / "cache"), "CGO_ENABLED": "1"}
+        subprocess.run(["go", "build", "-o", "cgo", "cgo.go"], cwd=folder, env=cache, check=False)
+    needs = {
+        "cgo.dat": ["test", "-x", folder / "cgo"], "unshare.dat": ["unshare", "-m", "true"],
+        "bwrap.dat": ["bwrap", "--bind", "/", "/", "true"],
+    }  # fmt: skip  # a table
+    lacks = set()
+    for name, command in needs.items():
+        found = shutil.which(str(command[0]))
+        if not found or subprocess.run(command, capture_output=True).returncode:
+            lacks.add(name)
+    return [name for name in ROWS if name not in lacks]
+
+
+@pytest.mark.parametrize("via", ["preload", "fanotify"])
+def test_a_hint_is_set_or_its_lack_is_named(via: str, tmp_path: Path) -> None:
+    if via == "fanotify" and os.geteuid():
+        pytest.skip("fanotify is for root")
+    hints = save(tmp_path, rule("{name}.dat", DP="local"))
+    names = there(tmp_path)
+    (tmp_path / "run.sh").write_text("\n".join(ROWS[name][0] for name in names))
+    words = ["--hints", hints, "--store", "xattr", "--via", via, "--collector", "strace"]
+    done = subprocess.run(
+        [sys.executable, "-m", "tracehint", "run", *words, "-o", "r.trace", "--", "sh", "run.sh"],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip  # a table
+    assert done.returncode == 0, done.stderr
+    rows = read_bundle(tmp_path / "r.trace").tables["settings"].to_pylist()
+    states = {Path(os.fsdecode(row["path"])).name: row["state"] for row in rows}
+    assert states == {name: ROWS[name][1 if via == "preload" else 2] for name in names}
+    for row in rows:
+        there_now = b"user.DP" in [os.fsencode(n) for n in os.listxattr(row["path"])]
+        assert there_now == (row["state"] == "set"), row
+        if row["state"] == "missed":
+            assert "nobody saw it being made by" in row["why"]
+    missed = sum(state == "missed" for state in states.values())
+    assert f"{len(names) - missed} of {len(names)} files that a rule is for" in done.stderr
