@@ -262,3 +262,20 @@ def test_workflow_is_declared_in_the_merged_run(tmp_path: Path) -> None:
     done = inside("merge", *paths, "-o", "no.trace", "--workflow", "gone.mf", cwd=tmp_path)
     assert done.returncode == 2 and "gone.mf" in done.stderr
     assert not (tmp_path / "no.trace").exists()
+
+
+def test_the_work_for_each_bundle_does_not_grow_with_their_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each bundle's folder is looked up once, not once for every host."""
+    runs = [producer(f"n{i}", f"/shared/f{i}", 1.0) for i in range(12)]
+    asked: list[Path] = []
+    absolute = Path.absolute
+
+    def counted(path: Path) -> Path:
+        asked.append(path)
+        return absolute(path)
+
+    monkeypatch.setattr(Path, "absolute", counted)
+    merge(tmp_path, *runs)
+    assert sum(path.name == "b3.trace" for path in asked) <= 3

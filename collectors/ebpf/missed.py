@@ -60,10 +60,14 @@ def missed_file(bundles: Path, host: str) -> Path:
     return bundles / f"{node_stem(host)}{SUFFIX}"
 
 
-def missed_beside(bundles: Iterable[Path], host: str) -> list[Path]:
-    """Files of a host that no recorder took up, in the directories of these bundles."""
-    folders = dict.fromkeys(path.absolute().parent for path in bundles)
-    found = [missed_file(folder, host) for folder in folders]
+def folders_of(bundles: Iterable[Path]) -> list[Path]:
+    """The directories of these bundles, each once."""
+    return list(dict.fromkeys(path.absolute().parent for path in bundles))
+
+
+def missed_in(folders: Iterable[Path], host: str) -> list[Path]:
+    """Files of a host that no recorder took up."""
+    found = (missed_file(folder, host) for folder in folders)
     return [path for path in found if os.path.lexists(path)]
 
 

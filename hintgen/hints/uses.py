@@ -14,7 +14,7 @@ worker reads makes no worker a reducer.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 
 USES = ("unread", "shared", "input_once", "one_to_one", "fan_in", "fan_out", "fan_both")
@@ -33,13 +33,7 @@ BY_DEFINITION: dict[str, str] = {
 
 def uses_of(producers: Sequence[Sequence[str]], consumers: Sequence[Sequence[str]]) -> list[str]:
     """Use of each file, from the declared producing and consuming tasks of all of them."""
-    feeding: dict[str, set[str]] = defaultdict(set)  # consumer -> its producers
-    fed: dict[str, set[str]] = defaultdict(set)  # producer -> its consumers
-    for made_by, read_by in zip(producers, consumers, strict=True):
-        if len(read_by) == 1:
-            for maker in made_by:
-                feeding[read_by[0]].add(maker)
-                fed[maker].add(read_by[0])
+    gathering, spreading = _fans(producers, consumers)
     out = []
     for made_by, read_by in zip(producers, consumers, strict=True):
         if len(read_by) != 1:
@@ -47,10 +41,31 @@ def uses_of(producers: Sequence[Sequence[str]], consumers: Sequence[Sequence[str
         elif not made_by:
             out.append("input_once")
         else:
-            gathers = len(feeding[read_by[0]]) >= 2
-            spreads = any(len(fed[maker]) >= 2 for maker in made_by)
+            gathers = read_by[0] in gathering
+            spreads = not spreading.isdisjoint(made_by)
             out.append(USES[3 + gathers + 2 * spreads])
     return out
+
+
+def _fans(
+    producers: Sequence[Sequence[str]], consumers: Sequence[Sequence[str]]
+) -> tuple[set[str], set[str]]:
+    """Consumers of files of several producers, and producers of files for several consumers; of
+    files with one consumer."""
+    maker_of: dict[str, str] = {}
+    reader_of: dict[str, str] = {}
+    gathering: set[str] = set()
+    spreading: set[str] = set()
+    for made_by, read_by in zip(producers, consumers, strict=True):
+        if len(read_by) != 1:
+            continue
+        reader = read_by[0]
+        for maker in made_by:
+            if maker_of.setdefault(reader, maker) != maker:
+                gathering.add(reader)
+            if reader_of.setdefault(maker, reader) != reader:
+                spreading.add(maker)
+    return gathering, spreading
 
 
 def pair_counts(

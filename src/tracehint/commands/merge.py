@@ -110,13 +110,14 @@ def _read(paths: Sequence[Path], tell: Tell) -> tuple[list[Bundle], list[str]]:
 def _joined(parts: list[Bundle], asked: MergeRequest) -> tuple[Bundle, str]:
     """The bundles as one, and how clocks were moved for it; empty: they were not."""
     from tracehint.collectors import clocks
-    from tracehint.collectors.ebpf.missed import add_missed, missed_beside
+    from tracehint.collectors.ebpf.missed import add_missed, folders_of, missed_in
     from tracehint.collectors.join import join_bundles
     from tracehint.schemas.store import Bundle
 
     tables, manifest = join_bundles(parts)
+    folders = folders_of(asked.bundles)
     for host in manifest.hosts:  # tasks that no recorder has taken up
-        for path in missed_beside(asked.bundles, host.name):
+        for path in missed_in(folders, host.name):
             add_missed(tables, manifest.notes, host.name, path, keep=True)
     shifts = {} if asked.keep_clocks else clocks.corrections(tables, manifest)
     moved = clocks.statement(shifts) if shifts else ""
