@@ -21,7 +21,7 @@ WITH_BPF ?= AUTO
 TRACEHINT_DATA ?= $(abspath $(wildcard ../shared/data))
 export TRACEHINT_DATA
 
-.PHONY: bench-merge bench-calls bench-creation bench-sites bench-gain-stores bench-gain bench-predict bench-spark bench-transfer notebook wheel bench-import real-runs-table test-kernels e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo engines test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test setup-lint setup-full
+.PHONY: bench-peers bench-merge bench-calls bench-creation bench-sites bench-gain-stores bench-gain bench-predict bench-spark bench-transfer notebook wheel bench-import real-runs-table test-kernels e2e-moosefs bench-adapters bench-montage bench-record bench-analyze demo engines test test-quick test-full dev lint format docs bench tracer clean help setup-run setup-test setup-lint setup-full
 
 help:
 	@sed -n 's/^# make /make /p' Makefile; sed -n 's/^\([a-z-]*\):.*## /make \1: /p' Makefile
@@ -123,6 +123,9 @@ bench-creation: dev ## what `tracehint run` adds to opens, reads and starts
 
 bench-record: dev ## cost of recording, in alternating pairs
 	$(BIN)/python -m scripts.bench.bench_record
+
+bench-peers: dev ## the same calls and workflows below every recorder that is there
+	$(BIN)/python -m scripts.bench.bench_peers
 
 bench-analyze: dev ## time and memory of analyze
 	$(BIN)/python -m scripts.bench.bench_analyze

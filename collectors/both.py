@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 _SHOWN = 20
-_KEYS = ("pid", "path", "op")
+_KEYS = ("pid", "dev", "ino", "op")  # a file may be named by links that are gone
 
 
 class BothCollectors:
@@ -67,24 +67,23 @@ def differences(ebpf: Bundle, preload: Bundle) -> pa.Table:
     """Bytes per process, file and direction that are not the same: columns pid, path, op, ebpf,
     preload. Without mapped files, of which both know different bounds, and what the loader reads
     before the library runs."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     both = _bytes(ebpf).join(
-        _bytes(preload),
-        list(_KEYS),
-        join_type="full outer",
-        left_suffix="",
-        right_suffix="_preload",
+        _bytes(preload), list(_KEYS), join_type="full outer", right_suffix="_preload"
     )
-    both = both.rename_columns([*_KEYS, "ebpf", "preload"])
-    for name in ("ebpf", "preload"):
-        at = both.schema.get_field_index(name)
-        both = both.set_column(at, name, pc.fill_null(both.column(name), 0))
-    same = pc.equal(both.column("ebpf"), both.column("preload"))
+    path = pc.coalesce(both.column("path_min"), both.column("path_min_preload"))
+    here, there = (
+        pc.fill_null(both.column(name), 0) for name in ("bytes_sum", "bytes_sum_preload")
+    )
     # eBPF also sees the library look at a program before it is executed
-    looked = pc.is_in(both.column("path"), value_set=_executed(ebpf))
-    looked = pc.and_(looked, pc.greater(both.column("ebpf"), both.column("preload")))
-    return both.filter(pc.invert(pc.or_(same, looked)))
+    looked = pc.is_in(path, value_set=_executed(ebpf))
+    looked = pc.and_(looked, pc.greater(here, there))
+    found = pa.table(
+        {"pid": both["pid"], "path": path, "op": both["op"], "ebpf": here, "preload": there}
+    )
+    return found.filter(pc.invert(pc.or_(pc.equal(here, there), looked)))
 
 
 def _executed(bundle: Bundle) -> pa.Array:
@@ -97,7 +96,7 @@ def _executed(bundle: Bundle) -> pa.Array:
 
 
 def _bytes(bundle: Bundle) -> pa.Table:
-    """Bytes by pid, path and direction."""
+    """Bytes by pid, file and direction; one of the file's names."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -106,12 +105,13 @@ def _bytes(bundle: Bundle) -> pa.Table:
         pc.not_equal(extents.column("how"), "mmap"),
         pc.is_in(extents.column("op"), value_set=pa.array(["read", "write"])),
     )
-    opens = bundle.tables["opens"].select(["open", "path"])
+    opens = bundle.tables["opens"].select(["open", "file", "path"])
+    files = bundle.tables["files"].select(["file", "dev", "ino"])
     pids = bundle.tables["processes"].select(["proc", "pid"])
     rows = extents.filter(moved).select(["open", "proc", "op", "bytes"])
-    rows = rows.join(opens, "open").join(pids, "proc")
+    rows = rows.join(opens, "open").join(files, "file").join(pids, "proc")
     rows = rows.filter(pc.invert(_of_loader(rows.column("path"))))
-    return rows.group_by(list(_KEYS)).aggregate([("bytes", "sum")])
+    return rows.group_by(list(_KEYS)).aggregate([("bytes", "sum"), ("path", "min")])
 
 
 def _of_loader(path: pa.ChunkedArray) -> pa.ChunkedArray:

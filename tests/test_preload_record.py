@@ -201,6 +201,18 @@ def test_a_process_has_little_memory_of_ours(tmp_path: Path) -> None:
     assert 0 < more - own <= 64
 
 
+def test_what_a_child_finds_zeroed_is_no_huge_page(tmp_path: Path) -> None:
+    """Where they are the rule, the first touch of it would make 2 MiB."""
+    recorded(tmp_path, "sh", "-c", "cat /proc/self/smaps > said")
+    flags = [
+        line.split()[1:]
+        for line in (tmp_path / "said").read_text().splitlines()
+        if line.startswith("VmFlags:")
+    ]
+    wiped = [words for words in flags if "wf" in words]
+    assert wiped and all("nh" in words for words in wiped)
+
+
 def test_one_name_for_several_files_in_turn(tmp_path: Path) -> None:
     """Each keeps its own identity and size, though the name is written once."""
     code = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes.util
 import platform
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -43,3 +44,16 @@ def test_the_search_and_the_disassembler_agree(tmp_path: Path) -> None:
         found, every = found_by_library(scan, path), {site.at for site in all_sites(path)}
         assert found <= every
         assert len(found) > 0.5 * len(every) or not every  # libpthread.so.0 may be empty
+
+
+def test_a_number_on_the_stack(tmp_path: Path) -> None:
+    """As glibc 2.41 makes the calls that it can cancel; another end has no known way back."""
+    (tmp_path / "code.S").write_text(
+        ".globl f\nf: mov 16(%rsp), %rax\nsyscall\npop %rbx\nret\n"
+        "g: mov 16(%rsp), %rax\nsyscall\njmp f\n.skip 64, 0x90\n"
+    )
+    library = tmp_path / "code.so"
+    words = ["gcc", "-shared", "-nostdlib", tmp_path / "code.S", "-o", library]
+    subprocess.run(words, check=True)
+    found = sorted(found_by_library(build_scan(tmp_path), library))
+    assert [site.at for site in all_sites(library)][:1] == found

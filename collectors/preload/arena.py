@@ -26,6 +26,7 @@ _SIZE = UNITS * UNIT  # of the sparse file: texts are found by 32 bits of 8 byte
 _FIRST_UNITS = 2  # that the recorder makes, where there is room
 _GAP_S = 0.25  # a pause that ends a run, as of the eBPF collector
 _MEASURE_S = 0.01
+_PIECE = 64 << 10  # ZEROS of record/arena.c
 
 
 class _Sample(ctypes.Structure):
@@ -108,7 +109,8 @@ def _make_units(fd: int) -> int:
             if not made:
                 raise
             break
-        os.pwrite(fd, bytes(UNIT), made * UNIT)
+        for piece in range(made * UNIT, made * UNIT + UNIT, _PIECE):
+            os.pwrite(fd, bytes(_PIECE), piece)
         made += 1
     os.pwrite(fd, bytes([READY] * made), UNITS_AT)
     return made

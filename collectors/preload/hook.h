@@ -88,6 +88,7 @@ void th_quick_after(long fd, unsigned long nr, long long offset, long len);
 int th_pid(void);	       /* of this process, also in a child of vfork */
 bool th_vforked(void);	       /* shares all memory with another process: do not touch its tables */
 bool th_threaded(void);	       /* has ever begun a thread */
+extern bool th_threads_unseen; /* with threads, calls that can be cancelled are not seen */
 const char *th_own_path(void); /* of libtracehint.so */
 const char *th_variable(char *const *envp, const char *name); /* its value, or NULL */
 void th_carry(const char *name, const char *value);	      /* through exec, beside `variable` */

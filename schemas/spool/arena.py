@@ -18,6 +18,7 @@ from tracehint.schemas.spool import arena_layout as al
 from tracehint.schemas.spool import layout as lay
 from tracehint.schemas.spool.arena_clock import Clock, clock_of
 from tracehint.schemas.spool.arena_texts import Texts, gathered
+from tracehint.schemas.spool.arena_totals import totals_of_killed
 from tracehint.schemas.spool.arena_tree import fill_tree
 
 Records = NDArray[Any]
@@ -155,6 +156,7 @@ def arena_records(
     episodes = _with_closed(episodes, _records(arena, al.BRIEF))
     extents = extents[extents["kind"] == lay.EXTENT]
     _runs_once(episodes, extents)
+    totals_of_killed(episodes, extents)
     names, events = _records(arena, lay.NAME), _records(arena, al.EVENT)
     names = names[names["t_ns"] > 0]
     events = events[np.isin(events["kind"], (al.FORK, al.WAIT))]

@@ -105,8 +105,8 @@ static bool put_object(struct making *m, long fd, struct known *known, size_t *e
 	known->count = find_sites(&m->text, m->sites, TH_MAX_SITES);
 	known->count = keep_any(m->sites, known->count);
 	for (unsigned int i = 0; i < known->count; i++)
-		m->offsets[i] = (unsigned int)(m->sites[i].at - m->text.start) +
-				(m->sites[i].nr < 0 ? 0 : 5);
+		m->offsets[i] = (unsigned int)(m->sites[i].at - m->text.start) + m->sites[i].before;
+	known->cancels = any_cancels(m->sites, known->count);
 	known->sites_at = (unsigned int)*end;
 	known->island_at = known->sites_at + (unsigned int)to_pages(known->count * 4UL);
 	known->text_at = known->island_at + (unsigned int)island_bytes(known->count);

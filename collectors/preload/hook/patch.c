@@ -31,6 +31,8 @@ static void write_trampoline(unsigned char *at, const struct site *site, const u
 	if (site->nr >= 0) {
 		at = put(at, "\xb8", 1);
 		at = put(at, &site->nr, 4);
+	} else {
+		at = put(at, site->at, site->before);
 	}
 	at = put(at, down, 5);
 	at = put_relative(at, "\x4c\x8d\x1d", 3, back); /* lea back, %r11 */
@@ -100,6 +102,8 @@ static unsigned char *map_near(const unsigned char *near, size_t bytes)
 	return NULL;
 }
 
+bool th_threads_unseen;
+
 /* In this process alone: a copy of each page that has sites. */
 static bool patch(const struct text *text, const struct site *sites, unsigned int n,
 		  const char *const entries[2])
@@ -143,6 +147,7 @@ static void patch_alone(const struct text *text, const struct known *known, stru
 	unsigned int n = known ? known_sites(known, text, sites) : 0;
 
 	n = keep_wanted(sites, n ? n : find_sites(text, sites, TH_MAX_SITES));
+	th_threads_unseen |= any_cancels(sites, n);
 	if (n && patch(text, sites, n, usual))
 		done->sites += n;
 	else
@@ -179,10 +184,12 @@ struct th_patched th_patch_all(const struct th_program *program)
 			continue;
 		const struct known *known = known_object(map);
 
-		if (known && image_use(known, &text))
+		if (known && image_use(known, &text)) {
 			done.sites += known->count;
-		else
+			th_threads_unseen |= !!known->cancels;
+		} else {
 			patch_alone(&text, known, &done);
+		}
 	}
 	known_close();
 	return done;

@@ -2,6 +2,7 @@
 /* Which process this is, and calls that make another one. */
 #include "core.h"
 
+#define MADV_NOHUGEPAGE 15
 #define MADV_WIPEONFORK 18
 #define WIPED (4UL << 20)
 #define LOST_FLAGS (~0UL)
@@ -24,6 +25,8 @@ void *th_map_wiped(size_t bytes)
 			wiped = NULL;
 			return NULL;
 		}
+		/* where huge pages are the rule, one would be 2 MiB of each process */
+		th_sys(__NR_madvise, wiped, WIPED, MADV_NOHUGEPAGE);
 		wiped_left = WIPED;
 	}
 	if (bytes > wiped_left)

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Finds the system-call sites of the C library and the loader. Three forms have room for a jump of
+ * Finds the system-call sites of the C library and the loader. Four forms have room for a jump of
  * five bytes, which leads to th_entry (patch.c):
  *   mov $nr,%eax; syscall                   the mov becomes the jump, the syscall stays
  *   syscall; cmp $-4096 or -4095,%rax       the jump takes the place of both
  *   syscall; cmp $-4096,%eax                the same
- * All calls of glibc 2.31 to 2.41 that move data or names have one of them. No jump of glibc leads
- * to the comparison of the last two. Sites whose number is known and of no interest stay as they
+ *   mov N(%rsp),%rax; syscall; pop; ret     as the first: the calls that glibc 2.41 can cancel, in a
+ *                                           process without threads
+ * All calls of glibc 2.31 to 2.40 that move data or names have one of the first three. No jump of
+ * glibc leads to the comparison of those with one. Sites whose number is known and of no interest stay as they
  * are.
  */
 #include <elf.h>
@@ -19,14 +21,32 @@ static const char *const objects[] = {
 	"librt.so.1", "libaio.so.1",	      "liburing.so.2",
 };
 
+/* The number is an argument on the stack; `p`: the syscall. */
+static bool takes_number(const struct text *text, const unsigned char *p)
+{
+	return p - 5 >= text->start && p + 4 <= text->end && p[-5] == 0x48 && p[-4] == 0x8b &&
+	       p[-3] == 0x44 && p[-2] == 0x24 && (p[2] == 0x5b || p[2] == 0x5d) && p[3] == 0xc3;
+}
+
+bool any_cancels(const struct site *sites, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (sites[i].nr < 0 && sites[i].before)
+			return true;
+	return false;
+}
+
 /* Whether a site begins at or before the `0f 05` at `p`. */
 bool site_at(const struct text *text, unsigned char *p, struct site *site)
 {
-	if (p - 5 >= text->start && p[-5] == 0xb8 && !p[-2] && !p[-1] && p[-3] < 2) {
+	bool told = p - 5 >= text->start && p[-5] == 0xb8 && !p[-2] && !p[-1] && p[-3] < 2;
+
+	if (told || takes_number(text, p)) {
 		site->at = p - 5;
 		site->length = 7;
 		site->compare = 0;
-		site->nr = p[-4] | p[-3] << 8;
+		site->before = 5;
+		site->nr = told ? p[-4] | p[-3] << 8 : -1;
 		return true;
 	}
 	if (p + 8 > text->end)
@@ -38,6 +58,7 @@ bool site_at(const struct text *text, unsigned char *p, struct site *site)
 	    cmp[wide + 3] != 0xff || cmp[wide + 4] != 0xff)
 		return false;
 	site->at = p;
+	site->before = 0;
 	site->compare = (unsigned char)(5 + wide);
 	site->length = (unsigned char)(2 + site->compare);
 	site->nr = -1;

@@ -21,6 +21,7 @@ struct site {
 	unsigned char *at;
 	unsigned char length;  /* of what the jump replaces and what runs before it returns */
 	unsigned char compare; /* bytes of the comparison that moves to the trampoline */
+	unsigned char before;  /* bytes before the `0f 05` */
 	int nr;		       /* -1: not known */
 };
 
@@ -37,6 +38,7 @@ static inline unsigned char *page_of(const unsigned char *at)
 /* sites.c */
 /* Whether a site begins at or before the `0f 05` at `p`. */
 bool site_at(const struct text *text, unsigned char *p, struct site *site);
+bool any_cancels(const struct site *sites, unsigned int n);
 unsigned int find_sites(const struct text *text, struct site *sites, unsigned int room);
 bool find_text(const struct link_map *map, struct text *text);
 bool is_patched(const char *name);
@@ -64,6 +66,7 @@ struct known {
 		sites_at; /* in the file: 32 bits each, from the beginning of the code to `0f 05` */
 	unsigned int island_at;		  /* in the file: the trampolines */
 	unsigned int text_at, text_bytes; /* in the file: the code, whole pages */
+	unsigned int cancels; /* cancellable calls of threads are made elsewhere: not seen */
 };
 
 struct known_file {

@@ -9,8 +9,8 @@
 
 #define WINDOW (64ULL << 20)
 #define WINDOWS 512
-#define ZEROS (256UL << 10)
-#define WAITS 2000 /* moments for which another process may make a unit */
+#define ZEROS (64UL << 10) /* larger pieces: a process that needs one page pays for all of it */
+#define WAITS 2000	   /* moments for which another process may make a unit */
 #define TRIES 64
 #define CHUNK 4096U
 #define CHUNK_MOST 65536U

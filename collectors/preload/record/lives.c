@@ -29,6 +29,9 @@ void process_forking(const struct th_call *call, unsigned long flags)
 	struct rec *rec = rec_here();
 
 	(void)call;
+	if (rec && (flags & TH_CLONE_THREAD) && th_threads_unseen &&
+	    !__atomic_exchange_n(&rec->threads_told, 1, __ATOMIC_RELAXED))
+		lose(rec, TH_LOST_UNKNOWN_CALL, 1);
 	if (!rec || (flags & TH_CLONE_THREAD))
 		return;
 	rec->forks++;

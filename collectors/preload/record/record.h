@@ -53,9 +53,10 @@ struct rec {
 	unsigned int share_count;
 	unsigned int slot_count, top; /* top: above the highest descriptor in use */
 	unsigned int epoch, cwd;
-	unsigned int root;   /* of all absolute names, after chroot; 0: the whole tree */
-	unsigned int failed; /* no place in the arena: nothing is recorded */
-	int pid;	     /* 0: free, among those of children of vfork */
+	unsigned int root;	   /* of all absolute names, after chroot; 0: the whole tree */
+	unsigned int failed;	   /* no place in the arena: nothing is recorded */
+	unsigned int threads_told; /* that its threads' calls are not seen */
+	int pid;		   /* 0: free, among those of children of vfork */
 	unsigned int forks;
 	unsigned long long fork_ticks; /* of the last one */
 	struct th_chunk *chunks[TH_BRIEF + 1];

@@ -1,0 +1,44 @@
+"""The real workflows of `bench_peers`, each made in a folder and run by Makeflow."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from scripts.bench.hints import blast, bwa
+from scripts.bench.hints.row import MB
+
+_MONTAGE = Path(__file__).parents[2] / "datasets" / "montage"
+
+
+def _fresh(base: Path, workflow: str, product: str) -> tuple[str, ...]:
+    """The command that runs a copy of the folder, and fails where it made nothing."""
+    run = base.with_name(base.name + "-run")
+    fresh = f"rm -rf {run} && cp -r {base} {run} && cd {run}"
+    return ("sh", "-c", f"{fresh} && makeflow {workflow} && test -s {product}")
+
+
+def _montage(folder: Path) -> tuple[str, ...]:
+    for script, target in (("make_tiles.py", folder / "archive"), ("make_workflow.py", folder)):
+        size = ["--columns=4", "--rows=2"]
+        subprocess.run([sys.executable, _MONTAGE / script, target, *size], check=True)
+    return _fresh(folder, "montage.makeflow", "mosaic.png")
+
+
+def _rules(
+    make: Callable[[Path, int], str], size: int, product: str
+) -> Callable[[Path], tuple[str, ...]]:
+    def made(folder: Path) -> tuple[str, ...]:
+        (folder / "workflow.makeflow").write_text(make(folder, size))
+        return _fresh(folder, "workflow.makeflow", product)
+
+    return made
+
+
+WORKFLOWS: dict[str, Callable[[Path], tuple[str, ...]]] = {
+    "Montage, 8 tiles": _montage,
+    "BWA, 5 alignments to 10 million bases": _rules(bwa.make, 10 * MB, "merged.bam"),
+    "BLAST, 5 searches of 50 MB": _rules(blast.make, 50 * MB, "hits.tsv"),
+}
