@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.bundles import RunBuilder
 from tests.support.cli import inside
+from tests.support.planning import pairs, write
 from tests.support.predicting import need_engine
 
 pytestmark = pytest.mark.slow
@@ -129,3 +130,26 @@ def test_a_cluster_of_the_project_file_is_enough(run: Path) -> None:
     for command in ("analyze", "lint"):
         done = inside(command, run, cwd=run.parent)
         assert done.returncode in (0, 1) and "mine, 4 nodes" in " ".join(done.stdout.split())
+
+
+def test_a_graph_of_which_nothing_is_known_is_not_called_unworthy(tmp_path: Path) -> None:
+    data = pairs(6)
+    data["workflow"]["execution"]["tasks"].clear()
+    for file in data["workflow"]["specification"]["files"]:
+        del file["sizeInBytes"]
+    path = write(tmp_path, data)
+    done = inside("plan", path, "--cluster", tmp_path / "rig.toml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Nothing can be said yet")
+    assert "--learned RUN" in done.stdout and "Run it as it is" not in done.stdout
+
+
+def test_the_text_of_a_prediction_has_the_longest_types(tmp_path: Path) -> None:
+    path = write(tmp_path, pairs(12))  # by WfFormat's names each task is of a type of its own
+    data = json.loads(path.read_text())
+    for row in data["workflow"]["execution"]["tasks"]:
+        del row["command"]
+    path.write_text(json.dumps(data))
+    done = inside("predict", path, "--cluster", tmp_path / "rig.toml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "and 12 shorter types of tasks: --format json" in done.stdout

@@ -24,6 +24,7 @@ from tracehint.analyzer.model import Analysis
 from tracehint.analyzer.output.reading import from_json
 from tracehint.analyzer.predict.learning import learned
 from tracehint.analyzer.predict.workload import from_analysis
+from tracehint.analyzer.tasks import waiting
 from tracehint.analyzer.tasks.waiting import _union
 from tracehint.schemas.store import read_bundle
 from tracehint.schemas.tables import ADDED
@@ -49,6 +50,19 @@ def test_a_task_that_reads_and_runs_on_no_processor_waits(tmp_path: Path) -> Non
     build.read(work, source, 0, 500 * MB, at=0.2, until=8.5, opened=0.1, ops=500)
     found = task(analyze(build.bundle(tmp_path)))
     assert (found["cpu_s"], found["io_wait_s"]) == (1.2, pytest.approx(8.4))
+
+
+@pytest.mark.parametrize("block", [1, 2, 100])
+def test_uses_that_overlap_count_once_in_blocks_of_any_size(
+    block: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(waiting, "BLOCK", block)
+    build, work = one_task(cpu=0.5)
+    source = build.file("/data/in", existed=True, size=500 * MB)
+    for start, end in ((1, 4), (2, 6), (8, 9)):
+        build.read(work, source, 0, 500 * MB, at=start, until=end, ops=500)
+    build.read(work, source, 0, MB, at=9.5, until=9.505, ops=1)
+    assert task(analyze(build.bundle(tmp_path)))["io_wait_s"] == pytest.approx(6.005)
 
 
 def test_processor_time_bounds_the_waiting(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ CALLS, SMALL_FILES, BIG_FILES = 60, 20, 2  # of one node in a step; big ones of 
 SHARED = 3  # files that two readers read at once
 BUSY = 4  # streams of each node where all call at once
 LOCAL = 0.5  # of a file's bytes that came over the link: less is a local one
+FILLED_S = 0.2  # until readers of big files have filled the link
 PAUSE_S = 3.0  # that one step of calls may last
 _ASIDE = 3000  # bytes on the link that a call takes in any case
 
@@ -70,7 +71,7 @@ def _calls(nodes: Nodes, seen: Seen) -> None:
 
 def _places(nodes: Nodes, seen: Seen) -> None:
     """Every node reads the small files of the first: its link tells whether it holds them."""
-    names = _small()[: len(seen.samples["small_write"])]
+    names = _made(seen)
     seen.laws = [[] for _ in names]
     for node in range(len(nodes)):
         for number, (opened, took, came, _) in enumerate(
@@ -96,7 +97,7 @@ def _busy_calls(nodes: Nodes, seen: Seen) -> None:
     _rate(seen, "opens", opened)
     calls = sum(len(a.times) for a in opened.values())
     seen.samples["call_bytes"].append(sum(a.came for a in opened.values()) / calls)
-    small = {n: _small() * BUSY * 2 for n in everyone}
+    small = {n: _made(seen) * BUSY * 2 for n in everyone}
     _rate(
         seen, "small_reads", nodes.ask(small, seen.looking, size=SMALL, streams=BUSY, limit=PAUSE_S)
     )
@@ -170,7 +171,8 @@ def _full(nodes: Nodes, seen: Seen) -> None:
         names = [f"p{node}_{i}" for i in range(SMALL_FILES)]
         took = [t[0] for t in _one(nodes, node, names, "create").times]
         ends = min(a.seconds for a in nodes.answers(begun).values())
-        full = [t for t, at in zip(took, accumulate(took), strict=True) if at < ends]
+        done = zip(took, accumulate(took), strict=True)  # how long it took, and when it was over
+        full = [t for t, at in done if at - t > FILLED_S and at < ends]
         seen.samples["create_full"] += full
         if len(seen.samples["create_full"]) >= SMALL_FILES:
             return
@@ -204,6 +206,11 @@ STEPS: tuple[Callable[[Nodes, Seen], None], ...] = (
 
 def _small() -> list[str]:
     return [f"f{i}" for i in range(SMALL_FILES)]
+
+
+def _made(seen: Seen) -> list[str]:
+    """The small files that there was time for."""
+    return _small()[: len(seen.samples["small_write"])]
 
 
 def _one(

@@ -8,6 +8,7 @@ would need for it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 
 SLOWEST_CALL_NS, SLOWEST_BYTES_PER_S = 100_000_000, 1_000_000  # of a store that is still used
+LEAST_NS = 200_000  # shorter uses wait for nothing
 SHORT_NS = 10_000_000  # shorter uses are added up, whether or not they overlap
 UNKNOWN_SHARE = 0.05  # of the lives of a task's processes; more without processor time: unknown
+BLOCK = 1 << 20  # opens that are looked at together
 _TICK_NS = 1_000  # of the sums below, which must fit into 63 bits
 
 
@@ -39,10 +42,11 @@ def with_waiting(bundle: Bundle, segmented: Segmentation) -> Segmentation:
     processes, tasks = bundle.tables["processes"], segmented.tasks
     if not processes.num_rows or not tasks.num_rows:
         return segmented
-    of = _task_of(processes, segmented)
+    task_of = _finder(segmented)
+    of = task_of(column(processes, "proc"))
     lasted = floats(tasks, "end_s") - floats(tasks, "start_s")
     cpu, lives = _processor_time(processes, of, len(lasted))
-    waited = np.minimum(np.maximum(lasted - cpu, 0.0), _in_use(bundle, segmented))
+    waited = np.minimum(np.maximum(lasted - cpu, 0.0), _in_use(bundle, task_of, len(lasted)))
     measured = _measured(processes, of, lives, lasted)
     waited = np.where(np.isnan(measured), waited, measured)
     for name, values in (("cpu_s", cpu), ("io_wait_s", waited)):
@@ -54,12 +58,12 @@ def with_waiting(bundle: Bundle, segmented: Segmentation) -> Segmentation:
     return replace(segmented, tasks=tasks)
 
 
-def _task_of(processes: pa.Table, segmented: Segmentation) -> Ints:
-    """The row of the task of each process epoch; -1: of none."""
-    known = column(segmented.proc_task, "proc")
+def _finder(segmented: Segmentation) -> Callable[[Ints], Ints]:
+    """From process epochs to the rows of their tasks; -1: of none."""
+    epoch = finder(column(segmented.proc_task, "proc"))
     task = np.append(column(segmented.proc_task, "task"), -1)
-    number = task[finder(known)(column(processes, "proc"))]
-    return finder(column(segmented.tasks, "task"))(number)
+    row = finder(column(segmented.tasks, "task"))
+    return lambda epochs: row(task[epoch(epochs)])
 
 
 def _processor_time(processes: pa.Table, of: Ints, tasks: int) -> tuple[Floats, Floats]:
@@ -98,38 +102,46 @@ def _measured(processes: pa.Table, of: Ints, lives: Floats, lasted: Floats) -> F
     return np.where(any_known, np.minimum(total / aside, lasted), np.nan)
 
 
-def _in_use(bundle: Bundle, segmented: Segmentation) -> Floats:
+def _in_use(bundle: Bundle, task_of: Callable[[Ints], Ints], tasks: int) -> Floats:
     """Per task the seconds in which it had data files in use: from the opening, or the first
     access through what it inherited, to the last read, or to the closing after writes."""
     opens = bundle.tables["opens"]
-    tasks = segmented.tasks.num_rows
     if not opens.num_rows:
         return np.full(tasks, np.nan)
-    of = _task_of(opens, segmented)
-    wrote, moved = column(opens, "write_ops", 0) > 0, _moved(opens)
-    given = _via(opens)
-    start = np.where(given, column(opens, "first_ns"), column(opens, "open_ns"))
-    last, closed = column(opens, "last_ns"), column(opens, "close_ns")
-    end = np.where(wrote & (closed > 0), closed, last)
-    keep = np.flatnonzero((of >= 0) & moved & (start > 0) & (end > start))
-    keep = keep[_data(bundle, opens, keep)]
-    calls = (column(opens, "read_ops", 0) + column(opens, "write_ops", 0))[keep]
-    size = (column(opens, "read_bytes", 0) + column(opens, "write_bytes", 0))[keep]
-    most = (calls + 1.0) * SLOWEST_CALL_NS + size * (1e9 / SLOWEST_BYTES_PER_S)
-    of, start, end = of[keep], start[keep], end[keep]
-    length = np.minimum(end - start, most)
-    short = end - start < SHORT_NS
-    total = _sums(of[short], length[short], tasks)
-    long = np.flatnonzero(~short)
-    together = _union(of[long], start[long], end[long], tasks)
-    return (total + np.minimum(together, _sums(of[long], length[long], tasks))) / 1e9
+    total, most = np.zeros(tasks), np.zeros(tasks)
+    long: list[tuple[Ints, Ints, Ints]] = []
+    for low in range(0, opens.num_rows, BLOCK):
+        rows, start, end, bound = _uses(bundle, opens.slice(low, BLOCK))
+        of = task_of(column(opens.slice(low, BLOCK), "proc")[rows])
+        short = (end - start < SHORT_NS) & (of >= 0)
+        total += _sums(of[short], np.minimum(end - start, bound)[short], tasks)
+        rest = ~short & (of >= 0)
+        most += _sums(of[rest], np.minimum(end - start, bound)[rest], tasks)
+        long.append((of[rest], start[rest], end[rest]))
+    of, start, end = (np.concatenate(part) for part in zip(*long, strict=True))
+    return (total + np.minimum(_union(of, start, end, tasks), most)) / 1e9
 
 
-def _moved(opens: pa.Table) -> Bools:
-    return np.asarray((column(opens, "read_ops", 0) > 0) | (column(opens, "write_ops", 0) > 0))
+def _uses(bundle: Bundle, opens: pa.Table) -> tuple[Ints, Ints, Ints, Floats]:
+    """(row, start, end, the longest that it can wait) of uses of data files that may wait."""
+    wrote = numbers(opens, "write_ops", 0) > 0
+    start = np.where(_given(opens), column(opens, "first_ns"), column(opens, "open_ns"))
+    closed = column(opens, "close_ns")
+    end = np.where(wrote & (closed > 0), closed, column(opens, "last_ns"))
+    used = wrote | (numbers(opens, "read_ops", 0) > 0)
+    rows = np.flatnonzero(used & (start > 0) & (end - start >= LEAST_NS))
+    rows = rows[_data(bundle, opens, rows)]
+    counts = {
+        name: numbers(opens, name, 0)[rows].astype(np.float64)
+        for name in ("read_ops", "write_ops", "read_bytes", "write_bytes")
+    }
+    calls = counts["read_ops"] + counts["write_ops"] + 1
+    size = counts["read_bytes"] + counts["write_bytes"]
+    bound = calls * SLOWEST_CALL_NS + size * (1e9 / SLOWEST_BYTES_PER_S)
+    return rows, start[rows], end[rows], bound
 
 
-def _via(opens: pa.Table) -> Bools:
+def _given(opens: pa.Table) -> Bools:
     """Opens of what others had opened."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -30,6 +30,7 @@ def to_json(planning: Planning) -> dict[str, Any]:
         "strategies": [_strategy(e, _sites(planning)) for e in planning.estimates],
         "left_out": [{"name": n, "reason": why} for n, why in planning.left_out],
         "simulated_runs": planning.simulated,
+        "guessed": round(planning.problem.work.guessed, 6),
         "assumptions": [*planning.problem.work.notes, *planning.notes, *notes],
         **plan_to_json(plan),
     }

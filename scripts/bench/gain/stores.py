@@ -91,7 +91,7 @@ STORES: dict[str, Store] = {
         Store("moosefs", "MooseFS 3.0.117", shaped.shaped_cluster, shaped.missing, tuple(ROWS),
             tuple(SCALES)),
         Store("cephfs", "CephFS 16.2.15", partial(ceph.ceph_cluster, more=_CONF), ceph.missing,
-            ("srasearch", "montage-dss", "1000genome"), ("data",), client_memory=_CLIENT,
-            copies=False),
+            ("srasearch", "montage-dss", "1000genome", "epigenomics"), ("data",),
+            client_memory=_CLIENT, copies=False),
     )
 }  # fmt: skip  # a table

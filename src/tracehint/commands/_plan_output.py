@@ -8,6 +8,7 @@ from typing import Any
 from tracehint.commands._predict_output import seconds, size, table
 
 Row = dict[str, Any]
+UNKNOWN = 0.9  # of the times or sizes: nothing can be said without them
 LITTLE = 0.05  # of the time: less is told as bytes that move
 
 
@@ -30,6 +31,11 @@ def decision(data: Row, own: bool) -> str:
     where = f"{data['cluster']}, {data['nodes']} nodes"
     if not own:
         where += "; yours: --cluster FILE"
+    if _unknown(data):
+        return (
+            f"Nothing can be said yet ({where}): nearly no task has times or no file has a size. "
+            "Learn them from a run of the same workflow, of any size: --learned RUN"
+        )
     if data["chosen"] == "default":
         return f"Nothing here is worth hinting ({where}): {seconds(default['seconds'])} either way."
     said = f"On {'your' if own else 'a ready-made'} cluster ({where}) "
@@ -47,6 +53,11 @@ def decision(data: Row, own: bool) -> str:
     if alone is None:
         return f"{said}; without touching the scheduler nothing worth doing."
     return f"{said}; without touching the scheduler {seconds(alone['seconds'])} ({alone['name']})."
+
+
+def _unknown(data: Row) -> bool:
+    """Whether nothing is better than the default because nothing is known."""
+    return bool(data["chosen"] == "default" and data.get("guessed", 0.0) >= UNKNOWN)
 
 
 def _table(data: Row, rows: dict[str, Row]) -> list[str]:
@@ -72,6 +83,8 @@ def _table(data: Row, rows: dict[str, Row]) -> list[str]:
 
 def _next(data: Row, hint_file: str | None) -> list[str]:
     """What to type."""
+    if _unknown(data):
+        return ["Next: the same command with --learned RUN"]
     if data["chosen"] == "default":
         return ["Run it as it is."]
     if hint_file is None:

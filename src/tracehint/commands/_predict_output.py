@@ -10,6 +10,7 @@ from tracehint.errors import UsageError
 
 Row = dict[str, Any]
 _BAR = 40
+MOST_STAGES = 24  # types of tasks in the text, the longest
 
 
 def text(data: Row) -> str:
@@ -84,7 +85,9 @@ def _stages(row: Row) -> list[str]:
     end = row["seconds"] or 1.0
     kinds = ("compute", "network", "disk", "metadata", "requests", "queue")
     cells = []
-    for stage in row["stages"]:
+    long = sorted(row["stages"], key=lambda stage: -stage["seconds"])[:MOST_STAGES]
+    shown = [stage for stage in row["stages"] if stage in long]
+    for stage in shown:
         left = round(stage["start"] / end * _BAR)
         width = max(1, round(stage["seconds"] / end * _BAR))
         bar = (" " * min(left, _BAR - 1) + "=" * width)[:_BAR]
@@ -99,7 +102,9 @@ def _stages(row: Row) -> list[str]:
             ]
         )
     head = ["stage", "tasks", "from first to last", *kinds, "when".ljust(_BAR)]
-    return ["", *table(head, cells)]
+    left = len(row["stages"]) - len(shown)
+    more = [f"and {left} shorter types of tasks: --format json"] if left else []
+    return ["", *table(head, cells), *more]
 
 
 def _why(row: Row) -> list[str]:
