@@ -33,6 +33,8 @@ _KEPT_WORDS = 16  # of a command line: behind them no script is looked for
 def makers_of(bundle: Bundle, tree: Tree, segmented: Segmentation) -> tuple[dict[str, Any], ...]:
     """({word, type, sure}, ...), sorted by word; see `Maker` of hintgen/hints/model.py."""
     word, words = _words(bundle.tables["processes"])
+    if not words:
+        return ()
     files = _files(bundle, tree)
     word[~_behind(tree, files)] = -1
     task, kind, kinds = _tasks(tree, segmented)
