@@ -91,8 +91,7 @@ def hinted(
             "-o",
             work / "hints.config",
         )
-        options = ("-o", "nextflow.trace", "--collector", "ebpf")
-        tracehint("record", *options, "--", *command("-c", "hints.config"), cwd=work)
+        tracehint("profile", "--collector", "ebpf", "--", *command("-c", "hints.config"), cwd=work)
         yield analyze(work / "nextflow.trace"), work
     finally:
         shutil.rmtree(local)
