@@ -96,4 +96,6 @@ def test_a_reduce_group_lies_where_it_is_read(bed: MooseBed, tmp_path: Path) -> 
     places = {label for found in parts.values() for label in found}
     assert len(places) == 1
     assert places == {run.hinted.writer["total.txt"]}
-    assert run.hinted.bytes <= run.plain.bytes * 0.75
+    # Each part once, but for that of the reader's node, and a little for the protocol. The plain
+    # run is no measure: one time in five the store's rotation puts each part on its writer's node.
+    assert run.hinted.bytes <= 1.1 * (NODES - 1) * run.row.row.size

@@ -21,6 +21,7 @@ from tracehint.collectors.strace.options import pid_translation, strace_argv
 from tracehint.errors import CollectorError
 
 LINGER_S = 2.0  # how long processes that outlive the command are waited for
+LAG_S = 60.0  # how long strace is waited for that follows nobody any more, and still writes
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,8 @@ def _folder(other: Path) -> tempfile.TemporaryDirectory[str]:
 
 def _wait_for(drainer: subprocess.Popen[bytes], fifo: str, linger_s: float) -> tuple[int, bool]:
     """Wait until strace has written everything; (lines lost, whether processes are left)."""
-    deadline = time.monotonic() + linger_s
+    began = time.monotonic()
+    deadline = began + linger_s
     while True:
         try:
             out, _ = drainer.communicate(timeout=max(0.05, deadline - time.monotonic()))
@@ -142,9 +144,13 @@ def _wait_for(drainer: subprocess.Popen[bytes], fifo: str, linger_s: float) -> t
             pass
         except ValueError:
             return 0, False
-        if time.monotonic() >= deadline:
+        if time.monotonic() < deadline:
+            continue
+        writer = _writer(fifo)
+        if not writer or _follows(writer) or deadline > began + LAG_S:
             break
-    if not _has_writer(fifo):
+        deadline += linger_s  # on a busy machine: every process has ended, but not its log
+    if not writer:
         drainer.kill()  # strace never opened the FIFO
         drainer.communicate()
         return 0, False
@@ -155,13 +161,25 @@ def _wait_for(drainer: subprocess.Popen[bytes], fifo: str, linger_s: float) -> t
     return 0, True
 
 
-def _has_writer(fifo: str) -> bool:
-    """Whether a strace that was started with this FIFO is still there."""
+def _follows(tracer: int) -> bool:
+    """Whether that strace still has somebody to follow."""
+    line = f"\nTracerPid:\t{tracer}\n"
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                text = (entry / "status").read_text(encoding="utf-8", errors="replace")
+                if line in text and "\nState:\tZ" not in text:
+                    return True
+    return False
+
+
+def _writer(fifo: str) -> int:
+    """The strace that was started with this FIFO; 0: there is none any more."""
     wanted = fifo.encode()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
                 words = (entry / "cmdline").read_bytes().split(b"\0")
                 if wanted in words and b"strace" in (entry / "comm").read_bytes():
-                    return True
-    return False
+                    return int(entry.name)
+    return 0

@@ -33,7 +33,7 @@ class Pseudonyms:
     def replace(self, raw: bytes) -> bytes:
         """The text with its words replaced.
 
-        >>> changed = Words(b"k").replace(b"/usr/bin/make -f secret p_012.fits")
+        >>> changed = Pseudonyms(b"k").replace(b"/usr/bin/make -f secret p_012.fits")
         >>> changed.startswith(b"/usr/bin/make -f "), changed.endswith(b"_012.fits")
         (True, True)
         >>> b"secret" in changed

@@ -44,8 +44,8 @@ def _label(*rows: str) -> str:
 def task_rows(node: GraphNode) -> list[str]:
     """The task's type, and what its name has beyond that; with a count for several tasks.
 
-    >>> from tracehint.hintgen.draw.model import Node
-    >>> task_rows(Node("t1", "task", "python3 fit.py a.dat", 1, 0, type="fit.py"))
+    >>> from tracehint.hintgen.draw.model import GraphNode
+    >>> task_rows(GraphNode("t1", "task", "python3 fit.py a.dat", 1, 0, type="fit.py"))
     ['fit.py', 'a.dat']
     """
     name, kind = escape.text(node.label), escape.text(node.type)

@@ -1,0 +1,56 @@
+"""A machine so busy that strace still writes when every process has ended: nothing is cut off."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tracehint.collectors.strace import drain, live
+
+pytestmark = pytest.mark.slow
+LINGER_S = 0.3
+
+
+def strace_like(folder: Path, script: str) -> tuple[subprocess.Popen[bytes], Path]:
+    """A process that passes for strace and writes to a FIFO as the script says, with its drain."""
+    fifo, program = folder / "fifo", folder / "strace"
+    os.mkfifo(fifo)
+    program.symlink_to(shutil.which("sh") or "/bin/sh")
+    drainer = subprocess.Popen(
+        [sys.executable, "-I", "-S", drain.__file__, fifo, folder / "log"], stdout=subprocess.PIPE
+    )
+    subprocess.Popen([program, "-c", f'exec >"$0"; {script}', fifo])
+    return drainer, fifo
+
+
+def test_what_strace_still_writes_is_waited_for(tmp_path: Path) -> None:
+    drainer, fifo = strace_like(tmp_path, "echo one; sleep 2; echo two; exit")
+    with drainer:
+        assert live._wait_for(drainer, str(fifo), LINGER_S) == (0, False)
+    assert (tmp_path / "log").read_text() == "one\ntwo\n"
+
+
+def test_a_log_that_is_stopped_ends_with_a_whole_line(tmp_path: Path) -> None:
+    drainer, _ = strace_like(tmp_path, "printf 'one\\ntw'; sleep 2; echo o; exit")
+    with drainer:
+        deadline, log = time.monotonic() + 30, tmp_path / "log"
+        while time.monotonic() < deadline and not (log.exists() and log.stat().st_size):
+            time.sleep(0.05)
+        assert log.read_text() == "one\n", "a line that is not whole waits"
+        drainer.send_signal(drain.STOP)
+        out, _ = drainer.communicate(timeout=30)
+    assert (tmp_path / "log").read_text() == "one\n"
+    assert out == b"1\n"
+
+
+def test_all_is_written_where_the_end_has_no_newline(tmp_path: Path) -> None:
+    drainer, _ = strace_like(tmp_path, "printf 'one\\ntwo'; exit")
+    with drainer:
+        assert drainer.communicate(timeout=30)[0] == b"0\n"
+    assert (tmp_path / "log").read_text() == "one\ntwo"
