@@ -36,6 +36,18 @@ def test_what_strace_still_writes_is_waited_for(tmp_path: Path) -> None:
     assert (tmp_path / "log").read_text() == "one\ntwo\n"
 
 
+def test_a_strace_that_hangs_is_not_waited_for_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "LAG_S", 1.5)
+    drainer, fifo = strace_like(tmp_path, "echo one; sleep 15; exit")
+    began = time.monotonic()
+    with drainer:
+        assert live._wait_for(drainer, str(fifo), 0.0) == (0, True)
+        assert time.monotonic() - began < 12
+        drainer.kill()
+
+
 def test_a_log_that_is_stopped_ends_with_a_whole_line(tmp_path: Path) -> None:
     drainer, _ = strace_like(tmp_path, "printf 'one\\ntw'; sleep 2; echo o; exit")
     with drainer:

@@ -52,33 +52,32 @@ def look(path: str, _size: int) -> list[float]:
     return [end - start]
 
 
-def write(path: str, size: int) -> list[float]:
-    """Seconds of opening a new file, of writing it, and of closing it."""
-    block = os.urandom(min(size, BLOCK)) or b""
+def write(path: str, size: int, *, sync: bool = False) -> list[float]:
+    """Seconds of opening a new file, of writing it, and of closing it; `sync`: until the store has
+    it, where a client keeps it after it is closed."""
+    block = os.urandom(min(size, BLOCK))
     begin = time.perf_counter()
     fd, done = os.open(path, NEW, 0o600), 0
     try:
         start = time.perf_counter()
         while done < size:
             done += os.write(fd, block[: size - done])
+        if sync:
+            os.fsync(fd)
         middle = time.perf_counter()
     finally:
         os.close(fd)
     return [start - begin, middle - start, time.perf_counter() - middle]
 
 
+def stored(path: str, size: int) -> list[float]:
+    """As `write`, until the store has it."""
+    return write(path, size, sync=True)
+
+
 def synced(path: str, size: int) -> list[float]:
     """Seconds of writing a file until it is on the disk."""
-    block, done = os.urandom(min(size, BLOCK)), 0
-    start = time.perf_counter()
-    fd = os.open(path, NEW, 0o600)
-    try:
-        while done < size:
-            done += os.write(fd, block[: size - done])
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-    return [time.perf_counter() - start]
+    return [sum(stored(path, size))]
 
 
 def read(path: str, size: int) -> list[float]:
@@ -100,22 +99,6 @@ def read(path: str, size: int) -> list[float]:
         return [start - begin, time.perf_counter() - start]
     finally:
         os.close(fd)
-
-
-def stored(path: str, size: int) -> list[float]:
-    """As `write`, but until the store has it: the client keeps it after the file is closed."""
-    block = os.urandom(min(size, BLOCK))
-    begin = time.perf_counter()
-    fd, done = os.open(path, NEW, 0o600), 0
-    try:
-        start = time.perf_counter()
-        while done < size:
-            done += os.write(fd, block[: size - done])
-        os.fsync(fd)
-        middle = time.perf_counter()
-    finally:
-        os.close(fd)
-    return [start - begin, middle - start, time.perf_counter() - middle]
 
 
 def direct(path: str, size: int) -> list[float]:

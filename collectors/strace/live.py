@@ -21,6 +21,7 @@ from tracehint.collectors.strace.options import pid_translation, strace_argv
 from tracehint.errors import CollectorError
 
 LINGER_S = 2.0  # how long processes that outlive the command are waited for
+LOOK_S = 1.0  # between looks whether a busy machine's strace is done
 LAG_S = 60.0  # how long strace is waited for that follows nobody any more, and still writes
 
 
@@ -147,9 +148,9 @@ def _wait_for(drainer: subprocess.Popen[bytes], fifo: str, linger_s: float) -> t
         if time.monotonic() < deadline:
             continue
         writer = _writer(fifo)
-        if not writer or _follows(writer) or deadline > began + LAG_S:
+        if not writer or _follows(writer) or time.monotonic() > began + LAG_S:
             break
-        deadline += linger_s  # on a busy machine: every process has ended, but not its log
+        deadline = time.monotonic() + LOOK_S  # every process has ended, but not its log
     if not writer:
         drainer.kill()  # strace never opened the FIFO
         drainer.communicate()
