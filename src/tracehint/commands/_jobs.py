@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 WAIT_S = 30.0  # for recordings of jobs that began and have not ended
+_SILENT = (
+    "began no recorder (its first program is static or setuid, or the node does not see this "
+    "directory and tracehint)"
+)
 _MARKS = ("TRACEHINT_SHARED",)  # of the environment that the run's own recorder needs as well
 
 
@@ -131,11 +135,10 @@ def _told(bundle: Path, whole: list[Path], late: list[Path]) -> list[str]:
     known = len(arrived | began)
     most = max(known, submissions(processes))
     silent = most - known
-    why = [f"{plural(silent, 'job')} began no recorder (its first program is static or setuid, or "
-           "the node does not see this directory and tracehint)"] if silent else []  # fmt: skip
+    why = [f"{plural(silent, 'job')} {_SILENT}"] if silent else []
     if late:
-        cut = f"{plural(len(late), 'recording')} had no end after {WAIT_S:.0f} s (the job runs, or "
-        why.append(f"{cut}was killed): {late[0].parent}")
+        cut = f"{plural(len(late), 'recording')} had no end after {WAIT_S:.0f} s"
+        why.append(f"{cut} (the job runs, or was killed): {late[0].parent}")
     missing = silent + len(began - arrived)
     if not why:
         return []
