@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cli import tracehint
 from tests.support.ebpf import require_ebpf
 from tracehint.collectors.base import Follow
 from tracehint.collectors.ebpf import follow as following
@@ -227,10 +228,7 @@ def test_what_cannot_be_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ],
 )
 def test_wrong_usage_is_125(arguments: list[str], words: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "tracehint", "record", *arguments],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip  # a table
+    done = tracehint("record", *arguments)
     assert done.returncode == 125
     assert words in done.stderr
     assert not list(Path().iterdir())

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cli import tracehint
 from tests.support.fanotify import Watched, build, memory
 from tests.support.first_byte import disk
 from tests.support.hints import hint_file, rule, save
@@ -254,8 +255,7 @@ def test_an_agent_that_ends_or_hangs_blocks_nobody(tmp_path: Path, agent: Path, 
 
 def run(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """The command line, by fanotify."""
-    words = [sys.executable, "-m", "tracehint", "run", "--via", "fanotify", *map(str, arguments)]
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True)
+    return tracehint("run", "--via", "fanotify", *arguments, cwd=folder)
 
 
 def test_the_command_line(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cli import tracehint
 from tests.support.spark_runs import RUNS
 from tracehint.commands import _stage_line as line
 from tracehint.commands._stage_line import Stages
@@ -73,8 +74,5 @@ def test_without_a_terminal_nothing_is_said(tmp_path: Path) -> None:
 
 
 def test_limits_are_for_this_process() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "tracehint", "analyze", "x", "--backend", "spark", "--threads", "2"],
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip  # a table
+    done = tracehint("analyze", "x", "--backend", "spark", "--threads", "2")
     assert done.returncode == 2 and "--threads" in done.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.bed import HEAD, Bed, network
+from tests.support.cli import tracehint
 from tests.support.needs import missing_for
 
-TOOL = [sys.executable, "-m", "tracehint"]
 MIB = 1 << 20
 CHAINS, SIZE, PORT = 5, 8 * MIB, 9123
 WORKFLOW = "".join(
@@ -64,7 +63,7 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["hints", "r.trace", "-o", "h.json"],
         [*words, "-o", "planned.makeflow"],
     ):
-        done = subprocess.run([*TOOL, *command], cwd=folder, capture_output=True, text=True)
+        done = tracehint(*command, cwd=folder)
         assert done.returncode == 0, done.stderr
     assert "makeflow -T wq -W files planned.makeflow" in done.stderr
     return folder
