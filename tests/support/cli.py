@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import forked
-
-PATIENCE_S = 900  # what hangs is to be told from what is slow on a machine full of work
+from tests.support.patience import PATIENCE_S
 
 
 def tracehint(
