@@ -22,8 +22,8 @@ MAX_LINE = 1 << 24
 
 @dataclass(frozen=True)
 class Answer:
-    """What a node did: `seconds` of the whole, `times` of each file of `done` (seconds of its parts,
-    bytes in, bytes out), `came` and `went`: bytes over its links, `busy`: seconds that the
+    """What a node did: `seconds` of the whole, `times` of each file of `done` (seconds of its
+    parts, bytes in, bytes out), `came` and `went`: bytes over its links, `busy`: seconds that the
     processors of its machine worked."""
 
     seconds: float
