@@ -17,7 +17,8 @@ from tracehint.adapters.place.hosts import STARTS, Host
 from tracehint.adapters.probe.derive import derive
 from tracehint.adapters.probe.nodes import Answer, Nodes, agents
 from tracehint.adapters.probe.probe import probe
-from tracehint.adapters.probe.steps import Seen, Work, measure
+from tracehint.adapters.probe.seen import Seen, Work
+from tracehint.adapters.probe.steps import measure
 from tracehint.adapters.probe.write import cluster_text
 from tracehint.analyzer.predict.cluster import Cluster
 from tracehint.analyzer.predict.cluster_file import parse_cluster, read_cluster

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from tracehint.adapters.probe.known import Known, exact
 from tracehint.adapters.probe.processors import one_machine, processors
-from tracehint.adapters.probe.steps import SMALL, Seen
+from tracehint.adapters.probe.seen import Seen
+from tracehint.adapters.probe.steps import SMALL
 from tracehint.analyzer.predict.cluster import Range
 
 MODEL_ERROR = 0.17

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tracehint.adapters.probe.known import Known, exact
-from tracehint.adapters.probe.steps import Seen, Work
+from tracehint.adapters.probe.seen import Seen, Work
 from tracehint.analyzer.predict.cluster import Range
 
 HOST = "machine"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate
 
 from tracehint.adapters.probe.nodes import Answer, Nodes
+from tracehint.adapters.probe.seen import Seen, Work
 
 SMALL = 16 << 10  # bytes of a small file, one request
 CALLS, SMALL_FILES, BIG_FILES = 60, 20, 2  # of one node in a step; big ones of each node
@@ -17,48 +16,6 @@ LOCAL = 0.5  # of a file's bytes that came over the link: less is a local one
 FILLED_S = 0.2  # until readers of big files have filled the link
 PAUSE_S = 3.0  # that one step of calls may last
 _ASIDE = 3000  # bytes on the link that a call takes in any case
-
-
-@dataclass(frozen=True)
-class Work:
-    """Seconds that the processors of a machine worked, in so many seconds, for so many bytes or
-    calls of its nodes; `over`: bytes that came in over their links."""
-
-    busy: float
-    seconds: float
-    amount: float
-    over: float
-
-
-@dataclass
-class Seen:
-    """Samples by name: seconds of calls (`create`, `close`, `open`, `small_read_local`, ...), calls
-    per second of all nodes together (`creates`, `opens`), bytes per second (`local`, `remote`,
-    `link_in`, `link_out`, ...). `where`: big file -> nodes that hold it; `laws`: of the small files
-    of one node in their order, who holds them; `shares`: bytes over the links by bytes written."""
-
-    nodes: int
-    cores: int
-    memory: int
-    size: int
-    samples: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    where: dict[str, list[int]] = field(default_factory=dict)
-    laws: list[list[int]] = field(default_factory=list)
-    keeps: bool = False  # clients have a memory that no `fadvise` empties
-    shares: list[float] = field(default_factory=list)
-    skipped: list[str] = field(default_factory=list)
-    machines: list[str] = field(default_factory=list)  # of each node; "": not known
-    work: dict[str, list[Work]] = field(default_factory=lambda: defaultdict(list))
-
-    @property
-    def writing(self) -> str:
-        """The agent's job that writes until the node is rid of the bytes."""
-        return "stored" if self.keeps else "write"
-
-    @property
-    def looking(self) -> str:
-        """The agent's job that reads a few bytes of what may have been read before."""
-        return "direct" if self.keeps else "read"
 
 
 def measure(nodes: Nodes, size: int, *, keeps: bool = False) -> Seen:

@@ -47,12 +47,11 @@ def from_analysis(analysis: Analysis, scale: Scale | None = None) -> Workload:
     moves.when *= scale.seconds
     operations = _checked(with_computing(_scaled(moves, scale), start, end))
     dep_begin, dep = _waiting(analysis.edges, task_id, start, notes)
-    names = tasks.column("type").fill_null("").combine_chunks().dictionary_encode()
     return Workload(
         task_id=task_id,
         names=tasks.column("name").fill_null("").to_pylist(),
         type=codes(tasks, "type").astype(np.int32),
-        type_names=names.dictionary.to_pylist(),
+        type_names=_type_names(tasks),
         cores=np.ones(len(task_id), np.int32),
         op_begin=np.searchsorted(operations.task, np.arange(len(task_id) + 1)).astype(np.int64),
         op_kind=operations.kind.astype(np.int32),
@@ -132,6 +131,11 @@ def _computing_share(tasks: pa.Table, notes: list[str]) -> Floats:
         )
     share = np.divide(lasted - waited, lasted, out=np.ones(len(lasted)), where=known)
     return np.asarray(np.clip(share, 0.0, 1.0), np.float64)
+
+
+def _type_names(tasks: pa.Table) -> list[str]:
+    named = tasks.column("type").fill_null("").combine_chunks().dictionary_encode()
+    return list(named.dictionary.to_pylist())
 
 
 def _busy_share(tasks: pa.Table) -> Floats:
