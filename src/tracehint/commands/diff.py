@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracehint.commands._backend import load
-from tracehint.commands._memory import for_a_run
 from tracehint.commands._options import (
     gathered,
     nodes_option,
@@ -19,6 +18,7 @@ from tracehint.commands._output import terminal_width, wants_color, write_result
 from tracehint.commands._stage_line import stage
 from tracehint.commands._task_options import task_options
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK
+from tracehint.schemas.arrow import skip_pandas
 from tracehint.version import __version__
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def command(
 
     Example: tracehint diff reference.trace run.trace --format github
     """
-    for_a_run()
+    skip_pandas()
     from tracehint.analyzer.model import Options
     from tracehint.hintgen.diff import CHANGES, diff
     from tracehint.hintgen.lint.render import Info, render

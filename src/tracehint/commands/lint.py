@@ -101,7 +101,7 @@ def command(asked: Asked, choice: Choice, fmt: str, output: str | None, force: b
 
     Example: tracehint lint run.trace --ignore TV --format sarif -o lint.sarif
     """
-    for_a_run()
+    for_a_run(sql=True)
     from tracehint.hintgen.lint import baseline as baselines
     from tracehint.hintgen.lint import skipped_rules
     from tracehint.hintgen.lint.config import choose, find_config
