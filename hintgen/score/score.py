@@ -9,10 +9,11 @@ a file without that hint is a false hit (hintgen/score/tally.py).
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,13 +23,23 @@ from tracehint.analyzer.model import Analysis
 from tracehint.hintgen.hints.mapping import Need, hints_of
 from tracehint.hintgen.hints.model import HintFile
 from tracehint.hintgen.hints.pathtext import to_text
-from tracehint.hintgen.learn.columns import lists
+from tracehint.hintgen.learn.columns import (
+    alike,
+    codes,
+    first_of,
+    lengths,
+    lists,
+    sets_in,
+    word_sets,
+)
 from tracehint.hintgen.learn.facts import facts_of, nodes_of
 from tracehint.hintgen.match.match import Declared, Matcher
 from tracehint.hintgen.score.observed import truth_of
 from tracehint.hintgen.score.said import Said, said_of
 from tracehint.hintgen.score.tally import compare, why_wrong
 
+T = TypeVar("T")
+_TYPES = ("producer_types", "consumer_types")
 # what the rules may know of the other run -> in words
 KNOWS = {
     "path": "each path for itself",
@@ -39,12 +50,26 @@ KNOWS = {
 
 def declared_of(facts: pa.Table) -> Declared:
     """What the engine's graph of a run declares: tasks and types, no I/O."""
+    (makers, made), (readers, read) = (word_sets(facts[name]) for name in _TYPES)
+    producers, consumers = facts["producers"], facts["consumers"]
     return Declared(
-        producer_types=[row[0] if row else None for row in lists(facts["producer_types"])],
-        consumer_types=lists(facts["consumer_types"]),
-        producers=lists(pc.cast(facts["producers"], pa.list_(pa.string()))),
-        consumers=lists(pc.cast(facts["consumers"], pa.list_(pa.string()))),
+        producer_types=_each([some[0] if some else None for some in makers], made),
+        consumer_types=_each(readers, read),
+        producers=lists(pc.cast(producers, pa.list_(pa.string()))),
+        consumers=lists(pc.cast(consumers, pa.list_(pa.string()))),
+        alike=_pair_counts(producers, consumers),
     )
+
+
+def _each(values: Sequence[T], code: Ints) -> list[T]:
+    return [values[k] for k in code.tolist()]
+
+
+def _pair_counts(producers: pa.ChunkedArray, consumers: pa.ChunkedArray) -> list[int]:
+    """For each file: how many have the same producers and consumers, itself included."""
+    _, pair = alike(sets_in(producers), sets_in(consumers))
+    found: list[int] = np.bincount(pair)[pair].tolist()
+    return found
 
 
 def has_declared_graph(analysis: Analysis) -> bool:
@@ -70,20 +95,15 @@ def predicted(
 def baseline(learned: pa.Table, facts: pa.Table, nodes: int) -> Said:
     """A lookup of (producing types, consuming types) -> the commonest pattern; no names."""
     votes: dict[Any, Counter[str]] = defaultdict(Counter)
-    for (made_by, read_by, pattern), count in Counter(
-        zip(*_types(learned), learned["pattern"].to_pylist(), strict=True)
-    ).items():
-        votes[made_by, read_by][pattern] += count
+    first, code = alike(*_types(learned), codes(learned["pattern"]))
+    seen = zip(_texts(learned, first), learned["pattern"].take(first).to_pylist(), strict=True)
+    for (types, pattern), count in zip(seen, np.bincount(code).tolist(), strict=True):
+        votes[types][pattern] += count
     best = {types: _commonest(found) for types, found in votes.items()}
-    kinds: dict[tuple[str, int, str], int] = {}
-    codes = []
-    ends = lists(facts["producers"]), lists(facts["consumers"])
-    for types, made, read in zip(zip(*_types(facts), strict=True), *ends, strict=True):
-        pattern = best.get(types, "")
-        end = made if pattern == "distribute" else read
-        group = str(end[0] if end else "none") if pattern in GROUPED else ""
-        key = (pattern, max(2, len(read)), group)
-        codes.append(kinds.setdefault(key, len(kinds)))
+    first, pair = alike(*_types(facts))
+    said = [best.get(types, "") for types in _texts(facts, first)]
+    first, code = alike(pair, ints(lengths(facts["consumers"])), _group_task(facts, said, pair))
+    kinds = _needs(facts.take(first), [said[k] for k in pair[first].tolist()])
     hinted = (
         tuple(
             (hint.name, hint.value, pattern)
@@ -91,17 +111,42 @@ def baseline(learned: pa.Table, facts: pa.Table, nodes: int) -> Said:
         )
         for pattern, readers, group in kinds
     )
-    return said_of(facts["path"].to_pylist(), codes, hinted)
+    return said_of(facts["path"].to_pylist(), code, hinted)
 
 
 def _commonest(found: Counter[str]) -> str:
     return min(found, key=lambda name: (-found[name], name))
 
 
-def _types(facts: pa.Table) -> tuple[list[Any], list[Any]]:
-    """(producing types, consuming types) of each file, as what can be looked up."""
-    made, read = (lists(facts[name]) for name in ("producer_types", "consumer_types"))
-    return list(map(tuple, made)), list(map(tuple, read))
+def _types(facts: pa.Table) -> tuple[Ints, Ints]:
+    """Producing and consuming types of each file, as numbers."""
+    made, read = (word_sets(facts[name])[1] for name in _TYPES)
+    return made, read
+
+
+def _texts(facts: pa.Table, rows: Ints) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """(producing types, consuming types) of some of the files."""
+    made, read = (map(tuple, lists(facts[name].take(rows))) for name in _TYPES)
+    return list(zip(made, read, strict=True))
+
+
+def _group_task(facts: pa.Table, said: Sequence[str], pair: Ints) -> Ints:
+    """Number of the task whose group each file is in, -1: none; 0 where patterns have no groups."""
+    grouped, spread = (
+        np.array([pattern in some for pattern in said], bool)[pair]
+        for some in (GROUPED, ("distribute",))
+    )
+    made, read = first_of(facts["producers"]), first_of(facts["consumers"])
+    return np.where(grouped, np.where(spread, made, read), 0)
+
+
+def _needs(facts: pa.Table, said: Sequence[str]) -> Iterator[tuple[str, int, str]]:
+    """(pattern, readers, group) of files of which `said` has the pattern."""
+    ends = lists(facts["producers"]), lists(facts["consumers"])
+    for pattern, made, read in zip(said, *ends, strict=True):
+        end = made if pattern == "distribute" else read
+        group = str(end[0] if end else "none") if pattern in GROUPED else ""
+        yield pattern, max(2, len(read)), group
 
 
 @dataclass(frozen=True)
