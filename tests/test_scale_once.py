@@ -92,7 +92,8 @@ def test_names_are_fitted_once_whatever_is_known_of_the_files(
 def test_a_name_near_the_limit_is_asked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is remembered of a name never makes it costly."""
     names = [b"proj/part_7.fits"]
-    hints = hint_file(rule("{dirs}part_{n}.fits", DP="local"), rule("{name}", id="r2", DP="local"))
+    left_out = ("{dirs}part_{n}{n}.fits", "{dirs}{name}_{word}.fit")
+    hints = hint_file(rule("{dirs}part_{n}.fits", DP="local", exclude=left_out))
     typed = Declared(producer_types=["make"], consumer_types=[["use"]])
     for most in range(5, 60):
         monkeypatch.setattr("tracehint.hintgen.match.pick.limit", lambda _name, most=most: most)
