@@ -23,7 +23,7 @@ from tracehint.analyzer.flow.declared import (
     read_tasks,
     read_uses,
 )
-from tracehint.analyzer.flow.grouping import range_lists
+from tracehint.analyzer.flow.grouping import even_lists, range_lists
 from tracehint.analyzer.flow.model import UNKNOWN, Flow, Objects
 from tracehint.analyzer.model import CONSUMERS, EDGES, FILES, PRODUCERS
 
@@ -157,7 +157,6 @@ class _Added:
         task = self.declared.last[self.uses.task[at]]
         some = size > 0
         ends = np.concatenate([[0], np.cumsum(some)])
-        one = pa.array(np.arange(len(at) + 1), pa.int32())
         columns = {
             "file": self.row[path],
             "task": column(self.scene.tasks, "task")[task],
@@ -167,7 +166,7 @@ class _Added:
             "cover": pa.array(np.ones(len(at)), mask=~some),
             "peek": np.zeros(len(at), bool),
             "ranges": range_lists(ends, size[some] * 0, size[some]),
-            "how": pa.ListArray.from_arrays(one, pa.repeat("declared", len(at))),
+            "how": even_lists(pa.repeat("declared", len(at)), len(at), 1),
             "first_s": self.scene.tasks.column("start_s").take(pa.array(task)).combine_chunks(),
             "last_s": self.scene.tasks.column("end_s").take(pa.array(task)).combine_chunks(),
             "superseded": np.zeros(len(at), bool),
@@ -227,7 +226,7 @@ class _Added:
             "lineage": len(self.scene.objects) + np.arange(count),
             "version": np.zeros(count, np.int32),
             "path": paths,
-            "other_paths": _no_names(count),
+            "other_paths": even_lists(pa.array([], pa.binary()), count, 0),
             "role": roles,
             "size_bytes": pa.array(size, mask=size < 0),
             "deleted": np.zeros(count, bool),
@@ -245,10 +244,3 @@ class _Added:
         more = np.bincount(self.row[self.uses.path[self.users]], self.moved, n)
         share = np.asarray(flow.files.column("exact_share").to_numpy())
         return np.where(more[:n] > 0, share * seen / np.maximum(seen + more[:n], 1), share)
-
-
-def _no_names(count: int) -> pa.Array:
-    """So many empty lists."""
-    kind = FILES.field("other_paths").type
-    none = pa.array([], kind.value_type)
-    return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), none)
