@@ -17,11 +17,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 BLOCK = 1 << 20
 REST_S = 0.5
+TICK = os.sysconf("SC_CLK_TCK")
 NEW = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
 OLD = os.O_RDONLY | os.O_CLOEXEC
 
@@ -48,16 +50,13 @@ def busy(programs: Sequence[str]) -> tuple[float, float]:
             continue  # no process, or it has ended
         if name in programs:
             words = rest.split()
-            total += (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+            total += (int(words[11]) + int(words[12])) / TICK
             found = True
-    return (sum(os.times()[:2]), total) if found else (0.0, all_busy())
-
-
-def all_busy() -> float:
-    """Seconds that the processors of this machine have worked so far, for whomever."""
+    if found:
+        return sum(os.times()[:2]), total
     words = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:8]
-    user, nice, system, _idle, _wait, irq, soft = (int(word) for word in words)
-    return (user + nice + system + irq + soft) / os.sysconf("SC_CLK_TCK")
+    user, nice, system, _idle, _wait, irq, soft = map(int, words)
+    return 0.0, (user + nice + system + irq + soft) / TICK
 
 
 def machine() -> str:
@@ -110,14 +109,9 @@ def write(path: str, size: int, *, sync: bool = False) -> list[float]:
     return [start - begin, middle - start, time.perf_counter() - middle]
 
 
-def stored(path: str, size: int) -> list[float]:
-    """As `write`, until the store has it."""
-    return write(path, size, sync=True)
-
-
 def synced(path: str, size: int) -> list[float]:
     """Seconds of writing a file until it is on the disk."""
-    return [sum(stored(path, size))]
+    return [sum(write(path, size, sync=True))]
 
 
 def read(path: str, size: int) -> list[float]:
@@ -175,16 +169,9 @@ def renew(path: str, _size: int) -> list[float]:
 
 Job = Callable[[str, int], "list[float]"]
 JOBS: dict[str, Job] = {
-    "rest": rest,
-    "create": create,
-    "look": look,
-    "write": write,
-    "synced": synced,
-    "read": read,
-    "stored": stored,
-    "direct": direct,
-    "renew": renew,
-}
+    "rest": rest, "create": create, "look": look, "write": write, "synced": synced, "read": read,
+    "stored": partial(write, sync=True), "direct": direct, "renew": renew,
+}  # fmt: skip  # a table
 
 
 def work(
