@@ -109,11 +109,6 @@ def write(path: str, size: int, *, sync: bool = False) -> list[float]:
     return [start - begin, middle - start, time.perf_counter() - middle]
 
 
-def synced(path: str, size: int) -> list[float]:
-    """Seconds of writing a file until it is on the disk."""
-    return [sum(write(path, size, sync=True))]
-
-
 def read(path: str, size: int) -> list[float]:
     """Seconds of opening a file, and of reading its end past the memory of this node.
 
@@ -169,8 +164,9 @@ def renew(path: str, _size: int) -> list[float]:
 
 Job = Callable[[str, int], "list[float]"]
 JOBS: dict[str, Job] = {
-    "rest": rest, "create": create, "look": look, "write": write, "synced": synced, "read": read,
-    "stored": partial(write, sync=True), "direct": direct, "renew": renew,
+    "rest": rest, "create": create, "look": look, "write": write, "read": read, "direct": direct,
+    "renew": renew, "stored": partial(write, sync=True),
+    "synced": lambda path, size: [sum(write(path, size, sync=True))],
 }  # fmt: skip  # a table
 
 
