@@ -64,6 +64,7 @@ def recovered(
         manifest.redacted_args += redactor.taken()
     if not manifest.complete:
         manifest.notes = [
-            f"The recorder of {root.name} was killed: its last accesses may be missing."
+            f"The recorder of {root.name} was killed or is still at work: "
+            "its last accesses may be missing."
         ]
     return {name: found[name] if len(found[name]) else tables[name] for name in tables}, problems

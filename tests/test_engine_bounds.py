@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.test_engine_graphs import files, save, tasks
-from tracehint.adapters.engines import makeflow_text, nextflow_graph
+from tracehint.adapters.engines import makeflow_text, nextflow_work
 from tracehint.adapters.engines.graph_base import MAX_WORD
 from tracehint.adapters.engines.graphs import read_graph
 from tracehint.adapters.engines.makeflow_text import parse_rules
@@ -71,7 +71,7 @@ def test_make_recipes_are_expanded_as_far_as_they_are_kept(tmp_path: Path) -> No
 def test_nextflow_says_that_a_task_has_more_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nextflow_graph, "_MAX_FILES", 3)
+    monkeypatch.setattr(nextflow_work, "MAX_FILES", 3)
     for name in "abcde":
         save(tmp_path, f"work/ab/{'c' * 30}/{name}", "x")
     trace = save(tmp_path, "trace.txt", f"task_id\thash\tprocess\n1\tab/{'c' * 6}\tP\n")

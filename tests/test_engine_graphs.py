@@ -283,6 +283,69 @@ def test_nextflow_trace_with_work_directories(tmp_path: Path) -> None:
     assert first["workdir"] == str(one).encode()
 
 
+def completed(folder: Path, name: str, *, grid: str = "", more: str = "", code: str = "0") -> str:
+    """A line of Nextflow's log, as of 24.10."""
+    return (
+        "Nov-23 07:35:33.504 [Task monitor] DEBUG n.processor.TaskPollingMonitor - "
+        f"Task completed > TaskHandler[{grid}id: 1; name: {name}; status: COMPLETED; exit: {code}; "
+        f"error: -; workDir: {folder}{more}]\n"
+    )
+
+
+LAUNCHED = "Nov-23 07:35:31.262 [main] DEBUG nextflow.cli.Launcher - $> nextflow run main.nf\n"
+
+
+def test_the_log_that_nextflow_always_leaves(tmp_path: Path) -> None:
+    base, elsewhere = tmp_path / "w", tmp_path / "elsewhere/ab/cd"
+    one, two = base / "work/ab/cdef01", base / "work/12/345678"
+    save(one, "out.txt", "abc")
+    save(one, ".command.sh", "#!/bin/bash -ue\nsplit in.txt")
+    save(two, "done", "")
+    (two / "out.txt").symlink_to(one / "out.txt")
+    save(elsewhere, "secret", "x")
+    (base / "work/99").symlink_to(elsewhere.parent)
+    text = (
+        LAUNCHED
+        + completed(one, "WF:SPLIT (a; status: b)")
+        + completed(two, "SUM", grid="jobId: 12; ", more=" started: 17; exited: 2026-11-23; ")
+        + completed(elsewhere, "OUTSIDE", code="-")
+        + completed(base / "work/99/cd", "LINKED", code="3")
+        + "Task completed > TaskHandler[id: x]\n"
+    )
+    path = save(base, ".nextflow.log", text)
+    assert sniff(path) == "nextflow-log"
+    graph = read_graph(path)
+    rows = tasks(graph)
+    assert [(r["name"], r["type"]) for r in rows] == [
+        ("WF:SPLIT (a; status: b)", "SPLIT"), ("SUM", "SUM"), ("OUTSIDE", "OUTSIDE"),
+        ("LINKED", "LINKED"),
+    ]  # fmt: skip  # a table
+    assert [r["exit_status"] for r in rows] == [0, 0, None, 3]
+    assert (rows[0]["command"], rows[0]["workdir"]) == (b"split in.txt", str(one).encode())
+    assert files(graph, "ab/cdef01", "out") == [b"work/ab/cdef01/out.txt"]
+    assert files(graph, "12/345678", "in") == [b"work/ab/cdef01/out.txt"]
+    assert b"secret" not in b"".join(graph.io.column("path").to_pylist())
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_of_a_trace_and_a_log_of_nextflow_one_is_taken(tmp_path: Path, *, traced: bool) -> None:
+    folder = tmp_path / "work/ab" / ("cdef01" + "0" * 24)
+    save(folder, "out.txt", "abc")
+    log = save(tmp_path, ".nextflow.log", LAUNCHED + completed(folder, "SPLIT"))
+    trace = save(tmp_path, "trace.txt", "task_id\thash\tprocess\n1\tab/cdef01\tSPLIT\n")
+    run = RunBuilder(cwd=str(tmp_path))
+    engine = run.process(["nextflow", "run", "main.nf"])
+    job = run.process(["bash", "-ue", ".command.run"], parent=engine, cwd=str(folder))
+    for path in (log, trace) if traced else (log,):
+        run.write(engine, run.file(str(path)), 0, 5, at=1.0)
+    run.write(job, run.file(str(folder / "out.txt")), 0, 3, at=1.0)
+    graph = attach(run.save(tmp_path / "r.trace"))
+    assert graph is not None
+    assert [t["type"] for t in tasks(graph)] == ["SPLIT"]
+    found = segment_tasks(read_bundle(tmp_path / "r.trace")).tasks.to_pylist()
+    assert [t["type"] for t in found if not t["engine"]] == ["SPLIT"]
+
+
 def test_pegasus_workflow(tmp_path: Path) -> None:
     pytest.importorskip("yaml")
     graph = read_graph(save(tmp_path, "workflow.yml", PEGASUS))
@@ -570,6 +633,7 @@ SAMPLES = {
     "wfformat": json.dumps(instance("1.5")).encode(),
     "wfformat old": json.dumps(instance("1.2")).encode(),
     "nextflow": b"task_id\thash\tname\tstart\texit\n1\tab/cdef01\tX\t1700000000000\t0\n",
+    "nextflow-log": (LAUNCHED + completed(Path("/w/ab/cd"), "A (1)", code="1")).encode(),
     "snakemake": b"output_file\tdate\trule\tinput-file(s)\tshellcmd\na\td\tr\tx,y\tsort\n",
 }
 _REPLACE = [

@@ -243,6 +243,8 @@ def test_log_of_a_killed_recorder_is_read(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "left out" in done.stderr and "useless.trace" in done.stderr
+    assert "not whole: killed.trace: its recorder was killed or is still at work" in done.stderr
+    assert "whole.trace" not in done.stderr
     bundle = read_bundle(tmp_path / "all.trace")
     assert not bundle.manifest.complete
     assert any("killed.trace was killed" in note for note in bundle.manifest.notes)

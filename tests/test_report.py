@@ -33,6 +33,7 @@ from tracehint.hintgen.lint.context import Context
 pytestmark = pytest.mark.slow
 
 SIX = (Path(__file__).parent / "runs" / "six_patterns.txt").read_text()
+PATIENCE_MS = 300_000  # a bound for a browser that hangs, not for a busy machine
 SHOTS = Path(__file__).parent / "output"
 CHROMIUM = next(
     (p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if p), None
@@ -201,15 +202,25 @@ def test_what_was_not_measured_is_shown_as_unknown() -> None:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def chromium() -> Iterator[Any]:
     api = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
     if CHROMIUM is None:
         pytest.skip("no chromium on PATH (apt install chromium)")
     with api.sync_playwright() as playwright:
         sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=sandbox)
+        started = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=sandbox, timeout=PATIENCE_MS
+        )
         yield started
         started.close()
+
+
+@pytest.fixture
+def browser(chromium: Any) -> Iterator[Any]:
+    """The browser; what a test opened in it is closed: the pages of many runs are much to draw."""
+    yield chromium
+    for window in chromium.contexts:
+        window.close()
 
 
 class Opened:
@@ -217,16 +228,18 @@ class Opened:
 
     def __init__(self, browser: Any, path: Path, **context: Any) -> None:
         self.trouble: list[str] = []
-        self.page = browser.new_context(**context).new_page()
+        window = browser.new_context(**context)
+        window.set_default_timeout(PATIENCE_MS)
+        self.page = window.new_page()
         self.page.on("console", lambda m: self.trouble.append(f"{m.type}: {m.text}"))
         self.page.on("pageerror", lambda e: self.trouble.append(f"error: {e}"))
         self.page.on("dialog", lambda d: (self.trouble.append(f"dialog: {d.message}"), d.dismiss()))
         self.page.on("request", lambda r: r.url == path.as_uri() or self._request(r.url))
         begin = time.monotonic()
         self.page.goto(path.as_uri())
-        self.page.wait_for_selector("html[data-ready=yes]", timeout=30_000)
+        self.page.wait_for_selector("html[data-ready=yes]")
         self.seconds = time.monotonic() - begin
-        self.page.wait_for_selector("html[data-complete=yes]", timeout=30_000)
+        self.page.wait_for_selector("html[data-complete=yes]")
 
     def _request(self, url: str) -> None:
         if not url.startswith(("data:", "blob:")):

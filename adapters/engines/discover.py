@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _MAX_FILES = 256
 _MAX_BYTES = 1 << 30
+_NEXTFLOW_LOG = b".nextflow.log"
 _SNAKEMAKE = re.compile(rb"^(.*)/\.snakemake/metadata/", re.DOTALL)
 
 
@@ -48,7 +49,7 @@ def find_logs(bundle: Bundle, segmented: Segmentation) -> list[Path]:
         record = _SNAKEMAKE.match(path)
         if record:
             found[Path(os.fsdecode(record[1]) or "/")] = None
-        elif b"/." not in path:
+        elif b"/." not in path.removesuffix(b"/" + _NEXTFLOW_LOG):
             found[Path(os.fsdecode(path))] = None
     return [p for p in found if _readable(p)]
 
@@ -84,10 +85,23 @@ def attach(bundle: Path) -> DeclaredGraph | None:
 
 def declared_by_run(bundle: Bundle, segmented: Segmentation) -> DeclaredGraph | None:
     """What the engines of a run say about it, from their own logs; None: there is nothing."""
-    graphs = []
-    for path in find_logs(bundle, segmented):
+    graphs: list[DeclaredGraph] = []
+    for path in sorted(find_logs(bundle, segmented), key=_is_spare):
         try:
-            graphs.append(relocated(read_graph(path), bundle, segmented))
+            graph = relocated(read_graph(path), bundle, segmented)
         except TracehintError:
             continue  # a log of another run, or one that was cut off: the trace stands alone
+        if not (_is_spare(path) and _told(graph, graphs)):
+            graphs.append(graph)
     return combine(graphs) if graphs else None
+
+
+def _is_spare(path: Path) -> bool:
+    """A log that tells less than another file of the same run may."""
+    return sniff(path) == "nextflow-log"
+
+
+def _told(graph: DeclaredGraph, graphs: list[DeclaredGraph]) -> bool:
+    """Whether all tasks of a graph stand in another one, by their work directories."""
+    known = {where for other in graphs for where in other.tasks.column("workdir").to_pylist()}
+    return known.issuperset(graph.tasks.column("workdir").to_pylist())

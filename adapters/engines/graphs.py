@@ -47,6 +47,7 @@ READERS: dict[str, GraphEntry] = {
     ),
     "wfformat": GraphEntry("wfformat_graph", "WfFormat 1.0-1.6 instance (.json, also packed)"),
     "nextflow": GraphEntry("nextflow_graph", "trace.txt (its work directory beside it is used)"),
+    "nextflow-log": GraphEntry("nextflow_log", ".nextflow.log (with the work directories below)"),
     "parallel": GraphEntry("parallel_graph", "file of --joblog"),
     "make": GraphEntry("make_graph", "output of make -np or make --debug=j"),
     "cwl": GraphEntry("cwl_graph", "directory of cwltool --provenance"),

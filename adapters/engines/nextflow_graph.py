@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-import stat
 from datetime import datetime
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from tracehint.adapters.engines.graph_base import (
     processor_time,
     raw_name,
 )
+from tracehint.adapters.engines.nextflow_work import add_files, process_of, script_of
 from tracehint.adapters.engines.unpack import read_lines
 from tracehint.errors import InputError
 
@@ -30,8 +30,6 @@ _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\b")
 _SIZES = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 _SIZE = re.compile(r"^(\d+(?:\.\d+)?)\s*(B|KB|MB|GB|TB)$")
-_MAX_FILES = 100_000  # per task
-_DEPTH = 8
 
 
 def sniff(_path: Path, head: bytes) -> bool:
@@ -87,7 +85,7 @@ def _add(out: GraphBuilder, row: dict[str, str], work: dict[str, Path]) -> None:
     if end is None and start is not None and length is not None:
         end = start + length
     name = row.get("name") or row.get("process", "")
-    kind = (row.get("process") or name.partition(" (")[0]).rpartition(":")[2]
+    kind = process_of(row.get("process") or name)
     where = os.fsencode(posixpath.abspath(folder)) if folder else None
     if where is None and row.get("workdir", "").startswith("/"):
         where = raw_name(posixpath.normpath(row["workdir"]))
@@ -98,7 +96,7 @@ def _add(out: GraphBuilder, row: dict[str, str], work: dict[str, Path]) -> None:
         name=name,
         type=kind,
         workdir=where,
-        command=_script(folder) or raw_name(row.get("script", "")),
+        command=script_of(folder) or raw_name(row.get("script", "")),
         pid=bounded(pid),
         start_ns=_ns(start),
         end_ns=_ns(end),
@@ -109,52 +107,13 @@ def _add(out: GraphBuilder, row: dict[str, str], work: dict[str, Path]) -> None:
         cpu_ns=_processor_time(row),
     )
     if folder is not None:
-        _files(out, task, folder)
+        add_files(out, task, folder)
 
 
 def _processor_time(row: dict[str, str]) -> int | None:
     ran = _duration(row.get("realtime", ""))
     busy = number(row.get("%cpu", "").removesuffix("%"))
     return processor_time(busy, None if ran is None else ran / 1000)
-
-
-def _script(folder: Path | None) -> bytes:
-    """The text of `.command.sh` without its first line."""
-    try:
-        if folder is None or (folder / ".command.sh").is_symlink():
-            return b""
-        with (folder / ".command.sh").open("rb") as stream:
-            return stream.read(1 << 16).partition(b"\n")[2].strip()
-    except OSError:
-        return b""
-
-
-def _files(out: GraphBuilder, task: str, folder: Path) -> None:
-    count = 0
-    for where, folders, files in os.walk(os.fsencode(folder), followlinks=False):
-        if where.count(b"/") - os.fsencode(folder).count(b"/") > _DEPTH:
-            folders.clear()
-        for name in sorted([*files, *folders]):
-            path = posixpath.join(where, name)
-            if name.startswith(b".command.") or name == b".exitcode":
-                continue
-            count += 1
-            if count > _MAX_FILES:
-                out.notes.append(f"task {task}: of more than {_MAX_FILES:,} files the first ones")
-                return
-            _one_file(out, task, path)
-
-
-def _one_file(out: GraphBuilder, task: str, path: bytes) -> None:
-    try:
-        facts = os.lstat(path)
-        if stat.S_ISLNK(facts.st_mode):
-            to = os.readlink(path)  # noqa: PTH115 (bytes)
-            out.file(task, "in", posixpath.join(posixpath.dirname(path), to))
-        elif stat.S_ISREG(facts.st_mode):
-            out.file(task, "out", path, facts.st_size)
-    except OSError:
-        out.notes.append("a file of a work directory could not be looked at")
 
 
 def _time(text: str) -> float | None:

@@ -1,8 +1,9 @@
 """What runs on each node of the probe: this text alone, given to `python3 -c`, without tracehint.
 
 It gets one JSON object a line on standard input and answers with one a line: `seconds` of the
-whole, `times` of each item, `net` (bytes that came in and went out over the node's links
-meanwhile). It touches nothing outside the directory that is its only argument.
+whole, `times` of each item of `done`, `net` (bytes that came in and went out over the node's links
+meanwhile), `busy` (seconds that the processors of its machine worked meanwhile). It touches nothing
+outside the directory that is its only argument.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 BLOCK = 1 << 20
+REST_S = 0.5
 NEW = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
 OLD = os.O_RDONLY | os.O_CLOEXEC
 
@@ -32,6 +34,27 @@ def net() -> tuple[int, int]:
             words = rest.split()
             came, went = came + int(words[0]), went + int(words[8])
     return came, went
+
+
+def busy() -> float:
+    """Seconds that the processors of this machine have worked so far, for whomever."""
+    words = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:8]
+    user, nice, system, _idle, _wait, irq, soft = (int(word) for word in words)
+    return (user + nice + system + irq + soft) / os.sysconf("SC_CLK_TCK")
+
+
+def machine() -> str:
+    """What all nodes of one machine have in common."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def rest(_path: str, _size: int) -> list[float]:
+    """Do nothing for a while."""
+    time.sleep(REST_S)
+    return [REST_S]
 
 
 def create(path: str, _size: int) -> list[float]:
@@ -135,6 +158,7 @@ def renew(path: str, _size: int) -> list[float]:
 
 Job = Callable[[str, int], "list[float]"]
 JOBS: dict[str, Job] = {
+    "rest": rest,
     "create": create,
     "look": look,
     "write": write,
@@ -173,12 +197,12 @@ def answer(asked: dict[str, Any]) -> dict[str, object]:
     """Answer to one line: the names are dealt out to so many streams at one time."""
     if asked["do"] == "about":
         pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        return {"cores": os.cpu_count() or 1, "memory": pages}
+        return {"cores": os.cpu_count() or 1, "memory": pages, "machine": machine()}
     streams, names = asked.get("streams", 1), asked["names"]
     found: list[list[float]] = []
     errors: list[str] = []
     until = time.monotonic() + asked["limit"]
-    start, before = time.perf_counter(), net()
+    start, before, worked = time.perf_counter(), net(), busy()
     parts: list[list[list[float]]] = [[] for _ in range(streams)]
     jobs = [
         threading.Thread(
@@ -192,12 +216,15 @@ def answer(asked: dict[str, Any]) -> dict[str, object]:
     for job in jobs:
         job.join()
     after = net()
-    for part in parts:
+    done: list[str] = []
+    for i, part in enumerate(parts):
         found += part
+        done += names[i::streams][: len(part)]
     if errors:
         return {"error": errors[0][:300]}
     moved = [after[0] - before[0], after[1] - before[1]]
-    return {"seconds": time.perf_counter() - start, "times": found, "net": moved}
+    took, worked = time.perf_counter() - start, busy() - worked
+    return {"seconds": took, "times": found, "done": done, "net": moved, "busy": worked}
 
 
 def main() -> None:

@@ -22,13 +22,16 @@ MAX_LINE = 1 << 24
 
 @dataclass(frozen=True)
 class Answer:
-    """What a node did: `seconds` of the whole, `times` of each file (seconds of its parts, bytes
-    in, bytes out), `came` and `went`: bytes over its links."""
+    """What a node did: `seconds` of the whole, `times` of each file of `done` (seconds of its
+    parts, bytes in, bytes out), `came` and `went`: bytes over its links, `busy`: seconds that the
+    processors of its machine worked."""
 
     seconds: float
     times: list[list[float]]
     came: float
     went: float
+    busy: float = 0.0
+    done: Sequence[str] = ()
 
 
 @dataclass
@@ -135,10 +138,12 @@ class Nodes:
     def answers(self, begun: Begun) -> dict[int, Answer]:
         """What nodes say that were asked before."""
         found = {node: self.agents[node].receive(begun.limit) for node in begun.nodes}
-        return {
-            node: Answer(said["seconds"], said["times"], *said["net"])
-            for node, said in found.items()
-        }
+        return {node: _answer(said) for node, said in found.items()}
+
+
+def _answer(said: Mapping[str, Any]) -> Answer:
+    came, went = said["net"]
+    return Answer(said["seconds"], said["times"], came, went, said["busy"], said["done"])
 
 
 @contextmanager

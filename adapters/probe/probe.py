@@ -9,7 +9,8 @@ from pathlib import Path
 
 from tracehint.adapters.place.hosts import Host
 from tracehint.adapters.probe.nodes import agents
-from tracehint.adapters.probe.steps import Seen, measure
+from tracehint.adapters.probe.seen import Seen
+from tracehint.adapters.probe.steps import measure
 from tracehint.errors import InputError
 
 MAX_NODES, MAX_SECONDS = 5, 180.0

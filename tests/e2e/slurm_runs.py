@@ -7,12 +7,15 @@ import sys
 from pathlib import Path
 
 from tests.e2e.support import Run, analyze, tracehint
+from tests.support.slurm import Cluster
 
 PROGRAM = f"{sys.executable} -m tracehint"
 
 
-def merged(work: Path, *options: str | Path) -> Run:
-    """All bundles of a folder as one run."""
+def merged(slurm: Cluster, work: Path, *options: str | Path) -> Run:
+    """All bundles of a folder as one run, when the jobs have ended: an engine that looks for a
+    file that the job makes ends before the job, whose recorder is still writing."""
+    slurm.wait()
     tracehint(
         "merge", *sorted((work / "bundles").glob("*.trace")), "-o", work / "run.trace", *options
     )

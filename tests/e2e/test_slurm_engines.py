@@ -65,7 +65,7 @@ def test_makeflow_wrapper(slurm: Cluster, tmp_path: Path) -> None:
         cwd=tmp_path,
         env=environment(tmp_path),
     )
-    run = merged(tmp_path, "--workflow", tmp_path / "w.mf.makeflowlog")
+    run = merged(slurm, tmp_path, "--workflow", tmp_path / "w.mf.makeflowlog")
     rules = makeflow_rules(MAKEFLOW)
     label = {t["id"]: t["name"] for t in run.tasks.values()}
     assert sorted(label.values()) == sorted(targets[0] for targets, _, _ in rules)
@@ -97,7 +97,7 @@ def test_hints_of_a_run_on_slurm_act_on_slurm(slurm: Cluster, tmp_path: Path) ->
         (folder / "w.mf").write_text(SMALL)
     first, after = folders
     slurm.run(*makeflow, "w.mf", "--wrapper", program, cwd=first, env=environment(first))
-    merged(first, "--workflow", first / "w.mf")
+    merged(slurm, first, "--workflow", first / "w.mf")
     tracehint("hints", first / "run.trace", "-o", first / "hints.json")
     tracehint(
         "emit",
@@ -155,7 +155,7 @@ def test_snakemake_profile(slurm: Cluster, tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / f"in_{name}.txt").write_text("".join(f"{i}\n" for i in range(3000)))
     slurm.run("snakemake", "--profile", "profile", cwd=tmp_path, env=environment(tmp_path))
-    run = merged(tmp_path)
+    run = merged(slurm, tmp_path)
     assert sorted(t["type"] for t in run.tasks.values() if not t["engine"]) == [
         "count",
         "count",
@@ -193,7 +193,7 @@ def test_nextflow_shell(slurm: Cluster, tmp_path: Path) -> None:
         cwd=tmp_path,
         env=environment(tmp_path),
     )
-    run = merged(tmp_path, "--workflow", tmp_path / "trace.txt")
+    run = merged(slurm, tmp_path, "--workflow", tmp_path / "trace.txt")
     label = {t["id"]: t["name"] for t in run.tasks.values() if not t["engine"]}
     assert sorted(label.values()) == TASKS
     assert {(p, path.rpartition("/")[2], c) for p, path, c in run.edges(label)} == EDGES
@@ -219,7 +219,7 @@ def test_parsl_launcher(slurm: Cluster, tmp_path: Path) -> None:
     path = f"{program.parent}:{os.environ['PATH']}"
     slurm.run(program, "wf.py", cwd=tmp_path, env=environment(tmp_path) | {"PATH": path})
     slurm.wait()
-    run = merged(tmp_path)
+    run = merged(slurm, tmp_path)
     label = {t["id"]: t["type"] for t in run.tasks.values() if not t["engine"]}
     assert sorted(label.values()) == ["cat", "seq", "sort", "sort", "sort"]
     assert run.edges(label) == {

@@ -36,8 +36,7 @@ def test_task_prolog_names_what_a_plain_script_runs(slurm: Cluster, tmp_path: Pa
     env = environment(tmp_path)
     first = slurm.sbatch("--job-name=first", "two.job", cwd=tmp_path, env=env)
     slurm.sbatch(f"--dependency=afterok:{first}", "one.job", cwd=tmp_path, env=env)
-    slurm.wait()
-    run = merged(tmp_path)
+    run = merged(slurm, tmp_path)
     label = {t["id"]: t["name"] for t in run.tasks.values() if not t["engine"]}
     assert len(label) == 3 and {"first_0", "first_1"} <= set(label.values())
     (last,) = set(label.values()) - {"first_0", "first_1"}
@@ -69,7 +68,7 @@ def test_one_recorder_per_node_of_an_allocation(slurm: Cluster, tmp_path: Path) 
     slurm.wait()
     printed = "".join(p.read_text() for p in tmp_path.glob("slurm-*.out"))
     assert len(list((tmp_path / "bundles").iterdir())) == 2, printed
-    run = merged(tmp_path)
+    run = merged(slurm, tmp_path)
     tasks = [t for t in run.tasks.values() if not t["engine"]]
     assert len(tasks) == 5, [t["command"] for t in tasks]
     label = {t["id"]: t["command"][-11:] for t in tasks}

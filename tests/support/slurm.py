@@ -92,7 +92,7 @@ class Cluster:
         *command: str | Path,
         cwd: Path | None = None,
         env: Mapping[str, str] = {},
-        timeout: float = 120,
+        timeout: float = 600,
     ) -> subprocess.CompletedProcess[str]:
         """Run a command that can speak to this cluster; it must end with 0.
 
@@ -114,7 +114,7 @@ class Cluster:
         done = self.run("sbatch", "--parsable", *arguments, cwd=cwd, env=env)
         return int(done.stdout.split(";")[0])
 
-    def wait(self, timeout: float = 90) -> None:
+    def wait(self, timeout: float = 600) -> None:
         """Until no job waits, runs or ends; a job that can never start is an error."""
         for _ in range(int(timeout / 0.2)):
             queue = self.run("squeue", "--noheader", "--format=%i %T %r").stdout
@@ -166,7 +166,7 @@ def cluster(
     finally:
         assert reaper.stdin
         reaper.stdin.close()
-        reaper.wait(timeout=30)
+        reaper.wait(timeout=300)
 
 
 def _configure(folder: Path, nodes: Sequence[str], prolog: str, epilog: str) -> Path:
@@ -242,7 +242,7 @@ def _on(host: str, folder: Path, *command: str) -> list[str]:
 
 def _wait_for_nodes(started: Cluster, count: int) -> None:
     states = ""
-    for _ in range(100):
+    for _ in range(600):
         # sinfo waits long for a controller that is not there yet
         with suppress(subprocess.TimeoutExpired):
             states = subprocess.run(
@@ -250,7 +250,7 @@ def _wait_for_nodes(started: Cluster, count: int) -> None:
                 env=started.env,
                 capture_output=True,
                 text=True,
-                timeout=2,
+                timeout=20,
             ).stdout
             if states.split() == ["idle"] * count:
                 return

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 
+UNFINISHED = "its recorder was killed or is still at work; when it has ended, merge again"
+
+
 @dataclass(frozen=True)
 class MergeRequest:
     """What becomes one bundle, and how."""
@@ -75,8 +78,7 @@ def command(asked: MergeRequest) -> int:
         _write(whole, problems, made)
         if asked.workflow is not None:
             declare(made, asked.workflow)
-    for text in [*problems, *(f"{b.path.name}: {p}" for b in parts for p in b.problems)]:
-        click.echo(f"tracehint: left out: {text}", err=True)
+    _say_incomplete(parts, problems)
     if not asked.quiet:
         hosts = plural(len({host.name for host in whole.manifest.hosts}), "host")
         whole_of = f"{plural(len(parts), 'bundle')} of {hosts} in {asked.output}"
@@ -105,6 +107,14 @@ def _read(paths: Sequence[Path], tell: Tell) -> tuple[list[Bundle], list[str]]:
             "no bundle can be read: " + "; ".join(problems), "\n  ".join(dict.fromkeys(remedies))
         )
     return parts, problems
+
+
+def _say_incomplete(parts: Sequence[Bundle], problems: Sequence[str]) -> None:
+    for text in [*problems, *(f"{b.path.name}: {p}" for b in parts for p in b.problems)]:
+        click.echo(f"tracehint: left out: {text}", err=True)
+    for bundle in parts:
+        if not bundle.manifest.complete:
+            click.echo(f"tracehint: not whole: {bundle.path.name}: {UNFINISHED}", err=True)
 
 
 def _joined(parts: list[Bundle], asked: MergeRequest) -> tuple[Bundle, str]:

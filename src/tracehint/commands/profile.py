@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracehint.collectors.run import Ended, die_like
+from tracehint.commands._engine_logs import join_engine_logs
 from tracehint.commands._options import nodes_option
 from tracehint.commands._recording import Recording, RunCommand, recording_options, start
 from tracehint.commands._task_options import task_options
@@ -87,7 +88,7 @@ def show(
     from tracehint.hintgen.summary.console import console_for
     from tracehint.hintgen.summary.summary import print_summary
 
-    _join_engine_logs(bundle)
+    join_engine_logs(bundle)
     wanted = results_folder(bundle)
     work = Work(bundle, prepare(wanted, force=force), cut, nodes, cluster)
     if work.folder != wanted and not quiet:
@@ -143,16 +144,6 @@ def _idle(analysis: Analysis) -> None:
         + (f"\n  If everything was up to date: {again}" if again else ""),
         err=True,
     )
-
-
-def _join_engine_logs(bundle: Path) -> None:
-    """Names, rules and attempts from the logs that the run's engines left; never a failure."""
-    from tracehint.adapters.engines.discover import attach
-
-    try:
-        attach(bundle)
-    except TracehintError as error:
-        click.echo(f"tracehint: the engine's log was not joined: {error}", err=True)
 
 
 def _next(bundle: Path, folder: Path, made: dict[str, str], ran: list[str]) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracehint.collectors.run import Ended, die_like, told, working_directory
+from tracehint.commands._engine_logs import join_engine_logs
 from tracehint.commands._hinted import Hinted, Wanted, prepared
 from tracehint.commands._located import locator
 from tracehint.commands._options import with_options
@@ -179,6 +180,9 @@ def _run(
         return run_plain(options["command"], environment), None
     store = locator(wanted.store, wanted.prefix, wanted.places)
     result, bundle = start(Recording(**options, environment=environment, store=store))
+    if bundle is not None:
+        with told(f"The recording is whole: {bundle}"):
+            join_engine_logs(bundle)
     if bundle is not None and not options["quiet"]:
         click.echo(f"tracehint: wrote {click.format_filename(bundle)}", err=True)
     return Ended(result.exit_status, result.signal), bundle
