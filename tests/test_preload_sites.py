@@ -6,6 +6,7 @@ import ctypes.util
 import platform
 import shutil
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -65,5 +66,5 @@ def test_no_system_call_of_ours_is_followed_by_a_return_that_is_not_foreseen() -
     words = ["objdump", "-d", "--no-show-raw-insn", LIBRARY]
     text = subprocess.run(words, check=True, capture_output=True, text=True).stdout
     rows = [line.split("\t")[1].split()[0] for line in text.splitlines() if "\t" in line]
-    behind = [then for op, then in zip(rows, rows[1:], strict=False) if op == "syscall"]
+    behind = [then for op, then in pairwise(rows) if op == "syscall"]
     assert sorted(behind) == ["call", "call", "ret"]
