@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.patience import PATIENCE_S
 from tests.support.predicting import (
     MB,
     SANITIZERS,
@@ -78,7 +79,7 @@ def run(
         [program, folder / "work", folder / "runs"],
         capture_output=True,
         env=ENVIRONMENT,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
 
