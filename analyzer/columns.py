@@ -54,6 +54,20 @@ def codes(table: pa.Table, name: str) -> Ints:
     return ints(encoded.indices.fill_null(MISSING).to_numpy(zero_copy_only=False))
 
 
+def coded(table: pa.Table, name: str) -> tuple[Ints, pa.Array]:
+    """A text column without nulls as (the number of each row's text, the different texts)."""
+    import pyarrow as pa
+
+    values = table.column(name)
+    if not pa.types.is_dictionary(values.type):
+        values = values.dictionary_encode()
+    values = values.unify_dictionaries()
+    if not values.num_chunks:
+        return np.zeros(0, np.int64), pa.array([], values.type.value_type)
+    parts = [chunk.indices.to_numpy(zero_copy_only=False) for chunk in values.chunks]
+    return np.concatenate(parts, dtype=np.int64), values.chunk(0).dictionary
+
+
 def binary(table: pa.Table, name: str) -> pa.Array:
     """A binary column as one array."""
     import pyarrow as pa

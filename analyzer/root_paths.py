@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tracehint.analyzer.base import below
-from tracehint.analyzer.path_rules import BOOKKEEPING, SOFTWARE, is_runtime, is_system
+from tracehint.analyzer.path_rules import BOOKKEEPING, RUNTIME, SOFTWARE, is_runtime, is_system
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -29,22 +29,23 @@ def classify_paths(paths: Any, roots: Sequence[bytes]) -> Any:
     """Per path: true for software (outside the roots, environments, caches, engines' own files)."""
     whole = pa.array(paths, pa.binary())
     relative, root = _split(whole, roots)
-    software = pc.match_substring_regex(relative, f"{SOFTWARE}|{BOOKKEEPING}").fill_null(False)
-    software = pc.or_(software, is_runtime(whole).fill_null(False))
+    # Each look at all paths counts, and few of them have anything of it anywhere.
+    odd = pc.match_substring_regex(whole, f"{SOFTWARE}|{BOOKKEEPING}|{RUNTIME}").fill_null(False)
+    some = relative.filter(odd)
+    found = pc.match_substring_regex(some, f"{SOFTWARE}|{BOOKKEEPING}")
+    found = pc.or_(found, is_runtime(whole.filter(odd)))
+    software = pc.replace_with_mask(odd, odd, found)
     if b"/" in roots:  # below it lies the system too; other roots inside it were asked for
         inside = root == list(roots).index(b"/")
         software = pc.or_(software, pa.array(is_system(whole) & inside))
     answer = pc.or_(pc.less(pa.array(root), 0), software)
-    return pc.or_(answer, _in_environments(whole, roots))
+    return pc.or_(answer, _in_environments(whole, whole.filter(odd), roots))
 
 
-def _in_environments(paths: Any, roots: Sequence[bytes]) -> Any:
-    """Paths below a virtual environment or conda prefix, found by its marker among the paths."""
-    # a search for plain text first: the expression is slow, and few paths can match it
-    near = pc.or_(*(pc.match_substring(paths, mark) for mark in ("/pyvenv.cfg", "/conda-meta/")))
-    marks = pc.extract_regex(
-        pc.unique(paths.filter(near)), r"(?s)^(?P<prefix>.*)/(?:pyvenv\.cfg|conda-meta/.*)$"
-    )
+def _in_environments(paths: Any, near: Any, roots: Sequence[bytes]) -> Any:
+    """Paths below a virtual environment or conda prefix, found by its marker among those in
+    `near`."""
+    marks = pc.extract_regex(pc.unique(near), r"(?s)^(?P<prefix>.*)/(?:pyvenv\.cfg|conda-meta/.*)$")
     prefixes = pc.unique(marks.drop_null().field("prefix")).to_pylist()
     answer = pa.array(np.zeros(len(paths), bool))
     for prefix in sorted(prefixes)[:256]:

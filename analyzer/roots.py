@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tracehint.analyzer.arrays import distinct
 from tracehint.analyzer.base import base_folder, below, workplaces
+from tracehint.analyzer.columns import coded
 from tracehint.analyzer.path_rules import is_system, looks_like_data
 from tracehint.schemas.compact import plain, wide
 
@@ -82,9 +84,24 @@ def _used_folders(bundle: Bundle) -> set[bytes]:
     opens = bundle.tables["opens"]
     counters = (pc.greater(opens.column(name), 0) for name in ("read_ops", "write_ops"))
     used = pc.or_(pc.or_(*counters), opens.column("created"))
-    parts = [plain(opens.filter(used).column("path")), bundle.tables["declared_io"].column("path")]
-    unique = pc.unique(pa.chunked_array([c for p in parts for c in p.chunks], pa.binary()))
+    parts = [plain(opens.filter(used).column("path")), _declared(bundle)]
+    unique = _absolute(parts)
     return _folders_of(unique.filter(pa.array(looks_like_data(unique))))
+
+
+def _declared(bundle: Bundle, direction: str | None = None) -> pa.ChunkedArray:
+    """The different paths that are declared, as inputs (in), outputs (out) or either."""
+    table = bundle.tables["declared_io"]
+    if direction is not None:
+        table = table.filter(pc.equal(table.column("direction"), direction))
+    code, paths = coded(table, "path")
+    return pa.chunked_array([paths.take(pa.array(distinct(code)))])
+
+
+def _absolute(parts: Iterable[pa.ChunkedArray]) -> pa.Array:
+    """The different paths of the parts that are absolute: only these have folders."""
+    known = [c.filter(pc.starts_with(c, b"/")) for part in parts for c in part.chunks]
+    return pc.unique(pa.chunked_array(known, pa.binary()))
 
 
 def _clean(path: bytes) -> bytes:
@@ -177,17 +194,14 @@ def _written_folders(bundle: Bundle, segmented: Segmentation | None) -> set[byte
         kept.column("new_path").drop_null(),
     ]
     if not bundle.tables["processes"].num_rows:
-        declared = bundle.tables["declared_io"]
-        parts.append(declared.column("path").filter(pc.equal(declared.column("direction"), "out")))
-    paths = pa.chunked_array([c for p in parts for c in p.chunks], pa.binary())
-    unique = pc.unique(paths)
+        parts.append(_declared(bundle, "out"))
+    unique = _absolute(parts)
     return _folders_of(unique.filter(pc.invert(pa.array(is_system(unique)))))
 
 
 def _folders_of(paths: Any) -> set[bytes]:
-    """The folders of those paths that are absolute."""
-    absolute = paths.filter(pc.starts_with(paths, b"/"))
-    folders = pc.replace_substring_regex(absolute, rb"(?s)/[^/]*$", b"")
+    """The folders of absolute paths."""
+    folders = pc.replace_substring_regex(paths, rb"(?s)/[^/]*$", b"")
     return {_norm(f or b"/") for f in pc.unique(folders).to_pylist()}
 
 

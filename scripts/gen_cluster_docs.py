@@ -30,8 +30,10 @@ price_per_hour = 0.8
 A number may be a range wherever the table does not say *whole*: each simulated run draws its own
 values, and the 90 % interval follows. Without `base`, keys without default must be given.
 `[nodes]` may be repeated as `[[nodes]]` for machines of several kinds; `[servers]` are the store's
-own machines (`servers = "apart"` or `"one"`; else like the first nodes). What a file must not say
-is refused with the key, the limit and the remedy.
+own machines (`servers = "apart"` or `"one"`; else like the first nodes). Nodes that are one
+machine (virtual machines, containers, name spaces) name it in `host`: they share its processors,
+`[[hosts]]`, for computing and for what the store needs of them. What a file must not say is
+refused with the key, the limit and the remedy.
 """
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import signal
 import sys
 from collections import Counter
@@ -52,10 +53,20 @@ def pytest_configure() -> None:
     shell lets what it starts in the background ignore signals that tests send."""
     os.environ["TRACEHINT_CACHE"] = "off"
     sys.dont_write_bytecode = False
+    _python_itself()
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         if signal.getsignal(number) == signal.SIG_IGN:
             usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
             signal.signal(number, usual)
+
+
+def _python_itself() -> None:
+    """The `python3` of a version manager may be a script that starts a dozen processes, recorded
+    with each task of each workflow: the interpreter is found before it."""
+    found = shutil.which("python3")
+    if found and Path(found).read_bytes()[:2] == b"#!":
+        folder = Path(sys.executable).resolve().parent
+        os.environ["PATH"] = f"{folder}{os.pathsep}{os.environ['PATH']}"
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

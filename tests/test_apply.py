@@ -377,7 +377,9 @@ def test_undo_after_a_crash_at_any_moment(tmp_path: Path) -> None:
         "--quiet",
     ]
     caught = 0
-    for delay in (0.0, 0.01, 0.03, 0.06):
+    for delay in (0.0, 0.01, 0.03, 0.06, *[0.0] * 20):
+        if caught and delay == 0.0:
+            break  # the rest is for a machine on which it was too quick or too slow
         process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         journal = data / ".tracehint" / "applied.jsonl"
         for _ in range(2000):

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PATIENCE_S
+
 BECOME = "from tracehint.collectors.run import become, runnable; become(runnable(sys.argv[1:]))"
 NODE = (
     "from tracehint.commands._node_run import _become; "
@@ -20,7 +22,7 @@ def python(code: str, *words: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-c", f"import sys; {code}", *words],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PATIENCE_S
+
 ROOT = Path(__file__).parents[1]
 HOLDS = """
 import sys, time
@@ -41,7 +43,7 @@ def test_a_bed_that_is_told_to_end(number: signal.Signals, tmp_path: Path) -> No
         own = {name for name in spaces() if name.endswith(str(bed.pid))}
         bed.send_signal(number)
         errors = bed.stderr.read()
-        bed.wait(60)
+        bed.wait(PATIENCE_S)
     if "ready" not in said:
         pytest.skip(f"no bed here: {errors[-300:]}")
     assert len(own) == 6

@@ -16,6 +16,7 @@ from scripts.bench.hints.settings import archive
 from scripts.bench.page import into_page
 
 from tests.support.needs import missing_for
+from tests.support.patience import PATIENCE_S
 from tracehint.adapters.engines.workflow import read_workflow
 from tracehint.hintgen.hints.vocabulary import valid
 
@@ -48,7 +49,7 @@ def test_a_row_is_a_workflow_that_runs(row: Row, tmp_path: Path) -> None:
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_S,
         )
     assert done.returncode == 0, done.stdout + done.stderr
     sums = [p.read_text() for p in sorted(tmp_path.glob("sum_*.txt"))]
@@ -61,7 +62,7 @@ def test_what_goes_to_the_archive_is_what_arrives(tmp_path: Path) -> None:
     (tmp_path / "put").write_text(PUT)
     with archive("127.0.0.1", row):
         run = ["bash", "-c", "bash ./fetch in_3.dat && head -c 1000 in_3.dat >x && bash ./put x"]
-        done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S)
     assert (tmp_path / "in_3.dat").stat().st_size == row.size
     told = hashlib.sha256((tmp_path / "x").read_bytes()).hexdigest()
     assert (done.returncode, done.stdout.strip()) == (0, told)

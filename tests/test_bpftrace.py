@@ -12,8 +12,8 @@ import pytest
 
 from tests.support.cli import tracehint
 from tests.support.ebpf import compile_workloads
+from tests.support.patience import PATIENCE_S, until
 from tests.test_ebpf_coverage import CASES, Run
-from tests.test_losses_stated import until
 from tests.test_strace_coverage import _check
 from tracehint.collectors.bpftrace.translate import translate
 from tracehint.schemas.store import read_bundle
@@ -58,7 +58,9 @@ def recorder() -> list[str]:
 def bpftrace(*command: object, cwd: Path) -> subprocess.CompletedProcess[str]:
     """A recorded command."""
     words = [*recorder(), *map(str, command)]
-    return subprocess.run(words, cwd=cwd, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(
+        words, cwd=cwd, capture_output=True, text=True, check=False, timeout=PATIENCE_S
+    )
 
 
 def run_all(folder: Path) -> Run:
@@ -118,15 +120,15 @@ def test_a_killed_recorder_leaves_what_it_saw_and_no_probes(tmp_path: Path) -> N
         "seq 99 > f; cat f > g; : > made; while [ ! -e go ]; do sleep 0.1; done; cat g > h; : > end"
     )
     with subprocess.Popen([*recorder(), "sh", "-c", script], cwd=tmp_path) as process:
-        until((tmp_path / "made").exists)
+        until((tmp_path / "made").exists, "made")
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         names = {int(pid): Path(f"/proc/{pid}/comm").read_text().strip() for pid in children}
         (tracer,) = (pid for pid, name in names.items() if name == "bpftrace")
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-        until(lambda: not alive(tracer))
+        until(lambda: not alive(tracer), "the tracer ends")
         (tmp_path / "go").touch()
-        until((tmp_path / "end").exists)
+        until((tmp_path / "end").exists, "end")
     bundle = read_bundle(tmp_path / "run.trace")
     assert not bundle.manifest.complete
     moved = {o["path"][-2:] for o in bundle.tables["opens"].to_pylist() if o["write_bytes"]}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -22,9 +21,7 @@ def calibrate(folder: Path, capsys: pytest.CaptureFixture[str], *more: str) -> d
 def test_measures_calls_and_rates_and_cleans_up(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    start = time.monotonic()
     found = calibrate(tmp_path, capsys)
-    assert time.monotonic() - start < 60
     assert found["schema"] == "tracehint.calibration/1"
     for call in ("create", "open", "set", "get"):
         row = found["calls"][call]

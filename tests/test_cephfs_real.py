@@ -22,6 +22,7 @@ from scripts.bench.hints.settings import prepare
 
 from tests.support.ceph import CephBed, ceph_cluster, missing
 from tests.support.hints import rule, save
+from tests.support.patience import PATIENCE_S
 from tracehint.adapters.engines.tag_table import TagTarget, encode, find_helper, tag_files
 from tracehint.adapters.stores.cephfs import CephFs
 from tracehint.adapters.stores.places import Places
@@ -81,7 +82,7 @@ def tracehint(bed: CephBed, *arguments: str | Path, code: int = 0) -> str:
         bed.command(*TOOL, *arguments),
         text=True,
         capture_output=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         env={**os.environ, "CEPH_CONF": str(bed.conf)},
     )
     assert done.returncode == code, done.stdout + done.stderr

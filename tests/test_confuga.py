@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.cli import tracehint
 from tests.support.confuga import Confuga, confuga, missing
 from tracehint.adapters.engines.confuga_emit import pull_threshold
 from tracehint.adapters.engines.file_lists import Lists, lists_of, with_lists
 from tracehint.adapters.engines.observed import Observed
 from tracehint.adapters.engines.workflow import Workflow, read_workflow
 
-TOOL = [sys.executable, "-m", "tracehint"]
 MIB = 1 << 20
 READERS = 10
 DB, UNUSED = 16 * MIB, 8 * MIB
@@ -140,14 +138,14 @@ def _record(folder: Path) -> None:
     words = ["record", "--collector", "strace", "-o", "r.trace", "--", "makeflow", "-j", "10"]
     words.append("w.makeflow")
     for command in (words, ["hints", "r.trace", "-o", "h.json"]):
-        done = subprocess.run([*TOOL, *command], cwd=folder, capture_output=True, text=True)
+        done = tracehint(*command, cwd=folder)
         assert done.returncode == 0, done.stderr
 
 
 def _emit(folder: Path, *more: str) -> str:
     words = ["emit", "h.json", "--workflow-engine", "confuga", "w.makeflow", "--like", "r.trace"]
     words += ["--shared-dir", "/wf", "-o", "planned.makeflow", *more]
-    done = subprocess.run([*TOOL, *words], cwd=folder, capture_output=True, text=True)
+    done = tracehint(*words, cwd=folder)
     assert done.returncode == 0, done.stderr
     return done.stderr
 
@@ -275,7 +273,7 @@ def test_setrep_of_the_script_is_what_the_head_keeps(store: Confuga, tmp_path: P
     hints = save(tmp_path, rule("many.bin", producer=None, Replication="3"))
     (tmp_path / "map.toml").write_text(f'server = "{store.server}"\nbase = "/wf"\n')
     words = ["emit", hints, "--store", "confuga", "--map", tmp_path / "map.toml"]
-    done = subprocess.run([*TOOL, *words, "-o", tmp_path / "s.sh"], capture_output=True, text=True)
+    done = tracehint(*words, "-o", tmp_path / "s.sh")
     assert done.returncode == 0, done.stderr
     assert "not run" not in done.stderr
     script = store.own("scripts")

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.bundles import RunBuilder
+from tests.support.cli import tracehint
 from tests.support.hostile import HOSTILE_NAMES
 from tracehint.analyzer.analyze import analyze
 from tracehint.analyzer.model import ANALYSIS_TABLES, Options
@@ -185,10 +186,7 @@ def bundle(tmp_path: Path) -> Path:
 
 def command(*args: str | Path, code: int = 0) -> str:
     """stdout of `tracehint analyze`; fails the test on another exit code."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tracehint", "analyze", *map(str, args)],
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip  # a table
+    done = tracehint("analyze", *args)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     return done.stdout if code == 0 else done.stderr

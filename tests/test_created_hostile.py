@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cli import tracehint
 from tests.support.creation import Tagged
 from tests.support.fanotify import Watched, memory
 from tests.support.fanotify import build as build_agent
@@ -67,9 +68,9 @@ def test_a_working_directory_that_cannot_be_written_to(tmp_path: Path) -> None:
     if mounted.returncode:
         pytest.skip("tmpfs cannot be mounted here")
     try:
-        words = [sys.executable, "-m", "tracehint", "run", "--no-record", "--hints", hints]
-        words += ["--data-root", data, "--", "sh", "-c", f"echo 1 >{data}/a.txt; echo 1 >b"]
-        done = subprocess.run(words, cwd=work, capture_output=True, text=True)
+        command = ("sh", "-c", f"echo 1 >{data}/a.txt; echo 1 >b")
+        options = ("--no-record", "--hints", hints, "--data-root", data)
+        done = tracehint("run", *options, "--", *command, cwd=work)
     finally:
         subprocess.run(["umount", work], check=True)
     assert done.returncode == 2

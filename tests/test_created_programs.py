@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.built import GO_CACHE
+from tests.support.cli import tracehint
 from tests.support.creation import Tagged
 from tests.support.first_byte import Watch
 from tests.support.hints import hint_file, rule
@@ -124,9 +125,9 @@ def test_outputs_of_a_program_have_hints_before_the_first_byte(
 ) -> None:
     folder, command = mounted / "w", script(program, tools)
     fresh(folder)
-    words = (PY, "-m", "tracehint", "record", "--collector", "preload", "--quiet",
-             "-o", tmp_path / "r.trace", "--", *command)  # fmt: skip  # a table
-    subprocess.run(words, cwd=folder, check=True)
+    options = ("--collector", "preload", "--quiet", "-o", tmp_path / "r.trace")
+    done = tracehint("record", *options, "--", *command, cwd=folder)
+    assert done.returncode == 0, done.stderr
     hints = hint_file(rule("out/x{n}.dat", DP="local", Replication="2"))
     bundle = read_bundle(tmp_path / "r.trace")
     more = made_as(bundle, resolution_of(hints, None), [os.fsencode(folder.resolve())])

@@ -8,7 +8,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.cli import tracehint
 from tests.support.darshan_logs import File, segments, write_log
 from tests.support.mutate import damaged
 from tracehint.errors import InputError
@@ -226,25 +226,8 @@ __attribute__((destructor)) static void leave(void)
 
 def recorder(tmp_path: Path, *command: str, **extra: str) -> subprocess.CompletedProcess[str]:
     """`tracehint record --collector darshan` in a process of its own."""
-    return subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "tracehint",
-            "record",
-            "--collector",
-            "darshan",
-            "-o",
-            str(tmp_path / "r.trace"),
-            "--",
-            *command,
-        ],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, **extra},
-        timeout=120,
-    )
+    words = ("--collector", "darshan", "-o", tmp_path / "r.trace")
+    return tracehint("record", *words, "--", *command, cwd=tmp_path, env=extra)
 
 
 def test_record_preloads_the_library_of_the_site(tmp_path: Path) -> None:

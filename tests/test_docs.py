@@ -16,6 +16,7 @@ from types import ModuleType
 import pytest
 
 from tests.support.cli import tracehint
+from tests.support.patience import PATIENCE_S
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -97,7 +98,7 @@ def run_page(page: Path, tmp_path: Path, more: dict[str, str]) -> None:
     }
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", shell_blocks(page)],
-        cwd=work, env=environment, capture_output=True, text=True, timeout=600,
+        cwd=work, env=environment, capture_output=True, text=True, timeout=PATIENCE_S,
     )  # fmt: skip  # a table
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
 

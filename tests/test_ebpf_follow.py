@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cli import tracehint
 from tests.support.ebpf import require_ebpf
+from tests.support.patience import PATIENCE_S, until
 from tracehint.collectors.base import Follow
 from tracehint.collectors.ebpf import follow as following
 from tracehint.errors import CollectorError
@@ -48,15 +50,20 @@ def start(*options: object) -> subprocess.Popen[str]:
          *map(str, options)],
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip  # a table
-    end = time.monotonic() + 20
-    while not Path("b.trace/spool/start.json").exists() and recorder.poll() is None:
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    begun = Path("b.trace/spool/start.json")
+    until(lambda: begun.exists() or recorder.poll() is not None, "it records", every_s=0.01)
     return recorder
 
 
+def again(name: str, times: int = 3) -> None:
+    """Wait until the file was written so often from now on."""
+    for _ in range(times):
+        before = Path(name).stat() if Path(name).exists() else None
+        until(lambda was=before: Path(name).exists() and Path(name).stat() != was, name)
+
+
 def finish(recorder: subprocess.Popen[str]) -> Bundle:
-    _, errors = recorder.communicate(timeout=30)
+    _, errors = recorder.communicate(timeout=PATIENCE_S)
     assert (recorder.returncode, errors) == (0, "")
     bundle = read_bundle(Path("b.trace"))
     assert bundle.manifest.complete
@@ -73,7 +80,7 @@ def background(*command: str) -> Iterator[subprocess.Popen[bytes]]:
         yield process
     finally:
         Path("stop").touch()
-        process.wait(timeout=20)
+        process.wait(timeout=PATIENCE_S)
 
 
 @pytest.mark.ebpf
@@ -81,7 +88,7 @@ def test_a_running_tree_is_followed_until_it_ends(tmp_path: Path) -> None:
     require_ebpf()
     with background("sh", "-c", f"({LOOP}); exit 4") as process:
         recorder = start("--pid", process.pid)
-        time.sleep(0.3)
+        again("copy")
     bundle = finish(recorder)
     rows = bundle.tables["processes"].to_pylist()
     (root,) = [r for r in rows if r["pid"] == process.pid]
@@ -113,10 +120,10 @@ def test_following_ends_before_the_process(tmp_path: Path, how: str) -> None:
     require_ebpf()
     with background("sh", "-c", LOOP) as process:
         if how == "duration":
-            recorder = start("--pid", process.pid, "--duration", "0.3")
+            recorder = start("--pid", process.pid, "--duration", "1")
         else:
             recorder = start("--pid", process.pid)
-            time.sleep(0.2)
+            again("copy")
             recorder.send_signal(signal.SIGTERM)
         bundle = finish(recorder)
         assert process.poll() is None  # it was only looked at
@@ -129,10 +136,10 @@ def test_following_ends_before_the_process(tmp_path: Path, how: str) -> None:
 def test_threads_that_ran_already(tmp_path: Path) -> None:
     require_ebpf()
     with background(sys.executable, "-c", THREADS) as process:
-        time.sleep(0.2)
+        again("held", 10)
         recorder = start("--pid", process.pid)
         before = (tmp_path / "held").stat().st_size
-        time.sleep(0.2)
+        again("held", 10)
     bundle = finish(recorder)
     (row,) = bundle.tables["processes"].to_pylist()
     assert (row["pid"], row["exit_code"]) == (process.pid, 0)
@@ -227,10 +234,7 @@ def test_what_cannot_be_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ],
 )
 def test_wrong_usage_is_125(arguments: list[str], words: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "tracehint", "record", *arguments],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip  # a table
+    done = tracehint("record", *arguments)
     assert done.returncode == 125
     assert words in done.stderr
     assert not list(Path().iterdir())

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pytest
 
 from tests.support.ebpf import compile_workloads, record, require_ebpf
+from tests.support.patience import PATIENCE_S, until
 from tracehint.collectors.ebpf.blind import LOADER
 from tracehint.errors import BundleError
 from tracehint.schemas.recovery import SPOOL_DIR
@@ -132,30 +133,26 @@ def _start(tmp_path: Path, program: Path) -> tuple[subprocess.Popen[bytes], Path
 
 def _find(words: bytes, parent: int) -> int:
     """The pid of a child process by a part of its command line."""
-    for _ in range(200):
-        for entry in Path("/proc").iterdir():
-            if not entry.name.isdigit():
-                continue
-            try:
+    found: list[int] = []
+
+    def there() -> bool:
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
                 stat = (entry / "stat").read_bytes()
-                line = (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if words in line and int(stat.rpartition(b")")[2].split()[1]) == parent:
-                return int(entry.name)
-        time.sleep(0.02)
-    raise AssertionError(f"no {words!r} below {parent}")
+                below = int(stat.rpartition(b")")[2].split()[1]) == parent
+                if below and words in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+        return bool(found)
+
+    until(there, f"{words!r} below {parent}")
+    return found[0]
 
 
 def _await_snapshots(bundle: Path) -> None:
     """Until the recorder has written what it knows of the command's file at least once."""
     spool = bundle / SPOOL_DIR
-    for _ in range(600):
-        sizes = [(spool / f"{n}.bin").stat().st_size for n in ("episodes", "extents")]
-        if all(sizes):
-            return
-        time.sleep(0.05)
-    raise AssertionError("no snapshot within 30 seconds")
+    files = [spool / f"{name}.bin" for name in ("episodes", "extents")]
+    until(lambda: all(file.stat().st_size for file in files), "a snapshot")
 
 
 @pytest.mark.slow
@@ -171,7 +168,7 @@ def test_killed_recorder_leaves_a_bundle_and_the_command_alone(
     time.sleep(0.2)
     os.kill(command, 0)  # still there
     os.kill(command, signal.SIGTERM)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == -signal.SIGTERM
     assert b"recorder was killed" in err
     found = read_bundle(bundle)
@@ -199,7 +196,7 @@ def test_killed_recorder_and_wrapper(program: Path, tmp_path: Path, started: lis
     _await_snapshots(bundle)
     for pid in (process.pid, loader, command):
         os.kill(pid, signal.SIGKILL)
-    process.communicate(timeout=20)
+    process.communicate(timeout=PATIENCE_S)
     found = read_bundle(bundle)
     assert found.problems == []
     assert lost(found)["killed_recorder"] == 1
@@ -220,7 +217,7 @@ def test_full_disk_costs_records_not_the_command(program: Path, tmp_path: Path) 
         done = subprocess.run(
             [sys.executable, "-m", "tracehint", "record", "--collector", "ebpf", "-o",
              small / "b.trace", "--", program, "random", "100003", "100003"],
-            cwd=tmp_path / "work", capture_output=True, text=True, check=False, timeout=60,
+            cwd=tmp_path / "work", capture_output=True, text=True, check=False, timeout=PATIENCE_S,
         )  # fmt: skip  # a table
         assert done.returncode == 0, done.stderr
         assert "Traceback" not in done.stderr

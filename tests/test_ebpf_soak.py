@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.ebpf import require_ebpf
+from tests.support.patience import PATIENCE_S
 from tracehint.collectors.ebpf.blind import LOADER
 
 pytestmark = [pytest.mark.ebpf, pytest.mark.full]
@@ -44,6 +45,6 @@ def test_memory_does_not_grow(tmp_path: Path) -> None:
         late = _rss_kib(recorder.pid)
     finally:
         recorder.send_signal(signal.SIGTERM)
-        assert recorder.wait(timeout=30) == 128 + signal.SIGTERM
+        assert recorder.wait(timeout=PATIENCE_S) == 128 + signal.SIGTERM
     assert late < 64 << 10
     assert late - early < 4 << 10, f"{early} KiB became {late} KiB"

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.ebpf import require_ebpf
+from tests.support.patience import PATIENCE_S
 from tracehint.collectors.ebpf.blind import LOADER
 from tracehint.schemas.recovery import SPOOL_DIR
 from tracehint.schemas.store import Bundle, read_bundle
@@ -35,7 +36,7 @@ own, other, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 child = os.fork() if other >= 0 else 1
 user = own if child else other
 os.setresgid(user, user, user); os.setresuid(user, user, user)
-end = time.monotonic() + 20
+end = time.monotonic() + 900
 while time.monotonic() < end and not os.path.exists(folder + "/stop"):
     with open(f"{folder}/wrote{user}", "a") as f: f.write("x")
     time.sleep(0.01)
@@ -70,20 +71,20 @@ def family(folder: Path, own: int, other: int = -1) -> Iterator[int]:
         yield process.pid
     finally:
         (folder / "stop").touch()
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE_S) == 0
 
 
 def follow(folder: Path, pid: int, user: int) -> tuple[int, str, Bundle | None]:
-    """Follow a process for half a second as a user: exit code, messages, bundle."""
+    """Follow a process for a second and a half as a user: exit code, messages, bundle."""
     root = folder / "b.trace"
     spool = root / SPOOL_DIR
     spool.mkdir(parents=True)
     for path in (root, spool):
         os.chown(path, user, user)
     done = subprocess.run(
-        [folder / "rec", "-o", spool, "--pid", str(pid), "--duration", "500"],
+        [folder / "rec", "-o", spool, "--pid", str(pid), "--duration", "1500"],
         user=user, group=user, extra_groups=[], cwd="/", capture_output=True, text=True,
-        check=False, timeout=60,
+        check=False, timeout=PATIENCE_S,
     )  # fmt: skip  # a table
     if done.returncode:
         assert not (spool / "start.json").exists()
@@ -149,7 +150,7 @@ def test_a_loader_for_one_group(place: Path) -> None:
                 cwd="/",
                 capture_output=True,
                 check=False,
-                timeout=60,
+                timeout=PATIENCE_S,
             )
         except PermissionError:
             assert code is None

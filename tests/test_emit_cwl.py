@@ -13,6 +13,7 @@ import pytest
 from tests.support.engines import engine
 from tests.support.hints import literal, rule, save
 from tests.support.hostile import HOSTILE_NAMES
+from tests.support.patience import PATIENCE_S
 from tests.support.plans import planned, save_plan
 from tracehint.cli import main
 from tracehint.hintgen.hints.model import Rule
@@ -176,7 +177,7 @@ def test_what_cannot_be_written_is_refused(
 
 def _cwltool(folder: Path, *words: str | Path) -> str:
     done = subprocess.run(
-        [engine("cwltool"), *words], cwd=folder, capture_output=True, text=True, timeout=300,
+        [engine("cwltool"), *words], cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S,
         env={**os.environ, "HOME": str(folder)},
     )  # fmt: skip  # a table
     assert done.returncode == 0, done.stderr

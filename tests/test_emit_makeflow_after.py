@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.hints import rule
+from tests.support.patience import PATIENCE_S
 from tests.test_emit_makeflow import emit, write
 from tracehint.adapters.engines.makeflow_emit import leaves
 from tracehint.adapters.engines.workflow import read_workflow
@@ -49,7 +50,11 @@ def run(folder: Path, name: str) -> subprocess.CompletedProcess[str]:
     for path in folder.glob("*.makeflowlog"):
         path.unlink()
     return subprocess.run(
-        ["makeflow", "-T", "local", name], cwd=folder, capture_output=True, text=True, timeout=60
+        ["makeflow", "-T", "local", name],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
     )
 
 

@@ -15,6 +15,7 @@ import pytest
 from tests.support.engines import engine
 from tests.support.hints import rule, save
 from tests.support.hostile import HOSTILE_NAMES
+from tests.support.patience import PATIENCE_S
 from tests.support.plans import planned, save_plan
 from tracehint.cli import main
 from tracehint.hintgen.hints.plan import FilePart
@@ -64,7 +65,7 @@ def test_dask_starts_each_task_on_the_worker_of_its_part(tmp_path: Path) -> None
     _emit(tmp_path, "dask", hints, "--hosts", str(tmp_path / "hosts.toml"))
     (tmp_path / "program.py").write_text(PROGRAM)
     done = subprocess.run(
-        [python, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=200
+        [python, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert done.returncode == 0, done.stderr
     ran = re.findall(r"^RAN (\S+) (\S+)$", done.stdout, re.MULTILINE)

@@ -11,13 +11,14 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from tests.support.cli import tracehint
 from tests.support.hints import rule, save
+from tests.support.patience import PATIENCE_S
 from tests.support.tagger import build
 from tracehint.cli import main
 
@@ -59,7 +60,7 @@ def contents(folder: Path) -> dict[str, str]:
 
 def run(folder: Path, *command: str) -> None:
     """Run an engine in a folder."""
-    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=120)
+    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=PATIENCE_S)
 
 
 def order_of_calls(log: Path, name: str) -> list[str]:
@@ -73,7 +74,7 @@ def order_of_calls(log: Path, name: str) -> list[str]:
     return found
 
 
-@pytest.fixture(params=["program", "shell"])
+@pytest.fixture
 def tag_kind(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> str:
@@ -85,13 +86,15 @@ def tag_kind(
 
 @pytest.fixture(scope="module")
 def first(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The workflow's folder after an unhinted run."""
+    """The workflow's folder after an unhinted run, recorded beside it as run.trace."""
     missing = [t for t in ("makeflow", "strace", "setfattr") if shutil.which(t) is None]
     if missing:
         pytest.skip(f"not installed: {missing}")
     folder = tmp_path_factory.mktemp("unhinted") / "first"
     shutil.copytree(demo, folder)
-    run(folder, "makeflow", "-T", "local", "-j", "2", "demo.makeflow")
+    words = ("makeflow", "-T", "local", "-j", "2", "demo.makeflow")
+    done = tracehint("record", "-o", "../run.trace", "--", *words, cwd=folder)
+    assert done.returncode == 0, done.stderr
     return folder
 
 
@@ -122,7 +125,16 @@ def check_order(log: Path, folder: Path, hinted: set[str]) -> None:
     assert {p.name for p in folder.iterdir() if p.is_file() and os.listxattr(p)} == hinted
 
 
-@pytest.mark.parametrize("way", ["annotated", "wrapper"])
+# Each helper with one way of using it; with the other way in `make test-full`.
+WAYS = [
+    pytest.param("program", "annotated"),
+    pytest.param("shell", "wrapper"),
+    pytest.param("program", "wrapper", marks=pytest.mark.full),
+    pytest.param("shell", "annotated", marks=pytest.mark.full),
+]
+
+
+@pytest.mark.parametrize(("tag_kind", "way"), WAYS, indirect=["tag_kind"])
 def test_the_second_run_is_hinted_before_the_first_write(
     tmp_path: Path, demo: Path, first: Path, tag_kind: str, way: str
 ) -> None:
@@ -134,29 +146,13 @@ def test_the_second_run_is_hinted_before_the_first_write(
     check_order(log, second, HINTED)
 
 
-def test_from_a_recorded_run_to_a_hinted_one(tmp_path: Path, demo: Path) -> None:
+def test_from_a_recorded_run_to_a_hinted_one(tmp_path: Path, demo: Path, first: Path) -> None:
     """The whole way: record, learn, emit, run again; nothing written by hand."""
-    folder, second = tmp_path / "recorded", tmp_path / "second"
-    shutil.copytree(demo, folder)
-    bundle, hints = tmp_path / "run.trace", tmp_path / "hints.json"
-    tool = [sys.executable, "-m", "tracehint"]
-    run(
-        folder,
-        *tool,
-        "record",
-        "-o",
-        str(bundle),
-        "--",
-        "makeflow",
-        "-T",
-        "local",
-        "-j",
-        "2",
-        "demo.makeflow",
-    )
-    run(folder, *tool, "hints", str(bundle), "-o", str(hints))
+    second, hints = tmp_path / "second", tmp_path / "hints.json"
+    done = tracehint("hints", "run.trace", "-o", hints, cwd=first.parent)
+    assert done.returncode == 0, done.stderr
     log = hinted_run(hints, demo, second)
-    assert contents(second) == contents(folder)
+    assert contents(second) == contents(first)
     tagged = {p.name for p in second.iterdir() if p.is_file() and os.listxattr(p)}
     wanted = {"records.bin", "field.bin", *(f"calibrated_{i}.bin" for i in range(8)),
               *(f"daily_{i}.csv" for i in range(8)), "winter.bin", "spring.bin", "summer.bin",

@@ -13,6 +13,7 @@ import pytest
 from tests.support.bundles import RunBuilder
 from tests.support.hints import hint_file, literal, rule, save
 from tests.support.hostile import HOSTILE_NAMES, make_files
+from tests.support.patience import PATIENCE_S
 from tests.support.tagger import build
 from tracehint.adapters import stores
 from tracehint.adapters.paths import Paths, remembered_paths
@@ -47,7 +48,7 @@ def sh(
     script: Path, *arguments: str | Path, shell: str = "sh"
 ) -> subprocess.CompletedProcess[bytes]:
     """Run the script."""
-    return subprocess.run([shell, script, *arguments], capture_output=True, timeout=60)
+    return subprocess.run([shell, script, *arguments], capture_output=True, timeout=PATIENCE_S)
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ import pytest
 from tests.support.engines import SNAKEMAKES, engine
 from tests.support.hints import hint_file, literal, rule, save
 from tests.support.hostile import HOSTILE_NAMES
+from tests.support.patience import PATIENCE_S
 from tracehint.adapters.engines.emitters import EmitRequest, emit
 from tracehint.adapters.stores.registry import open_store
 from tracehint.cli import main
@@ -93,7 +94,7 @@ def snakemake(folder: Path, *arguments: str) -> str:
     pytest.importorskip("snakemake")
     done = subprocess.run(
         [sys.executable, "-m", "snakemake", "-c", "2", *arguments], cwd=folder, text=True,
-        capture_output=True, timeout=120,
+        capture_output=True, timeout=PATIENCE_S,
     )  # fmt: skip  # a table
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
@@ -228,10 +229,12 @@ def test_other_snakemakes_run_the_hinted_workflow(tmp_path: Path, version: str) 
     for arguments in (["-n"], ["--quiet", "all"]):
         done = subprocess.run(
             [program, "-c", "2", "-s", "hinted.smk", *arguments],
-            cwd=hinted, text=True, capture_output=True, timeout=300,
+            cwd=hinted, text=True, capture_output=True, timeout=PATIENCE_S,
         )  # fmt: skip  # a table
         assert done.returncode == 0, done.stderr
-    subprocess.run([program, "-c", "2"], cwd=plain, check=True, capture_output=True, timeout=300)
+    subprocess.run(
+        [program, "-c", "2"], cwd=plain, check=True, capture_output=True, timeout=PATIENCE_S
+    )
     for name in ("raw/all.txt", "out/sum.txt", *(f"squares/s_{i}.txt" for i in range(3))):
         assert (hinted / name).read_bytes() == (plain / name).read_bytes()
     assert os.getxattr(hinted / "squares", "user.DP") == b"collocation|sum"

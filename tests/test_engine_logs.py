@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.patience import PATIENCE_S
 from tests.test_engine_graphs import PEGASUS, files, save, tasks
 from tracehint.adapters.engines.graphs import import_graphs, read_graph, sniff
 from tracehint.errors import InputError, MissingDependencyError
@@ -288,7 +289,7 @@ def test_d3dag_of_the_real_snakemake(tmp_path: Path) -> None:
         pytest.skip("snakemake is not installed")
     save(tmp_path, "Snakefile", SNAKEFILE)
     done = subprocess.run(
-        [snakemake, "--d3dag"], cwd=tmp_path, capture_output=True, check=True, timeout=60
+        [snakemake, "--d3dag"], cwd=tmp_path, capture_output=True, check=True, timeout=PATIENCE_S
     )
     graph = read_graph(save(tmp_path, "d3.json", done.stdout))
     kinds = {t["task"]: t["type"] for t in tasks(graph)}

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 from tests.support.hdfs import Hdfs, hdfs
 from tests.support.hints import rule, save
 from tests.support.needs import missing_for
+from tests.support.patience import until
 from tracehint.adapters.stores.commands import CommandStore
 from tracehint.adapters.stores.registry import open_store
 
@@ -108,11 +108,9 @@ def test_copies_and_media_are_what_the_namenode_reports(store: Hdfs, tmp_path: P
 
 def _until_copied(store: Hdfs, folder: Path, words: tuple[str, ...]) -> None:
     """Copies are made in the background; then three nodes have the file, and locate says so."""
-    end = time.monotonic() + 90
-    said = ""
-    while time.monotonic() < end:
+
+    def there() -> bool:
         said = _tracehint(store, folder, "locate", "many.bin", *words).stdout
-        if sum(node.address in said for node in store.nodes) == 3:
-            return
-        time.sleep(1)
-    raise AssertionError(said)
+        return sum(node.address in said for node in store.nodes) == 3
+
+    until(there, "three copies", every_s=1)

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from datasets.synthetic import write
 
+from tests.support.patience import PATIENCE_S
+
 pytestmark = pytest.mark.slow
 
 COMMANDS = {
@@ -60,7 +62,7 @@ def test_nothing_is_left_half_written(name: str, tmp_path: Path) -> None:
         process = started(COMMANDS[name], tmp_path)
         time.sleep(chance.uniform(0.02, 1.0) * took)
         process.send_signal(signal.SIGINT)
-        _, error = process.communicate(timeout=60)
+        _, error = process.communicate(timeout=PATIENCE_S)
         # before our first line, Python itself says what it was about
         if b"Traceback" in error and b"tracehint/cli.py" not in error:
             error = b""

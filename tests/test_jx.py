@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.patience import PATIENCE_S
 from tracehint.adapters.engines.jx import JxError, evaluate
 
 FAILS = "fails"
@@ -31,7 +32,7 @@ def ours(text: str) -> Any:
 
 def theirs(text: str) -> Any:
     """What jx2json prints; doubles have 15 to 16 digits there."""
-    done = subprocess.run(["jx2json"], input=text.encode(), capture_output=True, timeout=20)
+    done = subprocess.run(["jx2json"], input=text.encode(), capture_output=True, timeout=PATIENCE_S)
     out = done.stdout.strip()
     if not out or out.startswith(b"error(") or b"malformed" in done.stderr:
         return FAILS

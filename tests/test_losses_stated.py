@@ -8,8 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ import pytest
 from tests.support.bundles import RunBuilder
 from tests.support.cli import inside
 from tests.support.ebpf import require_ebpf
+from tests.support.patience import until
 from tracehint.schemas.losses import KINDS, score, words
 from tracehint.schemas.manifest import manifest_to_json
 from tracehint.schemas.store import read_bundle
@@ -158,14 +157,6 @@ def recorder(folder: Path, collector: str, *command: str) -> subprocess.Popen[st
     )  # fmt: skip  # a table
 
 
-def until(condition: Callable[[], bool]) -> None:
-    for _ in range(600):
-        if condition():
-            return
-        time.sleep(0.05)
-    raise AssertionError("not within 30 seconds")
-
-
 READERS = (
     ("analyze", "b"),
     ("lint", "b"),
@@ -196,7 +187,7 @@ def test_every_command_reads_what_a_killed_recorder_left(tmp_path: Path, collect
             assert process.stdout.readline() == word
     log = tmp_path / "b" / ("spool" if collector == "ebpf" else "raw")
     assert log.is_dir()
-    until(lambda: bool(read_bundle(tmp_path / "b").tables["opens"].num_rows))
+    until(lambda: read_bundle(tmp_path / "b").tables["opens"].num_rows, "its records are there")
     for reader in READERS:
         done = inside(*reader, cwd=tmp_path)
         assert done.returncode in (0, 1), (reader, done.stderr)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import inside, tracehint
+from tests.support.patience import PATIENCE_S
 from tracehint.collectors import hostinfo
 from tracehint.collectors.registry import check
 
@@ -46,7 +47,7 @@ def on_host(folder: Path, host: str, collector: str, work: str) -> None:
         "TRACEHINT_SHARED": str(mount),
     }
     done = subprocess.run(
-        command, env=env, check=False, capture_output=True, text=True, timeout=120
+        command, env=env, check=False, capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert (done.returncode, done.stderr) == (0, "")
 

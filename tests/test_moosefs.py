@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from tests.support.hints import rule, save
 from tests.support.moosefs import Cluster, cluster, missing
+from tests.support.patience import until
 from tests.support.tagger import build
 from tracehint.adapters.engines.tag_table import TagTarget, encode, find_helper, tag_files
 from tracehint.adapters.place.hosts import Host
@@ -217,11 +217,7 @@ class TestRealStore:
         (data / "table.txt").write_bytes(b"x" * 100_000)
         assert len(nodes(store, data / "table.txt")) == 1
         tracehint(store, "apply", *arguments, "--as-root")
-        for _ in range(60):
-            if len(nodes(store, data / "table.txt")) == 2:
-                return
-            time.sleep(1)
-        raise AssertionError("no second copy was made")
+        until(lambda: len(nodes(store, data / "table.txt")) == 2, "a second copy", every_s=0.5)
 
     def test_an_unknown_class_is_named(
         self, store: Cluster, work: tuple[Path, list[str | Path]], tmp_path: Path

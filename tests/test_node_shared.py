@@ -16,6 +16,7 @@ import pytest
 
 from tests.support.built import built
 from tests.support.ebpf import require_ebpf
+from tests.support.patience import PATIENCE_S
 from tests.support.users import OTHER, needs_root
 from tracehint.collectors.ebpf.missed import add_missed
 from tracehint.collectors.ebpf.node_locks import locked
@@ -142,7 +143,7 @@ def test_a_place_that_cannot_be_used(
         log.mkdir() if "directory" in how else os.mkfifo(log)
     done = subprocess.run(
         [*NODE, "--", "sh", "-c", "echo ran; exit 7"],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip  # a table
     assert (done.returncode, done.stdout) == (7, "ran\n")
     assert done.stderr.count("not recorded") == 1
@@ -193,10 +194,10 @@ def test_a_recorder_ends_although_a_pipe_lies_in_its_way(place: Path) -> None:
     missed = node_place().missed
     os.mkfifo(missed)
     done = subprocess.run(
-        [*NODE, "--", "sh", "-c", "exit 7"], capture_output=True, text=True, timeout=60
+        [*NODE, "--", "sh", "-c", "exit 7"], capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert (done.returncode, done.stderr) == (7, "")
-    stopped = subprocess.run([*NODE, "--stop"], capture_output=True, timeout=60)
+    stopped = subprocess.run([*NODE, "--stop"], capture_output=True, timeout=PATIENCE_S)
     assert stopped.returncode == 0
     (bundle,) = (p for p in (place / "b").iterdir() if p.is_dir())
     assert any("may be missing" in note for note in read_bundle(bundle).manifest.notes)

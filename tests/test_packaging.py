@@ -17,6 +17,7 @@ import pyarrow
 import pytest
 
 from tests.support.ebpf import require_ebpf
+from tests.support.patience import PATIENCE_S
 
 ROOT = Path(__file__).parent.parent
 PACKAGING = ROOT / "packaging"
@@ -127,7 +128,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The source distribution."""
     folder = tmp_path_factory.mktemp("sdist")
     command = [sys.executable, "-m", "build", "--sdist", "-o", folder, ROOT]
-    subprocess.run(command, check=True, timeout=300, cwd=folder, capture_output=True)
+    subprocess.run(command, check=True, timeout=PATIENCE_S, cwd=folder, capture_output=True)
     (found,) = folder.glob("*.tar.gz")
     return found
 
@@ -157,14 +158,14 @@ def installed(
     folder = tmp_path_factory.mktemp("wheel")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     build = [*pip, "wheel", "-q", "--no-deps", "-w", folder, "-C", "cmake.define.WITH_BPF=ON"]
-    subprocess.run([*build, archive], check=True, timeout=300, cwd=folder)
+    subprocess.run([*build, archive], check=True, timeout=PATIENCE_S, cwd=folder)
     (wheel,) = folder.glob("*.whl")
     assert wheel.name.endswith("-py3-none-linux_x86_64.whl")
     here = request.param == "here"
     venv = [sys.executable, "-m", "venv", *["--without-pip"] * here, folder / "venv"]
-    subprocess.run(venv, check=True, timeout=300)
+    subprocess.run(venv, check=True, timeout=PATIENCE_S)
     install = [*pip, "--python", folder / "venv", "install", "-q", *["--no-deps"] * here, wheel]
-    subprocess.run(install, check=True, timeout=300, cwd=folder, env=without_compiler)
+    subprocess.run(install, check=True, timeout=PATIENCE_S, cwd=folder, env=without_compiler)
     if here:
         (packages,) = folder.glob("venv/lib/python3*/site-packages")
         # a folder of a .pth file: its own .pth files, so our editable install, are not read
@@ -195,7 +196,7 @@ def test_the_first_hour_works_where_nothing_can_be_built(
     ):
         done = subprocess.run(
             [installed / "tracehint", *command], cwd=tmp_path, env=without_compiler,
-            text=True, capture_output=True, timeout=120,
+            text=True, capture_output=True, timeout=PATIENCE_S,
         )  # fmt: skip  # a table
         assert done.returncode == 0, done.stderr
         assert output in done.stdout + done.stderr
@@ -220,7 +221,7 @@ def test_wheel_records(installed: Path, tmp_path: Path, collector: str) -> None:
             env=env,
             text=True,
             capture_output=True,
-            timeout=120,
+            timeout=PATIENCE_S,
         )
         assert done.returncode == 0, done.stderr
     assert "pipeline" in done.stdout and f"by {collector}" in done.stdout

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cli import tracehint
 from tests.support.hostile import HOSTILE_NAMES
 from tracehint.adapters.place.choose import Known, choose, look, share
 from tracehint.adapters.place.hosts import Host, by_name, find, read_hosts, start_words
@@ -61,8 +62,8 @@ def place(tmp_path: Path) -> Place:
             pytest.skip("no user attributes on the disk of the tests")
 
     def run(*words: str, hosts: str = "hosts.toml") -> subprocess.CompletedProcess[str]:
-        command = [*TOOL, "place", "--hosts", hosts, "--store", "./store.toml", *words]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        options = ("--hosts", hosts, "--store", "./store.toml")
+        return tracehint("place", *options, *words, cwd=tmp_path)
 
     return run
 
@@ -225,8 +226,7 @@ def test_wrong_use_is_said(place: Place) -> None:
 @pytest.mark.usefixtures("place")
 def test_a_file_of_another_store_is_no_reason_to_stop(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("x")
-    command = [*TOOL, "place", "--hosts", "hosts.toml", "--store", "cephfs", "a"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    done = tracehint("place", "--hosts", "hosts.toml", "--store", "cephfs", "a", cwd=tmp_path)
     assert done.returncode == 0
     assert "the place of no input is known" in done.stderr
 

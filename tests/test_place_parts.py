@@ -6,13 +6,13 @@ import fcntl
 import json
 import os
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.cli import tracehint
 from tests.support.hostile import HOSTILE_NAMES
 from tracehint.adapters.place.away import Roll
 from tracehint.adapters.place.hosts import Host
@@ -225,8 +225,7 @@ def place(tmp_path: Path) -> Place:
     (tmp_path / "a").write_bytes(bytes(1000))
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "tracehint", "place", "--hosts", "hosts.toml", *words]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        return tracehint("place", "--hosts", "hosts.toml", *words, cwd=tmp_path)
 
     return run
 

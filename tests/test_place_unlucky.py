@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PATIENCE_S
 from tests.test_record_unlucky import CLOSED, LOOK, TRACEHINT, shell
 
 pytestmark = pytest.mark.slow
@@ -72,4 +73,4 @@ def test_a_signal_reaches_the_command(place: str, tmp_path: Path) -> None:
         while not (tmp_path / "ready").exists() and process.poll() is None:
             time.sleep(0.05)
         os.kill(process.pid, signal.SIGUSR1)
-        assert process.wait(60) == 9
+        assert process.wait(PATIENCE_S) == 9

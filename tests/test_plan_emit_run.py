@@ -16,6 +16,7 @@ import pytest
 
 from tests.support.engines import engine
 from tests.support.hints import rule
+from tests.support.patience import PATIENCE_S
 from tests.support.plans import planned, save_plan
 from tests.support.slurm import Cluster, cluster, missing
 from tracehint.cli import main
@@ -41,7 +42,7 @@ PLAN = {"a.txt": 0, "b": 1, "out$(touch evil).txt": 0}
 def run(*command: str | Path, cwd: Path, **env: str) -> str:
     """Standard output and error of a program that must end well."""
     done = subprocess.run(
-        list(map(os.fspath, command)), cwd=cwd, text=True, capture_output=True, timeout=300,
+        list(map(os.fspath, command)), cwd=cwd, text=True, capture_output=True, timeout=PATIENCE_S,
         env={**os.environ, **env},
     )  # fmt: skip  # a table
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
@@ -256,7 +257,7 @@ def test_snakemakes_own_executor_for_slurm_sends_groups_to_their_nodes(
         program, "-s", "hinted.smk", "-j", "4", "--executor", "slurm",
         "--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "3",
         "--default-resources", "slurm_account=x", "--seconds-between-status-checks", "1",
-        cwd=tmp_path, timeout=400,
+        cwd=tmp_path, timeout=PATIENCE_S,
         env={"PATH": f"{tmp_path / 'bin'}:{program.parent}:{os.environ['PATH']}"},
     ).stderr  # fmt: skip  # a table
     assert said.count("has been submitted with SLURM jobid") == 2, said

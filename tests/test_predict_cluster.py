@@ -72,6 +72,12 @@ WRONG = [
     ('base = "gpfs"', "base: is 'gpfs'"), ("base = 3", "base: is 3"),
     ('name = "../x"\n' + LEAST, "name: '../x'"),
     ('[[sites]]\nname = "a"\n' + LEAST, "sites.up_mbit: is missing"),
+    (LEAST + 'host = "a"', "host: 'a' is none of [[hosts]]"),
+    (LEAST + '[[hosts]]\nname = "a"', "hosts.processors: is missing"),
+    (LEAST + "[[hosts]]\nprocessors = 1", "hosts.name: is missing"),
+    (LEAST + '[[hosts]]\nname = "a"\nprocessors = 0', "hosts.processors: is 0"),
+    (LEAST + '[[hosts]]\nname = "a"\nprocessors = 1\n[[hosts]]\nname = "a"\nprocessors = 1',
+        "hosts.name: is there twice"),
     ("a = " + "[" * 5000, "is not TOML"),
     ("[[nodes]]\ncount = 9000\ncores = 1\nlink_mbit = 1\n" * 2, "18000 in all is too many"),
 ]  # fmt: skip  # a table
@@ -95,7 +101,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
 def test_every_key_is_tried_at_and_beyond_its_limits() -> None:
     for table, (fields, _) in TABLES.items():
         for key, field in fields.items():
-            if not isinstance(field, Number) or table in ("sites", "links", "servers"):
+            if not isinstance(field, Number) or table in ("sites", "links", "servers", "hosts"):
                 continue
             for value, good in ((field.least, True), (field.most * 2 + 1, False)):
                 own = LEAST.replace(f"{key} =", "#") if table == "nodes" else LEAST + f"[{table}]\n"

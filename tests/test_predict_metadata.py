@@ -15,6 +15,7 @@ import pytest
 
 from tests.support.bundles import RunBuilder
 from tests.support.cli import inside
+from tests.support.patience import PATIENCE_S
 from tests.support.predicting import SANITIZERS, build_engine
 from tracehint.analyzer.predict.cluster_file import parse_cluster
 from tracehint.analyzer.predict.metadata.directories import directories
@@ -159,7 +160,9 @@ def test_many_at_once_and_damaged_files_under_sanitizers(tmp_path: Path) -> None
             data[int(random.integers(0, len(data)))] ^= 1 << int(random.integers(0, 8))
             data = data[: int(random.integers(1, len(data)))] if number % 3 == 0 else data
         path.write_bytes(data)
-        done = subprocess.run([program, "--metadata", path], capture_output=True, timeout=60)
+        done = subprocess.run(
+            [program, "--metadata", path], capture_output=True, timeout=PATIENCE_S
+        )
         assert done.returncode in ((0, 2) if number else (0,)), done.stderr.decode()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.patience import PATIENCE_S
 from tests.support.predicting import (
     MB,
     SANITIZERS,
@@ -18,6 +19,7 @@ from tests.support.predicting import (
     plain,
     workload,
 )
+from tracehint.analyzer.predict.cluster import Cluster
 from tracehint.analyzer.predict.cluster_file import read_cluster, ready_made
 from tracehint.analyzer.predict.engine import find_program
 from tracehint.analyzer.predict.machine import build
@@ -60,6 +62,14 @@ def placements(work: Workload, hosts: int) -> list[Placement]:
     return [Placement("default"), mixed]
 
 
+def sharing(nodes: int) -> Cluster:
+    """Nodes of one machine, and what the store takes of its processors."""
+    costs = "client_cpu_ms_mb = 3\nserver_cpu_ms_mb = 2\nlink_cpu_ms_mb = 1\nfile_cpu_ms = 1"
+    machine = '[[hosts]]\nname = "m"\nprocessors = 2'
+    store = f"{costs}\nopen_ms = 0.1\nchunk_mb = 1\nwindow = 8\nstream_mb_s = 5"
+    return plain(nodes, 2, node='host = "m"', store=store, rest=machine)
+
+
 def run(
     program: Path, folder: Path, work: bytes, runs: bytes
 ) -> subprocess.CompletedProcess[bytes]:
@@ -69,7 +79,7 @@ def run(
         [program, folder / "work", folder / "runs"],
         capture_output=True,
         env=ENVIRONMENT,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
 
@@ -81,6 +91,7 @@ def test_all_clusters_and_placements_under_sanitizers(checked: Path, tmp_path: P
     count = 0
     clusters = [read_cluster(name) for name in ready_made()]
     clusters += [plain(40, 2, store="chunk_mb = 1\nwindow = 4"), plain(1, 1), plain(600, 1)]
+    clusters += [sharing(40), sharing(5)]
     for cluster in clusters:
         machine = build(cluster, 3)
         options = placements(work, cluster.count)
@@ -124,7 +135,7 @@ def fuzz(checked: Path, folder: Path, rounds: int, seed: int) -> set[int]:
         Task("b", [("read", "y"), ("read", ("x", 3, 9))]),
     ]
     work = workload(tasks, {"x": 5 * MB, "y": MB})
-    cluster = read_cluster("moosefs")
+    cluster = sharing(5)
     place = placements(work, cluster.count)[1]
     good = workload_bytes(work), scenario_bytes(build(cluster, 1, "plan"), place, True)
     chance = random.Random(seed)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.patience import PATIENCE_S
 from tests.support.predicting import MB, Task, plain, run, workload
 from tracehint.analyzer.predict.model import READ, WRITE, Placement, Workload, law
 
@@ -77,7 +78,12 @@ def test_times_agree(kind: str, nodes: int) -> None:
     found = run(work, plain(nodes, 1), place)
     data = json.dumps(described(work, nodes, home, found.tasks))
     done = subprocess.run(
-        [PYTHON, SCRIPT], input=data, capture_output=True, text=True, timeout=120, check=False
+        [PYTHON, SCRIPT],
+        input=data,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     ends = np.array(json.loads(done.stdout))

@@ -9,12 +9,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.support.cli import tracehint
+from tests.support.patience import PATIENCE_S, until
 from tests.support.preload import compiled
 from tracehint.collectors.preload import PreloadCollector
 from tracehint.collectors.preload.blind import LIBRARY
@@ -236,13 +236,11 @@ for i in range(30):
 def test_a_killed_recorder_leaves_a_bundle_that_can_be_read(tmp_path: Path) -> None:
     command = [
         sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", "preload", "-o",
-        "run.trace", "--", "sh", "-c", "echo hi > out; cat out out > two; touch ready; sleep 60",
+        "run.trace", "--", "sh", "-c", "echo hi > out; cat out out > two; touch ready; sleep 1000",
     ]  # fmt: skip  # a table
     with subprocess.Popen(command, cwd=tmp_path, start_new_session=True) as recorder:
         try:
-            deadline = time.monotonic() + 60
-            while not (tmp_path / "ready").exists() and time.monotonic() < deadline:
-                time.sleep(0.05)
+            until((tmp_path / "ready").exists, "the command comes so far")
             recorder.kill()
             recorder.wait()
         finally:
@@ -352,7 +350,7 @@ def test_a_full_disk_is_a_loss_and_no_signal(tmp_path: Path) -> None:
         "--collector", "preload", "-o", "run.trace", "--", sys.executable, "-c",
         "import os\nfor i in range(40000): os.close(os.open('/etc/hostname', os.O_RDONLY))",
     ]  # fmt: skip  # a table
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     if "Operation not permitted" in done.stderr:
         pytest.skip(done.stderr)
     assert done.returncode == 0, done.stderr

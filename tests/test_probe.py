@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,7 +18,8 @@ from tracehint.adapters.place.hosts import STARTS, Host
 from tracehint.adapters.probe.derive import derive
 from tracehint.adapters.probe.nodes import Answer, Nodes, agents
 from tracehint.adapters.probe.probe import probe
-from tracehint.adapters.probe.steps import Seen, measure
+from tracehint.adapters.probe.seen import Seen, Work
+from tracehint.adapters.probe.steps import measure
 from tracehint.adapters.probe.write import cluster_text
 from tracehint.analyzer.predict.cluster import Cluster
 from tracehint.analyzer.predict.cluster_file import parse_cluster, read_cluster
@@ -128,6 +130,48 @@ def test_nodes_that_slow_each_other_share_a_machine() -> None:
     assert "shared_mb_s" not in written(seen(local_all=[10e6]))[1], "one node shares with nobody"
 
 
+def one_machine(idle: float = 0.2) -> Seen:
+    """Nodes of one machine with four processors, of which a MB takes 3 ms, on a link 4 more."""
+    found = seen(local_all=[100e6] * 5)
+    found.machines = ["8d2f"] * 5
+    found.work["rest"] = [Work(idle * 0.5, 0.5, 1, 0), Work(idle * 0.5, 0.5, 1, 0)]
+    found.work["calls"] = [Work(1.2 + idle * 0.5, 0.5, 1200, 0), Work(1 + idle * 0.5, 0.5, 2000, 0)]
+    found.work["bytes"] = [
+        Work(amount * 3e-9 + over * 4e-9 + idle * 2, 2, amount, over)
+        for amount, over in ((160e6, 0), (160e6, 160e6), (320e6, 256e6))
+    ]
+    found.work["bytes"].append(Work(9, 0.01, 1e6, 0))  # too short for the counters
+    return found
+
+
+def test_nodes_of_one_machine_share_its_processors() -> None:
+    cluster, text = written(one_machine())
+    store = cluster.store
+    assert cluster.nodes[0].words["host"] == cluster.hosts[0][0] == "machine"
+    assert cluster.hosts[0][1]["processors"] == pytest.approx(3.8)
+    assert "all 5 nodes are one machine" in text
+    low, usual, high = (getattr(store.numbers["file_cpu_ms"], x) for x in ("low", "value", "high"))
+    assert (low, usual, high) == pytest.approx((0.0005, 0.00075, 0.001))
+    costs = [store[f"{what}_cpu_ms_mb"] for what in ("client", "server", "link")]
+    assert costs == pytest.approx([1.5e-9, 1.5e-9, 2e-9], rel=1e-3)
+    assert "shared_mb_s" not in text, "counted once"
+
+
+def test_what_others_use_of_the_processors_is_no_work_of_the_store() -> None:
+    cluster, text = written(one_machine(idle=3))
+    assert "others used most of them" in text and "client_cpu_ms_mb" not in text
+    assert cluster.hosts[0][1]["processors"] == pytest.approx(2)
+
+
+def test_some_nodes_of_one_machine_are_told() -> None:
+    found = one_machine()
+    found.machines = ["8d2f", "8d2f", "x", "y", ""]
+    cluster, text = written(found)
+    assert not cluster.hosts and "only some are (say `host`)" in text
+    found.machines = [""] * 5
+    assert "say `host`" not in written(found)[1]
+
+
 def test_a_node_alone_is_not_measured_by_what_all_get_at_once() -> None:
     cluster, _ = written(seen(local=[390e6], local_all=[100e6, 120e6, 110e6, 90e6, 80e6]))
     assert cluster.nodes[0].numbers["local_mb_s"].low == pytest.approx(390e6)
@@ -224,7 +268,15 @@ def test_of_clients_that_keep_what_they_know_every_job_goes_past_them(tmp_path: 
     here = [Host(name=str(i), start=STARTS["here"]) for i in range(2)]
     with agents(here, tmp_path, 60) as nodes:
         measure(Kept(nodes.agents, nodes.until), 1 << 20, keeps=True)
-    assert {do for _, do, _ in asked} == {"stored", "create", "look", "direct", "renew", "read"}
+    assert {do for _, do, _ in asked} == {
+        "rest",
+        "stored",
+        "create",
+        "look",
+        "direct",
+        "renew",
+        "read",
+    }
     has: set[tuple[int, str]] = set()
     for node, do, name in asked:
         if do == "renew":
@@ -243,6 +295,32 @@ def test_on_a_slow_store_only_files_that_were_made_are_read(
         found = measure(nodes, 1 << 20)
     assert len(found.samples["small_write"]) == 1
     assert found.samples["small_reads"]
+
+
+def test_of_streams_that_were_cut_short_what_they_did_is_known(tmp_path: Path) -> None:
+    names = [f"b{i}" for i in range(8)]
+    with agents([Host(name="0", start=STARTS["here"])], tmp_path, 60) as nodes:
+        made = nodes.ask({0: names}, "create", streams=4, limit=0.0)[0]
+    assert sorted(made.done) == sorted(p.name for p in tmp_path.iterdir()) and made.done
+    assert len(made.times) == len(made.done)
+
+
+def test_the_work_of_a_store_is_told_from_that_of_others(tmp_path: Path) -> None:
+    own, other = tmp_path / "ownstore", tmp_path / "another"
+    for program in (own, other):
+        shutil.copy("/bin/sh", program)
+    here = [Host(name="0", start=STARTS["here"])]
+    working = [subprocess.Popen([p, "-c", "while :; do :; done"]) for p in (own, other)]
+    try:
+        for programs, least, most in (((own.name,), 0.01, 1.0), (("no-such",), 0.02, 1e9)):
+            with agents(here, tmp_path, 60, programs) as nodes:
+                said = nodes.ask({0: ["r0"]}, "rest")[0]
+            assert least <= said.busy <= most * said.seconds + 0.1
+            assert said.own == 0 or programs == (own.name,)
+    finally:
+        for process in working:
+            process.kill()
+            process.wait()
 
 
 def test_files_of_the_probe_lie_in_one_place(

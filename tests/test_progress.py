@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.ebpf import require_ebpf
+from tests.support.patience import PATIENCE_S
 from tracehint.commands._progress import Counts, progress, wanted
 
 COLLECTORS = [pytest.param("strace"), pytest.param("ebpf", marks=pytest.mark.ebpf)]
@@ -42,9 +43,9 @@ def on_terminal(folder: Path, *options: str, stdout: int | None = None) -> tuple
     )  # fmt: skip  # a table
     reader = threading.Thread(target=drain, args=(master, seen))
     reader.start()
-    out = process.communicate(timeout=100)[0] or b""
+    out = process.communicate(timeout=PATIENCE_S)[0] or b""
     os.close(slave)
-    reader.join(10)
+    reader.join(PATIENCE_S)
     os.close(master)
     return process.returncode, seen.decode("utf-8", "replace"), out
 
@@ -87,7 +88,7 @@ def test_signals_still_reach_the_command(tmp_path: Path) -> None:
         assert (tmp_path / "ready").exists()
         process.terminate()
         threading.Thread(target=drain, args=(master, bytearray()), daemon=True).start()
-        out = process.communicate(timeout=100)[0]
+        out = process.communicate(timeout=PATIENCE_S)[0]
     finally:
         process.kill()
         os.close(slave)

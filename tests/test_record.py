@@ -9,12 +9,12 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.support.cli import tracehint
+from tests.support.patience import PATIENCE_S, until
 from tracehint.collectors.registry import COLLECTORS, check
 from tracehint.schemas.store import read_bundle
 
@@ -113,7 +113,7 @@ def test_signals_to_the_recorder_reach_the_command(
         assert process.stdout.readline() == "ready\n"
         process.send_signal(number)
         assert process.stdout.readline() == "caught\n"
-        assert process.wait(20) == 9
+        assert process.wait(PATIENCE_S) == 9
     assert read_bundle(tmp_path / "r.trace").manifest.complete
 
 
@@ -126,6 +126,7 @@ def test_interrupt_from_the_terminal_reaches_the_command_once(tmp_path: Path) ->
         "import signal, sys, time\nn = 0\n"
         "def hit(*_):\n    global n\n    n += 1\n"
         "signal.signal(signal.SIGINT, hit)\nprint('ready', flush=True)\n"
+        "while not n: time.sleep(0.05)\n"
         "time.sleep(0.8)\nprint('hits', n, flush=True)\nsys.exit(5)\n"
     )
     (tmp_path / "s.py").write_text(script)
@@ -294,7 +295,7 @@ def test_without_privileges_auto_takes_the_preload_library(tmp_path: Path) -> No
         capture_output=True,
         text=True,
         preexec_fn=demote,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     if "ImportError" in done.stderr or "ModuleNotFoundError" in done.stderr:
@@ -434,21 +435,20 @@ def test_bundle_directory_and_host_from_the_outside(tmp_path: Path) -> None:
 def test_a_process_that_outlives_the_command_is_not_stopped(tmp_path: Path) -> None:
     if "strace" not in USABLE:
         pytest.skip("strace cannot run here")
-    work = "(sleep 8; echo late > late) > /dev/null 2>&1 & echo started > begun"
+    late = "while [ ! -e go ]; do sleep 0.1; done; echo late > late"
+    work = f"({late}) > /dev/null 2>&1 & echo started > begun"
     done = subprocess.run(  # to a file: strace stays with the process and keeps a pipe open
         [sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", "strace",
          "--option", "linger=300", "-o", "r.trace", "--", "sh", "-c", work],
-        cwd=tmp_path, check=False, timeout=60,
+        cwd=tmp_path, check=False, timeout=PATIENCE_S,
     )  # fmt: skip  # a table
     assert (done.returncode, (tmp_path / "begun").read_text()) == (0, "started\n")
     assert not (tmp_path / "late").exists()  # it was not waited for
     bundle = read_bundle(tmp_path / "r.trace")
     assert "outliving_processes" in bundle.tables["losses"]["kind"].to_pylist()
     assert None in [p["end_ns"] for p in bundle.tables["processes"].to_pylist()]
-    for _ in range(300):
-        if (tmp_path / "late").exists():
-            break
-        time.sleep(0.1)
+    (tmp_path / "go").touch()
+    until(lambda: (tmp_path / "late").exists() and (tmp_path / "late").read_text(), "it goes on")
     assert (tmp_path / "late").read_text() == "late\n"
 
 
@@ -519,19 +519,25 @@ def test_a_killed_recorder_leaves_the_command_and_a_usable_bundle(tmp_path: Path
         assert process.stderr is not None
         assert process.stdout.readline() == "ready\n"
         process.kill()
-        process.wait(10)
+        process.wait(PATIENCE_S)
         process.stdin.write("go\n")
         process.stdin.flush()
         assert process.stdout.readline() == "done-anyway\n"  # the command went on
         assert process.stderr.read() == ""  # strace did not complain into its stderr
-    time.sleep(0.2)
     bundle = read_bundle(tmp_path / "r.trace")
     assert not bundle.manifest.complete
     assert any("was killed" in note for note in bundle.manifest.notes)
-    done = tracehint("import", "r.trace", "-o", "again.trace", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    paths = {r["path"] for r in read_bundle(tmp_path / "again.trace").tables["opens"].to_pylist()}
-    assert {os.fsencode(tmp_path / "a"), os.fsencode(tmp_path / "b")} <= paths
+
+    def whole() -> bool:
+        words = ("import", "r.trace", "-o", "again.trace", "--force")
+        done = tracehint(*words, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        opens = read_bundle(tmp_path / "again.trace").tables["opens"].to_pylist()
+        return {os.fsencode(tmp_path / "a"), os.fsencode(tmp_path / "b")} <= {
+            row["path"] for row in opens
+        }
+
+    until(whole, "strace has written all", every_s=0.5)
 
 
 def test_every_collector_answers_its_check() -> None:

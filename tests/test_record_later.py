@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from tests.support.cli import tracehint
 from tracehint.schemas.spool.redact import redact_spool
 from tracehint.schemas.store import Bundle, read_bundle
 
@@ -18,30 +18,9 @@ SCRIPT = 'printf hello >one; cat one one >two; mv two three; curl -u "me:$2" fil
 
 
 def record(bundle: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "tracehint",
-            "record",
-            "--collector",
-            "ebpf",
-            *options,
-            "-o",
-            bundle,
-            "--",
-            "sh",
-            "-c",
-            SCRIPT,
-            "sh",
-            "--password",
-            "hunter2",
-        ],
-        cwd=bundle.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = ("--collector", "ebpf", *options, "-o", bundle)
+    command = ("sh", "-c", SCRIPT, "sh", "--password", "hunter2")
+    return tracehint("record", *words, "--", *command, cwd=bundle.parent)
 
 
 def facts(bundle: Bundle) -> dict[str, Counter[object]]:
@@ -87,12 +66,7 @@ def test_reads_as_the_tables_would_and_holds_no_secret(tmp_path: Path) -> None:
 
 def test_merge_writes_the_tables(tmp_path: Path) -> None:
     assert record(tmp_path / "later.trace", "--option", "convert=later").returncode == 0
-    subprocess.run(
-        [sys.executable, "-m", "tracehint", "merge", "later.trace", "-o", "tables.trace"],
-        cwd=tmp_path,
-        capture_output=True,
-        check=True,
-    )
+    assert tracehint("merge", "later.trace", "-o", "tables.trace", cwd=tmp_path).returncode == 0
     merged = read_bundle(tmp_path / "tables.trace")
     assert not (tmp_path / "tables.trace" / "spool").exists()
     assert facts(merged) == facts(read_bundle(tmp_path / "later.trace"))

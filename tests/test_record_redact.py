@@ -159,10 +159,10 @@ def test_long_arguments_are_quick() -> None:
 
     for piece in (b"a", b"://", b"bearer ", b"eyJ", b"_a", b"--a-", b"=", b" x=", b"'", b"x:"):
         text = piece * (120_000 // len(piece))
-        began = time.perf_counter()
+        began = time.process_time()
         redact_argv([b"sh", b"-c", text])
         redact_argv([b"x", text])
-        assert time.perf_counter() - began < 60, piece  # backtracking would take hours
+        assert time.process_time() - began < 120, piece  # backtracking would take hours
 
 
 @pytest.mark.parametrize(

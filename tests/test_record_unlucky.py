@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.ebpf import require_ebpf
+from tests.support.patience import PATIENCE_S
 
 TRACEHINT = f"{sys.executable} -m tracehint"
 CLOSED = [" ".join(c) for n in (1, 2, 3) for c in itertools.combinations(("<&-", ">&-", "2>&-"), n)]
@@ -33,7 +34,12 @@ LOOK = (
 
 def shell(text: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        ["bash", "-c", text], cwd=cwd, capture_output=True, text=True, timeout=120, check=False
+        ["bash", "-c", text],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
     assert "Traceback" not in done.stderr
     return done

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cli import tracehint
 from tests.support.creation import Tagged
 from tests.support.hints import hint_file, rule, save
 from tests.support.hostile import HOSTILE_NAMES
@@ -146,8 +147,7 @@ def test_a_missing_table_or_journal_harms_nobody(tagged: Tagged) -> None:
 
 def run(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """The command line."""
-    command = [sys.executable, "-m", "tracehint", "run", *map(str, arguments)]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    return tracehint("run", *arguments, cwd=folder)
 
 
 @pytest.fixture

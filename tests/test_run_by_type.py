@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import cli
 from tests.support.creation import Tagged
 from tests.support.fanotify import Watched, build
 from tracehint.hintgen.hints.hintfile import load
@@ -61,8 +62,7 @@ def makefile(layout: str, makers: dict[int, str]) -> str:
 
 
 def tracehint(folder: Path, *words: str) -> str:
-    command = [sys.executable, "-m", "tracehint", *words]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    done = cli.tracehint(*words, cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
 

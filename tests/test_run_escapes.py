@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cli import tracehint
 from tests.support.hints import rule, save
 from tests.support.preload import compiled
 from tracehint.schemas.store import read_bundle
@@ -75,10 +76,7 @@ def test_a_hint_is_set_or_its_lack_is_named(via: str, tmp_path: Path) -> None:
     names = there(tmp_path)
     (tmp_path / "run.sh").write_text("\n".join(ROWS[name][0] for name in names))
     words = ["--hints", hints, "--store", "xattr", "--via", via, "--collector", "strace"]
-    done = subprocess.run(
-        [sys.executable, "-m", "tracehint", "run", *words, "-o", "r.trace", "--", "sh", "run.sh"],
-        cwd=tmp_path, capture_output=True, text=True,
-    )  # fmt: skip  # a table
+    done = tracehint("run", *words, "-o", "r.trace", "--", "sh", "run.sh", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     rows = read_bundle(tmp_path / "r.trace").tables["settings"].to_pylist()
     states = {Path(os.fsdecode(row["path"])).name: row["state"] for row in rows}

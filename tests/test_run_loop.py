@@ -13,6 +13,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from tests.support import cli
 from tests.support.hints import rule, save
 from tracehint.adapters.project.config import find_config
 from tracehint.adapters.project.state import KEPT, Run, add_run, claim, forget, read_state
@@ -32,8 +33,7 @@ cat out/next_*.bin >out/all.bin
 
 def tracehint(folder: Path, *words: str | Path, status: int = 0) -> str:
     """The command line; its standard output, and after it standard error."""
-    command = [sys.executable, "-m", "tracehint", *map(str, words)]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    done = cli.tracehint(*words, cwd=folder)
     assert done.returncode == status, done.stdout + done.stderr
     return done.stdout + done.stderr
 

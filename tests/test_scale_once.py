@@ -6,16 +6,26 @@ import io
 import json
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.support.cli import inside
+from tests.support.hints import hint_file, rule
 from tests.support.joined import declared
 from tracehint.adapters.engines import json_stream
 from tracehint.adapters.engines.json_stream import JsonStream
 from tracehint.analyzer.model import Options
 from tracehint.hintgen.inputs import load_run
+from tracehint.hintgen.learn.columns import alike, first_of, sets_in
 from tracehint.hintgen.learn.rules import learn
+from tracehint.hintgen.match.known import Declared
+from tracehint.hintgen.match.match import Matcher
+from tracehint.hintgen.match.ruleindex import _Rules
 from tracehint.hintgen.match.templateindex import TemplateIndex
+from tracehint.hintgen.score.score import predicted, prepare
 from tracehint.limits import values_of
 
 
@@ -51,3 +61,57 @@ def test_rules_are_tried_without_counting_all_names_for_each(
     )
     assert learn([analysis]).rules
     assert len(tried) <= analysis.files.num_rows
+
+
+def test_names_are_fitted_once_whatever_is_known_of_the_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A score asks three times: by path, with all names, with the declared graph."""
+    (tmp_path / "run.json").write_text(json.dumps(declared(1)))
+    assert inside("import", "run.json", "-o", "run.trace", cwd=tmp_path).returncode == 0
+    analysis = load_run(tmp_path / "run.trace", Options()).analysis
+    rules = learn([analysis])
+    fitted: list[bytes] = []
+    fitting = _Rules.fitting
+    monkeypatch.setattr(
+        _Rules,
+        "fitting",
+        lambda self, subject: (fitted.append(subject.name), fitting(self, subject))[1],
+    )
+    other, matcher = prepare(analysis), Matcher(rules)
+    matcher.outcomes(other.facts["path"].to_pylist())
+    once = len(fitted)
+    assert once > 10
+    predicted(matcher, other.facts, graph=False, names=True, nodes=4)
+    assert len(fitted) == once
+    predicted(matcher, other.facts, graph=True, nodes=4)
+    any_name = len([name for name in fitted[once:] if name not in fitted[:once]])
+    assert any_name <= once // 10  # of rules for declared types, and other examples of a name
+
+
+def test_a_name_near_the_limit_is_asked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is remembered of a name never makes it costly."""
+    names = [b"proj/part_7.fits"]
+    left_out = ("{dirs}part_{n}{n}.fits", "{dirs}{name}_{word}.fit")
+    hints = hint_file(rule("{dirs}part_{n}.fits", DP="local", exclude=left_out))
+    typed = Declared(producer_types=["make"], consumer_types=[["use"]])
+    for most in range(5, 60):
+        monkeypatch.setattr("tracehint.hintgen.match.pick.limit", lambda _name, most=most: most)
+        asked_before = Matcher(hints)
+        asked_before.match(names)
+        assert asked_before.match(names, typed) == Matcher(hints).match(names, typed)
+
+
+@given(st.lists(st.lists(st.integers(0, 5), max_size=4, unique=True).map(sorted), max_size=30))
+def test_lists_are_numbered_by_their_members(rows: list[list[int]]) -> None:
+    rows += [list(range(n)) for n in (100, 100, 101)]
+    column = pa.chunked_array([pa.array(rows, pa.list_(pa.int64()))])
+    number = sets_in(column).tolist()
+    for i, one in enumerate(rows):
+        assert [n == number[i] for n in number] == [row == one for row in rows]
+        assert (number[i] == 0) == (not one)
+    first, code = alike(sets_in(column), np.arange(len(rows)) % 2)
+    kinds = [(tuple(row), i % 2) for i, row in enumerate(rows)]
+    assert [kinds[first[k]] for k in code.tolist()] == kinds
+    assert [int(at) for at in first] == [kinds.index(kinds[at]) for at in first.tolist()]
+    assert first_of(column).tolist() == [row[0] if row else -1 for row in rows]

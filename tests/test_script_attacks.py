@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.hints import rule, save
+from tests.support.patience import PATIENCE_S
 from tests.support.tagger import SANITIZERS, build
 from tests.support.users import AS_OTHER, OTHER, exchanging, needs_root, reachable, swapping
 from tracehint.cli import main
@@ -57,7 +58,10 @@ def emit(folder: Path, *rules: Rule, more: tuple[str, ...] = ()) -> Path:
 def sh(script: Path, *arguments: str | Path, other: bool = False) -> tuple[int, str]:
     """Run the script: exit code and what it complained about."""
     done = subprocess.run(
-        ["sh", script, *arguments], capture_output=True, timeout=60, **(AS_OTHER if other else {})
+        ["sh", script, *arguments],
+        capture_output=True,
+        timeout=PATIENCE_S,
+        **(AS_OTHER if other else {}),
     )
     return done.returncode, done.stderr.decode()
 
@@ -336,7 +340,7 @@ def test_damaged_tables_and_journals_under_sanitizers(tmp_path: Path, data: Path
         for mode in ("dry", "set", "undo"):
             done = subprocess.run(
                 [program, "script", mode], cwd=data, capture_output=True, input=bytes(table),
-                env={"ASAN_OPTIONS": "detect_leaks=0"}, timeout=60,
+                env={"ASAN_OPTIONS": "detect_leaks=0"}, timeout=PATIENCE_S,
             )  # fmt: skip  # a table
             assert done.returncode in (0, 1), (number, done.stderr)
             assert b"Sanitizer" not in done.stderr

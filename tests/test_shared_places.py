@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.bundles import RunBuilder
 from tests.support.hints import rule, save
+from tests.support.patience import PATIENCE_S
 from tests.support.tagger import build, target
 from tests.support.users import OTHER, needs_root
 from tracehint.adapters.engines.tag_table import encode, tag_files
@@ -110,7 +111,7 @@ def test_a_pipe_as_table_of_tags_does_not_hold_the_task(tmp_path: Path, kind: st
     if kind == "program":
         build(tmp_path).rename(folder / "helper")
     command = "TRACEHINT_RULE=0 TRACEHINT_DIR=./x.tracehint; . ./x.tracehint/tag; exit 7"
-    assert subprocess.run(["sh", "-c", command], cwd=tmp_path, timeout=20).returncode == 7
+    assert subprocess.run(["sh", "-c", command], cwd=tmp_path, timeout=PATIENCE_S).returncode == 7
 
 
 @needs_root

@@ -15,6 +15,7 @@ import pytest
 
 from tests.support.engines import SNAKEMAKES, engine
 from tests.support.hints import rule
+from tests.support.patience import PATIENCE_S
 from tests.support.plans import planned, save_plan
 from tests.support.snakefiles import CASES, Case
 from tracehint.cli import main
@@ -41,7 +42,7 @@ def snakemake(folder: Path, version: str, *words: str) -> subprocess.CompletedPr
     """A run of it, however it ends."""
     program = engine(f"snakemake-{version}/bin/snakemake")
     return subprocess.run(
-        [program, *words], cwd=folder, capture_output=True, text=True, timeout=600
+        [program, *words], cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S
     )
 
 

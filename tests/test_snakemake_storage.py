@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.hints import rule
+from tests.support.patience import PATIENCE_S
 from tests.support.plans import planned, save_plan
 from tracehint.cli import main
 
@@ -84,7 +85,7 @@ def _copied(folder: Path, source: str, *more: str) -> tuple[list[str], str]:
     env = {**os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "LOG": str(log)}
     done = subprocess.run(
         [sys.executable, "-m", "snakemake", *words], cwd=folder, env=env, capture_output=True,
-        text=True, timeout=200,
+        text=True, timeout=PATIENCE_S,
     )  # fmt: skip  # a table
     assert done.returncode == 0, done.stderr
     names = log.read_text().splitlines()

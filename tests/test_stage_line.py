@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cli import tracehint
+from tests.support.patience import PATIENCE_S
 from tests.support.spark_runs import RUNS
 from tracehint.commands import _stage_line as line
 from tracehint.commands._stage_line import Stages
@@ -56,7 +58,7 @@ def test_it_is_written_over_and_gone_at_the_end() -> None:
             seen += data
     except OSError:  # the other end is closed
         pass
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=PATIENCE_S)
     assert out == b"over\n"
     text = seen.decode()
     assert re.search(r"following the bytes  \[#+\.*\] \d+%", text)
@@ -66,15 +68,14 @@ def test_it_is_written_over_and_gone_at_the_end() -> None:
 def test_without_a_terminal_nothing_is_said(tmp_path: Path) -> None:
     bundle = RUNS["generated"](tmp_path / "b.trace")
     command = [sys.executable, "-m", "tracehint", "analyze", bundle, "--format", "json"]
-    done = subprocess.run([*command, "--threads", "2"], capture_output=True, timeout=120)
+    done = subprocess.run([*command, "--threads", "2"], capture_output=True, timeout=PATIENCE_S)
     assert done.returncode == 0 and not done.stderr
-    small = subprocess.run([*command, "--memory-limit", "1"], capture_output=True, timeout=120)
+    small = subprocess.run(
+        [*command, "--memory-limit", "1"], capture_output=True, timeout=PATIENCE_S
+    )
     assert small.stdout == done.stdout and not small.stderr
 
 
 def test_limits_are_for_this_process() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "tracehint", "analyze", "x", "--backend", "spark", "--threads", "2"],
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip  # a table
+    done = tracehint("analyze", "x", "--backend", "spark", "--threads", "2")
     assert done.returncode == 2 and "--threads" in done.stderr

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import socket
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.cli import tracehint
 from tests.support.hints import hint_file, literal, rule, save
 from tests.support.hostile import HOSTILE_NAMES
 from tracehint.adapters.plan import Plan, Target
@@ -26,7 +25,6 @@ from tracehint.adapters.stores.seaweedfs import check_rules, seaweedfs
 from tracehint.errors import InputError, TracehintError, UsageError
 from tracehint.hintgen.hints.model import Rule
 
-TOOL = [sys.executable, "-m", "tracehint"]
 SITE = Places(groups=("n1",), base="/wf", pool="data", port=8080)
 LOCAL, GROUP, COPIES = {"DP": "local"}, {"DP": "collocation|sum"}, {"Replication": "3"}
 SCATTER = {"DP": "scatter|3", "BlockSize": "1048576"}
@@ -200,15 +198,11 @@ def test_emit_writes_the_document(tmp_path: Path, name: str) -> None:
     (tmp_path / "map.toml").write_text('pool = "data"\nbase = "/wf"\n')
     hints = save(tmp_path, rule("out/part_{n}.bin", examples=("out/part_1.bin",), Replication="3"))
     words: list[Any] = ["emit", hints, "--store", name, "--map", tmp_path / "map.toml"]
-    done = subprocess.run([*TOOL, *words, "-o", tmp_path / "out"], capture_output=True, text=True)
+    done = tracehint(*words, "-o", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert "not run by this project" in done.stderr
     assert "1 records: review them" in done.stderr
     text = (tmp_path / "out").read_text()
     assert ("not run by this project" in text) == (name != "juicefs"), "a list has no comments"
-    refused = subprocess.run(
-        [*TOOL, "apply", hints, "--store", name, "--as-root", tmp_path],
-        capture_output=True,
-        text=True,
-    )
+    refused = tracehint("apply", hints, "--store", name, "--as-root", tmp_path)
     assert refused.returncode == 2

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.support.cli import tracehint
 from tests.support.hints import rule, save
-from tests.support.store_tools import BLOCK, COPIES, TOOL, tool_store
+from tests.support.store_tools import BLOCK, COPIES, tool_store
 from tracehint.adapters.stores.base import VOCABULARY
 from tracehint.adapters.stores.commands import CommandStore
 from tracehint.adapters.stores.registry import TABLES, names, open_store
@@ -86,12 +86,7 @@ def test_the_example_of_a_tool_in_the_reference_page_is_a_table(tmp_path: Path) 
 
 def test_what_takes_nothing_says_what_helps_there(tmp_path: Path) -> None:
     save(tmp_path, rule("out/a.bin", DP="local"))
-    done = subprocess.run(
-        [*TOOL, "emit", "hints.json", "--store", "nfs"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
+    done = tracehint("emit", "hints.json", "--store", "nfs", cwd=tmp_path)
     assert done.returncode == 2
     assert "What helps there: staging into node-local scratch" in done.stderr
     assert json.loads((tmp_path / "hints.json").read_text())
@@ -99,9 +94,7 @@ def test_what_takes_nothing_says_what_helps_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["lustre", "nfs", "moosefs"])
 def test_doctor_tells_what_a_store_takes(name: str) -> None:
-    done = subprocess.run(
-        [*TOOL, "doctor", "--store", name, "--format", "json"], capture_output=True, text=True
-    )
+    done = tracehint("doctor", "--store", name, "--format", "json")
     assert done.returncode == 0, done.stderr
     [record] = json.loads(done.stdout)["stores"]
     about = open_store(name).about
@@ -112,7 +105,7 @@ def test_doctor_tells_what_a_store_takes(name: str) -> None:
 
 
 def test_doctor_tells_of_every_store() -> None:
-    done = subprocess.run([*TOOL, "doctor", "--store", "all"], capture_output=True, text=True)
+    done = tracehint("doctor", "--store", "all")
     assert done.returncode == 0
     assert all(f"{name}: " in done.stdout for name in names())
     assert "what helps there: staging into node-local scratch" in done.stdout

@@ -8,18 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cli import tracehint
 from tests.support.hints import rule, save
 from tests.support.hostile import HOSTILE_NAMES
-from tests.support.store_tools import (
-    BLOCK,
-    TOOL,
-    calls_of,
-    emit,
-    environment,
-    places,
-    tool,
-    tool_store,
-)
+from tests.support.store_tools import BLOCK, calls_of, emit, environment, places, tool, tool_store
 
 pytestmark = pytest.mark.slow
 
@@ -111,9 +103,7 @@ def test_a_link_on_the_way_is_refused(tmp_path: Path) -> None:
 def _apply(tmp_path: Path, verb: str, *more: str) -> subprocess.CompletedProcess[str]:
     as_root = ["--as-root"] if verb == "apply" and os.geteuid() == 0 else []
     words = [verb, "hints.json", "--store", "lustre", "--map", "map.toml", *as_root, *more, "data"]
-    return subprocess.run(
-        [*TOOL, *words], cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True
-    )
+    return tracehint(*words, cwd=tmp_path, env=environment(tmp_path))
 
 
 FAKE_LFS = """

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cli import tracehint
 from tests.support.hints import rule, save
 from tests.support.hostile import HOSTILE_NAMES
-from tests.support.store_tools import TOOL, calls_of, environment, tool
+from tests.support.store_tools import calls_of, environment, tool
 
 pytestmark = pytest.mark.slow
 STAT = 'case "$*" in *stat*) echo "${ANSWER-3}" ;; esac'
@@ -18,9 +19,8 @@ STAT = 'case "$*" in *stat*) echo "${ANSWER-3}" ;; esac'
 def _run(
     folder: Path, verb: str, *words: str, store: str = "hdfs", answer: str = "3"
 ) -> subprocess.CompletedProcess[str]:
-    given = [*TOOL, verb, "hints.json", "--store", store, *words]
     env = {**environment(folder), "ANSWER": answer}
-    return subprocess.run(given, cwd=folder, env=env, capture_output=True, text=True)
+    return tracehint(verb, "hints.json", "--store", store, *words, cwd=folder, env=env)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.hostile import HOSTILE_NAMES
+from tests.support.patience import PATIENCE_S
 from tests.support.tagger import SANITIZERS, SOURCES, build, target
 from tracehint.adapters.engines.tag_table import TagTarget, encode, tag_files
 from tracehint.adapters.stores.registry import open_store
@@ -219,7 +220,7 @@ def test_signals_reach_the_command(tmp_path: Path, helper: Path) -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == b"up\n"
     process.send_signal(signal.SIGTERM)
-    assert process.communicate(timeout=10)[0] == b"got\n"
+    assert process.communicate(timeout=PATIENCE_S)[0] == b"got\n"
     assert process.returncode == 9
     assert not (tmp_path / "o").exists()
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.patience import PATIENCE_S
 from tracehint.adapters.engines.graphs import read_graph
 from tracehint.analyzer.roots import data_roots
 from tracehint.analyzer.tasks import Segmentation, segment_tasks
@@ -74,7 +75,7 @@ def record(folder: Path, *command: str, stdout: Path | None = None) -> Bundle:
     with (stdout or folder.parent / "stdout").open("w") as out:
         done = subprocess.run(
             [*words, "-o", str(bundle), "--", *command],
-            cwd=folder, stdout=out, stderr=subprocess.PIPE, check=False, timeout=120,
+            cwd=folder, stdout=out, stderr=subprocess.PIPE, check=False, timeout=PATIENCE_S,
         )  # fmt: skip  # a table
     assert done.returncode < 100, done.stderr.decode()
     return read_bundle(bundle)

@@ -6,10 +6,11 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support import cli
 
 DEMO = Path(__file__).parent.parent / "datasets" / "demo"
 pytestmark = pytest.mark.slow
@@ -17,8 +18,7 @@ pytestmark = pytest.mark.slow
 
 def tracehint(folder: Path, *words: str | Path, status: int = 0) -> str:
     """The command line; its standard output."""
-    command = [sys.executable, "-m", "tracehint", *map(str, words)]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    done = cli.tracehint(*words, cwd=folder)
     assert done.returncode == status, done.stdout + done.stderr
     return done.stdout
 

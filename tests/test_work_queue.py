@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.bed import HEAD, Bed, network
+from tests.support.cli import tracehint
 from tests.support.needs import missing_for
 
-TOOL = [sys.executable, "-m", "tracehint"]
 MIB = 1 << 20
 CHAINS, SIZE, PORT = 5, 8 * MIB, 9123
 WORKFLOW = "".join(
@@ -64,7 +63,7 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["hints", "r.trace", "-o", "h.json"],
         [*words, "-o", "planned.makeflow"],
     ):
-        done = subprocess.run([*TOOL, *command], cwd=folder, capture_output=True, text=True)
+        done = tracehint(*command, cwd=folder)
         assert done.returncode == 0, done.stderr
     assert "makeflow -T wq -W files planned.makeflow" in done.stderr
     return folder
@@ -83,7 +82,6 @@ def _run(bed: Bed, folder: Path, *options: str) -> int:
     before = bed.received()
     done = bed.head(
         "sh", "-c", 'cd "$0" && exec makeflow -T wq --port "$@"', folder, str(PORT), *options,
-        timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     assert all((folder / f"b_{i}.txt").read_text().strip() == str(SIZE) for i in range(CHAINS))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from tracehint.adapters.probe.steps import SMALL, Seen
+from tracehint.adapters.probe.known import Known, exact
+from tracehint.adapters.probe.processors import one_machine, processors
+from tracehint.adapters.probe.seen import Seen
+from tracehint.adapters.probe.steps import SMALL
 from tracehint.analyzer.predict.cluster import Range
 
 MODEL_ERROR = 0.17
@@ -14,22 +16,12 @@ MODEL_SAID = "90 % of 156 runs on two stores differed by at most so much: docs/r
 SLOWER = 0.7  # a rate below this share of another one is a limit of its own
 
 
-@dataclass(frozen=True)
-class Known:
-    """A number of the file, or a word: its place, what was measured, and from what."""
-
-    table: str
-    key: str
-    value: Range | str
-    said: str
-
-
 def derive(seen: Seen) -> tuple[list[Known], list[str]]:
     """What can be said, and what could not be measured, with the reason."""
     found = [
-        Known("nodes", "count", _exact(seen.nodes), "nodes of the probe: say your own"),
-        Known("nodes", "cores", _exact(seen.cores), "processors of a node: tasks at one time"),
-        Known("nodes", "memory_gb", _exact(seen.memory), "memory of a node"),
+        Known("nodes", "count", exact(seen.nodes), "nodes of the probe: say your own"),
+        Known("nodes", "cores", exact(seen.cores), "processors of a node: tasks at one time"),
+        Known("nodes", "memory_gb", exact(seen.memory), "memory of a node"),
     ]
     missing = [f"{step}: the time was over" for step in seen.skipped]
     found += _links(seen, missing)
@@ -37,7 +29,8 @@ def derive(seen: Seen) -> tuple[list[Known], list[str]]:
     found += _law(seen, missing)
     found += _metadata(seen, missing)
     found += _overheads(seen)
-    found.append(Known("model", "error", _exact(MODEL_ERROR), MODEL_SAID))
+    found += processors(seen, missing)
+    found.append(Known("model", "error", exact(MODEL_ERROR), MODEL_SAID))
     missing.append("reading from disks: needs more data than the memory of the servers holds")
     return found, missing
 
@@ -69,9 +62,9 @@ def _rates(seen: Seen, missing: list[str]) -> list[Known]:
         found.append(Known("nodes", "local_mb_s", _spread(local), f"{len(local)} local transfers"))
     else:
         missing.append("local rates: no node held a file that it read or wrote")
-    if shared:
+    if shared and not one_machine(seen):
         said = f"{len(together)} nodes at once, each from itself: they share processors"
-        found.append(Known("store", "shared_mb_s", _exact(sum(together)), said))
+        found.append(Known("store", "shared_mb_s", exact(sum(together)), said))
     link = seen.samples["link_in"]
     if remote and link and statistics.median(remote) < SLOWER * statistics.median(link):
         found.append(
@@ -89,7 +82,7 @@ def _law(seen: Seen, missing: list[str]) -> list[Known]:
     if not laws or seen.nodes < 2:
         missing.append("where files go: there was one node")
         return []
-    copies = _exact(max(1, round(statistics.mean(len(who) for who in laws))))
+    copies = exact(max(1, round(statistics.mean(len(who) for who in laws))))
     firsts = [tuple(who) for who in laws]
     if not any(firsts):
         return [Known("store", "servers", "apart", "no node held any of the files: say [servers]")]
@@ -135,10 +128,10 @@ def _metadata(seen: Seen, missing: list[str]) -> list[Known]:
     return [
         Known("store", "create_ms", create, f"{s['creates'][0]:,.0f} a second, {said}"),
         Known("store", "open_ms", look, f"{s['opens'][0]:,.0f} a second, {said}"),
-        Known("store", "close_ms", _exact(0.0), "within write_wait_ms"),
-        Known("store", "lookup_ms", _exact(0.0), "within read_wait_ms"),
+        Known("store", "close_ms", exact(0.0), "within write_wait_ms"),
+        Known("store", "lookup_ms", exact(0.0), "within read_wait_ms"),
         Known("store", "request_ms", request, f"{s['small_reads'][0]:,.0f} a second, {said}"),
-        Known("store", "latency_ms", _exact(latency),
+        Known("store", "latency_ms", exact(latency),
             f"{len(local)} local and {len(remote)} remote files {small} read"),
         Known("store", "read_wait_ms", read, f"{len(reads)} files {small}, one at a time"),
         Known("store", "write_wait_ms", wrote,
@@ -180,7 +173,3 @@ def _spread(values: Sequence[float]) -> Range:
         return Range(min(values), middle, max(values))
     tenths = statistics.quantiles(values, n=10)
     return Range(tenths[0], middle, tenths[-1])
-
-
-def _exact(value: float) -> Range:
-    return Range(value, value, value)

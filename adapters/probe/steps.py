@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate
 
 from tracehint.adapters.probe.nodes import Answer, Nodes
+from tracehint.adapters.probe.seen import Seen, Work
 
 SMALL = 16 << 10  # bytes of a small file, one request
 CALLS, SMALL_FILES, BIG_FILES = 60, 20, 2  # of one node in a step; big ones of each node
@@ -19,47 +18,23 @@ PAUSE_S = 3.0  # that one step of calls may last
 _ASIDE = 3000  # bytes on the link that a call takes in any case
 
 
-@dataclass
-class Seen:
-    """Samples by name: seconds of calls (`create`, `close`, `open`, `small_read_local`, ...), calls
-    per second of all nodes together (`creates`, `opens`), bytes per second (`local`, `remote`,
-    `link_in`, `link_out`, ...). `where`: big file -> nodes that hold it; `laws`: of the small files
-    of one node in their order, who holds them; `shares`: bytes over the links by bytes written."""
-
-    nodes: int
-    cores: int
-    memory: int
-    size: int
-    samples: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    where: dict[str, list[int]] = field(default_factory=dict)
-    laws: list[list[int]] = field(default_factory=list)
-    keeps: bool = False  # clients have a memory that no `fadvise` empties
-    shares: list[float] = field(default_factory=list)
-    skipped: list[str] = field(default_factory=list)
-
-    @property
-    def writing(self) -> str:
-        """The agent's job that writes until the node is rid of the bytes."""
-        return "stored" if self.keeps else "write"
-
-    @property
-    def looking(self) -> str:
-        """The agent's job that reads a few bytes of what may have been read before."""
-        return "direct" if self.keeps else "read"
-
-
 def measure(nodes: Nodes, size: int, *, keeps: bool = False) -> Seen:
     """Everything, in a fixed order, until the time is over; `size`: bytes of a big file; `keeps`:
     clients keep what they read and what was closed, so that it takes a way past them."""
     about = nodes.about()
     seen = Seen(len(nodes), min(a["cores"] for a in about), min(a["memory"] for a in about), size)
-    seen.keeps = keeps
+    seen.keeps, seen.machines = keeps, [str(a["machine"]) for a in about]
     for step in STEPS:
         if nodes.left < 1:
             seen.skipped.append(step.__name__.removeprefix("_"))
             continue
         step(nodes, seen)
     return seen
+
+
+def _rest(nodes: Nodes, seen: Seen) -> None:
+    """Nobody does anything: what the store and others need of the processors."""
+    _worked(seen, "rest", {0: _one(nodes, 0, ["r0"], "rest")}, 1)
 
 
 def _calls(nodes: Nodes, seen: Seen) -> None:
@@ -90,24 +65,24 @@ def _busy_calls(nodes: Nodes, seen: Seen) -> None:
     names = {n: [f"b{n}_{i}" for i in range(CALLS * BUSY)] for n in everyone}
     made = nodes.ask(names, "create", streams=BUSY, limit=PAUSE_S)
     _rate(seen, "creates", made)
-    turned = {
-        n: names[(n + 1) % len(nodes)][: len(made[(n + 1) % len(nodes)].times)] for n in everyone
-    }
+    _worked(seen, "calls", made, _count(made))
+    turned = {n: made[(n + 1) % len(nodes)].done for n in everyone}
     opened = nodes.ask(turned, "look", streams=BUSY, limit=PAUSE_S)
     _rate(seen, "opens", opened)
-    calls = sum(len(a.times) for a in opened.values())
+    calls = _count(opened)
     seen.samples["call_bytes"].append(sum(a.came for a in opened.values()) / calls)
     small = {n: _made(seen) * BUSY * 2 for n in everyone}
-    _rate(
-        seen, "small_reads", nodes.ask(small, seen.looking, size=SMALL, streams=BUSY, limit=PAUSE_S)
-    )
+    read = nodes.ask(small, seen.looking, size=SMALL, streams=BUSY, limit=PAUSE_S)
+    _rate(seen, "small_reads", read)
+    _worked(seen, "calls", read, _count(read))
 
 
 def _writes(nodes: Nodes, seen: Seen) -> None:
     """Each node writes big files, all at once; then who holds them."""
     names = {n: [f"w{n}_{i}" for i in range(BIG_FILES)] for n in range(len(nodes))}
     made = nodes.ask(names, seen.writing, size=seen.size, limit=nodes.left / 4)
-    total = sum(len(a.times) for a in made.values()) * seen.size
+    total = _count(made) * seen.size
+    _worked(seen, "bytes", made, total)
     seen.shares.append(sum(a.came for a in made.values()) / total)
     seen.samples["write_all"] += [len(a.times) * seen.size / a.seconds for a in made.values()]
     files = [name for n, a in made.items() for name in names[n][: len(a.times)]]
@@ -142,6 +117,7 @@ def _link(nodes: Nodes, seen: Seen) -> None:
             _forget(nodes, seen, {node: others})
             got = _one(nodes, node, others, "read", size=seen.size, streams=len(others))
             seen.samples["link_in"].append(got.came / got.seconds)
+            _worked(seen, "bytes", {node: got}, len(others) * seen.size)
             seen.samples["efficiency"].append(len(others) * seen.size / got.came)
         held = [name for name, who in seen.where.items() if who == [node]]
         readers = {n: held for n in range(len(nodes)) if n != node}
@@ -155,6 +131,7 @@ def _link(nodes: Nodes, seen: Seen) -> None:
     if len(ring) > 1:
         _forget(nodes, seen, {n: [f] for n, f in ring.items()})
         answers = nodes.ask({n: [f] for n, f in ring.items()}, "read", size=seen.size)
+        _worked(seen, "bytes", answers, len(ring) * seen.size)
         seen.samples["ring"] += [a.came / a.seconds for a in answers.values()]
 
 
@@ -193,6 +170,7 @@ def _local(nodes: Nodes, seen: Seen) -> None:
     own = {n: names for n, names in own.items() if names}
     _forget(nodes, seen, own)
     answers = nodes.ask(own, "read", size=seen.size)
+    _worked(seen, "bytes", answers, len(own) * seen.size)
     seen.samples["local_all"] += [seen.size / a.times[0][1] for a in answers.values()]
     if not seen.keeps:  # else every write was until it is stored
         (took, *_), *_ = _one(nodes, 0, ["d"], "synced", size=seen.size).times
@@ -200,7 +178,7 @@ def _local(nodes: Nodes, seen: Seen) -> None:
 
 
 STEPS: tuple[Callable[[Nodes, Seen], None], ...] = (
-    _calls, _places, _busy_calls, _writes, _alone, _link, _full, _same, _local,
+    _rest, _calls, _places, _busy_calls, _writes, _alone, _link, _full, _same, _local, _rest,
 )  # fmt: skip  # a table
 
 
@@ -228,9 +206,22 @@ def _forget(nodes: Nodes, seen: Seen, wanted: Mapping[int, Sequence[str]]) -> No
         _one(nodes, (node + 1) % len(nodes), names, "renew")
 
 
+def _count(answers: Mapping[int, Answer]) -> int:
+    return sum(len(a.times) for a in answers.values())
+
+
+def _worked(seen: Seen, what: str, answers: Mapping[int, Answer], amount: float) -> None:
+    """The longest of the nodes saw all of the store's work on a machine that they share."""
+    if not answers:
+        return
+    longest = max(answers.values(), key=lambda a: a.seconds)
+    over = sum(a.came for a in answers.values())
+    busy = longest.busy + sum(a.own for a in answers.values())
+    seen.work[what].append(Work(busy, longest.seconds, amount, over))
+
+
 def _rate(seen: Seen, name: str, answers: Mapping[int, Answer]) -> None:
-    calls = sum(len(a.times) for a in answers.values())
-    seen.samples[name].append(calls / max(a.seconds for a in answers.values()))
+    seen.samples[name].append(_count(answers) / max(a.seconds for a in answers.values()))
 
 
 def _ring(seen: Seen) -> dict[int, str]:

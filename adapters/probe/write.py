@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracehint.adapters.probe.derive import Known
+from tracehint.adapters.probe.known import Known
 from tracehint.analyzer.predict.cluster import Range
 from tracehint.analyzer.predict.cluster_fields import TABLES, Number
 

@@ -24,7 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 # Columns that no step of an analysis looks at, for `read_bundle`: a sixth of its memory.
-NOT_NEEDED = {"extents": ("host", "ops", "rank"), "opens": ("host", "fd", "seq_ops", "small_ops")}
+NOT_NEEDED = {
+    "extents": ("host", "ops", "rank"),
+    "opens": ("host", "fd", "seq_ops", "small_ops"),
+    "declared_io": ("host",),
+}
 
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +23,7 @@ from tracehint.analyzer.flow.declared import (
     read_tasks,
     read_uses,
 )
-from tracehint.analyzer.flow.grouping import range_lists
+from tracehint.analyzer.flow.grouping import even_lists, range_lists
 from tracehint.analyzer.flow.model import UNKNOWN, Flow, Objects
 from tracehint.analyzer.model import CONSUMERS, EDGES, FILES, PRODUCERS
 
@@ -68,11 +69,11 @@ def add_declared(
     needed[uses.path[users]] = True
     needed[uses.path[writer]] = True
     row, size, fresh = _rows(scene, uses, obj, needed)
-    added = _Added(scene, declared, uses, row, size)
+    added = _Added(scene, declared, uses, row, size, users)
     flow = Flow(
-        added.files(paths, fresh, relative, users, reader),
-        pa.concat_tables([scene.flow.producers, added.producers(users)]),
-        pa.concat_tables([scene.flow.consumers, added.consumers(users)]),
+        added.files(paths, fresh, relative, reader),
+        pa.concat_tables([scene.flow.producers, added.producers()]),
+        pa.concat_tables([scene.flow.consumers, added.consumers()]),
         pa.concat_tables([scene.flow.edges, added.edges(writer, reader)]),
         scene.flow.notes,
     )
@@ -121,31 +122,36 @@ def _rows(scene: Scene, uses: Uses, obj: Ints, needed: Bools) -> tuple[Ints, Int
 
 @dataclass
 class _Added:
-    """The new rows. `row` and `size` are per path."""
+    """The new rows. `row` and `size` are per path, `users` are the rows of `uses` that become
+    producers and consumers."""
 
     scene: Scene
     declared: Declared
     uses: Uses
     row: Ints
     size: Ints
+    users: Ints
 
-    def producers(self, users: Ints) -> pa.Table:
-        return self._users(users[self.uses.out[users]], PRODUCERS)
+    def producers(self) -> pa.Table:
+        return self._users(self.uses.out[self.users], PRODUCERS)
 
-    def consumers(self, users: Ints) -> pa.Table:
-        return self._users(users[~self.uses.out[users]], CONSUMERS)
+    def consumers(self) -> pa.Table:
+        return self._users(~self.uses.out[self.users], CONSUMERS)
 
-    def moved(self, at: Ints) -> Ints:
-        """Bytes of whole files, or less where the log says that the task read less in all."""
+    @cached_property
+    def moved(self) -> Ints:
+        """Per user the bytes of the whole file, or less where the log says that the task read
+        less in all."""
+        at = self.users
         size = np.maximum(self.size[self.uses.path[at]], 0)
         task, out = self.uses.task[at], self.uses.out[at]
-        inputs = np.zeros(len(self.declared.first))
-        np.add.at(inputs, task[~out], size[~out])
+        inputs = np.bincount(task[~out], size[~out], len(self.declared.first))
         read = self.declared.read[task]
         share = np.where(out | (read < 0), 1.0, np.minimum(1.0, read / np.maximum(inputs[task], 1)))
         return np.asarray(np.rint(size * share), np.int64)
 
-    def _users(self, at: Ints, schema: pa.Schema) -> pa.Table:
+    def _users(self, chosen: Bools, schema: pa.Schema) -> pa.Table:
+        at = self.users[chosen]
         path = self.uses.path[at]
         size = np.maximum(self.size[path], 0)
         task = self.declared.last[self.uses.task[at]]
@@ -154,13 +160,13 @@ class _Added:
         columns = {
             "file": self.row[path],
             "task": column(self.scene.tasks, "task")[task],
-            "bytes": self.moved(at),
+            "bytes": self.moved[chosen],
             "unique_bytes": size,
             "owned_bytes": size,
             "cover": pa.array(np.ones(len(at)), mask=~some),
             "peek": np.zeros(len(at), bool),
             "ranges": range_lists(ends, size[some] * 0, size[some]),
-            "how": pa.array([["declared"]] * len(at), pa.list_(pa.string())),
+            "how": even_lists(pa.repeat("declared", len(at)), len(at), 1),
             "first_s": self.scene.tasks.column("start_s").take(pa.array(task)).combine_chunks(),
             "last_s": self.scene.tasks.column("end_s").take(pa.array(task)).combine_chunks(),
             "superseded": np.zeros(len(at), bool),
@@ -182,9 +188,7 @@ class _Added:
         ]  # fmt: skip  # a table
         return pa.table([pa.array(v) for v in columns], schema=EDGES)
 
-    def files(
-        self, paths: pa.Array, fresh: Ints, relative: Names, users: Ints, handed: Ints
-    ) -> pa.Table:
+    def files(self, paths: pa.Array, fresh: Ints, relative: Names, handed: Ints) -> pa.Table:
         """The known rows with their roles and certainty changed, then those of new paths."""
         old, n = self.scene.flow.files, self.scene.flow.files.num_rows
         role = old.column("role").combine_chunks()
@@ -194,9 +198,9 @@ class _Added:
         )
         read[:n] = pc.is_in(role, pa.array(["intermediate", "input"])).to_numpy(False)
         before = written + 2 * read
-        out = self.uses.out[users]
-        written[self.row[self.uses.path[users[out]]]] = True
-        read[self.row[self.uses.path[users[~out]]]] = True
+        out, used = self.uses.out[self.users], self.row[self.uses.path[self.users]]
+        written[used[out]] = True
+        read[used[~out]] = True
         row = self.row[self.uses.path[handed]]
         written[row] = read[row] = True
         roles = pa.array(("output", "input", "intermediate"))
@@ -205,7 +209,7 @@ class _Added:
         keep = pc.or_(same, pc.equal(role, "software"))
         changed = {
             "role": pc.if_else(keep, role, names.slice(0, n)),
-            "exact_share": pa.array(self._exact(users)[:n]),
+            "exact_share": pa.array(self._exact()[:n]),
         }
         for name, values in changed.items():
             old = old.set_column(old.column_names.index(name), FILES.field(name), values)
@@ -222,7 +226,7 @@ class _Added:
             "lineage": len(self.scene.objects) + np.arange(count),
             "version": np.zeros(count, np.int32),
             "path": paths,
-            "other_paths": pa.array([[]] * count, FILES.field("other_paths").type),
+            "other_paths": even_lists(pa.array([], pa.binary()), count, 0),
             "role": roles,
             "size_bytes": pa.array(size, mask=size < 0),
             "deleted": np.zeros(count, bool),
@@ -231,12 +235,12 @@ class _Added:
         }
         return pa.table([pa.array(columns[name]) for name in FILES.names], schema=FILES)
 
-    def _exact(self, users: Ints) -> np.ndarray:
+    def _exact(self) -> np.ndarray:
         """The exact share of the known rows, lowered by declared bytes."""
         flow, n = self.scene.flow, self.scene.flow.files.num_rows
-        seen, more = np.zeros(n), np.zeros(max(int(self.row.max(initial=-1)) + 1, n))
+        seen = np.zeros(n)
         for table in (flow.producers, flow.consumers):
-            np.add.at(seen, column(table, "file"), column(table, "bytes"))
-        np.add.at(more, self.row[self.uses.path[users]], self.moved(users))
+            np.add.at(seen, column(table, "file"), column(table, "bytes").astype(float))
+        more = np.bincount(self.row[self.uses.path[self.users]], self.moved, n)
         share = np.asarray(flow.files.column("exact_share").to_numpy())
         return np.where(more[:n] > 0, share * seen / np.maximum(seen + more[:n], 1), share)

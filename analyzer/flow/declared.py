@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tracehint.analyzer.arrays import Bools, Ints, ints, numbered, order_by, starts_of
-from tracehint.analyzer.columns import binary, column
+from tracehint.analyzer.columns import binary, coded, column
 from tracehint.analyzer.flow.model import UNKNOWN, Objects, Rows
 from tracehint.analyzer.flow.ranges import expand
 
@@ -95,37 +95,39 @@ def _parents(rows: pa.Table, at: Ints, names: pa.Array) -> tuple[Ints, Ints]:
 def read_uses(bundle: Bundle, declared: Declared) -> tuple[Uses, pa.Array]:
     """The declared inputs and outputs of known tasks, and the distinct absolute paths."""
     table = bundle.tables["declared_io"]
-    task = _index(table.column("task"), declared.names)
+    code, texts = coded(table, "task")
+    task = _index(texts, declared.names)[code]
     if not (task >= 0).all():
         table = table.filter(pa.array(task >= 0))
         task = task[task >= 0]
-    path, names = _absolute(bundle, binary(table, "path"), task, declared)
-    out = pc.equal(table.column("direction"), "out").to_numpy().astype(bool)
+    path, names = _absolute(bundle, *coded(table, "path"), task, declared)
+    code, texts = coded(table, "direction")
+    out = np.array([text == "out" for text in texts.to_pylist()], bool)[code]
     size = column(table, "size_bytes")
-    order = order_by(path, task, out.astype(np.int64), size)
-    path, task, out, size = path[order], task[order], out[order], size[order]
-    first = starts_of(path, task, out.astype(np.int64))
-    last = np.append(first[1:], len(path))[: len(first)] - 1  # the one with a size
+    order = order_by(path, task, out)
+    first = starts_of(path[order], task[order], out[order])
+    if len(first) < len(order):  # of those that are there twice, the last is the one with a size
+        order = order[order_by(np.repeat(first, np.diff([*first, len(order)])), size[order])]
+    last = order[np.append(first[1:], len(order))[: len(first)] - 1]
     return Uses(path[last], task[last], out[last], size[last]), names
 
 
 def _absolute(
-    bundle: Bundle, paths: pa.Array, task: Ints, declared: Declared
+    bundle: Bundle, code: Ints, paths: pa.Array, task: Ints, declared: Declared
 ) -> tuple[Ints, pa.Array]:
     """(number of each path, the distinct ones): joined to their task's directory, else to that of
-    the run. In the order of their first rows; a name is joined once for each directory."""
-    encoded = paths.dictionary_encode()
-    code = ints(encoded.indices.to_numpy(zero_copy_only=False))
+    the run. In the order of their first rows; a name is joined once for each directory. `code`:
+    which of the paths it is."""
     folder, folders = _folders(bundle, declared)
-    key = folder[task] * max(1, len(encoded.dictionary)) + code
+    key = folder[task] * max(1, len(paths)) + code
     kinds, number = numbered(key)
     first = np.empty(len(kinds), np.int64)
     first[number[::-1]] = np.arange(len(key))[::-1]
     order = np.argsort(first)
-    rows = pa.array(first[order])
+    rows = first[order]
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
-    joined = _joined(folders.take(pa.array(folder[task[first[order]]])), paths.take(rows))
+    joined = _joined(folders.take(pa.array(folder[task[rows]])), paths.take(pa.array(code[rows])))
     normal = _normal(joined).dictionary_encode()
     named = ints(normal.indices.to_numpy(zero_copy_only=False))
     return named[place[number]], normal.dictionary

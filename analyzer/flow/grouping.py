@@ -89,6 +89,13 @@ def range_lists(offsets: Ints, start: Ints, end: Ints) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pairs)
 
 
+def even_lists(values: pa.Array, count: int, each: int) -> pa.Array:
+    """`count` lists of the values, `each` in every one."""
+    import pyarrow as pa
+
+    return pa.ListArray.from_arrays(pa.array(np.arange(count + 1) * each, pa.int32()), values)
+
+
 def how_lists(bits: Ints) -> pa.Array:
     """Lists of the names of the ways of access."""
     import pyarrow as pa

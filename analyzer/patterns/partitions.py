@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
-from tracehint.analyzer.arrays import ints, order_by
+from tracehint.analyzer.arrays import distinct, ints, order_by
 from tracehint.analyzer.columns import column, floats, in_order
 from tracehint.analyzer.patterns.rows import (
     ROLES,
@@ -74,7 +74,7 @@ class Tables:
         if not count:
             return [(0, 0)]
         cuts = [np.searchsorted(self.ids, file[rows::rows]) for file in self.of_row.values()]
-        at = np.unique(np.concatenate([np.arange(0, count, rows), *cuts]))
+        at = distinct(np.concatenate([np.arange(0, count, rows), *cuts]))
         return list(pairwise([*at[at < count].tolist(), count]))
 
     def partition(self, low: int, high: int) -> Partition:

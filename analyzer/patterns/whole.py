@@ -88,9 +88,7 @@ def _found(
 
 def _reads(found: Found, tasks: int) -> np.ndarray:
     """Per task the intermediate bytes that it read."""
-    reads = np.zeros(tasks)
-    np.add.at(reads, found.task_reads.task, found.task_reads.bytes)
-    return reads
+    return np.bincount(found.task_reads.task, found.task_reads.bytes, tasks)
 
 
 def _sources(

@@ -48,7 +48,8 @@ class Section:
 class Cluster:
     """What a cluster file says. `nodes`: classes of machines that run tasks, each with its
     `count`; `servers`: the machines of a store that has its own; `sites`: name and section;
-    `links` between two of them; `registry`: the metadata service of each site.
+    `links` between two of them; `hosts`: machines whose
+    processors several nodes share, name and section; `registry`: the metadata service of each site.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Cluster:
     registry: Section
     sites: tuple[tuple[str, Section], ...] = ()
     links: tuple[Section, ...] = ()
+    hosts: tuple[tuple[str, Section], ...] = ()
 
     @property
     def count(self) -> int:
@@ -79,7 +81,7 @@ class Cluster:
     def sections(self) -> list[Section]:
         """All tables, in one order."""
         own = [self.servers, self.store, self.scheduler, self.model, self.registry, *self.links]
-        return [*self.nodes, *own, *(site for _, site in self.sites)]
+        return [*self.nodes, *own, *(part for _, part in (*self.sites, *self.hosts))]
 
     def with_nodes(self, count: int) -> Cluster:
         """The same with so many nodes; of several classes each keeps its share."""

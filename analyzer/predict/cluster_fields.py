@@ -57,6 +57,8 @@ HARDWARE: dict[str, Field] = {
     "network_watts": Number(1, 0, 1e6, 0, "on top while the link works"),
     "price_per_hour": Number(1, 0, 1e9, 0, "price of one machine; 0: not known"),
     "site": Word((), "", "name of one of `[[sites]]`"),
+    "host": Word((), "", "name of one of `[[hosts]]`: a machine whose processors all of its nodes "
+        "share (virtual machines, containers); empty: one of its own each"),
 }  # fmt: skip  # a table
 NODES: dict[str, Field] = {
     "cores": Number(1, 1, 4096, None, "tasks at one time", whole=True),
@@ -96,6 +98,11 @@ STORE: dict[str, Field] = {
     "client_mb_s": Number(MB, 0, 1e7, 0, "most that the client of a node moves; 0: no limit"),
     "shared_mb_s": Number(MB, 0, 1e7, 0, "most that all nodes together move, from themselves as "
         "well, where they share the processors of one machine; 0: no limit"),
+    "file_cpu_ms": Number(MS, 0, 1e6, 0, "processor of the node for each file opened or made; "
+        "this and the next three count where nodes share processors (`host`)"),
+    "client_cpu_ms_mb": Number(MS / MB, 0, 1e6, 0, "processor of the client's node for each MB"),
+    "server_cpu_ms_mb": Number(MS / MB, 0, 1e6, 0, "processor of the server's machine for each MB"),
+    "link_cpu_ms_mb": Number(MS / MB, 0, 1e6, 0, "processor at both ends of a link for each MB"),
     "client_cache": Flag(True, "a node reads again from its memory what it read or wrote"),
     "warm": Flag(False, "the inputs are in the servers' memory at the start"),
     "site_latency_ms": Number(MS, 0, 1e6, 20, "on top of `latency_ms` between two sites"),
@@ -122,6 +129,11 @@ LINKS: dict[str, Field] = {
     "round_trip_ms": Number(MS, 0, 1e6, None, "there and back between the two, for metadata "
         "(pairs without: `latency_ms` and `site_latency_ms`)"),
 }  # fmt: skip  # a table
+HOSTS: dict[str, Field] = {
+    "name": Word((), "", "as in `host`"),
+    "processors": Number(1, 0.01, 65_536, None, "processors that its nodes share: for tasks "
+        "and for what the store needs (`client_cpu_ms_mb` ...)"),
+}  # fmt: skip  # a table
 REGISTRY: dict[str, Field] = {
     "lookup_ms": Number(MS, 0, 1e6, 0.1, "a registry's work to look an entry up"),
     "update_ms": Number(MS, 0, 1e6, 0.2, "a registry's work to make or change an entry"),
@@ -131,5 +143,5 @@ REGISTRY: dict[str, Field] = {
 TABLES: dict[str, tuple[dict[str, Field], bool]] = {
     "nodes": (NODES, True), "servers": (HARDWARE, False), "store": (STORE, False),
     "scheduler": (SCHEDULER, False), "model": (MODEL, False), "sites": (SITES, True),
-    "links": (LINKS, True), "registry": (REGISTRY, False),
+    "links": (LINKS, True), "registry": (REGISTRY, False), "hosts": (HOSTS, True),
 }  # fmt: skip  # a table

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from tracehint.analyzer.predict.cluster import Cluster, Range, Section
 from tracehint.analyzer.predict.cluster_fields import (
+    HOSTS,
     LINKS,
     SITES,
     TABLES,
@@ -93,13 +94,12 @@ def _cluster(name: str, data: dict[str, Any], where: str) -> Cluster:
         servers = servers.with_number("count", 1)
     if store.words["servers"] == "apart" and "servers" not in data:
         _refuse(where, "servers", "is missing", "A store apart needs a table [servers] with count.")
-    known = [site for site, _ in sites]
-    if len(set(known)) != len(known):
-        _refuse(where, "sites.name", "is there twice", "Give each site another name.")
+    known = _named(parts["sites"], "site", where)
     for part in (*nodes, servers):
         site = part.words["site"]
         if site not in known and (known or site):
             _refuse(where, "site", f"{site!r:.60} is none of [[sites]]", "Name one of them.")
+    _check_hosts((*nodes, servers), parts["hosts"], where)
     for link in parts["links"]:
         ends = link.words["a"], link.words["b"]
         if ends[0] == ends[1] or not set(ends) <= set(known):
@@ -109,12 +109,30 @@ def _cluster(name: str, data: dict[str, Any], where: str) -> Cluster:
         _refuse(where, "nodes.count", f"{total:g} in all is too many", "Use at most 10,000.")
     one = {key: parts[key][0] for key in ("scheduler", "model", "registry")}
     links = tuple(parts["links"])
-    return Cluster(name, tuple(nodes), servers, store, **one, sites=sites, links=links)
+    hosts = tuple((host.words["name"], host) for host in parts["hosts"])
+    return Cluster(name, tuple(nodes), servers, store, **one, sites=sites, links=links, hosts=hosts)
+
+
+def _named(parts: list[Section], what: str, where: str) -> list[str]:
+    names = [part.words["name"] for part in parts]
+    if len(set(names)) != len(names):
+        _refuse(where, f"{what}s.name", "is there twice", f"Give each {what} another name.")
+    return names
+
+
+def _check_hosts(parts: tuple[Section, ...], hosts: list[Section], where: str) -> None:
+    known = _named(hosts, "host", where)
+    if "" in known:
+        _refuse(where, "hosts.name", "is missing", "Name it as the nodes' `host` does.")
+    for part in parts:
+        host = part.words["host"]
+        if host and host not in known:
+            _refuse(where, "host", f"{host!r:.60} is none of [[hosts]]", "Name one of them.")
 
 
 def _sections(found: Any, key: str, where: str) -> list[Section]:
     fields, several = TABLES[key]
-    if found is None and fields in (SITES, LINKS):
+    if found is None and fields in (SITES, LINKS, HOSTS):
         return []
     if several and isinstance(found, list):
         if not 0 < len(found) <= MAX_TABLES:

@@ -13,10 +13,10 @@ SETTINGS = (
     "open", "create", "close", "lookup", "latency", "small", "request", "stream", "client",
     "client_cache", "warm", "site_latency", "detail", "task", "read_wait", "write_wait",
     "spread", "ahead", "call", "first", "shared",
-    "one_copy", "busy",
+    "one_copy", "busy", "file_cpu", "client_cpu", "server_cpu", "link_cpu",
 )  # fmt: skip  # a table
 HOST_SETTINGS = (
-    "cores", "speed", "out", "in", "read", "write", "local", "cache", "dirty", "site",
+    "cores", "speed", "out", "in", "read", "write", "local", "cache", "dirty", "site", "machine",
 )  # fmt: skip  # a table
 # setting -> key of the table [store]
 _OF_STORE = {
@@ -28,18 +28,21 @@ _OF_STORE = {
     "read_wait": "read_wait_ms", "write_wait": "write_wait_ms",
     "spread": "copies_shared", "ahead": "read_ahead_mb", "call": "call_bytes",
     "first": "copies_first_mb", "shared": "shared_mb_s", "one_copy": "first_copy_only",
-    "busy": "busy_ms",
+    "busy": "busy_ms", "file_cpu": "file_cpu_ms", "client_cpu": "client_cpu_ms_mb",
+    "server_cpu": "server_cpu_ms_mb", "link_cpu": "link_cpu_ms_mb",
 }  # fmt: skip  # a table
 
 
 @dataclass(frozen=True)
 class Machine:
-    """`hosts`: HOST_SETTINGS of each, nodes first; `servers`: their hosts; `sites`: (out, in)."""
+    """`hosts`: HOST_SETTINGS of each, nodes first; `servers`: their hosts; `sites`: (out, in);
+    `processors` of each machine that hosts share, the first of those that have their own (0)."""
 
     settings: dict[str, float]
     hosts: list[dict[str, float]]
     servers: list[int]
     sites: list[tuple[float, float]]
+    processors: list[float]
     staging: int | None = None  # the host that holds the inputs of a node-local store
 
 
@@ -48,9 +51,12 @@ def build(
 ) -> Machine:
     """The machine of a cluster's numbers; `scheduler` and `steal` replace the cluster's."""
     sites = {name: number for number, (name, _) in enumerate(cluster.sites)}
-    nodes = [_host(part, sites) for part in cluster.nodes for _ in range(int(part["count"]))]
+    shared = {name: number for number, (name, _) in enumerate(cluster.hosts, 1)}
+    nodes = [
+        _host(part, sites, shared) for part in cluster.nodes for _ in range(int(part["count"]))
+    ]
     where = cluster.store.words["servers"]
-    own = {**_host(cluster.servers, sites), "cores": 0.0, "speed": 1.0}
+    own = {**_host(cluster.servers, sites, shared), "cores": 0.0, "speed": 1.0}
     extra = 0 if where == "all" else 1 if where == "local" else int(cluster.servers["count"])
     hosts = nodes + [own] * extra
     servers = list(range(len(nodes))) if where in ("all", "local") else []
@@ -66,11 +72,12 @@ def build(
         "law": float(law("local" if where == "local" else store.words["law"])),
     }
     rates = [(site["up_mbit"], site["down_mbit"]) for _, site in cluster.sites]
+    processors = [0.0, *(host["processors"] for _, host in cluster.hosts)]
     staging = len(nodes) if where == "local" else None
-    return Machine(settings, hosts, servers, rates or [(0.0, 0.0)], staging)
+    return Machine(settings, hosts, servers, rates or [(0.0, 0.0)], processors, staging)
 
 
-def _host(part: Section, sites: dict[str, int]) -> dict[str, float]:
+def _host(part: Section, sites: dict[str, int], shared: dict[str, int]) -> dict[str, float]:
     link = part["link_mbit"] * part["link_efficiency"]
     return {
         "cores": part.numbers["cores"].value if "cores" in part.numbers else 0.0,
@@ -83,4 +90,5 @@ def _host(part: Section, sites: dict[str, int]) -> dict[str, float]:
         "cache": part["memory_gb"],
         "dirty": part["write_buffer_gb"],
         "site": float(sites.get(part.words["site"], 0)),
+        "machine": float(shared.get(part.words["host"], 0)),
     }

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tracehint.analyzer.predict.machine import HOST_SETTINGS, SETTINGS, Machine
 from tracehint.analyzer.predict.model import Placement, Workload
 
-FORMAT = 7  # of the files; the engine refuses another one
+FORMAT = 8  # of the files; the engine refuses another one
 
 
 def workload_bytes(work: Workload) -> bytes:
@@ -26,7 +26,8 @@ def workload_bytes(work: Workload) -> bytes:
             ("opkind", work.op_kind, narrow), ("opfile", work.op_file, narrow),
             ("opstart", work.op_start, wide), ("oplength", work.op_length, wide),
             ("opbytes", work.op_bytes, wide), ("opsecs", work.op_seconds, real),
-            ("size", work.size, wide), ("produced", work.produced, narrow),
+            ("busy", work.busy, real), ("size", work.size, wide),
+            ("produced", work.produced, narrow),
         )
     )  # fmt: skip  # a table
 
@@ -35,6 +36,7 @@ def scenario_bytes(machine: Machine, placement: Placement, detail: bool) -> byte
     """One scenario of the file SCENARIOS; `detail` asks for what each task did."""
     wide, narrow, real = np.int64, np.int32, np.float64
     counts = [len(machine.hosts), len(machine.servers), len(machine.sites), placement.groups]
+    counts.append(len(machine.processors))
     values = {**machine.settings, "detail": float(detail)}
     settings = [values[name] for name in SETTINGS]
     hosts = [host[name] for host in machine.hosts for name in HOST_SETTINGS]
@@ -48,6 +50,7 @@ def scenario_bytes(machine: Machine, placement: Placement, detail: bool) -> byte
         for name, values, kind in (
             ("counts", counts, wide), ("set", settings, real), ("host", hosts, real),
             ("site", [rate for site in machine.sites for rate in site], real),
+            ("procs", machine.processors, real),
             ("server", machine.servers, narrow), ("law", given(placement.law), narrow),
             ("copies", given(placement.copies), narrow),
             ("target", given(placement.target), narrow), ("plan", given(placement.plan), narrow),

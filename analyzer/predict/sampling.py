@@ -42,6 +42,7 @@ def drawn(cluster: Cluster, seed: int) -> Cluster:
         store=draw(cluster.store),
         scheduler=draw(cluster.scheduler),
         sites=tuple((name, draw(site)) for name, site in cluster.sites),
+        hosts=tuple((name, draw(host)) for name, host in cluster.hosts),
     )
 
 

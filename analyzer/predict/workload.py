@@ -47,12 +47,11 @@ def from_analysis(analysis: Analysis, scale: Scale | None = None) -> Workload:
     moves.when *= scale.seconds
     operations = _checked(with_computing(_scaled(moves, scale), start, end))
     dep_begin, dep = _waiting(analysis.edges, task_id, start, notes)
-    names = tasks.column("type").fill_null("").combine_chunks().dictionary_encode()
     return Workload(
         task_id=task_id,
         names=tasks.column("name").fill_null("").to_pylist(),
         type=codes(tasks, "type").astype(np.int32),
-        type_names=names.dictionary.to_pylist(),
+        type_names=_type_names(tasks),
         cores=np.ones(len(task_id), np.int32),
         op_begin=np.searchsorted(operations.task, np.arange(len(task_id) + 1)).astype(np.int64),
         op_kind=operations.kind.astype(np.int32),
@@ -61,6 +60,7 @@ def from_analysis(analysis: Analysis, scale: Scale | None = None) -> Workload:
         op_length=operations.length,
         op_bytes=operations.bytes,
         op_seconds=operations.seconds * _computing_share(tasks, notes)[operations.task],
+        busy=_busy_share(tasks),
         dep_begin=dep_begin,
         dep=dep.astype(np.int32),
         size=np.rint(sizes * scale.bytes).astype(np.int64),
@@ -130,6 +130,21 @@ def _computing_share(tasks: pa.Table, notes: list[str]) -> Floats:
             "I/O in them is not known"
         )
     share = np.divide(lasted - waited, lasted, out=np.ones(len(lasted)), where=known)
+    return np.asarray(np.clip(share, 0.0, 1.0), np.float64)
+
+
+def _type_names(tasks: pa.Table) -> list[str]:
+    named = tasks.column("type").fill_null("").combine_chunks().dictionary_encode()
+    return list(named.dictionary.to_pylist())
+
+
+def _busy_share(tasks: pa.Table) -> Floats:
+    """Of the computing of each task, what it spends on a processor (1 where that is not known):
+    the rest is sleeping and other waiting."""
+    lasted = floats(tasks, "end_s") - floats(tasks, "start_s")
+    alone = lasted - np.nan_to_num(floats(tasks, "io_wait_s"))
+    used = floats(tasks, "cpu_s")
+    share = np.divide(used, alone, out=np.ones(len(used)), where=(alone > 0) & ~np.isnan(used))
     return np.asarray(np.clip(share, 0.0, 1.0), np.float64)
 
 

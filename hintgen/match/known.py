@@ -15,7 +15,8 @@ class Declared:
 
     `producer_types[i]` is None for an input of the workflow. `consumers` and
     `producers` are task ids (any hashable, stable text). `sizes` only where
-    the file exists already (inputs). `makers`: nothing is known but the type of the task that
+    the file exists already (inputs). `alike`: files with the same producers and consumers, where
+    somebody counted them already. `makers`: nothing is known but the type of the task that
     makes each file just now; None: it belongs to no task whose type is known.
     """
 
@@ -24,6 +25,7 @@ class Declared:
     producers: Sequence[Sequence[str]] | None = None
     consumers: Sequence[Sequence[str]] | None = None
     sizes: Sequence[int | None] | None = None
+    alike: Sequence[int] | None = None
     makers: Sequence[str | None] | None = None
 
 

@@ -62,7 +62,7 @@ class Matcher:
         uses, alike = None, None
         if known.producers is not None and known.consumers is not None:
             uses = uses_of(known.producers, known.consumers)
-            alike = pair_counts(known.producers, known.consumers)
+            alike = known.alike or pair_counts(known.producers, known.consumers)
         picks = self.picker.picks(Asked(paths, known, alike, names))
         readers: Mapping[str, float] = {}
         if counted and names and known.consumers is None:

@@ -103,10 +103,13 @@ class Picker:
         before = self.remembered.get(key)
         if before is not None:
             return before, True
-        subject = Subject(asked.paths[i], most)
+        subject, known = Subject(asked.paths[i], most), self.index.knows(asked.paths[i])
         try:
             pick = self._best(subject, asked, i)
         except TooCostlyError:
+            if known:  # what it spares is counted, but what it found out on the way is not there
+                self.index.forget(asked.paths[i])
+                return self._looked_up(asked, i, key, most)
             return Pick(None, "costly", shared=False), False
         # near the limit, digits may decide how much is looked at
         if not pick.shared or subject.work > most // 2:

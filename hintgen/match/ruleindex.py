@@ -17,10 +17,11 @@ from tracehint.hintgen.hints.model import INPUT, Rule
 from tracehint.hintgen.hints.template import Template, parse
 from tracehint.hintgen.match.known import Declared
 from tracehint.hintgen.match.siblings import has_siblings
-from tracehint.hintgen.match.skeleton import has_digits
+from tracehint.hintgen.match.skeleton import MOST, has_digits
 from tracehint.hintgen.match.templateindex import TemplateIndex
 
 Captures = tuple[bytes, ...]
+Fitting = tuple["Entry", Captures]
 
 
 @dataclass(frozen=True)
@@ -86,18 +87,40 @@ class RuleIndex:
                 self._rules.add(entry)
         self._producers = frozenset(known_producers)
         self._consumers = frozenset(known_consumers)
+        self._by_name: dict[bytes, tuple[int, list[Fitting]]] = {}
 
-    def candidates(self, subject: Subject, known: Declared, i: int) -> list[tuple[Entry, Captures]]:
+    def by_name(self, subject: Subject) -> list[Fitting]:
+        """Rules whose template fits, whatever is declared: once for a name that is asked about
+        with other knowledge again. Raises TooCostlyError."""
+        work, found = self._by_name.get(subject.name, (0, None))
+        if found is not None:
+            subject.spend(work)
+            return found
+        found = list(self._rules.fitting(subject))
+        if len(self._by_name) >= MOST:
+            self._by_name.clear()
+        self._by_name[subject.name] = subject.work, found
+        return found
+
+    def knows(self, name: bytes) -> bool:
+        """Whether it is remembered which templates fit the name."""
+        return name in self._by_name
+
+    def forget(self, name: bytes) -> None:
+        """Find that out anew when it is asked the next time."""
+        self._by_name.pop(name, None)
+
+    def candidates(self, subject: Subject, known: Declared, i: int) -> list[Fitting]:
         """Rules whose template fits and the texts of its placeholders, most specific first.
 
         Rules for declared types only where a type is declared: there may be one per
         pair of types, and most fit any name. Raises TooCostlyError.
         """
-        found = list(self._rules.fitting(subject))
+        found = self.by_name(subject)
         if known.producer_types is not None:
             made_by = known.producer_types[i] or INPUT
             if made_by in self._by_producer:
-                found += self._by_producer[made_by].fitting(subject)
+                found = [*found, *self._by_producer[made_by].fitting(subject)]
         return sorted(found, key=lambda f: (self.rank(f[0], known, i), f[0].rule.id), reverse=True)
 
     def objection(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
@@ -46,31 +47,28 @@ def outcomes(
     paths: Sequence[bytes], picks: Sequence[Pick], run: RunValues
 ) -> tuple[list[int], list[Outcome]]:
     """(number of the outcome of each path, the outcomes)."""
-    codes: list[int] = []
-    made: list[Outcome] = []
-    said_by: dict[tuple[int, str | None], _Said] = {}
-    code_of: dict[tuple[Any, ...], int] = {}
-    for i, (pick, use, count) in enumerate(_columns(picks, run)):
-        said = said_by.get((id(pick), use))
-        if said is None:
-            said = said_by[id(pick), use] = _said(pick, use, run)
-        key: tuple[Any, ...] = id(said), count
-        if not said.constant:
-            key = (*key, *_own(said, paths[i], run.known, i))
-        code = code_of.get(key)
-        if code is None:
-            code = code_of[key] = len(made)
-            made.append(_valued(said, paths[i], count, run, i))
-        codes.append(code)
+    rows: dict[tuple[int, str | None, int | None], list[int]] = defaultdict(list)
+    for i, key in enumerate(_columns(picks, run)):
+        rows[key].append(i)
+    codes, made = [0] * len(picks), list[Outcome]()
+    for (_, use, count), some in rows.items():
+        said = _said(picks[some[0]], use, run)
+        code_of: dict[tuple[Any, ...], int] = {}
+        for i, own in zip(some, _own(said, some, paths, run.known), strict=False):
+            code = code_of.get(own)
+            if code is None:
+                code = code_of[own] = len(made)
+                made.append(_valued(said, paths[i], count, run, i))
+            codes[i] = code
     return codes, made
 
 
-def _columns(
-    picks: Sequence[Pick], run: RunValues
-) -> Iterator[tuple[Pick, str | None, int | None]]:
+def _columns(picks: Sequence[Pick], run: RunValues) -> Iterator[tuple[int, str | None, int | None]]:
+    """What the hints of each path follow from; and from what `_own` has."""
     read = run.known.consumers
     uses = run.uses if run.uses is not None else repeat(None)
-    return zip(picks, uses, repeat(None) if read is None else map(len, read), strict=False)
+    counts = repeat(None) if read is None else map(len, read)
+    return zip(map(id, picks), uses, counts, strict=False)
 
 
 def _said(pick: Pick, use: str | None, run: RunValues) -> _Said:
@@ -98,14 +96,34 @@ def _said(pick: Pick, use: str | None, run: RunValues) -> _Said:
     )
 
 
-def _own(said: _Said, path: bytes, known: Declared, i: int) -> tuple[Any, ...]:
-    """What the values of one file follow from."""
-    task = _task(said, known, i)
-    return (
-        task if task is not None or said.group is None else said.pick.some(path, said.holes),
-        known.sizes[i] if said.region and known.sizes is not None else None,
-        path if said.per_file else None,
+def _own(
+    said: _Said, rows: Sequence[int], paths: Sequence[bytes], known: Declared
+) -> Iterator[tuple[Any, ...]]:
+    """What the values of each of the rows follow from."""
+    if said.constant:
+        return repeat(())
+    sizes = known.sizes if said.region else None
+    return zip(
+        _groups(said, rows, paths, known),
+        repeat(None) if sizes is None else [sizes[i] for i in rows],
+        [paths[i] for i in rows] if said.per_file else repeat(None),
+        strict=False,
     )
+
+
+def _groups(
+    said: _Said, rows: Sequence[int], paths: Sequence[bytes], known: Declared
+) -> Iterable[object]:
+    """The task that names the group of each row, or the texts in its name that do."""
+    if said.group is None:
+        return repeat(None)
+    some, holes = said.pick.some, said.holes
+    if (known.producers if said.group == "producer" else known.consumers) is None:
+        return [some(paths[i], holes) for i in rows]
+    tasks = [_task(said, known, i) for i in rows]
+    return [
+        some(paths[i], holes) if task is None else task for i, task in zip(rows, tasks, strict=True)
+    ]
 
 
 def _task(said: _Said, known: Declared, i: int) -> str | None:

@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from tracehint.analyzer.arrays import ints
 from tracehint.hintgen.hints.mapping import Need, hints_of
-from tracehint.hintgen.learn.columns import lengths, lists
+from tracehint.hintgen.learn.columns import alike, codes, lengths, lists, sets_in
 from tracehint.hintgen.score.said import Hinted, Said, said_of
 
 
 def truth_of(facts: pa.Table, nodes: int) -> Said:
     """The placement hints of every file's primary pattern; `facts` as of learn/facts.py."""
-    kinds: dict[tuple[Any, ...], int] = {}
+    region = ints(pc.fill_null(facts["region_bytes"], 0))
+    first, code = alike(
+        codes(facts["pattern"]),
+        ints(lengths(facts["producers"])).clip(0, 1),
+        ints(lengths(facts["consumers"])).clip(2),
+        np.where(region > 0, ints(facts["size_bytes"]), 0),  # only blocks follow from the size
+        region,
+        sets_in(facts["starts"]),
+        codes(facts["grp"]),
+    )
+    kinds = _kinds(facts.take(first))
+    return said_of(facts["path"].to_pylist(), code, [_hinted(kind, nodes) for kind in kinds])
+
+
+def _kinds(facts: pa.Table) -> Iterator[tuple[Any, ...]]:
+    """What the hints of each file follow from."""
     columns = (
         facts["pattern"].to_pylist(),
         lengths(facts["producers"]),
@@ -23,12 +42,8 @@ def truth_of(facts: pa.Table, nodes: int) -> Said:
         map(tuple, lists(facts["starts"])),
         facts["grp"].to_pylist(),
     )
-    codes = []
     for pattern, made, read, size, region, starts, group in zip(*columns, strict=True):
-        # only blocks follow from the size
-        key = (pattern, not made, max(2, read), size if region else 0, region or 0, starts, group)
-        codes.append(kinds.setdefault(key, len(kinds)))
-    return said_of(facts["path"].to_pylist(), codes, [_hinted(key, nodes) for key in kinds])
+        yield pattern, not made, max(2, read), size if region else 0, region or 0, starts, group
 
 
 def _hinted(kind: tuple[Any, ...], nodes: int) -> Hinted:

@@ -30,7 +30,7 @@ class Said:
         return len(self.file)
 
 
-def said_of(paths: Sequence[bytes], codes: Sequence[int], kinds: Iterable[Hinted]) -> Said:
+def said_of(paths: Sequence[bytes], codes: Sequence[int] | Ints, kinds: Iterable[Hinted]) -> Said:
     """`codes`: which of the `kinds` each path has. A later value of an attribute wins."""
     texts: dict[str, int] = {}
     rows = [

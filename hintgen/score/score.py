@@ -8,27 +8,27 @@ a file without that hint is a false hit (hintgen/score/tally.py).
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tracehint.analyzer.arrays import Ints, ints
-from tracehint.analyzer.catalogue import GROUPED
 from tracehint.analyzer.model import Analysis
-from tracehint.hintgen.hints.mapping import Need, hints_of
 from tracehint.hintgen.hints.model import HintFile
 from tracehint.hintgen.hints.pathtext import to_text
-from tracehint.hintgen.learn.columns import lists
+from tracehint.hintgen.learn.columns import alike, lists, sets_in, word_sets
 from tracehint.hintgen.learn.facts import facts_of, nodes_of
 from tracehint.hintgen.match.match import Declared, Matcher
+from tracehint.hintgen.score.baseline import TYPES, baseline
 from tracehint.hintgen.score.observed import truth_of
 from tracehint.hintgen.score.said import Said, said_of
 from tracehint.hintgen.score.tally import compare, why_wrong
 
+T = TypeVar("T")
 # what the rules may know of the other run -> in words
 KNOWS = {
     "path": "each path for itself",
@@ -39,12 +39,26 @@ KNOWS = {
 
 def declared_of(facts: pa.Table) -> Declared:
     """What the engine's graph of a run declares: tasks and types, no I/O."""
+    (makers, made), (readers, read) = (word_sets(facts[name]) for name in TYPES)
+    producers, consumers = facts["producers"], facts["consumers"]
     return Declared(
-        producer_types=[row[0] if row else None for row in lists(facts["producer_types"])],
-        consumer_types=lists(facts["consumer_types"]),
-        producers=lists(pc.cast(facts["producers"], pa.list_(pa.string()))),
-        consumers=lists(pc.cast(facts["consumers"], pa.list_(pa.string()))),
+        producer_types=_each([some[0] if some else None for some in makers], made),
+        consumer_types=_each(readers, read),
+        producers=lists(pc.cast(producers, pa.list_(pa.string()))),
+        consumers=lists(pc.cast(consumers, pa.list_(pa.string()))),
+        alike=_pair_counts(producers, consumers),
     )
+
+
+def _each(values: Sequence[T], code: Ints) -> list[T]:
+    return [values[k] for k in code.tolist()]
+
+
+def _pair_counts(producers: pa.ChunkedArray, consumers: pa.ChunkedArray) -> list[int]:
+    """For each file: how many have the same producers and consumers, itself included."""
+    _, pair = alike(sets_in(producers), sets_in(consumers))
+    found: list[int] = np.bincount(pair)[pair].tolist()
+    return found
 
 
 def has_declared_graph(analysis: Analysis) -> bool:
@@ -65,43 +79,6 @@ def predicted(
         for one in found
     )
     return said_of(paths, codes, hinted)
-
-
-def baseline(learned: pa.Table, facts: pa.Table, nodes: int) -> Said:
-    """A lookup of (producing types, consuming types) -> the commonest pattern; no names."""
-    votes: dict[Any, Counter[str]] = defaultdict(Counter)
-    for (made_by, read_by, pattern), count in Counter(
-        zip(*_types(learned), learned["pattern"].to_pylist(), strict=True)
-    ).items():
-        votes[made_by, read_by][pattern] += count
-    best = {types: _commonest(found) for types, found in votes.items()}
-    kinds: dict[tuple[str, int, str], int] = {}
-    codes = []
-    ends = lists(facts["producers"]), lists(facts["consumers"])
-    for types, made, read in zip(zip(*_types(facts), strict=True), *ends, strict=True):
-        pattern = best.get(types, "")
-        end = made if pattern == "distribute" else read
-        group = str(end[0] if end else "none") if pattern in GROUPED else ""
-        key = (pattern, max(2, len(read)), group)
-        codes.append(kinds.setdefault(key, len(kinds)))
-    hinted = (
-        tuple(
-            (hint.name, hint.value, pattern)
-            for hint in hints_of(pattern, Need(readers=readers, nodes=nodes, group=group))
-        )
-        for pattern, readers, group in kinds
-    )
-    return said_of(facts["path"].to_pylist(), codes, hinted)
-
-
-def _commonest(found: Counter[str]) -> str:
-    return min(found, key=lambda name: (-found[name], name))
-
-
-def _types(facts: pa.Table) -> tuple[list[Any], list[Any]]:
-    """(producing types, consuming types) of each file, as what can be looked up."""
-    made, read = (lists(facts[name]) for name in ("producer_types", "consumer_types"))
-    return list(map(tuple, made)), list(map(tuple, read))
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,8 @@ from tracehint.hintgen.learn.facts import facts_of
 from tracehint.hintgen.learn.rules import LearnOptions, learn
 from tracehint.hintgen.learn.safety import NO_LIMITS
 from tracehint.hintgen.match.match import Matcher
-from tracehint.hintgen.score.score import PreparedRun, baseline, predicted, prepare
+from tracehint.hintgen.score.baseline import baseline
+from tracehint.hintgen.score.score import PreparedRun, predicted, prepare
 from tracehint.hintgen.score.tally import Score, compare, why_wrong
 from tracehint.hintgen.text.masks import shapes_of
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.support.cli import inside
+from tests.support import cli
 
 TRACEHINT = [sys.executable, "-m", "tracehint"]
 INSIDE = ("analyze", "lint", "hints", "emit", "export", "graph")
@@ -28,10 +28,9 @@ def tracehint(
     What starts no program runs in this process: loading the libraries takes longer than the rest.
     """
     if args[0] in INSIDE:
-        done = inside(*args, cwd=cwd or Path.cwd())
+        done = cli.inside(*args, cwd=cwd or Path.cwd())
     else:
-        words = [*TRACEHINT, *map(os.fspath, args)]
-        done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=600)
+        done = cli.tracehint(*args, cwd=cwd or Path.cwd())
     assert done.returncode in ok, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr, done.stderr
     return done

@@ -23,6 +23,7 @@ import pytest
 from tests.e2e.real.compare import missing
 from tests.e2e.real.workflows import WORKFLOWS
 from tests.e2e.support import TRACEHINT, Run, analyze
+from tests.support.patience import PATIENCE_S
 from tests.test_created_engines import ENGINES, prepared
 from tracehint.collectors.registry import check
 from tracehint.schemas.store import read_bundle
@@ -115,7 +116,7 @@ def test_both_collectors_see_one_run(name: str, tmp_path: Path) -> None:
     command, env = NINE[name](work)
     words = [*TRACEHINT, "record", "--quiet", "--collector", "all", "-o", "../run.trace", "--"]
     done = subprocess.run(
-        [*words, *command], cwd=work, env=env, capture_output=True, text=True, timeout=600
+        [*words, *command], cwd=work, env=env, capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "tracehint: 0 differences" in done.stderr, done.stderr

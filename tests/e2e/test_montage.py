@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.support import Edge, Run, edges_of, makeflow_rules, one_task_per, record, strace_io
+from tests.support.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.slow, pytest.mark.ebpf, pytest.mark.engine]
 
@@ -63,7 +64,7 @@ def truth(
         cwd=work,
         check=True,
         capture_output=True,
-        timeout=300,
+        timeout=PATIENCE_S,
     )
     return {rule[2]: strace_io(logs / str(k), work) for k, rule in enumerate(rules)}
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-TRACEHINT = [sys.executable, "-m", "tracehint"]
+from tests.support.cli import tracehint
+
 ENGINES = ("ebpf", "strace")
 
 
@@ -85,21 +84,17 @@ def answer(
     work.mkdir(exist_ok=True)
     (folder / "script").write_text(script, encoding="utf-8", errors="surrogateescape")
     bundle = folder / "run.trace"
-    words = [*TRACEHINT, "record", "--quiet", "--collector", collector, "-o", str(bundle)]
+    words = ["record", "--quiet", "--collector", collector, "-o", bundle]
     given = () if derive_roots else roots or (work,)
     options = [word for root in given for word in ("--data-root", str(root))]
-    done = subprocess.run(
-        [*words, *options, "--", *(command or ("bash",)), str(folder / "script")],
-        cwd=work, capture_output=True, check=False, timeout=120,
-    )  # fmt: skip  # a table
-    assert done.returncode == 0, done.stderr.decode()
+    command = command or ("bash",)
+    done = tracehint(*words, *options, "--", *command, folder / "script", cwd=work)
+    assert done.returncode == 0, done.stderr
     return analyzed(bundle)
 
 
 def analyzed(bundle: Path, *options: str) -> Answer:
     """What `analyze` says of a bundle."""
-    done = subprocess.run(
-        [*TRACEHINT, "analyze", str(bundle), "--format", "json", *options],
-        capture_output=True, check=True, timeout=120,
-    )  # fmt: skip  # a table
+    done = tracehint("analyze", bundle, "--format", "json", *options)
+    assert done.returncode == 0, done.stderr
     return Answer(json.loads(done.stdout))

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.patience import PATIENCE_S
+
 LABELS = "ABCDE"
 HEAD = "10.99.8.1"
 LINK = 200  # Mbit/s
@@ -37,7 +39,7 @@ class Node:
     def run(self, *words: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         """Run it and wait."""
         return subprocess.run(
-            self.command(*words), cwd=cwd, text=True, capture_output=True, timeout=120
+            self.command(*words), cwd=cwd, text=True, capture_output=True, timeout=PATIENCE_S
         )
 
     def received(self) -> int:
@@ -62,9 +64,11 @@ class Bed:
         """A command line that runs on the head."""
         return ["nsenter", f"--net=/run/netns/{self.space}", *words]
 
-    def head(self, *words: str | Path, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+    def head(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
         """Run on the head and wait."""
-        return subprocess.run(self.command(*words), text=True, capture_output=True, timeout=timeout)
+        return subprocess.run(
+            self.command(*words), text=True, capture_output=True, timeout=PATIENCE_S
+        )
 
     def received(self) -> int:
         """What all nodes received so far, in bytes."""

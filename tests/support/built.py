@@ -15,6 +15,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.support.patience import PATIENCE_S
+
 ROOT = Path(__file__).parents[2]
 ROOMS = ("adapters", "analyzer", "collectors", "tests")  # those with C in them
 BUILT = ROOT / "build" / "tests"
@@ -32,7 +34,7 @@ def built(program: Path, compiler: str, *words: str | Path) -> Path:
         if not kept.exists():
             _forget_old(kept.parent)
             new = kept.with_suffix(".new")
-            subprocess.run([compiler, "-o", new, *words], check=True, timeout=120)
+            subprocess.run([compiler, "-o", new, *words], check=True, timeout=PATIENCE_S)
             new.rename(kept)
         os.utime(kept)
     shutil.copy(kept, program)

@@ -25,6 +25,7 @@ from typing import ClassVar
 
 from tests.support.bed import HEAD, LINK, Bed, network, ok
 from tests.support.needs import missing_for
+from tests.support.patience import PATIENCE_S, until
 from tracehint.adapters.stores.ceph_ask import Question
 
 TOOLS = (
@@ -89,11 +90,11 @@ class CephBed(Bed):
 
     def ceph(self, *commands: str) -> list[str]:
         """Run commands of `ceph` in one process; JSON, a line from each that says anything."""
-        for _ in range(8):
+        for _ in range(60):
             done = subprocess.run(
                 self.command("ceph", "-c", self.conf, "-f", "json"),
                 text=True,
-                timeout=60,
+                timeout=PATIENCE_S,
                 capture_output=True,
                 input="".join(f"{command}\n" for command in commands),
             )
@@ -163,16 +164,17 @@ class CephBed(Bed):
 
     def _until_known(self, folder: Path, pool: str) -> None:
         """Set the pool of a folder; clients learn of a new one a moment later."""
-        for _ in range(40):
+
+        def known() -> bool:
             try:
                 os.setxattr(folder, "ceph.dir.layout.pool", pool.encode())
             except OSError as error:
                 if error.errno != errno.EINVAL:
                     raise
-                time.sleep(0.25)
-            else:
-                return
-        raise AssertionError(f"no client knows the pool {pool}")
+                return False
+            return True
+
+        until(known, f"a client knows the pool {pool}", every_s=0.25)
 
     def local_first(self, on: bool) -> None:
         """CephFS has no such setting."""
@@ -236,14 +238,16 @@ def _start(bed: CephBed, more: str) -> None:
 def _wait_for_osds(bed: CephBed, commands: list[list[str | Path]]) -> None:
     """Start them and wait; one that asked too early ("wrong fsid") ends, and is started again."""
     running = [bed.start(command) for command in commands]
-    for _ in range(60):
+
+    def up() -> bool:
         if json.loads(bed.ceph("osd stat")[0])["num_up_osds"] == len(commands):
-            return
+            return True
         for i, process in enumerate(running):
             if process.poll() is not None:
                 running[i] = bed.start(commands[i])
-        time.sleep(0.5)
-    raise AssertionError("the OSDs did not come up: " + (bed.folder / "daemons.log").read_text())
+        return False
+
+    until(up, f"the OSDs come up, see {bed.folder / 'daemons.log'}", every_s=0.5)
 
 
 def _pools(bed: CephBed) -> None:
@@ -282,22 +286,17 @@ def _even(bed: CephBed) -> None:
 
 
 def _wait_for_mds(bed: CephBed) -> None:
-    for _ in range(120):
+    def active() -> bool:
         states = json.loads(bed.ceph("mds stat")[0])["fsmap"]["filesystems"][0]["mdsmap"]["info"]
-        if any(one["state"] == "up:active" for one in states.values()):
-            return
-        time.sleep(0.5)
-    raise AssertionError("the metadata server did not come up")
+        return any(one["state"] == "up:active" for one in states.values())
+
+    until(active, "the metadata server comes up", every_s=0.5)
 
 
 def _wait_for_mounts(bed: CephBed) -> None:
     """Until every client can write and the head reads it."""
-    for _ in range(120):
-        if all(os.path.ismount(m) for m in (bed.mount, *(node.mount for node in bed.nodes))):
-            break
-        time.sleep(0.5)
-    else:
-        raise AssertionError("a client did not mount")
+    mounts = (bed.mount, *(node.mount for node in bed.nodes))
+    until(lambda: all(map(os.path.ismount, mounts)), "every client mounts", every_s=0.5)
     for node in bed.nodes:
         ok(node.run("sh", "-c", f"echo {node.label} > {node.mount}/probe"))
         assert (bed.mount / "probe").read_text() == f"{node.label}\n"

@@ -10,11 +10,29 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.support import forked
+from tests.support.patience import PATIENCE_S
+
 
 def tracehint(
-    *arguments: str | Path, cwd: Path, env: dict[str, str] | None = None, **more: Any
+    *arguments: str | Path, cwd: Path = Path(), env: dict[str, str] | None = None, **more: Any
 ) -> subprocess.CompletedProcess[str]:
-    """`python -m tracehint ...` in `cwd`, with what it printed."""
+    """`python -m tracehint ...` in `cwd`, with what it printed.
+
+    Where the process needs nothing special it is forked from one that has loaded the libraries.
+    """
+    words, values = list(map(str, arguments)), {**os.environ, **(env or {})}
+    if more or not forked.fits(values):
+        return process(*words, cwd=cwd, env=values, **more)
+    code, *said = forked.run(words, cwd, values, PATIENCE_S)
+    texts = [text.decode("utf-8", "surrogateescape").replace("\r\n", "\n") for text in said]
+    return subprocess.CompletedProcess(["tracehint", *words], code, *texts)
+
+
+def process(
+    *arguments: str | Path, cwd: Path = Path(), env: dict[str, str] | None = None, **more: Any
+) -> subprocess.CompletedProcess[str]:
+    """The same begun as users begin it: for what is decided before the first command."""
     return subprocess.run(
         [sys.executable, "-m", "tracehint", *map(str, arguments)],
         cwd=cwd,
@@ -22,7 +40,7 @@ def tracehint(
         capture_output=True,
         text=True,
         errors="surrogateescape",
-        timeout=120,
+        timeout=PATIENCE_S,
         check=False,
         **more,
     )

@@ -15,13 +15,13 @@ from pathlib import Path
 
 from tests.support.bed import HEAD, Bed, Node, network
 from tests.support.needs import missing_for
+from tests.support.patience import PATIENCE_S
 
 TOOLS = (
     "catalog_server", "chirp_server", "confuga_adm", "chirp", "makeflow", "setpriv", "ip", "tc",
 )  # fmt: skip  # a table
 CATALOG_PORT, HEAD_PORT, NODE_PORT = 9097, 9000, 9001
 NOBODY = 65534
-PATIENCE_S = 120
 
 
 def missing() -> str:
@@ -73,7 +73,7 @@ class Confuga:
         return path
 
     def run(
-        self, *words: str | Path, cwd: Path | None = None, patience: float = 500
+        self, *words: str | Path, cwd: Path | None = None, patience: float = PATIENCE_S
     ) -> subprocess.CompletedProcess[str]:
         """Run a client on the head and wait."""
         return subprocess.run(
@@ -143,7 +143,7 @@ class Confuga:
     def ask(self, database: str, question: str) -> int:
         """The first number of an answer of one of the store's databases."""
         uri = f"file:{self.folder / database}?mode=ro"
-        with closing(sqlite3.connect(uri, uri=True, timeout=20)) as con:
+        with closing(sqlite3.connect(uri, uri=True, timeout=PATIENCE_S)) as con:
             return int(con.execute(question).fetchone()[0])
 
 

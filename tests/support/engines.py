@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PATIENCE_S
+
 ROOT = Path(__file__).parent.parent.parent
 
 
@@ -41,7 +43,7 @@ def engine(name: str) -> Path:
             [ROOT / "scripts" / "engines.sh", folder, name],
             capture_output=True,
             text=True,
-            timeout=500,
+            timeout=PATIENCE_S,
         )
     if done.returncode:
         pytest.skip(f"{name} cannot be fetched: {done.stdout[-500:]}{done.stderr[-500:]}")

@@ -13,8 +13,8 @@ from pathlib import Path
 from tests.support import webhdfs
 from tests.support.bed import HEAD, Bed, Node, network
 from tests.support.engines import engine
+from tests.support.patience import PATIENCE_S
 
-PATIENCE_S = 200
 LOG = """\
 log4j.rootLogger=WARN,A
 log4j.appender.A=org.apache.log4j.ConsoleAppender
@@ -61,7 +61,7 @@ class Hdfs:
         """Run a program on the head and wait."""
         return subprocess.run(
             self.bed.command(*words), cwd=cwd, env=self.environment, capture_output=True, text=True,
-            timeout=200,
+            timeout=PATIENCE_S,
         )  # fmt: skip
 
     def run(self, *words: str | Path) -> subprocess.CompletedProcess[str]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from tests.support.bed import ok
 from tests.support.needs import missing_for
+from tests.support.patience import PATIENCE_S, until
 
 TOOLS = ("mfsmaster", "mfschunkserver", "mfsmount", "mfssetsclass", "nsenter", "ip")
 ADDRESS = "10.99.7."
@@ -66,7 +66,7 @@ class Cluster:
             cwd=cwd,
             text=True,
             capture_output=True,
-            timeout=60,
+            timeout=PATIENCE_S,
         )
 
 
@@ -140,14 +140,14 @@ def wait_for_servers(
 ) -> None:
     """Until a file with as many copies as there are servers really has them."""
     probe = mount / "probe"
-    for _ in range(60):
+
+    def copied() -> bool:
         probe.write_bytes(b"")
         run("mfssetgoal", str(servers), probe)
         with suppress(OSError):
             probe.write_bytes(b"x" * 65536)
         done = run("mfsfileinfo", probe)
         probe.unlink()
-        if done.stdout.count("VALID") == servers:
-            return
-        time.sleep(0.5)
-    raise AssertionError("the chunk servers did not come up")
+        return done.stdout.count("VALID") == servers
+
+    until(copied, "the chunk servers come up", every_s=0.5)

@@ -115,6 +115,7 @@ def workload(tasks: Sequence[Task], sizes: dict[str, int]) -> Workload:
         op_length=np.array(length, np.int64),
         op_bytes=np.array(moved, np.int64),
         op_seconds=np.array(seconds, np.float64),
+        busy=np.ones(len(tasks)),
         dep_begin=np.searchsorted(before, np.arange(len(tasks) + 1)).astype(np.int64),
         dep=np.array([b for _, b in pairs], np.int32),
         size=np.array(list(sizes.values()), np.int64),

@@ -17,6 +17,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.patience import PATIENCE_S
+
 ROOT = Path(__file__).parent.parent.parent
 ROOMS = ("adapters", "analyzer", "collectors", "hintgen", "schemas", "src")
 _CHANGE = re.compile(
@@ -78,7 +80,7 @@ def _run(page: str, tree: Path, work: Path) -> str:
     blocks = [f"(cd {tree}\n{text})" if inside else text for inside, text in _RUN.findall(page)]
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", "\n".join(blocks)],
-        cwd=work, env={**os.environ, **more}, capture_output=True, text=True, timeout=600,
+        cwd=work, env={**os.environ, **more}, capture_output=True, text=True, timeout=PATIENCE_S,
         check=False,
     )  # fmt: skip  # a table
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"

@@ -21,7 +21,7 @@ from tracehint.schemas.writer import BundleWriter
 
 def generated(path: Path) -> Path:
     """All six patterns, three extents per access."""
-    return synthetic.write(path, 30, 3)
+    return synthetic.write(path, 12, 3)
 
 
 def hostile(path: Path) -> Path:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
+from tests.support.cli import tracehint
 from tests.support.hints import save
 from tracehint.adapters.stores.commands import CommandStore
 from tracehint.adapters.stores.registry import open_store
 from tracehint.hintgen.hints.model import Rule
 
-TOOL = [sys.executable, "-m", "tracehint"]
 MIB = 1 << 20
 MAP = (
     'local = "node_{host}"\ngroups = ["g1"]\nserver = "head:1094"\nbase = "/wf"\n'
@@ -62,10 +60,7 @@ def calls_of(tmp_path: Path) -> list[list[str]]:
 def emit(tmp_path: Path, store: str, rules: list[Rule], *more: str) -> Path:
     hints = save(tmp_path, *rules)
     script = tmp_path / "hints.sh"
-    done = subprocess.run(
-        [*TOOL, "emit", str(hints), "--store", store, "-o", str(script), "--force", *more],
-        capture_output=True, text=True,
-    )  # fmt: skip
+    done = tracehint("emit", hints, "--store", store, "-o", script, "--force", *more)
     assert done.returncode == 0, done.stderr
     assert "not run" in done.stderr
     assert "not run" in script.read_text().partition("\n\n")[0]

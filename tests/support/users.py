@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.patience import PATIENCE_S
+
 OTHER = 12345
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a second user")
 AS_OTHER: dict[str, Any] = {"user": OTHER, "group": OTHER, "extra_groups": []}  # of subprocess
@@ -54,7 +56,7 @@ def exchanging(folder: Path, victim: str) -> Iterator[None]:
     """The other user exchanges (RENAME_EXCHANGE) `new` for `victim` as soon as it is there."""
     with _attacker(_EXCHANGE, folder, victim) as process:
         yield
-        assert process.wait(30) == 0, "the exchange was made"
+        assert process.wait(PATIENCE_S) == 0, "the exchange was made"
 
 
 @contextmanager

@@ -21,6 +21,8 @@
 #define MOST (1 << 28)	 /* items */
 #define MOST_HOSTS 65536 /* hosts, servers, sites, groups */
 #define MOST_CORES 4096
+#define MOST_PROCESSORS 65536
+#define LEAST_PROCESSORS 1e-3
 #define MOST_SLOTS (1 << 22)
 #define MOST_RATE 1e15
 #define LEAST_SPEED 1e-6
@@ -175,6 +177,7 @@ int workload_read(struct workload *w, struct file *f)
 	    amounts(f, "oplength", ops, &w->op_length, 0) ||
 	    amounts(f, "opbytes", ops, &w->op_bytes, 0) ||
 	    numbers(f, "opsecs", ops, &w->op_seconds, 1e15) ||
+	    numbers(f, "busy", w->tasks, &w->busy, 1) ||
 	    amounts(f, "size", w->files, &w->size, 0) ||
 	    indices(f, "produced", w->files, &w->produced, 0, 2))
 		return -1;
@@ -201,13 +204,16 @@ static int hosts_check(const struct scenario *s)
 			if (!rate_can_be(h[k]))
 				return complain("a rate that cannot be", "host");
 		if (h[HOST_CORES] > MOST_CORES || h[HOST_SITE] >= s->sites ||
-		    h[HOST_SPEED] < LEAST_SPEED)
+		    h[HOST_MACHINE] >= s->machines || h[HOST_SPEED] < LEAST_SPEED)
 			return complain("a host that cannot be", "host");
 		slots += (int32_t)h[HOST_CORES];
 	}
 	for (int32_t i = 0; i < 2 * s->sites; i++)
 		if (!rate_can_be(s->site[i]))
 			return complain("a rate that cannot be", "site");
+	for (int32_t i = 0; i < s->machines; i++)
+		if (s->processors[i] > 0 && s->processors[i] < LEAST_PROCESSORS)
+			return complain("so few processors cannot be", "procs");
 	return slots >= 1 && slots <= MOST_SLOTS ? 0 : complain("no cores, or too many", "host");
 }
 
@@ -260,19 +266,21 @@ int scenario_read(struct scenario *s, const struct workload *w, struct file *f)
 	memset(s, 0, sizeof(*s));
 	if (f->at == f->size)
 		return 0;
-	if (amounts(f, "counts", 4, &count, 0))
+	if (amounts(f, "counts", 5, &count, 0))
 		return -1;
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 5; i++)
 		if (count[i] > (i == 3 ? MOST : MOST_HOSTS))
 			return complain("says more than can be", "counts");
 	s->hosts = count[0], s->servers = count[1], s->sites = count[2], s->groups = count[3];
+	s->machines = count[4];
 	if (s->groups > w->files)
 		return complain("more groups than files", "counts");
-	if (s->hosts < 1 || s->servers < 1 || s->sites < 1)
-		return complain("no host, no server or no site", "counts");
+	if (s->hosts < 1 || s->servers < 1 || s->sites < 1 || s->machines < 1)
+		return complain("no host, no server, no site or no machine", "counts");
 	if (numbers(f, "set", SETTINGS, &s->set, 1e18) || settings_check(s->set) ||
 	    numbers(f, "host", (size_t)s->hosts * HOST_SETTINGS, &s->host, 1e18) ||
-	    numbers(f, "site", 2 * (size_t)s->sites, &s->site, 1e18) || hosts_check(s) ||
+	    numbers(f, "site", 2 * (size_t)s->sites, &s->site, 1e18) ||
+	    numbers(f, "procs", s->machines, &s->processors, MOST_PROCESSORS) || hosts_check(s) ||
 	    indices(f, "server", s->servers, &s->server, 0, s->hosts) ||
 	    optional(f, "law", w->files, &s->law, NONE, LAWS) ||
 	    optional(f, "copies", w->files, &s->copies, 0, MAX_COPIES + 1) ||

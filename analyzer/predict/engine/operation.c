@@ -12,8 +12,9 @@ void wait_for(struct sim *m, int32_t slot, enum spent what, double seconds)
 	heap_set(&m->heap, slot, m->now + seconds);
 }
 
-/* Requests to one service are served one after the other; `more` passes in client and network. */
-static bool ask(struct sim *m, int32_t slot, int32_t file, double service, double more)
+/* Requests to one service are served one after the other; `more` passes in client and network, and
+ * all of it takes `work` seconds of the processors, which can be busy. */
+static bool ask(struct sim *m, int32_t slot, int32_t file, double service, double more, double work)
 {
 	int32_t k = file % (int32_t)set(m, SET_META_SERVERS);
 
@@ -23,11 +24,16 @@ static bool ask(struct sim *m, int32_t slot, int32_t file, double service, doubl
 
 	m->meta_ops++;
 	m->network += set(m, SET_CALL);
-	if (service + more <= 0)
-		return false;
-	m->meta_free[k] = from + service;
-	wait_for(m, slot, IN_METADATA, wait);
-	return true;
+	bool waits = service + more > 0;
+	if (waits)
+		m->meta_free[k] = from + service;
+	if (work_begin(m, slot, IN_METADATA, work, 1)) {
+		m->slot[slot].until = waits ? m->now + wait : 0;
+		return true;
+	}
+	if (waits)
+		wait_for(m, slot, IN_METADATA, wait);
+	return waits;
 }
 
 static int64_t chunks_between(int64_t start, int64_t end, int64_t chunk)
@@ -55,7 +61,8 @@ static bool open_file(struct sim *m, int32_t slot)
 	int64_t start = w->op_start[s->op], end = start + w->op_length[s->op];
 	double chunks = (double)chunks_between(start, end, m->file[file].chunk);
 	double service = set(m, writes ? SET_CREATE : SET_OPEN) + chunks * set(m, SET_LOOKUP);
-	return ask(m, slot, file, service, set(m, writes ? SET_WRITE_WAIT : SET_READ_WAIT));
+	return ask(m, slot, file, service, set(m, writes ? SET_WRITE_WAIT : SET_READ_WAIT),
+		   set(m, SET_FILE_CPU));
 }
 
 /* Transfer number `step` of the operation. False: there is none, or it takes no time; *last says
@@ -143,7 +150,7 @@ static bool data_step(struct sim *m, int32_t slot)
 	s->sent = 0;
 	if (w->op_kind[op] != OP_WRITE || same_file(w, s->task, op, op + 1))
 		return false;
-	return ask(m, slot, w->op_file[op], set(m, SET_CLOSE), 0);
+	return ask(m, slot, w->op_file[op], set(m, SET_CLOSE), 0, 0);
 }
 
 bool go_on(struct sim *m, int32_t slot)
@@ -159,7 +166,11 @@ bool go_on(struct sim *m, int32_t slot)
 		}
 		double seconds = w->op_seconds[s->op++] / of_host(m, s->node, HOST_SPEED);
 		if (seconds > 0) {
-			m->host[s->node].busy += seconds * cores_of(m, s->task);
+			double cores = cores_of(m, s->task);
+
+			m->host[s->node].busy += seconds * cores;
+			if (work_begin(m, slot, IN_COMPUTE, seconds, w->busy[s->task] * cores))
+				return true;
 			wait_for(m, slot, IN_COMPUTE, seconds);
 			return true;
 		}

@@ -37,6 +37,7 @@ static void capacities(struct sim *m)
 		r[h * HOST_KINDS + R_CLIENT].capacity = set(m, SET_CLIENT);
 	}
 	r[m->pools + POOL_SHARED].capacity = set(m, SET_SHARED);
+	processors_init(m);
 	for (int32_t i = 0; i < 2 * m->s->sites; i++)
 		r[m->site_base + i].capacity = m->s->site[i];
 	for (int32_t i = 0; i < m->s->servers; i++) {
@@ -65,6 +66,7 @@ static void hosts_init(struct sim *m)
 	for (int32_t i = m->s->servers - 1; i >= 0; i--) {
 		m->server_on[m->s->server[i]] = i;
 		m->servers_at[site_of(m, m->s->server[i])]++;
+		m->servers_in[(int32_t)of_host(m, m->s->server[i], HOST_MACHINE)]++;
 	}
 }
 
@@ -91,7 +93,9 @@ void sim_init(struct sim *m, const struct workload *w, const struct scenario *s)
 		m->slots += (int32_t)of_host(m, h, HOST_CORES);
 	m->site_base = s->hosts * HOST_KINDS;
 	m->pools = m->site_base + 2 * s->sites;
-	fluid_init(&m->fluid, m->pools + POOL_KINDS, m->slots);
+	m->machine_base = m->pools + POOL_KINDS;
+	m->lane_base = m->machine_base + s->machines;
+	fluid_init(&m->fluid, m->lane_base + lanes_for(m), m->slots);
 	m->fluid.stream = set(m, SET_STREAM);
 	heap_init(&m->heap, m->slots);
 	m->file = zeroed(w->files, sizeof(*m->file));
@@ -106,6 +110,7 @@ void sim_init(struct sim *m, const struct workload *w, const struct scenario *s)
 	m->group = zeroed(s->groups, sizeof(*m->group));
 	m->server_on = zeroed(s->hosts, sizeof(*m->server_on));
 	m->servers_at = zeroed(s->sites, sizeof(*m->servers_at));
+	m->servers_in = zeroed(s->machines, sizeof(*m->servers_in));
 	m->first_slot = zeroed(s->hosts, sizeof(*m->first_slot));
 	m->free_slot = zeroed(m->slots, sizeof(*m->free_slot));
 	m->running = zeroed(s->hosts, sizeof(*m->running));
@@ -119,9 +124,9 @@ void sim_init(struct sim *m, const struct workload *w, const struct scenario *s)
 
 void sim_free(struct sim *m)
 {
-	void *all[] = {m->file,	       m->task,	     m->slot,	m->host,      m->meta_free,
-		       m->server_free, m->score,     m->group,	m->server_on, m->servers_at,
-		       m->first_slot,  m->free_slot, m->running};
+	void *all[] = {m->file,	       m->task,	     m->slot,	 m->host,      m->meta_free,
+		       m->server_free, m->score,     m->group,	 m->server_on, m->servers_at,
+		       m->first_slot,  m->free_slot, m->running, m->servers_in};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
 		free(all[i]);
@@ -179,6 +184,8 @@ static enum spent kind_of(const struct sim *m, int32_t resource)
 {
 	if (resource == NONE)
 		return IN_NETWORK;
+	if (resource >= m->machine_base)
+		return IN_COMPUTE;
 	if (resource >= m->pools)
 		return resource == m->pools + POOL_DISK ? IN_DISK : IN_NETWORK;
 	if (resource >= m->site_base)
@@ -197,7 +204,8 @@ static void settle(struct sim *m, int32_t slot, int32_t limit)
 	if (f->left < 0)
 		f->left = 0;
 	f->since = m->now;
-	m->task[m->slot[slot].task].spent[kind_of(m, limit)] += passed;
+	enum spent what = m->slot[slot].works ? m->slot[slot].waits : kind_of(m, limit);
+	m->task[m->slot[slot].task].spent[what] += passed;
 }
 
 static void new_rates(struct sim *m)
@@ -226,9 +234,14 @@ static void event(struct sim *m, int32_t slot)
 	if (s->moves) {
 		settle(m, slot, m->fluid.flow[slot].old_limit);
 		transfer_end(m, slot);
-		s->moves = false;
+		s->moves = s->works = false;
 	} else {
 		m->task[s->task].spent[s->waits] += m->now - s->begun;
+	}
+	if (s->until > m->now) {
+		wait_for(m, slot, s->waits, s->until - m->now);
+		s->until = 0;
+		return;
 	}
 	if (!go_on(m, slot))
 		finish_task(m, slot);

@@ -10,9 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FORMAT 7 /* of the input files; analyzer/predict/request.py has the same number */
-#define LEG_BITS 6
-#define MAX_LEGS (1 << LEG_BITS) /* resources of one transfer: five a server and a few more */
+#define FORMAT 8 /* of the input files; analyzer/predict/request.py has the same number */
+#define LEG_BITS 7
+#define MAX_LEGS (1 << LEG_BITS) /* resources of one transfer: six a server and a few more */
 #define MAX_SERVERS 12		 /* servers of one transfer; more are the pool of all servers */
 #define MAX_COPIES 64
 #define MAX_SITE_LEGS 16 /* links of one transfer to all servers; MAX_LEGS has room for them */
@@ -35,7 +35,7 @@ struct array {
 struct workload {
 	const int64_t *op_begin, *dep_begin, *op_start, *op_length, *op_bytes, *size;
 	const int32_t *op_kind, *op_file, *cores, *type, *dep, *produced;
-	const double *op_seconds;
+	const double *op_seconds, *busy; /* busy: share of its computing that takes a processor */
 	int32_t tasks, files, types;
 	int64_t ops, deps;
 };
@@ -74,6 +74,10 @@ enum setting {
 	SET_SHARED,
 	SET_ONE_COPY,
 	SET_BUSY,
+	SET_FILE_CPU,
+	SET_CLIENT_CPU,
+	SET_SERVER_CPU,
+	SET_LINK_CPU,
 	SETTINGS
 };
 enum host_setting {
@@ -87,6 +91,7 @@ enum host_setting {
 	HOST_CACHE,
 	HOST_DIRTY,
 	HOST_SITE,
+	HOST_MACHINE,
 	HOST_SETTINGS
 };
 
@@ -94,10 +99,11 @@ struct scenario {
 	const double *set;			     /* SETTINGS */
 	const double *host;			     /* HOST_SETTINGS a host */
 	const double *site;			     /* out and in of each site */
+	const double *processors;		     /* of each machine; 0: no limit */
 	const int32_t *server;			     /* host of each server */
 	const int32_t *law, *copies, *target, *plan; /* per file; per task. NULL: the default */
 	const int64_t *chunk;			     /* per file */
-	int32_t hosts, servers, sites, groups;
+	int32_t hosts, servers, sites, groups, machines;
 };
 
 /* input.c. Both map a file and check every count, index and number; 0, or complain and -1. */
@@ -188,13 +194,14 @@ struct file_state {
 struct slot {
 	int32_t task, node;
 	int64_t op;
-	int32_t step;	   /* within the operation */
-	int32_t leader;	   /* slot that reads the same file on its node, or NONE */
-	int32_t followers; /* slots whose leader it is */
-	double sent;	   /* bytes of the operation whose transfers have begun */
-	enum spent waits;  /* what its timer stands for */
-	bool moves;	   /* a transfer is on its way */
-	double begun;
+	int32_t step;	     /* within the operation */
+	int32_t leader;	     /* slot that reads the same file on its node, or NONE */
+	int32_t followers;   /* slots whose leader it is */
+	double sent;	     /* bytes of the operation whose transfers have begun */
+	enum spent waits;    /* what its timer stands for */
+	bool moves;	     /* a transfer is on its way */
+	bool works;	     /* and it is work of a processor, no bytes */
+	double begun, until; /* until: what it waits for besides is over */
 };
 
 struct task_state {
@@ -220,13 +227,14 @@ struct sim {
 	struct host_state *host;
 	double *meta_free, *server_free, *score; /* by service, by server, by host */
 	int32_t *group, *server_on;		 /* server of a group, of a host; NONE */
-	int32_t *servers_at;			 /* by site */
+	int32_t *servers_at, *servers_in;	 /* by site, by machine */
 	int32_t *first_slot, *free_slot, *running;
 	struct queues *queues;
 	struct seen *seen;
 	double now, network, crossed, pool_out, pool_in; /* bytes; crossed: between sites */
 	int64_t meta_ops, rotate;
-	int32_t done, pools, site_base, slots;
+	int32_t done, pools, site_base, slots, machine_base, lane_base;
+	double unit; /* of a processor: as many bytes a second as moving costs one of */
 	uint64_t random;
 };
 
@@ -271,6 +279,17 @@ void transfer_end(struct sim *m, int32_t slot);
 double behind_others(const struct sim *m, int32_t node);
 /* A few bytes: a request to one server; the time that it takes. */
 double small_request(struct sim *m, const struct span *s);
+
+/* processors.c: those of a machine that several hosts share. */
+void processors_init(struct sim *m);
+/* Lanes that the slots need. */
+int32_t lanes_for(const struct sim *m);
+/* A transfer takes so many seconds of a processor for each of its bytes on a host, or a machine. */
+void processors_use(struct sim *m, int32_t slot, int32_t host, double seconds);
+void machine_use(struct sim *m, int32_t slot, int32_t machine, double seconds);
+/* The slot's node works for so long on that many processors, longer where others do as well;
+ * false: nothing limits it there, or there is nothing to do. */
+bool work_begin(struct sim *m, int32_t slot, enum spent what, double seconds, double processors);
 
 /* cache.c: what servers and clients hold in memory. */
 bool server_has(struct sim *m, const struct span *s);

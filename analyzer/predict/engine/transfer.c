@@ -31,6 +31,8 @@ static void hop(struct sim *m, int32_t slot, int32_t from, int32_t to, double sh
 	}
 	flow_use(&m->fluid, slot, on_host(from, R_OUT), share);
 	flow_use(&m->fluid, slot, on_host(to, R_IN), share);
+	processors_use(m, slot, from, share * set(m, SET_LINK_CPU));
+	processors_use(m, slot, to, share * set(m, SET_LINK_CPU));
 	if (site_of(m, from) != site_of(m, to)) {
 		flow_use(&m->fluid, slot, m->site_base + 2 * site_of(m, from), share);
 		flow_use(&m->fluid, slot, m->site_base + 2 * site_of(m, to) + 1, share);
@@ -71,6 +73,7 @@ static void chunk_use(struct sim *m, int32_t slot, const struct span *s, int64_t
 			hop(m, slot, from, host, share, s->bytes);
 		else
 			hop(m, slot, host, s->node, share, s->bytes);
+		processors_use(m, slot, host, share * set(m, SET_SERVER_CPU));
 		if (!cached)
 			disk(m, slot, host, s->writes, share, s->bytes);
 		from = host;
@@ -116,6 +119,19 @@ static void sites_use(struct sim *m, int32_t slot, const struct span *s, double 
 				 all * m->servers_at[i] / others);
 }
 
+/* Processors for bytes that go to, or come from, all servers alike; of many machines those of the
+ * client alone are told apart. */
+static void machines_use(struct sim *m, int32_t slot, const struct span *s, double remote,
+			 double copies, double all)
+{
+	double serving =
+		copies * set(m, SET_SERVER_CPU) + (2 * all - remote) * set(m, SET_LINK_CPU);
+
+	processors_use(m, slot, s->node, remote * set(m, SET_LINK_CPU));
+	for (int32_t k = 0; m->s->machines <= MAX_SITE_LEGS && k < m->s->machines; k++)
+		machine_use(m, slot, k, serving * m->servers_in[k] / m->s->servers);
+}
+
 /* Bytes spread over all servers alike: one resource stands for all their links, one for all their
  * disks. */
 static void pool_use(struct sim *m, int32_t slot, const struct span *s, bool cached)
@@ -139,6 +155,7 @@ static void pool_use(struct sim *m, int32_t slot, const struct span *s, bool cac
 		flow_use(f, slot, m->pools + (s->writes ? POOL_OUT : POOL_IN),
 			 own != NONE ? all : copies - 1);
 	sites_use(m, slot, s, all);
+	machines_use(m, slot, s, remote, copies, all);
 	m->network += all * s->bytes;
 	*(s->writes ? &m->host[s->node].out : &m->host[s->node].in) += remote * s->bytes;
 	m->pool_in += s->writes ? all * s->bytes : 0;
@@ -226,6 +243,7 @@ bool transfer_begin(struct sim *m, int32_t slot, const struct span *s)
 		chunks_use(m, slot, s, first, last, alike, cached);
 	flow_use(&m->fluid, slot, on_host(s->node, R_CLIENT), 1);
 	flow_use(&m->fluid, slot, m->pools + POOL_SHARED, 1);
+	processors_use(m, slot, s->node, set(m, SET_CLIENT_CPU));
 	if (!cached)
 		server_keeps(m, s);
 	if (!flow_begin(&m->fluid, slot, s->bytes, m->now))

@@ -5,13 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 from scripts.bench.gain.columns import Case
 from scripts.bench.gain.rows import SCALES, Row
 
 from tracehint.analyzer.model import Options
 from tracehint.analyzer.predict.cluster import Cluster
+from tracehint.analyzer.predict.model import Workload
 from tracehint.analyzer.predict.workload import Scale, from_analysis
 from tracehint.hintgen.hints.hintfile import dump, load
 from tracehint.hintgen.inputs import load_run
@@ -33,9 +36,14 @@ def case_of(row: Row, scale: str, corpus: Path, folder: Path, cluster: Cluster) 
     by_name = folder / f"{row.name}-{scale}.rules.json"
     if not by_name.exists():
         seen = load_run(imported(row.learned, corpus, folder), Options(nodes=NODES)).analysis
-        problem = Problem(seen, from_analysis(seen, factor), cluster, load(rules))
+        problem = Problem(seen, _asleep(from_analysis(seen, factor)), cluster, load(rules))
         dump(chosen_rules(problem)[0], by_name)
-    return Case(row, analysis, from_analysis(analysis, factor), cluster, rules, by_name)
+    return Case(row, analysis, _asleep(from_analysis(analysis, factor)), cluster, rules, by_name)
+
+
+def _asleep(work: Workload) -> Workload:
+    """What replays do: their tasks sleep instead of computing."""
+    return replace(work, busy=np.zeros(work.tasks))
 
 
 def imported(name: str, corpus: Path, folder: Path) -> Path:

@@ -50,7 +50,7 @@ class Workers:
         shutil.copyfile(source, folder / "w.makeflow")
         sent, back, began = self.bed.received(), self.bed.returned(), time.monotonic()
         words = ["sh", "-c", 'cd "$0" && exec makeflow -T wq --port "$@"', folder, PORT]
-        done = self.bed.head(*words, *OPTIONS[column], "w.makeflow", timeout=900)
+        done = self.bed.head(*words, *OPTIONS[column], "w.makeflow")
         seconds = time.monotonic() - began
         if done.returncode != 0:
             raise RuntimeError(f"makeflow: {done.stdout[-1000:]}{done.stderr[-1000:]}")

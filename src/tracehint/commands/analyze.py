@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ import click
 from tracehint.commands._analysis_options import THRESHOLDS, analysis_options, options_from
 from tracehint.commands._backend import backend_options
 from tracehint.commands._folded_help import FoldedCommand
+from tracehint.commands._memory import for_a_run
 from tracehint.commands._options import gathered
 from tracehint.commands._output import refuse_existing
 from tracehint.commands._stage_line import stages
@@ -87,18 +87,14 @@ def command(
 
     Example: tracehint analyze run.trace --format json -o run.json
     """
-    from tracehint.analyzer.execution.memory import keep_memory
     from tracehint.commands._analysis_output import FORMS
-    from tracehint.schemas.arrow import skip_pandas
 
     if form == "parquet" and output is None:
         raise UsageError("--format parquet needs a directory", "Name it with -o.")
     if output not in (None, "-"):
         refuse_existing(Path(str(output)), force=force)
-    keep_memory()
-    skip_pandas()
+    for_a_run()
     options = options_from(values, ranges=not no_ranges)
-    gc.disable()  # millions of live objects, no garbage in cycles
     with stages() as seen:
         resources = _resources(computing, seen.tell)
         result = FORMS[form](output, options, _threads(resources), seen.tell, cluster)

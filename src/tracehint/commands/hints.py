@@ -11,12 +11,12 @@ import click
 
 from tracehint.commands._backend import Backend, backend_options
 from tracehint.commands._hint_answers import Question, Result, explain_path, score_on, write_rules
+from tracehint.commands._memory import for_a_run
 from tracehint.commands._options import gathered, nodes_option
 from tracehint.commands._output import refuse_own_input
 from tracehint.commands._stage_line import stage
 from tracehint.commands._task_options import task_options
 from tracehint.errors import InputError, UsageError
-from tracehint.schemas.arrow import skip_pandas
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
@@ -147,7 +147,7 @@ def command(asked: Asked, question: Question, bounds: Bounds, result: Result) ->
 
     Example: tracehint hints hints.json --explain proj/p_tile_7.fits
     """
-    skip_pandas()
+    for_a_run()
     output, sources = result.output, asked.sources
     refuse_own_input(Path(output) if output else None, [Path(source) for source in sources])
     if question.other is not None and question.path is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracehint.commands._backend import Backend, backend_options
+from tracehint.commands._memory import for_a_run
 from tracehint.commands._options import gathered, nodes_option, placement_option, result_options
 from tracehint.commands._output import terminal_width, wants_color, write_result
 from tracehint.commands._stage_line import stages
@@ -17,7 +18,6 @@ from tracehint.commands._task_options import task_options
 from tracehint.commands._workflow import with_workflow
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK, TracehintError, UsageError
 from tracehint.hintgen.text.units import seconds
-from tracehint.schemas.arrow import skip_pandas
 from tracehint.version import __version__
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def command(asked: Asked, choice: Choice, fmt: str, output: str | None, force: b
 
     Example: tracehint lint run.trace --ignore TV --format sarif -o lint.sarif
     """
-    skip_pandas()
+    for_a_run(sql=True)
     from tracehint.hintgen.lint import baseline as baselines
     from tracehint.hintgen.lint import skipped_rules
     from tracehint.hintgen.lint.config import choose, find_config

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracehint.commands._backend import load
+from tracehint.commands._memory import for_a_run
 from tracehint.commands._options import nodes_option, placement_option
 from tracehint.commands._output import refuse_existing, write_result
 from tracehint.commands._stage_line import stage
 from tracehint.commands._task_options import task_options
-from tracehint.schemas.arrow import skip_pandas
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Options
@@ -59,7 +59,7 @@ def command(
 
     Example: tracehint report run.trace --cluster mine.toml
     """
-    skip_pandas()
+    for_a_run(sql=True)
     target = output or str(Path(bundle).name.removesuffix(".trace") or "run") + ".html"
     if target != "-":
         refuse_existing(Path(target), force=force)

@@ -17,6 +17,7 @@ from tests.e2e.real.model import Job, Workflow
 from tests.e2e.real.truth import Ranges, Truth, Use, establish
 from tests.e2e.support import TRACEHINT, Run, analyze
 from tests.support.byte_ranges import union
+from tests.support.patience import PATIENCE_S
 from tracehint.analyzer.model import Options
 
 NODES = 4  # of the cost model
@@ -69,7 +70,7 @@ def trace(workflow: Workflow, folder: Path) -> Result:
         env={**os.environ, "PATH": _path()},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,103 @@
+"""`python -m tracehint ...` by the fork server of this worker of pytest (fork_server.py)."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+# What a process reads before it runs a command: other values need a process of its own.
+AT_START = ("PYTHON", "LD_", "LC_", "LANG", "TZ", "MALLOC_", "GLIBC_", "ARROW_", "OMP_",
+            "OPENBLAS_", "MKL_", "ASAN_", "UBSAN_", "LSAN_")  # fmt: skip  # a table
+
+
+def fits(env: Mapping[str, str]) -> bool:
+    """Whether the server was started as a process with this environment would be."""
+    return _at_start(env) == _server()[1]
+
+
+def run(
+    words: list[str], cwd: str | Path, env: Mapping[str, str], timeout: float
+) -> tuple[int, bytes, bytes]:
+    """Exit code as `subprocess` counts it, standard output and standard error.
+
+    Standard input is that of this process. Raises OSError where `cwd` is not there, and
+    TimeoutExpired; the process was killed then.
+    """
+    request = {"words": words, "cwd": str(Path(cwd).resolve(strict=True)), "env": dict(env)}
+    out, write_out = os.pipe()
+    err, write_err = os.pipe()
+    with _asked(request, [0, write_out, write_err]) as answers:
+        for stream in (write_out, write_err):
+            os.close(stream)
+        pid, _, said = answers.recv(100).partition(b"\n")
+        assert pid, "the fork server ended: its reason is in the output of pytest"
+        try:
+            texts = _read([out, err, answers.fileno()], time.monotonic() + timeout)
+        except TimeoutError:
+            os.kill(int(pid), signal.SIGKILL)
+            raise subprocess.TimeoutExpired(["tracehint", *words], timeout) from None
+        finally:
+            os.close(out)
+            os.close(err)
+    return int(said + texts[2]), texts[0], texts[1]
+
+
+def _asked(request: dict[str, object], streams: list[int]) -> socket.socket:
+    here, there = socket.socketpair()
+    with there:
+        socket.send_fds(_server()[0], [b"+"], [there.fileno()])
+    text = json.dumps(request).encode("ascii") + b"\n"
+    sent = socket.send_fds(here, [text], streams)
+    here.sendall(text[sent:])
+    return here
+
+
+def _read(streams: list[int], end: float) -> list[bytes]:
+    """All that comes until each is closed. Raises TimeoutError."""
+    found = {stream: bytearray() for stream in streams}
+    with selectors.DefaultSelector() as waiting:
+        for stream in streams:
+            waiting.register(stream, selectors.EVENT_READ)
+        while waiting.get_map():
+            ready = waiting.select(max(0.0, end - time.monotonic()))
+            if not ready and time.monotonic() >= end:
+                raise TimeoutError
+            for key, _ in ready:
+                data = os.read(key.fd, 1 << 16)
+                found[key.fd] += data
+                if not data:
+                    waiting.unregister(key.fd)
+    return [bytes(found[stream]) for stream in streams]
+
+
+def _at_start(env: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in env.items() if name.startswith(AT_START)}
+
+
+@cache
+def _server() -> tuple[socket.socket, dict[str, str]]:
+    """The server of this process, begun when it is first asked for, and the environment of then."""
+    here, there = socket.socketpair()
+    with there:
+        words = [sys.executable, "-m", "tests.support.fork_server", str(there.fileno())]
+        server = subprocess.Popen(
+            words, cwd=ROOT, pass_fds=[there.fileno()], stdin=subprocess.DEVNULL
+        )
+
+    def end() -> None:
+        here.close()
+        server.wait()
+
+    atexit.register(end)
+    return here, _at_start(os.environ)
