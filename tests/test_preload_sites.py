@@ -6,11 +6,13 @@ import ctypes.util
 import platform
 import shutil
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from tests.support.libc_sites import OBJECTS, all_sites, build_scan, found_by_library, missed
+from tracehint.collectors.preload.blind import LIBRARY
 
 pytestmark = [
     pytest.mark.slow,
@@ -57,3 +59,12 @@ def test_a_number_on_the_stack(tmp_path: Path) -> None:
     subprocess.run(words, check=True)
     found = sorted(found_by_library(build_scan(tmp_path), library))
     assert [site.at for site in all_sites(library)][:1] == found
+
+
+def test_no_system_call_of_ours_is_followed_by_a_return_that_is_not_foreseen() -> None:
+    """docs/rationale/returns-foreseen.md. Go's stacks have no room for it: th_bare_entry."""
+    words = ["objdump", "-d", "--no-show-raw-insn", LIBRARY]
+    text = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    rows = [line.split("\t")[1].split()[0] for line in text.splitlines() if "\t" in line]
+    behind = [then for op, then in pairwise(rows) if op == "syscall"]
+    assert sorted(behind) == ["call", "call", "ret"]

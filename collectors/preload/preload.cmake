@@ -6,7 +6,8 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   add_library(tracehint SHARED ${preload_sources})
   # The hooked program's vector registers are not saved: no code here may touch them.
   target_compile_options(tracehint PRIVATE -O2 -ffreestanding -fno-stack-protector
-    -fcf-protection=none -fvisibility=hidden -mgeneral-regs-only
+    -fcf-protection=none -fvisibility=hidden -mgeneral-regs-only -mno-red-zone
+    -DTH_WITHIN
     $<$<COMPILE_LANGUAGE:C>:-std=gnu11 -Wall -Wextra -Werror -fno-tree-loop-distribute-patterns>)
   # Few segments: each is a mapping that every program makes, and every fork copies.
   target_link_options(tracehint PRIVATE -nostdlib -Wl,-z,now -Wl,-z,noexecstack
