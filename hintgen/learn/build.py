@@ -72,8 +72,7 @@ def rule_of(candidate: Candidate, nodes: int, scales: Scales = NO_SCALES) -> Rul
     file_groups = by_pattern[main]
     need = candidate.need or ("use" if len(candidate.patterns) > 1 else "")
     producers = _types(file_group.producers or (INPUT,) for file_group in candidate.file_groups)
-    if producers == (INPUT,):
-        producers = ()
+    producers = () if producers == (INPUT,) else producers
     consumers = _types(file_group.consumers for file_group in candidate.file_groups)
     return Rule(
         id="",
