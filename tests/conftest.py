@@ -93,6 +93,11 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """Libraries complain about what nobody takes apart at the end."""
+    gc.unfreeze()
+
+
 @contextmanager
 def _compiled(worker: dict[str, Any]) -> Iterator[None]:
     """In a fresh tree one worker compiles the tests and the others wait: it takes each of them
