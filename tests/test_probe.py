@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -302,6 +303,24 @@ def test_of_streams_that_were_cut_short_what_they_did_is_known(tmp_path: Path) -
         made = nodes.ask({0: names}, "create", streams=4, limit=0.0)[0]
     assert sorted(made.done) == sorted(p.name for p in tmp_path.iterdir()) and made.done
     assert len(made.times) == len(made.done)
+
+
+def test_the_work_of_a_store_is_told_from_that_of_others(tmp_path: Path) -> None:
+    own, other = tmp_path / "ownstore", tmp_path / "another"
+    for program in (own, other):
+        shutil.copy("/bin/sh", program)
+    here = [Host(name="0", start=STARTS["here"])]
+    working = [subprocess.Popen([p, "-c", "while :; do :; done"]) for p in (own, other)]
+    try:
+        for programs, least, most in (((own.name,), 0.01, 1.0), (("no-such",), 0.02, 1e9)):
+            with agents(here, tmp_path, 60, programs) as nodes:
+                said = nodes.ask({0: ["r0"]}, "rest")[0]
+            assert least <= said.busy <= most * said.seconds + 0.1
+            assert said.own == 0 or programs == (own.name,)
+    finally:
+        for process in working:
+            process.kill()
+            process.wait()
 
 
 def test_files_of_the_probe_lie_in_one_place(

@@ -2,8 +2,9 @@
 
 It gets one JSON object a line on standard input and answers with one a line: `seconds` of the
 whole, `times` of each item of `done`, `net` (bytes that came in and went out over the node's links
-meanwhile), `busy` (seconds that the processors of its machine worked meanwhile). It touches nothing
-outside the directory that is its only argument.
+meanwhile), `busy` (seconds of processors meanwhile: of this program, and of `programs` on the
+machine, the store's, if there are such, else of all). It touches nothing outside the directory that
+is its only argument.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 BLOCK = 1 << 20
 REST_S = 0.5
+TICK = os.sysconf("SC_CLK_TCK")
 NEW = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
 OLD = os.O_RDONLY | os.O_CLOEXEC
 
@@ -36,11 +39,24 @@ def net() -> tuple[int, int]:
     return came, went
 
 
-def busy() -> float:
-    """Seconds that the processors of this machine have worked so far, for whomever."""
+def busy(programs: Sequence[str]) -> tuple[float, float]:
+    """Seconds of processors so far: of this program alone, and of the store's here; or, where
+    none of these can be seen, 0 and what all processors of the machine have worked."""
+    total, found = 0.0, False
+    for entry in Path("/proc").iterdir() if programs else ():
+        try:
+            name, _, rest = (entry / "stat").read_text().partition(" (")[2].rpartition(") ")
+        except OSError:
+            continue  # no process, or it has ended
+        if name in programs:
+            words = rest.split()
+            total += (int(words[11]) + int(words[12])) / TICK
+            found = True
+    if found:
+        return sum(os.times()[:2]), total
     words = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:8]
-    user, nice, system, _idle, _wait, irq, soft = (int(word) for word in words)
-    return (user + nice + system + irq + soft) / os.sysconf("SC_CLK_TCK")
+    user, nice, system, _idle, _wait, irq, soft = map(int, words)
+    return 0.0, (user + nice + system + irq + soft) / TICK
 
 
 def machine() -> str:
@@ -91,16 +107,6 @@ def write(path: str, size: int, *, sync: bool = False) -> list[float]:
     finally:
         os.close(fd)
     return [start - begin, middle - start, time.perf_counter() - middle]
-
-
-def stored(path: str, size: int) -> list[float]:
-    """As `write`, until the store has it."""
-    return write(path, size, sync=True)
-
-
-def synced(path: str, size: int) -> list[float]:
-    """Seconds of writing a file until it is on the disk."""
-    return [sum(stored(path, size))]
 
 
 def read(path: str, size: int) -> list[float]:
@@ -158,16 +164,10 @@ def renew(path: str, _size: int) -> list[float]:
 
 Job = Callable[[str, int], "list[float]"]
 JOBS: dict[str, Job] = {
-    "rest": rest,
-    "create": create,
-    "look": look,
-    "write": write,
-    "synced": synced,
-    "read": read,
-    "stored": stored,
-    "direct": direct,
-    "renew": renew,
-}
+    "rest": rest, "create": create, "look": look, "write": write, "read": read, "direct": direct,
+    "renew": renew, "stored": partial(write, sync=True),
+    "synced": lambda path, size: [sum(write(path, size, sync=True))],
+}  # fmt: skip  # a table
 
 
 def work(
@@ -202,7 +202,8 @@ def answer(asked: dict[str, Any]) -> dict[str, object]:
     found: list[list[float]] = []
     errors: list[str] = []
     until = time.monotonic() + asked["limit"]
-    start, before, worked = time.perf_counter(), net(), busy()
+    worked = busy(asked.get("programs", ()))
+    start, before = time.perf_counter(), net()
     parts: list[list[list[float]]] = [[] for _ in range(streams)]
     jobs = [
         threading.Thread(
@@ -223,8 +224,14 @@ def answer(asked: dict[str, Any]) -> dict[str, object]:
     if errors:
         return {"error": errors[0][:300]}
     moved = [after[0] - before[0], after[1] - before[1]]
-    took, worked = time.perf_counter() - start, busy() - worked
-    return {"seconds": took, "times": found, "done": done, "net": moved, "busy": worked}
+    took, now = time.perf_counter() - start, busy(asked.get("programs", ()))
+    return {
+        "seconds": took,
+        "times": found,
+        "done": done,
+        "net": moved,
+        "busy": [now[0] - worked[0], now[1] - worked[1]],
+    }
 
 
 def main() -> None:

@@ -23,13 +23,14 @@ MAX_LINE = 1 << 24
 @dataclass(frozen=True)
 class Answer:
     """What a node did: `seconds` of the whole, `times` of each file of `done` (seconds of its
-    parts, bytes in, bytes out), `came` and `went`: bytes over its links, `busy`: seconds that the
-    processors of its machine worked."""
+    parts, bytes in, bytes out), `came` and `went`: bytes over its links, `own`, `busy`: seconds of
+    processors of the agent, and of the store on its machine."""
 
     seconds: float
     times: list[list[float]]
     came: float
     went: float
+    own: float = 0.0
     busy: float = 0.0
     done: Sequence[str] = ()
 
@@ -94,10 +95,12 @@ class Begun:
 
 @dataclass(frozen=True)
 class Nodes:
-    """All agents; `until`: when the probe has to end, by the monotonic clock."""
+    """All agents; `until`: when the probe has to end, by the monotonic clock;
+    `programs` of the store, whose processor time is measured."""
 
     agents: Sequence[Agent]
     until: float
+    programs: Sequence[str] = ()
 
     def __len__(self) -> int:
         return len(self.agents)
@@ -131,8 +134,9 @@ class Nodes:
         limit = min(limit, self.left)
         for node, names in wanted.items():
             self.agents[node].send(
-                {"do": do, "names": list(names), "size": size, "streams": streams, "limit": limit}
-            )
+                {"do": do, "names": list(names), "size": size, "streams": streams, "limit": limit,
+                 "programs": self.programs}
+            )  # fmt: skip  # a table
         return Begun(list(wanted), limit)
 
     def answers(self, begun: Begun) -> dict[int, Answer]:
@@ -143,11 +147,14 @@ class Nodes:
 
 def _answer(said: Mapping[str, Any]) -> Answer:
     came, went = said["net"]
-    return Answer(said["seconds"], said["times"], came, went, said["busy"], said["done"])
+    own, busy = said["busy"]
+    return Answer(said["seconds"], said["times"], came, went, own, busy, said["done"])
 
 
 @contextmanager
-def agents(hosts: Sequence[Host], directory: Path, seconds: float) -> Iterator[Nodes]:
+def agents(
+    hosts: Sequence[Host], directory: Path, seconds: float, programs: Sequence[str] = ()
+) -> Iterator[Nodes]:
     """An agent on each host, at work in the directory. Raises InputError."""
     source = resources.files("tracehint.adapters.probe").joinpath("agent.py").read_text("utf-8")
     argv = ["python3", "-c", source, str(directory)]
@@ -165,7 +172,7 @@ def agents(hosts: Sequence[Host], directory: Path, seconds: float) -> Iterator[N
                 ) from None
             stack.callback(_end, process)
             started.append(Agent(host.name, process))
-        yield Nodes(started, time.monotonic() + seconds)
+        yield Nodes(started, time.monotonic() + seconds, programs)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -19,6 +19,11 @@ MAX_NODES, MAX_SECONDS = 5, 180.0
 # Stores whose clients have a memory of their own: reads come from it whatever a program advises
 # the kernel, and what was written stays there after the file is closed.
 KEEPING = frozenset({"cephfs"})
+# What works for a store on its machines, beside the kernel.
+PROGRAMS = {
+    "cephfs": ("ceph-osd", "ceph-mds", "ceph-mon", "ceph-fuse"),
+    "moosefs": ("mfschunkserver", "mfsmaster", "mfsmount"),
+}
 
 
 def probe(
@@ -35,7 +40,8 @@ def probe(
             f"cannot write in {directory}: {error.strerror}", "Name one that you may write in."
         ) from error
     try:
-        with agents(hosts[:MAX_NODES], work, min(seconds, MAX_SECONDS)) as nodes:
+        programs = PROGRAMS.get(store or "", ())
+        with agents(hosts[:MAX_NODES], work, min(seconds, MAX_SECONDS), programs) as nodes:
             return measure(nodes, size, keeps=store in KEEPING)
     finally:
         shutil.rmtree(work, ignore_errors=True)

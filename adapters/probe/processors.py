@@ -1,8 +1,9 @@
 """Nodes that are one machine share its processors: what the store needs of them.
 
-The counters of the machine's processors tell what everybody used; what they say while nobody does
-anything is taken off. The work for a byte is a sum of what it takes in client and server and, if it
-crosses a link, at its two ends: so it is found by least squares over the steps that moved bytes.
+The processor time of the store's programs is taken, or where they are not known that of the
+machine, less what it is while nobody does anything. The work for a byte is a sum of what it takes
+in client and server and, if it crosses a link, at its two ends: so it is found by least squares
+over the steps that moved bytes.
 """
 
 from __future__ import annotations

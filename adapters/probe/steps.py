@@ -211,12 +211,13 @@ def _count(answers: Mapping[int, Answer]) -> int:
 
 
 def _worked(seen: Seen, what: str, answers: Mapping[int, Answer], amount: float) -> None:
-    """The longest of the nodes saw all of the work of a machine that they share."""
+    """The longest of the nodes saw all of the store's work on a machine that they share."""
     if not answers:
         return
     longest = max(answers.values(), key=lambda a: a.seconds)
     over = sum(a.came for a in answers.values())
-    seen.work[what].append(Work(longest.busy, longest.seconds, amount, over))
+    busy = longest.busy + sum(a.own for a in answers.values())
+    seen.work[what].append(Work(busy, longest.seconds, amount, over))
 
 
 def _rate(seen: Seen, name: str, answers: Mapping[int, Answer]) -> None:

@@ -107,7 +107,9 @@ def graph_svg(work: Work, path: Path) -> str:
     from tracehint.hintgen.draw.build import build
     from tracehint.hintgen.draw.model import title
 
-    text = dot.to_dot(build(work.run.analysis), title(work.run.analysis.run, work.bundle))
+    text = dot.to_dot(
+        build(work.run.analysis, con=work.lint.con), title(work.run.analysis.run, work.bundle)
+    )
     path.write_bytes(dot.draw(text, "svg"))
     return "the file/task graph"
 
