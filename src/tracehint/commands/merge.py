@@ -73,12 +73,12 @@ def command(asked: MergeRequest) -> int:
         raise BundleError(f"{asked.output}: is one of the bundles", "Choose another name with -o.")
     refuse_existing(asked.output, force=asked.force)
     with stages() as seen:
-        parts, problems = _read(asked.bundles, seen.tell)
+        parts, problems = read_parts(asked.bundles, seen.tell)
     refuse_twice(parts)
     with stage("joining"):
-        whole, moved = _joined(parts, asked)
+        whole, moved = joined(parts, asked)
     with whole_bundle(asked.output, force=asked.force) as made:
-        _write(whole, problems, made)
+        write_joined(whole, problems, made)
         if asked.workflow is not None:
             declare(made, asked.workflow)
     _say_incomplete(parts, problems)
@@ -91,7 +91,7 @@ def command(asked: MergeRequest) -> int:
     return 0
 
 
-def _read(paths: Sequence[Path], tell: Tell) -> tuple[list[Bundle], list[str]]:
+def read_parts(paths: Sequence[Path], tell: Tell) -> tuple[list[Bundle], list[str]]:
     """The bundles that can be read, and why the others cannot. Raises BundleError for none."""
     parts, problems = [], []
     remedies: list[str] = []
@@ -136,7 +136,7 @@ def _say_incomplete(parts: Sequence[Bundle], problems: Sequence[str]) -> None:
             click.echo(f"tracehint: not whole: {bundle.path.name}: {UNFINISHED}", err=True)
 
 
-def _joined(parts: list[Bundle], asked: MergeRequest) -> tuple[Bundle, str]:
+def joined(parts: list[Bundle], asked: MergeRequest) -> tuple[Bundle, str]:
     """The bundles as one, and how clocks were moved for it; empty: they were not."""
     from tracehint.collectors import clocks
     from tracehint.collectors.ebpf.missed import add_missed, folders_of, missed_in
@@ -156,7 +156,7 @@ def _joined(parts: list[Bundle], asked: MergeRequest) -> tuple[Bundle, str]:
     return Bundle(asked.output, manifest, tables), moved
 
 
-def _write(whole: Bundle, problems: list[str], made: Path) -> None:
+def write_joined(whole: Bundle, problems: list[str], made: Path) -> None:
     """The bundle, with what could not be read among its losses."""
     from tracehint.schemas.store import add_losses
     from tracehint.schemas.writer import BundleWriter
