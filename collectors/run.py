@@ -162,12 +162,15 @@ def _wait(pid: int, waiting: set[signal.Signals]) -> Ended:
             os.kill(pid, info.si_signo)
 
 
-def become(argv: Sequence[str]) -> NoReturn:
-    """Go on as this program; its signals are as elsewhere. Raises CommandError."""
+def become(argv: Sequence[str], program: str = "") -> NoReturn:
+    """Go on as this program; its signals are as elsewhere. Raises CommandError.
+
+    program: its file, where the first word does not name it.
+    """
     for ignored_by_python in _IGNORED_BY_PYTHON:
         signal.signal(ignored_by_python, signal.SIG_DFL)
     try:
-        os.execvp(argv[0], list(argv))
+        os.execvp(program or argv[0], list(argv))
     except OSError as error:
         raise _not_run(argv[0], error) from None
 

@@ -18,10 +18,7 @@ UNSEEN = {
     "map_read_into": "pages written are no system calls",
     "map_sparse": "pages touched are no system calls: the whole mapped range is the bound",
     "special_32bit": "system calls of the 32-bit table stand in no C library of 64 bits",
-    **{
-        f"uring_{kind}": "requests lie in memory shared with the kernel"
-        for kind in ("plain", "async", "sqpoll", "linked", "fixed", "vectors")
-    },
+    "uring_sqpoll": "the kernel takes requests without a call",
 }
 
 

@@ -113,13 +113,17 @@ def test_the_command_in_a_process_of_its_own(tmp_path: Path) -> None:
     work, temporary = tmp_path / "work", tmp_path / "tmp"
     work.mkdir()
     temporary.mkdir()
+    (tmp_path / "spark-defaults.conf").write_text(
+        "spark.sql.codegen.wholeStage false\nspark.sql.codegen.factoryMode NO_CODEGEN\n"
+    )
     words = ["analyze", bundle, "--format", "json", "--nodes", "3", "--no-ranges"]
     here = inside(*words, cwd=work)
     there = subprocess.run(
         [sys.executable, "-m", "tracehint", *words, "--backend", "spark", "--master", "local[1]"],
         cwd=work, capture_output=True, text=True, check=False,
         env={
-            **os.environ, "TMPDIR": str(temporary), "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"
+            **os.environ, "TMPDIR": str(temporary), "SPARK_CONF_DIR": str(tmp_path),
+            "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         },
     )  # fmt: skip  # a table
     assert there.returncode == 0, there.stderr

@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from datasets.synthetic import write
 
 from tests.support.bundles import RunBuilder
 from tests.support.cli import inside
 from tests.support.runs import parse_run
 from tracehint.analyzer.output.json import write_json
 from tracehint.commands._stages import Work, write_all
+from tracehint.hintgen import query
 from tracehint.hintgen.summary.console import console_for
 from tracehint.hintgen.summary.summary import print_summary
 from tracehint.hintgen.text.units import seconds, size
@@ -203,3 +205,20 @@ def test_the_page_prints_numbers_as_the_text_does() -> None:
     )
     done = subprocess.run(["node", "-e", program], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == [[*map(size, sizes)], [*map(seconds, times)]]
+
+
+def test_all_results_ask_one_database(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The tables that picture, findings and page ask are made once."""
+    made: list[str] = []
+    connect = query.connect
+    monkeypatch.setattr(
+        query,
+        "connect",
+        lambda analysis, bundle=None: (made.append("once"), connect(analysis, bundle))[1],
+    )
+    run = write(tmp_path / "run.trace", 2)
+    (tmp_path / "run.tracehint").mkdir()
+    done, failed = write_all(Work(run, tmp_path / "run.tracehint"))
+    assert not failed
+    assert {"graph.svg", "lint.txt", "report.html"} <= set(done)
+    assert made == ["once"]

@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
@@ -165,6 +166,14 @@ def claim(directory: Path) -> tuple[State, Path]:
                 return state, place
             except FileExistsError:
                 number += 1
+
+
+def jobs_folder(directory: Path) -> Path:
+    """A new directory for the recordings of a run's jobs. Raises InputError."""
+    with changing(directory) as state:
+        runs = state.folder / "runs"
+        runs.mkdir(mode=0o700, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix="jobs-", dir=runs)).resolve()
 
 
 def forget(directory: Path) -> bool:

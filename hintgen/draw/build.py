@@ -27,14 +27,14 @@ MAX_FLOWS = 400  # flows; beyond, files of one role and pattern are folded toget
 # that no name from the trace can be mistaken for another.
 _KEYS = {
     False: """
-        CREATE TABLE task_node AS
+        CREATE OR REPLACE TABLE task_node AS
           SELECT task, 't' || task AS node, name AS label FROM work;
-        CREATE TABLE file_node AS
+        CREATE OR REPLACE TABLE file_node AS
           SELECT file, 'f' || file AS node,
                  path_text || CASE WHEN version > 0 THEN ' v' || version ELSE '' END AS label
           FROM shown;""",
     True: """
-        CREATE TABLE task_node AS
+        CREATE OR REPLACE TABLE task_node AS
           WITH kind AS (SELECT type, count(*) AS n FROM work GROUP BY type),
                ranked AS (SELECT type, row_number() OVER (ORDER BY n DESC, type) AS rank,
                                  dense_rank() OVER (ORDER BY type) AS number,
@@ -44,7 +44,7 @@ _KEYS = {
           SELECT task, 't' || number AS node,
                  CASE WHEN number = 0 THEN kinds - {types} + 1 || ' other types' ELSE type END
                  AS label FROM work JOIN kept USING (type);
-        CREATE TABLE flow AS
+        CREATE OR REPLACE TABLE flow AS
           WITH p AS (SELECT file, list_sort(list(node)) AS nodes FROM (
                        SELECT DISTINCT file, node FROM writers JOIN task_node USING (task))
                      GROUP BY file),
@@ -55,15 +55,15 @@ _KEYS = {
           SELECT s.file, p.nodes AS made, c.nodes AS used, coalesce(l.pattern, '') AS pattern
           FROM shown s LEFT JOIN p USING (file) LEFT JOIN c USING (file)
                LEFT JOIN l USING (file);
-        CREATE TABLE file_node AS
+        CREATE OR REPLACE TABLE file_node AS
           SELECT file, 'f' || dense_rank() OVER (ORDER BY template, made, used, pattern) AS node,
                  template AS label
           FROM shown JOIN flow USING (file);""",
 }
 _SHOWN = """
-    CREATE VIEW label AS SELECT file, pattern, confidence, saves_bytes FROM patterns
+    CREATE OR REPLACE VIEW label AS SELECT file, pattern, confidence, saves_bytes FROM patterns
       WHERE edge IS NULL AND "primary";
-    CREATE VIEW shown AS SELECT * FROM files WHERE role NOT IN ('software', 'scratch')
+    CREATE OR REPLACE VIEW shown AS SELECT * FROM files WHERE role NOT IN ('software', 'scratch')
       AND (file IN (SELECT file FROM writers) OR file IN (SELECT file FROM readers));"""
 # Where the kinds are too many: what is folded together instead, and from how many nodes on.
 _MERGE_KINDS = """
@@ -119,10 +119,12 @@ _LEFT_OUT = """
            (SELECT count(*) FROM files WHERE role = 'scratch') AS scratch_files"""
 
 
-def build(analysis: Analysis, fold: bool | None = None) -> Drawing:
+def build(
+    analysis: Analysis, fold: bool | None = None, con: duckdb.DuckDBPyConnection | None = None
+) -> Drawing:
     """The drawing of a run. `fold` None: folded when there are more than FOLD_ABOVE tasks or
-    more than FOLD_NODES tasks and files."""
-    con = query.connect(analysis)
+    more than FOLD_NODES tasks and files. `con`: query.connect's, where it is there."""
+    con = con or query.connect(analysis)
     if fold is None:
         tasks, files = con.execute(
             """SELECT (SELECT count(*) FROM tasks WHERE NOT engine),

@@ -57,6 +57,7 @@ static inline void put(struct ring *r, int op, int fd, void *at, unsigned int le
 	sqe->len = len;
 	sqe->off = (unsigned long)offset;
 	sqe->flags = (unsigned char)flags;
+	sqe->user_data = tail; /* as programs do that must tell answers apart */
 	r->sq_array[i] = i;
 	__atomic_store_n(r->sq_tail, tail + 1, __ATOMIC_RELEASE);
 }

@@ -58,6 +58,7 @@ void do_open(struct rec *rec, const struct th_call *c)
 
 void before_close(struct rec *rec, struct th_call *c)
 {
+	uring_closed(rec, (int)c->arg[0]);
 	slot_settle(rec, (int)c->arg[0]);
 }
 
@@ -69,8 +70,10 @@ void do_close(struct rec *rec, const struct th_call *c)
 
 void before_dup2(struct rec *rec, struct th_call *c)
 {
-	if (c->arg[0] != c->arg[1])
-		slot_settle(rec, (int)c->arg[1]);
+	if (c->arg[0] == c->arg[1])
+		return;
+	uring_closed(rec, (int)c->arg[1]);
+	slot_settle(rec, (int)c->arg[1]);
 }
 
 static void shared(struct rec *rec, long fd)
@@ -102,8 +105,11 @@ void do_fcntl(struct rec *rec, const struct th_call *c)
 void before_close_range(struct rec *rec, struct th_call *c)
 {
 	for (unsigned long fd = (unsigned int)c->arg[0];
-	     fd <= (unsigned int)c->arg[1] && fd < rec->top; fd++)
+	     fd <= (unsigned int)c->arg[1] && fd < rec->top; fd++) {
+		if (!(c->arg[2] & CLOSE_RANGE_CLOEXEC))
+			uring_closed(rec, (int)fd);
 		slot_settle(rec, (long)fd);
+	}
 }
 
 void do_close_range(struct rec *rec, const struct th_call *c)

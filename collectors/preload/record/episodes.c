@@ -77,10 +77,15 @@ static struct th_episode *share_new(struct rec *rec, const struct slot *slot)
 struct th_episode *episode_of(struct rec *rec, struct slot *slot, long fd)
 {
 	unsigned long thread = this_thread();
+
+	return slot->owner == thread || !slot->ep ? slot->ep : episode_share(rec, slot, fd, thread);
+}
+
+/* That of another thread than the slot's, or of a ring, which counts by itself. */
+struct th_episode *episode_share(struct rec *rec, struct slot *slot, long fd, unsigned long thread)
+{
 	struct th_episode *own = slot->ep;
 
-	if (slot->owner == thread || !own)
-		return own;
 	slot->shared = 1;
 	unsigned long hash = (thread >> 6 ^ (unsigned long)fd * 0x9e3779b1UL) % TH_SHARES;
 

@@ -49,7 +49,7 @@ void do_access(struct rec *rec, const struct th_call *c)
 	count_meta(rec, TH_META_ACCESS, c);
 }
 
-void do_uring(struct rec *rec, const struct th_call *c)
+void do_unknown(struct rec *rec, const struct th_call *c)
 {
 	if (!th_failed(c->ret))
 		count_unknown(rec, c);

@@ -36,6 +36,7 @@ struct share {
 #define TH_MAPS 64
 #define TH_SPARES 4
 #define TH_TEXTS 16
+#define TH_RINGS 8
 
 /* A mapped file. */
 struct mapping {
@@ -64,6 +65,8 @@ struct rec {
 	const struct th_text *texts[TH_TEXTS]; /* put lately */
 	unsigned int maps_lost;		       /* more mappings than are remembered */
 	struct mapping maps[TH_MAPS];
+	struct ring *rings[TH_RINGS];
+	unsigned int rings_unseen; /* that some are not looked into was counted */
 };
 
 static inline unsigned long long now_ticks(void)
@@ -117,8 +120,10 @@ void map_munmap(struct rec *rec, const struct th_call *c);
 void map_mremap(struct rec *rec, const struct th_call *c);
 void map_mprotect(struct rec *rec, const struct th_call *c);
 
-/* aio.c, libraries.c */
+/* aio.c, libraries.c, uring.c */
 void aio_submit(struct rec *rec, struct th_call *c);
+void uring_closed(struct rec *rec, int fd);
+void uring_settle(struct rec *rec);
 void libraries_put(struct rec *rec);
 
 /* names.c */
@@ -149,6 +154,7 @@ void slots_settle(struct rec *rec);
 struct th_episode *episode_new(struct rec *rec, long fd, const struct statx *facts,
 			       unsigned long flags, unsigned int state);
 struct th_episode *episode_of(struct rec *rec, struct slot *slot, long fd);
+struct th_episode *episode_share(struct rec *rec, struct slot *slot, long fd, unsigned long who);
 unsigned int path_of_fd(struct rec *rec, long fd);
 unsigned int path_asked(struct rec *rec, long fd, bool deleted);
 enum slot_kind slot_kind_of(long fd, const struct statx *facts, unsigned long flags);

@@ -135,6 +135,7 @@ void slot_settle(struct rec *rec, long fd)
 
 void slots_settle(struct rec *rec)
 {
+	uring_settle(rec);
 	for (unsigned int fd = 0; fd < rec->top; fd++)
 		slot_settle(rec, fd);
 }

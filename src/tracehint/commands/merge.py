@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 
+_READERS = 4  # bundles that are read at one time, at most
 UNFINISHED = "its recorder was killed or is still at work; when it has ended, merge again"
 
 
@@ -70,12 +73,12 @@ def command(asked: MergeRequest) -> int:
         raise BundleError(f"{asked.output}: is one of the bundles", "Choose another name with -o.")
     refuse_existing(asked.output, force=asked.force)
     with stages() as seen:
-        parts, problems = _read(asked.bundles, seen.tell)
+        parts, problems = read_parts(asked.bundles, seen.tell)
     refuse_twice(parts)
     with stage("joining"):
-        whole, moved = _joined(parts, asked)
+        whole, moved = joined(parts, asked)
     with whole_bundle(asked.output, force=asked.force) as made:
-        _write(whole, problems, made)
+        write_joined(whole, problems, made)
         if asked.workflow is not None:
             declare(made, asked.workflow)
     _say_incomplete(parts, problems)
@@ -88,25 +91,41 @@ def command(asked: MergeRequest) -> int:
     return 0
 
 
-def _read(paths: Sequence[Path], tell: Tell) -> tuple[list[Bundle], list[str]]:
+def read_parts(paths: Sequence[Path], tell: Tell) -> tuple[list[Bundle], list[str]]:
     """The bundles that can be read, and why the others cannot. Raises BundleError for none."""
-    from tracehint.schemas.store import read_bundle
-
     parts, problems = [], []
     remedies: list[str] = []
-    for number, path in enumerate(paths):
+    for number, (path, part) in enumerate(zip(paths, _each(paths), strict=True)):
         tell("reading", number, len(paths), "bundles")
-        try:
-            parts.append(_of_use(read_bundle(path)))
-        except TracehintError as error:
-            named = path.name in error.what
-            problems.append(error.what if named else f"{path}: {error.what}")
-            remedies.append(error.remedy)
+        if isinstance(part, TracehintError):
+            named = path.name in part.what
+            problems.append(part.what if named else f"{path}: {part.what}")
+            remedies.append(part.remedy)
+        else:
+            parts.append(part)
     if not parts:
         raise BundleError(
             "no bundle can be read: " + "; ".join(problems), "\n  ".join(dict.fromkeys(remedies))
         )
     return parts, problems
+
+
+def _each(paths: Sequence[Path]) -> Iterator[Bundle | TracehintError]:
+    """The bundles in their order, or why one cannot be read; several are read at one time."""
+    with ThreadPoolExecutor(min(_READERS, len(os.sched_getaffinity(0)))) as pool:
+        try:
+            yield from pool.map(_tried, paths)
+        finally:  # interrupted: what has not begun is not read any more
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _tried(path: Path) -> Bundle | TracehintError:
+    from tracehint.schemas.store import read_bundle
+
+    try:
+        return _of_use(read_bundle(path))
+    except TracehintError as error:
+        return error
 
 
 def _say_incomplete(parts: Sequence[Bundle], problems: Sequence[str]) -> None:
@@ -117,7 +136,7 @@ def _say_incomplete(parts: Sequence[Bundle], problems: Sequence[str]) -> None:
             click.echo(f"tracehint: not whole: {bundle.path.name}: {UNFINISHED}", err=True)
 
 
-def _joined(parts: list[Bundle], asked: MergeRequest) -> tuple[Bundle, str]:
+def joined(parts: list[Bundle], asked: MergeRequest) -> tuple[Bundle, str]:
     """The bundles as one, and how clocks were moved for it; empty: they were not."""
     from tracehint.collectors import clocks
     from tracehint.collectors.ebpf.missed import add_missed, folders_of, missed_in
@@ -137,7 +156,7 @@ def _joined(parts: list[Bundle], asked: MergeRequest) -> tuple[Bundle, str]:
     return Bundle(asked.output, manifest, tables), moved
 
 
-def _write(whole: Bundle, problems: list[str], made: Path) -> None:
+def write_joined(whole: Bundle, problems: list[str], made: Path) -> None:
     """The bundle, with what could not be read among its losses."""
     from tracehint.schemas.store import add_losses
     from tracehint.schemas.writer import BundleWriter

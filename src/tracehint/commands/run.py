@@ -13,6 +13,7 @@ import click
 from tracehint.collectors.run import Ended, die_like, told, working_directory
 from tracehint.commands._engine_logs import join_engine_logs
 from tracehint.commands._hinted import Hinted, Wanted, prepared
+from tracehint.commands._jobs import jobs_recorded
 from tracehint.commands._located import locator
 from tracehint.commands._options import with_options
 from tracehint.commands._recording import (
@@ -179,7 +180,12 @@ def _run(
     if no_record:
         return run_plain(options["command"], environment), None
     store = locator(wanted.store, wanted.prefix, wanted.places)
-    result, bundle = start(Recording(**options, environment=environment, store=store))
+    with jobs_recorded(working_directory()) as jobs:
+        environment = {**jobs.environment, **environment}
+        result, bundle = start(Recording(**options, environment=environment, store=store))
+        if bundle is not None:
+            with told(f"The recording is whole: {bundle}"):
+                jobs.join(bundle, quiet=options["quiet"])
     if bundle is not None:
         with told(f"The recording is whole: {bundle}"):
             join_engine_logs(bundle)

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The first program of a job that a batch system started: it becomes the recorder of the job, which
+ * runs the program as its child. The environment tells who is first: TRACEHINT_JOB is the job that
+ * the processes above are known to belong to, and what the batch system says is another one.
+ *
+ * TRACEHINT_JOBS is PYTHON:SCRIPT (collectors/preload/jobs.py). Where either is not there, on a node
+ * without that directory or after the run has ended, the program runs as ever.
+ */
+#include "../hook.h"
+
+#define JOB "TRACEHINT_JOB"
+#define MOST_TEXT 512
+#define MOST_WORDS 65536
+#define OUR_WORDS 5 /* python, -I, script, program and the end */
+
+/* As VARIABLES of collectors/preload/jobs.py, its twin: tests/test_run_jobs.py compares both. */
+static const char *const variables[] = {
+	"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_PROCID", "SLURMD_NODENAME",
+	"PBS_JOBID",	"LSB_JOBID",	 "LSB_JOBINDEX",
+};
+
+/* What does not hold on another node, or outside the processes of the run. */
+static const char *const left_out[] = {JOB "=", "TRACEHINT_RECORD=", "TRACEHINT_RECORDING="};
+
+static char mark[sizeof(JOB) + MOST_TEXT];
+static char python[4096], executable[4096];
+
+/* "TRACEHINT_JOB=" and the values, a slash behind each. False: no job, or its name is too long. */
+static bool write_mark(char *const *envp)
+{
+	size_t used = sizeof(JOB);
+	bool any = false;
+
+	th_copy(mark, JOB "=", sizeof(JOB));
+	for (unsigned int i = 0; i < sizeof(variables) / sizeof(*variables); i++) {
+		const char *value = th_variable(envp, variables[i]);
+		size_t n = value ? th_len(value) : 0;
+
+		if (used + n + 2 > sizeof(mark))
+			return false;
+		th_copy(mark + used, value, n);
+		used += n;
+		mark[used++] = '/';
+		any |= n > 0;
+	}
+	mark[used] = '\0';
+	return any;
+}
+
+static size_t count(char *const *words)
+{
+	size_t n = 0;
+
+	while (n < MOST_WORDS && words[n])
+		n++;
+	return n;
+}
+
+static bool is_left_out(const char *entry)
+{
+	for (unsigned int i = 0; i < sizeof(left_out) / sizeof(*left_out); i++)
+		if (th_starts(entry, left_out[i]))
+			return true;
+	return false;
+}
+
+static bool can_be_used(const char *path, int how)
+{
+	return !th_failed(th_sys(__NR_access, path, how));
+}
+
+/* PYTHON:SCRIPT apart; the script, or NULL where one of them cannot be used here. */
+static const char *script_of(const char *value)
+{
+	size_t n = 0;
+
+	while (value[n] && value[n] != ':')
+		n++;
+	if (!value[n] || n >= sizeof(python))
+		return NULL;
+	th_copy(python, value, n);
+	python[n] = '\0';
+	return can_be_used(python, 1 /* X_OK */) && can_be_used(value + n + 1, 4 /* R_OK */)
+		       ? value + n + 1
+		       : NULL;
+}
+
+static void become_recorder(const char *script, const struct th_program *program)
+{
+	size_t words = count(program->argv), variables_there = count(program->envp);
+	long n = th_sys(__NR_readlink, "/proc/self/exe", executable, sizeof(executable) - 1);
+	char **table = th_map((words + variables_there + OUR_WORDS + 2) * sizeof(*table));
+	char **argv = table, **envp = table + words + OUR_WORDS;
+	size_t kept = 0;
+
+	if (!table || th_failed(n) || words == MOST_WORDS || variables_there == MOST_WORDS)
+		return; /* the table goes with the program */
+	executable[n] = '\0';
+	argv[0] = python;
+	argv[1] = (char *)"-I";
+	argv[2] = (char *)script;
+	argv[3] = executable;
+	th_copy(argv + 4, program->argv, words * sizeof(*argv));
+	for (size_t i = 0; i < variables_there; i++)
+		if (!is_left_out(program->envp[i]))
+			envp[kept++] = program->envp[i];
+	envp[kept++] = mark;
+	th_sys(__NR_execve, python, argv, envp); /* comes back where it cannot be: then as ever */
+}
+
+static bool start(const char *value, const struct th_program *program)
+{
+	const char *known = th_variable(program->envp, JOB);
+
+	if (!write_mark(program->envp) || (known && th_equal(known, mark + sizeof(JOB))))
+		return true;
+	const char *script = script_of(value);
+
+	if (script)
+		become_recorder(script, program);
+	return true; /* it observes nothing, but what breaks below the library gets none (exec.c) */
+}
+
+const struct th_observer th_job = {.variable = "TRACEHINT_JOBS", .start = start};

@@ -1,0 +1,122 @@
+"""Jobs that a batch system starts for a run record themselves (job/join.c) into its folder.
+
+The folder lies in the workflow's directory, which the nodes share. Each bundle in it is named after
+its job and host; it is there from the moment that its recorder begins, and whole when it has ended.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from tracehint.collectors.hostinfo import SHARED, host_name
+from tracehint.collectors.preload.blind import LIBRARY
+from tracehint.errors import InputError
+from tracehint.schemas.manifest import read_manifest
+from tracehint.schemas.writer import safe_host
+
+JOBS, JOB = "TRACEHINT_JOBS", "TRACEHINT_JOB"
+# What tells jobs, their steps and processes apart: the twin of `variables` in job/join.c.
+VARIABLES = (
+    "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_PROCID", "SLURMD_NODENAME",
+    "PBS_JOBID", "LSB_JOBID", "LSB_JOBINDEX",
+)  # fmt: skip  # a table
+SUBMIT = ("sbatch", "srun", "salloc", "qsub", "bsub")
+_OF_ALL = ("SLURM_ARRAY_JOB_ID", "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID")  # what was submitted
+_SCRIPT = "recorder.py"
+_TEXT = '''"""Started by jobs of a run: becomes their recorder, else the program itself."""
+import os, sys
+program, argv = sys.argv[1], sys.argv[2:]
+sys.path[:] = {path!r}
+try:
+    from tracehint.commands._job import recorded
+except Exception:
+    os.execv(program, argv)
+sys.exit(recorded(os.path.dirname(os.path.abspath(__file__)), program, argv))
+'''
+_LOOK_S = 0.2
+_MOST = 100_000  # jobs of one name
+
+
+def identity(env: Mapping[str, str]) -> str:
+    """The job that a process belongs to, as join.c writes it; empty: none."""
+    values = [env.get(name, "") for name in VARIABLES]
+    return "/".join(values) + "/" if any(values) else ""
+
+
+def has_batch_system() -> bool:
+    """Whether jobs can be submitted from here."""
+    return any(map(shutil.which, SUBMIT))
+
+
+def jobs_environment(folder: Path) -> dict[str, str]:
+    """What makes jobs record into `folder`, which is there; empty where that cannot be said."""
+    if ":" in sys.executable or not sys.executable:
+        return {}
+    script = folder / _SCRIPT
+    script.write_text(_TEXT.format(path=[path for path in sys.path if path]), encoding="utf-8")
+    before = os.environ.get("LD_PRELOAD", "")
+    preload = before if str(LIBRARY) in before.split(":") else f"{LIBRARY}:{before}".rstrip(":")
+    return {
+        JOBS: f"{sys.executable}:{script}",
+        JOB: identity(os.environ),
+        "LD_PRELOAD": preload,
+        SHARED: shared(Path.cwd()),
+    }
+
+
+def shared(directory: Path) -> str:
+    """The directories that all hosts see as one tree, with the workflow's."""
+    given = os.environ.get(SHARED, "")
+    return ":".join(filter(None, (given, "" if ":" in str(directory) else str(directory))))
+
+
+def bundle_of_job(folder: Path, env: Mapping[str, str]) -> Path:
+    """A new bundle for a job that begins here. Raises InputError, OSError."""
+    job = next((env[name] for name in _OF_ALL if env.get(name)), "job")
+    stem = f"{re.sub(r'[^A-Za-z0-9]', '_', job)[:60]}.{safe_host(host_name())}"
+    for number in range(1, _MOST):
+        place = folder / f"{stem}.{number}.trace"
+        try:
+            place.mkdir(mode=0o700)
+            return place
+        except FileExistsError:
+            continue
+    raise InputError(f"{folder}: too many recordings of job {job}", "Record fewer steps.")
+
+
+def bundles_in(folder: Path) -> list[Path]:
+    """What jobs have begun there."""
+    return sorted(p for p in folder.glob("*.trace") if p.is_dir() and not p.is_symlink())
+
+
+def jobs_of(bundles: list[Path]) -> set[str]:
+    """What was submitted, of which something is there."""
+    return {bundle.name.partition(".")[0] for bundle in bundles}
+
+
+def unfinished(bundles: list[Path]) -> list[Path]:
+    """Those whose recorder has not reached its end."""
+    return [bundle for bundle in bundles if not _is_whole(bundle)]
+
+
+def wait_for_jobs(folder: Path, seconds: float) -> list[Path]:
+    """Until the jobs that began have ended, at most so long; those that have not."""
+    deadline = time.monotonic() + seconds
+    while (rest := unfinished(bundles_in(folder))) and time.monotonic() < deadline:
+        time.sleep(_LOOK_S)
+    return rest
+
+
+def _is_whole(bundle: Path) -> bool:
+    from tracehint.errors import TracehintError
+
+    try:
+        return read_manifest(bundle).complete
+    except TracehintError:
+        return False

@@ -1,0 +1,102 @@
+"""`tracehint run` of workflows whose jobs a real Slurm starts: it learns from the jobs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.support import analyze
+from tests.e2e.test_slurm_engines import SNAKEFILE
+from tests.support.engines import engine
+from tests.support.slurm import Cluster
+from tracehint.collectors.preload import PreloadCollector
+from tracehint.schemas.store import read_bundle
+
+_CHECK = PreloadCollector().check()
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.engine,
+    pytest.mark.skipif(not _CHECK.usable, reason=_CHECK.reason),
+]
+TRACEHINT = [sys.executable, "-m", "tracehint"]
+RUN = [*TRACEHINT, "run", "--"]
+LINES = 200_000
+
+ARRAY = """#!/bin/sh
+sort -r in >part_$SLURM_ARRAY_TASK_ID.dat
+"""
+LAST = """#!/bin/sh
+cat part_1.dat part_2.dat part_3.dat >total.dat
+"""
+SCRIPT = "sbatch --wait --array=1-3 part.job && sbatch --wait last.job && srun wc -c total.dat"
+
+
+def afresh(folder: Path, *made: str) -> None:
+    """The workflow as before its first run, with what tracehint knows of it."""
+    folder.mkdir(exist_ok=True)
+    for pattern in (*made, ".snakemake", "slurm-*.out"):
+        for path in folder.glob(pattern):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def test_jobs_and_steps_of_a_script(slurm: Cluster, tmp_path: Path) -> None:
+    folder = tmp_path / "w"
+    for number in (1, 2):
+        afresh(folder, "*.dat")
+        (folder / "in").write_text("".join(f"line {i}\n" for i in range(LINES)))
+        (folder / "part.job").write_text(ARRAY)
+        (folder / "last.job").write_text(LAST)
+        said = slurm.run(*RUN, "sh", "-c", SCRIPT, cwd=folder).stderr
+        assert "5 recordings of jobs on" in said, said
+        assert "left no recording" not in said
+        assert ("3 of 3 files that a rule is for got their hints" in said) == (number == 2)
+    assert not list((folder / ".tracehint/runs").glob("jobs-*"))
+    run = analyze(folder / ".tracehint/runs/0001.trace")
+    assert run.primary("part_1.dat") == "reduce"
+    assert {"user.DP"} <= set(os.listxattr(folder / "part_1.dat"))
+    assert read_bundle(folder / ".tracehint/runs/0001.trace").manifest.exit_status == 0
+
+
+def test_snakemake_with_jobs_of_slurm(slurm: Cluster, tmp_path: Path) -> None:
+    """Snakemake takes the marker of a job for its end: the recordings end later."""
+    folder, program = tmp_path / "w", engine("snakemake-9.27.1/bin/snakemake")
+    words = (program, "-j4", "--executor", "cluster-generic", "--cluster-generic-submit-cmd",
+             "sbatch --parsable", "--seconds-between-status-checks", "1")  # fmt: skip  # a table
+    for number in (1, 2):
+        afresh(folder, "*.txt")
+        (folder / "Snakefile").write_text(SNAKEFILE)
+        (folder / "table.bin").write_bytes(bytes(3_000_000))
+        for name in "ab":
+            text = "".join(f"{i}\n" for i in range(LINES))
+            (folder / f"in_{name}.txt").write_text(text)
+        said = slurm.run(*RUN, *words, cwd=folder, timeout=400).stderr
+        assert "3 recordings of jobs on" in said, said
+        assert ("2 of 2 files that a rule is for got their hints" in said) == (number == 2)
+        slurm.wait()
+        run = analyze(folder / f".tracehint/runs/{number:04}.trace")
+        kinds = sorted(t["type"] for t in run.tasks.values() if not t["engine"])
+        assert kinds == ["count", "count", "total"]
+
+
+def test_a_job_without_a_recording_is_told(slurm: Cluster, tmp_path: Path) -> None:
+    """One that Slurm starts without our environment, and one that outlives the run."""
+    (tmp_path / "job").write_text("#!/bin/sh\nwhile [ -e wait ]; do sleep 0.1; done; echo x >$1\n")
+    (tmp_path / "wait").touch()
+    script = (
+        "sbatch job a; sbatch --export=NONE job b; "
+        "until ls -d .tracehint/runs/jobs-*/*.trace; do sleep 0.1; done"
+    )
+    try:
+        said = slurm.run(*RUN, "sh", "-c", script, cwd=tmp_path, timeout=300).stderr
+    finally:
+        (tmp_path / "wait").unlink()
+    assert "2 of 2 jobs left no recording: 1 job began no recorder" in said, said
+    assert "1 recording had no end after 30 s" in said
+    slurm.wait()
+    (left,) = (tmp_path / ".tracehint/runs").glob("jobs-*/*.trace")
+    assert read_bundle(left).manifest.complete
+    assert (tmp_path / "a").read_text() == (tmp_path / "b").read_text() == "x\n"

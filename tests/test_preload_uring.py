@@ -1,0 +1,172 @@
+"""The preload collector and io_uring: what answers tell, and what they leave open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli import tracehint
+from tests.support.preload import compiled
+from tracehint.collectors.preload import PreloadCollector
+from tracehint.schemas.store import Bundle, read_bundle
+
+_CHECK = PreloadCollector().check()
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not _CHECK.usable, reason=_CHECK.reason)]
+
+HEADER = Path(__file__).parent / "workloads"
+
+PROGRAM = r"""
+#include "ring.h"
+#include <stdio.h>
+#include <sys/wait.h>
+
+static char room[65536];
+static struct ring r;
+
+void must(int ok, const char *what)
+{
+	if (!ok) {
+		perror(what);
+		exit(1);
+	}
+}
+
+static void tagged(int op, int fd, unsigned int len, long offset, unsigned long tag)
+{
+	unsigned int i = *r.sq_tail & *r.sq_mask;
+
+	put(&r, op, fd, room, len, offset, 0);
+	r.sqes[i].user_data = tag;
+}
+
+/* Submits all and takes `n` answers, whatever they are. */
+static void take(unsigned int n)
+{
+	unsigned int flags = IORING_ENTER_GETEVENTS;
+
+	must(syscall(SYS_io_uring_enter, r.fd, n, n, flags, NULL, 0) == (long)n, "enter");
+	__atomic_store_n(r.cq_head, *r.cq_head + n, __ATOMIC_RELEASE);
+}
+
+int main(int argc, char **argv)
+{
+	int fd = open("f", O_RDWR | O_CREAT, 0600), only = open("f", O_RDONLY);
+	int closed, held = open("g", O_RDWR | O_CREAT, 0600);
+
+	(void)argc;
+	must(write(fd, room, 10000) == 10000, "write");
+	if (ring_open(&r, 0))
+		return 77;
+	if (!strcmp(argv[1], "short")) {
+		tagged(IORING_OP_READ, fd, 5000, 8000, 1); /* 2000 are there */
+		tagged(IORING_OP_WRITE, only, 100, 0, 2);  /* fails */
+		tagged(IORING_OP_READ, fd, 100, 50000, 3); /* nothing there */
+		tagged(IORING_OP_NOP, -1, 0, 0, 4);
+		take(4);
+	} else if (!strcmp(argv[1], "same")) {
+		tagged(IORING_OP_READ, fd, 1000, 0, 7);
+		tagged(IORING_OP_READ, fd, 2000, 4000, 7);
+		take(2);
+	} else if (!strcmp(argv[1], "wrong")) {
+		r.sq_array[*r.sq_tail & *r.sq_mask] = 999; /* no such request: dropped */
+		__atomic_store_n(r.sq_tail, *r.sq_tail + 1, __ATOMIC_RELEASE);
+		syscall(SYS_io_uring_enter, r.fd, 1, 0, 0, NULL, 0);
+		tagged(IORING_OP_READ, fd, 100, 300, 1);
+		take(1);
+	} else if (!strcmp(argv[1], "many")) {
+		for (int i = 0; i < 5000; i++) {
+			tagged(IORING_OP_WRITE, held, 10, i * 10, (unsigned long)i);
+			take(1);
+		}
+	} else if (!strcmp(argv[1], "child")) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			tagged(IORING_OP_READ, fd, 100, 0, 1);
+			take(1);
+			_exit(0);
+		}
+		waitpid(pid, NULL, 0);
+	} else if (!strcmp(argv[1], "reused")) {
+		for (int i = 0; i < 20; i++) {
+			tagged(IORING_OP_READ, fd, 100, i * 100, 1);
+			take(1);
+			close(r.fd);
+			must(!ring_open(&r, 0), "ring");
+		}
+	} else {
+		tagged(IORING_OP_OPENAT, AT_FDCWD, 0, 0, 1);
+		r.sqes[0].addr = (unsigned long)"f";
+		take(1);
+	}
+	closed = close(held);
+	return closed;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program above."""
+    return compiled(tmp_path_factory.mktemp("uring"), "rings", PROGRAM, "-I", str(HEADER))
+
+
+def recorded(program: Path, folder: Path, what: str) -> Bundle:
+    """A recording of one part of the program."""
+    words = ("record", "--quiet", "--collector", "preload", "-o", "run.trace", "--")
+    done = tracehint(*words, program, what, cwd=folder)
+    if done.returncode == 77:
+        pytest.skip("io_uring is not allowed here")
+    assert done.returncode == 0, done.stderr
+    return read_bundle(folder / "run.trace")
+
+
+def runs(bundle: Bundle) -> list[tuple[str, int, int, bool]]:
+    """Operation, start, bytes and whether that is inexact, of all requests."""
+    rows: list[dict[str, Any]] = bundle.tables["extents"].to_pylist()
+    mine = [row for row in rows if row["how"] == "io_uring"]
+    return sorted((r["op"], r["start"], r["bytes"], not r["exact"]) for r in mine)
+
+
+def unknown(bundle: Bundle) -> int:
+    """Calls and requests that were counted only."""
+    rows = bundle.tables["losses"].to_pylist()
+    return sum(row["count"] for row in rows if row["kind"] == "unknown_calls")
+
+
+def test_the_answer_tells_how_much(program: Path, tmp_path: Path) -> None:
+    bundle = recorded(program, tmp_path, "short")
+    assert runs(bundle) == [("read", 8000, 2000, False)]
+    assert unknown(bundle) == 0
+
+
+def test_answers_that_cannot_be_told_apart_have_an_inexact_place(
+    program: Path, tmp_path: Path
+) -> None:
+    found = runs(recorded(program, tmp_path, "same"))
+    assert [(start, n) for _, start, n, _ in found] == [(0, 1000), (4000, 2000)]
+    assert found[0][3] or found[1][3]
+
+
+def test_a_place_that_the_kernel_does_not_take_is_no_request(program: Path, tmp_path: Path) -> None:
+    assert runs(recorded(program, tmp_path, "wrong")) == [("read", 300, 100, False)]
+
+
+def test_more_requests_than_are_remembered_in_turn(program: Path, tmp_path: Path) -> None:
+    found = runs(recorded(program, tmp_path, "many"))
+    assert sum(n for _, _, n, _ in found) == 50_000
+    assert not any(inexact for *_, inexact in found)
+
+
+def test_rings_that_take_the_place_of_others(program: Path, tmp_path: Path) -> None:
+    found = runs(recorded(program, tmp_path, "reused"))
+    assert sum(n for _, _, n, _ in found) == 2000
+
+
+@pytest.mark.parametrize("what", ["child", "open"])
+def test_what_is_not_looked_into_is_counted(program: Path, tmp_path: Path, what: str) -> None:
+    bundle = recorded(program, tmp_path, what)
+    assert runs(bundle) == []
+    assert unknown(bundle) == 1
