@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 
+# Columns that nobody asks for: then the other ones of the table come in small types.
+_NOT_ASKED = {"declared_io": ("host",)}
+
+
 @dataclass
 class Input:
     """A run: its analysis, and its bundle where there is one (`read` reads it when it is asked
@@ -114,7 +118,7 @@ def _bundle(path: Path, *, whole: bool, accesses: bool) -> Bundle:
 
     if accesses:
         return read_bundle(path)
-    return _less(read_bundle(path, without=() if whole else ("extents",)))
+    return _less(read_bundle(path, _NOT_ASKED, without=() if whole else ("extents",)))
 
 
 def _less(bundle: Bundle) -> Bundle:

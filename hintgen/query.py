@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tracehint.hintgen import relation
 from tracehint.hintgen.text import names
 from tracehint.hintgen.typesets import add_type_sets
-from tracehint.hintgen.users import users_of
+from tracehint.hintgen.users import Users, users_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -51,8 +51,11 @@ def text_column(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Arra
     return pc.replace_with_mask(flat, mask, pa.array(fixed, pa.string()))
 
 
-def connect(analysis: Analysis, bundle: Bundle | None = None) -> duckdb.DuckDBPyConnection:
-    """An in-memory database over the run; it reads no file and writes none."""
+def connect(
+    analysis: Analysis, bundle: Bundle | None = None, users: Users | None = None
+) -> duckdb.DuckDBPyConnection:
+    """An in-memory database over the run; it reads no file and writes none. `users`: those of the
+    analysis, where they are known."""
     import duckdb
 
     con = duckdb.connect(":memory:")
@@ -61,7 +64,7 @@ def connect(analysis: Analysis, bundle: Bundle | None = None) -> duckdb.DuckDBPy
         if name != "files":
             _view(con, name, table)
     con.execute(relation.VIEWS)
-    add_type_sets(con, users_of(analysis))
+    add_type_sets(con, users or users_of(analysis))
     files = analysis.files
     files = files.append_column("path_text", text_column(files.column("path")))
     names.add_templates(con, files)

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracehint.analyzer.arrays import Bools, Ints, distinct, ints, lookup
+from tracehint.analyzer.arrays import (
+    Bools,
+    Ints,
+    distinct,
+    ints,
+    lookup,
+    numbered,
+    order_by,
+    starts_of,
+)
 
 MOST_STEPS = 100_000_000  # links followed for one question; some seconds
 CELLS = 1 << 26  # marks of what was seen, a byte each: starts walked together, times nodes
@@ -30,7 +39,7 @@ class Reach:
         number = np.arange(len(nodes))
         walk = _Links(len(nodes), *(lookup(nodes, number, side) for side in links))
         start, end = (lookup(nodes, number, side) for side in ends)
-        pair, place = np.unique(start * len(nodes) + end, return_inverse=True)
+        pair, place = numbered(start * len(nodes) + end)
         reached, known = self._walked(walk, pair)
         return (~reached & known)[place], (~reached & ~known)[place]
 
@@ -38,8 +47,8 @@ class Reach:
         """Of distinct sorted pairs (start * nodes + end): reached; seen to the end or reached."""
         reached, known = np.zeros(len(pair), bool), np.zeros(len(pair), bool)
         start = pair // max(1, links.nodes)
-        starts, first = np.unique(start, return_index=True)
-        last = np.append(first[1:], len(pair))
+        first = starts_of(start)
+        starts, last = start[first], np.append(first[1:], len(pair))
         width = max(1, CELLS // max(1, links.nodes))
         for low in range(0, len(starts), width):
             own = slice(first[low], last[min(low + width, len(starts)) - 1])
@@ -79,7 +88,7 @@ class _Links:
 
     def __init__(self, nodes: int, before: Ints, after: Ints) -> None:
         self.nodes, self.steps = nodes, 0
-        self._to = after[np.argsort(before, kind="stable")]
+        self._to = after[order_by(before)]
         self._count = np.bincount(before, minlength=nodes)
         self._first = np.cumsum(self._count) - self._count
 

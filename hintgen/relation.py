@@ -17,18 +17,14 @@ CREATE VIEW readers AS
   SELECT c.*, t.type, t.host FROM consumers c JOIN work t USING (task);
 """
 
-# One row per file: types of its writers and readers (typesets.py), their counts and times.
+# One row per file: types of its writers and readers (typesets.py), their counts and times
+# (`counts_by_file` of users.py).
 FILE_TYPES = """
 CREATE TABLE file_types AS
-  WITH p AS (SELECT file, count(DISTINCT task) AS n_producers, max(last_s) AS written_s
-             FROM writers GROUP BY file),
-       c AS (SELECT file, count(DISTINCT task) AS n_consumers,
-                    count(DISTINCT task) FILTER (NOT peek) AS n_readers,
-                    max(last_s) AS last_read_s
-             FROM readers GROUP BY file)
-  SELECT f.file, m.text AS producers, u.text AS consumers, p.* EXCLUDE (file),
-         c.* EXCLUDE (file)
+  SELECT f.file, m.text AS producers, u.text AS consumers, p.tasks AS n_producers,
+         p.last_s AS written_s, c.tasks AS n_consumers, c.whole AS n_readers,
+         c.last_s AS last_read_s
   FROM files f LEFT JOIN type_set s USING (file) LEFT JOIN type_words m ON m.number = s.made
        LEFT JOIN type_words u ON u.number = s.used
-       LEFT JOIN p USING (file) LEFT JOIN c USING (file);
+       LEFT JOIN file_makers p USING (file) LEFT JOIN file_readers c USING (file);
 """

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.arrays import Bools, Ints, distinct, finder, ints
-from tracehint.analyzer.columns import column
+from tracehint.analyzer.arrays import Bools, Ints, distinct, finder, ints, order_by, starts_of
+from tracehint.analyzer.columns import column, floats
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,6 +57,31 @@ def users_of(analysis: Analysis) -> Users:
     peeks = (column(read.table, "peek", 0) != 0)[read.row]
     whole = read.where(~peeks | ~np.isin(read.file, read.file[~peeks])) if peeks.any() else read
     return Users(kinds, made, read, whole)
+
+
+def counts_by_file(side: Side) -> pa.Table:
+    """Per file with such rows: how many tasks they are of (`tasks`), of how many that not only
+    peek (`whole`), and the end of the last of them (`last_s`, null where none is known)."""
+    import pyarrow as pa
+
+    order = order_by(side.file, side.task)
+    file, task = side.file[order], side.task[order]
+    first, pair = starts_of(file), starts_of(file, task)
+    whole = np.ones(len(file), bool)
+    if "peek" in side.table.column_names:
+        whole = column(side.table, "peek", 1)[side.row[order]] == 0
+    last = floats(side.table, "last_s")[side.row[order]]
+    looked = np.logical_or.reduceat(whole, pair) if len(pair) else whole
+    group = np.searchsorted(first, pair, side="right") - 1
+    ended = np.fmax.reduceat(last, first) if len(first) else last
+    return pa.table(
+        {
+            "file": file[first],
+            "tasks": np.bincount(group, minlength=len(first)),
+            "whole": np.bincount(group[looked], minlength=len(first)),
+            "last_s": pa.array(ended, mask=np.isnan(ended)),
+        }
+    )
 
 
 def _kinds(tasks: pa.Table) -> tuple[list[str | None], Ints]:

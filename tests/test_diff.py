@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.runs import parse_run
-from tracehint.hintgen.diff import CHANGES, Limits, diff
+from tracehint.hintgen.diff import CHANGES, Tolerances, diff
 from tracehint.hintgen.lint.finding import Finding
 from tracehint.hintgen.lint.render import FORMATS, Info, render
 
@@ -30,7 +30,7 @@ label r_{1..3}.txt reduce
 """
 
 
-def changes(after: str, before: str = BASE, limits: Limits | None = None) -> list[Finding]:
+def changes(after: str, before: str = BASE, limits: Tolerances | None = None) -> list[Finding]:
     return diff(parse_run(before).analysis(), parse_run(after).analysis(), limits)
 
 
@@ -61,7 +61,7 @@ def test_new_and_gone_files() -> None:
 
 
 def test_another_reader_is_a_changed_flow() -> None:
-    (found,) = changes(BASE + "read join d_{1..3}.dat", limits=Limits(volume_share=1.0))
+    (found,) = changes(BASE + "read join d_{1..3}.dat", limits=Tolerances(volume_share=1.0))
     assert (found.code, found.template) == ("DF005", "d_*.dat")
     assert found.message == "now read by join"
 
@@ -78,7 +78,7 @@ def test_counts_of_tasks_and_files() -> None:
     assert {("DF001", ""), ("DF007", "d_*.dat"), ("DF007", "r_*.txt")} <= shown(found)
     messages = [f.message for f in found]
     assert "tasks of type gen: 3 -> 4" in messages
-    lenient = changes(BASE.replace("{1..3}", "{1..4}"), limits=Limits(0.5, 64 << 10, 0.25))
+    lenient = changes(BASE.replace("{1..3}", "{1..4}"), limits=Tolerances(0.5, 64 << 10, 0.25))
     assert lenient == []
 
 

@@ -33,7 +33,7 @@ WAYS: dict[str, Way] = {
 
 
 @dataclass(frozen=True)
-class Answer:
+class WayCheck:
     """Whether a way can be taken on this machine."""
 
     name: str
@@ -44,12 +44,12 @@ class Answer:
     cost: str = field(default="")
 
 
-def answers() -> list[Answer]:
+def answers() -> list[WayCheck]:
     """Of each way; it tests and changes nothing."""
     found = []
     for name, way in WAYS.items():
         reason, remedy = way.check()
-        found.append(Answer(name, not remedy, reason, remedy, way.reaches, way.cost))
+        found.append(WayCheck(name, not remedy, reason, remedy, way.reaches, way.cost))
     return found
 
 

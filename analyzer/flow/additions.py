@@ -16,7 +16,7 @@ from tracehint.analyzer.columns import column
 from tracehint.analyzer.flow.again import with_cycles
 from tracehint.analyzer.flow.blind import may_hide_reads
 from tracehint.analyzer.flow.declared import (
-    Declared,
+    DeclaredRows,
     Uses,
     objects_of,
     pairs,
@@ -84,7 +84,7 @@ def add_declared(
 
 
 def _unseen(
-    scene: Scene, declared: Declared, uses: Uses, obj: Ints, writer: Ints, reader: Ints
+    scene: Scene, declared: DeclaredRows, uses: Uses, obj: Ints, writer: Ints, reader: Ints
 ) -> tuple[Ints, Ints]:
     """The declared pairs without an observed edge between their tasks over the same path."""
     edges, ids = scene.flow.edges, column(scene.tasks, "task")
@@ -126,7 +126,7 @@ class _Added:
     producers and consumers."""
 
     scene: Scene
-    declared: Declared
+    declared: DeclaredRows
     uses: Uses
     row: Ints
     size: Ints

@@ -27,7 +27,7 @@ _ODD = r"//|/\.\.?(?:/|$)|/$"
 
 
 @dataclass
-class Declared:
+class DeclaredRows:
     """The declared tasks: text, observed tasks that stand for each, and what is known of each.
 
     `first` and `last` are positions in the sorted task table; `read` is UNKNOWN or the bytes
@@ -53,7 +53,7 @@ class Uses(Rows):
     size: Ints
 
 
-def read_tasks(bundle: Bundle, joined: pa.Table, tasks: pa.Table) -> Declared:
+def read_tasks(bundle: Bundle, joined: pa.Table, tasks: pa.Table) -> DeclaredRows:
     """`joined` maps declared texts to task ids; `tasks` is sorted by id."""
     ids = column(tasks, "task")
     text = joined.column("declared").combine_chunks().dictionary_encode()
@@ -72,7 +72,7 @@ def read_tasks(bundle: Bundle, joined: pa.Table, tasks: pa.Table) -> Declared:
     at = _index(rows.column("task"), text.dictionary)
     read = np.full(count, UNKNOWN, np.int64)
     np.maximum.at(read, at[at >= 0], column(rows, "read_bytes")[at >= 0])
-    return Declared(
+    return DeclaredRows(
         text.dictionary, first, last, seen, read, of_task, _parents(rows, at, text.dictionary)
     )
 
@@ -92,7 +92,7 @@ def _parents(rows: pa.Table, at: Ints, names: pa.Array) -> tuple[Ints, Ints]:
     return child[order], parent[order]
 
 
-def read_uses(bundle: Bundle, declared: Declared) -> tuple[Uses, pa.Array]:
+def read_uses(bundle: Bundle, declared: DeclaredRows) -> tuple[Uses, pa.Array]:
     """The declared inputs and outputs of known tasks, and the distinct absolute paths."""
     table = bundle.tables["declared_io"]
     code, texts = coded(table, "task")
@@ -113,7 +113,7 @@ def read_uses(bundle: Bundle, declared: Declared) -> tuple[Uses, pa.Array]:
 
 
 def _absolute(
-    bundle: Bundle, code: Ints, paths: pa.Array, task: Ints, declared: Declared
+    bundle: Bundle, code: Ints, paths: pa.Array, task: Ints, declared: DeclaredRows
 ) -> tuple[Ints, pa.Array]:
     """(number of each path, the distinct ones): joined to their task's directory, else to that of
     the run. In the order of their first rows; a name is joined once for each directory. `code`:
@@ -133,7 +133,7 @@ def _absolute(
     return named[place[number]], normal.dictionary
 
 
-def _folders(bundle: Bundle, declared: Declared) -> tuple[Ints, pa.Array]:
+def _folders(bundle: Bundle, declared: DeclaredRows) -> tuple[Ints, pa.Array]:
     """(number of each declared task's directory, the directories)."""
     rows = bundle.tables["declared_tasks"]
     cwd = bundle.manifest.cwd.encode("utf-8", "surrogateescape")
@@ -173,7 +173,7 @@ def objects_of(paths: pa.Array, objects: Objects) -> Ints:
     return obj[_index(paths, names)]
 
 
-def pairs(uses: Uses, declared: Declared) -> tuple[Ints, Ints]:
+def pairs(uses: Uses, declared: DeclaredRows) -> tuple[Ints, Ints]:
     """Rows (out, in) of `uses` that declare a handover of one path between two tasks.
 
     Where the reader's declared parents wrote the path, the other writers are left out.

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenCuts:
     """Per epoch: on the way to a program that is to be cut, and one that is to be one task."""
 
     split: Bools
     whole: Bools
 
 
-def choose(processes: pa.Table, tree: Tree, classes: Classes, options: Options) -> Chosen:
+def choose(processes: pa.Table, tree: Tree, classes: Classes, options: Options) -> ChosenCuts:
     """The epochs that `options.split` and `options.whole` mean.
 
     A name is the program or script that a process runs, or the type of a task. Raises InputError
@@ -35,7 +35,7 @@ def choose(processes: pa.Table, tree: Tree, classes: Classes, options: Options) 
     """
     none = np.zeros(len(tree.proc), bool)
     if not options.split and not options.whole:
-        return Chosen(none, none)
+        return ChosenCuts(none, none)
     both = sorted({*options.split} & {*options.whole})
     if both:
         raise InputError(f"{both[0]}: to be split and whole", "Leave one of the two out.")
@@ -46,7 +46,7 @@ def choose(processes: pa.Table, tree: Tree, classes: Classes, options: Options) 
     whole = none.copy()
     for name in options.whole:
         whole |= _called(name, "whole", types, classes)
-    return Chosen(split, whole)
+    return ChosenCuts(split, whole)
 
 
 def _called(name: str, option: str, types: pa.Array, classes: Classes) -> Bools:

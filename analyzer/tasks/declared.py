@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from tracehint.analyzer.columns import codes
 from tracehint.analyzer.model import TASKS
 from tracehint.analyzer.tasks.describe import printable, shorten, type_of_text
-from tracehint.analyzer.tasks.matching import Matcher
+from tracehint.analyzer.tasks.matching import TaskMatcher
 from tracehint.analyzer.tasks.model import DECLARED_TASK, PROC_TASK, Segmentation
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def join_declared(bundle: Bundle, segmented: Segmentation) -> Segmentation:
     if not declared:
         return segmented
     observed = segmented.tasks.to_pylist()
-    matches = _unite(declared, Matcher(bundle, segmented, declared, observed).run())
+    matches = _unite(declared, TaskMatcher(bundle, segmented, declared, observed).run())
     of = np.arange(len(observed))
     for tasks in matches.values():
         of[tasks] = min(tasks)

@@ -27,7 +27,7 @@ _PLAIN = (SHELL_CODE, PROGRAM_CODE, MAKE_CODE)
 
 
 @dataclass
-class Facts:
+class Traits:
     """What the search asks of the units of one walk. One entry per unit unless said otherwise.
 
     works: wrote data, or nothing is known of data; moved: bytes of data, its own only; programs:
@@ -50,7 +50,7 @@ class Facts:
 
 def facts_of(
     classes: Classes, units: Units, unit_of: Ints, activity: Activity, whole: Bools
-) -> Facts:
+) -> Traits:
     """The facts of the units."""
     n, at = len(units), units.engine_epoch
     wrote = np.zeros(n, bool)
@@ -67,7 +67,7 @@ def facts_of(
             break
         leader = np.where(inner, units.driver[leader], leader)
     never = of_commands(classes, lambda c: drives_nothing(c.program) and not carries(c))
-    return Facts(
+    return Traits(
         works=wrote | (not activity.known),
         moved=np.bincount(unit_of, activity.moved, n),
         programs=np.bincount(unit_of[~shells], minlength=n),
@@ -95,7 +95,7 @@ class Search:
         return np.asarray(self.sure | self.on_trial, bool)
 
 
-def go_down(search: Search, units: Units, group: Ints, facts: Facts) -> bool:
+def go_down(search: Search, units: Units, group: Ints, facts: Traits) -> bool:
     """One step further down, where one task is (nearly) the whole of a run; False: nowhere.
 
     A shell that runs several programs is cut (`main | tee log`, `sh -c "sh workflow.sh"`). A
@@ -123,19 +123,19 @@ def go_down(search: Search, units: Units, group: Ints, facts: Facts) -> bool:
     return _promote(search, np.concatenate(here), units, facts, careful)
 
 
-def _roots(units: Units, facts: Facts) -> Ints:
+def _roots(units: Units, facts: Traits) -> Ints:
     """Units at which a search begins: roots that drive, or could when they were cut."""
     root = (units.driver < 0) & np.isin(units.engine, _PLAIN)
     return np.flatnonzero(root & ((units.role == DRIVER) | (facts.carries & ~facts.never)))
 
 
-def _leader(of: Ints, units: Units, facts: Facts) -> Ints:
+def _leader(of: Ints, units: Units, facts: Traits) -> Ints:
     """The driver above each; of a worker the program that it is a copy of. None: itself."""
     above = units.driver[of]
     return np.where(above >= 0, facts.leader[np.maximum(above, 0)], of)
 
 
-def _below(at: Ints, units: Units, facts: Facts) -> tuple[Ints, Ints]:
+def _below(at: Ints, units: Units, facts: Traits) -> tuple[Ints, Ints]:
     """The jobs and the drivers right below these drivers."""
     child = (units.driver >= 0) & ~facts.worker
     child[child] = np.isin(_leader(np.flatnonzero(child), units, facts), at)
@@ -144,7 +144,7 @@ def _below(at: Ints, units: Units, facts: Facts) -> tuple[Ints, Ints]:
     )
 
 
-def _sole_jobs(jobs: Ints, inner: Ints, units: Units, group: Ints, facts: Facts) -> Ints:
+def _sole_jobs(jobs: Ints, inner: Ints, units: Units, group: Ints, facts: Traits) -> Ints:
     """The jobs of each driver's task that alone wrote data, or that moved nearly all bytes that
     its tasks moved while fewer others wrote than it has programs (not so for make's lines)."""
     parent = _leader(jobs, units, facts)
@@ -160,7 +160,7 @@ def _sole_jobs(jobs: Ints, inner: Ints, units: Units, group: Ints, facts: Facts)
     return np.asarray(jobs[sole[of]], np.int64)
 
 
-def _promote(search: Search, here: Ints, units: Units, facts: Facts, careful: Bools) -> bool:
+def _promote(search: Search, here: Ints, units: Units, facts: Traits, careful: Bools) -> bool:
     """Cut these where they run other programs; whether there was one that was not cut before."""
     here = here[~facts.never[here] & ~search.promoted[units.head[here]]]
     shell = here[facts.shell[here] & (facts.programs[here] >= 2)]
@@ -172,7 +172,7 @@ def _promote(search: Search, here: Ints, units: Units, facts: Facts, careful: Bo
     return bool(len(shell) + len(program))
 
 
-def judge(search: Search, units: Units, group: Ints, facts: Facts, made: Ints) -> bool:
+def judge(search: Search, units: Units, group: Ints, facts: Traits, made: Ints) -> bool:
     """End the trials: a driver stays when at least two tasks with data are below it and it did
     not do nearly everything itself, and all on the way to it stay. Whether any does not."""
     n = len(units)
@@ -196,7 +196,7 @@ def judge(search: Search, units: Units, group: Ints, facts: Facts, made: Ints) -
     return fell
 
 
-def by_itself(units: Units, group: Ints, facts: Facts, made: Ints) -> Bools:
+def by_itself(units: Units, group: Ints, facts: Traits, made: Ints) -> Bools:
     """Unknown programs at the root that moved nearly all data themselves; or, where only one task
     with data is below them, more than half."""
     root = (units.driver < 0) & (units.role == DRIVER) & (units.engine == PROGRAM_CODE)
@@ -206,7 +206,7 @@ def by_itself(units: Units, group: Ints, facts: Facts, made: Ints) -> Bools:
     return np.asarray(root & (own > share * (own + inside)), bool)
 
 
-def _inside(tried: Bools, units: Units, group: Ints, facts: Facts) -> tuple[Ints, Ints]:
+def _inside(tried: Bools, units: Units, group: Ints, facts: Traits) -> tuple[Ints, Ints]:
     """Per driver on trial: tasks with data below it, and the bytes that these moved."""
     n = len(units)
     job = np.flatnonzero((units.role == JOB) & (units.driver >= 0))

@@ -24,7 +24,7 @@ _SPACE = re.compile(rb"\s+")
 _PREFIX = re.compile(rb"^(?:set -[a-z]+(?: pipefail)?\s*;\s*)+")
 
 
-class Matcher:
+class TaskMatcher:
     """Fills `matches`: row of `declared` -> its observed tasks. No task is given twice."""
 
     def __init__(

@@ -11,10 +11,10 @@ from tracehint.analyzer.model import Options
 from tracehint.analyzer.tasks.activity import Activity, activity_of
 from tracehint.analyzer.tasks.assemble import assemble
 from tracehint.analyzer.tasks.batch import batch_jobs
-from tracehint.analyzer.tasks.chosen import Chosen, choose
+from tracehint.analyzer.tasks.chosen import ChosenCuts, choose
 from tracehint.analyzer.tasks.classify import Classes, classify
 from tracehint.analyzer.tasks.declared import declared_only, join_declared
-from tracehint.analyzer.tasks.descend import Facts, Search, by_itself, facts_of, go_down, judge
+from tracehint.analyzer.tasks.descend import Search, Traits, by_itself, facts_of, go_down, judge
 from tracehint.analyzer.tasks.engines.registry import PROGRAM_CODE, SHELL_CODE
 from tracehint.analyzer.tasks.grouping import Grouping
 from tracehint.analyzer.tasks.makers import makers_of
@@ -66,7 +66,7 @@ def segment_tasks(bundle: Bundle, options: Options | None = None) -> Segmentatio
 
 
 def _walk(
-    tree: Tree, classes: Classes, activity: Activity, chosen: Chosen
+    tree: Tree, classes: Classes, activity: Activity, chosen: ChosenCuts
 ) -> tuple[Units, Ints, Ints]:
     """Units, unit per epoch, and per unit the unit that stands for its task."""
     search = Search(chosen.split.copy(), np.zeros(len(tree.proc), bool))
@@ -139,7 +139,7 @@ def _per_unit(units: Units, unit_of: Ints, flag: Bools) -> Bools:
 
 
 def _collapse(
-    tree: Tree, units: Units, group: Ints, facts: Facts, opened: Bools, used: Bools, alone: Bools
+    tree: Tree, units: Units, group: Ints, facts: Traits, opened: Bools, used: Bools, alone: Bools
 ) -> None:
     """A root that drives nothing is one task, with all that it started.
 

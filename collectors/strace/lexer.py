@@ -77,7 +77,7 @@ class LexStats:
             self.bad_lines.append(f"{tid}:{number}" if self.per_process else str(number))
 
 
-class Clock:
+class LogClock:
     """Turns the time column into nanoseconds; keeps day wraps and relative sums."""
 
     def __init__(self, stats: LexStats) -> None:
@@ -120,7 +120,7 @@ def _fraction(text: bytes) -> int:
 
 def lex(lines: Iterable[bytes], stats: LexStats, *, tid: int = 0) -> Iterator[Call]:
     """Calls of a log, in its order. `tid` is used where lines carry no pid (`-ff` files)."""
-    clock = Clock(stats)
+    clock = LogClock(stats)
     read_clock = clock.read
     pending: dict[int, Begun] = {}
     match = _CALL.match
@@ -156,7 +156,7 @@ def lex(lines: Iterable[bytes], stats: LexStats, *, tid: int = 0) -> Iterator[Ca
 
 
 def _other(
-    line: bytes, number: int, stats: LexStats, clock: Clock, pending: dict[int, Begun], tid: int
+    line: bytes, number: int, stats: LexStats, clock: LogClock, pending: dict[int, Begun], tid: int
 ) -> Iterator[Call]:
     """Everything that is not a complete call: split calls, exits, signals, noise."""
     found = _OTHER.match(line)

@@ -28,7 +28,7 @@ _FIX = "if the change is meant, keep the new run as the reference"
 
 
 @dataclass(frozen=True)
-class Limits:
+class Tolerances:
     """Changes up to these are none. Shares are of the larger of the two values."""
 
     volume_share: float = 0.10
@@ -36,7 +36,7 @@ class Limits:
     count_share: float = 0.0
 
 
-def compare(before: Profile, after: Profile, limits: Limits) -> list[Finding]:
+def compare(before: Profile, after: Profile, limits: Tolerances) -> list[Finding]:
     """Findings, errors first, then by bytes."""
     found = [*_stages(before, after, limits), *_groups(before, after, limits)]
     return sorted(found, key=rank)
@@ -70,7 +70,7 @@ def _finding(
     )
 
 
-def _stages(before: Profile, after: Profile, limits: Limits) -> Iterator[Finding]:
+def _stages(before: Profile, after: Profile, limits: Tolerances) -> Iterator[Finding]:
     for name in sorted({*before.stages, *after.stages}):
         a, b = _tasks(before.stages.get(name)), _tasks(after.stages.get(name))
         facts: dict[str, object] = {"before": a[0], "after": b[0]}
@@ -94,7 +94,7 @@ def _differ(a: int, b: int, share: float) -> bool:
     return abs(a - b) > share * max(a, b)
 
 
-def _groups(before: Profile, after: Profile, limits: Limits) -> Iterator[Finding]:
+def _groups(before: Profile, after: Profile, limits: Tolerances) -> Iterator[Finding]:
     left, right = list(before.groups), list(after.groups)
     # From the surest likeness to the weakest; what is matched is taken out.
     for key in (_exact, _same_name):
@@ -161,7 +161,7 @@ def _pool(
     return [(ours[k], theirs[k]) for k in ours if k in theirs]
 
 
-def _changes(a: FileProfile, b: FileProfile, limits: Limits) -> Iterator[Finding]:
+def _changes(a: FileProfile, b: FileProfile, limits: Tolerances) -> Iterator[Finding]:
     if (a.made, a.used) != (b.made, b.used):
         parts = [*_names("written by", a.made, b.made), *_names("read by", a.used, b.used)]
         facts: dict[str, object] = {
@@ -188,7 +188,9 @@ def _names(verb: str, old: tuple[str, ...], new: tuple[str, ...]) -> Iterator[st
         yield f"no longer {verb} {', '.join(gone)}"
 
 
-def _volume(old: list[FileProfile], new: list[FileProfile], limits: Limits) -> Iterator[Finding]:
+def _volume(
+    old: list[FileProfile], new: list[FileProfile], limits: Tolerances
+) -> Iterator[Finding]:
     for name, label in (("size_bytes", "size"), ("read_bytes", "bytes read")):
         a, b = (sum(getattr(g, name) for g in groups) for groups in (old, new))
         if abs(a - b) >= limits.volume_bytes and _differ(a, b, limits.volume_share):

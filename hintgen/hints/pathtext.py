@@ -16,8 +16,11 @@ _ESCAPE = re.compile(r"\\(\\|\{|\}|x[0-9a-f]{2})")
 
 def to_text(path: bytes, *, braces: bool = False) -> str:
     """Printable text of `path`; with `braces`, `{` and `}` are escaped too (for templates)."""
+    text = path.decode("utf-8", "surrogateescape")
+    if text.isprintable() and "\\" not in text and not (braces and ("{" in text or "}" in text)):
+        return text
     out: list[str] = []
-    for char in path.decode("utf-8", "surrogateescape"):
+    for char in text:
         if char == "\\" or (braces and char in "{}"):
             out.append("\\" + char)
         elif char.isprintable():

@@ -31,7 +31,7 @@ class Template:
 
     parts: tuple[Part, ...]
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The template as people and hint files write it."""
         return "".join(
@@ -39,7 +39,7 @@ class Template:
             for part in self.parts
         )
 
-    @property
+    @cached_property
     def regex(self) -> str:
         """Full-match regex over the path's bytes read as Latin-1; one group per hole."""
         return "".join(

@@ -16,7 +16,7 @@ from tracehint.hintgen.hints.pathtext import to_text
 from tracehint.hintgen.hints.uses import BY_DEFINITION, USES
 from tracehint.hintgen.learn.candidates import Candidate
 from tracehint.hintgen.learn.filegroups import FileGroup
-from tracehint.hintgen.learn.groups import captures_of
+from tracehint.hintgen.learn.groups import Told
 from tracehint.hintgen.learn.scale import NO_SCALES, Scales
 
 CALL_COST = Options.call_cost_bytes  # a file below it does not repay a call
@@ -24,7 +24,7 @@ FAN_USES = ("fan_in", "fan_out", "fan_both")
 
 
 def _need(
-    file_groups: list[FileGroup], candidate: Candidate, nodes: int, pattern: str, scales: Scales
+    file_groups: list[FileGroup], told: Told, nodes: int, pattern: str, scales: Scales
 ) -> Need:
     """What the values of a pattern's hints follow from."""
     files = sum(file_group.files for file_group in file_groups)
@@ -34,9 +34,7 @@ def _need(
     group = kinds[0] if len(kinds) == 1 else f"{pattern}-{zlib.crc32(repr(kinds).encode()):08x}"
     largest = max(file_groups, key=lambda file_group: file_group.files)
     captures, letters = (
-        captures_of(candidate, file_groups, pattern == "distribute")
-        if pattern in GROUPED
-        else ((), False)
+        told.captures(file_groups, pattern == "distribute") if pattern in GROUPED else ((), False)
     )
     return Need(
         is_input=not producers,
@@ -62,8 +60,9 @@ def rule_of(candidate: Candidate, nodes: int, scales: Scales = NO_SCALES) -> Rul
     by_pattern: dict[str, list[FileGroup]] = {}
     for file_group in candidate.file_groups:
         by_pattern.setdefault(file_group.pattern, []).append(file_group)
+    told = Told(candidate)
     made = {
-        pattern: hints_of(pattern, _need(file_groups, candidate, nodes, pattern, scales))
+        pattern: hints_of(pattern, _need(file_groups, told, nodes, pattern, scales))
         for pattern, file_groups in by_pattern.items()
     }
     hinted = [pattern for pattern in made if made[pattern]]
@@ -73,8 +72,7 @@ def rule_of(candidate: Candidate, nodes: int, scales: Scales = NO_SCALES) -> Rul
     file_groups = by_pattern[main]
     need = candidate.need or ("use" if len(candidate.patterns) > 1 else "")
     producers = _types(file_group.producers or (INPUT,) for file_group in candidate.file_groups)
-    if producers == (INPUT,):
-        producers = ()
+    producers = () if producers == (INPUT,) else producers
     consumers = _types(file_group.consumers for file_group in candidate.file_groups)
     return Rule(
         id="",
@@ -94,7 +92,7 @@ def rule_of(candidate: Candidate, nodes: int, scales: Scales = NO_SCALES) -> Rul
         conditions=_conditions(candidate, need, file_groups),
         examples=_examples(file_groups),
         uses=tuple(sorted({file_group.use for file_group in file_groups})),
-        variants=_variants(candidate, main, made, nodes),
+        variants=_variants(candidate, told, main, made, nodes),
         made_by=candidate.made_by,
     )
 
@@ -144,7 +142,7 @@ def _conditions(candidate: Candidate, need: str, file_groups: list[FileGroup]) -
 
 
 def _variants(
-    candidate: Candidate, main: str, made: dict[str, tuple[Hint, ...]], nodes: int
+    candidate: Candidate, told: Told, main: str, made: dict[str, tuple[Hint, ...]], nodes: int
 ) -> tuple[Variant, ...]:
     """Uses other than those of the main pattern: as seen, else by definition."""
     table = {use: next(iter(patterns)) for use, patterns in candidate.table.items()}
@@ -165,6 +163,6 @@ def _variants(
         if not fits or (odd_fan and use in FAN_USES):
             continue
         pattern = BY_DEFINITION[use]
-        need = _need(candidate.file_groups, candidate, nodes, pattern, NO_SCALES)
+        need = _need(candidate.file_groups, told, nodes, pattern, NO_SCALES)
         out.append(Variant(use, pattern, hints_of(pattern, replace(need, readers=2)), False))
     return tuple(out)

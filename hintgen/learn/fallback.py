@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import cache
 
 from tracehint.hintgen.hints.fitting import Part
 from tracehint.hintgen.hints.template import MAX_AMBIGUOUS, ambiguity, template_of
@@ -24,28 +25,22 @@ Key = tuple[bytes, tuple[bytes, ...], tuple[bytes, ...]]  # directory, head, tai
 
 
 def _keys(shape: bytes) -> list[Key]:
-    """Every (head, tail) that covers the shape and says something, loosest first."""
+    """Every (head, tail) that covers the shape and says something, loosest first: fixed words count
+    most, they are what another run's names may not share."""
     folder, slash, base = shape.rpartition(b"/")
     words = tokens(base)
-    found: list[Key] = []
+    spoken = [word[:1].isalnum() for word in words]
+    found: list[tuple[tuple[int, int, int], Key]] = []
     for tail in range(1, min(MAX_TAIL, len(words) - 1) + 1):
-        if _is_word(words[-tail]) or words[-tail].startswith(b"\x00"):
+        if spoken[-tail] or words[-tail].startswith(b"\x00"):
             continue  # the end of a name starts at a separator
+        said = sum(spoken[-tail:])
         for head in range(min(MAX_HEAD, len(words) - tail - 1) + 1):
-            key = (folder + slash, tuple(words[:head]), tuple(words[len(words) - tail :]))
-            if any(map(_is_word, key[1] + key[2])):
-                found.append(key)
-    return sorted(found, key=_loose_first)
-
-
-def _is_word(token: bytes) -> bool:
-    return token[:1].isalnum()
-
-
-def _loose_first(key: Key) -> tuple[int, int, int]:
-    """Fixed words count most: they are what another run's names may not share."""
-    fixed = key[1] + key[2]
-    return (sum(map(_is_word, fixed)), len(key[1]), len(fixed))
+            fixed = said + sum(spoken[:head])
+            if fixed:
+                key = (folder + slash, tuple(words[:head]), tuple(words[len(words) - tail :]))
+                found.append(((fixed, head, head + tail), key))
+    return [key for _, key in sorted(found, key=lambda ranked: ranked[0])]
 
 
 def _agree(candidates: list[Candidate]) -> tuple[bool, bool]:
@@ -62,9 +57,10 @@ def _agree(candidates: list[Candidate]) -> tuple[bool, bool]:
 def by_name(candidates: list[Candidate]) -> list[Candidate]:
     """Generalised candidates for `candidates` (all candidates of the run, unhinted ones too)."""
     members: dict[Key, dict[int, Candidate]] = defaultdict(dict)
+    keys_of = cache(_keys)
     for candidate in candidates:
         for shape in {file_group.shape for file_group in candidate.file_groups}:
-            for key in _keys(shape):
+            for key in keys_of(shape):
                 members[key][id(candidate)] = candidate
     chosen: dict[tuple[Key, str], list[Candidate]] = {}
     verdicts = {key: _agree(list(group.values())) for key, group in members.items()}
@@ -72,7 +68,7 @@ def by_name(candidates: list[Candidate]) -> list[Candidate]:
         if not any(candidate.patterns):
             continue
         for shape in sorted({file_group.shape for file_group in candidate.file_groups}):
-            keys = _keys(shape)
+            keys = keys_of(shape)
             for need, verdict in (("", 0), ("use", 1)):
                 for key in keys:
                     if verdicts[key][verdict]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from tracehint.hintgen.hints.formulas import without_digits
 from tracehint.hintgen.learn.candidates import Candidate
@@ -16,23 +16,55 @@ WORDY = ("name", "alnum", "word")
 Row = tuple[tuple[bytes, ...], int]  # text of each placeholder, group
 
 
-def captures_of(
-    candidate: Candidate, file_groups: list[FileGroup], by_producer: bool
-) -> tuple[tuple[int, ...], bool]:
+Captures = tuple[tuple[int, ...], bool]
+
+
+class Told:
+    """What a candidate's names tell; asked twice about the same files, it looks once."""
+
+    def __init__(self, candidate: Candidate) -> None:
+        self._candidate = candidate
+        self._rows: dict[tuple[int, ...], list[Row]] = {}
+        self._found: dict[tuple[tuple[int, ...], bool], Captures] = {}
+
+    def captures(self, file_groups: list[FileGroup], by_producer: bool) -> Captures:
+        """As `captures_of`; the file groups are those of the candidate."""
+        key = tuple(map(id, file_groups))  # the candidate keeps them
+        if key not in self._rows:
+            self._rows[key] = _rows_of(self._candidate, file_groups)
+        if (key, by_producer) not in self._found:
+            found = _captures(self._candidate, file_groups, self._rows[key], by_producer)
+            self._found[key, by_producer] = found
+        return self._found[key, by_producer]
+
+
+def captures_of(candidate: Candidate, file_groups: list[FileGroup], by_producer: bool) -> Captures:
     """(placeholders that are the same within each group and tell the groups apart, digits aside).
 
     In a run with one group these are all that never change in it: another run may
     have several (one per lane, colour, sample), and then they change between them. Random
     parts name the task that wrote the file (a work directory), not the one that reads it.
     """
-    matched = [
-        (candidate.template.match(path), group)
-        for file_group in file_groups
-        for path, group in file_group.samples
-        if group is not None
-    ]
-    rows = [(row, group) for row, group in matched if row is not None]
-    if len(rows) < 2 or len(rows) < len(matched):
+    return _captures(candidate, file_groups, _rows_of(candidate, file_groups), by_producer)
+
+
+def _rows_of(candidate: Candidate, file_groups: list[FileGroup]) -> list[Row]:
+    """The samples that are in groups; none where the template does not fit one of them."""
+    rows: list[Row] = []
+    for file_group in file_groups:
+        for path, group in file_group.samples:
+            if group is not None:
+                row = candidate.template.match(path)
+                if row is None:
+                    return []
+                rows.append((row, group))
+    return rows
+
+
+def _captures(
+    candidate: Candidate, file_groups: list[FileGroup], rows: list[Row], by_producer: bool
+) -> Captures:
+    if len(rows) < 2:
         return (), False
     groups = {group for _, group in rows}
     single = len({run_of(group) for group in groups}) == len(groups)
@@ -53,15 +85,15 @@ def captures_of(
 
 def _telling(rows: list[Row], usable: list[int], read: Callable[[bytes], bytes]) -> tuple[int, ...]:
     """The placeholders that name the groups, as `read` sees their text; empty: none do."""
-    groups: dict[int, list[set[bytes]]] = {}
-    for row, group in rows:
-        seen = groups.setdefault(group, [set() for _ in usable])
-        for values, at in zip(seen, usable, strict=True):
-            values.add(read(row[at]))
-    steady = [i for i in range(len(usable)) if all(len(s[i]) == 1 for s in groups.values())]
+    steady, texts = list[int](), list[dict[int, bytes]]()
+    for i, at in enumerate(usable):
+        text = _one_each((read(row[at]), group) for row, group in rows)
+        if text is not None:
+            steady.append(i)
+            texts.append(text)
     by_run: dict[int, list[tuple[bytes, ...]]] = defaultdict(list)
-    for group, seen in groups.items():
-        by_run[run_of(group)].append(tuple(next(iter(seen[i])) for i in steady))
+    for group in {group for _, group in rows}:
+        by_run[run_of(group)].append(tuple(text[group] for text in texts))
     if all(len(keys) == 1 for keys in by_run.values()):
         return tuple(usable[i] for i in steady)
     for place, i in enumerate(steady):
@@ -69,3 +101,12 @@ def _telling(rows: list[Row], usable: list[int], read: Callable[[bytes], bytes])
             return (usable[i],)
     told = all(len(set(keys)) == len(keys) for keys in by_run.values())
     return tuple(usable[i] for i in steady) if told else ()
+
+
+def _one_each(texts: Iterable[tuple[bytes, int]]) -> dict[int, bytes] | None:
+    """The text of each group; None where a group has several."""
+    found: dict[int, bytes] = {}
+    for text, group in texts:
+        if found.setdefault(group, text) != text:
+            return None
+    return found

@@ -13,6 +13,7 @@ from tracehint.hintgen.lint.finding import Finding, Rule, Savings
 from tracehint.hintgen.lint.settings import Settings
 from tracehint.hintgen.summary.labelled import Labelled
 from tracehint.hintgen.summary.saved import Saved, saved
+from tracehint.hintgen.users import Users, users_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -65,12 +66,17 @@ class Context:
         from tracehint.hintgen.lint import facts
         from tracehint.hintgen.lint.in_force import add_in_force
 
-        con = query.connect(self.analysis, self.bundle)
-        facts.add_views(con)
+        con = query.connect(self.analysis, self.bundle, self.users)
+        facts.add_views(con, self.users)
         add_in_force(con, self.bundle, self.analysis.run["data_roots"], self.hints_in_force)
         if self.bundle is not None:
             facts.add_bundle_views(con, self.analysis, self.bundle)
         return con
+
+    @functools.cached_property
+    def users(self) -> Users:
+        """Who made and who read each file."""
+        return users_of(self.analysis)
 
     def rows(self, sql: str, **parameters: Any) -> list[dict[str, Any]]:
         """Rows of a question; `$name` stands for a parameter or a setting of that name."""

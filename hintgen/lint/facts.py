@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from tracehint.analyzer.columns import coded
 from tracehint.hintgen.query import text_column
 from tracehint.hintgen.relation import FILE_TYPES
+from tracehint.hintgen.users import Users, counts_by_file
 
 if TYPE_CHECKING:
     import duckdb
@@ -50,6 +54,9 @@ CREATE TABLE b_driver AS
   FROM b_processes p JOIN b_proc_task pt USING (proc) JOIN b_proc_task up ON up.proc = p.parent
   JOIN tasks e ON e.task = up.task WHERE e.engine AND e.task <> pt.task;
 """
+_ABOVE = """
+SELECT DISTINCT regexp_replace(path_text, '/[^/]*$', '') AS above FROM files
+WHERE contains(path_text, '/')"""
 _DECLARED_TABLES = """
 CREATE TABLE d_task (task BIGINT);
 CREATE TABLE d_io (task BIGINT, path BLOB, path_text VARCHAR, direction VARCHAR,
@@ -59,22 +66,20 @@ CREATE TABLE d_parent (task BIGINT, parent BIGINT);
 """
 _DECLARED = """
 CREATE TEMP TABLE d_plain AS
-  SELECT path, rtrim(regexp_replace(rel, '^(\\./)+', ''), '/') AS plain FROM b_declared_paths;
+  SELECT number, path, rtrim(CASE WHEN starts_with(rel, './')
+                             THEN regexp_replace(rel, '^(\\./)+', '') ELSE rel END, '/') AS plain
+  FROM b_declared_paths;
 INSERT INTO d_task SELECT DISTINCT task FROM b_declared_task;
 INSERT INTO d_io
-  SELECT m.task, i.path, r.plain, i.direction,
-         max(i.size_bytes)
-  FROM b_declared_io i JOIN b_declared_task m ON m.declared = i.task
-  JOIN d_plain r ON r.path = i.path GROUP BY ALL;
-CREATE TEMP TABLE d_folder AS
-  WITH d AS (SELECT DISTINCT path_text FROM d_io)
-  SELECT d.path_text FROM d ASOF JOIN (SELECT DISTINCT path_text FROM files) f
-    ON d.path_text || '/' <= f.path_text
-  WHERE starts_with(f.path_text, d.path_text || '/');
+  WITH d AS (SELECT n.number, m.task
+             FROM b_declared_names n JOIN b_declared_task m ON m.declared = n.name),
+       i AS (SELECT d.task, u.path AS number, u.direction, max(u.size_bytes) AS size_bytes
+             FROM b_declared_uses u JOIN d ON d.number = u.task GROUP BY ALL)
+  SELECT i.task, r.path, r.plain, i.direction, i.size_bytes FROM i JOIN d_plain r USING (number);
 INSERT INTO d_dir
   SELECT DISTINCT d.task, d.path_text, d.direction FROM d_io d
   WHERE ends_with(d.path::VARCHAR, '/')
-     OR d.path_text IN (SELECT path_text FROM d_folder);
+     OR d.path_text IN (SELECT path_text FROM folders);
 INSERT INTO d_parent
   SELECT DISTINCT m.task, pm.task
   FROM (SELECT task, unnest(parents) AS parent FROM b_declared_tasks) d
@@ -83,8 +88,10 @@ INSERT INTO d_parent
 """
 
 
-def add_views(con: duckdb.DuckDBPyConnection) -> None:
+def add_views(con: duckdb.DuckDBPyConnection, users: Users) -> None:
     """file_types, the views over the analysis, and the declared tables, empty."""
+    con.register("file_makers", counts_by_file(users.made))
+    con.register("file_readers", counts_by_file(users.read))
     con.execute(FILE_TYPES)
     con.execute(_VIEWS)
     con.execute(_DECLARED_TABLES)
@@ -101,14 +108,28 @@ def add_bundle_views(con: duckdb.DuckDBPyConnection, analysis: Analysis, bundle:
         ("b_meta_paths", "metadata_ops", "dir"),
         ("b_exe_paths", "processes", "exe"),
         ("b_name_paths", "names", "path"),
-        ("b_declared_paths", "declared_io", "path"),
     ):
-        _register_paths(con, name, bundle.tables[table].column(column), roots)
+        _register_paths(con, name, bundle.tables[table].column(column).unique(), roots)
+    _register_paths(con, "b_declared_paths", _declared_uses(con, bundle), roots)
     con.execute(
         "CREATE TABLE b_run AS SELECT $1::BIGINT AS origin_ns", [bundle.manifest.started_ns]
     )
     con.execute(_BUNDLE_VIEWS)
+    con.register("folders", _folders(con))
     con.execute(_DECLARED)
+
+
+def _folders(con: duckdb.DuckDBPyConnection) -> pa.Table:
+    """What comes before any / of the name of a file."""
+    import pyarrow as pa
+
+    above = con.execute(_ABOVE).fetchnumpy()["above"].tolist()
+    found = set(above)
+    while above:
+        above = [name.rpartition("/")[0] for name in above if "/" in name]
+        above = list(set(above) - found)
+        found.update(above)
+    return pa.table({"path_text": pa.array(sorted(found), pa.string())})
 
 
 def _members(analysis: Analysis, bundle: Bundle) -> tuple[pa.Table, pa.Table]:
@@ -122,14 +143,32 @@ def _members(analysis: Analysis, bundle: Bundle) -> tuple[pa.Table, pa.Table]:
     return segmented.proc_task, segmented.declared_task
 
 
-def _register_paths(
-    con: duckdb.DuckDBPyConnection, name: str, column: pa.ChunkedArray, roots: list[str]
-) -> None:
-    """Table of distinct paths: `path` (bytes), `absolute` (text), `rel` (below its data root)."""
+def _declared_uses(con: duckdb.DuckDBPyConnection, bundle: Bundle) -> pa.Array:
+    """The different declared paths. Makes `b_declared_uses`: the declared inputs and outputs with
+    their task and path as numbers, of `b_declared_names` and of these paths: joins of as many
+    texts would cost more than all rules."""
     import pyarrow as pa
 
-    paths = column.unique().drop_null()
-    _register(con, name, pa.table({"path": paths, "absolute": text_column(paths)}))
+    table = bundle.tables["declared_io"]
+    task, names = coded(table, "task")
+    path, paths = coded(table, "path")
+    uses = {"task": task, "path": path, **{n: table[n] for n in ("direction", "size_bytes")}}
+    con.register("b_declared_uses", pa.table(uses))
+    con.register("b_declared_names", pa.table({"number": np.arange(len(names)), "name": names}))
+    return paths
+
+
+def _register_paths(
+    con: duckdb.DuckDBPyConnection, name: str, paths: pa.Array, roots: list[str]
+) -> None:
+    """Table of distinct paths: `number`, `path` (bytes), `absolute` (text), `rel` (below its data
+    root)."""
+    import pyarrow as pa
+
+    paths = paths.drop_null()
+    number = np.arange(len(paths))
+    table = pa.table({"number": number, "path": paths, "absolute": text_column(paths)})
+    _register(con, name, table)
     con.execute(
         f"ALTER TABLE {name} ADD COLUMN rel VARCHAR;"
         f"UPDATE {name} SET rel = {relative_sql('absolute', roots)}"

@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from tracehint.hintgen.hints.model import HintFile
 from tracehint.hintgen.hints.uses import pair_counts, uses_of
 from tracehint.hintgen.match.known import Declared, Match, Outcome
-from tracehint.hintgen.match.pick import Asked, Picker
+from tracehint.hintgen.match.pick import AskedPaths, Picker
 from tracehint.hintgen.match.ruleindex import RuleIndex
 from tracehint.hintgen.match.siblings import readers_by_rule
 from tracehint.hintgen.match.values import RunValues, outcomes
@@ -63,7 +63,7 @@ class Matcher:
         if known.producers is not None and known.consumers is not None:
             uses = uses_of(known.producers, known.consumers)
             alike = known.alike or pair_counts(known.producers, known.consumers)
-        picks = self.picker.picks(Asked(paths, known, alike, names))
+        picks = self.picker.picks(AskedPaths(paths, known, alike, names))
         readers: Mapping[str, float] = {}
         if counted and names and known.consumers is None:
             fired = [pick.entry.rule for pick in picks if pick.entry is not None]

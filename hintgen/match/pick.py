@@ -45,7 +45,7 @@ class Pick:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedPaths:
     """Paths, and what is known of them. `alike`: files between the same tasks, where known."""
 
     paths: Sequence[bytes]
@@ -63,7 +63,7 @@ class Picker:
         self._bounds = sorted({r.conditions.get("min_size_bytes", 0) for r in rules})
         self.remembered: dict[Alike, Pick] = {}
 
-    def picks(self, asked: Asked) -> list[Pick]:
+    def picks(self, asked: AskedPaths) -> list[Pick]:
         """One per path; equal ones are the same object."""
         most = limit("match-work")
         found: dict[Alike, Pick | None] = {}
@@ -76,7 +76,7 @@ class Picker:
             picks.append(pick)
         return picks
 
-    def _keys(self, asked: Asked, most: int) -> Iterator[Alike]:
+    def _keys(self, asked: AskedPaths, most: int) -> Iterator[Alike]:
         """What the pick of each path follows from."""
         known = asked.known
         skeletons = [skeleton_of(path) for path in asked.paths]
@@ -98,7 +98,7 @@ class Picker:
         """How many bounds of rules a size reaches."""
         return None if size is None else bisect_right(self._bounds, size)
 
-    def _looked_up(self, asked: Asked, i: int, key: Alike, most: int) -> tuple[Pick, bool]:
+    def _looked_up(self, asked: AskedPaths, i: int, key: Alike, most: int) -> tuple[Pick, bool]:
         """The pick of a path, and whether all with the same key have it."""
         before = self.remembered.get(key)
         if before is not None:
@@ -122,7 +122,7 @@ class Picker:
         self.remembered[key] = pick
         return pick, True
 
-    def _best(self, subject: Subject, asked: Asked, i: int) -> Pick:
+    def _best(self, subject: Subject, asked: AskedPaths, i: int) -> Pick:
         """The most specific rule that fits. Rules for any name of some types stay silent where
         more files are between two tasks than they have seen: a run may have a marker beside each
         data file, and nothing tells which of them is meant."""

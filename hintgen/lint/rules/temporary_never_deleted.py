@@ -38,7 +38,6 @@ from tracehint.hintgen.lines import lines_of
 from tracehint.hintgen.lint.context import FILES_SQL, GROUP_SQL, Context
 from tracehint.hintgen.lint.finding import Finding, Rule
 from tracehint.hintgen.text.units import plural, size
-from tracehint.hintgen.users import users_of
 
 RULE = Rule("TV001", "temporary-never-deleted", "info", "0.1.0")
 
@@ -94,7 +93,7 @@ def _add_views(context: Context) -> None:
     and the last one of those that are made of it alone, one by one."""
     import pyarrow as pa
 
-    users = users_of(context.analysis)
+    users = context.users
     files, _ = last_readers(users, context.analysis.edges)
     context.con.register("last_reader", pa.table({"file": files}))
     begin, end = lines_of(users, column(context.analysis.files, "file"))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Question:
+class Inquiry:
     """What is told instead of the rules: their score on a run, or the rule of a path."""
 
     other: str | None
@@ -58,7 +58,7 @@ def score_on(
 
 
 def explain_path(
-    hints: HintFile, path: str, question: Question, nodes: int | None, result: Result
+    hints: HintFile, path: str, question: Inquiry, nodes: int | None, result: Result
 ) -> None:
     """Which rule fires for the path."""
     from tracehint.hintgen.match.explain import explain, explain_text

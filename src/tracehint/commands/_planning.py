@@ -27,7 +27,7 @@ RULES = {
 
 
 @dataclass(frozen=True)
-class Decided:
+class DecidedPlanning:
     """A planning, and the sentence that it comes to; `cluster`: as the user named it."""
 
     planning: Planning
@@ -41,7 +41,7 @@ class Decided:
 
         return decision(to_json(self.planning), users_own(self.cluster))
 
-    def unbound(self) -> Decided:
+    def unbound(self) -> DecidedPlanning:
         """The best of what leaves tasks where the engine starts them."""
         from tracehint.hintgen.plan.judge import without_scheduler
         from tracehint.hintgen.plan.strategies.registry import DEFAULT
@@ -90,7 +90,7 @@ def hint_file(planning: Planning) -> tuple[HintFile, list[str]]:
 
 def decide(
     analysis: Analysis, rules: HintFile, cluster: str | None, nodes: int | None
-) -> Decided | None:
+) -> DecidedPlanning | None:
     """Plan a run quickly; None: there is nothing to plan, or it is too large for that.
 
     Raises InputError for a cluster file that cannot be, MissingDependencyError without engine.
@@ -105,12 +105,12 @@ def decide(
     where, notes = cluster_for(cluster, nodes, analysis)
     problem = Problem(analysis, from_analysis(analysis), where, rules, False, 1)
     planning = replace(plan(problem, QUICK), notes=tuple(notes))
-    return Decided(planning, cluster)
+    return DecidedPlanning(planning, cluster)
 
 
 def decided_or_why(
     analysis: Analysis, rules: HintFile, cluster: str | None, nodes: int | None
-) -> tuple[Decided | None, str]:
+) -> tuple[DecidedPlanning | None, str]:
     """The decision, or in words why there is none; a cluster that was named must be right."""
     try:
         found = decide(analysis, rules, cluster, nodes)

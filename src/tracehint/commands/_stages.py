@@ -16,7 +16,7 @@ from tracehint.errors import TracehintError
 from tracehint.schemas.plain import is_own_folder
 
 if TYPE_CHECKING:
-    from tracehint.commands._planning import Decided
+    from tracehint.commands._planning import DecidedPlanning
     from tracehint.hintgen.hints.model import HintFile
     from tracehint.hintgen.inputs import Input
     from tracehint.hintgen.lint.context import Context
@@ -55,7 +55,7 @@ class Work:
         return learn([self.run.analysis])
 
     @cached_property
-    def decision(self) -> tuple[Decided | None, str]:
+    def decision(self) -> tuple[DecidedPlanning | None, str]:
         """What the run would gain, and the sentence that says it."""
         from tracehint.commands._planning import decided_or_why
 

@@ -22,7 +22,7 @@ from tracehint.schemas.arrow import skip_pandas
 from tracehint.version import __version__
 
 if TYPE_CHECKING:
-    from tracehint.hintgen.diff import Limits
+    from tracehint.hintgen.diff import Tolerances
 
 FORMATS = ("text", "json", "sarif", "github", "junit")
 
@@ -35,12 +35,12 @@ class Thresholds:
     min_bytes: str
     count_threshold: float
 
-    def limits(self) -> Limits:
+    def limits(self) -> Tolerances:
         """As `hintgen.diff` takes them."""
         from tracehint.commands.lint import parse_size
-        from tracehint.hintgen.diff import Limits
+        from tracehint.hintgen.diff import Tolerances
 
-        return Limits(
+        return Tolerances(
             volume_share=self.volume_threshold / 100,
             volume_bytes=parse_size(self.min_bytes),
             count_share=self.count_threshold / 100,

@@ -17,7 +17,7 @@ from tracehint.commands._programs import program_lines, seen, seen_of, workflow_
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK
 
 if TYPE_CHECKING:
-    from tracehint.adapters.creation.ways import Answer
+    from tracehint.adapters.creation.ways import WayCheck
 
 
 @click.command()
@@ -107,7 +107,7 @@ def _store(name: str, places: Path | None, fmt: str) -> int:
 def _text(
     collectors: list[dict[str, Any]],
     findings: list[Condition],
-    ways: Sequence[Answer],
+    ways: Sequence[WayCheck],
     picked: str | None,
 ) -> str:
     lines = ["Collectors (auto takes the first that can run)"]

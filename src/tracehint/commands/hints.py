@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracehint.commands._backend import Backend, backend_options
-from tracehint.commands._hint_answers import Question, Result, explain_path, score_on, write_rules
+from tracehint.commands._hint_answers import Inquiry, Result, explain_path, score_on, write_rules
 from tracehint.commands._memory import for_a_run
 from tracehint.commands._options import gathered, nodes_option
 from tracehint.commands._output import refuse_own_input
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Asked:
+class SourceRuns:
     """The runs, and how they are read."""
 
     sources: tuple[str, ...]
@@ -137,8 +137,8 @@ class Bounds:
 @backend_options
 @click.option("--no-fallbacks", is_flag=True, help="Only rules for the names that were seen.")
 @click.option("--force", is_flag=True, help="Replace the output file.")
-@gathered(asked=Asked, question=Question, bounds=Bounds, result=Result)
-def command(asked: Asked, question: Question, bounds: Bounds, result: Result) -> None:
+@gathered(asked=SourceRuns, question=Inquiry, bounds=Bounds, result=Result)
+def command(asked: SourceRuns, question: Inquiry, bounds: Bounds, result: Result) -> None:
     """Derive hint rules from BUNDLE... (recorded runs, or the JSON of analyze) for the next run.
 
     Example: tracehint hints run.trace -o hints.json
@@ -192,14 +192,14 @@ def _limits(bounds: Bounds) -> Limits:
     )
 
 
-def _learn(analyses: Sequence[Analysis], asked: Asked, limits: Limits) -> HintFile:
+def _learn(analyses: Sequence[Analysis], asked: SourceRuns, limits: Limits) -> HintFile:
     from tracehint.hintgen.learn.rules import LearnOptions, learn
 
     with stage("learning rules"):
         return learn(analyses, LearnOptions(asked.nodes, not asked.no_fallbacks, limits))
 
 
-def _score(analyses: list[Analysis], asked: Asked, question: Question, result: Result) -> None:
+def _score(analyses: list[Analysis], asked: SourceRuns, question: Inquiry, result: Result) -> None:
     """The rules on the other run, which may be one of those that they come from."""
     from tracehint.hintgen.learn.rules import LearnOptions
     from tracehint.hintgen.learn.safety import NO_LIMITS
@@ -237,7 +237,7 @@ def _hint_file(sources: Sequence[str]) -> HintFile | None:
     return load(path) if path.is_file() and is_hint_file(path) else None
 
 
-def _load(sources: Sequence[str], asked: Asked) -> list[Analysis]:
+def _load(sources: Sequence[str], asked: SourceRuns) -> list[Analysis]:
     from tracehint.analyzer.model import Options
     from tracehint.schemas.kinds import instead
 

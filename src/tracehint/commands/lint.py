@@ -29,7 +29,7 @@ FORMATS = ("text", "json", "sarif", "github", "junit")
 
 
 @dataclass(frozen=True)
-class Asked:
+class LintRequest:
     """The run, and what the rules may know beside it."""
 
     bundle: str
@@ -91,8 +91,8 @@ class Choice:
 @click.option("--all", "every", is_flag=True, help="Show all findings of a rule, not the largest.")
 @backend_options
 @click.option("--config", type=click.Path(), help="Directory to look for the configuration.")
-@gathered(asked=Asked, choice=Choice)
-def command(asked: Asked, choice: Choice, fmt: str, output: str | None, force: bool) -> int:
+@gathered(asked=LintRequest, choice=Choice)
+def command(asked: LintRequest, choice: Choice, fmt: str, output: str | None, force: bool) -> int:
     """Report what the run recorded in BUNDLE leaves on the table.
 
     WORKFLOW (a Makeflow file, a directory with .snakemake, a log ...) adds the
@@ -172,7 +172,7 @@ def _asked(context: Context, codes: Sequence[str]) -> list[Finding]:
         return run_rules(context, codes, seen.tell)
 
 
-def _context(asked: Asked, settings: Settings) -> Context:
+def _context(asked: LintRequest, settings: Settings) -> Context:
     """The run under the linter, with what stands beside it."""
     from tracehint.analyzer.model import Options
     from tracehint.analyzer.sites import read_sites

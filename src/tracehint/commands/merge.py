@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 
+_READERS = 4  # bundles that are read at one time, at most
 UNFINISHED = "its recorder was killed or is still at work; when it has ended, merge again"
 
 
@@ -90,23 +93,39 @@ def command(asked: MergeRequest) -> int:
 
 def read_parts(paths: Sequence[Path], tell: Tell) -> tuple[list[Bundle], list[str]]:
     """The bundles that can be read, and why the others cannot. Raises BundleError for none."""
-    from tracehint.schemas.store import read_bundle
-
     parts, problems = [], []
     remedies: list[str] = []
-    for number, path in enumerate(paths):
+    for number, (path, part) in enumerate(zip(paths, _each(paths), strict=True)):
         tell("reading", number, len(paths), "bundles")
-        try:
-            parts.append(_of_use(read_bundle(path)))
-        except TracehintError as error:
-            named = path.name in error.what
-            problems.append(error.what if named else f"{path}: {error.what}")
-            remedies.append(error.remedy)
+        if isinstance(part, TracehintError):
+            named = path.name in part.what
+            problems.append(part.what if named else f"{path}: {part.what}")
+            remedies.append(part.remedy)
+        else:
+            parts.append(part)
     if not parts:
         raise BundleError(
             "no bundle can be read: " + "; ".join(problems), "\n  ".join(dict.fromkeys(remedies))
         )
     return parts, problems
+
+
+def _each(paths: Sequence[Path]) -> Iterator[Bundle | TracehintError]:
+    """The bundles in their order, or why one cannot be read; several are read at one time."""
+    with ThreadPoolExecutor(min(_READERS, len(os.sched_getaffinity(0)))) as pool:
+        try:
+            yield from pool.map(_tried, paths)
+        finally:  # interrupted: what has not begun is not read any more
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _tried(path: Path) -> Bundle | TracehintError:
+    from tracehint.schemas.store import read_bundle
+
+    try:
+        return _of_use(read_bundle(path))
+    except TracehintError as error:
+        return error
 
 
 def _say_incomplete(parts: Sequence[Bundle], problems: Sequence[str]) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Asked:
+class PlanRequest:
     """What is planned, and for which cluster."""
 
     workflow: Path
@@ -54,8 +54,8 @@ class Asked:
 )
 @click.option("-o", "--output", help="Write a hint file: rules, and the plan.")
 @click.option("--force", is_flag=True, help="Replace an existing output.")
-@gathered(asked=Asked)
-def command(asked: Asked, form: str, output: str | None, force: bool) -> None:
+@gathered(asked=PlanRequest)
+def command(asked: PlanRequest, form: str, output: str | None, force: bool) -> None:
     """Find what WORKFLOW gains most from on a cluster: simulate strategies, keep what wins.
 
     WORKFLOW is an engine's graph that has not run yet (Makeflow, Snakemake, Nextflow, CWL, Pegasus,
@@ -89,7 +89,7 @@ def command(asked: Asked, form: str, output: str | None, force: bool) -> None:
     )
 
 
-def _planning(asked: Asked) -> Planning:
+def _planning(asked: PlanRequest) -> Planning:
     """The strategies that were simulated, and the one that won."""
     from tracehint.hintgen.plan.model import Problem
     from tracehint.hintgen.plan.planner import plan

@@ -82,7 +82,7 @@ _RESULT = with_options(
 
 
 @dataclass(frozen=True)
-class Asked:
+class PredictionRequest:
     """The run, and what is told of it."""
 
     run: Path
@@ -111,8 +111,10 @@ def refuse_late(output: str | None, pins: str | None, metadata: str | None, *, f
 @_SWEEP
 @workload_options
 @_RESULT
-@gathered(asked=Asked)
-def command(asked: Asked, form: str, output: str | None, force: bool, **sweep: Any) -> None:
+@gathered(asked=PredictionRequest)
+def command(
+    asked: PredictionRequest, form: str, output: str | None, force: bool, **sweep: Any
+) -> None:
     """Predict how long RUN takes on a cluster, and why; compare clusters, placements and sizes.
 
     RUN is a trace bundle, the JSON of analyze, or an engine's graph that has not run yet.
@@ -137,7 +139,7 @@ def command(asked: Asked, form: str, output: str | None, force: bool, **sweep: A
     write_result(result, output, force=force)
 
 
-def _predicted(asked: Asked, sweep: dict[str, Any]) -> dict[str, Any]:
+def _predicted(asked: PredictionRequest, sweep: dict[str, Any]) -> dict[str, Any]:
     """The document of the predictions."""
     from tracehint.analyzer.predict.prediction import predict, runs_for
     from tracehint.analyzer.predict.result import to_json
