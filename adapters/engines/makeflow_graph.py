@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tracehint.adapters.engines.graph_base import DeclaredGraph, GraphBuilder, folder_of, raw_name
+from tracehint.adapters.engines.makeflow_monitor import Summary, summaries, used
 from tracehint.adapters.engines.unpack import parse_json, read_lines, read_text
 from tracehint.analyzer.tasks.describe import type_of_text
 from tracehint.errors import InputError
@@ -65,8 +66,9 @@ def read(path: Path) -> DeclaredGraph:
         _read_workflow(workflow, nodes, out)
     if nodes and not any(n.command or n.targets for n in nodes.values()):
         out.notes.append("the log names no files: run makeflow with --log-verbose")
+    measured = summaries(path.absolute().parent, out.notes)
     for number in sorted(nodes):
-        _add(out, number, nodes[number])
+        _add(out, number, nodes[number], measured.get(number, []))
     return out.graph()
 
 
@@ -75,7 +77,7 @@ def _is_log(path: Path) -> bool:
         return stream.read(16).startswith((b"# NODE\t", b"# STARTED ", b"# FILE "))
 
 
-def _add(out: GraphBuilder, number: int, node: _Node) -> None:
+def _add(out: GraphBuilder, number: int, node: _Node, measured: list[Summary]) -> None:
     """One row per attempt; only the last one has the files."""
     task = f"n{number}"
     target = node.targets[0].decode("utf-8", "backslashreplace") if node.targets else task
@@ -95,6 +97,7 @@ def _add(out: GraphBuilder, number: int, node: _Node) -> None:
             end_ns=None if end is None else end * 1000,
             exit_status=status,
             attempt=attempt,
+            cpu_ns=used(measured, start),
             parents=node.parents,
         )
     for direction, files in (("in", node.sources), ("out", node.targets)):

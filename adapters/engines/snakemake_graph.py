@@ -8,6 +8,7 @@ import base64
 import binascii
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tracehint.adapters.engines.graph_base import (
     nanoseconds,
     raw_name,
 )
+from tracehint.adapters.engines.snakemake_benchmark import processor_times
 from tracehint.adapters.engines.unpack import lines_of, parse_json, read_text
 from tracehint.errors import InputError
 
@@ -56,8 +58,9 @@ def read(path: Path) -> DeclaredGraph:
     jobs: dict[tuple[Any, ...], dict[str, Any]] = {}
     for file in _records(folder):
         _add_record(file, folder, jobs, out)
+    spent = processor_times(folder, out.notes)
     for number, job in enumerate(sorted(jobs.values(), key=_order)):
-        _add_job(out, f"s{number}", job)
+        _add_job(out, f"s{number}", job, spent)
     return out.graph()
 
 
@@ -126,7 +129,7 @@ def _add_record(
     job["end"] = max((t for t in (job["end"], end) if t is not None), default=None)
 
 
-def _add_job(out: GraphBuilder, task: str, job: dict[str, Any]) -> None:
+def _add_job(out: GraphBuilder, task: str, job: dict[str, Any], spent: Mapping[bytes, int]) -> None:
     start, end = job["start"], job["end"]
     if start is not None and end is not None and end < start:
         start, end = end, start  # times of files, which may be older than the job's start
@@ -139,6 +142,7 @@ def _add_job(out: GraphBuilder, task: str, job: dict[str, Any]) -> None:
         start_ns=start,
         end_ns=end,
         exit_status=None if job["incomplete"] else 0,
+        cpu_ns=next((spent[name] for name in outputs if name in spent), None),
     )
     for name in dict.fromkeys(n for n in job["inputs"] if isinstance(n, str)):
         out.file(task, "in", raw_name(name))

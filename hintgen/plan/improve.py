@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tracehint.analyzer.arrays import Ints
+from tracehint.analyzer.arrays import Ints, Shorts
 from tracehint.analyzer.predict.model import Floats
 from tracehint.hintgen.plan.evaluate import Bench
 from tracehint.hintgen.plan.model import Draft
@@ -30,7 +30,7 @@ class Climb:
 
     bench: Bench
     draft: Draft
-    cut: Ints | None
+    cut: Ints | Shorts | None
     until: int
     worth: Worth
     value: Floats = field(default_factory=lambda: np.zeros(0))
@@ -41,17 +41,24 @@ class Climb:
         return list(moves(self.bench.problem, self.draft, self.cut))
 
     def tried(self, found: Sequence[Move]) -> list[tuple[float, Floats, Move]]:
-        """The moves that pay, best first, as far as runs are left."""
-        room = max(0, self.until - self.bench.spent) // len(TRIALS)
-        found = found[:room]
-        outcomes = self.bench.run([move.draft for move in found], TRIALS)
+        """The moves that pay, best first, as far as runs are left. Those that already lose in the
+        first of the trial runs get no other."""
+        first = self._values(found, TRIALS[:1])
+        kept = [n for n, value in enumerate(first) if value[0] < self.value[0]]
+        more = self._values([found[n] for n in kept], TRIALS[1:])
         rows = []
-        for move, runs in zip(found, outcomes, strict=True):
-            value = np.array([self.worth.run(run) for run in runs])
+        for n, rest in zip(kept, more, strict=False):
+            value = np.concatenate([first[n], rest])
             gain = float(np.mean(self.value - value))
             if gain > LEAST * float(np.mean(self.value)):
-                rows.append((gain, value, move))
+                rows.append((gain, value, found[n]))
         return sorted(rows, key=lambda row: -row[0])
+
+    def _values(self, found: Sequence[Move], runs: range) -> list[Floats]:
+        """The worth of each move in these runs, of as many moves as runs are left for."""
+        room = max(0, self.until - self.bench.spent) // len(runs)
+        outcomes = self.bench.run([move.draft for move in found[:room]], runs)
+        return [np.array([self.worth.run(run) for run in part]) for part in outcomes]
 
     def take(self, value: Floats, move: Move) -> None:
         """Go on from the changed draft."""
@@ -60,7 +67,7 @@ class Climb:
 
 
 def improve(
-    bench: Bench, draft: Draft, cut: Ints | None, budget: int, worth: Worth
+    bench: Bench, draft: Draft, cut: Ints | Shorts | None, budget: int, worth: Worth
 ) -> tuple[Draft, list[str]]:
     """The draft with the moves that pay, and their texts; at most `budget` runs are spent."""
     climb = Climb(bench, draft, cut, bench.spent + budget, worth)

@@ -14,6 +14,7 @@ from tracehint.hintgen.plan.partition import costs
 from tracehint.hintgen.plan.parts import with_placement
 
 MAX_KINDS = 16  # types of tasks, and kinds of files, that are tried: the heaviest
+COPIES = (1, 2, 4)
 
 
 @dataclass(frozen=True)
@@ -24,17 +25,18 @@ class Move:
     draft: Draft
 
 
-def moves(problem: Problem, draft: Draft, cut: Ints | None) -> Iterator[Move]:
+def moves(problem: Problem, draft: Draft, cut: Ints | Shorts | None) -> Iterator[Move]:
     """All changes of a draft; `cut`: the part that a task would be bound to."""
     yield from _of_tasks(problem, draft, cut)
     yield from _of_files(problem, draft)
+    yield from _of_copies(problem, draft)
     if draft.part is not None and (draft.part != FREE).any():
         steal = "any" if draft.placement.steal == "unplanned" else "unplanned"
         words = {"any": "idle nodes take bound tasks", "unplanned": "bound tasks stay"}
         yield Move(words[steal], with_placement(draft, steal=steal))
 
 
-def _of_tasks(problem: Problem, draft: Draft, cut: Ints | None) -> Iterator[Move]:
+def _of_tasks(problem: Problem, draft: Draft, cut: Ints | Shorts | None) -> Iterator[Move]:
     """A type of tasks is bound to its parts, or released from them."""
     if cut is None:
         return
@@ -82,13 +84,25 @@ def _of_files(problem: Problem, draft: Draft) -> Iterator[Move]:
             home = draft.part[graph.writer[files]]
             if (home != FREE).all() and (now != law("node")).any():
                 yield Move(f"{text} in their part", _told(draft, files, law("node"), home))
-        if old.copies is not None and (graph.readers[files] > 1).any():
-            for count in (1, 2):
-                if (old.copies[files] != count).any():
-                    copies = old.copies.copy()
-                    copies[files] = count
-                    made = with_placement(draft, copies=copies)
-                    yield Move(f"{text} in {count} cop{'y' if count == 1 else 'ies'}", made)
+
+
+def _of_copies(problem: Problem, draft: Draft) -> Iterator[Move]:
+    """Files that several tasks read, of one type or inputs, get copies, or none."""
+    graph, old = problem.graph, draft.placement
+    if draft.values is not None:
+        return
+    now = np.zeros(problem.work.files, np.int32) if old.copies is None else old.copies
+    kinds = _kinds(problem)
+    if problem.staged:
+        kinds.append(("inputs", np.flatnonzero(graph.writer < 0)))
+    for text, files in kinds:
+        wide = files[graph.readers[files] > 1]
+        for count in [n for n in COPIES if n <= problem.cluster.count]:
+            if (np.maximum(now[wide], 1) != count).any():
+                copies = now.copy()
+                copies[wide] = count
+                words = f"{text} in {count} cop{'y' if count == 1 else 'ies'}"
+                yield Move(words, with_placement(draft, copies=copies))
 
 
 def _told(draft: Draft, files: Ints, kind: int, target: Shorts | int) -> Draft:

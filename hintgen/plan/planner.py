@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import replace
 
 from tracehint.analyzer.predict.sampling import error_of
 from tracehint.hintgen.plan.errors import UnavailableError
@@ -11,12 +11,14 @@ from tracehint.hintgen.plan.improve import NAME, improve
 from tracehint.hintgen.plan.judge import choose, estimate, leanest
 from tracehint.hintgen.plan.model import Draft, Estimate, Planning, Problem, Strategy
 from tracehint.hintgen.plan.strategies.registry import STRATEGIES
-from tracehint.hintgen.plan.worth import Worth
+from tracehint.hintgen.plan.worth import HARDLY, Worth
 
 RUNS, FEW_RUNS, MANY_OPERATIONS = 5, 3, 100_000  # beyond so many operations fewer runs
 NEAR = 1.5  # times the best: drafts that are simulated further
 BUDGET, RATE = 10.0, 500_000  # seconds, simulated operations a second
 PER_STRATEGY = 3  # of them at most
+SHARE = 0.4  # of the budget that is left: for the next of them
+STARTS, START_NEAR = 5, 1.3  # drafts that are improved, no further from the best than so many times
 
 
 def plan(problem: Problem, seconds: float = BUDGET) -> Planning:
@@ -46,20 +48,43 @@ def plan(problem: Problem, seconds: float = BUDGET) -> Planning:
 def _improved(
     problem: Problem, bench: Bench, estimates: list[Estimate], budget: int, total: int
 ) -> list[Estimate]:
-    """The best estimate with the moves that pay, as one more; none where no move does."""
+    """The best estimates with the moves that pay, as one more; none where no move does.
+
+    Each takes a share of the budget that is left.
+    """
     known = [e for e in estimates if len(e.runs) == total]
-    best = leanest(known, estimates[0])
     bound = [
         e.draft.part for e in sorted(known, key=lambda e: e.seconds) if e.draft.part is not None
     ]
-    cut = bound[0].astype(np.int64) if bound else None
+    cut = bound[0] if bound else None
     worth = Worth(estimates[0].network_bytes)
-    draft, done = improve(bench, best.draft, cut, budget, worth)
-    if not done:
-        return []
-    strategy = Strategy(NAME, f"{best.name}; {', '.join(done)}", lambda _: [draft])
     error = error_of(problem.cluster, problem.work.guessed)
-    return [estimate(strategy, draft, bench.run([draft], range(total))[0], error)]
+    until, found = bench.spent + budget, list[Estimate]()
+    strict = replace(worth, power=HARDLY)
+    starts = [(start, worth) for start in _starts(known, estimates[0])]
+    starts += [(start, strict) for start, _ in starts if start.draft.part is None][:1]
+    for number, (start, goal) in enumerate(starts, 1):
+        left = until - bench.spent
+        share = left if number == len(starts) else int(left * SHARE)
+        own = start.draft.part if start.draft.part is not None else cut
+        draft, done = improve(bench, start.draft, own, share, goal)
+        if done:
+            strategy = Strategy(NAME, f"{start.name}; {', '.join(done)}", lambda _: [])
+            runs = bench.run([draft], range(total))[0]
+            found.append(estimate(strategy, draft, runs, error))
+    # what is slower than a simple strategy is refused anyhow, however few bytes it moves
+    most = min(e.seconds for e in known if e.simple)
+    quick = [e for e in found if e.seconds <= most] or found
+    return [leanest(quick, estimates[0])] if quick else []
+
+
+def _starts(known: list[Estimate], default: Estimate) -> list[Estimate]:
+    """The leanest of those near the best, and then those of most worth."""
+    worth = Worth(default.network_bytes)
+    best = leanest(known, default)
+    rest = [e for e in known if e is not best]
+    rest = [e for e in rest if e.seconds <= START_NEAR * best.seconds]
+    return [best, *sorted(rest, key=lambda e: worth.of(e.seconds, e.network_bytes))][:STARTS]
 
 
 def _drafts(problem: Problem) -> tuple[list[tuple[Strategy, Draft]], list[tuple[str, str]]]:

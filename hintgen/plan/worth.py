@@ -12,22 +12,24 @@ from dataclasses import dataclass
 from tracehint.analyzer.predict.model import Outcome
 
 BYTES = 0.1  # power of the bytes beside the time
+HARDLY = 0.01  # the same where no time may be given for bytes
 LEAST = 0.02  # of the default's bytes: fewer are as good as none
 NEAR = 0.06  # of the time: within that bytes count
 
 
 @dataclass(frozen=True)
 class Worth:
-    """Weighs runs against the store's default, which moves `bytes`."""
+    """Weighs runs against the store's default, which moves `bytes`; `power` of the bytes."""
 
     bytes: float
+    power: float = BYTES
 
     def of(self, seconds: float, moved: float) -> float:
         """Seconds that a run of so many seconds and bytes is as good as; less is better."""
         if self.bytes <= 0:
             return seconds
         share = (moved / self.bytes + LEAST) / (1 + LEAST)
-        return seconds * float(share**BYTES)
+        return seconds * float(share**self.power)
 
     def run(self, outcome: Outcome) -> float:
         """The same of a simulated run."""

@@ -11,6 +11,7 @@ from tracehint.hintgen.plan.strategies import (
     partition,
     per_file,
     sites,
+    together,
 )
 
 STRATEGIES: tuple[Strategy, ...] = (
@@ -18,6 +19,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     Strategy("local-writes", "files on their writer's node", local.writes, simple=True),
     Strategy("local-first", "the same, tasks where their input lies", local.first, simple=True),
     Strategy("local-reduce", "local-first, gathered files together", local_reduce.make),
+    Strategy("local-together", "local-first, what is read together, copies", together.make),
     Strategy("per-file", "hints learned file by file", per_file.placed),
     Strategy("per-file-only", "the same, tasks on any node", per_file.alone),
     Strategy("paper", "the published table, by pattern", paper.make),
