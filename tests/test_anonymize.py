@@ -168,3 +168,27 @@ def test_hostile_names_keep_their_punctuation_only(name: bytes) -> None:
     words = re.compile(rb"[A-Za-z0-9\x80-\xff]+")
     assert words.sub(b"", result) == words.sub(b"", name)
     assert result.isascii() or not name.isascii()
+
+
+@given(st.lists(st.sampled_from([b"/", b".", b"-", b"a", b"bashrc", b"x7", b" ", b"12", b"fits"])))
+def test_components_of_a_path_are_as_in_the_whole(parts: list[bytes]) -> None:
+    raw = b"".join(parts)
+    words = Pseudonyms(b"k")
+    assert words.replace(raw) == Pseudonyms(b"k")._changed(raw)
+    assert words.replace(b"before/" + raw) == Pseudonyms(b"k")._changed(b"before/" + raw)
+
+
+def test_directories_are_changed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[bytes] = []
+    changed = Pseudonyms._changed
+    monkeypatch.setattr(
+        Pseudonyms, "_changed", lambda self, raw: (seen.append(raw), changed(self, raw))[1]
+    )
+    words = Pseudonyms(b"k")
+    for n in range(1_000):
+        words.replace(b"/deep/in/many/directories/file_%d" % n)
+    assert len([raw for raw in seen if raw]) == 1_004
+    monkeypatch.setattr("tracehint.hintgen.anonymize.words._REMEMBERED", 10)
+    for n in range(1_000):
+        words.replace(b"/deep/other_%d" % n)
+    assert len(words._components) <= 11

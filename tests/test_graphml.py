@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from xml.sax.saxutils import quoteattr
 
 import networkx as nx
 import pytest
 
+from tracehint.hintgen.draw import graphml as module
 from tracehint.hintgen.draw.export import drawing_to_networkx, to_graphml
 from tracehint.hintgen.draw.graphml import batch_of, graphml
 from tracehint.hintgen.draw.model import Drawing, GraphNode, Link
@@ -64,3 +66,13 @@ def test_links_between_the_same_nodes_may_lie_in_two_batches() -> None:
     parts = [batch_of([link]) for link in links]
     assert b"".join(graphml(lambda: iter([node]), lambda: iter(parts), False)) == whole
     assert whole.count(b"<edge ") == 2
+
+
+def test_plain_names_are_not_looked_at_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+    monkeypatch.setattr(module, "quoteattr", lambda name: (looked.append(name), quoteattr(name))[1])
+    plain = ["t1", "f22", "é"]
+    assert module._quoted(plain) == list(map(quoteattr, plain))
+    assert not looked
+    for odd in (["a", 'b"c'], ["<"], ["a b", "c"], [], ["x\n"]):
+        assert module._quoted(odd) == list(map(quoteattr, odd))

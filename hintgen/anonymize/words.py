@@ -19,6 +19,7 @@ _PARTS = re.compile(rb"[0-9]+|[A-Za-z\x80-\xff]+")
 _LETTERS = "bcfgijklmnqruvwxyz"  # without a d e h o p s t: `pass`, `token`, `key` need one of them
 _LENGTH = 8
 _ENDS = b"/ \t\n'\":;,)]}>|&"
+_REMEMBERED = 200_000  # components of paths
 _MAX_PARTS = 5  # more changes between letters and digits are a hash, not a counter
 
 
@@ -29,6 +30,7 @@ class Pseudonyms:
         self._key = key
         self._known: dict[bytes, bytes] = {}
         self._taken: set[bytes] = set()
+        self._components: dict[bytes, bytes] = {}
 
     def replace(self, raw: bytes) -> bytes:
         """The text with its words replaced.
@@ -39,6 +41,20 @@ class Pseudonyms:
         >>> b"secret" in changed
         False
         """
+        first, *rest = raw.split(b"/")
+        done = self._components
+        parts = [done.get(part) or self._component(part) for part in rest]
+        return b"".join((self._changed(first), *parts))
+
+    def _component(self, part: bytes) -> bytes:
+        """A slash and what follows it, up to the next one: it does not depend on what is around
+        it, and most directories are in many paths."""
+        if len(self._components) >= _REMEMBERED:
+            self._components.clear()
+        found = self._components[part] = self._changed(b"/" + part)
+        return found
+
+    def _changed(self, raw: bytes) -> bytes:
         return _TOKEN.sub(lambda match: self._token(match, raw), raw)
 
     def _token(self, match: re.Match[bytes], raw: bytes) -> bytes:

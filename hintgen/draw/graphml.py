@@ -42,13 +42,20 @@ def graphml(
     yield (_HEAD + "".join(_declared(key, *keys[key]) for key in reversed(keys))).encode()
     yield b'  <graph edgedefault="directed">\n'
     for batch in nodes():
-        heads = [f"    <node id={quoteattr(name)}>\n" for name in batch["id"]]
+        heads = [f"    <node id={name}>\n" for name in _quoted(batch["id"])]
         yield _lines(heads, _data("node", batch, numbers), "    </node>\n")
     for batch in _last(links()):
-        ends = zip(batch["source"], batch["target"], strict=True)
-        heads = [f"    <edge source={quoteattr(a)} target={quoteattr(b)}>\n" for a, b in ends]
+        ends = zip(_quoted(batch["source"]), _quoted(batch["target"]), strict=True)
+        heads = [f"    <edge source={a} target={b}>\n" for a, b in ends]
         yield _lines(heads, _data("edge", batch, numbers), "    </edge>\n")
     yield f'    <data key="d0">{folded}</data>\n  </graph>\n</graphml>\n'.encode()
+
+
+def _quoted(names: Sequence[str]) -> list[str]:
+    """As attributes; letters and digits alone, as nearly all are, need no look at each."""
+    if "".join(names).isalnum():
+        return [f'"{name}"' for name in names]
+    return list(map(quoteattr, names))
 
 
 def batch_of(items: Iterable[GraphNode | Link]) -> Batch:

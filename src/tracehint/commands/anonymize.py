@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from tracehint.commands._stage_line import stage
+from tracehint.schemas.arrow import skip_pandas
 
 
 @click.command()
@@ -28,6 +29,7 @@ def command(bundle: str, output: str, key: str | None, force: bool) -> None:
     from tracehint.hintgen.anonymize.bundle import anonymize
     from tracehint.schemas.store import read_bundle
 
+    skip_pandas()
     secret = key.encode("utf-8", "surrogateescape") if key else secrets.token_bytes(32)
     with stage("other words"):
         anonymize(read_bundle(bundle), Path(output), secret, force=force)
