@@ -220,7 +220,7 @@ cores: 2
 quiet: all
 default-resources: [slurm_extra="'--comment=x'", mem_mb=50]
 set-threads: {one: 1}
-groups: {one: both, sum: both}
+groups: {one: both}
 group-components: {both: 2}
 """,
     "global/config.yaml": "printshellcmds: true\nset-resources: {sum: {mem_mb: 20}}\n",
