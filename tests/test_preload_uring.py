@@ -170,3 +170,78 @@ def test_what_is_not_looked_into_is_counted(program: Path, tmp_path: Path, what:
     bundle = recorded(program, tmp_path, what)
     assert runs(bundle) == []
     assert unknown(bundle) == 1
+
+
+THREADS = r"""
+#include "ring.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+static char room[6][128];
+static struct ring common;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void must(int ok, const char *what)
+{
+	if (!ok) {
+		perror(what);
+		exit(1);
+	}
+}
+
+/* 40 rings of its own, then one that all use in turn; children that never use them. */
+static void *work(void *number)
+{
+	long id = (long)number;
+	char name[20];
+	struct ring own;
+
+	snprintf(name, sizeof(name), "of%ld", id);
+	int fd = open(name, O_RDWR | O_CREAT, 0600);
+
+	for (int k = 0; k < 40; k++) {
+		must(!ring_open(&own, 0), "ring");
+		for (int i = 0; i < 8; i++)
+			put(&own, IORING_OP_WRITE, fd, room[id], 128, (k * 8 + i) * 128, 0);
+		go(&own, 8, 128);
+		close(own.fd);
+		pid_t pid = k % 10 ? -1 : fork();
+
+		if (!pid)
+			_exit(0);
+		if (pid > 0)
+			waitpid(pid, NULL, 0);
+	}
+	for (int k = 0; k < 100; k++) {
+		pthread_mutex_lock(&lock);
+		put(&common, IORING_OP_READ, fd, room[id], 128, k * 128, 0);
+		go(&common, 1, 128);
+		pthread_mutex_unlock(&lock);
+	}
+	return NULL;
+}
+
+int main(void)
+{
+	pthread_t threads[6];
+
+	if (ring_open(&common, 0))
+		return 77;
+	for (long i = 0; i < 6; i++)
+		pthread_create(&threads[i], NULL, work, (void *)i);
+	for (int i = 0; i < 6; i++)
+		pthread_join(threads[i], NULL);
+	return 0;
+}
+"""
+
+
+def test_threads_with_rings_of_their_own_and_one_of_all(tmp_path: Path) -> None:
+    program = compiled(tmp_path, "threads", THREADS, "-pthread", "-I", str(HEADER))
+    bundle = recorded(program, tmp_path, "")
+    found = runs(bundle)
+    assert sum(n for op, _, n, _ in found if op == "write") == 6 * 40 * 8 * 128
+    assert sum(n for op, _, n, _ in found if op == "read") == 6 * 100 * 128
+    assert not any(inexact for *_, inexact in found)
+    assert bundle.tables["losses"].num_rows == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -46,6 +47,19 @@ WAYS = {
     "an empty environment": ("env", "-i", "sh", "-c", "echo 1 >out/x.txt"),
     "another directory": ("sh", "-c", "cd out && echo 1 >x.txt"),
     "a link to the directory": ("sh", "-c", "ln -s out way && echo 1 >way/x.txt"),
+    "a link to what is not there": ("sh", "-c", "ln -s out/x.txt way && echo 1 >way"),
+    "a link to a link": ("sh", "-c", "ln -s out a && ln -s a b && echo 1 >b/x.txt"),
+    "a link in a whole name": ("sh", "-c", 'ln -s out way && echo 1 >"$PWD/way/x.txt"'),
+    "a whole name": ("sh", "-c", 'echo 1 >"$PWD/out/x.txt"'),
+    "a whole name with dots": ("sh", "-c", 'echo 1 >"$PWD/./out/../out/x.txt"'),
+    "dots": ("sh", "-c", "echo 1 >././out/../out//x.txt"),
+    "a directory that was renamed": (
+        "sh", "-c", "rmdir out; mkdir d; cd d; mv ../d ../out; echo 1 >x.txt"
+    ),
+    "below another directory's descriptor": (
+        sys.executable, "-c",
+        "import os; d = os.open('out', os.O_RDONLY); os.open('x.txt', os.O_CREAT | 1, dir_fd=d)",
+    ),
     "python": (sys.executable, "-c", "open('out/x.txt', 'w').write('1')"),
     "a thread": (
         sys.executable, "-c",
@@ -65,6 +79,37 @@ def test_each_way_of_making_a_file_is_hinted(tagged: Tagged, way: str) -> None:
     (tagged.root / "in").write_text("b\na\n")
     tagged.run(*WAYS[way])
     assert tagged.hints("out/x.txt") == {"user.DP": b"local", "user.Replication": b"2"}
+
+
+@pytest.mark.parametrize("name", ["out/y.txt", "way/y.txt", "$PWD/way/y.txt", "$PWD/out/y.txt"])
+def test_a_name_that_leads_elsewhere_is_not_the_file_s(tagged: Tagged, name: str) -> None:
+    (tagged.root / "out/y.txt").symlink_to("../elsewhere.txt")
+    (tagged.root / "way").symlink_to("out")
+    tagged.run("sh", "-c", f'echo 1 >"{name}"')
+    assert tagged.hints("elsewhere.txt") == {}
+    assert (tagged.root / "elsewhere.txt").read_text() == "1\n"
+
+
+def test_a_usual_name_costs_no_look_into_proc(tagged: Tagged) -> None:
+    """Two calls: where we are, or nothing; and whether the parts of the name are links."""
+    if shutil.which("strace") is None:
+        pytest.skip("strace is not installed")
+    (tagged.root / "a/b").mkdir(parents=True)
+    script = 'echo 1 >x.txt; echo 1 >out/x.txt; echo 1 >"$PWD/out/y.txt"; echo 1 >a/b/x.txt'
+    tagged.run("strace", "-o", "log", "-e", "trace=readlink,getcwd,openat", "bash", "-c", script)
+    text = (tagged.root / "log").read_text()
+    after = [part.splitlines()[1:] for part in re.split(r"(?=openat.*O_CREAT)", text)[1:]]
+    calls = [
+        [line.partition("(")[0] for line in lines if "(" in line and "openat" not in line]
+        for lines in after
+    ]
+    assert calls == [
+        ["getcwd", "readlink"],
+        ["getcwd", "readlink", "readlink"],
+        ["readlink", "readlink"],
+        ["getcwd", "readlink", "readlink", "readlink"],  # the last one asks /proc
+    ]
+    assert text.count("/proc/self/fd") == 1
 
 
 def test_the_hint_is_there_before_the_first_byte(tagged: Tagged) -> None:

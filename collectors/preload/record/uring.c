@@ -29,29 +29,42 @@ static struct ring *ring_at(struct rec *rec, int fd)
 	return NULL;
 }
 
-static bool ring_hold(struct rec *rec, struct ring *ring, int fd)
-{
-	for (unsigned int i = 0; i < SPINS; i++) {
-		if (!__atomic_exchange_n(&ring->busy, 1, __ATOMIC_ACQUIRE)) {
-			if (ring->fd == fd)
-				return true;
-			__atomic_store_n(&ring->busy, 0, __ATOMIC_RELEASE);
-			return false; /* closed meanwhile */
-		}
-		__asm__ volatile("pause");
-	}
-	lose(rec, TH_LOST_EXTENTS, 1);
-	return false;
-}
-
 static void ring_let(struct ring *ring)
 {
 	__atomic_store_n(&ring->busy, 0, __ATOMIC_RELEASE);
 }
 
+/* Hold it where nobody does and it is still that of `fd`; `busy`: whether somebody does. */
+static bool ring_try(struct ring *ring, int fd, bool *busy)
+{
+	*busy = __atomic_exchange_n(&ring->busy, 1, __ATOMIC_ACQUIRE);
+	if (*busy)
+		return false;
+	if (ring->fd == fd)
+		return true;
+	ring_let(ring); /* closed meanwhile */
+	return false;
+}
+
+static bool ring_hold(struct rec *rec, struct ring *ring, int fd)
+{
+	bool busy = true;
+
+	for (unsigned int i = 0; i < SPINS && busy; i++) {
+		if (ring_try(ring, fd, &busy))
+			return true;
+		__asm__ volatile("pause");
+	}
+	if (busy)
+		lose(rec, TH_LOST_EXTENTS, 1);
+	return false;
+}
+
 /* A free one, held; what it is in stays: another thread may look at it. */
 static struct ring *ring_new(struct rec *rec)
 {
+	bool busy;
+
 	for (unsigned int i = 0; i < TH_RINGS; i++) {
 		struct ring *ring = rec->rings[i] ? rec->rings[i] : th_map(sizeof(*ring)),
 			    *none = NULL;
@@ -66,7 +79,7 @@ static struct ring *ring_new(struct rec *rec)
 				ring = none;
 			}
 		}
-		if (ring->fd == FREE && ring_hold(rec, ring, FREE))
+		if (ring->fd == FREE && ring_try(ring, FREE, &busy))
 			return ring;
 	}
 	return NULL;

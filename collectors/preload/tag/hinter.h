@@ -30,6 +30,8 @@ struct tag_slot {
 bool hinter_open(struct hinter *h, const char *table);
 /* An open file's name without symbolic links and relative parts; its length, 0: it has none. */
 uint32_t tag_name_of(long fd, char *out);
+/* The same from the path that made the file, where that tells it (name.c); 0: it does not. */
+uint32_t tag_name_given(const struct tag_table *t, int dirfd, const char *path, char *out);
 /*
  * What is to be set on the file whose name of `length` bytes is in slot->path and which the process
  * makes, and why not.

@@ -74,9 +74,12 @@ static bool ends_with(const char *text, uint32_t length, const char *end, uint32
 static uint32_t name_at(int dirfd, const char *path, int fd, char *out)
 {
 	static const char gone[] = " (deleted)";
-	uint32_t length = tag_name_of(fd, out);
+	uint32_t length = tag_name_given(&hinter.table, dirfd, path, out);
 	long other;
 
+	if (length)
+		return length;
+	length = tag_name_of(fd, out);
 	if (!ends_with(out, length, gone, sizeof(gone) - 1))
 		return length;
 	other = th_sys(__NR_openat, dirfd, path, O_PATH_CLOEXEC, 0);

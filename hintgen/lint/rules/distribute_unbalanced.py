@@ -2,7 +2,8 @@
 
 ## What it finds
 Groups with the primary label *distribute* in which the busiest consumer reads
-at least twice the mean.
+at least twice the mean, unless all of the group's files had the distribute hint
+(`DP=distribute|...`): then their bytes are balanced over nodes.
 
 ## Why it costs
 The step is over when its last task is. Placed evenly by count, the node of
@@ -32,6 +33,8 @@ RULE = Rule("TP006", "distribute-unbalanced", "info", "0.1.0")
 _SQL = """
     WITH member AS (SELECT g."group", unnest(g.files) AS file FROM groups g
                     WHERE g.pattern = 'distribute' AND g."primary"),
+         hinted AS (SELECT path_text FROM in_force
+                    WHERE name = 'DP' AND value LIKE 'distribute|%'),
          load AS (SELECT m."group", c.task, sum(c.bytes) AS bytes
                   FROM member m JOIN consumers c USING (file) JOIN work t USING (task)
                   WHERE NOT c.peek GROUP BY ALL),
@@ -45,6 +48,8 @@ _SQL = """
     FROM share s JOIN member m USING ("group") JOIN files f USING (file)
          JOIN file_types ft USING (file)
     WHERE s.most >= $unbalanced_factor * s.mean AND s.most - s.mean >= $min_storage_bytes
+          AND s."group" IN (SELECT "group" FROM member JOIN files USING (file)
+                            WHERE path_text NOT IN (SELECT path_text FROM hinted))
     GROUP BY s."group", s.readers, s.most, s.mean"""
 
 

@@ -19,7 +19,7 @@ Give the file a block size that divides the region of one writer
 regions to the block.
 
 ## What it cannot see
-The block size of the store, unless it was recorded; `--block-size` states it.
+The block size of the store, unless a hint set it (`BlockSize`); `--block-size` states it.
 Writers whose library collects the writes before they reach the store.
 """
 
