@@ -32,20 +32,32 @@ MUST_RUN_IN_CI = ("ebpf", "store", "engine")
 SECONDS = {"store": 10, "engine": 5, "slow": 1}
 # What the files take whose markers say too little, so that none of them begins late.
 LONG = {
-    "test_docs.py": 130,
-    "test_spark.py": 130,
+    "test_spark.py": 200,
+    "test_docs.py": 160,
+    "test_lint_judged.py": 120,
+    "test_run_loop.py": 120,
+    "test_real.py": 110,
     "test_slurm_engines.py": 110,
-    "test_scale.py": 70,
-    "test_run_loop.py": 70,
+    "test_report.py": 100,
+    "test_created_engines.py": 90,
+    "test_probe.py": 90,
+    "test_record_unlucky.py": 80,
+    "test_scale.py": 80,
+    "test_snakemake_matrix.py": 80,
     "test_moosefs_proof.py": 60,
-    "test_emit_proof.py": 60,
     "test_packaging.py": 60,
+    "test_started_elsewhere.py": 60,
+    "test_montage.py": 60,
+    "test_nextflow.py": 60,
     "test_run_moosefs.py": 55,
-    "test_predict_papers.py": 50,
+    "test_analyze_resources.py": 50,
     "test_demo.py": 50,
     "test_plan_emit_run.py": 50,
+    "test_predict_papers.py": 50,
     "test_docs_scratch.py": 40,
+    "test_emit_proof.py": 40,
     "test_slurm.py": 40,
+    "test_strace_import.py": 40,
 }
 
 

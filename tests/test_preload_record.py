@@ -187,13 +187,13 @@ def test_files_that_were_closed_are_kept_whole(tmp_path: Path, tries: int) -> No
 def test_a_process_has_little_memory_of_ours(tmp_path: Path) -> None:
     """Pages that it shares with nobody: at most 64 KiB more than without the library."""
     look = "grep ^Private_ /proc/$!/smaps_rollup"
-    script = (
-        f"sleep 30 & while ! grep -q sleep /proc/$!/comm; do :; done; sleep 0.5; {look}; kill $!"
-    )
+    begun = "while ! grep -q sleep /proc/$!/comm || ! grep -q '^State:.S' /proc/$!/status"
+    script = f"sleep 900 & {begun}; do sleep 0.1; done; sleep 0.5; {look}; kill $!"
     plain = subprocess.run(
         ["sh", "-c", script], check=True, capture_output=True, text=True, cwd=tmp_path
     )
-    recorded(tmp_path, "sh", "-c", f"({script}) > said")
+    (tmp_path / "run.sh").write_text(f"({script}) > said")
+    recorded(tmp_path, "sh", "run.sh")
     own, more = (
         sum(int(line.split()[1]) for line in text.splitlines())  # KiB
         for text in (plain.stdout, (tmp_path / "said").read_text())

@@ -31,7 +31,8 @@ CREATE TABLE in_force (path_text VARCHAR, name VARCHAR, value VARCHAR, set_s DOU
 # b_meta  metadata operations with task, directory and whether it lies below a data root
 # b_exe   programs that each task executed
 # b_driver  the engine (its type) that started each task
-# d_task, d_io, d_dir, d_parent: what the engine declares; d_dir are declared directories
+# d_task, d_io, d_file, d_dir, d_parent: what the engine declares; d_file are the files that d_io
+# names, d_dir are declared directories
 _BUNDLE_VIEWS = """
 CREATE TABLE b_io AS
   SELECT o.created, o.read_bytes, o.write_bytes, o.read_ops, o.write_ops, o.seq_ops, o.small_ops,
@@ -61,6 +62,7 @@ _DECLARED_TABLES = """
 CREATE TABLE d_task (task BIGINT);
 CREATE TABLE d_io (task BIGINT, path BLOB, path_text VARCHAR, direction VARCHAR,
                    size_bytes BIGINT);
+CREATE TABLE d_file (task BIGINT, file BIGINT);
 CREATE TABLE d_dir (task BIGINT, path_text VARCHAR, direction VARCHAR);
 CREATE TABLE d_parent (task BIGINT, parent BIGINT);
 """
@@ -76,6 +78,12 @@ INSERT INTO d_io
        i AS (SELECT d.task, u.path AS number, u.direction, max(u.size_bytes) AS size_bytes
              FROM b_declared_uses u JOIN d ON d.number = u.task GROUP BY ALL)
   SELECT i.task, r.path, r.plain, i.direction, i.size_bytes FROM i JOIN d_plain r USING (number);
+INSERT INTO d_file
+  WITH named AS (SELECT r.number, f.file FROM d_plain r JOIN files f ON f.path_text = r.plain),
+       d AS (SELECT n.number, m.task
+             FROM b_declared_names n JOIN b_declared_task m ON m.declared = n.name)
+  SELECT d.task, f.file FROM b_declared_uses u JOIN d ON d.number = u.task
+  JOIN named f ON f.number = u.path;
 INSERT INTO d_dir
   SELECT DISTINCT d.task, d.path_text, d.direction FROM d_io d
   WHERE ends_with(d.path::VARCHAR, '/')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -70,3 +71,28 @@ def memory(folder: Path) -> Iterator[Path]:
         yield folder
     finally:
         subprocess.run(["umount", "-l", folder], check=True)
+
+
+@contextmanager
+def mirror(folder: Path) -> Iterator[Path]:
+    """A FUSE file system of its own (bindfs). Skips where it cannot be had."""
+    behind, where = folder / "behind", folder / "m"
+    behind.mkdir()
+    where.mkdir()
+    if shutil.which("bindfs") is None or not Path("/dev/fuse").exists():
+        pytest.skip("not there: bindfs, /dev/fuse")
+    if subprocess.run(["bindfs", behind, where], capture_output=True).returncode:
+        pytest.skip("FUSE cannot be mounted here")
+    try:
+        yield where
+    finally:
+        subprocess.run(["umount", "-l", where], check=True)
+
+
+def has_unnamed(folder: Path) -> bool:
+    """Whether files without a name can be made there (O_TMPFILE)."""
+    try:
+        os.close(os.open(folder, os.O_TMPFILE | os.O_RDWR))
+    except OSError:
+        return False
+    return True

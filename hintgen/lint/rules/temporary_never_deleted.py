@@ -58,15 +58,16 @@ _SQL = f"""
          viewed AS (SELECT line.file FROM line JOIN files f USING (file)
                     JOIN files e ON e.file = line.last
                     WHERE e.size_bytes < $result_share * f.size_bytes),
+         newest AS (SELECT lineage, max(version) AS version FROM files GROUP BY lineage),
          kept AS ({{kept}})
     SELECT {FILES_SQL}, sum(f.size_bytes) AS bytes, sum(f.size_bytes) AS storage_bytes,
            max(ft.last_read_s) AS last_read_s
-    FROM files f JOIN file_types ft USING (file) LEFT JOIN used u USING (file)
+    FROM files f JOIN newest USING (lineage, version) JOIN file_types ft USING (file)
+         LEFT JOIN used u USING (file)
     WHERE NOT f.deleted AND ft.n_producers > 0
       AND (f.role = 'scratch' OR (f.role = 'intermediate' AND ft.n_consumers > 0
           AND NOT u.looked_at AND f.file IN (SELECT file FROM last_reader)))
       AND f.file NOT IN (FROM viewed) AND f.file NOT IN (FROM kept)
-      AND f.version = (SELECT max(version) FROM files l WHERE l.lineage = f.lineage)
     GROUP BY {GROUP_SQL} HAVING sum(f.size_bytes) >= $min_storage_bytes"""
 
 

@@ -49,7 +49,7 @@ _PAIRS = """
     WHERE f.data AND f.role IN ('input', 'intermediate', 'output')
       AND c.task IN (SELECT task FROM d_task)
       AND NOT (f.role = 'input' AND regexp_matches(f.path_text, $workflow_file))
-      AND NOT EXISTS (FROM d_io d WHERE d.task = c.task AND d.path_text = f.path_text)
+      AND NOT EXISTS (FROM d_file d WHERE d.task = c.task AND d.file = f.file)
       AND NOT EXISTS (FROM d_dir d WHERE d.task = c.task
                       AND starts_with(f.path_text, d.path_text || '/'))
       AND NOT EXISTS (FROM producers p WHERE p.file = c.file AND p.task = c.task)"""

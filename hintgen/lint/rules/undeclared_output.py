@@ -50,7 +50,7 @@ _SQL = """
       AND p.task IN (SELECT task FROM d_task)
       AND p.how <> ['engine_copy']  -- what the engine publishes is not the task's to declare
       AND (f.role = 'intermediate' OR (f.role = 'output' AND NOT f.deleted))
-      AND NOT EXISTS (FROM d_io d WHERE d.task = p.task AND d.path_text = f.path_text)
+      AND NOT EXISTS (FROM d_file d WHERE d.task = p.task AND d.file = f.file)
       AND NOT EXISTS (FROM d_dir d WHERE d.task = p.task
                       AND starts_with(f.path_text, d.path_text || '/'))
     GROUP BY f.template, t.type, ft.consumers"""
