@@ -102,12 +102,6 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
     with _compiled(getattr(session.config, "workerinput", {})):
         yield
     gc.enable()
-    gc.freeze()
-
-
-def pytest_unconfigure() -> None:
-    """Libraries complain about what nobody takes apart at the end."""
-    gc.unfreeze()
 
 
 @contextmanager
