@@ -211,11 +211,7 @@ def test_all_results_ask_one_database(monkeypatch: pytest.MonkeyPatch, tmp_path:
     """The tables that picture, findings and page ask are made once."""
     made: list[str] = []
     connect = query.connect
-    monkeypatch.setattr(
-        query,
-        "connect",
-        lambda analysis, bundle=None: (made.append("once"), connect(analysis, bundle))[1],
-    )
+    monkeypatch.setattr(query, "connect", lambda *asked: (made.append("once"), connect(*asked))[1])
     run = write(tmp_path / "run.trace", 2)
     (tmp_path / "run.tracehint").mkdir()
     done, failed = write_all(Work(run, tmp_path / "run.tracehint"))
