@@ -60,6 +60,7 @@ def one_file(readers: int) -> Workload:
     work = workload([Task("t", [("read", "x")])], {"x": 10 * MB})
     ones = np.ones(readers, np.int64)
     work.task_id, work.names = np.arange(readers), ["t"] * readers
+    work.busy = np.repeat(work.busy, readers)
     work.type, work.cores = np.zeros(readers, np.int32), ones.astype(np.int32)
     work.op_begin = np.arange(readers + 1)
     work.op_kind = np.repeat(work.op_kind, readers)

@@ -22,6 +22,7 @@ WORDS = {
     "make": "make",
     "makeflow": "Makeflow",
     "nextflow": "Nextflow",
+    "nextflow-log": "Nextflow",
     "parallel": "GNU parallel",
     "parsl": "Parsl",
     "pegasus": "Pegasus",

@@ -16,6 +16,7 @@ from tracehint.collectors.strace import drain, live
 
 pytestmark = pytest.mark.slow
 LINGER_S = 0.3
+HELD = 'while [ ! -e "$0.end" ]; do sleep 0.1; done'
 
 
 def strace_like(folder: Path, script: str) -> tuple[subprocess.Popen[bytes], Path]:
@@ -41,21 +42,23 @@ def test_a_strace_that_hangs_is_not_waited_for_without_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live, "LAG_S", 1.5)
-    drainer, fifo = strace_like(tmp_path, "echo one; sleep 100; exit")
+    drainer, fifo = strace_like(tmp_path, f"echo one; {HELD}; exit")
     began = time.monotonic()
     with drainer:
         assert live._wait_for(drainer, str(fifo), 0.0) == (0, True)
         assert time.monotonic() - began < 80
         drainer.kill()
+    Path(f"{fifo}.end").touch()
 
 
 def test_a_log_that_is_stopped_ends_with_a_whole_line(tmp_path: Path) -> None:
-    drainer, _ = strace_like(tmp_path, "printf 'one\\ntw'; sleep 100; echo o; exit")
+    drainer, fifo = strace_like(tmp_path, f"printf 'one\\ntw'; {HELD}; echo o; exit")
     with drainer:
         log = tmp_path / "log"
         until(lambda: log.exists() and log.stat().st_size, "the first line")
         assert log.read_text() == "one\n", "a line that is not whole waits"
         drainer.send_signal(drain.STOP)
+        Path(f"{fifo}.end").touch()
         out, _ = drainer.communicate(timeout=PATIENCE_S)
     assert (tmp_path / "log").read_text() == "one\n"
     assert out == b"1\n"
