@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.hints import hint_file, rule
+from tests.support.hints import fitted_names, hint_file, rule
 from tracehint.hintgen.hints.holes import HOLES
 from tracehint.hintgen.hints.model import Hint, Rule
 from tracehint.hintgen.hints.template import parse
@@ -87,13 +87,7 @@ class _Forgetful(dict[Any, Any]):
 
 
 def test_names_of_one_skeleton_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked: list[bytes] = []
-    fitting = TemplateIndex.fitting
-    monkeypatch.setattr(
-        TemplateIndex,
-        "fitting",
-        lambda self, subject: (looked.append(subject.name), fitting(self, subject))[1],
-    )
+    looked = fitted_names(monkeypatch, TemplateIndex)
     names = [b"run%03d/part_%04d.f" % (n % 7, n) for n in range(5_000)]
     found = Matcher(hint_file(rule("{dirs}part_{n}.f", hints=_GROUP))).match(names)
     assert len(looked) == 1

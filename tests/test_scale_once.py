@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.cli import inside
-from tests.support.hints import hint_file, rule
+from tests.support.hints import fitted_names, hint_file, rule
 from tests.support.joined import declared
 from tracehint.adapters.engines import json_stream
 from tracehint.adapters.engines.json_stream import JsonStream
-from tracehint.analyzer.model import Options
+from tracehint.analyzer.model import Analysis, Options
 from tracehint.hintgen.inputs import load_run
 from tracehint.hintgen.learn.columns import alike, first_of, sets_in
 from tracehint.hintgen.learn.rules import learn
@@ -46,19 +46,18 @@ def test_values_of_a_stream_are_counted_once(monkeypatch: pytest.MonkeyPatch) ->
     assert sum(seen) <= 3 * len(text)
 
 
+def real(folder: Path) -> Analysis:
+    """Real workflows side by side, as declared."""
+    (folder / "run.json").write_text(json.dumps(declared(1)))
+    assert inside("import", "run.json", "-o", "run.trace", cwd=folder).returncode == 0
+    return load_run(folder / "run.trace", Options()).analysis
+
+
 def test_rules_are_tried_without_counting_all_names_for_each(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "run.json").write_text(json.dumps(declared(1)))
-    assert inside("import", "run.json", "-o", "run.trace", cwd=tmp_path).returncode == 0
-    analysis = load_run(tmp_path / "run.trace", Options()).analysis
-    tried: list[bytes] = []
-    fitting = TemplateIndex.fitting
-    monkeypatch.setattr(
-        TemplateIndex,
-        "fitting",
-        lambda self, subject: (tried.append(subject.name), fitting(self, subject))[1],
-    )
+    analysis = real(tmp_path)
+    tried = fitted_names(monkeypatch, TemplateIndex)
     assert learn([analysis]).rules
     assert len(tried) <= analysis.files.num_rows
 
@@ -67,17 +66,9 @@ def test_names_are_fitted_once_whatever_is_known_of_the_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A score asks three times: by path, with all names, with the declared graph."""
-    (tmp_path / "run.json").write_text(json.dumps(declared(1)))
-    assert inside("import", "run.json", "-o", "run.trace", cwd=tmp_path).returncode == 0
-    analysis = load_run(tmp_path / "run.trace", Options()).analysis
+    analysis = real(tmp_path)
     rules = learn([analysis])
-    fitted: list[bytes] = []
-    fitting = _Rules.fitting
-    monkeypatch.setattr(
-        _Rules,
-        "fitting",
-        lambda self, subject: (fitted.append(subject.name), fitting(self, subject))[1],
-    )
+    fitted = fitted_names(monkeypatch, _Rules)
     other, matcher = prepare(analysis), Matcher(rules)
     matcher.outcomes(other.facts["path"].to_pylist())
     once = len(fitted)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from tracehint.hintgen.hints.pathtext import to_text
 from tracehint.hintgen.hints.template import template_of
 from tracehint.hintgen.learn.candidates import Candidate
-from tracehint.hintgen.learn.groups import captures_of
+from tracehint.hintgen.learn.groups import Told
 
 MAX_NAMES = 50_000  # names of a run, above which no families are looked for
 MEMBERS = 40  # names per file group that must agree
@@ -132,10 +132,9 @@ def _family_candidate(
 
 def _groups_told(candidate: Candidate) -> bool:
     """True unless groups matter and the common part does not name them: other levels may."""
+    told = Told(candidate)
     return all(
-        captures_of(
-            candidate, [c for c in candidate.file_groups if c.pattern == pattern], by_producer
-        )[0]
+        told.captures([c for c in candidate.file_groups if c.pattern == pattern], by_producer)[0]
         for pattern, by_producer in (("reduce", False), ("distribute", True))
         if pattern in candidate.patterns
     )

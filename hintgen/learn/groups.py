@@ -14,8 +14,6 @@ from tracehint.hintgen.text.masks import RUN_ONLY
 WORDY = ("name", "alnum", "word")
 
 Row = tuple[tuple[bytes, ...], int]  # text of each placeholder, group
-
-
 Captures = tuple[tuple[int, ...], bool]
 
 
@@ -28,7 +26,13 @@ class Told:
         self._found: dict[tuple[tuple[int, ...], bool], Captures] = {}
 
     def captures(self, file_groups: list[FileGroup], by_producer: bool) -> Captures:
-        """As `captures_of`; the file groups are those of the candidate."""
+        """(placeholders that are the same within each group and tell the groups apart; whether
+        they do so with their digits left out). The file groups are those of the candidate.
+
+        In a run with one group these are all that never change in it: another run may
+        have several (one per lane, colour, sample), and then they change between them. Random
+        parts name the task that wrote the file (a work directory), not the one that reads it.
+        """
         key = tuple(map(id, file_groups))  # the candidate keeps them
         if key not in self._rows:
             self._rows[key] = _rows_of(self._candidate, file_groups)
@@ -36,16 +40,6 @@ class Told:
             found = _captures(self._candidate, file_groups, self._rows[key], by_producer)
             self._found[key, by_producer] = found
         return self._found[key, by_producer]
-
-
-def captures_of(candidate: Candidate, file_groups: list[FileGroup], by_producer: bool) -> Captures:
-    """(placeholders that are the same within each group and tell the groups apart, digits aside).
-
-    In a run with one group these are all that never change in it: another run may
-    have several (one per lane, colour, sample), and then they change between them. Random
-    parts name the task that wrote the file (a work directory), not the one that reads it.
-    """
-    return _captures(candidate, file_groups, _rows_of(candidate, file_groups), by_producer)
 
 
 def _rows_of(candidate: Candidate, file_groups: list[FileGroup]) -> list[Row]:

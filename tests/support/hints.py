@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tracehint.hintgen.hints.hintfile import dump
 from tracehint.hintgen.hints.model import Hint, HintFile, Refusal, Rule
 from tracehint.hintgen.hints.pathtext import to_text
@@ -49,3 +51,15 @@ def save(folder: Path, *rules: Rule) -> Path:
 def literal(name: bytes, **values: Any) -> Rule:
     """A rule for exactly one path, any bytes."""
     return rule(to_text(name, braces=True), **values)
+
+
+def fitted_names(monkeypatch: pytest.MonkeyPatch, index: type[Any]) -> list[bytes]:
+    """The names that are looked up in an index (a class with `fitting`) from now on."""
+    names: list[bytes] = []
+    fitting = index.fitting
+    monkeypatch.setattr(
+        index,
+        "fitting",
+        lambda self, subject: (names.append(subject.name), fitting(self, subject))[1],
+    )
+    return names
