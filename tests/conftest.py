@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+from tests.support import forked
 from tests.support.built import BUILT
 
 if TYPE_CHECKING:
@@ -72,6 +73,18 @@ def pytest_configure() -> None:
         if signal.getsignal(number) == signal.SIG_IGN:
             usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
             signal.signal(number, usual)
+    forked.usual()
+
+
+@pytest.fixture(autouse=True)
+def _environment() -> Iterator[None]:
+    """A command that a test runs inside its own process sets variables for what it starts; the
+    next test begins without them."""
+    before = dict(os.environ)
+    yield
+    if dict(os.environ) != before:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def _python_itself() -> None:

@@ -70,6 +70,19 @@ def test_what_is_read_at_the_start_of_a_process_needs_one(
     assert cli.tracehint("--version", cwd=folder, input="x").returncode == 0
 
 
+def test_what_another_test_sets_does_not_stay(folder: Path) -> None:
+    """In whatever order: a command inside this process, then the next test."""
+    assert cli.inside("analyze", folder / "run.trace", cwd=folder).returncode == 0
+    assert not forked.fits({**os.environ, "OPENBLAS_NUM_THREADS": "other"})
+
+
+def test_the_next_test_begins_as_all_did() -> None:
+    assert {**os.environ, "PYTEST_CURRENT_TEST": ""} == {
+        **forked.usual(),
+        "PYTEST_CURRENT_TEST": "",
+    }
+
+
 def test_what_hangs_is_killed(folder: Path) -> None:
     program = shutil.which("sleep") or "sleep"
     with pytest.raises(subprocess.TimeoutExpired):

@@ -86,13 +86,19 @@ def _at_start(env: Mapping[str, str]) -> dict[str, str]:
 
 
 @cache
+def usual() -> dict[str, str]:
+    """The environment in which the tests began, which conftest.py asks for before all of them."""
+    return dict(os.environ)
+
+
+@cache
 def _server() -> tuple[socket.socket, dict[str, str]]:
-    """The server of this process, begun when it is first asked for, and the environment of then."""
+    """The server of this process, begun when it is first asked for, and what it read then."""
     here, there = socket.socketpair()
     with there:
         words = [sys.executable, "-m", "tests.support.fork_server", str(there.fileno())]
         server = subprocess.Popen(
-            words, cwd=ROOT, pass_fds=[there.fileno()], stdin=subprocess.DEVNULL
+            words, cwd=ROOT, env=usual(), pass_fds=[there.fileno()], stdin=subprocess.DEVNULL
         )
 
     def end() -> None:
@@ -100,4 +106,4 @@ def _server() -> tuple[socket.socket, dict[str, str]]:
         server.wait()
 
     atexit.register(end)
-    return here, _at_start(os.environ)
+    return here, _at_start(usual())
