@@ -11,8 +11,8 @@ import pyarrow as pa
 from tracehint.collectors import clocks
 from tracehint.collectors.identity import recordings
 from tracehint.collectors.join import join_manifests
-from tracehint.collectors.parts import Part, moved, offsets_of
-from tracehint.collectors.same_files import Uses, one_file_each
+from tracehint.collectors.parts import BundlePart, moved, offsets_of
+from tracehint.collectors.same_files import FileTimes, one_file_each
 from tracehint.schemas.tables import TABLES
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Joined:
     `losses` has those that no bundle states; they, the manifest and its notes may be added to.
     """
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[BundlePart]) -> None:
         self._parts = sorted(parts, key=lambda part: part.manifest.started_ns)
         self.manifest = join_manifests([part.manifest for part in self._parts])
         found = (identity for part in self._parts for identity in recordings(part))
@@ -37,7 +37,7 @@ class Joined:
         self._shifts: dict[str, int] = {}
         files = pa.concat_tables(self._numbered("files"))
         first, last = (np.concatenate([part.used[i] for part in self._parts]) for i in (0, 1))
-        self._united = one_file_each(files, Uses(first, last))
+        self._united = one_file_each(files, FileTimes(first, last))
 
     def align(self) -> str:
         """Move the clocks of hosts where a file would be read before it was made; says which."""

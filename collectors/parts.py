@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracehint.collectors.same_files import Uses, uses
+from tracehint.collectors.same_files import FileTimes, uses
 from tracehint.errors import TracehintError
 from tracehint.schemas.tables import TABLES
 
@@ -28,7 +28,7 @@ IDENTIFIERS: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class Part:
+class BundlePart:
     """One bundle of several; `table` reads the rows of a table."""
 
     path: Path
@@ -36,16 +36,16 @@ class Part:
     problems: list[str]
     rows: dict[str, int]
     highest: dict[str, int]  # of each identifier, in any table
-    used: Uses  # of the rows of the table `files`
+    used: FileTimes  # of the rows of the table `files`
     table: Callable[[str], pa.Table]
 
 
-def in_memory(bundle: Bundle) -> Part:
+def in_memory(bundle: Bundle) -> BundlePart:
     """A bundle whose rows stay where they are."""
     return _part(bundle, bundle.tables.__getitem__)
 
 
-def set_aside(bundle: Bundle, folder: Path) -> Part:
+def set_aside(bundle: Bundle, folder: Path) -> BundlePart:
     """A bundle whose rows wait in a fresh directory. Raises TracehintError: there is no room."""
     try:
         folder.mkdir()
@@ -59,9 +59,9 @@ def set_aside(bundle: Bundle, folder: Path) -> Part:
     return _part(bundle, lambda name: _read(folder / name))
 
 
-def _part(bundle: Bundle, table: Callable[[str], pa.Table]) -> Part:
+def _part(bundle: Bundle, table: Callable[[str], pa.Table]) -> BundlePart:
     tables = bundle.tables
-    return Part(
+    return BundlePart(
         path=bundle.path,
         manifest=bundle.manifest,
         problems=bundle.problems,

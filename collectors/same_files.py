@@ -19,7 +19,7 @@ from files join targets using (file) group by host, target order by target
 """
 
 
-class Uses(NamedTuple):
+class FileTimes(NamedTuple):
     """First and last time (ns) at which the names of each file changed or were used."""
 
     first: np.ndarray
@@ -44,7 +44,7 @@ class United(NamedTuple):
         return table.set_column(index, table.schema.field(index), [pa.array(found)])
 
 
-def uses(names: pa.Table, files: pa.Table) -> Uses:
+def uses(names: pa.Table, files: pa.Table) -> FileTimes:
     """Of the rows of `files`, in their order; a file without names was used never."""
     ids = files["file"].to_numpy()
     first = np.full(len(ids), np.iinfo(np.int64).max)
@@ -56,10 +56,10 @@ def uses(names: pa.Table, files: pa.Table) -> Uses:
         times = names["t_ns"].to_numpy()[known]
         np.minimum.at(first, at[known], times)
         np.maximum.at(last, at[known], times)
-    return Uses(first, last)
+    return FileTimes(first, last)
 
 
-def one_file_each(files: pa.Table, used: Uses) -> United:
+def one_file_each(files: pa.Table, used: FileTimes) -> United:
     """Rows of one inode of one host, from several bundles, become one file.
 
     Inodes are used again: a file that was made after the other had gone is another one.
@@ -78,7 +78,7 @@ def one_file_each(files: pa.Table, used: Uses) -> United:
     return United(_united(files, ids, target), ids[place], target[place])
 
 
-def _same(files: pa.Table, used: Uses) -> tuple[np.ndarray, np.ndarray]:
+def _same(files: pa.Table, used: FileTimes) -> tuple[np.ndarray, np.ndarray]:
     """Whether each file is the one before it, and the order of rows in which that is said."""
     host = files["host"].combine_chunks().dictionary_encode().indices.to_numpy()
     dev, ino, gen = (files[c].to_numpy() for c in ("dev", "ino", "generation"))

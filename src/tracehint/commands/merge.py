@@ -21,7 +21,7 @@ from tracehint.schemas.arrow import skip_pandas
 if TYPE_CHECKING:
     from tracehint.analyzer.execution.resources import Tell
     from tracehint.collectors.joined import Joined
-    from tracehint.collectors.parts import Part
+    from tracehint.collectors.parts import BundlePart
     from tracehint.schemas.store import Bundle
 
 
@@ -94,7 +94,7 @@ def command(asked: MergeRequest) -> int:
 
 
 @contextmanager
-def parts_of(paths: Sequence[Path]) -> Iterator[tuple[list[Part], list[str]]]:
+def parts_of(paths: Sequence[Path]) -> Iterator[tuple[list[BundlePart], list[str]]]:
     """The bundles that can be read, and why the others cannot. Raises BundleError for none.
 
     Their rows wait in temporary files until the block ends.
@@ -107,7 +107,7 @@ def parts_of(paths: Sequence[Path]) -> Iterator[tuple[list[Part], list[str]]]:
         yield found
 
 
-def _read(paths: Sequence[Path], folder: Path, tell: Tell) -> tuple[list[Part], list[str]]:
+def _read(paths: Sequence[Path], folder: Path, tell: Tell) -> tuple[list[BundlePart], list[str]]:
     parts, problems = [], []
     remedies: list[str] = []
     for number, (path, part) in enumerate(zip(paths, _each(paths, folder), strict=True)):
@@ -125,7 +125,7 @@ def _read(paths: Sequence[Path], folder: Path, tell: Tell) -> tuple[list[Part], 
     return parts, problems
 
 
-def _each(paths: Sequence[Path], folder: Path) -> Iterator[Part | TracehintError]:
+def _each(paths: Sequence[Path], folder: Path) -> Iterator[BundlePart | TracehintError]:
     """The bundles in their order, or why one cannot be read; several are read at one time."""
     numbers = range(len(paths))
     with ThreadPoolExecutor(min(_READERS, len(os.sched_getaffinity(0)))) as pool:
@@ -135,7 +135,7 @@ def _each(paths: Sequence[Path], folder: Path) -> Iterator[Part | TracehintError
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _tried(path: Path, folder: Path) -> Part | TracehintError:
+def _tried(path: Path, folder: Path) -> BundlePart | TracehintError:
     from tracehint.collectors.parts import set_aside
     from tracehint.schemas.store import read_bundle
 
@@ -146,7 +146,7 @@ def _tried(path: Path, folder: Path) -> Part | TracehintError:
     return set_aside(bundle, folder)
 
 
-def _say_incomplete(parts: Sequence[Part], problems: Sequence[str]) -> None:
+def _say_incomplete(parts: Sequence[BundlePart], problems: Sequence[str]) -> None:
     for text in [*problems, *(f"{b.path.name}: {p}" for b in parts for p in b.problems)]:
         click.echo(f"tracehint: left out: {text}", err=True)
     for bundle in parts:
@@ -155,7 +155,7 @@ def _say_incomplete(parts: Sequence[Part], problems: Sequence[str]) -> None:
 
 
 def joined(
-    parts: Sequence[Part], problems: Sequence[str], asked: MergeRequest
+    parts: Sequence[BundlePart], problems: Sequence[str], asked: MergeRequest
 ) -> tuple[Joined, str]:
     """The bundles as one, and how clocks were moved for it; empty: they were not.
 
