@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tests.support.planning import MB
@@ -22,6 +23,11 @@ def estimate(name: str, seconds: float, moved: float, *, simple: bool = False) -
     )
 
 
+def bound(e: Estimate) -> Estimate:
+    """The same with tasks in parts."""
+    return replace(e, draft=replace(e.draft, part=np.zeros(1, np.int32)))
+
+
 def test_a_tenth_of_the_bytes_is_as_good_as_a_hundredth_of_the_time() -> None:
     worth = Worth(1000.0)
     more, less = worth.of(10.0, 1000.0), worth.of(10.0, 900.0)
@@ -32,8 +38,24 @@ def test_a_tenth_of_the_bytes_is_as_good_as_a_hundredth_of_the_time() -> None:
 
 def test_of_near_times_the_leanest_is_chosen_and_never_a_slow_one() -> None:
     default = estimate("default", 10.0, 100, simple=True)
-    quick, lean = estimate("quick", 6.25, 12), estimate("lean", 6.55, 4)
-    slow = estimate("slow", 6.9, 0)
-    assert leanest([default, quick, lean, slow], default).name == "lean"
+    quick, lean = bound(estimate("quick", 6.25, 12)), bound(estimate("lean", 6.55, 4))
+    every = [default, quick, lean, bound(estimate("slow", 6.9, 0))]
+    slow = every[-1]
+    assert leanest(every, every).name == "lean"
     assert choose([default, quick, lean, slow], 0.1)[1] == "lean"
     assert choose([default, quick, replace(lean, seconds=6.7, runs=(6.7,) * 5)], 0.1)[1] == "quick"
+
+
+def test_a_plan_gives_little_of_the_time_of_what_needs_none() -> None:
+    default = estimate("default", 10.0, 100, simple=True)
+    every = [default, estimate("quick", 6.0, 30), bound(estimate("lean", 6.3, 4))]
+    assert leanest(every, every).name == "quick"
+    assert leanest([default, every[2]], every).name == "lean", "nothing else is left"
+    every[2] = replace(every[2], seconds=6.1)
+    assert leanest(every, every).name == "lean"
+
+
+def test_time_beyond_the_most_weighs_more_than_any_bytes() -> None:
+    worth = Worth(1000.0, most=10.0)
+    assert worth.of(10.0, 500.0) == Worth(1000.0).of(10.0, 500.0)
+    assert worth.of(11.0, 100.0) > worth.of(10.0, 500.0)

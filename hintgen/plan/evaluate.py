@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tracehint.analyzer.predict.engine import Scenario, simulate
 from tracehint.analyzer.predict.machine import build
-from tracehint.analyzer.predict.model import Outcome
+from tracehint.analyzer.predict.model import Floats, Outcome
 from tracehint.analyzer.predict.sampling import drawn
 from tracehint.hintgen.plan.model import Draft, Problem
 
@@ -28,9 +28,16 @@ class Bench:
         step = len(numbers)
         return [found[i * step : (i + 1) * step] for i in range(len(drafts))]
 
-    def _scenario(self, draft: Draft, run: int) -> Scenario:
+    def traced(self, draft: Draft, run: int) -> Floats:
+        """What each task did in a numbered run: rows as `Outcome.tasks` has them."""
+        self.spent += 1
+        (outcome,) = simulate(self.problem.work, [self._scenario(draft, run, detail=True)])
+        assert outcome.tasks is not None
+        return outcome.tasks
+
+    def _scenario(self, draft: Draft, run: int, *, detail: bool = False) -> Scenario:
         seed = self.problem.seed
         cluster = drawn(self.problem.cluster, run and seed * 100_003 + run)
         asked = draft.placement
         machine = build(cluster, seed * 1009 + run, asked.scheduler, asked.steal)
-        return Scenario(machine, asked)
+        return Scenario(machine, asked, detail)

@@ -2,78 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
 from tracehint.analyzer.arrays import Ints, Shorts
-from tracehint.analyzer.predict.model import Floats
+from tracehint.hintgen.plan.climb import TRIALS, Climb
 from tracehint.hintgen.plan.evaluate import Bench
 from tracehint.hintgen.plan.model import Draft
-from tracehint.hintgen.plan.moves import Move, moves
+from tracehint.hintgen.plan.refine import refine, settle
 from tracehint.hintgen.plan.worth import Worth
 
 NAME = "improved"
-TRIALS = range(101, 104)  # runs that moves are tried with; the estimates have others
-LEAST = 0.003  # of the worth: what a move must save on average
 ROUNDS = 8
 TOGETHER = 4  # moves of a round that are tried one on top of the other
-
-
-@dataclass
-class Climb:
-    """A draft on its way: its worth in the trial runs, and what was changed so far.
-
-    `cut`: the part that a task would be bound to; `until`: runs that the bench may have spent.
-    """
-
-    bench: Bench
-    draft: Draft
-    cut: Ints | Shorts | None
-    until: int
-    worth: Worth
-    value: Floats = field(default_factory=lambda: np.zeros(0))
-    done: list[str] = field(default_factory=list)
-
-    def moves(self) -> list[Move]:
-        """What can be changed now."""
-        return list(moves(self.bench.problem, self.draft, self.cut))
-
-    def tried(self, found: Sequence[Move]) -> list[tuple[float, Floats, Move]]:
-        """The moves that pay, best first, as far as runs are left. Those that already lose in the
-        first of the trial runs get no other."""
-        first = self._values(found, TRIALS[:1])
-        kept = [n for n, value in enumerate(first) if value[0] < self.value[0]]
-        more = self._values([found[n] for n in kept], TRIALS[1:])
-        rows = []
-        for n, rest in zip(kept, more, strict=False):
-            value = np.concatenate([first[n], rest])
-            gain = float(np.mean(self.value - value))
-            if gain > LEAST * float(np.mean(self.value)):
-                rows.append((gain, value, found[n]))
-        return sorted(rows, key=lambda row: -row[0])
-
-    def _values(self, found: Sequence[Move], runs: range) -> list[Floats]:
-        """The worth of each move in these runs, of as many moves as runs are left for."""
-        room = max(0, self.until - self.bench.spent) // len(runs)
-        outcomes = self.bench.run([move.draft for move in found[:room]], runs)
-        return [np.array([self.worth.run(run) for run in part]) for part in outcomes]
-
-    def take(self, value: Floats, move: Move) -> None:
-        """Go on from the changed draft."""
-        self.draft, self.value = move.draft, value
-        self.done.append(move.text)
 
 
 def improve(
     bench: Bench, draft: Draft, cut: Ints | Shorts | None, budget: int, worth: Worth
 ) -> tuple[Draft, list[str]]:
-    """The draft with the moves that pay, and their texts; at most `budget` runs are spent."""
+    """The draft with the moves that pay, and their texts; at most `budget` runs are spent.
+
+    First types of tasks and kinds of files are changed, then single tasks; where tasks are free,
+    the same once more with each of them bound to where it ran.
+    """
     climb = Climb(bench, draft, cut, bench.spent + budget, worth)
     if budget < 2 * len(TRIALS):
         return draft, []
     climb.value = np.array([worth.run(run) for run in bench.run([draft], TRIALS)[0]])
+    _climb(climb)
+    refine(climb)
+    found = [climb]
+    for steal in ("unplanned", "any"):
+        bound = settle(climb, steal)
+        if bound is not None:
+            refine(bound)
+            found.append(bound)
+    climb = min(found, key=lambda one: one.mean)
+    return replace(climb.draft, name=NAME), climb.done
+
+
+def _climb(climb: Climb) -> None:
+    """Change types of tasks and kinds of files until nothing pays or no runs are left."""
     for _ in range(ROUNDS):
         paying = climb.tried(climb.moves())
         if not paying:
@@ -83,4 +53,3 @@ def improve(
             again = climb.tried([m for m in climb.moves() if m.text == move.text])
             if again:
                 climb.take(*again[0][1:])
-    return replace(climb.draft, name=NAME), climb.done

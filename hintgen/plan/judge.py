@@ -11,7 +11,7 @@ import numpy as np
 from tracehint.analyzer.predict.model import Outcome
 from tracehint.analyzer.predict.sampling import T95, interval
 from tracehint.hintgen.plan.model import Draft, Estimate, Strategy
-from tracehint.hintgen.plan.worth import NEAR, Worth
+from tracehint.hintgen.plan.worth import GIVEN, NEAR, Worth
 
 SIMPLE_GAIN = 0.01  # of the time: what a simple strategy must save against the store's default
 # Measured (docs/reference/gain.md): for 80 % of the pairs of columns the ratio of their times is
@@ -60,7 +60,7 @@ def choose(estimates: Sequence[Estimate], error: float) -> tuple[list[Estimate],
     judged += [_against(e, base, _unsure(error)) for e in others]
     good = [e for e in judged if not e.refused]
     by_name = {e.name: e for e in judged}
-    return [by_name[e.name] for e in estimates], _best(good, default, error).name
+    return [by_name[e.name] for e in estimates], _best(good, estimates, error).name
 
 
 def _unsure(error: float) -> float:
@@ -68,13 +68,13 @@ def _unsure(error: float) -> float:
     return min(ERROR_SHARE * error, MOST_UNSURE)
 
 
-def _best(good: Sequence[Estimate], default: Estimate, error: float) -> Estimate:
+def _best(good: Sequence[Estimate], every: Sequence[Estimate], error: float) -> Estimate:
     """Over several sites the one that sends least between them, else the leanest, of those whose
     times nobody can tell apart."""
     if any(e.site_bytes for e in good):
         alike = near(good, _unsure(error))
         return min(alike, key=lambda e: (e.site_bytes, *_rank(e)))
-    return leanest(good, default)
+    return leanest(good, every)
 
 
 def near(estimates: Sequence[Estimate], share: float) -> list[Estimate]:
@@ -83,10 +83,18 @@ def near(estimates: Sequence[Estimate], share: float) -> list[Estimate]:
     return [e for e in estimates if e.seconds <= most]
 
 
-def leanest(estimates: Sequence[Estimate], default: Estimate) -> Estimate:
-    """Of those near the quickest the one of most worth."""
-    worth = Worth(default.network_bytes)
-    return min(near(estimates, NEAR), key=lambda e: worth.of(e.seconds, e.network_bytes))
+def leanest(among: Sequence[Estimate], every: Sequence[Estimate]) -> Estimate:
+    """Of those near the quickest the one of most worth; none that gives much of the time of what
+    binds no task. `every`: all estimates, the store's default first."""
+    worth, alike = Worth(every[0].network_bytes), near(among, NEAR)
+    most = (1 + GIVEN) * unbound(every).seconds
+    quick = [e for e in alike if e.seconds <= most] or near(among, 0.0)
+    return min(quick, key=lambda e: worth.of(e.seconds, e.network_bytes))
+
+
+def unbound(estimates: Sequence[Estimate]) -> Estimate:
+    """The quickest of those that bind no task to a part."""
+    return min((e for e in estimates if e.draft.part is None), key=_rank)
 
 
 def _rank(e: Estimate) -> tuple[float, float]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from tracehint.analyzer.predict.sampling import error_of
+from tracehint.hintgen.plan.climb import TRIALS
 from tracehint.hintgen.plan.errors import UnavailableError
 from tracehint.hintgen.plan.evaluate import Bench
 from tracehint.hintgen.plan.improve import NAME, improve
-from tracehint.hintgen.plan.judge import choose, estimate, leanest
+from tracehint.hintgen.plan.judge import choose, estimate, leanest, unbound
 from tracehint.hintgen.plan.model import Draft, Estimate, Planning, Problem, Strategy
 from tracehint.hintgen.plan.strategies.registry import STRATEGIES
-from tracehint.hintgen.plan.worth import HARDLY, Worth
+from tracehint.hintgen.plan.worth import GIVEN, HARDLY, Worth
 
 RUNS, FEW_RUNS, MANY_OPERATIONS = 5, 3, 100_000  # beyond so many operations fewer runs
 NEAR = 1.5  # times the best: drafts that are simulated further
@@ -57,11 +60,13 @@ def _improved(
         e.draft.part for e in sorted(known, key=lambda e: e.seconds) if e.draft.part is not None
     ]
     cut = bound[0] if bound else None
-    worth = Worth(estimates[0].network_bytes)
+    quickest = bench.run([unbound(known).draft], TRIALS)[0]
+    most = (1 + GIVEN) * float(np.mean([run.seconds for run in quickest]))
+    worth = Worth(estimates[0].network_bytes, most=most)
     error = error_of(problem.cluster, problem.work.guessed)
     until, found = bench.spent + budget, list[Estimate]()
     strict = replace(worth, power=HARDLY)
-    starts = [(start, worth) for start in _starts(known, estimates[0])]
+    starts = [(start, worth) for start in _starts(known)]
     starts += [(start, strict) for start, _ in starts if start.draft.part is None][:1]
     for number, (start, goal) in enumerate(starts, 1):
         left = until - bench.spent
@@ -75,13 +80,13 @@ def _improved(
     # what is slower than a simple strategy is refused anyhow, however few bytes it moves
     most = min(e.seconds for e in known if e.simple)
     quick = [e for e in found if e.seconds <= most] or found
-    return [leanest(quick, estimates[0])] if quick else []
+    return [leanest(quick, estimates)] if quick else []
 
 
-def _starts(known: list[Estimate], default: Estimate) -> list[Estimate]:
+def _starts(known: list[Estimate]) -> list[Estimate]:
     """The leanest of those near the best, and then those of most worth."""
-    worth = Worth(default.network_bytes)
-    best = leanest(known, default)
+    worth = Worth(known[0].network_bytes)
+    best = leanest(known, known)
     rest = [e for e in known if e is not best]
     rest = [e for e in rest if e.seconds <= START_NEAR * best.seconds]
     return [best, *sorted(rest, key=lambda e: worth.of(e.seconds, e.network_bytes))][:STARTS]
