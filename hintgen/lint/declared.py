@@ -58,7 +58,7 @@ INSERT INTO d_parent
 
 
 @dataclass(frozen=True)
-class Uses:
+class DeclaredUses:
     """What is declared, a row for each different task, path and direction: the numbers of these,
     and the largest size (NO_SIZE: none is declared). `tasks`: all that stand for a declared one."""
 
@@ -71,7 +71,7 @@ class Uses:
     ways: pa.Array
 
 
-def uses_of(bundle: Bundle, declared_task: pa.Table) -> Uses:
+def uses_of(bundle: Bundle, declared_task: pa.Table) -> DeclaredUses:
     """`declared_task`: the tasks that stand for each declared one."""
     table = bundle.tables["declared_io"]
     (named, names), (path, paths), (way, ways) = (
@@ -85,10 +85,10 @@ def uses_of(bundle: Bundle, declared_task: pa.Table) -> Uses:
     first = starts_of(task, path, way)
     most = np.maximum.reduceat(size[order], first) if len(first) else size
     tasks = distinct(column(declared_task, "task"))
-    return Uses(tasks, task[first], path[first], way[first], most, paths, ways)
+    return DeclaredUses(tasks, task[first], path[first], way[first], most, paths, ways)
 
 
-def add_declared(con: duckdb.DuckDBPyConnection, uses: Uses) -> None:
+def add_declared(con: duckdb.DuckDBPyConnection, uses: DeclaredUses) -> None:
     """Fill the tables. `con` has `files`, `folders` and `b_declared_paths` (the declared paths:
     number, path, rel)."""
     import pyarrow as pa
