@@ -11,7 +11,7 @@ from tracehint.hintgen.plan.climb import TRIALS
 from tracehint.hintgen.plan.errors import UnavailableError
 from tracehint.hintgen.plan.evaluate import Bench
 from tracehint.hintgen.plan.improve import NAME, improve
-from tracehint.hintgen.plan.judge import choose, estimate, leanest, unbound
+from tracehint.hintgen.plan.judge import choose, estimate, leanest, worth_among
 from tracehint.hintgen.plan.model import Draft, Estimate, Planning, Problem, Strategy
 from tracehint.hintgen.plan.strategies.registry import STRATEGIES
 from tracehint.hintgen.plan.worth import GIVEN, HARDLY, Worth
@@ -60,9 +60,7 @@ def _improved(
         e.draft.part for e in sorted(known, key=lambda e: e.seconds) if e.draft.part is not None
     ]
     cut = bound[0] if bound else None
-    quickest = bench.run([unbound(known).draft], TRIALS)[0]
-    most = (1 + GIVEN) * float(np.mean([run.seconds for run in quickest]))
-    worth = Worth(estimates[0].network_bytes, most=most)
+    worth = _worth_in_trials(bench, known)
     error = error_of(problem.cluster, problem.work.guessed)
     until, found = bench.spent + budget, list[Estimate]()
     strict = replace(worth, power=HARDLY)
@@ -81,6 +79,14 @@ def _improved(
     most = min(e.seconds for e in known if e.simple)
     quick = [e for e in found if e.seconds <= most] or found
     return [leanest(quick, estimates)] if quick else []
+
+
+def _worth_in_trials(bench: Bench, known: list[Estimate]) -> Worth:
+    """What trial runs are worth: the same with the time that the quickest takes in these."""
+    quickest = min((e for e in known if e.draft.part is None), key=lambda e: e.seconds)
+    runs = bench.run([quickest.draft], TRIALS)[0]
+    most = (1 + GIVEN) * float(np.mean([run.seconds for run in runs]))
+    return replace(worth_among(known), most=most)
 
 
 def _starts(known: list[Estimate]) -> list[Estimate]:
