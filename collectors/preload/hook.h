@@ -91,7 +91,8 @@ bool th_threaded(void);	       /* has ever begun a thread */
 extern bool th_threads_unseen; /* with threads, calls that can be cancelled are not seen */
 const char *th_own_path(void); /* of libtracehint.so */
 const char *th_variable(char *const *envp, const char *name); /* its value, or NULL */
-void th_carry(const char *name, const char *value);	      /* through exec, beside `variable` */
+char *th_keep(const char *a, const char *b);	    /* both, one behind the other; NULL: no room */
+void th_carry(const char *name, const char *value); /* through exec, beside `variable` */
 void *th_map_wiped(size_t bytes); /* zeroed in every child by fork; NULL: not possible here */
 
 #endif

@@ -11,7 +11,8 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     $<$<COMPILE_LANGUAGE:C>:-std=gnu11 -Wall -Wextra -Werror -fno-tree-loop-distribute-patterns>)
   # Few segments: each is a mapping that every program makes, and every fork copies.
   target_link_options(tracehint PRIVATE -nostdlib -Wl,-z,now -Wl,-z,noexecstack
-    -Wl,-z,noseparate-code -Wl,-z,norelro -Wl,--build-id=sha1 -Wl,-e,th_interpreter)
+    -Wl,-z,noseparate-code -Wl,-z,norelro -Wl,--build-id=sha1 -Wl,-e,th_interpreter
+    -Wl,-T,${PRELOAD_DIR}/data.ld)
   if(NOT TRACER_SANITIZE)
     target_link_options(tracehint PRIVATE -s)
   endif()

@@ -14,6 +14,9 @@
 
 #define TH_AT_FDCWD (-100)
 
+/* Data that few programs use: behind that which all of them touch (data.ld). */
+#define TH_LARGE __attribute__((section(".large")))
+
 /* Within other programs by way of hook/entry.S; its call goes below the stack: -mno-red-zone. */
 #ifdef TH_WITHIN
 #define TH_SYSCALL "call th_syscall"

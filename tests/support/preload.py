@@ -27,6 +27,7 @@ def build(folder: Path, *observers: Path) -> Path:
 
 def _options() -> str:
     text = (SOURCES / "preload.cmake").read_text(encoding="utf-8")
+    text = text.replace("${PRELOAD_DIR}", str(SOURCES))
     found = re.findall(r"target_(?:compile|link)_options\(tracehint PRIVATE (.*?)\)\n", text, re.S)
     return " ".join(re.sub(r"\$<\$<COMPILE_LANGUAGE:C>:", " ", part) for part in found)
 

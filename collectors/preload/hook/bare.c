@@ -19,7 +19,7 @@ extern const Elf64_Dyn own_dynamic[] __asm__("_DYNAMIC") __attribute__((visibili
 unsigned long th_bare_busy; /* a bit for each stack */
 char *th_bare_stacks;
 static bool bare;
-static char true_exe[1024];
+static TH_LARGE char true_exe[1024];
 
 struct start {
 	unsigned long entry, base, name;

@@ -29,11 +29,6 @@ struct th_state {
 		int tid; /* 0: free */
 		unsigned int flags;
 	} forking[TH_FORKING]; /* threads that make a process just now */
-	struct th_left {
-		int pid; /* 0: free */
-		void *at;
-		size_t bytes;
-	} left[TH_FORKING]; /* memory of children of vfork, which their exec leaves behind */
 };
 
 extern unsigned char th_actions[TH_CALLS]; /* enum th_action by number */

@@ -9,7 +9,7 @@
 
 #define PRELOAD "LD_PRELOAD"
 #define MAX_CARRIED 8
-#define MAX_TEXT 8192
+#define MAX_TEXT 12288
 #define MAX_ENV 65536
 
 static struct {
@@ -17,7 +17,8 @@ static struct {
 	char *entry; /* NAME=value */
 } carried[MAX_CARRIED];
 static unsigned int carried_count;
-static char texts[MAX_TEXT]; /* the entries and our path; programs may write over theirs */
+/* The entries, our path ...: programs may write over theirs. */
+static __attribute__((section(".texts"))) char texts[MAX_TEXT];
 static size_t texts_used;
 static const char *own_path = "";
 
@@ -36,7 +37,7 @@ const char *th_own_path(void)
 	return own_path;
 }
 
-static char *keep(const char *a, const char *b)
+char *th_keep(const char *a, const char *b)
 {
 	size_t x = th_len(a), y = th_len(b);
 	char *at = texts + texts_used;
@@ -59,7 +60,7 @@ static void find_own_path(const char *preload)
 			n++;
 		for (size_t i = n; i > 0; i--)
 			if (at[i - 1] == '/' && th_starts(at + i, "libtracehint.so")) {
-				char *path = keep(at, "");
+				char *path = th_keep(at, "");
 
 				if (path) {
 					path[n] = '\0';
@@ -74,12 +75,12 @@ static void find_own_path(const char *preload)
 /* Other variables that observers need in the next program, beside those that turn them on. */
 void th_carry(const char *name, const char *value)
 {
-	char *prefix = keep(name, "=");
+	char *prefix = th_keep(name, "=");
 
 	if (!prefix || carried_count == MAX_CARRIED)
 		return;
 	texts_used--; /* over the end of the prefix */
-	if (!keep(value, ""))
+	if (!th_keep(value, ""))
 		return;
 	carried[carried_count].name = name;
 	carried[carried_count++].entry = prefix;

@@ -10,10 +10,8 @@
 
 #define MAP_PRIVATE 2
 #define MAP_FIXED 0x10
-#define MAP_ANONYMOUS 0x20
 #define MAP_FIXED_NOREPLACE 0x100000
 
-static struct known_file file;
 static int fd = -1;
 
 const unsigned char *build_id(const unsigned char *base)
@@ -37,16 +35,14 @@ const unsigned char *build_id(const unsigned char *base)
 	return NULL;
 }
 
-void known_open(const struct th_program *program)
+void known_open(struct known_file *file, const struct th_program *program)
 {
 	const char *path = th_variable(program->envp, TH_SITES);
 
 	fd = path ? (int)th_sys(__NR_open, path, O_RDONLY | O_CLOEXEC, 0) : -1;
-	if (fd < 0)
-		return;
-	if (th_sys(__NR_pread64, fd, &file, sizeof(file), 0) != sizeof(file) ||
-	    file.magic != TH_KNOWN_MAGIC || file.objects > TH_KNOWN_MOST)
-		file.objects = 0;
+	if (fd < 0 || th_sys(__NR_pread64, fd, file, sizeof(*file), 0) != sizeof(*file) ||
+	    file->magic != TH_KNOWN_MAGIC || file->objects > TH_KNOWN_MOST)
+		file->objects = 0;
 }
 
 void known_close(void)
@@ -56,14 +52,14 @@ void known_close(void)
 	fd = -1;
 }
 
-const struct known *known_object(const struct link_map *map)
+const struct known *known_object(const struct known_file *file, const struct link_map *map)
 {
 	const unsigned char *id =
-		file.objects ? build_id((const unsigned char *)map->l_addr) : NULL;
+		file->objects ? build_id((const unsigned char *)map->l_addr) : NULL;
 
-	for (unsigned int i = 0; id && i < file.objects; i++)
-		if (th_same(file.object[i].id, id, TH_BUILD_ID))
-			return &file.object[i];
+	for (unsigned int i = 0; id && i < file->objects; i++)
+		if (th_same(file->object[i].id, id, TH_BUILD_ID))
+			return &file->object[i];
 	return NULL;
 }
 
@@ -91,32 +87,54 @@ unsigned int known_sites(const struct known *known, const struct text *text, str
 
 static bool map_at(unsigned char *at, size_t bytes, int protection, int flags, long from)
 {
-	long got = th_sys(__NR_mmap, at, bytes, protection, MAP_PRIVATE | flags,
-			  flags & MAP_ANONYMOUS ? -1 : fd, from);
+	long got = th_sys(__NR_mmap, at, bytes, protection, MAP_PRIVATE | flags, fd, from);
 
 	if (!th_failed(got) && got != (long)at) /* a kernel without MAP_FIXED_NOREPLACE */
 		th_sys(__NR_munmap, got, bytes);
 	return got == (long)at;
 }
 
-/* Map the changed code over that of the object. */
-bool image_use(const struct known *known, const struct text *text)
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+
+/* Whether the island finds the entries: the library is the third of the loader's objects. */
+static bool is_third(const unsigned char *list)
 {
-	unsigned char *start = page_of(text->start), *slots = start - TH_KNOWN_APART;
-	size_t bytes = to_pages((size_t)(text->end - start)), island = island_bytes(known->count);
+	const struct link_map *map = *(const struct link_map *const *)list;
+
+	for (unsigned int i = 0; map && i < 2; i++)
+		map = map->l_next;
+	return map && map->l_addr == (unsigned long)__ehdr_start;
+}
+
+static bool way_ready(const struct known_file *file, const struct known *known,
+		      unsigned char *start)
+{
+	unsigned int entry[2];
+	uint64_t *slots = (uint64_t *)(start + known->slots_at);
+
+	if (known->slots_at && !slots[0] && !slots[1]) {
+		write_slots((unsigned char *)slots);
+		return true;
+	}
+	entries_of(entry);
+	return known->list_at && th_same(file->entry, entry, sizeof(entry)) &&
+	       is_third(start + known->list_at);
+}
+
+/* Map the changed code over that of the object. */
+bool image_use(const struct known_file *file, const struct known *known, const struct text *text)
+{
+	unsigned char *start = page_of(text->start), *island = start - TH_KNOWN_APART;
+	size_t bytes = to_pages((size_t)(text->end - start));
+	size_t apart = known->island_at ? to_pages(island_size(known->count)) : 0;
 
 	if (!known->text_bytes || bytes != known->text_bytes ||
-	    (unsigned long)start < TH_KNOWN_APART ||
-	    !map_at(slots, TH_PAGE, 3, MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, 0))
+	    (unsigned long)start < TH_KNOWN_APART || !way_ready(file, known, start) ||
+	    (apart && !map_at(island, apart, 5, MAP_FIXED_NOREPLACE, known->island_at)))
 		return false;
-	write_slots(slots);
-	th_sys(__NR_mprotect, slots, TH_PAGE, 1);
-	if (!map_at(slots + TH_PAGE, island, 5, MAP_FIXED_NOREPLACE, known->island_at)) {
-		th_sys(__NR_munmap, slots, TH_PAGE);
-		return false;
-	}
 	if (map_at(start, bytes, text->protection, MAP_FIXED, known->text_at))
 		return true;
-	th_sys(__NR_munmap, slots, TH_PAGE + island);
+	if (apart)
+		th_sys(__NR_munmap, island, apart);
 	return false;
 }

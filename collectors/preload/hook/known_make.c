@@ -15,7 +15,7 @@
 struct making {
 	unsigned char *base; /* of the file */
 	size_t size;
-	unsigned char *room; /* slots, trampolines ... code */
+	unsigned char *room; /* island ... code */
 	size_t room_bytes;
 	struct text text; /* in `room` */
 	const Elf64_Phdr *code;
@@ -96,8 +96,54 @@ static bool put_at(long fd, const void *bytes, size_t n, size_t at)
 	return th_sys(__NR_pwrite64, fd, bytes, n, at) == (long)n;
 }
 
+/* Where an object's data end: behind them lies what is left of their last page, for nobody. */
+static unsigned long data_end(const struct making *m)
+{
+	const Elf64_Ehdr *head = (const void *)m->base;
+	const Elf64_Phdr *parts = (const void *)(m->base + head->e_phoff);
+	unsigned long end = 0;
+
+	for (unsigned int i = 0; i < head->e_phnum; i++)
+		if (parts[i].p_type == PT_LOAD && (parts[i].p_flags & PF_W))
+			end = parts[i].p_vaddr + parts[i].p_memsz;
+	return end;
+}
+
+/* The loader takes memory behind its data, but it has the list of objects. False: neither. */
+static bool find_way(const struct making *m, const struct link_map *map, struct known *known)
+{
+	unsigned long first = m->code->p_vaddr & ~(TH_PAGE - 1), end = data_end(m);
+	unsigned long slots = to_pages(end) - TH_SLOTS_BYTES;
+	unsigned long list = (unsigned long)&_r_debug + TH_DEBUG_MAP - map->l_addr;
+
+	if (list > first && list < end)
+		known->list_at = (unsigned int)(list - first);
+	else if (slots >= end && slots > first)
+		known->slots_at = (unsigned int)(slots - first);
+	return known->list_at || known->slots_at;
+}
+
+/* The trampolines: behind the code, where its last page has room, or apart. */
+static bool put_island(struct making *m, long fd, struct known *known)
+{
+	unsigned char *start = page_of(m->text.start), *island = m->room;
+	unsigned char *behind = (unsigned char *)(((unsigned long)m->text.end + 15) & ~15UL);
+	size_t bytes = island_size(known->count);
+	struct way way = {.slots = known->slots_at ? start + known->slots_at : NULL,
+			  .list = start + known->list_at};
+
+	if (behind + bytes <= start + known->text_bytes) {
+		island = behind;
+		known->island_at = 0;
+	}
+	write_island(island, &way, m->sites, known->count);
+	lead_sites(island, m->sites, known->count);
+	return !known->island_at || put_at(fd, island, to_pages(bytes), known->island_at);
+}
+
 /* Writes list, trampolines and code behind `*end` of the file, and moves that. */
-static bool put_object(struct making *m, long fd, struct known *known, size_t *end)
+static bool put_object(struct making *m, const struct link_map *map, long fd, struct known *known,
+		       size_t *end)
 {
 	unsigned char *start = page_of(m->text.start);
 
@@ -109,22 +155,21 @@ static bool put_object(struct making *m, long fd, struct known *known, size_t *e
 	known->cancels = any_cancels(m->sites, known->count);
 	known->sites_at = (unsigned int)*end;
 	known->island_at = known->sites_at + (unsigned int)to_pages(known->count * 4UL);
-	known->text_at = known->island_at + (unsigned int)island_bytes(known->count);
+	known->text_at = known->island_at + (unsigned int)to_pages(island_size(known->count));
 	known->text_bytes = (unsigned int)to_pages((size_t)(m->text.end - start));
 	*end = known->text_at + known->text_bytes;
-	write_island(m->room + TH_PAGE, m->room, m->sites, known->count);
-	lead_sites(m->room + TH_PAGE, m->sites, known->count);
-	return put_at(fd, m->offsets, known->count * 4UL, known->sites_at) &&
-	       put_at(fd, m->room + TH_PAGE, island_bytes(known->count), known->island_at) &&
+	return find_way(m, map, known) && put_island(m, fd, known) &&
+	       put_at(fd, m->offsets, known->count * 4UL, known->sites_at) &&
 	       put_at(fd, start, known->text_bytes, known->text_at);
 }
 
-static bool make(struct making *m, const char *path, long fd, struct known *known, size_t *end)
+static bool make(struct making *m, const struct link_map *map, long fd, struct known *known,
+		 size_t *end)
 {
-	bool done = map_file(m, path);
+	bool done = map_file(m, map->l_name);
 
 	m->code = done ? code_of(m) : NULL;
-	done = m->code && build_id(m->base) && copy_code(m) && put_object(m, fd, known, end);
+	done = m->code && build_id(m->base) && copy_code(m) && put_object(m, map, fd, known, end);
 	if (m->room)
 		th_sys(__NR_munmap, m->room, m->room_bytes);
 	if (m->base)
@@ -150,9 +195,10 @@ int tracehint_sites(int fd)
 		if (!map->l_name || !is_patched(map->l_name) || file.objects == TH_KNOWN_MOST)
 			continue;
 		wanted++;
-		if (make(&m, map->l_name, fd, &file.object[file.objects], &end))
+		if (make(&m, map, fd, &file.object[file.objects], &end))
 			file.objects++;
 	}
 	th_sys(__NR_munmap, m.sites, bytes);
+	entries_of(file.entry);
 	return file.objects == wanted && put_at(fd, &file, sizeof(file), 0) ? (int)file.objects : 0;
 }

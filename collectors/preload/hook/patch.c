@@ -4,7 +4,7 @@
 #include "sites.h"
 
 #define TRAMPOLINE 96
-#define SLOTS 16	  /* bytes of the two entries' addresses */
+#define STUB 32		  /* of an island there are two before the trampolines */
 #define REACH (1UL << 30) /* jumps reach 2 GiB; the library itself lies in between */
 
 static unsigned char *put(unsigned char *at, const void *bytes, size_t n)
@@ -22,8 +22,8 @@ static unsigned char *put_relative(unsigned char *at, const char *opcode, size_t
 	return put(at, &offset, 4);
 }
 
-/* See entry.S; `slots` hold the addresses of the two entries, near the trampoline. */
-static void write_trampoline(unsigned char *at, const struct site *site, const unsigned char *slots)
+/* See entry.S; `stubs` lead to the two entries. */
+static void write_trampoline(unsigned char *at, const struct site *site, const unsigned char *stubs)
 {
 	static const char down[] = "\x48\x8d\x64\x24\x80", up[] = "\x48\x8d\xa4\x24\x80\0\0\0";
 	const unsigned char *back = site->at + site->length, *compare;
@@ -36,7 +36,7 @@ static void write_trampoline(unsigned char *at, const struct site *site, const u
 	}
 	at = put(at, down, 5);
 	at = put_relative(at, "\x4c\x8d\x1d", 3, back); /* lea back, %r11 */
-	at = put_relative(at, "\xff\x15", 2, slots);	/* call *slot */
+	at = put_relative(at, "\xe8", 1, stubs);	/* call */
 	unsigned char *first = at;
 
 	at = put(at, up, 8);
@@ -51,27 +51,57 @@ static void write_trampoline(unsigned char *at, const struct site *site, const u
 	at = put(at, &hop, 1);
 	at = put(at, down, 5);
 	at = put_relative(at, "\x4c\x8d\x1d", 3, back);
-	at = put_relative(at, "\xff\x15", 2, slots + 8);
+	at = put_relative(at, "\xe8", 1, stubs + STUB);
 	at = put(at, up, 8);
 	put_relative(at, "\xe9", 1, compare);
 }
 
-size_t island_bytes(unsigned int sites)
+size_t island_size(unsigned int sites)
 {
-	return to_pages((size_t)sites * TRAMPOLINE);
+	return 2 * STUB + (size_t)sites * TRAMPOLINE;
 }
 
-void write_island(unsigned char *island, const unsigned char *slots, const struct site *sites,
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+
+void entries_of(unsigned int entry[2])
+{
+	entry[0] = (unsigned int)(th_entry - __ehdr_start);
+	entry[1] = (unsigned int)(th_fork_entry_after - __ehdr_start);
+}
+
+/* To an entry; rcx is free: the system call would change it. */
+static void write_stub(unsigned char *at, const struct way *way, unsigned int which)
+{
+	static const char third[] = "\x48\x8b\x49\x18" /* mov 24(%rcx), %rcx: l_next */
+				    "\x48\x8b\x49\x18" /* again */
+				    "\x48\x8b\x09"     /* mov (%rcx), %rcx: l_addr */
+				    "\x48\x81\xc1";    /* add $entry, %rcx */
+	unsigned int entry[2];
+
+	if (way->slots) {
+		put_relative(at, "\xff\x25", 2, way->slots + which * 8); /* jmp *slot */
+		return;
+	}
+	entries_of(entry);
+	at = put_relative(at, "\x48\x8b\x0d", 3, way->list); /* mov r_map, %rcx */
+	at = put(at, third, sizeof(third) - 1);
+	at = put(at, &entry[which], 4);
+	put(at, "\xff\xe1", 2); /* jmp *%rcx */
+}
+
+void write_island(unsigned char *island, const struct way *way, const struct site *sites,
 		  unsigned int n)
 {
+	write_stub(island, way, 0);
+	write_stub(island + STUB, way, 1);
 	for (unsigned int i = 0; i < n; i++)
-		write_trampoline(island + i * TRAMPOLINE, &sites[i], slots);
+		write_trampoline(island + 2 * STUB + i * TRAMPOLINE, &sites[i], island);
 }
 
 void lead_sites(unsigned char *island, const struct site *sites, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++)
-		put_relative(sites[i].at, "\xe9", 1, island + i * TRAMPOLINE);
+		put_relative(sites[i].at, "\xe9", 1, island + 2 * STUB + i * TRAMPOLINE);
 }
 
 static const char *const usual[2] = {th_entry, th_fork_entry_after};
@@ -108,20 +138,20 @@ bool th_threads_unseen;
 static bool patch(const struct text *text, const struct site *sites, unsigned int n,
 		  const char *const entries[2])
 {
-	size_t bytes = to_pages(SLOTS + (size_t)n * TRAMPOLINE);
+	size_t bytes = to_pages(TH_SLOTS_BYTES + island_size(n));
 	unsigned char *start = page_of(text->start);
 	unsigned char *slots = map_near(start, bytes);
 
 	if (!slots)
 		return false;
-	th_copy(slots, entries, SLOTS);
-	write_island(slots + SLOTS, slots, sites, n);
+	th_copy(slots, entries, TH_SLOTS_BYTES);
+	write_island(slots + TH_SLOTS_BYTES, &(struct way){.slots = slots}, sites, n);
 	if (th_failed(th_sys(__NR_mprotect, slots, bytes, 5)) ||
 	    th_failed(th_sys(__NR_mprotect, start, text->end - start, 7))) {
 		th_sys(__NR_munmap, slots, bytes);
 		return false;
 	}
-	lead_sites(slots + SLOTS, sites, n);
+	lead_sites(slots + TH_SLOTS_BYTES, sites, n);
 	th_sys(__NR_mprotect, start, text->end - start, text->protection);
 	return true;
 }
@@ -174,17 +204,18 @@ unsigned int th_patch_text(const struct text *text, const char *const entries[2]
 struct th_patched th_patch_all(const struct th_program *program)
 {
 	struct th_patched done = {0, 0};
+	struct known_file file;
 	struct text text;
 
 	if (!&_r_debug)
 		return done;
-	known_open(program);
+	known_open(&file, program);
 	for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next) {
 		if (!map->l_name || !is_patched(map->l_name) || !find_text(map, &text))
 			continue;
-		const struct known *known = known_object(map);
+		const struct known *known = known_object(&file, map);
 
-		if (known && image_use(known, &text)) {
+		if (known && image_use(&file, known, &text)) {
 			done.sites += known->count;
 			th_threads_unseen |= !!known->cancels;
 		} else {

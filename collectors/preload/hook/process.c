@@ -9,6 +9,13 @@
 
 struct th_state *th_state;
 
+/* Memory of children of vfork, which their exec leaves behind; zeroed in children by fork too. */
+static struct th_left {
+	int pid; /* 0: free */
+	void *at;
+	size_t bytes;
+} * left;
+
 /* Mapped once, given out in pieces that lie together: fewer pages are touched. */
 static char *wiped;
 static size_t wiped_left;
@@ -27,7 +34,8 @@ void *th_map_wiped(size_t bytes)
 		}
 		/* where huge pages are the rule, one would be 2 MiB of each process */
 		th_sys(__NR_madvise, wiped, WIPED, MADV_NOHUGEPAGE);
-		wiped_left = WIPED;
+		wiped_left = WIPED - TH_FORKING * sizeof(*left);
+		left = (struct th_left *)(wiped + wiped_left);
 	}
 	if (bytes > wiped_left)
 		return NULL;
@@ -131,14 +139,13 @@ void th_leave(void *at, size_t bytes)
 	int pid = th_pid();
 
 	for (unsigned int i = 0; i < TH_FORKING && th_vforked(); i++) {
-		struct th_left *left = &th_state->left[i];
 		int none = 0;
 
-		if (!__atomic_compare_exchange_n(&left->pid, &none, pid, false, __ATOMIC_SEQ_CST,
+		if (!__atomic_compare_exchange_n(&left[i].pid, &none, pid, false, __ATOMIC_SEQ_CST,
 						 __ATOMIC_RELAXED))
 			continue;
-		left->bytes = bytes;
-		left->at = at;
+		left[i].bytes = bytes;
+		left[i].at = at;
 		return;
 	}
 }
@@ -147,23 +154,21 @@ void th_leave(void *at, size_t bytes)
 void th_unleave(void *at)
 {
 	for (unsigned int i = 0; i < TH_FORKING && th_vforked(); i++)
-		if (th_state->left[i].at == at && th_state->left[i].pid == th_pid()) {
-			th_state->left[i].at = NULL;
-			__atomic_store_n(&th_state->left[i].pid, 0, __ATOMIC_SEQ_CST);
+		if (left[i].at == at && left[i].pid == th_pid()) {
+			left[i].at = NULL;
+			__atomic_store_n(&left[i].pid, 0, __ATOMIC_SEQ_CST);
 		}
 }
 
 static void give_back(int pid)
 {
 	for (unsigned int i = 0; i < TH_FORKING; i++) {
-		struct th_left *left = &th_state->left[i];
-
-		if (__atomic_load_n(&left->pid, __ATOMIC_SEQ_CST) != pid)
+		if (__atomic_load_n(&left[i].pid, __ATOMIC_SEQ_CST) != pid)
 			continue;
-		if (left->at)
-			th_sys(__NR_munmap, left->at, left->bytes);
-		left->at = NULL;
-		__atomic_store_n(&left->pid, 0, __ATOMIC_SEQ_CST);
+		if (left[i].at)
+			th_sys(__NR_munmap, left[i].at, left[i].bytes);
+		left[i].at = NULL;
+		__atomic_store_n(&left[i].pid, 0, __ATOMIC_SEQ_CST);
 	}
 }
 

@@ -43,12 +43,23 @@ unsigned int find_sites(const struct text *text, struct site *sites, unsigned in
 bool find_text(const struct link_map *map, struct text *text);
 bool is_patched(const char *name);
 
-/* patch.c: trampolines are relative to the sites and to `slots`, the addresses of the entries. */
-size_t island_bytes(unsigned int sites);
-void write_island(unsigned char *island, const unsigned char *slots, const struct site *sites,
+#define TH_SLOTS_BYTES 16 /* addresses of the two entries (entry.S) */
+#define TH_DEBUG_MAP 8	  /* r_map of struct r_debug */
+
+/* How trampolines find the entries: all is relative to where they lie. */
+struct way {
+	const unsigned char *slots; /* the entries' addresses, or NULL: by the loader's list, */
+	const unsigned char
+		*list; /* whose first object is told here and whose third is the library */
+};
+
+/* patch.c: an island has the ways to the entries, and a trampoline for each site. */
+size_t island_size(unsigned int sites);
+void write_island(unsigned char *island, const struct way *way, const struct site *sites,
 		  unsigned int n);
 void lead_sites(unsigned char *island, const struct site *sites, unsigned int n);
 void write_slots(unsigned char *slots);
+void entries_of(unsigned int entry[2]); /* where they are in the library */
 
 /*
  * The file that TRACEHINT_SITES names, made once per recording (known_make.c): of the C library and
@@ -57,29 +68,33 @@ void write_slots(unsigned char *slots);
  */
 #define TH_KNOWN_MAGIC 0x454d4147U
 #define TH_KNOWN_MOST 8		     /* objects */
-#define TH_KNOWN_APART (512UL << 20) /* from an object's slots to its code */
+#define TH_KNOWN_APART (512UL << 20) /* from an object's island to its code */
 
 struct known {
 	unsigned char id[TH_BUILD_ID];
 	unsigned int count; /* of sites */
 	unsigned int
 		sites_at; /* in the file: 32 bits each, from the beginning of the code to `0f 05` */
-	unsigned int island_at;		  /* in the file: the trampolines */
+	unsigned int island_at;		  /* in the file: the trampolines; 0: behind the code */
 	unsigned int text_at, text_bytes; /* in the file: the code, whole pages */
 	unsigned int cancels; /* cancellable calls of threads are made elsewhere: not seen */
+	/* from the code's first page: where the object's data have room behind their end for the
+	 * entries' addresses; 0: the loader, whose list of objects (r_map) is told by list_at */
+	unsigned int slots_at, list_at;
 };
 
 struct known_file {
 	unsigned int magic, objects;
+	unsigned int entry[2];
 	struct known object[TH_KNOWN_MOST];
 };
 
 const unsigned char *
 build_id(const unsigned char *base); /* of an object's headers there, or NULL */
-void known_open(const struct th_program *program);
-const struct known *known_object(const struct link_map *map);
+void known_open(struct known_file *file, const struct th_program *program);
+const struct known *known_object(const struct known_file *file, const struct link_map *map);
 unsigned int known_sites(const struct known *known, const struct text *text, struct site *sites);
-bool image_use(const struct known *known, const struct text *text);
+bool image_use(const struct known_file *file, const struct known *known, const struct text *text);
 void known_close(void);
 
 #endif

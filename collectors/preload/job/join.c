@@ -23,8 +23,8 @@ static const char *const variables[] = {
 /* What does not hold on another node, or outside the processes of the run. */
 static const char *const left_out[] = {JOB "=", "TRACEHINT_RECORD=", "TRACEHINT_RECORDING="};
 
-static char mark[sizeof(JOB) + MOST_TEXT];
-static char python[4096], executable[4096];
+static TH_LARGE char mark[sizeof(JOB) + MOST_TEXT];
+static TH_LARGE char python[4096], executable[4096];
 
 /* "TRACEHINT_JOB=" and the values, a slash behind each. False: no job, or its name is too long. */
 static bool write_mark(char *const *envp)

@@ -59,7 +59,7 @@ static bool create(struct target *target, int listener, const struct seccomp_not
 
 static bool opens(struct target *target, int listener, const struct seccomp_notif *call)
 {
-	static char path[FOLLOW_PATH];
+	static TH_LARGE char path[FOLLOW_PATH];
 	const unsigned long long *arg = call->data.args;
 	bool at = call->data.nr == __NR_openat;
 	unsigned int flags = call->data.nr == __NR_creat ? O_CREAT | O_TRUNC | O_WRONLY

@@ -43,7 +43,7 @@ char *follow_proc(char *to, int pid, const char *what, long fd)
 /* The text of one of its links; 0: not known. */
 unsigned int follow_link(struct target *target, const char *what)
 {
-	static char text[FOLLOW_PATH];
+	static TH_LARGE char text[FOLLOW_PATH];
 	char name[64];
 	long n = th_sys(__NR_readlink, follow_proc(name, target->tgid, what, -1), text,
 			sizeof(text));
@@ -177,7 +177,7 @@ static long number_of(const char *text)
 
 void follow_each(struct target *target, long from, long to, enum follow_which which)
 {
-	static char buffer[4096];
+	static TH_LARGE char buffer[4096];
 	char name[64];
 	long folder = th_sys(__NR_open, follow_proc(name, target->tgid, "fd", -1),
 			     O_RDONLY | O_DIRECTORY | O_CLOEXEC);

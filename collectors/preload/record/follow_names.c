@@ -44,7 +44,7 @@ static bool read_text(int tid, unsigned long at, char *to)
 /* The whole name that these arguments of the call give; false where it cannot be read. */
 bool follow_path(const struct seccomp_notif *call, int dir, int path, char *to)
 {
-	static char text[FOLLOW_PATH];
+	static TH_LARGE char text[FOLLOW_PATH];
 	char name[64];
 	int fd = dir < 0 ? TH_AT_FDCWD : (int)call->data.args[dir];
 

@@ -14,7 +14,7 @@ static const unsigned int no_data[] = {
 };
 
 /* What was found out about devices without a disk: number, and whether it has data. */
-static struct {
+static TH_LARGE struct {
 	unsigned int dev, has_data;
 } devices[MAX_DEVICES];
 

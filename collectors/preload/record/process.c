@@ -8,6 +8,7 @@
 
 #define MAX_PATH 4096
 #define VFORKS 32
+#define TABLES (TH_SHARES * sizeof(struct share) + TH_MAPS * sizeof(struct mapping))
 #define FOLLOW "TRACEHINT_FOLLOW"
 #define TEXT(x) #x
 #define TEXT_OF(x) TEXT(x)
@@ -74,19 +75,28 @@ static bool epoch_begin(struct rec *rec, unsigned int room)
 	return true;
 }
 
+/* What few processes use comes last. */
+static void set_tables(struct rec *rec, void *at, unsigned int slots)
+{
+	rec->slots = at;
+	rec->slot_count = slots;
+	rec->shares = (struct share *)(rec->slots + slots);
+	rec->maps = (struct mapping *)(rec->shares + TH_SHARES);
+}
+
 static void child_begin(struct rec *rec, unsigned int parent, unsigned int slots)
 {
-	size_t bytes = slots * sizeof(struct slot) + TH_SHARES * sizeof(struct share);
+	size_t bytes = slots * sizeof(struct slot) + TABLES;
 
 	if (!rec->slots) {
-		rec->slots = th_map(bytes);
-		if (!rec->slots) {
+		void *tables = th_map(bytes);
+
+		if (!tables) {
 			rec->failed = 1;
 			return;
 		}
-		th_leave(rec->slots, bytes);
-		rec->slot_count = slots;
-		rec->shares = (struct share *)(rec->slots + slots);
+		th_leave(tables, bytes);
+		set_tables(rec, tables, slots);
 	}
 	if (!epoch_begin(rec, 0))
 		return;
@@ -144,10 +154,10 @@ void vforked_done(int pid)
 
 bool rec_begun(void)
 {
-	int pid = th_pid();
-
 	if (!th_vforked())
 		return own->rec.page;
+	int pid = th_pid();
+
 	for (unsigned int i = 0; i < VFORKS; i++)
 		if (own->vforked[i] && own->vforked[i]->pid == pid)
 			return true;
@@ -163,9 +173,7 @@ struct rec *rec_here(void)
 	struct rec *rec = &own->rec;
 
 	if (!rec->page && !rec->failed) {
-		rec->slots = (struct slot *)(own + 1);
-		rec->shares = (struct share *)(rec->slots + TH_SLOTS);
-		rec->slot_count = TH_SLOTS;
+		set_tables(rec, own + 1, TH_SLOTS);
 		child_begin(rec, image.epoch, TH_SLOTS);
 		image.epoch = rec->epoch;
 	}
@@ -181,18 +189,14 @@ static unsigned int exe_text(struct rec *rec, char *text)
 
 bool process_start(const struct th_program *program)
 {
-	size_t bytes =
-		sizeof(*own) + TH_SLOTS * sizeof(struct slot) + TH_SHARES * sizeof(struct share);
 	char text[MAX_PATH]; /* the stack is that of the program, which has not begun */
 
-	own = th_map_wiped(bytes);
+	own = th_map_wiped(sizeof(*own) + TH_SLOTS * sizeof(struct slot) + TABLES);
 	if (!own)
 		return false;
 	struct rec *rec = own_rec = &own->rec;
 
-	rec->slots = (struct slot *)(own + 1);
-	rec->slot_count = TH_SLOTS;
-	rec->shares = (struct share *)(rec->slots + TH_SLOTS);
+	set_tables(rec, own + 1, TH_SLOTS);
 	if (!epoch_begin(rec, arguments_size(program->argv)))
 		return false;
 	rec->page->proc.flags = TH_PROC_EXECED;

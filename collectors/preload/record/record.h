@@ -64,7 +64,7 @@ struct rec {
 	struct th_episode *spares[TH_SPARES];  /* of closed files, to be used again */
 	const struct th_text *texts[TH_TEXTS]; /* put lately */
 	unsigned int maps_lost;		       /* more mappings than are remembered */
-	struct mapping maps[TH_MAPS];
+	struct mapping *maps;		       /* TH_MAPS of them */
 	struct ring *rings[TH_RINGS];
 	unsigned int rings_unseen; /* that some are not looked into was counted */
 };

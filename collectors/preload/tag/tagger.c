@@ -12,7 +12,7 @@
 #define AT_EMPTY_PATH 0x1000
 #define SLOTS 8
 
-static struct hinter hinter;
+static TH_LARGE struct hinter hinter;
 static struct tag_slot *slots;
 
 static struct tag_slot *take_slot(void)
