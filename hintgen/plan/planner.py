@@ -18,9 +18,9 @@ from tracehint.hintgen.plan.worth import GIVEN, HARDLY, Worth
 
 RUNS, FEW_RUNS, MANY_OPERATIONS = 5, 3, 100_000  # beyond so many operations fewer runs
 NEAR = 1.5  # times the best: drafts that are simulated further
-BUDGET, RATE = 10.0, 500_000  # seconds, simulated operations a second
+BUDGET, RATE = 20.0, 500_000  # seconds, simulated operations a second
 PER_STRATEGY = 3  # of them at most
-SHARE = 0.4  # of the budget that is left: for the next of them
+SHARE, ENOUGH = 0.4, 600  # of the budget that is left: for the next of them; and runs at least
 STARTS, START_NEAR = 5, 1.3  # drafts that are improved, no further from the best than so many times
 
 
@@ -53,7 +53,7 @@ def _improved(
 ) -> list[Estimate]:
     """The best estimates with the moves that pay, as one more; none where no move does.
 
-    Each takes a share of the budget that is left.
+    Each takes a share of the budget that is left, and no less than gets it anywhere.
     """
     known = [e for e in estimates if len(e.runs) == total]
     bound = [
@@ -68,7 +68,7 @@ def _improved(
     starts += [(start, strict) for start, _ in starts if start.draft.part is None][:1]
     for number, (start, goal) in enumerate(starts, 1):
         left = until - bench.spent
-        share = left if number == len(starts) else int(left * SHARE)
+        share = left if number == len(starts) else min(left, max(ENOUGH, int(left * SHARE)))
         own = start.draft.part if start.draft.part is not None else cut
         draft, done = improve(bench, start.draft, own, share, goal)
         if done:
