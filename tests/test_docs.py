@@ -16,6 +16,7 @@ from types import ModuleType
 import pytest
 
 from tests.support.cli import tracehint
+from tests.support.forked import NAME_ITSELF, program
 from tests.support.patience import PATIENCE_S
 
 ROOT = Path(__file__).parent.parent
@@ -79,9 +80,7 @@ def test_commands_of_the_page_run(page: Path, tmp_path: Path) -> None:
 def run_page(page: Path, tmp_path: Path, more: dict[str, str]) -> None:
     folder = tmp_path / "bin"
     folder.mkdir()
-    program = folder / "tracehint"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tracehint "$@"\n')
-    program.chmod(0o755)
+    program(folder)
     work = tmp_path / "work"
     work.mkdir()
     if "nextflow run" in shell_blocks(page):
@@ -97,7 +96,7 @@ def run_page(page: Path, tmp_path: Path, more: dict[str, str]) -> None:
         **more,
     }
     done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", shell_blocks(page)],
+        ["bash", "-euo", "pipefail", "-c", NAME_ITSELF + shell_blocks(page)],
         cwd=work, env=environment, capture_output=True, text=True, timeout=PATIENCE_S,
     )  # fmt: skip  # a table
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
@@ -238,13 +237,11 @@ def test_bash_completes(line: str, wanted: list[str], tmp_path: Path) -> None:
     if not shutil.which("bash"):
         pytest.skip("bash is not installed")
     words = line.split()
-    program = tmp_path / "tracehint"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tracehint "$@"\n')
-    program.chmod(0o755)
+    program(tmp_path)
     text = tracehint("completion", "bash", cwd=tmp_path).stdout
     ask = f"COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _tracehint_completion tracehint"
     done = subprocess.run(
-        ["bash", "--norc", "-c", f'{text}\n{ask}\nprintf "%s\\n" "${{COMPREPLY[@]}}"'],
+        ["bash", "--norc", "-c", f'{NAME_ITSELF}{text}\n{ask}\nprintf "%s\\n" "${{COMPREPLY[@]}}"'],
         env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}, cwd=tmp_path,
         capture_output=True, text=True, check=False,
     )  # fmt: skip  # a table

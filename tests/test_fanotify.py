@@ -24,9 +24,7 @@ from tests.support.hostile import HOSTILE_NAMES
 from tests.support.patience import PATIENCE_S
 from tests.support.preload import compiled
 from tests.test_run import WAYS
-from tracehint.adapters.creation import by_fanotify
 from tracehint.adapters.creation.journal import read_journals
-from tracehint.errors import MissingDependencyError
 
 pytestmark = [
     pytest.mark.slow, pytest.mark.skipif(os.geteuid() != 0, reason="fanotify is for root"),
@@ -340,14 +338,3 @@ def test_where_root_is_somebody_else_it_is_refused(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "tracehint", "run", "--via", "magic", "--hints", hints]
     done = subprocess.run([*words, "--", "true"], capture_output=True, text=True)
     assert done.returncode == 125 and "preload, fanotify" in done.stderr
-
-
-def test_a_store_on_which_it_sets_nothing_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mount = {"path": str(tmp_path.resolve()), "fstype": "fuse.mfs", "source": "mfs#m:9421"}
-    monkeypatch.setattr(by_fanotify, "mounts", lambda: [mount])
-    refused = pytest.raises(MissingDependencyError, match=r"fuse\.mfs.*none was set")
-    with refused, by_fanotify.on(tmp_path / "table", [os.fsencode(tmp_path)]):
-        pass
-    by_fanotify.refuse_unanswered(b"/proc")

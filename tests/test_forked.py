@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -43,6 +45,48 @@ def folder(tmp_path: Path) -> Path:
     """A bundle."""
     scatter_gather.build().save(tmp_path / "run.trace")
     return tmp_path
+
+
+def _shells(words: list[str], folder: Path) -> dict[str, tuple[int, str, str]]:
+    """What a shell sees of a command that it starts, by how `tracehint` on its PATH is begun."""
+    found = {}
+    script = f"{forked.NAME_ITSELF}{shlex.join(['tracehint', *words])}; exit $?"
+    for how in ("forked", "begun"):
+        (folder / how).mkdir()
+        forked.program(folder / how)
+        if how == "begun":
+            program = [sys.executable, "-m", "tracehint"]
+            (folder / how / "tracehint").write_text(f'#!/bin/sh\nexec {shlex.join(program)} "$@"\n')
+        done = subprocess.run(
+            ["bash", "-c", script], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True,
+            env={**os.environ, "PATH": f"{folder / how}:{os.environ['PATH']}", "COLUMNS": "70"},
+        )  # fmt: skip  # a table
+        said = re.sub(r"\d+ Killed", "Killed", done.stderr.decode())
+        found[how] = (done.returncode, done.stdout.decode(), said)
+    return found
+
+
+@pytest.mark.parametrize("name", [n for n in LINES if n != "a command of the user's"])
+def test_a_shell_sees_the_same(name: str, folder: Path) -> None:
+    found = _shells(LINES[name], folder)
+    assert found["forked"] == found["begun"]
+
+
+def test_what_a_shell_starts_is_forked_and_what_its_children_start_is_not(folder: Path) -> None:
+    """Within a recording a process of the server would not be seen."""
+    forked.program(folder)
+    (folder / "say.sh").write_text("tracehint task t -- sh -c 'echo $PPID'\n")
+    say = ". ./say.sh"
+    lines = (say, "sh -c '. ./say.sh; :'", "export TZ=UTC+3", say, "unset TZ")
+    done = subprocess.run(
+        ["bash", "-c", forked.NAME_ITSELF + "\n".join(["echo $$", *lines])], cwd=folder,
+        env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip  # a table
+    assert not done.stderr
+    shell, by_shell, by_child, other_start = map(int, done.stdout.split())
+    assert by_shell == forked.server_process() and by_child not in (by_shell, shell)
+    assert other_start == shell
 
 
 @pytest.mark.parametrize("name", LINES)

@@ -9,6 +9,8 @@ import re
 import shutil
 import time
 from collections.abc import Iterator
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,12 @@ def data_of(analysis: Analysis) -> dict[str, Any]:
 
 
 def six() -> dict[str, Any]:
+    """Of the run with all six patterns."""
+    return deepcopy(_six())
+
+
+@cache
+def _six() -> dict[str, Any]:
     rule = Rule(
         id="r1",
         template="calibrated_{n}.bin",
@@ -215,31 +223,30 @@ def chromium() -> Iterator[Any]:
         started.close()
 
 
-@pytest.fixture
-def browser(chromium: Any) -> Iterator[Any]:
-    """The browser; what a test opened in it is closed: the pages of many runs are much to draw."""
-    yield chromium
-    for window in chromium.contexts:
-        window.close()
+class Window:
+    """A window of the browser that notes any error, request or dialog of the page in it."""
 
-
-class Opened:
-    """A page in the browser that fails the test on any error, request or dialog."""
-
-    def __init__(self, browser: Any, path: Path, **context: Any) -> None:
+    def __init__(self, browser: Any, **context: Any) -> None:
         self.trouble: list[str] = []
-        window = browser.new_context(**context)
-        window.set_default_timeout(PATIENCE_MS)
-        self.page = window.new_page()
+        self.path = Path()
+        made = browser.new_context(**context)
+        made.set_default_timeout(PATIENCE_MS)
+        self.page = made.new_page()
         self.page.on("console", lambda m: self.trouble.append(f"{m.type}: {m.text}"))
         self.page.on("pageerror", lambda e: self.trouble.append(f"error: {e}"))
         self.page.on("dialog", lambda d: (self.trouble.append(f"dialog: {d.message}"), d.dismiss()))
-        self.page.on("request", lambda r: r.url == path.as_uri() or self._request(r.url))
+        self.page.on("request", lambda r: r.url == self.path.as_uri() or self._request(r.url))
+
+    def open(self, path: Path) -> Window:
+        """The window with that page in it, drawn."""
+        self.path = path
+        self.trouble.clear()
         begin = time.monotonic()
         self.page.goto(path.as_uri())
         self.page.wait_for_selector("html[data-ready=yes]")
         self.seconds = time.monotonic() - begin
         self.page.wait_for_selector("html[data-complete=yes]")
+        return self
 
     def _request(self, url: str) -> None:
         if not url.startswith(("data:", "blob:")):
@@ -265,6 +272,28 @@ def write(tmp_path: Path) -> Any:
 WIDE = {"viewport": {"width": 1400, "height": 1000}}
 
 
+@pytest.fixture(scope="module")
+def wide(chromium: Any) -> Window:
+    """One window for many tests: each begins with a process of its own, which takes longest."""
+    return Window(chromium, **WIDE)
+
+
+@pytest.fixture
+def window(wide: Window) -> Iterator[Window]:
+    """That window; what a test opened in it is closed: the pages of many runs are much to draw."""
+    yield wide
+    wide.page.goto("about:blank")
+
+
+@pytest.fixture
+def browser(chromium: Any, wide: Window) -> Iterator[Any]:
+    """The browser; the windows that a test opened are closed."""
+    yield chromium
+    for context in chromium.contexts:
+        if context != wide.page.context:
+            context.close()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "context"),
@@ -275,7 +304,7 @@ WIDE = {"viewport": {"width": 1400, "height": 1000}}
     ],
 )
 def test_loads_without_trouble(browser: Any, write: Any, name: str, context: Any) -> None:
-    opened = Opened(browser, write(six()), **context)
+    opened = Window(browser, **context).open(write(six()))
     opened.shot(name)
     wide = opened.page.evaluate("document.documentElement.scrollWidth - innerWidth")
     assert wide <= 0, "the page scrolls sideways"
@@ -296,10 +325,10 @@ def test_loads_without_trouble(browser: Any, write: Any, name: str, context: Any
 
 
 @pytest.mark.slow
-def test_rules_for_other_names_are_folded_away(browser: Any, write: Any) -> None:
+def test_rules_for_other_names_are_folded_away(window: Window, write: Any) -> None:
     data = six()
     data["hints"].append({**data["hints"][0], "template": "{dirs}{name}", "seen": False})
-    opened = Opened(browser, write(data), **WIDE)
+    opened = window.open(write(data))
     place = opened.page.locator("#hints-body")
     assert place.get_by_text("calibrated_{n}.bin").is_visible()
     assert not place.get_by_text("{dirs}{name}").is_visible()
@@ -310,7 +339,7 @@ def test_rules_for_other_names_are_folded_away(browser: Any, write: Any) -> None
 
 @pytest.mark.slow
 def test_on_a_phone_each_cell_tells_its_column(browser: Any, write: Any) -> None:
-    opened = Opened(browser, write(six()), viewport={"width": 390, "height": 844})
+    opened = Window(browser, viewport={"width": 390, "height": 844}).open(write(six()))
     cells = opened.page.locator("#files-table tbody tr").first.locator("td")
     boxes = [box for box in (cells.nth(i).bounding_box() for i in range(cells.count())) if box]
     assert all(b["y"] >= a["y"] + a["height"] - 1 for a, b in itertools.pairwise(boxes))
@@ -319,10 +348,10 @@ def test_on_a_phone_each_cell_tells_its_column(browser: Any, write: Any) -> None
 
 
 @pytest.mark.slow
-def test_ticks_of_time_are_round(browser: Any, write: Any) -> None:
+def test_ticks_of_time_are_round(window: Window, write: Any) -> None:
     for end, wanted in ((5000, ("20 min", "40 min", "1 h")), (95, ("10 s", "1 min", "1:30 min"))):
         data = data_of(parse_run(f"task a end={end}\nfile x 1M\nwrite a x").analysis())
-        opened = Opened(browser, write(data), **WIDE)
+        opened = window.open(write(data))
         # ECharts draws on a canvas: what it was asked to write is read from its model
         texts = opened.page.evaluate("""() => {
             const model = TH.echarts.getInstanceByDom(document.getElementById('timeline-chart'));
@@ -332,14 +361,14 @@ def test_ticks_of_time_are_round(browser: Any, write: Any) -> None:
 
 
 @pytest.mark.slow
-def test_sparse_runs_load_without_trouble(browser: Any, write: Any) -> None:
+def test_sparse_runs_load_without_trouble(window: Window, write: Any) -> None:
     for analysis in (*(parse_run(text).analysis() for text in SPARSE), without_measures()):
-        assert Opened(browser, write(data_of(analysis)), **WIDE).trouble == []
+        assert window.open(write(data_of(analysis))).trouble == []
 
 
 @pytest.mark.slow
-def test_search_fold_and_evidence(browser: Any, write: Any) -> None:
-    opened = Opened(browser, write(six()), **WIDE)
+def test_search_fold_and_evidence(window: Window, write: Any) -> None:
+    opened = window.open(write(six()))
     tab = opened.page
     status = tab.locator("#graph-status")
     folded = tab.locator("#node-list li").count()
@@ -364,8 +393,8 @@ def test_search_fold_and_evidence(browser: Any, write: Any) -> None:
 
 
 @pytest.mark.slow
-def test_tables_sort_and_filter_by_keyboard(browser: Any, write: Any) -> None:
-    opened = Opened(browser, write(six()), **WIDE)
+def test_tables_sort_and_filter_by_keyboard(window: Window, write: Any) -> None:
+    opened = window.open(write(six()))
     tab = opened.page
     table = tab.locator("#files-table")
     size = table.get_by_role("button", name="Size")
@@ -387,17 +416,16 @@ def test_tables_sort_and_filter_by_keyboard(browser: Any, write: Any) -> None:
 
 @pytest.mark.slow
 def test_hint_is_copied(browser: Any, write: Any) -> None:
-    opened = Opened(
-        browser, write(six()), permissions=["clipboard-read", "clipboard-write"], **WIDE
-    )
+    may = ["clipboard-read", "clipboard-write"]
+    opened = Window(browser, permissions=may, **WIDE).open(write(six()))
     opened.page.get_by_role("button", name="Copy DP=local").click()
     opened.page.get_by_role("button", name="Copied").wait_for()
     assert opened.page.evaluate("navigator.clipboard.readText()") == "DP=local"
 
 
 @pytest.mark.slow
-def test_names_of_every_element_are_there_for_screen_readers(browser: Any, write: Any) -> None:
-    opened = Opened(browser, write(six()), **WIDE)
+def test_names_of_every_element_are_there_for_screen_readers(window: Window, write: Any) -> None:
+    opened = window.open(write(six()))
     nameless = opened.page.evaluate(
         """() => [...document.querySelectorAll('button, input, select, [role=img]')]
              .filter(e => !(e.textContent.trim() || e.getAttribute('aria-label')
@@ -412,8 +440,8 @@ def test_names_of_every_element_are_there_for_screen_readers(browser: Any, write
 
 
 @pytest.mark.slow
-def test_hostile_names_stay_text(browser: Any, write: Any) -> None:
-    opened = Opened(browser, write(data_of(hostile_run())), **WIDE)
+def test_hostile_names_stay_text(window: Window, write: Any) -> None:
+    opened = window.open(write(data_of(hostile_run())))
     tab = opened.page
     tab.fill("#search", "script")
     tab.press("#search", "Enter")
@@ -427,11 +455,11 @@ def test_hostile_names_stay_text(browser: Any, write: Any) -> None:
 
 
 @pytest.mark.slow
-def test_ten_thousand_tasks_open_folded(browser: Any, write: Any) -> None:
+def test_ten_thousand_tasks_open_folded(window: Window, write: Any) -> None:
     data = data_of(chains(20, 500))
     assert data["totals"]["handed_bytes"] == 19 * 500 * SIZE
     path = write(data)
-    opened = Opened(browser, path, **WIDE)
+    opened = window.open(path)
     assert opened.trouble == []
     opened.shot("10000-tasks")
     print(f"10,000 tasks: usable after {opened.seconds:.2f} s")
@@ -472,15 +500,15 @@ def test_a_prediction_is_points_and_bars_that_do_not_overlap() -> None:
 
 
 @pytest.mark.slow
-def test_what_if_is_drawn_and_its_names_stay_text(browser: Any, write: Any) -> None:
+def test_what_if_is_drawn_and_its_names_stay_text(window: Window, write: Any) -> None:
     evil = "</script><img src=x onerror=alert(1)>"
     analysis = parse_run(SIX).analysis()
-    opened = Opened(browser, write(collect(analysis, [], prediction=predicted(evil))), **WIDE)
+    opened = window.open(write(collect(analysis, [], prediction=predicted(evil))))
     assert opened.page.locator("#what-if").is_visible()
     assert evil in opened.page.locator("#whatif-note").inner_text()
     for place in ("whatif-chart", "whatif-timeline"):
         assert opened.page.locator(f"#{place} canvas").count() >= 1
     assert opened.trouble == []
-    without = Opened(browser, write(six()), **WIDE)
+    without = window.open(write(six()))
     assert not without.page.locator("#what-if").is_visible()
     assert without.trouble == []

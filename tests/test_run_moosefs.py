@@ -18,7 +18,9 @@ from tests.support.cli import tracehint
 from tests.support.creation import Tagged
 from tests.support.hints import hint_file, rule, save
 from tests.support.moosefs import Cluster, cluster, missing
+from tracehint.adapters.creation import by_fanotify
 from tracehint.adapters.creation.journal import read_journals
+from tracehint.adapters.creation.ways import WAYS
 from tracehint.adapters.stores.registry import open_store
 
 pytestmark = pytest.mark.slow
@@ -56,6 +58,18 @@ def test_the_program_sees_no_child(library: Path, tmp_path: Path) -> None:
     tagged.run(sys.executable, "-c", script)
     assert (tmp_path / "said").read_text() == f"3 {tagged.root}/a.txt\n"
     assert read_journals(tagged.table).counts["set"] == 1
+
+
+def test_a_tool_that_never_answers_is_not_asked_for_ever(
+    library: Path, tmp_path: Path, tool: Path
+) -> None:
+    tagged = Tagged(library, tmp_path, HINTS, store=open_store("moosefs"))
+    tool.write_text(f"#!/bin/sh\necho asked >>{tmp_path}/said\nsleep 300\n")
+    tagged.run("sh", "-c", 'for i in 1 2 3 4 5 6; do sh -c "echo 1 >a$i.txt"; done')
+    assert (tmp_path / "said").read_text() == "asked\n" * 3
+    journal = read_journals(tagged.table)
+    assert (journal.counts["silent"], journal.counts["refused"]) == (3, 6)
+    assert {record.error for record in journal.records} == {110}
 
 
 @pytest.mark.usefixtures("tool")
@@ -141,6 +155,25 @@ def test_a_real_store(library: Path, tmp_path: Path, store: Cluster) -> None:
     assert (classes["a.txt"], classes["b.dat"]) == ("3", "9")
     assert classes["other"] not in ("3", "9")
     assert read_journals(tagged.table).counts["set"] == 2
+
+
+@pytest.mark.slow
+@pytest.mark.store
+@pytest.mark.parametrize("via", WAYS)
+def test_a_run_on_a_real_store(tmp_path: Path, store: Cluster, via: str) -> None:
+    """It is mounted without a page cache: nothing there can be shared through memory."""
+    if via == "fanotify" and by_fanotify.check()[1]:
+        pytest.skip(by_fanotify.check()[0])
+    (store.mount / via).mkdir()
+    save(tmp_path, *HINTS.rules)
+    words = [sys.executable, "-m", "tracehint", "run", "--via", via, "--store", "moosefs"]
+    words += ["--hints", tmp_path / "hints.json", "--no-record", "--", "sh", "-c"]
+    script = "echo 1 >a.txt; echo 1 >other; echo 1 >b.dat; cat a.txt"
+    done = store.run(*words, script, cwd=store.mount / via)
+    assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
+    assert "2 of 2 files that a rule is for got their hints" in done.stderr
+    asked = store.run("mfsgetsclass", "a.txt", "b.dat", cwd=store.mount / via)
+    assert asked.stdout.split() == ["a.txt:", "3", "b.dat:", "9"]
 
 
 MAKEFLOW = (

@@ -18,7 +18,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tracehint.adapters.creation.running import Running
-from tracehint.adapters.project.mounts import store_of
 from tracehint.collectors.hostinfo import mounts
 from tracehint.errors import MissingDependencyError
 from tracehint.hintgen.text.units import plural
@@ -33,7 +32,6 @@ UNSEEN = (
     "a process outside of the run, another node, a file without a name that was linked "
     "(O_TMPFILE), or no agent at that moment"
 )
-_UNANSWERED = ("moosefs",)
 _PR_SET_CHILD_SUBREAPER = 36
 _NOBODY = 65534
 _BEGIN_S, _END_S = 20.0, 5.0
@@ -85,20 +83,10 @@ def refuse_strange(root: bytes) -> None:
             os.unlink(path)  # noqa: PTH108 (a path of bytes)
 
 
-def refuse_unanswered(root: bytes) -> None:
-    """A MooseFS is not watched: its agent set no class there. Raises MissingDependencyError."""
-    store, where = store_of(Path(os.fsdecode(root)), mounts())
-    if store in _UNANSWERED:
-        raise MissingDependencyError(
-            f"{where}: hints by fanotify were tried there and none was set", "Use --via preload."
-        )
-
-
 @contextmanager
 def on(table: Path, roots: Sequence[bytes]) -> Iterator[Running]:
     """An agent runs for the descendants of this process. Raises MissingDependencyError."""
     for root in roots:
-        refuse_unanswered(root)
         refuse_strange(root)
     libc = ctypes.CDLL(None)
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tracehint.adapters.creation.layout import UNKNOWN
 from tracehint.schemas.plain import open_plain
+from tracehint.schemas.shared_memory import try_sharing
 
 MAGIC = b"THJRNL\0\2"
 SIZE, CHUNK = 1 << 30, 4096  # bytes; the file is sparse
@@ -22,7 +23,7 @@ _USED = struct.Struct("<II")
 _RECORD = struct.Struct("<IIIHHQQII")
 COUNTS = (
     "created", "outside", "no_rule", "no_hint", "conflict", "costly", "damaged", "set",
-    "refused", "dropped", "nameless",
+    "refused", "dropped", "nameless", "silent",
 )  # fmt: skip  # a table
 _COUNTS = struct.Struct(f"<{len(COUNTS)}Q")
 
@@ -49,7 +50,7 @@ class Record:
 class Journal:
     """All of one run: records in the order of their hosts and chunks, and counts by name.
 
-    Of the counts `unreadable` are journals, and `untyped` files.
+    Of the counts `unreadable` are journals, `silent` questions and `untyped` files.
     """
 
     records: list[Record]
@@ -57,14 +58,32 @@ class Journal:
 
 
 def make_journal(table: Path) -> None:
-    """The journal of this host, whole and sparse, so that no process has to make it."""
-    path = table.with_name(f"{table.name}.journal.{os.uname().nodename.replace('/', '_')}")
+    """The journal of this host, whole and sparse, so that no process has to make it.
+
+    Raises OSError, also where no file can be shared through memory.
+    """
+    path = _journal_of(table)
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         os.ftruncate(fd, SIZE)
         os.pwrite(fd, MAGIC, 0)
+        try_sharing(fd)
+    except OSError:
+        path.unlink()
+        raise
     finally:
         os.close(fd)
+
+
+def link_journal(table: Path, folder: Path) -> None:
+    """The journal of this host in a directory that it can be shared in; a link beside the table."""
+    there = folder / table.name
+    make_journal(there)
+    _journal_of(table).symlink_to(_journal_of(there).resolve())
+
+
+def _journal_of(table: Path) -> Path:
+    return table.with_name(f"{table.name}.journal.{os.uname().nodename.replace('/', '_')}")
 
 
 def read_journals(table: Path) -> Journal:
@@ -74,7 +93,7 @@ def read_journals(table: Path) -> Journal:
     for path in sorted(table.parent.glob(f"{table.name}.journal.*")):
         host = path.name.removeprefix(f"{table.name}.journal.")
         try:
-            fd = open_plain(path)
+            fd = open_plain(path.resolve())
         except OSError:
             counts["unreadable"] += 1
             continue

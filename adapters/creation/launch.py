@@ -10,12 +10,12 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from tracehint.adapters.creation.compile import Compiled
-from tracehint.adapters.creation.journal import Journal, make_journal, read_journals
+from tracehint.adapters.creation.journal import Journal, link_journal, make_journal, read_journals
 from tracehint.adapters.creation.running import Running
 from tracehint.adapters.creation.ways import Way
 from tracehint.adapters.paths import PRIVATE
@@ -54,11 +54,22 @@ def switched_on(
         fd = os.open(table, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(fd, "wb") as stream:
             stream.write(compiled.data)
-        make_journal(table)
-        with way.on(table, roots) as running:
+        with _journal(table), way.on(table, roots) as running:
             yield Switched(table, running)
     finally:
         shutil.rmtree(place, ignore_errors=True)
+
+
+@contextmanager
+def _journal(table: Path) -> Iterator[None]:
+    """Beside the table, or where this host can share a file through memory."""
+    with ExitStack() as stack:
+        try:
+            make_journal(table)
+        except OSError:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tracehint-"))
+            link_journal(table, Path(folder))
+        yield
 
 
 def _place(folder: Path) -> Path:

@@ -11,18 +11,20 @@ from typing import Any
 from tracehint.adapters.stores.base import Store
 from tracehint.errors import TracehintError
 
+_ASKED = ("set", "missed")
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 def read_back(rows: Sequence[dict[str, Any]], store: Store, seconds: float) -> int:
-    """Rows that were set and are not so any more become `lost`; the number of files not read.
+    """Rows that were set and are not so any more become `lost`, missed ones that are there all the
+    same `set`: whoever set them found no place to note it. The number of files not read.
 
     A file that the run deleted had its hint as long as it was there. Of several rows of one name
     the last says what must be there. `seconds`: stores whose tools are slow are asked no longer.
     """
     last: dict[bytes, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
-        if row["state"] == "set":
+        if row["state"] in _ASKED:
             kept = last[row["path"]]
             if kept and kept[0]["t_ns"] != row["t_ns"]:
                 kept.clear()
@@ -45,7 +47,9 @@ def _read(path: bytes, rows: list[dict[str, Any]], store: Store) -> bool:
     try:
         for row in rows:
             got = store.read(fd, row["key"])
-            if got != row["value"]:
+            if got == row["value"]:
+                row |= {"state": "set", "why": ""}
+            elif row["state"] == "set":
                 row |= {"state": "lost", "why": _why(got)}
     except (OSError, TracehintError):
         return False

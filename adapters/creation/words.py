@@ -17,6 +17,7 @@ _COUNTED = {
     "dropped": "files whose record found no room in the journal",
     "untyped": "files: the type of the task that made them was not known, as a rule asks",
     "nameless": "files without a name that could be told (/proc is not there, or it is too long)",
+    "silent": "times the store's tool did not answer (after three it is not asked again)",
     "unreadable": "journals that cannot be read",
 }
 _MOST = 4  # reasons that are told

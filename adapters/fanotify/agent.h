@@ -55,6 +55,10 @@ enum opened_how {
 };
 enum opened_how file_opened(struct opened *o, int fd, pid_t thread);
 
+/* beside.c: where a tool finds a file without waiting for the program that makes it. */
+void learn_store(const char *place);
+const char *shown_beside(int fd);
+
 /* later.c: settings that may take long, by threads of their own. */
 bool begin_later(struct hinter *hinter);
 bool set_later(const struct tag_slot *slot, int fd, pid_t process);

@@ -161,7 +161,10 @@ void serve(const struct job *job, struct shared *shared)
 		return;
 	}
 	opened.hinter.agent = true;
+	opened.hinter.shown = shown_beside;
 	opened.tools = has_tools(&opened.hinter.table);
+	for (const char *const *place = job->mounts; *place; place++)
+		learn_store(*place);
 	tag_journal_keep(&opened.hinter.journal);
 	if (!begin_later(&opened.hinter)) {
 		fail(shared, "threads: %s", strerror(errno));

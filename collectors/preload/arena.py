@@ -14,6 +14,7 @@ from tracehint.collectors.hostinfo import boot_id
 from tracehint.collectors.preload.blind import LIBRARY
 from tracehint.collectors.preload.sites import write_sites
 from tracehint.errors import NotBegunError
+from tracehint.schemas.shared_memory import try_sharing
 from tracehint.schemas.spool.version import VERSION
 
 ARENA = "arena"
@@ -56,7 +57,7 @@ class Arena:
 
     def make(self, *, launched: bool = True) -> None:
         """The file, and start.json. launched: the first epoch is that of a program which becomes
-        the command (forget_launcher). Raises NotBegunError where there is no room."""
+        the command (forget_launcher). Raises NotBegunError where it cannot be or has no room."""
         first = self.sample()
         time.sleep(_MEASURE_S)
         second = self.sample()
@@ -72,6 +73,7 @@ class Arena:
                     _make_units(fd) * UNIT, int(_GAP_S * hertz),
                 )  # fmt: skip  # a table
                 os.pwrite(fd, head, 0)
+                try_sharing(fd)
             finally:
                 os.close(fd)
         except OSError as error:

@@ -74,14 +74,14 @@ def memory(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def mirror(folder: Path) -> Iterator[Path]:
+def mirror(folder: Path, *options: str) -> Iterator[Path]:
     """A FUSE file system of its own (bindfs). Skips where it cannot be had."""
     behind, where = folder / "behind", folder / "m"
     behind.mkdir()
     where.mkdir()
     if shutil.which("bindfs") is None or not Path("/dev/fuse").exists():
         pytest.skip("not there: bindfs, /dev/fuse")
-    if subprocess.run(["bindfs", behind, where], capture_output=True).returncode:
+    if subprocess.run(["bindfs", *options, behind, where], capture_output=True).returncode:
         pytest.skip("FUSE cannot be mounted here")
     try:
         yield where

@@ -5,9 +5,10 @@ pytest starts hundreds. The server has run nothing: one thread, no file open bes
 it forks becomes what `python -m tracehint` would be: directory, environment, streams, `sys.argv`
 and `sys.path` are those of the request, and `tracehint.__main__` ends it.
 
-A request: one byte and a connection over the socket that the server was given. Over the
-connection come the three streams and a line of JSON (`words`, `cwd`, `env`); back go the process
-and its exit code as `subprocess` counts it, a line each.
+A request: one byte and a connection over the socket that the server was given, or a connection to
+the one that it listens at (fork_client.py). Over the connection come the three streams and a line
+of JSON (`words`, `cwd`, `env`); back go the process and its exit code as `subprocess` counts it, a
+line each.
 """
 
 from __future__ import annotations
@@ -34,17 +35,18 @@ LIBRARIES = ("duckdb", "networkx", "numpy.ma", "pyarrow.compute", "pyarrow.parqu
 NOT_LOADED = ("tracehint.__main__",)  # it looks at sys.argv when it is loaded
 
 
-def serve(asked: socket.socket) -> None:
-    """Fork for each request until nobody can ask any more."""
+def serve(asked: socket.socket, listens: socket.socket) -> None:
+    """Fork for each request until the worker of pytest can ask no more."""
     waiting = selectors.DefaultSelector()
-    waiting.register(asked, selectors.EVENT_READ)
+    for source in (asked, listens):
+        waiting.register(source, selectors.EVENT_READ)
     while True:
         for key, _ in waiting.select():
             if key.data is None:
-                _, found, _, _ = socket.recv_fds(asked, 1, 1)
-                if not found:
+                connection = _handed(asked) if key.fileobj is asked else listens.accept()[0]
+                if connection is None:
                     return
-                pid, answer = _forked(socket.socket(fileno=found[0]))
+                pid, answer = _forked(connection)
                 waiting.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, answer))
                 continue
             waiting.unregister(key.fd)
@@ -53,6 +55,12 @@ def serve(asked: socket.socket) -> None:
             code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
             with answer, contextlib.suppress(OSError):  # whoever asked may have given up
                 answer.sendall(b"%d\n" % code)
+
+
+def _handed(asked: socket.socket) -> socket.socket | None:
+    """The connection that the worker of pytest sent; None when it ended."""
+    _, found, _, _ = socket.recv_fds(asked, 1, 1)
+    return socket.socket(fileno=found[0]) if found else None
 
 
 def _forked(connection: socket.socket) -> tuple[int, socket.socket]:
@@ -141,5 +149,5 @@ if __name__ == "__main__":
     load()
     gc.collect()
     gc.freeze()  # else each child copies the pages of what it collects
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    serve(*(socket.socket(fileno=int(number)) for number in sys.argv[1:]))
     os._exit(0)  # the libraries need not be taken apart

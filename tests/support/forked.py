@@ -6,16 +6,22 @@ import atexit
 import json
 import os
 import selectors
+import shlex
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from tests.support import fork_client
+
 ROOT = Path(__file__).parents[2]
+# The beginning of a shell that `program` is for.
+NAME_ITSELF = f"export {fork_client.SHELL}=$$\n"
 # What a process reads before it runs a command: other values need a process of its own.
 AT_START = ("PYTHON", "LD_", "LC_", "LANG", "TZ", "MALLOC_", "GLIBC_", "ARROW_", "OMP_",
             "OPENBLAS_", "MKL_", "ASAN_", "UBSAN_", "LSAN_")  # fmt: skip  # a table
@@ -23,7 +29,7 @@ AT_START = ("PYTHON", "LD_", "LC_", "LANG", "TZ", "MALLOC_", "GLIBC_", "ARROW_",
 
 def fits(env: Mapping[str, str]) -> bool:
     """Whether the server was started as a process with this environment would be."""
-    return _at_start(env) == _server()[1]
+    return _at_start(env) == _server().began
 
 
 def run(
@@ -56,7 +62,7 @@ def run(
 def _asked(request: dict[str, object], streams: list[int]) -> socket.socket:
     here, there = socket.socketpair()
     with there:
-        socket.send_fds(_server()[0], [b"+"], [there.fileno()])
+        socket.send_fds(_server().asked, [b"+"], [there.fileno()])
     text = json.dumps(request).encode("ascii") + b"\n"
     sent = socket.send_fds(here, [text], streams)
     here.sendall(text[sent:])
@@ -91,14 +97,47 @@ def usual() -> dict[str, str]:
     return dict(os.environ)
 
 
+def program(folder: Path) -> None:
+    """Write `tracehint` into the folder, for the PATH of a shell that begins with `NAME_ITSELF`.
+
+    What the shell itself starts is forked: not for shells that send it signals.
+    """
+    server = _server()
+    given = {"python": sys.executable, "names": AT_START, "values": server.began}
+    words = [sys.executable, "-IS", fork_client.__file__, server.name, json.dumps(given)]
+    file = folder / "tracehint"
+    file.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+    file.chmod(0o755)
+
+
+def server_process() -> int:
+    """The parent of what is forked."""
+    return _server().process
+
+
+@dataclass(frozen=True)
+class _Server:
+    """Where connections are handed over, the name of the socket for other processes, its
+    process, and the values of AT_START that it began with."""
+
+    asked: socket.socket
+    name: str
+    process: int
+    began: dict[str, str]
+
+
 @cache
-def _server() -> tuple[socket.socket, dict[str, str]]:
-    """The server of this process, begun when it is first asked for, and what it read then."""
+def _server() -> _Server:
+    """The server of this process, begun when it is first asked for."""
     here, there = socket.socketpair()
-    with there:
-        words = [sys.executable, "-m", "tests.support.fork_server", str(there.fileno())]
+    with there, socket.socket(socket.AF_UNIX) as listens:
+        listens.bind("")  # the kernel finds a name, which goes with the socket
+        listens.listen()
+        name = listens.getsockname()[1:].decode()
+        files = [there.fileno(), listens.fileno()]
+        words = [sys.executable, "-m", "tests.support.fork_server", *map(str, files)]
         server = subprocess.Popen(
-            words, cwd=ROOT, env=usual(), pass_fds=[there.fileno()], stdin=subprocess.DEVNULL
+            words, cwd=ROOT, env=usual(), pass_fds=files, stdin=subprocess.DEVNULL
         )
 
     def end() -> None:
@@ -106,4 +145,4 @@ def _server() -> tuple[socket.socket, dict[str, str]]:
         server.wait()
 
     atexit.register(end)
-    return here, _at_start(usual())
+    return _Server(here, name, server.pid, _at_start(usual()))

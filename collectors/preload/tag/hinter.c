@@ -7,7 +7,9 @@
 #define O_RDONLY_CLOEXEC 02000000
 #define PROT_READ 1
 #define MAP_PRIVATE 2
+#define ETIMEDOUT 110
 #define MAX_SETTINGS 64
+#define MAX_SILENT 3
 #define OWN ".tracehint/" /* our own directory below a root: never hinted */
 
 struct stat64 { /* struct stat of the kernel on x86-64 */
@@ -121,6 +123,22 @@ void hinter_withhold(struct hinter *h, const struct tag_slot *slot, uint32_t pid
 	tag_note(&h->journal, record, slot->name);
 }
 
+/* One setting. A tool that was silent too often is not asked again: each time a program waits. */
+static long put(struct hinter *h, const struct tag_setting *setting, struct tag_slot *slot, int fd)
+{
+	long size = tag_value(&h->table, setting, slot->group, slot->value);
+
+	if (size < 0)
+		return size;
+	if (setting->flags & TAG_CLASS && tag_counted(&h->journal, TAG_C_SILENT) >= MAX_SILENT)
+		return -ETIMEDOUT;
+	long done = tag_put(&h->table, setting, fd, slot->value, (size_t)size, h->shown);
+
+	if (done == -ETIMEDOUT)
+		tag_count(&h->journal, TAG_C_SILENT);
+	return done;
+}
+
 void hinter_set(struct hinter *h, struct tag_slot *slot, int fd, uint32_t pid)
 {
 	struct tag_record record = record_of(slot, pid);
@@ -129,10 +147,7 @@ void hinter_set(struct hinter *h, struct tag_slot *slot, int fd, uint32_t pid)
 		tag_settings(&h->table, &slot->match, slot->name, slot->group, &count);
 
 	for (uint32_t i = 0; settings && i < count && i < MAX_SETTINGS; i++) {
-		long size = tag_value(&h->table, &settings[i], slot->group, slot->value);
-		long done =
-			size < 0 ? size
-				 : tag_put(&h->table, &settings[i], fd, slot->value, (size_t)size);
+		long done = put(h, &settings[i], slot, fd);
 
 		if (!th_failed(done))
 			continue;

@@ -8,12 +8,14 @@
 #define TRACEHINT_TAG_HINTER_H
 
 #include "journal.h"
+#include "store.h"
 #include "table.h"
 
 struct hinter {
 	struct tag_table table;
 	struct tag_journal journal;
-	bool agent; /* asks for others, whose numbers come again */
+	bool agent;	  /* asks for others, whose numbers come again */
+	tag_shown *shown; /* how a store's tool finds a file */
 };
 
 /* What one file needs: more than a stack that may be a signal handler's holds. */

@@ -55,7 +55,8 @@ static long open_journal(const struct tag_journal *j)
 {
 	if (j->kept)
 		return th_sys(__NR_fcntl, j->kept - 1, F_DUPFD_CLOEXEC, 0);
-	return th_sys(__NR_openat, TH_AT_FDCWD, j->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
+	/* our own directory: a link there was put by `run` */
+	return th_sys(__NR_openat, TH_AT_FDCWD, j->path, O_RDWR | O_CLOEXEC, 0);
 }
 
 static void make_journal(const struct tag_journal *j)
@@ -119,6 +120,11 @@ void tag_count(struct tag_journal *j, enum tag_count which)
 {
 	if (j->header)
 		__atomic_fetch_add(&j->header->counts[which], 1, __ATOMIC_RELAXED);
+}
+
+uint64_t tag_counted(const struct tag_journal *j, enum tag_count which)
+{
+	return j->header ? __atomic_load_n(&j->header->counts[which], __ATOMIC_RELAXED) : 0;
 }
 
 /* A new chunk in the place of `old`; false: there is none to be had. */

@@ -27,6 +27,7 @@ enum tag_count {
 	TAG_C_REFUSED,
 	TAG_C_DROPPED,
 	TAG_C_NAMELESS,
+	TAG_C_SILENT, /* questions that a store's tool left without an answer */
 	TAG_COUNTS
 };
 
@@ -64,6 +65,7 @@ void tag_journal_open(struct tag_journal *j, const char *table);
 /* Keep it open: who must not open files later. A program's descriptors are its own. */
 void tag_journal_keep(struct tag_journal *j);
 void tag_count(struct tag_journal *j, enum tag_count which);
+uint64_t tag_counted(const struct tag_journal *j, enum tag_count which);
 void tag_note(struct tag_journal *j, struct tag_record record, const char *path);
 
 #endif
