@@ -43,7 +43,7 @@ def analyze_at(
     given = {} if resources is None else {"resources": resources}
 
     def work(bundle: Bundle, extents: Execution | None) -> Analysis:
-        return analyze(bundle, options, extents, resources)
+        return analyze(bundle, options, extents, resources, owned=True)
 
     found: Analysis = import_module(BACKENDS[OLD_NAMES.get(backend, backend)]).run_at(
         where, work, master, **given
@@ -56,14 +56,18 @@ def analyze(
     options: Options | None = None,
     extents: Execution | None = None,
     resources: Resources | None = None,
+    *,
+    owned: bool = False,
 ) -> Analysis:
     """Segment the tasks, follow the bytes, label the patterns.
 
     `extents` has that table and computes on it (default: this process), within `resources`.
+    `owned`: the tables are taken out of the bundle, so that each goes when nothing needs it.
     Works on damaged and partial bundles: `run["completeness"]` says what is missing.
     """
     from tracehint.analyzer import root_paths
     from tracehint.analyzer.execution.local import LocalExtents
+    from tracehint.analyzer.execution.memory import give_back
     from tracehint.analyzer.execution.resources import Resources
     from tracehint.analyzer.execution.threads import beside
     from tracehint.analyzer.flow.build import build_flow
@@ -76,7 +80,11 @@ def analyze(
 
     options, resources = options or Options(), resources or Resources()
     manifest = assign(bundle.manifest, options.sites)
-    bundle = replace(bundle, manifest=manifest, tables=dict(bundle.tables))
+    tables = dict(bundle.tables)
+    if owned:
+        bundle.tables.clear()
+    bundle = replace(bundle, manifest=manifest, tables=tables)
+    del tables
     extents = extents or LocalExtents(bundle.tables["extents"], resources)
     bundle.tables.pop("extents", None)  # it is with `extents` now
     resources.tell("finding the tasks", 0, 0, "")
@@ -84,12 +92,15 @@ def analyze(
     follow = partial(build_flow, owned=True, found=found)
     segmented = with_waiting(bundle, segment_tasks(bundle, options))
     resources.tell("finding the files", 0, 0, "")
+    give_back()
     data = data_roots(bundle, options.data_roots, segmented)
     lost = lost_events(bundle, segmented.proc_task, extents)  # before columns go that it needs
+    give_back()
     flow = follow(bundle, segmented, data, options, root_paths, extents)
     notes = [*flow.notes, *segmented.notes]
     run = run_object(bundle, segmented.tasks, data, options, extents, notes)
     del bundle, extents, found, follow  # most of the memory, where the caller does not keep it
+    give_back()
     return _labelled(run, segmented, flow, lost, options, resources)
 
 

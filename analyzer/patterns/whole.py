@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracehint.analyzer.columns import column, floats
+from tracehint.analyzer.execution.memory import give_back
 from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.execution.threads import compute_all
 from tracehint.analyzer.patterns import (
@@ -51,6 +52,7 @@ def label(
     tables = Tables(flow, work)
     resources = resources or Resources()
     found = _found(tables, work, options, _losses(lost, work), resources)
+    give_back()
     in_cycles = cycles.find(
         tables.files, found.facts, found.links, len(work.ids), options, backward=found.backward
     )
@@ -62,9 +64,11 @@ def label(
     sites = run.get("hosts_by_site", {})
     chosen = choice.choose(labels, found.facts, single, around, options, int(run["nodes"]), sites)
     factors = confidence.rate(labels, found.facts, run["completeness"]["blind_to"], lost)
+    give_back()
     extra = evidence.Extra(bool(sites), options.link_rates)
     sources = _sources(found, around, in_cycles, single)
     said = evidence.write(labels, factors, chosen, sources, extra, resources)
+    give_back()
     decided = edges.Decided(labels, chosen, said, factors.confidence(), factors.ordered)
     texts = evidence.groups(around, labels, chosen)
     return (
