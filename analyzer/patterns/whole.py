@@ -52,7 +52,6 @@ def label(
     tables = Tables(flow, work)
     resources = resources or Resources()
     found = _found(tables, work, options, _losses(lost, work), resources)
-    give_back()
     in_cycles = cycles.find(
         tables.files, found.facts, found.links, len(work.ids), options, backward=found.backward
     )
@@ -64,11 +63,9 @@ def label(
     sites = run.get("hosts_by_site", {})
     chosen = choice.choose(labels, found.facts, single, around, options, int(run["nodes"]), sites)
     factors = confidence.rate(labels, found.facts, run["completeness"]["blind_to"], lost)
-    give_back()
     extra = evidence.Extra(bool(sites), options.link_rates)
     sources = _sources(found, around, in_cycles, single)
     said = evidence.write(labels, factors, chosen, sources, extra, resources)
-    give_back()
     decided = edges.Decided(labels, chosen, said, factors.confidence(), factors.ordered)
     texts = evidence.groups(around, labels, chosen)
     return (
@@ -87,6 +84,7 @@ def _found(
         return find(tables.partition(*bounds[i]), work, options, losses)
 
     parts = compute_all(found_in, range(len(bounds)), resources, "labels")
+    give_back()
     return _together(parts, [low for low, _ in bounds])
 
 
