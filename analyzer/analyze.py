@@ -67,7 +67,6 @@ def analyze(
     """
     from tracehint.analyzer import root_paths
     from tracehint.analyzer.execution.local import LocalExtents
-    from tracehint.analyzer.execution.memory import give_back
     from tracehint.analyzer.execution.resources import Resources
     from tracehint.analyzer.execution.threads import beside
     from tracehint.analyzer.flow.build import build_flow
@@ -87,7 +86,6 @@ def analyze(
     resources.tell("finding the files", 0, 0, "")
     data = data_roots(bundle, options.data_roots, segmented)
     lost = lost_events(bundle, segmented.proc_task, extents)  # before columns go that it needs
-    give_back()
     flow = follow(bundle, segmented, data, options, root_paths, extents)
     notes = [*flow.notes, *segmented.notes]
     run = run_object(bundle, segmented.tasks, data, options, extents, notes)
