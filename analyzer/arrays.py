@@ -140,3 +140,18 @@ def finder(ids: Ints) -> Callable[[Ints], Ints]:
 def positions(ids: Ints, wanted: Ints) -> Ints:
     """For each of `wanted` its position in `ids`, as `finder` finds it."""
     return finder(ids)(wanted)
+
+
+def spread(start: Ints, count: Ints) -> Ints:
+    """start, start + 1, ... of each, as many as `count` says."""
+    return np.repeat(start - np.cumsum(count) + count, count) + np.arange(int(count.sum()))
+
+
+def joined(key: Ints, of: Ints, value: Ints) -> tuple[Ints, Ints]:
+    """(a place in `key`, a value) for each value whose `of` is the key there. No key is negative,
+    and no `of`."""
+    many = int(max(key.max(initial=0), of.max(initial=0))) + 1
+    count = np.bincount(of, minlength=many)
+    first = np.cumsum(count) - count
+    row = np.repeat(np.arange(len(key)), count[key])
+    return row, value[order_by(of)][spread(first[key], count[key])]

@@ -6,30 +6,36 @@ stated. Without contradictions the clocks stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tracehint.schemas.manifest import Manifest
 
 _LIMIT_NS = 86_400 * 10**9  # more than a day apart is not a clock that runs wrong
 
-# For each pair of hosts: by how much the reader's clock is behind, at least.
-_BEHIND = """
+# Per host and name on a shared file system: when it was made there, and first read as found.
+_SEEN = """
 with shared as (
     select o.host, m.source || chr(0) || substr(hex(o.path), 2 * m.cut + 1) as name,
         o.created, o.open_ns, o.read_bytes
     from opens o join mounts m on o.host = m.host
         and starts_with(hex(o.path) || '2F', hex(m.path) || '2F')
-), made as (select host, name, min(open_ns) as t from shared where created group by all),
-used as (
-    select host, name, min(open_ns) as t from shared
-    where not created and read_bytes > 0 group by all
 )
-select made.host as maker, used.host as reader, max(made.t - used.t)::bigint as behind
-from made join used using (name) where made.host <> used.host group by all
+select host, name, min(open_ns) filter (where created) as made,
+    min(open_ns) filter (where not created and read_bytes > 0) as used
+from shared group by all
+"""
+
+# For each pair of hosts: by how much the reader's clock is behind, at least.
+_BEHIND = """
+with times as (select host, name, min(made) as made, min(used) as used from seen group by all)
+select a.host as maker, b.host as reader, max(a.made - b.used)::bigint as behind
+from times a join times b using (name)
+where a.host <> b.host and a.made is not null and b.used is not null group by all
 """
 
 
@@ -96,19 +102,30 @@ def _network(mount: dict[str, object]) -> bool:
     )
 
 
-def corrections(tables: dict[str, pa.Table], manifest: Manifest) -> dict[str, int]:
-    """Nanoseconds to add to each host's times; empty when nothing needs or can be moved."""
+def corrections(opens: Iterable[pa.Table], manifest: Manifest) -> dict[str, int]:
+    """Nanoseconds to add to each host's times; empty when nothing needs or can be moved.
+
+    `opens`: the rows of that table, piece by piece.
+    """
     mounts = shared_mounts(manifest)
     if len(manifest.hosts) < 2 or not len(mounts):
         return {}
     with duckdb.connect() as db:
-        db.register("opens", tables["opens"])
         db.register("mounts", mounts)
-        rows = db.execute(_BEHIND).fetchall()
-    wrong = [(a, b, n) for a, b, n in rows if n > 0]
-    if not wrong:
+        seen = [_asked(db, _SEEN, "opens", piece) for piece in opens]
+        behind = _asked(db, _BEHIND, "seen", pa.concat_tables(seen)).to_pylist()
+    rows = [(row["maker"], row["reader"], int(row["behind"])) for row in behind]
+    if not any(least > 0 for _, _, least in rows):
         return {}
-    return _solve([h.name for h in manifest.hosts], [(a, b, int(n)) for a, b, n in rows])
+    return _solve([h.name for h in manifest.hosts], rows)
+
+
+def _asked(db: duckdb.DuckDBPyConnection, query: str, name: str, table: pa.Table) -> pa.Table:
+    """The answer to a query about a table of this name."""
+    db.register(name, table)
+    found: pa.Table = db.sql(query).to_arrow_table()
+    db.unregister(name)
+    return found
 
 
 def _solve(hosts: list[str], behind: list[tuple[str, str, int]]) -> dict[str, int]:
@@ -129,25 +146,17 @@ def _solve(hosts: list[str], behind: list[tuple[str, str, int]]) -> dict[str, in
     return {}
 
 
-def shift_times(tables: dict[str, pa.Table], shifts: dict[str, int]) -> dict[str, pa.Table]:
-    """Every time column (`*_ns`) of the hosts' rows moved by their correction."""
-    if not shifts:
-        return tables
-    with duckdb.connect() as db:
-        rows = [{"host": h, "by_ns": n} for h, n in shifts.items()]
-        db.register("shifts", pa.Table.from_pylist(rows))
-        moved = {}
-        for name, table in tables.items():
-            times = [c for c in table.schema.names if c.endswith("_ns")]
-            if not times or not len(table):
-                moved[name] = table
-                continue
-            db.register("part", table)
-            change = ", ".join(f"({c} + coalesce(by_ns, 0))::bigint as {c}" for c in times)
-            query = f"select part.* replace ({change}) from part left join shifts using (host)"
-            result: pa.Table = db.sql(query).to_arrow_table()
-            moved[name] = result.select(table.schema.names).cast(table.schema)
-        return moved
+def shifted(table: pa.Table, shifts: dict[str, int]) -> pa.Table:
+    """The rows with every time (column `*_ns`) moved by the correction of their host."""
+    times = [name for name in table.schema.names if name.endswith("_ns")]
+    if not shifts or not times or not len(table):
+        return table
+    host = pc.index_in(table["host"], pa.array(list(shifts), pa.string()))
+    by_ns = pc.fill_null(pa.array(list(shifts.values()), pa.int64()).take(host), 0)
+    for name in times:
+        index = table.schema.get_field_index(name)
+        table = table.set_column(index, table.schema.field(index), pc.add(table[name], by_ns))
+    return table
 
 
 def statement(shifts: dict[str, int]) -> str:

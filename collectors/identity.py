@@ -5,26 +5,34 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from tracehint.errors import BundleError
+from tracehint.schemas.manifest import Manifest
 from tracehint.schemas.recovery import RAW_DIR, SPOOL_DIR
 from tracehint.schemas.store import segment_files
-
-if TYPE_CHECKING:
-    from tracehint.schemas.store import Bundle
 
 # What was observed; other tables may be added to a bundle later.
 _OBSERVED = ("processes", "files", "names", "opens", "extents")
 
 
-def recordings(bundle: Bundle) -> list[str]:
+class Recorded(Protocol):
+    """A bundle, or what is known of one."""
+
+    @property
+    def path(self) -> Path: ...
+
+    @property
+    def manifest(self) -> Manifest: ...
+
+
+def recordings(bundle: Recorded) -> list[str]:
     """The identities of the recordings in a bundle; of an older one a digest of its content."""
     manifest = bundle.manifest
     return manifest.parts or [manifest.recording or f"sha256:{_digest(bundle.path)}"]
 
 
-def refuse_twice(bundles: Sequence[Bundle]) -> None:
+def refuse_twice(bundles: Sequence[Recorded]) -> None:
     """Raises BundleError, naming both, where two bundles hold the same recording."""
     known: dict[str, Path] = {}
     for bundle in bundles:

@@ -8,6 +8,8 @@ files.mask       path_text with every run of digits and every random part as `*`
 files.template   as mask, but digits are kept that never change among files used alike
 files.dir        directory part of path_text ("" at the data root)
 files.data       not software
+files.newest     no later version of it is there
+files.named      a number of the path; files.shape: of the template
 """
 
 from __future__ import annotations
@@ -15,6 +17,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from tracehint.analyzer.arrays import Bools, lookup, order_by, starts_of
+from tracehint.analyzer.columns import column
 from tracehint.hintgen import relation
 from tracehint.hintgen.text import names
 from tracehint.hintgen.typesets import add_type_sets
@@ -57,6 +63,7 @@ def connect(
     """An in-memory database over the run; it reads no file and writes none. `users`: those of the
     analysis, where they are known."""
     import duckdb
+    import pyarrow as pa
 
     con = duckdb.connect(":memory:")
     con.execute("SET enable_external_access = false")
@@ -67,10 +74,23 @@ def connect(
     add_type_sets(con, users or users_of(analysis))
     files = analysis.files
     files = files.append_column("path_text", text_column(files.column("path")))
+    files = files.append_column(
+        "named", files.column("path").combine_chunks().dictionary_encode().indices
+    )
+    files = files.append_column("newest", pa.array(_newest(files)))
     names.add_templates(con, files)
     for name, table in (bundle.tables if bundle else {}).items():
         con.register(f"b_{name}", table)
     return con
+
+
+def _newest(files: pa.Table) -> Bools:
+    """Whether no later version of the same file is there."""
+    lineage, version = column(files, "lineage"), column(files, "version")
+    order = order_by(lineage, version)
+    last = np.append(starts_of(lineage[order])[1:], len(order)) - 1 if len(order) else order
+    most = lookup(lineage[order][last], version[order][last], lineage)
+    return np.asarray(version == most)
 
 
 def _view(con: duckdb.DuckDBPyConnection, name: str, table: pa.Table) -> None:

@@ -49,26 +49,30 @@ class Reach:
         start = pair // max(1, links.nodes)
         first = starts_of(start)
         starts, last = start[first], np.append(first[1:], len(pair))
-        width = max(1, CELLS // max(1, links.nodes))
-        for low in range(0, len(starts), width):
+        width = min(len(starts), max(1, CELLS // max(1, links.nodes)))
+        seen = np.zeros(width * links.nodes, bool)
+        for low in range(0, len(starts), width or 1):
             own = slice(first[low], last[min(low + width, len(starts)) - 1])
             rank = np.searchsorted(starts, start[own]) - low
             ends = rank * links.nodes + pair[own] % links.nodes
-            reached[own] = self._together(links, starts[low : low + width], ends, np.bincount(rank))
+            some, wanted = starts[low : low + width], np.bincount(rank)
+            reached[own] = self._together(links, some, ends, wanted, seen)
             if self._left < 0:
                 known[own] = reached[own]
                 break
             known[own] = True
         return reached, known
 
-    def _together(self, links: _Links, starts: Ints, ends: Ints, wanted: Ints) -> Bools:
+    def _together(
+        self, links: _Links, starts: Ints, ends: Ints, wanted: Ints, seen: Bools
+    ) -> Bools:
         """Which of the sorted `ends` are reached. A cell is (number of the start) * nodes + node;
-        `wanted`: ends of each start."""
+        `wanted`: ends of each start; `seen`: a mark for each cell, none set before and after."""
         found = np.zeros(len(ends), bool)
-        seen = np.zeros(len(starts) * links.nodes, bool)
-        front = np.arange(len(starts)) * links.nodes + starts
+        front, been = np.arange(len(starts)) * links.nodes + starts, list[Ints]()
         while len(front):
             seen[front] = True
+            been.append(front)
             front = links.following(front, self._left)
             self._left -= links.steps
             if self._left < 0:
@@ -80,6 +84,8 @@ class Reach:
                 found[hit] = True
                 np.subtract.at(wanted, ends[hit] // links.nodes, 1)
             front = front[wanted[front // links.nodes] > 0]  # the others have found all
+        for cells in been:
+            seen[cells] = False
         return found
 
 

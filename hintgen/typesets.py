@@ -55,7 +55,7 @@ def sets_of(group: Ints, member: Ints) -> tuple[Ints, Ints, list[tuple[int, ...]
 
 def add_type_sets(con: duckdb.DuckDBPyConnection, users: Users) -> None:
     """Make `type_set` (file, made, used: numbers of sets, null for none) and `type_words` (number,
-    words: the sorted types, text: the same with commas)."""
+    words: the sorted types, text: the same with commas, told: the number of that text)."""
     import pyarrow as pa
 
     at = np.concatenate([users.made.file * 2, users.read.file * 2 + 1])
@@ -75,6 +75,7 @@ def add_type_sets(con: duckdb.DuckDBPyConnection, users: Users) -> None:
         "number": pa.array(range(len(sets)), pa.int64()),
         "words": pa.array(texts, pa.list_(pa.string())),
         "text": pa.array(told, pa.string()),
+        "told": pa.array(told, pa.string()).dictionary_encode().indices,
     }
     _keep(con, "type_words", pa.table(kinds))
 

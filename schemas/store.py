@@ -126,12 +126,18 @@ def segment_files(root: Path, name: str) -> list[Path]:
     for folder in sorted(base.iterdir()):
         if folder.is_symlink() or not folder.is_dir() or not folder.name.startswith("host="):
             continue
-        found += sorted(
+        segments = (
             p
             for p in folder.glob("*.parquet")
             if p.is_file() and not p.is_symlink() and p.name[0] != "."
         )
+        found += sorted(segments, key=lambda path: as_written(path.name))
     return found
+
+
+def as_written(segment: str) -> tuple[int, str]:
+    """A key that puts `10.parquet` behind `9.parquet`."""
+    return len(segment), segment
 
 
 def _read_table(

@@ -73,8 +73,7 @@ class BundleWriter:
 
     def write_table(self, name: str, table: pa.Table, segment: int = 0) -> None:
         """Write the rows of one table, one file per host. Raises BundleError (disk full...)."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        from concurrent.futures import ThreadPoolExecutor
 
         from tracehint.schemas.tables import TABLES
 
@@ -82,19 +81,13 @@ class BundleWriter:
             table = table.cast(TABLES[name])
         if not self.keep_args:
             table = self._without_secrets(name, table)
-        for host, part in _by_host(table):
-            folder = self.path / name / f"host={safe_host(host)}"
-            target = folder / f"{segment}.parquet"
-            temporary = folder / f".{segment}.parquet.tmp"
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-                pq.write_table(part, temporary, compression="zstd")
-                temporary.replace(target)
-            except (OSError, pa.ArrowException) as error:
-                raise BundleError(
-                    f"{target}: cannot be written: {error}",
-                    "Free some space or choose another place with -o; rows already written stay.",
-                ) from None
+        parts = (
+            (part, self.path / name / f"host={safe_host(host)}", segment)
+            for host, part in _by_host(table)
+        )
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            for _ in pool.map(lambda part: _write_part(*part), parts):
+                pass  # an error of one of them is raised here
 
     def _without_secrets(self, name: str, table: pa.Table) -> pa.Table:
         from tracehint.schemas.redact.tables import Redactor
@@ -123,6 +116,23 @@ class BundleWriter:
                 f"{self.path / MANIFEST_NAME}: cannot be written: {error}",
                 "Free some space or choose another place with -o.",
             ) from None
+
+
+def _write_part(part: pa.Table, folder: Path, segment: int) -> None:
+    """The rows of one host. Raises BundleError."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    target, temporary = folder / f"{segment}.parquet", folder / f".{segment}.parquet.tmp"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        pq.write_table(part, temporary, compression="zstd")
+        temporary.replace(target)
+    except (OSError, pa.ArrowException) as error:
+        raise BundleError(
+            f"{target}: cannot be written: {error}",
+            "Free some space or choose another place with -o; rows already written stay.",
+        ) from None
 
 
 def _by_host(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.runs import parse_run
-from tracehint.analyzer.arrays import ints, numbered
+from tracehint.analyzer.arrays import ints, joined, numbered
 from tracehint.analyzer.columns import column
 from tracehint.hintgen.last_reader import last_readers
 from tracehint.hintgen.learn.reading import medians
@@ -132,3 +132,14 @@ def test_the_last_reader_is_ordered_after_the_others() -> None:
     files, kind = last_readers(users, analysis.edges)
     found = zip(files.tolist(), kind.tolist(), strict=True)
     assert {names[file]: users.kinds[k] for file, k in found} == {b"a": "last", b"b": "last"}
+
+
+@given(
+    st.lists(st.integers(0, 6), max_size=20),
+    st.lists(st.tuples(st.integers(0, 6), st.integers(-3, 9)), max_size=20),
+)
+def test_a_join_has_each_value_of_each_key(keys: list[int], pairs: list[tuple[int, int]]) -> None:
+    of, value = ([pair[side] for pair in pairs] for side in (0, 1))
+    row, found = joined(ints(keys), ints(of), ints(value))
+    wanted = [(at, v) for at, key in enumerate(keys) for k, v in pairs if k == key]
+    assert sorted(zip(row.tolist(), found.tolist(), strict=True)) == sorted(wanted)

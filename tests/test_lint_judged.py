@@ -46,9 +46,11 @@ def test_no_finding_is_judged_twice() -> None:
 @pytest.mark.ebpf
 @pytest.mark.engine
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
-def test_every_finding_was_judged(run: LintRun, tmp_path: Path) -> None:
+def test_every_finding_was_judged(
+    run: LintRun, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     known = [(row["rule"], row["files"]) for row in judged() if row["workflow"] == run.name]
-    found = findings(run, tmp_path)
+    found = findings(run, tmp_path, tmp_path_factory)
     new = [
         f"{f['code']} {f['template']}: {f['message']}"
         for f in found

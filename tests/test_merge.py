@@ -281,3 +281,22 @@ def test_the_work_for_each_bundle_does_not_grow_with_their_number(
     monkeypatch.setattr(Path, "absolute", counted)
     merge(tmp_path, *runs)
     assert sum(path.name == "b3.trace" for path in asked) <= 3
+
+
+def test_what_is_written_part_by_part_is_what_is_written_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host has a file for each of its bundles then, and more than ten keep their order."""
+    made = [producer("n1", f"/shared/x{i}", 9.0 + i) for i in range(12)]
+    read = [consumer("n2", f"/shared/x{i}", 5.0 + i) for i in range(12)]
+    runs = [run for pair in zip(made, read, strict=True) for run in pair]
+    for folder in ("one", "many"):
+        (tmp_path / folder).mkdir()
+    at_once, _ = merge(tmp_path / "one", *runs)
+    monkeypatch.setattr("tracehint.collectors.joined.AT_ONCE", 1)
+    in_parts, said = merge(tmp_path / "many", *runs)
+    assert "Clocks were aligned" in said
+    assert len(list((tmp_path / "many/all.trace/opens/host=n1").iterdir())) == 12
+    assert in_parts.manifest.rows == at_once.manifest.rows
+    for name, table in at_once.tables.items():
+        assert in_parts.tables[name].to_pylist() == table.to_pylist(), name

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,10 +21,11 @@ from tests.support.bundles import RunBuilder
 from tests.support.flow_cut import bundle_of
 from tracehint.analyzer.analyze import analyze
 from tracehint.analyzer.model import Analysis, Options
-from tracehint.collectors import clocks
-from tracehint.collectors.join import join_manifests, join_tables, one_file_each
+from tracehint.collectors.joined import Joined
+from tracehint.collectors.parts import in_memory
 from tracehint.schemas.manifest import Host
 from tracehint.schemas.store import Bundle
+from tracehint.schemas.tables import TABLES
 
 pytestmark = pytest.mark.slow
 
@@ -119,11 +121,10 @@ def record(
 
 def merged(runs: list[RunBuilder]) -> Bundle:
     """As `tracehint merge` joins them."""
-    parts = [bundle_of(r) for r in runs]
-    manifest = join_manifests([p.manifest for p in parts])
-    tables = one_file_each(join_tables([p.tables for p in parts]))
-    assert not clocks.corrections(tables, manifest)
-    return Bundle(Path("run.trace"), manifest, tables)
+    whole = Joined([in_memory(bundle_of(run)) for run in runs])
+    assert not whole.align()
+    tables = {name: pa.concat_tables(whole.tables(name)) for name in TABLES}
+    return Bundle(Path("run.trace"), whole.manifest, tables)
 
 
 def told(analysis: Analysis, names: Names = USUAL) -> dict[str, Any]:

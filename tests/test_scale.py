@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from datasets.synthetic import TASKS_PER_UNIT, write
 from tests.support.cli import inside
 from tests.support.joined import TASKS_PER_COPY, declared
 from tests.support.wfinstances import data_folder
-from tests.support.work import counted, rows_of
+from tests.support.work import Counted, counter, rows_of
 from tracehint.schemas.store import read_bundle
 
 # what grows with the square of the tasks takes sixteen times the work at all sizes
@@ -100,6 +100,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], dict[
     return made
 
 
+@pytest.fixture(scope="module")
+def counted() -> Iterator[Counted]:
+    with counter() as found:
+        yield found
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "name", "sizes"), CASES)
 def test_work_grows_with_the_tasks(
@@ -107,6 +113,7 @@ def test_work_grows_with_the_tasks(
     name: str,
     sizes: tuple[int, int],
     runs: Callable[[str, int], dict[str, Path]],
+    counted: Counted,
     tmp_path: Path,
 ) -> None:
     works, tasks = [], []

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 from tracehint.errors import BundleError
 from tracehint.schemas.manifest import MANIFEST_NAME
 from tracehint.schemas.recovery import RAW_DIR, SPOOL_DIR
+from tracehint.schemas.store import as_written
 from tracehint.schemas.version import TABLE_NAMES
 
 _SEGMENT = re.compile(r"(host=[^/]*)/([^/.][^/]*\.parquet)")
@@ -22,7 +23,8 @@ def segments_among(names: Iterable[str], table: str) -> list[str]:
         match = _SEGMENT.fullmatch(rest)
         if folder == table and match:
             found.append((match[1], match[2]))
-    return [f"{table}/{host}/{segment}" for host, segment in sorted(found)]
+    found.sort(key=lambda name: (name[0], as_written(name[1])))
+    return [f"{table}/{host}/{segment}" for host, segment in found]
 
 
 def check_names(root: str, names: Collection[str]) -> None:

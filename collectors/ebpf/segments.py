@@ -54,10 +54,10 @@ def join_segments(folder: Path, host: str, most: int = MOST) -> int:
     found = segments(folder, host)
     if len(found) <= most:
         return 0
-    from tracehint.collectors.join import join_bundles
+    from tracehint.collectors.joined import Joined
+    from tracehint.collectors.parts import in_memory
     from tracehint.schemas.store import read_bundle
     from tracehint.schemas.writer import BundleWriter
-    from tracehint.schemas.writing import write_bundle
 
     parts = []
     for path in found:
@@ -65,13 +65,13 @@ def join_segments(folder: Path, host: str, most: int = MOST) -> int:
             parts.append(read_bundle(path))
     if len(parts) < 2:
         return 0
-    tables, manifest = join_bundles(parts)
+    whole = Joined([in_memory(part) for part in parts])
     work = folder / f"{node_stem(host)}.joining"
     try:
         work.mkdir(mode=0o700)
     except OSError:  # somebody else's in a shared folder: the bundles stay as many as they are
         return 0
-    write_bundle(BundleWriter(work / _JOINED, keep_args=manifest.kept_args), tables, manifest)
+    whole.write(BundleWriter(work / _JOINED, keep_args=whole.manifest.kept_args))
     for part in parts:
         part.path.rename(work / part.path.name)
     (work / _JOINED).rename(min((part.path for part in parts), key=lambda path: len(path.name)))

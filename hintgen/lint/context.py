@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from tracehint.hintgen.hints.model import HintFile
     from tracehint.schemas.store import Bundle
 
-# Columns that nearly every rule groups by; `f` is the files table.
+# Columns of nearly every rule, and what it groups by: numbers of texts; `f` is the files table.
 FILES_SQL = """
-    f.template AS template,
-    count(DISTINCT f.path) AS files,
+    any_value(f.template) AS template,
+    count(DISTINCT f.named) AS files,
     list_distinct(min(f.path, 5)) AS examples,
     coalesce(min(ft.producers), '') AS producers,
     coalesce(min(ft.consumers), '') AS consumers"""
-GROUP_SQL = "f.template, ft.producers, ft.consumers"
+GROUP_SQL = "f.shape, ft.made, ft.used"
 # Mean weighted by bytes, so that a sure tiny file does not lend its confidence to a big one.
 CONFIDENCE_SQL = """coalesce(sum(p.confidence * greatest(f.size_bytes, 1))
     / sum(greatest(f.size_bytes, 1)), min(p.confidence), 1.0) AS confidence"""

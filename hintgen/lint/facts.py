@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.columns import coded
+from tracehint.hintgen.lint import declared
 from tracehint.hintgen.query import text_column
 from tracehint.hintgen.relation import FILE_TYPES
 from tracehint.hintgen.users import Users, counts_by_file
@@ -31,8 +31,7 @@ CREATE TABLE in_force (path_text VARCHAR, name VARCHAR, value VARCHAR, set_s DOU
 # b_meta  metadata operations with task, directory and whether it lies below a data root
 # b_exe   programs that each task executed
 # b_driver  the engine (its type) that started each task
-# d_task, d_io, d_file, d_dir, d_parent: what the engine declares; d_file are the files that d_io
-# names, d_dir are declared directories
+# d_...: what the engine declares (declared.py)
 _BUNDLE_VIEWS = """
 CREATE TABLE b_io AS
   SELECT o.created, o.read_bytes, o.write_bytes, o.read_ops, o.write_ops, o.seq_ops, o.small_ops,
@@ -58,42 +57,6 @@ CREATE TABLE b_driver AS
 _ABOVE = """
 SELECT DISTINCT regexp_replace(path_text, '/[^/]*$', '') AS above FROM files
 WHERE contains(path_text, '/')"""
-_DECLARED_TABLES = """
-CREATE TABLE d_task (task BIGINT);
-CREATE TABLE d_io (task BIGINT, path BLOB, path_text VARCHAR, direction VARCHAR,
-                   size_bytes BIGINT);
-CREATE TABLE d_file (task BIGINT, file BIGINT);
-CREATE TABLE d_dir (task BIGINT, path_text VARCHAR, direction VARCHAR);
-CREATE TABLE d_parent (task BIGINT, parent BIGINT);
-"""
-_DECLARED = """
-CREATE TEMP TABLE d_plain AS
-  SELECT number, path, rtrim(CASE WHEN starts_with(rel, './')
-                             THEN regexp_replace(rel, '^(\\./)+', '') ELSE rel END, '/') AS plain
-  FROM b_declared_paths;
-INSERT INTO d_task SELECT DISTINCT task FROM b_declared_task;
-INSERT INTO d_io
-  WITH d AS (SELECT n.number, m.task
-             FROM b_declared_names n JOIN b_declared_task m ON m.declared = n.name),
-       i AS (SELECT d.task, u.path AS number, u.direction, max(u.size_bytes) AS size_bytes
-             FROM b_declared_uses u JOIN d ON d.number = u.task GROUP BY ALL)
-  SELECT i.task, r.path, r.plain, i.direction, i.size_bytes FROM i JOIN d_plain r USING (number);
-INSERT INTO d_file
-  WITH named AS (SELECT r.number, f.file FROM d_plain r JOIN files f ON f.path_text = r.plain),
-       d AS (SELECT n.number, m.task
-             FROM b_declared_names n JOIN b_declared_task m ON m.declared = n.name)
-  SELECT d.task, f.file FROM b_declared_uses u JOIN d ON d.number = u.task
-  JOIN named f ON f.number = u.path;
-INSERT INTO d_dir
-  SELECT DISTINCT d.task, d.path_text, d.direction FROM d_io d
-  WHERE ends_with(d.path::VARCHAR, '/')
-     OR d.path_text IN (SELECT path_text FROM folders);
-INSERT INTO d_parent
-  SELECT DISTINCT m.task, pm.task
-  FROM (SELECT task, unnest(parents) AS parent FROM b_declared_tasks) d
-  JOIN b_declared_task m ON m.declared = d.task
-  JOIN b_declared_task pm ON pm.declared = d.parent WHERE m.task <> pm.task;
-"""
 
 
 def add_views(con: duckdb.DuckDBPyConnection, users: Users) -> None:
@@ -102,7 +65,7 @@ def add_views(con: duckdb.DuckDBPyConnection, users: Users) -> None:
     con.register("file_readers", counts_by_file(users.read))
     con.execute(FILE_TYPES)
     con.execute(_VIEWS)
-    con.execute(_DECLARED_TABLES)
+    con.execute(declared.EMPTY)
 
 
 def add_bundle_views(con: duckdb.DuckDBPyConnection, analysis: Analysis, bundle: Bundle) -> None:
@@ -118,13 +81,14 @@ def add_bundle_views(con: duckdb.DuckDBPyConnection, analysis: Analysis, bundle:
         ("b_name_paths", "names", "path"),
     ):
         _register_paths(con, name, bundle.tables[table].column(column).unique(), roots)
-    _register_paths(con, "b_declared_paths", _declared_uses(con, bundle), roots)
+    uses = declared.uses_of(bundle, declared_task)
+    _register_paths(con, "b_declared_paths", uses.paths, roots)
     con.execute(
         "CREATE TABLE b_run AS SELECT $1::BIGINT AS origin_ns", [bundle.manifest.started_ns]
     )
     con.execute(_BUNDLE_VIEWS)
     con.register("folders", _folders(con))
-    con.execute(_DECLARED)
+    declared.add_declared(con, uses)
 
 
 def _folders(con: duckdb.DuckDBPyConnection) -> pa.Table:
@@ -151,21 +115,6 @@ def _members(analysis: Analysis, bundle: Bundle) -> tuple[pa.Table, pa.Table]:
     return segmented.proc_task, segmented.declared_task
 
 
-def _declared_uses(con: duckdb.DuckDBPyConnection, bundle: Bundle) -> pa.Array:
-    """The different declared paths. Makes `b_declared_uses`: the declared inputs and outputs with
-    their task and path as numbers, of `b_declared_names` and of these paths: joins of as many
-    texts would cost more than all rules."""
-    import pyarrow as pa
-
-    table = bundle.tables["declared_io"]
-    task, names = coded(table, "task")
-    path, paths = coded(table, "path")
-    uses = {"task": task, "path": path, **{n: table[n] for n in ("direction", "size_bytes")}}
-    con.register("b_declared_uses", pa.table(uses))
-    con.register("b_declared_names", pa.table({"number": np.arange(len(names)), "name": names}))
-    return paths
-
-
 def _register_paths(
     con: duckdb.DuckDBPyConnection, name: str, paths: pa.Array, roots: list[str]
 ) -> None:
@@ -176,16 +125,9 @@ def _register_paths(
     paths = paths.drop_null()
     number = np.arange(len(paths))
     table = pa.table({"number": number, "path": paths, "absolute": text_column(paths)})
-    _register(con, name, table)
-    con.execute(
-        f"ALTER TABLE {name} ADD COLUMN rel VARCHAR;"
-        f"UPDATE {name} SET rel = {relative_sql('absolute', roots)}"
-    )
-
-
-def _register(con: duckdb.DuckDBPyConnection, name: str, table: Any) -> None:
     con.register("incoming", table)
-    con.execute(f'CREATE TABLE "{name}" AS SELECT * FROM incoming')
+    rel = relative_sql("absolute", roots)
+    con.execute(f"CREATE TABLE {name} AS SELECT *, {rel} AS rel FROM incoming")
     con.unregister("incoming")
 
 

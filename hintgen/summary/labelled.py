@@ -7,6 +7,7 @@ a name with `*` for each number. Files that go the same way are told together, a
 from __future__ import annotations
 
 import json
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,11 +26,13 @@ if TYPE_CHECKING:
 
 
 class Labelled:
-    """Columns of equal length, one element per file version with a primary label."""
+    """Columns of equal length, one element per file version with a primary label. What needs a
+    look at every name or access is made when it is asked for."""
 
     def __init__(self, analysis: Analysis) -> None:
-        found, files = analysis.patterns, analysis.files
+        found = analysis.patterns
         found = found.filter(pc.and_(pc.is_null(found.column("edge")), found.column("primary")))
+        self._analysis = analysis
         self.pattern, self.patterns = _coded(found.column("pattern").cast(pa.string()))
         self.placement = found.column("placement")
         self.evidence = found.column("evidence")
@@ -37,17 +40,31 @@ class Labelled:
         self.saves = column(found, "saves_bytes", null=0)
         self.waits = column(found, "saves_wait_bytes", null=0)
         self.file = column(found, "file")
-        row = positions(column(files, "file"), self.file)
-        self.bytes = _read_bytes(analysis)[row]
-        self.path, _ = texts(files.column("path").take(pa.array(row)))
+        self.group = column(found, "group") + 1  # 0: none
+
+    @cached_property
+    def _row(self) -> Ints:
+        """The row of each file version in the table of files."""
+        return positions(column(self._analysis.files, "file"), self.file)
+
+    @cached_property
+    def bytes(self) -> Ints:
+        """What all its readers read, or its size."""
+        return _read_bytes(self._analysis)[self._row]
+
+    @cached_property
+    def path(self) -> pa.ChunkedArray:
+        """Its name as text."""
+        return texts(self._analysis.files.column("path").take(pa.array(self._row)))[0]
+
+    @cached_property
+    def _kinds(self) -> tuple[Ints, list[str], Bools]:
+        """(the number of its kind, the kinds, whether its name has a random part)."""
         layouts = layouts_of(self.path.combine_chunks())
         shapes, layout = layouts.shapes, layouts.code.to_numpy()
-        kind, self.kinds = _coded(pa.chunked_array([shown(shapes).cast(pa.string())]))
-        self.kind = kind[layout]
+        kind, kinds = _coded(pa.chunked_array([shown(shapes).cast(pa.string())]))
         random = pc.match_substring_regex(shapes, RANDOM_PART).to_numpy(zero_copy_only=False)
-        self.random = random[layout]
-        self.group = column(found, "group") + 1  # 0: none
-        self.flow = self._flows(analysis, row)
+        return kind[layout], kinds, random[layout]
 
     def mix(self) -> list[dict[str, Any]]:
         """pattern, files, bytes, saves and waits of each pattern, most bytes first."""
@@ -74,13 +91,15 @@ class Labelled:
         handed = np.array([name != "stage_out" for name in self.patterns], bool)[self.pattern]
         return self._top(handed, self.bytes, top)
 
-    def _flows(self, analysis: Analysis, row: Ints) -> Ints:
+    @cached_property
+    def _flow(self) -> Ints:
         """A number for each flow: one pattern between the same types of tasks, and the same
         directory and ending; in groups (reduce, distribute) what the group has in common."""
-        writers = _types(analysis, analysis.producers)[row]
-        readers = _types(analysis, analysis.consumers)[row]
-        places = pa.chunked_array([[_place(kind) for kind in self.kinds]], pa.string())
-        place = _coded(places)[0][self.kind]
+        analysis, (kind, kinds, _) = self._analysis, self._kinds
+        writers = _types(analysis, analysis.producers)[self._row]
+        readers = _types(analysis, analysis.consumers)[self._row]
+        places = pa.chunked_array([[_place(name) for name in kinds]], pa.string())
+        place = _coded(places)[0][kind]
         grouped = self.group > 0
         reduce = np.array([name == "reduce" for name in self.patterns], bool)[self.pattern]
         writers = np.where(grouped & reduce, -1, writers)
@@ -96,35 +115,38 @@ class Labelled:
         own = np.flatnonzero(among)
         if not own.size:
             return []
-        flows, at = np.unique(self.flow[own], return_inverse=True)
+        flows, at = np.unique(self._flow[own], return_inverse=True)
         total = summed(at, weight[own], len(flows))
         kind = self._main_kind(own, at)
         order = np.lexsort((kind, -total))[:top]
-        return [self._row(own[at == i], self.kinds[kind[i]]) for i in order]
+        kinds = self._kinds[1]
+        return [self._told(own[at == i], kinds[kind[i]]) for i in order]
 
     def _main_kind(self, own: Ints, flow: Ints) -> Ints:
         """For each flow, the kind that has most bytes."""
-        pair, at = np.unique(flow * len(self.kinds) + self.kind[own], return_inverse=True)
+        every, kinds, _ = self._kinds
+        pair, at = np.unique(flow * len(kinds) + every[own], return_inverse=True)
         moved = summed(at, self.bytes[own], len(pair))
-        of, kind = np.divmod(pair, len(self.kinds))
+        of, kind = np.divmod(pair, len(kinds))
         order = np.lexsort((kind, -moved, of))
         found: Ints = kind[order][np.unique(of[order], return_index=True)[1]]
         return found
 
-    def _row(self, own: Ints, kind: str) -> dict[str, Any]:
+    def _told(self, own: Ints, kind: str) -> dict[str, Any]:
+        every, _, random = self._kinds
         gains = self.saves[own] + self.waits[own]
         paths = self.path.take(pa.array(own))
         first = int(own[np.lexsort((paths.to_numpy(zero_copy_only=False), -gains))[0]])
         return {
             "template": kind,
-            "others": len(np.unique(self.kind[own])) - 1,
+            "others": len(np.unique(every[own])) - 1,
             "groups": len(np.unique(self.group[own])),
             "pattern": self.patterns[self.pattern[first]],
             "files": len(own),
             "bytes": int(self.bytes[own].sum()),
             "saves": int(self.saves[own].sum()),
             "waits": int(self.waits[own].sum()),
-            "name": kind if len(own) > 1 or self.random[own].any() else pc.min(paths).as_py(),
+            "name": kind if len(own) > 1 or random[own].any() else pc.min(paths).as_py(),
             "evidence": json.loads(self.evidence[first].as_py()),
             "placement": self.placement[first].as_py(),
             "confidence": float(self.confidence[own].min()),

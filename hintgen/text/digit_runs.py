@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from tracehint.analyzer.arrays import Bools, Ints, order_by, starts_of
+from tracehint.analyzer.arrays import Bools, Ints, order_by, spread, starts_of
 
 VARIES = "*"
 
@@ -47,13 +47,13 @@ class DigitRuns:
             yield name, [self._shown(run, varies) for run in self._runs(np.array([row])).tolist()]
 
     def _runs(self, rows: Ints) -> Ints:
-        return _spread(self._first[rows], self.count[rows])
+        return spread(self._first[rows], self.count[rows])
 
     def _same(self, run: Ints, other: Ints) -> Bools:
         same: Bools = self._length[run] == self._length[other]
         some = np.flatnonzero(same)
         length = self._length[run[some]]
-        left, right = (_spread(self._start[side[some]], length) for side in (run, other))
+        left, right = (spread(self._start[side[some]], length) for side in (run, other))
         owner = np.repeat(some, length)
         same[owner[self._bytes[left] != self._bytes[right]]] = False
         return same
@@ -63,8 +63,3 @@ class DigitRuns:
             return VARIES
         start = self._start[run]
         return bytes(self._bytes[start : start + self._length[run]]).decode("ascii")
-
-
-def _spread(start: Ints, count: Ints) -> Ints:
-    """start, start + 1, ... of each, as many as `count` says."""
-    return np.repeat(start - np.cumsum(count) + count, count) + np.arange(int(count.sum()))

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracehint.analyzer.arrays import Bools, Ints, ints, lookup, order_by
+from tracehint.analyzer.arrays import Bools, Ints, ints, lookup, numbered, order_by
 from tracehint.analyzer.columns import column
 from tracehint.hintgen.text.digit_runs import DigitRuns
 from tracehint.hintgen.text.masks import layouts_of, shown
@@ -34,30 +34,26 @@ _ALIKE = """
          AND e.made IS NOT DISTINCT FROM f.made AND e.used IS NOT DISTINCT FROM f.used
          AND e.pattern IS NOT DISTINCT FROM f.pattern"""
 # Files without digits that are used alike share one template: `{a,b,c}.bin`.
-_LONE = """
-    CREATE TEMP TABLE lone AS
-    WITH single AS (SELECT template FROM files WHERE data GROUP BY template
-                    HAVING count(DISTINCT path) = 1),
-         named AS (SELECT f.template, f.dir, a.flow,
+_DIR = "CASE path_text WHEN '/' THEN '' ELSE parse_dirpath(path_text, 'forward_slash') END"
+_LONE = f"""
+    WITH single AS (SELECT shape FROM files_raw WHERE role <> 'software' GROUP BY shape
+                    HAVING count(DISTINCT named) = 1),
+         named AS (SELECT f.shape, {_DIR} AS dir, a.flow,
                           regexp_extract(f.path_text, '(\\.[^./]*)?$') AS ending,
                           regexp_extract(f.path_text, '([^/]*?)(\\.[^./]*)?$', 1) AS stem
-                   FROM files f JOIN single USING (template) JOIN alike a USING (file)),
-         shared AS (SELECT dir, ending, list(DISTINCT template) AS members,
+                   FROM files_raw f JOIN single USING (shape) JOIN alike a USING (file)),
+         shared AS (SELECT dir, ending, list(DISTINCT shape) AS members,
                            list_sort(list(DISTINCT stem)) AS stems
-                    FROM named GROUP BY dir, ending, flow HAVING count(DISTINCT template) >= 3)
-    SELECT unnest(members) AS template,
-           CASE WHEN dir = '' THEN '' ELSE dir || '/' END || '{'
+                    FROM named GROUP BY dir, ending, flow HAVING count(DISTINCT shape) >= 3),
+         each_ AS (SELECT unnest(members) AS shape,
+           CASE WHEN dir = '' THEN '' ELSE dir || '/' END || '{{'
            || array_to_string(stems[1:3], ',')
            || CASE WHEN len(stems) > 3 THEN ',+' || (len(stems) - 3) ELSE '' END
-           || '}' || ending AS shared
-    FROM shared"""
-
-
-_FILES = """
+           || '}}' || ending AS text FROM shared)
+    SELECT shape, min(text) AS text FROM each_ GROUP BY shape"""
+_FILES = f"""
     CREATE TABLE files AS
-    SELECT * EXCLUDE (template), role <> 'software' AS data,
-           CASE path_text WHEN '/' THEN '' ELSE parse_dirpath(path_text, 'forward_slash') END
-           AS dir, template
+    SELECT * EXCLUDE (template), role <> 'software' AS data, {_DIR} AS dir, template
     FROM files_raw"""
 
 
@@ -76,10 +72,12 @@ def add_templates(con: duckdb.DuckDBPyConnection, files: pa.Table) -> None:
     kind = _kinds(con, column(files, "file"))
     plain = _plain(layouts.known, masks).to_numpy(zero_copy_only=False)[layouts.code.to_numpy()]
     templates = _templates(texts, masks, ints(number.to_numpy()), kind, plain)
+    templates = _with_lone_names(con, files, templates)
+    files = files.append_column("shape", templates.indices)
+    templates = templates.dictionary.take(templates.indices)
     con.register("files_raw", files.append_column("template", templates))
     con.execute(_FILES)
     con.unregister("files_raw")
-    _share_lone_names(con)
     con.execute("DROP TABLE alike")
 
 
@@ -99,7 +97,7 @@ def _plain(layouts: pa.Array, masks: pa.DictionaryArray) -> pa.Array:
 
 def _templates(
     texts: pa.Array, masks: pa.DictionaryArray, number: Ints, kind: Ints, plain: Bools
-) -> pa.Array:
+) -> pa.DictionaryArray:
     """The template of each file: a position of the mask whose text is the same in every file of a
     kind keeps its text.
 
@@ -110,24 +108,33 @@ def _templates(
     stars = np.array([0 if mask is None else mask.count("*") for mask in known], np.int64)
     runs = DigitRuns(pc.fill_null(texts, ""))
     rows = np.flatnonzero(plain & (stars[number] > 0) & (runs.count == stars[number]))
-    kinds, first, at = np.unique(kind, return_index=True, return_inverse=True)
-    mask_of = dict(zip(kinds.tolist(), number[first].tolist(), strict=True))
+    kinds, at = numbered(kind)
+    mask = np.zeros(len(kinds), np.int64)
+    mask[at] = number  # of all files of a kind
+    mask_of = dict(zip(kinds.tolist(), mask.tolist(), strict=True))
     found = {
         key: _fill(known[mask_of[key]], parts) for key, parts in runs.constant(rows, kind[rows])
     }
     told = [found.get(key, known[mask_of[key]]) for key in kinds.tolist()]
-    return pa.array(told, pa.string()).take(pa.array(at))
+    return _coded(told, pa.array(at))
 
 
-def _share_lone_names(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute(_LONE)
-    # A path with several versions can be alike with several groups: it takes the first.
-    con.execute(
-        """UPDATE files SET template = l.shared
-           FROM (SELECT template, min(shared) AS shared FROM lone GROUP BY template) l
-           WHERE files.template = l.template"""
-    )
-    con.execute("DROP TABLE lone")
+def _with_lone_names(
+    con: duckdb.DuckDBPyConnection, files: pa.Table, templates: pa.DictionaryArray
+) -> pa.DictionaryArray:
+    """The templates, of which those of lone names share one. A path with several versions can be
+    alike with several groups: it takes the first."""
+    con.register("files_raw", files.append_column("shape", templates.indices))
+    shared = dict(con.execute(_LONE).fetchall())
+    con.unregister("files_raw")
+    known = templates.dictionary.to_pylist()
+    return _coded([shared.get(n, text) for n, text in enumerate(known)], templates.indices)
+
+
+def _coded(texts: list[str | None], at: pa.Array) -> pa.DictionaryArray:
+    """The text at each place, equal ones with one number."""
+    encoded = pa.array(texts, pa.string()).dictionary_encode("encode")
+    return pa.DictionaryArray.from_arrays(encoded.indices.take(at), encoded.dictionary)
 
 
 def _fill(mask: str, parts: Iterable[str]) -> str:

@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support import Run, record
+from tests.e2e.support import Run, analyze, record
+from tests.support.engines import ROOT
+from tests.support.recordings import Recording, recorded
 
 pytestmark = [pytest.mark.slow]
 
-DRIVERS = {"shell": ["sh", "run.sh"], "makeflow": ["makeflow", "demo.makeflow"]}
+DRIVERS = {"shell": ["sh", "run.sh"], "makeflow": ["makeflow", "-j", "2", "demo.makeflow"]}
 # each driver and each collector
 RUNS = [
     pytest.param(("ebpf", "shell"), id="ebpf-shell", marks=pytest.mark.ebpf),
@@ -36,15 +38,23 @@ def label_of(command: str) -> str:
     return re.search(r"(\w+\.py|sort)\b", command)[1]  # type: ignore[index]
 
 
+def prepare(folder: Path) -> None:
+    shutil.copytree(ROOT / "datasets" / "demo", folder, dirs_exist_ok=True)
+
+
+def recording(factory: pytest.TempPathFactory, driver: str) -> Recording:
+    return recorded(factory, f"demo {driver}", prepare, lambda: DRIVERS[driver])
+
+
 @pytest.fixture(scope="module", params=RUNS)
-def run(
-    request: pytest.FixtureRequest, demo: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Run:
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
     collector, driver = request.param
     if not shutil.which(DRIVERS[driver][0]):
         pytest.skip(f"{driver} is not installed")
+    if collector == "ebpf":
+        return analyze(recording(tmp_path_factory, driver).bundle)
     work = tmp_path_factory.mktemp("demo")
-    shutil.copytree(demo, work, dirs_exist_ok=True)
+    prepare(work)
     bundle = work.parent / f"{work.name}.trace"
     return record(DRIVERS[driver], work, bundle, "--collector", collector)
 

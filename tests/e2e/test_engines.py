@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support import Run, record
+from tests.e2e.support import Run, analyze, record
+from tests.support.recordings import Recording, recorded
 
 pytestmark = [pytest.mark.slow, pytest.mark.ebpf, pytest.mark.engine]
 
@@ -53,16 +54,24 @@ def task_types(run: Run) -> dict[str, int]:
     return counts
 
 
+def prepare(folder: Path) -> None:
+    (folder / "Snakefile").write_text(SNAKEFILE)
+    (folder / "table.bin").write_bytes(bytes(range(256)) * 1024)
+
+
+def snakemake() -> list[str]:
+    return [str(Path(sys.executable).parent / "snakemake"), "--cores", "2", "--quiet", "all"]
+
+
+def recording(factory: pytest.TempPathFactory) -> Recording:
+    return recorded(factory, "snakemake", prepare, snakemake)
+
+
 @pytest.fixture(scope="module")
 def snakemake_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    snakemake = Path(sys.executable).parent / "snakemake"
-    if not snakemake.exists():
+    if not Path(snakemake()[0]).exists():
         pytest.skip("snakemake is not installed")
-    work = tmp_path_factory.mktemp("snakemake")
-    (work / "Snakefile").write_text(SNAKEFILE)
-    (work / "table.bin").write_bytes(bytes(range(256)) * 1024)
-    command = [str(snakemake), "--cores", "2", "--quiet", "all"]
-    return record(command, work, work.parent / "smk.trace", "--collector", "ebpf")
+    return analyze(recording(tmp_path_factory).bundle)
 
 
 def test_snakemake_jobs_are_the_tasks(snakemake_run: Run) -> None:

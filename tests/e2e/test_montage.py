@@ -2,52 +2,36 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-from tests.e2e.support import Edge, Run, edges_of, makeflow_rules, one_task_per, record, strace_io
+from tests.e2e.real.compare import missing
+from tests.e2e.real.workflows import montage
+from tests.e2e.real.workflows.montage import WORKFLOW
+from tests.e2e.support import Edge, Run, analyze, edges_of, one_task_per, strace_io
 from tests.support.patience import PATIENCE_S
+from tests.support.recordings import recorded
 
 pytestmark = [pytest.mark.slow, pytest.mark.ebpf, pytest.mark.engine]
 
-DATASET = Path(__file__).parents[2] / "datasets" / "montage"
 TRACED = (
     "read,pread64,readv,write,pwrite64,writev,copy_file_range,sendfile,mmap,splice,"
     "open,openat,creat,close"
 )
 
 
-def prepare(folder: Path) -> Path:
-    """Tiles and Makeflow file of a 4 x 3 mosaic."""
-    for program in ("mProject", "makeflow", "strace"):
-        if not shutil.which(program):
-            pytest.skip(f"{program} is not installed")
-    pytest.importorskip("astropy")
-    tiles, workflow = DATASET / "make_tiles.py", DATASET / "make_workflow.py"
-    subprocess.run([sys.executable, tiles, folder / "archive"], check=True)
-    subprocess.run([sys.executable, workflow, folder], check=True)
-    return folder
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    work = prepare(tmp_path_factory.mktemp("montage"))
-    bundle = work.parent / "montage.trace"
-    return record(["makeflow", "montage.makeflow"], work, bundle, "--collector", "ebpf")
+    if absent := missing(WORKFLOW):
+        pytest.skip(f"not installed: {', '.join(absent)}")
+    found = recorded(tmp_path_factory, WORKFLOW.name, WORKFLOW.prepare, lambda: WORKFLOW.command)
+    return analyze(found.bundle)
 
 
 @pytest.fixture(scope="module")
 def rules() -> list[tuple[list[str], list[str], str]]:
-    sys.path.insert(0, str(DATASET))
-    try:
-        import make_workflow
-    finally:
-        sys.path.pop(0)
-    return makeflow_rules(make_workflow.workflow(12, make_workflow.neighbours(4, 3)))
+    return montage.rules()
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +39,8 @@ def truth(
     tmp_path_factory: pytest.TempPathFactory, rules: list[tuple[list[str], list[str], str]]
 ) -> dict[str, tuple[set[str], set[str]]]:
     """Per rule, what strace saw it read and write in a run of its own."""
-    work = prepare(tmp_path_factory.mktemp("montage_strace"))
+    work = tmp_path_factory.mktemp("montage_strace")
+    WORKFLOW.prepare(work)
     logs = work.parent / "logs"
     logs.mkdir()
     wrapper = f"strace -f -y -o {logs}/%% -e trace={TRACED}"
@@ -122,7 +107,7 @@ def test_header_peeks_decide_nothing(run: Run) -> None:
     projected = [f for f in run.files.values() if f["path"].startswith("proj/p_")]
     imgtbl = {t["id"] for t in run.tasks.values() if t["type"] == "mImgtbl"}
     peeks = [c for f in projected for c in f["consumers"] if c["task"] in imgtbl]
-    assert len(peeks) == 12
+    assert len(peeks) == montage.COLUMNS * montage.ROWS
     assert all(c["peek"] for c in peeks)
     for file in projected:
         assert not [p for p in file["patterns"] if p["pattern"] == "reduce"]

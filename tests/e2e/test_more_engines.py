@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support import Run, record
+from tests.e2e.support import Run, analyze, record
 from tests.support.engines import engine
+from tests.support.recordings import Recording, recorded
 
 pytestmark = [pytest.mark.slow, pytest.mark.ebpf, pytest.mark.engine]
 
@@ -98,22 +99,33 @@ def cwltool(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return record(["sh", "run.sh"], work, work.parent / "cwl.trace", "--collector", "ebpf")
 
 
+def record_parsl(factory: pytest.TempPathFactory) -> Recording:
+    program = engine("python")
+    command = ["env", f"PATH={program.parent}:{os.environ['PATH']}", str(program), "wf.py"]
+
+    def prepare(folder: Path) -> None:
+        (folder / "wf.py").write_text(PARSL)
+
+    return recorded(factory, "parsl", prepare, lambda: command)
+
+
 @pytest.fixture(scope="module")
 def parsl(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    program = engine("python")
-    work = tmp_path_factory.mktemp("parsl")
-    (work / "wf.py").write_text(PARSL)
-    command = ["env", f"PATH={program.parent}:{os.environ['PATH']}", str(program), "wf.py"]
-    return record(command, work, work.parent / "parsl.trace", "--collector", "ebpf")
+    return analyze(record_parsl(tmp_path_factory).bundle)
+
+
+def record_parallel(factory: pytest.TempPathFactory) -> Recording:
+    def prepare(folder: Path) -> None:
+        (folder / "run.sh").write_text(SHELL)
+
+    return recorded(factory, "parallel", prepare, lambda: ("sh", "run.sh"))
 
 
 @pytest.fixture(scope="module")
 def parallel(tmp_path_factory: pytest.TempPathFactory) -> Run:
     if not shutil.which("parallel"):
         pytest.skip("GNU parallel is not installed")
-    work = tmp_path_factory.mktemp("parallel")
-    (work / "run.sh").write_text(SHELL)
-    return record(["sh", "run.sh"], work, work.parent / "p.trace", "--collector", "ebpf")
+    return analyze(record_parallel(tmp_path_factory).bundle)
 
 
 def labels(run: Run) -> dict[str, str]:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.e2e.support import Run, analyze, tracehint
 from tests.support.engines import engine
+from tests.support.recordings import Recording, recorded
 
 pytestmark = [pytest.mark.slow, pytest.mark.ebpf, pytest.mark.engine]
 
@@ -63,12 +64,18 @@ def edges(run: Run) -> set[tuple[str, str, str]]:
     return {(p, path.rpartition("/")[2], c) for p, path, c in run.edges(by_name(run))}
 
 
+def prepare(folder: Path) -> None:
+    (folder / "main.nf").write_text(PIPELINE)
+
+
+def recording(factory: pytest.TempPathFactory) -> Recording:
+    return recorded(factory, "nextflow", prepare, command, profiled=True)
+
+
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Path]:
-    work = tmp_path_factory.mktemp("plain")
-    (work / "main.nf").write_text(PIPELINE)
-    tracehint("profile", "--collector", "ebpf", "--", *command(), cwd=work)
-    return analyze(work / "nextflow.trace"), work
+    found = recording(tmp_path_factory)
+    return analyze(found.bundle), found.work
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +90,7 @@ def hinted(
     try:
         tracehint(
             "emit",
-            plain[1] / "nextflow.tracehint" / "hints.json",
+            plain[0].bundle.with_suffix(".tracehint") / "hints.json",
             "--workflow-engine",
             "nextflow",
             "--local-dir",
@@ -117,10 +124,10 @@ def test_nextflow_itself_makes_no_edges(which: str, request: pytest.FixtureReque
 
 
 def test_what_nextflow_publishes_is_its_copy(plain: tuple[Run, Path]) -> None:
-    run, work = plain
+    run, _ = plain
     (copy,) = [f for f in run.files.values() if f["path"] == "out/total.txt"]
     assert [(p["how"], p["bytes"]) for p in copy["producers"]] == [(["engine_copy"], 0)]
-    found = (work / "nextflow.tracehint" / "lint.txt").read_text()
+    found = (run.bundle.with_suffix(".tracehint") / "lint.txt").read_text()
     assert "out/total.txt" not in found
 
 

@@ -12,15 +12,21 @@ import pytest
 
 from tests.e2e.support import Run, record
 from tests.e2e.test_more_engines import CWL, CWL_WORKFLOW, PARTS
-from tests.e2e.test_nextflow import PIPELINE, command
+from tests.e2e.test_nextflow import command, prepare, recording
 from tests.support.cli import inside
 from tests.support.engines import engine
 
 pytestmark = [pytest.mark.slow, pytest.mark.ebpf, pytest.mark.engine]
 
 
-def cwl(work: Path) -> Run:
+def cwl(factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = factory.mktemp("cwltool")
+    return _cwl(folder / "first").bundle, _cwl(folder / "second").bundle
+
+
+def _cwl(work: Path) -> Run:
     """cwltool with its temporary directories below the run's own."""
+    work.mkdir()
     for name, tool in CWL.items():
         head = {"cwlVersion": "v1.2", "class": "CommandLineTool"}
         (work / name).write_text(json.dumps(head | tool))
@@ -31,10 +37,11 @@ def cwl(work: Path) -> Run:
     return record(words, work, work.parent / f"{work.name}.trace", "--collector", "ebpf")
 
 
-def nextflow(work: Path) -> Run:
-    (work / "main.nf").write_text(PIPELINE)
-    bundle = work.parent / f"{work.name}.trace"
-    return record(command(), work, bundle, "--collector", "ebpf")
+def nextflow(factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    work = factory.mktemp("nextflow")
+    prepare(work)
+    bundle = work.with_name(f"{work.name}.trace")
+    return recording(factory).bundle, record(command(), work, bundle, "--collector", "ebpf").bundle
 
 
 ENGINES = {"cwltool": cwl, "nextflow": nextflow}
@@ -45,11 +52,7 @@ def runs(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, Path]:
     """Two runs of one workflow."""
-    folder = tmp_path_factory.mktemp(request.param)
-    for name in ("first", "second"):
-        (folder / name).mkdir()
-        ENGINES[request.param](folder / name)
-    return folder / "first.trace", folder / "second.trace"
+    return ENGINES[request.param](tmp_path_factory)
 
 
 @pytest.mark.parametrize("given", ["path", "graph"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -13,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from tests.e2e import test_engines, test_more_engines, test_nextflow
+from tests.e2e import test_demo, test_engines, test_more_engines, test_nextflow
 from tests.e2e.real.compare import missing
 from tests.e2e.real.model import Workflow
 from tests.e2e.real.workflows import WORKFLOWS
 from tests.e2e.support import tracehint
-from tests.support.engines import ROOT, engine
+from tests.support.engines import engine
+from tests.support.recordings import Recording, recorded
 
 # The inputs are small: at the usual thresholds most rules would have nothing to say.
 THRESHOLDS = """\
@@ -35,8 +35,7 @@ class LintRun:
     """`declared`: what `lint` gets as WORKFLOW, below the working directory; "" is nothing."""
 
     name: str
-    prepare: Callable[[Path], None]
-    command: Callable[[], tuple[str, ...]]
+    record: Callable[[pytest.TempPathFactory], Recording]
     declared: str = ""
     absent: Callable[[], list[str]] = list
 
@@ -45,25 +44,14 @@ def _real(workflow: Workflow) -> LintRun:
     declared = next((w for w in workflow.command if w.endswith(".makeflow")), "")
     if workflow.command[0] == "snakemake":
         declared = "."
-    command = workflow.command
     return LintRun(
-        workflow.name, workflow.prepare, lambda: command, declared, lambda: missing(workflow)
+        workflow.name,
+        lambda factory: recorded(
+            factory, workflow.name, workflow.prepare, lambda: workflow.command
+        ),
+        declared,
+        lambda: missing(workflow),
     )
-
-
-def _demo(folder: Path) -> None:
-    shutil.copytree(ROOT / "datasets" / "demo", folder, dirs_exist_ok=True)
-
-
-def _texts(**files: str | bytes) -> Callable[[Path], None]:
-    """Files by name; `__` stands for the dot of an extension."""
-
-    def prepare(folder: Path) -> None:
-        for name, text in files.items():
-            data = text if isinstance(text, bytes) else text.encode()
-            (folder / name.replace("__", ".")).write_bytes(data)
-
-    return prepare
 
 
 def _cwl(folder: Path) -> None:
@@ -74,21 +62,12 @@ def _cwl(folder: Path) -> None:
     (folder / "job.json").write_text(json.dumps({"n": 20000, "names": test_more_engines.PARTS}))
 
 
-def _snakemake() -> tuple[str, ...]:
-    return (str(Path(sys.executable).parent / "snakemake"), "--cores", "2", "--quiet", "all")
-
-
 def _no_snakemake() -> list[str]:
     return [] if (Path(sys.executable).parent / "snakemake").exists() else ["snakemake"]
 
 
 def _needs(*programs: str) -> Callable[[], list[str]]:
     return lambda: [program for program in programs if not shutil.which(program)]
-
-
-def _parsl() -> tuple[str, ...]:
-    program = engine("python")
-    return ("env", f"PATH={program.parent}:{os.environ['PATH']}", str(program), "wf.py")
 
 
 # `rule all` asks for the counts and the sorted table; the table is read by two rules that know
@@ -116,47 +95,45 @@ rule depth:
 """
 DATA = "".join(f"{k * 7919 % 100_003}\n" for k in range(60_000))
 
+
+def _delivery(folder: Path) -> None:
+    (folder / "Snakefile").write_text(DELIVERY)
+    (folder / "data.txt").write_text(DATA)
+
+
+def _record_cwl(factory: pytest.TempPathFactory) -> Recording:
+    words = (str(engine("cwltool")), "--quiet", "--outdir", "out", "wf.cwl", "job.json")
+    return recorded(factory, "cwl", _cwl, lambda: words)
+
+
+def _record_delivery(factory: pytest.TempPathFactory) -> Recording:
+    return recorded(factory, "delivery", _delivery, test_engines.snakemake)
+
+
 RUNS = (
     *(_real(workflow) for workflow in WORKFLOWS),
-    LintRun("demo", _demo, lambda: ("sh", "run.sh")),
+    LintRun("demo", lambda factory: test_demo.recording(factory, "shell")),
     LintRun(
-        "demo-makeflow", _demo, lambda: ("makeflow", "-j", "2", "demo.makeflow"),
+        "demo-makeflow", lambda factory: test_demo.recording(factory, "makeflow"),
         "demo.makeflow", _needs("makeflow"),
     ),
-    LintRun(
-        "snakemake", _texts(Snakefile=test_engines.SNAKEFILE, table__bin=bytes(range(256)) * 1024),
-        _snakemake, ".", _no_snakemake,
-    ),
-    LintRun("delivery", _texts(Snakefile=DELIVERY, data__txt=DATA), _snakemake, ".", _no_snakemake),
-    LintRun("parallel", _texts(run__sh=test_more_engines.SHELL), lambda: ("sh", "run.sh"), "",
-            _needs("parallel")),
-    LintRun(
-        "nextflow", _texts(main__nf=test_nextflow.PIPELINE),
-        lambda: tuple(test_nextflow.command()), "trace.txt",
-    ),
-    LintRun(
-        "cwl", _cwl,
-        lambda: (str(engine("cwltool")), "--quiet", "--outdir", "out", "wf.cwl", "job.json"),
-    ),
-    LintRun("parsl", _texts(wf__py=test_more_engines.PARSL), _parsl),
+    LintRun("snakemake", test_engines.recording, ".", _no_snakemake),
+    LintRun("delivery", _record_delivery, ".", _no_snakemake),
+    LintRun("parallel", test_more_engines.record_parallel, "", _needs("parallel")),
+    LintRun("nextflow", test_nextflow.recording, "trace.txt"),
+    LintRun("cwl", _record_cwl),
+    LintRun("parsl", test_more_engines.record_parsl),
 )  # fmt: skip  # a table
 
 
-def findings(run: LintRun, folder: Path) -> list[dict[str, Any]]:
-    """What lint finds in the workflow, run once in the empty `folder`/work."""
+def findings(run: LintRun, folder: Path, factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """What lint finds in the workflow; its configuration is in the empty `folder`."""
     if absent := run.absent():
         pytest.skip(f"not installed: {', '.join(absent)}")
-    (program, *rest), work = run.command(), folder / "work"
-    # As tests/e2e/real: Snakemake is beside the Python of the tests, which may not be on the PATH.
-    beside = shutil.which(program, path=os.fspath(Path(sys.executable).parent))
-    command = (program if shutil.which(program) else beside or program, *rest)
-    work.mkdir()
-    run.prepare(work)
+    found = run.record(factory)
     (folder / "tracehint.toml").write_text(THRESHOLDS)
-    bundle = folder / "run.trace"
-    tracehint("record", "--collector", "ebpf", "-o", bundle, "--", *command, cwd=work)
-    declared = [work / run.declared] if run.declared else []
+    declared = [found.work / run.declared] if run.declared else []
     options = ("--config", folder, "--nodes", "8", "--format", "json")
-    done = tracehint("lint", bundle, *declared, *options, cwd=work, ok=(0, 1))
-    found: list[dict[str, Any]] = json.loads(done.stdout)["findings"]
-    return found
+    done = tracehint("lint", found.bundle, *declared, *options, cwd=found.work, ok=(0, 1))
+    said: list[dict[str, Any]] = json.loads(done.stdout)["findings"]
+    return said

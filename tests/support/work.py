@@ -1,11 +1,12 @@
 """How much work a command does, counted: no clock, so the load of the machine does not matter.
 
-    work = counted(["lint", "run.trace"], tmp_path)
-    work.calls    Python and C functions called by our Python code
+    with counter() as counted:
+        work = counted(["lint", "run.trace"], tmp_path)
+    work.calls    Python and C functions called by our Python code, after the libraries are loaded
     work.rows     rows that DuckDB's operators gave, and pairs that its nested loops compared
     work.peak     bytes of memory at most (of the whole process)
 
-The command runs in a process of its own: `python -m tests.support.work OUT ARGUMENT...`.
+Each command runs in a process of its own, forked from one that has loaded the libraries.
 """
 
 from __future__ import annotations
@@ -14,16 +15,20 @@ import cProfile
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 # Joins that compare every row of one side with every row of the other.
 _PAIRS = ("NESTED_LOOP_JOIN", "BLOCKWISE_NL_JOIN", "CROSS_PRODUCT")
 _ROOT = Path(__file__).parents[2]
+_MOST_SECONDS = 900  # then SIGALRM ends a command that hangs
 
 
 @dataclass(frozen=True)
@@ -35,20 +40,28 @@ class Work:
     peak: int
 
 
-def counted(command: Sequence[str | Path], cwd: Path, ok: Sequence[int] = (0, 1)) -> Work:
-    """The work of `tracehint COMMAND...`; its exit code is one of `ok`."""
-    out = cwd / "work.json"
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.support.work", out, *map(str, command)],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(_ROOT), "PYTHONHASHSEED": "0"},
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
-    assert done.returncode in ok, f"{command}: {done.returncode}: {done.stderr[-2000:]}"
-    return Work(**json.loads(out.read_text()))
+Counted = Callable[[Sequence[str | Path], Path], Work]
+
+
+@contextmanager
+def counter() -> Iterator[Counted]:
+    """The work of `tracehint COMMAND...` in a directory; its exit code is 0 or 1."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.support.work"],
+        cwd=_ROOT, env={**os.environ, "PYTHONHASHSEED": "0"},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as server:  # fmt: skip  # a table
+        assert server.stdin and server.stdout
+
+        def counted(command: Sequence[str | Path], cwd: Path) -> Work:
+            said = cwd / "work.txt"
+            request = [str(cwd), str(said), *map(str, command)]
+            print(json.dumps(request), file=server.stdin, flush=True)
+            code, values = json.loads(server.stdout.readline())
+            assert code in (0, 1), f"{command}: {code}: {said.read_text()[-2000:]}"
+            return Work(**values)
+
+        yield counted
 
 
 class _Sql:
@@ -105,7 +118,41 @@ def rows_of(node: dict[str, Any]) -> tuple[int, int]:
     return given, given + scanned + pairs + sum(total for _, total in below)
 
 
-def _main(out: str, arguments: list[str]) -> int:
+def _serve() -> None:
+    """A process for each line of the standard input: directory, file for what it says, command."""
+    from tests.support.fork_server import load
+
+    load()
+    for line in sys.stdin:
+        cwd, said, *words = json.loads(line)
+        ours, theirs = os.pipe()
+        if not (pid := os.fork()):
+            _become(Path(cwd), Path(said), words, theirs)
+        os.close(theirs)
+        with open(ours, encoding="ascii") as found:  # noqa: PTH123  # a descriptor
+            values = json.loads(found.read() or "null")
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        print(json.dumps([code, values]), flush=True)
+
+
+def _become(cwd: Path, said: Path, words: list[str], answer: int) -> NoReturn:
+    code = 2
+    try:
+        signal.alarm(_MOST_SECONDS)
+        os.chdir(cwd)
+        with said.open("wb", 0) as file:
+            for stream in (1, 2):
+                os.dup2(file.fileno(), stream)
+        code, work = _count(words)
+        os.write(answer, json.dumps(asdict(work)).encode())
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        os._exit(code)
+
+
+def _count(words: list[str]) -> tuple[int, Work]:
     import duckdb
 
     from tracehint.cli import main
@@ -114,10 +161,9 @@ def _main(out: str, arguments: list[str]) -> int:
     connect = duckdb.connect
     duckdb.connect = lambda *a, **k: _Sql(connect(*a, **k), found)  # type: ignore[assignment]
     profile = cProfile.Profile()
-    code = profile.runcall(main, arguments)
+    code = profile.runcall(main, words)
     calls = sum(entry.callcount for entry in profile.getstats())
-    Path(out).write_text(json.dumps(asdict(Work(calls, found[0], peak()))))
-    return code
+    return code, Work(calls, found[0], peak())
 
 
 def peak() -> int:
@@ -127,4 +173,4 @@ def peak() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(_main(sys.argv[1], sys.argv[2:]))
+    _serve()

@@ -34,7 +34,7 @@ _SQL = """
     FROM d_parent d JOIN work p ON p.task = d.parent JOIN work c ON c.task = d.task
     WHERE p.source <> 'declared' AND c.source <> 'declared'
       AND NOT EXISTS (FROM edges e WHERE e.producer = d.parent AND e.consumer = d.task)
-      AND NOT EXISTS (FROM d_io o JOIN d_io i USING (path_text)
+      AND NOT EXISTS (FROM d_io o JOIN d_io i USING (name)
                       WHERE o.task = d.parent AND o.direction = 'out'
                         AND i.task = d.task AND i.direction = 'in')
     GROUP BY p.type, c.type"""

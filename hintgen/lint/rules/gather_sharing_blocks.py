@@ -38,9 +38,10 @@ RULE = Rule("TP005", "gather-sharing-blocks", "warning", "0.1.0")
 # began before an earlier one had finished.
 _SQL = f"""
     WITH p AS (SELECT * FROM primary_label WHERE pattern = 'gather'),{BLOCK_SQL},
+         own AS MATERIALIZED (SELECT file, task, first_s, last_s, ranges FROM producers
+                              WHERE file IN (SELECT file FROM p) AND NOT superseded),
          region AS (SELECT c.file, c.task, c.first_s, c.last_s, r.r[1] AS a, r.r[2] AS b
-                    FROM producers c, unnest(c.ranges) AS r(r)
-                    WHERE c.file IN (SELECT file FROM p) AND NOT c.superseded),{PART_SQL},
+                    FROM own c, unnest(c.ranges) AS r(r)),{PART_SQL},
          whole AS (SELECT file, k, task, sum(bytes) AS bytes, min(first_s) AS first_s,
                           max(last_s) AS last_s FROM part GROUP BY file, k, task),
          timed AS (SELECT *, first_s < max(last_s) OVER (

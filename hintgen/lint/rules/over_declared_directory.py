@@ -31,19 +31,19 @@ RULE = Rule("TD004", "over-declared-directory", "warning", "0.1.0", needs=("decl
 # What lies in a directory is counted once, not once per task that declares it. In the order of
 # bytes the names in `d/` are those from `d/` to `d0`: "0" follows "/".
 _SQL = """
-    WITH last AS (SELECT path_text, min(path) AS path, max(size_bytes) AS size_bytes
-                  FROM files GROUP BY path_text),
-         folder AS (SELECT DISTINCT path_text AS folder FROM d_dir WHERE direction = 'in'),
+    WITH folder AS (SELECT DISTINCT path_text AS folder FROM d_dir WHERE direction = 'in'),
+         last AS (SELECT folder, path_text, min(path) AS path, max(size_bytes) AS size_bytes
+                  FROM folder JOIN files f ON f.path_text >= folder || '/'
+                                          AND f.path_text < folder || '0'
+                  GROUP BY folder, path_text),
          inside AS (SELECT folder, list_distinct(min(path, 5)) AS examples,
                            count(*) AS files, sum(size_bytes) AS bytes
-                    FROM folder JOIN last l ON l.path_text >= folder || '/'
-                                           AND l.path_text < folder || '0'
-                    GROUP BY folder),
+                    FROM last GROUP BY folder),
          used AS (SELECT task, folder, sum(size_bytes) AS bytes
                   FROM (SELECT DISTINCT d.task, d.path_text AS folder, l.path_text, l.size_bytes
                         FROM d_dir d JOIN consumers c USING (task) JOIN files f USING (file)
-                             JOIN last l ON l.path_text = f.path_text
-                        WHERE d.direction = 'in' AND starts_with(l.path_text, d.path_text || '/'))
+                             JOIN last l ON l.folder = d.path_text AND l.path_text = f.path_text
+                        WHERE d.direction = 'in')
                   GROUP BY task, folder),
          per_task AS (SELECT d.task, i.*, coalesce(u.bytes, 0) AS used_bytes
                       FROM (SELECT DISTINCT task, path_text AS folder FROM d_dir

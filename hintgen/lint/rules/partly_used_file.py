@@ -42,8 +42,8 @@ _SQL = f"""
          used AS (SELECT file, sum(greatest(0, b - greatest(a, coalesce(reached, 0)))) AS bytes
                   FROM ahead GROUP BY file),
          staged AS (SELECT file FROM edges WHERE via = 'engine_copy'
-                    UNION SELECT f.file FROM d_io d JOIN files f USING (path_text)
-                    WHERE d.direction = 'in')
+                    UNION SELECT file FROM d_file
+                    WHERE direction = 'in' AND file IN (SELECT file FROM used))
     SELECT {FILES_SQL}, sum(f.size_bytes) AS bytes, sum(u.bytes) AS used_bytes,
            coalesce(sum(f.size_bytes - u.bytes) FILTER (f.file IN (FROM staged)), 0)
            AS network_bytes

@@ -38,9 +38,10 @@ RULE = Rule("TP004", "scatter-straddling-blocks", "warning", "0.1.0")
 # (a block inside a range is read by that reader alone, or the file would be no scatter).
 _SQL = f"""
     WITH p AS (SELECT * FROM primary_label WHERE pattern = 'scatter'),{BLOCK_SQL},
+         own AS MATERIALIZED (SELECT file, task, ranges FROM consumers
+                              WHERE file IN (SELECT file FROM p) AND NOT peek),
          region AS (SELECT c.file, c.task, r.r[1] AS a, r.r[2] AS b
-                    FROM consumers c, unnest(c.ranges) AS r(r)
-                    WHERE c.file IN (SELECT file FROM p) AND NOT c.peek),{PART_SQL},
+                    FROM own c, unnest(c.ranges) AS r(r)),{PART_SQL},
          whole AS (SELECT file, k, task, sum(bytes) AS bytes FROM part GROUP BY ALL),
          shared AS (SELECT file, k, sum(bytes) - max(bytes) AS moved
                     FROM whole GROUP BY file, k HAVING count(*) > 1),

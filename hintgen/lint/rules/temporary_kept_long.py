@@ -38,7 +38,7 @@ _SQL = f"""
                                                    coalesce(ft.written_s, 0))) AS s
                   FROM files f JOIN gone g USING (path_text) JOIN file_types ft USING (file)
                   WHERE f.deleted AND f.data AND ft.n_producers > 0
-                    AND f.version = (SELECT max(version) FROM files l WHERE l.lineage = f.lineage))
+                    AND f.newest)
     SELECT {FILES_SQL}, sum(f.size_bytes) AS bytes, max(w.s) AS waited_s,
            sum(f.size_bytes / 1e9 * w.s / 3600) AS gb_hours
     FROM wait w JOIN files f USING (file) JOIN file_types ft USING (file)

@@ -31,42 +31,42 @@ itself deleted it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
+import numpy as np
+
+from tracehint.analyzer.arrays import Ints, lookup, numbered
 from tracehint.analyzer.columns import column
 from tracehint.hintgen.last_reader import last_readers
 from tracehint.hintgen.lines import lines_of
 from tracehint.hintgen.lint.context import FILES_SQL, GROUP_SQL, Context
 from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.summary.tallies import summed
 from tracehint.hintgen.text.units import plural, size
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tracehint.hintgen.users import Users
 
 RULE = Rule("TV001", "temporary-never-deleted", "info", "0.1.0")
 
 _KEPT_BY_ENGINE = """SELECT file FROM writers JOIN b_driver USING (task)
                      WHERE driver IN ('make', 'gmake', 'ninja')"""
 
-# looks  tasks at the end that write little of what they read
-# line, last_reader  see _add_views
+# looked_at, line, last_reader  see _add_views
 # Only the last version of a path occupies storage.
 _SQL = f"""
-    WITH got AS (SELECT task, sum(unique_bytes) AS bytes FROM readers GROUP BY task),
-         gave AS (SELECT task, sum(unique_bytes) AS bytes FROM writers GROUP BY task),
-         looks AS (SELECT task FROM got LEFT JOIN gave USING (task)
-                   WHERE task NOT IN (SELECT producer FROM edges)
-                     AND coalesce(gave.bytes, 0) < $result_share * got.bytes),
-         used AS (SELECT file, bool_and(task IN (FROM looks)) AS looked_at
-                  FROM readers GROUP BY file),
-         viewed AS (SELECT line.file FROM line JOIN files f USING (file)
+    WITH viewed AS (SELECT line.file FROM line JOIN files f USING (file)
                     JOIN files e ON e.file = line.last
                     WHERE e.size_bytes < $result_share * f.size_bytes),
-         newest AS (SELECT lineage, max(version) AS version FROM files GROUP BY lineage),
          kept AS ({{kept}})
     SELECT {FILES_SQL}, sum(f.size_bytes) AS bytes, sum(f.size_bytes) AS storage_bytes,
            max(ft.last_read_s) AS last_read_s
-    FROM files f JOIN newest USING (lineage, version) JOIN file_types ft USING (file)
-         LEFT JOIN used u USING (file)
-    WHERE NOT f.deleted AND ft.n_producers > 0
+    FROM files f JOIN file_types ft USING (file)
+    WHERE f.newest AND NOT f.deleted AND ft.n_producers > 0
       AND (f.role = 'scratch' OR (f.role = 'intermediate' AND ft.n_consumers > 0
-          AND NOT u.looked_at AND f.file IN (SELECT file FROM last_reader)))
+          AND f.file NOT IN (FROM looked_at) AND f.file IN (SELECT file FROM last_reader)))
       AND f.file NOT IN (FROM viewed) AND f.file NOT IN (FROM kept)
     GROUP BY {GROUP_SQL} HAVING sum(f.size_bytes) >= $min_storage_bytes"""
 
@@ -90,12 +90,28 @@ def check(context: Context) -> Iterator[Finding]:
 
 
 def _add_views(context: Context) -> None:
-    """The views `last_reader`: files of which it is known who reads them last; and `line`: a file,
-    and the last one of those that are made of it alone, one by one."""
+    """The views `last_reader`: files of which it is known who reads them last; `looked_at`: files
+    that only tasks at the end read that write little of what they read; and `line`: a file, and
+    the last one of those that are made of it alone, one by one."""
     import pyarrow as pa
 
     users = context.users
+    seen = _looked_at(users, context.analysis.edges, context.settings.result_share)
+    context.con.register("looked_at", pa.table({"file": seen}))
     files, _ = last_readers(users, context.analysis.edges)
     context.con.register("last_reader", pa.table({"file": files}))
     begin, end = lines_of(users, column(context.analysis.files, "file"))
     context.con.register("line", pa.table({"file": begin, "last": end}))
+
+
+def _looked_at(users: Users, edges: pa.Table, share: float) -> Ints:
+    """Files of which every reader gives nothing on and writes less than `share` of what it
+    read."""
+    made, read = users.made, users.read
+    readers, place = numbered(read.task)
+    got = summed(place, column(read.table, "unique_bytes", 0)[read.row], len(readers))
+    at = lookup(readers, np.arange(len(readers)), made.task)
+    own = at >= 0
+    gave = summed(at[own], column(made.table, "unique_bytes", 0)[made.row[own]], len(readers))
+    looks = ~np.isin(readers, column(edges, "producer")) & (gave < share * got)
+    return np.setdiff1d(read.file, read.file[~looks[place]])

@@ -43,13 +43,14 @@ RULE = Rule("TD001", "undeclared-input", "warning", "0.1.0", needs=("declared",)
 _WORKFLOW_FILE = r"(^|/)(Snakefile|[^/]+\.smk)$"
 _PAIRS = """
     CREATE OR REPLACE TEMP TABLE undeclared_read AS
+    WITH other AS MATERIALIZED (
+      SELECT file, task, unique_bytes FROM consumers c WHERE task IN (SELECT task FROM d_task)
+      AND NOT EXISTS (FROM d_file d WHERE d.task = c.task AND d.file = c.file))
     SELECT c.file, c.task, t.type, f.template, f.path, f.path_text, c.unique_bytes AS bytes,
            f.role
-    FROM consumers c JOIN work t USING (task) JOIN files f USING (file)
+    FROM other c JOIN work t USING (task) JOIN files f USING (file)
     WHERE f.data AND f.role IN ('input', 'intermediate', 'output')
-      AND c.task IN (SELECT task FROM d_task)
       AND NOT (f.role = 'input' AND regexp_matches(f.path_text, $workflow_file))
-      AND NOT EXISTS (FROM d_file d WHERE d.task = c.task AND d.file = f.file)
       AND NOT EXISTS (FROM d_dir d WHERE d.task = c.task
                       AND starts_with(f.path_text, d.path_text || '/'))
       AND NOT EXISTS (FROM producers p WHERE p.file = c.file AND p.task = c.task)"""
@@ -59,11 +60,9 @@ _PRODUCERS = """
     WHERE p.task IN (SELECT task FROM d_task)"""
 # Files are nodes of their own (below zero): writers times readers would be too many links.
 _ORDER = """
-    WITH node AS (SELECT path_text, -1 - row_number() OVER () AS node
-                  FROM (SELECT DISTINCT path_text FROM d_io))
     SELECT parent, task FROM d_parent
-    UNION ALL SELECT task, node FROM d_io JOIN node USING (path_text) WHERE direction = 'out'
-    UNION ALL SELECT node, task FROM d_io JOIN node USING (path_text) WHERE direction = 'in'"""
+    UNION ALL SELECT task, -1 - name FROM d_io WHERE direction = 'out'
+    UNION ALL SELECT -1 - name, task FROM d_io WHERE direction = 'in'"""
 _GROUPS = """
     SELECT u.template, count(DISTINCT u.path) AS files, list_distinct(min(u.path, 5)) AS examples,
            coalesce(min(ft.producers), '') AS producers, u.type AS consumers,

@@ -38,19 +38,20 @@ _LOG = r"(^|/)logs?/|\.(log|err|stderr|stdout)(\.[0-9]+)?$|(^|/)slurm-[^/]*\.out
 # A file that only others opened came to the task as its output (the shell sent the whole run's
 # there), or an engine copied it.
 _SQL = """
+    WITH other AS MATERIALIZED (
+      SELECT * FROM producers p WHERE NOT superseded AND task IN (SELECT task FROM d_task)
+      AND NOT EXISTS (FROM d_file d WHERE d.task = p.task AND d.file = p.file))
     SELECT f.template, count(DISTINCT f.path) AS files,
            list_distinct(min(f.path, 5)) AS examples, t.type AS producers,
            coalesce(min(ft.consumers), '') AS consumers, sum(p.unique_bytes) AS bytes,
            count(DISTINCT p.task) AS tasks, bool_or(f.role = 'intermediate') AS used
-    FROM producers p JOIN work t USING (task) JOIN files f USING (file)
+    FROM other p JOIN work t USING (task) JOIN files f USING (file)
          JOIN file_types ft USING (file)
-    WHERE f.data AND NOT p.superseded AND NOT regexp_matches(f.path_text, $log)
+    WHERE f.data AND NOT regexp_matches(f.path_text, $log)
       AND (NOT EXISTS (FROM b_opener o WHERE o.path_text = f.path_text)
            OR EXISTS (FROM b_opener o WHERE o.path_text = f.path_text AND o.task = p.task))
-      AND p.task IN (SELECT task FROM d_task)
       AND p.how <> ['engine_copy']  -- what the engine publishes is not the task's to declare
       AND (f.role = 'intermediate' OR (f.role = 'output' AND NOT f.deleted))
-      AND NOT EXISTS (FROM d_file d WHERE d.task = p.task AND d.file = f.file)
       AND NOT EXISTS (FROM d_dir d WHERE d.task = p.task
                       AND starts_with(f.path_text, d.path_text || '/'))
     GROUP BY f.template, t.type, ft.consumers"""

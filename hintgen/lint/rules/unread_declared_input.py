@@ -32,29 +32,33 @@ RULE = Rule("TD003", "unread-declared-input", "warning", "0.1.0", needs=("declar
 
 # Of a set (database, index) that the task did read, programs open what they need at that time.
 _SQL = f"""
-    WITH last AS (SELECT path_text, min(path) AS path, max(size_bytes) AS size_bytes,
+    WITH asked AS (SELECT d.*, t.type FROM d_io d JOIN work t USING (task)
+                   WHERE d.direction = 'in' AND t.source <> 'declared'),
+         unread AS MATERIALIZED (
+           SELECT d.*, p.path, p.path_text FROM asked d JOIN d_path p USING (number)
+           WHERE NOT EXISTS (FROM consumers c JOIN d_named n USING (file)
+                             WHERE c.task = d.task AND n.number = d.number)),
+         read AS MATERIALIZED (SELECT task, file FROM consumers
+                               WHERE task IN (SELECT task FROM unread)),
+         opened AS (SELECT task, {set_sql("path_text")} AS of_set FROM b_io
+                    WHERE task IN (SELECT task FROM unread)
+                    UNION SELECT task, {set_sql("path_text")} FROM read JOIN files USING (file)),
+         last AS (SELECT path_text, min(path) AS path, max(size_bytes) AS size_bytes,
                          min(template) AS template, min(file) AS file
-                  FROM files GROUP BY path_text)
+                  FROM files WHERE path_text IN (SELECT path_text FROM unread) GROUP BY path_text)
     SELECT coalesce(l.template, d.path_text) AS template, count(DISTINCT d.path_text) AS files,
            list_distinct(min(coalesce(l.path, d.path), 5)) AS examples,
-           coalesce(min(ft.producers), '') AS producers, t.type AS consumers,
+           coalesce(min(ft.producers), '') AS producers, d.type AS consumers,
            sum(coalesce(d.size_bytes, l.size_bytes, 0)) AS bytes,
            sum(coalesce(d.size_bytes, l.size_bytes, 0)) AS network_bytes,
            count(DISTINCT d.task) AS tasks
-    FROM d_io d JOIN work t USING (task) LEFT JOIN last l USING (path_text)
-         LEFT JOIN file_types ft ON ft.file = l.file
-    WHERE d.direction = 'in' AND t.source <> 'declared'
-      AND coalesce(d.size_bytes, l.size_bytes, 1) > 0
+    FROM unread d LEFT JOIN last l USING (path_text) LEFT JOIN file_types ft ON ft.file = l.file
+    WHERE coalesce(d.size_bytes, l.size_bytes, 1) > 0
       AND NOT EXISTS (FROM d_dir x WHERE x.task = d.task AND x.path_text = d.path_text)
-      AND NOT EXISTS (FROM b_io b WHERE b.task = d.task AND b.path_text = d.path_text)
-      AND (d.task, {set_sql("d.path_text")}) NOT IN
-          (SELECT (task, {set_sql("path_text")}) FROM b_io
-           UNION ALL SELECT (c.task, {set_sql("f.path_text")})
-           FROM consumers c JOIN files f USING (file) WHERE f.path_text IS NOT NULL)
-      AND NOT EXISTS (FROM consumers c JOIN files f USING (file)
-                      WHERE c.task = d.task AND f.path_text = d.path_text)
+      AND NOT EXISTS (FROM opened o WHERE o.task = d.task
+                      AND o.of_set = {set_sql("d.path_text")})
       AND NOT EXISTS (FROM b_exe e WHERE e.task = d.task AND e.path_text = d.path_text)
-    GROUP BY 1, t.type, ft.producers"""
+    GROUP BY 1, d.type, ft.producers"""
 
 
 def check(context: Context) -> Iterator[Finding]:

@@ -103,23 +103,23 @@ def _set(variables: Mapping[str, str]) -> Iterator[None]:
 def _merged(bundle: Path, parts: list[Path]) -> list[str]:
     """The bundle with its jobs; its end and exit status stay those of the command."""
     from tracehint.collectors.identity import refuse_twice
-    from tracehint.commands.merge import MergeRequest, joined, read_parts, write_joined
+    from tracehint.commands.merge import MergeRequest, joined, parts_of
     from tracehint.schemas.arrow import skip_pandas
     from tracehint.schemas.manifest import read_manifest
-    from tracehint.schemas.writer import whole_bundle
+    from tracehint.schemas.writer import BundleWriter, whole_bundle
 
     skip_pandas()
     own = read_manifest(bundle)
     bundles = (bundle, *parts)
-    read, problems = read_parts(bundles, lambda *_: None)
-    refuse_twice(read)
-    asked = MergeRequest(bundles, bundle, True, False, None, True)
-    whole, _ = joined(read, asked)
-    manifest = whole.manifest
-    manifest.command, manifest.cwd, manifest.started_ns = own.command, own.cwd, own.started_ns
-    manifest.ended_ns, manifest.exit_status = own.ended_ns, own.exit_status
-    with whole_bundle(bundle, force=True) as made:
-        write_joined(whole, problems, made)
+    with parts_of(bundles) as (read, problems):
+        refuse_twice(read)
+        asked = MergeRequest(bundles, bundle, True, False, None, True)
+        whole, _ = joined(read, problems, asked)
+        manifest = whole.manifest
+        manifest.command, manifest.cwd, manifest.started_ns = own.command, own.cwd, own.started_ns
+        manifest.ended_ns, manifest.exit_status = own.ended_ns, own.exit_status
+        with whole_bundle(bundle, force=True) as made:
+            whole.write(BundleWriter(made, keep_args=manifest.kept_args))
     hosts = plural(len({host.name for part in read[1:] for host in part.manifest.hosts}), "host")
     said = f"{plural(len(read) - 1, 'recording')} of jobs on {hosts} joined"
     return [said, *(f"left out: {text}" for text in problems)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,8 @@ from tracehint.schemas.arrow import skip_pandas
 
 if TYPE_CHECKING:
     from tracehint.analyzer.execution.resources import Tell
+    from tracehint.collectors.joined import Joined
+    from tracehint.collectors.parts import BundlePart
     from tracehint.schemas.store import Bundle
 
 
@@ -63,7 +66,7 @@ def command(asked: MergeRequest) -> int:
     """
     from tracehint.collectors.identity import refuse_twice
     from tracehint.commands._workflow import check_workflow, declare
-    from tracehint.schemas.writer import whole_bundle
+    from tracehint.schemas.writer import BundleWriter, whole_bundle
     from tracehint.schemas.writing import refuse_existing
 
     skip_pandas()
@@ -72,15 +75,14 @@ def command(asked: MergeRequest) -> int:
     if asked.output.absolute() in {path.absolute() for path in asked.bundles}:
         raise BundleError(f"{asked.output}: is one of the bundles", "Choose another name with -o.")
     refuse_existing(asked.output, force=asked.force)
-    with stages() as seen:
-        parts, problems = read_parts(asked.bundles, seen.tell)
-    refuse_twice(parts)
-    with stage("joining"):
-        whole, moved = joined(parts, asked)
-    with whole_bundle(asked.output, force=asked.force) as made:
-        write_joined(whole, problems, made)
-        if asked.workflow is not None:
-            declare(made, asked.workflow)
+    with parts_of(asked.bundles) as (parts, problems):
+        refuse_twice(parts)
+        with stage("joining"):
+            whole, moved = joined(parts, problems, asked)
+        with stage("writing"), whole_bundle(asked.output, force=asked.force) as made:
+            whole.write(BundleWriter(made, keep_args=whole.manifest.kept_args))
+            if asked.workflow is not None:
+                declare(made, asked.workflow)
     _say_incomplete(parts, problems)
     if not asked.quiet:
         hosts = plural(len({host.name for host in whole.manifest.hosts}), "host")
@@ -91,11 +93,24 @@ def command(asked: MergeRequest) -> int:
     return 0
 
 
-def read_parts(paths: Sequence[Path], tell: Tell) -> tuple[list[Bundle], list[str]]:
-    """The bundles that can be read, and why the others cannot. Raises BundleError for none."""
+@contextmanager
+def parts_of(paths: Sequence[Path]) -> Iterator[tuple[list[BundlePart], list[str]]]:
+    """The bundles that can be read, and why the others cannot. Raises BundleError for none.
+
+    Their rows wait in temporary files until the block ends.
+    """
+    from tracehint.analyzer.execution.temporary import temporary_folder
+
+    with temporary_folder("tracehint-merge-") as folder:
+        with stages() as seen:
+            found = _read(paths, folder, seen.tell)
+        yield found
+
+
+def _read(paths: Sequence[Path], folder: Path, tell: Tell) -> tuple[list[BundlePart], list[str]]:
     parts, problems = [], []
     remedies: list[str] = []
-    for number, (path, part) in enumerate(zip(paths, _each(paths), strict=True)):
+    for number, (path, part) in enumerate(zip(paths, _each(paths, folder), strict=True)):
         tell("reading", number, len(paths), "bundles")
         if isinstance(part, TracehintError):
             named = path.name in part.what
@@ -110,25 +125,28 @@ def read_parts(paths: Sequence[Path], tell: Tell) -> tuple[list[Bundle], list[st
     return parts, problems
 
 
-def _each(paths: Sequence[Path]) -> Iterator[Bundle | TracehintError]:
+def _each(paths: Sequence[Path], folder: Path) -> Iterator[BundlePart | TracehintError]:
     """The bundles in their order, or why one cannot be read; several are read at one time."""
+    numbers = range(len(paths))
     with ThreadPoolExecutor(min(_READERS, len(os.sched_getaffinity(0)))) as pool:
         try:
-            yield from pool.map(_tried, paths)
+            yield from pool.map(lambda number: _tried(paths[number], folder / str(number)), numbers)
         finally:  # interrupted: what has not begun is not read any more
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _tried(path: Path) -> Bundle | TracehintError:
+def _tried(path: Path, folder: Path) -> BundlePart | TracehintError:
+    from tracehint.collectors.parts import set_aside
     from tracehint.schemas.store import read_bundle
 
     try:
-        return _of_use(read_bundle(path))
+        bundle = _of_use(read_bundle(path))
     except TracehintError as error:
         return error
+    return set_aside(bundle, folder)
 
 
-def _say_incomplete(parts: Sequence[Bundle], problems: Sequence[str]) -> None:
+def _say_incomplete(parts: Sequence[BundlePart], problems: Sequence[str]) -> None:
     for text in [*problems, *(f"{b.path.name}: {p}" for b in parts for p in b.problems)]:
         click.echo(f"tracehint: left out: {text}", err=True)
     for bundle in parts:
@@ -136,36 +154,30 @@ def _say_incomplete(parts: Sequence[Bundle], problems: Sequence[str]) -> None:
             click.echo(f"tracehint: not whole: {bundle.path.name}: {UNFINISHED}", err=True)
 
 
-def joined(parts: list[Bundle], asked: MergeRequest) -> tuple[Bundle, str]:
-    """The bundles as one, and how clocks were moved for it; empty: they were not."""
-    from tracehint.collectors import clocks
+def joined(
+    parts: Sequence[BundlePart], problems: Sequence[str], asked: MergeRequest
+) -> tuple[Joined, str]:
+    """The bundles as one, and how clocks were moved for it; empty: they were not.
+
+    Tasks that no recorder has taken up, and what could not be read, are among its losses.
+    """
+    import pyarrow as pa
+
     from tracehint.collectors.ebpf.missed import add_missed, folders_of, missed_in
-    from tracehint.collectors.join import join_bundles
-    from tracehint.schemas.store import Bundle
+    from tracehint.collectors.joined import Joined
+    from tracehint.schemas.store import losses_table
 
-    tables, manifest = join_bundles(parts)
+    whole = Joined(parts)
+    manifest, more = whole.manifest, {"losses": whole.losses}
     folders = folders_of(asked.bundles)
-    for host in manifest.hosts:  # tasks that no recorder has taken up
+    for host in manifest.hosts:
         for path in missed_in(folders, host.name):
-            add_missed(tables, manifest.notes, host.name, path, keep=True)
-    shifts = {} if asked.keep_clocks else clocks.corrections(tables, manifest)
-    moved = clocks.statement(shifts) if shifts else ""
-    if shifts:
-        tables = clocks.shift_times(tables, shifts)
-        manifest.notes.append(moved)
-    return Bundle(asked.output, manifest, tables), moved
-
-
-def write_joined(whole: Bundle, problems: list[str], made: Path) -> None:
-    """The bundle, with what could not be read among its losses."""
-    from tracehint.schemas.store import add_losses
-    from tracehint.schemas.writer import BundleWriter
-    from tracehint.schemas.writing import write_bundle
-
-    whole.manifest.notes += [f"bundle not read: {text}" for text in problems]
-    add_losses(whole, [("unreadable_log", 1, text) for text in problems])
-    writer = BundleWriter(made, keep_args=whole.manifest.kept_args)
-    write_bundle(writer, whole.tables, whole.manifest)
+            add_missed(more, manifest.notes, host.name, path, keep=True)
+    moved = "" if asked.keep_clocks else whole.align()
+    manifest.notes += [f"bundle not read: {text}" for text in problems]
+    unread = losses_table(manifest, [("unreadable_log", 1, text) for text in problems])
+    whole.losses = pa.concat_tables([more["losses"], unread])
+    return whole, moved
 
 
 def _of_use(bundle: Bundle) -> Bundle:

@@ -1,4 +1,4 @@
-"""Montage under Makeflow: a smaller mosaic than in tests/e2e/test_montage.py."""
+"""Montage under Makeflow: a small mosaic."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COLUMNS, ROWS = 4, 2
 SIZE = ("--columns", str(COLUMNS), "--rows", str(ROWS))
 
 
-def _rules() -> list[tuple[list[str], list[str], str]]:
+def rules() -> list[tuple[list[str], list[str], str]]:
     path = DATASETS / "montage" / "make_workflow.py"
     spec = importlib.util.spec_from_file_location("montage_make_workflow", path)
     assert spec and spec.loader
@@ -23,7 +23,7 @@ def _rules() -> list[tuple[list[str], list[str], str]]:
 
 
 def jobs() -> list[Job]:
-    return [Job(cmd, cmd, tuple(src), tuple(dst)) for dst, src, cmd in _rules()]
+    return [Job(cmd, cmd, tuple(src), tuple(dst)) for dst, src, cmd in rules()]
 
 
 def not_used() -> set[tuple[str, str]]:

@@ -1,0 +1,131 @@
+"""What an engine declares as tables of numbers: text is joined for what is reported only.
+
+d_task    tasks of which the engine declares something
+d_path    the declared paths: number, path (bytes), path_text (below its data root, without ./ and
+          a last /), name: the number of that text
+d_io      task, number, name, direction, size_bytes: what a task declares
+d_named   number, file: the versions of files that have a declared path
+d_file    task, file, direction: the same for each use in d_io
+d_dir     task, path_text, direction: declared directories
+d_parent  task, parent: tasks that wait for others
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracehint.analyzer.arrays import Ints, distinct, ints, joined, order_by, starts_of
+from tracehint.analyzer.columns import coded, column
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+    from tracehint.schemas.store import Bundle
+
+NO_SIZE = np.iinfo(np.int64).min
+
+EMPTY = """
+CREATE TABLE d_task (task BIGINT);
+CREATE TABLE d_path (number BIGINT, path BLOB, path_text VARCHAR, name BIGINT);
+CREATE TABLE d_io (task BIGINT, number BIGINT, name BIGINT, direction VARCHAR, size_bytes BIGINT);
+CREATE TABLE d_named (number BIGINT, file BIGINT);
+CREATE TABLE d_file (task BIGINT, file BIGINT, direction VARCHAR);
+CREATE TABLE d_dir (task BIGINT, path_text VARCHAR, direction VARCHAR);
+CREATE TABLE d_parent (task BIGINT, parent BIGINT);
+"""
+_PLAIN = """
+SELECT number, path, rtrim(CASE WHEN starts_with(rel, './')
+                           THEN regexp_replace(rel, '^(\\./)+', '') ELSE rel END, '/') AS path_text
+FROM b_declared_paths ORDER BY number"""
+_NAMED = "SELECT d.number, f.file FROM d_path d JOIN files f USING (path_text)"
+_DIRECTORIES = """
+INSERT INTO d_dir
+  SELECT DISTINCT d.task, p.path_text, d.direction
+  FROM d_io d JOIN (FROM d_path WHERE ends_with(path::VARCHAR, '/')
+                    OR path_text IN (SELECT path_text FROM folders)) p USING (number);
+"""
+_PARENTS = """
+INSERT INTO d_parent
+  SELECT DISTINCT m.task, pm.task
+  FROM (SELECT task, unnest(parents) AS parent FROM b_declared_tasks) d
+  JOIN b_declared_task m ON m.declared = d.task
+  JOIN b_declared_task pm ON pm.declared = d.parent WHERE m.task <> pm.task;
+"""
+
+
+@dataclass(frozen=True)
+class DeclaredUses:
+    """What is declared, a row for each different task, path and direction: the numbers of these,
+    and the largest size (NO_SIZE: none is declared). `tasks`: all that stand for a declared one."""
+
+    tasks: Ints
+    task: Ints
+    path: Ints
+    way: Ints
+    size: Ints
+    paths: pa.Array
+    ways: pa.Array
+
+
+def uses_of(bundle: Bundle, declared_task: pa.Table) -> DeclaredUses:
+    """`declared_task`: the tasks that stand for each declared one."""
+    table = bundle.tables["declared_io"]
+    (named, names), (path, paths), (way, ways) = (
+        coded(table, name) for name in ("task", "path", "direction")
+    )
+    known, task = _known(declared_task, names)
+    row, task = joined(named, known, task)
+    path, way, size = path[row], way[row], column(table, "size_bytes", NO_SIZE)[row]
+    order = order_by(task, path, way)
+    task, path, way = task[order], path[order], way[order]
+    first = starts_of(task, path, way)
+    most = np.maximum.reduceat(size[order], first) if len(first) else size
+    tasks = distinct(column(declared_task, "task"))
+    return DeclaredUses(tasks, task[first], path[first], way[first], most, paths, ways)
+
+
+def add_declared(con: duckdb.DuckDBPyConnection, uses: DeclaredUses) -> None:
+    """Fill the tables. `con` has `files`, `folders` and `b_declared_paths` (the declared paths:
+    number, path, rel)."""
+    import pyarrow as pa
+
+    _put(con, "d_task", {"task": uses.tasks})
+    paths = con.sql(_PLAIN).to_arrow_table()
+    name = paths["path_text"].combine_chunks().dictionary_encode().indices
+    _put(con, "d_path", {**{n: paths[n] for n in paths.column_names}, "name": name})
+    direction = pa.DictionaryArray.from_arrays(pa.array(uses.way, pa.int32()), uses.ways)
+    _put(con, "d_io", {
+        "task": uses.task, "number": uses.path, "name": name.take(pa.array(uses.path)),
+        "direction": direction, "size_bytes": pa.array(uses.size, mask=uses.size == NO_SIZE),
+    })  # fmt: skip  # a table
+    found = con.execute(_NAMED).fetchnumpy()
+    number, file = ints(found["number"]), ints(found["file"])
+    _put(con, "d_named", {"number": number, "file": file})
+    row, file = joined(uses.path, number, file)
+    _put(con, "d_file", {
+        "task": uses.task[row], "file": file, "direction": direction.take(pa.array(row)),
+    })  # fmt: skip  # a table
+    con.execute(_DIRECTORIES + _PARENTS)
+
+
+def _known(declared_task: pa.Table, names: pa.Array) -> tuple[Ints, Ints]:
+    """(the number of the declared name, the task), of those that have one of the names."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    place = pc.index_in(declared_task["declared"], value_set=names.cast(pa.string()))
+    number = ints(pc.fill_null(place, -1).to_numpy())
+    there = number >= 0
+    return number[there], column(declared_task, "task")[there]
+
+
+def _put(con: duckdb.DuckDBPyConnection, name: str, columns: dict[str, object]) -> None:
+    """In place of the empty table, these columns: not a copy."""
+    import pyarrow as pa
+
+    con.execute(f"DROP TABLE {name}")
+    con.register(name, pa.table(columns))

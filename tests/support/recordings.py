@@ -1,0 +1,52 @@
+"""Recordings of real workflows that several files of tests look at: each made once in a session.
+
+Nobody changes the working directory or the bundle.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.support import tracehint
+from tests.support.once import once
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Where the workflow ran, and what was recorded."""
+
+    work: Path
+    bundle: Path
+
+
+def recorded(
+    factory: pytest.TempPathFactory,
+    name: str,
+    prepare: Callable[[Path], None],
+    command: Callable[[], Sequence[str]],
+    *,
+    profiled: bool = False,
+) -> Recording:
+    """The workflow of that name, run by `command` in a directory that `prepare` filled, and
+    recorded by eBPF; `profiled`: its `.tracehint` folder is there as well."""
+
+    def make(folder: Path) -> None:
+        program, *rest = command()
+        # Snakemake is beside the Python of the tests, which may not be on the PATH.
+        beside = shutil.which(program, path=os.fspath(Path(sys.executable).parent))
+        words = (program if shutil.which(program) else beside or program, *rest)
+        work = folder / "work"
+        work.mkdir()
+        prepare(work)
+        verb = "profile" if profiled else "record"
+        tracehint(verb, "--collector", "ebpf", "-o", folder / "run.trace", "--", *words, cwd=work)
+
+    folder = once(factory, f"recorded {name}", make)
+    return Recording(folder / "work", folder / "run.trace")
