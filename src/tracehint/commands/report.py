@@ -72,12 +72,8 @@ def command(
     run = load(bundle, Options(nodes=nodes, default_placement=default_placement, **cut))
     context = Context(run.analysis, run.bundle, bundle_name=run.name)
     findings, rules = _found(context, rules=hints or cluster is not None)
-    prediction, said = None, ""
-    if cluster is not None and rules is not None:
-        prediction, said = _on_cluster(run, rules, cluster, nodes)
-    compared = None
-    if before is not None:
-        compared = _compared(before, run, Path(bundle), Options(nodes=nodes, **cut))
+    prediction, said = _on_cluster(run, rules, cluster, nodes)
+    compared = _compared(before, run, Path(bundle), Options(nodes=nodes, **cut))
     with stage("pictures"):
         text = report_html(
             run, rules if hints else None, findings, context,
@@ -107,9 +103,11 @@ def _found(context: Context, *, rules: bool) -> tuple[list[Finding], HintFile | 
 
 
 def _on_cluster(
-    run: Input, rules: HintFile, cluster: str, nodes: int | None
-) -> tuple[dict[str, Any], str]:
-    """The predictions for the cluster, and the decision."""
+    run: Input, rules: HintFile | None, cluster: str | None, nodes: int | None
+) -> tuple[dict[str, Any] | None, str]:
+    """The predictions for the cluster, and the decision; nothing without a cluster."""
+    if cluster is None or rules is None:
+        return None, ""
     from tracehint.commands._in_seconds import saved_by_pattern
     from tracehint.commands._planning import decided_or_why
     from tracehint.commands._what_if import sweep
@@ -119,8 +117,12 @@ def _on_cluster(
     return sweep(run.analysis, cluster), " ".join(filter(None, (said, saved)))
 
 
-def _compared(before: str, run: Input, path: Path, options: Options) -> dict[str, Any]:
-    """What `compare` tells of the earlier run and this one."""
+def _compared(
+    before: str | None, run: Input, path: Path, options: Options
+) -> dict[str, Any] | None:
+    """What `compare` tells of the earlier run and this one, where there is an earlier one."""
+    if before is None:
+        return None
     from tracehint.commands.compare import hints_of
     from tracehint.hintgen.proof.compare import proof_of
     from tracehint.hintgen.proof.result import for_page
