@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.cli import inside
 from tests.support.objects import BUCKET, KEYS, Store, object_store
-from tests.support.spark_runs import RUNS
+from tests.support.spark_runs import ALONE, RUNS
 from tracehint.analyzer.analyze import analyze_at
 from tracehint.analyzer.execution import remote, spilled
 from tracehint.analyzer.execution.resources import Resources
@@ -23,7 +23,11 @@ from tracehint.analyzer.output.json import write_json
 pytestmark = pytest.mark.slow
 
 # a bundle at a URL must be finished
-WHOLE = [name for name in RUNS if name != "spool_left"]
+WHOLE = [
+    pytest.param(name, marks=[pytest.mark.full] * (name in ALONE))
+    for name in RUNS
+    if name != "spool_left"
+]
 
 
 @pytest.fixture(scope="module")
