@@ -43,7 +43,7 @@ def analyze_at(
     given = {} if resources is None else {"resources": resources}
 
     def work(bundle: Bundle, extents: Execution | None) -> Analysis:
-        return analyze(bundle, options, extents, resources)
+        return analyze(bundle, options, extents, resources, owned=True)
 
     found: Analysis = import_module(BACKENDS[OLD_NAMES.get(backend, backend)]).run_at(
         where, work, master, **given
@@ -56,10 +56,13 @@ def analyze(
     options: Options | None = None,
     extents: Execution | None = None,
     resources: Resources | None = None,
+    *,
+    owned: bool = False,
 ) -> Analysis:
     """Segment the tasks, follow the bytes, label the patterns.
 
     `extents` has that table and computes on it (default: this process), within `resources`.
+    `owned`: the tables are taken out of the bundle, so that each goes when nothing needs it.
     Works on damaged and partial bundles: `run["completeness"]` says what is missing.
     """
     from tracehint.analyzer import root_paths
@@ -71,18 +74,15 @@ def analyze(
     from tracehint.analyzer.model import Options
     from tracehint.analyzer.roots import data_roots
     from tracehint.analyzer.run import lost_events, run_object
-    from tracehint.analyzer.sites import assign
-    from tracehint.analyzer.tasks import segment_tasks, with_waiting
 
     options, resources = options or Options(), resources or Resources()
-    manifest = assign(bundle.manifest, options.sites)
-    bundle = replace(bundle, manifest=manifest, tables=dict(bundle.tables))
+    bundle = _taken(bundle, options, owned=owned)
     extents = extents or LocalExtents(bundle.tables["extents"], resources)
     bundle.tables.pop("extents", None)  # it is with `extents` now
     resources.tell("finding the tasks", 0, 0, "")
     found = beside(partial(find_objects, bundle), resources)
     follow = partial(build_flow, owned=True, found=found)
-    segmented = with_waiting(bundle, segment_tasks(bundle, options))
+    segmented = _segmented(bundle, options)
     resources.tell("finding the files", 0, 0, "")
     data = data_roots(bundle, options.data_roots, segmented)
     lost = lost_events(bundle, segmented.proc_task, extents)  # before columns go that it needs
@@ -91,6 +91,26 @@ def analyze(
     run = run_object(bundle, segmented.tasks, data, options, extents, notes)
     del bundle, extents, found, follow  # most of the memory, where the caller does not keep it
     return _labelled(run, segmented, flow, lost, options, resources)
+
+
+def _taken(bundle: Bundle, options: Options, *, owned: bool) -> Bundle:
+    """The bundle with tables that may be dropped; `owned`: the given one keeps none of them."""
+    from tracehint.analyzer.sites import assign
+
+    tables = dict(bundle.tables)
+    if owned:
+        bundle.tables.clear()
+    return replace(bundle, manifest=assign(bundle.manifest, options.sites), tables=tables)
+
+
+def _segmented(bundle: Bundle, options: Options) -> Segmentation:
+    """The first step: the tasks."""
+    from tracehint.analyzer.execution.memory import give_back
+    from tracehint.analyzer.tasks import segment_tasks, with_waiting
+
+    found = with_waiting(bundle, segment_tasks(bundle, options))
+    give_back()
+    return found
 
 
 def _labelled(
@@ -102,10 +122,12 @@ def _labelled(
     resources: Resources,
 ) -> Analysis:
     """The last step: the labels."""
+    from tracehint.analyzer.execution.memory import give_back
     from tracehint.analyzer.model import Analysis
     from tracehint.analyzer.patterns.whole import label
     from tracehint.analyzer.sites import bytes_between
 
+    give_back()
     resources.tell("labels", 0, 0, "")
     if segmented.makers:
         run["makers"] = list(segmented.makers)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracehint.analyzer.path_rules import looks_like_data
+from tracehint.analyzer.path_rules import data_names, looks_like_data
 from tracehint.schemas.compact import plain, wide
 
 if TYPE_CHECKING:
@@ -66,12 +66,10 @@ def _processes(segmented: Segmentation, *, engine: bool) -> pa.Array:
 def _folders(bundle: Bundle, procs: pa.Array) -> set[bytes]:
     """Where those of the processes began that used data, without directories that the run made."""
     table, opens = bundle.tables["processes"], bundle.tables["opens"]
-    rows = opens.filter(
-        pc.and_(_used(opens), pc.is_in(wide(opens.column("proc")), value_set=procs))
-    )
-    paths = plain(rows.column("path"))
-    rows = rows.filter(pc.fill_null(pa.array(looks_like_data(paths), pa.bool_()), False))
-    users = pc.unique(wide(rows.column("proc")))
+    proc = wide(opens.column("proc"))
+    chosen = pc.and_(_used(opens), pc.is_in(proc, value_set=procs))
+    chosen = pc.and_(chosen, pa.array(data_names(opens.column("path"))))
+    users = pc.unique(proc.filter(chosen))
     rows = table.filter(pc.is_in(wide(table.column("proc")), value_set=users))
     found = pc.unique(plain(rows.column("cwd")).drop_null())
     if len(found) > _MAX_FOLDERS:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    import pyarrow as pa
 
 # Installed software and the kernel's own file systems; /dev/shm holds data.
 SYSTEM_PREFIXES = (
@@ -73,3 +74,12 @@ def looks_like_data(paths: Any) -> npt.NDArray[np.bool_]:
     other = pc.match_substring_regex(paths, f"{SOFTWARE}|{BOOKKEEPING}").fill_null(False)
     software = is_system(paths) | other.to_numpy(zero_copy_only=False)
     return np.asarray(~software, bool)
+
+
+def data_names(paths: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """The same for a column, asked once per distinct name; no name is none that data can have."""
+    found = [np.zeros(0, bool)]
+    for part in pc.dictionary_encode(paths).chunks:
+        data = np.append(looks_like_data(part.dictionary), False)
+        found.append(data[part.indices.fill_null(-1).to_numpy(zero_copy_only=False)])
+    return np.concatenate(found)

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from tracehint.analyzer.arrays import distinct
 from tracehint.analyzer.base import base_folder, below, workplaces
 from tracehint.analyzer.columns import coded
+from tracehint.analyzer.execution.memory import give_back
 from tracehint.analyzer.path_rules import is_system, looks_like_data
 from tracehint.schemas.compact import plain, wide
 
@@ -47,6 +48,7 @@ def data_roots(
         roots = {_clean(posixpath.join(cwd, r)) for r in raw}
     else:
         roots = _derived(bundle, cwd, segmented)
+        give_back()
     return sorted(roots, key=lambda r: (-len(r), r))
 
 

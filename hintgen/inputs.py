@@ -97,7 +97,7 @@ def load_at(where: str, options: Options, backend: str, master: str | None = Non
     def work(bundle: Bundle, extents: Execution | None) -> Input:
         damaged = bool(bundle.problems)
         read = partial(_bundle, Path(where), whole=damaged, accesses=False)
-        analysis = analyze(bundle, options, extents)
+        analysis = analyze(bundle, options, extents, owned=True)
         return Input(where, analysis, read=None if "://" in where else read)
 
     run: Input = import_module(BACKENDS[backend]).run_at(where, work, master)

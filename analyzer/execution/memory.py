@@ -13,6 +13,18 @@ MALLOPT = {
 }
 
 
+def give_back() -> None:
+    """Give the kernel what is free now, between the large steps of an analysis.
+
+    Kept memory is in pieces between what is in use, and the next step's arrays are of other
+    lengths: without this a run of a million tasks took a sixth more. Without glibc nothing happens.
+    """
+    import ctypes
+
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def keep_memory() -> None:
     """Ask the allocator to use freed memory again; before numpy is imported.
 

@@ -122,10 +122,9 @@ def distinct(columns: Sequence[Array]) -> tuple[Array, Array]:
 
     if not columns:
         return np.zeros(1, np.int64), np.zeros(1, np.int64)
-    bits = [_bits(c) for c in columns]
-    mixed = np.zeros(len(bits[0]), np.uint64)
-    for column in bits:
-        mixed ^= column
+    mixed = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:  # one at a time: together they would be as large as all numbers again
+        mixed ^= _bits(column)
         for shift, factor in zip((30, 27), _MIX, strict=True):
             mixed ^= mixed >> np.uint64(shift)
             mixed *= np.uint64(factor)
@@ -133,13 +132,21 @@ def distinct(columns: Sequence[Array]) -> tuple[Array, Array]:
     codes = encoded.indices.to_numpy(zero_copy_only=False)
     rows = np.empty(len(encoded.dictionary), np.int64)
     rows[codes[::-1]] = np.arange(len(codes))[::-1]
-    if all(np.array_equal(column, column[rows][codes]) for column in bits):
+    if all(_same(_bits(column), rows, codes) for column in columns):
         return rows, codes
     # two different rows with one hash: never by chance
     _, rows, codes = np.unique(
-        np.stack(bits, axis=1), axis=0, return_index=True, return_inverse=True
+        np.stack([_bits(c) for c in columns], axis=1),
+        axis=0,
+        return_index=True,
+        return_inverse=True,
     )
     return rows, codes.reshape(-1)
+
+
+def _same(bits: Array, rows: Array, codes: Array) -> bool:
+    """Whether each row is as the first one of its kind."""
+    return np.array_equal(bits, bits[rows][codes])
 
 
 def _bits(column: Array) -> Array:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracehint.analyzer.arrays import order_by
+from tracehint.analyzer.execution.memory import give_back
 from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.execution.threads import compute_all
 from tracehint.analyzer.flow.ranges import expand
@@ -47,6 +48,7 @@ def patterns_table(decided: Decided, ids: Ints, links: Links, resources: Resourc
     """
     import pyarrow as pa
 
+    give_back()
     labels, primary = decided.labels, decided.chosen.primary
     order = order_by(labels.file, 1 - primary.astype(np.int64), labels.pattern, labels.group)
     names = placements(decided.chosen)

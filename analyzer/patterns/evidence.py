@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracehint.analyzer.arrays import ints
+from tracehint.analyzer.execution.memory import give_back
 from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.execution.threads import compute_all
 from tracehint.analyzer.output.rendered import Leaf, Tree, Words, decimals, objects
@@ -50,6 +51,7 @@ def write(
     """The texts of all labels; most labels of a large run have one of a few."""
     import pyarrow as pa
 
+    give_back()
     full, short = np.zeros(len(labels), np.int64), np.zeros(len(labels), np.int64)
     names = placements(chosen)
     rows = [np.flatnonzero(labels.pattern == number) for number in range(len(PATTERNS))]

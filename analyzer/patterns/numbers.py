@@ -34,15 +34,25 @@ class Sources:
     shared_ranges: Segments
 
 
-def _peeked(x: Facts) -> dict[str, Any]:
+class FactsOf:
+    """The facts of some files, a column when it is asked for: a pattern tells few of them."""
+
+    def __init__(self, facts: Facts, files: Ints) -> None:
+        self._facts, self._files = facts, files
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._facts, name)[self._files]
+
+
+def _peeked(x: FactsOf) -> dict[str, Any]:
     return {"peeks": x.peeks, "peeks_decide": flags((x.peeks > 0) & x.decides)}
 
 
-def _numbers(x: Facts) -> dict[str, Any]:
+def _numbers(x: FactsOf) -> dict[str, Any]:
     return {"n": x.n, "m": decimals(x.m, 4)}
 
 
-def _read(x: Facts) -> dict[str, Any]:
+def _read(x: FactsOf) -> dict[str, Any]:
     cover = {"min": x.cover_min, "mean": x.cover_mean, "max": x.cover_max}
     return {
         **_numbers(x),
@@ -75,12 +85,12 @@ def _shape(shapes: Shapes, file: Ints, count: int) -> dict[str, Any]:
 
 
 def _broadcast(labels: Labels, s: Sources) -> tuple[Tree, Tree]:
-    x = s.facts.take(labels.file)
+    x = FactsOf(s.facts, labels.file)
     return _read(x), _numbers(x)
 
 
 def _scatter(labels: Labels, s: Sources) -> tuple[Tree, Tree]:
-    x = s.facts.take(labels.file)
+    x = FactsOf(s.facts, labels.file)
     shape = _shape(s.read_shapes, labels.file, len(s.facts))
     order = order_by(x.n, x.reader_set)
     first = starts_of(x.n[order], x.reader_set[order])
@@ -95,7 +105,7 @@ def _scatter(labels: Labels, s: Sources) -> tuple[Tree, Tree]:
 
 
 def _partly_shared(labels: Labels, s: Sources) -> tuple[Tree, Tree]:
-    x = s.facts.take(labels.file)
+    x = FactsOf(s.facts, labels.file)
     row = _rows_of(s.shared.file, labels.file, len(s.facts))
     known = row >= 0
     found = {
@@ -120,7 +130,7 @@ def _range_texts(s: Sources) -> dict[int, str]:
 
 
 def _gather(labels: Labels, s: Sources) -> tuple[Tree, Tree]:
-    x = s.facts.take(labels.file)
+    x = FactsOf(s.facts, labels.file)
     mode = np.where(x.writing > 1, 0, np.where(x.appended, 1, 2))
     full = {
         "writers": x.np, "overlap": decimals(x.overlap, 4),
@@ -132,7 +142,7 @@ def _gather(labels: Labels, s: Sources) -> tuple[Tree, Tree]:
 
 
 def _pipeline(labels: Labels, s: Sources) -> tuple[Tree, Tree]:
-    x = s.facts.take(labels.file)
+    x = FactsOf(s.facts, labels.file)
     piped = np.zeros(len(s.facts), bool)
     piped[labels.file] = True
     rows = s.single.take(s.single.alone & piped[s.single.file])
@@ -146,12 +156,12 @@ def _pipeline(labels: Labels, s: Sources) -> tuple[Tree, Tree]:
 
 
 def _stage_in(labels: Labels, s: Sources) -> tuple[Tree, Tree]:
-    x = s.facts.take(labels.file)
+    x = FactsOf(s.facts, labels.file)
     return {"bytes": x.u, "cover": decimals(x.cover_mean, 4), **_peeked(x)}, {}
 
 
 def _stage_out(labels: Labels, s: Sources) -> tuple[Tree, Tree]:
-    x = s.facts.take(labels.file)
+    x = FactsOf(s.facts, labels.file)
     return {"bytes": x.s, "writers": x.np}, {}
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracehint.analyzer.columns import column, floats
+from tracehint.analyzer.execution.memory import give_back
 from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.execution.threads import compute_all
 from tracehint.analyzer.patterns import (
@@ -83,6 +84,7 @@ def _found(
         return find(tables.partition(*bounds[i]), work, options, losses)
 
     parts = compute_all(found_in, range(len(bounds)), resources, "labels")
+    give_back()
     return _together(parts, [low for low, _ in bounds])
 
 

@@ -61,6 +61,6 @@ def _made(where: str, options: Options, resources: Resources | None) -> Shared:
 
     def work(bundle: Bundle, extents: Execution | None) -> Shared:
         sound = not bundle.problems
-        return Shared(analyze(bundle, options, extents, resources), sound)
+        return Shared(analyze(bundle, options, extents, resources, owned=True), sound)
 
     return run_at(where, work, None, resources)

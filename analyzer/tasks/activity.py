@@ -9,6 +9,7 @@ import numpy as np
 
 from tracehint.analyzer.arrays import distinct, positions
 from tracehint.analyzer.columns import column, numbers
+from tracehint.analyzer.path_rules import data_names
 from tracehint.analyzer.tasks.tree import Bools, Ints
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def activity_of(bundle: Bundle, proc: Ints) -> Activity:
     write_ops = numbers(opens, "write_ops", 0) > 0
     blind = "bytes" in bundle.manifest.blind_to
     plain = of_kind("file") & ~_own_scratch(files, position, at)
-    plain &= _data_names(opens.column("path"))
+    plain &= data_names(opens.column("path"))
     writes = write_ops | (flags > 0) if blind else write_ops
     reads = read_ops | (flags == 0) if blind else read_ops
     wrote, opened, used = np.zeros(n, bool), np.zeros(n, bool), np.zeros(n, bool)
@@ -90,19 +91,6 @@ def _own_scratch(files: pa.Table, position: Ints, at: Ints) -> Bools:
     users = np.bincount(pairs[0], minlength=files.num_rows)
     scratch = np.append(gone & (users < 2), False)
     return np.asarray(scratch[position], bool)
-
-
-def _data_names(paths: pa.ChunkedArray) -> Bools:
-    """Whether each open was by a name that data can have: asked once per distinct name."""
-    import pyarrow.compute as pc
-
-    from tracehint.analyzer.path_rules import looks_like_data
-
-    found = [np.zeros(0, bool)]
-    for part in pc.dictionary_encode(paths).chunks:
-        data = np.append(looks_like_data(part.dictionary), False)
-        found.append(data[part.indices.fill_null(-1).to_numpy(zero_copy_only=False)])
-    return np.concatenate(found)
 
 
 def _seen(file: Ints, which: Bools) -> Bools:

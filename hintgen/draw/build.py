@@ -23,6 +23,12 @@ MAX_FOLDED_TASKS = 80  # types; beyond, the rarest are one node
 MAX_FOLDED_FILES = 40  # kinds of files; beyond, kinds of one flow are folded together
 MAX_FLOWS = 400  # flows; beyond, files of one role and pattern are folded together
 
+# A file's node by its kind: `by` what is one node.
+_BY_KIND = """
+    CREATE OR REPLACE TABLE file_node AS
+      WITH ranked AS (SELECT *, 'f' || dense_rank() OVER (ORDER BY {by}) AS node FROM kind)
+      SELECT file, node, template AS label, shape AS kind
+      FROM flow JOIN ranked USING (shape, role, maker, user, pattern)"""
 # One key per node: what shares a key is one node of the picture. Keys are made of numbers, so
 # that no name from the trace can be mistaken for another.
 _KEYS = {
@@ -31,7 +37,8 @@ _KEYS = {
           SELECT task, 't' || task AS node, name AS label FROM work;
         CREATE OR REPLACE TABLE file_node AS
           SELECT file, 'f' || file AS node,
-                 path_text || CASE WHEN version > 0 THEN ' v' || version ELSE '' END AS label
+                 path_text || CASE WHEN version > 0 THEN ' v' || version ELSE '' END AS label,
+                 0 AS kind
           FROM shown;""",
     True: """
         CREATE OR REPLACE TABLE task_node AS
@@ -44,32 +51,32 @@ _KEYS = {
           SELECT task, 't' || number AS node,
                  CASE WHEN number = 0 THEN kinds - {types} + 1 || ' other types' ELSE type END
                  AS label FROM work JOIN kept USING (type);
+        CREATE OR REPLACE TABLE node_set AS
+          WITH drawn AS (SELECT DISTINCT type, node FROM task_node JOIN work USING (task))
+          SELECT number, list_sort(list(DISTINCT node)) AS nodes
+          FROM (SELECT number, unnest(words) AS type FROM type_words) JOIN drawn USING (type)
+          GROUP BY number;
         CREATE OR REPLACE TABLE flow AS
-          WITH p AS (SELECT file, list_sort(list(node)) AS nodes FROM (
-                       SELECT DISTINCT file, node FROM writers JOIN task_node USING (task))
-                     GROUP BY file),
-               c AS (SELECT file, list_sort(list(node)) AS nodes FROM (
-                       SELECT DISTINCT file, node FROM readers JOIN task_node USING (task))
-                     GROUP BY file),
-               l AS (SELECT file, min(pattern) AS pattern FROM label GROUP BY file)
-          SELECT s.file, p.nodes AS made, c.nodes AS used, coalesce(l.pattern, '') AS pattern
-          FROM shown s LEFT JOIN p USING (file) LEFT JOIN c USING (file)
-               LEFT JOIN l USING (file);
-        CREATE OR REPLACE TABLE file_node AS
-          SELECT file, 'f' || dense_rank() OVER (ORDER BY template, made, used, pattern) AS node,
-                 template AS label
-          FROM shown JOIN flow USING (file);""",
+          SELECT s.file, s.shape, s.role, coalesce(t.made, -1) AS maker,
+                 coalesce(t.used, -1) AS user, coalesce(l.pattern, '') AS pattern
+          FROM shown s LEFT JOIN type_set t USING (file)
+               LEFT JOIN (SELECT file, min(pattern) AS pattern FROM label GROUP BY file) l
+               USING (file);
+        CREATE OR REPLACE TABLE kind AS
+          SELECT k.*, m.nodes AS made, u.nodes AS used, f.template
+          FROM (SELECT DISTINCT shape, role, maker, user, pattern FROM flow) k
+               JOIN (SELECT shape, any_value(template) AS template FROM shown GROUP BY shape) f
+               USING (shape) LEFT JOIN node_set m ON m.number = k.maker
+               LEFT JOIN node_set u ON u.number = k.user;
+        """
+    + _BY_KIND.format(by="template, made, used, pattern"),
 }
 _SHOWN = """
     CREATE OR REPLACE VIEW label AS SELECT file, pattern, confidence, saves_bytes FROM patterns
       WHERE edge IS NULL AND "primary";
     CREATE OR REPLACE VIEW shown AS SELECT * FROM files WHERE role NOT IN ('software', 'scratch')
-      AND (file IN (SELECT file FROM writers) OR file IN (SELECT file FROM readers));"""
+      AND file IN (SELECT file FROM type_set);"""
 # Where the kinds are too many: what is folded together instead, and from how many nodes on.
-_MERGE_KINDS = """
-    CREATE OR REPLACE TABLE file_node AS
-      SELECT file, 'f' || dense_rank() OVER (ORDER BY {by}) AS node, template AS label
-      FROM shown JOIN flow USING (file)"""
 _FOLDS = ((MAX_FOLDED_FILES, "made, used, pattern"), (MAX_FLOWS, "role, pattern"))
 
 _TASKS = """
@@ -82,8 +89,8 @@ _TASKS = """
                GROUP BY task) io USING (task)
     GROUP BY n.node ORDER BY min(t.start_s), n.node"""
 _FILES = """
-    SELECT n.node, min(n.label) AS label, count(DISTINCT n.label) AS kinds,
-           count(DISTINCT s.path) AS count, coalesce(sum(s.size_bytes), 0)::BIGINT AS bytes,
+    SELECT n.node, min(n.label) AS label, count(DISTINCT n.kind) AS kinds,
+           count(DISTINCT s.named) AS count, coalesce(sum(s.size_bytes), 0)::BIGINT AS bytes,
            mode(s.role ORDER BY s.role) AS role,
            coalesce(mode(l.pattern ORDER BY l.pattern), '') AS pattern,
            coalesce(avg(l.confidence), 1.0) AS confidence,
@@ -95,7 +102,8 @@ _LINKS = """
       SELECT t.node AS source, f.node AS target, p.bytes, f.file,
              CASE WHEN p.how = ['engine_copy'] THEN 'engine_copy' ELSE 'data' END AS via,
              false AS peek
-      FROM writers p JOIN task_node t USING (task) JOIN file_node f USING (file)
+      FROM producers p JOIN task_node t USING (task) JOIN file_node f USING (file)
+      WHERE NOT coalesce(p.superseded, false)
       UNION ALL
       SELECT f.node, t.node, c.bytes, f.file, 'data', c.peek
       FROM consumers c JOIN task_node t USING (task) JOIN file_node f USING (file)
@@ -103,11 +111,14 @@ _LINKS = """
       SELECT f.node, t.node, e.bytes, f.file, e.via, false
       FROM edges e JOIN task_node t ON t.task = e.consumer JOIN file_node f USING (file)
       WHERE e.via <> 'data' AND NOT EXISTS
-        (FROM consumers c WHERE c.file = e.file AND c.task = e.consumer))
-    SELECT source, target, via, sum(bytes)::BIGINT AS bytes, count(*) AS count,
-           coalesce(mode(l.pattern ORDER BY l.pattern), '') AS pattern, bool_and(peek) AS peek
-    FROM raw LEFT JOIN label l USING (file)
-    GROUP BY source, target, via"""
+        (FROM consumers c WHERE c.file = e.file AND c.task = e.consumer)),
+         part AS (SELECT source, target, via, l.pattern, sum(bytes)::BIGINT AS bytes,
+                         count(*) AS count, bool_and(peek) AS peek
+                  FROM raw LEFT JOIN label l USING (file) GROUP BY ALL)
+    SELECT source, target, via, sum(bytes)::BIGINT AS bytes, sum(count)::BIGINT AS count,
+           coalesce(arg_min(pattern, (-count, pattern)) FILTER (pattern IS NOT NULL), '')
+           AS pattern, bool_and(peek) AS peek
+    FROM part GROUP BY source, target, via"""
 _BY_NODE = """
     SELECT link.* FROM link LEFT JOIN
       (SELECT node, min(start_s) AS at FROM task_node JOIN tasks USING (task) GROUP BY node) began
@@ -149,7 +160,7 @@ def make_nodes(con: duckdb.DuckDBPyConnection, fold: bool) -> None:
     for most, by in _FOLDS if fold else ():
         row = con.execute("SELECT count(DISTINCT node) FROM file_node").fetchone()
         if row and row[0] > most:
-            con.execute(_MERGE_KINDS.format(by=by))
+            con.execute(_BY_KIND.format(by=by))
 
 
 def nodes_of(con: duckdb.DuckDBPyConnection) -> Iterator[GraphNode]:

@@ -10,7 +10,7 @@ from tracehint.analyzer.arrays import Ints
 from tracehint.analyzer.predict.model import Floats, law
 from tracehint.hintgen.plan.graph import Moves
 from tracehint.hintgen.plan.model import FREE, Draft, Problem
-from tracehint.hintgen.plan.parts import with_placement
+from tracehint.hintgen.plan.parts import with_inputs, with_placement
 
 MOST_ENTRIES = 20_000_000  # tasks times parts: beyond it nothing is weighed
 
@@ -96,7 +96,8 @@ def shifted(draft: Draft, anchor: Ints, tasks: Ints, parts: Ints) -> Draft:
 
 
 def settled(problem: Problem, draft: Draft, node: Ints, steal: str) -> Draft:
-    """Each task bound to the node where it ran; what lay together lies with its last reader."""
+    """Each task bound to the node where it ran; what lay together lies with its last reader,
+    and inputs that are brought for the run where they are read."""
     graph, old, nodes = problem.graph, draft.placement, problem.cluster.count
     assert old.law is not None
     kinds = old.law.copy()
@@ -109,4 +110,4 @@ def settled(problem: Problem, draft: Draft, node: Ints, steal: str) -> Draft:
     bound = with_placement(
         draft, law=kinds, target=target, plan=part, scheduler="plan", steal=steal
     )
-    return replace(bound, part=part, parts=nodes, values=None)
+    return with_inputs(problem, replace(bound, part=part, parts=nodes, values=None))

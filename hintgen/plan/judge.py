@@ -86,15 +86,20 @@ def near(estimates: Sequence[Estimate], share: float) -> list[Estimate]:
 def leanest(among: Sequence[Estimate], every: Sequence[Estimate]) -> Estimate:
     """Of those near the quickest the one of most worth; none that gives much of the time of what
     binds no task. `every`: all estimates, the store's default first."""
-    worth, alike = Worth(every[0].network_bytes), near(among, NEAR)
-    most = (1 + GIVEN) * unbound(every).seconds
-    quick = [e for e in alike if e.seconds <= most] or near(among, 0.0)
+    alike, worth = near(among, NEAR), worth_among(every)
+    quick = [e for e in alike if e.seconds <= worth.most] or near(among, 0.0)
     return min(quick, key=lambda e: worth.of(e.seconds, e.network_bytes))
 
 
-def unbound(estimates: Sequence[Estimate]) -> Estimate:
-    """The quickest of those that bind no task to a part."""
-    return min((e for e in estimates if e.draft.part is None), key=_rank)
+def worth_among(every: Sequence[Estimate]) -> Worth:
+    """What runs are worth beside the strategies that bind no task: a plan shall lose neither
+    against the quickest of them nor, in bytes, against those that are near it."""
+    loose = [e for e in every if e.draft.part is None]
+    return Worth(
+        every[0].network_bytes,
+        most=(1 + GIVEN) * min(e.seconds for e in loose),
+        room=(1 + GIVEN) * min(e.network_bytes for e in near(loose, NEAR)),
+    )
 
 
 def _rank(e: Estimate) -> tuple[float, float]:

@@ -61,3 +61,19 @@ def with_placement(draft: Draft, **arrays: object) -> Draft:
     from dataclasses import replace
 
     return replace(draft, placement=replace(draft.placement, **arrays))  # type: ignore[arg-type]
+
+
+def with_inputs(problem: Problem, draft: Draft) -> Draft:
+    """Inputs that are brought for this run lie in the part that reads most of them."""
+    if not problem.staged or draft.part is None:
+        return draft
+    reads = problem.graph.reads.take(problem.graph.writer[problem.graph.reads.file] < 0)
+    reads = reads.take(draft.part[reads.task] != FREE)
+    key = reads.file * draft.parts + draft.part[reads.task]
+    keys, at = np.unique(key, return_inverse=True)
+    weight = np.bincount(at, reads.bytes, len(keys))
+    order = np.lexsort((weight, keys // draft.parts))
+    home = np.full(problem.work.files, -1, np.int64)
+    home[keys[order] // draft.parts] = keys[order] % draft.parts
+    files = np.flatnonzero(home >= 0)
+    return moved(draft, files, home[files])

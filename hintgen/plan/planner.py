@@ -11,16 +11,16 @@ from tracehint.hintgen.plan.climb import TRIALS
 from tracehint.hintgen.plan.errors import UnavailableError
 from tracehint.hintgen.plan.evaluate import Bench
 from tracehint.hintgen.plan.improve import NAME, improve
-from tracehint.hintgen.plan.judge import choose, estimate, leanest, unbound
+from tracehint.hintgen.plan.judge import choose, estimate, leanest, worth_among
 from tracehint.hintgen.plan.model import Draft, Estimate, Planning, Problem, Strategy
 from tracehint.hintgen.plan.strategies.registry import STRATEGIES
 from tracehint.hintgen.plan.worth import GIVEN, HARDLY, Worth
 
 RUNS, FEW_RUNS, MANY_OPERATIONS = 5, 3, 100_000  # beyond so many operations fewer runs
 NEAR = 1.5  # times the best: drafts that are simulated further
-BUDGET, RATE = 10.0, 500_000  # seconds, simulated operations a second
+BUDGET, RATE = 20.0, 500_000  # seconds, simulated operations a second
 PER_STRATEGY = 3  # of them at most
-SHARE = 0.4  # of the budget that is left: for the next of them
+SHARE, ENOUGH = 0.4, 600  # of the budget that is left: for the next of them; and runs at least
 STARTS, START_NEAR = 5, 1.3  # drafts that are improved, no further from the best than so many times
 
 
@@ -53,16 +53,14 @@ def _improved(
 ) -> list[Estimate]:
     """The best estimates with the moves that pay, as one more; none where no move does.
 
-    Each takes a share of the budget that is left.
+    Each takes a share of the budget that is left, and no less than gets it anywhere.
     """
     known = [e for e in estimates if len(e.runs) == total]
     bound = [
         e.draft.part for e in sorted(known, key=lambda e: e.seconds) if e.draft.part is not None
     ]
     cut = bound[0] if bound else None
-    quickest = bench.run([unbound(known).draft], TRIALS)[0]
-    most = (1 + GIVEN) * float(np.mean([run.seconds for run in quickest]))
-    worth = Worth(estimates[0].network_bytes, most=most)
+    worth = _worth_in_trials(bench, known)
     error = error_of(problem.cluster, problem.work.guessed)
     until, found = bench.spent + budget, list[Estimate]()
     strict = replace(worth, power=HARDLY)
@@ -70,7 +68,7 @@ def _improved(
     starts += [(start, strict) for start, _ in starts if start.draft.part is None][:1]
     for number, (start, goal) in enumerate(starts, 1):
         left = until - bench.spent
-        share = left if number == len(starts) else int(left * SHARE)
+        share = left if number == len(starts) else min(left, max(ENOUGH, int(left * SHARE)))
         own = start.draft.part if start.draft.part is not None else cut
         draft, done = improve(bench, start.draft, own, share, goal)
         if done:
@@ -81,6 +79,14 @@ def _improved(
     most = min(e.seconds for e in known if e.simple)
     quick = [e for e in found if e.seconds <= most] or found
     return [leanest(quick, estimates)] if quick else []
+
+
+def _worth_in_trials(bench: Bench, known: list[Estimate]) -> Worth:
+    """What trial runs are worth: the same with the time that the quickest takes in these."""
+    quickest = min((e for e in known if e.draft.part is None), key=lambda e: e.seconds)
+    runs = bench.run([quickest.draft], TRIALS)[0]
+    most = (1 + GIVEN) * float(np.mean([run.seconds for run in runs]))
+    return replace(worth_among(known), most=most)
 
 
 def _starts(known: list[Estimate]) -> list[Estimate]:

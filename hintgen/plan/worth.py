@@ -16,26 +16,30 @@ BYTES = 0.1  # power of the bytes beside the time
 HARDLY = 0.01  # the same where no time may be given for bytes
 LEAST = 0.02  # of the default's bytes: fewer are as good as none
 NEAR = 0.06  # of the time: within that bytes count
-GIVEN = 0.02  # of the time of what needs no plan: what a plan may give for fewer bytes
-BEYOND = 4  # power of the time beyond that
+GIVEN = 0.02  # of the time or the bytes of what needs no plan: what a plan may give for the other
+BEYOND = 4.0  # power of the time beyond that
+ABOVE = 0.5  # power of the bytes beyond that
 
 
 @dataclass(frozen=True)
 class Worth:
     """Weighs runs against the store's default, which moves `bytes`; `power` of the bytes. Seconds
-    beyond `most` weigh far more than bytes."""
+    beyond `most` weigh far more than bytes, and bytes beyond `room` more than others."""
 
     bytes: float
     power: float = BYTES
     most: float = math.inf
+    room: float = math.inf
 
     def of(self, seconds: float, moved: float) -> float:
         """Seconds that a run of so many seconds and bytes is as good as; less is better."""
         if self.bytes <= 0:
             return seconds
         seconds *= max(1.0, seconds / self.most) ** BEYOND
-        share = (moved / self.bytes + LEAST) / (1 + LEAST)
-        return seconds * float(share**self.power)
+        least = LEAST * self.bytes
+        share = (moved + least) / (self.bytes + least)
+        above = max(1.0, (moved + least) / (self.room + least))
+        return seconds * float(share**self.power * above**ABOVE)
 
     def run(self, outcome: Outcome) -> float:
         """The same of a simulated run."""

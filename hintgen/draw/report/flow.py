@@ -11,8 +11,12 @@ if TYPE_CHECKING:
 
 MAX_STAGES = 60
 
+# Types as numbers, and one row per file and pair of stages, before any text is looked at.
 _LINKS = """
-    WITH stage AS (SELECT task, type FROM tasks WHERE NOT engine),
+    WITH kind AS (SELECT type, row_number() OVER (ORDER BY type) AS number
+                  FROM (SELECT DISTINCT type FROM tasks WHERE NOT engine)),
+         stage AS MATERIALIZED (SELECT task, number AS type FROM tasks t JOIN kind k
+                                ON t.type IS NOT DISTINCT FROM k.type WHERE NOT engine),
          label AS (SELECT file, pattern FROM patterns WHERE edge IS NULL AND "primary"),
          raw AS (
       SELECT p.type AS source, c.type AS target, e.bytes, e.file
@@ -23,11 +27,20 @@ _LINKS = """
       UNION ALL
       SELECT s.type, NULL, p.unique_bytes, p.file
       FROM producers p JOIN stage s USING (task) JOIN files f USING (file)
-      WHERE f.role = 'output' AND NOT p.superseded)
-    SELECT source, target, sum(bytes)::BIGINT AS bytes, count(DISTINCT file) AS files,
-           coalesce(mode(l.pattern ORDER BY l.pattern), '') AS pattern
-    FROM raw LEFT JOIN label l USING (file)
-    GROUP BY source, target HAVING sum(bytes) > 0
+      WHERE f.role = 'output' AND NOT p.superseded),
+         per_file AS MATERIALIZED (SELECT source, target, file, sum(bytes) AS bytes, count(*) AS n
+                                   FROM raw GROUP BY ALL),
+         files_of AS (SELECT source, target, count(*) AS files FROM per_file GROUP BY ALL),
+         part AS (SELECT source, target, l.pattern, sum(bytes) AS bytes, sum(n)::BIGINT AS n
+                  FROM per_file LEFT JOIN label l USING (file) GROUP BY ALL),
+         link AS (SELECT source, target, sum(bytes)::BIGINT AS bytes,
+                         coalesce(arg_min(pattern, (-n, pattern)) FILTER (pattern IS NOT NULL), '')
+                         AS pattern
+                  FROM part GROUP BY source, target HAVING sum(bytes) > 0)
+    SELECT s.type AS source, t.type AS target, bytes, files, pattern
+    FROM link l JOIN files_of o ON l.source IS NOT DISTINCT FROM o.source
+                               AND l.target IS NOT DISTINCT FROM o.target
+         LEFT JOIN kind s ON s.number = l.source LEFT JOIN kind t ON t.number = l.target
     ORDER BY bytes DESC, source, target"""
 _ORDER = """
     SELECT type, row_number() OVER (ORDER BY min(start_s), type) AS rank

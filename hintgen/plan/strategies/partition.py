@@ -8,7 +8,7 @@ import numpy as np
 
 from tracehint.analyzer.arrays import Ints
 from tracehint.hintgen.plan.model import Draft, Problem
-from tracehint.hintgen.plan.parts import MAX_COPIES, moved, pinned, with_placement
+from tracehint.hintgen.plan.parts import MAX_COPIES, moved, pinned, with_inputs, with_placement
 from tracehint.hintgen.plan.reduces import gathered
 
 
@@ -23,7 +23,7 @@ def cuts(problem: Problem) -> list[Draft]:
 
 def bound(problem: Problem, name: str, cut: Ints, steal: str) -> Draft:
     """Each task in its part, each file where its writer's part is, inputs where they are read."""
-    return _with_inputs(problem, pinned(problem, name, cut, problem.cluster.count, steal))
+    return with_inputs(problem, pinned(problem, name, cut, problem.cluster.count, steal))
 
 
 def early(problem: Problem) -> list[Draft]:
@@ -63,18 +63,3 @@ def _wide(problem: Problem, draft: Draft) -> np.ndarray:
     readers = np.bincount(pairs[0], minlength=problem.work.files)
     told = (problem.graph.writer >= 0) | problem.staged
     return np.asarray(told & (readers > max(1, draft.parts // 2)))
-
-
-def _with_inputs(problem: Problem, draft: Draft) -> Draft:
-    """Inputs that are brought for this run lie in the part that reads most of them."""
-    if not problem.staged or draft.part is None:
-        return draft
-    reads = problem.graph.reads.take(problem.graph.writer[problem.graph.reads.file] < 0)
-    key = reads.file * draft.parts + draft.part[reads.task]
-    keys, at = np.unique(key, return_inverse=True)
-    weight = np.bincount(at, reads.bytes, len(keys))
-    order = np.lexsort((weight, keys // draft.parts))
-    home = np.full(problem.work.files, -1, np.int64)
-    home[keys[order] // draft.parts] = keys[order] % draft.parts
-    files = np.flatnonzero(home >= 0)
-    return moved(draft, files, home[files])
