@@ -164,10 +164,10 @@ def test_a_failing_store_is_no_damaged_file(
     """What cannot be had for another reason than its content stops the analysis."""
     url = store.put(RUNS["two_hosts"](tmp_path / "b.trace"), "gone.trace")
     system = store.system()
-    found = remote.Objects.at(url)
+    found = remote.RemoteObjects.at(url)
     name = found.segments("extents")[-1]
     system.delete_file(f"{BUCKET}/gone.trace/{name}")
-    monkeypatch.setattr(remote.Objects, "at", lambda _: found)
+    monkeypatch.setattr(remote.RemoteObjects, "at", lambda _: found)
     done = inside("analyze", url, cwd=tmp_path)
     assert done.returncode == 2
     assert f"{url}/{name}: cannot be read" in done.stderr, done.stderr

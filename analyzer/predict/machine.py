@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tracehint.analyzer.predict.cluster import SCHEDULERS, Cluster, Section
+from tracehint.analyzer.predict.cluster import SCHEDULERS, Cluster, ClusterSection
 from tracehint.analyzer.predict.model import STEAL, law
 
 # enum setting and enum host_setting of engine/sim.h, in their order
@@ -77,7 +77,7 @@ def build(
     return Machine(settings, hosts, servers, rates or [(0.0, 0.0)], processors, staging)
 
 
-def _host(part: Section, sites: dict[str, int], shared: dict[str, int]) -> dict[str, float]:
+def _host(part: ClusterSection, sites: dict[str, int], shared: dict[str, int]) -> dict[str, float]:
     link = part["link_mbit"] * part["link_efficiency"]
     return {
         "cores": part.numbers["cores"].value if "cores" in part.numbers else 0.0,
