@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,7 +56,7 @@ def locations(bundle: Bundle, store: Locator, roots: Sequence[bytes], host: str)
         return Located()
     devices = {os.stat(root).st_dev for root in roots if os.path.isdir(root)}  # noqa: PTH112, PTH116
     files, until = _read_by(bundle), time.monotonic() + SECONDS
-    found, names = Located(files=len(files)), own_addresses(host)
+    found, names = Located(files=len(files)), _addresses(bundle, host, until)
     for at in range(0, len(files), _BATCH):
         if time.monotonic() > until or (at >= _SILENT and not found.rows):
             break
@@ -138,6 +139,19 @@ def _value(place: Location, names: dict[str, str]) -> str:
         name = names.get(node, node).replace(",", "_").replace("=", "_")
         parts[name] = max(parts.get(name, 0.0), share(place, node))
     return ",".join(n if part >= 1 else f"{n}={part:.4f}" for n, part in parts.items())
+
+
+def _addresses(bundle: Bundle, host: str, until: float) -> dict[str, str]:
+    """Address or name -> the name in the bundle: of this host, and of others that jobs ran on, as
+    the resolver knows them."""
+    names: dict[str, str] = {}
+    for other in sorted({one.name for one in bundle.manifest.hosts} - {host}):
+        if time.monotonic() > until:
+            break
+        with suppress(OSError, UnicodeError):
+            found = socket.getaddrinfo(other, None, type=socket.SOCK_STREAM)
+            names |= {str(address[0]): other for *_, address in found}
+    return names | own_addresses(host)
 
 
 def own_addresses(host: str) -> dict[str, str]:

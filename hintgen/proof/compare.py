@@ -23,7 +23,8 @@ _STAGES = """
            coalesce(sum(rd.bytes), 0)::BIGINT AS read_bytes,
            coalesce(sum(wr.bytes), 0)::BIGINT AS written_bytes
     FROM work JOIN kinds USING (task) LEFT JOIN rd USING (task) LEFT JOIN wr USING (task)
-    GROUP BY kind ORDER BY min(start_s)"""
+    GROUP BY kind ORDER BY min(start_s), kind"""
+MOST_NAMED = 3
 _FIGURES = ("tasks", "seconds", "read_bytes", "written_bytes")
 
 
@@ -78,6 +79,12 @@ def _by_type(analysis: Analysis) -> dict[str, dict[str, Any]]:
     return {row.pop("kind"): row for row in query.rows(con, _STAGES)}
 
 
+def _named(kinds: list[str]) -> str:
+    """The first of them, and how many more."""
+    more = len(kinds) - MOST_NAMED
+    return ", ".join([*kinds[:MOST_NAMED], *([f"and {more:,} more"] if more > 0 else [])])
+
+
 def drift(before: Analysis, after: Analysis) -> list[str]:
     """Why the two may not be the same work."""
     sides = [_by_type(run) for run in (before, after)]
@@ -85,7 +92,9 @@ def drift(before: Analysis, after: Analysis) -> list[str]:
     for which, here, there in (("first", *sides), ("second", *sides[::-1])):
         only = [kind for kind in here if kind not in there]
         if only:
-            lines.append(f"{plural(len(only), 'task type')} in the {which} run alone: {only[0]}")
+            lines.append(
+                f"{plural(len(only), 'task type')} in the {which} run alone: {_named(only)}"
+            )
     counts = [sum(row["tasks"] for row in side.values()) for side in sides]
     if counts[0] != counts[1]:
         lines.append(f"{plural(counts[0], 'task')} before, {counts[1]:,} after")

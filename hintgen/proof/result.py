@@ -59,7 +59,16 @@ class Proof:
     @property
     def sentence(self) -> str:
         """What it comes to."""
+        if self.strangers:
+            text = "The runs have no type of task in common, so their times and bytes tell nothing"
+            return f"{text}; {_force(self.hints)}."
         return f"{_speed(self.seconds)}{_bytes(self.remote_bytes)}; {_force(self.hints)}."
+
+    @property
+    def strangers(self) -> bool:
+        """Whether they are runs of different workflows: both have types, and share none."""
+        known = [(s.tasks.before is not None, s.tasks.after is not None) for s in self.stages]
+        return (True, True) not in known and {(True, False), (False, True)} <= set(known)
 
     @property
     def doubt(self) -> str:

@@ -25,7 +25,7 @@ from tracehint.errors import EXIT_RECORDER_FAILED, NotBegunError, TracehintError
 from tracehint.schemas.writing import make_folder, refuse_existing
 
 if TYPE_CHECKING:
-    from tracehint.adapters.stores.base import Locator
+    pass
 
 
 class RecordError(TracehintError):
@@ -97,7 +97,7 @@ class Recording:
     """What is to be recorded: the values of `recording_options`, and what a command adds.
 
     live: tell on a terminal how far it has come. follow: what runs already, in place of `command`.
-    store: is asked where the files lie, in the place of the one that tracehint.toml names.
+    locate: ask the store of tracehint.toml where the files lie, else the caller asks one.
     """
 
     output: str | None
@@ -112,7 +112,7 @@ class Recording:
     live: bool = False
     follow: Follow | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
-    store: Locator | None = None
+    locate: bool = True
 
 
 def start(wanted: Recording) -> tuple[RecordResult, Path | None]:
@@ -132,7 +132,7 @@ def start(wanted: Recording) -> tuple[RecordResult, Path | None]:
         find_command(wanted.command[0])
     made: list[Path] = []
     try:
-        store = wanted.store or project_locator()
+        store = project_locator() if wanted.locate else None
         result, bundle = _start(wanted, made)
     except TracehintError as error:
         for folder in made:

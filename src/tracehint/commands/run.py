@@ -14,7 +14,7 @@ from tracehint.collectors.run import Ended, die_like, told, working_directory
 from tracehint.commands._engine_logs import join_engine_logs
 from tracehint.commands._hinted import Hinted, Wanted, prepared
 from tracehint.commands._jobs import jobs_recorded
-from tracehint.commands._located import locator
+from tracehint.commands._located import locator, note_locations, project_locator
 from tracehint.commands._options import with_options
 from tracehint.commands._recording import (
     RecordError,
@@ -179,14 +179,16 @@ def _run(
     environment = hinted.environment if hinted is not None else {}
     if no_record:
         return run_plain(options["command"], environment), None
-    store = locator(wanted.store, wanted.prefix, wanted.places)
+    store = locator(wanted.store, wanted.prefix, wanted.places) or project_locator()
     with jobs_recorded(working_directory()) as jobs:
         environment = {**jobs.environment, **environment}
-        result, bundle = start(Recording(**options, environment=environment, store=store))
+        result, bundle = start(Recording(**options, environment=environment, locate=False))
         if bundle is not None:
             with told(f"The recording is whole: {bundle}"):
                 jobs.join(bundle, quiet=options["quiet"])
-    if bundle is not None:
+    if bundle is not None:  # of the jobs' files as well
+        roots, host, quiet = options["data_roots"], options["host_id"], options["quiet"]
+        note_locations(bundle, store, roots, host, quiet=quiet)
         with told(f"The recording is whole: {bundle}"):
             join_engine_logs(bundle)
     if bundle is not None and not options["quiet"]:
