@@ -52,9 +52,8 @@ def build(
     """The machine of a cluster's numbers; `scheduler` and `steal` replace the cluster's."""
     sites = {name: number for number, (name, _) in enumerate(cluster.sites)}
     shared = {name: number for number, (name, _) in enumerate(cluster.hosts, 1)}
-    nodes = [
-        _host(part, sites, shared) for part in cluster.nodes for _ in range(int(part["count"]))
-    ]
+    kinds = [([_host(part, sites, shared)], int(part["count"])) for part in cluster.nodes]
+    nodes = [host for one, count in kinds for host in one * count]
     where = cluster.store.words["servers"]
     own = {**_host(cluster.servers, sites, shared), "cores": 0.0, "speed": 1.0}
     extra = 0 if where == "all" else 1 if where == "local" else int(cluster.servers["count"])
