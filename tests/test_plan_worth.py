@@ -51,7 +51,7 @@ def test_a_plan_gives_little_of_the_time_of_what_needs_none() -> None:
     every = [default, estimate("quick", 6.0, 30), bound(estimate("lean", 6.3, 4))]
     assert leanest(every, every).name == "quick"
     assert leanest([default, every[2]], every).name == "lean", "nothing else is left"
-    every[2] = replace(every[2], seconds=6.1)
+    every[2] = bound(estimate("lean", 6.1, 4))
     assert leanest(every, every).name == "lean"
 
 
@@ -59,3 +59,20 @@ def test_time_beyond_the_most_weighs_more_than_any_bytes() -> None:
     worth = Worth(1000.0, most=10.0)
     assert worth.of(10.0, 500.0) == Worth(1000.0).of(10.0, 500.0)
     assert worth.of(11.0, 100.0) > worth.of(10.0, 500.0)
+
+
+def test_of_equal_times_the_one_that_chance_moves_less_counts() -> None:
+    default = estimate("default", 10.0, 100, simple=True)
+    loose = replace(estimate("loose", 6.0, 8), runs=(5.4, 6.0, 6.0, 6.0, 6.6))
+    every = [default, loose, bound(estimate("sure", 6.1, 7))]
+    assert every[2].sure == pytest.approx(6.1) and loose.sure > 6.3
+    assert leanest(every, every).name == "sure"
+    every[1] = replace(loose, runs=(6.0,) * 5)
+    every[2] = bound(estimate("sure", 6.2, 7))
+    assert leanest(every, every).name == "loose"
+
+
+def test_bytes_beyond_those_of_what_needs_no_plan_weigh_more() -> None:
+    worth = Worth(1000.0, room=200.0)
+    assert worth.of(10.0, 150.0) == Worth(1000.0).of(10.0, 150.0)
+    assert worth.of(9.4, 300.0) > worth.of(10.0, 200.0) > Worth(1000.0).of(9.4, 300.0)

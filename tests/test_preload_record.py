@@ -488,20 +488,3 @@ def test_code_that_was_changed_once_is_shared_by_all_programs(tmp_path: Path) ->
     sizes = (tmp_path / "s").read_text().split("/spool/sites")[1:]
     own = [int(size.split("Anonymous:")[1].split()[0]) for size in sizes]
     assert sum(own) == 0, own
-
-
-def test_a_program_has_five_mappings_of_ours(tmp_path: Path) -> None:
-    """Each is made by every program, and copied by every fork."""
-    recorded(tmp_path, "sh", "-c", "cat /proc/self/maps > maps")
-    subprocess.run(["sh", "-c", "cat /proc/self/maps > plain"], cwd=tmp_path, check=True)
-    ours, plain = (len((tmp_path / name).read_text().splitlines()) for name in ("maps", "plain"))
-    assert ours - plain <= 5
-
-
-def test_a_start_makes_few_page_faults(tmp_path: Path) -> None:
-    text = "import os, resource, subprocess, sys\nfor _ in range(50): os.waitpid(os.posix_spawn("
-    text += "'/bin/true', ['true'], os.environ), 0)\n"
-    text += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt / 50)"
-    plain = subprocess.run([sys.executable, "-c", text], check=True, capture_output=True)
-    recorded(tmp_path, "sh", "-c", 'exec "$0" -c "$1" > faults', sys.executable, text)
-    assert float((tmp_path / "faults").read_text()) - float(plain.stdout) < 22

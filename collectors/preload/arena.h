@@ -21,6 +21,7 @@
 #define TH_UNIT (4ULL << 20) /* room is taken from the disk by so many bytes */
 #define TH_UNITS 8192
 #define TH_FOLLOWED 0x100 /* added to `unentered`: names and descriptors were looked at */
+#define TH_PROGRAMS 240	  /* that are known by their name and file */
 #define TH_FIRST 6	  /* episodes of a process that need no chunk: many programs are short */
 
 /* Kinds of chunks: TH_EPISODE, TH_EXTENT, TH_PATH (texts), TH_NAME, TH_ALIVE (processes), and: */
@@ -29,6 +30,14 @@
 
 /* A unit is made by one process alone; the others wait a while, then go on behind it. */
 enum th_unit { TH_UNIT_NONE, TH_UNIT_CLAIMED, TH_UNIT_READY };
+
+/* What one process found out about a program, for all others. */
+struct th_program_known {
+	unsigned long long
+		file;	    /* hash of name, file and root directory (record/programs.c); 0: free */
+	unsigned int class; /* enum th_class and 1; 0: not known yet */
+	unsigned int exe;   /* text: its name as the kernel has it; 0: not known */
+};
 
 struct th_arena {
 	unsigned long long magic;
@@ -42,6 +51,7 @@ struct th_arena {
 	unsigned long long unplaced; /* chunks that did not fit or could not be had */
 	/* enum th_unit; READY has blocks on disk: writing there cannot fail */
 	unsigned char units[TH_UNITS];
+	struct th_program_known programs[TH_PROGRAMS];
 };
 
 struct th_chunk {

@@ -39,6 +39,7 @@ enum th_class {
 	TH_CLASS_BITS32,
 	TH_CLASS_UNREADABLE, /* may be executed, not read: taken as dynamic */
 	TH_CLASS_APART,	     /* our library is not there: another root, a container */
+	TH_CLASS_FOREIGN,    /* runs as a user who may not open the recording */
 	TH_CLASSES,
 };
 
@@ -58,6 +59,8 @@ struct th_observer {
 	bool quick;	      /* its `after` of some calls is th_quick_after, where it is alone */
 	/* Once per program; returns whether it is on. Its memory comes from th_map. */
 	bool (*start)(const char *value, const struct th_program *program);
+	/* In its place, where there is no memory for the library. */
+	void (*missed)(const char *value);
 	/* Numbers wanted in `before` and in `after`, each ended by TH_CALLS; NULL: none. */
 	const unsigned short *before_calls, *calls;
 	void (*before)(struct th_call *call);
@@ -83,6 +86,14 @@ extern const struct th_observer *const th_observers[]; /* ended by NULL: observe
  * bytes, at `offset` where the call has one.
  */
 void th_quick_after(long fd, unsigned long nr, long long offset, long len);
+
+/*
+ * Of the recorder (record/programs.c): what is known of the program at a path that was executed before.
+ * `key`: 0 where nothing is remembered of it. TH_CLASSES: not known.
+ */
+unsigned long long th_program_key(const char *path);
+enum th_class th_program_class(unsigned long long key);
+void th_program_is(unsigned long long key, enum th_class class);
 
 /* For observers. */
 int th_pid(void);	       /* of this process, also in a child of vfork */

@@ -20,6 +20,7 @@ CLASSES = {
     6: ("32 bits", "runs without the library: it and its children are not seen"),
     7: ("unreadable", "is recorded where it is dynamic"),
     8: ("in a container without the library", "runs without it: it and its children are not seen"),
+    9: ("as another user", "runs, but may not record: it and its children are not seen"),
 }
 _ENTERED = (0, 7)
 _FOLLOWED = (1, 2)  # by option: their names and descriptors

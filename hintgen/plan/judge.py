@@ -79,16 +79,16 @@ def _best(good: Sequence[Estimate], every: Sequence[Estimate], error: float) -> 
 
 def near(estimates: Sequence[Estimate], share: float) -> list[Estimate]:
     """Those within a share of the quickest's time."""
-    most = (1 + share) * min(e.seconds for e in estimates)
-    return [e for e in estimates if e.seconds <= most]
+    most = (1 + share) * min(e.sure for e in estimates)
+    return [e for e in estimates if e.sure <= most]
 
 
 def leanest(among: Sequence[Estimate], every: Sequence[Estimate]) -> Estimate:
     """Of those near the quickest the one of most worth; none that gives much of the time of what
     binds no task. `every`: all estimates, the store's default first."""
     alike, worth = near(among, NEAR), worth_among(every)
-    quick = [e for e in alike if e.seconds <= worth.most] or near(among, 0.0)
-    return min(quick, key=lambda e: worth.of(e.seconds, e.network_bytes))
+    quick = [e for e in alike if e.sure <= worth.most] or near(among, 0.0)
+    return min(quick, key=lambda e: worth.of(e.sure, e.network_bytes))
 
 
 def worth_among(every: Sequence[Estimate]) -> Worth:
@@ -97,7 +97,7 @@ def worth_among(every: Sequence[Estimate]) -> Worth:
     loose = [e for e in every if e.draft.part is None]
     return Worth(
         every[0].network_bytes,
-        most=(1 + GIVEN) * min(e.seconds for e in loose),
+        most=(1 + GIVEN) * min(e.sure for e in loose),
         room=(1 + GIVEN) * min(e.network_bytes for e in near(loose, NEAR)),
     )
 

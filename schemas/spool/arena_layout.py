@@ -12,6 +12,7 @@ from tracehint.schemas.spool.layout import EPISODE_DT, EXEC_DT, LOST, PROCESS_DT
 FILE = "arena"
 MAGIC, VERSION, CHUNK_MAGIC, PAGE = 0x414E455241484E54, 5, 0x4B4E4843, 4096
 UNIT, UNITS, UNIT_READY = 4 << 20, 8192, 2
+PROGRAMS = 240  # of which is remembered what they are
 FOLLOWED = 0x100  # added to the class: names and descriptors were looked at
 FIRST = 6  # episodes in the record of the process
 EVENT, BRIEF = 16, 17
@@ -19,16 +20,17 @@ FORK, WAIT = 1, 2  # enum th_event_kind
 # enum th_class; the first can be entered
 CLASSES = (
     "dynamic", "static", "Go", "another C library", "setuid", "AddressSanitizer", "32 bits",
-    "unreadable", "without the library there",
+    "unreadable", "without the library there", "as another user",
 )  # fmt: skip  # a table
 
 _U64, _U32 = "<u8", "<u4"
 
+PROGRAM_DT = np.dtype([("file", _U64), ("class", _U32), ("exe", _U32)], align=True)
 HEAD_DT = np.dtype(
     [
         ("magic", _U64), ("version", _U32), ("epochs", _U32), ("size", _U64), ("used", _U64),
         ("allocated", _U64), ("gap", _U64), ("lost", _U64, (LOST + 1,)), ("unplaced", _U64),
-        ("units", "u1", (UNITS,)),
+        ("units", "u1", (UNITS,)), ("programs", PROGRAM_DT, (PROGRAMS,)),
     ],
     align=True,
 )  # fmt: skip  # a table
@@ -63,5 +65,5 @@ BRIEF_DT = np.dtype(
 )  # fmt: skip  # a table
 STRUCTS = {
     "th_arena": HEAD_DT, "th_chunk": CHUNK_DT, "th_clock": CLOCK_DT, "th_process_page": PAGE_DT,
-    "th_event": EVENT_DT, "th_brief": BRIEF_DT,
+    "th_event": EVENT_DT, "th_brief": BRIEF_DT, "th_program_known": PROGRAM_DT,
 }  # fmt: skip  # a table

@@ -12,7 +12,8 @@ enum th_action {
 	TH_ACT_CREATES = 1 << 2, /* may make a file */
 	TH_ACT_EXEC = 1 << 3,
 	TH_ACT_FORK = 1 << 4,
-	TH_ACT_EXE = 1 << 5, /* may read the name of an entered program (bare.c) */
+	TH_ACT_EXE = 1 << 5,  /* may read the name of an entered program (bare.c) */
+	TH_ACT_MAPS = 1 << 6, /* may load an object that has system calls of its own (later.c) */
 };
 
 #define TH_SITES "TRACEHINT_SITES" /* names the file of known sites (sites.h) */
@@ -39,18 +40,21 @@ extern struct th_state *th_state;
 extern const char th_entry[], th_fork_entry_after[];
 
 bool th_dispatch_start(const struct th_program *program);
+void th_dispatch_missed(const struct th_program *program);
 bool th_wanted_by_any(int nr);
 void th_created(int dirfd, const char *path, int fd);
 void th_check_created(const struct th_call *call);
 enum th_class th_exec_class(const struct th_call *call);
 long th_exec(const struct th_call *call, enum th_class class);
+void th_mapped(const struct th_call *call);
 void th_exec_start(const struct th_program *program);
 void th_tell_forking(const struct th_call *call, unsigned long flags);
 void th_tell_forked(long pid, unsigned long flags);
 long th_dispatch(struct th_call *call);
 void th_fork_before(const struct th_call *call);
 void th_fork_after(const struct th_call *call);
-enum th_class th_classify(int dirfd, const char *path, int flags);
+/* `script`, where given: set where the path is one, whose interpreter's class is returned. */
+enum th_class th_classify(int dirfd, const char *path, int flags, bool *script);
 
 void th_leave(void *at, size_t bytes);
 void th_unleave(void *at);

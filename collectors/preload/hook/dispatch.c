@@ -13,7 +13,7 @@ static const struct {
 	{__NR_creat, TH_ACT_CREATES}, {__NR_link, TH_ACT_CREATES},   {__NR_linkat, TH_ACT_CREATES},
 	{__NR_execve, TH_ACT_EXEC},   {__NR_execveat, TH_ACT_EXEC},  {__NR_clone, TH_ACT_FORK},
 	{__NR_fork, TH_ACT_FORK},     {__NR_vfork, TH_ACT_FORK},     {__NR_clone3, TH_ACT_FORK},
-	{__NR_readlink, TH_ACT_EXE},  {__NR_readlinkat, TH_ACT_EXE},
+	{__NR_readlink, TH_ACT_EXE},  {__NR_readlinkat, TH_ACT_EXE}, {__NR_mmap, TH_ACT_MAPS},
 };
 
 #define MAX_OBSERVERS 8
@@ -61,10 +61,20 @@ bool th_dispatch_start(const struct th_program *program)
 	}
 	for (unsigned int i = 0; i < sizeof(own) / sizeof(*own); i++)
 		if ((creations || own[i].action != TH_ACT_CREATES) &&
-		    (th_is_bare() || own[i].action != TH_ACT_EXE))
+		    own[i].action != (th_is_bare() ? TH_ACT_MAPS : TH_ACT_EXE))
 			th_actions[own[i].nr] |= own[i].action;
 	choose_quick();
 	return observers > 0;
+}
+
+void th_dispatch_missed(const struct th_program *program)
+{
+	for (const struct th_observer *const *at = th_observers; *at; at++) {
+		const char *value = th_variable(program->envp, (*at)->variable);
+
+		if (value && *value && (*at)->missed)
+			(*at)->missed(value);
+	}
 }
 
 static bool is_in(const unsigned short *calls, int nr)
@@ -150,6 +160,8 @@ long th_dispatch(struct th_call *call)
 	call->ret = make(call);
 	if ((action & TH_ACT_CREATES) && !th_failed(call->ret))
 		th_check_created(call);
+	if ((action & TH_ACT_MAPS) && !th_failed(call->ret))
+		th_mapped(call);
 	if (action & TH_ACT_AFTER)
 		tell_after(call);
 	return call->ret;

@@ -148,7 +148,7 @@ static bool is_setuid(int fd)
 	       th_sys(__NR_fgetxattr, fd, "security.capability", value, sizeof(value)) > 0;
 }
 
-enum th_class th_classify(int dirfd, const char *path, int flags)
+enum th_class th_classify(int dirfd, const char *path, int flags, bool *script)
 {
 	union {
 		Elf64_Ehdr elf;
@@ -165,14 +165,16 @@ enum th_class th_classify(int dirfd, const char *path, int flags)
 			return TH_CLASS_UNREADABLE;
 		long n = th_sys(__NR_pread64, fd, &head, sizeof(head) - 1, 0);
 		enum th_class class = TH_CLASS_UNREADABLE;
-		bool script = n > 2 && head.line[0] == '#' && head.line[1] == '!';
+		bool line = n > 2 && head.line[0] == '#' && head.line[1] == '!';
 
 		if (n >= (long)sizeof(head.elf) && th_same(head.line, ELFMAG, SELFMAG))
 			class = is_setuid(fd) ? TH_CLASS_SETUID : class_of_elf(fd, &head.elf);
 		if (!same)
 			th_sys(__NR_close, fd);
-		if (!script)
+		if (!line)
 			return class;
+		if (script)
+			*script = true;
 		head.line[n] = '\0';
 		path = script_interpreter(head.line);
 		dirfd = TH_AT_FDCWD;
@@ -186,5 +188,5 @@ __attribute__((visibility("default"))) int tracehint_class(const char *path);
 /* For the recorder and `tracehint doctor`, which load the library to ask. */
 int tracehint_class(const char *path)
 {
-	return (int)th_classify(TH_AT_FDCWD, path, 0);
+	return (int)th_classify(TH_AT_FDCWD, path, 0, NULL);
 }

@@ -115,13 +115,33 @@ static bool is_there(void)
 	return !th_failed(th_sys(__NR_access, own_path, 4 /* R_OK */));
 }
 
+/* Not there with observers of others. */
+#pragma weak th_program_key
+#pragma weak th_program_class
+#pragma weak th_program_is
+
+/* Programs that were executed before are known by one call. */
+static enum th_class class_of_path(const char *path)
+{
+	unsigned long long key = th_program_key ? th_program_key(path) : 0;
+	enum th_class class = key ? th_program_class(key) : TH_CLASSES;
+	bool script = false;
+
+	if (class != TH_CLASSES)
+		return class;
+	class = th_classify(TH_AT_FDCWD, path, 0, &script);
+	if (key && !script && class != TH_CLASS_UNREADABLE)
+		th_program_is(key, class);
+	return class;
+}
+
 enum th_class th_exec_class(const struct th_call *call)
 {
 	if (*own_path && !is_there())
 		return TH_CLASS_APART;
 	if (call->nr == __NR_execve)
-		return th_classify(TH_AT_FDCWD, (const char *)call->arg[0], 0);
-	return th_classify((int)call->arg[0], (const char *)call->arg[1], (int)call->arg[4]);
+		return class_of_path((const char *)call->arg[0]);
+	return th_classify((int)call->arg[0], (const char *)call->arg[1], (int)call->arg[4], NULL);
 }
 
 static bool refuses_preload(enum th_class class)

@@ -201,6 +201,14 @@ unsigned int th_patch_text(const struct text *text, const char *const entries[2]
 	return n;
 }
 
+/* That of an object which was just mapped. */
+void th_patch_later(const struct text *text)
+{
+	struct th_patched done = {0, 0};
+
+	patch_alone(text, NULL, &done);
+}
+
 struct th_patched th_patch_all(const struct th_program *program)
 {
 	struct th_patched done = {0, 0};

@@ -8,6 +8,7 @@
 #include "record.h"
 
 #define WINDOW (64ULL << 20)
+#define RLIMIT_AS 9
 #define WINDOWS 512
 #define ZEROS (64UL << 10) /* larger pieces: a process that needs one page pays for all of it */
 #define WAITS 2000	   /* moments for which another process may make a unit */
@@ -20,6 +21,7 @@ struct th_arena *arena;
 static char *first_window; /* most recordings have no other */
 static TH_LARGE char *windows[WINDOWS];
 static const char *path;
+static unsigned long long window_size = WINDOW;
 
 static char **window_at(unsigned long long i)
 {
@@ -33,17 +35,56 @@ static int open_file(void)
 
 static char *map_window(int fd, unsigned long long i)
 {
-	long at = th_sys(__NR_mmap, 0, WINDOW, 3, 1 /* shared */, fd, i * WINDOW);
+	long at = th_sys(__NR_mmap, 0, window_size, 3, 1 /* shared */, fd, i * window_size);
 	char *none = NULL;
 
 	if (th_failed(at))
 		return NULL;
 	if (!__atomic_compare_exchange_n(window_at(i), &none, (char *)at, false, __ATOMIC_SEQ_CST,
 					 __ATOMIC_SEQ_CST)) {
-		th_sys(__NR_munmap, at, WINDOW);
+		th_sys(__NR_munmap, at, window_size);
 		return none;
 	}
 	return (char *)at;
+}
+
+/* A program that has little address space keeps most of it: a recording of 2 GiB can be reached then. */
+static void choose_window(void)
+{
+	unsigned long long limit[2] = {~0ULL, 0};
+
+	th_sys(__NR_prlimit64, 0, RLIMIT_AS, NULL, limit);
+	if (limit[0] != ~0ULL)
+		window_size = TH_UNIT;
+}
+
+/* A program that cannot be recorded is counted, where the recording can be reached. */
+void arena_missed(const char *folder)
+{
+	path = th_len(folder) > MAX_FOLDER ? NULL : th_keep(folder, "/" TH_ARENA_FILE);
+	int fd = path ? open_file() : -1;
+
+	if (fd < 0)
+		return;
+	struct th_arena *head =
+		(struct th_arena *)th_sys(__NR_mmap, 0, TH_ARENA_PAGE, 3, 1 /* shared */, fd, 0);
+
+	th_sys(__NR_close, fd);
+	if (th_failed((long)head))
+		return;
+	if (head->magic == TH_ARENA_MAGIC && head->version == TH_ARENA_VERSION)
+		__atomic_fetch_add(&head->lost[TH_LOST_TABLE], 1, __ATOMIC_RELAXED);
+	th_sys(__NR_munmap, head, TH_ARENA_PAGE);
+}
+
+/* Whether this process may open the recording, as a program that it executes must. */
+bool arena_reachable(void)
+{
+	int fd = open_file();
+
+	if (fd >= 0)
+		th_sys(__NR_close, fd);
+	return fd >= 0;
 }
 
 bool arena_open(const char *folder)
@@ -55,6 +96,7 @@ bool arena_open(const char *folder)
 		return false;
 	struct statx facts;
 
+	choose_window();
 	/* a shorter file has no page to look at */
 	if (!th_failed(th_sys(__NR_statx, fd, "", 0x1000, STATX_SIZE, &facts)) &&
 	    facts.stx_size >= sizeof(*arena))
@@ -150,15 +192,15 @@ static unsigned long long place(unsigned int size)
 
 static char *window_of(unsigned long long at)
 {
-	char *window = *window_at(at / WINDOW);
+	char *window = at / window_size < WINDOWS ? *window_at(at / window_size) : NULL;
 
-	if (window)
+	if (window || at / window_size >= WINDOWS)
 		return window;
 	int fd = open_file();
 
 	if (fd < 0)
 		return NULL;
-	window = map_window(fd, at / WINDOW);
+	window = map_window(fd, at / window_size);
 	th_sys(__NR_close, fd);
 	return window;
 }
@@ -172,7 +214,7 @@ struct th_chunk *chunk_new(unsigned int kind, unsigned int size, unsigned int ep
 		__atomic_fetch_add(&arena->unplaced, 1, __ATOMIC_RELAXED);
 		return NULL;
 	}
-	struct th_chunk *chunk = (struct th_chunk *)(window + at % WINDOW);
+	struct th_chunk *chunk = (struct th_chunk *)(window + at % window_size);
 
 	chunk->kind = kind;
 	chunk->self = at;
@@ -231,8 +273,8 @@ unsigned long long arena_offset(const void *at)
 	for (unsigned long long i = 0; i < WINDOWS; i++) {
 		const char *window = *window_at(i);
 
-		if (window && (const char *)at >= window && (const char *)at < window + WINDOW)
-			return i * WINDOW + (unsigned long long)((const char *)at - window);
+		if (window && (const char *)at >= window && (const char *)at < window + window_size)
+			return i * window_size + (unsigned long long)((const char *)at - window);
 	}
 	return 0;
 }

@@ -40,7 +40,10 @@ static struct rec *rec_for(const struct th_call *call)
 
 static bool start(const char *value, const struct th_program *program)
 {
-	return arena_open(value) && process_start(program);
+	if (arena_open(value))
+		return process_start(program);
+	arena_missed(value);
+	return false;
 }
 
 /* A switch and no table of functions: the loader would have to write each one's address. */
@@ -92,6 +95,7 @@ const struct th_observer th_recorder = {
 	.variable = "TRACEHINT_RECORD",
 	.quick = true,
 	.start = start,
+	.missed = arena_missed,
 	.before_calls = wanted_before,
 	.calls = wanted,
 	.before = before_call,

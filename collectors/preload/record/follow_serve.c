@@ -95,7 +95,7 @@ static struct target *target_of(struct follow *follow, int tid)
 	if (target && target->check) {
 		char name[64];
 		enum th_class class =
-			th_classify(TH_AT_FDCWD, follow_proc(name, tgid, "exe", -1), 0);
+			th_classify(TH_AT_FDCWD, follow_proc(name, tgid, "exe", -1), 0, NULL);
 
 		target->check = false;
 		target->skip = class == TH_CLASS_DYNAMIC;

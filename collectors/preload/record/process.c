@@ -6,7 +6,6 @@
 #include <linux/fcntl.h>
 #include "process.h"
 
-#define MAX_PATH 4096
 #define VFORKS 32
 #define TABLES (TH_SHARES * sizeof(struct share) + TH_MAPS * sizeof(struct mapping))
 #define FOLLOW "TRACEHINT_FOLLOW"
@@ -26,10 +25,10 @@ static struct own {
 struct rec *own_rec;
 struct image image;
 
-/* `text`: room of MAX_PATH bytes. */
+/* `text`: room of TH_PATH_ROOM bytes. */
 static unsigned int cwd_text(struct rec *rec, char *text)
 {
-	long n = th_sys(__NR_getcwd, text, MAX_PATH);
+	long n = th_sys(__NR_getcwd, text, TH_PATH_ROOM);
 
 	return n > 1 && text[0] == '/' ? text_put(rec, rec->root, text, (unsigned int)n - 1) : 0;
 }
@@ -104,6 +103,15 @@ static void child_begin(struct rec *rec, unsigned int parent, unsigned int slots
 	rec->page->proc.cwd = rec->cwd = image.cwd;
 	rec->page->proc.exe = image.exe;
 	rec->root = image.root;
+	rec->foreign = image.foreign;
+}
+
+/* Programs of another user may not open the recording. */
+void process_foreign(struct rec *rec)
+{
+	rec->foreign = !arena_reachable();
+	if (!th_vforked())
+		image.foreign = rec->foreign;
 }
 
 /* A filter may forbid the calls that are made here, in the children too. */
@@ -180,20 +188,15 @@ struct rec *rec_here(void)
 	return rec->failed ? NULL : rec;
 }
 
-static unsigned int exe_text(struct rec *rec, char *text)
-{
-	long n = th_sys(__NR_readlink, "/proc/self/exe", text, MAX_PATH);
-
-	return n > 0 ? text_put(rec, 0, text, (unsigned int)n) : 0;
-}
-
 bool process_start(const struct th_program *program)
 {
-	char text[MAX_PATH]; /* the stack is that of the program, which has not begun */
+	char text[TH_PATH_ROOM]; /* the stack is that of the program, which has not begun */
 
 	own = th_map_wiped(sizeof(*own) + TH_SLOTS * sizeof(struct slot) + TABLES);
-	if (!own)
+	if (!own) {
+		__atomic_fetch_add(&arena->lost[TH_LOST_TABLE], 1, __ATOMIC_RELAXED);
 		return false;
+	}
 	struct rec *rec = own_rec = &own->rec;
 
 	set_tables(rec, own + 1, TH_SLOTS);
@@ -201,7 +204,7 @@ bool process_start(const struct th_program *program)
 		return false;
 	rec->page->proc.flags = TH_PROC_EXECED;
 	rec->page->proc.cpu_from = cpu_used();
-	rec->page->proc.exe = image.exe = exe_text(rec, text);
+	rec->page->proc.exe = image.exe = program_name(rec, program, text);
 	rec->page->proc.cwd = rec->cwd = image.cwd = cwd_text(rec, text);
 	put_arguments(rec, program->argv, program->envp);
 	image.epoch = rec->epoch;
@@ -214,11 +217,11 @@ bool process_start(const struct th_program *program)
 
 void process_moved(struct rec *rec)
 {
-	char *text = th_map(MAX_PATH);
+	char *text = th_map(TH_PATH_ROOM);
 
 	rec->cwd = text ? cwd_text(rec, text) : 0;
 	if (text)
-		th_sys(__NR_munmap, text, MAX_PATH);
+		th_sys(__NR_munmap, text, TH_PATH_ROOM);
 	if (!th_vforked())
 		image.cwd = rec->cwd;
 }

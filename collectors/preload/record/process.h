@@ -10,7 +10,7 @@ extern const struct th_observer th_recorder;
 
 /* Kept by a child by fork: who its parent was. */
 struct image {
-	unsigned int epoch, cwd, exe, root, stopped, follow;
+	unsigned int epoch, cwd, exe, root, stopped, follow, foreign;
 };
 extern struct image image;
 
@@ -27,6 +27,11 @@ static inline struct rec *rec_quick(void)
 		       ? rec
 		       : NULL;
 }
+
+#define TH_PATH_ROOM 4096
+
+/* programs.c: the name of the program that begins, as the kernel has it. */
+unsigned int program_name(struct rec *rec, const struct th_program *program, char *text);
 
 /* process.c: a new epoch with `room` bytes for texts behind its record. */
 struct th_process_page *epoch_new(unsigned int room);

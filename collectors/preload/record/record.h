@@ -55,6 +55,7 @@ struct rec {
 	unsigned int slot_count, top; /* top: above the highest descriptor in use */
 	unsigned int epoch, cwd;
 	unsigned int root;	   /* of all absolute names, after chroot; 0: the whole tree */
+	unsigned int foreign;	   /* programs that it executes may not open the recording */
 	unsigned int failed;	   /* no place in the arena: nothing is recorded */
 	unsigned int threads_told; /* that its threads' calls are not seen */
 	int pid;		   /* 0: free, among those of children of vfork */
@@ -93,6 +94,8 @@ void clock_sample(struct th_clock *clock);
 /* arena.c */
 extern struct th_arena *arena;
 bool arena_open(const char *folder);
+void arena_missed(const char *folder);
+bool arena_reachable(void);
 struct th_chunk *chunk_new(unsigned int kind, unsigned int size, unsigned int epoch);
 void *record_new(struct rec *rec, unsigned int kind, unsigned int size);
 unsigned int text_put(struct rec *rec, unsigned int dir, const char *text, unsigned int len);
@@ -109,6 +112,7 @@ struct th_process_page *process_followed(int tgid, int ppid, unsigned int parent
 void process_waited(struct rec *rec, int pid, int status);
 void process_exits(int code);
 void process_stopped(struct rec *rec);
+void process_foreign(struct rec *rec);
 void process_forking(const struct th_call *call, unsigned long flags);
 void process_forked(long pid, unsigned long flags);
 void process_executing(const struct th_call *call, enum th_class class);

@@ -43,6 +43,12 @@ void do_waitid(struct rec *rec, const struct th_call *c)
 	process_waited(rec, info[3], info[2] == 1 ? (info[5] & 0xff) << 8 : info[5] & 0x7f);
 }
 
+void do_credentials(struct rec *rec, const struct th_call *c)
+{
+	if (!c->ret)
+		process_foreign(rec);
+}
+
 /* A filter may forbid the calls that are made here: nothing more is recorded. */
 void do_seccomp(struct rec *rec, const struct th_call *c)
 {

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Programs that were executed before in this recording. To look into a program's header takes some 20
+ * system calls, and its name as the kernel has it (/proc/self/exe) costs as much as ten; both are asked
+ * for once. A program is known by the name that was executed and by the file it is now; names that are
+ * relative or mean something in one process only are not remembered.
+ */
+#include <linux/stat.h>
+#include "process.h"
+
+#define TRIES 8
+#define MIX 0x9e3779b97f4a7c15ULL
+
+static unsigned long long mixed(unsigned long long hash, unsigned long long with)
+{
+	hash = (hash ^ with) * MIX;
+	return hash ^ hash >> 32;
+}
+
+static unsigned long long of_file(unsigned long long hash, const struct statx *facts)
+{
+	hash = mixed(hash, facts->stx_ino);
+	hash = mixed(hash, (unsigned long long)facts->stx_dev_major << 32 | facts->stx_dev_minor);
+	return mixed(hash, facts->stx_mnt_id);
+}
+
+unsigned long long th_program_key(const char *path)
+{
+	const unsigned int mask = STATX_BASIC_STATS | STATX_MNT_ID;
+	unsigned long long hash = MIX;
+	struct statx facts;
+
+	if (!arena || *path != '/' || path_is_own(path) ||
+	    th_failed(th_sys(__NR_statx, TH_AT_FDCWD, path, 0, mask, &facts)))
+		return 0;
+	for (const char *c = path; *c; c++)
+		hash = mixed(hash, (unsigned char)*c);
+	hash = of_file(hash, &facts);
+	hash = mixed(hash, facts.stx_size);
+	hash = mixed(hash, (unsigned long long)facts.stx_ctime.tv_sec);
+	hash = mixed(hash, facts.stx_ctime.tv_nsec);
+	/* names inside a chroot are others */
+	if (th_failed(th_sys(__NR_statx, TH_AT_FDCWD, "/", 0, mask, &facts)))
+		return 0;
+	return of_file(hash, &facts) | 1;
+}
+
+/* Its place, or the one it may have; NULL: no room. */
+static struct th_program_known *place_of(unsigned long long key)
+{
+	for (unsigned int i = 0; i < TRIES; i++) {
+		struct th_program_known *at = &arena->programs[((key >> 1) + i) % TH_PROGRAMS];
+		unsigned long long file = __atomic_load_n(&at->file, __ATOMIC_ACQUIRE);
+
+		if (file == key || !file)
+			return at;
+	}
+	return NULL;
+}
+
+enum th_class th_program_class(unsigned long long key)
+{
+	const struct th_program_known *at = place_of(key);
+	unsigned int class =
+		at && at->file == key ? __atomic_load_n(&at->class, __ATOMIC_RELAXED) : 0;
+
+	return class && class <= TH_CLASSES ? (enum th_class)(class - 1) : TH_CLASSES;
+}
+
+void th_program_is(unsigned long long key, enum th_class class)
+{
+	struct th_program_known *at = place_of(key);
+	unsigned long long none = 0;
+
+	if (at &&
+	    (at->file == key || __atomic_compare_exchange_n(&at->file, &none, key, false,
+							    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)))
+		__atomic_store_n(&at->class, class + 1, __ATOMIC_RELAXED);
+}
+
+/* The path that the kernel was given. */
+static const char *executed(const struct th_program *program)
+{
+	char *const *end = program->envp;
+
+	while (*end)
+		end++;
+	for (const unsigned long *v = (const unsigned long *)(end + 1); v[0]; v += 2)
+		if (v[0] == 31 /* AT_EXECFN */)
+			return (const char *)v[1];
+	return NULL;
+}
+
+/* The name of the program that begins; `text`: room of TH_PATH_ROOM bytes. */
+unsigned int program_name(struct rec *rec, const struct th_program *program, char *text)
+{
+	const char *path = executed(program);
+	unsigned long long key = path ? th_program_key(path) : 0;
+	struct th_program_known *known = key ? place_of(key) : NULL;
+
+	/* only programs themselves are there: the name of a script is not that of its interpreter */
+	if (known && known->file != key)
+		known = NULL;
+	unsigned int exe = known ? __atomic_load_n(&known->exe, __ATOMIC_ACQUIRE) : 0;
+
+	if (exe)
+		return exe;
+	long n = th_sys(__NR_readlink, "/proc/self/exe", text, TH_PATH_ROOM);
+
+	exe = n > 0 ? text_put(rec, 0, text, (unsigned int)n) : 0;
+	if (known)
+		__atomic_store_n(&known->exe, exe, __ATOMIC_RELEASE);
+	return exe;
+}
