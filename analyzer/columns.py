@@ -31,9 +31,10 @@ def numbers(table: pa.Table, name: str, null: int = MISSING) -> np.ndarray:
     values = table.column(name)
     if pa.types.is_boolean(values.type):
         values = values.cast(pa.int8())
+    elif values.null_count:  # `null` may be any number, however small those of the column are
+        values = values.cast(pa.int64())
     if values.null_count:
-        wide = values if pa.types.is_int8(values.type) else values.cast(pa.int64())
-        values = pc.fill_null(wide, null)
+        values = pc.fill_null(values, null)
     return np.asarray(values.to_numpy())
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tracehint.analyzer.columns import column
 from tracehint.schemas.compact import plain, wide
 from tracehint.schemas.store import read_parts
 from tracehint.schemas.tables import OPENS
@@ -107,3 +109,10 @@ def test_a_value_that_must_be_there_and_a_column_that_is_not(tmp_path: Path) -> 
     problems: list[str] = []
     assert read_parts("opens", parts, problems, LEFT_OUT).num_rows == 1
     assert [p.partition(":")[0] for p in problems] == ["holes.parquet", "short.parquet"]
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.int64()])
+@pytest.mark.parametrize("null", [-1, np.iinfo(np.int64).min])
+def test_what_stands_for_no_value_need_not_fit_the_column(kind: pa.DataType, null: int) -> None:
+    table = pa.table({"x": pa.array([1, None], kind)})
+    assert column(table, "x", null).tolist() == [1, null]

@@ -16,9 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.test_demo import recording
 from tests.support.cli import tracehint
 from tests.support.hints import rule, save
 from tests.support.patience import PATIENCE_S
+from tests.support.recordings import usual
 from tests.support.tagger import build
 from tracehint.cli import main
 
@@ -85,17 +87,12 @@ def tag_kind(
 
 
 @pytest.fixture(scope="module")
-def first(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The workflow's folder after an unhinted run, recorded beside it as run.trace."""
     missing = [t for t in ("makeflow", "strace", "setfattr") if shutil.which(t) is None]
     if missing:
         pytest.skip(f"not installed: {missing}")
-    folder = tmp_path_factory.mktemp("unhinted") / "first"
-    shutil.copytree(demo, folder)
-    words = ("makeflow", "-T", "local", "-j", "2", "demo.makeflow")
-    done = tracehint("record", "-o", "../run.trace", "--", *words, cwd=folder)
-    assert done.returncode == 0, done.stderr
-    return folder
+    return recording(tmp_path_factory, "makeflow", usual()).work
 
 
 def hinted_run(hints: Path, demo: Path, second: Path, way: str = "annotated") -> Path:

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.support import tracehint
+from tests.e2e.test_demo import recording
+from tests.support.recordings import usual
 
 pytestmark = pytest.mark.slow
 
@@ -24,9 +26,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory, demo: Path) -> Path:
         os.setxattr(base, "user.tracehint", b"1")
     except OSError:
         pytest.skip("the temporary directory takes no attributes")
-    for name in ("first", "second"):
-        shutil.copytree(demo, base / name)
-    tracehint("record", "-o", base / "first.trace", "--", "sh", "run.sh", cwd=base / "first")
+    shutil.copytree(demo, base / "second")
+    shutil.copytree(recording(tmp_path_factory, "shell", usual()).bundle, base / "first.trace")
     tracehint("hints", "first.trace", "-o", "h.json", cwd=base)
     every_file = ("--like", "first.trace", "--create")
     tracehint("emit", "h.json", "--store", "xattr", *every_file, "-o", "hints.sh", cwd=base)

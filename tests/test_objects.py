@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.cli import inside
 from tests.support.objects import BUCKET, KEYS, Store, object_store
-from tests.support.spark_runs import RUNS
+from tests.support.spark_runs import ALONE, RUNS
 from tracehint.analyzer.analyze import analyze_at
 from tracehint.analyzer.execution import remote, spilled
 from tracehint.analyzer.execution.resources import Resources
@@ -23,7 +23,11 @@ from tracehint.analyzer.output.json import write_json
 pytestmark = pytest.mark.slow
 
 # a bundle at a URL must be finished
-WHOLE = [name for name in RUNS if name != "spool_left"]
+WHOLE = [
+    pytest.param(name, marks=[pytest.mark.full] * (name in ALONE))
+    for name in RUNS
+    if name != "spool_left"
+]
 
 
 @pytest.fixture(scope="module")
@@ -160,10 +164,10 @@ def test_a_failing_store_is_no_damaged_file(
     """What cannot be had for another reason than its content stops the analysis."""
     url = store.put(RUNS["two_hosts"](tmp_path / "b.trace"), "gone.trace")
     system = store.system()
-    found = remote.Objects.at(url)
+    found = remote.RemoteObjects.at(url)
     name = found.segments("extents")[-1]
     system.delete_file(f"{BUCKET}/gone.trace/{name}")
-    monkeypatch.setattr(remote.Objects, "at", lambda _: found)
+    monkeypatch.setattr(remote.RemoteObjects, "at", lambda _: found)
     done = inside("analyze", url, cwd=tmp_path)
     assert done.returncode == 2
     assert f"{url}/{name}: cannot be read" in done.stderr, done.stderr

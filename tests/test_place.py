@@ -19,7 +19,7 @@ import pytest
 
 from tests.support.cli import tracehint
 from tests.support.hostile import HOSTILE_NAMES
-from tracehint.adapters.place.choose import Known, choose, look, share
+from tracehint.adapters.place.choose import InputPlaces, choose, look, share
 from tracehint.adapters.place.hosts import Host, by_name, find, read_hosts, start_words
 from tracehint.adapters.place.slots import open_slots
 from tracehint.adapters.stores import moosefs
@@ -292,7 +292,7 @@ def test_tasks_without_a_known_place_spread_over_the_nodes() -> None:
     hosts = [Host(name=f"n{k}") for k in range(4)]
     took = set()
     for k in range(60):
-        known = Known(total_bytes=1, unknown={f"in_{k}": "the store does not say"})
+        known = InputPlaces(total_bytes=1, unknown={f"in_{k}": "the store does not say"})
         choice = choose(hosts, known, "soft", lambda _: True, lambda _: True)
         assert choice.host is not None
         took.add(choice.host.name)
@@ -307,7 +307,7 @@ def test_nodes_that_do_not_answer_hold_a_task_up_three_times_at_most() -> None:
         return False
 
     hosts = [Host(name=f"n{k}") for k in range(50)]
-    choice = choose(hosts, Known(), "soft", lambda _: True, answers)
+    choice = choose(hosts, InputPlaces(), "soft", lambda _: True, answers)
     assert (choice.host, len(asked)) == (None, 3)
 
 

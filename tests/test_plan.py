@@ -229,7 +229,7 @@ def test_local_rules_need_no_graph_and_leave_inputs_alone() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("readers", [10_000, pytest.param(100_000, marks=pytest.mark.full)])
+@pytest.mark.parametrize("readers", [3_000, pytest.param(100_000, marks=pytest.mark.full)])
 def test_a_file_with_very_many_readers(tmp_path: Path, readers: int) -> None:
     tasks: list[Any] = [("seed", "seed", [], ["seed.bin"], 1.0)]
     tasks += [(f"use_{i}", "use", ["seed.bin"], [], 0.1) for i in range(readers)]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.built import GO_CACHE
 from tests.support.cli import tracehint
 from tests.support.hints import rule, save
 from tests.support.preload import compiled
@@ -54,8 +55,8 @@ def there(folder: Path) -> list[str]:
     (folder / "nameless.py").write_text(NAMELESS)
     (folder / "cgo.go").write_text(GO)
     if shutil.which("go"):
-        cache = {**os.environ, "GOCACHE": str(folder / "cache"), "CGO_ENABLED": "1"}
-        subprocess.run(["go", "build", "-o", "cgo", "cgo.go"], cwd=folder, env=cache, check=False)
+        env = {**os.environ, "GOCACHE": str(GO_CACHE), "CGO_ENABLED": "1"}
+        subprocess.run(["go", "build", "-o", "cgo", "cgo.go"], cwd=folder, env=env, check=False)
     needs = {
         "cgo.dat": ["test", "-x", folder / "cgo"], "unshare.dat": ["unshare", "-m", "true"],
         "bwrap.dat": ["bwrap", "--bind", "/", "/", "true"],

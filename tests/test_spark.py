@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.cli import inside, tracehint
 from tests.support.objects import object_store
-from tests.support.spark_runs import RUNS, generated
+from tests.support.spark_runs import ALONE, RUNS, generated
 from tracehint.analyzer.analyze import analyze_at
 from tracehint.analyzer.model import Options
 from tracehint.analyzer.output.json import write_json
@@ -25,10 +25,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.engine]
 # Java compiles as little as it can: these runs are over before more would pay.
 QUICK_JAVA = "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell"
 # The runs that are read through a URL as well: another listing, another reader.
-BY_URL = ("hostile", "two_hosts", "damaged")
+BY_URL = ("two_hosts", "damaged")
 BY_S3 = ("two_hosts", *(pytest.param(n, marks=pytest.mark.full) for n in ("empty", "damaged")))
-# Each damage alone; `damaged` has them all in one run.
-ALONE = ("broken_footer", "broken_page", "missing_column", "odd_files")
 CASES = [pytest.param(n, marks=pytest.mark.full) if n in ALONE else n for n in RUNS]
 
 
@@ -95,7 +93,7 @@ def test_results_do_not_depend_on_how_rows_are_divided(
 
     divide = batches.divide
     runs = [RUNS[name](tmp_path / name) for name in ("mixed", "two_hosts", "copied")]
-    for bundle, rows, partitions in zip(runs, (1, 7, 40), (3, 1, 200), strict=True):
+    for bundle, rows, partitions in zip(runs, (1, 7, 40), (3, 1, 50), strict=True):
         monkeypatch.undo()
         whole = json_of(bundle, "local")
         monkeypatch.setattr(backend, "_PARTITIONS", partitions)
@@ -254,7 +252,7 @@ def test_notes_of_partitions_are_those_of_the_whole() -> None:
 
 
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("name", ["two_hosts", "mixed"])
+@pytest.mark.parametrize("name", [pytest.param("two_hosts", marks=pytest.mark.full), "mixed"])
 def test_hints_and_lint_are_the_same(name: str, tmp_path: Path) -> None:
     from tracehint.hintgen.hints.hintfile import to_json
     from tracehint.hintgen.inputs import load_at

@@ -95,13 +95,19 @@ def first() -> dict[tuple[str, str], Any]:
     return {}
 
 
+# Between two others: their ways and their places are those of the rest.
+FULL = ("make -C", "make -C from elsewhere", "cd and make", "script from the parent",
+        "absolute names from the parent", "makeflow from the parent")  # fmt: skip  # a table
+
+
 def cases() -> list[Any]:
     """Each start with one collector, in turn; with the other one in `make test-full`."""
     found = []
     for number, start in enumerate(STARTS):
         for collector in ("ebpf", "strace"):
             marks = [pytest.mark.ebpf] if collector == "ebpf" else []
-            marks += [pytest.mark.full] if (number % 2 == 0) == (collector == "strace") else []
+            other = (number % 2 == 0) == (collector == "strace")
+            marks += [pytest.mark.full] * (other or start in FULL)
             found.append(pytest.param(start, collector, marks=marks, id=f"{start}-{collector}"))
     return found
 

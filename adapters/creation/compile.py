@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from tracehint.adapters.creation import layout
 from tracehint.adapters.creation.pack import Blob, checksum, place
 from tracehint.adapters.creation.resolution import Resolution
-from tracehint.adapters.creation.settings import Said, SettingSet, fixed_set, rule_set
+from tracehint.adapters.creation.settings import SettingSet, TableSetting, fixed_set, rule_set
 from tracehint.adapters.stores.base import Gap, Store, merge_gaps, scripted
 from tracehint.hintgen.hints.holes import HOLES
 from tracehint.hintgen.hints.model import Hint, Maker
@@ -192,6 +192,6 @@ def _write_sets(blob: Blob, sets: _Sets) -> tuple[int, int]:
     return blob.rows(layout.SET, rows)
 
 
-def _setting(blob: Blob, said: Said) -> tuple[int, ...]:
+def _setting(blob: Blob, said: TableSetting) -> tuple[int, ...]:
     at, length = blob.text(said.key + b"\0")  # the NUL is for the system call, and not counted
     return at, length - 1, *blob.text(said.value), *blob.text(said.tail), said.flags

@@ -30,7 +30,7 @@ _MARK = "0tracehint.group0"  # stands for the group until the file is made
 
 
 @dataclass(frozen=True)
-class Said:
+class TableSetting:
     """One setting in the table: the group's name stands between `value` and `tail`."""
 
     key: bytes
@@ -43,7 +43,7 @@ class Said:
 class SettingSet:
     """What a rule sets. `ways`: the checksum of the group's name chooses among several."""
 
-    ways: tuple[tuple[Said, ...], ...]
+    ways: tuple[tuple[TableSetting, ...], ...]
     prefix: bytes = b""
     captures: tuple[int, ...] = ()
     group: int = layout.NO_GROUP
@@ -100,7 +100,7 @@ def at_creation(store: Store, hints: Mapping[str, str]) -> tuple[list[Setting], 
     return settings, gaps
 
 
-def _way(store: Store, hints: Mapping[str, str]) -> tuple[tuple[Said, ...], list[Gap]]:
+def _way(store: Store, hints: Mapping[str, str]) -> tuple[tuple[TableSetting, ...], list[Gap]]:
     settings, gaps = at_creation(store, hints)
     for setting in settings:
         store.check_key(setting.key, allow_trusted=False)
@@ -114,7 +114,7 @@ def _tool(name: str) -> str:
     return str(Path(shutil.which(name) or f"/usr/bin/{name}").absolute())
 
 
-def _said(setting: Setting) -> Said:
+def _said(setting: Setting) -> TableSetting:
     key, value = setting.key.encode(), setting.value
     flags = 0
     if setting.key == MOOSEFS_KEY:
@@ -123,6 +123,6 @@ def _said(setting: Setting) -> Said:
         raise UsageError(f"the setting {setting.key[:80]!r} is too long", "Check the store.")
     if setting.by_name and b"@host" in value:
         before, _, after = value.partition(b"@host")
-        return Said(key, before, after, flags | layout.HOST)
+        return TableSetting(key, before, after, flags | layout.HOST)
     before, mark, after = value.partition(_MARK.encode())
-    return Said(key, before, after, flags | layout.GROUP if mark else flags)
+    return TableSetting(key, before, after, flags | layout.GROUP if mark else flags)

@@ -23,7 +23,7 @@ MAX_SILENT = 3  # nodes that do not answer, after which a task is not held up an
 
 
 @dataclass
-class Known:
+class InputPlaces:
     """What the store told about the inputs. `unknown`: path -> why its place is not known.
 
     `unasked` files were left out because they cannot change which node has most.
@@ -58,9 +58,9 @@ def share(location: Location, node: str) -> float:
     return float(min(1.0, copies[node] / whole)) if whole else 0.0
 
 
-def look(store: Locator | None, hosts: Sequence[Host], inputs: Sequence[str]) -> Known:
+def look(store: Locator | None, hosts: Sequence[Host], inputs: Sequence[str]) -> InputPlaces:
     """Ask the store, largest file first, until the rest cannot change the node with most bytes."""
-    known = Known()
+    known = InputPlaces()
     sizes: dict[str, int] = {}
     for path in dict.fromkeys(inputs):
         try:
@@ -90,7 +90,9 @@ def _two_largest(values: Mapping[str, int]) -> tuple[int, int]:
     return first, second
 
 
-def _ask(store: Locator, table: Mapping[str, Host], path: str, size: int, known: Known) -> None:
+def _ask(
+    store: Locator, table: Mapping[str, Host], path: str, size: int, known: InputPlaces
+) -> None:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError as error:
@@ -118,7 +120,7 @@ def _ask(store: Locator, table: Mapping[str, Host], path: str, size: int, known:
 
 def choose(
     hosts: Sequence[Host],
-    known: Known,
+    known: InputPlaces,
     policy: str,
     free: Callable[[Host], bool],
     answers: Callable[[Host], bool],
@@ -151,7 +153,7 @@ def choose(
     return NodeChoice(None, f"no node can be used: {_few(skipped)}", fallback=True)
 
 
-def ranked(hosts: Sequence[Host], known: Known) -> list[Host]:
+def ranked(hosts: Sequence[Host], known: InputPlaces) -> list[Host]:
     """Nodes with most bytes first; equal ones in an order that differs from task to task."""
     salt = "\0".join(sorted({*known.nodes, *known.unknown})) or str(os.getpid())
 
@@ -162,7 +164,7 @@ def ranked(hosts: Sequence[Host], known: Known) -> list[Host]:
     return sorted(hosts, key=key)
 
 
-def _said(host: Host, known: Known, most: int, skipped: Sequence[str]) -> NodeChoice:
+def _said(host: Host, known: InputPlaces, most: int, skipped: Sequence[str]) -> NodeChoice:
     here = known.bytes.get(host.name, 0)
     if not most:
         why = "the place of no input is known" if known.total_bytes else "no input has any bytes"

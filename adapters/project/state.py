@@ -52,7 +52,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class State:
+class ProjectState:
     """The runs of a workflow, oldest first."""
 
     folder: Path  # .tracehint
@@ -77,17 +77,17 @@ class State:
         return max((run.number for run in self.runs), default=0) + 1
 
 
-def read_state(directory: Path) -> State:
+def read_state(directory: Path) -> ProjectState:
     """The state of a workflow; empty where there is none. Raises InputError."""
     folder = directory / os.fsdecode(PRIVATE)
     if not os.path.lexists(folder):
-        return State(folder)
+        return ProjectState(folder)
     if not is_own_folder(folder):
         raise _strange(folder, "it is no directory of yours")
     try:
         fd = open_plain(folder / "state.json")
     except FileNotFoundError:
-        return State(folder)
+        return ProjectState(folder)
     except OSError as error:
         raise _strange(folder, error.strerror or "error") from None
     with os.fdopen(fd, "rb") as stream:
@@ -96,7 +96,7 @@ def read_state(directory: Path) -> State:
         data = json.loads(text) if len(text) <= limit("small-bytes") else None
         if not isinstance(data, dict) or data.get("schema") != SCHEMA:
             raise ValueError
-        return State(folder, tuple(_run(raw) for raw in data["runs"][-_LISTED:]))
+        return ProjectState(folder, tuple(_run(raw) for raw in data["runs"][-_LISTED:]))
     except (ValueError, KeyError, TypeError, RecursionError):
         raise _strange(folder, "state.json is not as tracehint wrote it") from None
 
@@ -121,7 +121,7 @@ def _strange(folder: Path, why: str) -> InputError:
 
 
 @contextmanager
-def changing(directory: Path) -> Iterator[State]:
+def changing(directory: Path) -> Iterator[ProjectState]:
     """The state, locked against other runs in this directory. Raises InputError."""
     folder = directory / os.fsdecode(PRIVATE)
     with suppress(FileExistsError):
@@ -136,7 +136,7 @@ def changing(directory: Path) -> Iterator[State]:
         os.close(fd)
 
 
-def add_run(directory: Path, run: Run) -> State:
+def add_run(directory: Path, run: Run) -> ProjectState:
     """Write the run down; recordings beyond the last KEPT of its program go."""
     with changing(directory) as state:
         state = replace(state, runs=(*state.runs, run)[-_LISTED:])
@@ -147,14 +147,14 @@ def add_run(directory: Path, run: Run) -> State:
     return state
 
 
-def _write(state: State) -> None:
+def _write(state: ProjectState) -> None:
     data = {"schema": SCHEMA, "runs": [asdict(run) for run in state.runs]}
     text = json.dumps(data, indent=1) + "\n"
     with replacing(state.folder / "state.json", 0o600) as fd:
         os.write(fd, text.encode())
 
 
-def claim(directory: Path) -> tuple[State, Path]:
+def claim(directory: Path) -> tuple[ProjectState, Path]:
     """The state, and the place of the next recording, which is made."""
     with changing(directory) as state:
         number = state.next_number

@@ -14,7 +14,7 @@ from tracehint.adapters.plan import Target
 from tracehint.adapters.stores.asked import asked_once
 from tracehint.adapters.stores.base import Setting, Store, says
 from tracehint.adapters.stores.beneath import Root
-from tracehint.adapters.stores.journal import Entry, Journal
+from tracehint.adapters.stores.journal import Journal, JournalEntry
 from tracehint.adapters.stores.make import make_targets
 from tracehint.adapters.stores.outcome import Outcome
 
@@ -121,7 +121,9 @@ def _compare(store: Store, one: _Open, journal: Journal | None, outcome: Outcome
             outcome.lines.append((one.target.path, f"set {setting.key} ({setting.hint})"))
         else:
             journal.add(
-                Entry(op="set", path=one.target.path, key=setting.key, old=old, new=setting.value)
+                JournalEntry(
+                    op="set", path=one.target.path, key=setting.key, old=old, new=setting.value
+                )
             )
 
 

@@ -30,7 +30,7 @@ MAX_LINE = 64 << 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class JournalEntry:
     """One change. `ino` is 0 until a created file is known to be ours."""
 
     op: str  # session, mkdir, create, created, set
@@ -43,7 +43,7 @@ class Entry:
     prefix: str | None = None
 
 
-def to_line(entry: Entry) -> str:
+def to_line(entry: JournalEntry) -> str:
     """One JSON line; bytes as base64, so that any name survives."""
     data = {k: v for k, v in asdict(entry).items() if v not in (None, b"", "", 0)}
     for key in ("path", "old", "new"):
@@ -56,7 +56,7 @@ def to_line(entry: Entry) -> str:
     return json.dumps(data) + "\n"
 
 
-def from_line(line: str) -> Entry:
+def from_line(line: str) -> JournalEntry:
     """Inverse of `to_line`; raises InputError."""
     try:
         data: Any = json.loads(line) if len(line) <= MAX_LINE else None
@@ -66,7 +66,7 @@ def from_line(line: str) -> Entry:
             key: base64.b64decode(data[key], validate=True) if key in data else None
             for key in ("path", "old", "new")
         }
-        return Entry(
+        return JournalEntry(
             op=data["op"],
             path=raw["path"] or b"",
             old=raw["old"],
@@ -100,7 +100,7 @@ class Journal:
         self.fd = fd
         self._pending: list[str] = []
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: JournalEntry) -> None:
         """Remember a line for the next `sync`."""
         self._pending.append(to_line(entry))
 
@@ -112,7 +112,7 @@ class Journal:
             data = data[os.write(self.fd, data) :]
         os.fdatasync(self.fd)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[JournalEntry]:
         """Every complete line; a last line cut off by a crash stands for a change not made."""
         if os.fstat(self.fd).st_size > MAX_BYTES:
             raise InputError("the manifest is larger than 1 GiB", "Move .tracehint away.")

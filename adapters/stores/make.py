@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 
 from tracehint.adapters.plan import Target
 from tracehint.adapters.stores.beneath import Root
-from tracehint.adapters.stores.journal import Entry, Journal
+from tracehint.adapters.stores.journal import Journal, JournalEntry
 from tracehint.adapters.stores.outcome import Outcome
 
 STAGING = b".tracehint.new"  # beside the directory that is made; always of mode 0700
@@ -33,9 +33,9 @@ def make_targets(root: Root, targets: Iterable[Target], journal: Journal, outcom
     files = [target.path for target in targets if target.kind == "file"]
     folders = _missing_folders(root, targets)
     for path in folders:
-        journal.add(Entry(op="mkdir", path=path))
+        journal.add(JournalEntry(op="mkdir", path=path))
     for path in files:
-        journal.add(Entry(op="create", path=path))
+        journal.add(JournalEntry(op="create", path=path))
     journal.sync()
     for make, paths in ((make_folder, folders), (make_file, files)):
         for path in paths:
@@ -46,7 +46,7 @@ def make_targets(root: Root, targets: Iterable[Target], journal: Journal, outcom
             except OSError as error:
                 outcome.fail(path, error)
                 continue
-            journal.add(Entry(op="created", path=path, ino=inode))
+            journal.add(JournalEntry(op="created", path=path, ino=inode))
             outcome.created += make is make_file
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from tracehint.adapters.stores.base import Store, says
 from tracehint.adapters.stores.beneath import Root
-from tracehint.adapters.stores.journal import Entry
+from tracehint.adapters.stores.journal import JournalEntry
 from tracehint.errors import InputError
 
 
@@ -23,9 +23,9 @@ class Undone:
     lines: list[tuple[bytes, str]] = field(default_factory=list)
 
 
-def sessions(entries: list[Entry]) -> list[tuple[Entry, list[Entry]]]:
+def sessions(entries: list[JournalEntry]) -> list[tuple[JournalEntry, list[JournalEntry]]]:
     """The manifest's sessions (store and prefix) with their changes."""
-    out: list[tuple[Entry, list[Entry]]] = []
+    out: list[tuple[JournalEntry, list[JournalEntry]]] = []
     for entry in entries:
         if entry.op == "session":
             out.append((entry, []))
@@ -38,8 +38,8 @@ def sessions(entries: list[Entry]) -> list[tuple[Entry, list[Entry]]]:
 
 def undo(
     root: Root,
-    entries: list[Entry],
-    store_of: Callable[[Entry], Store | None],
+    entries: list[JournalEntry],
+    store_of: Callable[[JournalEntry], Store | None],
     *,
     allow_trusted: bool = False,
     dry_run: bool = False,
@@ -65,7 +65,7 @@ def undo(
     return done
 
 
-def _unset(root: Root, store: Store, change: Entry, done: Undone, dry_run: bool) -> None:
+def _unset(root: Root, store: Store, change: JournalEntry, done: Undone, dry_run: bool) -> None:
     fd = root.open(change.path)
     try:
         now = store.read(fd, change.key)
@@ -86,7 +86,7 @@ def _unset(root: Root, store: Store, change: Entry, done: Undone, dry_run: bool)
         os.close(fd)
 
 
-def _unmake(root: Root, change: Entry, ino: int, done: Undone, dry_run: bool) -> None:
+def _unmake(root: Root, change: JournalEntry, ino: int, done: Undone, dry_run: bool) -> None:
     """Remove a file that we made and nobody wrote to, or a directory that is still empty."""
     with root.parent(change.path) as (folder, name):
         info = os.stat(name, dir_fd=folder, follow_symlinks=False)

@@ -33,7 +33,7 @@ NOT_NEEDED = {
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
-class Files(Protocol):
+class BundleFiles(Protocol):
     """Names inside the bundle are `table/host=HOST/SEGMENT.parquet`."""
 
     @property
@@ -75,18 +75,18 @@ class Folder:
         return unfinished(self.root, self.manifest())
 
 
-def files_at(where: str) -> Files:
+def files_at(where: str) -> BundleFiles:
     """The files of the bundle at a path or URL, read by this process. Raises BundleError."""
     if where.startswith("file://"):
         return Folder(Path(unquote(where.removeprefix("file://"))))
     if URL.match(where):
-        from tracehint.analyzer.execution.remote import Objects
+        from tracehint.analyzer.execution.remote import RemoteObjects
 
-        return Objects.at(where)
+        return RemoteObjects.at(where)
     return Folder(Path(where))
 
 
-def read(files: Files, without: Collection[str] = ()) -> Bundle:
+def read(files: BundleFiles, without: Collection[str] = ()) -> Bundle:
     """What an analysis needs of the bundle; tables `without` have no rows, unless recovered."""
     if isinstance(files, Folder):
         return read_bundle(files.root, NOT_NEEDED, without)

@@ -9,7 +9,13 @@ import numpy as np
 
 from tracehint.analyzer.arrays import Bools, Ints
 from tracehint.analyzer.columns import column
-from tracehint.analyzer.execution.bundle_files import Files, Folder, add_problems, files_at, read
+from tracehint.analyzer.execution.bundle_files import (
+    BundleFiles,
+    Folder,
+    add_problems,
+    files_at,
+    read,
+)
 from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.execution.threads import compute_all
 from tracehint.analyzer.flow.access import Raw, Tasks, read_extents
@@ -46,7 +52,7 @@ def run_at(
     return work(read(files), None)
 
 
-def _too_large(files: Files, memory: int | None) -> bool:
+def _too_large(files: BundleFiles, memory: int | None) -> bool:
     """Whether the extents would take more than half of the memory. What a killed recorder left
     is always converted in memory."""
     if memory is None or (isinstance(files, Folder) and files.killed()):
@@ -56,7 +62,7 @@ def _too_large(files: Files, memory: int | None) -> bool:
 
 
 def _in_batches(
-    files: Files, work: Callable[[Bundle, Execution | None], T], resources: Resources
+    files: BundleFiles, work: Callable[[Bundle, Execution | None], T], resources: Resources
 ) -> T:
     from tracehint.analyzer.execution.spilled import SpilledExtents
 

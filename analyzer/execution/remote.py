@@ -44,7 +44,7 @@ _ELSE = "Check the URL; or copy the bundle to this machine."
 
 
 @dataclass(frozen=True)
-class Objects:
+class RemoteObjects:
     """`Files` below a URL; can be pickled, without credentials: each process finds its own."""
 
     root: str
@@ -52,7 +52,7 @@ class Objects:
     sizes: dict[str, int] = field(default_factory=dict)  # name inside the bundle -> bytes
 
     @classmethod
-    def at(cls, url: str) -> Objects:
+    def at(cls, url: str) -> RemoteObjects:
         """The bundle at `url`. Raises BundleError: no such store, no access, no bundle."""
         scheme, _, rest = url.partition("://")
         bucket = rest.partition("/")[0]

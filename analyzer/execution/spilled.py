@@ -29,7 +29,7 @@ from tracehint.analyzer.execution.access_files import (
     size_of,
     taken_result,
 )
-from tracehint.analyzer.execution.bundle_files import NOT_NEEDED, Files
+from tracehint.analyzer.execution.bundle_files import NOT_NEEDED, BundleFiles
 from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.execution.temporary import temporary_folder
 from tracehint.analyzer.execution.threads import compute_all
@@ -51,7 +51,7 @@ class SpilledExtents:
     """An `Execution` on the Parquet files of a bundle. A context manager: temporary files are
     gone at its end. `problems` tells of damaged files; these are left out as a whole."""
 
-    def __init__(self, files: Files, resources: Resources) -> None:
+    def __init__(self, files: BundleFiles, resources: Resources) -> None:
         self.resources, self.problems = resources, list[str]()
         self._opened = ExitStack()
         self._files, self._names = files, list[str]()

@@ -18,7 +18,7 @@ from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.execution.threads import compute_all
 from tracehint.analyzer.flow.ranges import expand
 from tracehint.analyzer.patterns.choice import Chosen
-from tracehint.analyzer.patterns.evidence import Texts, placements, words
+from tracehint.analyzer.patterns.evidence import EvidenceTexts, placements, words
 from tracehint.analyzer.patterns.groups import Around
 from tracehint.analyzer.patterns.rows import PATTERNS, Floats, Ints, Labels, Links, code
 
@@ -35,7 +35,7 @@ class Decided:
 
     labels: Labels
     chosen: Chosen
-    texts: Texts
+    texts: EvidenceTexts
     confidence: Floats
     ordered: Floats
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Texts:
+class EvidenceTexts:
     """Per label the number of its text in full and in short, and the texts."""
 
     full: Ints
@@ -47,7 +47,7 @@ def write(
     sources: Sources,
     extra: Extra,
     resources: Resources,
-) -> Texts:
+) -> EvidenceTexts:
     """The texts of all labels; most labels of a large run have one of a few."""
     import pyarrow as pa
 
@@ -72,7 +72,7 @@ def write(
                 place[rows[number]] = codes + count
                 known.append(texts)
                 count += len(texts)
-    return Texts(full, short, pa.concat_arrays(known).cast(pa.string()))
+    return EvidenceTexts(full, short, pa.concat_arrays(known).cast(pa.string()))
 
 
 def placements(chosen: Chosen) -> dict[int, str]:

@@ -48,7 +48,7 @@ class Losses:
 
 
 @dataclass
-class Found:
+class PartitionFacts:
     """What a partition says; files count from its first one."""
 
     facts: Facts
@@ -63,7 +63,9 @@ class Found:
     backward: bool  # an edge points back in time
 
 
-def find(partition: Partition, work: Work, options: Options, losses: Losses | None) -> Found:
+def find(
+    partition: Partition, work: Work, options: Options, losses: Losses | None
+) -> PartitionFacts:
     """Everything about the partition."""
     wrote = prepare.wrote(partition, work)
     read = prepare.read(partition, wrote.all, work)
@@ -83,7 +85,7 @@ def find(partition: Partition, work: Work, options: Options, losses: Losses | No
     if has[0].any():
         facts.reader_set = regions.reader_sets(read, count)
     shared, shown = regions.shared(measured, has[2])
-    return Found(
+    return PartitionFacts(
         facts,
         found,
         _links(handed, read),
@@ -237,4 +239,4 @@ def _task_reads(read: Read, handed: Handed) -> Amounts:
     return Amounts(who[first], np.add.reduceat(rows.u[order], first) if len(first) else first)
 
 
-__all__ = ["UNKNOWN", "Found", "Losses", "find"]
+__all__ = ["UNKNOWN", "Losses", "PartitionFacts", "find"]

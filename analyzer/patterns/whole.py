@@ -23,7 +23,7 @@ from tracehint.analyzer.patterns import (
     ready,
 )
 from tracehint.analyzer.patterns.attempts import read_work
-from tracehint.analyzer.patterns.facts import Found, Losses, find
+from tracehint.analyzer.patterns.facts import Losses, PartitionFacts, find
 from tracehint.analyzer.patterns.partitions import FlowTables, Tables, dense
 from tracehint.analyzer.patterns.rows import UNKNOWN, Bools, Labels, Rows, Single, Work, code
 
@@ -76,11 +76,11 @@ def label(
 
 def _found(
     tables: Tables, work: Work, options: Options, losses: Losses | None, resources: Resources
-) -> Found:
+) -> PartitionFacts:
     """What decides about each file, partition by partition."""
     bounds = tables.bounds()
 
-    def found_in(i: int) -> Found:
+    def found_in(i: int) -> PartitionFacts:
         return find(tables.partition(*bounds[i]), work, options, losses)
 
     parts = compute_all(found_in, range(len(bounds)), resources, "labels")
@@ -88,13 +88,13 @@ def _found(
     return _together(parts, [low for low, _ in bounds])
 
 
-def _reads(found: Found, tasks: int) -> np.ndarray:
+def _reads(found: PartitionFacts, tasks: int) -> np.ndarray:
     """Per task the intermediate bytes that it read."""
     return np.bincount(found.task_reads.task, found.task_reads.bytes, tasks)
 
 
 def _sources(
-    found: Found, around: groups.Around, in_cycles: cycles.Shared, single: Single
+    found: PartitionFacts, around: groups.Around, in_cycles: cycles.Shared, single: Single
 ) -> numbers.Sources:
     return numbers.Sources(
         found.facts,
@@ -128,10 +128,10 @@ def _shared(files: Bools) -> Labels:
     return Labels(at, pattern, np.full(len(at), UNKNOWN), np.ones(len(at)))
 
 
-def _together(parts: list[Found], lows: list[int]) -> Found:
-    """One `Found` of all partitions, with the files numbered through."""
+def _together(parts: list[PartitionFacts], lows: list[int]) -> PartitionFacts:
+    """One `PartitionFacts` of all partitions, with the files numbered through."""
     columns: dict[str, Any] = {}
-    for field in fields(Found):
+    for field in fields(PartitionFacts):
         values = [getattr(part, field.name) for part in parts]
         if isinstance(values[0], Rows):
             for rows, low in zip(values, lows, strict=True):
@@ -143,4 +143,4 @@ def _together(parts: list[Found], lows: list[int]) -> Found:
             del rows
         else:  # a flag
             columns[field.name] = sum(values[1:], start=values[0])
-    return Found(**columns)
+    return PartitionFacts(**columns)

@@ -30,7 +30,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Section:
+class ClusterSection:
     """The values of one table of a cluster file: ranges and words by the key in the file."""
 
     numbers: dict[str, Range]
@@ -39,7 +39,7 @@ class Section:
     def __getitem__(self, key: str) -> float:
         return self.numbers[key].value
 
-    def with_number(self, key: str, value: float) -> Section:
+    def with_number(self, key: str, value: float) -> ClusterSection:
         """The same with one number exactly so."""
         return replace(self, numbers={**self.numbers, key: Range(value, value, value)})
 
@@ -53,15 +53,15 @@ class Cluster:
     """
 
     name: str
-    nodes: tuple[Section, ...]
-    servers: Section
-    store: Section
-    scheduler: Section
-    model: Section
-    registry: Section
-    sites: tuple[tuple[str, Section], ...] = ()
-    links: tuple[Section, ...] = ()
-    hosts: tuple[tuple[str, Section], ...] = ()
+    nodes: tuple[ClusterSection, ...]
+    servers: ClusterSection
+    store: ClusterSection
+    scheduler: ClusterSection
+    model: ClusterSection
+    registry: ClusterSection
+    sites: tuple[tuple[str, ClusterSection], ...] = ()
+    links: tuple[ClusterSection, ...] = ()
+    hosts: tuple[tuple[str, ClusterSection], ...] = ()
 
     @property
     def count(self) -> int:
@@ -78,7 +78,7 @@ class Cluster:
         """Whether the store puts each chunk of a file on a server of its own."""
         return self.store.words["law"] in ("rotate", "random")
 
-    def sections(self) -> list[Section]:
+    def sections(self) -> list[ClusterSection]:
         """All tables, in one order."""
         own = [self.servers, self.store, self.scheduler, self.model, self.registry, *self.links]
         return [*self.nodes, *own, *(part for _, part in (*self.sites, *self.hosts))]

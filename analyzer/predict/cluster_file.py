@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tracehint.analyzer.predict.cluster import Cluster, Range, Section
+from tracehint.analyzer.predict.cluster import Cluster, ClusterSection, Range
 from tracehint.analyzer.predict.cluster_fields import (
     HOSTS,
     LINKS,
@@ -113,14 +113,16 @@ def _cluster(name: str, data: dict[str, Any], where: str) -> Cluster:
     return Cluster(name, tuple(nodes), servers, store, **one, sites=sites, links=links, hosts=hosts)
 
 
-def _named(parts: list[Section], what: str, where: str) -> list[str]:
+def _named(parts: list[ClusterSection], what: str, where: str) -> list[str]:
     names = [part.words["name"] for part in parts]
     if len(set(names)) != len(names):
         _refuse(where, f"{what}s.name", "is there twice", f"Give each {what} another name.")
     return names
 
 
-def _check_hosts(parts: tuple[Section, ...], hosts: list[Section], where: str) -> None:
+def _check_hosts(
+    parts: tuple[ClusterSection, ...], hosts: list[ClusterSection], where: str
+) -> None:
     known = _named(hosts, "host", where)
     if "" in known:
         _refuse(where, "hosts.name", "is missing", "Name it as the nodes' `host` does.")
@@ -130,7 +132,7 @@ def _check_hosts(parts: tuple[Section, ...], hosts: list[Section], where: str) -
             _refuse(where, "host", f"{host!r:.60} is none of [[hosts]]", "Name one of them.")
 
 
-def _sections(found: Any, key: str, where: str) -> list[Section]:
+def _sections(found: Any, key: str, where: str) -> list[ClusterSection]:
     fields, several = TABLES[key]
     if found is None and fields in (SITES, LINKS, HOSTS):
         return []
@@ -149,7 +151,9 @@ def _table(found: Any, key: str, where: str) -> dict[str, Any]:
     return found
 
 
-def _section(table: dict[str, Any], key: str, fields: dict[str, Field], where: str) -> Section:
+def _section(
+    table: dict[str, Any], key: str, fields: dict[str, Field], where: str
+) -> ClusterSection:
     for name in table:
         if name not in fields:
             near = _nearest(name, fields)
@@ -167,7 +171,7 @@ def _section(table: dict[str, Any], key: str, fields: dict[str, Field], where: s
             numbers[name] = Range(value, value, value)
         else:
             numbers[name] = _number(table.get(name, field.default), field, place, where)
-    return Section(numbers, words)
+    return ClusterSection(numbers, words)
 
 
 def _word(value: Any, field: Word, place: str, where: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tracehint.analyzer.predict.cluster import SCHEDULERS, Cluster, Section
+from tracehint.analyzer.predict.cluster import SCHEDULERS, Cluster, ClusterSection
 from tracehint.analyzer.predict.model import STEAL, law
 
 # enum setting and enum host_setting of engine/sim.h, in their order
@@ -52,9 +52,8 @@ def build(
     """The machine of a cluster's numbers; `scheduler` and `steal` replace the cluster's."""
     sites = {name: number for number, (name, _) in enumerate(cluster.sites)}
     shared = {name: number for number, (name, _) in enumerate(cluster.hosts, 1)}
-    nodes = [
-        _host(part, sites, shared) for part in cluster.nodes for _ in range(int(part["count"]))
-    ]
+    kinds = [([_host(part, sites, shared)], int(part["count"])) for part in cluster.nodes]
+    nodes = [host for one, count in kinds for host in one * count]
     where = cluster.store.words["servers"]
     own = {**_host(cluster.servers, sites, shared), "cores": 0.0, "speed": 1.0}
     extra = 0 if where == "all" else 1 if where == "local" else int(cluster.servers["count"])
@@ -77,7 +76,7 @@ def build(
     return Machine(settings, hosts, servers, rates or [(0.0, 0.0)], processors, staging)
 
 
-def _host(part: Section, sites: dict[str, int], shared: dict[str, int]) -> dict[str, float]:
+def _host(part: ClusterSection, sites: dict[str, int], shared: dict[str, int]) -> dict[str, float]:
     link = part["link_mbit"] * part["link_efficiency"]
     return {
         "cores": part.numbers["cores"].value if "cores" in part.numbers else 0.0,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tracehint.analyzer.predict.cluster import Cluster, Range, Section
+from tracehint.analyzer.predict.cluster import Cluster, ClusterSection, Range
 
 # Student's t, 95 %, by degrees of freedom; 1.645 beyond
 T95 = (
@@ -28,7 +28,7 @@ def drawn(cluster: Cluster, seed: int) -> Cluster:
         return cluster
     random = np.random.default_rng(seed)
 
-    def draw(part: Section) -> Section:
+    def draw(part: ClusterSection) -> ClusterSection:
         numbers = {}
         for key, known in part.numbers.items():
             value = known.value if known.exact else known.at(float(random.random()))

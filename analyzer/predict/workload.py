@@ -22,19 +22,19 @@ MAX_OPERATIONS = 1 << 28  # what the engine takes
 
 
 @dataclass(frozen=True)
-class Scale:
+class ScaleFactors:
     """Factors on the sizes of all files and on the times of all tasks."""
 
     bytes: float = 1.0
     seconds: float = 1.0
 
 
-def from_analysis(analysis: Analysis, scale: Scale | None = None) -> Workload:
+def from_analysis(analysis: Analysis, scale: ScaleFactors | None = None) -> Workload:
     """The workload of a run; what it does not say is assumed, and the notes say what.
 
     Raises InputError for a run without tasks, or with tasks that wait for each other.
     """
-    scale = scale or Scale()
+    scale = scale or ScaleFactors()
     tasks, notes = _work(analysis.tasks)
     start, end = _times(tasks, scale, notes)
     files = _data(analysis.files)
@@ -96,7 +96,7 @@ def _work(table: pa.Table) -> tuple[pa.Table, list[str]]:
     return work.take(order), notes
 
 
-def _times(tasks: pa.Table, scale: Scale, notes: list[str]) -> tuple[Floats, Floats]:
+def _times(tasks: pa.Table, scale: ScaleFactors, notes: list[str]) -> tuple[Floats, Floats]:
     """Start and end of each task, scaled; a task without an end computes for no time."""
     start, end = floats(tasks, "start_s"), floats(tasks, "end_s")
     bare = np.isnan(start) | np.isnan(end)
@@ -187,7 +187,7 @@ def _note_order(moves: Operations, notes: list[str]) -> None:
         )
 
 
-def _scaled(moves: Operations, scale: Scale) -> Operations:
+def _scaled(moves: Operations, scale: ScaleFactors) -> Operations:
     if scale.bytes != 1:
         ends = np.rint((moves.start + moves.length) * scale.bytes).astype(np.int64)
         moves.start = np.rint(moves.start * scale.bytes).astype(np.int64)

@@ -34,7 +34,7 @@ class _Sample(ctypes.Structure):
     _fields_ = [("ticks", ctypes.c_uint64), ("boot_ns", ctypes.c_uint64)]
 
 
-class Arena:
+class ArenaFolder:
     """The arena of one recording, in a directory that exists."""
 
     def __init__(self, folder: Path) -> None:

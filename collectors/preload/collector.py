@@ -75,12 +75,12 @@ def _clock() -> tuple[str, str]:
 @functools.cache
 def _trial() -> tuple[str, str]:
     """Whether a program below the library finds its arena and writes to it."""
-    from tracehint.collectors.preload.arena import Arena, used_epochs
+    from tracehint.collectors.preload.arena import ArenaFolder, used_epochs
     from tracehint.collectors.preload.record import environment
 
     try:
         with tempfile.TemporaryDirectory(prefix="tracehint-") as folder:
-            Arena(Path(folder)).make()
+            ArenaFolder(Path(folder)).make()
             done = subprocess.run(
                 ["true"], env=environment(Path(folder), os.environ), capture_output=True,
                 timeout=20, check=False,

@@ -14,7 +14,7 @@ from typing import Any
 
 from tracehint.collectors.base import RecordRequest, RecordResult
 from tracehint.collectors.begin import begin, linger_seconds, new_manifest
-from tracehint.collectors.preload.arena import SITES, Arena
+from tracehint.collectors.preload.arena import SITES, ArenaFolder
 from tracehint.collectors.preload.blind import BLIND, BLIND_UNENTERED, LIBRARY
 from tracehint.collectors.preload.programs import refuse_unenterable
 from tracehint.collectors.preload.sites import NAMED_BY
@@ -51,7 +51,7 @@ class Prepared:
     request: RecordRequest
     manifest: Manifest
     writer: BundleWriter
-    arena: Arena
+    arena: ArenaFolder
 
     @property
     def folder(self) -> Path:
@@ -79,7 +79,7 @@ def prepare(request: RecordRequest, *, launched: bool) -> Prepared:
         unfinished="The recorder did not reach its end; the tables come from its spool.",
     )  # fmt: skip  # a table
     writer, spool = begin(request, manifest, SPOOL_DIR)
-    arena = Arena(spool)
+    arena = ArenaFolder(spool)
     try:
         arena.make(launched=launched)
     except TracehintError:

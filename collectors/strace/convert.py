@@ -17,7 +17,7 @@ from tracehint.schemas.writer import BundleWriter
 from tracehint.schemas.writing import write_bundle
 
 if TYPE_CHECKING:
-    from tracehint.collectors.strace.settings import Settings
+    from tracehint.collectors.strace.settings import StraceSettings
 
 
 def convert_calls(
@@ -57,11 +57,11 @@ def convert_calls(
     return found
 
 
-def _settings(manifest: Manifest, facts: Mapping[int, tuple[bytes, int, int]]) -> Settings:
-    from tracehint.collectors.strace.settings import Settings
+def _settings(manifest: Manifest, facts: Mapping[int, tuple[bytes, int, int]]) -> StraceSettings:
+    from tracehint.collectors.strace.settings import StraceSettings
 
     table, files = initial_table(facts)
-    return Settings(
+    return StraceSettings(
         host=manifest.hosts[0].name,
         uid=os.getuid(),
         cwd=os.fsencode(manifest.cwd),

@@ -128,12 +128,12 @@ def read_set(logs: LogSet, before: Manifest | None) -> tuple[dict[str, pa.Table]
     """Tables and manifest of one set of logs."""
     from tracehint.collectors.strace.finish import finish
     from tracehint.collectors.strace.parse import Parser
-    from tracehint.collectors.strace.settings import Settings
+    from tracehint.collectors.strace.settings import StraceSettings
 
     named = os.fsencode(before.cwd) if before is not None else working_directory(logs)
     cwd = named if named else os.fsencode(logs.paths[0].parent.absolute())
     host = before.hosts[0].name if before is not None and before.hosts else "imported"
-    settings = Settings(host=host, cwd=cwd, complete=before is not None)
+    settings = StraceSettings(host=host, cwd=cwd, complete=before is not None)
     stats = LexStats()
     parser = Parser(settings, stats)
     state = parser.feed(calls_of(logs, stats))

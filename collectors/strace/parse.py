@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tracehint.collectors.strace.handlers import HANDLERS, data, descriptors, opens, process
 from tracehint.collectors.strace.lexer import Call, LexStats
-from tracehint.collectors.strace.settings import Settings
+from tracehint.collectors.strace.settings import StraceSettings
 from tracehint.collectors.strace.state import State
 
 _MAX_HELD = 200_000  # calls of children whose parent is not known yet
@@ -15,7 +15,7 @@ _MAX_HELD = 200_000  # calls of children whose parent is not known yet
 class Parser:
     """Feeds calls to handlers. A call that no handler understands is counted, never fatal."""
 
-    def __init__(self, settings: Settings, stats: LexStats) -> None:
+    def __init__(self, settings: StraceSettings, stats: LexStats) -> None:
         self.state = State(settings)
         self.stats = stats
         self._held: dict[int, list[Call]] = {}

@@ -41,9 +41,9 @@ def tables_of(
 
     from tracehint.collectors.strace.finish import finish
     from tracehint.collectors.strace.parse import Parser
-    from tracehint.collectors.strace.settings import Settings
+    from tracehint.collectors.strace.settings import StraceSettings
 
-    settings = Settings(
+    settings = StraceSettings(
         host=manifest.hosts[0].name if manifest.hosts else "unknown",
         cwd=os.fsencode(manifest.cwd),
         started_ns=manifest.started_ns,

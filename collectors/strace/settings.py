@@ -21,7 +21,7 @@ class Maybe:
 
 
 @dataclass(slots=True)
-class Settings:
+class StraceSettings:
     """How to read a log. Times in ns; `uid` -1: unknown."""
 
     host: str = "localhost"

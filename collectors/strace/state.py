@@ -18,14 +18,14 @@ from tracehint.collectors.strace.model import (
     Thread,
 )
 from tracehint.collectors.strace.names import Names
-from tracehint.collectors.strace.settings import Maybe, Settings
+from tracehint.collectors.strace.settings import Maybe, StraceSettings
 from tracehint.schemas.tables import ENV_MARKERS
 
 
 class State:
     """Everything that handlers read and change."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: StraceSettings) -> None:
         self.settings = settings
         self.out = Columns(settings.host)
         self.names = Names()

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracehint.analyzer.arrays import Ints, distinct, ints, joined, order_by, starts_of
-from tracehint.analyzer.columns import coded, column
+from tracehint.analyzer.columns import coded, column, in_order
+from tracehint.hintgen.query import text_column
 
 if TYPE_CHECKING:
     import duckdb
@@ -38,9 +39,10 @@ CREATE TABLE d_dir (task BIGINT, path_text VARCHAR, direction VARCHAR);
 CREATE TABLE d_parent (task BIGINT, parent BIGINT);
 """
 _PLAIN = """
-SELECT number, path, rtrim(CASE WHEN starts_with(rel, './')
-                           THEN regexp_replace(rel, '^(\\./)+', '') ELSE rel END, '/') AS path_text
-FROM b_declared_paths ORDER BY number"""
+WITH below AS (SELECT number, {rel} AS rel FROM declared_paths)
+SELECT number, rtrim(CASE WHEN starts_with(rel, './')
+                     THEN regexp_replace(rel, '^(\\./)+', '') ELSE rel END, '/') AS path_text
+FROM below"""
 _NAMED = "SELECT d.number, f.file FROM d_path d JOIN files f USING (path_text)"
 _DIRECTORIES = """
 INSERT INTO d_dir
@@ -88,22 +90,26 @@ def uses_of(bundle: Bundle, declared_task: pa.Table) -> DeclaredUses:
     return DeclaredUses(tasks, task[first], path[first], way[first], most, paths, ways)
 
 
-def add_declared(con: duckdb.DuckDBPyConnection, uses: DeclaredUses) -> None:
-    """Fill the tables. `con` has `files`, `folders` and `b_declared_paths` (the declared paths:
-    number, path, rel)."""
+def add_declared(con: duckdb.DuckDBPyConnection, uses: DeclaredUses, relative: str) -> None:
+    """Fill the tables. `con` has `files` and `folders`. `relative`: SQL that makes of a text
+    `absolute` what is below its data root."""
     import pyarrow as pa
 
     _put(con, "d_task", {"task": uses.tasks})
-    paths = con.sql(_PLAIN).to_arrow_table()
-    name = paths["path_text"].combine_chunks().dictionary_encode().indices
-    _put(con, "d_path", {**{n: paths[n] for n in paths.column_names}, "name": name})
+    number = np.arange(len(uses.paths))
+    every = {"number": number, "absolute": text_column(uses.paths)}
+    con.register("declared_paths", pa.table(every))
+    found = in_order(con.sql(_PLAIN.format(rel=relative)).to_arrow_table(), "number")
+    text = found["path_text"].combine_chunks()
+    name = text.dictionary_encode().indices
+    _put(con, "d_path", {"number": number, "path": uses.paths, "path_text": text, "name": name})
     direction = pa.DictionaryArray.from_arrays(pa.array(uses.way, pa.int32()), uses.ways)
     _put(con, "d_io", {
         "task": uses.task, "number": uses.path, "name": name.take(pa.array(uses.path)),
         "direction": direction, "size_bytes": pa.array(uses.size, mask=uses.size == NO_SIZE),
     })  # fmt: skip  # a table
-    found = con.execute(_NAMED).fetchnumpy()
-    number, file = ints(found["number"]), ints(found["file"])
+    named = con.execute(_NAMED).fetchnumpy()
+    number, file = ints(named["number"]), ints(named["file"])
     _put(con, "d_named", {"number": number, "file": file})
     row, file = joined(uses.path, number, file)
     _put(con, "d_file", {

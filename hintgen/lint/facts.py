@@ -81,14 +81,13 @@ def add_bundle_views(con: duckdb.DuckDBPyConnection, analysis: Analysis, bundle:
         ("b_name_paths", "names", "path"),
     ):
         _register_paths(con, name, bundle.tables[table].column(column).unique(), roots)
-    uses = declared.uses_of(bundle, declared_task)
-    _register_paths(con, "b_declared_paths", uses.paths, roots)
     con.execute(
         "CREATE TABLE b_run AS SELECT $1::BIGINT AS origin_ns", [bundle.manifest.started_ns]
     )
     con.execute(_BUNDLE_VIEWS)
     con.register("folders", _folders(con))
-    declared.add_declared(con, uses)
+    uses = declared.uses_of(bundle, declared_task)
+    declared.add_declared(con, uses, relative_sql("absolute", roots))
 
 
 def _folders(con: duckdb.DuckDBPyConnection) -> pa.Table:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tracehint.analyzer.predict.engine import Scenario, simulate
-from tracehint.analyzer.predict.machine import build
+from tracehint.analyzer.predict.machine import Machine, build
 from tracehint.analyzer.predict.model import Floats, Outcome
 from tracehint.analyzer.predict.sampling import drawn
 from tracehint.hintgen.plan.model import Draft, Problem
@@ -18,6 +18,7 @@ class Bench:
 
     problem: Problem
     spent: int = field(default=0)
+    _machines: dict[tuple[int, str | None, str | None], Machine] = field(default_factory=dict)
 
     def run(self, drafts: Sequence[Draft], runs: Iterable[int]) -> list[list[Outcome]]:
         """By draft, the outcome of each of the numbered runs; equal numbers, equal chances."""
@@ -36,8 +37,14 @@ class Bench:
         return outcome.tasks
 
     def _scenario(self, draft: Draft, run: int, *, detail: bool = False) -> Scenario:
+        asked = draft.placement
+        chance = run, asked.scheduler, asked.steal
+        if chance not in self._machines:
+            self._machines[chance] = self._machine(*chance)
+        return Scenario(self._machines[chance], asked, detail)
+
+    def _machine(self, run: int, scheduler: str | None, steal: str | None) -> Machine:
+        """What the cluster is in a numbered run."""
         seed = self.problem.seed
         cluster = drawn(self.problem.cluster, run and seed * 100_003 + run)
-        asked = draft.placement
-        machine = build(cluster, seed * 1009 + run, asked.scheduler, asked.steal)
-        return Scenario(machine, asked, detail)
+        return build(cluster, seed * 1009 + run, scheduler, steal)

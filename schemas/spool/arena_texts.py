@@ -50,6 +50,7 @@ class Texts:
         self._pieces: list[bytes] = []
         self._used = 0
         self._real: dict[bytes, bytes] = {}
+        self._opened: dict[tuple[bytes, int], bytes] = {}  # each process has texts of its own
 
     def heap(self) -> NDArray[np.uint8]:
         """All that was put so far."""
@@ -206,6 +207,12 @@ class Texts:
     def _followed(self, path: bytes, inode: int) -> bytes:
         """What an open of the path opened: a link that comes last is followed, where it still
         leads to that file."""
+        found = self._opened.get((path, inode))
+        if found is None:
+            found = self._opened[path, inode] = self._follow(path, inode)
+        return found
+
+    def _follow(self, path: bytes, inode: int) -> bytes:
         path = self._parents(path)
         if not self.here or not path:
             return path

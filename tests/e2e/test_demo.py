@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support import Run, analyze, record
+from tests.e2e.support import Run, analyze
 from tests.support.engines import ROOT
 from tests.support.recordings import Recording, recorded
 
@@ -42,8 +42,9 @@ def prepare(folder: Path) -> None:
     shutil.copytree(ROOT / "datasets" / "demo", folder, dirs_exist_ok=True)
 
 
-def recording(factory: pytest.TempPathFactory, driver: str) -> Recording:
-    return recorded(factory, f"demo {driver}", prepare, lambda: DRIVERS[driver])
+def recording(factory: pytest.TempPathFactory, driver: str, collector: str = "ebpf") -> Recording:
+    words = DRIVERS[driver]
+    return recorded(factory, f"demo {driver}", prepare, lambda: words, collector=collector)
 
 
 @pytest.fixture(scope="module", params=RUNS)
@@ -51,12 +52,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     collector, driver = request.param
     if not shutil.which(DRIVERS[driver][0]):
         pytest.skip(f"{driver} is not installed")
-    if collector == "ebpf":
-        return analyze(recording(tmp_path_factory, driver).bundle)
-    work = tmp_path_factory.mktemp("demo")
-    prepare(work)
-    bundle = work.parent / f"{work.name}.trace"
-    return record(DRIVERS[driver], work, bundle, "--collector", collector)
+    return analyze(recording(tmp_path_factory, driver, collector).bundle)
 
 
 @pytest.fixture(scope="module")

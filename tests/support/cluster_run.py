@@ -23,7 +23,7 @@ from typing import Protocol
 
 from tests.support.bed import HEAD, Node
 from tracehint.adapters.engines.workflow import Workflow, read_workflow
-from tracehint.adapters.place.choose import Known, choose, look
+from tracehint.adapters.place.choose import InputPlaces, choose, look
 from tracehint.adapters.place.hosts import Host
 from tracehint.adapters.stores.base import Location
 
@@ -99,7 +99,7 @@ class _State:
     parts: Mapping[int, int] = field(default_factory=dict)  # task -> part of a plan
     bound: bool = False
     running: dict[int, tuple[subprocess.Popen[bytes], int, Node]] = field(default_factory=dict)
-    known: dict[int, Known] = field(default_factory=dict)  # of ready tasks
+    known: dict[int, InputPlaces] = field(default_factory=dict)  # of ready tasks
     writer: dict[str, str] = field(default_factory=dict)
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from tests.e2e.support import tracehint
 from tests.support.once import once
+from tracehint.collectors.ebpf import EbpfCollector
 
 
 @dataclass(frozen=True)
@@ -26,16 +27,22 @@ class Recording:
     bundle: Path
 
 
+def usual() -> str:
+    """What records where no collector is named."""
+    return "ebpf" if EbpfCollector().check().usable else "strace"
+
+
 def recorded(
     factory: pytest.TempPathFactory,
     name: str,
     prepare: Callable[[Path], None],
     command: Callable[[], Sequence[str]],
     *,
+    collector: str = "ebpf",
     profiled: bool = False,
 ) -> Recording:
     """The workflow of that name, run by `command` in a directory that `prepare` filled, and
-    recorded by eBPF; `profiled`: its `.tracehint` folder is there as well."""
+    recorded; `profiled`: its `.tracehint` folder is there as well."""
 
     def make(folder: Path) -> None:
         program, *rest = command()
@@ -46,7 +53,9 @@ def recorded(
         work.mkdir()
         prepare(work)
         verb = "profile" if profiled else "record"
-        tracehint(verb, "--collector", "ebpf", "-o", folder / "run.trace", "--", *words, cwd=work)
+        tracehint(
+            verb, "--collector", collector, "-o", folder / "run.trace", "--", *words, cwd=work
+        )
 
-    folder = once(factory, f"recorded {name}", make)
+    folder = once(factory, f"recorded {name} {collector}", make)
     return Recording(folder / "work", folder / "run.trace")

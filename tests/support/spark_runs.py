@@ -222,3 +222,5 @@ RUNS: dict[str, Callable[[Path], Path]] = {
         spool_left,
     )
 }
+# Each damage alone; `damaged` has them all in one run.
+ALONE = ("broken_footer", "broken_page", "missing_column", "odd_files")

@@ -9,7 +9,7 @@ import pyarrow as pa
 from tracehint.collectors.strace.finish import finish
 from tracehint.collectors.strace.lexer import LexStats, lex
 from tracehint.collectors.strace.parse import Parser
-from tracehint.collectors.strace.settings import Settings
+from tracehint.collectors.strace.settings import StraceSettings
 
 
 def parse(text: str | bytes, **settings: Any) -> tuple[dict[str, pa.Table], LexStats]:
@@ -17,7 +17,9 @@ def parse(text: str | bytes, **settings: Any) -> tuple[dict[str, pa.Table], LexS
     raw = text.encode("latin-1") if isinstance(text, str) else text
     lines = [line + b"\n" for line in raw.split(b"\n") if line.strip()]
     stats = LexStats()
-    state = Parser(Settings(**{"cwd": b"/w", **settings}), stats).feed(lex(lines, stats, tid=1))
+    state = Parser(StraceSettings(**{"cwd": b"/w", **settings}), stats).feed(
+        lex(lines, stats, tid=1)
+    )
     return finish(state, stats), stats
 
 

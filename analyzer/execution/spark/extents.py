@@ -9,7 +9,13 @@ import numpy as np
 
 from tracehint.analyzer.arrays import Ints
 from tracehint.analyzer.columns import column
-from tracehint.analyzer.execution.bundle_files import NOT_NEEDED, Files, Folder, add_problems, read
+from tracehint.analyzer.execution.bundle_files import (
+    NOT_NEEDED,
+    BundleFiles,
+    Folder,
+    add_problems,
+    read,
+)
 from tracehint.analyzer.execution.local import LocalExtents
 from tracehint.analyzer.execution.spark import work as work_of
 from tracehint.analyzer.execution.spark.accesses import SparkAccesses, shuffle_partitions
@@ -61,7 +67,9 @@ def _run(spark: SparkSession, where: str, work: Callable[[Bundle, Execution], T]
             damaged = found
 
 
-def _open(spark: SparkSession, files: Files, damaged: dict[str, str]) -> tuple[Bundle, Execution]:
+def _open(
+    spark: SparkSession, files: BundleFiles, damaged: dict[str, str]
+) -> tuple[Bundle, Execution]:
     """The bundle without extents, and the extents. `damaged` files (name: problem) are left out."""
     if isinstance(files, Folder) and files.killed():
         bundle = read(files)
@@ -75,7 +83,7 @@ def _open(spark: SparkSession, files: Files, damaged: dict[str, str]) -> tuple[B
     return bundle, SparkExtents(spark, *frame_of_files(spark, files, segments))
 
 
-def _damaged(files: Files) -> dict[str, str]:
+def _damaged(files: BundleFiles) -> dict[str, str]:
     """The problem of each file of extents that cannot be read, found by the local reader."""
     problems: dict[str, str] = {}
     for name in files.segments("extents"):

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from tracehint.analyzer.execution.bundle_files import URL, Files, Folder
-from tracehint.analyzer.execution.remote import SYSTEMS, Objects
+from tracehint.analyzer.execution.bundle_files import URL, BundleFiles, Folder
+from tracehint.analyzer.execution.remote import SYSTEMS, RemoteObjects
 from tracehint.analyzer.execution.segments import check_names, segments_among
 from tracehint.analyzer.execution.spark.session import EngineFailed, asking
 from tracehint.errors import BundleError
@@ -78,7 +78,7 @@ class Remote:
             yield name, io.BytesIO(bytes(content))
 
 
-def files_at(spark: SparkSession, where: str) -> Files:
+def files_at(spark: SparkSession, where: str) -> BundleFiles:
     """The files of the bundle at a path or URL.
 
     A URL is read by Spark where Hadoop has a reader for it; else by Arrow in Spark's workers.
@@ -87,7 +87,7 @@ def files_at(spark: SparkSession, where: str) -> Files:
         return Folder(Path(where))
     scheme = where.partition("://")[0]
     if scheme in SYSTEMS and not _hadoop_reads(spark, scheme):
-        return Objects.at(where)
+        return RemoteObjects.at(where)
     return Remote(spark, where)
 
 
@@ -104,7 +104,7 @@ def _hadoop_reads(spark: SparkSession, scheme: str) -> bool:
     return True
 
 
-def uri_of(files: Files, name: str) -> str:
+def uri_of(files: BundleFiles, name: str) -> str:
     """What Spark's readers call a file, with no character that they take for a pattern."""
     if isinstance(files, Remote):
         return no_pattern(files.uri(name))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from tracehint.analyzer.execution.remote import Objects
+from tracehint.analyzer.execution.remote import RemoteObjects
 from tracehint.analyzer.execution.spark.session import EngineFailed, asking
 from tracehint.analyzer.execution.spark.work import COLUMNS, ROW
 from tracehint.schemas.footer import check_footer
@@ -24,7 +24,7 @@ BATCH = 1 << 17  # rows that a worker holds at one time
 
 
 def frame_of_objects(
-    spark: SparkSession, files: Objects, segments: list[str], schema: str
+    spark: SparkSession, files: RemoteObjects, segments: list[str], schema: str
 ) -> tuple[DataFrame, int]:
     """The frame of these files, and its number of rows; `schema` is Spark's, of `COLUMNS`.
 
@@ -42,7 +42,9 @@ def frame_of_objects(
         ), rows
 
 
-def _row_groups(files: Objects, segments: list[str]) -> tuple[list[tuple[str, int, int]], int]:
+def _row_groups(
+    files: RemoteObjects, segments: list[str]
+) -> tuple[list[tuple[str, int, int]], int]:
     """(name, number of the row group, its first row in the whole table), and all rows."""
     import pyarrow.parquet as pq
 
@@ -61,7 +63,7 @@ def _row_groups(files: Objects, segments: list[str]) -> tuple[list[tuple[str, in
     return groups, first
 
 
-def _read(files: Objects, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _read(files: RemoteObjects, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows of these row groups, with their number in the whole table."""
     import pyarrow.parquet as pq
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.execution.bundle_files import Files
-from tracehint.analyzer.execution.remote import Objects
+from tracehint.analyzer.execution.bundle_files import BundleFiles
+from tracehint.analyzer.execution.remote import RemoteObjects
 from tracehint.analyzer.execution.spark.files import segment_of, uri_of
 from tracehint.analyzer.execution.spark.objects import frame_of_objects
 from tracehint.analyzer.execution.spark.session import EngineFailed, asking
@@ -34,12 +34,14 @@ def frame_of_table(spark: SparkSession, table: pa.Table) -> tuple[DataFrame, int
         return spark.createDataFrame(rows), table.num_rows
 
 
-def frame_of_files(spark: SparkSession, files: Files, segments: list[str]) -> tuple[DataFrame, int]:
+def frame_of_files(
+    spark: SparkSession, files: BundleFiles, segments: list[str]
+) -> tuple[DataFrame, int]:
     """The frame of these files (names inside the bundle), and its number of rows.
 
     Raises EngineFailed where a file is damaged.
     """
-    if isinstance(files, Objects):
+    if isinstance(files, RemoteObjects):
         return frame_of_objects(spark, files, segments, _SCHEMA)
     from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
@@ -65,10 +67,8 @@ def frame_of_files(spark: SparkSession, files: Files, segments: list[str]) -> tu
             _check_columns(spark, uri_of(files, name))
     sizes = [numbers[name]["rows"] if name in numbers else 0 for name in order]
     first = dict(zip(order, (np.cumsum([0, *sizes])[:-1]).tolist(), strict=True))
-    offsets = spark.createDataFrame(
-        [(row["path"], first[segment]) for segment, row in numbers.items()] or [("", 0)],
-        "path string, offset long",
-    )
+    starts = [(row["path"], first[segment]) for segment, row in numbers.items()] or [("", 0)]
+    offsets = spark.createDataFrame(starts, "path string, offset long")
     numbered = frame.select(
         *COLUMNS, where.alias("path"), F.col("_metadata.row_index").alias("index")
     ).join(F.broadcast(offsets), "path")

@@ -30,8 +30,8 @@ from tracehint.hintgen.text.units import plural, size
 RULE = Rule("TM001", "many-tiny-files", "info", "0.1.0")
 
 _SQL = f"""
-    WITH total AS (SELECT count(DISTINCT path) AS n,
-                          count(DISTINCT path) FILTER (size_bytes < $tiny_file_bytes) AS tiny
+    WITH total AS (SELECT count(DISTINCT named) AS n,
+                          count(DISTINCT named) FILTER (size_bytes < $tiny_file_bytes) AS tiny
                    FROM files WHERE data),
          uses AS (SELECT file, count(*) AS n FROM
                     (SELECT file FROM producers UNION ALL SELECT file FROM consumers) GROUP BY file)

@@ -52,11 +52,12 @@ _SQL = """
                    FROM edges e JOIN work p ON p.task = e.producer
                                 JOIN work c ON c.task = e.consumer)
     SELECT (ops.n + (SELECT count(*) FROM b_io))::BIGINT AS operations, local.share AS local_share,
-           (SELECT count(DISTINCT site) FROM work WHERE site <> '') AS sites,
-           (SELECT count(DISTINCT path) FROM files WHERE data) AS files,
+           (SELECT count(DISTINCT named) FROM files WHERE data) AS files,
            (SELECT coalesce(sum(size_bytes), 0) FROM files WHERE data) AS bytes,
            (SELECT count(*) FROM used WHERE sites > 1) AS shared_files
     FROM ops, local"""
+
+_SITES = "SELECT count(DISTINCT site) AS sites FROM work WHERE site <> ''"
 
 
 def check(context: Context) -> Iterator[Finding]:
@@ -64,11 +65,13 @@ def check(context: Context) -> Iterator[Finding]:
     if context.cluster is not None and context.cluster.sites:
         yield from _predicted(context, context.cluster)
         return
+    (found,) = context.rows(_SITES)
     settings = context.settings
-    for row in context.rows(_SQL):
+    for row in context.rows(_SQL) if found["sites"] > 1 else ():
+        row |= found
         per_node = row["operations"] / context.nodes
         small = context.nodes <= settings.central_nodes
-        if row["sites"] < 2 or (small and per_node <= settings.central_ops_per_node):
+        if small and per_node <= settings.central_ops_per_node:
             continue
         if row["local_share"] >= settings.pipeline_share:
             strategy = "decentralised with local replicas"

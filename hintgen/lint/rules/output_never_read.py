@@ -39,13 +39,16 @@ def check(context: Context) -> Iterator[Finding]:
         WITH feeds AS (SELECT DISTINCT producer AS task FROM edges WHERE via <> 'declared'),
              unread AS (SELECT p.file, bool_and(p.task IN (FROM feeds)) AS midway
                         FROM producers p JOIN work t USING (task) GROUP BY p.file),
+             beside AS MATERIALIZED (
+               SELECT f.* FROM unread u JOIN files f USING (file) JOIN file_types ft USING (file)
+               WHERE u.midway AND f.role IN ('output', 'intermediate') AND NOT f.deleted
+                 AND coalesce(ft.n_consumers, 0) = 0),
              sets AS (SELECT DISTINCT {set_sql("path_text")} FROM files
-                      WHERE path_text IS NOT NULL AND file IN (SELECT file FROM readers))
+                      WHERE path_text IS NOT NULL AND dir IN (SELECT dir FROM beside)
+                        AND file IN (SELECT file FROM readers))
         SELECT {FILES_SQL}, sum(f.size_bytes) AS bytes, sum(f.size_bytes) AS storage_bytes
-        FROM unread u JOIN files f USING (file) JOIN file_types ft USING (file)
-        WHERE u.midway AND f.role IN ('output', 'intermediate') AND NOT f.deleted
-          AND coalesce(ft.n_consumers, 0) = 0
-          AND {set_sql("f.path_text")} NOT IN (FROM sets)
+        FROM beside f JOIN file_types ft USING (file)
+        WHERE {set_sql("f.path_text")} NOT IN (FROM sets)
         GROUP BY {GROUP_SQL} HAVING sum(f.size_bytes) >= $min_storage_bytes"""
     for row in context.rows(sql):
         message = (

@@ -36,7 +36,8 @@ _SQL = """
            CASE WHEN sum(b.read_ops) > 0 THEN b.type ELSE '' END AS consumers,
            sum(b.read_bytes + b.write_bytes)::BIGINT AS bytes,
            sum(b.read_ops + b.write_ops)::BIGINT AS ops, sum(b.small_ops)::BIGINT AS operations
-    FROM b_io b JOIN (SELECT DISTINCT path, path_text, template FROM files WHERE data) f
+    FROM b_io b JOIN (SELECT DISTINCT path, path_text, template FROM files
+                   WHERE data AND path_text IN (SELECT path_text FROM b_io)) f
          USING (path_text)
     WHERE b.read_ops + b.write_ops >= 16
     GROUP BY f.template, b.type

@@ -114,4 +114,7 @@ def _looked_at(users: Users, edges: pa.Table, share: float) -> Ints:
     own = at >= 0
     gave = summed(at[own], column(made.table, "unique_bytes", 0)[made.row[own]], len(readers))
     looks = ~np.isin(readers, column(edges, "producer")) & (gave < share * got)
-    return np.setdiff1d(read.file, read.file[~looks[place]])
+    files, file = numbered(read.file)
+    looked = np.ones(len(files), bool)
+    looked[file[~looks[place]]] = False
+    return files[looked]

@@ -15,7 +15,7 @@ from scripts.bench.gain.rows import SCALES, Row
 from tracehint.analyzer.model import Options
 from tracehint.analyzer.predict.cluster import Cluster
 from tracehint.analyzer.predict.model import Workload
-from tracehint.analyzer.predict.workload import Scale, from_analysis
+from tracehint.analyzer.predict.workload import ScaleFactors, from_analysis
 from tracehint.hintgen.hints.hintfile import dump, load
 from tracehint.hintgen.inputs import load_run
 from tracehint.hintgen.plan.model import Problem
@@ -32,7 +32,7 @@ def case_of(row: Row, scale: str, corpus: Path, folder: Path, cluster: Cluster) 
         learned = imported(row.learned, corpus, folder)
         _tool("hints", learned, "--nodes", str(NODES), "-o", rules)
     analysis = load_run(bundle, Options(nodes=NODES)).analysis
-    factor = Scale(1 / row.by, 1 / (row.by * SCALES[scale].times))
+    factor = ScaleFactors(1 / row.by, 1 / (row.by * SCALES[scale].times))
     by_name = folder / f"{row.name}-{scale}.rules.json"
     if not by_name.exists():
         seen = load_run(imported(row.learned, corpus, folder), Options(nodes=NODES)).analysis

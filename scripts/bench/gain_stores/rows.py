@@ -18,7 +18,7 @@ from scripts.bench.gain.rows import Row as Hand
 
 from tracehint.analyzer.model import Options
 from tracehint.analyzer.predict.cluster import Cluster
-from tracehint.analyzer.predict.workload import Scale, from_analysis
+from tracehint.analyzer.predict.workload import ScaleFactors, from_analysis
 from tracehint.hintgen.inputs import load_run
 
 NODES = 5
@@ -120,7 +120,7 @@ def case_of(row: Row, corpus: Path, folder: Path, cluster: Cluster) -> Case:
     if not rules.exists():
         tool("hints", bundle, "--nodes", str(NODES), "-o", rules)
     analysis = load_run(bundle, Options(nodes=NODES)).analysis
-    scale = Scale(1 / row.by, 1 / (row.by * DATA_BOUND) if row.instance is None else 1.0)
+    scale = ScaleFactors(1 / row.by, 1 / (row.by * DATA_BOUND) if row.instance is None else 1.0)
     return Case(row.hand, analysis, from_analysis(analysis, scale), cluster, rules)
 
 

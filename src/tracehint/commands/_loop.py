@@ -12,7 +12,7 @@ from tracehint.hintgen.text.units import plural
 
 if TYPE_CHECKING:
     from tracehint.adapters.paths import Paths
-    from tracehint.adapters.project.state import Run, State
+    from tracehint.adapters.project.state import ProjectState, Run
     from tracehint.analyzer.model import Analysis
     from tracehint.hintgen.hints.model import HintFile, Rule
     from tracehint.hintgen.inputs import Input
@@ -29,7 +29,7 @@ class Learned:
     said: list[str] = field(default_factory=list)
 
 
-def learned(state: State, command: tuple[str, ...], cluster: str | None) -> Learned | None:
+def learned(state: ProjectState, command: tuple[str, ...], cluster: str | None) -> Learned | None:
     """Rules from the recordings of this workflow; None: there is no run to learn from."""
     from tracehint.adapters.learned import run_paths
     from tracehint.adapters.paths import Paths
@@ -178,7 +178,7 @@ def written_down(
     return _against_first(state, run)
 
 
-def _against_first(state: State, run: Run) -> list[str]:
+def _against_first(state: ProjectState, run: Run) -> list[str]:
     """The seconds beside those of the last run without hints."""
     plain = [r for r in state.runs if r.program == run.program and not r.hinted and not r.status]
     if not plain:

@@ -12,7 +12,7 @@ from tracehint.commands._stores import require_locator
 from tracehint.errors import UsageError
 
 if TYPE_CHECKING:
-    from tracehint.adapters.place.choose import Known
+    from tracehint.adapters.place.choose import InputPlaces
     from tracehint.adapters.place.hosts import Host
 
 
@@ -49,13 +49,13 @@ class PlaceFacts:
 
     nodes: tuple[Host, ...]
     names: list[str]
-    known: Known
+    known: InputPlaces
     part: int | None
 
 
 def found_for(task: StartedTask, cluster: NodesAndStore) -> PlaceFacts:
     """The nodes, the inputs and where they lie."""
-    from tracehint.adapters.place.choose import Known
+    from tracehint.adapters.place.choose import InputPlaces
 
     nodes, part = _nodes(cluster.hosts), None
     if task.planned:
@@ -64,7 +64,7 @@ def found_for(task: StartedTask, cluster: NodesAndStore) -> PlaceFacts:
         listed = _of_rule(task.workflow, task.task)
     names = [*task.inputs, *listed]
     return PlaceFacts(
-        nodes, names, Known() if part is not None else _look(cluster, nodes, names), part
+        nodes, names, InputPlaces() if part is not None else _look(cluster, nodes, names), part
     )
 
 
@@ -110,7 +110,7 @@ def size_of(path: str) -> int:
         return 0
 
 
-def _look(cluster: NodesAndStore, nodes: Sequence[Host], names: list[str]) -> Known:
+def _look(cluster: NodesAndStore, nodes: Sequence[Host], names: list[str]) -> InputPlaces:
     """Where the inputs lie; a store that cannot tell is an error."""
     from tracehint.adapters.place.choose import look
 

@@ -52,13 +52,13 @@ def load_workload(
 ) -> Loaded:
     """The workload of a run, an analysis, or an engine's graph. Raises InputError, BundleError."""
     from tracehint.analyzer.predict.learning import learned as taken
-    from tracehint.analyzer.predict.workload import Scale, from_analysis
+    from tracehint.analyzer.predict.workload import ScaleFactors, from_analysis
 
     analysis, notes = load_analysis(source), list[str]()
     runs = tuple(load_analysis(path) for path in learned)
     if runs:
         analysis, notes = taken(analysis, runs)
-    work = from_analysis(analysis, Scale(scale_bytes, scale_seconds))
+    work = from_analysis(analysis, ScaleFactors(scale_bytes, scale_seconds))
     work.notes += notes
     return Loaded(analysis, work, runs)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tracehint.adapters.stores.base import Store
     from tracehint.adapters.stores.beneath import Root
     from tracehint.adapters.stores.commands import CommandStore
-    from tracehint.adapters.stores.journal import Entry
+    from tracehint.adapters.stores.journal import JournalEntry
     from tracehint.adapters.stores.outcome import Outcome
     from tracehint.adapters.stores.undo import Undone
     from tracehint.hintgen.hints.model import HintFile
@@ -83,12 +83,12 @@ def command(
 
 def _journalled(root: Root, chosen: Store, plan: Plan, name: str, prefix: str | None) -> Outcome:
     from tracehint.adapters.stores.act import apply
-    from tracehint.adapters.stores.journal import Entry, open_journal
+    from tracehint.adapters.stores.journal import JournalEntry, open_journal
 
     with open_journal(root, create=True) as journal:
         assert journal is not None  # it was made
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        journal.add(Entry(op="session", store=name, prefix=prefix, key=now))
+        journal.add(JournalEntry(op="session", store=name, prefix=prefix, key=now))
         return apply(root, chosen, plan.targets, journal)
 
 
@@ -156,7 +156,7 @@ def _undo(
     from tracehint.adapters.stores.registry import open_store
     from tracehint.adapters.stores.undo import sessions, undo
 
-    def store_of(session: Entry) -> Store | None:
+    def store_of(session: JournalEntry) -> Store | None:
         if session.store != name:
             return None
         return open_store(name, prefix=session.prefix) if session.prefix is not None else chosen

@@ -24,7 +24,7 @@ from tracehint.commands._stores import store_options
 from tracehint.errors import EXIT_OK, TracehintError, UsageError
 
 if TYPE_CHECKING:
-    from tracehint.adapters.place.choose import Known, NodeChoice
+    from tracehint.adapters.place.choose import InputPlaces, NodeChoice
     from tracehint.adapters.place.hosts import Host
     from tracehint.adapters.place.slots import Slots
 
@@ -172,7 +172,7 @@ def _answers(host: Host) -> bool:
     return done.returncode == 0
 
 
-def _print(choice: NodeChoice, known: Known, policy: str, fmt: str) -> None:
+def _print(choice: NodeChoice, known: InputPlaces, policy: str, fmt: str) -> None:
     from tracehint.adapters.place.hosts import start_words
     from tracehint.hintgen.hints.pathtext import to_text
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tracehint.analyzer.model import Options
     from tracehint.hintgen.hints.model import HintFile
     from tracehint.hintgen.inputs import Input
+    from tracehint.hintgen.lint.context import Context
+    from tracehint.hintgen.lint.finding import Finding
 
 
 @click.command()
@@ -65,33 +67,47 @@ def command(
         refuse_existing(Path(target), force=force)
     from tracehint.analyzer.model import Options
     from tracehint.hintgen.draw.report import report_html
+    from tracehint.hintgen.lint.context import Context
 
     run = load(bundle, Options(nodes=nodes, default_placement=default_placement, **cut))
-    rules = _rules(run) if hints else None
-    prediction, said = None, ""
-    if cluster is not None:
-        prediction, said = _on_cluster(run, rules or _rules(run), cluster, nodes)
-    compared = None
-    if before is not None:
-        compared = _compared(before, run, Path(bundle), Options(nodes=nodes, **cut))
-    with stage("findings and pictures"):
-        text = report_html(run, rules, prediction=prediction, decision=said, comparison=compared)
+    context = Context(run.analysis, run.bundle, bundle_name=run.name)
+    findings, rules = _found(context, rules=hints or cluster is not None)
+    prediction, said = _on_cluster(run, rules, cluster, nodes)
+    compared = _compared(before, run, Path(bundle), Options(nodes=nodes, **cut))
+    with stage("pictures"):
+        text = report_html(
+            run, rules if hints else None, findings, context,
+            prediction=prediction, decision=said, comparison=compared,
+        )  # fmt: skip  # a table
     write_result(text, target, force=force)
     if target != "-":
         click.echo(f"tracehint: wrote {target}", err=True)
 
 
-def _rules(run: Input) -> HintFile:
+def _found(context: Context, *, rules: bool) -> tuple[list[Finding], HintFile | None]:
+    """The findings, and the hint rules where they are wanted: those are learned in a thread of
+    their own, while SQL is asked."""
+    from tracehint.analyzer.execution.resources import Resources, cores, half_of_memory
+    from tracehint.analyzer.execution.threads import beside
     from tracehint.hintgen.learn.rules import learn
+    from tracehint.hintgen.lint import run_rules
 
-    with stage("learning rules"):
-        return learn([run.analysis])
+    learned = None
+    if rules:
+        resources = Resources(cores(), half_of_memory())
+        learned = beside(lambda: learn([context.analysis]), resources)
+    with stage("findings and rules") as seen:
+        findings = run_rules(context, tell=seen.tell)
+        seen.tell("learning rules", 0, 0, "")
+        return findings, learned() if learned is not None else None
 
 
 def _on_cluster(
-    run: Input, rules: HintFile, cluster: str, nodes: int | None
-) -> tuple[dict[str, Any], str]:
-    """The predictions for the cluster, and the decision."""
+    run: Input, rules: HintFile | None, cluster: str | None, nodes: int | None
+) -> tuple[dict[str, Any] | None, str]:
+    """The predictions for the cluster, and the decision; nothing without a cluster."""
+    if cluster is None or rules is None:
+        return None, ""
     from tracehint.commands._in_seconds import saved_by_pattern
     from tracehint.commands._planning import decided_or_why
     from tracehint.commands._what_if import sweep
@@ -101,8 +117,12 @@ def _on_cluster(
     return sweep(run.analysis, cluster), " ".join(filter(None, (said, saved)))
 
 
-def _compared(before: str, run: Input, path: Path, options: Options) -> dict[str, Any]:
-    """What `compare` tells of the earlier run and this one."""
+def _compared(
+    before: str | None, run: Input, path: Path, options: Options
+) -> dict[str, Any] | None:
+    """What `compare` tells of the earlier run and this one, where there is an earlier one."""
+    if before is None:
+        return None
     from tracehint.commands.compare import hints_of
     from tracehint.hintgen.proof.compare import proof_of
     from tracehint.hintgen.proof.result import for_page

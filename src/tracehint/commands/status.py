@@ -12,7 +12,7 @@ import click
 from tracehint.errors import EXIT_OK
 
 if TYPE_CHECKING:
-    from tracehint.adapters.project.state import State
+    from tracehint.adapters.project.state import ProjectState
 
 
 @click.command()
@@ -53,13 +53,13 @@ def command(directory: Path, remove: bool, fmt: str) -> int:
     return EXIT_OK
 
 
-def _kept(state: State, run: object) -> bool:
+def _kept(state: ProjectState, run: object) -> bool:
     from tracehint.adapters.project.state import Run
 
     return isinstance(run, Run) and state.bundle(run).is_dir()
 
 
-def _text(state: State) -> str:
+def _text(state: ProjectState) -> str:
     from tracehint.hintgen.text.escape import shorten, terminal
 
     if not state.runs:
