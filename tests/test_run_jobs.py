@@ -76,6 +76,38 @@ def test_both_name_a_job_alike(tmp_path: Path, more: dict[str, str]) -> None:
     assert again.stdout == "no\n"
 
 
+STEPS = {  # what differs of a process in a job -> whether it goes to the job's recorder
+    "a step": ({"SLURM_STEP_ID": "0", "SLURM_PROCID": "3"}, True),
+    "another node": ({"SLURM_STEP_ID": "0", "SLURMD_NODENAME": "node2"}, False),
+    "another job": ({"SLURM_JOB_ID": "8"}, False),
+    "nothing records above": ({"SLURM_STEP_ID": "0", "TRACEHINT_RECORD": None}, False),
+    "who is above is not known": ({"SLURM_STEP_ID": "0", JOB: "7"}, False),
+    "it has more": ({"SLURM_STEP_ID": "0", "LSB_JOBID": "1"}, False),
+}
+
+
+@pytest.mark.parametrize("what", STEPS)
+def test_a_step_goes_to_the_recorder_of_its_job(tmp_path: Path, what: str) -> None:
+    more, goes = STEPS[what]
+    (tmp_path / "tell.py").write_text("print('records')\n")
+    jobs = f"{sys.executable}:{tmp_path}/tell.py"
+    env = {**clean(), **SLURM, "LD_PRELOAD": str(LIBRARY), JOBS: jobs, JOB: identity(SLURM)}
+    changed = {**env, "TRACEHINT_RECORD": "/x", **more}
+    kept = {name: value for name, value in changed.items() if value is not None}
+    assert run(tmp_path, "sh", "-c", "echo runs", env=kept).stdout.split() == [
+        "runs" if goes else "records"
+    ]
+
+
+def test_without_a_node_s_name_a_step_is_its_own(tmp_path: Path) -> None:
+    (tmp_path / "tell.py").write_text("print('records')\n")
+    jobs = f"{sys.executable}:{tmp_path}/tell.py"
+    own = {"SLURM_JOB_ID": "7"}
+    env = {**clean(), **own, "LD_PRELOAD": str(LIBRARY), JOBS: jobs, JOB: identity(own)}
+    env |= {"TRACEHINT_RECORD": "/x", "SLURM_STEP_ID": "0"}
+    assert run(tmp_path, "sh", "-c", "echo runs", env=env).stdout == "records\n"
+
+
 @pytest.mark.parametrize(
     "more", [{}, {"SLURM_JOB_ID": ""}, {"SLURM_JOB_ID": "9" * 600}, {**SLURM, JOBS: "nothing"},
              {**SLURM, JOBS: "/nowhere/python:/etc/passwd"},

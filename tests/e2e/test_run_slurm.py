@@ -61,11 +61,32 @@ def test_jobs_and_steps_of_a_script(slurm: Cluster, tmp_path: Path) -> None:
     assert read_bundle(folder / ".tracehint/runs/0001.trace").manifest.exit_status == 0
 
 
-def test_snakemake_with_jobs_of_slurm(slurm: Cluster, tmp_path: Path) -> None:
-    """Snakemake takes the marker of a job for its end: the recordings end later."""
+JOB_SCRIPT = "slurm_script"  # with the slurm executor, what starts the rule by srun
+EXECUTORS = {
+    "cluster-generic": ("--cluster-generic-submit-cmd", "sbatch --parsable"),
+    "slurm": ("--slurm-no-account", "--slurm-status-command", "squeue",
+              "--slurm-init-seconds-before-status-checks", "1"),
+}  # fmt: skip  # a table
+
+
+def path_with_srun(slurm: Cluster, folder: Path) -> str:
+    """PATH with an srun that finds this cluster: the executor takes SLURM_CONF from its jobs."""
+    own = folder / "bin"
+    own.mkdir()
+    conf, srun = slurm.env["SLURM_CONF"], shutil.which("srun")
+    (own / "srun").write_text(f'#!/bin/sh\nSLURM_CONF={conf} exec {srun} "$@"\n')
+    (own / "srun").chmod(0o755)
+    return f"{own}:{os.environ['PATH']}"
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_snakemake_with_jobs_of_slurm(slurm: Cluster, tmp_path: Path, executor: str) -> None:
+    """Snakemake takes the marker of a job for its end: the recordings end later. Its own executor
+    runs each rule by srun within the job."""
     folder, program = tmp_path / "w", engine("snakemake-9.27.1/bin/snakemake")
-    words = (program, "-j4", "--executor", "cluster-generic", "--cluster-generic-submit-cmd",
-             "sbatch --parsable", "--seconds-between-status-checks", "1")  # fmt: skip  # a table
+    words = (program, "-j4", "--executor", executor, *EXECUTORS[executor],
+             "--seconds-between-status-checks", "1")  # fmt: skip  # a table
+    env = {"PATH": path_with_srun(slurm, tmp_path)}
     for number in (1, 2):
         afresh(folder, "*.txt")
         (folder / "Snakefile").write_text(SNAKEFILE)
@@ -73,13 +94,13 @@ def test_snakemake_with_jobs_of_slurm(slurm: Cluster, tmp_path: Path) -> None:
         for name in "ab":
             text = "".join(f"{i}\n" for i in range(LINES))
             (folder / f"in_{name}.txt").write_text(text)
-        said = slurm.run(*RUN, *words, cwd=folder, timeout=400).stderr
+        said = slurm.run(*RUN, *words, cwd=folder, env=env, timeout=400).stderr
         assert "3 recordings of jobs on" in said, said
         assert ("2 of 2 files that a rule is for got their hints" in said) == (number == 2)
         slurm.wait()
         run = analyze(folder / f".tracehint/runs/{number:04}.trace")
         kinds = sorted(t["type"] for t in run.tasks.values() if not t["engine"])
-        assert kinds == ["count", "count", "total"]
+        assert [kind for kind in kinds if kind != JOB_SCRIPT] == ["count", "count", "total"]
 
 
 def test_a_job_without_a_recording_is_told(slurm: Cluster, tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ static bool find_way(const struct making *m, const struct link_map *map, struct 
 
 	if (list > first && list < end)
 		known->list_at = (unsigned int)(list - first);
-	else if (slots >= end && slots > first)
+	else if (slots >= end && slots > first && !th_starts(th_base(map->l_name), "ld-"))
 		known->slots_at = (unsigned int)(slots - first);
 	return known->list_at || known->slots_at;
 }

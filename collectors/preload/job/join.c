@@ -10,6 +10,7 @@
 #include "../hook.h"
 
 #define JOB "TRACEHINT_JOB"
+#define ARENA "TRACEHINT_RECORD"
 #define MOST_TEXT 512
 #define MOST_WORDS 65536
 #define OUR_WORDS 5 /* python, -I, script, program and the end */
@@ -20,8 +21,10 @@ static const char *const variables[] = {
 	"PBS_JOBID",	"LSB_JOBID",	 "LSB_JOBINDEX",
 };
 
+enum { STEP = 1, PROCESS, NODE }; /* their places */
+
 /* What does not hold on another node, or outside the processes of the run. */
-static const char *const left_out[] = {JOB "=", "TRACEHINT_RECORD=", "TRACEHINT_RECORDING="};
+static const char *const left_out[] = {JOB "=", ARENA "=", "TRACEHINT_RECORDING="};
 
 static TH_LARGE char mark[sizeof(JOB) + MOST_TEXT];
 static TH_LARGE char python[4096], executable[4096];
@@ -109,11 +112,37 @@ static void become_recorder(const char *script, const struct th_program *program
 	th_sys(__NR_execve, python, argv, envp); /* comes back where it cannot be: then as ever */
 }
 
+/*
+ * Whether both are the same but for step and process: of one job, on one node that has a name. What
+ * srun starts there from the job's own programs records where they do.
+ */
+static bool is_step_of(const char *known, const char *own)
+{
+	for (unsigned int i = 0; i < sizeof(variables) / sizeof(*variables); i++) {
+		size_t a = 0, b = 0;
+
+		while (known[a] && known[a] != '/')
+			a++;
+		while (own[b] && own[b] != '/')
+			b++;
+		if (!known[a] || !own[b])
+			return false;
+		if (i != STEP && i != PROCESS &&
+		    (a != b || !th_same(known, own, a) || (i == NODE && !a)))
+			return false;
+		known += a + 1;
+		own += b + 1;
+	}
+	return true;
+}
+
 static bool start(const char *value, const struct th_program *program)
 {
-	const char *known = th_variable(program->envp, JOB);
+	const char *known = th_variable(program->envp, JOB), *own = mark + sizeof(JOB);
 
-	if (!write_mark(program->envp) || (known && th_equal(known, mark + sizeof(JOB))))
+	if (!write_mark(program->envp) || (known && th_equal(known, own)))
+		return true;
+	if (known && th_variable(program->envp, ARENA) && is_step_of(known, own))
 		return true;
 	const char *script = script_of(value);
 
