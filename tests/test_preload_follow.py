@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.built import GO_CACHE
 from tests.support.cli import tracehint
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S, until
 from tracehint.collectors.preload import PreloadCollector
 from tracehint.schemas.store import Bundle, read_bundle
 
@@ -69,6 +69,31 @@ int main(void)
 		if (fd < 0 || write(fd, name, 2) != 2 || close(fd))
 			return 1;
 		usleep(300);
+	}
+	return 0;
+}
+"""
+MAKES = """
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+int main(void)
+{
+	char name[32];
+	struct stat go;
+
+	while (stat("go", &go))
+		usleep(1000);
+	int first = dup(0);
+
+	close(first);
+	for (int i = 0; i < 12; i++) {
+		snprintf(name, sizeof(name), "f%d", i);
+		int fd = open(name, O_CREAT | O_EXCL | O_WRONLY, 0600);
+
+		if (fd < 0 || fd != first || write(fd, name, 2) != 2 || close(fd))
+			return 1;
 	}
 	return 0;
 }
@@ -212,6 +237,36 @@ def test_who_follows_may_be_killed_at_any_moment(tmp_path: Path) -> None:
     found = [r for r in opens(read_bundle(tmp_path / "run.trace"), tmp_path) if r[0][0] == "f"]
     assert 3000 - killed <= len(found) <= 3000
     assert {r[2] for r in found} == {2}
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+@pytest.mark.parametrize("call", ["ioctl", "close"])
+@pytest.mark.parametrize("at", range(2, 10))
+def test_who_is_killed_while_it_makes_a_file_leaves_none_and_no_descriptor(
+    tmp_path: Path, call: str, at: int
+) -> None:
+    """Before it is handed over, after that, and before the answer: O_EXCL finds nothing in its way,
+    and each open of the program has the number that it has alone."""
+    command = [
+        sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", "preload",
+        "--option", "follow=yes", "-o", "run.trace", "--", static(tmp_path, MAKES),
+    ]  # fmt: skip  # a table
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE) as recorder:
+        until(lambda: len(helpers(tmp_path)) == 2, "two who follow")
+        killer = subprocess.Popen(
+            ["strace", "-o", "/dev/null", "-e", f"inject={call}:signal=KILL:when={at}"]
+            + [word for pid in helpers(tmp_path) for word in ("-p", str(pid))],
+            cwd=tmp_path, stderr=subprocess.PIPE,
+        )  # fmt: skip  # a table
+        with killer:
+            assert killer.stderr and b"attached" in killer.stderr.readline()
+            assert b"attached" in killer.stderr.readline()
+            (tmp_path / "go").touch()
+            said = recorder.communicate(timeout=PATIENCE_S)[1]
+            killer.terminate()
+    assert recorder.returncode == 0, said
+    found = opens(read_bundle(tmp_path / "run.trace"), tmp_path)
+    assert [r[:3] for r in found if r[0][0] == "f"] == sorted((f"f{n}", 0, 2) for n in range(12))
 
 
 def test_where_filters_are_not_allowed_the_program_runs_as_ever(tmp_path: Path) -> None:

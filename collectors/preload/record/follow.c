@@ -5,7 +5,9 @@
  * have nothing open of it.
  */
 #include <linux/audit.h>
+#include <linux/fcntl.h>
 #include <linux/filter.h>
+#include <linux/stat.h>
 #include "follow.h"
 
 #define CLONE_FILES 0x400UL
@@ -13,6 +15,7 @@
 #define NO_NEW_PRIVS 38
 #define TRIES 16       /* of the serving process */
 #define PATIENCE 20000 /* times 100 us */
+#define HELD 4096      /* descriptors of the program among which a file is looked for */
 
 static const unsigned short told[] = {
 	__NR_open,	  __NR_openat,	   __NR_openat2, __NR_creat,	__NR_close,
@@ -68,15 +71,40 @@ static bool wait_for(const int *word)
 	return false;
 }
 
+/*
+ * The descriptor of a file that a serving process made before it died, where the program has it;
+ * -1: it has not, and makes the file itself: nobody's file is in its way.
+ */
+static long handed(const struct follow *follow)
+{
+	struct statx facts;
+
+	if (!follow->made ||
+	    th_failed(th_sys(__NR_statx, TH_AT_FDCWD, follow->path, AT_SYMLINK_NOFOLLOW,
+			     STATX_BASIC_STATS, &facts)) ||
+	    facts.stx_ino != follow->made)
+		return -1;
+	long fd = follow_holds((int)follow->call.pid, &facts, -1, HELD);
+
+	if (fd < 0 && !facts.stx_size)
+		th_sys(__NR_unlink, follow->path);
+	return fd;
+}
+
 /* What a serving process that died had in hand goes on. */
 static void let_go(struct follow *follow, int listener)
 {
-	struct seccomp_notif_resp answer = {.id = follow->call.id,
-					    .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
+	long fd = follow->call.id ? handed(follow) : -1;
+	struct seccomp_notif_resp answer = {
+		.id = follow->call.id,
+		.val = fd < 0 ? 0 : fd,
+		.flags = fd < 0 ? SECCOMP_USER_NOTIF_FLAG_CONTINUE : 0,
+	};
 
 	if (answer.id)
 		th_sys(__NR_ioctl, listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
 	th_zero(&follow->call, sizeof(follow->call));
+	follow->made = 0;
 }
 
 void follow_split(struct follow *follow, int listener)

@@ -46,6 +46,8 @@ struct follow {
 	int listener; /* 0: not yet; one more than the descriptor */
 	int ready;
 	struct seccomp_notif call;     /* in the kernel's hands and ours: id 0, none */
+	unsigned long long made;       /* inode of the file that was made for that call; 0: none */
+	char path[FOLLOW_PATH];	       /* and its name */
 	struct th_process_page *first; /* of the program that comes, until it is there */
 	struct target targets[FOLLOW_TARGETS];
 };
@@ -59,7 +61,7 @@ void follow_split(struct follow *follow, int listener);
 void follow_serve(struct follow *follow, int listener);
 
 /* follow_calls.c: before the call is let go on. Returns true where it was answered already. */
-bool follow_call(struct target *target, int listener, const struct seccomp_notif *call);
+bool follow_call(struct follow *follow, struct target *target, int listener);
 
 /* follow_names.c */
 bool follow_path(const struct seccomp_notif *call, int dir, int path, char *to);
@@ -70,6 +72,8 @@ void follow_settle_name(struct target *target);
 enum follow_which { FOLLOW_ALL, FOLLOW_CLOSED_BY_EXEC, FOLLOW_NOTE };
 void follow_settle(struct target *target, long fd, bool exec_only);
 void follow_each(struct target *target, long from, long to, enum follow_which which);
+/* The first descriptor below `end` but one of a process that is for the file; -1: none. */
+long follow_holds(int pid, const struct statx *file, long but, long end);
 unsigned int follow_link(struct target *target, const char *what);
 char *follow_proc(char *to, int pid, const char *what, long fd); /* fd -1: none; 64 bytes */
 

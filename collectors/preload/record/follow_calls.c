@@ -24,9 +24,10 @@ static bool same_root(int tgid)
  * A file that is not there yet is made here and handed over: so it gets its hints before its first
  * byte. Whatever is in the way, the program makes the call itself.
  */
-static bool create(struct target *target, int listener, const struct seccomp_notif *call,
-		   const char *path, unsigned int flags, unsigned int mode)
+static bool create(struct follow *follow, struct target *target, int listener, unsigned int flags,
+		   unsigned int mode)
 {
+	const char *path = follow->path;
 	struct statx facts;
 
 	if (!(flags & O_CREAT) || (flags & (O_PATH | O_DIRECTORY | __O_TMPFILE)) ||
@@ -40,16 +41,16 @@ static bool create(struct target *target, int listener, const struct seccomp_not
 	if (th_failed(fd))
 		return false;
 	if (!th_failed(th_sys(__NR_statx, fd, "", AT_EMPTY_PATH, STATX_INO, &facts)))
-		target->made[target->made_count++ % FOLLOW_MADE] = facts.stx_ino;
+		target->made[target->made_count++ % FOLLOW_MADE] = follow->made = facts.stx_ino;
 	th_created(TH_AT_FDCWD, path, (int)fd);
 	struct seccomp_notif_addfd hand = {
-		.id = call->id,
+		.id = follow->call.id,
 		.srcfd = (unsigned int)fd,
 		.newfd_flags = flags & O_CLOEXEC,
 	};
 	/* in two steps: were we killed in one that also answers, the open would give 0 */
 	struct seccomp_notif_resp answer = {
-		.id = call->id,
+		.id = follow->call.id,
 		.val = th_sys(__NR_ioctl, listener, SECCOMP_IOCTL_NOTIF_ADDFD, &hand),
 	};
 	th_sys(__NR_close, fd);
@@ -57,9 +58,9 @@ static bool create(struct target *target, int listener, const struct seccomp_not
 	       !th_failed(th_sys(__NR_ioctl, listener, SECCOMP_IOCTL_NOTIF_SEND, &answer));
 }
 
-static bool opens(struct target *target, int listener, const struct seccomp_notif *call)
+static bool opens(struct follow *follow, struct target *target, int listener)
 {
-	static TH_LARGE char path[FOLLOW_PATH];
+	const struct seccomp_notif *call = &follow->call;
 	const unsigned long long *arg = call->data.args;
 	bool at = call->data.nr == __NR_openat;
 	unsigned int flags = call->data.nr == __NR_creat ? O_CREAT | O_TRUNC | O_WRONLY
@@ -68,8 +69,8 @@ static bool opens(struct target *target, int listener, const struct seccomp_noti
 
 	target->opened = now_ticks();
 	return call->data.nr != __NR_openat2 && (flags & O_CREAT) &&
-	       follow_path(call, at ? 0 : -1, at, path) &&
-	       create(target, listener, call, path, flags, mode);
+	       follow_path(call, at ? 0 : -1, at, follow->path) &&
+	       create(follow, target, listener, flags, mode);
 }
 
 static void exits(struct target *target, int code)
@@ -80,8 +81,9 @@ static void exits(struct target *target, int code)
 	target->rec.page->proc.kind = TH_EXIT;
 }
 
-bool follow_call(struct target *target, int listener, const struct seccomp_notif *call)
+bool follow_call(struct follow *follow, struct target *target, int listener)
 {
+	const struct seccomp_notif *call = &follow->call;
 	const unsigned long long *arg = call->data.args;
 
 	follow_settle_name(target);
@@ -90,7 +92,7 @@ bool follow_call(struct target *target, int listener, const struct seccomp_notif
 	case __NR_openat:
 	case __NR_openat2:
 	case __NR_creat:
-		return opens(target, listener, call);
+		return opens(follow, target, listener);
 	case __NR_close:
 		follow_settle(target, (int)arg[0], false);
 		break;

@@ -9,6 +9,7 @@
 #include "follow.h"
 
 #define O_PATH_CLOEXEC (O_PATH | O_CLOEXEC)
+#define TWINS 256 /* descriptors among which another one for the same file is looked for */
 
 static char *number(char *to, long value)
 {
@@ -109,22 +110,19 @@ static void record(struct target *target, long fd, long file, const struct statx
 	ep->kind = TH_EPISODE;
 }
 
-/* Whether another descriptor of the process is for the same file: dup made it. */
-static bool has_twin(const struct target *target, long fd, const struct statx *facts)
+long follow_holds(int pid, const struct statx *file, long but, long end)
 {
 	char name[64];
 	struct statx other;
 
-	for (long i = 0; target->dup && i < 256; i++)
-		if (i != fd &&
-		    !th_failed(th_sys(__NR_statx, TH_AT_FDCWD,
-				      follow_proc(name, target->tgid, "fd", i), 0, STATX_INO,
-				      &other)) &&
-		    other.stx_ino == facts->stx_ino &&
-		    other.stx_dev_major == facts->stx_dev_major &&
-		    other.stx_dev_minor == facts->stx_dev_minor)
-			return true;
-	return false;
+	for (long fd = 0; fd < end; fd++)
+		if (fd != but &&
+		    !th_failed(th_sys(__NR_statx, TH_AT_FDCWD, follow_proc(name, pid, "fd", fd), 0,
+				      STATX_INO, &other)) &&
+		    other.stx_ino == file->stx_ino && other.stx_dev_major == file->stx_dev_major &&
+		    other.stx_dev_minor == file->stx_dev_minor)
+			return fd;
+	return -1;
 }
 
 void follow_settle(struct target *target, long fd, bool exec_only)
@@ -142,7 +140,8 @@ void follow_settle(struct target *target, long fd, bool exec_only)
 	if (!th_failed(th_sys(__NR_statx, file, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME,
 			      &facts)) &&
 	    look(target->tgid, fd, &pos, &flags) && (!exec_only || (flags & O_CLOEXEC)) &&
-	    slot_kind_of(file, &facts, flags) == SLOT_FILE && !has_twin(target, fd, &facts))
+	    slot_kind_of(file, &facts, flags) == SLOT_FILE &&
+	    !(target->dup && follow_holds(target->tgid, &facts, fd, TWINS) >= 0))
 		record(target, fd, file, &facts, pos, flags);
 	if (fd < FOLLOW_FIRST && !exec_only)
 		target->began[fd] = 0;

@@ -115,7 +115,7 @@ static void answer(struct follow *follow, int listener)
 	bool done = false;
 
 	if (target && !target->skip)
-		done = follow_call(target, listener, &follow->call);
+		done = follow_call(follow, target, listener);
 	if (target &&
 	    (follow->call.data.nr == __NR_execve || follow->call.data.nr == __NR_execveat))
 		target->check = true;
@@ -158,6 +158,7 @@ void follow_serve(struct follow *follow, int listener)
 		if (n < 0 || !(wait.revents & POLLIN))
 			return; /* the last one is gone */
 		th_zero(&follow->call, sizeof(follow->call));
+		follow->made = 0;
 		if (!th_failed(th_sys(__NR_ioctl, listener, SECCOMP_IOCTL_NOTIF_RECV,
 				      &follow->call))) /* or it was killed meanwhile */
 			answer(follow, listener);
