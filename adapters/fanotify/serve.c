@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/fanotify.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "agent.h"
 
@@ -39,18 +40,22 @@ void answer(int fd)
 /*
  * A file that holds something is not asked about again until it is changed: programs, libraries and
  * inputs are opened often. The kernel forgets it with the file (Linux 5.19; older ones ask on).
+ * Whoever asked goes on after that: what it changes then is seen. What another one emptied
+ * meanwhile is asked about again.
  */
 static void answer_for_good(int fd)
 {
+	const unsigned int known = FAN_MARK_IGNORED_MASK | FAN_MARK_EVICTABLE;
 	static bool unknown;
+	struct stat now;
 
-	allow(fd);
 	if (!unknown)
-		unknown = fanotify_mark(questions,
-					FAN_MARK_ADD | FAN_MARK_IGNORED_MASK | FAN_MARK_EVICTABLE,
-					FAN_OPEN_PERM, fd, NULL) &&
+		unknown = fanotify_mark(questions, FAN_MARK_ADD | known, FAN_OPEN_PERM, fd, NULL) &&
 			  errno == EINVAL;
-	close(fd);
+	if (!unknown && !fstat(fd, &now) && !now.st_size)
+		fanotify_mark(questions, FAN_MARK_REMOVE | FAN_MARK_IGNORED_MASK, FAN_OPEN_PERM, fd,
+			      NULL);
+	answer(fd);
 }
 
 __attribute__((format(printf, 2, 3))) static void fail(struct shared *shared, const char *text, ...)
