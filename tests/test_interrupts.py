@@ -76,3 +76,22 @@ def test_nothing_is_left_half_written(name: str, tmp_path: Path) -> None:
         assert all(path.endswith(("manifest.json", ".parquet")) for path in unlike), unlike
         for path in unlike:
             assert (tmp_path / path).stat().st_size > 0
+
+
+def test_a_thread_that_never_ends_is_not_waited_for(tmp_path: Path) -> None:
+    """One that loads a module may be that: the interrupt met the other one in the middle of it."""
+    program = """
+import threading
+from tracehint import __main__ as program
+
+def interrupted():
+    threading.Thread(target=threading.Event().wait).start()
+    return 130
+
+program.main = interrupted
+program.run()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, timeout=PATIENCE_S, check=False
+    )
+    assert done.returncode == 130

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tracehint.interrupts import end_quietly
+from tracehint.interrupts import EXIT_INTERRUPTED, end_quietly
 
 if __name__ == "__main__" or sys.argv[0].endswith("tracehint"):
     end_quietly()
@@ -22,12 +22,15 @@ def run() -> None:
     """Run the command line and end the process.
 
     After a command of the user's it ends at once: to take numpy and Arrow apart that
-    will not be used again costs 0.03 s of CPU, which counts as a cost of recording.
+    will not be used again costs 0.03 s of CPU, which counts as a cost of recording. So it does
+    after an interrupt: a thread that loads a module waits for ever where the interrupt met this
+    one in the middle of that, and what other threads have begun nobody wants.
     """
     hold()
     code = main()
     end_quietly()
-    at_once = sys.argv[1:2] and sys.argv[1] in RUN_A_COMMAND and threading.active_count() == 1
+    ran = sys.argv[1:2] and sys.argv[1] in RUN_A_COMMAND and threading.active_count() == 1
+    at_once = ran or code == EXIT_INTERRUPTED
     if at_once:
         atexit._run_exitfuncs()
     if not flushed():
