@@ -11,16 +11,15 @@ MALLOPT = {
     -1: (1 << 31) - 1,  # M_TRIM_THRESHOLD: what is free at the end stays
     -8: 1,  # M_ARENA_MAX: what one thread freed another one may use
 }
-SMALL = 1 << 30  # bytes in memory
+SMALL = 1 << 30  # bytes of this process in memory
 
 
 def give_back() -> None:
     """Give the kernel what is free now, between the large steps of an analysis.
 
     Kept memory is in pieces between what is in use, and the next step's arrays are of other
-    lengths: without this a run of a million tasks took a sixth more. A run that takes less than
-    `SMALL` keeps it: to be given it again was a sixth of the time of 100,000 tasks. Without glibc
-    nothing happens.
+    lengths, so a large run would take more. A run that takes less than `SMALL`
+    keeps it: there is room, and to be given it again takes time. Without glibc nothing happens.
     """
     import ctypes
     from pathlib import Path

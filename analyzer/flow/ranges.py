@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracehint.analyzer.arrays import LIMIT, Bools, Ints, distinct, ints
+from tracehint.analyzer.arrays import LIMIT, Bools, Ints, distinct, ints, spread
 
 
 def group_ids(starts: Ints, rows: int) -> Ints:
@@ -20,10 +20,7 @@ def group_ids(starts: Ints, rows: int) -> Ints:
 def expand(low: Ints, high: Ints) -> tuple[Ints, Ints]:
     """All (i, j) with low[i] <= j < high[i], in the order of i, then j."""
     counts = np.maximum(high - low, 0)
-    rows = np.repeat(np.arange(len(low)), counts)
-    first = np.cumsum(counts) - counts
-    inner = np.arange(len(rows)) - first[rows]
-    return rows, low[rows] + inner
+    return np.repeat(np.arange(len(low)), counts), spread(low, counts)
 
 
 def running_max(group: Ints, value: Ints) -> Ints:
