@@ -58,7 +58,7 @@ class Climb:
         for n, rest in zip(kept, more, strict=False):
             value = np.concatenate([first[n], rest])
             gain = float(np.mean(self.value - value))
-            if gain > least * float(np.mean(self.value)):
+            if gain > least * self.mean:
                 rows.append((gain, value, found[n]))
         return sorted(rows, key=lambda row: -row[0])
 
