@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import gc
+import inspect
 import os
 import shutil
 import signal
@@ -109,10 +110,34 @@ def pytest_configure() -> None:
     forked.usual()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _environment_of_file() -> Iterator[None]:
+    """What a fixture of a whole file sets for its tests is not there for those of the next file."""
+    with _environment_kept():
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _environment() -> Iterator[None]:
     """A command that a test runs inside its own process sets variables for what it starts; the
     next test begins without them."""
+    with _environment_kept():
+        yield
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Iterator[None]:
+    """A fixture that returns can undo nothing: what it set is taken back, also where many tests
+    share it and it runs before the fixtures above."""
+    if inspect.isgeneratorfunction(fixturedef.func) or fixturedef.scope == "function":
+        yield
+        return
+    with _environment_kept():
+        yield
+
+
+@contextmanager
+def _environment_kept() -> Iterator[None]:
     before = dict(os.environ)
     yield
     if dict(os.environ) != before:

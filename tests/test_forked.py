@@ -120,7 +120,16 @@ def test_what_another_test_sets_does_not_stay(folder: Path) -> None:
     assert not forked.fits({**os.environ, "OPENBLAS_NUM_THREADS": "other"})
 
 
-def test_the_next_test_begins_as_all_did() -> None:
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A command inside this process, before the fixture that keeps the environment of a test."""
+    folder = tmp_path_factory.mktemp("said")
+    scatter_gather.build().save(folder / "run.trace")
+    return cli.inside("analyze", "run.trace", cwd=folder).stdout
+
+
+def test_the_next_test_begins_as_all_did(said: str) -> None:
+    assert said
     assert {**os.environ, "PYTEST_CURRENT_TEST": ""} == {
         **forked.usual(),
         "PYTEST_CURRENT_TEST": "",
