@@ -197,8 +197,9 @@ def test_directories_are_changed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 _PIECES = [
-    *"/.-_ ", "", "0", "7", "42", "00123456", "python3", "python5", "lib64", "lib65", "x86", "md5sum",
-    "genome", "Genome", ".fits", ".tile", "a1b2c3d4", "a1b2c3", "\xe9", "-t", "make", "p", "sample",
+    *"/.-_ ", "", "0", "7", "42", "00123456", "python3", "python5", "lib64", "lib65", "x86",
+    "md5sum", "genome", "Genome", ".fits", ".tile", "a1b2c3d4", "a1b2c3", "\xe9", "-t", "make", "p",
+    "sample",
 ]  # fmt: skip  # a table
 
 
