@@ -29,9 +29,7 @@ BY_URL = ("two_hosts", "damaged")
 BY_S3 = ("two_hosts", *(pytest.param(n, marks=pytest.mark.full) for n in ("empty", "damaged")))
 # What other tests here compare as well: divided into few rows, in a process of its own.
 ELSEWHERE = ("mixed", "copied", "generated")
-CASES = [
-    pytest.param(n, marks=[pytest.mark.full] * (n in (*ALONE, *ELSEWHERE))) for n in RUNS
-]
+CASES = [pytest.param(n, marks=[pytest.mark.full] * (n in (*ALONE, *ELSEWHERE))) for n in RUNS]
 
 
 @pytest.fixture(scope="module")
