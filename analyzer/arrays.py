@@ -42,6 +42,22 @@ def numbered(values: Ints) -> tuple[Ints, Ints]:
     return np.flatnonzero(there), (np.cumsum(there) - 1)[values]
 
 
+def in_turn(values: Ints) -> tuple[Ints, Ints]:
+    """(the number of each value, the row in which each number comes first), numbered by these
+    rows; no value is negative. Values that are numbered so already are returned as they are."""
+    top = np.maximum.accumulate(values)
+    first = starts_of(top)
+    if len(first) and np.array_equal(top[first], np.arange(len(first))):
+        return values, first
+    kinds, number = numbered(values)
+    first = np.empty(len(kinds), np.int64)
+    first[number[::-1]] = np.arange(len(number))[::-1]
+    order = np.argsort(first)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return place[number], first[order]
+
+
 def composite(*keys: Ints) -> Ints | None:
     """One integer per row that sorts like the keys, the first the most significant.
 

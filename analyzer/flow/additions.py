@@ -46,11 +46,14 @@ class Scene:
 def add_declared(
     scene: Scene, bundle: Bundle, joined: pa.Table, is_software: Names, relative: Names
 ) -> Flow:
-    """The flow with what is declared; the same one if nothing is."""
+    """The flow with what is declared; the same one if nothing is. What is read of the bundle's
+    tables of declarations is taken out of it."""
     if not bundle.tables["declared_io"].num_rows or not joined.num_rows:
         return scene.flow
     declared = read_tasks(bundle, joined, scene.tasks)
     uses, paths = read_uses(bundle, declared)
+    for name in ("declared_io", "declared_tasks"):
+        bundle.tables[name] = bundle.tables[name].schema.empty_table()
     obj = objects_of(paths, scene.objects)
     soft = np.asarray(is_software(paths).to_numpy(zero_copy_only=False), bool)
     uses = uses.take(~soft[uses.path])
@@ -88,6 +91,8 @@ def _unseen(
 ) -> tuple[Ints, Ints]:
     """The declared pairs without an observed edge between their tasks over the same path."""
     edges, ids = scene.flow.edges, column(scene.tasks, "task")
+    if not edges.num_rows:
+        return writer, reader
     p = declared.of_task[np.searchsorted(ids, column(edges, "producer"))]
     c = declared.of_task[np.searchsorted(ids, column(edges, "consumer"))]
     lineage = scene.objects.lineage[scene.used[column(edges, "file")]]
