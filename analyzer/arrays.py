@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,7 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 Shorts = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[Any]
 
 LIMIT = 1 << 62
 
@@ -17,6 +19,28 @@ LIMIT = 1 << 62
 def ints(values: npt.ArrayLike) -> Ints:
     """The values as int64."""
     return np.asarray(values, np.int64)
+
+
+def slim(values: Numbers) -> Numbers:
+    """The same numbers in less memory, only to be read: whole ones in 32 bits where these hold
+    them, and equal ones in one place."""
+    if len(values) < 2 or values.dtype.itemsize < 8:
+        return values
+    bits = values.view(np.int64)
+    if bits[0] == bits[-1] and (bits == bits[0]).all():
+        return np.broadcast_to(values[:1].copy(), len(values))
+    if values.dtype.kind == "f" or values.min() < -1 << 31 or values.max() >= 1 << 31:
+        return values
+    return values.astype(np.int32)
+
+
+def together(columns: Sequence[Numbers]) -> Numbers:
+    """The numbers of all columns, in order; equal ones of slim columns stay in one place."""
+    some = [column for column in columns if len(column)] or columns[:1]
+    first = some[0]
+    if all(not column.strides[0] for column in some) and len({c[:1].tobytes() for c in some}) == 1:
+        return np.broadcast_to(first[:1], sum(map(len, some)))
+    return first if len(some) == 1 else np.concatenate(some)
 
 
 def distinct(values: Ints) -> Ints:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +25,16 @@ from tracehint.analyzer.patterns import (
 from tracehint.analyzer.patterns.attempts import read_work
 from tracehint.analyzer.patterns.facts import Losses, PartitionFacts, find
 from tracehint.analyzer.patterns.partitions import FlowTables, Tables, dense
-from tracehint.analyzer.patterns.rows import UNKNOWN, Bools, Labels, Rows, Single, Work, code
+from tracehint.analyzer.patterns.rows import (
+    UNKNOWN,
+    Bools,
+    Labels,
+    Rows,
+    Single,
+    Work,
+    code,
+    united,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,17 +68,23 @@ def label(
     reads, lineage = _reads(found, len(work.ids)), column(tables.files, "lineage")
     around, grouped = groups.find(single, reads, lineage, options)
     alone = found.labels.take(~in_cycles.file[found.labels.file])
-    labels = Labels.joined([_shared(in_cycles.file & found.facts.labelled), alone, grouped])
+    shared = _shared(in_cycles.file & found.facts.labelled)
+    labels = Labels.joined([shared, alone, grouped]).slim()
+    del shared, alone, grouped
     sites = run.get("hosts_by_site", {})
-    chosen = choice.choose(labels, found.facts, single, around, options, int(run["nodes"]), sites)
-    factors = confidence.rate(labels, found.facts, run["completeness"]["blind_to"], lost)
+    site = choice.Site(options, int(run["nodes"]), sites)
+    chosen = choice.choose(labels, found.facts, single, around, site, resources)
+    factors = confidence.rate(labels, found.facts, run["completeness"]["blind_to"], lost).slim()
     extra = evidence.Extra(bool(sites), options.link_rates)
-    sources = _sources(found, around, in_cycles, single)
+    sources, links = _sources(found, around, in_cycles, single), found.links
+    del found, in_cycles, single  # they are with the sources now
     said = evidence.write(labels, factors, chosen, sources, extra, resources)
+    del sources
     decided = edges.Decided(labels, chosen, said, factors.confidence(), factors.ordered)
+    del factors
     texts = evidence.groups(around, labels, chosen)
     return (
-        edges.patterns_table(decided, tables.ids, found.links, resources),
+        edges.patterns_table(decided, tables.ids, links, resources),
         edges.groups_table(around, decided, texts, work.ids, tables.ids),
     )
 
@@ -81,7 +96,8 @@ def _found(
     bounds = tables.bounds()
 
     def found_in(i: int) -> PartitionFacts:
-        return find(tables.partition(*bounds[i]), work, options, losses)
+        found = find(tables.partition(*bounds[i]), work, options, losses)
+        return replace(found, facts=found.facts.slim(), labels=found.labels.slim())
 
     parts = compute_all(found_in, range(len(bounds)), resources, "labels")
     give_back()
@@ -137,10 +153,7 @@ def _together(parts: list[PartitionFacts], lows: list[int]) -> PartitionFacts:
             for rows, low in zip(values, lows, strict=True):
                 if hasattr(rows, "file"):
                     rows.file = rows.file + rows.file.dtype.type(low)
-            columns[field.name] = type(values[0]).joined(values)
-            for part in parts:  # the partitions go as the whole comes
-                setattr(part, field.name, None)
-            del rows
+            columns[field.name] = united(values)
         else:  # a flag
             columns[field.name] = sum(values[1:], start=values[0])
     return PartitionFacts(**columns)
