@@ -53,6 +53,16 @@ class Uses(Rows):
     size: Ints
 
 
+def taken(bundle: Bundle, joined: pa.Table, tasks: pa.Table) -> tuple[DeclaredRows, Uses, pa.Array]:
+    """The declared tasks, inputs and outputs, and the distinct paths of these. The bundle has
+    none of them after this."""
+    declared = read_tasks(bundle, joined, tasks)
+    uses, paths = read_uses(bundle, declared)
+    for name in ("declared_io", "declared_tasks"):
+        bundle.tables[name] = bundle.tables[name].schema.empty_table()
+    return declared, uses, paths
+
+
 def read_tasks(bundle: Bundle, joined: pa.Table, tasks: pa.Table) -> DeclaredRows:
     """`joined` maps declared texts to task ids; `tasks` is sorted by id."""
     ids = column(tasks, "task")

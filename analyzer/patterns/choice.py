@@ -30,8 +30,8 @@ from tracehint.analyzer.patterns.rows import (
     Rows,
     Single,
     code,
-    united,
 )
+from tracehint.analyzer.patterns.united import united
 from tracehint.analyzer.sites import crossing
 
 if TYPE_CHECKING:

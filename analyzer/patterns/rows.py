@@ -6,8 +6,8 @@ one partition count from the partition's first one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,14 +15,13 @@ import numpy.typing as npt
 from tracehint.analyzer.arrays import Bools as Bools
 from tracehint.analyzer.arrays import Ints as Ints
 from tracehint.analyzer.arrays import Shorts as Shorts
-from tracehint.analyzer.arrays import starts_of, together
+from tracehint.analyzer.arrays import starts_of
 from tracehint.analyzer.catalogue import NAMES
 from tracehint.analyzer.flow.model import UNKNOWN as UNKNOWN
 from tracehint.analyzer.flow.model import Rows as Rows
 from tracehint.analyzer.flow.ranges import expand
 
 Floats = npt.NDArray[np.float64]
-AnyRows = TypeVar("AnyRows", bound=Rows)
 
 # In the order of their names, which is the order of a file's labels in the result.
 PATTERNS = tuple(sorted(NAMES))
@@ -206,22 +205,6 @@ class Labels(Rows):
     pattern: Ints  # index into PATTERNS
     group: Ints  # UNKNOWN: none
     near: Floats  # 0.5 at the threshold, 1 far from it
-
-
-def united(parts: list[AnyRows], place: Ints | None = None) -> AnyRows:
-    """All rows, in order, or each at its place; the columns of the parts go as those of the whole
-    come."""
-    columns = {}
-    for field in fields(parts[0]):
-        whole = together([getattr(part, field.name) for part in parts])
-        for part in parts:
-            delattr(part, field.name)
-        if place is not None and whole.strides[0]:
-            placed = np.empty_like(whole)
-            placed[place] = whole
-            whole = placed
-        columns[field.name] = whole
-    return type(parts[0])(**columns)
 
 
 class Groups:

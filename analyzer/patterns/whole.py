@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,16 +25,8 @@ from tracehint.analyzer.patterns import (
 from tracehint.analyzer.patterns.attempts import read_work
 from tracehint.analyzer.patterns.facts import Losses, PartitionFacts, find
 from tracehint.analyzer.patterns.partitions import FlowTables, Tables, dense
-from tracehint.analyzer.patterns.rows import (
-    UNKNOWN,
-    Bools,
-    Labels,
-    Rows,
-    Single,
-    Work,
-    code,
-    united,
-)
+from tracehint.analyzer.patterns.rows import UNKNOWN, Bools, Labels, Rows, Single, Work, code
+from tracehint.analyzer.patterns.united import united
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,22 +63,33 @@ def label(
     shared = _shared(in_cycles.file & found.facts.labelled)
     labels = Labels.joined([shared, alone, grouped]).slim()
     del shared, alone, grouped
-    sites = run.get("hosts_by_site", {})
-    site = choice.Site(options, int(run["nodes"]), sites)
-    chosen = choice.choose(labels, found.facts, single, around, site, resources)
-    factors = confidence.rate(labels, found.facts, run["completeness"]["blind_to"], lost).slim()
-    extra = evidence.Extra(bool(sites), options.link_rates)
     sources, links = _sources(found, around, in_cycles, single), found.links
     del found, in_cycles, single  # they are with the sources now
-    said = evidence.write(labels, factors, chosen, sources, extra, resources)
+    site = choice.Site(options, int(run["nodes"]), run.get("hosts_by_site", {}))
+    decided = _decided(labels, sources, site, run["completeness"]["blind_to"], lost, resources)
     del sources
-    decided = edges.Decided(labels, chosen, said, factors.confidence(), factors.ordered)
-    del factors
-    texts = evidence.groups(around, labels, chosen)
+    texts = evidence.groups(around, labels, decided.chosen)
     return (
         edges.patterns_table(decided, tables.ids, links, resources),
         edges.groups_table(around, decided, texts, work.ids, tables.ids),
     )
+
+
+def _decided(
+    labels: Labels,
+    sources: numbers.Sources,
+    site: choice.Site,
+    blind_to: Sequence[str],
+    lost: pa.Table | None,
+    resources: Resources,
+) -> edges.Decided:
+    """The labels with their placements, how sure they are, and why."""
+    facts, single, around = sources.facts, sources.single, sources.around
+    chosen = choice.choose(labels, facts, single, around, site, resources)
+    factors = confidence.rate(labels, facts, blind_to, lost).slim()
+    extra = evidence.Extra(bool(site.hosts_by_site), site.options.link_rates)
+    said = evidence.write(labels, factors, chosen, sources, extra, resources)
+    return edges.Decided(labels, chosen, said, factors.confidence(), factors.ordered)
 
 
 def _found(
