@@ -20,6 +20,7 @@ from tracehint.schemas.spool.arena_clock import Clock, clock_of
 from tracehint.schemas.spool.arena_texts import Texts, gathered
 from tracehint.schemas.spool.arena_totals import totals_of_killed
 from tracehint.schemas.spool.arena_tree import fill_tree
+from tracehint.schemas.spool.rows import is_in, kept, numbered, together
 
 Records = NDArray[Any]
 _DTYPES = {
@@ -96,15 +97,14 @@ def _without_failed_execs(pages: Records) -> Records:
     """What was written for a program that cannot be entered, and then was not executed, goes."""
     proc = pages["proc"]
     executed = proc["hashed"][proc["kind"] == lay.EXEC]
-    real: Records = pages[(pages["unentered"] == 0) | np.isin(proc["epoch"], executed)]
-    return real
+    return kept(pages, (pages["unentered"] == 0) | is_in(proc["epoch"], executed))
 
 
 def _with_closed(episodes: Records, briefs: Records) -> Records:
     """Whole episodes, and those of which the short form is left."""
-    briefs = briefs[briefs["kind"] == al.BRIEF]
-    episodes = episodes[episodes["kind"] == lay.EPISODE]
-    episodes = episodes[~np.isin(episodes["open_id"], briefs["open_id"])]
+    briefs = kept(briefs, briefs["kind"] == al.BRIEF)
+    episodes = kept(episodes, episodes["kind"] == lay.EPISODE)
+    episodes = kept(episodes, ~is_in(episodes["open_id"], briefs["open_id"]))
     closed = np.zeros(len(briefs), lay.EPISODE_DT)
     for name in al.BRIEF_DT.names or ():
         if name != "last_ns":
@@ -112,25 +112,27 @@ def _with_closed(episodes: Records, briefs: Records) -> Records:
     closed["kind"] = lay.EPISODE
     closed["epoch"] = briefs["open_id"] >> np.uint64(32)
     closed["inner"]["last_ns"] = briefs["last_ns"]
-    return np.concatenate([episodes, closed])
+    return together(episodes, closed)
 
 
 def _runs_once(episodes: Records, extents: Records) -> None:
     """Of a run that was on its way from one place to the next when its process was killed, the
     copy in the episode goes."""
-    sent = _run_keys(extents["open_id"], extents["run"])
-    outer, inner = (_run_keys(episodes["open_id"], episodes[n]) for n in ("outer", "inner"))
-    twice = np.isin(inner, sent) | ((inner == outer) & (episodes["outer"]["ops"] > 0))
-    episodes["inner"]["ops"][twice] = 0
-    episodes["outer"]["ops"][np.isin(outer, sent)] = 0
+    inside = (episodes["outer"]["ops"] > 0) | (episodes["inner"]["ops"] > 0)
+    at = np.flatnonzero(inside)
+    mine = kept(episodes, inside)
+    ids = (mine["open_id"], mine["open_id"], extents["open_id"])
+    keys = _run_keys(ids, (mine["outer"], mine["inner"], extents["run"]))
+    outer, inner, sent = np.split(keys, [len(mine), 2 * len(mine)])
+    twice = is_in(inner, sent) | ((inner == outer) & (mine["outer"]["ops"] > 0))
+    episodes["inner"]["ops"][at[twice]] = 0
+    episodes["outer"]["ops"][at[is_in(outer, sent)]] = 0
 
 
-def _run_keys(open_id: NDArray[Any], runs: Records) -> Records:
-    """What tells one run of a file from another."""
-    keys = np.zeros(len(runs), [("open", "<u8"), ("first", "<u8"), ("start", "<u8"), ("op", "u1")])
-    keys["open"], keys["first"] = open_id, runs["first_ns"]
-    keys["start"], keys["op"] = runs["start"], runs["op"]
-    return keys
+def _run_keys(open_ids: tuple[Records, ...], runs: tuple[Records, ...]) -> NDArray[np.int64]:
+    """A number that tells one run of a file from another, of all these runs in their order."""
+    columns = [np.concatenate([run[name] for run in runs]) for name in ("first_ns", "start", "op")]
+    return numbered(np.concatenate(open_ids), *columns)
 
 
 def _times(records: Records, names: tuple[str, ...], clock: Clock) -> None:
@@ -152,14 +154,14 @@ def arena_records(
     clock = clock_of(pages["began"], start, end)
     texts = Texts(arena.data, here=here)
     episodes, extents = _records(arena, lay.EPISODE), _records(arena, lay.EXTENT)
-    episodes = np.concatenate([every["first"].reshape(-1), episodes])
+    episodes = together(every["first"].reshape(-1), episodes)
     episodes = _with_closed(episodes, _records(arena, al.BRIEF))
-    extents = extents[extents["kind"] == lay.EXTENT]
+    extents = kept(extents, extents["kind"] == lay.EXTENT)
     _runs_once(episodes, extents)
     totals_of_killed(episodes, extents)
     names, events = _records(arena, lay.NAME), _records(arena, al.EVENT)
-    names = names[names["t_ns"] > 0]
-    events = events[np.isin(events["kind"], (al.FORK, al.WAIT))]
+    names = kept(names, names["t_ns"] > 0)
+    events = kept(events, (events["kind"] == al.FORK) | (events["kind"] == al.WAIT))
     _times(episodes, _EPISODE_TIMES, clock)
     for run in (episodes["outer"], episodes["inner"], extents["run"]):
         _times(run, ("first_ns", "last_ns"), clock)
@@ -173,7 +175,7 @@ def arena_records(
     records = {"episodes": episodes, "extents": extents, "processes": processes}
     records["losses"] = _losses(arena)
     records |= texts.tables(episodes, processes, names, pages["exec"])
-    return records, texts.heap(), _unentered(pages[pages["unentered"] > 0])
+    return records, texts.heap(), _unentered(kept(pages, pages["unentered"] > 0))
 
 
 def _unentered(pages: Records) -> list[tuple[int, str]]:

@@ -1,11 +1,11 @@
-"""Texts of an arena: paths as calls gave them become absolute, arguments are copied."""
+"""Texts of an arena: paths as calls gave them become absolute, arguments are copied.
+
+Each process has texts of its own: the same path stands there many times, and is worked on once.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import stat
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tracehint.schemas.spool import layout as lay
+from tracehint.schemas.spool.arena_links import Links
+from tracehint.schemas.spool.rows import distinct, firsts, kept, numbered
 
 Records = NDArray[Any]
+Ints = NDArray[np.int64]
 _HEAD = 8  # bytes of th_text
 _MAX_PATH = 4096
 _MAX_DEPTH = 16  # a directory whose name is relative to a directory ...
@@ -23,8 +26,10 @@ _MAX_DEPTH = 16  # a directory whose name is relative to a directory ...
 def gathered(data: NDArray[np.uint8], at: NDArray[np.int64], dtype: np.dtype[Any]) -> Records:
     """Copies of the records at these places; places outside the data are left out."""
     at = at[(at >= 0) & (at + dtype.itemsize <= len(data))]
-    index = at[:, None] + np.arange(dtype.itemsize)
-    return np.ascontiguousarray(data[index]).view(dtype).reshape(-1)
+    if not len(at):
+        return np.zeros(0, dtype)
+    windows = np.lib.stride_tricks.sliding_window_view(data, dtype.itemsize)
+    return np.ascontiguousarray(windows[at]).view(dtype).reshape(-1)
 
 
 def texts_at(
@@ -46,11 +51,9 @@ class Texts:
     """Paths of an arena by their identifiers, and the heap that the converter reads."""
 
     def __init__(self, data: NDArray[np.uint8], *, here: bool) -> None:
-        self.data, self.here = data, here
+        self.data, self.links = data, Links(here=here)
         self._pieces: list[bytes] = []
         self._used = 0
-        self._real: dict[bytes, bytes] = {}
-        self._opened: dict[tuple[bytes, int], bytes] = {}  # each process has texts of its own
 
     def heap(self) -> NDArray[np.uint8]:
         """All that was put so far."""
@@ -59,67 +62,71 @@ class Texts:
     def tables(
         self, episodes: Records, processes: Records, names: Records, execs: Records
     ) -> dict[str, Records]:
-        """The records `paths`, `names` and `execs`."""
-        text_of = self._by_file(episodes)
-        opened = np.unique(np.concatenate([episodes["path"], processes["exe"], processes["cwd"]]))
+        """The records `paths`, `names` and `execs`. Episodes whose file is another one than their
+        text was for get an identifier of their own, in place."""
+        opened, text, inode = self._by_file(episodes)
+        others = distinct(np.concatenate([processes["exe"], processes["cwd"]]).astype(np.int64))
+        others = others[~_in_sorted(others, opened)]
+        opened, text = np.append(opened, others), np.append(text, others)
+        inode = np.append(inode, np.zeros(len(others), np.uint64))
         symlink = lay.NAME_OPS.index("symlink")
         changed = np.concatenate([names["off"], names["new_off"][names["op"] != symlink]])
-        every = np.unique(np.concatenate([opened, changed])).astype(np.int64)
-        every = np.unique([text_of.get(i, i) for i in every.tolist()]).astype(np.int64)
-        absolute = self._absolute(every[every > 0])
-        inodes = dict(zip(episodes["path"].tolist(), episodes["ino"].tolist(), strict=True))
-        paths = np.zeros(len(opened), lay.PATH_DT)
-        paths["id"] = opened
-        final = [
-            self._followed(absolute.get(text_of.get(i, i), b""), inodes.get(i, 0))
-            for i in opened.tolist()
-        ]
-        paths["off"], paths["len"] = self._put(final)
+        every = distinct(np.concatenate([text, changed.astype(np.int64)]))
+        paths = Absolute(self, every[every > 0])
         return {
-            "paths": paths[paths["len"] > 0],
-            "names": self._names(names, absolute, symlink),
+            "paths": self._paths(opened, paths.of(text), inode, paths.texts),
+            "names": self._names(names, paths, symlink),
             "execs": self._execs(execs),
         }
 
-    def _by_file(self, episodes: Records) -> dict[int, int]:
-        """Gives each other file that was opened by one text an identifier of its own, as what a
-        link led to may have changed; identifier -> text."""
-        pairs = np.unique(episodes[["path", "ino"]])
-        first = np.ones(len(pairs), bool)
-        first[1:] = pairs["path"][1:] != pairs["path"][:-1]
-        others = pairs[~first & (pairs["path"] > 0)]
+    def _by_file(self, episodes: Records) -> tuple[Ints, Ints, NDArray[np.uint64]]:
+        """(identifiers that episodes have, the text and the inode of each). Each other file that
+        was opened by one text gets its own, as what a link led to may have changed."""
+        path, ino = episodes["path"].astype(np.int64), episodes["ino"].copy()
+        order = np.lexsort((ino, path))
+        new = firsts(path[order])
+        first = order[new | firsts(ino[order])]
+        number = numbered(path, ino)
+        one = np.zeros(len(first), bool)  # the first file of each text keeps its identifier
+        one[number[order[new]]] = True
+        one |= path[first] == 0
         free = len(self.data) // 8 + 1  # no text lies there
-        others = others[: max((1 << 32) - free, 0)]
-        made = np.arange(free, free + len(others))
-        if len(others):
-            wanted = episodes[["path", "ino"]]
-            at = np.minimum(np.searchsorted(others, wanted), len(others) - 1)
-            same = others[at] == wanted
-            text_of = dict(zip(made.tolist(), others["path"].tolist(), strict=True))
-            episodes["path"][same] = made[at[same]]
-            return text_of
-        return {}
+        made = free + np.cumsum(~one) - 1
+        own = np.where(one | (made >= 1 << 32), path[first], made)
+        episodes["path"] = own[number]
+        where = np.argsort(own, kind="stable")
+        where = where[firsts(own[where])]
+        return own[where], path[first][where], ino[first][where]
 
-    def _names(self, names: Records, absolute: dict[int, bytes], symlink: int) -> Records:
+    def _paths(
+        self, ids: Ints, whole: Ints, inode: NDArray[np.uint64], texts: list[bytes]
+    ) -> Records:
+        """Records of what was opened; whole: places of its path among the texts."""
+        number = numbered(whole, inode)
+        order = np.argsort(number, kind="stable")
+        first = order[firsts(number[order])]
+        each = zip(whole[first].tolist(), inode[first].tolist(), strict=True)
+        off, length = self._put([self.links.opened(texts[i], file) for i, file in each])
+        paths = np.zeros(len(ids), lay.PATH_DT)
+        paths["id"], paths["off"], paths["len"] = ids, off[number], length[number]
+        return kept(paths, paths["len"] > 0)
+
+    def _names(self, names: Records, paths: Absolute, symlink: int) -> Records:
         names = names.copy()
-        old = [self._parents(absolute.get(i, b"")) for i in names["off"].tolist()]
-        targets = self._raw(names["new_off"].astype(np.int64))
-        new = [
-            target if op == symlink else self._parents(absolute.get(i, b""))
-            for op, i, target in zip(
-                names["op"].tolist(), names["new_off"].tolist(), targets, strict=True
-            )
-        ]
+        meant = [self.links.named(text) for text in paths.texts]
+        old = [meant[i] for i in paths.of(names["off"].astype(np.int64)).tolist()]
+        targets, _ = self.raw(names["new_off"].astype(np.int64))
+        both = paths.of(np.where(names["op"] == symlink, 0, names["new_off"]).astype(np.int64))
+        ops = names["op"].tolist()
+        each = zip(ops, both.tolist(), targets.to_pylist(), strict=True)
+        new = [target if op == symlink else meant[i] for op, i, target in each]
         names["off"], names["len"] = self._put(old)
         names["new_off"], names["new_len"] = self._put(new)
-        major, minor = names["dev"] >> np.uint64(32), names["dev"] & np.uint64(0xFFFFFFFF)
-        known = {(int(a), int(b)) for a, b in zip(major, minor, strict=True)}
-        made = {pair: os.makedev(*pair) for pair in known if max(pair) < 1 << 31}
-        names["dev"] = [made.get((int(a), int(b)), 0) for a, b in zip(major, minor, strict=True)]
+        names["dev"] = _devices(names["dev"])
         return names
 
     def _execs(self, execs: Records) -> Records:
-        execs = execs[execs["epoch"] > 0].copy()
+        execs = kept(execs, execs["epoch"] > 0)
         for text in ("argv", "env"):
             column = texts_at(
                 self.data, execs[f"{text}_off"].astype(np.int64),
@@ -128,97 +135,97 @@ class Texts:
             execs[f"{text}_off"], execs[f"{text}_len"] = self._put(column.to_pylist())
         return execs
 
-    def _put(self, texts: list[bytes]) -> tuple[list[int], list[int]]:
-        offsets = []
-        for text in texts:
-            offsets.append(self._used)
-            self._pieces.append(text)
-            self._used += len(text)
-        return offsets, [len(text) for text in texts]
+    def _put(self, texts: list[bytes]) -> tuple[Ints, Ints]:
+        """Adds them to the heap: where each is, and its length."""
+        length = np.fromiter(map(len, texts), np.int64, len(texts))
+        ends = np.cumsum(length) + self._used
+        self._pieces += texts
+        self._used += int(length.sum())
+        return ends - length, length
 
-    def _heads(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Length and directory of each text."""
+    def raw(self, ids: Ints) -> tuple[pa.BinaryArray, Ints]:
+        """The texts as they were given (identifier 0 is empty), and the directory of each."""
         at = np.clip(ids * 8, 0, max(len(self.data) - _HEAD, 0))
         words = np.ascontiguousarray(self.data[at[:, None] + np.arange(_HEAD)]).view("<u4")
-        return np.minimum(words[:, 0], _MAX_PATH).astype(np.int64), words[:, 1].astype(np.int64)
+        length = np.minimum(words[:, 0], _MAX_PATH).astype(np.int64)
+        texts = texts_at(self.data, ids * 8 + _HEAD, np.where(ids > 0, length, 0))
+        return texts, words[:, 1].astype(np.int64)
 
-    def _raw(self, ids: NDArray[np.int64]) -> list[bytes]:
-        """The texts as they were given; identifier 0 is empty."""
-        if not len(ids):
-            return []
-        length, _ = self._heads(ids)
-        found: list[bytes] = texts_at(
-            self.data, ids * 8 + _HEAD, np.where(ids > 0, length, 0)
-        ).to_pylist()
-        return found
 
-    def _absolute(self, ids: NDArray[np.int64]) -> dict[int, bytes]:
-        """The whole path of each text, by the text alone."""
-        known: dict[int, tuple[bytes, int]] = {}
+class Absolute:
+    """The whole path of each text, by the text alone. `texts`: the different ones, the first is
+    empty; `of`: identifiers -> places among them."""
+
+    def __init__(self, texts: Texts, ids: Ints) -> None:
+        self.texts = [b""]
+        self._place: dict[bytes, int] = {b"": 0}
+        self._ids = np.concatenate([np.zeros(1, np.int64), self._with_directories(texts, ids)])
+        raw, above = texts.raw(self._ids)
+        coded = raw.dictionary_encode()
+        self._given, code = coded.dictionary.to_pylist(), coded.indices.to_numpy()
+        known = _in_sorted(above, self._ids)
+        above = np.where(known, np.searchsorted(self._ids, np.where(known, above, 0)), 0)
+        self._whole = np.zeros(len(self._ids), np.int64)
+        todo = np.arange(1, len(self._ids))
+        done = np.zeros(len(self._ids), bool)
+        done[0] = True
+        for _ in range(_MAX_DEPTH + 1):
+            ready = done[above[todo]]
+            now = todo[ready] if ready.any() else todo  # what leads nowhere: by its own text
+            self._whole[now] = self._joined(self._whole[above[now]], code[now])
+            done[now] = True
+            todo = todo[~done[todo]]
+
+    def of(self, ids: Ints) -> Ints:
+        """Places of the paths of these texts; 0 where one is not known."""
+        known = _in_sorted(ids, self._ids)
+        at = np.searchsorted(self._ids, np.where(known, ids, 0))
+        return np.where(known, self._whole[at], 0)
+
+    def _with_directories(self, texts: Texts, ids: Ints) -> Ints:
+        """The identifiers, and those of the directories that they are relative to, sorted."""
         wanted = ids
         for _ in range(_MAX_DEPTH):
             if not len(wanted):
                 break
-            _, dirs = self._heads(wanted)
-            known |= dict(
-                zip(
-                    wanted.tolist(), zip(self._raw(wanted), dirs.tolist(), strict=True), strict=True
-                )
-            )
-            missing = {d for d in np.unique(dirs).tolist() if d and d not in known}
-            wanted = np.array(sorted(missing), np.int64)
-        done: dict[int, bytes] = {0: b""}
-        return {i: self._join(i, known, done) for i in ids.tolist()}
+            _, above = texts.raw(wanted)
+            wanted = distinct(above[(above > 0) & ~_in_sorted(above, ids)])
+            ids = distinct(np.concatenate([ids, wanted]))
+        return ids
 
-    def _join(self, i: int, known: dict[int, tuple[bytes, int]], done: dict[int, bytes]) -> bytes:
-        chain = list[int]()
-        while i not in done and i in known and len(chain) < _MAX_DEPTH:
-            chain.append(i)
-            i = known[i][1]
-        base = done.get(i, b"")
-        for each in reversed(chain):
-            text = known[each][0]  # an absolute one is below the root that chroot set
-            base = base + text if text[:1] == b"/" else base + b"/" + text
-            done[each] = base
-        return base
+    def _joined(self, bases: Ints, codes: Ints) -> Ints:
+        """Places of the paths of a directory's path and a text each."""
+        number = numbered(bases, codes)
+        order = np.argsort(number, kind="stable")
+        first = order[firsts(number[order])]
+        places = [
+            self._add(self.texts[base], self._given[code])
+            for base, code in zip(bases[first].tolist(), codes[first].tolist(), strict=True)
+        ]
+        return np.array(places, np.int64)[number] if places else np.zeros(0, np.int64)
 
-    def _parents(self, path: bytes) -> bytes:
-        """Without symbolic links among its directories, as far as they are still there."""
-        if not path.startswith(b"/"):
-            return path
-        path = path.rstrip(b"/") or b"/"
-        folder, _, name = path.rpartition(b"/")
-        if name in (b"..", b"."):
-            return self._directory(path)
-        folder = self._directory(folder or b"/")
-        return (b"" if folder == b"/" else folder) + b"/" + name
+    def _add(self, base: bytes, text: bytes) -> int:
+        # an absolute one is below the root that chroot set
+        path = base + text if text[:1] == b"/" else base + b"/" + text
+        place = self._place.setdefault(path, len(self.texts))
+        if place == len(self.texts):
+            self.texts.append(path)
+        return place
 
-    def _directory(self, path: bytes) -> bytes:
-        found = self._real.get(path)
-        if found is None:
-            found = os.path.normpath(path).replace(b"//", b"/")
-            if self.here:
-                with contextlib.suppress(OSError, ValueError):
-                    real = os.path.realpath(path)
-                    found = real if Path(os.fsdecode(real)).is_dir() else found
-            self._real[path] = found
-        return found
 
-    def _followed(self, path: bytes, inode: int) -> bytes:
-        """What an open of the path opened: a link that comes last is followed, where it still
-        leads to that file."""
-        found = self._opened.get((path, inode))
-        if found is None:
-            found = self._opened[path, inode] = self._follow(path, inode)
-        return found
+def _in_sorted(values: Ints, ordered: Ints) -> NDArray[np.bool_]:
+    """Which of the values are in the other array, which is sorted."""
+    if not len(ordered):
+        return np.zeros(len(values), bool)
+    at = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
+    found: NDArray[np.bool_] = ordered[at] == values
+    return found
 
-    def _follow(self, path: bytes, inode: int) -> bytes:
-        path = self._parents(path)
-        if not self.here or not path:
-            return path
-        with contextlib.suppress(OSError, ValueError):
-            if stat.S_ISLNK(os.lstat(path).st_mode):
-                real = os.path.realpath(path)
-                if os.lstat(real).st_ino == inode:
-                    return real
-        return path
+
+def _devices(numbers: Records) -> Records:
+    """Device numbers of statx (major and minor in 32 bits each) as those of stat."""
+    major, minor = numbers >> np.uint64(32), numbers & np.uint64(0xFFFFFFFF)
+    known = set(zip(major.tolist(), minor.tolist(), strict=True))
+    made = {pair: os.makedev(*pair) for pair in known if max(pair) < 1 << 31}
+    pairs = zip(major.tolist(), minor.tolist(), strict=True)
+    return np.array([made.get(pair, 0) for pair in pairs], np.uint64)

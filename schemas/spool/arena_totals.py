@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracehint.schemas.spool import layout as lay
+from tracehint.schemas.spool.rows import is_in, kept
 
 Records = NDArray[Any]
 
@@ -19,7 +20,7 @@ def totals_of_killed(episodes: Records, extents: Records) -> None:
     whole = (episodes["close_ns"] == 0) & (episodes["lost_ops"] == 0)
     whole &= (episodes["state"] & (lay.PIPE | lay.PARTIAL)) == 0
     which = np.flatnonzero(whole)
-    killed = episodes[which]
+    killed = kept(episodes, whole)
     for op in ("read", "write"):
         sums = [_of_runs(killed, extents, lay.OPS.index(op), what) for what in ("bytes", "ops")]
         more = killed[f"{op}_bytes"] > sums[0]
@@ -33,7 +34,8 @@ def totals_of_killed(episodes: Records, extents: Records) -> None:
 
 def _of_runs(episodes: Records, extents: Records, op: int, what: str) -> NDArray[np.uint64]:
     """Bytes or operations of all runs of each episode: those sent, and the last two."""
-    runs = extents[(extents["run"]["op"] == op) & np.isin(extents["open_id"], episodes["open_id"])]
+    of_these = is_in(extents["open_id"], episodes["open_id"])
+    runs = kept(extents, of_these & (extents["run"]["op"] == op))
     ids, places = np.unique(runs["open_id"], return_inverse=True)
     sums = np.zeros(len(ids) + 1, np.uint64)
     np.add.at(sums, places, runs["run"][what].astype(np.uint64))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tracehint.schemas.spool import arena_layout as al
 from tracehint.schemas.spool import layout as lay
+from tracehint.schemas.spool.rows import picked, together
 
 Records = NDArray[Any]
 
@@ -22,7 +23,7 @@ def fill_tree(rows: Records, events: Records, end: dict[str, Any]) -> Records:
 
     rows: PROCESS_DT, times in nanoseconds. end: `root` and `exit_status` of the command.
     """
-    rows = rows[np.argsort(rows["start_ns"], kind="stable")]
+    rows = picked(rows, np.argsort(rows["start_ns"], kind="stable"))
     moments = [(int(r["start_ns"]), 1, i) for i, r in enumerate(rows)]
     moments += [(int(e["t"]), 0 if e["kind"] == al.FORK else 2, i) for i, e in enumerate(events)]
     state = _State(rows, events)
@@ -117,11 +118,11 @@ class _State:
         """With the added ones, which are what their parents were."""
         if not self.extra:
             return self.rows
-        extra = np.concatenate(self.extra)
-        where = {int(epoch): i for i, epoch in enumerate(self.rows["epoch"])}
-        for row in extra:
-            parent = where.get(int(row["parent"]))
-            if parent is not None:
-                for name in ("uid", "cwd", "exe"):
-                    row[name] = self.rows[parent][name]
-        return np.concatenate([self.rows, extra])
+        extra = together(*self.extra)
+        order = np.argsort(self.rows["epoch"], kind="stable")
+        epochs = self.rows["epoch"][order]
+        at = np.searchsorted(epochs, extra["parent"], side="right") - 1
+        there = (at >= 0) & (epochs[at] == extra["parent"])
+        for name in ("uid", "cwd", "exe"):
+            extra[name] = np.where(there, self.rows[name][order[at]], extra[name])
+        return together(self.rows, extra)

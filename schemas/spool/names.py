@@ -20,6 +20,7 @@ from tracehint.schemas.spool.links import through_links
 from tracehint.schemas.spool.opens import Sessions
 from tracehint.schemas.spool.read import Spool
 from tracehint.schemas.spool.replay import S_IFDIR, S_IFMT, S_IFREG, Names, Player
+from tracehint.schemas.spool.rows import kept, picked
 
 
 def first_sights(spool: Spool, ep: Sessions, paths: pa.Array) -> pa.Table:
@@ -46,8 +47,8 @@ def first_sights(spool: Spool, ep: Sessions, paths: pa.Array) -> pa.Table:
 def follow_names(spool: Spool, ep: Sessions, firsts: pa.Table) -> Names:
     """Play the changes of names in order."""
     events = spool.records["names"]
-    events = events[(events["op"] < len(lay.NAME_OPS))]
-    events = events[np.argsort(events["t_ns"], kind="stable")].copy()
+    events = kept(events, events["op"] < len(lay.NAME_OPS))
+    events = picked(events, np.argsort(events["t_ns"], kind="stable"))
     out = Names(firsts=firsts)
     if not len(events):
         return out

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tracehint.schemas.spool import layout as lay
 from tracehint.schemas.spool.read import Records, Spool
+from tracehint.schemas.spool.rows import distinct, firsts, numbered, picked, together
 from tracehint.schemas.tables import EXTENTS, LOSSES, OPENS
 
 _SUMS = (
@@ -41,10 +42,9 @@ def dev_of(kernel: Records) -> NDArray[np.int64]:
 def load_sessions(spool: Spool) -> Sessions:
     """The last word on each session, thread shares added up, files identified."""
     parts = _last_per(spool.records["episodes"], ("open_id", "tid"))
-    order = np.lexsort((parts["tid"], parts["open_id"]))
-    parts = parts[order]
+    parts = picked(parts, np.lexsort((parts["tid"], parts["open_id"])))
     ids, first, group = np.unique(parts["open_id"], return_index=True, return_inverse=True)
-    rows = parts[first].copy()
+    rows = picked(parts, first)
     for name in _SUMS:
         total = np.zeros(len(ids), np.uint64)
         np.add.at(total, group, parts[name])
@@ -58,7 +58,7 @@ def load_sessions(spool: Spool) -> Sessions:
         rows[name] = _most(group, parts[name], len(ids))
     newest = np.maximum(parts["outer"]["last_ns"], parts["inner"]["last_ns"])
     by_time = np.argsort(rows["open_ns"], kind="stable")
-    rows, last = rows[by_time], _most(group, newest, len(ids))[by_time]
+    rows, last = picked(rows, by_time), _most(group, newest, len(ids))[by_time]
     file, firsts = _identify(rows)
     end = np.where(rows["close_ns"] > 0, spool.wall(rows["close_ns"]), 0)
     ids = rows["open_id"].astype(np.int64)
@@ -78,12 +78,11 @@ def _last_per(records: Records, keys: tuple[str, ...]) -> Records:
         return records
     final = records["kind"] == lay.EPISODE
     order = np.lexsort((np.arange(len(records)), final, *[records[k] for k in reversed(keys)]))
-    ordered = records[order]
-    last = np.ones(len(ordered), bool)
+    last = np.ones(len(order), bool)
     last[:-1] = False
     for key in keys:
-        last[:-1] |= ordered[key][1:] != ordered[key][:-1]
-    return ordered[last]
+        last[:-1] |= firsts(records[key][order])[1:]
+    return picked(records, order[last])
 
 
 def _identify(rows: Records) -> tuple[NDArray[np.int64], Records]:
@@ -91,13 +90,11 @@ def _identify(rows: Records) -> tuple[NDArray[np.int64], Records]:
     if not len(rows):
         return np.zeros(0, np.int64), rows
     births = _births(rows)
-    key = np.stack(
-        [rows["dev"].astype(np.uint64), rows["ino"], rows["generation"].astype(np.uint64), births]
-    )
-    _, first, inverse = np.unique(key, axis=1, return_index=True, return_inverse=True)
-    inverse = inverse.reshape(-1)
+    number = numbered(rows["dev"], rows["ino"], rows["generation"], births)
+    first = np.full(int(number.max()) + 1, len(rows), np.int64)
+    np.minimum.at(first, number, np.arange(len(rows)))
     rank = np.argsort(np.argsort(first))  # number files in the order in which they appear
-    return rank[inverse].astype(np.int64) + 1, rows[np.sort(first)]
+    return rank[number].astype(np.int64) + 1, picked(rows, np.sort(first))
 
 
 def _births(rows: Records) -> NDArray[np.uint64]:
@@ -107,12 +104,10 @@ def _births(rows: Records) -> NDArray[np.uint64]:
     if not len(plain):
         return births
     order = plain[np.lexsort((plain, rows["ino"][plain], rows["dev"][plain]))]
-    part = rows[order]
-    created = (part["state"] & lay.CREATED) > 0
+    created = (rows["state"][order] & lay.CREATED) > 0
     running = np.cumsum(created)
-    new = np.ones(len(part), bool)
-    new[1:] = (part["ino"][1:] != part["ino"][:-1]) | (part["dev"][1:] != part["dev"][:-1])
-    start = np.maximum.accumulate(np.where(new, np.arange(len(part)), 0))
+    new = firsts(rows["ino"][order]) | firsts(rows["dev"][order])
+    start = np.maximum.accumulate(np.where(new, np.arange(len(order)), 0))
     before = np.where(start > 0, running[start - 1], 0)
     births[order] = running - before
     return births
@@ -148,7 +143,7 @@ def extents_table(spool: Spool, ep: Sessions, ends: NDArray[np.int64]) -> pa.Tab
     """The `extents` table: runs from the ring and those that travelled with the summaries."""
     sent, parts = spool.records["extents"], ep.parts
     open_id = np.concatenate([sent["open_id"], parts["open_id"], parts["open_id"]])
-    runs = np.concatenate([sent["run"], parts["outer"], parts["inner"]])
+    runs = together(sent["run"], parts["outer"], parts["inner"])
     keep = (runs["ops"] > 0) & np.concatenate(
         [np.ones(len(sent), bool), _unsent(parts, sent, 0), _unsent(parts, sent, 1)]
     )
@@ -161,10 +156,9 @@ def extents_table(spool: Spool, ep: Sessions, ends: NDArray[np.int64]) -> pa.Tab
     lost = int((keep & ~known).sum())
     if lost:
         spool.problems.append(f"spool: {lost} runs without their open file left out")
-    keep &= known
-    runs, row = runs[keep], row[keep]
-    by_time = np.argsort(runs["first_ns"], kind="stable")
-    return _extent_columns(spool, ep, runs[by_time], row[by_time], ends)
+    at = np.flatnonzero(keep & known)
+    at = at[np.argsort(runs["first_ns"][at], kind="stable")]
+    return _extent_columns(spool, ep, picked(runs, at), row[at], ends)
 
 
 def runs_in_flight(spool: Spool, ep: Sessions, extents: pa.Table) -> pa.Table:
@@ -185,7 +179,7 @@ def runs_in_flight(spool: Spool, ep: Sessions, extents: pa.Table) -> pa.Table:
             "count": int(missing[rows["epoch"] == proc].sum()),
             "detail": "in the ring when the recorder was killed",
         }
-        for proc in np.unique(rows["epoch"][missing > 0])
+        for proc in distinct(rows["epoch"][missing > 0])
     ]
     return pa.Table.from_pylist(found, schema=LOSSES)
 

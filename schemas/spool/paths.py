@@ -8,12 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from tracehint.schemas.spool.read import Records, Spool
+from tracehint.schemas.spool.rows import picked
 
 
 def path_lookup(spool: Spool) -> Callable[[Records], pa.Array]:
     """A function from path identifiers to the paths' text, null where it is not known."""
     table = spool.records["paths"]
-    table = table[np.argsort(table["id"], kind="stable")]
+    table = picked(table, np.argsort(table["id"], kind="stable"))
     texts = spool.texts(table["off"], table["len"])
 
     def text(ids: Records) -> pa.Array:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tracehint.schemas.spool import layout as lay
 from tracehint.schemas.spool.kinds import LOSSES as KINDS
 from tracehint.schemas.spool.read import Records, Spool
+from tracehint.schemas.spool.rows import distinct, is_in, kept, picked
 from tracehint.schemas.tables import LOSSES, METADATA_OPS, METADATA_OPS_KINDS, PROCESSES
 
 LAUNCHER = 1
@@ -44,16 +45,16 @@ def forget_launcher(spool: Spool) -> None:
     if spool.joined:
         asked = (records["flags"] & lay.ADOPTED > 0) & (records["prev"] == 0)
         ours = records["epoch"][asked]
-    ours = np.intersect1d(ours, records["prev"])
+    ours = ours[is_in(ours, records["prev"])]
     if not len(ours):
         return
-    records["prev"][np.isin(records["prev"], ours)] = 0
-    spool.records["processes"] = records[~np.isin(records["epoch"], ours)]
+    records["prev"][is_in(records["prev"], ours)] = 0
+    spool.records["processes"] = kept(records, ~is_in(records["epoch"], ours))
     episodes = spool.records["episodes"]
-    spool.records["episodes"] = episodes[~np.isin(episodes["epoch"], ours)]
+    spool.records["episodes"] = kept(episodes, ~is_in(episodes["epoch"], ours))
     extents = spool.records["extents"]
     epochs = (extents["open_id"] >> np.uint64(32)).astype(np.uint32)
-    spool.records["extents"] = extents[~np.isin(epochs, ours)]
+    spool.records["extents"] = kept(extents, ~is_in(epochs, ours))
 
 
 def load_processes(spool: Spool) -> Processes:
@@ -61,11 +62,10 @@ def load_processes(spool: Spool) -> Processes:
     records = spool.records["processes"]
     final = records["kind"] != lay.ALIVE
     order = np.lexsort((np.arange(len(records)), final, records["epoch"]))
-    ordered = records[order]
-    last = np.ones(len(ordered), bool)
-    last[:-1] = ordered["epoch"][1:] != ordered["epoch"][:-1]
-    rows = ordered[last]
-    rows = rows[rows["epoch"] > 0]
+    epochs = records["epoch"][order]
+    last = epochs > 0
+    last[:-1] &= epochs[1:] != epochs[:-1]
+    rows = picked(records, order[last])
     ended = (rows["kind"] != lay.ALIVE) & (rows["end_ns"] > 0)
     return Processes(
         rows, spool.wall(rows["start_ns"]), np.where(ended, spool.wall(rows["end_ns"]), 0)
@@ -192,8 +192,8 @@ def _of_processes(proc: Processes) -> Iterator[_Loss]:
 
 
 def _of_ranges(parts: Records) -> Iterator[_Loss]:
-    lossy = parts[parts["lost_ops"] > 0]
-    for epoch in np.unique(lossy["epoch"]).tolist():
+    lossy = kept(parts, parts["lost_ops"] > 0)
+    for epoch in distinct(lossy["epoch"]).tolist():
         lost = int(lossy["lost_ops"][lossy["epoch"] == epoch].sum())
         yield epoch, KINDS[lay.LOST_EXTENTS], lost, None
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from tracehint.schemas.spool import layout as lay
 from tracehint.schemas.spool.opens import Sessions, dev_of
 from tracehint.schemas.spool.read import Spool
+from tracehint.schemas.spool.rows import is_in
 
 S_IFMT, S_IFDIR, S_IFREG = 0o170000, 0o040000, 0o100000
 
@@ -72,7 +73,7 @@ class Player:
         """Known files by (device, inode), for the inodes that the events name only."""
         inos = self._files["ino"]
         real = (self._files["state"] & lay.PIPE) == 0
-        for i in np.flatnonzero(np.isin(inos, events["ino"]) & real).tolist():
+        for i in np.flatnonzero(is_in(inos, events["ino"]) & real).tolist():
             self.dev_ino.setdefault((int(self._devices[i]), int(inos[i])), []).append(i + 1)
 
     def _real(self, file: int) -> int:

@@ -1,0 +1,94 @@
+"""Records chosen and put together as numpy does it, and links followed as the system does."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tracehint.schemas.spool import layout as lay
+from tracehint.schemas.spool.arena_links import Links
+from tracehint.schemas.spool.rows import distinct, is_in, kept, numbered, picked, together
+
+
+@pytest.mark.parametrize("count", [0, 1, 300])
+def test_records_are_chosen_as_numpy_chooses_them(count: int) -> None:
+    rng = np.random.default_rng(count)
+    some = np.zeros(count, lay.EPISODE_DT)
+    for name in ("open_id", "fd", "kind"):
+        some[name] = rng.integers(0, 9, count)
+    some["inner"]["ops"] = rng.integers(0, 9, count)
+    mask, places = rng.random(count) < 0.5, rng.permutation(count)
+    assert (kept(some, mask) == some[mask]).all()
+    assert (picked(some, places) == some[places]).all()
+    assert (together(some, some[mask]) == np.concatenate([some, some[mask]])).all()
+    other = rng.integers(0, 9, count // 2).astype("<u8")
+    assert (distinct(some["open_id"]) == np.unique(some["open_id"])).all()
+    assert (is_in(some["open_id"], other) == np.isin(some["open_id"], other)).all()
+    rows = list(zip(some["fd"].tolist(), some["open_id"].tolist(), strict=True))
+    order = {row: i for i, row in enumerate(sorted(set(rows)))}
+    assert numbered(some["fd"], some["open_id"]).tolist() == [order[row] for row in rows]
+
+
+def _tree(base: Path, rng: random.Random) -> list[bytes]:
+    """Directories, files and links (also to nothing, to themselves, in rings); some names."""
+    folders, names = [base], [base]
+    for i in range(60):
+        at = rng.choice(folders) / f"n{i}"
+        kind = rng.randrange(4)
+        if kind == 0:
+            at.mkdir()
+            folders.append(at)
+        elif kind == 1:
+            at.touch()
+        else:
+            target = rng.choice([*names, at, Path("..") / "nothing", Path(), Path("../..")])
+            relative = Path(os.path.relpath(target, at.parent)) if target.is_absolute() else target
+            at.symlink_to(rng.choice([target, relative]))
+            if at.is_dir() and base in at.resolve().parents:
+                folders.append(at)
+        names.append(at)
+    (base / "ring1").symlink_to("ring2")
+    (base / "ring2").symlink_to("ring1")
+    names += [base / "ring1", base / "ring1" / "below", base / "nowhere" / "x"]
+    texts = [os.fsencode(name) for name in names]
+    return texts + [
+        text + rng.choice([b"/", b"/.", b"/..", b"//n1", b"/../n2", b"/n3/n4"]) for text in texts
+    ]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_links_lead_where_the_system_goes(seed: int, tmp_path: Path) -> None:
+    links = Links(here=True)
+    for text in _tree(tmp_path, random.Random(seed)):
+        folder, name = os.path.split(text.rstrip(b"/"))
+        there = Path(os.fsdecode(folder)).is_dir()
+        if name not in (b".", b".."):
+            real = os.path.realpath(folder) if there else os.path.normpath(folder)
+            assert links.named(text) == real + b"/" + name, text
+        elif not there:
+            continue
+        try:
+            inode = Path(os.fsdecode(text.rstrip(b"/"))).stat().st_ino
+        except OSError:
+            assert links.opened(text, 1) == links.named(text)
+            continue
+        assert links.opened(text, inode) == os.path.realpath(text), text
+        if name not in (b".", b".."):
+            assert links.opened(text, inode + 1) == links.named(text)  # it leads elsewhere now
+
+
+def test_links_mean_nothing_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/")
+    links = Links(here=False)
+    text = os.fsencode(tmp_path / "link" / "etc" / "hosts")
+    assert links.named(text) == links.opened(text, 1) == text
+
+
+def test_a_long_path_of_existing_directories_is_no_burden(tmp_path: Path) -> None:
+    links = Links(here=True)
+    text = os.fsencode(tmp_path) + b"/." * 1900 + b"/file"
+    assert links.named(text) == os.fsencode(tmp_path.resolve() / "file")
