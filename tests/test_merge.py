@@ -261,10 +261,9 @@ def test_many_bundles_that_are_not_whole_are_said_in_one_line(tmp_path: Path) ->
         part.manifest.complete = False
         part.save(tmp_path / f"{name}.trace")
         (tmp_path / f"{name}.bad").mkdir()
-    done = inside(
-        "merge", *(f"{n}.trace" for n in names), *(f"{n}.bad" for n in names), *(f"{n}.gone" for n in names),
-        "-o", "all.trace", cwd=tmp_path,
-    )  # fmt: skip  # a table
+    bad = [f"{name}.{kind}" for kind in ("bad", "gone") for name in names]
+    traces = [f"{name}.trace" for name in names]
+    done = inside("merge", *traces, *bad, "-o", "all.trace", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     (line,) = (line for line in done.stderr.splitlines() if "not whole" in line)
     assert "12 of 12 bundles (n00.trace, n01.trace, n02.trace and 9 more)" in line
