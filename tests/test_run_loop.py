@@ -16,7 +16,7 @@ import pytest
 from tests.support import cli
 from tests.support.hints import rule, save
 from tracehint.adapters.project.config import find_config
-from tracehint.adapters.project.state import KEPT, Run, add_run, claim, forget, read_state
+from tracehint.adapters.project.state import KEPT, KnownRun, add_run, claim, forget, read_state
 from tracehint.errors import InputError
 from tracehint.schemas.store import read_bundle
 
@@ -139,8 +139,8 @@ def test_a_failed_run_teaches_nothing(workflow: Path) -> None:
     assert [run.hinted for run in read_state(workflow).runs] == [False, False]
 
 
-def run_of(number: int, *, hinted: bool = True, status: int = 0) -> Run:
-    return Run(number, ("/bin/sh", "x"), status, 1.0, hinted)
+def run_of(number: int, *, hinted: bool = True, status: int = 0) -> KnownRun:
+    return KnownRun(number, ("/bin/sh", "x"), status, 1.0, hinted)
 
 
 def test_the_state_keeps_the_last_recordings(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
 
 
 @dataclass(frozen=True)
-class Run:
+class KnownRun:
     """One run. `left_out`: rules that its hints did without, and from then on."""
 
     number: int
@@ -56,13 +56,13 @@ class ProjectState:
     """The runs of a workflow, oldest first."""
 
     folder: Path  # .tracehint
-    runs: tuple[Run, ...] = ()
+    runs: tuple[KnownRun, ...] = ()
 
-    def bundle(self, run: Run) -> Path:
+    def bundle(self, run: KnownRun) -> Path:
         """Where its recording is, or was."""
         return self.folder / "runs" / f"{run.number:04}.trace"
 
-    def usable(self, command: tuple[str, ...]) -> list[Run]:
+    def usable(self, command: tuple[str, ...]) -> list[KnownRun]:
         """Runs of this program that ended well and whose recording is there, oldest first."""
         program = Path(command[0]).name
         return [
@@ -101,7 +101,7 @@ def read_state(directory: Path) -> ProjectState:
         raise _strange(folder, "state.json is not as tracehint wrote it") from None
 
 
-def _run(raw: Any) -> Run:
+def _run(raw: Any) -> KnownRun:
     if not isinstance(raw, dict) or set(raw) != set(_FIELDS):
         raise ValueError
     if not all(isinstance(raw[name], kind) for name, kind in _FIELDS.items()):
@@ -111,7 +111,7 @@ def _run(raw: Any) -> Run:
         raise ValueError
     if not 0 < raw["number"] < 1 << 31:
         raise ValueError
-    return replace(Run(**raw), command=lists["command"], left_out=lists["left_out"])
+    return replace(KnownRun(**raw), command=lists["command"], left_out=lists["left_out"])
 
 
 def _strange(folder: Path, why: str) -> InputError:
@@ -136,7 +136,7 @@ def changing(directory: Path) -> Iterator[ProjectState]:
         os.close(fd)
 
 
-def add_run(directory: Path, run: Run) -> ProjectState:
+def add_run(directory: Path, run: KnownRun) -> ProjectState:
     """Write the run down; recordings beyond the last KEPT of its program go."""
     with changing(directory) as state:
         state = replace(state, runs=(*state.runs, run)[-_LISTED:])

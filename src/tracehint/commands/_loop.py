@@ -12,7 +12,7 @@ from tracehint.hintgen.text.units import plural
 
 if TYPE_CHECKING:
     from tracehint.adapters.paths import Paths
-    from tracehint.adapters.project.state import ProjectState, Run
+    from tracehint.adapters.project.state import KnownRun, ProjectState
     from tracehint.analyzer.model import Analysis
     from tracehint.hintgen.hints.model import HintFile, Rule
     from tracehint.hintgen.inputs import Input
@@ -90,7 +90,7 @@ def _changes(analyses: list[Analysis]) -> list[str]:
     return [f"the last run was not as the one before: {line}" for line in drift(*analyses[-2:])]
 
 
-def _unhelpful(runs: list[Run], inputs: list[Input]) -> list[str]:
+def _unhelpful(runs: list[KnownRun], inputs: list[Input]) -> list[str]:
     """Rules of the last run that brought nothing, beside the last run without hints."""
     from tracehint.hintgen.proof.helped import not_helped
 
@@ -152,14 +152,14 @@ def written_down(
     directory: Path, bundle: Path, command: tuple[str, ...], found: Learned | None, store: str
 ) -> list[str]:
     """The run into the state; what it came to, in a sentence."""
-    from tracehint.adapters.project.state import Run, add_run
+    from tracehint.adapters.project.state import KnownRun, add_run
     from tracehint.hintgen.proof.force import force_of
     from tracehint.schemas.manifest import read_manifest
     from tracehint.schemas.store import read_bundle
 
     manifest = read_manifest(bundle)
     force = force_of(read_bundle(bundle, without=("extents",)))
-    run = Run(
+    run = KnownRun(
         number=int(bundle.name.partition(".")[0]),
         command=command,
         status=manifest.exit_status or 0,
@@ -178,7 +178,7 @@ def written_down(
     return _against_first(state, run)
 
 
-def _against_first(state: ProjectState, run: Run) -> list[str]:
+def _against_first(state: ProjectState, run: KnownRun) -> list[str]:
     """The seconds beside those of the last run without hints."""
     plain = [r for r in state.runs if r.program == run.program and not r.hinted and not r.status]
     if not plain:

@@ -54,9 +54,9 @@ def command(directory: Path, remove: bool, fmt: str) -> int:
 
 
 def _kept(state: ProjectState, run: object) -> bool:
-    from tracehint.adapters.project.state import Run
+    from tracehint.adapters.project.state import KnownRun
 
-    return isinstance(run, Run) and state.bundle(run).is_dir()
+    return isinstance(run, KnownRun) and state.bundle(run).is_dir()
 
 
 def _text(state: ProjectState) -> str:
