@@ -61,10 +61,14 @@ def text_column(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Arra
 
 
 def connect(
-    analysis: Analysis, bundle: Bundle | None = None, users: Users | None = None
+    analysis: Analysis,
+    bundle: Bundle | None = None,
+    users: Users | None = None,
+    *,
+    templates: bool = True,
 ) -> duckdb.DuckDBPyConnection:
     """An in-memory database over the run; it reads no file and writes none. `users`: those of the
-    analysis, where they are known."""
+    analysis, where they are known. Without `templates`, files have no mask, template and shape."""
     import duckdb
     import pyarrow as pa
 
@@ -85,7 +89,10 @@ def connect(
         "named", files.column("path").combine_chunks().dictionary_encode().indices
     )
     files = files.append_column("newest", pa.array(_newest(files)))
-    names.add_templates(con, files)
+    if templates:
+        names.add_templates(con, files)
+    else:
+        names.add_plain(con, files)
     for name, table in (bundle.tables if bundle else {}).items():
         con.register(f"b_{name}", table)
     return con
@@ -126,9 +133,7 @@ def each(con: duckdb.DuckDBPyConnection, sql: str) -> Iterator[dict[str, Any]]:
             yield dict(zip(columns, row, strict=True))
 
 
-def batches(con: duckdb.DuckDBPyConnection, sql: str) -> Iterator[dict[str, list[Any]]]:
+def arrow_batches(con: duckdb.DuckDBPyConnection, sql: str) -> Iterator[pa.RecordBatch]:
     """The columns of a result of any size, BATCH rows at a time; as `each`."""
     reader: pa.RecordBatchReader = con.sql(sql).to_arrow_reader(BATCH)
-    for batch in reader:
-        if batch.num_rows:
-            yield batch.to_pydict()
+    yield from (batch for batch in reader if batch.num_rows)
