@@ -89,14 +89,17 @@ def command(
     """
     skip_pandas()
     from tracehint.analyzer.model import Options
-    from tracehint.hintgen.diff import CHANGES, diff
+    from tracehint.hintgen.diff import CHANGES, compare, profile
     from tracehint.hintgen.lint.render import Info, render
 
     options = Options(nodes=nodes, **cut)
-    loaded = {path: load(path, options).analysis for path in dict.fromkeys((before, after))}
-    runs = [loaded[path] for path in (before, after)]
-    with stage("comparing"):
-        findings = diff(runs[0], runs[1], thresholds.limits())
+    profiles = {}
+    for path in dict.fromkeys((before, after)):  # one run after the other is in memory
+        analysis = load(path, options).analysis
+        with stage("comparing"):
+            profiles[path] = profile(analysis)
+        del analysis
+    findings = compare(profiles[before], profiles[after], thresholds.limits())
     info = Info(
         tool=f"tracehint {__version__}",
         subject=f"{before} -> {after}",
