@@ -96,10 +96,12 @@ def analyze(
 def _taken(bundle: Bundle, options: Options, *, owned: bool) -> Bundle:
     """The bundle with tables that may be dropped; `owned`: the given one keeps none of them."""
     from tracehint.analyzer.sites import assign
+    from tracehint.schemas.compact import in_one
 
     tables = dict(bundle.tables)
     if owned:
         bundle.tables.clear()
+    tables["declared_io"] = in_one(tables["declared_io"])  # several steps ask for its paths
     return replace(bundle, manifest=assign(bundle.manifest, options.sites), tables=tables)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,7 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 Shorts = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[Any]
 
 LIMIT = 1 << 62
 
@@ -19,9 +21,40 @@ def ints(values: npt.ArrayLike) -> Ints:
     return np.asarray(values, np.int64)
 
 
+def slim(values: Numbers) -> Numbers:
+    """The same numbers in less memory, only to be read: whole ones in 32 bits where these hold
+    them, and equal ones in one place."""
+    if len(values) < 2 or values.dtype.itemsize < 8:
+        return values
+    bits = values.view(np.int64)
+    if bits[0] == bits[-1] and (bits == bits[0]).all():
+        return np.broadcast_to(values[:1].copy(), len(values))
+    if values.dtype.kind == "f" or values.min() < -1 << 31 or values.max() >= 1 << 31:
+        return values
+    return values.astype(np.int32)
+
+
+def together(columns: Sequence[Numbers]) -> Numbers:
+    """The numbers of all columns, in order; equal ones of slim columns stay in one place."""
+    some = [column for column in columns if len(column)] or columns[:1]
+    first = some[0]
+    if all(not column.strides[0] for column in some) and len({c[:1].tobytes() for c in some}) == 1:
+        return np.broadcast_to(first[:1], sum(map(len, some)))
+    return first if len(some) == 1 else np.concatenate(some)
+
+
 def distinct(values: Ints) -> Ints:
-    """The sorted distinct values (much faster than numpy's `unique` on millions)."""
-    ordered = values if np.all(values[1:] >= values[:-1]) else np.sort(values)
+    """The sorted distinct values (much faster than numpy's `unique` on millions).
+
+    Values from 0 on without large gaps are marked in a table, others are sorted.
+    """
+    if np.all(values[1:] >= values[:-1]):
+        return values[starts_of(values)]
+    if values.min() >= 0 and values.max() <= 4 * len(values) + 1024:
+        there = np.zeros(int(values.max()) + 1, bool)
+        there[values] = True
+        return np.flatnonzero(there)
+    ordered = np.sort(values)
     return ordered[starts_of(ordered)]
 
 
@@ -40,6 +73,22 @@ def numbered(values: Ints) -> tuple[Ints, Ints]:
     there = np.zeros(most + 1, bool)
     there[values] = True
     return np.flatnonzero(there), (np.cumsum(there) - 1)[values]
+
+
+def in_turn(values: Ints) -> tuple[Ints, Ints]:
+    """(the number of each value, the row in which each number comes first), numbered by these
+    rows; no value is negative. Values that are numbered so already are returned as they are."""
+    top = np.maximum.accumulate(values)
+    first = starts_of(top)
+    if len(first) and np.array_equal(top[first], np.arange(len(first))):
+        return values, first
+    kinds, number = numbered(values)
+    first = np.empty(len(kinds), np.int64)
+    first[number[::-1]] = np.arange(len(number))[::-1]
+    order = np.argsort(first)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return place[number], first[order]
 
 
 def composite(*keys: Ints) -> Ints | None:

@@ -45,6 +45,9 @@ BOOKKEEPING = "|".join((
     r"\.tracehint/(?:[^/]*$|bin/)",  # what emit puts beside an annotated workflow
 ))  # fmt: skip  # a table
 
+# An absolute path that is not in its shortest form: `.`, `..`, doubled slashes or one at its end.
+ODD = r"//|/\.\.?(?:/|$)|/$"
+
 # What MPI and other runtimes keep in memory or below /tmp for their own messages and locks.
 RUNTIME = "|".join(
     (

@@ -11,14 +11,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracehint.analyzer.arrays import distinct
 from tracehint.analyzer.base import base_folder, below, workplaces
 from tracehint.analyzer.columns import coded
 from tracehint.analyzer.execution.memory import give_back
-from tracehint.analyzer.path_rules import is_system, looks_like_data
+from tracehint.analyzer.path_rules import ODD, is_system, looks_like_data
 from tracehint.schemas.compact import plain, wide
 
 if TYPE_CHECKING:
@@ -86,24 +86,28 @@ def _used_folders(bundle: Bundle) -> set[bytes]:
     opens = bundle.tables["opens"]
     counters = (pc.greater(opens.column(name), 0) for name in ("read_ops", "write_ops"))
     used = pc.or_(pc.or_(*counters), opens.column("created"))
-    parts = [plain(opens.filter(used).column("path")), _declared(bundle)]
-    unique = _absolute(parts)
+    unique = _absolute([plain(opens.filter(used).column("path"))], _declared(bundle))
     return _folders_of(unique.filter(pa.array(looks_like_data(unique))))
 
 
-def _declared(bundle: Bundle, direction: str | None = None) -> pa.ChunkedArray:
+def _declared(bundle: Bundle, direction: str | None = None) -> pa.Array:
     """The different paths that are declared, as inputs (in), outputs (out) or either."""
     table = bundle.tables["declared_io"]
-    if direction is not None:
-        table = table.filter(pc.equal(table.column("direction"), direction))
     code, paths = coded(table, "path")
-    return pa.chunked_array([paths.take(pa.array(distinct(code)))])
+    if direction is not None:
+        way, words = coded(table, "direction")
+        code = code[pc.equal(words, direction).to_numpy(zero_copy_only=False)[way]]
+    there = np.zeros(len(paths), bool)
+    there[code] = True
+    return paths.filter(pa.array(there))
 
 
-def _absolute(parts: Iterable[pa.ChunkedArray]) -> pa.Array:
-    """The different paths of the parts that are absolute: only these have folders."""
-    known = [c.filter(pc.starts_with(c, b"/")) for part in parts for c in part.chunks]
-    return pc.unique(pa.chunked_array(known, pa.binary()))
+def _absolute(parts: Iterable[pa.ChunkedArray], declared: pa.Array | None = None) -> pa.Array:
+    """The paths that are absolute, as only these have folders: the different ones of the parts,
+    and the declared ones."""
+    used = pa.chunked_array([c for part in parts for c in part.chunks], pa.binary())
+    known = [pc.unique(used), *([] if declared is None else [declared])]
+    return pa.concat_arrays([names.filter(pc.starts_with(names, b"/")) for names in known])
 
 
 def _clean(path: bytes) -> bytes:
@@ -195,16 +199,17 @@ def _written_folders(bundle: Bundle, segmented: Segmentation | None) -> set[byte
         kept.column("path"),
         kept.column("new_path").drop_null(),
     ]
-    if not bundle.tables["processes"].num_rows:
-        parts.append(_declared(bundle, "out"))
-    unique = _absolute(parts)
+    alone = not bundle.tables["processes"].num_rows
+    unique = _absolute(parts, _declared(bundle, "out") if alone else None)
     return _folders_of(unique.filter(pc.invert(pa.array(is_system(unique)))))
 
 
 def _folders_of(paths: Any) -> set[bytes]:
     """The folders of absolute paths."""
-    folders = pc.replace_substring_regex(paths, rb"(?s)/[^/]*$", b"")
-    return {_norm(f or b"/") for f in pc.unique(folders).to_pylist()}
+    folders = pc.unique(pc.replace_substring_regex(paths, rb"(?s)/[^/]*$", b""))
+    odd = pc.match_substring_regex(folders, ODD)
+    found = {folder or b"/" for folder in folders.filter(pc.invert(odd)).to_pylist()}
+    return found | {_norm(folder) for folder in folders.filter(odd).to_pylist()}
 
 
 def _merge_siblings(folders: set[bytes]) -> set[bytes]:

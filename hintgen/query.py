@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 BATCH = 10_000  # rows of a large result in Python at one time
+# Up to here a thread is awake for longer than it works, and a copy is made in less time than
+# DuckDB asks Arrow for the columns of a question.
+SMALL = 20_000  # rows of all tables of the analysis
 
 
 def text_column(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
@@ -58,18 +61,26 @@ def text_column(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Arra
 
 
 def connect(
-    analysis: Analysis, bundle: Bundle | None = None, users: Users | None = None
+    analysis: Analysis,
+    bundle: Bundle | None = None,
+    users: Users | None = None,
+    *,
+    templates: bool = True,
 ) -> duckdb.DuckDBPyConnection:
     """An in-memory database over the run; it reads no file and writes none. `users`: those of the
-    analysis, where they are known."""
+    analysis, where they are known. Without `templates`, files have no mask, template and shape."""
     import duckdb
     import pyarrow as pa
 
     con = duckdb.connect(":memory:")
     con.execute("SET enable_external_access = false")
-    for name, table in analysis.tables().items():
+    tables = analysis.tables()
+    kind = "TABLE" if sum(table.num_rows for table in tables.values()) <= SMALL else "VIEW"
+    if kind == "TABLE":
+        con.execute("SET threads = 1")
+    for name, table in tables.items():
         if name != "files":
-            _view(con, name, table)
+            _add(con, kind, name, table)
     con.execute(relation.VIEWS)
     add_type_sets(con, users or users_of(analysis))
     files = analysis.files
@@ -78,7 +89,10 @@ def connect(
         "named", files.column("path").combine_chunks().dictionary_encode().indices
     )
     files = files.append_column("newest", pa.array(_newest(files)))
-    names.add_templates(con, files)
+    if templates:
+        names.add_templates(con, files)
+    else:
+        names.add_plain(con, files)
     for name, table in (bundle.tables if bundle else {}).items():
         con.register(f"b_{name}", table)
     return con
@@ -93,12 +107,12 @@ def _newest(files: pa.Table) -> Bools:
     return np.asarray(version == most)
 
 
-def _view(con: duckdb.DuckDBPyConnection, name: str, table: pa.Table) -> None:
-    """The Arrow table itself, not a copy. Pairs of a fixed size are lists where they are asked
-    for: DuckDB's ARRAY type has fewer functions."""
+def _add(con: duckdb.DuckDBPyConnection, kind: str, name: str, table: pa.Table) -> None:
+    """A view of the Arrow table itself, or a copy of it. Pairs of a fixed size are lists where they
+    are asked for: DuckDB's ARRAY type has fewer functions."""
     con.register(f"raw_{name}", table)
     pairs = " REPLACE (ranges::BIGINT[][] AS ranges)" if "ranges" in table.column_names else ""
-    con.execute(f'CREATE VIEW "{name}" AS SELECT *{pairs} FROM "raw_{name}"')
+    con.execute(f'CREATE {kind} "{name}" AS SELECT *{pairs} FROM "raw_{name}"')
 
 
 def rows(
@@ -119,9 +133,7 @@ def each(con: duckdb.DuckDBPyConnection, sql: str) -> Iterator[dict[str, Any]]:
             yield dict(zip(columns, row, strict=True))
 
 
-def batches(con: duckdb.DuckDBPyConnection, sql: str) -> Iterator[dict[str, list[Any]]]:
+def arrow_batches(con: duckdb.DuckDBPyConnection, sql: str) -> Iterator[pa.RecordBatch]:
     """The columns of a result of any size, BATCH rows at a time; as `each`."""
     reader: pa.RecordBatchReader = con.sql(sql).to_arrow_reader(BATCH)
-    for batch in reader:
-        if batch.num_rows:
-            yield batch.to_pydict()
+    yield from (batch for batch in reader if batch.num_rows)

@@ -8,6 +8,7 @@ import string
 from collections import Counter
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from tests.support.hostile import HOSTILE_NAMES
 from tracehint.analyzer.analyze import analyze
 from tracehint.analyzer.model import Analysis, Options
 from tracehint.cli import main
+from tracehint.hintgen.anonymize.columns import replaced
 from tracehint.hintgen.anonymize.vocabulary import WORDS
 from tracehint.hintgen.anonymize.words import _LENGTH, _LETTERS, Pseudonyms
 from tracehint.schemas.manifest import Host
@@ -192,3 +194,19 @@ def test_directories_are_changed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for n in range(1_000):
         words.replace(b"/deep/other_%d" % n)
     assert len(words._components) <= 11
+
+
+_PIECES = [
+    *"/.-_ ", "", "0", "7", "42", "00123456", "python3", "python5", "lib64", "lib65", "x86",
+    "md5sum", "genome", "Genome", ".fits", ".tile", "a1b2c3d4", "a1b2c3", "\xe9", "-t", "make", "p",
+    "sample",
+]  # fmt: skip  # a table
+
+
+@given(st.lists(st.lists(st.sampled_from(_PIECES), max_size=7).map("".join), unique=True))
+def test_a_column_is_changed_as_its_texts_are_one_by_one(texts: list[str]) -> None:
+    raw = [text.encode("latin-1") for text in texts]
+    alone = Pseudonyms(b"k")
+    assert replaced(pa.array(raw, pa.binary()), Pseudonyms(b"k")).to_pylist() == [
+        alone.replace(text) for text in raw
+    ]

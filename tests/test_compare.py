@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.bundles import RunBuilder
 from tests.support.cli import tracehint
+from tracehint.adapters.project.state import Run, add_run, read_state
 
 
 def run(*programs: str) -> RunBuilder:
@@ -53,3 +54,40 @@ def test_the_contract_holds_without_any_hint(tmp_path: Path, measure: str) -> No
     assert data["hints"] == {
         "wanted": 0, "in_force": 0, "lost": 0, "impossible": 0, "reasons": [],
     }  # fmt: skip  # a table
+
+
+def recorded(folder: Path, number: int, program: str, *, status: int = 0) -> None:
+    """A run as `tracehint run` leaves it."""
+    made = Run(number, (program,), status, 1.0, hinted=number > 1)
+    run("sort").save(read_state(folder).bundle(made))
+    add_run(folder, made)
+
+
+def test_without_arguments_the_last_two_runs_here_are_compared(tmp_path: Path) -> None:
+    for number, program in enumerate(["make", "sh", "make", "make"], 1):
+        recorded(tmp_path, number, program, status=int(number == 4))
+    done = tracehint("compare", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("The run took")
+    assert ".tracehint/runs/0001.trace and .tracehint/runs/0003.trace" in done.stderr
+    named = tracehint(
+        "compare", ".tracehint/runs/0001.trace", ".tracehint/runs/0003.trace", cwd=tmp_path
+    )
+    assert named.stdout == done.stdout
+
+
+@pytest.mark.parametrize(("runs", "said"), [(0, "no recorded run"), (1, "1 recorded run of sh")])
+def test_fewer_than_two_runs_are_an_error_that_says_so(
+    tmp_path: Path, runs: int, said: str
+) -> None:
+    for number in range(1, runs + 1):
+        recorded(tmp_path, number, "sh")
+    done = tracehint("compare", cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert said in done.stderr and "tracehint run -- COMMAND" in done.stderr
+
+
+def test_one_run_alone_cannot_be_compared(tmp_path: Path) -> None:
+    done = tracehint("compare", "a.trace", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "one run given" in done.stderr

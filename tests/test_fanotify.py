@@ -183,6 +183,22 @@ def test_many_processes_and_threads(place: Watched, agent: Path) -> None:
     assert len({record.path for record in journal.records}) == 6 * 4 * 60
 
 
+def test_a_file_deleted_at_once_is_gone(place: Watched, agent: Path) -> None:
+    """FUSE keeps a file that somebody has open under another name: the agent has it no more."""
+    script = (
+        "import os\n"
+        "for i in range(300):\n"
+        "    os.mkdir('d'); os.mkdir('d/out')\n"
+        "    os.chdir('d'); os.close(os.open('out/x.txt', os.O_CREAT)); os.chdir('..')\n"
+        "    os.close(os.open('out/x.txt', os.O_CREAT)); os.unlink('out/x.txt')\n"
+        "    os.unlink('d/out/x.txt'); os.rmdir('d/out'); os.rmdir('d')\n"
+        "    assert os.listdir('out') == [], i\n"
+    )
+    with place.watched(agent) as said:
+        place.run(sys.executable, "-c", script)
+    assert said == ["ready"]
+
+
 def test_a_refusal_is_counted_and_never_reaches_the_program(tmp_path: Path, agent: Path) -> None:
     (tmp_path / "m").mkdir()
     if subprocess.run(["mount", "-t", "ramfs", "none", tmp_path / "m"]).returncode:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from xml.sax.saxutils import quoteattr
 
 import networkx as nx
+import pyarrow as pa
 import pytest
 
 from tracehint.hintgen.draw import graphml as module
@@ -72,7 +73,8 @@ def test_plain_names_are_not_looked_at_one_by_one(monkeypatch: pytest.MonkeyPatc
     looked: list[str] = []
     monkeypatch.setattr(module, "quoteattr", lambda name: (looked.append(name), quoteattr(name))[1])
     plain = ["t1", "f22", "é"]
-    assert module._quoted(plain) == list(map(quoteattr, plain))
+    assert module._quoted(pa.array(plain)).to_pylist() == list(map(quoteattr, plain))
     assert not looked
-    for odd in (["a", 'b"c'], ["<"], ["a b", "c"], [], ["x\n"]):
-        assert module._quoted(odd) == list(map(quoteattr, odd))
+    for odd in (["a", 'b"c'], ["<"], ["a b", "c"], [], ["x\n"], [""]):
+        shown = module._quoted(pa.array(odd, pa.string())).to_pylist()
+        assert shown == list(map(quoteattr, odd))

@@ -125,7 +125,10 @@ def test_a_disk_keeps_hints_and_nothing_acts_on_them(
 ) -> None:
     (tmp_path / "Snakefile").write_text("")
     for kind, words in (
-        ("ext4 /dev/sda", ("nothing acts on what a disk", "tracehint place")),
+        (
+            "ext4 /dev/sda",
+            ("a disk of one node: it keeps them, and nothing acts", "tracehint place"),
+        ),
         ("nfs4 a:/", ("cannot take: DP=local", "instead: staging into node-local scratch")),
         ("lustre a:/", ("not run by this project", "takes: DP=collocation")),
     ):

@@ -254,6 +254,23 @@ def test_log_of_a_killed_recorder_is_read(tmp_path: Path) -> None:
     assert not (tmp_path / "killed.trace" / "extents").exists()  # the source stays as it was
 
 
+def test_many_bundles_that_are_not_whole_are_said_in_one_line(tmp_path: Path) -> None:
+    names = [f"n{number:02d}" for number in range(12)]
+    for name in names:
+        part = producer(name, f"/shared/{name}", 1.0)
+        part.manifest.complete = False
+        part.save(tmp_path / f"{name}.trace")
+        (tmp_path / f"{name}.bad").mkdir()
+    bad = [f"{name}.{kind}" for kind in ("bad", "gone") for name in names]
+    traces = [f"{name}.trace" for name in names]
+    done = inside("merge", *traces, *bad, "-o", "all.trace", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (line,) = (line for line in done.stderr.splitlines() if "not whole" in line)
+    assert "12 of 12 bundles (n00.trace, n01.trace, n02.trace and 9 more)" in line
+    assert done.stderr.count("left out") == 21 and "left out: and 4 more" in done.stderr
+    assert sum("not read" in n for n in read_bundle(tmp_path / "all.trace").manifest.notes) == 24
+
+
 def test_workflow_is_declared_in_the_merged_run(tmp_path: Path) -> None:
     (tmp_path / "w.mf").write_text("/shared/f:\n\tmake\n/shared/g: /shared/f\n\tuse\n")
     runs = [producer("n1", "/shared/f", 1.0), consumer("n2", "/shared/f", 5.0)]

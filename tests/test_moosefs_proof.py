@@ -66,6 +66,7 @@ def both(bed: MooseBed, name: str, tmp_path: Path) -> Both:
     return Both(prepared, plain, hinted)
 
 
+@pytest.mark.full  # test_run_moosefs.py: two runs of pipelines, nothing remote in the second
 def test_a_hinted_pipeline_stays_on_its_nodes(bed: MooseBed, tmp_path: Path) -> None:
     run = both(bed, "pipeline", tmp_path)
     names = [name for name in run.hinted.writer if name.endswith(".dat")]

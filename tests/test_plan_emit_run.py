@@ -188,6 +188,7 @@ def test_snakemake_submits_the_jobs_of_a_part_together(tmp_path: Path) -> None:
     assert "left_1.txt (nodelocal)" in said, "and never leaves its group"
 
 
+@pytest.mark.full  # groups that are divided: the next but one, by parts
 def test_snakemake_groups_only_as_wide_as_a_node(tmp_path: Path) -> None:
     said = snakemake(tmp_path, ROWS.replace("slots = 2", "slots = 1"), JOBS, *ONE_SUM)
     assert (tmp_path / "sum_1.txt").read_text() == "1\n2\n3\n3\n2\n1\n"

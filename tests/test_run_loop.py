@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
+import time
 from importlib.resources import files
 from pathlib import Path
 
@@ -15,6 +18,7 @@ import pytest
 
 from tests.support import cli
 from tests.support.hints import rule, save
+from tests.support.patience import until
 from tracehint.adapters.project.config import find_config
 from tracehint.adapters.project.state import KEPT, Run, add_run, claim, forget, read_state
 from tracehint.errors import InputError
@@ -139,6 +143,76 @@ def test_a_failed_run_teaches_nothing(workflow: Path) -> None:
     assert [run.hinted for run in read_state(workflow).runs] == [False, False]
 
 
+def test_a_run_with_nothing_to_do_teaches_nothing(tmp_path: Path) -> None:
+    """An engine that finds everything there: as the first run, and after ones that taught."""
+    (tmp_path / "Makefile").write_text("out: in\n\tsort in >mid\n\tsort -r mid >out\n")
+    (tmp_path / "in").write_text("1\n" * 40_000)
+    words = ("run", "--collector", "strace", "--", "make")
+    (tmp_path / "out").touch()
+    assert "no task ran" in tracehint(tmp_path, *words)
+    for hinted in (False, True):
+        (tmp_path / "out").unlink()
+        assert ("got their hints" in tracehint(tmp_path, *words)) == hinted
+    for _ in range(KEPT + 1):  # what was learned is kept
+        said = tracehint(tmp_path, *words)
+        assert "no task ran" in said
+        assert "0 of 0" not in said
+        assert "with them" not in said
+    runs = read_state(tmp_path).runs
+    assert [run.number for run in runs if run.teaches] == [2, 3]
+    assert len(list((tmp_path / ".tracehint/runs").glob("*.trace"))) == 2 + KEPT
+    assert "no task ran" in tracehint(tmp_path, "status")
+    (tmp_path / "out").unlink()
+    assert "got their hints" in tracehint(tmp_path, *words)
+
+
+def test_the_log_of_earlier_runs_is_left_out(tmp_path: Path) -> None:
+    """Makeflow goes on with its log: what ran before is no task of this run."""
+    if shutil.which("makeflow") is None:
+        pytest.skip("not there: makeflow")
+    (tmp_path / "my.mf").write_text("a: in\n\tsort in > a\nb: a\n\tsort -r a > b\n")
+    (tmp_path / "in").write_text("1\n" * 40_000)
+    words = ("run", "--collector", "strace", "--", "makeflow", "-T", "local", "my.mf")
+    tracehint(tmp_path, *words)
+    time.sleep(2.5)  # clocks of logs
+    (tmp_path / "b").unlink()
+    tracehint(tmp_path, *words)
+    tables = read_bundle(tmp_path / ".tracehint/runs/0002.trace").tables
+    commands = tables["declared_tasks"].column("command").to_pylist()
+    assert [b"sort -r" in command for command in commands] == [True]
+    time.sleep(2.5)
+    assert "no task ran" in tracehint(tmp_path, *words)
+
+
+def test_two_workflows_in_one_directory_are_learned_apart(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.sh").write_text(f"sort in >{name}.mid\ncat {name}.mid >{name}.out\n")
+    (tmp_path / "in").write_text("1\n" * 40_000)
+    words = ("run", "--collector", "strace", "--", "sh")
+    for name in ("one", "two"):
+        assert "learned from this run" in tracehint(tmp_path, *words, f"{name}.sh")
+    assert "hints from 1 run in" in tracehint(tmp_path, *words, "-e", "./one.sh")
+
+
+def test_a_killed_run_is_named_and_forgotten(tmp_path: Path) -> None:
+    """kill -9 in the middle: `status` names what is left, the next run is learned from."""
+    command = ["run", "--collector", "strace", "--", "sh", "-c", "sort in >mid; touch on; sleep 60"]
+    (tmp_path / "in").write_text("1\n" * 40_000)
+    with subprocess.Popen(
+        [sys.executable, "-m", "tracehint", *command], cwd=tmp_path, stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as run:  # fmt: skip  # a table
+        until((tmp_path / "on").exists, "the file of the command")
+        os.killpg(run.pid, signal.SIGKILL)
+    said = tracehint(tmp_path, "status")
+    assert "running, or cut off before its end: .tracehint/runs/0001.trace" in said
+    after = tracehint(tmp_path, "run", "--collector", "strace", "--", "sh", "-c", "sort in >mid")
+    assert "learned from this run" in after
+    assert read_state(tmp_path).runs[-1].number == 2
+    assert "forgotten" in tracehint(tmp_path, "status", "--forget")
+    assert not (tmp_path / ".tracehint").exists()
+
+
 def run_of(number: int, *, hinted: bool = True, status: int = 0) -> Run:
     return Run(number, ("/bin/sh", "x"), status, 1.0, hinted)
 
@@ -149,7 +223,7 @@ def test_the_state_keeps_the_last_recordings(tmp_path: Path) -> None:
         assert place.name == f"{number:04}.trace"
         add_run(tmp_path, run_of(number))
     state = read_state(tmp_path)
-    assert [run.number for run in state.usable(("sh",))] == [4, 5, 6][-KEPT:]
+    assert [run.number for run in state.usable(("bash", "x"))] == [4, 5, 6][-KEPT:]
     assert len(state.runs) == 6
     assert forget(tmp_path)
     assert not (tmp_path / ".tracehint").exists()

@@ -27,7 +27,9 @@ QUICK_JAVA = "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' p
 # The runs that are read through a URL as well: another listing, another reader.
 BY_URL = ("two_hosts", "damaged")
 BY_S3 = ("two_hosts", *(pytest.param(n, marks=pytest.mark.full) for n in ("empty", "damaged")))
-CASES = [pytest.param(n, marks=pytest.mark.full) if n in ALONE else n for n in RUNS]
+# What other tests here compare as well: divided into few rows, in a process of its own.
+ELSEWHERE = ("mixed", "copied", "generated")
+CASES = [pytest.param(n, marks=[pytest.mark.full] * (n in (*ALONE, *ELSEWHERE))) for n in RUNS]
 
 
 @pytest.fixture(scope="module")

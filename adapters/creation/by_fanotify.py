@@ -25,7 +25,7 @@ from tracehint.hintgen.text.units import plural
 AGENT = Path(__file__).parents[1] / "fanotify" / "bin" / "tracehint-fanotify"
 REACHES = "all programs on this node, also static and setuid ones; not those of other nodes"
 COST = (
-    "an open that makes a file takes 4 (ext4) to 8 times (tmpfs) as long, the first open of any "
+    "an open that makes a file takes 2 (ext4) to 5 times (tmpfs) as long, the first open of any "
     "other one on the same file system 6 times, also of other users"
 )
 UNSEEN = (

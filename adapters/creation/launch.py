@@ -19,6 +19,7 @@ from tracehint.adapters.creation.journal import Journal, link_journal, make_jour
 from tracehint.adapters.creation.running import Running
 from tracehint.adapters.creation.ways import Way
 from tracehint.adapters.paths import PRIVATE
+from tracehint.errors import InputError
 from tracehint.schemas.plain import is_own_folder
 
 
@@ -46,18 +47,27 @@ def switched_on(
     """Write the table below `folder` and switch the way on.
 
     What was written goes at the end; processes that outlive the command keep what they mapped.
-    Raises MissingDependencyError.
+    Raises MissingDependencyError, InputError.
     """
     place = _place(folder)
     try:
         table = place / "table"
-        fd = os.open(table, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(fd, "wb") as stream:
-            stream.write(compiled.data)
+        _write(table, compiled.data)
         with _journal(table), way.on(table, roots) as running:
             yield Switched(table, running)
     finally:
         shutil.rmtree(place, ignore_errors=True)
+
+
+def _write(table: Path, data: bytes) -> None:
+    fd = os.open(table, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(fd, "wb") as stream:
+            stream.write(data)
+    except OSError as error:
+        raise InputError(
+            f"the rules cannot be written to {table.parent}: {error.strerror}", "Make room there."
+        ) from None
 
 
 @contextmanager

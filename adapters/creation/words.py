@@ -31,6 +31,8 @@ def summary(journal: Journal, rows: Sequence[dict[str, Any]], unread: int) -> li
     states = Counter(files.values())
     said = sum(count for state, count in states.items() if state != "unsaid")
     lines = [f"{states['set']:,} of {plural(said, 'file')} that a rule is for got their hints"]
+    if not said:
+        lines = ["no file was made that a rule is for"]
     bad = [row for row in rows if row["state"] not in ("set", "unsaid")]
     reasons = Counter((row["state"], row["key"], row["why"]) for row in bad)
     for (state, key, why), count in reasons.most_common(_MOST):

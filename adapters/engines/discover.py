@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _MAX_FILES = 256
 _MAX_BYTES = 1 << 30
+_CLOCKS_NS = 1_000_000_000  # logs have whole seconds
 _NEXTFLOW_LOG = b".nextflow.log"
 _SNAKEMAKE = re.compile(rb"^(.*)/\.snakemake/metadata/", re.DOTALL)
 
@@ -88,12 +90,27 @@ def declared_by_run(bundle: Bundle, segmented: Segmentation) -> DeclaredGraph | 
     graphs: list[DeclaredGraph] = []
     for path in sorted(find_logs(bundle, segmented), key=_is_spare):
         try:
-            graph = relocated(read_graph(path), bundle, segmented)
+            graph = relocated(_of_run(read_graph(path), bundle), bundle, segmented)
         except TracehintError:
             continue  # a log of another run, or one that was cut off: the trace stands alone
-        if not (_is_spare(path) and _told(graph, graphs)):
+        if graph.tasks.num_rows and not (_is_spare(path) and _told(graph, graphs)):
             graphs.append(graph)
     return combine(graphs) if graphs else None
+
+
+def _of_run(graph: DeclaredGraph, bundle: Bundle) -> DeclaredGraph:
+    """Without what ended before the run began: engines go on with the logs of their last runs."""
+    import pyarrow.compute as pc
+
+    graph = graph.plain()
+    tasks = graph.tasks
+    began = bundle.manifest.started_ns - _CLOCKS_NS
+    now = pc.fill_null(pc.greater_equal(tasks.column("end_ns"), began), True)
+    if graph.placed or pc.all(now).as_py() is not False:
+        return graph
+    tasks = tasks.filter(now)
+    kept = pc.is_in(graph.io.column("task"), value_set=tasks.column("task").combine_chunks())
+    return replace(graph, tasks=tasks, io=graph.io.filter(kept))
 
 
 def _is_spare(path: Path) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from tracehint.adapters.engines.workflow import Workflow
 from tracehint.adapters.paths import inside
 from tracehint.errors import InputError
-from tracehint.hintgen.hints.fitting import Subject, TooCostlyError
+from tracehint.hintgen.hints.fitting import Subject, TooCostlyError, texts_at
 from tracehint.hintgen.hints.model import HintFile, Rule
 from tracehint.hintgen.hints.pathtext import to_bytes
 from tracehint.hintgen.hints.template import Template, parse
@@ -69,7 +69,8 @@ class _Catches:
 
     def _fits(self, path: bytes) -> list[tuple[Template, Captures]]:
         try:
-            return self._index.fitting(Subject(path, limit("match-work")))
+            found = self._index.fitting(Subject(path, limit("match-work")))
+            return [(template, texts_at(where, path)) for template, where in found]
         except TooCostlyError:
             return []
 

@@ -27,8 +27,8 @@ struct job {
 	const char *const *mounts; /* places on the mounts, ended by NULL */
 };
 
-/* wake.c: from now on this process goes on by itself when it is stopped. */
-void stay_awake(void);
+/* wake.c: from now on this process goes on by itself when it is stopped; no call waits for long. */
+bool stay_awake(void);
 
 /* serve.c: the agent; returns where it could not begin. */
 void serve(const struct job *job, struct shared *shared);
@@ -46,7 +46,8 @@ struct opened {
 	struct hinter hinter;
 	struct tag_slot slot;
 	pid_t run;
-	bool tools; /* some settings are made by a store's own tool */
+	int descriptors; /* /proc/self/fd */
+	bool tools;	 /* some settings are made by a store's own tool */
 };
 enum opened_how {
 	OPENED,	      /* answer it */

@@ -3,9 +3,11 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <time.h>
+#include <unistd.h>
 #include "agent.h"
 
 #define JUST_MADE_NS 50000000LL
@@ -17,12 +19,23 @@ static bool is_empty_file(int fd, struct statx *facts)
 	       S_ISREG(facts->stx_mode) && !facts->stx_size && facts->stx_nlink;
 }
 
-/* Nobody had time to open it for reading. */
+/* As tag_name_of, with fewer directories to go through. */
+static uint32_t name_of(const struct opened *o, int fd, char *out)
+{
+	char digits[12];
+
+	snprintf(digits, sizeof(digits), "%d", fd);
+	ssize_t length = readlinkat(o->descriptors, digits, out, TAG_MAX_NAME);
+
+	return length < 0 || length >= TAG_MAX_NAME || out[0] != '/' ? 0 : (uint32_t)length;
+}
+
+/* Nobody had time to open it for reading. The coarse clock is behind the times of files. */
 static bool just_made(const struct statx *facts)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_REALTIME_COARSE, &t);
+	clock_gettime(CLOCK_REALTIME, &t);
 	long long age = (t.tv_sec - facts->stx_ctime.tv_sec) * 1000000000LL + t.tv_nsec -
 			(long long)facts->stx_ctime.tv_nsec;
 
@@ -51,7 +64,7 @@ enum opened_how file_opened(struct opened *o, int fd, pid_t thread)
 	if (!is_empty_file(fd, &facts))
 		return S_ISREG(facts.stx_mode) && facts.stx_size ? OPENED_FULL : OPENED;
 	enum tag_count found =
-		hinter_find(&o->hinter, &o->slot, tag_name_of(fd, o->slot.path), (uint32_t)thread);
+		hinter_find(&o->hinter, &o->slot, name_of(o, fd, o->slot.path), (uint32_t)thread);
 
 	if (o->slot.match.type == TAG_UNASKED &&
 	    (found == TAG_C_OUTSIDE || found == TAG_C_NO_RULE || found == TAG_C_NO_HINT))

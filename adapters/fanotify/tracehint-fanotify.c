@@ -54,7 +54,6 @@ static pid_t begin(const struct job *job, struct shared *shared)
 		_exit(0);
 	close(0);
 	close(1);
-	stay_awake();
 	serve(job, shared);
 	_exit(2);
 }

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tracehint.adapters.paths import PRIVATE
+from tracehint.analyzer.tasks.command import workflow_name
 from tracehint.errors import InputError
 from tracehint.limits import limit
 from tracehint.schemas.plain import is_own_folder, open_plain, replacing
@@ -29,11 +30,15 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
     "number": int, "command": list, "status": int, "seconds": (int, float), "hinted": bool,
     "store": str, "in_force": int, "wanted": int, "left_out": list,
 }  # fmt: skip  # a table
+_LATER: dict[str, type] = {"idle": bool}  # not in the states of older versions
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run. `left_out`: rules that its hints did without, and from then on."""
+    """One run. `left_out`: rules that its hints did without, and from then on.
+
+    `idle`: no task ran, as where an engine finds everything there.
+    """
 
     number: int
     command: tuple[str, ...]
@@ -44,11 +49,17 @@ class Run:
     in_force: int = 0
     wanted: int = 0
     left_out: tuple[str, ...] = ()
+    idle: bool = False
 
     @property
     def program(self) -> str:
         """What tells runs of different workflows in one directory apart."""
-        return Path(self.command[0]).name if self.command else ""
+        return workflow_name(self.command)
+
+    @property
+    def teaches(self) -> bool:
+        """Whether it ended well and did something."""
+        return not self.status and not self.idle
 
 
 @dataclass(frozen=True)
@@ -63,13 +74,18 @@ class ProjectState:
         return self.folder / "runs" / f"{run.number:04}.trace"
 
     def usable(self, command: tuple[str, ...]) -> list[Run]:
-        """Runs of this program that ended well and whose recording is there, oldest first."""
-        program = Path(command[0]).name
+        """Runs of this program that teach and whose recording is there, oldest first."""
+        program = workflow_name(command)
         return [
             run
             for run in self.runs
-            if run.program == program and not run.status and self.bundle(run).is_dir()
+            if run.program == program and run.teaches and self.bundle(run).is_dir()
         ]
+
+    def cut_off(self) -> list[Path]:
+        """Recordings of runs that did not come to their end: killed, or running now."""
+        known = {self.bundle(run) for run in self.runs}
+        return sorted(p for p in (self.folder / "runs").glob("*.trace") if p not in known)
 
     @property
     def next_number(self) -> int:
@@ -102,9 +118,10 @@ def read_state(directory: Path) -> ProjectState:
 
 
 def _run(raw: Any) -> Run:
-    if not isinstance(raw, dict) or set(raw) != set(_FIELDS):
+    if not isinstance(raw, dict) or set(raw) - set(_LATER) != set(_FIELDS):
         raise ValueError
-    if not all(isinstance(raw[name], kind) for name, kind in _FIELDS.items()):
+    kinds = {**_FIELDS, **_LATER}
+    if not all(isinstance(value, kinds[name]) for name, value in raw.items()):
         raise ValueError
     lists = {name: tuple(raw[name]) for name in ("command", "left_out")}
     if not all(isinstance(text, str) for texts in lists.values() for text in texts):
@@ -124,11 +141,18 @@ def _strange(folder: Path, why: str) -> InputError:
 def changing(directory: Path) -> Iterator[ProjectState]:
     """The state, locked against other runs in this directory. Raises InputError."""
     folder = directory / os.fsdecode(PRIVATE)
-    with suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    if not is_own_folder(folder):
-        raise _strange(folder, "it is no directory of yours")
-    fd = open_plain(folder / "lock", os.O_RDWR | os.O_CREAT)
+    try:
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        if not is_own_folder(folder):
+            raise _strange(folder, "it is no directory of yours")
+        fd = open_plain(folder / "lock", os.O_RDWR | os.O_CREAT)
+    except OSError as error:
+        raise InputError(
+            f"nothing can be kept in {folder}: {error.strerror}",
+            "Start it in a directory that you may write to, or give --output BUNDLE: then this "
+            "run is recorded there, and no other one learns from it.",
+        ) from None
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
         yield read_state(directory)
@@ -137,13 +161,17 @@ def changing(directory: Path) -> Iterator[ProjectState]:
 
 
 def add_run(directory: Path, run: Run) -> ProjectState:
-    """Write the run down; recordings beyond the last KEPT of its program go."""
+    """Write the run down; recordings beyond the last KEPT of its program go, and of those that
+    teach nothing."""
     with changing(directory) as state:
         state = replace(state, runs=(*state.runs, run)[-_LISTED:])
         _write(state)
         for old in state.usable(run.command)[:-KEPT]:
             if old.hinted or any(not r.hinted for r in state.usable(run.command)[-KEPT:]):
                 shutil.rmtree(state.bundle(old), ignore_errors=True)
+        spoiled = [r for r in state.runs if not r.teaches and state.bundle(r).is_dir()]
+        for old in spoiled[:-KEPT]:
+            shutil.rmtree(state.bundle(old), ignore_errors=True)
     return state
 
 

@@ -15,14 +15,7 @@ from tracehint.analyzer.arrays import Bools, Ints, order_by, starts_of
 from tracehint.analyzer.columns import column
 from tracehint.analyzer.flow.again import with_cycles
 from tracehint.analyzer.flow.blind import may_hide_reads
-from tracehint.analyzer.flow.declared import (
-    DeclaredRows,
-    Uses,
-    objects_of,
-    pairs,
-    read_tasks,
-    read_uses,
-)
+from tracehint.analyzer.flow.declared import DeclaredRows, Uses, objects_of, pairs, taken
 from tracehint.analyzer.flow.grouping import even_lists, range_lists
 from tracehint.analyzer.flow.model import UNKNOWN, Flow, Objects
 from tracehint.analyzer.model import CONSUMERS, EDGES, FILES, PRODUCERS
@@ -46,11 +39,10 @@ class Scene:
 def add_declared(
     scene: Scene, bundle: Bundle, joined: pa.Table, is_software: Names, relative: Names
 ) -> Flow:
-    """The flow with what is declared; the same one if nothing is."""
+    """The flow with what is declared, which is taken out of the bundle; the same if nothing is."""
     if not bundle.tables["declared_io"].num_rows or not joined.num_rows:
         return scene.flow
-    declared = read_tasks(bundle, joined, scene.tasks)
-    uses, paths = read_uses(bundle, declared)
+    declared, uses, paths = taken(bundle, joined, scene.tasks)
     obj = objects_of(paths, scene.objects)
     soft = np.asarray(is_software(paths).to_numpy(zero_copy_only=False), bool)
     uses = uses.take(~soft[uses.path])
@@ -88,6 +80,8 @@ def _unseen(
 ) -> tuple[Ints, Ints]:
     """The declared pairs without an observed edge between their tasks over the same path."""
     edges, ids = scene.flow.edges, column(scene.tasks, "task")
+    if not edges.num_rows:
+        return writer, reader
     p = declared.of_task[np.searchsorted(ids, column(edges, "producer"))]
     c = declared.of_task[np.searchsorted(ids, column(edges, "consumer"))]
     lineage = scene.objects.lineage[scene.used[column(edges, "file")]]

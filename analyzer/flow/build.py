@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -90,6 +90,7 @@ def build_flow(
     (`find_objects`). `rows` is the size of a partition. Never raises on damaged rows: `Flow.notes`.
     """
     notes: list[str] = []
+    bundle = bundle if owned else replace(bundle, tables=dict(bundle.tables))
     table = segmented.tasks.take(order_by(column(segmented.tasks, "task")))
     ids = column(table, "task")
     procs = ProcTasks(segmented.proc_task, ids)
@@ -100,8 +101,7 @@ def build_flow(
     objects = judged(*(found() if found else find_objects(bundle)), procs.of, classify)
     accesses = extents.look(objects, procs, notes)
     more = from_opens(bundle, objects, procs, extents, notes)
-    if owned:  # only their number counts now, and whose they are
-        bundle.tables["opens"] = bundle.tables["opens"].select(["proc"])
+    bundle.tables["opens"] = bundle.tables["opens"].select(["proc"])  # all that counts now
     objects, copies = _with_copies(objects, accesses, more, tasks)
     parts = _parts(accesses, divide(accesses, more, objects, copies, rows), plan, notes)
     touched = accesses.touched()

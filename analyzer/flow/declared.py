@@ -15,15 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracehint.analyzer.arrays import Bools, Ints, ints, numbered, order_by, starts_of
+from tracehint.analyzer.arrays import Bools, Ints, in_turn, ints, order_by, starts_of
 from tracehint.analyzer.columns import binary, coded, column
 from tracehint.analyzer.flow.model import UNKNOWN, Objects, Rows
 from tracehint.analyzer.flow.ranges import expand
+from tracehint.analyzer.path_rules import ODD
 
 if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
-
-_ODD = r"//|/\.\.?(?:/|$)|/$"
 
 
 @dataclass
@@ -40,6 +39,7 @@ class DeclaredRows:
     observed: Bools
     read: Ints
     of_task: Ints  # per task its declared one, or UNKNOWN
+    of_row: Ints  # the same per row of the table of declared tasks
     parents: tuple[Ints, Ints]  # (child, parent), sorted by child
 
 
@@ -51,6 +51,16 @@ class Uses(Rows):
     task: Ints
     out: Bools
     size: Ints
+
+
+def taken(bundle: Bundle, joined: pa.Table, tasks: pa.Table) -> tuple[DeclaredRows, Uses, pa.Array]:
+    """The declared tasks, inputs and outputs, and the distinct paths of these. The bundle has
+    none of them after this."""
+    declared = read_tasks(bundle, joined, tasks)
+    uses, paths = read_uses(bundle, declared)
+    for name in ("declared_io", "declared_tasks"):
+        bundle.tables[name] = bundle.tables[name].schema.empty_table()
+    return declared, uses, paths
 
 
 def read_tasks(bundle: Bundle, joined: pa.Table, tasks: pa.Table) -> DeclaredRows:
@@ -69,16 +79,17 @@ def read_tasks(bundle: Bundle, joined: pa.Table, tasks: pa.Table) -> DeclaredRow
     of_task = np.full(len(ids), UNKNOWN, np.int64)
     of_task[place[::-1]] = code[::-1]
     rows = bundle.tables["declared_tasks"]
-    at = _index(rows.column("task"), text.dictionary)
+    at = _index(rows.column("task").combine_chunks(), text.dictionary)
     read = np.full(count, UNKNOWN, np.int64)
     np.maximum.at(read, at[at >= 0], column(rows, "read_bytes")[at >= 0])
-    return DeclaredRows(
-        text.dictionary, first, last, seen, read, of_task, _parents(rows, at, text.dictionary)
-    )
+    parents = _parents(rows, at, text.dictionary)
+    return DeclaredRows(text.dictionary, first, last, seen, read, of_task, at, parents)
 
 
 def _index(values: pa.Array, known: pa.Array) -> Ints:
     """Position of each value among the known ones, or UNKNOWN."""
+    if values.equals(known):
+        return np.arange(len(known))
     return ints(pc.fill_null(pc.index_in(values, value_set=known), UNKNOWN).to_numpy())
 
 
@@ -119,18 +130,17 @@ def _absolute(
     the run. In the order of their first rows; a name is joined once for each directory. `code`:
     which of the paths it is."""
     folder, folders = _folders(bundle, declared)
-    key = folder[task] * max(1, len(paths)) + code
-    kinds, number = numbered(key)
-    first = np.empty(len(kinds), np.int64)
-    first[number[::-1]] = np.arange(len(key))[::-1]
-    order = np.argsort(first)
-    rows = first[order]
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    joined = _joined(folders.take(pa.array(folder[task[rows]])), paths.take(pa.array(code[rows])))
-    normal = _normal(joined).dictionary_encode()
-    named = ints(normal.indices.to_numpy(zero_copy_only=False))
-    return named[place[number]], normal.dictionary
+    folder = folder[task]
+    alike = not len(folder) or int(folder.min()) == int(folder.max())
+    number, rows = in_turn(code if alike else folder * max(1, len(paths)) + code)
+    used = code[rows]
+    if len(used) < len(paths) or not np.array_equal(used, np.arange(len(used))):
+        paths = paths.take(pa.array(used))
+    whole = _normal(_joined(folders.take(pa.array(folder[rows])), paths))
+    if alike and whole is paths:
+        return number, paths
+    normal = whole.dictionary_encode()
+    return ints(normal.indices.to_numpy(zero_copy_only=False))[number], normal.dictionary
 
 
 def _folders(bundle: Bundle, declared: DeclaredRows) -> tuple[Ints, pa.Array]:
@@ -138,7 +148,7 @@ def _folders(bundle: Bundle, declared: DeclaredRows) -> tuple[Ints, pa.Array]:
     rows = bundle.tables["declared_tasks"]
     cwd = bundle.manifest.cwd.encode("utf-8", "surrogateescape")
     own = pc.fill_null(binary(rows, "workdir"), cwd).dictionary_encode()
-    at = _index(rows.column("task"), declared.names)
+    at = declared.of_row
     known = np.flatnonzero(at >= 0)[::-1]  # the first row of a task decides
     number = np.full(len(declared.names), len(own.dictionary), np.int64)
     number[at[known]] = ints(own.indices.to_numpy(zero_copy_only=False))[known]
@@ -146,14 +156,16 @@ def _folders(bundle: Bundle, declared: DeclaredRows) -> tuple[Ints, pa.Array]:
 
 
 def _joined(folders: pa.Array, paths: pa.Array) -> pa.Array:
-    inside = pc.binary_join_element_wise(folders, paths, b"/")
     keep = pc.or_(pc.starts_with(paths, b"/"), pc.equal(pc.binary_length(folders), 0))
+    if pc.all(keep).as_py():
+        return paths
+    inside = pc.binary_join_element_wise(folders, paths, b"/")
     return pc.if_else(keep, paths, inside)
 
 
 def _normal(paths: pa.Array) -> pa.Array:
     """Paths without `.`, `..` and doubled slashes; only odd ones are touched."""
-    odd = pc.match_substring_regex(paths, _ODD)
+    odd = pc.match_substring_regex(paths, ODD)
     names = paths.filter(odd).to_pylist()
     if not names:
         return paths

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from tracehint.analyzer.arrays import Bools, Ints
+from tracehint.analyzer.arrays import Bools, Ints, slim
 from tracehint.schemas.tables import EXTENT_HOW
 
 if TYPE_CHECKING:
@@ -47,6 +47,12 @@ class Rows:
         return cls(
             **{f.name: np.concatenate([getattr(p, f.name) for p in some]) for f in fields(cls)}
         )
+
+    def slim(self) -> Self:
+        """These rows in less memory, only to be read."""
+        for f in fields(self):
+            setattr(self, f.name, slim(getattr(self, f.name)))
+        return self
 
     @classmethod
     def empty(cls) -> Self:

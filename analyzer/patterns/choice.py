@@ -6,14 +6,16 @@ then by all bytes over the network, then by the number of copies, then by the de
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tracehint.analyzer import catalogue
-from tracehint.analyzer.arrays import starts_of
+from tracehint.analyzer.arrays import order_by, starts_of
+from tracehint.analyzer.execution.resources import Resources
+from tracehint.analyzer.execution.threads import compute_all
 from tracehint.analyzer.patterns import cost
 from tracehint.analyzer.patterns.cost import DEFAULT, Asked, Moved
 from tracehint.analyzer.patterns.groups import Around
@@ -29,10 +31,14 @@ from tracehint.analyzer.patterns.rows import (
     Single,
     code,
 )
+from tracehint.analyzer.patterns.united import united
 from tracehint.analyzer.sites import crossing
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Options
+
+Priced = Callable[[Ints], tuple[Moved, Asked]]
+_AT_ONCE = 1 << 18  # labels
 
 
 @dataclass
@@ -55,21 +61,54 @@ class Chosen(Rows):
     across: Ints
 
 
+@dataclass(frozen=True)
+class Site:
+    """Where the placements are compared: `nodes` nodes at one site or several."""
+
+    options: Options
+    nodes: int
+    hosts_by_site: Mapping[str, int]
+
+    @property
+    def number(self) -> float:
+        """The nodes that the model counts with."""
+        return float(max(1, self.nodes))
+
+
 def choose(
-    labels: Labels,
-    facts: Facts,
-    single: Single,
-    around: Around,
-    options: Options,
-    nodes: int,
-    hosts_by_site: Mapping[str, int],
+    labels: Labels, facts: Facts, single: Single, around: Around, site: Site, resources: Resources
 ) -> Chosen:
-    """The choice for each label, for `nodes` nodes at one site or several."""
-    number = float(max(1, nodes))
-    moved = _moved(cost.moved(labels, facts, single, around, number), options, number)
-    asked = cost.asked(labels.pattern, moved, number)
-    first, second, best = _best(labels, asked, moved, len(facts))
-    pays = _pays(asked, moved, options.call_cost_bytes)
+    """The choice for each label, some files at a time."""
+    home = cost.at_home(labels, facts, single, around, site.number)
+
+    def priced(at: Ints) -> tuple[Moved, Asked]:
+        """What these labels move and ask for."""
+        some = labels.take(at)
+        moved = _moved(cost.moved(some, facts, home[at]), site.options, site.number)
+        return moved, cost.asked(some.pattern, moved, site.number)
+
+    loses = _rivals_that_lose(labels, priced, len(facts))
+    step = max(1, _AT_ONCE * len(facts) // max(1, len(labels)))
+    block = labels.file // step
+    order = order_by(block)
+    bounds = np.append(starts_of(block[order]), len(order))
+    del block
+
+    def chosen_in(i: int) -> Chosen:
+        at = order[bounds[i] : bounds[i + 1]]
+        moved, asked = priced(at)
+        some = labels.take(at)
+        some.file = some.file - int(some.file.min())
+        return _choices(some, asked, moved, loses[at], site).slim()
+
+    parts = compute_all(chosen_in, range(len(bounds) - 1), resources, "placements")
+    return united(parts, order) if parts else Chosen.empty()
+
+
+def _choices(labels: Labels, asked: Asked, moved: Moved, loses: Bools, site: Site) -> Chosen:
+    """The choice for each of these labels, which are all of their files."""
+    first, second, best = _best(labels, asked, moved, loses)
+    pays = _pays(asked, moved, site.options.call_cost_bytes)
     choice = np.where(pays, asked.placement, DEFAULT)
 
     def of(candidate: Ints) -> tuple[Ints, Floats]:
@@ -92,8 +131,8 @@ def choose(
         rounded(asked.wait),
         asked.copies,
         asked.placement,
-        rounded(moved.net * crossing(hosts_by_site, nodes)),
-        rounded(cost.across(asked, moved, hosts_by_site, nodes)),
+        rounded(moved.net * crossing(site.hosts_by_site, site.nodes)),
+        rounded(cost.across(asked, moved, site.hosts_by_site, site.nodes)),
     )
 
 
@@ -117,14 +156,14 @@ def rounded(values: Floats) -> Ints:
     return np.asarray(whole + np.sign(values) * (np.abs(values - whole) >= 0.5), np.int64)
 
 
-def _best(labels: Labels, asked: Asked, moved: Moved, files: int) -> tuple[Ints, Ints, Ints]:
+def _best(labels: Labels, asked: Asked, moved: Moved, loses: Bools) -> tuple[Ints, Ints, Ints]:
     """Per file the labels with the best and the second best placement (UNKNOWN: the default, or
     none), and the primary label.
 
     Labels are tried in their default order, so that a later one must be cheaper.
     """
+    files = int(labels.file.max(initial=-1)) + 1
     first, second, best = (np.full(files, UNKNOWN, np.int64) for _ in range(3))
-    loses = _rivals_that_lose(labels, asked, moved, files)
     cost = (asked.wait, asked.net, asked.copies)
     for pattern in catalogue.NAMES:
         label = np.flatnonzero(labels.pattern == code(pattern))
@@ -174,7 +213,7 @@ def _enter_default(labels: Labels, asked: Asked, moved: Moved, first: Ints, seco
     second[~best & wins(second)] = UNKNOWN
 
 
-def _rivals_that_lose(labels: Labels, asked: Asked, moved: Moved, files: int) -> Bools:
+def _rivals_that_lose(labels: Labels, priced: Priced, files: int) -> Bools:
     """Of the groups of one file only the one that saves most stands for it."""
     loses = np.zeros(len(labels), bool)
     at = np.flatnonzero(labels.group >= 0)
@@ -182,8 +221,9 @@ def _rivals_that_lose(labels: Labels, asked: Asked, moved: Moved, files: int) ->
     if not rivals.any():
         return loses
     group = labels.group[at]
-    wait = np.bincount(group, moved.wait[at] - asked.wait[at])
-    net = np.bincount(group, moved.net[at] - asked.net[at])
+    moved, asked = priced(at)
+    wait = np.bincount(group, moved.wait - asked.wait)
+    net = np.bincount(group, moved.net - asked.net)
     some = rivals[labels.file[at]]
     at, group = at[some], group[some]
     rank = np.array([catalogue.NAMES.index(name) for name in PATTERNS])[labels.pattern[at]]

@@ -106,16 +106,22 @@ class Asked(Rows):
     copies: Ints
 
 
-def moved(labels: Labels, facts: Facts, single: Single, around: Around, nodes: float) -> Moved:
-    """What the files of the labels move; the costs of the default placement are still to come."""
+def moved(labels: Labels, facts: Facts, home: Floats) -> Moved:
+    """What the files of the labels move; the costs of the default placement are still to come.
+    `home` as below."""
     at = labels.file
     n = facts.n[at].astype(np.float64)
     u = np.where(n > 0, facts.u[at] / np.maximum(n, 1), 0.0)
-    home = np.ones(len(at))
+    return Moved(facts.s[at].astype(np.float64), n, u, facts.np[at], facts.together[at], home, u, u)
+
+
+def at_home(labels: Labels, facts: Facts, single: Single, around: Around, nodes: float) -> Floats:
+    """Per label the share of its file that is where it is needed; it takes all labels to know."""
+    home = np.ones(len(labels))
     own = labels.pattern == code("pipeline")
     home[own] = _pipeline_home(single, labels.file[own], len(facts))
     own = labels.pattern == code("gather")
-    file = at[own]
+    file = labels.file[own]
     share = facts.owned_max[file] / np.maximum(facts.owned[file], 1)
     home[own] = np.maximum(1 / nodes, np.where(facts.owned[file] > 0, share, 0.0))
     # With more partners than nodes, a node that takes the group holds 1/N of it anyway.
@@ -123,7 +129,7 @@ def moved(labels: Labels, facts: Facts, single: Single, around: Around, nodes: f
     group = labels.group[own]
     share = np.minimum(1, around.largest[group] / np.maximum(around.bytes[group], 1))
     home[own] = np.maximum(1 / nodes, np.where(around.bytes[group] > 0, share, 0.0))
-    return Moved(facts.s[at].astype(np.float64), n, u, facts.np[at], facts.together[at], home, u, u)
+    return home
 
 
 def _pipeline_home(single: Single, files: Ints, count: int) -> Floats:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from tracehint.analyzer.patterns.attempts import read_work
 from tracehint.analyzer.patterns.facts import Losses, PartitionFacts, find
 from tracehint.analyzer.patterns.partitions import FlowTables, Tables, dense
 from tracehint.analyzer.patterns.rows import UNKNOWN, Bools, Labels, Rows, Single, Work, code
+from tracehint.analyzer.patterns.united import united
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,19 +60,36 @@ def label(
     reads, lineage = _reads(found, len(work.ids)), column(tables.files, "lineage")
     around, grouped = groups.find(single, reads, lineage, options)
     alone = found.labels.take(~in_cycles.file[found.labels.file])
-    labels = Labels.joined([_shared(in_cycles.file & found.facts.labelled), alone, grouped])
-    sites = run.get("hosts_by_site", {})
-    chosen = choice.choose(labels, found.facts, single, around, options, int(run["nodes"]), sites)
-    factors = confidence.rate(labels, found.facts, run["completeness"]["blind_to"], lost)
-    extra = evidence.Extra(bool(sites), options.link_rates)
-    sources = _sources(found, around, in_cycles, single)
-    said = evidence.write(labels, factors, chosen, sources, extra, resources)
-    decided = edges.Decided(labels, chosen, said, factors.confidence(), factors.ordered)
-    texts = evidence.groups(around, labels, chosen)
+    shared = _shared(in_cycles.file & found.facts.labelled)
+    labels = Labels.joined([shared, alone, grouped]).slim()
+    del shared, alone, grouped
+    sources, links = _sources(found, around, in_cycles, single), found.links
+    del found, in_cycles, single  # they are with the sources now
+    site = choice.Site(options, int(run["nodes"]), run.get("hosts_by_site", {}))
+    decided = _decided(labels, sources, site, run["completeness"]["blind_to"], lost, resources)
+    del sources
+    texts = evidence.groups(around, labels, decided.chosen)
     return (
-        edges.patterns_table(decided, tables.ids, found.links, resources),
+        edges.patterns_table(decided, tables.ids, links, resources),
         edges.groups_table(around, decided, texts, work.ids, tables.ids),
     )
+
+
+def _decided(
+    labels: Labels,
+    sources: numbers.Sources,
+    site: choice.Site,
+    blind_to: Sequence[str],
+    lost: pa.Table | None,
+    resources: Resources,
+) -> edges.Decided:
+    """The labels with their placements, how sure they are, and why."""
+    facts, single, around = sources.facts, sources.single, sources.around
+    chosen = choice.choose(labels, facts, single, around, site, resources)
+    factors = confidence.rate(labels, facts, blind_to, lost).slim()
+    extra = evidence.Extra(bool(site.hosts_by_site), site.options.link_rates)
+    said = evidence.write(labels, factors, chosen, sources, extra, resources)
+    return edges.Decided(labels, chosen, said, factors.confidence(), factors.ordered)
 
 
 def _found(
@@ -81,7 +99,8 @@ def _found(
     bounds = tables.bounds()
 
     def found_in(i: int) -> PartitionFacts:
-        return find(tables.partition(*bounds[i]), work, options, losses)
+        found = find(tables.partition(*bounds[i]), work, options, losses)
+        return replace(found, facts=found.facts.slim(), labels=found.labels.slim())
 
     parts = compute_all(found_in, range(len(bounds)), resources, "labels")
     give_back()
@@ -137,10 +156,7 @@ def _together(parts: list[PartitionFacts], lows: list[int]) -> PartitionFacts:
             for rows, low in zip(values, lows, strict=True):
                 if hasattr(rows, "file"):
                     rows.file = rows.file + rows.file.dtype.type(low)
-            columns[field.name] = type(values[0]).joined(values)
-            for part in parts:  # the partitions go as the whole comes
-                setattr(part, field.name, None)
-            del rows
+            columns[field.name] = united(values)
         else:  # a flag
             columns[field.name] = sum(values[1:], start=values[0])
     return PartitionFacts(**columns)

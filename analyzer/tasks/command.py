@@ -6,6 +6,7 @@ texts come from strangers.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from functools import lru_cache
@@ -106,6 +107,19 @@ def shell_parts(arguments: Sequence[bytes]) -> tuple[bytes | None, bytes | None]
         else:
             return (word, None) if inline else (None, word)
     return (b"" if inline else None), None
+
+
+def workflow_name(command: Sequence[str]) -> str:
+    """The program of a command line, or the script that a shell or an interpreter is given."""
+    if not command:
+        return ""
+    name, arguments = base_name(command[0]), [os.fsencode(word) for word in command[1:]]
+    script: bytes | str | None = None
+    if name in SHELLS:
+        script = shell_parts(arguments)[1]
+    elif name in INTERPRETERS:
+        script = script_of(name, arguments)
+    return base_name(script) if script else name
 
 
 def script_of(interpreter: str, arguments: Sequence[bytes]) -> str | None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tracehint.hintgen.anonymize.columns import replaced
 from tracehint.hintgen.anonymize.words import Pseudonyms
 from tracehint.schemas.writer import BundleWriter, whole_bundle
 
@@ -57,7 +59,7 @@ def _table(name: str, table: pa.Table, words: Pseudonyms, hosts: dict[str, str])
         if isinstance(column, pa.ChunkedArray):
             column = pa.concat_arrays(column.chunks)
         if field.name == "host":
-            new = _mapped(column, lambda raw: hosts[raw.decode()].encode())
+            new = _mapped(column, partial(_hosts, hosts=hosts))
         elif field.name == "uid":
             new = pc.if_else(pc.equal(column, 0), 0, 1000).cast(field.type)
         elif (name, field.name) in DROPPED:
@@ -76,7 +78,7 @@ def _words(column: pa.Array, name: str, words: Pseudonyms) -> pa.Array:
 
     kind = column.type
     if pa.types.is_binary(kind) or pa.types.is_string(kind):
-        return _mapped(column, words.replace)
+        return _mapped(column, partial(replaced, words=words))
     if pa.types.is_list(kind):
         flat = _words(column.flatten(), name, words)
         offsets = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).cumsum()
@@ -92,16 +94,19 @@ def _words(column: pa.Array, name: str, words: Pseudonyms) -> pa.Array:
     return column
 
 
-def _mapped(column: pa.Array, change: Callable[[bytes], bytes]) -> pa.Array:
-    """Each distinct value is changed once."""
+def _mapped(column: pa.Array, change: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    """Each distinct value is changed once; `change` gets and gives them as binary ones."""
     import pyarrow as pa
 
     coded = column.dictionary_encode()
-    text = pa.types.is_string(column.type)
-    values = coded.dictionary.to_pylist()
-    raw = [change(v.encode("utf-8", "surrogateescape") if text else v) for v in values]
-    new = pa.array([r.decode() for r in raw] if text else raw, column.type)
+    new = change(coded.dictionary.cast(pa.binary())).cast(column.type)
     return new.take(coded.indices)
+
+
+def _hosts(names: pa.Array, hosts: dict[str, str]) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.array([hosts[name.decode()].encode() for name in names.to_pylist()], pa.binary())
 
 
 def _manifest(manifest: Manifest, words: Pseudonyms, hosts: dict[str, str]) -> Manifest:

@@ -8,7 +8,6 @@ letters becomes eight letters that follow from a secret key, of an alphabet in w
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import re
 
@@ -21,6 +20,10 @@ _LENGTH = 8
 _ENDS = b"/ \t\n'\":;,)]}>|&"
 _REMEMBERED = 200_000  # components of paths
 _MAX_PARTS = 5  # more changes between letters and digits are a hash, not a counter
+_ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
+_WITH_DIGITS = {
+    word.encode().translate(_ZEROS) for word in WORDS if not (word.isalpha() or word.isdigit())
+}
 
 
 class Pseudonyms:
@@ -45,6 +48,18 @@ class Pseudonyms:
         done = self._components
         parts = [done.get(part) or self._component(part) for part in rest]
         return b"".join((self._changed(first), *parts))
+
+    @staticmethod
+    def reads_digits(layout: bytes) -> bool:
+        """Whether what becomes of a text may follow from its digits; `layout`: with each as 0.
+
+        >>> [Pseudonyms.reads_digits(text) for text in (b"run00/p_000.fits", b"/usr/lib00/a0b0c0d")]
+        [False, True]
+        """
+        return any(
+            token.lower() in _WITH_DIGITS or len(_PARTS.findall(token)) > _MAX_PARTS
+            for token in _TOKEN.findall(layout)
+        )
 
     def _component(self, part: bytes) -> bytes:
         """A slash and what follows it, up to the next one: it does not depend on what is around
@@ -87,7 +102,7 @@ class Pseudonyms:
             return found
         for attempt in range(1000):
             seed = word + b"\0%d" % attempt
-            number = int.from_bytes(hmac.new(self._key, seed, hashlib.sha256).digest()[:8])
+            number = int.from_bytes(hmac.digest(self._key, seed, "sha256")[:8])
             letters = _spelt(number)
             if letters not in self._taken and letters.decode() not in WORDS:
                 break

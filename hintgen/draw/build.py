@@ -7,13 +7,14 @@ Engine processes, software and scratch files are left out and counted.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tracehint.hintgen import query
 from tracehint.hintgen.draw.model import Drawing, GraphNode, Link
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
     from tracehint.analyzer.model import Analysis
 
@@ -80,7 +81,8 @@ _SHOWN = """
 _FOLDS = ((MAX_FOLDED_FILES, "made, used, pattern"), (MAX_FLOWS, "role, pattern"))
 
 _TASKS = """
-    SELECT n.node, min(n.label) AS label, min(t.type) AS type, count(*) AS count,
+    SELECT n.node AS id, 'task' AS kind, coalesce(nullif(min(n.label), ''), '?') AS label,
+           coalesce(min(t.type), '') AS type, count(*) AS count,
            min(t.start_s) AS start_s, max(t.end_s) AS end_s,
            coalesce(sum(io.bytes), 0)::BIGINT AS bytes
     FROM task_node n JOIN tasks t USING (task)
@@ -89,7 +91,8 @@ _TASKS = """
                GROUP BY task) io USING (task)
     GROUP BY n.node ORDER BY min(t.start_s), n.node"""
 _FILES = """
-    SELECT n.node, min(n.label) AS label, count(DISTINCT n.kind) AS kinds,
+    SELECT n.node AS id, 'file' AS kind, coalesce(nullif(min(n.label), ''), '?') AS label,
+           count(DISTINCT n.kind) AS kinds,
            count(DISTINCT s.named) AS count, coalesce(sum(s.size_bytes), 0)::BIGINT AS bytes,
            mode(s.role ORDER BY s.role) AS role,
            coalesce(mode(l.pattern ORDER BY l.pattern), '') AS pattern,
@@ -154,32 +157,28 @@ def build_on(con: duckdb.DuckDBPyConnection, fold: bool) -> Drawing:
 
 
 def make_nodes(con: duckdb.DuckDBPyConnection, fold: bool) -> None:
-    """The tables task_node and file_node: what is drawn as which node."""
+    """The tables task_node and file_node: what is drawn as which node; and task_drawn and
+    file_drawn, the nodes in their order with the columns of GraphNode."""
     con.execute(_SHOWN)
     con.execute(_KEYS[fold].format(types=MAX_FOLDED_TASKS))
     for most, by in _FOLDS if fold else ():
         row = con.execute("SELECT count(DISTINCT node) FROM file_node").fetchone()
         if row and row[0] > most:
             con.execute(_BY_KIND.format(by=by))
+    con.execute(f"CREATE OR REPLACE TABLE task_drawn AS {_TASKS}")
+    con.execute(f"CREATE OR REPLACE TABLE file_drawn AS {_FILES}")
 
 
 def nodes_of(con: duckdb.DuckDBPyConnection) -> Iterator[GraphNode]:
     """The nodes of make_nodes, tasks first; one question at a time."""
     for batch in node_batches(con):
-        for row in zip(*batch.values(), strict=True):
-            yield GraphNode(**dict(zip(batch, row, strict=True)))
+        yield from (GraphNode(**row) for row in batch.to_pylist())
 
 
-def node_batches(con: duckdb.DuckDBPyConnection) -> Iterator[dict[str, list[Any]]]:
-    """The same as columns of Node, some rows at a time."""
-    for kind, sql in (("task", _TASKS), ("file", _FILES)):
-        for batch in query.batches(con, sql):
-            batch["id"] = batch.pop("node")
-            batch["kind"] = [kind] * len(batch["id"])
-            batch["label"] = [label or "?" for label in batch["label"]]
-            if kind == "task":
-                batch["type"] = [name or "" for name in batch["type"]]
-            yield batch
+def node_batches(con: duckdb.DuckDBPyConnection) -> Iterator[pa.RecordBatch]:
+    """The same as columns of GraphNode, some rows at a time."""
+    for kind in ("task", "file"):
+        yield from query.arrow_batches(con, f"FROM {kind}_drawn")
 
 
 def links_of(con: duckdb.DuckDBPyConnection) -> Iterator[Link]:
@@ -188,6 +187,11 @@ def links_of(con: duckdb.DuckDBPyConnection) -> Iterator[Link]:
     return (Link(**r) for r in query.each(con, f"WITH link AS ({_LINKS}) {order}"))
 
 
-def link_batches(con: duckdb.DuckDBPyConnection) -> Iterator[dict[str, list[Any]]]:
-    """The links as columns of Link, by their source in the order of the nodes."""
-    return query.batches(con, f"WITH link AS ({_LINKS}) {_BY_NODE}")
+def make_links(con: duckdb.DuckDBPyConnection) -> None:
+    """The table link_drawn: the links, by their source in the order of the nodes."""
+    con.execute(f"CREATE OR REPLACE TABLE link_drawn AS WITH link AS ({_LINKS}) {_BY_NODE}")
+
+
+def link_batches(con: duckdb.DuckDBPyConnection) -> Iterator[pa.RecordBatch]:
+    """The links of make_links as columns of Link."""
+    return query.arrow_batches(con, "FROM link_drawn")

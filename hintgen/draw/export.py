@@ -56,8 +56,8 @@ def to_graphml(drawing: Drawing) -> bytes:
     links = sorted(drawing.links, key=lambda link: place[link.source])
     nodes, edges = batch_of(drawing.nodes), batch_of(links)
     pieces = graphml(
-        lambda: iter([nodes] if nodes else []),
-        lambda: iter([edges] if edges else []),
+        lambda: iter([nodes] if nodes.num_rows else []),
+        lambda: iter([edges] if edges.num_rows else []),
         drawing.folded,
     )
     return b"".join(pieces)

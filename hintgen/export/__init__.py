@@ -65,7 +65,9 @@ def export(run: Input, name: str, target: Path, *, force: bool = False) -> None:
             _write_folder(run, name, target)
         else:
             with replacing(target) as fd:
-                _module(name).write(run, query.connect(run.analysis), Path(f"/proc/self/fd/{fd}"))
+                _module(name).write(
+                    run, query.connect(run.analysis, templates=False), Path(f"/proc/self/fd/{fd}")
+                )
     except OSError as error:
         raise UsageError(
             f"{target}: cannot be written: {error.strerror}", "Choose another place with -o."
@@ -82,7 +84,7 @@ def _write_folder(run: Input, name: str, target: Path) -> None:
     if not is_own_folder(target):
         raise PermissionError(errno.EPERM, "it belongs to another user")
     with TemporaryDirectory(prefix=".tracehint-", dir=target) as made:
-        _module(name).write(run, query.connect(run.analysis), Path(made), name)
+        _module(name).write(run, query.connect(run.analysis, templates=False), Path(made), name)
         for path in sorted(Path(made).iterdir()):
             path.replace(target / path.name)
 
@@ -93,7 +95,9 @@ def _to_stdout(run: Input, name: str) -> None:
         raise UsageError(f"{name} is a directory: it cannot go to stdout", "Name it with -o.")
     with TemporaryFile() as made:
         _module(name).write(
-            run, query.connect(run.analysis), Path(f"/proc/self/fd/{made.fileno()}")
+            run,
+            query.connect(run.analysis, templates=False),
+            Path(f"/proc/self/fd/{made.fileno()}"),
         )
         made.seek(0)
         shutil.copyfileobj(made, sys.stdout.buffer)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracehint.hintgen.draw.build import link_batches, make_nodes, node_batches
+from tracehint.hintgen.draw.build import link_batches, make_links, make_nodes, node_batches
 from tracehint.hintgen.draw.graphml import graphml
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ def write(run: Input, con: duckdb.DuckDBPyConnection, target: Path) -> None:
     """One XML file."""
     _ = run
     make_nodes(con, False)
+    make_links(con)
     pieces = graphml(lambda: node_batches(con), lambda: link_batches(con), False)
     with target.open("wb") as stream:
         stream.writelines(pieces)

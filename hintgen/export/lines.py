@@ -6,24 +6,25 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tracehint.hintgen import query
+
 if TYPE_CHECKING:
     import duckdb
 
-_BATCH = 10_000
+_COMMA = ",\n"  # between the members of a list
 
 
 def rows(con: duckdb.DuckDBPyConnection, sql: str) -> Iterator[str]:
-    """The one text column of the result, in batches."""
-    cursor = con.execute(sql)
-    while batch := cursor.fetchmany(_BATCH):
-        yield from (row[0] for row in batch)
+    """The one text column of the result: members of a list, some thousands at a time."""
+    for batch in query.arrow_batches(con, sql):
+        yield _COMMA.join(batch.column(0).to_pylist())
 
 
 def joined(items: Iterable[str]) -> Iterator[str]:
     """The items with commas between them."""
     first = True
     for item in items:
-        yield item if first else ",\n" + item
+        yield item if first else _COMMA + item
         first = False
 
 

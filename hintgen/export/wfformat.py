@@ -98,11 +98,11 @@ def _document(run: dict[str, Any], con: duckdb.DuckDBPyConnection) -> Iterator[s
 
 def _cut_cycles(con: duckdb.DuckDBPyConnection) -> None:
     """Tasks that feed each other both ways have no order: their links back are left out."""
-    backward = con.execute(
+    ((backward,),) = con.execute(
         """SELECT count(*) FROM link JOIN tasks p ON p.task = parent JOIN tasks c ON c.task = child
            WHERE (p.start_s, p.task) >= (c.start_s, c.task)"""
-    ).fetchone()
-    if not backward or not backward[0]:
+    ).fetchall()
+    if not backward:
         return
     import networkx as nx
 

@@ -15,6 +15,7 @@ from functools import cached_property
 from tracehint.hintgen.hints.holes import DIRS, HOLES, MAX_SEGMENT, MAX_SEGMENTS, Atom, members
 
 Part = bytes | str  # literal bytes, or the name of a placeholder
+Places = tuple[slice, ...]  # of the texts of the placeholders in a name
 
 _IN_SEGMENT, _SLASH = members("[^/]"), members("/")
 _FEW = 32  # places of a literal that are looked up one by one
@@ -101,20 +102,16 @@ class Subject:
         return found
 
 
+def texts_at(where: Places, name: bytes) -> tuple[bytes, ...]:
+    """The texts at these places of the name."""
+    return tuple([name[place] for place in where])
+
+
 def _one(byte: int) -> bytes:
     return b"0" * byte + b"1" + b"0" * (255 - byte)
 
 
-def fits(parts: Sequence[Part], subject: Subject) -> tuple[bytes, ...] | None:
-    """The text of each placeholder, or None where the template does not fit.
-
-    Raises TooCostlyError.
-    """
-    found = places(parts, subject)
-    return None if found is None else tuple(subject.name[place] for place in found)
-
-
-def places(parts: Sequence[Part], subject: Subject) -> tuple[slice, ...] | None:
+def places(parts: Sequence[Part], subject: Subject) -> Places | None:
     """The place of each placeholder's text, or None where the template does not fit.
 
     Raises TooCostlyError.

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from tracehint.errors import InputError
-from tracehint.hintgen.hints.fitting import Part, Subject, fits
+from tracehint.hintgen.hints.fitting import Part, Places, Subject, places, texts_at
 from tracehint.hintgen.hints.holes import DIRS, HOLES
 from tracehint.hintgen.hints.pathtext import to_bytes, to_text
 
@@ -111,6 +111,11 @@ class Template:
 
         Raises TooCostlyError.
         """
+        where = self.places(subject)
+        return None if where is None else texts_at(where, subject.name)
+
+    def places(self, subject: Subject) -> Places | None:
+        """The place of the text of each hole, or None. Raises TooCostlyError."""
         name, slashes = subject.name, self.slashes
         if self.literal:
             return () if name == self.parts[0] else None
@@ -119,7 +124,7 @@ class Template:
         if slashes is not None and slashes != subject.slashes:
             return None
         subject.spend(subject.cost)
-        return fits(self.parts, subject) if self.middle in name else None
+        return places(self.parts, subject) if self.middle in name else None
 
 
 @lru_cache(maxsize=65536)

@@ -51,6 +51,7 @@ class Context:
     """One run under the linter. `con` is made at the first question.
 
     `cluster`: where the next run takes place, for rules that argue with predicted seconds.
+    `owned`: tables of the bundle may go when nothing here needs them.
     """
 
     analysis: Analysis
@@ -59,6 +60,7 @@ class Context:
     hints_in_force: HintFile | None = None
     bundle_name: str = "RUN.trace"
     cluster: Cluster | None = None
+    owned: bool = False
 
     @functools.cached_property
     def con(self) -> duckdb.DuckDBPyConnection:
@@ -70,7 +72,7 @@ class Context:
         facts.add_views(con, self.users)
         add_in_force(con, self.bundle, self.analysis.run["data_roots"], self.hints_in_force)
         if self.bundle is not None:
-            facts.add_bundle_views(con, self.analysis, self.bundle)
+            facts.add_bundle_views(con, self.analysis, self.bundle, owned=self.owned)
         return con
 
     @functools.cached_property

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracehint.analyzer.arrays import ints
+from tracehint.hintgen.filetypes import add_file_types
 from tracehint.hintgen.lint import declared
 from tracehint.hintgen.query import text_column
-from tracehint.hintgen.relation import FILE_TYPES
-from tracehint.hintgen.users import Users, counts_by_file
+from tracehint.hintgen.users import Users
 
 if TYPE_CHECKING:
     import duckdb
@@ -59,17 +61,32 @@ SELECT DISTINCT regexp_replace(path_text, '/[^/]*$', '') AS above FROM files
 WHERE contains(path_text, '/')"""
 
 
+def without_edge_labels(analysis: Analysis) -> Analysis:
+    """The analysis with the labels of files only: rules ask for no others, and those of the edges
+    are two of three."""
+    import pyarrow.compute as pc
+
+    edge = analysis.patterns.column("edge")
+    count = edge.null_count
+    own = analysis.patterns.slice(0, count)
+    if own.column("edge").null_count < count:
+        own = analysis.patterns.filter(pc.is_null(edge))
+    return replace(analysis, patterns=own)
+
+
 def add_views(con: duckdb.DuckDBPyConnection, users: Users) -> None:
     """file_types, the views over the analysis, and the declared tables, empty."""
-    con.register("file_makers", counts_by_file(users.made))
-    con.register("file_readers", counts_by_file(users.read))
-    con.execute(FILE_TYPES)
+    files = ints(con.execute("SELECT file FROM files").fetchnumpy()["file"])
+    add_file_types(con, users, files)
     con.execute(_VIEWS)
     con.execute(declared.EMPTY)
 
 
-def add_bundle_views(con: duckdb.DuckDBPyConnection, analysis: Analysis, bundle: Bundle) -> None:
-    """Tables that join the bundle's raw rows to tasks and to paths of the analysis."""
+def add_bundle_views(
+    con: duckdb.DuckDBPyConnection, analysis: Analysis, bundle: Bundle, *, owned: bool = False
+) -> None:
+    """Tables that join the bundle's raw rows to tasks and to paths of the analysis. `owned`: what
+    is declared is taken out of the bundle."""
     proc_task, declared_task = _members(analysis, bundle)
     con.register("b_proc_task", proc_task)
     con.register("b_declared_task", declared_task)
@@ -87,6 +104,9 @@ def add_bundle_views(con: duckdb.DuckDBPyConnection, analysis: Analysis, bundle:
     con.execute(_BUNDLE_VIEWS)
     con.register("folders", _folders(con))
     uses = declared.uses_of(bundle, declared_task)
+    if owned:
+        con.unregister("b_declared_io")
+        bundle.tables["declared_io"] = bundle.tables["declared_io"].schema.empty_table()
     declared.add_declared(con, uses, relative_sql("absolute", roots))
 
 

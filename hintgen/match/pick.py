@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
-from tracehint.hintgen.hints.fitting import Subject, TooCostlyError, places
+from tracehint.hintgen.hints.fitting import Places, Subject, TooCostlyError, texts_at
 from tracehint.hintgen.hints.model import Rule
 from tracehint.hintgen.match.known import Declared
-from tracehint.hintgen.match.ruleindex import Captures, Entry, RuleIndex
+from tracehint.hintgen.match.ruleindex import Entry, RuleIndex
 from tracehint.hintgen.match.skeleton import MOST, Skeletons, skeleton_of
 from tracehint.limits import limit
 
@@ -29,18 +29,15 @@ class Pick:
     entry: Entry | None
     reason: str
     others: tuple[tuple[str, str], ...] = ()  # (rule id, why not)
-    caught: Captures = ()
+    where: Places = ()
     shared: bool = True  # all names of the skeleton have it that are declared alike
-    where: tuple[slice, ...] = ()  # of a shared one: the texts of `caught` in each name
 
-    def captures(self, path: bytes) -> Captures:
+    def captures(self, path: bytes) -> tuple[bytes, ...]:
         """The texts of the placeholders in a path that has this pick."""
-        return tuple([path[at] for at in self.where]) if self.where else self.caught
+        return texts_at(self.where, path)
 
-    def some(self, path: bytes, holes: Sequence[int]) -> Captures:
+    def some(self, path: bytes, holes: Sequence[int]) -> tuple[bytes, ...]:
         """The texts of some of them; those that are not there are left out."""
-        if not self.where:
-            return tuple([self.caught[hole] for hole in holes if hole < len(self.caught)])
         return tuple([path[self.where[hole]] for hole in holes if hole < len(self.where)])
 
 
@@ -80,10 +77,10 @@ class Picker:
         """What the pick of each path follows from."""
         known = asked.known
         skeletons = [skeleton_of(path) for path in asked.paths]
-        alike = {name: self._skeletons.alike(name, most) for name in set(skeletons)}
+        apart = {name for name in set(skeletons) if not self._skeletons.alike(name, most)}
         columns: list[Any] = [
-            [short if alike[short] else path
-             for short, path in zip(skeletons, asked.paths, strict=True)],
+            [path if short in apart else short
+             for short, path in zip(skeletons, asked.paths, strict=True)] if apart else skeletons,
             repeat(most),
             repeat(known.producers is None or known.consumers is None),
             asked.alike if asked.alike is not None else repeat(0),
@@ -114,9 +111,6 @@ class Picker:
         # near the limit, digits may decide how much is looked at
         if not pick.shared or subject.work > most // 2:
             return pick, False
-        if pick.entry is not None and pick.caught:
-            where = places(pick.entry.template.parts, subject) or ()
-            pick = Pick(pick.entry, pick.reason, pick.others, pick.caught, where=where)
         if len(self.remembered) >= MOST:
             self.remembered.clear()
         self.remembered[key] = pick
@@ -129,11 +123,11 @@ class Picker:
         known, alike = asked.known, asked.alike[i] if asked.alike is not None else 0
         reason = "no_rule"
         others: list[tuple[str, str]] = []
-        winner: tuple[Entry, Captures] | None = None
+        winner: tuple[Entry, Places] | None = None
         candidates = self.index.candidates(subject, known, i)
         shared = not any(entry.names_decide for entry, _ in candidates)
-        for entry, caught in candidates:
-            why = self.index.objection(entry, caught, subject, known, i, asked.names)
+        for entry, where in candidates:
+            why = self.index.objection(entry, where, subject, known, i, asked.names)
             if not why and 0 < entry.rule.conditions.get("per_pair", alike) < alike:
                 why = "extra"
             if why:
@@ -143,7 +137,7 @@ class Picker:
                     reason = why
                 others.append((entry.rule.id, why))
             elif winner is None:
-                winner = entry, caught
+                winner = entry, where
             elif self._disagree(winner[0], entry, known, i):
                 tie = [(winner[0].rule.id, "tie"), (entry.rule.id, "tie")]
                 return Pick(None, "conflict", (*others, *tie), shared=shared)

@@ -11,7 +11,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tracehint.hintgen.hints.fitting import Subject
+from tracehint.hintgen.hints.fitting import Places, Subject, texts_at
 from tracehint.hintgen.hints.holes import DIRS
 from tracehint.hintgen.hints.model import INPUT, Rule
 from tracehint.hintgen.hints.template import Template, parse
@@ -20,8 +20,7 @@ from tracehint.hintgen.match.siblings import has_siblings
 from tracehint.hintgen.match.skeleton import MOST, has_digits
 from tracehint.hintgen.match.templateindex import TemplateIndex
 
-Captures = tuple[bytes, ...]
-Fitting = tuple["Entry", Captures]
+Fitting = tuple["Entry", Places]
 
 
 @dataclass(frozen=True)
@@ -58,12 +57,12 @@ class _Rules:
     def _index(self) -> TemplateIndex:
         return TemplateIndex(self._entries)
 
-    def fitting(self, subject: Subject) -> Iterator[tuple[Entry, Captures]]:
+    def fitting(self, subject: Subject) -> Iterator[Fitting]:
         """Rules whose template fits. Raises TooCostlyError."""
-        for template, caught in self._index.fitting(subject):
+        for template, where in self._index.fitting(subject):
             subject.spend(_WEIGHED * len(self._entries[template]))
             for entry in self._entries[template]:
-                yield entry, caught
+                yield entry, where
 
 
 class RuleIndex:
@@ -111,7 +110,7 @@ class RuleIndex:
         self._by_name.pop(name, None)
 
     def candidates(self, subject: Subject, known: Declared, i: int) -> list[Fitting]:
-        """Rules whose template fits and the texts of its placeholders, most specific first.
+        """Rules whose template fits and the places of its placeholders' texts, most specific first.
 
         Rules for declared types only where a type is declared: there may be one per
         pair of types, and most fit any name. Raises TooCostlyError.
@@ -121,12 +120,14 @@ class RuleIndex:
             made_by = known.producer_types[i] or INPUT
             if made_by in self._by_producer:
                 found = [*found, *self._by_producer[made_by].fitting(subject)]
+        if len(found) < 2:
+            return found
         return sorted(found, key=lambda f: (self.rank(f[0], known, i), f[0].rule.id), reverse=True)
 
     def objection(
         self,
         entry: Entry,
-        caught: Captures,
+        where: Places,
         subject: Subject,
         known: Declared,
         i: int,
@@ -138,8 +139,10 @@ class RuleIndex:
         size = known.sizes[i] if known.sizes is not None else None
         if size is not None and size < entry.rule.conditions.get("min_size_bytes", 0):
             return "small"
-        if entry.siblings and not has_siblings(caught, entry.siblings, names):
-            return "names"
+        if entry.siblings:
+            caught = texts_at(where, subject.name)
+            if not has_siblings(caught, entry.siblings, names):
+                return "names"
         if entry.rule.made_by and known.makers is not None:
             return "" if known.makers[i] in entry.rule.made_by else "maker"
         wants = entry.rule.conditions.get("needs", "types" if entry.rule.made_by else "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 
 from tracehint.hintgen.hints.fitting import Subject, TooCostlyError
 from tracehint.hintgen.hints.formulas import readers_of
@@ -69,10 +69,12 @@ def _counts(rules: Iterable[Rule], names: Collection[bytes]) -> dict[str, int] |
 
 def _distinct(
     names: Collection[bytes], skeletons: Skeletons, most: int
-) -> Iterable[tuple[bytes, int]]:
+) -> Iterator[tuple[bytes, int]]:
     """Names, and for how many others each stands: those that no template tells from it."""
-    short = [skeleton_of(name) for name in names]
-    alike = {name: skeletons.alike(name, most) for name in set(short)}
-    return Counter(
-        one if alike[one] else name for one, name in zip(short, names, strict=True)
-    ).items()
+    count = Counter(map(skeleton_of, names))
+    apart = {short for short in count if not skeletons.alike(short, most)}
+    alone = Counter(name for name in names if skeleton_of(name) in apart) if apart else Counter()
+    for short, times in count.items():
+        if short not in apart:
+            yield short, times
+    yield from alone.items()

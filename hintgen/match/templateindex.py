@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from tracehint.hintgen.hints.fitting import Subject
+from tracehint.hintgen.hints.fitting import Places, Subject
 from tracehint.hintgen.hints.template import Template
 
 _Ends = tuple[bytes, bytes]  # prefix and suffix, both cut
@@ -42,8 +42,9 @@ class TemplateIndex:
             self._of_slashes[slashes] = found
         return found
 
-    def fitting(self, subject: Subject) -> list[tuple[Template, tuple[bytes, ...]]]:
-        """Templates that fit, and the texts of their placeholders. Raises TooCostlyError."""
+    def fitting(self, subject: Subject) -> list[tuple[Template, Places]]:
+        """Templates that fit, and the places of their placeholders' texts. Raises
+        TooCostlyError."""
         found = []
         name = subject.name
         for head, tail, tables in self._looked_at(subject.slashes):
@@ -56,9 +57,9 @@ class TemplateIndex:
                     continue
                 subject.spend(len(alike))
                 for template in [t for middle, t in alike if middle in name]:
-                    caught = template.fit(subject)
-                    if caught is not None:
-                        found.append((template, caught))
+                    where = template.places(subject)
+                    if where is not None:
+                        found.append((template, where))
         return found
 
 

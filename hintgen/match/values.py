@@ -53,6 +53,11 @@ def outcomes(
     codes, made = [0] * len(picks), list[Outcome]()
     for (_, use, count), some in rows.items():
         said = _said(picks[some[0]], use, run)
+        if said.constant:
+            for i in some:
+                codes[i] = len(made)
+            made.append(_valued(said, paths[some[0]], count, run, some[0]))
+            continue
         code_of: dict[tuple[Any, ...], int] = {}
         for i, own in zip(some, _own(said, some, paths, run.known), strict=False):
             code = code_of.get(own)
@@ -100,8 +105,6 @@ def _own(
     said: _Said, rows: Sequence[int], paths: Sequence[bytes], known: Declared
 ) -> Iterator[tuple[Any, ...]]:
     """What the values of each of the rows follow from."""
-    if said.constant:
-        return repeat(())
     sizes = known.sizes if said.region else None
     return zip(
         _groups(said, rows, paths, known),

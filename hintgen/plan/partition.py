@@ -54,11 +54,8 @@ def parts_of(graph: Graph, cluster: Cluster, way: CutOptions) -> Ints:
     if len(kept):
         allowed = [way.imbalance] * weights.shape[1]
         part = cut((kept.a, kept.b), kept.bytes, weights, shares, allowed, way.seed)
-    cores = np.repeat(
-        [int(n["cores"]) for n in cluster.nodes], [int(n["count"]) for n in cluster.nodes]
-    )
     part = _near_their_bytes(part, links, kept)
-    return spread(part, graph.stage, cost, links, shares, cores, way.imbalance)
+    return spread(part, graph.stage, cost, links, shares, cores_of(cluster), way.imbalance)
 
 
 def ways_for(tasks: int, seed: int) -> list[CutOptions]:
@@ -72,6 +69,12 @@ def shares_of(cluster: Cluster) -> Floats:
     each = [node["cores"] * node["speed"] for node in cluster.nodes]
     power = np.repeat(each, [int(node["count"]) for node in cluster.nodes])
     return np.asarray(power / power.sum())
+
+
+def cores_of(cluster: Cluster) -> Ints:
+    """Processors of each node."""
+    counts = [int(node["count"]) for node in cluster.nodes]
+    return np.repeat([int(node["cores"]) for node in cluster.nodes], counts)
 
 
 def costs(graph: Graph, cluster: Cluster) -> Floats:

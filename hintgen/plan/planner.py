@@ -7,21 +7,23 @@ from dataclasses import replace
 import numpy as np
 
 from tracehint.analyzer.predict.sampling import error_of
-from tracehint.hintgen.plan.climb import TRIALS
+from tracehint.hintgen.plan.climb import TRIALS, Climb
 from tracehint.hintgen.plan.errors import UnavailableError
 from tracehint.hintgen.plan.evaluate import Bench
-from tracehint.hintgen.plan.improve import NAME, improve
+from tracehint.hintgen.plan.improve import NAME, deepen, improve, polish
 from tracehint.hintgen.plan.judge import choose, estimate, leanest, worth_among
 from tracehint.hintgen.plan.model import Draft, Estimate, Planning, Problem, Strategy
 from tracehint.hintgen.plan.strategies.registry import STRATEGIES
 from tracehint.hintgen.plan.worth import GIVEN, HARDLY, Worth
 
+SEARCH = "races"  # name of the search, told beside measured plans: other plans, another name
 RUNS, FEW_RUNS, MANY_OPERATIONS = 5, 3, 100_000  # beyond so many operations fewer runs
 NEAR = 1.5  # times the best: drafts that are simulated further
-BUDGET, RATE = 20.0, 500_000  # seconds, simulated operations a second
+BUDGET, RATE = 20.0, 1_000_000  # seconds, simulated operations a second on two processors
 PER_STRATEGY = 3  # of them at most
-SHARE, ENOUGH = 0.4, 600  # of the budget that is left: for the next of them; and runs at least
 STARTS, START_NEAR = 5, 1.3  # drafts that are improved, no further from the best than so many times
+# of the budget: for each of them, and for the best of these; the best one has the rest
+SHARES, DEEPENED, ENOUGH = (0.05, 0.15), 2, 150  # and runs at least
 
 
 def plan(problem: Problem, seconds: float = BUDGET) -> Planning:
@@ -53,7 +55,7 @@ def _improved(
 ) -> list[Estimate]:
     """The best estimates with the moves that pay, as one more; none where no move does.
 
-    Each takes a share of the budget that is left, and no less than gets it anywhere.
+    Each takes a share of the budget, and no less than gets it anywhere; the best what is left.
     """
     known = [e for e in estimates if len(e.runs) == total]
     bound = [
@@ -62,23 +64,33 @@ def _improved(
     cut = bound[0] if bound else None
     worth = _worth_in_trials(bench, known)
     error = error_of(problem.cluster, problem.work.guessed)
-    until, found = bench.spent + budget, list[Estimate]()
+    until, climbs = bench.spent + budget, dict[str, Climb]()
     strict = replace(worth, power=HARDLY)
-    starts = [(start, worth) for start in _starts(known)]
-    starts += [(start, strict) for start, _ in starts if start.draft.part is None][:1]
-    for number, (start, goal) in enumerate(starts, 1):
-        left = until - bench.spent
-        share = left if number == len(starts) else min(left, max(ENOUGH, int(left * SHARE)))
+    starts = [(start.name, start, worth) for start in _starts(known)]
+    starts += [(f"{s.name}, strict", s, strict) for _, s, _ in starts if s.draft.part is None][:1]
+    for name, start, goal in starts:
         own = start.draft.part if start.draft.part is not None else cut
-        draft, done = improve(bench, start.draft, own, share, goal)
-        if done:
-            strategy = Strategy(NAME, f"{start.name}; {', '.join(done)}", lambda _: [])
+        share = _share(SHARES[0], budget, until - bench.spent)
+        climbs[name] = improve(bench, start.draft, own, share, goal)
+    for name in sorted(climbs, key=lambda name: climbs[name].mean)[:DEEPENED]:
+        climbs[name] = deepen(climbs[name], _share(SHARES[1], budget, until - bench.spent))
+    polish(list(climbs.values()), until)
+    found = []
+    for name, climb in climbs.items():
+        if climb.done:
+            strategy = Strategy(NAME, f"{name}; {', '.join(climb.done)}", lambda _: [])
+            draft = replace(climb.draft, name=NAME)
             runs = bench.run([draft], range(total))[0]
             found.append(estimate(strategy, draft, runs, error))
     # what is slower than a simple strategy is refused anyhow, however few bytes it moves
     most = min(e.seconds for e in known if e.simple)
     quick = [e for e in found if e.seconds <= most] or found
     return [leanest(quick, estimates)] if quick else []
+
+
+def _share(share: float, budget: int, left: int) -> int:
+    """Runs: a share of the budget, no less than gets anywhere and no more than is left."""
+    return max(0, min(left, max(ENOUGH, int(share * budget))))
 
 
 def _worth_in_trials(bench: Bench, known: list[Estimate]) -> Worth:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tracehint.analyzer.arrays import Bools, Ints
+from tracehint.analyzer.arrays import Bools, Ints, distinct
 from tracehint.hintgen.score.said import Said
 
 LOSSES = {
@@ -115,7 +115,7 @@ def _beside(said: Said, true: Said) -> _Units:
         ours = np.array([code[text] for text in side.texts], np.int64)
         sides.append([ours[c] if len(c) else c for c in (side.name, side.value, side.pattern)])
     keys = [s.file * len(texts) + side[0] for s, side in zip((said, true), sides, strict=True)]
-    unit = np.union1d(*keys)
+    unit = distinct(np.concatenate(keys))
     columns: list[Ints] = []
     for key, (_, value, pattern) in zip(keys, sides, strict=True):
         at = np.searchsorted(unit, key)

@@ -72,7 +72,7 @@ def shapes_of(paths: pa.Array, runs: pa.Array | None = None) -> pa.Array:
 
 def layouts_of(paths: pa.Array, runs: pa.Array | None = None) -> Layouts:
     """The same, layout by layout: of many names few differ. A null is a layout, too."""
-    encoded = _zeroed(_marked(paths.cast(pa.binary()))).dictionary_encode("encode")
+    encoded = zeroed(_marked(paths.cast(pa.binary()))).dictionary_encode("encode")
     known = encoded.dictionary.to_pylist()
     if len(known) <= MAX_LAYOUTS:
         found = masked(known, _runs_of(encoded, runs))
@@ -121,7 +121,7 @@ def _where(chosen: pa.Array, names: pa.Array, change: Callable[[pa.Array], pa.Ar
     )
 
 
-def _zeroed(paths: pa.Array) -> pa.Array:
+def zeroed(paths: pa.Array) -> pa.Array:
     """Binary values with every digit as 0: byte by byte, since each stays as long as it is."""
     there, ends, text = paths.buffers()
     if text is None:

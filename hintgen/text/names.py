@@ -55,6 +55,7 @@ _FILES = f"""
     CREATE TABLE files AS
     SELECT * EXCLUDE (template), role <> 'software' AS data, {_DIR} AS dir, template
     FROM files_raw"""
+_PLAIN = f"CREATE TABLE files AS SELECT *, role <> 'software' AS data, {_DIR} AS dir FROM files_raw"
 
 
 def add_templates(con: duckdb.DuckDBPyConnection, files: pa.Table) -> None:
@@ -79,6 +80,13 @@ def add_templates(con: duckdb.DuckDBPyConnection, files: pa.Table) -> None:
     con.execute(_FILES)
     con.unregister("files_raw")
     con.execute("DROP TABLE alike")
+
+
+def add_plain(con: duckdb.DuckDBPyConnection, files: pa.Table) -> None:
+    """Make `files` of the table without mask, template and shape, for those who need none."""
+    con.register("files_raw", files)
+    con.execute(_PLAIN)
+    con.unregister("files_raw")
 
 
 def _kinds(con: duckdb.DuckDBPyConnection, file: Ints) -> Ints:

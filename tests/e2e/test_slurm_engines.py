@@ -145,6 +145,7 @@ END
 """
 
 
+@pytest.mark.full  # test_run_slurm.py[cluster-generic]: the same executor, recorded as well
 def test_snakemake_profile(slurm: Cluster, tmp_path: Path) -> None:
     pytest.importorskip("snakemake_executor_plugin_cluster_generic")
     (tmp_path / "profile").mkdir()
@@ -207,6 +208,7 @@ ON_SLURM = """provider=SlurmProvider(
         ),"""
 
 
+@pytest.mark.full  # Parsl stays in test_more_engines.py, workers that a Slurm ends in test_slurm.py
 def test_parsl_launcher(slurm: Cluster, tmp_path: Path) -> None:
     """Parsl cancels its pool of workers at the end: what the recorder left is read by merge."""
     program = engine("python")

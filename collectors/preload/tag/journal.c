@@ -127,25 +127,44 @@ uint64_t tag_counted(const struct tag_journal *j, enum tag_count which)
 	return j->header ? __atomic_load_n(&j->header->counts[which], __ATOMIC_RELAXED) : 0;
 }
 
-/* A new chunk in the place of `old`; false: there is none to be had. */
-static bool take_chunk(struct tag_journal *j, struct tag_chunk *old)
+/* Chunks in a row that nobody has; NULL: there are none to be had. */
+static struct tag_chunk *map_chunks(struct tag_journal *j, uint32_t count)
 {
-	uint64_t at = __atomic_add_fetch(&j->header->next, TAG_CHUNK, __ATOMIC_RELAXED);
+	uint64_t size = (uint64_t)count * TAG_CHUNK;
+	uint64_t last = __atomic_fetch_add(&j->header->next, size, __ATOMIC_RELAXED);
 	long fd;
 
-	if (at > TAG_JOURNAL_SIZE - TAG_CHUNK)
-		return false;
+	if (last > TAG_JOURNAL_SIZE - TAG_CHUNK - size)
+		return NULL;
 	fd = open_journal(j);
 	if (th_failed(fd))
-		return false;
-	struct tag_chunk *chunk = map_part(fd, at, TAG_CHUNK);
+		return NULL;
+	struct tag_chunk *chunks = map_part(fd, last + TAG_CHUNK, size);
 
 	th_sys(__NR_close, fd);
+	if (chunks)
+		__atomic_store_n(&chunks->more, count - 1, __ATOMIC_RELAXED);
+	return chunks;
+}
+
+/*
+ * A new chunk in the place of `old`; false: there is none to be had. Most processes make a few
+ * files; making disk space takes longer than all else that is done for a file.
+ */
+static bool take_chunk(struct tag_journal *j, struct tag_chunk *old)
+{
+	uint32_t more = old ? __atomic_load_n(&old->more, __ATOMIC_RELAXED) : 0;
+	uint32_t count = old ? TAG_RUN : 1;
+	struct tag_chunk *chunk = more ? old + 1 : map_chunks(j, count);
+
 	if (!chunk)
 		return false;
+	if (more)
+		__atomic_store_n(&chunk->more, more - 1, __ATOMIC_RELAXED);
 	if (!__atomic_compare_exchange_n(&j->chunk, &old, chunk, false, __ATOMIC_ACQ_REL,
-					 __ATOMIC_ACQUIRE))
-		th_sys(__NR_munmap, chunk, TAG_CHUNK); /* another thread was faster */
+					 __ATOMIC_ACQUIRE) &&
+	    !more)
+		th_sys(__NR_munmap, chunk, (size_t)count * TAG_CHUNK); /* another was faster */
 	return true;
 }
 

@@ -13,6 +13,7 @@
 
 #define TAG_JOURNAL_MAGIC "THJRNL\0\2"
 #define TAG_CHUNK 4096u
+#define TAG_RUN 16u		     /* chunks that are made at once for who has filled one */
 #define TAG_JOURNAL_SIZE (1ul << 30) /* sparse */
 
 enum tag_count {
@@ -50,7 +51,8 @@ struct tag_record {
 };
 
 struct tag_chunk {
-	uint32_t used, unused;
+	uint32_t used;
+	uint32_t more; /* chunks of the same process that follow */
 	char records[TAG_CHUNK - 8];
 };
 

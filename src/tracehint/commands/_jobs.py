@@ -71,14 +71,17 @@ def jobs_recorded(directory: Path) -> Iterator[Jobs]:
     if not has_batch_system() or recorded_already():
         yield Jobs()
         return
+    folder = None
     try:
         folder = jobs_folder(directory)
+        environment = jobs_environment(folder)
     except (OSError, TracehintError) as error:
-        _say(f"jobs of a batch system are not recorded: {error}")
+        _say(f"jobs of a batch system are not recorded: {str(error).splitlines()[0]}")
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
         yield Jobs()
         return
     try:
-        environment = jobs_environment(folder)
         with _set({name: environment[name] for name in _MARKS if name in environment}):
             yield Jobs(folder, environment)
     finally:

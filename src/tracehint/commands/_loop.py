@@ -57,7 +57,23 @@ def learned(state: ProjectState, command: tuple[str, ...], cluster: str | None) 
     hints = replace(hints, rules=kept)
     roots = tuple(analyses[-1].run["data_roots"])
     more = _first_names(state.bundle(last), hints, paths, roots, said)
-    return Learned(replace(hints, rules=(*kept, *more)), paths, roots, left_out, said)
+    now = _roots_now(state, last, roots, said)
+    return Learned(replace(hints, rules=(*kept, *more)), paths, now, left_out, said)
+
+
+def _roots_now(
+    state: ProjectState, last: Run, roots: tuple[str, ...], said: list[str]
+) -> tuple[str, ...]:
+    """The data roots of that run, where the workflow may have another place now."""
+    from tracehint.adapters.project.moved import roots_now
+    from tracehint.hintgen.text.escape import terminal
+    from tracehint.schemas.manifest import read_manifest
+
+    was = Path(read_manifest(state.bundle(last)).cwd)
+    now = roots_now(roots, was, state.folder.resolve().parent)
+    if now != roots:
+        said.append(f"the last run was in {terminal(str(was))}: its hints are for files here now")
+    return now
 
 
 def _first_names(
@@ -159,6 +175,7 @@ def written_down(
 
     manifest = read_manifest(bundle)
     force = force_of(read_bundle(bundle, without=("extents",)))
+    idle = not force.wanted and not _worked(bundle)
     run = Run(
         number=int(bundle.name.partition(".")[0]),
         command=command,
@@ -169,22 +186,42 @@ def written_down(
         in_force=force.in_force,
         wanted=force.wanted,
         left_out=found.left_out if found is not None else (),
+        idle=idle,
     )
     state = add_run(directory, run)
     if run.status:
         return [f"exit status {run.status}: nothing is learned from this run"]
+    if idle:
+        return ["no task ran (was everything there already?): nothing is learned from this run"]
     if found is None:
         return ["learned from this run: the next one has hints (tracehint status)"]
-    return _against_first(state, run)
+    return _against_first(state, run, directory)
 
 
-def _against_first(state: ProjectState, run: Run) -> list[str]:
+def _worked(bundle: Path) -> bool:
+    """Whether any task was seen running, besides the engine itself."""
+    import pyarrow.compute as pc
+
+    from tracehint.analyzer.tasks import segment_tasks
+    from tracehint.schemas.store import read_bundle
+
+    tasks = segment_tasks(read_bundle(bundle, without=("extents", "metadata_ops"))).tasks
+    seen = pc.greater(tasks.column("processes"), 0)
+    return bool(pc.any(pc.and_(seen, pc.invert(tasks.column("engine")))).as_py())
+
+
+def _against_first(state: ProjectState, run: Run, directory: Path) -> list[str]:
     """The seconds beside those of the last run without hints."""
-    plain = [r for r in state.runs if r.program == run.program and not r.hinted and not r.status]
+    from tracehint.adapters.project.mounts import LOCAL, store_of
+    from tracehint.collectors.hostinfo import mounts
+
+    plain = [r for r in state.runs if r.program == run.program and not r.hinted and r.teaches]
     if not plain:
         return []
     first = plain[-1]
     lines = [f"{first.seconds:.1f} s without hints, {run.seconds:.1f} s with them"]
+    if run.store == "xattr" and store_of(directory, mounts())[0] == LOCAL:
+        lines.append("  which is not the hints' doing: a plain file system only keeps them")
     if state.bundle(first).is_dir():
         lines.append(f"  next: tracehint compare {state.bundle(first)} {state.bundle(run)}")
     return lines

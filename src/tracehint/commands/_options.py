@@ -74,6 +74,12 @@ runs_before_and_after = with_options(
     click.argument("before", type=click.Path()), click.argument("after", type=click.Path())
 )
 
+# The same, or none: then those of the project.
+last_runs_or_two = with_options(
+    click.argument("before", type=click.Path(), required=False),
+    click.argument("after", type=click.Path(), required=False),
+)
+
 placement_option = click.option(
     "--default-placement",
     type=click.Choice(["striped", "one-node", "local"]),

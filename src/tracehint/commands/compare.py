@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracehint.commands._backend import load
-from tracehint.commands._options import nodes_option, result_options, runs_before_and_after
+from tracehint.commands._options import last_runs_or_two, nodes_option, result_options
 from tracehint.commands._output import write_result
 from tracehint.commands._stage_line import stage
 from tracehint.commands._task_options import task_options
-from tracehint.errors import EXIT_OK, TracehintError
+from tracehint.errors import EXIT_OK, InputError, TracehintError, UsageError
 from tracehint.schemas.arrow import skip_pandas
 
 if TYPE_CHECKING:
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@runs_before_and_after
+@last_runs_or_two
 @result_options("text", "json")
 @nodes_option
 @task_options
 def command(
-    before: str,
-    after: str,
+    before: str | None,
+    after: str | None,
     fmt: str,
     output: str | None,
     force: bool,
@@ -36,12 +36,20 @@ def command(
 ) -> int:
     """Tell what the hints of the run AFTER did, compared with the run BEFORE.
 
+    Without them, the last two runs of the workflow here, as `tracehint run` keeps them.
+
     Which hints were in force, lost (and by what) or not possible; seconds and
     bytes by task type; bytes from the own and from other nodes where the store
     told where files lie; what was predicted beside what was measured.
 
+    Example: tracehint compare
+
     Example: tracehint compare first.trace second.trace
     """
+    if before is None:
+        before, after = _last_two(Path())
+    elif after is None:
+        raise UsageError("one run given", "Give two, or none: then the last two runs here.")
     skip_pandas()
     from tracehint.analyzer.model import Options
     from tracehint.hintgen.proof.compare import proof_of
@@ -56,6 +64,24 @@ def command(
     )
     write_result(text, output, force=force)
     return EXIT_OK
+
+
+def _last_two(directory: Path) -> tuple[str, str]:
+    """The recordings of the last two runs of the workflow there. Raises InputError."""
+    from tracehint.adapters.project.state import read_state
+
+    state = read_state(directory)
+    command = state.runs[-1].command if state.runs else ()
+    runs = state.usable(command) if command else []
+    if len(runs) < 2:
+        of = f" of {runs[0].program}" if runs else ""
+        raise InputError(
+            f"{state.folder}: {len(runs) or 'no'} recorded run{of} that ended well; two are wanted",
+            "`tracehint run -- COMMAND` makes them, `tracehint status` lists them; or name two.",
+        )
+    before, after = (str(state.bundle(run)) for run in runs[-2:])
+    click.echo(f"tracehint: {before} and {after}: the last runs of {runs[-1].program}", err=True)
+    return before, after
 
 
 def hints_of(run: Path) -> HintFile | None:

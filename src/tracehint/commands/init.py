@@ -79,7 +79,7 @@ def _takes(found: Discovered) -> list[str]:
     words = {"full": "takes", "approximate": "takes nearly", "none": "cannot take"}
     lines += [f"  {words[level]}: {', '.join(rows)}" for level, rows in levels.items() if rows]
     if found.local:
-        lines.append("  and nothing acts on what a disk of one node keeps")
+        lines.append("  but this is a disk of one node: it keeps them, and nothing acts on them")
     disk = open_store("local") if found.local else store
     if disk.about.instead:
         lines.append(f"  instead: {disk.about.instead}")

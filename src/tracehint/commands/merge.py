@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 
 _READERS = 4  # bundles that are read at one time, at most
-UNFINISHED = "its recorder was killed or is still at work; when it has ended, merge again"
+_NAMED = 3  # bundles of which the same is told
+_REASONS = 20  # reasons that are told for one bundle each
+UNFINISHED = "recorder was killed or is still at work; when it has ended, merge again"
 
 
 @dataclass(frozen=True)
@@ -147,11 +149,23 @@ def _tried(path: Path, folder: Path) -> BundlePart | TracehintError:
 
 
 def _say_incomplete(parts: Sequence[BundlePart], problems: Sequence[str]) -> None:
-    for text in [*problems, *(f"{b.path.name}: {p}" for b in parts for p in b.problems)]:
+    texts = [*problems, *(f"{b.path.name}: {p}" for b in parts for p in b.problems)]
+    for text in texts[:_REASONS]:
         click.echo(f"tracehint: left out: {text}", err=True)
-    for bundle in parts:
-        if not bundle.manifest.complete:
-            click.echo(f"tracehint: not whole: {bundle.path.name}: {UNFINISHED}", err=True)
+    if len(texts) > _REASONS:
+        click.echo(f"tracehint: left out: and {len(texts) - _REASONS:,} more", err=True)
+    killed = [part.path.name for part in parts if not part.manifest.complete]
+    if len(killed) <= _NAMED:
+        for name in killed:
+            click.echo(f"tracehint: not whole: {name}: its {UNFINISHED}", err=True)
+        return
+    some = ", ".join(killed[:_NAMED])
+    click.echo(
+        f"tracehint: not whole: {len(killed):,} of {plural(len(parts), 'bundle')} "
+        f"({some} and {len(killed) - _NAMED:,} more): each {UNFINISHED}; "
+        "`complete` in its manifest.json tells",
+        err=True,
+    )
 
 
 def joined(

@@ -12,7 +12,9 @@ import click
 from tracehint.errors import EXIT_OK
 
 if TYPE_CHECKING:
-    from tracehint.adapters.project.state import ProjectState
+    from tracehint.adapters.project.state import ProjectState, Run
+
+_SHOWN = 20  # runs
 
 
 @click.command()
@@ -60,23 +62,35 @@ def _kept(state: ProjectState, run: object) -> bool:
 
 
 def _text(state: ProjectState) -> str:
-    from tracehint.hintgen.text.escape import shorten, terminal
+    from tracehint.hintgen.text.escape import terminal
+    from tracehint.hintgen.text.units import plural
 
-    if not state.runs:
+    if not state.runs and not state.cut_off():
         return "no run yet; the first `tracehint run -- COMMAND` is learned from\n"
-    lines = []
-    for run in state.runs[-20:]:
-        hints = f"{run.in_force:,} of {run.wanted:,} hints in force" if run.hinted else "no hints"
-        words = shorten(terminal(" ".join(run.command)), 50)
-        end = f", exit status {run.status}" if run.status else ""
-        kept = f"  {state.bundle(run)}" if state.bundle(run).is_dir() else ""
-        lines.append(f"{run.number:>4}  {run.seconds:9.2f} s  {hints}{end}  {words}{kept}")
-    last = state.runs[-1]
-    usable = state.usable(last.command)
-    if usable:
-        lines.append(
-            f"the next run of {terminal(last.program)} has hints from {len(usable)} run(s)"
-        )
-    if last.left_out:
+    lines = [_line(state, run) for run in state.runs[-_SHOWN:]]
+    if len(state.runs) > _SHOWN:
+        lines.insert(0, f"({plural(len(state.runs) - _SHOWN, 'older run')}: --format json)")
+    cut_off = "running, or cut off before its end: "
+    lines += [cut_off + terminal(str(place)) for place in state.cut_off()]
+    last = state.runs[-1] if state.runs else None
+    usable = state.usable(last.command) if last else []
+    if last and usable:
+        said = plural(len(usable), "run")
+        lines.append(f"the next run of {terminal(last.program)} has hints from {said}")
+    if last and last.left_out:
         lines.append("rules without use, left out: " + ", ".join(map(terminal, last.left_out)))
     return "\n".join(lines) + "\n"
+
+
+def _line(state: ProjectState, run: Run) -> str:
+    """Number, seconds, what became of its hints, command, and where the recording is."""
+    from tracehint.hintgen.text.escape import shorten, terminal
+
+    hints = f"{run.in_force:,} of {run.wanted:,} hints in force" if run.hinted else "no hints"
+    if run.hinted and not run.wanted:
+        hints = "no file that a rule is for"
+    hints = "no task ran" if run.idle else hints
+    words = shorten(terminal(" ".join(run.command)), 50)
+    end = f", exit status {run.status}" if run.status else ""
+    kept = f"  {state.bundle(run)}" if state.bundle(run).is_dir() else ""
+    return f"{run.number:>4}  {run.seconds:9.2f} s  {hints}{end}  {words}{kept}"

@@ -1,0 +1,143 @@
+"""`run` again where things change: the directory's name, its rights, its room, its files."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support import cli
+from tests.support.hostile import HOSTILE_NAMES
+from tracehint.adapters.project.moved import roots_now
+from tracehint.adapters.project.state import read_state
+from tracehint.schemas.store import read_bundle
+
+RUN = ("run", "--collector", "strace", "--", "sh", "wf.sh")
+WORKFLOW = "mkdir -p out\nsort in >out/mid\nsort -r out/mid >out/last\n"
+
+
+def tracehint(folder: Path, *words: str | Path, status: int = 0) -> str:
+    done = cli.tracehint(*words, cwd=folder)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def project(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "wf.sh").write_text(WORKFLOW)
+    (folder / "in").write_text("1\n" * 40_000)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("was", "here", "root", "now"),
+    [
+        ("/a/wf", "/a/wf", "/a/wf", "/a/wf"), ("/a/wf", "/b/new", "/a/wf", "/b/new"),
+        ("/a/wf", "/b/new", "/a/wf/out", "/b/new/out"),
+        ("/a/p/wf", "/b/p/wf", "/a/data", "/b/data"),
+        ("/a/p/wf", "/b/p/wf", "/tmp", "/tmp"), ("/a/wf", "/b/wf", "/abc", "/abc"),
+        ("/wf", "/new", "/x", "/x"),
+    ],
+)  # fmt: skip  # a table
+def test_data_goes_along_with_its_directory(was: str, here: str, root: str, now: str) -> None:
+    assert roots_now([root], Path(was), Path(here)) == (now,)
+
+
+@pytest.mark.slow
+def test_a_renamed_project_keeps_its_hints(tmp_path: Path) -> None:
+    tracehint(project(tmp_path / "before" / "wf"), *RUN)
+    (tmp_path / "before" / "wf").rename(tmp_path / "before" / "other")
+    said = tracehint(tmp_path / "before" / "other", *RUN)
+    assert f"the last run was in {tmp_path}/before/wf: its hints are for files here now" in said
+    assert "1 of 1 file that a rule is for got their hints" in said
+    (tmp_path / "before").rename(tmp_path / "after")
+    said = tracehint(tmp_path / "after" / "other", *RUN)
+    assert "1 of 1 file that a rule is for got their hints" in said
+    assert "its hints are for files here now" not in tracehint(tmp_path / "after" / "other", *RUN)
+
+
+@pytest.mark.slow
+def test_two_runs_at_once_in_one_project(tmp_path: Path) -> None:
+    folder = project(tmp_path / "wf")
+    tracehint(folder, *RUN)
+    command = [sys.executable, "-m", "tracehint", *RUN]
+    both = [subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE) for _ in range(2)]
+    for run in both:
+        said = run.communicate()[1].decode()
+        assert run.returncode == 0, said
+        assert "1 of 1 file that a rule is for got their hints" in said
+    runs = read_state(folder).runs
+    assert sorted(run.number for run in runs) == [1, 2, 3]
+    assert [run.in_force for run in runs] == [0, 1, 1]
+
+
+@contextmanager
+def mounted(folder: Path, *words: str | Path) -> Iterator[None]:
+    if os.geteuid():
+        pytest.skip("mounts are for root")
+    if subprocess.run(["mount", *words, folder], capture_output=True).returncode:
+        pytest.skip("nothing can be mounted here")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+@pytest.mark.slow
+def test_a_read_only_project_is_said_before_the_command_runs(tmp_path: Path) -> None:
+    folder = project(tmp_path / "wf")
+    (folder / "wf.sh").write_text(f"sort in >{tmp_path}/out\n")
+    with mounted(folder, "--bind", folder):
+        subprocess.run(["mount", "-o", "remount,ro,bind", folder], check=True)
+        said = tracehint(folder, *RUN, status=125)
+        assert f"nothing can be kept in {folder}/.tracehint: Read-only file system" in said
+        assert "--output BUNDLE" in said
+        assert not (tmp_path / "out").exists()
+        tracehint(folder, "run", "--output", tmp_path / "x.trace", *RUN[1:])
+        assert (tmp_path / "out").exists()
+        assert "no run yet" in tracehint(folder, "status")
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_said_and_the_next_run_has_hints(tmp_path: Path) -> None:
+    folder = tmp_path / "wf"
+    folder.mkdir()
+    with mounted(folder, "-t", "tmpfs", "-o", "size=4m", "none"):
+        (folder / "wf.sh").write_text(WORKFLOW)
+        (folder / "in").write_text("1\n" * 40_000)
+        tracehint(folder, *RUN)
+        with (folder / "fill").open("wb", 0) as fill:
+            while fill.tell() < os.fstatvfs(fill.fileno()).f_blocks << 12:
+                try:
+                    fill.write(bytes(4096))
+                except OSError:
+                    break
+        said = tracehint(folder, *RUN, status=125)
+        assert f"{folder}/.tracehint" in said
+        assert "No space left on device" in said
+        (folder / "fill").unlink()
+        assert "1 of 1 file that a rule is for got their hints" in tracehint(folder, *RUN)
+
+
+@pytest.mark.slow
+def test_names_of_every_byte_twice(tmp_path: Path) -> None:
+    """Each name is a file that one program makes and another one reads."""
+    names = [name for name in HOSTILE_NAMES if name != b".tracehint"]
+    (tmp_path / "names").write_bytes(b"\0".join(names))
+    (tmp_path / "wf.sh").write_text(
+        "mkdir -p out && cd out || exit 1\n"
+        "xargs -0 -I@ sh -c 'head -c 70000 /dev/zero >\"$0\"' @ <../names\n"
+        "xargs -0 -I@ sh -c 'cksum <\"$0\"' @ <../names >../sums\n"
+    )
+    tracehint(tmp_path, *RUN)
+    said = tracehint(tmp_path, *RUN)
+    rows = read_bundle(tmp_path / ".tracehint/runs/0002.trace").tables["settings"].to_pylist()
+    hinted = {os.path.basename(row["path"]) for row in rows if row["state"] == "set"}  # noqa: PTH119
+    assert hinted == {name.split(b"/")[-1] for name in names}, said
+    compared = tracehint(tmp_path, "compare", *sorted((tmp_path / ".tracehint/runs").iterdir()))
+    assert "\x1b" not in said + compared + tracehint(tmp_path, "status")
