@@ -20,7 +20,7 @@ from tests.support import cli
 from tests.support.hints import rule, save
 from tests.support.patience import until
 from tracehint.adapters.project.config import find_config
-from tracehint.adapters.project.state import KEPT, Run, add_run, claim, forget, read_state
+from tracehint.adapters.project.state import KEPT, KnownRun, add_run, claim, forget, read_state
 from tracehint.errors import InputError
 from tracehint.schemas.store import read_bundle
 
@@ -213,8 +213,8 @@ def test_a_killed_run_is_named_and_forgotten(tmp_path: Path) -> None:
     assert not (tmp_path / ".tracehint").exists()
 
 
-def run_of(number: int, *, hinted: bool = True, status: int = 0) -> Run:
-    return Run(number, ("/bin/sh", "x"), status, 1.0, hinted)
+def run_of(number: int, *, hinted: bool = True, status: int = 0) -> KnownRun:
+    return KnownRun(number, ("/bin/sh", "x"), status, 1.0, hinted)
 
 
 def test_the_state_keeps_the_last_recordings(tmp_path: Path) -> None:
