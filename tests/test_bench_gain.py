@@ -227,12 +227,12 @@ def test_results_go_on_where_they_were_and_forget_other_rows(tmp_path: Path) -> 
 def test_the_page_tells_load_differing_outputs_and_wrong_predictions() -> None:
     cells = [
         Cell("default", [run_of("default", 0, 10.0, others=0.9)], 11.0, 9.5, 12.0, 10.2 * MB),
-        Cell("local", [run_of("local", 0, 5.0, outputs=6)], 12.0, 10.0, 14.0, 5 * MB),
+        Cell("local", [run_of("local", 0, 5.0, outputs=6)], 12.0, 10.0, 14.0, 5 * MB, "third"),
     ]
     text = tables({"row": cells})
     assert "| row | 10.0 \\* | 5.0 |" in text
     assert "DIFFER: 2" in text
-    assert "0.50 (local)" in text
+    assert "| 0.50 (local) | third |" in text, "which search made its plan"
     told = summary([cells])
     assert "| error of the time: median, worst | 75.0%, 140% |" in told
     assert "| runs inside the 90 % interval | 50% |" in told

@@ -77,10 +77,19 @@ def emitted(path: Path, means: str, more: tuple[str, ...]) -> None:
         (out.parent / "out.mf.tracehint" / "helper").unlink(missing_ok=True)
 
 
+# Each time with the usual means, and each means at the usual time.
+WAYS = [
+    pytest.param((), "helper", id="after-helper"),
+    pytest.param((), "shell", id="after-shell"),
+    pytest.param(("--precreate",), "helper", id="precreate-helper"),
+    pytest.param(("--precreate",), "shell", id="precreate-shell", marks=pytest.mark.full),
+]
+
+
 @pytest.mark.slow
 @pytest.mark.engine
-@pytest.mark.parametrize("more", [(), ("--precreate",)], ids=["after", "precreate"])
 @pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(("more", "means"), WAYS, indirect=["means"])
 def test_a_missing_output_is_noticed(
     tmp_path: Path, means: str, command: str, more: tuple[str, ...]
 ) -> None:

@@ -181,6 +181,18 @@ def test_rules_that_lose_by_name_are_not_written(
     assert any("no rules by name" in note for note in data["assumptions"])
 
 
+def test_rules_that_save_next_to_nothing_are_not_written(tmp_path: Path) -> None:
+    """What hints can place is a thousandth of the bytes: whether they help is chance."""
+    tasks, sizes = [], {}
+    for i in range(10):
+        tasks.append((f"make_{i}", "make", [f"in_{i}.dat"], [f"made_{i}.dat"], 1.0))
+        tasks.append((f"pack_{i}", "pack", [f"made_{i}.dat"], [f"packed_{i}.dat"], 1.0))
+        sizes |= {f"in_{i}.dat": 100 * MB, f"made_{i}.dat": MB // 10, f"packed_{i}.dat": MB // 10}
+    data = planned(write(tmp_path, instance(tasks, sizes)), "-o", "h.json")
+    assert load(tmp_path / "h.json").rules == ()
+    assert any("no rules by name" in note for note in data["assumptions"])
+
+
 def test_a_run_of_too_many_files_says_so_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ from tracehint.hintgen.plan.model import Draft, Estimate, Planning, Problem, Str
 from tracehint.hintgen.plan.strategies.registry import STRATEGIES
 from tracehint.hintgen.plan.worth import GIVEN, HARDLY, Worth
 
+SEARCH = "races"  # name of the search, told beside measured plans: other plans, another name
 RUNS, FEW_RUNS, MANY_OPERATIONS = 5, 3, 100_000  # beyond so many operations fewer runs
 NEAR = 1.5  # times the best: drafts that are simulated further
 BUDGET, RATE = 20.0, 1_000_000  # seconds, simulated operations a second on two processors

@@ -2,7 +2,8 @@
 
 A run whose graph nobody knows gets these rules alone. Several sets are tried, from what was
 learned to none at all; what is slower than the store's default or moves more bytes, with tasks on
-any node or with tasks where their input lies, is not taken.
+any node or with tasks where their input lies, is not taken; nor is what saves next to nothing,
+for that loses as often as it gains.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from tracehint.hintgen.plan.strategies.per_file import MAX_FILES
 RUNS = 3
 NOT_WORSE = 1.005  # times the default's mean time
 MORE_BYTES = 1.02  # times the default's mean bytes
+LEAST_TIME, LEAST_BYTES = 0.01, 0.02  # of the default's: what a set must save, one of them
 _COPIES = ("Replication", "ReplicationSemantics")
 _LOCAL = Hint("DP", "local", "create")
 
@@ -43,7 +45,9 @@ def chosen_rules(problem: Problem) -> tuple[HintFile, str]:
             continue
         found = [_means(bench, values, scheduler) for scheduler in _SCHEDULERS]
         times, sizes = (np.array(found) / np.maximum(base, 1e-9)).T
-        saved = 2.0 - float(times.sum())
+        saved, fewer = 1.0 - float(times.mean()), 1.0 - float(sizes.mean())
+        if saved < LEAST_TIME and fewer < LEAST_BYTES:
+            continue
         if times.max() <= NOT_WORSE and sizes.max() <= MORE_BYTES and saved > gain:
             best, gain = name, saved
     kept = SETS[best](rules.rules) if best in SETS else ()

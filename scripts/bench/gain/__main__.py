@@ -108,7 +108,8 @@ def _report(work: Work, results: Found, *, page: bool) -> None:
         if result.runs:
             case = work.case(name, scale)
             placed = {c: work.placement(case, scale, c) for c in COLUMNS if result.of(c)}
-            found[scale][ROWS[name].title] = cells(case, result, placed)
+            told = {c: work.search(case, scale, c) for c in placed}
+            found[scale][ROWS[name].title] = cells(case, result, placed, told)
     texts = {scale: tables(rows) for scale, rows in found.items() if rows}
     texts["summary"] = summary(row for rows in found.values() for row in rows.values())
     for name, text in texts.items():

@@ -106,8 +106,8 @@ def _table(title: str, rows: Rows, shown: list[str], cell: Callable[[Cell], str]
 
 def _runs(rows: Rows) -> str:
     lines = [
-        "| | runs of a column | processors: others, bench | best / default | outputs |",
-        "|---|---|---|---|---|",
+        "| | runs | processors: others, bench | best / default | planned by | outputs |",
+        "|---|---|---|---|---|---|",
     ]
     for name, row in rows.items():
         if not row:
@@ -121,7 +121,7 @@ def _runs(rows: Rows) -> str:
         said += f"; {astray} files elsewhere" if astray else ""
         lines.append(
             f"| {name} | {min(counts)} to {max(counts)} | {others:.0%}, {own:.0%} | "
-            f"{_best(row)} | {said} |"
+            f"{_best(row)} | {_searches(row)} | {said} |"
         )
     return "\n".join(lines)
 
@@ -132,3 +132,8 @@ def _best(row: Sequence[Cell]) -> str:
         return "-"
     best = min(row, key=lambda c: c.seconds)
     return f"{best.seconds / base.seconds:.2f} ({best.column})"
+
+
+def _searches(row: Sequence[Cell]) -> str:
+    """The search that made the plan of a row."""
+    return ", ".join(c.search for c in row if c.search) or "-"

@@ -9,18 +9,21 @@ import numpy as np
 from scripts.bench.gain.columns import COLUMNS, Case
 
 from tracehint.analyzer.predict.model import Placement
+from tracehint.hintgen.plan.planner import SEARCH
 
 _ARRAYS = {
     "law": np.int32, "copies": np.int32, "target": np.int32, "plan": np.int32, "chunk": np.int64,
 }  # fmt: skip  # a table
 
 _WORDS = ("name", "scheduler", "steal")
+PLANNED = "planned"  # the column that the search makes
 
 
 def placement_of(case: Case, column: str, path: Path) -> Placement:
     """From `path`, or made and kept there."""
     if not path.exists():
-        path.write_text(json.dumps(_plain(COLUMNS[column].place(case))))
+        made = _plain(COLUMNS[column].place(case))
+        path.write_text(json.dumps(made | ({"search": SEARCH} if column == PLANNED else {})))
     data = json.loads(path.read_text())
     arrays = {
         name: None if data[name] is None else np.array(data[name], kind)
@@ -28,6 +31,11 @@ def placement_of(case: Case, column: str, path: Path) -> Placement:
     }
     words = {name: data[name] for name in _WORDS}
     return Placement(groups=data["groups"], **words, **arrays)
+
+
+def search_of(path: Path) -> str:
+    """Which search made a kept plan (planner.SEARCH)."""
+    return str(json.loads(path.read_text()).get("search", "not known"))
 
 
 def _plain(placement: Placement) -> dict[str, object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from scripts.bench.gain.columns import Case
 from scripts.bench.gain.results import Results, Run
@@ -16,7 +17,8 @@ from tracehint.analyzer.predict.prediction import Configuration, predict, runs_f
 
 @dataclass(frozen=True)
 class Cell:
-    """One column of a row: its replays, and what was predicted for it (seconds, bytes)."""
+    """One column of a row: its replays, and what was predicted for it (seconds, bytes); of a
+    plan the name of the `search` that made it."""
 
     column: str
     runs: Sequence[Run]
@@ -24,6 +26,7 @@ class Cell:
     low: float
     high: float
     predicted_bytes: float
+    search: str = ""
 
     @property
     def seconds(self) -> float:
@@ -56,8 +59,14 @@ def _disturbance(run: Run) -> float:
     return 0.0 if run.load.get("preferred") else run.load["others"]
 
 
-def cells(case: Case, results: Results, placements: Mapping[str, Placement]) -> list[Cell]:
-    """A cell for each column with a placement, in their order; each must have runs."""
+def cells(
+    case: Case,
+    results: Results,
+    placements: Mapping[str, Placement],
+    searches: Mapping[str, str] = MappingProxyType({}),
+) -> list[Cell]:
+    """A cell for each column with a placement, in their order; each must have runs. `searches`: by
+    column which search made it."""
     wanted = list(placements)
     points = [
         Configuration(name, case.cluster, name, lambda _w, _c, n=name: placements[n])  # type: ignore[misc]
@@ -67,6 +76,7 @@ def cells(case: Case, results: Results, placements: Mapping[str, Placement]) -> 
     found = predict(case.work, points, runs=runs) if points else []
     return [
         Cell(p.configuration.name, results.of(p.configuration.name), p.seconds, p.low, p.high,
-            p.network_bytes / case.cluster.nodes[0]["link_efficiency"])
+            p.network_bytes / case.cluster.nodes[0]["link_efficiency"],
+            searches.get(p.configuration.name, ""))
         for p in found
     ]  # fmt: skip  # a table

@@ -10,7 +10,7 @@ from pathlib import Path
 from scripts.bench.gain.bedding import cluster_of
 from scripts.bench.gain.cases import case_of
 from scripts.bench.gain.columns import BY_HAND, Case
-from scripts.bench.gain.placements import placement_of
+from scripts.bench.gain.placements import PLANNED, placement_of, search_of
 from scripts.bench.gain.results import Results, load
 from scripts.bench.gain.rows import ROWS, SCALES
 from scripts.bench.gain.stores import Store
@@ -50,9 +50,15 @@ class Work:
 
     def placement(self, case: Case, scale: str, column: str) -> Placement:
         """The one that is replayed and predicted."""
-        kept = self.folder / f"{case.row.name}-{scale}-{column}.placement.json"
-        found = placement_of(case, column, kept)
+        found = placement_of(case, column, self._kept(case, scale, column))
         return found if column == BY_HAND else self.store.takes(found)
+
+    def search(self, case: Case, scale: str, column: str) -> str:
+        """Which search made the placement of a column; none: no search did."""
+        return search_of(self._kept(case, scale, column)) if column == PLANNED else ""
+
+    def _kept(self, case: Case, scale: str, column: str) -> Path:
+        return self.folder / f"{case.row.name}-{scale}-{column}.placement.json"
 
     def mark(self, table: str) -> str:
         """What marks the table of this store on the page."""

@@ -22,7 +22,7 @@ RULES = {
     "learned": "rules by name, for runs without a graph: as learned file by file",
     "without-copies": "rules by name, for runs without a graph: as learned, but no copies",
     "local": "rules by name, for runs without a graph: files on their writer's node",
-    "none": "no rules by name: none was found that never loses to the store's default",
+    "none": "no rules by name: no set saves anything and never loses to the store's default",
 }  # fmt: skip  # a table
 
 
