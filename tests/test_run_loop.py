@@ -101,6 +101,7 @@ def test_the_second_run_has_hints_and_the_proof_is_there(workflow: Path) -> None
     page = (workflow / "r.html").read_text()
     (shown,) = re.findall(r'id="data">(.*?)</script>', page, re.DOTALL)
     assert json.loads(shown)["compare"]["hints"] == hints
+    assert "a plain file system keeps attributes" in json.loads(shown)["compare"]["doubt"]
     analysis = json.loads(tracehint(workflow, "analyze", runs / "0002.trace", "--format", "json"))
     named = [file["path"] for file in analysis["files"] if file["role"] != "software"]
     assert not [path for path in named if ".tracehint" in path]
