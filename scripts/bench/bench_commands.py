@@ -67,7 +67,9 @@ def exponents(sizes: list[int], seconds: dict[str, list[float]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tasks", type=int, action="append", help="default: 10000, 40000 and 100000")
+    parser.add_argument(
+        "--tasks", type=int, action="append", help="default: 10000, 40000 and 100000"
+    )
     parser.add_argument("--bundle", type=Path, action="append", default=[])
     parser.add_argument("--command", action="append", choices=[*COMMANDS], help="default: all")
     args = parser.parse_args()
