@@ -7,15 +7,13 @@ def for_a_run(*, sql: bool = False) -> None:
     """Memory that was given is kept, and nobody looks for garbage: what a run is held in are few
     large arrays and millions of live objects, none of them in cycles that grow.
 
-    For commands, and before numpy is imported. `sql`: DuckDB is asked about the run; its threads
-    would wait for each other where all memory is kept in one place.
+    For commands, and before numpy is imported. `sql`: DuckDB is asked about the run.
     """
     import gc
 
     from tracehint.analyzer.execution.memory import keep_memory
     from tracehint.schemas.arrow import skip_pandas
 
-    if not sql:
-        keep_memory()
+    keep_memory(sql=sql)
     skip_pandas()
     gc.disable()
