@@ -18,7 +18,7 @@ from tracehint.errors import InputError
 from tracehint.hintgen.hints.model import HintFile, Rule
 from tracehint.hintgen.hints.pathtext import to_bytes
 from tracehint.hintgen.hints.template import parse
-from tracehint.hintgen.match.known import Outcome
+from tracehint.hintgen.match.known import Verdict
 from tracehint.hintgen.match.match import Matcher
 from tracehint.hintgen.text.units import plural
 
@@ -123,7 +123,7 @@ class _Kind:
     create: bool
 
     @classmethod
-    def of(cls, found: Outcome, create: bool) -> _Kind:
+    def of(cls, found: Verdict, create: bool) -> _Kind:
         """No hints where no rule fired."""
         values = {hint.name: hint.value for hint in found.hints}
         if found.rule is None:

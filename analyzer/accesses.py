@@ -48,7 +48,7 @@ def accesses(bundle: Bundle, analysis: Analysis) -> pa.Table:
 
     from tracehint.analyzer import root_paths
     from tracehint.analyzer.columns import column
-    from tracehint.analyzer.flow.access import Tasks
+    from tracehint.analyzer.flow.access import EpochTasks
     from tracehint.analyzer.flow.identity import build_objects
     from tracehint.analyzer.roots import data_roots
     from tracehint.analyzer.sql import connect
@@ -56,7 +56,7 @@ def accesses(bundle: Bundle, analysis: Analysis) -> pa.Table:
 
     segmented = segment_tasks(bundle, analysis.options)
     roots = data_roots(bundle, analysis.options.data_roots, segmented)
-    procs = Tasks(segmented.proc_task, np.sort(column(segmented.tasks, "task")))
+    procs = EpochTasks(segmented.proc_task, np.sort(column(segmented.tasks, "task")))
     objects = build_objects(bundle, procs.of, lambda p: root_paths.classify_paths(p, roots))
     extents = bundle.tables["extents"]
     tables = {

@@ -10,6 +10,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tracehint.analyzer.execution.memory import give_back
 from tracehint.analyzer.output.tables import from_tables, is_tables
 from tracehint.errors import InputError
 from tracehint.limits import check, values_of
@@ -67,6 +68,7 @@ def load_run(
         from tracehint.analyzer.shared.analysis import analysis_of
 
         found = analysis_of(str(where), options, resources)
+        give_back()
         read = partial(_bundle, where, whole=not found.sound, accesses=accesses)
         return Input(str(path), found.analysis, read=read)
     from tracehint.analyzer.analyze import analyze

@@ -15,6 +15,8 @@ from tracehint.hintgen.hints.plan import group
 from tracehint.hintgen.match.match import Matcher
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from tracehint.analyzer.model import Analysis
     from tracehint.analyzer.predict.cluster import Cluster
     from tracehint.analyzer.predict.placement import Strategy
@@ -82,16 +84,23 @@ def _bind(
 
 
 def hints_by_file(
-    hints: HintFile, analysis: Analysis, work: Workload, nodes: int, *, graph: bool = True
+    hints: HintFile,
+    analysis: Analysis,
+    work: Workload,
+    nodes: int,
+    *,
+    graph: bool = True,
+    facts: pa.Table | None = None,
 ) -> list[dict[str, str]]:
     """Hints (name -> value) by file of the workload; a path has one set of hints.
 
     `graph`: the rules may know the declared graph, where there is one; else names alone.
+    `facts`: those of `facts_of`, where they are there.
     """
     from tracehint.hintgen.learn.facts import facts_of
     from tracehint.hintgen.score.score import declared_of, has_declared_graph
 
-    facts = facts_of(analysis)
+    facts = facts_of(analysis) if facts is None else facts
     paths = facts["path"].to_pylist()
     known = declared_of(facts) if graph and has_declared_graph(analysis) else None
     codes, found = Matcher(hints).outcomes(paths, known, nodes, frozenset(paths))

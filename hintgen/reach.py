@@ -12,6 +12,7 @@ from tracehint.analyzer.arrays import (
     lookup,
     numbered,
     order_by,
+    spread,
     starts_of,
 )
 
@@ -105,7 +106,6 @@ class _Links:
         self.steps = int(count.sum())
         if self.steps > most:
             return ints([])
-        within = np.arange(self.steps) - np.repeat(np.cumsum(count) - count, count)
         following: Ints = np.repeat(cells - node, count)
-        following += self._to[np.repeat(self._first[node], count) + within]
+        following += self._to[spread(self._first[node], count)]
         return following

@@ -23,7 +23,7 @@ from tracehint.hintgen.text.units import seconds
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
     from tracehint.analyzer.predict.cluster import Cluster
-    from tracehint.analyzer.predict.model import Outcome
+    from tracehint.analyzer.predict.model import SimulatedRun
     from tracehint.hintgen.hints.model import HintFile
 
 RUNS, FEW_RUNS = 15, 5
@@ -97,11 +97,13 @@ def simulate_groups(
     )
 
 
-def _median(runs: list[Outcome]) -> float:
+def _median(runs: list[SimulatedRun]) -> float:
     return float(np.median([run.seconds for run in runs]))
 
 
-def _saved(base: list[Outcome], found: list[Outcome], error: float) -> tuple[float, float]:
+def _saved(
+    base: list[SimulatedRun], found: list[SimulatedRun], error: float
+) -> tuple[float, float]:
     """The 90 % interval of the difference, from nothing to all of the time."""
     less = [a.seconds - b.seconds for a, b in zip(base, found, strict=True)]
     if np.median(less) <= 0:

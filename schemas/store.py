@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from tracehint.errors import BundleError
 from tracehint.schemas.manifest import Manifest, read_manifest
 from tracehint.schemas.recovery import recovered, unfinished
 
@@ -51,13 +52,30 @@ def read_bundle(
     Unreadable parts are listed in `problems` and in the `losses` table (kind
     `damaged_segment`). Raises BundleError when there is no bundle at all.
     """
+    root = Path(path)
+    try:
+        bundle, raw = _read_once(root, leave_out or {}, without)
+    except BundleError:
+        # what it left cannot be read, or is gone since we looked
+        if unfinished(root, read_manifest(root)):
+            raise
+        bundle, raw = _read_once(root, leave_out or {}, without)
+    if raw and not unfinished(root, read_manifest(root)):
+        # its recorder ended meanwhile, and took away what we were reading
+        bundle, _ = _read_once(root, leave_out or {}, without)
+    return stated(bundle)
+
+
+def _read_once(
+    root: Path, leave_out: Mapping[str, Collection[str]], without: Collection[str]
+) -> tuple[Bundle, bool]:
+    """As `read_bundle`; whether it was recovered. Problems are not in a table yet."""
     from tracehint.schemas.tables import TABLES
 
-    root = Path(path)
     manifest = read_manifest(root)
     problems: list[str] = []
     raw = unfinished(root, manifest)
-    less = leave_out if leave_out and not raw else {}
+    less = {} if raw else leave_out
     tables = {
         name: TABLES[name].empty_table()
         if name in without and not raw
@@ -76,7 +94,7 @@ def read_bundle(
             for name, table in tables.items()
         }
         state_missing(bundle, counts)
-    return stated(bundle)
+    return bundle, raw
 
 
 def state_missing(bundle: Bundle, counts: Mapping[str, int]) -> None:

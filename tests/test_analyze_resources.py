@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.cli import inside
-from tests.support.spark_runs import RUNS
+from tests.support.spark_runs import ALONE, RUNS
 from tracehint.analyzer.analyze import analyze_at
 from tracehint.analyzer.execution import spilled
 from tracehint.analyzer.execution.resources import Resources
@@ -29,7 +29,11 @@ def json_of(bundle: Path, resources: Resources | None = None) -> bytes:
     return b"".join(write_json(analyze_at(str(bundle), Options(), "local", None, resources)))
 
 
-@pytest.mark.parametrize("name", RUNS)
+# A run with several damages stays for those with one of them.
+WHOLE = [pytest.param(n, marks=[pytest.mark.full] * (n in ALONE)) for n in RUNS]
+
+
+@pytest.mark.parametrize("name", WHOLE)
 def test_spilled_extents_give_the_same_json(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,7 +38,15 @@ def test_hints_by_hand_are_hints_of_files_that_tasks_use(row: Row, tmp_path: Pat
     assert all(valid(n, v) for values in hints.values() for n, v in values.items())
 
 
-@pytest.mark.parametrize("row", SYNTHETIC, ids=lambda row: row.name)
+# Real programs: tests/e2e/test_real.py runs them as well, as other workflows.
+LARGE = ("bwa", "blast")
+RUNNING = [
+    pytest.param(row, id=row.name, marks=[pytest.mark.full] * (row.name in LARGE))
+    for row in SYNTHETIC
+]
+
+
+@pytest.mark.parametrize("row", RUNNING)
 def test_a_row_is_a_workflow_that_runs(row: Row, tmp_path: Path) -> None:
     if missing_for(["makeflow", *row.programs]):
         pytest.skip(missing_for(["makeflow", *row.programs]))

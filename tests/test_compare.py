@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.bundles import RunBuilder
 from tests.support.cli import tracehint
-from tracehint.adapters.project.state import Run, add_run, read_state
+from tracehint.adapters.project.state import KnownRun, add_run, read_state
 
 
 def run(*programs: str) -> RunBuilder:
@@ -58,7 +58,7 @@ def test_the_contract_holds_without_any_hint(tmp_path: Path, measure: str) -> No
 
 def recorded(folder: Path, number: int, program: str, *, status: int = 0) -> None:
     """A run as `tracehint run` leaves it."""
-    made = Run(number, (program,), status, 1.0, hinted=number > 1)
+    made = KnownRun(number, (program,), status, 1.0, hinted=number > 1)
     run("sort").save(read_state(folder).bundle(made))
     add_run(folder, made)
 

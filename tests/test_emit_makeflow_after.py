@@ -12,7 +12,7 @@ import pytest
 from tests.support.hints import rule
 from tests.support.patience import PATIENCE_S
 from tests.test_emit_makeflow import emit, write
-from tracehint.adapters.engines.makeflow_emit import leaves
+from tracehint.adapters.engines.makeflow_emit import leaves, refuses
 from tracehint.adapters.engines.workflow import read_workflow
 from tracehint.hintgen.hints.model import Rule
 
@@ -77,10 +77,19 @@ def emitted(path: Path, means: str, more: tuple[str, ...]) -> None:
         (out.parent / "out.mf.tracehint" / "helper").unlink(missing_ok=True)
 
 
+# Each time with the usual means, and each means at the usual time.
+WAYS = [
+    pytest.param((), "helper", id="after-helper"),
+    pytest.param((), "shell", id="after-shell"),
+    pytest.param(("--precreate",), "helper", id="precreate-helper"),
+    pytest.param(("--precreate",), "shell", id="precreate-shell", marks=pytest.mark.full),
+]
+
+
 @pytest.mark.slow
 @pytest.mark.engine
-@pytest.mark.parametrize("more", [(), ("--precreate",)], ids=["after", "precreate"])
 @pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(("more", "means"), WAYS, indirect=["means"])
 def test_a_missing_output_is_noticed(
     tmp_path: Path, means: str, command: str, more: tuple[str, ...]
 ) -> None:
@@ -128,3 +137,26 @@ def test_nothing_is_made_unless_asked_for(
 )  # fmt: skip  # a table
 def test_which_rules_leave_their_directory(command: str, expected: bool) -> None:
     assert leaves(command) == expected
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [("mkdir -p o && cp in o/a", True), ("ln -s in o", True), ("ln in 'o'", True),
+     ("mkfifo p o; cat", True), ("mkdir o/", True), ("mkdir -p d && cp in o", False),
+     ("ln -s in x; cat x >o", False), ("./mkdir o", False), ("sort in >o", False)],
+)  # fmt: skip  # a table
+def test_which_rules_make_what_a_file_stands_in_the_way_of(command: str, expected: bool) -> None:
+    assert refuses(command, [b"o"]) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.engine
+@pytest.mark.parametrize("command", ["mkdir o_1 && cp in o_1/a", "ln -s in o_1", "ln in o_1"])
+def test_directories_and_links_are_made_by_their_rule(tmp_path: Path, command: str) -> None:
+    path = tmp_path / "w.mf"
+    path.write_text(f"o_1: in\n\t{command}\nseen: o_1\n\tls o_1 > seen\n")
+    (tmp_path / "in").write_text("1\n")
+    emit(path, *rules(path), more=("--precreate",))
+    done = run(tmp_path, "out.mf")
+    assert (tmp_path / "seen").exists(), done.stdout + done.stderr
+    assert (tmp_path / "o_1").is_dir() or (tmp_path / "o_1").samefile(tmp_path / "in")

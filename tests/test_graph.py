@@ -169,6 +169,7 @@ def test_picture_of_an_imported_run_has_a_title() -> None:
     assert title({"command": []}, Path("far/away/x.trace")) == "x.trace"
     assert title({"command": ["make", "-j4"]}, Path("x.trace")) == "make -j4"
     assert title({"command": None}) == "a run"
+    assert title({"command": ["/far/away/bin/make", "/in"]}) == "make /in"
 
 
 def test_heads_of_lines_do_not_cover_names() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.bundles import RunBuilder
 from tests.support.hints import rule, save
-from tracehint.adapters.project.state import Run, add_run, claim
+from tracehint.adapters.project.state import KnownRun, add_run, claim
 from tracehint.analyzer.model import Options
 from tracehint.commands._loop import learned
 from tracehint.hintgen.hints.hintfile import dump, load
@@ -78,7 +78,7 @@ def test_the_loop_leaves_them_out_from_then_on(tmp_path: Path, number: int) -> N
         run_of(place, min(n, 2))
         if n > 1:
             dump(load(tmp_path / "hints.json"), place / "hints.json", force=True)
-        state = add_run(tmp_path, Run(n, ("sh", "w.sh"), 0, 1.0, n > 1))
+        state = add_run(tmp_path, KnownRun(n, ("sh", "w.sh"), 0, 1.0, n > 1))
     found = learned(state, ("sh", "w.sh"), None)
     assert found is not None
     assert set(found.left_out) == {"far.dat", "lost.dat"}

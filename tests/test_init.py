@@ -87,14 +87,51 @@ def test_the_tools_tell_which_beegfs_it_is(tmp_path: Path, monkeypatch: pytest.M
 
 
 SINFO = "a idle\nb mixed\nc idle*\nd down\ne drained\nf allocated\na idle\ng idle~\nh completing\n"
+PBSNODES = "".join(
+    f"{node}\n     Mom = {node}.x\n     ntype = PBS\n     state = {state}\n     pcpus = 4\n\n"
+    for node, state in (
+        ("a", "free"), ("b", "job-exclusive"), ("c", "down"), ("d", "free,offline"),
+        ("e", "job-busy"), ("f", "state-unknown,down"),
+    )
+)  # fmt: skip  # a table
+BHOSTS = (
+    "HOST_NAME          STATUS          JL/U    MAX  NJOBS    RUN  SSUSP  USUSP    RSV\n"
+    "a                  ok              -      4      0      0      0      0      0\n"
+    "b                  closed_Full     -      4      4      4      0      0      0\n"
+    "c                  closed_Adm      -      4      0      0      0      0      0\n"
+    "d                  unavail         -      4      0      0      0      0      0\n"
+)
 
 
-def test_sinfo_counts_nodes_that_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "sinfo").write_text(f"#!/bin/sh\nprintf '{SINFO}'\n")
-    (tmp_path / "sinfo").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    assert discover(tmp_path, []).nodes == 5
-    (tmp_path / "sinfo").write_text("#!/bin/sh\nexit 1\n")
+@pytest.mark.parametrize(
+    ("submit", "ask", "answer", "name", "nodes"),
+    [
+        ("sbatch", "sinfo", SINFO, "Slurm: jobs that COMMAND submits (sbatch)", 5),
+        ("qsub", "pbsnodes", PBSNODES, "PBS: jobs that COMMAND submits (qsub -V)", 3),
+        ("bsub", "bhosts", BHOSTS, "LSF: jobs that COMMAND submits (bsub)", 2),
+    ],
+)  # fmt: skip  # a table
+def test_the_batch_system_is_named_and_its_nodes_that_answer_counted(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    submit: str,
+    ask: str,
+    answer: str,
+    name: str,
+    nodes: int,
+) -> None:
+    (tmp_path / "answer").write_text(answer)
+    for program, text in ((submit, ""), (ask, f"/bin/cat '{tmp_path}/answer'")):
+        (tmp_path / program).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / program).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert discover(tmp_path, []).nodes == nodes
+    assert main(["init", "--dry-run", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert name in said
+    assert f"{nodes} nodes can run jobs, as {ask} tells" in said
+    (tmp_path / ask).write_text("#!/bin/sh\nexit 1\n")
     assert discover(tmp_path, []).nodes == 0
 
 

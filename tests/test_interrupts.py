@@ -31,7 +31,7 @@ COMMANDS = {
     "parquet": "export run.trace --to parquet -o out --force",
     "graphml": "export run.trace --to graphml -o out --force",
 }
-TIMES = int(os.environ.get("TRACEHINT_INTERRUPTS", "3"))
+TIMES = int(os.environ.get("TRACEHINT_INTERRUPTS", "2"))
 
 
 def contents(folder: Path) -> dict[str, bytes]:

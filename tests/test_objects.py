@@ -22,9 +22,11 @@ from tracehint.analyzer.output.json import write_json
 
 pytestmark = pytest.mark.slow
 
+# the same objects as of other runs, with other rows
+LIKE_OTHERS = ("mixed", "copied", "without_accesses")
 # a bundle at a URL must be finished
 WHOLE = [
-    pytest.param(name, marks=[pytest.mark.full] * (name in ALONE))
+    pytest.param(name, marks=[pytest.mark.full] * (name in (*ALONE, *LIKE_OTHERS)))
     for name in RUNS
     if name != "spool_left"
 ]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.support.predicting import MB, Task, on, plain, run, workload
-from tracehint.analyzer.predict.model import Outcome, Placement, Workload, law
+from tracehint.analyzer.predict.model import Placement, SimulatedRun, Workload, law
 
 
 def placed(work: Workload, **files: int) -> Placement:
@@ -309,7 +309,7 @@ def test_of_a_plan_only_the_tasks_without_a_node_are_stolen() -> None:
     assert run(work, plain(2), place).seconds == pytest.approx(40)
 
 
-def joined(*steps: list[tuple[str, object]], cache: bool = False, ahead: float = 0) -> Outcome:
+def joined(*steps: list[tuple[str, object]], cache: bool = False, ahead: float = 0) -> SimulatedRun:
     """Tasks on node 1, all at one time, that read what node 0 holds."""
     work = workload([Task(str(i), s) for i, s in enumerate(steps)], {"x": 100 * MB})
     store = f"client_cache = {str(cache).lower()}\nread_ahead_mb = {ahead}"

@@ -95,6 +95,32 @@ def test_another_root_directory(work: Path) -> None:
     assert ("unentered_programs", 1, "without the library there") in losses(bundle)
 
 
+BIND = (  # docs/collectors/preload.md, with the root directory's name
+    'mkdir -p "$R$TRACEHINT_RECORD" "$R${LD_PRELOAD%/*}" && touch "$R$LD_PRELOAD" && '
+    'mount --bind "$TRACEHINT_RECORD" "$R$TRACEHINT_RECORD" && '
+    'mount --bind "$LD_PRELOAD" "$R$LD_PRELOAD"'
+)
+
+
+def test_another_root_directory_with_the_library_bound(work: Path) -> None:
+    """The line of the page makes what runs there recorded, under its names inside."""
+    root = work.parent / "root"
+    (work / "enter.sh").write_text(
+        f"set -e; R={root}; mkdir -p $R/usr $R/data; mount --bind /usr $R/usr\n"
+        "mount --bind . $R/data; ln -sfn usr/lib $R/lib; ln -sfn usr/lib64 $R/lib64\n"
+        f"{BIND}\nchroot $R /usr/bin/cp /data/in /data/out\n"
+    )
+    words = ["unshare", "-r", "--mount", "true"]
+    if subprocess.run(words, check=False, capture_output=True).returncode:
+        pytest.skip("name spaces of users are not allowed")
+    assert BIND in (Path(__file__).parents[1] / "docs/collectors/preload.md").read_text()
+    bundle, said = recorded(work, "unshare -r --mount sh enter.sh")
+    assert (work / "out").stat().st_size == 5000, said
+    rows = bundle.tables["opens"].to_pylist()
+    assert [r["write_bytes"] for r in rows if r["path"].endswith(b"/data/out")] == [5000], said
+    assert {what for _, _, what in losses(bundle)} <= {"setuid"}  # mount
+
+
 MUSL = """
 #include <stdio.h>
 int main(void)

@@ -18,7 +18,6 @@ UNSEEN = {
     "map_read_into": "pages written are no system calls",
     "map_sparse": "pages touched are no system calls: the whole mapped range is the bound",
     "special_32bit": "system calls of the 32-bit table stand in no C library of 64 bits",
-    "uring_sqpoll": "the kernel takes requests without a call",
 }
 
 

@@ -203,16 +203,18 @@ def test_a_go_program(tmp_path: Path) -> None:
 
 
 def helpers(folder: Path) -> list[int]:
-    """Processes that hold the other end of a filter and are in this folder."""
-    found = []
+    """The two processes in this folder that hold the other end of a filter, first the one that
+    takes calls, the child of the one that waits; none before both are there."""
+    found: dict[int, int] = {}  # process -> its parent
     for place in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if (place / "cwd").readlink() != folder:
                 continue
             links = [str(link.readlink()) for link in (place / "fd").iterdir()]
             if any("seccomp" in link for link in links):
-                found.append(int(place.name))
-    return sorted(found)
+                stat = (place / "stat").read_text()
+                found[int(place.name)] = int(stat.rpartition(")")[2].split()[1])
+    return next(([pid, parent] for pid, parent in found.items() if parent in found), [])
 
 
 def runs(program: Path) -> bool:
@@ -236,7 +238,7 @@ def test_who_follows_may_be_killed_at_any_moment(tmp_path: Path) -> None:
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE) as recorder:
         while recorder.poll() is None:
             both = helpers(tmp_path)
-            if len(both) == 2 and killed < 10:
+            if both and killed < 10:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(random.choice(both), signal.SIGKILL)
                     killed += 1
@@ -249,13 +251,13 @@ def test_who_follows_may_be_killed_at_any_moment(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
-@pytest.mark.parametrize("call", ["ioctl", "close"])
+@pytest.mark.parametrize("call", ["ioctl", "close", "statx"])
 @pytest.mark.parametrize("at", range(2, 10))
 def test_who_is_killed_while_it_makes_a_file_leaves_none_and_no_descriptor(
     tmp_path: Path, call: str, at: int
 ) -> None:
-    """Before it is handed over, after that, and before the answer: O_EXCL finds nothing in its way,
-    and each open of the program has the number that it has alone."""
+    """As soon as it is made, before it is handed over, after that, and before the answer: O_EXCL
+    finds nothing in its way, and each open of the program has the number that it has alone."""
     command = [
         sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", "preload",
         "--option", "follow=yes", "-o", "run.trace", "--", static(tmp_path, MAKES),
@@ -263,19 +265,76 @@ def test_who_is_killed_while_it_makes_a_file_leaves_none_and_no_descriptor(
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE) as recorder:
         until(lambda: runs(tmp_path / "program"), "the program")
         killer = subprocess.Popen(
-            ["strace", "-o", "/dev/null", "-e", f"inject={call}:signal=KILL:when={at}"]
-            + [word for pid in helpers(tmp_path) for word in ("-p", str(pid))],
+            [
+                "strace", "-o", "/dev/null", "-e", f"inject={call}:signal=KILL:when={at}",
+                "-p", str(helpers(tmp_path)[0]),
+            ],
             cwd=tmp_path, stderr=subprocess.PIPE,
         )  # fmt: skip  # a table
         with killer:
             assert killer.stderr and b"attached" in killer.stderr.readline()
-            assert b"attached" in killer.stderr.readline()
             (tmp_path / "go").touch()
             said = recorder.communicate(timeout=PATIENCE_S)[1]
             killer.terminate()
     assert recorder.returncode == 0, said
     found = opens(read_bundle(tmp_path / "run.trace"), tmp_path)
-    assert [r[:3] for r in found if r[0][0] == "f"] == sorted((f"f{n}", 0, 2) for n in range(12))
+    noted = {r[:3] for r in found if r[0][0] == "f"}
+    missing = {(f"f{n}", 0, 2) for n in range(12)} - noted
+    assert len(noted) == 12 - len(missing)
+    assert len(missing) <= (call == "statx")  # killed while it looked at what is to be closed
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_who_is_killed_before_it_follows_leaves_nobody_waiting(tmp_path: Path) -> None:
+    """Between the filter and the first call: the program cannot begin, and its shell goes on."""
+    program = static(tmp_path, COPY)
+    script = f"{program}; echo $? > status"
+    done = subprocess.run(
+        [
+            "strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", "trace=unshare",
+            "-e", "inject=unshare:signal=KILL:when=1",
+            sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", "preload",
+            "--option", "follow=yes", "-o", "run.trace", "--", "sh", "-c", script,
+        ],
+        cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=(tmp_path / "said").open("w"),
+        check=False, timeout=PATIENCE_S,
+    )  # fmt: skip  # a table
+    assert done.returncode == 0, (tmp_path / "said").read_text()
+    assert int((tmp_path / "status").read_text()) in (126, 127)
+    assert [r[:3] for r in opens(read_bundle(tmp_path / "run.trace"), tmp_path)]
+
+
+@pytest.mark.parametrize("turn", range(8))
+def test_both_who_follow_may_be_killed_at_one_moment(tmp_path: Path, turn: int) -> None:
+    """The command ends, by errors of its own; what it did before is there, and what is missing is
+    said. The more turns, the later they are killed."""
+    program = static(tmp_path, MANY.replace("i < 3000", "i < 3000000"))  # until it fails
+    script = f"echo before > earlier; {program}; echo $? > status; cat earlier > later"
+    command = [
+        sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", "preload",
+        "--option", "follow=yes", "-o", "run.trace", "--", "sh", "-c", script,
+    ]  # fmt: skip  # a table
+    killed = False
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE) as recorder:
+        while recorder.poll() is None and not killed:
+            found = helpers(tmp_path)
+            if found and (tmp_path / f"f{turn}").exists():
+                time.sleep(random.random() * 0.05 * turn)
+                for pid in found:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                killed = True
+        said = recorder.communicate(timeout=PATIENCE_S)[1]
+    assert killed, said
+    assert recorder.returncode == 0, said
+    bundle = read_bundle(tmp_path / "run.trace")
+    done = [row[:3] for row in opens(bundle, tmp_path)]
+    assert ("earlier", 0, 7) in done and ("later", 0, 7) in done
+    assert (f"f{turn}", 0, 2) in done or not turn
+    assert int((tmp_path / "status").read_text())
+    lost = [(r["kind"], r["detail"]) for r in bundle.tables["losses"].to_pylist()]
+    until_then = "static, followed until those who followed it were killed"
+    assert ("unentered_programs", until_then) in lost
 
 
 def test_where_filters_are_not_allowed_the_program_runs_as_ever(tmp_path: Path) -> None:

@@ -44,6 +44,7 @@ def test_the_constants_are_those_of_the_header() -> None:
         "TH_EVENT": str(arena_layout.EVENT),
         "TH_BRIEF": str(arena_layout.BRIEF),
         "TH_FOLLOWED": f"{arena_layout.FOLLOWED:#x}",
+        "TH_FOLLOWED_ALL": f"{arena_layout.FOLLOWED_ALL:#x}",
         "TH_FIRST": str(arena_layout.FIRST),
     }.items():
         assert f"#define {name} {value}".lower() in text.lower(), name

@@ -57,9 +57,31 @@ int main(int argc, char **argv)
 
 	(void)argc;
 	must(write(fd, room, 10000) == 10000, "write");
-	if (ring_open(&r, 0))
+	int polled = !strncmp(argv[1], "polled", 6);
+
+	if (ring_open(&r, polled ? IORING_SETUP_SQPOLL : 0))
 		return 77;
-	if (!strcmp(argv[1], "short")) {
+	if (polled) {
+		int often = argv[1][6], n = often == 's' ? 100 : 40;
+
+		/* without a call but to wake the kernel; a file of the same number after each */
+		for (int i = 0; i < n; i++) {
+			unsigned int head = *r.cq_head;
+
+			tagged(IORING_OP_READ, fd, 100, i * 100, (unsigned long)i);
+			while (__atomic_load_n(r.cq_tail, __ATOMIC_ACQUIRE) == head)
+				if (*r.sq_flags & IORING_SQ_NEED_WAKEUP)
+					syscall(SYS_io_uring_enter, r.fd, 1, 0,
+						IORING_ENTER_SQ_WAKEUP, NULL, 0);
+			__atomic_store_n(r.cq_head, head + 1, __ATOMIC_RELEASE);
+			if (often != 's') {
+				close(fd);
+				must(open(i % 2 ? "f" : "g", O_RDWR) == fd, "number");
+				if (!(i % 2))
+					must(ftruncate(fd, 10000) == 0, "truncate");
+			}
+		}
+	} else if (!strcmp(argv[1], "short")) {
 		tagged(IORING_OP_READ, fd, 5000, 8000, 1); /* 2000 are there */
 		tagged(IORING_OP_WRITE, only, 100, 0, 2);  /* fails */
 		tagged(IORING_OP_READ, fd, 100, 50000, 3); /* nothing there */
@@ -163,6 +185,27 @@ def test_more_requests_than_are_remembered_in_turn(program: Path, tmp_path: Path
 def test_rings_that_take_the_place_of_others(program: Path, tmp_path: Path) -> None:
     found = runs(recorded(program, tmp_path, "reused"))
     assert sum(n for _, _, n, _ in found) == 2000
+
+
+def test_requests_that_the_kernel_takes_by_itself(program: Path, tmp_path: Path) -> None:
+    """They are read before the descriptor that they name is closed, so each is its own file's."""
+    bundle = recorded(program, tmp_path, "polled")
+    assert runs(bundle) and sum(n for _, _, n, _ in runs(bundle)) == 40 * 100
+    paths = {row["open"]: row["path"] for row in bundle.tables["opens"].to_pylist()}
+    rows = [row for row in bundle.tables["extents"].to_pylist() if row["how"] == "io_uring"]
+    found = sorted((row["start"], paths[row["open"]].rpartition(b"/")[2]) for row in rows)
+    assert found == [(i * 100, b"g" if i % 2 else b"f") for i in range(40)]
+    assert unknown(bundle) == 0
+
+
+def test_requests_that_were_overwritten_before_a_call_are_counted(
+    program: Path, tmp_path: Path
+) -> None:
+    bundle = recorded(program, tmp_path, "polleds")
+    lost = [r for r in bundle.tables["losses"].to_pylist() if r["kind"] == "extent_records"]
+    seen = sum(n for _, _, n, _ in runs(bundle)) // 100
+    assert lost and seen + sum(row["count"] for row in lost) >= 100, (seen, lost)
+    assert all(inexact for *_, inexact in runs(bundle))
 
 
 @pytest.mark.parametrize("what", ["child", "open"])

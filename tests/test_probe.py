@@ -18,7 +18,7 @@ from tracehint.adapters.place.hosts import STARTS, Host
 from tracehint.adapters.probe.derive import derive
 from tracehint.adapters.probe.nodes import Answer, Nodes, agents
 from tracehint.adapters.probe.probe import probe
-from tracehint.adapters.probe.seen import Seen, Work
+from tracehint.adapters.probe.seen import ProcessorWork, Seen
 from tracehint.adapters.probe.steps import measure
 from tracehint.adapters.probe.write import cluster_text
 from tracehint.analyzer.predict.cluster import Cluster
@@ -134,13 +134,19 @@ def one_machine(idle: float = 0.2) -> Seen:
     """Nodes of one machine with four processors, of which a MB takes 3 ms, on a link 4 more."""
     found = seen(local_all=[100e6] * 5)
     found.machines = ["8d2f"] * 5
-    found.work["rest"] = [Work(idle * 0.5, 0.5, 1, 0), Work(idle * 0.5, 0.5, 1, 0)]
-    found.work["calls"] = [Work(1.2 + idle * 0.5, 0.5, 1200, 0), Work(1 + idle * 0.5, 0.5, 2000, 0)]
+    found.work["rest"] = [
+        ProcessorWork(idle * 0.5, 0.5, 1, 0),
+        ProcessorWork(idle * 0.5, 0.5, 1, 0),
+    ]
+    found.work["calls"] = [
+        ProcessorWork(1.2 + idle * 0.5, 0.5, 1200, 0),
+        ProcessorWork(1 + idle * 0.5, 0.5, 2000, 0),
+    ]
     found.work["bytes"] = [
-        Work(amount * 3e-9 + over * 4e-9 + idle * 2, 2, amount, over)
+        ProcessorWork(amount * 3e-9 + over * 4e-9 + idle * 2, 2, amount, over)
         for amount, over in ((160e6, 0), (160e6, 160e6), (320e6, 256e6))
     ]
-    found.work["bytes"].append(Work(9, 0.01, 1e6, 0))  # too short for the counters
+    found.work["bytes"].append(ProcessorWork(9, 0.01, 1e6, 0))  # too short for the counters
     return found
 
 

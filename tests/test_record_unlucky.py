@@ -21,6 +21,13 @@ COMMANDS = (
     "profile --collector ebpf",
     "task t",
 )
+# Streams that take nothing: all of them for one command, those of errors for the others.
+TAKES_NOTHING = ("2>/dev/full", "2>&1 | true", ">/dev/full", "2> >(exec true)")
+SAID = [
+    pytest.param(how, where, marks=[pytest.mark.full] * (how != COMMANDS[0] and number > 1))
+    for how in COMMANDS
+    for number, where in enumerate(TAKES_NOTHING)
+]
 # Names what each of the first descriptors is, in a file of which only the number can differ.
 LOOK = (
     "import os\n"
@@ -71,8 +78,7 @@ def test_closed_streams_are_the_commands_own(tmp_path: Path, how: str) -> None:
 
 @pytest.mark.ebpf
 @pytest.mark.slow
-@pytest.mark.parametrize("how", COMMANDS)
-@pytest.mark.parametrize("where", ["2>/dev/full", ">/dev/full", "2> >(exec true)", "2>&1 | true"])
+@pytest.mark.parametrize(("how", "where"), SAID)
 def test_what_we_say_does_not_change_the_code(tmp_path: Path, how: str, where: str) -> None:
     text = f"{runs(how)} sh -c 'sleep 0.1; exit 7' {where}; exit ${{PIPESTATUS[0]}}"
     assert shell(text, tmp_path).returncode == 7

@@ -299,7 +299,8 @@ def browser(chromium: Any, wide: Window) -> Iterator[Any]:
     ("name", "context"),
     [
         ("light", WIDE),
-        ("dark", {**WIDE, "color_scheme": "dark"}),
+        # other colours of the same page
+        pytest.param("dark", {**WIDE, "color_scheme": "dark"}, marks=pytest.mark.full),
         ("narrow", {"viewport": {"width": 390, "height": 844}}),
     ],
 )
@@ -360,10 +361,15 @@ def test_ticks_of_time_are_round(window: Window, write: Any) -> None:
         assert set(wanted) <= set(texts), texts
 
 
+# In a browser each takes seconds: the emptiest, one that has a little of all, one without measures.
+OPENED = [pytest.param(text, marks=[pytest.mark.full] * (text in SPARSE[1::2])) for text in SPARSE]
+
+
 @pytest.mark.slow
-def test_sparse_runs_load_without_trouble(window: Window, write: Any) -> None:
-    for analysis in (*(parse_run(text).analysis() for text in SPARSE), without_measures()):
-        assert window.open(write(data_of(analysis))).trouble == []
+@pytest.mark.parametrize("text", [*OPENED, None])
+def test_sparse_runs_load_without_trouble(window: Window, write: Any, text: str | None) -> None:
+    analysis = without_measures() if text is None else parse_run(text).analysis()
+    assert window.open(write(data_of(analysis))).trouble == []
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from tests.support import cli
 from tests.support.hints import rule, save
 from tests.support.patience import until
 from tracehint.adapters.project.config import find_config
-from tracehint.adapters.project.state import KEPT, Run, add_run, claim, forget, read_state
+from tracehint.adapters.project.state import KEPT, KnownRun, add_run, claim, forget, read_state
 from tracehint.errors import InputError
 from tracehint.schemas.store import read_bundle
 
@@ -101,6 +101,7 @@ def test_the_second_run_has_hints_and_the_proof_is_there(workflow: Path) -> None
     page = (workflow / "r.html").read_text()
     (shown,) = re.findall(r'id="data">(.*?)</script>', page, re.DOTALL)
     assert json.loads(shown)["compare"]["hints"] == hints
+    assert "a plain file system keeps attributes" in json.loads(shown)["compare"]["doubt"]
     analysis = json.loads(tracehint(workflow, "analyze", runs / "0002.trace", "--format", "json"))
     named = [file["path"] for file in analysis["files"] if file["role"] != "software"]
     assert not [path for path in named if ".tracehint" in path]
@@ -213,8 +214,8 @@ def test_a_killed_run_is_named_and_forgotten(tmp_path: Path) -> None:
     assert not (tmp_path / ".tracehint").exists()
 
 
-def run_of(number: int, *, hinted: bool = True, status: int = 0) -> Run:
-    return Run(number, ("/bin/sh", "x"), status, 1.0, hinted)
+def run_of(number: int, *, hinted: bool = True, status: int = 0) -> KnownRun:
+    return KnownRun(number, ("/bin/sh", "x"), status, 1.0, hinted)
 
 
 def test_the_state_keeps_the_last_recordings(tmp_path: Path) -> None:

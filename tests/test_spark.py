@@ -27,7 +27,7 @@ QUICK_JAVA = "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' p
 # The runs that are read through a URL as well: another listing, another reader.
 BY_URL = ("two_hosts", "damaged")
 BY_S3 = ("two_hosts", *(pytest.param(n, marks=pytest.mark.full) for n in ("empty", "damaged")))
-# What other tests here compare as well: divided into few rows, in a process of its own.
+# What another test here compares as well, divided into few rows; and the largest.
 ELSEWHERE = ("mixed", "copied", "generated")
 CASES = [pytest.param(n, marks=[pytest.mark.full] * (n in (*ALONE, *ELSEWHERE))) for n in RUNS]
 
@@ -109,7 +109,7 @@ def test_results_do_not_depend_on_how_rows_are_divided(
 def test_the_command_in_a_process_of_its_own(tmp_path: Path) -> None:
     """Data on stdout alone, nothing left behind, options passed on."""
     pytest.importorskip("pyspark")
-    bundle = generated(tmp_path / "b.trace")
+    bundle = RUNS["copied"](tmp_path / "b.trace")
     work, temporary = tmp_path / "work", tmp_path / "tmp"
     work.mkdir()
     temporary.mkdir()

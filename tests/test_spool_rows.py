@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tracehint.schemas.spool import layout as lay
-from tracehint.schemas.spool.arena_links import Links
+from tracehint.schemas.spool.arena_links import RealPaths
 from tracehint.schemas.spool.rows import distinct, is_in, kept, numbered, picked, together
 
 
@@ -62,7 +62,7 @@ def _tree(base: Path, rng: random.Random) -> list[bytes]:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_links_lead_where_the_system_goes(seed: int, tmp_path: Path) -> None:
-    links = Links(here=True)
+    links = RealPaths(here=True)
     for text in _tree(tmp_path, random.Random(seed)):
         folder, name = os.path.split(text.rstrip(b"/"))
         there = Path(os.fsdecode(folder)).is_dir()
@@ -83,12 +83,12 @@ def test_links_lead_where_the_system_goes(seed: int, tmp_path: Path) -> None:
 
 def test_links_mean_nothing_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/")
-    links = Links(here=False)
+    links = RealPaths(here=False)
     text = os.fsencode(tmp_path / "link" / "etc" / "hosts")
     assert links.named(text) == links.opened(text, 1) == text
 
 
 def test_a_long_path_of_existing_directories_is_no_burden(tmp_path: Path) -> None:
-    links = Links(here=True)
+    links = RealPaths(here=True)
     text = os.fsencode(tmp_path) + b"/." * 1900 + b"/file"
     assert links.named(text) == os.fsencode(tmp_path.resolve() / "file")

@@ -95,9 +95,11 @@ def first() -> dict[tuple[str, str], Any]:
     return {}
 
 
-# Between two others: their ways and their places are those of the rest.
-FULL = ("make -C", "make -C from elsewhere", "cd and make", "script from the parent",
-        "absolute names from the parent", "makeflow from the parent")  # fmt: skip  # a table
+# Between two others: their ways and their places are those of the rest; or the place to which the
+# others are compared, with itself.
+FULL = ("make -C", "make -C from /", "make -C from elsewhere", "cd and make",
+        "script from the parent", "absolute names from the parent", "makeflow from the parent",
+        "make", "script", "absolute names", "makeflow")  # fmt: skip  # a table
 
 
 def cases() -> list[Any]:

@@ -67,8 +67,15 @@ def recorded(tmp_path: Path, collector: str, command: str) -> Answer:
     return answer(tmp_path, command.format(run=run), collector, "sh")
 
 
-@pytest.mark.parametrize("collector", ENGINES)
-@pytest.mark.parametrize("name", COMMANDS)
+# Each with one collector, in turn; with the other one in `make test-full`.
+CASES = [
+    pytest.param(name, collector, marks=[pytest.mark.full] * ((row + column) % 2))
+    for row, name in enumerate(COMMANDS)
+    for column, collector in enumerate(ENGINES)
+]
+
+
+@pytest.mark.parametrize(("name", "collector"), CASES)
 def test_the_driver_gives_its_tasks(tmp_path: Path, collector: str, name: str) -> None:
     if name.endswith("make") and not shutil.which("make"):
         pytest.skip("make is not installed")

@@ -67,7 +67,11 @@ def run_like(work: Path, hints: Path) -> None:
     tracehint(work, *words, "--", "sh", "run.sh")
 
 
-@pytest.mark.parametrize("way", [scripts, emitted, run, run_like])
+# `run_like` is `run` with more.
+WAYS = [scripts, emitted, run_like, pytest.param(run, marks=pytest.mark.full)]
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_nothing_is_different_where_nothing_was_changed(way: object, learned: Path) -> None:
     assert callable(way)
     work = fresh(learned.parent.parent / "next")

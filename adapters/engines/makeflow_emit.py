@@ -11,8 +11,9 @@ A plan for this workflow becomes a table for `tracehint place` in the folder (ma
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tracehint.adapters.engines import makeflow_parts
@@ -32,6 +33,8 @@ from tracehint.hintgen.text.units import plural
 _LEAVING = re.compile(
     r"(?<![\w./-])(?:cd|pushd|popd|chdir|exec|trap|eval|source|kill|\.)(?=[\s;&|)]|$)"
 )
+# Programs that make another thing than a file, or nothing where there is one.
+_MAKING = re.compile(r"(?<![\w./-])(?:mkdir|ln|link|mkfifo|mknod|unzip|noclobber)(?=\s)[^;&|\n]*")
 
 
 def emit(hints: HintFile, request: EmitRequest) -> Emitted:
@@ -98,7 +101,7 @@ def targets_by_task(
     out = []
     moving = 0
     for task, more in zip(workflow.tasks, hidden, strict=True):
-        makes = precreate and not leaves(task.command)
+        makes = precreate and not (leaves(task.command) or refuses(task.command, task.targets))
         names = [(p, "C") for p in dict.fromkeys(task.targets)] + list(more)
         names += [(p, "F") for p in dict.fromkeys(task.sources) if p not in made]
         names = [(p, kind) for p, kind in names if p in values]
@@ -118,8 +121,8 @@ def _remarks(moving: int, left_out: int, *, afterwards: bool) -> list[str]:
     remarks = []
     if moving:
         remarks.append(
-            f"{plural(moving, 'rule')} change directory or leave their shell: their outputs are "
-            "tagged afterwards, not made beforehand"
+            f"{plural(moving, 'rule')} change directory, leave their shell, make a directory or a "
+            "link: their outputs are tagged afterwards, not made beforehand"
         )
     elif afterwards:
         remarks.append(
@@ -137,6 +140,12 @@ def leaves(command: str) -> bool:
     Looked at as words, wherever they stand: one rule too many is tagged afterwards.
     """
     return _LEAVING.search(command) is not None
+
+
+def refuses(command: str, targets: Iterable[bytes]) -> bool:
+    """Whether a command may fail where a target is a file already: as a directory, a link, ..."""
+    words = {word.strip("'\"/") for said in _MAKING.findall(command) for word in said.split()}
+    return any(os.fsdecode(target).rstrip("/") in words for target in targets)
 
 
 def _directories(plan: Plan, task: Task, more: Sequence[bytes]) -> list[TagTarget]:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tracehint.adapters.probe.known import Known, exact
-from tracehint.adapters.probe.seen import Seen, Work
+from tracehint.adapters.probe.seen import ProcessorWork, Seen
 from tracehint.analyzer.predict.cluster import Range
 
 HOST = "machine"
@@ -75,9 +75,9 @@ def _bytes(seen: Seen, idle: float) -> list[Known]:
     ]
 
 
-def _long(steps: Sequence[Work]) -> list[Work]:
+def _long(steps: Sequence[ProcessorWork]) -> list[ProcessorWork]:
     return [w for w in steps if w.seconds >= LEAST_S and w.amount > 0]
 
 
-def _own(work: Work, idle: float) -> float:
+def _own(work: ProcessorWork, idle: float) -> float:
     return max(0.0, work.busy - idle * work.seconds)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Work:
+class ProcessorWork:
     """Seconds that the processors of a machine worked, in so many seconds, for so many bytes or
     calls of its nodes; `over`: bytes that came in over their links."""
 
@@ -35,7 +35,7 @@ class Seen:
     shares: list[float] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     machines: list[str] = field(default_factory=list)  # of each node; "": not known
-    work: dict[str, list[Work]] = field(default_factory=lambda: defaultdict(list))
+    work: dict[str, list[ProcessorWork]] = field(default_factory=lambda: defaultdict(list))
 
     @property
     def writing(self) -> str:

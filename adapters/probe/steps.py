@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 
 from tracehint.adapters.probe.nodes import Answer, Nodes
-from tracehint.adapters.probe.seen import Seen, Work
+from tracehint.adapters.probe.seen import ProcessorWork, Seen
 
 SMALL = 16 << 10  # bytes of a small file, one request
 CALLS, SMALL_FILES, BIG_FILES = 60, 20, 2  # of one node in a step; big ones of each node
@@ -217,7 +217,7 @@ def _worked(seen: Seen, what: str, answers: Mapping[int, Answer], amount: float)
     longest = max(answers.values(), key=lambda a: a.seconds)
     over = sum(a.came for a in answers.values())
     busy = longest.busy + sum(a.own for a in answers.values())
-    seen.work[what].append(Work(busy, longest.seconds, amount, over))
+    seen.work[what].append(ProcessorWork(busy, longest.seconds, amount, over))
 
 
 def _rate(seen: Seen, name: str, answers: Mapping[int, Answer]) -> None:

@@ -24,6 +24,29 @@ ENGINES: tuple[tuple[str, str], ...] = (
     ("Makefile", "make"), ("makefile", "make"),
 )  # fmt: skip  # a table
 
+
+@dataclass(frozen=True)
+class Scheduler:
+    """A batch system: what submits a job with its environment, and which nodes can run one."""
+
+    name: str
+    submit: tuple[str, ...]
+    ask: tuple[str, ...]
+    ready: re.Pattern[str]  # of the answer; its group is a node
+
+
+SCHEDULERS = (
+    Scheduler(
+        "Slurm", ("sbatch",), ("sinfo", "-h", "-N", "-o", "%N %T"),
+        # a star: the node does not answer
+        re.compile(r"^(\S+) (?:idle|mixed|allocated|completing|planned)(?!\*)[^*\n]*$", re.M),
+    ),
+    Scheduler("LSF", ("bsub",), ("bhosts", "-w"),
+        re.compile(r"^(\S+)\s+(?:ok|closed_(?:Full|Busy|Excl|cu_Excl))\s", re.M)),
+    Scheduler("PBS", ("qsub", "-V"), ("pbsnodes", "-a"),
+        re.compile(r"^(\S+)\n(?:[ \t]+(?!state =)\S.*\n)*[ \t]+state = "
+                   r"(?:free|busy|job-busy|job-exclusive)[ \t]*$", re.M)),
+)  # fmt: skip  # a table
 HOSTS = "hosts.toml"
 # a list of nodes in the directory, a name a line: what it is called
 LISTS = ("hostfile", "machinefile", "hosts.txt", "nodes.txt", "machines")
@@ -44,6 +67,7 @@ class Discovered:
     nodes: int
     hosts: str  # host file for `place` and `emit`
     why: dict[str, str]
+    scheduler: Scheduler | None = None
 
 
 def discover(directory: Path, table: Sequence[Mapping[str, Any]] | None = None) -> Discovered:
@@ -55,10 +79,12 @@ def discover(directory: Path, table: Sequence[Mapping[str, Any]] | None = None) 
     engine = _engine(directory, why)
     kind, why["store"] = store_of(directory, mounts() if table is None else table)
     hosts, nodes = _hosts(directory, why)
-    nodes = nodes or _nodes(why)
+    scheduler = next((s for s in SCHEDULERS if shutil.which(s.submit[0])), None)
+    if scheduler is not None:
+        nodes = nodes or _nodes(scheduler, why)
     store = "xattr" if kind in ("", LOCAL) else kind
     root = str(directory.resolve())
-    return Discovered(engine, store, kind == LOCAL, root, nodes, hosts, why)
+    return Discovered(engine, store, kind == LOCAL, root, nodes, hosts, why, scheduler)
 
 
 def _engine(directory: Path, why: dict[str, str]) -> str:
@@ -88,22 +114,16 @@ def _hosts(directory: Path, why: dict[str, str]) -> tuple[str, int]:
     return "", 0
 
 
-def _nodes(why: dict[str, str]) -> int:
-    """Nodes of Slurm that can run jobs; 0: unknown."""
-    if shutil.which("sinfo") is None:
-        return 0
+def _nodes(scheduler: Scheduler, why: dict[str, str]) -> int:
+    """Nodes of the batch system that can run jobs; 0: unknown."""
     try:
-        done = subprocess.run(
-            ["sinfo", "-h", "-N", "-o", "%N %T"], capture_output=True, text=True, timeout=10
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        done = subprocess.run(scheduler.ask, capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
         return 0
-    # a star: the node does not answer
-    ready = re.compile(r"(\S+) (?:idle|mixed|allocated|completing|planned)(?!\*)[^*]*")
-    up = {m[1] for line in done.stdout.splitlines() if (m := ready.fullmatch(line.strip()))}
+    up = set(scheduler.ready.findall(done.stdout))
     if done.returncode or not up:
         return 0
-    why["nodes"] = f"{len(up)} nodes can run jobs, as sinfo tells"
+    why["nodes"] = f"{len(up)} nodes can run jobs, as {scheduler.ask[0]} tells"
     return len(up)
 
 

@@ -34,7 +34,7 @@ _LATER: dict[str, type] = {"idle": bool}  # not in the states of older versions
 
 
 @dataclass(frozen=True)
-class Run:
+class KnownRun:
     """One run. `left_out`: rules that its hints did without, and from then on.
 
     `idle`: no task ran, as where an engine finds everything there.
@@ -67,13 +67,13 @@ class ProjectState:
     """The runs of a workflow, oldest first."""
 
     folder: Path  # .tracehint
-    runs: tuple[Run, ...] = ()
+    runs: tuple[KnownRun, ...] = ()
 
-    def bundle(self, run: Run) -> Path:
+    def bundle(self, run: KnownRun) -> Path:
         """Where its recording is, or was."""
         return self.folder / "runs" / f"{run.number:04}.trace"
 
-    def usable(self, command: tuple[str, ...]) -> list[Run]:
+    def usable(self, command: tuple[str, ...]) -> list[KnownRun]:
         """Runs of this program that teach and whose recording is there, oldest first."""
         program = workflow_name(command)
         return [
@@ -117,7 +117,7 @@ def read_state(directory: Path) -> ProjectState:
         raise _strange(folder, "state.json is not as tracehint wrote it") from None
 
 
-def _run(raw: Any) -> Run:
+def _run(raw: Any) -> KnownRun:
     if not isinstance(raw, dict) or set(raw) - set(_LATER) != set(_FIELDS):
         raise ValueError
     kinds = {**_FIELDS, **_LATER}
@@ -128,7 +128,7 @@ def _run(raw: Any) -> Run:
         raise ValueError
     if not 0 < raw["number"] < 1 << 31:
         raise ValueError
-    return replace(Run(**raw), command=lists["command"], left_out=lists["left_out"])
+    return replace(KnownRun(**raw), command=lists["command"], left_out=lists["left_out"])
 
 
 def _strange(folder: Path, why: str) -> InputError:
@@ -160,7 +160,7 @@ def changing(directory: Path) -> Iterator[ProjectState]:
         os.close(fd)
 
 
-def add_run(directory: Path, run: Run) -> ProjectState:
+def add_run(directory: Path, run: KnownRun) -> ProjectState:
     """Write the run down; recordings beyond the last KEPT of its program go, and of those that
     teach nothing."""
     with changing(directory) as state:

@@ -14,7 +14,7 @@ from tracehint.adapters.plan import Target
 from tracehint.adapters.stores.asked import asked_once
 from tracehint.adapters.stores.base import Setting, Store, says
 from tracehint.adapters.stores.beneath import Root
-from tracehint.adapters.stores.journal import Journal, JournalEntry
+from tracehint.adapters.stores.journal import JournalEntry, LockedJournal
 from tracehint.adapters.stores.make import make_targets
 from tracehint.adapters.stores.outcome import Outcome
 
@@ -39,7 +39,9 @@ def check_keys(store: Store, targets: Iterable[Target], *, allow_trusted: bool) 
         store.check_key(key, allow_trusted=allow_trusted)
 
 
-def apply(root: Root, store: Store, targets: list[Target], journal: Journal | None) -> Outcome:
+def apply(
+    root: Root, store: Store, targets: list[Target], journal: LockedJournal | None
+) -> Outcome:
     """Set the hints; `journal` None is a dry run. Directories must come first in `targets`."""
     outcome = Outcome()
     for start in range(0, len(targets), BATCH):
@@ -58,7 +60,7 @@ def apply(root: Root, store: Store, targets: list[Target], journal: Journal | No
 
 
 def _prepare(
-    root: Root, store: Store, targets: list[Target], journal: Journal | None, outcome: Outcome
+    root: Root, store: Store, targets: list[Target], journal: LockedJournal | None, outcome: Outcome
 ) -> list[_Open]:
     """Open what is there; make what is to be made, and open it."""
     wanted: list[Wanted] = []
@@ -105,7 +107,7 @@ def _foretell(make: list[Wanted], outcome: Outcome) -> None:
         outcome.lines += [(target.path, f"set {s.key} ({s.hint})") for s in settings]
 
 
-def _compare(store: Store, one: _Open, journal: Journal | None, outcome: Outcome) -> None:
+def _compare(store: Store, one: _Open, journal: LockedJournal | None, outcome: Outcome) -> None:
     for setting in one.settings:
         try:
             old = store.read(one.fd, setting.key)

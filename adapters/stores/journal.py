@@ -93,7 +93,7 @@ def _text(data: dict[str, Any], key: str) -> str:
     return value
 
 
-class Journal:
+class LockedJournal:
     """The open, locked manifest."""
 
     def __init__(self, fd: int) -> None:
@@ -124,7 +124,7 @@ class Journal:
 
 
 @contextmanager
-def open_journal(root: Root, *, create: bool) -> Iterator[Journal | None]:
+def open_journal(root: Root, *, create: bool) -> Iterator[LockedJournal | None]:
     """The manifest below `root`, locked; None where there is none and `create` is false."""
     if create:
         with suppress(FileExistsError):
@@ -142,7 +142,7 @@ def open_journal(root: Root, *, create: bool) -> Iterator[Journal | None]:
             yield None
             return
         try:
-            yield Journal(fd)
+            yield LockedJournal(fd)
         finally:
             os.close(fd)
     finally:

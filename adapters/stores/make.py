@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 
 from tracehint.adapters.plan import Target
 from tracehint.adapters.stores.beneath import Root
-from tracehint.adapters.stores.journal import Journal, JournalEntry
+from tracehint.adapters.stores.journal import JournalEntry, LockedJournal
 from tracehint.adapters.stores.outcome import Outcome
 
 STAGING = b".tracehint.new"  # beside the directory that is made; always of mode 0700
@@ -27,7 +27,9 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def make_targets(root: Root, targets: Iterable[Target], journal: Journal, outcome: Outcome) -> None:
+def make_targets(
+    root: Root, targets: Iterable[Target], journal: LockedJournal, outcome: Outcome
+) -> None:
     """Make what the targets need, after the manifest says so."""
     targets = list(targets)
     files = [target.path for target in targets if target.kind == "file"]

@@ -18,7 +18,7 @@ from tracehint.analyzer.execution.bundle_files import (
 )
 from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.execution.threads import compute_all
-from tracehint.analyzer.flow.access import Raw, Tasks, read_extents
+from tracehint.analyzer.flow.access import EpochTasks, Raw, read_extents
 from tracehint.analyzer.flow.model import Access, Objects
 from tracehint.analyzer.flow.partitions import Batch, Partitions
 from tracehint.errors import UsageError
@@ -78,7 +78,7 @@ class LocalExtents:
     def __init__(self, table: pa.Table, resources: Resources | None = None) -> None:
         self._table, self._resources = table, resources or Resources()
 
-    def look(self, objects: Objects, known: Tasks, notes: list[str]) -> LocalAccesses:
+    def look(self, objects: Objects, known: EpochTasks, notes: list[str]) -> LocalAccesses:
         raw, damaged = read_extents(self._table, objects, known)
         # the other columns are in `raw`, or nobody needs them any more
         self._table = self._table.select(["open", "proc", "last_ns"])

@@ -9,8 +9,8 @@ import os
 MALLOPT = {
     -4: 0,  # M_MMAP_MAX: no block of its own for a large array, which goes back when it is freed
     -1: (1 << 31) - 1,  # M_TRIM_THRESHOLD: what is free at the end stays
-    -8: 1,  # M_ARENA_MAX: what one thread freed another one may use
 }
+ONE_ARENA = {-8: 1}  # M_ARENA_MAX: what one thread freed another one may use
 SMALL = 1 << 30  # bytes of this process in memory
 
 
@@ -30,8 +30,9 @@ def give_back() -> None:
             ctypes.CDLL(None).malloc_trim(0)
 
 
-def keep_memory() -> None:
-    """Ask the allocator to use freed memory again; before numpy is imported.
+def keep_memory(*, sql: bool = False) -> None:
+    """Ask the allocator to use freed memory again; before numpy is imported. `sql`: DuckDB is
+    asked about the run; its threads would wait for each other at one arena.
 
     The kernel clears every page that it hands out. An analysis makes and drops some gigabytes of
     arrays, so that was more than a third of its time (docs/rationale/kept-memory.md). Asking for
@@ -42,5 +43,5 @@ def keep_memory() -> None:
     os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
     with contextlib.suppress(AttributeError, OSError):
         mallopt = ctypes.CDLL(None).mallopt
-        for parameter, value in MALLOPT.items():
+        for parameter, value in (MALLOPT if sql else MALLOPT | ONE_ARENA).items():
             mallopt(parameter, value)

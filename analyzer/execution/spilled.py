@@ -33,7 +33,7 @@ from tracehint.analyzer.execution.bundle_files import NOT_NEEDED, BundleFiles
 from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.execution.temporary import temporary_folder
 from tracehint.analyzer.execution.threads import compute_all
-from tracehint.analyzer.flow.access import Raw, Tasks, read_extents
+from tracehint.analyzer.flow.access import EpochTasks, Raw, read_extents
 from tracehint.analyzer.flow.model import Access, Objects
 from tracehint.analyzer.flow.partitions import Batch, Partitions
 from tracehint.errors import BundleError
@@ -101,7 +101,7 @@ class SpilledExtents:
                 yield row, batch
                 row += batch.num_rows
 
-    def look(self, objects: Objects, known: Tasks, notes: list[str]) -> SpilledAccesses:
+    def look(self, objects: Objects, known: EpochTasks, notes: list[str]) -> SpilledAccesses:
         return SpilledAccesses(self, objects, known, notes)
 
     def rows(self) -> int:
@@ -156,7 +156,7 @@ class SpilledAccesses:
     """`Accesses` of such extents."""
 
     def __init__(
-        self, extents: SpilledExtents, objects: Objects, known: Tasks, notes: list[str]
+        self, extents: SpilledExtents, objects: Objects, known: EpochTasks, notes: list[str]
     ) -> None:
         self._extents, self._objects, self._known = extents, objects, known
         self._number: Ints | None = None

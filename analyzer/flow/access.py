@@ -32,7 +32,7 @@ _COLUMNS = (
 _HUGE = 1 << 60  # offsets and lengths beyond are damaged records
 
 
-class Tasks:
+class EpochTasks:
     """Task (its place in the sorted task ids) of each process epoch."""
 
     def __init__(self, proc_task: pa.Table, tasks: Ints) -> None:
@@ -101,7 +101,7 @@ def _codes(table: pa.Table, name: str, known: dict[str, int], unknown: int) -> S
     return np.concatenate(found)
 
 
-def read_extents(table: pa.Table, objects: Objects, known: Tasks) -> tuple[Raw, int]:
+def read_extents(table: pa.Table, objects: Objects, known: EpochTasks) -> tuple[Raw, int]:
     """The extents with their objects and tasks, and how many damaged ones were left out."""
     op = _codes(table, "op", OPS, UNKNOWN)
     obj = lookup(objects.file_ids, objects.file_obj, column(table, "file")).astype(np.int32)

@@ -12,7 +12,7 @@ import numpy as np
 from tracehint.analyzer.arrays import Bools, Ints, order_by
 from tracehint.analyzer.columns import column
 from tracehint.analyzer.flow import general, simple
-from tracehint.analyzer.flow.access import Tasks as ProcTasks
+from tracehint.analyzer.flow.access import EpochTasks
 from tracehint.analyzer.flow.additions import Scene, add_declared
 from tracehint.analyzer.flow.batches import ROWS, divide, keep_together
 from tracehint.analyzer.flow.causal import after_their_writes
@@ -93,7 +93,7 @@ def build_flow(
     bundle = bundle if owned else replace(bundle, tables=dict(bundle.tables))
     table = segmented.tasks.take(order_by(column(segmented.tasks, "task")))
     ids = column(table, "task")
-    procs = ProcTasks(segmented.proc_task, ids)
+    procs = EpochTasks(segmented.proc_task, ids)
     tasks = Tasks(ids, column(table, "engine") == 1, *series_of(table), bundle.manifest.started_ns)
     plan = Plan(tasks, options, always_general)
     classify = partial(rules.classify_paths, roots=roots)

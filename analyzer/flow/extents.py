@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tracehint.analyzer.arrays import Bools, Ints
-    from tracehint.analyzer.flow.access import Tasks
+    from tracehint.analyzer.flow.access import EpochTasks
     from tracehint.analyzer.flow.model import Access, Objects
     from tracehint.analyzer.flow.partitions import Batch, Partitions
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 class Execution(Protocol):
     """The extents of one bundle. All but `by_process` is known once `look` was called."""
 
-    def look(self, objects: Objects, known: Tasks, notes: list[str]) -> Accesses:
+    def look(self, objects: Objects, known: EpochTasks, notes: list[str]) -> Accesses:
         """Find objects and tasks of all extents; notes how many were damaged."""
         ...
 

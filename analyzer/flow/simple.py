@@ -33,7 +33,7 @@ _NEVER = np.iinfo(np.int64).max
 
 
 @dataclass
-class Seen:
+class ObjectFacts:
     """Facts per object about who changed and who read it, and when."""
 
     low: Ints  # smallest and largest task that changed it; low > high: nobody
@@ -48,8 +48,8 @@ class Seen:
     cut_high: Ints
 
 
-def look(access: Access, count: int) -> Seen:
-    """The facts of `Seen`, in one pass over the accesses."""
+def look(access: Access, count: int) -> ObjectFacts:
+    """The facts of `ObjectFacts`, in one pass over the accesses."""
     change = access.take(is_mutation(access.op))
     reads = np.flatnonzero(access.op == READ)  # not all columns: they may be most of the memory
     read_obj, read_task = access.obj[reads], access.task[reads]
@@ -70,10 +70,10 @@ def look(access: Access, count: int) -> Seen:
     cut_low, cut_high = np.full(count, _NEVER), np.full(count, UNKNOWN, np.int64)
     np.minimum.at(cut_low, change.obj[cut], change.start[cut])
     np.maximum.at(cut_high, change.obj[cut], change.start[cut])
-    return Seen(low, high, changed, written, truncated, others, own, hole, cut_low, cut_high)
+    return ObjectFacts(low, high, changed, written, truncated, others, own, hole, cut_low, cut_high)
 
 
-def is_simple(access: Access, objects: Objects, seen: Seen) -> Bools:
+def is_simple(access: Access, objects: Objects, seen: ObjectFacts) -> Bools:
     """Per object: changed by nobody, or every change came before every other task's read.
 
     One task may truncate, to one size, before it writes. It may read its own bytes back if
@@ -99,7 +99,7 @@ def is_simple(access: Access, objects: Objects, seen: Seen) -> Bools:
 
 
 @dataclass
-class Spans:
+class TaskSpans:
     """Disjoint ranges per (object, task), sorted by object, then start."""
 
     obj: Ints
@@ -108,7 +108,7 @@ class Spans:
     end: Ints
 
 
-def written_spans(writes: Access) -> Spans:
+def written_spans(writes: Access) -> TaskSpans:
     """The union of each task's written ranges."""
     order = order_by(writes.obj, writes.task, writes.start)
     obj, task = writes.obj[order], writes.task[order]
@@ -116,10 +116,10 @@ def written_spans(writes: Access) -> Spans:
     group, start, end = union(group_ids(first, len(obj)), writes.start[order], writes.end[order])
     obj, task = obj[first][group], task[first][group]
     order = order_by(obj, start)
-    return Spans(obj[order], task[order], start[order], end[order])
+    return TaskSpans(obj[order], task[order], start[order], end[order])
 
 
-def overlapping(spans: Spans, count: int) -> Bools:
+def overlapping(spans: TaskSpans, count: int) -> Bools:
     """Per object: whether ranges of different tasks overlap."""
     found = np.zeros(count, bool)
     hit = (spans.obj[1:] == spans.obj[:-1]) & (spans.end[:-1] > spans.start[1:])
@@ -191,7 +191,7 @@ def _reads(rows: Access) -> Reads:
     )
 
 
-def _links(reads: Access, spans: Spans) -> Links:
+def _links(reads: Access, spans: TaskSpans) -> Links:
     i, j = overlaps(reads.obj, reads.start, reads.end, spans.obj, spans.start, spans.end)
     start = np.maximum(reads.start[i], spans.start[j])
     end = np.minimum(reads.end[i], spans.end[j])
@@ -201,7 +201,7 @@ def _links(reads: Access, spans: Spans) -> Links:
     )
 
 
-def _versions(access: Access, objects: Objects, seen: Seen, made: Bools) -> Versions:
+def _versions(access: Access, objects: Objects, seen: ObjectFacts, made: Bools) -> Versions:
     """One version each; its size from the collector, or as far as it was written."""
     size = objects.size.copy()
     still = (seen.truncated_last == -_NEVER) & (objects.existed != 0)

@@ -12,7 +12,7 @@ from tracehint.analyzer.arrays import Bools, Ints, Shorts, starts_of
 from tracehint.analyzer.flow.entries import Entries
 from tracehint.analyzer.flow.grouping import Grouped, how_lists, range_lists
 from tracehint.analyzer.flow.model import UNKNOWN, Objects
-from tracehint.analyzer.flow.users import VIA, Edges, Tasks, Users
+from tracehint.analyzer.flow.users import VIA, Edges, Tasks, UseRows
 from tracehint.analyzer.model import CONSUMERS, EDGES, PRODUCERS
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ def make_part(
     objects: Objects,
     entries: Entries,
     tasks: Tasks,
-    producers: tuple[Users, Grouped],
-    consumers: tuple[Users, Grouped],
+    producers: tuple[UseRows, Grouped],
+    consumers: tuple[UseRows, Grouped],
     edges: Edges,
     options: Options,
 ) -> Part:
@@ -100,7 +100,7 @@ class _Facts:
     options: Options
 
 
-def _ends(edges: Edges, producers: Users) -> Ends:
+def _ends(edges: Edges, producers: UseRows) -> Ends:
     return Ends(
         edges.producer.astype(np.int32),
         edges.consumer.astype(np.int32),
@@ -127,8 +127,8 @@ def _roles(
     objects: Objects,
     entries: Entries,
     final: Ints,
-    producers: Users,
-    consumers: Users,
+    producers: UseRows,
+    consumers: UseRows,
     edges: Edges,
 ) -> Ints:
     """The role of each entry (docs/reference/flow.md)."""
@@ -145,7 +145,7 @@ def _roles(
     return np.where(read, np.where(written, INTERMEDIATE, INPUT), np.where(stays, OUTPUT, SCRATCH))
 
 
-def _exact_share(count: int, *users: Users) -> np.ndarray:
+def _exact_share(count: int, *users: UseRows) -> np.ndarray:
     """Share of the accessed bytes of each entry that are known exactly; 1 where none moved."""
     moved, exact = np.zeros(count), np.zeros(count)
     for rows in users:
@@ -154,7 +154,7 @@ def _exact_share(count: int, *users: Users) -> np.ndarray:
     return np.where(moved > 0, exact / np.maximum(moved, 1), 1.0)
 
 
-def _users(facts: _Facts, users: Users, rows: Grouped, schema: pa.Schema) -> pa.Table:
+def _users(facts: _Facts, users: UseRows, rows: Grouped, schema: pa.Schema) -> pa.Table:
     options, size = facts.options, facts.size[users.entry]
     unsized = facts.unsized[users.entry]
     unique = np.where(unsized, 0, users.unique)

@@ -26,7 +26,7 @@ class Tasks:
 
 
 @dataclass
-class Users(Rows):
+class UseRows(Rows):
     """One row per (entry, task) that wrote or read it; ranges are kept beside."""
 
     entry: Ints
@@ -56,7 +56,7 @@ class Edges(Rows):
 VIA = ("data", "engine_copy", "declared")
 
 
-def consumers_of(found: Found, entries: Entries, tasks: Tasks) -> tuple[Users, Grouped]:
+def consumers_of(found: Found, entries: Entries, tasks: Tasks) -> tuple[UseRows, Grouped]:
     """Who read each entry, engines and earlier attempts left out."""
     reads = found.reads.take(~tasks.engine[found.reads.task])
     entry = entries.of(reads.obj, reads.ver)
@@ -64,7 +64,7 @@ def consumers_of(found: Found, entries: Entries, tasks: Tasks) -> tuple[Users, G
     if not keep.all():
         reads, entry = reads.take(keep), entry[keep]
     rows = group(reads.start, reads.end, entry, reads.task)
-    users = Users(
+    users = UseRows(
         rows.key(entry),
         rows.key(reads.task),
         rows.sum(reads.bytes),
@@ -101,7 +101,7 @@ def edges_of(found: Found, entries: Entries, tasks: Tasks) -> Edges:
 
 def producers_of(
     found: Found, entries: Entries, tasks: Tasks, edges: Edges, replaced: Bools, alone: Bools
-) -> tuple[Users, Grouped]:
+) -> tuple[UseRows, Grouped]:
     """Who wrote each entry, or wrote an earlier version and still owns bytes of this one.
 
     `replaced` per object: a later file took its name, so that what nobody read is lost.
@@ -121,7 +121,7 @@ def producers_of(
         rows.key(entry)[lost], rows.key(writes.task)[lost], edges.entry, edges.producer
     )
     unique = rows.unique_bytes()
-    users = Users(
+    users = UseRows(
         rows.key(entry),
         rows.key(writes.task),
         rows.sum(writes.bytes),

@@ -8,7 +8,7 @@ import numpy as np
 
 from tracehint.analyzer.arrays import Bools, Ints, Shorts, lookup, order_by
 from tracehint.analyzer.columns import column
-from tracehint.analyzer.flow.access import Tasks
+from tracehint.analyzer.flow.access import EpochTasks
 from tracehint.analyzer.flow.model import HOW_BIT, READ, TRUNCATE, UNKNOWN, WRITE, Access, Objects
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _ACCMODE, _WRONLY, _RDWR = 3, 1, 2
 
 
 def from_opens(
-    bundle: Bundle, objects: Objects, known: Tasks, extents: Execution, notes: list[str]
+    bundle: Bundle, objects: Objects, known: EpochTasks, extents: Execution, notes: list[str]
 ) -> Access:
     """Truncations and accesses of whole files (upper bounds); notes how many of the latter.
 
@@ -53,7 +53,7 @@ def from_opens(
     return found
 
 
-def _truncations(opens: pa.Table, obj: Shorts, known: Tasks, at: Ints) -> Access:
+def _truncations(opens: pa.Table, obj: Shorts, known: EpochTasks, at: Ints) -> Access:
     """O_TRUNC of files that had bytes; a second record of the same one does nothing more."""
     proc, when = column(opens, "proc")[at], column(opens, "open_ns")[at]
     zero, one = np.zeros(len(at), np.int64), np.ones(len(at), np.int64)
@@ -107,7 +107,7 @@ def _process_ends(table: pa.Table) -> tuple[Ints, Ints]:
 
 
 def _whole(
-    opens: pa.Table, objects: Objects, obj: Shorts, known: Tasks, at: Ints, op: int
+    opens: pa.Table, objects: Objects, obj: Shorts, known: EpochTasks, at: Ints, op: int
 ) -> Access:
     """Accesses of whole files; of one byte where the size is not known (`tables` shows 0)."""
     size = np.maximum(objects.size, objects.opened_size)[obj[at]]

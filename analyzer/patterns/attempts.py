@@ -8,20 +8,20 @@ import numpy as np
 
 from tracehint.analyzer.arrays import order_by, starts_of
 from tracehint.analyzer.columns import codes, column, floats, in_order
-from tracehint.analyzer.patterns.rows import UNKNOWN, Floats, Ints, Work
+from tracehint.analyzer.patterns.rows import UNKNOWN, Floats, Ints, TaskRows
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def read_work(tasks: pa.Table) -> Work:
+def read_work(tasks: pa.Table) -> TaskRows:
     """The tasks; attempts of one task share type, name and command."""
     tasks = in_order(tasks, "task")
     attempt = column(tasks, "attempt", null=1)
     start, end = floats(tasks, "start_s"), floats(tasks, "end_s")
     retried = bool((attempt > 1).any())
     who = _last_attempts(tasks, attempt, start) if retried else np.arange(len(start))
-    return Work(
+    return TaskRows(
         column(tasks, "task"),
         np.append(who, UNKNOWN),
         np.append(column(tasks, "engine") == 1, True),

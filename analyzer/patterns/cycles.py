@@ -13,7 +13,7 @@ import numpy as np
 
 from tracehint.analyzer.arrays import Bools, Ints, distinct
 from tracehint.analyzer.columns import column
-from tracehint.analyzer.patterns.rows import ROLES, UNKNOWN, Facts, Links
+from tracehint.analyzer.patterns.rows import ROLES, UNKNOWN, Facts, KeptEdges
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,7 +24,7 @@ _ROUNDS = 64
 
 
 @dataclass
-class Shared:
+class SharedFiles:
     """Concurrently shared files: per file whether it is one, the tasks in its cycle (UNKNOWN:
     it is on none that was found here), and whether a cycle is the reason."""
 
@@ -57,12 +57,12 @@ def components(pairs: Any) -> Any:
 
 
 def find(
-    files: pa.Table, facts: Facts, links: Links, tasks: int, options: Options, *, backward: bool
-) -> Shared:
+    files: pa.Table, facts: Facts, links: KeptEdges, tasks: int, options: Options, *, backward: bool
+) -> SharedFiles:
     """`backward`: some edge points back in time. Without one (nearly every run: producers start
     first) there is no cycle to look for."""
     count = len(facts)
-    shared = Shared(np.zeros(count, bool), np.full(count, UNKNOWN), np.zeros(count, bool))
+    shared = SharedFiles(np.zeros(count, bool), np.full(count, UNKNOWN), np.zeros(count, bool))
     if backward:
         pairs = distinct(links.producer.astype(np.int64) * tasks + links.consumer)
         members = components(np.column_stack(np.divmod(pairs, tasks)))
@@ -76,7 +76,7 @@ def find(
     return shared
 
 
-def _mark(shared: Shared, links: Links, members: Ints, tasks: int) -> None:
+def _mark(shared: SharedFiles, links: KeptEdges, members: Ints, tasks: int) -> None:
     """The files of the edges inside a component."""
     of_task = np.full(tasks, UNKNOWN, np.int64)
     of_task[members[:, 0]] = members[:, 1]

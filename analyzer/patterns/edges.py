@@ -20,7 +20,7 @@ from tracehint.analyzer.flow.ranges import expand
 from tracehint.analyzer.patterns.choice import Chosen
 from tracehint.analyzer.patterns.evidence import EvidenceTexts, placements, words
 from tracehint.analyzer.patterns.groups import Around
-from tracehint.analyzer.patterns.rows import PATTERNS, Floats, Ints, Labels, Links, code
+from tracehint.analyzer.patterns.rows import PATTERNS, Floats, Ints, KeptEdges, Labels, code
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +40,7 @@ class Decided:
     ordered: Floats
 
 
-def patterns_table(decided: Decided, ids: Ints, links: Links, resources: Resources) -> pa.Table:
+def patterns_table(decided: Decided, ids: Ints, links: KeptEdges, resources: Resources) -> pa.Table:
     """Table `patterns` of analyzer.model: the files' own labels, sorted by file, then the edges'.
 
     `ids` are the files. The text columns are dictionaries: few texts are distinct, and the
@@ -72,7 +72,7 @@ def patterns_table(decided: Decided, ids: Ints, links: Links, resources: Resourc
     return pa.concat_tables([files, *compute_all(copied, blocks, resources, "labels of edges")])
 
 
-def _on_edges(labels: Labels, links: Links, files: int) -> tuple[Ints, Ints]:
+def _on_edges(labels: Labels, links: KeptEdges, files: int) -> tuple[Ints, Ints]:
     """(row of the edge, row of the label) in the order of the edges; labels are sorted."""
     count = np.bincount(labels.file, minlength=files)
     first = np.cumsum(count) - count

@@ -23,11 +23,11 @@ from tracehint.analyzer.patterns.rows import (
     Groups,
     Handed,
     Ints,
+    KeptEdges,
     Labels,
-    Links,
     Shapes,
     Single,
-    Work,
+    TaskRows,
     code,
 )
 
@@ -53,18 +53,18 @@ class PartitionFacts:
 
     facts: Facts
     labels: Labels  # those that hold by the file alone
-    links: Links
+    links: KeptEdges
     single: Single
     task_reads: Amounts  # intermediate bytes that it read
     read_shapes: Shapes
     written_shapes: Shapes
-    shared: regions.Shared
+    shared: regions.SharedBytes
     shared_ranges: segments.Segments
     backward: bool  # an edge points back in time
 
 
 def find(
-    partition: Partition, work: Work, options: Options, losses: Losses | None
+    partition: Partition, work: TaskRows, options: Options, losses: Losses | None
 ) -> PartitionFacts:
     """Everything about the partition."""
     wrote = prepare.wrote(partition, work)
@@ -104,7 +104,7 @@ class _Seen:
     """What was measured of a partition before the facts of its files follow from it."""
 
     partition: Partition
-    work: Work
+    work: TaskRows
     wrote: Wrote
     read: Read
     measured: Measured
@@ -151,7 +151,7 @@ def _facts(seen: _Seen, labelled: Bools, fed: Bools, options: Options) -> Facts:
     )
 
 
-def _backward(handed: Handed, work: Work) -> bool:
+def _backward(handed: Handed, work: TaskRows) -> bool:
     """Whether an edge points back in time."""
     begin, end = work.start[handed.producer], work.start[handed.consumer]
     return bool(((begin > end) | ((begin == end) & (handed.producer > handed.consumer))).any())
@@ -217,7 +217,7 @@ def _kept(wrote: Wrote, read: Read, losses: Losses | None, count: int) -> Floats
     return np.asarray(np.clip(np.where(every > 0, kept, 1.0), 0, 1))
 
 
-def _links(handed: Handed, read: Read) -> Links:
+def _links(handed: Handed, read: Read) -> KeptEdges:
     peeks = read.all.peek & ~read.looked.decides[read.all.file]
     aside = np.zeros(len(handed), bool)
     if peeks.any():
@@ -226,7 +226,7 @@ def _links(handed: Handed, read: Read) -> Links:
     file, producer, consumer = (
         end.astype(np.int32) for end in (handed.file, handed.producer, handed.consumer)
     )
-    return Links(handed.edge, file, producer, consumer, handed.uncertain, aside)
+    return KeptEdges(handed.edge, file, producer, consumer, handed.uncertain, aside)
 
 
 def _task_reads(read: Read, handed: Handed) -> Amounts:

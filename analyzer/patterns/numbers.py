@@ -11,12 +11,12 @@ import numpy as np
 from tracehint.analyzer.arrays import order_by, starts_of
 from tracehint.analyzer.output.rendered import Tree, Words, decimals, flags, maybe
 from tracehint.analyzer.patterns import chains
-from tracehint.analyzer.patterns.cycles import Shared
+from tracehint.analyzer.patterns.cycles import SharedFiles
 from tracehint.analyzer.patterns.groups import Around
 from tracehint.analyzer.patterns.rows import UNKNOWN, Facts, Ints, Labels, Shapes, Single
 
 if TYPE_CHECKING:
-    from tracehint.analyzer.patterns.regions import Shared as SharedBytes
+    from tracehint.analyzer.patterns.regions import SharedBytes
     from tracehint.analyzer.patterns.segments import Segments
 
 
@@ -26,7 +26,7 @@ class Sources:
 
     facts: Facts
     around: Around
-    in_cycles: Shared
+    in_cycles: SharedFiles
     single: Single
     read_shapes: Shapes
     written_shapes: Shapes

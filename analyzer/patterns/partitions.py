@@ -23,7 +23,7 @@ from tracehint.analyzer.patterns.rows import (
     Ints,
     Readers,
     Spans,
-    Work,
+    TaskRows,
     Writers,
 )
 
@@ -61,7 +61,7 @@ class Partition:
 class Tables:
     """The tables of a flow, each sorted by file."""
 
-    def __init__(self, flow: FlowTables, work: Work) -> None:
+    def __init__(self, flow: FlowTables, work: TaskRows) -> None:
         self.files = in_order(flow.files, "file")
         self.ids = column(self.files, "file")
         self.work = work
@@ -131,7 +131,7 @@ def _used(rows: pa.Table) -> Ints:
     return unique if (unique >= 0).all() else np.where(unique < 0, column(rows, "bytes", 0), unique)
 
 
-def _writers(rows: pa.Table, file: Ints, work: Work) -> Writers:
+def _writers(rows: pa.Table, file: Ints, work: TaskRows) -> Writers:
     unique, owned = _used(rows), column(rows, "owned_bytes")
     task = dense(work.ids, column(rows, "task"))
     found = Writers(
@@ -147,7 +147,7 @@ def _writers(rows: pa.Table, file: Ints, work: Work) -> Writers:
     return _sorted(found, keep & ~work.engine[task])
 
 
-def _readers(rows: pa.Table, file: Ints, used: Ints, pieces: Pieces, work: Work) -> Readers:
+def _readers(rows: pa.Table, file: Ints, used: Ints, pieces: Pieces, work: TaskRows) -> Readers:
     task = dense(work.ids, column(rows, "task"))
     found = Readers(
         file,
@@ -168,7 +168,7 @@ def _sorted(rows: _Users, keep: Bools) -> _Users:
     return rows if np.all(order[1:] > order[:-1]) else rows.take(order)
 
 
-def _handed(rows: pa.Table, file: Ints, work: Work) -> Handed:
+def _handed(rows: pa.Table, file: Ints, work: TaskRows) -> Handed:
     import pyarrow.compute as pc
 
     producer, consumer = (dense(work.ids, column(rows, end)) for end in ("producer", "consumer"))

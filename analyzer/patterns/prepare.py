@@ -17,7 +17,7 @@ from tracehint.analyzer.patterns.rows import (
     Ints,
     Readers,
     Spans,
-    Work,
+    TaskRows,
     Writers,
 )
 from tracehint.analyzer.patterns.segments import segments
@@ -53,7 +53,7 @@ class Read:
     back: Bools
 
 
-def wrote(partition: Partition, work: Work) -> Wrote:
+def wrote(partition: Partition, work: TaskRows) -> Wrote:
     """The writers; attempts of one task are one."""
     single = partition.writers
     everybody = _joined(single, work) if work.retried else single
@@ -67,7 +67,7 @@ def wrote(partition: Partition, work: Work) -> Wrote:
     return Wrote(everybody, owners, _written(partition, owners, several, work))
 
 
-def _joined(single: Writers, work: Work) -> Writers:
+def _joined(single: Writers, work: TaskRows) -> Writers:
     """One row per file and task of all attempts."""
     who = work.who[single.who]
     order = order_by(single.file, who)
@@ -87,7 +87,7 @@ def _joined(single: Writers, work: Work) -> Writers:
 
 
 def _written(
-    partition: Partition, owners: Writers, several: Bools, work: Work
+    partition: Partition, owners: Writers, several: Bools, work: TaskRows
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """What each owner of these files wrote; attempts may have written the same bytes."""
     rows = partition.writers.take(several[partition.writers.file])
@@ -108,7 +108,7 @@ def _written(
     return file[first][group], who[first][group], start, end
 
 
-def read(partition: Partition, writers: Writers, work: Work) -> Read:
+def read(partition: Partition, writers: Writers, work: TaskRows) -> Read:
     """The readers: who only read back its own bytes is none, and who got them through an
     engine's copy may have an edge only."""
     count, handed = len(partition.files), partition.handed
@@ -130,7 +130,7 @@ def read(partition: Partition, writers: Writers, work: Work) -> Read:
     return Read(single, single.take(~aside) if aside.any() else single, looked, back)
 
 
-def _attempts_that_count(single: Readers, work: Work) -> Readers:
+def _attempts_that_count(single: Readers, work: TaskRows) -> Readers:
     """Of each task the last attempt that read the file."""
     who, attempt = work.who[single.who], work.attempt[single.who]
     order = order_by(single.file, who, attempt)

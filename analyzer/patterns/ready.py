@@ -11,7 +11,7 @@ import numpy as np
 
 from tracehint.analyzer.columns import column, floats
 from tracehint.analyzer.patterns.partitions import ROWS, FlowTables, dense
-from tracehint.analyzer.patterns.rows import Bools, Floats, Ints, Work
+from tracehint.analyzer.patterns.rows import Bools, Floats, Ints, TaskRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def moments(flow: FlowTables, work: Work) -> Floats:
+def moments(flow: FlowTables, work: TaskRows) -> Floats:
     """Per task the moment just after the last of its inputs was complete, never after its start;
     NaN where its start is unknown.
 
@@ -43,7 +43,7 @@ def moments(flow: FlowTables, work: Work) -> Floats:
     return np.where(np.isnan(work.start), np.nan, np.minimum(work.start, ready))
 
 
-def _engine_writes(producers: pa.Table, work: Work) -> Callable[[Ints, Ints], Floats]:
+def _engine_writes(producers: pa.Table, work: TaskRows) -> Callable[[Ints, Ints], Floats]:
     """A function from files and engines' tasks to the moment of the last write; unknown: inf."""
     task = dense(work.ids, column(producers, "task"))
     own: Bools = (task >= 0) & work.engine[task]

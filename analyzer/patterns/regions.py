@@ -73,7 +73,7 @@ def written_shapes(written: Wrote, gather: Bools) -> Shapes:
 
 
 @dataclass
-class Shared(Rows):
+class SharedBytes(Rows):
     """Bytes of partly shared files that several readers read; `lists` is the place of their
     first ranges in `start` and `end`."""
 
@@ -82,13 +82,13 @@ class Shared(Rows):
     ranges: Ints
 
 
-def shared(measured: Measured, partly: Bools) -> tuple[Shared, Segments]:
+def shared(measured: Measured, partly: Bools) -> tuple[SharedBytes, Segments]:
     """Shared segments of partly shared files, and the first of them."""
     part = measured.depth.take(partly[measured.depth.file])
     many = part.deep > 1
     first = starts_of(part.file, many.astype(np.int64))
     if not len(first):
-        return Shared.empty(), part
+        return SharedBytes.empty(), part
     runs = part.take(first)
     runs.stop = part.stop[np.append(first[1:], len(part)) - 1]
     runs = runs.take(many[first])
@@ -96,7 +96,7 @@ def shared(measured: Measured, partly: Bools) -> tuple[Shared, Segments]:
     at = by_file.at
     nth = np.arange(len(runs)) - np.repeat(by_file.first, by_file.size[at])
     length = by_file.sum(runs.stop - runs.start)[at]
-    return Shared(at, length, by_file.size[at]), runs.take(nth < _SHOWN)
+    return SharedBytes(at, length, by_file.size[at]), runs.take(nth < _SHOWN)
 
 
 def reader_sets(read: Read, count: int) -> Ints:

@@ -34,7 +34,7 @@ def code(pattern: str) -> int:
 
 
 @dataclass
-class Work:
+class TaskRows:
     """The tasks, sorted by id. Unknown ends are infinite. `who` and `engine` have a last row
     for tasks that are not known."""
 
@@ -116,7 +116,7 @@ class Handed(Rows):
 
 
 @dataclass
-class Links(Rows):
+class KeptEdges(Rows):
     """What is kept of the edges of all partitions."""
 
     edge: Ints

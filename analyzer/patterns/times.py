@@ -11,7 +11,7 @@ from tracehint.analyzer.patterns.rows import Floats, Groups
 
 if TYPE_CHECKING:
     from tracehint.analyzer.patterns.prepare import Wrote
-    from tracehint.analyzer.patterns.rows import Readers, Work
+    from tracehint.analyzer.patterns.rows import Readers, TaskRows
 
 
 def ranks(start: Floats, end: Floats, *, starts_first: bool) -> tuple[Ints, Ints]:
@@ -36,10 +36,10 @@ def at_once(file: Ints, start: Ints, end: Ints, count: int) -> Ints:
     return np.asarray(Groups(events // (2 * moments), count).high(deep, 0), np.int64)
 
 
-def readers(rows: Readers, work: Work, n: Ints) -> Ints:
+def readers(rows: Readers, work: TaskRows, n: Ints) -> Ints:
     """Per file the most tasks that read it and could run at one time, ends included; at least 1.
 
-    A task could run from when its inputs were complete (`Work.ready`) to its end: where it only
+    A task could run from when its inputs were complete (`TaskRows.ready`) to its end: where it only
     waited for a processor of the recorded machine, or read for microseconds, it reads at the same
     time as the others when every task has a node of its own.
     """
@@ -55,7 +55,7 @@ def readers(rows: Readers, work: Work, n: Ints) -> Ints:
     return together
 
 
-def writers(written: Wrote, work: Work, owners: Ints) -> tuple[Ints, Bools]:
+def writers(written: Wrote, work: TaskRows, owners: Ints) -> tuple[Ints, Bools]:
     """Per file with several owners: the most tasks that wrote it and ran at one time, their ends
     excluded, and whether each began where the one before stopped.
 

@@ -25,7 +25,7 @@ from tracehint.analyzer.patterns import (
 from tracehint.analyzer.patterns.attempts import read_work
 from tracehint.analyzer.patterns.facts import Losses, PartitionFacts, find
 from tracehint.analyzer.patterns.partitions import FlowTables, Tables, dense
-from tracehint.analyzer.patterns.rows import UNKNOWN, Bools, Labels, Rows, Single, Work, code
+from tracehint.analyzer.patterns.rows import UNKNOWN, Bools, Labels, Rows, Single, TaskRows, code
 from tracehint.analyzer.patterns.united import united
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _decided(
 
 
 def _found(
-    tables: Tables, work: Work, options: Options, losses: Losses | None, resources: Resources
+    tables: Tables, work: TaskRows, options: Options, losses: Losses | None, resources: Resources
 ) -> PartitionFacts:
     """What decides about each file, partition by partition."""
     bounds = tables.bounds()
@@ -113,7 +113,7 @@ def _reads(found: PartitionFacts, tasks: int) -> np.ndarray:
 
 
 def _sources(
-    found: PartitionFacts, around: groups.Around, in_cycles: cycles.Shared, single: Single
+    found: PartitionFacts, around: groups.Around, in_cycles: cycles.SharedFiles, single: Single
 ) -> numbers.Sources:
     return numbers.Sources(
         found.facts,
@@ -127,7 +127,7 @@ def _sources(
     )
 
 
-def _losses(lost: pa.Table | None, work: Work) -> Losses | None:
+def _losses(lost: pa.Table | None, work: TaskRows) -> Losses | None:
     if lost is None or not lost.num_rows:
         return None
     task = dense(work.ids, column(lost, "task"))

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from tracehint.analyzer.predict.model import SPENT, Outcome, Workload
+from tracehint.analyzer.predict.model import SPENT, SimulatedRun, Workload
 
 MAX_SHOWN = 50  # tasks
 
 
-def critical_path(work: Workload, outcome: Outcome) -> dict[str, Any]:
+def critical_path(work: Workload, outcome: SimulatedRun) -> dict[str, Any]:
     """Seconds of each kind along the path, and its tasks from first to last (the longest ones
     where there are more than MAX_SHOWN). `queue` is waiting for a node."""
     rows = outcome.tasks

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from tracehint.analyzer.predict.machine import Machine
-from tracehint.analyzer.predict.model import SPENT, Floats, Outcome, Placement, Workload
+from tracehint.analyzer.predict.model import SPENT, Floats, Placement, SimulatedRun, Workload
 from tracehint.analyzer.predict.request import scenario_bytes, workload_bytes
 from tracehint.errors import InputError, MissingDependencyError
 
@@ -52,7 +52,7 @@ def find_program() -> Path:
     )
 
 
-def simulate(work: Workload, scenarios: Sequence[Scenario], workers: int = 0) -> list[Outcome]:
+def simulate(work: Workload, scenarios: Sequence[Scenario], workers: int = 0) -> list[SimulatedRun]:
     """The outcome of each scenario, in order; `workers` processes at a time (0: one per core).
 
     Raises InputError for tasks that wait for each other, MissingDependencyError without engine.
@@ -64,7 +64,7 @@ def simulate(work: Workload, scenarios: Sequence[Scenario], workers: int = 0) ->
         shared.write_bytes(workload_bytes(work))
         parts = [scenarios[i::workers] for i in range(workers)]
 
-        def run(number: int) -> list[Outcome]:
+        def run(number: int) -> list[SimulatedRun]:
             return _run(program, shared, work, parts[number], Path(folder) / f"runs{number}")
 
         with ThreadPoolExecutor(workers) as pool:
@@ -74,7 +74,7 @@ def simulate(work: Workload, scenarios: Sequence[Scenario], workers: int = 0) ->
 
 def _run(
     program: Path, shared: Path, work: Workload, scenarios: Sequence[Scenario], path: Path
-) -> list[Outcome]:
+) -> list[SimulatedRun]:
     with path.open("wb") as stream:
         for scenario in scenarios:
             stream.write(scenario_bytes(scenario.machine, scenario.placement, scenario.detail))
@@ -101,7 +101,9 @@ def check_answer(done: subprocess.CompletedProcess[bytes]) -> None:
     )
 
 
-def _outcomes(numbers: Floats, work: Workload, scenarios: Sequence[Scenario]) -> Iterator[Outcome]:
+def _outcomes(
+    numbers: Floats, work: Workload, scenarios: Sequence[Scenario]
+) -> Iterator[SimulatedRun]:
     at = 0
 
     def take(rows: int, columns: int) -> Floats:
@@ -120,7 +122,7 @@ def _outcomes(numbers: Floats, work: Workload, scenarios: Sequence[Scenario]) ->
                 f"{work.tasks - int(head[3])} of {work.tasks} tasks wait for each other",
                 "A run must be a graph without cycles: check the declared inputs and outputs.",
             )
-        yield Outcome(
+        yield SimulatedRun(
             seconds=float(head[0]),
             network_bytes=float(head[1]),
             site_bytes=float(head[4]),

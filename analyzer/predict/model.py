@@ -98,7 +98,7 @@ def law(name: str) -> int:
 
 
 @dataclass
-class Outcome:
+class SimulatedRun:
     """One simulated run. `site_bytes`: of those over the network, between sites. `hosts`: rows of
     (out, in, disk bytes, core seconds of computing, seconds of links in use, seconds of the store
     in use). `types`: rows of (first start, last end, tasks, seconds of each of SPENT). `tasks`:

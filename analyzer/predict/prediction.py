@@ -10,7 +10,7 @@ import numpy as np
 from tracehint.analyzer.predict.cluster import Cluster
 from tracehint.analyzer.predict.engine import Scenario, simulate
 from tracehint.analyzer.predict.machine import build
-from tracehint.analyzer.predict.model import Outcome, Workload
+from tracehint.analyzer.predict.model import SimulatedRun, Workload
 from tracehint.analyzer.predict.placement import Strategy
 from tracehint.analyzer.predict.sampling import drawn, error_of, interval
 from tracehint.errors import UsageError
@@ -44,7 +44,7 @@ class Prediction:
     high: float
     runs: int
     network_bytes: float
-    outcome: Outcome
+    outcome: SimulatedRun
     energy_joules: float | None
     cost: float | None
     notes: list[str] = field(default_factory=list)
@@ -102,8 +102,8 @@ def _middle(seconds: list[float]) -> int:
 
 def _prediction(
     configuration: Configuration,
-    group: list[Outcome],
-    chosen: Outcome,
+    group: list[SimulatedRun],
+    chosen: SimulatedRun,
     notes: list[str],
     guessed: float,
 ) -> Prediction:
@@ -133,7 +133,7 @@ def _machines(cluster: Cluster) -> list[tuple[float, dict[str, float]]]:
     return parts
 
 
-def _energy(cluster: Cluster, outcome: Outcome) -> float | None:
+def _energy(cluster: Cluster, outcome: SimulatedRun) -> float | None:
     """Joules: idle for all the time; computing, storage and network on top while they work."""
     parts = _machines(cluster)
     if not any(numbers["idle_watts"] for _, numbers in parts):

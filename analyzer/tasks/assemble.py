@@ -11,7 +11,7 @@ from tracehint.analyzer.columns import column
 from tracehint.analyzer.model import TASKS
 from tracehint.analyzer.tasks.classify import Classes
 from tracehint.analyzer.tasks.grouping import Grouping, Keys
-from tracehint.analyzer.tasks.marks import Names
+from tracehint.analyzer.tasks.marks import GivenNames
 from tracehint.analyzer.tasks.model import PROC_TASK, Segmentation
 from tracehint.analyzer.tasks.texts import descriptions
 from tracehint.analyzer.tasks.tree import NEVER, Bools, Ints, Tree, jump
@@ -28,7 +28,7 @@ def assemble(
     tree: Tree,
     classes: Classes,
     grouping: Grouping,
-    names: Names | None,
+    names: GivenNames | None,
     jobs: tuple[Ints, list[str]] | None,
 ) -> Segmentation:
     """The tasks and the epochs of each, tasks in order of their start."""
@@ -49,7 +49,9 @@ def assemble(
     return Segmentation(table, proc_task)
 
 
-def _keys(grouping: Grouping, names: Names | None, jobs: tuple[Ints, list[str]] | None) -> Keys:
+def _keys(
+    grouping: Grouping, names: GivenNames | None, jobs: tuple[Ints, list[str]] | None
+) -> Keys:
     """Given names win over batch jobs, these over what the process tree says."""
     n_units = len(grouping.units)
     engine = grouping.engine.copy()
@@ -73,7 +75,7 @@ def _keys(grouping: Grouping, names: Names | None, jobs: tuple[Ints, list[str]] 
 
 
 def _absorb_leftovers(
-    key: Ints, grouping: Grouping, names: Names, n_units: int, engine: Bools
+    key: Ints, grouping: Grouping, names: GivenNames, n_units: int, engine: Bools
 ) -> None:
     """The shell or wrapper around one named command belongs to it; a process that runs several
     named tasks is a worker, an engine process."""
@@ -95,7 +97,7 @@ def _task_table(
     tree: Tree,
     classes: Classes,
     grouping: Grouping,
-    names: Names | None,
+    names: GivenNames | None,
     jobs: tuple[Ints, list[str]] | None,
     keys: Keys,
 ) -> pa.Table:
@@ -140,7 +142,7 @@ def _hosts(bundle: Bundle, hosts: pa.Array) -> dict[str, pa.Array]:
 
 
 def _representatives(
-    tree: Tree, grouping: Grouping, names: Names | None, keys: Keys
+    tree: Tree, grouping: Grouping, names: GivenNames | None, keys: Keys
 ) -> tuple[Ints, Ints]:
     """Per task its first epoch, and the epoch whose process gives the exit status."""
     heads = grouping.units.head
@@ -179,7 +181,7 @@ def exit_status(processes: pa.Table, last: Ints) -> tuple[Ints, Bools]:
 def _attempts(
     processes: pa.Table,
     grouping: Grouping,
-    names: Names | None,
+    names: GivenNames | None,
     keys: Keys,
     first: Ints,
     start: Ints,

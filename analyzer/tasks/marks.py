@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Names:
+class GivenNames:
     """Per epoch the number of its given name in `texts`, -1 for none.
 
     `attempt` and `top` are per name: one entry of `texts` is one attempt of one name.
@@ -49,7 +49,7 @@ def environment(processes: pa.Table, variable: str) -> tuple[Ints, list[bytes]]:
     return result, values.dictionary.to_pylist()
 
 
-def given_names(processes: pa.Table, marks: pa.Table, tree: Tree) -> Names | None:
+def given_names(processes: pa.Table, marks: pa.Table, tree: Tree) -> GivenNames | None:
     """The names of TRACEHINT_TASK and of marks, inherited downwards; None: there are none."""
     value, values = environment(processes, "TRACEHINT_TASK")
     texts = [v.decode("utf-8", "backslashreplace") for v in values]
@@ -115,7 +115,7 @@ def _name_kids(
 
 def _attempts(
     tree: Tree, processes: pa.Table, resolved: Ints, top: Ints, texts: list[str]
-) -> Names:
+) -> GivenNames:
     """Split each name into attempts: a new one starts after the former ended with a failure."""
     failed = failed_processes(processes, tree)
     order = top[np.lexsort((tree.start[top], resolved[top]))]
@@ -139,7 +139,7 @@ def _attempts(
     per_epoch = np.full(len(tree.proc), -1, np.int64)
     per_epoch[order] = number
     of = np.where(resolved >= 0, per_epoch[jump(tree.up, per_epoch >= 0)], -1)
-    return Names(of, tuple(names), tuple(attempts), np.array(tops, np.int64))
+    return GivenNames(of, tuple(names), tuple(attempts), np.array(tops, np.int64))
 
 
 def _last_epoch(tree: Tree, epoch: int) -> int:

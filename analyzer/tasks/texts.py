@@ -16,7 +16,7 @@ from tracehint.analyzer.tasks.describe import (
     type_of_text,
 )
 from tracehint.analyzer.tasks.grouping import Grouping, Keys
-from tracehint.analyzer.tasks.marks import Names
+from tracehint.analyzer.tasks.marks import GivenNames
 from tracehint.analyzer.tasks.plain import plain_descriptions
 from tracehint.analyzer.tasks.tree import Ints, Tree, jump
 from tracehint.analyzer.tasks.units import JOB
@@ -32,7 +32,7 @@ def descriptions(
     tree: Tree,
     classes: Classes,
     grouping: Grouping,
-    names: Names | None,
+    names: GivenNames | None,
     jobs: tuple[Ints, list[str]] | None,
     keys: Keys,
     first: Ints,
@@ -68,7 +68,7 @@ def descriptions(
 
 def _name(
     result: dict[int, Description],
-    names: Names | None,
+    names: GivenNames | None,
     jobs: tuple[Ints, list[str]] | None,
     keys: Keys,
 ) -> None:

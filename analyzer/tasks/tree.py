@@ -13,7 +13,7 @@ import numpy as np
 
 from tracehint.analyzer.arrays import Bools as Bools
 from tracehint.analyzer.arrays import Ints as Ints
-from tracehint.analyzer.arrays import finder, order_by
+from tracehint.analyzer.arrays import finder, order_by, spread
 from tracehint.analyzer.columns import column
 
 if TYPE_CHECKING:
@@ -45,10 +45,8 @@ class Tree:
     def kids(self, of: Ints) -> tuple[Ints, Ints]:
         """The epochs forked by each of `of`, and for each the position in `of`."""
         counts = self.kid_start[of + 1] - self.kid_start[of]
-        total = int(counts.sum())
         owner = np.repeat(np.arange(len(of)), counts)
-        offsets = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
-        return self.kid_order[np.repeat(self.kid_start[of], counts) + offsets], owner
+        return self.kid_order[spread(self.kid_start[of], counts)], owner
 
 
 def build_tree(processes: pa.Table) -> Tree:

@@ -79,6 +79,7 @@ def shared(directory: Path) -> str:
 def bundle_of_job(folder: Path, env: Mapping[str, str]) -> Path:
     """A new bundle for a job that begins here. Raises InputError, OSError."""
     job = next((env[name] for name in _OF_ALL if env.get(name)), "job")
+    job = re.sub(r"\[.*\]", "", job)  # PBS: the array's number has its index
     stem = f"{re.sub(r'[^A-Za-z0-9]', '_', job)[:60]}.{safe_host(host_name())}"
     for number in range(1, _MOST):
         place = folder / f"{stem}.{number}.trace"

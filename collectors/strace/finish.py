@@ -21,7 +21,7 @@ _KINDS = ((stat.S_ISREG, "file"), (stat.S_ISDIR, "dir"), (stat.S_ISFIFO, "pipe")
 
 
 @dataclass(slots=True)
-class Seen:
+class PathFacts:
     """What the machine says about a path after the run. `born_ns` None: not kept there."""
 
     dev: int
@@ -31,17 +31,17 @@ class Seen:
     born_ns: int | None
 
 
-Look = Callable[[bytes], Seen | None]
+Look = Callable[[bytes], PathFacts | None]
 
 
-def look_at(path: bytes) -> Seen | None:
+def look_at(path: bytes) -> PathFacts | None:
     """lstat of the path, with its birth time where the file system keeps one."""
     try:
         info = os.lstat(path)
     except (OSError, ValueError):
         return None
     ino = info.st_ino - (1 << 64) if info.st_ino >= 1 << 63 else info.st_ino
-    return Seen(info.st_dev, ino, info.st_size, info.st_mode, _birth_time(path))
+    return PathFacts(info.st_dev, ino, info.st_size, info.st_mode, _birth_time(path))
 
 
 def _birth_time(path: bytes) -> int | None:

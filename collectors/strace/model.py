@@ -50,7 +50,7 @@ class Ofd:
         self.text = b""  # last annotated argument seen, not to decode it again
 
 
-class Run:
+class AccessRun:
     """A growing run of accesses: `count` pieces of `length` bytes, `stride` apart."""
 
     __slots__ = (
@@ -81,9 +81,9 @@ class Runs:
 
     def __init__(self, op: str) -> None:
         self.op = op
-        self.current: Run | None = None
-        self.before: Run | None = None  # the one that was current before
-        self.aside: dict[int, Run] = {}
+        self.current: AccessRun | None = None
+        self.before: AccessRun | None = None  # the one that was current before
+        self.aside: dict[int, AccessRun] = {}
 
 
 class OpenRow:

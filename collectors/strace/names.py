@@ -40,7 +40,7 @@ def normal(path: bytes) -> bytes:
     return b"/" + b"/".join(parts)
 
 
-class Names:
+class NameTree:
     """The tree. All paths are absolute and normal."""
 
     def __init__(self) -> None:

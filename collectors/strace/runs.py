@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracehint.collectors.strace.model import OpenRow, Run, Runs
+from tracehint.collectors.strace.model import AccessRun, OpenRow, Runs
 from tracehint.collectors.strace.state import State
 
 _MAX_ASIDE = 16
@@ -47,10 +47,10 @@ def grow(
             return
         else:
             _set_aside(st, row, runs, run)
-    runs.before, runs.current = runs.current, Run(how, start, n, t_ns, end_ns, phase, exact)
+    runs.before, runs.current = runs.current, AccessRun(how, start, n, t_ns, end_ns, phase, exact)
 
 
-def _begin_stride(runs: Runs, run: Run, n: int, end_ns: int) -> None:
+def _begin_stride(runs: Runs, run: AccessRun, n: int, end_ns: int) -> None:
     """The last two runs and this access become one run of three pieces."""
     assert runs.before is not None
     first = runs.current = runs.before
@@ -60,7 +60,7 @@ def _begin_stride(runs: Runs, run: Run, n: int, end_ns: int) -> None:
     runs.before = None
 
 
-def _extend(run: Run, n: int, end_ns: int) -> None:
+def _extend(run: AccessRun, n: int, end_ns: int) -> None:
     run.length += n
     run.stride = run.length
     run.ops += 1
@@ -68,14 +68,14 @@ def _extend(run: Run, n: int, end_ns: int) -> None:
     run.last = end_ns
 
 
-def _repeat(run: Run, n: int, end_ns: int) -> None:
+def _repeat(run: AccessRun, n: int, end_ns: int) -> None:
     run.count += 1
     run.ops += 1
     run.bytes += n
     run.last = end_ns
 
 
-def _third_of_a_stride(runs: Runs, run: Run, start: int, n: int) -> bool:
+def _third_of_a_stride(runs: Runs, run: AccessRun, start: int, n: int) -> bool:
     """Whether this access is as far from the last one as that was from the one before.
 
     Two pieces make no pattern: they may be two streams; and where many runs wait
@@ -93,7 +93,7 @@ def _third_of_a_stride(runs: Runs, run: Run, start: int, n: int) -> bool:
     return runs.aside.pop(before.start + before.length, None) is before
 
 
-def _set_aside(st: State, row: OpenRow, runs: Runs, run: Run) -> None:
+def _set_aside(st: State, row: OpenRow, runs: Runs, run: AccessRun) -> None:
     """The current run waits; where too many wait, the oldest one is written."""
     key = run.start + (run.length if run.count == 1 else run.stride * run.count)
     old = runs.aside.pop(key, None)

@@ -6,6 +6,7 @@ from collections import Counter
 
 from tracehint.collectors.strace.columns import BATCH, Columns
 from tracehint.collectors.strace.model import (
+    AccessRun,
     Epoch,
     FdTable,
     FileRec,
@@ -13,11 +14,10 @@ from tracehint.collectors.strace.model import (
     Group,
     Ofd,
     OpenRow,
-    Run,
     Runs,
     Thread,
 )
-from tracehint.collectors.strace.names import Names
+from tracehint.collectors.strace.names import NameTree
 from tracehint.collectors.strace.settings import Maybe, StraceSettings
 from tracehint.schemas.tables import ENV_MARKERS
 
@@ -28,7 +28,7 @@ class State:
     def __init__(self, settings: StraceSettings) -> None:
         self.settings = settings
         self.out = Columns(settings.host)
-        self.names = Names()
+        self.names = NameTree()
         self.threads: dict[int, Thread] = {}
         self.by_inode: dict[tuple[int, int], FileRec] = {}
         self.files: list[FileRec] = list(settings.initial_files)
@@ -173,7 +173,7 @@ class State:
         runs.current = runs.before = None
         runs.aside.clear()
 
-    def write_run(self, row: OpenRow, op: str, run: Run) -> None:
+    def write_run(self, row: OpenRow, op: str, run: AccessRun) -> None:
         """Write one run of accesses."""
         self.out.extents.append(
             (

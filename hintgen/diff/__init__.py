@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
     from tracehint.hintgen.lint.finding import Finding
 
-__all__ = ["CHANGES", "Tolerances", "diff"]
+__all__ = ["CHANGES", "Tolerances", "compare", "diff", "profile"]
 
 
 def diff(before: Analysis, after: Analysis, limits: Tolerances | None = None) -> list[Finding]:

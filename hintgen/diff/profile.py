@@ -8,7 +8,7 @@ stage and per group of files, so the size follows the workflow, not the run.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tracehint.hintgen import query
 from tracehint.hintgen.text.masks import masks_of
@@ -67,7 +67,7 @@ _GROUPS = """
                FROM readers JOIN kinds USING (task) GROUP BY file),
          l AS (SELECT file, min(pattern) AS pattern FROM patterns
                WHERE edge IS NULL AND "primary" GROUP BY file),
-         one AS (SELECT f.path, f.mask, any_value(f.template) AS template,
+         one AS (SELECT any_value(f.path) AS path, f.mask, any_value(f.template) AS template,
                         arg_max(f.role, f.version) AS role, max(f.size_bytes) AS size_bytes,
                         list_sort(list_distinct(flatten(list(coalesce(p.made, []))))) AS made,
                         list_sort(list_distinct(flatten(list(coalesce(c.used, []))))) AS used,
@@ -77,7 +77,7 @@ _GROUPS = """
                       LEFT JOIN l USING (file)
                  WHERE f.role IN ('input', 'intermediate', 'output')
                    AND (p.file IS NOT NULL OR c.file IS NOT NULL)
-                 GROUP BY f.path, f.mask)
+                 GROUP BY f.named, f.mask)
     SELECT mask, role, made, used, count(*) AS files,
            coalesce(sum(size_bytes), 0)::BIGINT AS size_bytes,
            coalesce(sum(read_bytes), 0)::BIGINT AS read_bytes,
@@ -91,14 +91,19 @@ def profile(analysis: Analysis) -> Profile:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    con = query.connect(analysis)
-    types = pc.fill_null(analysis.tasks.column("type"), "")
-    kinds = {"task": analysis.tasks.column("task"), "kind": masks_of(types)}
-    con.register("kinds", pa.table(kinds))
-    stages = [StageProfile(**r) for r in query.rows(con, _STAGES)]
-    groups = []
-    for row in query.rows(con, _GROUPS):
-        row["made"], row["used"] = tuple(row["made"]), tuple(row["used"])
-        row["examples"] = tuple(bytes(p) for p in row["examples"])
-        groups.append(FileProfile(**row))
+    types = masks_of(pc.fill_null(analysis.tasks.column("type"), "")).dictionary_encode()
+    known = types.dictionary
+    words = sorted(known.to_pylist())  # a kind is a place in them, so that kinds sort as they do
+    kinds = pc.index_in(known, pa.array(words, pa.string())).take(types.indices)
+    with query.connect(analysis) as con:
+        con.register("kinds", pa.table({"task": analysis.tasks.column("task"), "kind": kinds}))
+        stages = [StageProfile(words[r.pop("type")], **r) for r in query.rows(con, _STAGES)]
+        groups = [_group(row, words) for row in query.rows(con, _GROUPS)]
     return Profile({s.type: s for s in stages}, tuple(groups))
+
+
+def _group(row: dict[str, Any], words: list[str]) -> FileProfile:
+    for name in ("made", "used"):
+        row[name] = tuple(words[kind] for kind in row[name])
+    row["examples"] = tuple(bytes(p) for p in row["examples"])
+    return FileProfile(**row)

@@ -51,6 +51,8 @@ class Drawing:
 
 
 def title(run: Mapping[str, Any], source: Path | None = None) -> str:
-    """What was run; the name of the bundle (or its JSON) for runs that others recorded."""
-    command = " ".join(run["command"] or ())
+    """What was run, the program without its directories; the name of the bundle (or its JSON) for
+    runs that others recorded."""
+    program, *arguments = run["command"] or ("",)
+    command = " ".join([program.rstrip("/").rpartition("/")[2] or program, *arguments])
     return command or (source.name if source else "") or "a run"

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracehint.analyzer.arrays import Bools, Ints, ints, numbered, order_by, starts_of
+from tracehint.analyzer.arrays import Bools, Ints, ints, numbered, order_by, spread, starts_of
 from tracehint.hintgen.learn.shapes import template_of_shape
 
 MAX_TERMS = 32
@@ -105,8 +105,7 @@ def _others(read: _Pairs, made: _Pairs) -> Ints:
     low, high = (np.searchsorted(task, read.task, side) for side in ("left", "right"))
     count = high - low
     row = np.repeat(np.arange(len(count)), count)
-    within = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
-    could = shape[low[row] + within]
+    could = shape[spread(low, count)]
     pair = numbered(read.shape[row] * (int(could.max(initial=0)) + 1) + could)[1]
     order = order_by(row, -np.bincount(pair)[pair] if len(pair) else pair, could)
     first = starts_of(row[order])

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from tracehint.analyzer.execution.memory import give_back
 from tracehint.hintgen import query
 from tracehint.hintgen.lint.finding import Finding, Rule, Savings
 from tracehint.hintgen.lint.settings import Settings
@@ -68,11 +69,12 @@ class Context:
         from tracehint.hintgen.lint import facts
         from tracehint.hintgen.lint.in_force import add_in_force
 
-        con = query.connect(self.analysis, self.bundle, self.users)
+        con = query.connect(facts.without_edge_labels(self.analysis), self.bundle, self.users)
         facts.add_views(con, self.users)
         add_in_force(con, self.bundle, self.analysis.run["data_roots"], self.hints_in_force)
         if self.bundle is not None:
             facts.add_bundle_views(con, self.analysis, self.bundle, owned=self.owned)
+        give_back()
         return con
 
     @functools.cached_property

@@ -29,7 +29,7 @@ class Declared:
     makers: Sequence[str | None] | None = None
 
 
-class Outcome(NamedTuple):
+class Verdict(NamedTuple):
     """What the rules say about all paths for which they say the same; see `Match`."""
 
     rule: Rule | None

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from tracehint.hintgen.hints.model import HintFile
 from tracehint.hintgen.hints.uses import pair_counts, uses_of
-from tracehint.hintgen.match.known import Declared, Match, Outcome
+from tracehint.hintgen.match.known import Declared, Match, Verdict
 from tracehint.hintgen.match.pick import AskedPaths, Picker
 from tracehint.hintgen.match.ruleindex import RuleIndex
 from tracehint.hintgen.match.siblings import readers_by_rule
@@ -56,7 +56,7 @@ class Matcher:
         names: Collection[bytes] = (),
         *,
         counted: bool = True,
-    ) -> tuple[list[int], list[Outcome]]:
+    ) -> tuple[list[int], list[Verdict]]:
         """The same as (number of each path's outcome, outcomes): of many files few differ."""
         known = known or Declared()
         uses, alike = None, None

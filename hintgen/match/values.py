@@ -11,7 +11,7 @@ from typing import Any
 from tracehint.hintgen.hints.formulas import Scale, value_of
 from tracehint.hintgen.hints.model import Hint
 from tracehint.hintgen.hints.pathtext import to_text
-from tracehint.hintgen.match.known import Declared, Outcome
+from tracehint.hintgen.match.known import Declared, Verdict
 from tracehint.hintgen.match.pick import Pick
 
 
@@ -30,7 +30,7 @@ class _Said:
     """The hints of a rule for files of one use; their values may follow from each file."""
 
     pick: Pick
-    outcome: Outcome
+    outcome: Verdict
     readers: float | None
     group: str | None  # "producer" or "consumer": a value follows from that task, or from the name
     holes: tuple[int, ...]  # placeholders whose texts name the group, where no task does
@@ -45,12 +45,12 @@ class _Said:
 
 def outcomes(
     paths: Sequence[bytes], picks: Sequence[Pick], run: RunValues
-) -> tuple[list[int], list[Outcome]]:
+) -> tuple[list[int], list[Verdict]]:
     """(number of the outcome of each path, the outcomes)."""
     rows: dict[tuple[int, str | None, int | None], list[int]] = defaultdict(list)
     for i, key in enumerate(_columns(picks, run)):
         rows[key].append(i)
-    codes, made = [0] * len(picks), list[Outcome]()
+    codes, made = [0] * len(picks), list[Verdict]()
     for (_, use, count), some in rows.items():
         said = _said(picks[some[0]], use, run)
         if said.constant:
@@ -78,21 +78,21 @@ def _columns(picks: Sequence[Pick], run: RunValues) -> Iterator[tuple[int, str |
 
 def _said(pick: Pick, use: str | None, run: RunValues) -> _Said:
     if pick.entry is None:
-        outcome = Outcome(None, (), "", pick.reason, pick.others)
+        outcome = Verdict(None, (), "", pick.reason, pick.others)
         return _Said(pick, outcome, None, None, (), region=False, per_file={})
     rule = pick.entry.rule
     pattern, hints = rule.pattern, rule.hints
     if use and rule.uses and use not in rule.uses:
         variant = next((v for v in rule.variants if v.use == use), None)
         if variant is None or not variant.hints:
-            outcome = Outcome(None, (), "", "use", ((rule.id, "use"), *pick.others))
+            outcome = Verdict(None, (), "", "use", ((rule.id, "use"), *pick.others))
             return _Said(pick, outcome, None, None, (), region=False, per_file={})
         pattern, hints = variant.pattern, variant.hints
     formulas = {h.formula.get("fn"): h.formula for h in reversed(hints)}
     group = formulas.get("group")
     return _Said(
         pick,
-        Outcome(rule, hints, pattern, "fired", pick.others),
+        Verdict(rule, hints, pattern, "fired", pick.others),
         run.readers.get(rule.id),
         None if group is None else "producer" if group.get("by") == "producer" else "consumer",
         tuple(group.get("captures", [])) if group is not None else (),
@@ -134,7 +134,7 @@ def _task(said: _Said, known: Declared, i: int) -> str | None:
     return column[i][0] if column is not None and len(column[i]) == 1 else None
 
 
-def _valued(said: _Said, path: bytes, count: int | None, run: RunValues, i: int) -> Outcome:
+def _valued(said: _Said, path: bytes, count: int | None, run: RunValues, i: int) -> Verdict:
     """The outcome with the values for one file, and for all with the same key."""
     rule, hints, pattern, reason, others = said.outcome
     if rule is None:
@@ -151,4 +151,4 @@ def _valued(said: _Said, path: bytes, count: int | None, run: RunValues, i: int)
     final = tuple(
         Hint(h.name, fixed.get(h.name) or value_of(h, scale), h.when, {}, h.level) for h in hints
     )
-    return Outcome(rule, final, pattern, reason, others)
+    return Verdict(rule, final, pattern, reason, others)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tracehint.analyzer.predict.engine import Scenario, simulate
 from tracehint.analyzer.predict.machine import Machine, build
-from tracehint.analyzer.predict.model import Floats, Outcome
+from tracehint.analyzer.predict.model import Floats, SimulatedRun
 from tracehint.analyzer.predict.sampling import drawn
 from tracehint.hintgen.plan.model import Draft, Problem
 
@@ -20,7 +20,7 @@ class Bench:
     spent: int = field(default=0)
     _machines: dict[tuple[int, str | None, str | None], Machine] = field(default_factory=dict)
 
-    def run(self, drafts: Sequence[Draft], runs: Iterable[int]) -> list[list[Outcome]]:
+    def run(self, drafts: Sequence[Draft], runs: Iterable[int]) -> list[list[SimulatedRun]]:
         """By draft, the outcome of each of the numbered runs; equal numbers, equal chances."""
         numbers = list(runs)
         wanted = [self._scenario(draft, run) for draft in drafts for run in numbers]
@@ -30,7 +30,7 @@ class Bench:
         return [found[i * step : (i + 1) * step] for i in range(len(drafts))]
 
     def traced(self, draft: Draft, run: int) -> Floats:
-        """What each task did in a numbered run: rows as `Outcome.tasks` has them."""
+        """What each task did in a numbered run: rows as `SimulatedRun.tasks` has them."""
         self.spent += 1
         (outcome,) = simulate(self.problem.work, [self._scenario(draft, run, detail=True)])
         assert outcome.tasks is not None

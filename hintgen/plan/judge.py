@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tracehint.analyzer.predict.model import Outcome
+from tracehint.analyzer.predict.model import SimulatedRun
 from tracehint.analyzer.predict.sampling import T95, interval
 from tracehint.hintgen.plan.model import Draft, Estimate, Strategy
 from tracehint.hintgen.plan.worth import GIVEN, NEAR, Worth
@@ -25,7 +25,9 @@ FEWER_BYTES = 0.86  # at equal times, so many of the bytes are worth a hint
 ALIKE_BYTES = 0.95
 
 
-def estimate(strategy: Strategy, draft: Draft, runs: Sequence[Outcome], error: float) -> Estimate:
+def estimate(
+    strategy: Strategy, draft: Draft, runs: Sequence[SimulatedRun], error: float
+) -> Estimate:
     """What the simulated runs of a draft say."""
     seconds = [run.seconds for run in runs]
     low, high = interval(seconds, error)

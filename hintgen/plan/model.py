@@ -12,10 +12,13 @@ import numpy as np
 from tracehint.analyzer.arrays import Ints, Shorts
 from tracehint.analyzer.predict.cluster import Cluster
 from tracehint.analyzer.predict.model import Placement, Workload
+from tracehint.hintgen.placed import hints_by_file
 from tracehint.hintgen.plan.graph import Graph, graph_of
 from tracehint.hintgen.plan.partition import parts_of, ways_for
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from tracehint.analyzer.model import Analysis
     from tracehint.hintgen.hints.model import HintFile
 
@@ -36,6 +39,15 @@ class Problem:
     rules: HintFile | None = None
     staged: bool = False
     seed: int = 1
+    facts: pa.Table | None = None  # what rules go by, where it is known (hintgen/learn/facts.py)
+
+    @cached_property
+    def hinted(self) -> list[dict[str, str]]:
+        """The hints of the rules by file; not to be written to."""
+        if self.rules is None or not self.rules.rules:
+            return []
+        count = self.cluster.count
+        return hints_by_file(self.rules, self.analysis, self.work, count, facts=self.facts)
 
     @cached_property
     def graph(self) -> Graph:

@@ -74,7 +74,9 @@ def _means(
 def _values(problem: Problem, rules: HintFile) -> list[dict[str, str]]:
     """Hints by file from names alone; inputs get none unless they are brought for this run."""
     count = problem.cluster.count
-    values = hints_by_file(rules, problem.analysis, problem.work, count, graph=False)
+    values = hints_by_file(
+        rules, problem.analysis, problem.work, count, graph=False, facts=problem.facts
+    )
     if problem.staged:
         return values
     return [v if made else {} for v, made in zip(values, problem.work.produced, strict=True)]

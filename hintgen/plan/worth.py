@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tracehint.analyzer.predict.model import Outcome
+from tracehint.analyzer.predict.model import SimulatedRun
 
 BYTES = 0.1  # power of the bytes beside the time
 HARDLY = 0.01  # the same where no time may be given for bytes
@@ -41,6 +41,6 @@ class Worth:
         above = max(1.0, (moved + least) / (self.room + least))
         return seconds * float(share**self.power * above**ABOVE)
 
-    def run(self, outcome: Outcome) -> float:
+    def run(self, outcome: SimulatedRun) -> float:
         """The same of a simulated run."""
         return self.of(outcome.seconds, outcome.network_bytes)

@@ -140,7 +140,7 @@ def to_json(proof: Proof) -> dict[str, Any]:
 
 def for_page(proof: Proof) -> dict[str, Any]:
     """The same for the report: the first types and reasons."""
-    data = to_json(proof)
+    data = {**to_json(proof), "doubt": proof.doubt.replace("\n", " ")}
     data["types"] = data["types"][:MOST_ROWS]
     data["hints"]["reasons"] = data["hints"]["reasons"][:MOST_ROWS]
     return data

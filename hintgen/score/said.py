@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracehint.analyzer.arrays import Ints
+from tracehint.analyzer.arrays import Ints, spread
 
 Hinted = tuple[tuple[str, str, str], ...]  # attribute, value, pattern
 
@@ -43,8 +43,7 @@ def said_of(paths: Sequence[bytes], codes: Sequence[int] | Ints, kinds: Iterable
     kind = np.asarray(codes, np.int64)
     here = count[kind] if len(count) else np.zeros(len(kind), np.int64)
     file = np.repeat(np.arange(len(kind)), here)
-    place = np.arange(len(file)) - np.repeat(np.cumsum(here) - here, here)
-    chosen = flat[first[kind[file]] + place] if len(file) else flat[:0]
+    chosen = flat[spread(first[kind], here)] if len(file) else flat[:0]
     return Said(paths, file, chosen[:, 0], chosen[:, 1], chosen[:, 2], list(texts))
 
 

@@ -175,20 +175,22 @@ def arena_records(
     records = {"episodes": episodes, "extents": extents, "processes": processes}
     records["losses"] = _losses(arena)
     records |= texts.tables(episodes, processes, names, pages["exec"])
-    return records, texts.heap(), _unentered(kept(pages, pages["unentered"] > 0))
+    over = bool(end) and not end.get("outlived")
+    return records, texts.heap(), _unentered(kept(pages, pages["unentered"] > 0), over=over)
 
 
-def _unentered(pages: Records) -> list[tuple[int, str]]:
-    """Epoch, and what kind of program could not be entered."""
+def _unentered(pages: Records, *, over: bool) -> list[tuple[int, str]]:
+    """Epoch, and what kind of program could not be entered. over: no process is left."""
     last = len(al.CLASSES) - 1
-    return [
-        (
-            int(page["proc"]["epoch"]),
-            al.CLASSES[min(int(page["unentered"]) & ~al.FOLLOWED, last)]
-            + (", followed" if page["unentered"] & al.FOLLOWED else ""),
-        )
-        for page in pages
-    ]
+    rows = []
+    for page in pages:
+        what = al.CLASSES[min(int(page["unentered"]) & ~al.FOLLOWED, last)]
+        if page["unentered"] & al.FOLLOWED:
+            what += ", followed"
+            if over and not page["proc"]["flags"] & al.FOLLOWED_ALL:
+                what += " until those who followed it were killed"
+        rows.append((int(page["proc"]["epoch"]), what))
+    return rows
 
 
 def _settle(episodes: Records) -> None:

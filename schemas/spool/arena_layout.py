@@ -14,6 +14,7 @@ MAGIC, VERSION, CHUNK_MAGIC, PAGE = 0x414E455241484E54, 5, 0x4B4E4843, 4096
 UNIT, UNITS, UNIT_READY = 4 << 20, 8192, 2
 PROGRAMS = 240  # of which is remembered what they are
 FOLLOWED = 0x100  # added to the class: names and descriptors were looked at
+FOLLOWED_ALL = 0x10000  # added to the flags of its process: until all that were followed ended
 FIRST = 6  # episodes in the record of the process
 EVENT, BRIEF = 16, 17
 FORK, WAIT = 1, 2  # enum th_event_kind

@@ -14,7 +14,7 @@ _MAX_LINKS = 40  # as the kernel
 _UP = (b"..", b".")
 
 
-class Links:
+class RealPaths:
     """Paths without symbolic links. here: this is the host that recorded; elsewhere, its links
     mean nothing and only the text is looked at."""
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tracehint.schemas.spool import layout as lay
-from tracehint.schemas.spool.arena_links import Links
+from tracehint.schemas.spool.arena_links import RealPaths
 from tracehint.schemas.spool.rows import distinct, firsts, kept, numbered
 
 Records = NDArray[Any]
@@ -51,7 +51,7 @@ class Texts:
     """Paths of an arena by their identifiers, and the heap that the converter reads."""
 
     def __init__(self, data: NDArray[np.uint8], *, here: bool) -> None:
-        self.data, self.links = data, Links(here=here)
+        self.data, self.links = data, RealPaths(here=here)
         self._pieces: list[bytes] = []
         self._used = 0
 

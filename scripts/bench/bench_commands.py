@@ -67,7 +67,9 @@ def exponents(sizes: list[int], seconds: dict[str, list[float]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tasks", type=int, action="append", help="default: 10000 and 100000")
+    parser.add_argument(
+        "--tasks", type=int, action="append", help="default: 10000, 40000 and 100000"
+    )
     parser.add_argument("--bundle", type=Path, action="append", default=[])
     parser.add_argument("--command", action="append", choices=[*COMMANDS], help="default: all")
     args = parser.parse_args()
@@ -77,7 +79,7 @@ def main() -> None:
     print("| run | command | wall s | CPU s | peak MiB |\n|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        sizes = [] if args.bundle else args.tasks or [10_000, 100_000]
+        sizes = [] if args.bundle else args.tasks or [10_000, 40_000, 100_000]
         runs = {path.name: path.resolve() for path in args.bundle}
         runs |= {f"{tasks:,} tasks": ensemble(folder, tasks) for tasks in sizes}
         seconds: dict[str, list[float]] = {}

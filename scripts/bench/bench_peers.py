@@ -1,6 +1,7 @@
 """`make bench-peers`: the same calls and the same workflows below every recorder that is there.
 
     python -m scripts.bench.bench_peers [--pairs 5] [-o docs/reference/recorders.md]
+    python -m scripts.bench.bench_peers --only none,preload,eBPF --workflows-only
 
 Calls: scripts/bench/calls.c, nanoseconds on the wall, the least of some batches. Workflows: seconds
 of processor time and on the wall, recorder included, less what recording `true` takes; medians of
@@ -40,9 +41,13 @@ MIDDLE = """
 
 How many times the processor time of the plain run, recorder and conversion included, less what
 recording `true` takes; in brackets the same of seconds on the wall. Medians of {pairs} alternating
-pairs; one run where it says so.
+pairs; one run where it says so. {together}
 
 """
+TOGETHER = (
+    "Measured together, each row's columns in turn: {names}. What another table says was measured "
+    "at another time."
+)
 BATCHES, FEW = 60, 2
 
 
@@ -123,6 +128,15 @@ def _ratio(mine: list[Cost], native: list[Cost], start: Cost, plain: Cost) -> st
     return f"{statistics.median(cpu):.3f} ({statistics.median(wall):.2f}{once})"
 
 
+def _only(
+    found: dict[str, Peer], names: list[str], parser: argparse.ArgumentParser
+) -> dict[str, Peer]:
+    unknown = [name for name in ("none", *names) if name not in found or name not in names]
+    if unknown:
+        parser.error(f"--only: {unknown[0]}: not there, or left out; there are {', '.join(found)}")
+    return {name: peer for name, peer in found.items() if name in names}
+
+
 def tell(text: str) -> None:
     """How far it has come."""
     print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
@@ -134,17 +148,22 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("-o", "--output", type=Path)
     parser.add_argument("--calls-only", action="store_true")
+    parser.add_argument("--workflows-only", action="store_true")
+    parser.add_argument("--only", help="recorders, comma-separated; none is one of them")
     options = parser.parse_args()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     found, missing = peers()
+    if options.only:
+        found, missing = _only(found, options.only.split(","), parser), []
     prefer()
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         about = " ".join(p.about for p in found.values() if p.about)
+        together = TOGETHER.format(names=", ".join(found))
         page = HEAD.format(versions=about, batches=BATCHES, slow=FEW, slow_names=", ".join(SLOW))
-        page += calls_table(found, work)
+        page = "" if options.workflows_only else page + calls_table(found, work)
         if not options.calls_only:
-            page += MIDDLE.format(pairs=options.pairs)
+            page += MIDDLE.format(pairs=options.pairs, together=together)
             page += workflows_table(found, work, options.pairs)
     page += "".join(f"\nNot there: {text}." for text in missing) + "\n"
     print(page)

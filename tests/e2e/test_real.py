@@ -16,7 +16,14 @@ from tracehint.schemas.store import read_bundle
 pytestmark = [pytest.mark.slow, pytest.mark.ebpf, pytest.mark.engine]
 
 
-@pytest.fixture(scope="module", params=WORKFLOWS, ids=lambda w: w.name)
+# As long as all others together; test_montage.py records it in the usual run, without strace.
+LONGEST = "montage"
+USUAL = [
+    pytest.param(w, id=w.name, marks=[pytest.mark.full] * (w.name == LONGEST)) for w in WORKFLOWS
+]
+
+
+@pytest.fixture(scope="module", params=USUAL)
 def result(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Result:
     workflow = request.param
     if absent := missing(workflow):

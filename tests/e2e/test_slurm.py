@@ -1,4 +1,4 @@
-"""A real Slurm of two nodes: a job, an array of 10 and a job after it, each recorded by itself."""
+"""A real Slurm of two nodes: a job, an array of 4 and a job after it, each recorded by itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tracehint.collectors.ebpf import EbpfCollector
 
 pytestmark = [pytest.mark.slow, pytest.mark.engine]
 
-TASKS = 10
+TASKS = 4
 PART = 3000  # bytes of in.bin that one element of the array reads
 PROGRAM = f"{sys.executable} -m tracehint"
 # As the how-to page says: the recorder runs inside the job, and inside of srun.

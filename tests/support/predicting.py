@@ -16,7 +16,7 @@ from tracehint.analyzer.predict.cluster import Cluster
 from tracehint.analyzer.predict.cluster_file import parse_cluster
 from tracehint.analyzer.predict.engine import Scenario, simulate
 from tracehint.analyzer.predict.machine import build
-from tracehint.analyzer.predict.model import COMPUTE, READ, WRITE, Outcome, Placement, Workload
+from tracehint.analyzer.predict.model import COMPUTE, READ, WRITE, Placement, SimulatedRun, Workload
 from tracehint.analyzer.predict.placement import default
 
 MB = 1_000_000
@@ -126,7 +126,7 @@ def workload(tasks: Sequence[Task], sizes: dict[str, int]) -> Workload:
 
 def run(
     work: Workload, cluster: Cluster, placement: Placement | None = None, seed: int = 1
-) -> Outcome:
+) -> SimulatedRun:
     """One simulated run, with its tasks."""
     need_engine()
     chosen = placement or default(work, cluster)

@@ -22,7 +22,7 @@ from tracehint.analyzer.execution.spark.accesses import SparkAccesses, shuffle_p
 from tracehint.analyzer.execution.spark.files import files_at
 from tracehint.analyzer.execution.spark.rows import frame_of_files, frame_of_table
 from tracehint.analyzer.execution.spark.session import EngineFailed, asking, session
-from tracehint.analyzer.flow.access import Tasks
+from tracehint.analyzer.flow.access import EpochTasks
 from tracehint.analyzer.flow.model import Objects
 from tracehint.errors import BundleError
 from tracehint.schemas.store import Bundle, read_parts
@@ -101,7 +101,7 @@ class SparkExtents:
         self._spark, self._frame, self._rows = spark, frame, rows
         self._sums: dict[int, tuple[Ints, Ints]] = {}
 
-    def look(self, objects: Objects, known: Tasks, notes: list[str]) -> SparkAccesses:
+    def look(self, objects: Objects, known: EpochTasks, notes: list[str]) -> SparkAccesses:
         lookup = work_of.Lookup(
             work_of.without_names(objects), known, np.arange(len(objects), dtype=np.int64)
         )

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tracehint.analyzer.arrays import Bools, Ints, order_by
 from tracehint.analyzer.columns import column
-from tracehint.analyzer.flow.access import Raw, Tasks, read_extents
+from tracehint.analyzer.flow.access import EpochTasks, Raw, read_extents
 from tracehint.analyzer.flow.model import UNKNOWN, Access, Objects
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Lookup:
     """
 
     objects: Objects
-    known: Tasks
+    known: EpochTasks
     number: Ints
     partition: Ints | None = None
 

@@ -7,15 +7,17 @@
 #include <linux/audit.h>
 #include <linux/fcntl.h>
 #include <linux/filter.h>
+#include <linux/poll.h>
 #include <linux/stat.h>
 #include "follow.h"
 
 #define CLONE_FILES 0x400UL
 #define WALL 0x40000000
 #define NO_NEW_PRIVS 38
-#define TRIES 16       /* of the serving process */
-#define PATIENCE 20000 /* times 100 us */
-#define HELD 4096      /* descriptors of the program among which a file is looked for */
+#define TRIES 16	     /* of the serving process */
+#define PATIENCE 100000	     /* times 100 us at least */
+#define OURS 0x746e696874ULL /* as the sixth argument: a call that nobody is told of */
+#define HELD 4096	     /* descriptors of the program among which a file is looked for */
 
 static const unsigned short told[] = {
 	__NR_open,	  __NR_openat,	   __NR_openat2, __NR_creat,	__NR_close,
@@ -28,13 +30,21 @@ static const unsigned short told[] = {
 
 static long put_filter(void)
 {
-	struct sock_filter rules[TOLD + 6];
+	struct sock_filter rules[TOLD + 11];
 	unsigned int n = 0;
 
 	rules[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 						  __builtin_offsetof(struct seccomp_data, arch));
 	rules[n++] =
 		(struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0);
+	rules[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	for (unsigned int i = 0; i < 2; i++) { /* both halves: the first differs, go on behind */
+		rules[n++] = (struct sock_filter)BPF_STMT(
+			BPF_LD | BPF_W | BPF_ABS,
+			__builtin_offsetof(struct seccomp_data, args[5]) + 4 * i);
+		rules[n++] = (struct sock_filter)BPF_JUMP(
+			BPF_JMP | BPF_JEQ | BPF_K, (unsigned int)(OURS >> 32 * i), 0, 3 - 2 * i);
+	}
 	rules[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	rules[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 						  __builtin_offsetof(struct seccomp_data, nr));
@@ -73,16 +83,17 @@ static bool wait_for(const int *word)
 
 /*
  * The descriptor of a file that a serving process made before it died, where the program has it;
- * -1: it has not, and makes the file itself: nobody's file is in its way.
+ * -1: it has not, and makes the file itself: nobody's file is in its way. The file is the one of
+ * that name which is open here: it stays so until the program has its answer.
  */
 static long handed(const struct follow *follow)
 {
 	struct statx facts;
 
-	if (!follow->made ||
+	if (!follow->making ||
 	    th_failed(th_sys(__NR_statx, TH_AT_FDCWD, follow->path, AT_SYMLINK_NOFOLLOW,
 			     STATX_BASIC_STATS, &facts)) ||
-	    facts.stx_ino != follow->made)
+	    follow_holds((int)th_sys(__NR_getpid), &facts, -1, HELD) < 0)
 		return -1;
 	long fd = follow_holds((int)follow->call.pid, &facts, -1, HELD);
 
@@ -91,27 +102,37 @@ static long handed(const struct follow *follow)
 	return fd;
 }
 
-/* What a serving process that died had in hand goes on. */
+static void close_others(int listener)
+{
+	if (listener)
+		th_sys(__NR_close_range, 0, listener - 1, 0);
+	th_sys(__NR_close_range, listener + 1, ~0U, 0);
+}
+
+/* What a serving process that died had in hand goes on, unless the program has its answer. */
 static void let_go(struct follow *follow, int listener)
 {
-	long fd = follow->call.id ? handed(follow) : -1;
+	bool waits = follow->call.id &&
+		     !th_sys(__NR_ioctl, listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &follow->call.id);
+	long fd = waits ? handed(follow) : -1;
 	struct seccomp_notif_resp answer = {
 		.id = follow->call.id,
 		.val = fd < 0 ? 0 : fd,
 		.flags = fd < 0 ? SECCOMP_USER_NOTIF_FLAG_CONTINUE : 0,
 	};
 
-	if (answer.id)
+	if (waits)
 		th_sys(__NR_ioctl, listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
 	th_zero(&follow->call, sizeof(follow->call));
-	follow->made = 0;
+	follow->making = 0;
+	close_others(listener);
 }
 
 void follow_split(struct follow *follow, int listener)
 {
 	for (unsigned int i = 0; i < TRIES; i++) {
 		int status = 0;
-		long pid = th_sys(__NR_clone, 17 /* SIGCHLD */, 0, 0, 0, 0);
+		long pid = th_sys(__NR_clone, CLONE_FILES | 17 /* SIGCHLD */, 0, 0, 0, 0);
 
 		if (pid <= 0)
 			return;
@@ -132,9 +153,7 @@ static void begin_keeping(struct follow *follow)
 
 	if (th_failed(th_sys(__NR_unshare, CLONE_FILES)))
 		return;
-	if (listener)
-		th_sys(__NR_close_range, 0, listener - 1, 0);
-	th_sys(__NR_close_range, listener + 1, ~0U, 0);
+	close_others(listener);
 	__atomic_store_n(&follow->ready, 1, __ATOMIC_RELEASE);
 	follow_split(follow, listener);
 	follow_serve(follow, listener);
@@ -153,11 +172,27 @@ static bool begin_process(struct follow *follow)
 			begin_keeping(follow);
 			th_sys(__NR_exit_group, 0);
 		}
+		follow->keeper = (int)pid;
 		th_sys(__NR_exit_group, pid < 0);
 	}
 	while (between > 0 && th_sys(__NR_wait4, between, &status, WALL, NULL) == -4)
 		;
 	return between > 0 && !status;
+}
+
+/* Whether both are there to answer; false: the one that should have begun died before. */
+static bool begun(const struct follow *follow)
+{
+	long died = th_sys(__NR_pidfd_open, follow->keeper, 0), time[2] = {0, 100000};
+	struct pollfd wait = {.fd = (int)died, .events = POLLIN};
+
+	if (th_failed(died))
+		return false;
+	while (!__atomic_load_n(&follow->ready, __ATOMIC_ACQUIRE) &&
+	       th_sys(__NR_ppoll, &wait, 1, time, NULL, 8) <= 0)
+		;
+	th_sys(__NR_close, died, 0, 0, 0, 0, OURS);
+	return __atomic_load_n(&follow->ready, __ATOMIC_ACQUIRE);
 }
 
 void follow_start(struct th_process_page *next)
@@ -168,7 +203,7 @@ void follow_start(struct th_process_page *next)
 
 	if (th_failed(at))
 		return;
-	follow->first = next;
+	follow->first = follow->whole = next;
 	if (!begin_process(follow)) {
 		th_sys(__NR_munmap, follow, sizeof(*follow));
 		return;
@@ -178,9 +213,11 @@ void follow_start(struct th_process_page *next)
 	/* -1: followed already, or not allowed here */
 	__atomic_store_n(&follow->listener, th_failed(listener) ? -1 : (int)listener + 1,
 			 __ATOMIC_RELEASE);
-	if (!th_failed(listener) && wait_for(&follow->ready)) {
-		next->unentered |= TH_FOLLOWED;
-		th_sys(__NR_close, listener);
+	if (!th_failed(listener)) {
+		if (begun(follow))
+			next->unentered |= TH_FOLLOWED;
+		/* ours must go: where the others died, nobody would answer, and calls wait for ever */
+		th_sys(__NR_close, listener, 0, 0, 0, 0, OURS);
 	}
 	th_sys(__NR_munmap, follow, sizeof(*follow));
 }

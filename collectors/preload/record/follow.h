@@ -41,14 +41,19 @@ struct target {
 	struct pending pending;
 };
 
-/* What our two processes share, so that either can go on alone. */
+/*
+ * What our two processes share, so that either can go on alone. They share their descriptors too:
+ * what one that died had open tells the other one what it was about.
+ */
 struct follow {
 	int listener; /* 0: not yet; one more than the descriptor */
 	int ready;
-	struct seccomp_notif call;     /* in the kernel's hands and ours: id 0, none */
-	unsigned long long made;       /* inode of the file that was made for that call; 0: none */
-	char path[FOLLOW_PATH];	       /* and its name */
+	int keeper;		   /* the first of the two */
+	struct seccomp_notif call; /* in the kernel's hands and ours: id 0, none */
+	int making;		   /* a file of this name is made for that call */
+	char path[FOLLOW_PATH];
 	struct th_process_page *first; /* of the program that comes, until it is there */
+	struct th_process_page *whole; /* of the same, to note that nobody is left */
 	struct target targets[FOLLOW_TARGETS];
 };
 

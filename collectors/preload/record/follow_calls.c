@@ -36,12 +36,13 @@ static bool create(struct follow *follow, struct target *target, int listener, u
 	    !same_root(target->tgid))
 		return false;
 	th_sys(__NR_umask, target->umask);
+	follow->making = 1;
 	long fd = th_sys(__NR_open, path, flags | O_EXCL | O_CLOEXEC, mode);
 
 	if (th_failed(fd))
 		return false;
 	if (!th_failed(th_sys(__NR_statx, fd, "", AT_EMPTY_PATH, STATX_INO, &facts)))
-		target->made[target->made_count++ % FOLLOW_MADE] = follow->made = facts.stx_ino;
+		target->made[target->made_count++ % FOLLOW_MADE] = facts.stx_ino;
 	th_created(TH_AT_FDCWD, path, (int)fd);
 	struct seccomp_notif_addfd hand = {
 		.id = follow->call.id,
@@ -53,9 +54,11 @@ static bool create(struct follow *follow, struct target *target, int listener, u
 		.id = follow->call.id,
 		.val = th_sys(__NR_ioctl, listener, SECCOMP_IOCTL_NOTIF_ADDFD, &hand),
 	};
-	th_sys(__NR_close, fd);
-	return !th_failed(answer.val) &&
-	       !th_failed(th_sys(__NR_ioctl, listener, SECCOMP_IOCTL_NOTIF_SEND, &answer));
+	bool done = !th_failed(answer.val) &&
+		    !th_failed(th_sys(__NR_ioctl, listener, SECCOMP_IOCTL_NOTIF_SEND, &answer));
+
+	th_sys(__NR_close, fd); /* last: whoever takes over knows by it whose file that is */
+	return done;
 }
 
 static bool opens(struct follow *follow, struct target *target, int listener)

@@ -155,10 +155,12 @@ void follow_serve(struct follow *follow, int listener)
 		}
 		if (!n || n == -4)
 			continue;
-		if (n < 0 || !(wait.revents & POLLIN))
-			return; /* the last one is gone */
+		if (n < 0 || !(wait.revents & POLLIN)) { /* the last one is gone */
+			follow->whole->proc.flags |= TH_FOLLOWED_ALL;
+			return;
+		}
 		th_zero(&follow->call, sizeof(follow->call));
-		follow->made = 0;
+		follow->making = 0;
 		if (!th_failed(th_sys(__NR_ioctl, listener, SECCOMP_IOCTL_NOTIF_RECV,
 				      &follow->call))) /* or it was killed meanwhile */
 			answer(follow, listener);

@@ -68,6 +68,7 @@ struct rec {
 	struct mapping *maps;		       /* TH_MAPS of them */
 	struct ring *rings[TH_RINGS];
 	unsigned int rings_unseen; /* that some are not looked into was counted */
+	unsigned int rings_polled; /* that there was one which the kernel polls */
 };
 
 static inline unsigned long long now_ticks(void)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * io_uring: its rings are mapped here too, to read requests as they are submitted and answers when
- * they are there (uring_answers.c). Rings that the kernel polls (SQPOLL), that lie in memory of the
+ * they are there (uring_answers.c). Of rings that the kernel polls (SQPOLL) both are read at each
+ * call on the ring, before a descriptor is closed, and at the end. Rings that lie in memory of the
  * program, or that came from another process are counted and not looked into.
  */
 #include "handlers.h"
@@ -140,9 +141,11 @@ void do_uring_setup(struct rec *rec, const struct th_call *c)
 	if (th_failed(c->ret))
 		return;
 	uring_closed(rec, (int)c->ret); /* by a call that was not seen */
-	if (!th_vforked() && !(p->flags & (IORING_SETUP_SQPOLL | SQE128 | NO_MMAP | NEWER)))
+	if (!th_vforked() && !(p->flags & (SQE128 | NO_MMAP | NEWER)))
 		ring = ring_new(rec);
 	if (ring && map_ring(ring, c->ret, p)) {
+		ring->polled = p->flags & IORING_SETUP_SQPOLL;
+		rec->rings_polled |= ring->polled;
 		ring->fd = (int)c->ret;
 		if (rec->top <= (unsigned int)ring->fd)
 			rec->top = (unsigned int)ring->fd + 1;
@@ -170,11 +173,15 @@ static struct ring *ring_of(struct rec *rec, const struct th_call *c, unsigned l
 
 void before_uring_enter(struct rec *rec, struct th_call *c)
 {
-	struct ring *ring = c->arg[1] ? ring_of(rec, c, (unsigned long)c->arg[3]) : NULL;
+	struct ring *ring =
+		c->arg[1] || rec->rings_polled ? ring_of(rec, c, (unsigned long)c->arg[3]) : NULL;
 
 	if (!ring || !ring_hold(rec, ring, (int)c->arg[0]))
 		return;
-	uring_note(rec, ring, (unsigned int)c->arg[1]);
+	if (ring->polled)
+		uring_note_polled(rec, ring);
+	else
+		uring_note(rec, ring, (unsigned int)c->arg[1]);
 	ring_let(ring);
 }
 
@@ -184,7 +191,7 @@ void do_uring_enter(struct rec *rec, const struct th_call *c)
 
 	if (!ring || !ring_hold(rec, ring, (int)c->arg[0]))
 		return;
-	if (c->arg[1])
+	if (c->arg[1] && !ring->polled)
 		uring_unsubmitted(ring);
 	uring_answers(rec, ring);
 	ring_let(ring);
@@ -240,11 +247,27 @@ void do_uring_register(struct rec *rec, const struct th_call *c)
 	}
 }
 
+/* What rings that are polled have by now: their requests name descriptors, and one is closed. */
+static void look_at_polled(struct rec *rec)
+{
+	for (unsigned int i = 0; i < TH_RINGS; i++) {
+		struct ring *ring = rec->rings[i];
+
+		if (!ring || !ring->polled || !ring_hold(rec, ring, ring->fd))
+			continue;
+		uring_note_polled(rec, ring);
+		uring_answers(rec, ring);
+		ring_let(ring);
+	}
+}
+
 /* Before its descriptor is closed: what has been answered by now. Our mapping would keep the ring. */
 void uring_closed(struct rec *rec, int fd)
 {
 	struct ring *ring = ring_at(rec, fd);
 
+	if (rec->rings_polled)
+		look_at_polled(rec);
 	if (!ring || !ring_hold(rec, ring, fd))
 		return;
 	uring_answers(rec, ring);
@@ -259,6 +282,8 @@ void uring_settle(struct rec *rec)
 
 		if (!ring || ring->fd == FREE || !ring_hold(rec, ring, ring->fd))
 			continue;
+		if (ring->polled)
+			uring_note_polled(rec, ring);
 		uring_answers(rec, ring);
 		ring_let(ring);
 	}

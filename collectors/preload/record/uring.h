@@ -32,6 +32,8 @@ struct ring {
 	const unsigned int *cq_tail;
 	const char *cqes;
 	unsigned int sq_mask, cq_entries, cqe_size;
+	bool polled; /* the kernel takes requests without a call (SQPOLL) */
+	bool missed; /* some were overwritten: their answers may be taken for those of others */
 	struct {
 		void *at;
 		size_t bytes;
@@ -46,6 +48,7 @@ struct ring {
 
 /* uring_answers.c; the ring is held */
 void uring_note(struct rec *rec, struct ring *ring, unsigned int most);
+void uring_note_polled(struct rec *rec, struct ring *ring);
 void uring_answers(struct rec *rec, struct ring *ring);
 void uring_unsubmitted(struct ring *ring);
 void count_request(struct rec *rec, unsigned int code);

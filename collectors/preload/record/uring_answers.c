@@ -125,6 +125,26 @@ void uring_note(struct rec *rec, struct ring *ring, unsigned int most)
 	}
 }
 
+/*
+ * All since the last time of a ring that the kernel polls. They lie where they lay until the
+ * program has gone around the ring: what was overwritten by then is counted.
+ */
+void uring_note_polled(struct rec *rec, struct ring *ring)
+{
+	unsigned int end = __atomic_load_n(ring->sq_tail, __ATOMIC_ACQUIRE);
+	unsigned int room = ring->sq_mask + 1, missed = end - ring->noted;
+
+	if (missed > room) { /* nor is it known any more whose answers are to come */
+		lose(rec, TH_LOST_EXTENTS, missed - room + ring->waiting);
+		th_zero(ring->requests, sizeof(ring->requests));
+		th_zero(ring->tags, sizeof(ring->tags));
+		ring->waiting = 0;
+		ring->first = ring->noted = end - room;
+		ring->missed = true;
+	}
+	uring_note(rec, ring, room);
+}
+
 /* Those that the kernel did not take: they are submitted again, or changed. */
 void uring_unsubmitted(struct ring *ring)
 {
@@ -200,7 +220,7 @@ static void answer(struct rec *rec, struct ring *ring, const struct io_uring_cqe
 
 	forget(ring, r);
 	if (cqe->res > 0 && done.kind == REQUEST_MOVES)
-		moved_by(rec, ring, &done, (unsigned int)cqe->res, alone);
+		moved_by(rec, ring, &done, (unsigned int)cqe->res, alone && !ring->missed);
 	while (ring->first != ring->noted && !request_at(ring, ring->first)->kind)
 		ring->first++;
 }

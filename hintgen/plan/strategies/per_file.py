@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tracehint.hintgen.placed import hints_by_file, placement_of
+from tracehint.hintgen.placed import placement_of
 from tracehint.hintgen.plan.errors import UnavailableError
 from tracehint.hintgen.plan.model import Draft, Problem
 from tracehint.hintgen.plan.parts import finished
@@ -36,7 +36,7 @@ def _values(problem: Problem) -> list[dict[str, str]]:
         return []
     if work.files > MAX_FILES:
         raise UnavailableError(f"hints of single files are matched for up to {MAX_FILES:,} files")
-    values = hints_by_file(problem.rules, problem.analysis, work, problem.cluster.count)
+    values = problem.hinted
     if problem.staged:
         return values
     return [v if made else {} for v, made in zip(values, work.produced, strict=True)]

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tracehint.collectors.preload.jobs import SUBMIT
 from tracehint.errors import TracehintError
 from tracehint.hintgen.text.units import plural
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_QSUB = "; qsub hands the environment on with -V (or #PBS -V in the script)"
+_INTERPRETERS = "sh|bash|perl|python"
 WAIT_S = 30.0  # for recordings of jobs that began and have not ended
 _SILENT = (
     "began no recorder (its first program is static or setuid, or the node does not see this "
@@ -138,26 +141,31 @@ def _told(bundle: Path, whole: list[Path], late: list[Path]) -> list[str]:
     known = len(arrived | began)
     most = max(known, submissions(processes))
     silent = most - known
-    why = [f"{plural(silent, 'job')} {_SILENT}"] if silent else []
+    qsub = _QSUB if submissions(processes, ("qsub",)) else ""
+    why = [f"{plural(silent, 'job')} {_SILENT}{qsub}"] if silent else []
     if late:
         cut = f"{plural(len(late), 'recording')} had no end after {WAIT_S:.0f} s"
         why.append(f"{cut} (the job runs, or was killed): {late[0].parent}")
     missing = silent + len(began - arrived)
     if not why:
         return []
-    return [f"{missing} of {most} jobs left no recording: {'; '.join(why)}"]
+    return [f"{missing} of {plural(most, 'job')} left no recording: {'; '.join(why)}"]
 
 
-def submissions(processes: pa.Table) -> int:
-    """Commands of the run that submitted a job and ended well."""
+def submissions(processes: pa.Table, programs: tuple[str, ...] = SUBMIT) -> int:
+    """Commands of the run that submitted a job and ended well; some sites' are scripts."""
     import pyarrow.compute as pc
 
-    from tracehint.collectors.preload.jobs import SUBMIT
-
     ended = processes.filter(pc.equal(processes.column("exit_code"), 0))
-    first = pc.list_flatten(pc.list_slice(ended.column("argv"), 0, 1))
-    names = "|".join(SUBMIT)
-    return pc.sum(pc.match_substring_regex(first, rf"^(.*/)?({names})$")).as_py() or 0
+    words = pc.list_slice(ended.column("argv"), 0, 3, return_fixed_size_list=True)
+    first, *rest = (pc.list_element(words, place) for place in range(3))
+    names = "|".join(programs)
+    found = pc.match_substring_regex(first, rf"^(.*/)?({names})$")
+    script = pc.match_substring_regex(first, rf"^(.*/)?({_INTERPRETERS})[0-9.]*$")
+    for word in rest:
+        named = pc.match_substring_regex(word, rf"^.*/({names})$")
+        found = pc.or_(found, pc.and_(script, pc.fill_null(named, fill_value=False)))
+    return pc.sum(found).as_py() or 0
 
 
 def _say(line: str) -> None:

@@ -12,7 +12,7 @@ from tracehint.hintgen.text.units import plural
 
 if TYPE_CHECKING:
     from tracehint.adapters.paths import Paths
-    from tracehint.adapters.project.state import ProjectState, Run
+    from tracehint.adapters.project.state import KnownRun, ProjectState
     from tracehint.analyzer.model import Analysis
     from tracehint.hintgen.hints.model import HintFile, Rule
     from tracehint.hintgen.inputs import Input
@@ -62,7 +62,7 @@ def learned(state: ProjectState, command: tuple[str, ...], cluster: str | None) 
 
 
 def _roots_now(
-    state: ProjectState, last: Run, roots: tuple[str, ...], said: list[str]
+    state: ProjectState, last: KnownRun, roots: tuple[str, ...], said: list[str]
 ) -> tuple[str, ...]:
     """The data roots of that run, where the workflow may have another place now."""
     from tracehint.adapters.project.moved import roots_now
@@ -106,7 +106,7 @@ def _changes(analyses: list[Analysis]) -> list[str]:
     return [f"the last run was not as the one before: {line}" for line in drift(*analyses[-2:])]
 
 
-def _unhelpful(runs: list[Run], inputs: list[Input]) -> list[str]:
+def _unhelpful(runs: list[KnownRun], inputs: list[Input]) -> list[str]:
     """Rules of the last run that brought nothing, beside the last run without hints."""
     from tracehint.hintgen.proof.helped import not_helped
 
@@ -168,7 +168,7 @@ def written_down(
     directory: Path, bundle: Path, command: tuple[str, ...], found: Learned | None, store: str
 ) -> list[str]:
     """The run into the state; what it came to, in a sentence."""
-    from tracehint.adapters.project.state import Run, add_run
+    from tracehint.adapters.project.state import KnownRun, add_run
     from tracehint.hintgen.proof.force import force_of
     from tracehint.schemas.manifest import read_manifest
     from tracehint.schemas.store import read_bundle
@@ -176,7 +176,7 @@ def written_down(
     manifest = read_manifest(bundle)
     force = force_of(read_bundle(bundle, without=("extents",)))
     idle = not force.wanted and not _worked(bundle)
-    run = Run(
+    run = KnownRun(
         number=int(bundle.name.partition(".")[0]),
         command=command,
         status=manifest.exit_status or 0,
@@ -210,7 +210,7 @@ def _worked(bundle: Path) -> bool:
     return bool(pc.any(pc.and_(seen, pc.invert(tasks.column("engine")))).as_py())
 
 
-def _against_first(state: ProjectState, run: Run, directory: Path) -> list[str]:
+def _against_first(state: ProjectState, run: KnownRun, directory: Path) -> list[str]:
     """The seconds beside those of the last run without hints."""
     from tracehint.adapters.project.mounts import LOCAL, store_of
     from tracehint.collectors.hostinfo import mounts

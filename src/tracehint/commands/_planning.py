@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from tracehint.errors import TracehintError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from tracehint.analyzer.model import Analysis
     from tracehint.analyzer.predict.cluster import Cluster
     from tracehint.hintgen.hints.model import HintFile
@@ -89,9 +91,14 @@ def hint_file(planning: Planning) -> tuple[HintFile, list[str]]:
 
 
 def decide(
-    analysis: Analysis, rules: HintFile, cluster: str | None, nodes: int | None
+    analysis: Analysis,
+    rules: HintFile,
+    cluster: str | None,
+    nodes: int | None,
+    facts: pa.Table | None = None,
 ) -> DecidedPlanning | None:
-    """Plan a run quickly; None: there is nothing to plan, or it is too large for that.
+    """Plan a run quickly; None: there is nothing to plan, or it is too large for that. `facts`:
+    those of `facts_of`, where they are there.
 
     Raises InputError for a cluster file that cannot be, MissingDependencyError without engine.
     """
@@ -103,17 +110,21 @@ def decide(
     if not analysis.edges.num_rows or too_large:
         return None
     where, notes = cluster_for(cluster, nodes, analysis)
-    problem = Problem(analysis, from_analysis(analysis), where, rules, False, 1)
+    problem = Problem(analysis, from_analysis(analysis), where, rules, False, 1, facts)
     planning = replace(plan(problem, QUICK), notes=tuple(notes))
     return DecidedPlanning(planning, cluster)
 
 
 def decided_or_why(
-    analysis: Analysis, rules: HintFile, cluster: str | None, nodes: int | None
+    analysis: Analysis,
+    rules: HintFile,
+    cluster: str | None,
+    nodes: int | None,
+    facts: pa.Table | None = None,
 ) -> tuple[DecidedPlanning | None, str]:
     """The decision, or in words why there is none; a cluster that was named must be right."""
     try:
-        found = decide(analysis, rules, cluster, nodes)
+        found = decide(analysis, rules, cluster, nodes, facts)
     except TracehintError as error:
         if cluster is not None:
             raise

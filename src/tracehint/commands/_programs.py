@@ -23,7 +23,7 @@ _CONTAINERS = {
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenProgram:
     """One program and what becomes of it below the preload library."""
 
     program: str
@@ -33,25 +33,27 @@ class Seen:
     named_in: str = ""
 
 
-def seen(program: str) -> Seen:
+def seen(program: str) -> SeenProgram:
     """What the library says of the program, looked up in PATH."""
     path = shutil.which(program)
     if path is None:
-        return Seen(program, "not found", False, "cannot be looked at")
+        return SeenProgram(program, "not found", False, "cannot be looked at")
     try:
         from tracehint.collectors.preload.programs import CLASSES, class_of, enters
 
         number = class_of(path)
     except (OSError, AttributeError):
-        return Seen(program, "unknown", False, "cannot be looked at: the library is not built")
+        return SeenProgram(
+            program, "unknown", False, "cannot be looked at: the library is not built"
+        )
     kind, becomes = CLASSES.get(number, ("unknown", "is not seen"))
     binds = _CONTAINERS.get(Path(path).name)
     if binds:
         becomes += f"; what runs in its containers is recorded with {binds}"
-    return Seen(program, kind, enters(number), becomes)
+    return SeenProgram(program, kind, enters(number), becomes)
 
 
-def seen_of(command: Sequence[str]) -> list[Seen]:
+def seen_of(command: Sequence[str]) -> list[SeenProgram]:
     """Each program that the command and its scripts name, those that are not recorded first."""
     named = programs_named(command, Path.cwd()) if command else {}
     rows = [replace(seen(path), named_in=where) for path, where in named.items()]

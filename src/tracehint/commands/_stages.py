@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import importlib
-import io
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,6 +13,8 @@ from tracehint.errors import TracehintError
 from tracehint.schemas.plain import is_own_folder
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from tracehint.commands._planning import DecidedPlanning
     from tracehint.hintgen.hints.model import HintFile
     from tracehint.hintgen.inputs import Input
@@ -48,18 +47,26 @@ class Work:
         return decided.hints if decided is not None and decided.cluster else self.learned
 
     @cached_property
+    def facts(self) -> pa.Table:
+        """What rules are learned from, file by file."""
+        from tracehint.hintgen.learn.facts import facts_of
+
+        return facts_of(self.run.analysis)
+
+    @cached_property
     def learned(self) -> HintFile:
         """The rules, chosen file by file."""
         from tracehint.hintgen.learn.rules import learn
 
-        return learn([self.run.analysis])
+        return learn([self.run.analysis], facts=[self.facts])
 
     @cached_property
     def decision(self) -> tuple[DecidedPlanning | None, str]:
         """What the run would gain, and the sentence that says it."""
         from tracehint.commands._planning import decided_or_why
 
-        return decided_or_why(self.run.analysis, self.learned, self.cluster, self.nodes)
+        run = self.run.analysis
+        return decided_or_why(run, self.learned, self.cluster, self.nodes, self.facts)
 
     @cached_property
     def lint(self) -> Context:
@@ -96,8 +103,24 @@ def hints_json(work: Work, path: Path) -> str:
 
 def setfattr_script(work: Work, path: Path) -> str:
     """The rules as a script that a person can review."""
-    hints, like = str(work.folder / "hints.json"), str(work.folder / "analysis.json")
-    _command("emit", hints, "--store", "xattr", "--like", like, "-o", str(path))
+    from tracehint.adapters.learned import paths_in
+    from tracehint.adapters.paths import Paths, remembered_paths
+    from tracehint.adapters.plan import build_plan
+    from tracehint.adapters.stores.act import check_keys
+    from tracehint.adapters.stores.registry import open_store
+    from tracehint.adapters.stores.script import make_script
+    from tracehint.commands._output import write_result
+    from tracehint.hintgen.hints.hintfile import load
+
+    hints, store = load(work.folder / "hints.json"), open_store("xattr")
+    run = paths_in(work.run.analysis, work.facts)
+    there = set(run.files)
+    others = [p for p in remembered_paths(hints, literal_only=True) if p not in there]
+    plan = build_plan(hints, Paths(files=others, declared=run.files, known=run.known))
+    check_keys(store, plan.targets, allow_trusted=False)
+    script = make_script(hints, plan, store, inside=False)
+    write_result(script.table, f"{path}.data", force=True)
+    write_result(script.text, str(path), force=True, mode=0o777)
     return "the rules as a script to review"
 
 
@@ -148,18 +171,11 @@ def report_html(work: Work, path: Path) -> str:
     return "everything on one page"
 
 
-def _command(module: str, *arguments: str) -> None:
-    """Another command as the user would run it, without its messages."""
-    command = importlib.import_module(f"tracehint.commands.{module}").command
-    with contextlib.redirect_stderr(io.StringIO()):
-        command.main([*arguments, "--force"], standalone_mode=False)
-
-
 # file name -> what writes it, in this order
 STAGES: dict[str, Callable[[Work, Path], str]] = {
     "analysis.json": analysis_json,
     "hints.json": hints_json,
-    "hints.sh": setfattr_script,  # reads the two above
+    "hints.sh": setfattr_script,  # of the rules as they are in the file
     "graph.svg": graph_svg,
     "lint.txt": lint_text,
     "report.html": report_html,

@@ -22,7 +22,9 @@ from tracehint.schemas.arrow import skip_pandas
 from tracehint.version import __version__
 
 if TYPE_CHECKING:
+    from tracehint.analyzer.model import Options
     from tracehint.hintgen.diff import Tolerances
+    from tracehint.hintgen.diff.profile import Profile
 
 FORMATS = ("text", "json", "sarif", "github", "junit")
 
@@ -89,14 +91,13 @@ def command(
     """
     skip_pandas()
     from tracehint.analyzer.model import Options
-    from tracehint.hintgen.diff import CHANGES, diff
+    from tracehint.hintgen.diff import CHANGES, compare
     from tracehint.hintgen.lint.render import Info, render
 
     options = Options(nodes=nodes, **cut)
-    loaded = {path: load(path, options).analysis for path in dict.fromkeys((before, after))}
-    runs = [loaded[path] for path in (before, after)]
-    with stage("comparing"):
-        findings = diff(runs[0], runs[1], thresholds.limits())
+    # one run after the other is in memory
+    profiles = {path: _profile(path, options) for path in dict.fromkeys((before, after))}
+    findings = compare(profiles[before], profiles[after], thresholds.limits())
     info = Info(
         tool=f"tracehint {__version__}",
         subject=f"{before} -> {after}",
@@ -109,3 +110,11 @@ def command(
     )
     write_result(render(fmt, findings, info), output, force=force)
     return EXIT_FINDINGS if findings else EXIT_OK
+
+
+def _profile(path: str, options: Options) -> Profile:
+    from tracehint.hintgen.diff import profile
+
+    analysis = load(path, options).analysis
+    with stage("comparing"):
+        return profile(analysis)

@@ -88,4 +88,8 @@ def _takes(found: Discovered) -> list[str]:
         lines.append(f"  {warning}")
     if found.nodes:
         lines.append(f"  {found.why['nodes']}")
+    if found.scheduler is not None:
+        with_it = f"{found.scheduler.name}: jobs that COMMAND submits"
+        how = " ".join(found.scheduler.submit)
+        lines.append(f"  {with_it} ({how}) are recorded and have hints as well")
     return [*lines, "", f"Next: tracehint run -- {COMMANDS.get(found.engine, 'COMMAND')}"]

@@ -16,6 +16,7 @@ from tracehint.commands._options import nodes_option
 from tracehint.commands._recording import Recording, RunCommand, recording_options, start
 from tracehint.commands._task_options import task_options
 from tracehint.errors import TracehintError
+from tracehint.schemas.arrow import skip_pandas
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
@@ -88,6 +89,7 @@ def show(
     from tracehint.hintgen.summary.console import console_for
     from tracehint.hintgen.summary.summary import print_summary
 
+    skip_pandas()
     join_engine_logs(bundle)
     wanted = results_folder(bundle)
     work = Work(bundle, prepare(wanted, force=force), cut, nodes, cluster)

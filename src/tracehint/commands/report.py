@@ -61,7 +61,7 @@ def command(
 
     Example: tracehint report run.trace --cluster mine.toml
     """
-    for_a_run(sql=True)
+    for_a_run(keep=False)
     target = output or str(Path(bundle).name.removesuffix(".trace") or "run") + ".html"
     if target != "-":
         refuse_existing(Path(target), force=force)
@@ -70,7 +70,7 @@ def command(
     from tracehint.hintgen.lint.context import Context
 
     run = load(bundle, Options(nodes=nodes, default_placement=default_placement, **cut))
-    context = Context(run.analysis, run.bundle, bundle_name=run.name)
+    context = Context(run.analysis, run.bundle, bundle_name=run.name, owned=True)
     findings, rules = _found(context, rules=hints or cluster is not None)
     prediction, said = _on_cluster(run, rules, cluster, nodes)
     compared = _compared(before, run, Path(bundle), Options(nodes=nodes, **cut))

@@ -12,7 +12,7 @@ import click
 from tracehint.errors import EXIT_OK
 
 if TYPE_CHECKING:
-    from tracehint.adapters.project.state import ProjectState, Run
+    from tracehint.adapters.project.state import KnownRun, ProjectState
 
 _SHOWN = 20  # runs
 
@@ -56,9 +56,9 @@ def command(directory: Path, remove: bool, fmt: str) -> int:
 
 
 def _kept(state: ProjectState, run: object) -> bool:
-    from tracehint.adapters.project.state import Run
+    from tracehint.adapters.project.state import KnownRun
 
-    return isinstance(run, Run) and state.bundle(run).is_dir()
+    return isinstance(run, KnownRun) and state.bundle(run).is_dir()
 
 
 def _text(state: ProjectState) -> str:
@@ -82,7 +82,7 @@ def _text(state: ProjectState) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _line(state: ProjectState, run: Run) -> str:
+def _line(state: ProjectState, run: KnownRun) -> str:
     """Number, seconds, what became of its hints, command, and where the recording is."""
     from tracehint.hintgen.text.escape import shorten, terminal
 

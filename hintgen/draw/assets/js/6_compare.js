@@ -4,6 +4,7 @@ function drawCompare() {
   if (!found) return;
   for (const hidden of document.querySelectorAll("#compare, a[href='#compare']")) hidden.hidden = false;
   $("compare-sentence").textContent = found.sentence;
+  $("compare-doubt").textContent = found.doubt;
   const hints = found.hints, measures = [
     ["Seconds", found.seconds, seconds], ["Read from own nodes", found.local_bytes, size],
     ["Read from other nodes", found.remote_bytes, size],
