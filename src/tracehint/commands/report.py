@@ -61,7 +61,7 @@ def command(
 
     Example: tracehint report run.trace --cluster mine.toml
     """
-    for_a_run(sql=True)
+    for_a_run(keep=False)
     target = output or str(Path(bundle).name.removesuffix(".trace") or "run") + ".html"
     if target != "-":
         refuse_existing(Path(target), force=force)
