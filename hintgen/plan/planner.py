@@ -23,7 +23,7 @@ BUDGET, RATE = 20.0, 1_000_000  # seconds, simulated operations a second on two 
 PER_STRATEGY = 3  # of them at most
 STARTS, START_NEAR = 5, 1.3  # drafts that are improved, no further from the best than so many times
 # of the budget: for each of them, and for the best of these; the best one has the rest
-SHARES, DEEPENED, ENOUGH = (0.05, 0.15), 2, 150  # and runs at least
+SHARES, DEEPENED, ENOUGH = (0.05, 0.12), 3, 150  # and runs at least
 
 
 def plan(problem: Problem, seconds: float = BUDGET) -> Planning:
