@@ -20,10 +20,10 @@
 #define TH_ARENA_PAGE 4096
 #define TH_UNIT (4ULL << 20) /* room is taken from the disk by so many bytes */
 #define TH_UNITS 8192
-#define TH_FOLLOWED 0x100 /* added to `unentered`: names and descriptors were looked at */
+#define TH_FOLLOWED 0x100	/* added to `unentered`: names and descriptors were looked at */
 #define TH_FOLLOWED_ALL 0x10000 /* added to its `proc.flags`: until all that were followed ended */
-#define TH_PROGRAMS 240	  /* that are known by their name and file */
-#define TH_FIRST 6	  /* episodes of a process that need no chunk: many programs are short */
+#define TH_PROGRAMS 240		/* that are known by their name and file */
+#define TH_FIRST 6 /* episodes of a process that need no chunk: many programs are short */
 
 /* Kinds of chunks: TH_EPISODE, TH_EXTENT, TH_PATH (texts), TH_NAME, TH_ALIVE (processes), and: */
 #define TH_EVENT 16 /* forks and waits */
