@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import random
 import shutil
@@ -320,9 +321,10 @@ def test_both_who_follow_may_be_killed_at_one_moment(tmp_path: Path, turn: int) 
             found = helpers(tmp_path)
             if found and (tmp_path / f"f{turn}").exists():
                 time.sleep(random.random() * 0.05 * turn)
-                for pid in found:
+                # stopped, they cannot take the place of each other between two kills
+                for number, pid in itertools.product((signal.SIGSTOP, signal.SIGKILL), found):
                     with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, signal.SIGKILL)
+                        os.kill(pid, number)
                 killed = True
         said = recorder.communicate(timeout=PATIENCE_S)[1]
     assert killed, said

@@ -71,6 +71,12 @@ class _Sql:
         self._con, self._found = con, found
         con.execute("PRAGMA enable_profiling='no_output'")
 
+    def __enter__(self) -> _Sql:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._con.close()
+
     def execute(self, sql: str, *parameters: Any) -> Any:
         result = None
         for statement in self._con.extract_statements(sql):
