@@ -10,7 +10,7 @@ import numpy as np
 from tracehint.analyzer.arrays import Bools, Ints
 from tracehint.analyzer.predict.cluster import Cluster
 from tracehint.hintgen.plan.graph import Graph, Moves
-from tracehint.hintgen.plan.partition import parts_of, shares_of, ways_for
+from tracehint.hintgen.plan.partition import cores_of, parts_of, shares_of, ways_for
 
 WAYS = 3  # ways to cut at each of the two levels
 
@@ -47,11 +47,7 @@ def cuts_by_site(graph: Graph, cluster: Cluster, seed: int) -> list[Ints]:
 def _one_node_a_site(cluster: Cluster, sites: Ints, count: int) -> Cluster:
     """Each site as one node of what its nodes can do together."""
     power = np.bincount(sites, shares_of(cluster), count)
-    cores = np.bincount(
-        sites,
-        np.repeat([n["cores"] for n in cluster.nodes], [int(n["count"]) for n in cluster.nodes]),
-        count,
-    )
+    cores = np.bincount(sites, cores_of(cluster), count)
     first = cluster.nodes[0]
     nodes = [
         first.with_number("count", 1)
