@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -91,7 +92,7 @@ def mounted(folder: Path, *words: str | Path) -> Iterator[None]:
 @pytest.mark.slow
 def test_a_read_only_project_is_said_before_the_command_runs(tmp_path: Path) -> None:
     folder = project(tmp_path / "wf")
-    (folder / "wf.sh").write_text(f"sort in >{tmp_path}/out\n")
+    (folder / "wf.sh").write_text(f"sort in >{shlex.quote(str(tmp_path))}/out\n")
     with mounted(folder, "--bind", folder):
         subprocess.run(["mount", "-o", "remount,ro,bind", folder], check=True)
         said = tracehint(folder, *RUN, status=125)
