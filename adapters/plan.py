@@ -38,7 +38,7 @@ class Target:
 
 
 @dataclass
-class Plan:
+class TagPlan:
     """Directories first, then files; `conflicts` are directories whose files disagree."""
 
     targets: list[Target] = field(default_factory=list)
@@ -69,13 +69,13 @@ def build_plan(
     create: bool = False,
     directories: bool = True,
     nodes: int | None = None,
-) -> Plan:
+) -> TagPlan:
     """Match the paths and add directory defaults.
 
     `create` marks files that a rule's task will produce and that are not there yet; inputs of
     the run are never made up.
     """
-    plan = Plan()
+    plan = TagPlan()
     matched: dict[bytes, Target | None] = {}
     matcher = Matcher(hints)
     for files, known, names in (
@@ -150,7 +150,7 @@ def _made_in_run(rule: Rule) -> bool:
 
 
 def _directories(
-    hints: HintFile, matched: Mapping[bytes, Target | None], plan: Plan, create: bool
+    hints: HintFile, matched: Mapping[bytes, Target | None], plan: TagPlan, create: bool
 ) -> list[Target]:
     """Defaults for directories in which every known file, hinted or not, says the same."""
     placement = {h.name for rule in hints.rules for h in rule.hints if h.level == "placement"}

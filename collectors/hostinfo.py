@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tracehint.schemas.manifest import Host
+from tracehint.schemas.manifest import RecordingHost
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
@@ -101,9 +101,9 @@ def clock() -> dict[str, int]:
     return best
 
 
-def this_host(given: str = "") -> Host:
+def this_host(given: str = "") -> RecordingHost:
     """This machine as a row of the manifest."""
-    return Host(
+    return RecordingHost(
         name=host_name(given),
         kernel=platform.release(),
         boot_id=boot_id(),

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from tracehint.collectors.clocks import apart
 from tracehint.collectors.parts import IDENTIFIERS, highest, moved, offsets_of
-from tracehint.schemas.manifest import Host, Manifest
+from tracehint.schemas.manifest import Manifest, RecordingHost
 from tracehint.schemas.tables import TABLES
 
 
@@ -50,9 +50,9 @@ def join_manifests(manifests: Sequence[Manifest]) -> Manifest:
     )
 
 
-def _hosts(manifests: Sequence[Manifest]) -> list[Host]:
+def _hosts(manifests: Sequence[Manifest]) -> list[RecordingHost]:
     """Each host once; the mounts of a host that appears several times are united."""
-    found: dict[str, Host] = {}
+    found: dict[str, RecordingHost] = {}
     for host in (h for m in manifests for h in m.hosts):
         known = found.setdefault(host.name, host)
         if known is not host:

@@ -33,7 +33,7 @@ from tracehint.datasets.synthetic_accesses import (
     Ints,
     accesses,
 )
-from tracehint.schemas.manifest import Host, Manifest
+from tracehint.schemas.manifest import Manifest, RecordingHost
 from tracehint.schemas.tables import TABLES
 from tracehint.schemas.writer import BundleWriter
 
@@ -242,7 +242,7 @@ def write(path: Path, units: int, pieces: int = 1) -> Path:
             ended_ns=START_NS + (units + 1) * 12 * STEP_NS,
             exit_status=0,
             complete=True,
-            hosts=[Host(name="node1")],
+            hosts=[RecordingHost(name="node1")],
             data_roots=["/data"],
         )
     )

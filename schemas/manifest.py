@@ -22,7 +22,7 @@ _MAX_NOTES = 5000
 
 
 @dataclass
-class Host:
+class RecordingHost:
     """One recording host."""
 
     name: str
@@ -49,7 +49,7 @@ class Manifest:
     ended_ns: int | None = None
     exit_status: int | None = None
     complete: bool = False  # false: the recorder did not reach its end
-    hosts: list[Host] = field(default_factory=list)
+    hosts: list[RecordingHost] = field(default_factory=list)
     data_roots: list[str] = field(default_factory=list)  # given by the user; empty: derive
     # codes of what this collector cannot see: "mmap", "io_uring", "bytes", "static_binaries" ...
     blind_to: list[str] = field(default_factory=list)
@@ -124,7 +124,7 @@ def parse_manifest(text: bytes, path: Path | str) -> Manifest:
         )
     try:
         manifest = Manifest(**fields_of(data, MANIFEST))
-        manifest.hosts = [Host(**fields_of(host, HOST)) for host in data.get("hosts", [])]
+        manifest.hosts = [RecordingHost(**fields_of(host, HOST)) for host in data.get("hosts", [])]
     except TypeError as error:
         raise BundleError(f"{path}: damaged manifest: {error}", "Record the run again.") from None
     return manifest

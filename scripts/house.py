@@ -19,9 +19,6 @@ TABLE = "  # a table"
 _FORMATTED = re.compile(r"#\s*fmt:\s*(?:skip|off)")
 # Files that may be longer -> why.
 LONGER: dict[str, str] = {}
-# Class names that still mean one thing in one room and another one elsewhere. The list only
-# shrinks: a new class has a name of its own.
-TWICE = frozenset(["Host", "Plan", "Rule"])
 
 
 def files(root: Path) -> Iterator[Path]:
@@ -67,17 +64,18 @@ def breaches(root: Path, paths: Iterable[Path]) -> list[str]:
     return found
 
 
-def repeated(paths: Iterable[Path], known: frozenset[str] = TWICE) -> list[str]:
-    """Class names that stand for several things and are not known to, or no longer do."""
+def repeated(paths: Iterable[Path]) -> list[str]:
+    """Class names that stand for several things."""
     places: dict[str, list[str]] = {}
     for path in paths:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(f"{path}:{node.lineno}")
-    twice = {name: where for name, where in places.items() if len(where) > 1}
-    found = [f"{name}: one meaning each: {', '.join(twice[name])}" for name in twice.keys() - known]
-    found += [f"{name}: no exception any more (scripts/house.py)" for name in known - twice.keys()]
-    return sorted(found)
+    return [
+        f"{name}: one meaning each: {', '.join(where)}"
+        for name, where in sorted(places.items())
+        if len(where) > 1
+    ]
 
 
 def main() -> int:

@@ -21,7 +21,7 @@ from tracehint.cli import main
 from tracehint.hintgen.anonymize.columns import replaced
 from tracehint.hintgen.anonymize.vocabulary import WORDS
 from tracehint.hintgen.anonymize.words import _LENGTH, _LETTERS, Pseudonyms
-from tracehint.schemas.manifest import Host
+from tracehint.schemas.manifest import RecordingHost
 from tracehint.schemas.redact.suspicion import _programs, is_suspicious, literals
 from tracehint.schemas.store import Bundle, read_bundle
 from tracehint.schemas.tables import TABLES
@@ -35,7 +35,7 @@ def secret_run(folder: Path) -> Path:
         notes=["stopped at /home/margarethe/x"],
     )
     run.manifest.hosts = [
-        Host(
+        RecordingHost(
             "alpha.institute.example",
             site="Heidelberg",
             boot_id="b00t-1d",

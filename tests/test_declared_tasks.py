@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tracehint.analyzer.model import TASKS
 from tracehint.analyzer.tasks.declared import _row, declared_only
-from tracehint.schemas.manifest import Host, Manifest
+from tracehint.schemas.manifest import Manifest, RecordingHost
 from tracehint.schemas.store import Bundle
 from tracehint.schemas.tables import TABLES
 
@@ -44,7 +44,7 @@ def _one_by_one(rows: list[dict[str, Any]], started: int) -> list[dict[str, Any]
 @settings(deadline=None, max_examples=200)
 @given(rows=st.lists(ROW, max_size=6), started=st.sampled_from([0, 5, 1_700_000_000 * 10**9]))
 def test_columns_say_what_rows_say(rows: list[dict[str, Any]], started: int) -> None:
-    manifest = Manifest(collector="test", started_ns=started, hosts=[Host("n1", site="s")])
+    manifest = Manifest(collector="test", started_ns=started, hosts=[RecordingHost("n1", site="s")])
     tables = {name: schema.empty_table() for name, schema in TABLES.items()}
     tables["declared_tasks"] = pa.Table.from_pylist(rows, TABLES["declared_tasks"])
     cut = declared_only(Bundle(None, manifest, tables))  # type: ignore[arg-type]

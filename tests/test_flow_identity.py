@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.flow_cut import Case, manifest_mounts
 from tests.support.hostile import HOSTILE_NAMES
-from tracehint.schemas.manifest import Host
+from tracehint.schemas.manifest import RecordingHost
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ def test_rewriting_by_unlink_and_create_counts_versions_of_the_path(case: Case) 
 
 
 def two_hosts(case: Case, fstype: str, sources: tuple[str, str]) -> None:
-    case.run.manifest.hosts.append(Host(name="node2"))
+    case.run.manifest.hosts.append(RecordingHost(name="node2"))
     manifest_mounts(case.run.manifest, fstype, sources[0])
     case.run.manifest.hosts[1].mounts[0]["source"] = sources[1]
     case.run.manifest.hosts[0].mounts[0]["path"] = "/data"

@@ -17,7 +17,7 @@ from tracehint.collectors.preload import PreloadCollector
 from tracehint.commands import run as run_command
 from tracehint.commands._jobs import Jobs
 from tracehint.commands._jobs import _merged as joined
-from tracehint.schemas.manifest import Host
+from tracehint.schemas.manifest import RecordingHost
 from tracehint.schemas.store import read_bundle
 
 _CHECK = PreloadCollector().check()
@@ -39,7 +39,7 @@ def test_the_address_of_another_node_becomes_its_name(
 ) -> None:
     (tmp_path / "x").write_text("1" * 100)
     run = RunBuilder(host="node1", cwd=str(tmp_path))
-    run.manifest.hosts.append(Host(name="node7", mounts=[]))
+    run.manifest.hosts.append(RecordingHost(name="node7", mounts=[]))
     file = run.file(str(tmp_path / "x"), existed=True)
     run.read(run.process(["cat"]), file, 0, 100, at=1.0)
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.bundles import RunBuilder, ns
 from tests.support.cli import inside
-from tracehint.schemas.manifest import Host
+from tracehint.schemas.manifest import RecordingHost
 from tracehint.schemas.store import Bundle, read_bundle
 
 SHARED = [
@@ -21,7 +21,7 @@ SHARED = [
 
 def node(name: str, mounts: list[dict[str, Any]] = SHARED, **more: Any) -> RunBuilder:
     run = RunBuilder(host=name, **more)
-    run.manifest.hosts = [Host(name=name, mounts=list(mounts))]
+    run.manifest.hosts = [RecordingHost(name=name, mounts=list(mounts))]
     return run
 
 

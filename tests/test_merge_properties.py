@@ -23,7 +23,7 @@ from tracehint.analyzer.analyze import analyze
 from tracehint.analyzer.model import Analysis, Options
 from tracehint.collectors.joined import Joined
 from tracehint.collectors.parts import in_memory
-from tracehint.schemas.manifest import Host
+from tracehint.schemas.manifest import RecordingHost
 from tracehint.schemas.store import Bundle
 from tracehint.schemas.tables import TABLES
 
@@ -70,7 +70,7 @@ class Node:
     def __init__(self, name: str, tasks: Sequence[int], names: Names) -> None:
         self.names = names
         self.run = RunBuilder(host=name)
-        self.run.manifest.hosts = [Host(name=name, mounts=list(SHARED))]
+        self.run.manifest.hosts = [RecordingHost(name=name, mounts=list(SHARED))]
         script = self.run.process(["sh", "job.sh"])
         self.procs = {
             t: self.run.process(

@@ -9,13 +9,13 @@ import pytest
 
 from tests.support.bundles import RunBuilder
 from tests.support.cli import inside
-from tracehint.schemas.manifest import Host
+from tracehint.schemas.manifest import RecordingHost
 from tracehint.schemas.store import read_bundle
 
 
 def saved(folder: Path, name: str, recording: str) -> Path:
     run = RunBuilder(host=name)
-    run.manifest.hosts = [Host(name=name)]
+    run.manifest.hosts = [RecordingHost(name=name)]
     run.manifest.recording = recording
     run.write(run.process(["make"]), run.file(f"/data/{name}", existed=False), 0, 10, at=1)
     return run.save(folder / f"{name}.trace")

@@ -18,7 +18,7 @@ from tracehint.analyzer.model import Options
 from tracehint.analyzer.patterns.whole import label
 from tracehint.analyzer.sites import assign, crossing, read_sites
 from tracehint.errors import InputError
-from tracehint.schemas.manifest import Host, Manifest
+from tracehint.schemas.manifest import Manifest, RecordingHost
 
 TWO = {"a": 2, "b": 2}
 
@@ -33,7 +33,7 @@ def test_a_table_of_hosts_and_patterns(tmp_path: Path) -> None:
     text = "# our racks\n\nlogin  core # the head\nnode1* rack1\nnode* rack2\n"
     sites = read_sites(table(tmp_path, text))
     assert sites == (("login", "core"), ("node1*", "rack1"), ("node*", "rack2"))
-    hosts = [Host(name=n, site="old") for n in ("login", "node12", "node2", "other")]
+    hosts = [RecordingHost(name=n, site="old") for n in ("login", "node12", "node2", "other")]
     found = assign(Manifest(hosts=hosts), sites)
     assert [h.site for h in found.hosts] == ["core", "rack1", "rack2", "old"]
     assert [h.site for h in hosts] == ["old"] * 4  # the bundle's own manifest is left alone
@@ -60,7 +60,7 @@ def test_no_file_no_text_no_host(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="UTF-8"):
         read_sites(tmp_path / "binary")
     with pytest.raises(InputError, match="names none of the hosts"):
-        assign(Manifest(hosts=[Host(name="node1")]), (("other*", "x"),))
+        assign(Manifest(hosts=[RecordingHost(name="node1")]), (("other*", "x"),))
 
 
 def test_pairs_of_nodes_at_different_sites() -> None:
@@ -126,7 +126,7 @@ def two_sites() -> RunBuilder:
     """One writer on n1, a reader there and one on n2."""
     run = RunBuilder(host="n1")
     shared = [{"path": "/data", "fstype": "nfs4", "source": "s:/x"}]
-    run.manifest.hosts = [Host(name=n, mounts=list(shared)) for n in ("n1", "n2")]
+    run.manifest.hosts = [RecordingHost(name=n, mounts=list(shared)) for n in ("n1", "n2")]
     root = run.process(["make"])
     make, near = (run.process([t], parent=root) for t in ("make_it", "near"))
     file = run.file("/data/f", existed=False)

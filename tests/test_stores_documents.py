@@ -15,7 +15,7 @@ import pytest
 from tests.support.cli import tracehint
 from tests.support.hints import hint_file, literal, rule, save
 from tests.support.hostile import HOSTILE_NAMES
-from tracehint.adapters.plan import Plan, Target
+from tracehint.adapters.plan import TagPlan, Target
 from tracehint.adapters.stores.base import Document
 from tracehint.adapters.stores.documents import DocumentStore
 from tracehint.adapters.stores.places import Places
@@ -43,7 +43,7 @@ def _made(
         Target(path=path.encode(), kind="file", hints=hints, rule=one.id, pattern="p")
         for one, (path, hints) in zip(rules, files, strict=True)
     ]
-    return store.document(hint_file(*rules), Plan(targets=targets))
+    return store.document(hint_file(*rules), TagPlan(targets=targets))
 
 
 def _one(name: str, hints: Mapping[str, str], template: str = "out/a.bin") -> str:
@@ -183,7 +183,7 @@ def test_hostile_names_reach_no_document(name: str) -> None:
         one = literal(hostile, DP="local")
         target = Target(path=hostile, kind="file", hints=COPIES, rule=one.id, pattern="p")
         try:
-            made = store.document(hint_file(one), Plan(targets=[target]))
+            made = store.document(hint_file(one), TagPlan(targets=[target]))
         except TracehintError:
             made = None
         if not re.fullmatch(rb"[A-Za-z0-9_.+=~-]+", hostile):

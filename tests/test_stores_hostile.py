@@ -18,7 +18,7 @@ from tests.support.hints import hint_file, literal, rule
 from tests.support.hostile import HOSTILE_NAMES
 from tests.support.plans import HOSTS, planned
 from tracehint.adapters.engines.emitters import EMITTERS, EmitRequest, emit
-from tracehint.adapters.plan import Plan, Target
+from tracehint.adapters.plan import TagPlan, Target
 from tracehint.adapters.stores.base import VOCABULARY, Documented, Setting
 from tracehint.adapters.stores.call_script import make_call_script
 from tracehint.adapters.stores.commands import CommandStore
@@ -83,8 +83,8 @@ def test_no_name_is_shell_text_in_a_script_of_calls(name: str) -> None:
         hints = {"Replication": "3", "BlockSize": "65536", "DP": "local"}
         targets = [Target(path=path, kind="file", hints=hints, rule="R", pattern="p")]
         try:
-            made = make_call_script(hint_file(rule("x", DP="local")), Plan(targets=targets), store,
-                                    inside=False)  # fmt: skip
+            plan = TagPlan(targets=targets)
+            made = make_call_script(hint_file(rule("x", DP="local")), plan, store, inside=False)
         except TracehintError:
             continue
         texts.add(re.sub(r"\b\d+\b", "N", made.text))
@@ -99,7 +99,7 @@ def test_a_hostile_value_opens_no_line_in_a_document(name: str, value: str) -> N
     for key in VOCABULARY:
         target = Target(path=b"a.bin", kind="file", hints=_hints(key, value), rule="r", pattern="p")
         try:
-            made = store.document(hint_file(rule("a.bin", DP="local")), Plan(targets=[target]))
+            made = store.document(hint_file(rule("a.bin", DP="local")), TagPlan(targets=[target]))
         except TracehintError:
             continue
         assert b"PWNED" not in made.text and len(made.text) < 20_000, key

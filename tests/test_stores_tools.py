@@ -53,7 +53,7 @@ def test_no_name_becomes_shell_text_or_an_option(tmp_path: Path) -> None:
         made.append(os.fsdecode(name))
     tool(tmp_path / "bin", "lfs")
     rules = [rule("x", DP="local")]
-    from tracehint.adapters.plan import Plan, Target
+    from tracehint.adapters.plan import TagPlan, Target
     from tracehint.adapters.stores.call_script import make_call_script
     from tracehint.hintgen.hints.hintfile import load
 
@@ -62,7 +62,7 @@ def test_no_name_becomes_shell_text_or_an_option(tmp_path: Path) -> None:
         Target(path=os.fsencode(name), kind="directory", hints=BLOCK, rule="R1", pattern="")
         for name in made
     ]
-    script = make_call_script(hints, Plan(targets=targets), tool_store("lustre"), inside=True)
+    script = make_call_script(hints, TagPlan(targets=targets), tool_store("lustre"), inside=True)
     (tmp_path / "s.sh").write_text(script.text)
     done = subprocess.run(
         ["sh", str(tmp_path / "s.sh"), str(data)], env=environment(tmp_path), capture_output=True

@@ -15,7 +15,7 @@ from tests.support.trees import P, grow, labelled
 from tracehint.analyzer.analyze import analyze
 from tracehint.analyzer.model import Analysis, Options
 from tracehint.commands import import_
-from tracehint.schemas.manifest import Host
+from tracehint.schemas.manifest import RecordingHost
 
 pytestmark = pytest.mark.slow
 
@@ -122,7 +122,7 @@ def test_two_programs_are_two_groups(tmp_path: Path) -> None:
 
 def test_ranks_on_several_hosts_are_tasks_without_being_asked_for(tmp_path: Path) -> None:
     run = RunBuilder(host="node1")
-    run.manifest.hosts.append(Host(name="node2", mounts=run.manifest.hosts[0].mounts))
+    run.manifest.hosts.append(RecordingHost(name="node2", mounts=run.manifest.hosts[0].mounts))
     tree = P(["mpirun", "-n", "3", "./solve"], solver(0), solver(1))
     found = labelled(grow(run, tree))
     run.host = "node2"

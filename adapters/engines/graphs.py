@@ -185,7 +185,7 @@ def write_declared_bundle(
     """A bundle of a declared graph alone: no processes, no bytes."""
     import os
 
-    from tracehint.schemas.manifest import Host, Manifest
+    from tracehint.schemas.manifest import Manifest, RecordingHost
     from tracehint.schemas.writer import BundleWriter
     from tracehint.version import __version__
 
@@ -201,7 +201,7 @@ def write_declared_bundle(
         started_ns=graph.started_ns,
         ended_ns=graph.ended_ns,
         complete=True,
-        hosts=[Host(name=host) for host in hosts],
+        hosts=[RecordingHost(name=host) for host in hosts],
         blind_to=["bytes", "offsets", "order", *(["start_times"] if graph.placed else [])],
         notes=[NOTHING_OBSERVED, *graph.notes, *notes],
     )

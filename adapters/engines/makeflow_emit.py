@@ -24,7 +24,7 @@ from tracehint.adapters.engines.siblings import undeclared
 from tracehint.adapters.engines.tag_table import TagTarget, check_folder_name, encode, tag_files
 from tracehint.adapters.engines.workflow import Task, Workflow, read_workflow
 from tracehint.adapters.paths import Paths
-from tracehint.adapters.plan import Plan, build_plan
+from tracehint.adapters.plan import TagPlan, build_plan
 from tracehint.adapters.stores.base import merge_gaps
 from tracehint.errors import UsageError
 from tracehint.hintgen.hints.model import HintFile
@@ -148,7 +148,7 @@ def refuses(command: str, targets: Iterable[bytes]) -> bool:
     return any(os.fsdecode(target).rstrip("/") in words for target in targets)
 
 
-def _directories(plan: Plan, task: Task, more: Sequence[bytes]) -> list[TagTarget]:
+def _directories(plan: TagPlan, task: Task, more: Sequence[bytes]) -> list[TagTarget]:
     """Defaults of the directories that the task writes in."""
     defaults: Mapping[bytes, Mapping[str, str]] = {
         t.path: t.hints for t in plan.targets if t.kind == "directory"

@@ -13,7 +13,7 @@ from tracehint.adapters.engines.emitters import EmitRequest, Emitted
 from tracehint.adapters.engines.part_module import module_of
 from tracehint.adapters.learned import run_paths
 from tracehint.adapters.paths import Paths, remembered_paths
-from tracehint.adapters.plan import Plan, build_plan
+from tracehint.adapters.plan import TagPlan, build_plan
 from tracehint.adapters.stores.base import Gap
 from tracehint.adapters.stores.listed import taskvine
 from tracehint.adapters.stores.places import Places
@@ -35,7 +35,7 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     return made
 
 
-def _declared(hints: HintFile, plan: Plan) -> tuple[dict[str, Any], dict[Gap, int]]:
+def _declared(hints: HintFile, plan: TagPlan) -> tuple[dict[str, Any], dict[Gap, int]]:
     """Path -> how it is declared; and what TaskVine has no word for."""
     document = taskvine(Places()).document(hints, plan)
     rows = json.loads(document.text)["files"]

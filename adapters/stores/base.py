@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
-from tracehint.adapters.plan import Kind, Plan
+from tracehint.adapters.plan import Kind, TagPlan
 from tracehint.adapters.stores.about import About
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ class Document:
 class Documented(Protocol):
     """A store whose hints are one document, given to its administrator or its next run."""
 
-    def document(self, hints: HintFile, plan: Plan) -> Document:
+    def document(self, hints: HintFile, plan: TagPlan) -> Document:
         """The document for all targets; raises UsageError where it has nothing to say."""
         ...
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from tracehint.adapters.plan import Plan, Target
+from tracehint.adapters.plan import TagPlan, Target
 from tracehint.adapters.stores.asked import asked_once
 from tracehint.adapters.stores.base import Gap, Setting, merge_gaps
 from tracehint.adapters.stores.commands import CommandStore
@@ -32,7 +32,9 @@ _ODD = "the tool could take its name for a pattern: only letters, digits and . _
 _MAKES = "the tool makes the file: give --create, or let its directory's default do it"
 
 
-def make_call_script(hints: HintFile, plan: Plan, store: CommandStore, *, inside: bool) -> Script:
+def make_call_script(
+    hints: HintFile, plan: TagPlan, store: CommandStore, *, inside: bool
+) -> Script:
     """Build script and table; with `inside`, the table is part of the text."""
     if store.needs_server() and not store.places.server:
         raise UsageError(

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tracehint.adapters.plan import Plan, Target
+from tracehint.adapters.plan import TagPlan, Target
 from tracehint.adapters.stores.base import Document, Gap, merge_gaps
 from tracehint.adapters.stores.grammar import check_word
 from tracehint.adapters.stores.script import nothing_to_say
@@ -52,7 +52,7 @@ class DocumentStore(Table, ABC):
         lines = [f"tracehint {__version__}: storage hints for {self.title}", warning]
         return [re.sub(r"[^A-Za-z0-9 ,.:()_-]", " ", line) for line in lines if line]
 
-    def document(self, hints: HintFile, plan: Plan) -> Document:
+    def document(self, hints: HintFile, plan: TagPlan) -> Document:
         """The document for all targets; raises UsageError where it has nothing to say."""
         gaps: list[Gap] = []
         said = []

@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from tracehint.adapters.plan import Plan, Target
+from tracehint.adapters.plan import TagPlan, Target
 from tracehint.adapters.stores.asked import asked_once
 from tracehint.adapters.stores.base import (
     Gap,
@@ -49,7 +49,7 @@ class Script:
     gaps: dict[Gap, int]
 
 
-def make_script(hints: HintFile, plan: Plan, store: Store, *, inside: bool) -> Script:
+def make_script(hints: HintFile, plan: TagPlan, store: Store, *, inside: bool) -> Script:
     """Build script and table; with `inside`, the table is part of the text."""
     store = scripted(store)
     said = asked_once(store)
@@ -86,7 +86,9 @@ def table_part(table: bytes, *, inside: bool) -> str:
     return _INSIDE % base64.encodebytes(table).decode().rstrip("\n") if inside else _BESIDE
 
 
-def nothing_to_say(plan: Plan, store: Translator, gaps: dict[Gap, int], skipped: int) -> UsageError:
+def nothing_to_say(
+    plan: TagPlan, store: Translator, gaps: dict[Gap, int], skipped: int
+) -> UsageError:
     """Why there is no setting to write."""
     if not plan.targets:
         return UsageError(
@@ -130,7 +132,7 @@ def _kind(target: Target) -> bytes:
     return letters.get((target.kind, target.create), b"C")
 
 
-def evidence(hints: HintFile, plan: Plan, store: Translator, gaps: dict[Gap, int]) -> str:
+def evidence(hints: HintFile, plan: TagPlan, store: Translator, gaps: dict[Gap, int]) -> str:
     """Comment lines: each rule with its pattern, hints, evidence, and the number of files."""
     files = Counter(t.rule for t in plan.targets if t.kind == "file")
     warning = store.about.warning(store.title)

@@ -60,7 +60,7 @@ class Roots(Protocol):
 
 
 @dataclass
-class Plan:
+class FlowSettings:
     """What every partition is computed with. `always_general`: every file goes the long way."""
 
     tasks: Tasks
@@ -95,7 +95,7 @@ def build_flow(
     ids = column(table, "task")
     procs = EpochTasks(segmented.proc_task, ids)
     tasks = Tasks(ids, column(table, "engine") == 1, *series_of(table), bundle.manifest.started_ns)
-    plan = Plan(tasks, options, always_general)
+    settings = FlowSettings(tasks, options, always_general)
     classify = partial(rules.classify_paths, roots=roots)
     relative = partial(rules.relative_paths, roots=roots)
     objects = judged(*(found() if found else find_objects(bundle)), procs.of, classify)
@@ -103,22 +103,24 @@ def build_flow(
     more = from_opens(bundle, objects, procs, extents, notes)
     bundle.tables["opens"] = bundle.tables["opens"].select(["proc"])  # all that counts now
     objects, copies = _with_copies(objects, accesses, more, tasks)
-    parts = _parts(accesses, divide(accesses, more, objects, copies, rows), plan, notes)
+    parts = _parts(accesses, divide(accesses, more, objects, copies, rows), settings, notes)
     touched = accesses.touched()
     del accesses  # the largest thing there is
     scene = Scene(*together(parts, objects, touched, relative, notes), objects, table)
     return add_declared(scene, bundle, segmented.declared_task, classify, relative)
 
 
-def _parts(accesses: Accesses, partitions: Partitions, plan: Plan, notes: list[str]) -> list[Part]:
+def _parts(
+    accesses: Accesses, partitions: Partitions, settings: FlowSettings, notes: list[str]
+) -> list[Part]:
     """The rows of all partitions; those on cycles of tasks are computed again."""
-    solved = accesses.compute(partitions, partial(_solve, plan))
+    solved = accesses.compute(partitions, partial(_solve, settings))
     parts = [part for part, _ in solved]
     notes += merged(note for _, said in solved for note in said)
-    cycle = _cycles(parts, plan.tasks)
+    cycle = _cycles(parts, settings.tasks)
     if cycle is not None:
         again = np.flatnonzero([_on(part, cycle).any() for part in parts])
-        solved = accesses.compute(partitions, partial(_solve, plan, cycle=cycle), again)
+        solved = accesses.compute(partitions, partial(_solve, settings, cycle=cycle), again)
         for i, (part, _) in zip(again.tolist(), solved, strict=True):
             parts[i] = part
     return parts
@@ -139,16 +141,18 @@ def _with_copies(
     return objects.reordered(order), copies
 
 
-def _solve(plan: Plan, batch: Batch, cycle: Ints | None = None) -> tuple[Part, list[str]]:
+def _solve(
+    settings: FlowSettings, batch: Batch, cycle: Ints | None = None
+) -> tuple[Part, list[str]]:
     """The rows of one partition, and notes. `cycle`: per task the cycle that it is on, if known.
 
     A pure function of its arguments: it may run in another process.
     """
-    objects, access, tasks, options = batch.objects, batch.access, plan.tasks, plan.options
+    objects, access, tasks, options = batch.objects, batch.access, settings.tasks, settings.options
     notes: list[str] = []
     if objects.hosts > 1:
         after_their_writes(access, objects, notes)
-    found, alone, many = _found(batch, plan, notes)
+    found, alone, many = _found(batch, settings, notes)
     add_empty(found, access, objects, tasks.engine)
     entries = make_entries(found, objects, tasks.engine, alone, many, options.max_versions, cycle)
     edges = edges_of(found, entries, tasks)
@@ -166,15 +170,15 @@ def _solve(plan: Plan, batch: Batch, cycle: Ints | None = None) -> tuple[Part, l
     return part, notes
 
 
-def _found(batch: Batch, plan: Plan, notes: list[str]) -> tuple[Found, Bools, Bools]:
+def _found(batch: Batch, settings: FlowSettings, notes: list[str]) -> tuple[Found, Bools, Bools]:
     """(found, objects that went the short way, objects of too many versions)."""
-    objects, engine = batch.objects, plan.tasks.engine
-    chosen = np.full(len(objects), plan.always_general)
+    objects, engine = batch.objects, settings.tasks.engine
+    chosen = np.full(len(objects), settings.always_general)
     chosen[batch.copies.source] = True
     chosen[batch.copies.target] = True
     easy, hard = simple.solve(batch.access, objects, chosen, notes)
     rest = batch.access.take(hard[batch.access.obj])
-    limit = plan.options.max_versions
+    limit = settings.options.max_versions
     found, many = general.solve(rest, objects, engine, batch.copies, limit, notes)
     return Found.joined([easy, found]), ~hard, many
 

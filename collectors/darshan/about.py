@@ -7,7 +7,7 @@ from typing import Any
 
 from tracehint.collectors.clocks import apart
 from tracehint.collectors.darshan.facts import LogFacts
-from tracehint.schemas.manifest import Host, Manifest
+from tracehint.schemas.manifest import Manifest, RecordingHost
 from tracehint.version import __version__
 
 BLIND_TO = (
@@ -64,7 +64,7 @@ def manifest_of(facts: list[LogFacts], hosts_of: list[str], bad: list[tuple[str,
     for name in sorted(set(hosts_of)):
         mounts = {m for h, f in zip(hosts_of, facts, strict=True) if h == name for m in f.mounts}
         rows = [{"path": p, "fstype": kind, "source": ""} for p, kind in sorted(mounts)]
-        hosts.append(Host(name=name, mounts=rows))
+        hosts.append(RecordingHost(name=name, mounts=rows))
     notes = [f"{len(facts)} Darshan logs of {len({f.jobid for f in facts})} jobs"]
     notes += [f"log not read: {path}: {why}" for path, why in bad]
     notes += filter(None, [apart([(f.start_ns, f.end_ns) for f in facts])])

@@ -18,7 +18,7 @@ from tracehint.collectors.strace.sources import (
     working_directory,
 )
 from tracehint.errors import InputError
-from tracehint.schemas.manifest import Host, Manifest, read_manifest
+from tracehint.schemas.manifest import Manifest, RecordingHost, read_manifest
 from tracehint.schemas.recovery import RAW_DIR
 from tracehint.schemas.store import Bundle, add_losses
 from tracehint.schemas.writer import BundleWriter
@@ -146,7 +146,7 @@ def read_set(logs: LogSet, before: Manifest | None) -> tuple[dict[str, pa.Table]
             program=f"tracehint {__version__}",
             collector="import:strace",
             cwd=os.fsdecode(cwd),
-            hosts=[Host(name=host)],
+            hosts=[RecordingHost(name=host)],
             complete=True,
         )
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracehint.analyzer.execution.memory import give_back
 from tracehint.hintgen import query
-from tracehint.hintgen.lint.finding import Finding, Rule, Savings
+from tracehint.hintgen.lint.finding import Finding, LintRule, Savings
 from tracehint.hintgen.lint.settings import Settings
 from tracehint.hintgen.summary.labelled import Labelled
 from tracehint.hintgen.summary.saved import Saved, saved
@@ -112,7 +112,7 @@ class Context:
 
     @property
     def has(self) -> frozenset[str]:
-        """Facts at hand, as Rule.needs names them."""
+        """Facts at hand, as LintRule.needs names them."""
         found = set()
         if self.bundle is not None:
             found.add("bundle")
@@ -143,7 +143,7 @@ class Context:
 
     def finding(
         self,
-        rule: Rule,
+        rule: LintRule,
         row: dict[str, Any],
         message: str,
         *,

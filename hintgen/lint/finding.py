@@ -11,7 +11,7 @@ SEVERITIES = ("error", "warning", "info")
 
 
 @dataclass(frozen=True)
-class Rule:
+class LintRule:
     """What the registry knows of a rule; its documentation is the module's docstring.
 
     `needs` names facts without which the rule stays silent: "bundle" (raw

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from scripts.bench.measure import run
 
 from tracehint.datasets import synthetic
-from tracehint.schemas.manifest import Host, Manifest
+from tracehint.schemas.manifest import Manifest, RecordingHost
 from tracehint.schemas.writer import BundleWriter
 from tracehint.schemas.writing import write_bundle
 
@@ -38,7 +38,7 @@ def parts(folder: Path, hosts: int, tasks: int) -> list[Path]:
         path = folder / f"{name}.trace"
         manifest = Manifest(
             program="synthetic", collector="synthetic", command=["driver.sh"], cwd="/data",
-            hosts=[Host(name)], recording=f"bench-{name}", complete=True,
+            hosts=[RecordingHost(name)], recording=f"bench-{name}", complete=True,
         )  # fmt: skip  # a table
         write_bundle(BundleWriter(path), {k: of_host(t, name) for k, t in tables.items()}, manifest)
         found.append(path)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.support.ebpf import compile_workloads
 from tracehint.collectors.ebpf.blind import LOADER
-from tracehint.schemas.manifest import Host, Manifest
+from tracehint.schemas.manifest import Manifest, RecordingHost
 from tracehint.schemas.spool.convert import convert_spool
 from tracehint.schemas.store import Bundle
 
@@ -119,7 +119,7 @@ def _read(folder: Path, out: Path, console: str) -> Booted:
         archive.extractall(results, filter="data")
     if "tracehint: recorded 0" not in console:
         raise BootError(console + (results / "errors").read_text(errors="replace"))
-    host = Host(name="guest", cpus=2)
+    host = RecordingHost(name="guest", cpus=2)
     manifest = Manifest(program="tracehint", collector="ebpf", command=[], cwd="/", hosts=[host])
     tables = convert_spool(results / "run", manifest)
     status = dict(re.findall(r"^case (\w+) (\d+)\r?$", console, re.MULTILINE))

@@ -15,7 +15,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tracehint.schemas.manifest import Host, Manifest
+from tracehint.schemas.manifest import Manifest, RecordingHost
 from tracehint.schemas.store import Bundle, read_bundle, table_from_rows
 from tracehint.schemas.tables import TABLES
 from tracehint.schemas.writer import BundleWriter
@@ -42,7 +42,11 @@ class RunBuilder:
             ended_ns=ns(1000),
             exit_status=0,
             complete=True,
-            hosts=[Host(name=host, mounts=[{"path": "/", "fstype": "ext4", "source": "/dev/vda"}])],
+            hosts=[
+                RecordingHost(
+                    name=host, mounts=[{"path": "/", "fstype": "ext4", "source": "/dev/vda"}]
+                )
+            ],
         )
         for key, value in manifest.items():
             setattr(self.manifest, key, value)

@@ -14,7 +14,7 @@ from tests.support.bundles import RunBuilder
 from tests.support.flow_cut import manifest_mounts
 from tests.support.hostile import HOSTILE_NAMES
 from tracehint.datasets import synthetic
-from tracehint.schemas.manifest import Host
+from tracehint.schemas.manifest import RecordingHost
 from tracehint.schemas.store import table_from_rows
 from tracehint.schemas.writer import BundleWriter
 
@@ -110,7 +110,7 @@ def two_hosts(path: Path) -> Path:
         for host in ("node1", "node 2/b"):
             run = RunBuilder(host=host)
             run._next = 1 + 1000 * segment + (500 if host != "node1" else 0)
-            run.manifest.hosts = [Host("node1"), Host("node 2/b")]
+            run.manifest.hosts = [RecordingHost("node1"), RecordingHost("node 2/b")]
             manifest_mounts(run.manifest, "nfs4", "server:/x")
             driver = run.process(["sh", "wf.sh"])
             late = 0.0 if host == "node1" else -50.0

@@ -26,10 +26,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import Context
-from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.finding import Finding, LintRule
 from tracehint.hintgen.text.units import plural, size
 
-RULE = Rule("TH002", "blind-spot", "warning", "0.1.0")
+RULE = LintRule("TH002", "blind-spot", "warning", "0.1.0")
 
 _SQL = """
     WITH busy AS (SELECT task FROM producers UNION SELECT task FROM consumers)

@@ -27,11 +27,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import Context
-from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.finding import Finding, LintRule
 from tracehint.hintgen.lint.unhinted import unhinted
 from tracehint.hintgen.text.units import plural, size
 
-RULE = Rule("TP001", "broadcast-without-replicas", "warning", "0.1.0")
+RULE = LintRule("TP001", "broadcast-without-replicas", "warning", "0.1.0")
 
 
 def check(context: Context) -> Iterator[Finding]:

@@ -24,10 +24,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import CONFIDENCE_SQL, FILES_SQL, GROUP_SQL, Context
-from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.finding import Finding, LintRule
 from tracehint.hintgen.text.units import plural, size
 
-RULE = Rule("TH007", "concurrently-shared-file", "info", "0.1.0")
+RULE = LintRule("TH007", "concurrently-shared-file", "info", "0.1.0")
 
 _SQL = f"""
     SELECT {FILES_SQL}, sum(f.size_bytes) AS bytes, {CONFIDENCE_SQL},

@@ -25,10 +25,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import FILES_SQL, GROUP_SQL, Context
-from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.finding import Finding, LintRule
 from tracehint.hintgen.text.units import plural, size
 
-RULE = Rule("TP007", "consumer-away-from-data", "warning", "0.1.0", needs=("hosts",))
+RULE = LintRule("TP007", "consumer-away-from-data", "warning", "0.1.0", needs=("hosts",))
 
 _SQL = f"""
     WITH flow AS (SELECT e.consumer, c.host AS here, p.host AS there, sum(e.bytes) AS bytes

@@ -23,10 +23,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import Context
-from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.finding import Finding, LintRule
 from tracehint.hintgen.text.units import plural
 
-RULE = Rule("TD005", "dependency-without-data", "info", "0.1.0", needs=("declared",))
+RULE = LintRule("TD005", "dependency-without-data", "info", "0.1.0", needs=("declared",))
 
 _SQL = """
     SELECT '' AS template, 0 AS files, 0 AS bytes, p.type AS producers, c.type AS consumers,

@@ -26,10 +26,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import Context
-from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.finding import Finding, LintRule
 from tracehint.hintgen.text.units import number, plural
 
-RULE = Rule("TM004", "directory-hot-spot", "info", "0.1.0", needs=("bundle",))
+RULE = LintRule("TM004", "directory-hot-spot", "info", "0.1.0", needs=("bundle",))
 
 _SQL = """
     WITH created AS (SELECT regexp_extract(path_text, '^(.*)/[^/]*$', 1) AS dir, task, type,

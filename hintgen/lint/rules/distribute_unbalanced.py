@@ -25,10 +25,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import Context
-from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.finding import Finding, LintRule
 from tracehint.hintgen.text.units import plural, size
 
-RULE = Rule("TP006", "distribute-unbalanced", "info", "0.1.0")
+RULE = LintRule("TP006", "distribute-unbalanced", "info", "0.1.0")
 
 _SQL = """
     WITH member AS (SELECT g."group", unnest(g.files) AS file FROM groups g

@@ -25,10 +25,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import Context
-from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.finding import Finding, LintRule
 from tracehint.hintgen.text.units import plural, size
 
-RULE = Rule("TV007", "duplicated-file", "info", "0.1.0")
+RULE = LintRule("TV007", "duplicated-file", "info", "0.1.0")
 
 _SQL = """
     WITH made AS (SELECT p.task, p.file, f.size_bytes,

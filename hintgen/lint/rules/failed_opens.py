@@ -25,11 +25,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import Context
-from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.finding import Finding, LintRule
 from tracehint.hintgen.lint.storms import storm
 from tracehint.hintgen.text.units import number, plural
 
-RULE = Rule("TM003", "failed-opens", "warning", "0.1.0", needs=("bundle",))
+RULE = LintRule("TM003", "failed-opens", "warning", "0.1.0", needs=("bundle",))
 
 
 def check(context: Context) -> Iterator[Finding]:

@@ -24,10 +24,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import FILES_SQL, Context
-from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.finding import Finding, LintRule
 from tracehint.hintgen.text.units import plural
 
-RULE = Rule("TH005", "failed-task-used", "error", "0.1.0")
+RULE = LintRule("TH005", "failed-task-used", "error", "0.1.0")
 
 _SQL = f"""
     WITH failed AS (SELECT * FROM work t WHERE exit_status <> 0

@@ -29,10 +29,10 @@ from collections.abc import Iterator
 
 from tracehint.hintgen.lint.blocks import BLOCK_SQL, PART_SQL, by_template
 from tracehint.hintgen.lint.context import Context
-from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.finding import Finding, LintRule
 from tracehint.hintgen.text.units import plural, size
 
-RULE = Rule("TP005", "gather-sharing-blocks", "warning", "0.1.0")
+RULE = LintRule("TP005", "gather-sharing-blocks", "warning", "0.1.0")
 
 # As in scatter-straddling-blocks, on what was written; a block counts when one of its writers
 # began before an earlier one had finished.

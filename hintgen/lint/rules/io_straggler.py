@@ -25,10 +25,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import Context
-from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.finding import Finding, LintRule
 from tracehint.hintgen.text.units import plural, seconds, size
 
-RULE = Rule("TH004", "io-straggler", "info", "0.1.0")
+RULE = LintRule("TH004", "io-straggler", "info", "0.1.0")
 
 _SQL = """
     WITH io AS (SELECT task, sum(bytes) AS bytes FROM

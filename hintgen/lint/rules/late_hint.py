@@ -24,10 +24,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import FILES_SQL, GROUP_SQL, Context
-from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.finding import Finding, LintRule
 from tracehint.hintgen.text.units import plural, size
 
-RULE = Rule("TP009", "late-hint", "warning", "0.1.0", needs=("bundle",))
+RULE = LintRule("TP009", "late-hint", "warning", "0.1.0", needs=("bundle",))
 
 _SQL = f"""
     WITH used AS (SELECT f.file, f.path_text, min(p.first_s) AS written_s, min(c.first_s) AS read_s

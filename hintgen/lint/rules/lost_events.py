@@ -24,10 +24,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import Context
-from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.finding import Finding, LintRule
 from tracehint.hintgen.text.units import plural
 
-RULE = Rule("TH001", "lost-events", "warning", "0.1.0")
+RULE = LintRule("TH001", "lost-events", "warning", "0.1.0")
 
 
 def check(context: Context) -> Iterator[Finding]:

@@ -24,10 +24,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import FILES_SQL, GROUP_SQL, Context
-from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.finding import Finding, LintRule
 from tracehint.hintgen.text.units import plural, size
 
-RULE = Rule("TM001", "many-tiny-files", "info", "0.1.0")
+RULE = LintRule("TM001", "many-tiny-files", "info", "0.1.0")
 
 _SQL = f"""
     WITH total AS (SELECT count(DISTINCT named) AS n,

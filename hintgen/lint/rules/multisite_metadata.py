@@ -39,10 +39,10 @@ from collections.abc import Iterator
 
 from tracehint.analyzer.predict.cluster import Cluster
 from tracehint.hintgen.lint.context import Context
-from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.finding import Finding, LintRule
 from tracehint.hintgen.text.units import plural
 
-RULE = Rule("TM005", "multisite-metadata", "info", "0.1.0", needs=("bundle",))
+RULE = LintRule("TM005", "multisite-metadata", "info", "0.1.0", needs=("bundle",))
 
 _SQL = """
     WITH ops AS (SELECT coalesce(sum(count), 0) AS n FROM b_meta WHERE inside),

@@ -27,10 +27,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import FILES_SQL, GROUP_SQL, Context, set_sql
-from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.finding import Finding, LintRule
 from tracehint.hintgen.text.units import plural, size
 
-RULE = Rule("TV002", "output-never-read", "info", "0.1.0")
+RULE = LintRule("TV002", "output-never-read", "info", "0.1.0")
 
 
 def check(context: Context) -> Iterator[Finding]:

@@ -23,10 +23,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import Context
-from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.finding import Finding, LintRule
 from tracehint.hintgen.text.units import plural, size
 
-RULE = Rule("TD004", "over-declared-directory", "warning", "0.1.0", needs=("declared",))
+RULE = LintRule("TD004", "over-declared-directory", "warning", "0.1.0", needs=("declared",))
 
 # What lies in a directory is counted once, not once per task that declares it. In the order of
 # bytes the names in `d/` are those from `d/` to `d0`: "0" follows "/".

@@ -25,10 +25,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import FILES_SQL, GROUP_SQL, Context
-from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.finding import Finding, LintRule
 from tracehint.hintgen.text.units import plural, size
 
-RULE = Rule("TV003", "partly-used-file", "info", "0.1.0")
+RULE = LintRule("TV003", "partly-used-file", "info", "0.1.0")
 
 # Union of the ranges of all readers (gaps and islands) for the files where no single reader
 # already covers enough.

@@ -27,10 +27,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import FILES_SQL, GROUP_SQL, Context
-from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.finding import Finding, LintRule
 from tracehint.hintgen.text.units import plural, size
 
-RULE = Rule("TP010", "pull-threshold", "warning", "0.1.0")
+RULE = LintRule("TP010", "pull-threshold", "warning", "0.1.0")
 
 _SQL = f"""
     WITH shared AS (SELECT c.file, count(DISTINCT c.task) AS tasks

@@ -27,10 +27,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import Context
-from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.finding import Finding, LintRule
 from tracehint.hintgen.text.units import plural, size
 
-RULE = Rule("TV006", "random-access", "info", "0.1.0", needs=("bundle",))
+RULE = LintRule("TV006", "random-access", "info", "0.1.0", needs=("bundle",))
 
 _SQL = """
     WITH whole AS (SELECT c.task, f.path_text, f.path, f.template

@@ -24,10 +24,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import FILES_SQL, GROUP_SQL, Context
-from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.finding import Finding, LintRule
 from tracehint.hintgen.text.units import plural, size
 
-RULE = Rule("TH006", "read-while-written", "warning", "0.1.0")
+RULE = LintRule("TH006", "read-while-written", "warning", "0.1.0")
 
 _SQL = f"""
     SELECT {FILES_SQL}, sum(e.bytes) AS bytes, count(*) AS pairs

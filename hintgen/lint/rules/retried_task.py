@@ -23,10 +23,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import Context
-from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.finding import Finding, LintRule
 from tracehint.hintgen.text.units import plural, size
 
-RULE = Rule("TH003", "retried-task", "info", "0.1.0")
+RULE = LintRule("TH003", "retried-task", "info", "0.1.0")
 
 _SQL = """
     WITH again AS (SELECT type, count(DISTINCT name) AS tasks, sum(end_s - start_s) AS seconds

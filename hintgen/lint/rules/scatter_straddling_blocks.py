@@ -28,10 +28,10 @@ from collections.abc import Iterator
 
 from tracehint.hintgen.lint.blocks import BLOCK_SQL, PART_SQL, by_template
 from tracehint.hintgen.lint.context import Context
-from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.finding import Finding, LintRule
 from tracehint.hintgen.text.units import plural, size
 
-RULE = Rule("TP004", "scatter-straddling-blocks", "warning", "0.1.0")
+RULE = LintRule("TP004", "scatter-straddling-blocks", "warning", "0.1.0")
 
 # A reader's region of a block is what it read of it. Of a block with several readers all but
 # the largest part crosses the network. Only a range's first and last block can be shared

@@ -24,10 +24,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import Context
-from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.finding import Finding, LintRule
 from tracehint.hintgen.text.units import plural, size
 
-RULE = Rule("TV005", "small-operations", "warning", "0.1.0", needs=("bundle",))
+RULE = LintRule("TV005", "small-operations", "warning", "0.1.0", needs=("bundle",))
 
 _SQL = """
     SELECT f.template, count(DISTINCT f.path) AS files,

@@ -25,10 +25,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import FILES_SQL, GROUP_SQL, Context
-from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.finding import Finding, LintRule
 from tracehint.hintgen.text.units import plural, seconds, size
 
-RULE = Rule("TV008", "temporary-kept-long", "info", "0.1.0", needs=("bundle",))
+RULE = LintRule("TV008", "temporary-kept-long", "info", "0.1.0", needs=("bundle",))
 
 _SQL = f"""
     WITH gone AS (SELECT r.rel AS path_text, max(n.t_ns - b_run.origin_ns) / 1e9 AS at_s

@@ -40,7 +40,7 @@ from tracehint.analyzer.columns import column
 from tracehint.hintgen.last_reader import last_readers
 from tracehint.hintgen.lines import lines_of
 from tracehint.hintgen.lint.context import FILES_SQL, GROUP_SQL, Context
-from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.finding import Finding, LintRule
 from tracehint.hintgen.summary.tallies import summed
 from tracehint.hintgen.text.units import plural, size
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from tracehint.hintgen.users import Users
 
-RULE = Rule("TV001", "temporary-never-deleted", "info", "0.1.0")
+RULE = LintRule("TV001", "temporary-never-deleted", "info", "0.1.0")
 
 _KEPT_BY_ENGINE = """SELECT file FROM writers JOIN b_driver USING (task)
                      WHERE driver IN ('make', 'gmake', 'ninja')"""

@@ -31,13 +31,13 @@ import pyarrow as pa
 
 from tracehint.analyzer.arrays import Bools, ints
 from tracehint.hintgen.lint.context import Context
-from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.finding import Finding, LintRule
 from tracehint.hintgen.reach import Reach
 from tracehint.hintgen.text.units import plural, size
 
 Key = tuple[str, str]
 
-RULE = Rule("TD001", "undeclared-input", "warning", "0.1.0", needs=("declared",))
+RULE = LintRule("TD001", "undeclared-input", "warning", "0.1.0", needs=("declared",))
 
 # Jobs with `run:` or `script:` read the workflow again; the engine brings it along.
 _WORKFLOW_FILE = r"(^|/)(Snakefile|[^/]+\.smk)$"

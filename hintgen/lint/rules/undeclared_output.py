@@ -27,10 +27,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import Context
-from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.finding import Finding, LintRule
 from tracehint.hintgen.text.units import plural, size
 
-RULE = Rule("TD002", "undeclared-output", "warning", "0.1.0", needs=("declared",))
+RULE = LintRule("TD002", "undeclared-output", "warning", "0.1.0", needs=("declared",))
 
 # By their names; engines that know of a task's log declare it as one of its files.
 _LOG = r"(^|/)logs?/|\.(log|err|stderr|stdout)(\.[0-9]+)?$|(^|/)slurm-[^/]*\.out$"

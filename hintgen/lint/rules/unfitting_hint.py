@@ -27,10 +27,10 @@ from collections.abc import Iterator
 
 from tracehint.analyzer.catalogue import asking_for
 from tracehint.hintgen.lint.context import CONFIDENCE_SQL, FILES_SQL, GROUP_SQL, SAVES_SQL, Context
-from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.finding import Finding, LintRule
 from tracehint.hintgen.text.units import plural, size
 
-RULE = Rule("TP008", "unfitting-hint", "warning", "0.1.0")
+RULE = LintRule("TP008", "unfitting-hint", "warning", "0.1.0")
 
 # hint -> patterns that it serves; a label that is not listed anywhere decides nothing
 _FITS = {hint: asking_for(hint) for hint in ("local", "collocation", "scatter", "replication")}

@@ -25,10 +25,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import Context, set_sql
-from tracehint.hintgen.lint.finding import Finding, Rule
+from tracehint.hintgen.lint.finding import Finding, LintRule
 from tracehint.hintgen.text.units import plural, size
 
-RULE = Rule("TD003", "unread-declared-input", "warning", "0.1.0", needs=("declared",))
+RULE = LintRule("TD003", "unread-declared-input", "warning", "0.1.0", needs=("declared",))
 
 # Of a set (database, index) that the task did read, programs open what they need at that time.
 _SQL = f"""

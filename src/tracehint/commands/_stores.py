@@ -13,7 +13,7 @@ from tracehint.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from tracehint.adapters.paths import Paths
-    from tracehint.adapters.plan import Plan
+    from tracehint.adapters.plan import TagPlan
     from tracehint.adapters.stores.base import Gap, Locator, Store
     from tracehint.hintgen.hints.model import HintFile
     from tracehint.hintgen.match.match import Declared
@@ -99,7 +99,7 @@ def make_plan(
     create: bool,
     no_directories: bool,
     root_fd: int | None = None,
-) -> Plan:
+) -> TagPlan:
     """Match the hint file's rules with every concrete path that is known."""
     from tracehint.adapters.plan import build_plan
 

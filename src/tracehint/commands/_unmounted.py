@@ -19,7 +19,7 @@ from tracehint.commands._stores import report_gaps
 from tracehint.errors import EXIT_FAILED, EXIT_OK, UsageError
 
 if TYPE_CHECKING:
-    from tracehint.adapters.plan import Plan
+    from tracehint.adapters.plan import TagPlan
     from tracehint.adapters.stores.base import Setting, Store
     from tracehint.adapters.stores.commands import CommandStore
     from tracehint.adapters.stores.outcome import Outcome
@@ -46,7 +46,7 @@ def without_mount(store: Store, directory: Path) -> CommandStore | None:
     return replace(store, places=replace(store.places, base=base))
 
 
-def apply(store: CommandStore, hints: HintFile, plan: Plan, mode: str, *, quiet: bool) -> int:
+def apply(store: CommandStore, hints: HintFile, plan: TagPlan, mode: str, *, quiet: bool) -> int:
     """Run the calls of the script that `emit` would write. `mode`: "", --dry-run or --undo."""
     from tracehint.adapters.stores.call_script import make_call_script
 
@@ -61,12 +61,12 @@ def apply(store: CommandStore, hints: HintFile, plan: Plan, mode: str, *, quiet:
     return EXIT_FAILED if done.returncode else EXIT_OK
 
 
-def _kept(store: CommandStore, plan: Plan) -> int:
+def _kept(store: CommandStore, plan: TagPlan) -> int:
     said = (one for target in plan.targets for one in store.translate(target.hints, target.kind)[0])
     return sum(not store.unset_argv(one, "") for one in said)
 
 
-def verify(store: CommandStore, plan: Plan, outcome: Outcome) -> Iterator[Reading]:
+def verify(store: CommandStore, plan: TagPlan, outcome: Outcome) -> Iterator[Reading]:
     """Ask the tool about every file that the plan names; what it cannot tell is a failure."""
     from tracehint.adapters.stores.readback import Reading
 

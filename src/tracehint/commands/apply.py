@@ -20,7 +20,7 @@ from tracehint.commands._stores import (
 from tracehint.errors import EXIT_FAILED, EXIT_OK, UsageError
 
 if TYPE_CHECKING:
-    from tracehint.adapters.plan import Plan
+    from tracehint.adapters.plan import TagPlan
     from tracehint.adapters.stores.base import Store
     from tracehint.adapters.stores.beneath import Root
     from tracehint.adapters.stores.commands import CommandStore
@@ -81,7 +81,7 @@ def command(
         return _report(_journalled(root, chosen, plan, store, prefix), quiet, dry_run=False)
 
 
-def _journalled(root: Root, chosen: Store, plan: Plan, name: str, prefix: str | None) -> Outcome:
+def _journalled(root: Root, chosen: Store, plan: TagPlan, name: str, prefix: str | None) -> Outcome:
     from tracehint.adapters.stores.act import apply
     from tracehint.adapters.stores.journal import JournalEntry, open_journal
 

@@ -21,7 +21,7 @@ from tracehint.errors import EXIT_FINDINGS, EXIT_OK
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tracehint.adapters.plan import Plan
+    from tracehint.adapters.plan import TagPlan
     from tracehint.adapters.stores.base import Store
     from tracehint.adapters.stores.outcome import Outcome
     from tracehint.adapters.stores.readback import Reading
@@ -83,7 +83,7 @@ def command(
 
 def _readings(
     rules: HintFile, directory: Path, store: Store, which: dict[str, Any], outcome: Outcome
-) -> tuple[Plan, list[Reading]]:
+) -> tuple[TagPlan, list[Reading]]:
     from tracehint.adapters.stores.readback import verify
 
     if (called := _unmounted.without_mount(store, directory)) is not None:
@@ -94,7 +94,7 @@ def _readings(
         return plan, list(verify(root, store, plan.targets, outcome))
 
 
-def _taken(run: Path | None, plan: Plan) -> dict[bytes, Lost]:
+def _taken(run: Path | None, plan: TagPlan) -> dict[bytes, Lost]:
     """Hinted files whose hints the run took away."""
     from tracehint.adapters.stores.survival import lost_in
 
@@ -102,7 +102,7 @@ def _taken(run: Path | None, plan: Plan) -> dict[bytes, Lost]:
     return lost_in(run, files) if run is not None else {}
 
 
-def _say_taken(taken: dict[bytes, Lost], plan: Plan) -> None:
+def _say_taken(taken: dict[bytes, Lost], plan: TagPlan) -> None:
     from tracehint.adapters.stores.survival import told
 
     for line in told(taken, sum(target.kind == "file" for target in plan.targets)):
