@@ -183,12 +183,7 @@ def test_nothing_happens_without_an_observer(hooked: Hooked) -> None:
     assert not [line for line in texts if line.endswith(" 0 ")]  # no trampolines
 
 
-def test_a_cancelled_thread_cleans_up(hooked: Hooked) -> None:
-    """The C library unwinds the stack from within the call: through our frames to the handler."""
-    program = compiled(
-        hooked.folder,
-        "cancel",
-        """
+CANCELLED = """
 #include <pthread.h>
 #include <unistd.h>
 static int ends[2];
@@ -220,9 +215,11 @@ int main(void)
 	pthread_join(thread, &result);
 	return result == PTHREAD_CANCELED ? 0 : 1;
 }
-""",
-        "-fexceptions",
-        "-pthread",
-    )
+"""
+
+
+def test_a_cancelled_thread_cleans_up(hooked: Hooked) -> None:
+    """The C library unwinds the stack from within the call: through our frames to the handler."""
+    program = compiled(hooked.folder, "cancel", CANCELLED, "-fexceptions", "-pthread")
     hooked.run(program)
     assert hooked.output == b"cleaned"
