@@ -111,14 +111,14 @@ def _begun(bundle: Bundle, options: Options, resources: Resources) -> tuple[Segm
     from tracehint.analyzer.tasks import segment_tasks, with_waiting
     from tracehint.schemas.compact import in_one
 
-    found = beside(partial(find_objects, bundle), resources)
-    several_ask = ("path", "direction")
-    declared = beside(partial(in_one, bundle.tables["declared_io"], several_ask), resources)
+    start = partial(beside, resources=resources)
+    found = start(partial(find_objects, bundle))
+    declared = start(partial(in_one, bundle.tables["declared_io"], ("path", "direction")))
     tasks = with_waiting(bundle, segment_tasks(bundle, options))
     give_back()
     bundle.tables["declared_io"] = declared()
-    reading = declared_of(bundle, tasks.declared_task, tasks.tasks, resources)
-    return tasks, Ahead(found, reading, resources)
+    reading = declared_of(bundle, tasks.declared_task, tasks.tasks, start)
+    return tasks, Ahead(found, reading, start)
 
 
 def _labelled(

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 
 from tracehint.analyzer.arrays import Bools, Ints, order_by, starts_of
 from tracehint.analyzer.columns import column
-from tracehint.analyzer.execution.threads import compute_all
 from tracehint.analyzer.flow.again import with_cycles
 from tracehint.analyzer.flow.ahead import Ahead
 from tracehint.analyzer.flow.blind import may_hide_reads
@@ -68,11 +67,10 @@ def add_declared(
     needed[uses.path[writer]] = True
     row, size, fresh = _rows(scene, uses, obj, needed)
     added = _Added(scene, declared, uses, row, size, users)
-    files = partial(added.files, paths, fresh, relative, reader)
-    edges = partial(added.edges, writer, reader)
-    makers = (files, added.consumers, added.producers, edges)
-    made = compute_all(lambda i: makers[i](), range(4), ahead.resources, "what is declared")
-    flow = Flow(made[0], made[2], made[1], made[3], scene.flow.notes)
+    files = ahead.start(partial(added.files, paths, fresh, relative, reader))
+    producers, consumers = added.producers(), added.consumers()
+    edges = added.edges(writer, reader)
+    flow = Flow(files(), producers, consumers, edges, scene.flow.notes)
     if len(writer):
         flow.notes.append(f"{len(writer)} edges are declared by the workflow and were not seen")
         flow.files = with_cycles(flow, scene.tasks)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +18,10 @@ import pyarrow.compute as pc
 
 from tracehint.analyzer.arrays import Bools, Ints, in_turn, ints, order_by, places, starts_of
 from tracehint.analyzer.columns import binary, coded, column, in_order
-from tracehint.analyzer.execution.threads import beside
 from tracehint.analyzer.flow.model import UNKNOWN, Objects, Rows
 from tracehint.analyzer.path_rules import ODD
 
 if TYPE_CHECKING:
-    from tracehint.analyzer.execution.resources import Resources
     from tracehint.schemas.store import Bundle
 
 
@@ -55,11 +53,21 @@ class Uses(Rows):
     size: Ints
 
 
+T = TypeVar("T")
+
+
+class Start(Protocol):
+    """Begins work, where it may be beside other work; returns who waits for the result, which is
+    to be called once."""
+
+    def __call__(self, work: Callable[[], T], /) -> Callable[[], T]: ...
+
+
 # Waits for the distinct paths of the declared inputs and outputs, and who waits for the rest.
 Reading = Callable[[], tuple[pa.Array, Callable[[], tuple[DeclaredRows, Uses]]]]
 
 
-def begin(bundle: Bundle, joined: pa.Table, tasks: pa.Table, resources: Resources) -> Reading:
+def begin(bundle: Bundle, joined: pa.Table, tasks: pa.Table, start: Start) -> Reading:
     """Begin to read the declared tasks, inputs and outputs: the paths first, as others go on with
     these. `joined` maps declared texts to task ids. The bundle is to keep the two tables until
     all is read, and nobody needs them after that."""
@@ -73,9 +81,9 @@ def begin(bundle: Bundle, joined: pa.Table, tasks: pa.Table, resources: Resource
             declared.parents = _parents(bundle.tables["declared_tasks"], declared)
             return declared, uses
 
-        return paths, beside(rest, resources)
+        return paths, start(rest)
 
-    return beside(named, resources)
+    return start(named)
 
 
 def read_tasks(bundle: Bundle, joined: pa.Table, tasks: pa.Table) -> DeclaredRows:
