@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +27,15 @@ def build(folder: Path, *observers: Path) -> Path:
     sources = [*SOURCES.glob("hook/*.c"), *SOURCES.glob("hook/*.S"), *(observers or own)]
     flags += ["-shared", "-fPIC", "-I"]
     return built(folder / "libtracehint.so", "gcc", *flags, SOURCES, *sources)
+
+
+@contextlib.contextmanager
+def library_in(folder: Path, *observers: Path) -> Iterator[Path]:
+    """As `build`, in a folder that the loader can be told: LD_PRELOAD knows no quotes."""
+    with contextlib.ExitStack() as stack:
+        if set(" :") & set(str(folder)):
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/tmp")))
+        yield build(folder, *observers)
 
 
 def _options() -> str:
