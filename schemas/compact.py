@@ -196,14 +196,15 @@ def _few(column: pa.ChunkedArray) -> bool:
     return all(len(chunk.dictionary) < 1 << 7 for chunk in column.chunks)
 
 
-def in_one(table: pa.Table) -> pa.Table:
-    """The table with texts that came as numbers in one piece each, with one list of the distinct
-    ones: whoever asks for it again has it at once."""
+def in_one(table: pa.Table, names: Collection[str]) -> pa.Table:
+    """The table with those of the named columns whose texts came as numbers in one piece each,
+    with one list of the distinct ones: whoever asks for it again has it at once."""
     import pyarrow as pa
 
     for at, field in enumerate(table.schema):
         column = table.column(at)
-        if pa.types.is_dictionary(field.type) and column.num_chunks > 1:
+        named = field.name in names and pa.types.is_dictionary(field.type)
+        if named and column.num_chunks > 1:
             whole = column.cast(pa.dictionary(pa.int32(), field.type.value_type))
             whole = whole.unify_dictionaries().combine_chunks()
             table = table.set_column(at, field.name, whole)
