@@ -69,8 +69,11 @@ class Context:
         from tracehint.hintgen.lint import facts
         from tracehint.hintgen.lint.in_force import add_in_force
 
-        con = query.connect(facts.without_edge_labels(self.analysis), self.bundle, self.users)
-        facts.add_views(con, self.users)
+        users = self.users
+        give_back()
+        con = query.connect(facts.without_edge_labels(self.analysis), self.bundle, users)
+        give_back()
+        facts.add_views(con, self.analysis, users)
         add_in_force(con, self.bundle, self.analysis.run["data_roots"], self.hints_in_force)
         if self.bundle is not None:
             facts.add_bundle_views(con, self.analysis, self.bundle, owned=self.owned)
@@ -95,9 +98,8 @@ class Context:
     @functools.cached_property
     def saved(self) -> Saved:
         """What all placement hints that were not in force would save."""
-        hinted = self.con.execute(
-            "SELECT file FROM files SEMI JOIN in_force USING (path_text)"
-        ).fetchall()
+        sql = "SELECT file FROM files SEMI JOIN in_force USING (path_text)"
+        hinted = self.con.execute(sql).fetchall() if self.hinted else ()
         return saved(self.labelled, [file for (file,) in hinted])
 
     @functools.cached_property
@@ -131,14 +133,19 @@ class Context:
             f"tracehint emit hints.json --store xattr --like {name} -o hints.sh"
         )
 
+    @functools.cached_property
+    def hinted(self) -> bool:
+        """Whether any hint was in force."""
+        known = self.con.execute("SELECT count(*) FROM in_force").fetchone()
+        return bool(known and known[0])
+
     def placement_assumed(self) -> tuple[str, ...]:
         """What a placement finding takes for granted."""
         placement = self.analysis.options.default_placement
-        known = self.con.execute("SELECT count(*) FROM in_force").fetchone()
         where = {"striped": f"striped over {self.nodes} nodes", "local": "on the writer's node"}
         return (
             f"default placement: {where.get(placement, placement)}",
-            "no hint on these files" if known and known[0] else "no hint in force (none was seen)",
+            "no hint on these files" if self.hinted else "no hint in force (none was seen)",
         )
 
     def finding(

@@ -112,7 +112,7 @@ def _looked_at(users: Users, edges: pa.Table, share: float) -> Ints:
     got = summed(place, column(read.table, "unique_bytes", 0)[read.row], len(readers))
     at = lookup(readers, np.arange(len(readers)), made.task)
     own = at >= 0
-    gave = summed(at[own], column(made.table, "unique_bytes", 0)[made.row[own]], len(readers))
+    gave = summed(at[own], column(made.table, "unique_bytes", 0)[made.row][own], len(readers))
     looks = ~np.isin(readers, column(edges, "producer")) & (gave < share * got)
     files, file = numbered(read.file)
     looked = np.ones(len(files), bool)
