@@ -47,6 +47,12 @@ SAVES_SQL = """greatest(0, sum(p.saves_bytes))::BIGINT AS network_bytes,
     greatest(0, sum(p.saves_wait_bytes))::BIGINT AS waiting_bytes"""
 
 
+_OF_RULES = """
+    SELECT view_name, true FROM duckdb_views() WHERE regexp_matches(view_name, '^[bd]_')
+    UNION ALL
+    SELECT table_name, false FROM duckdb_tables() WHERE regexp_matches(table_name, '^[bd]_')"""
+
+
 @dataclass
 class Context:
     """One run under the linter. `con` is made at the first question.
@@ -84,6 +90,15 @@ class Context:
     def users(self) -> Users:
         """Who made and who read each file."""
         return users_of(self.analysis)
+
+    def release(self) -> None:
+        """Let go of what rules alone ask: the tables of the bundle, and what is declared."""
+        for name, view in self.con.execute(_OF_RULES).fetchall():
+            if view:
+                self.con.unregister(name)
+            else:
+                self.con.execute(f'DROP TABLE "{name}"')
+        give_back()
 
     def rows(self, sql: str, **parameters: Any) -> list[dict[str, Any]]:
         """Rows of a question; `$name` stands for a parameter or a setting of that name."""

@@ -68,8 +68,10 @@ def command(
     from tracehint.analyzer.model import Options
     from tracehint.hintgen.draw.report import report_html
     from tracehint.hintgen.lint.context import Context
+    from tracehint.hintgen.lint.facts import without_edge_labels
 
     run = load(bundle, Options(nodes=nodes, default_placement=default_placement, **cut))
+    run.analysis = without_edge_labels(run.analysis)
     context = Context(run.analysis, run.bundle, bundle_name=run.name, owned=True)
     findings, rules = _found(context, rules=hints or cluster is not None)
     prediction, said = _on_cluster(run, rules, cluster, nodes)
@@ -98,6 +100,7 @@ def _found(context: Context, *, rules: bool) -> tuple[list[Finding], HintFile | 
         learned = beside(lambda: learn([context.analysis]), resources)
     with stage("findings and rules") as seen:
         findings = run_rules(context, tell=seen.tell)
+        context.release()
         seen.tell("learning rules", 0, 0, "")
         return findings, learned() if learned is not None else None
 
