@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from tracehint.analyzer.execution.memory import give_back
+from tracehint.analyzer.execution.resources import Resources, cores
+from tracehint.analyzer.execution.threads import beside
 from tracehint.hintgen import query
 from tracehint.hintgen.lint.finding import Finding, LintRule, Savings
 from tracehint.hintgen.lint.settings import Settings
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
     from tracehint.analyzer.predict.cluster import Cluster
     from tracehint.hintgen.hints.model import HintFile
+    from tracehint.hintgen.inputs import Input
     from tracehint.schemas.store import Bundle
 
 # Columns of nearly every rule, and what it groups by: numbers of texts; `f` is the files table.
@@ -68,6 +71,19 @@ class Context:
     bundle_name: str = "RUN.trace"
     cluster: Cluster | None = None
     owned: bool = False
+
+    @classmethod
+    def of(cls, run: Input, **rest: Any) -> Context:
+        """The run, whose tables may go; `rest`: further fields. Its bundle is read while it is
+        found out who uses which file. Labels of edges go."""
+        from tracehint.hintgen.lint.facts import without_edge_labels
+
+        run.analysis = without_edge_labels(run.analysis)
+        reading = beside(lambda: run.bundle, Resources(cores()))
+        users = users_of(run.analysis)
+        context = cls(run.analysis, reading(), owned=True, **rest)
+        context.users = users
+        return context
 
     @functools.cached_property
     def con(self) -> duckdb.DuckDBPyConnection:

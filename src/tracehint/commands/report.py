@@ -68,11 +68,9 @@ def command(
     from tracehint.analyzer.model import Options
     from tracehint.hintgen.draw.report import report_html
     from tracehint.hintgen.lint.context import Context
-    from tracehint.hintgen.lint.facts import without_edge_labels
 
     run = load(bundle, Options(nodes=nodes, default_placement=default_placement, **cut))
-    run.analysis = without_edge_labels(run.analysis)
-    context = Context(run.analysis, run.bundle, bundle_name=run.name, owned=True)
+    context = Context.of(run, bundle_name=run.name)
     findings, rules = _found(context, rules=hints or cluster is not None)
     prediction, said = _on_cluster(run, rules, cluster, nodes)
     compared = _compared(before, run, Path(bundle), Options(nodes=nodes, **cut))
