@@ -69,15 +69,16 @@ def build_plan(
     create: bool = False,
     directories: bool = True,
     nodes: int | None = None,
+    matcher: Matcher | None = None,
 ) -> TagPlan:
     """Match the paths and add directory defaults.
 
     `create` marks files that a rule's task will produce and that are not there yet; inputs of
-    the run are never made up.
+    the run are never made up. `matcher`: of these rules, where it is there.
     """
     plan = TagPlan()
     matched: dict[bytes, Target | None] = {}
-    matcher = Matcher(hints)
+    matcher = matcher or Matcher(hints)
     for files, known, names in (
         (paths.declared, paths.sized(paths.declared, paths.known), ()),
         (paths.files, paths.sized(paths.files, None), paths.names),

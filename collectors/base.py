@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,6 +57,8 @@ class RecordRequest:
     options: dict[str, str] = field(default_factory=dict)  # collector specific, e.g. light=1
     follow: Follow | None = None  # then `command` is empty; eBPF only
     environment: Mapping[str, str] = field(default_factory=dict)  # what the command gets besides
+    # our own as it is now: what is loaded beside the command may change it
+    inherited: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
 
 @dataclass(frozen=True)

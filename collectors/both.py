@@ -5,7 +5,6 @@ A check of the recorders, not a way to record: it costs both.
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -46,7 +45,7 @@ class BothCollectors:
 
         beside = request.output.with_name(request.output.stem + ".preload.trace")
         prepared = prepare(replace(request, output=beside), launched=False)
-        ours = environment(prepared.folder, {**os.environ, **request.environment})
+        ours = environment(prepared.folder, {**request.inherited, **request.environment})
         result = EbpfCollector().record(replace(request, environment=ours))
         with told(f"The recordings are {request.output} and {beside}."):
             prepared.finish({"exit_status": result.exit_status, "outlived": 0})

@@ -23,7 +23,7 @@ _MAX_ENVIRONMENT = 1 << 20  # bytes
 
 def child_environment(request: RecordRequest) -> dict[str, str]:
     """The command's environment: ours, what the request adds, and the mark of this recording."""
-    env = {**os.environ, **request.environment}
+    env = {**request.inherited, **request.environment}
     env[RECORDING] = f"{boot_id()}:{_pid_namespace()}:{os.getpid()}"
     return env
 

@@ -91,19 +91,21 @@ def hints_by_file(
     *,
     graph: bool = True,
     facts: pa.Table | None = None,
+    matcher: Matcher | None = None,
 ) -> list[dict[str, str]]:
     """Hints (name -> value) by file of the workload; a path has one set of hints.
 
     `graph`: the rules may know the declared graph, where there is one; else names alone.
-    `facts`: those of `facts_of`, where they are there.
+    `facts`: those of `facts_of`, where they are there; `matcher`: of these hints, as well.
     """
+    from tracehint.hintgen.declared import declared_of
     from tracehint.hintgen.learn.facts import facts_of
-    from tracehint.hintgen.score.score import declared_of, has_declared_graph
+    from tracehint.hintgen.score.score import has_declared_graph
 
     facts = facts_of(analysis) if facts is None else facts
     paths = facts["path"].to_pylist()
     known = declared_of(facts) if graph and has_declared_graph(analysis) else None
-    codes, found = Matcher(hints).outcomes(paths, known, nodes, frozenset(paths))
+    codes, found = (matcher or Matcher(hints)).outcomes(paths, known, nodes, frozenset(paths))
     values = [{hint.name: hint.value for hint in outcome.hints} for outcome in found]
     by_path = {path: values[code] for path, code in zip(paths, codes, strict=True)}
     path_of = _paths(analysis)

@@ -73,18 +73,21 @@ class BundleWriter:
 
     def write_table(self, name: str, table: pa.Table, segment: int = 0) -> None:
         """Write the rows of one table, one file per host. Raises BundleError (disk full...)."""
-        from concurrent.futures import ThreadPoolExecutor
-
         from tracehint.schemas.tables import TABLES
 
         if not table.schema.equals(TABLES[name]):
             table = table.cast(TABLES[name])
         if not self.keep_args:
             table = self._without_secrets(name, table)
-        parts = (
+        parts = [
             (part, self.path / name / f"host={safe_host(host)}", segment)
             for host, part in _by_host(table)
-        )
+        ]
+        if len(parts) == 1:  # a recording: threads would take longer than they save
+            _write_part(*parts[0])
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             for _ in pool.map(lambda part: _write_part(*part), parts):
                 pass  # an error of one of them is raised here

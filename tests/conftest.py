@@ -231,11 +231,12 @@ def demo() -> Path:
 
 
 @pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The preload library with its own observers."""
-    from tests.support.preload import build
+    from tests.support.preload import library_in
 
-    return build(tmp_path_factory.mktemp("preload"))
+    with library_in(tmp_path_factory.mktemp("preload")) as built:
+        yield built
 
 
 @pytest.fixture(scope="module")

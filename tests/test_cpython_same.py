@@ -12,7 +12,6 @@ import pytest
 
 from tests.support.creation import Tagged
 from tests.support.hints import hint_file, rule
-from tests.support.preload import build
 
 MODULES = (
     "test_subprocess", "test_os", "test_io", "test_multiprocessing_fork",
@@ -24,12 +23,6 @@ pytestmark = [
     pytest.mark.skipif(not MODULES_THERE, reason="this Python came without its own tests"),
 ]  # fmt: skip  # a table
 _RESULT = re.compile(r"^(test\w+) \((\S+?)\).* \.\.\. (?:.*?)(ok|FAIL|ERROR|skipped.*)$", re.M)
-
-
-@pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The library with its own observers."""
-    return build(tmp_path_factory.mktemp("preload"))
 
 
 @pytest.mark.parametrize("module", MODULES_THERE)

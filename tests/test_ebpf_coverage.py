@@ -148,9 +148,12 @@ def _files_called(bundle: Bundle, path: bytes) -> list[int]:
     return found
 
 
+def _sparse(what: str, path: bytes, key: Key) -> bool:
+    return key[1:] == (path, "write", "mmap") if what == "sparse_writes" else key[3] == "mmap"
+
+
 def _fact(bundle: Bundle, row: dict[str, object], folder: bytes, got: dict[Key, Seen]) -> None:
-    assert isinstance(row["path"], bytes)
-    assert isinstance(row["other"], bytes)
+    assert isinstance(row["path"], bytes) and isinstance(row["other"], bytes)
     path, other = folder + b"/" + row["path"], folder + b"/" + row["other"]
     files = {r["file"]: r for r in bundle.tables["files"].to_pylist()}
     called = _files_called(bundle, path)
@@ -182,11 +185,8 @@ def _fact(bundle: Bundle, row: dict[str, object], folder: bytes, got: dict[Key, 
                 r["write_bytes"] for r in bundle.tables["opens"].to_pylist() if r["file"] in ids
             )
             assert total == int(row["other"])
-        case "sparse":
-            size = sum(e - s for k, v in got.items() if k[3] == "mmap" for s, e in v.union())
-            assert 0 < size <= int(row["other"])
-        case "sparse_writes":
-            spans = [v.union() for k, v in got.items() if k[1:] == (path, "write", "mmap")]
+        case "sparse" | "sparse_writes":
+            spans = [v.union() for k, v in got.items() if _sparse(row["what"], path, k)]
             assert 0 < sum(e - s for span in spans for s, e in span) <= int(row["other"])
         case "any_name":
             assert called

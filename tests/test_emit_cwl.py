@@ -134,8 +134,10 @@ def test_all_else_stays_as_its_author_wrote_it(folder: Path) -> None:
 
 def test_a_packed_document_and_its_steps_as_a_list(folder: Path) -> None:
     step = {"id": "#main/cut", "run": "#cut.cwl", "in": [], "out": []}
-    graph = [{"class": "CommandLineTool", "id": "#cut.cwl"},
-             {"class": "Workflow", "id": "#main", "steps": [step], "hints": []}]  # fmt: skip
+    graph = [
+        {"class": "CommandLineTool", "id": "#cut.cwl"},
+        {"class": "Workflow", "id": "#main", "steps": [step], "hints": []},
+    ]
     (folder / "p.cwl").write_text(json.dumps({"cwlVersion": "v1.2", "$graph": graph}))
     _emit(folder, "p.cwl", "h.cwl")
     tool, flow = _read(folder / "h.cwl")["$graph"]

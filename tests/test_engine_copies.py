@@ -12,6 +12,7 @@ from tracehint.hintgen.lint import run_rules
 from tracehint.hintgen.lint.context import Context
 
 SIZE = 1 << 20
+DECLARED = {"command": b"", "attempt": 1, "parents": [], "exit_status": 0, "engine": "nextflow"}
 LAUNCHER = ["java", "-cp", "/f/*", "nextflow.cli.Launcher", "run", "main.nf"]
 
 
@@ -33,30 +34,12 @@ def published() -> RunBuilder:
     run.read(reads, copy, 0, SIZE, at=6.0)
     for task, words, path in (("1", "gen", "work/aa/1/x"), ("2", "use", None)):
         folder = "aa/1" if task == "1" else "bb/2"
-        run.rows["declared_tasks"].append(
-            {
-                "host": run.host,
-                "task": task,
-                "name": words,
-                "type": words,
-                "command": b"",
-                "workdir": f"/data/work/{folder}".encode(),
-                "attempt": 1,
-                "parents": [],
-                "exit_status": 0,
-                "engine": "nextflow",
-            }
-        )
+        who = {"host": run.host, "task": task}
+        about = {"name": words, "type": words, "workdir": f"/data/work/{folder}".encode()}
+        run.rows["declared_tasks"].append(who | about | DECLARED)
         if path:
-            run.rows["declared_io"].append(
-                {
-                    "host": run.host,
-                    "task": task,
-                    "path": f"/data/{path}".encode(),
-                    "direction": "out",
-                    "size_bytes": SIZE,
-                }
-            )
+            made = {"path": f"/data/{path}".encode(), "direction": "out", "size_bytes": SIZE}
+            run.rows["declared_io"].append(who | made)
     return run
 
 

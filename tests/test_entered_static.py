@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from tests.support.built import GO_CACHE
 from tests.support.creation import Tagged
 from tests.support.hints import hint_file, rule
-from tests.support.preload import build, compiled
+from tests.support.preload import compiled
 
 pytestmark = pytest.mark.slow
 
@@ -106,12 +107,6 @@ func main() {
 """
 
 
-@pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The library with its own observers."""
-    return build(tmp_path_factory.mktemp("preload"))
-
-
 @pytest.fixture
 def tagged(library: Path, tmp_path: Path) -> Tagged:
     """Commands in an empty folder."""
@@ -134,9 +129,9 @@ def programs(tagged: Tagged) -> list[str]:
 @pytest.mark.parametrize("kind", ["-static", "-static-pie"])
 def test_a_static_program_is_hinted_and_as_ever(tagged: Tagged, kind: str) -> None:
     program = compiled(tagged.folder, "program", WRITES, kind)
-    output, status = plain(tagged, "sh", "-c", f"{program}; exit $?")
+    output, status = plain(tagged, "sh", "-c", f"{shlex.quote(str(program))}; exit $?")
     assert str(program) in output and status == 5
-    assert tagged.run("sh", "-c", f"{program}; exit $?", status=5) == output
+    assert tagged.run("sh", "-c", f"{shlex.quote(str(program))}; exit $?", status=5) == output
     assert {p.name for p in tagged.root.iterdir() if tagged.hints(p.name) == LOCAL} == MADE
     assert programs(tagged) == ["program"]
 
@@ -160,9 +155,9 @@ def test_a_go_program(tagged: Tagged) -> None:
         env={**os.environ, **more},
     )  # fmt: skip  # a table
     program = tagged.folder / "program"
-    output, status = plain(tagged, "sh", "-c", f"{program}; exit $?")
+    output, status = plain(tagged, "sh", "-c", f"{shlex.quote(str(program))}; exit $?")
     assert str(program) in output and status == 4
-    assert tagged.run("sh", "-c", f"{program}; exit $?", status=4) == output
+    assert tagged.run("sh", "-c", f"{shlex.quote(str(program))}; exit $?", status=4) == output
     made = {path.name for path in tagged.root.iterdir()}
     assert len(made) == 152
     assert {name for name in made if tagged.hints(name) != LOCAL} == set()
@@ -180,10 +175,10 @@ def test_busybox_and_its_applets(tagged: Tagged) -> None:
 def test_what_is_in_the_way_leaves_the_program_alone(tagged: Tagged) -> None:
     """No place for copies, a program that may only be executed, a script, the loader itself."""
     program = compiled(tagged.folder, "program", WRITES, "-static")
-    output, _ = plain(tagged, "sh", "-c", f"{program}; exit $?")
+    output, _ = plain(tagged, "sh", "-c", f"{shlex.quote(str(program))}; exit $?")
     place = tagged.folder / "table.programs"
     place.write_text("")  # no directory
-    assert tagged.run("sh", "-c", f"{program}; exit $?", status=5) == output
+    assert tagged.run("sh", "-c", f"{shlex.quote(str(program))}; exit $?", status=5) == output
     place.unlink()
     place.mkdir()
     loader = next(Path("/lib64").glob("ld-linux-x86-64.so.2"))
@@ -194,5 +189,5 @@ def test_what_is_in_the_way_leaves_the_program_alone(tagged: Tagged) -> None:
     script.chmod(0o755)
     tagged.run("sh", "-c", f"{script}; exit $?", status=9)
     (tagged.folder / "data").write_bytes(program.read_bytes())
-    tagged.run("sh", "-c", f"{tagged.folder}/data", status=126)  # not executable
+    tagged.run("sh", "-c", f"{shlex.quote(str(tagged.folder))}/data", status=126)  # not executable
     assert programs(tagged) == []

@@ -577,21 +577,9 @@ def test_a_large_run_with_a_known_answer() -> None:
 
     units = 100
     ids = np.arange(1, 11 * units + 2)
-    tasks = [
-        {
-            "task": int(i),
-            "name": "t",
-            "type": "t",
-            "command": "c",
-            "attempt": 1,
-            "engine": i == 1,
-            "start_s": 0.0,
-            "end_s": 1.0,
-            "exit_status": 0,
-            "source": "observed",
-        }
-        for i in ids
-    ]
+    alike = {"name": "t", "type": "t", "command": "c", "attempt": 1, "source": "observed"}
+    ran = {"start_s": 0.0, "end_s": 1.0, "exit_status": 0}
+    tasks = [{"task": int(i), "engine": i == 1, **alike, **ran} for i in ids]
     tables = {name: schema.empty_table() for name, schema in TABLES.items()}
     bundle = Bundle(Path("x"), Manifest(cwd="/data"), tables | synthetic.tables(units))
     cut = Segmentation(pa.Table.from_pylist(tasks, TASKS), pa.table([ids, ids], schema=PROC_TASK))

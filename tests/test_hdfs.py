@@ -88,8 +88,9 @@ def test_copies_and_media_are_what_the_namenode_reports(store: Hdfs, tmp_path: P
     )
     save(tmp_path, *rules)
     words = ("--store", "hdfs", "--map", "map.toml")
-    where = json.loads(_tracehint(store, tmp_path, "locate", "many.bin", *words, "--format",
-                                  "json").stdout)  # fmt: skip
+    where = json.loads(
+        _tracehint(store, tmp_path, "locate", "many.bin", *words, "--format", "json").stdout
+    )
     assert len(where["files"][0]["nodes"]) == 1
     done = _tracehint(store, tmp_path, "emit", "hints.json", *words, "-o", "s.sh")
     assert done.returncode == 0, done.stderr

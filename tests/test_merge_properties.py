@@ -127,6 +127,12 @@ def merged(runs: list[RunBuilder]) -> Bundle:
     return Bundle(Path("run.trace"), whole.manifest, tables)
 
 
+LABEL = (
+    "pattern", "primary", "confidence", "placement", "saves_bytes", "saves_wait_bytes", "runner_up"
+)  # fmt: skip  # a table
+EDGE = ("bytes", "via", "order")
+
+
 def told(analysis: Analysis, names: Names = USUAL) -> dict[str, Any]:
     """The analysis without numbers and hosts, in the usual names."""
     task = dict(zip(names.tasks, USUAL.tasks, strict=True))
@@ -135,27 +141,12 @@ def told(analysis: Analysis, names: Names = USUAL) -> dict[str, Any]:
     files = {f["file"]: (path[f["path"]], f["version"]) for f in analysis.files.to_pylist()}
 
     def users(table: Any) -> list[Any]:
-        drop = ("file", "task")
         return sorted(
-            (
-                files[r["file"]],
-                tasks[r["task"]],
-                repr({k: v for k, v in r.items() if k not in drop}),
-            )
-            for r in table.to_pylist()
+            (files[r.pop("file")], tasks[r.pop("task")], repr(r)) for r in table.to_pylist()
         )
 
     labels = [
-        (
-            files[p["file"]],
-            p["pattern"],
-            p["primary"],
-            p["confidence"],
-            p["placement"],
-            p["saves_bytes"],
-            p["saves_wait_bytes"],
-            p["runner_up"],
-        )
+        (files[p["file"]], *(p[key] for key in LABEL))
         for p in analysis.patterns.to_pylist()
         if p["edge"] is None
     ]
@@ -168,14 +159,7 @@ def told(analysis: Analysis, names: Names = USUAL) -> dict[str, Any]:
         "producers": users(analysis.producers),
         "consumers": users(analysis.consumers),
         "edges": sorted(
-            (
-                tasks[e["producer"]],
-                files[e["file"]],
-                tasks[e["consumer"]],
-                e["bytes"],
-                e["via"],
-                e["order"],
-            )
+            (tasks[e["producer"]], files[e["file"]], tasks[e["consumer"]], *(e[k] for k in EDGE))
             for e in analysis.edges.to_pylist()
         ),
         "labels": sorted(labels, key=repr),

@@ -289,7 +289,7 @@ def test_who_is_killed_while_it_makes_a_file_leaves_none_and_no_descriptor(
 def test_who_is_killed_before_it_follows_leaves_nobody_waiting(tmp_path: Path) -> None:
     """Between the filter and the first call: the program cannot begin, and its shell goes on."""
     program = static(tmp_path, COPY)
-    script = f"{program}; echo $? > status"
+    script = f"./{program.name}; echo $? > status"
     done = subprocess.run(
         [
             "strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", "trace=unshare",
@@ -310,7 +310,7 @@ def test_both_who_follow_may_be_killed_at_one_moment(tmp_path: Path, turn: int) 
     """The command ends, by errors of its own; what it did before is there, and what is missing is
     said. The more turns, the later they are killed."""
     program = static(tmp_path, MANY.replace("i < 3000", "i < 3000000"))  # until it fails
-    script = f"echo before > earlier; {program}; echo $? > status; cat earlier > later"
+    script = f"echo before > earlier; ./{program.name}; echo $? > status; cat earlier > later"
     command = [
         sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", "preload",
         "--option", "follow=yes", "-o", "run.trace", "--", "sh", "-c", script,

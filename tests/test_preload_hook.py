@@ -5,14 +5,16 @@ from __future__ import annotations
 import ctypes.util
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.preload import OBSERVER, Event, Hooked, build, compiled
+from tests.support.preload import OBSERVER, Event, Hooked, compiled, library_in
 
 pytestmark = [
     pytest.mark.slow,
@@ -25,9 +27,10 @@ STATIC, ASAN, UNREADABLE = 1, 5, 7  # enum th_class
 
 
 @pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The core with the tests' observer."""
-    return build(tmp_path_factory.mktemp("preload"), OBSERVER)
+    with library_in(tmp_path_factory.mktemp("preload"), OBSERVER) as built:
+        yield built
 
 
 @pytest.fixture
@@ -105,7 +108,7 @@ def test_each_read_and_write_of_a_program_is_seen(hooked: Hooked) -> None:
 
 
 def test_an_environment_of_others_is_kept(hooked: Hooked) -> None:
-    other = compiled(hooked.folder, "other.so", "int other;", "-shared", "-fPIC")
+    other = compiled(hooked.library.parent, "other.so", "int other;", "-shared", "-fPIC")
     env = hooked.environment(LD_PRELOAD=f"{other}:{hooked.library}")
     hooked.run("sh", "-c", "LD_PRELOAD=$OTHER env", env={**env, "OTHER": str(other)})
     values = dict(line.split("=", 1) for line in hooked.output.decode().splitlines())
@@ -115,7 +118,7 @@ def test_an_environment_of_others_is_kept(hooked: Hooked) -> None:
 def test_programs_that_refuse_the_library_run_without_it(hooked: Hooked) -> None:
     text = '#include <stdio.h>\nint main(void) { fclose(fopen("made", "w")); return 3; }\n'
     asan = compiled(hooked.folder, "asan", text, "-fsanitize=address")
-    events = hooked.run("sh", "-c", f"{asan}; exit $?", status=3)
+    events = hooked.run("sh", "-c", f"{shlex.quote(str(asan))}; exit $?", status=3)
     assert hooked.output == b""
     assert [e.value for e in events if e.what == "executing"] == [ASAN]
 
@@ -123,7 +126,7 @@ def test_programs_that_refuse_the_library_run_without_it(hooked: Hooked) -> None
 def test_a_static_program_is_named_and_its_children_are_entered(hooked: Hooked) -> None:
     text = '#include <unistd.h>\nint main(void) { return execl("/bin/true", "true", (char *)0); }\n'
     static = compiled(hooked.folder, "static", text, "-static")
-    events = hooked.run("sh", "-c", f"{static}; exit 0")
+    events = hooked.run("sh", "-c", f"{shlex.quote(str(static))}; exit 0")
     assert [e.value for e in events if e.what == "executing"] == [STATIC]
     assert [e.name for e in events if e.what == "start"] == ["sh", "true"]
 
@@ -180,12 +183,7 @@ def test_nothing_happens_without_an_observer(hooked: Hooked) -> None:
     assert not [line for line in texts if line.endswith(" 0 ")]  # no trampolines
 
 
-def test_a_cancelled_thread_cleans_up(hooked: Hooked) -> None:
-    """The C library unwinds the stack from within the call: through our frames to the handler."""
-    program = compiled(
-        hooked.folder,
-        "cancel",
-        """
+CANCELLED = """
 #include <pthread.h>
 #include <unistd.h>
 static int ends[2];
@@ -217,9 +215,11 @@ int main(void)
 	pthread_join(thread, &result);
 	return result == PTHREAD_CANCELED ? 0 : 1;
 }
-""",
-        "-fexceptions",
-        "-pthread",
-    )
+"""
+
+
+def test_a_cancelled_thread_cleans_up(hooked: Hooked) -> None:
+    """The C library unwinds the stack from within the call: through our frames to the handler."""
+    program = compiled(hooked.folder, "cancel", CANCELLED, "-fexceptions", "-pthread")
     hooked.run(program)
     assert hooked.output == b"cleaned"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import random
+import shlex
 import shutil
 import signal
 import subprocess
@@ -186,9 +187,12 @@ def test_files_that_were_closed_are_kept_whole(tmp_path: Path, tries: int) -> No
 
 def test_a_process_has_little_memory_of_ours(tmp_path: Path) -> None:
     """Pages that it shares with nobody: at most 64 KiB more than without the library."""
+    sleep = shutil.which("sleep")
+    assert sleep
+    shutil.copy(sleep, tmp_path / "alone")  # the pages of a program that others run are shared
     look = "grep ^Private_ /proc/$!/smaps_rollup"
-    begun = "while ! grep -q sleep /proc/$!/comm || ! grep -q '^State:.S' /proc/$!/status"
-    script = f"sleep 900 & {begun}; do sleep 0.1; done; sleep 0.5; {look}; kill $!"
+    begun = "while ! grep -q alone /proc/$!/comm || ! grep -q '^State:.S' /proc/$!/status"
+    script = f"./alone 900 & {begun}; do sleep 0.1; done; sleep 0.5; {look}; kill $!"
     plain = subprocess.run(
         ["sh", "-c", script], check=True, capture_output=True, text=True, cwd=tmp_path
     )
@@ -254,7 +258,7 @@ def test_a_killed_recorder_leaves_a_bundle_that_can_be_read(tmp_path: Path) -> N
 def test_a_program_that_cannot_be_entered_is_named(tmp_path: Path) -> None:
     text = '#include <stdio.h>\nint main(void) { fclose(fopen("made", "w")); return 0; }\n'
     static = compiled(tmp_path, "static", text, "-static")
-    bundle = recorded(tmp_path, "sh", "-c", f"{static} one two; cat made")
+    bundle = recorded(tmp_path, "sh", "-c", f"{shlex.quote(str(static))} one two; cat made")
     losses = bundle.tables["losses"].to_pylist()
     assert [(r["kind"], r["count"], r["detail"]) for r in losses] == [
         ("unentered_programs", 1, "static")
@@ -288,7 +292,7 @@ def test_a_library_of_another_version_is_named(
 
 
 def test_another_preloaded_library_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = compiled(
+    compiled(
         tmp_path,
         "other.so",
         """
@@ -305,7 +309,7 @@ __attribute__((destructor)) static void end(void)
         "-shared",
         "-fPIC",
     )
-    monkeypatch.setenv("LD_PRELOAD", str(other))
+    monkeypatch.setenv("LD_PRELOAD", "./other.so")  # the loader knows no quotes
     monkeypatch.setenv("WHERE", str(tmp_path / "said"))
     bundle = recorded(tmp_path, "sh", "-c", "echo x > out; /bin/true")
     assert totals(bundle, "out") == (0, 2)
@@ -342,15 +346,16 @@ int main(void)
 def test_a_full_disk_is_a_loss_and_no_signal(tmp_path: Path) -> None:
     if os.geteuid():
         pytest.skip("mounting needs root")
-    small = tmp_path / "small"
-    small.mkdir()
-    script = f'mount -t tmpfs -o size=5m none {small} && cd {small} && exec "$@"'
+    (tmp_path / "small").mkdir()
+    script = 'mount -t tmpfs -o size=5m none small && cd small && exec "$@"'
     command = [
         "unshare", "-m", "sh", "-c", script, "-", sys.executable, "-m", "tracehint", "record",
         "--collector", "preload", "-o", "run.trace", "--", sys.executable, "-c",
         "import os\nfor i in range(40000): os.close(os.open('/etc/hostname', os.O_RDONLY))",
     ]  # fmt: skip  # a table
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=PATIENCE_S
+    )
     if "Operation not permitted" in done.stderr:
         pytest.skip(done.stderr)
     assert done.returncode == 0, done.stderr
@@ -472,9 +477,9 @@ int main(int argc, char **argv)
 
 def test_a_program_that_must_not_change_its_code_is_recorded(tmp_path: Path) -> None:
     """As under SELinux without execmod: code may be mapped from a file, not be written."""
-    denied = compiled(tmp_path, "denied", DENIED)
+    compiled(tmp_path, "denied", DENIED)
     (tmp_path / "in").write_bytes(bytes(5000))
-    bundle = recorded(tmp_path, "sh", "-c", f"{denied} /bin/cp in out; {denied} /bin/cat in > two")
+    bundle = recorded(tmp_path, "sh", "-c", "./denied /bin/cp in out; ./denied /bin/cat in > two")
     assert totals(bundle, "in")[0] == 10000
     assert totals(bundle, "out") == totals(bundle, "two") == (0, 5000)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 import sys
@@ -32,14 +33,14 @@ def test_a_start_makes_few_page_faults(tmp_path: Path) -> None:
 
 
 def test_a_program_has_its_name_each_time_it_runs(tmp_path: Path) -> None:
-    program = compiled(tmp_path, "one", "int main(void) { return 0; }")
-    shutil.copy(program, tmp_path / "two")
+    shutil.copy(compiled(tmp_path, "one", "int main(void) { return 0; }"), tmp_path / "two")
     (tmp_path / "link").symlink_to("one")
     script = tmp_path / "script"
-    script.write_text(f"#!{program}\n")
+    script.write_text("#!./one\n")
     script.chmod(0o755)
-    calls = "; ".join(f"{tmp_path}/{name}" for name in ("one", "link", "two", "script") * 3)
-    bundle = recorded(tmp_path, "sh", "-c", f"{calls}; mv two gone; cp one two; {tmp_path}/two")
+    here = shlex.quote(str(tmp_path))
+    calls = "; ".join(f"{here}/{name}" for name in ("one", "link", "two", "script") * 3)
+    bundle = recorded(tmp_path, "sh", "-c", f"{calls}; mv two gone; cp one two; {here}/two")
     ran = [row for row in bundle.tables["processes"].to_pylist() if row["argv"]]
     names = {(row["argv"][0], row["exe"]) for row in ran if b"script" not in b" ".join(row["argv"])}
     root = bytes(tmp_path)
@@ -56,7 +57,8 @@ def test_a_program_that_is_replaced_is_looked_at_again(tmp_path: Path) -> None:
     compiled(tmp_path, "dynamic", text)
     compiled(tmp_path, "static", text, "-static")
     program = tmp_path / "program"
-    one = f"cp -f %s {program}; {program}; {program};"
+    at = shlex.quote(str(program))
+    one = f"cp -f %s {at}; {at}; {at};"
     bundle = recorded(
         tmp_path, "sh", "-c", one % "dynamic" + one % "static" + one % "dynamic" + " true"
     )
@@ -70,7 +72,7 @@ def test_more_programs_than_are_remembered(tmp_path: Path) -> None:
     program = compiled(tmp_path, "one", "int main(void) { return 0; }")
     for number in range(300):
         (tmp_path / f"p{number}").hardlink_to(program)
-    run = f"i=0; while [ $i -lt 300 ]; do {tmp_path}/p$i; i=$((i + 1)); done"
+    run = f"i=0; while [ $i -lt 300 ]; do {shlex.quote(str(tmp_path))}/p$i; i=$((i + 1)); done"
     bundle = recorded(tmp_path, "sh", "-c", f"{run}; {run}")
     ran = [row for row in bundle.tables["processes"].to_pylist() if row["argv"]]
     ours = [(row["argv"], row["exe"]) for row in ran if row["exe"].startswith(bytes(tmp_path))]

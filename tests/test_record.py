@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -133,23 +134,8 @@ def test_interrupt_from_the_terminal_reaches_the_command_once(tmp_path: Path) ->
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(tmp_path)
-        os.execv(
-            sys.executable,
-            [
-                sys.executable,
-                "-m",
-                "tracehint",
-                "record",
-                "--quiet",
-                "--collector",
-                ONE[0],
-                "-o",
-                "r.trace",
-                "--",
-                sys.executable,
-                "s.py",
-            ],
-        )
+        words = f"-m tracehint record --quiet --collector {ONE[0]} -o r.trace --".split()
+        os.execv(sys.executable, [sys.executable, *words, sys.executable, "s.py"])
     seen = b""
     while b"ready" not in seen:
         seen += os.read(terminal, 1000)
@@ -489,26 +475,22 @@ def test_wrong_settings_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
+def _written_whole(folder: Path) -> bool:
+    """Whether what strace wrote of a killed recorder has both files of the command."""
+    done = tracehint("import", "r.trace", "-o", "again.trace", "--force", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    opens = read_bundle(folder / "again.trace").tables["opens"].to_pylist()
+    wanted = {os.fsencode(folder / "a"), os.fsencode(folder / "b")}
+    return wanted <= {row["path"] for row in opens}
+
+
 def test_a_killed_recorder_leaves_the_command_and_a_usable_bundle(tmp_path: Path) -> None:
     if "strace" not in USABLE:
         pytest.skip("strace cannot run here")
     work = "echo one > a; echo ready; read line; echo two > b; echo done-anyway"
+    words = ["record", "--quiet", "--collector", "strace", "-o", "r.trace", "--", "sh", "-c"]
     with subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "tracehint",
-            "record",
-            "--quiet",
-            "--collector",
-            "strace",
-            "-o",
-            "r.trace",
-            "--",
-            "sh",
-            "-c",
-            work,
-        ],
+        [sys.executable, "-m", "tracehint", *words, work],
         cwd=tmp_path,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -528,16 +510,7 @@ def test_a_killed_recorder_leaves_the_command_and_a_usable_bundle(tmp_path: Path
     assert not bundle.manifest.complete
     assert any("was killed" in note for note in bundle.manifest.notes)
 
-    def whole() -> bool:
-        words = ("import", "r.trace", "-o", "again.trace", "--force")
-        done = tracehint(*words, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
-        opens = read_bundle(tmp_path / "again.trace").tables["opens"].to_pylist()
-        return {os.fsencode(tmp_path / "a"), os.fsencode(tmp_path / "b")} <= {
-            row["path"] for row in opens
-        }
-
-    until(whole, "strace has written all", every_s=0.5)
+    until(partial(_written_whole, tmp_path), "strace has written all", every_s=0.5)
 
 
 def test_every_collector_answers_its_check() -> None:

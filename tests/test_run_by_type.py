@@ -123,17 +123,8 @@ def test_only_the_type_tells(tmp_path: Path, engine: str, layout: str, one: str,
         folder, "run", "--hints", "hints.json", "--like", "first.trace", "--store", "xattr",
         "--collector", "preload", "-o", "second.trace", "--", *STRACE, *words,
     )  # fmt: skip  # a table
-    wanted = {
-        1: LOCAL,
-        2: COPIES,
-        3: {},
-        4: LOCAL,
-        5: COPIES,
-        17: LOCAL,
-        18: COPIES,
-        19: {},
-        20: {},
-    }
+    wanted = dict.fromkeys((1, 4, 17), LOCAL) | dict.fromkeys((2, 5, 18), COPIES)
+    wanted |= {number: {} for number in (3, 19, 20)}
     got = {number: hints_of(folder / name(layout, number)) for number in wanted}
     assert got == wanted, said
     hinted = [name(layout, number) for number in wanted if wanted[number]]

@@ -42,8 +42,19 @@ def _emit(folder: Path, local: Path | str) -> Path:
     hints = save_plan(folder, planned(PLAN, [shared], [rule("x", DP="local")]))
     (folder / "hosts.toml").write_text(ROWS)
     out = folder / "jobs.sh"
-    command = ["emit", str(hints), "--workflow-engine", "slurm", str(folder / "w.mf"), "--hosts",
-               str(folder / "hosts.toml"), "-o", str(out), "--local-dir", str(local)]  # fmt: skip
+    command = [
+        "emit",
+        str(hints),
+        "--workflow-engine",
+        "slurm",
+        str(folder / "w.mf"),
+        "--hosts",
+        str(folder / "hosts.toml"),
+        "-o",
+        str(out),
+        "--local-dir",
+        str(local),
+    ]
     assert main(command) == 0
     return out
 
@@ -93,8 +104,19 @@ def test_what_a_command_makes_comes_back(tmp_path: Path) -> None:
     done = subprocess.run(words, cwd=work, env=env, capture_output=True, text=True)
     assert (done.stdout, done.returncode) == ("shared", 4), done.stderr
     made = {p.relative_to(work).as_posix() for p in work.rglob("*")}
-    assert made == {"sub", "sub/in", "sub/other", "sub/made", "over", "gone", "d", "d/e", "link",
-                    "new $(touch evil)", "kept"}  # fmt: skip
+    assert made == {
+        "sub",
+        "sub/in",
+        "sub/other",
+        "sub/made",
+        "over",
+        "gone",
+        "d",
+        "d/e",
+        "link",
+        "new $(touch evil)",
+        "kept",
+    }
     assert (work / "new $(touch evil)").read_text() == "copy"
     assert [(work / n).read_text() for n in ("over", "gone", "sub/in")] == ["x\n", "y\n", "shared"]
     assert (work / "link").readlink() == Path("over")

@@ -79,9 +79,22 @@ def _copied(folder: Path, source: str, *more: str) -> tuple[list[str], str]:
         shutil.rmtree(old, ignore_errors=True)
     log = folder / f"{source}.log"
     log.unlink(missing_ok=True)
-    words = ["-s", source, "-c", "2", "--default-storage-provider", "fs", "--local-storage-prefix",
-             "local", "--shared-fs-usage", "persistence", "sources", "source-cache",
-             "software-deployment", *more]  # fmt: skip
+    words = [
+        "-s",
+        source,
+        "-c",
+        "2",
+        "--default-storage-provider",
+        "fs",
+        "--local-storage-prefix",
+        "local",
+        "--shared-fs-usage",
+        "persistence",
+        "sources",
+        "source-cache",
+        "software-deployment",
+        *more,
+    ]
     env = {**os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "LOG": str(log)}
     done = subprocess.run(
         [sys.executable, "-m", "snakemake", *words], cwd=folder, env=env, capture_output=True,

@@ -137,5 +137,10 @@ def test_sizes_lie_on_the_grid_of_the_store() -> None:
     assert Grid(power2=True, least=65536).fit(65537) == 131072
     assert Grid(most=9).fit(400) == 9
     assert [bytes_of(t) for t in ("512K", "1M", "1.0MiB", "7", "x", "-1")] == [
-        524288, MIB, MIB, 7, None, None,
-    ]  # fmt: skip
+        524288,
+        MIB,
+        MIB,
+        7,
+        None,
+        None,
+    ]

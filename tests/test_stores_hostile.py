@@ -163,8 +163,11 @@ def test_every_emitter_takes_hostile_names_and_values(tmp_path: Path, engine: st
     """Nothing is run or written elsewhere; what is not taken is an error that says what to do."""
     (tmp_path / "hosts.toml").write_text(HOSTS)
     tasks = {n.decode("utf-8", "backslashreplace"): 0 for n in NAMES}
-    rules = [literal(n, DP="local", Replication=VALUES[k % len(VALUES)][:300])
-             for k, n in enumerate(NAMES) if b"\0" not in n]  # fmt: skip
+    rules = [
+        literal(n, DP="local", Replication=VALUES[k % len(VALUES)][:300])
+        for k, n in enumerate(NAMES)
+        if b"\0" not in n
+    ]
     parts = [FilePart("db.bin", 0, {"DP": value[:300]}) for value in VALUES[:1]]
     output = tmp_path / ("out.py" if engine in ("parsl", "dask", "taskvine") else "out.cwl")
     request = EmitRequest(

@@ -176,6 +176,7 @@ def test_no_database_is_started() -> None:
     """DuckDB and pandas take longer to import than the summary of a small run takes."""
     program = (
         "import sys; from tracehint.schemas.arrow import skip_pandas; skip_pandas();"
+        " assert 'pydoc' not in sys.modules, 'pyarrow reads its own documentation';"
         " from tests.support.runs import parse_run;"
         " from tracehint.hintgen.summary.console import console_for;"
         " from tracehint.hintgen.summary.summary import print_summary;"

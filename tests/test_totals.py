@@ -18,7 +18,8 @@ from tests.support.bundles import RunBuilder
 from tests.support.cli import inside
 from tests.support.runs import parse_run
 from tracehint.analyzer.output.json import write_json
-from tracehint.commands._stages import Work, write_all
+from tracehint.commands._stages import write_all
+from tracehint.commands._work import Work
 from tracehint.hintgen import query
 from tracehint.hintgen.summary.console import console_for
 from tracehint.hintgen.summary.summary import print_summary

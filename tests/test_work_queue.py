@@ -81,8 +81,8 @@ def _run(bed: Bed, folder: Path, *options: str) -> int:
         old.unlink()
     before = bed.received()
     done = bed.head(
-        "sh", "-c", 'cd "$0" && exec makeflow -T wq --port "$@"', folder, str(PORT), *options,
-    )  # fmt: skip
+        "sh", "-c", 'cd "$0" && exec makeflow -T wq --port "$@"', folder, str(PORT), *options
+    )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     assert all((folder / f"b_{i}.txt").read_text().strip() == str(SIZE) for i in range(CHAINS))
     return bed.received() - before

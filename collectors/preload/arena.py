@@ -26,7 +26,7 @@ UNITS_AT, FIRST = 120, 12288  # where the states of units are; what the header t
 _SIZE = UNITS * UNIT  # of the sparse file: texts are found by 32 bits of 8 bytes
 _FIRST_UNITS = 2  # that the recorder makes, where there is room
 _GAP_S = 0.25  # a pause that ends a run, as of the eBPF collector
-_MEASURE_S = 0.01
+MEASURED_S = 0.01
 _PIECE = 64 << 10  # ZEROS of record/arena.c
 
 
@@ -55,11 +55,12 @@ class ArenaFolder:
                 best = {"ticks": int(found.ticks), "tick_boot_ns": int(found.boot_ns)}
         return best
 
-    def make(self, *, launched: bool = True) -> None:
+    def make(self, *, launched: bool = True, measured_s: float = MEASURED_S) -> None:
         """The file, and start.json. launched: the first epoch is that of a program which becomes
-        the command (forget_launcher). Raises NotBegunError where it cannot be or has no room."""
+        the command (forget_launcher). measured_s: for how long the counter's speed is measured.
+        Raises NotBegunError where it cannot be or has no room."""
         first = self.sample()
-        time.sleep(_MEASURE_S)
+        time.sleep(measured_s)
         second = self.sample()
         hertz = (second["ticks"] - first["ticks"]) * 1e9
         hertz /= second["tick_boot_ns"] - first["tick_boot_ns"]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from tracehint.analyzer.model import Analysis
     from tracehint.hintgen.hints.model import HintFile
+    from tracehint.hintgen.match.match import Matcher
 
 FREE = -1  # the part of a task that runs anywhere
 
@@ -40,14 +41,17 @@ class Problem:
     staged: bool = False
     seed: int = 1
     facts: pa.Table | None = None  # what rules go by, where it is known (hintgen/learn/facts.py)
+    matcher: Matcher | None = None  # of the rules, where it is there
 
     @cached_property
     def hinted(self) -> list[dict[str, str]]:
         """The hints of the rules by file; not to be written to."""
         if self.rules is None or not self.rules.rules:
             return []
-        count = self.cluster.count
-        return hints_by_file(self.rules, self.analysis, self.work, count, facts=self.facts)
+        return hints_by_file(
+            self.rules, self.analysis, self.work, self.cluster.count,
+            facts=self.facts, matcher=self.matcher,
+        )  # fmt: skip  # a table
 
     @cached_property
     def graph(self) -> Graph:

@@ -6,8 +6,7 @@ by one, and equal ones once.
 
 from __future__ import annotations
 
-import hashlib
-import secrets
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +32,7 @@ class Redactor:
 
     def __init__(self) -> None:
         self._hits = 0
-        self._key = secrets.token_bytes(16)
+        self._key = os.urandom(16)
         self._known: dict[Any, tuple[Any, int]] = {}
 
     def taken(self) -> int:
@@ -83,6 +82,8 @@ class Redactor:
         new, hits = _any_text(value)
         if not hits:
             return value, 0
+        import hashlib  # OpenSSL with it: few runs have a secret in a name
+
         mark = hashlib.blake2b(value.encode("utf-8", "surrogatepass"), key=self._key, digest_size=4)
         return f"{new}#{mark.hexdigest()}", hits
 

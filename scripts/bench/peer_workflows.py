@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,7 +18,8 @@ _MONTAGE = Path(__file__).parents[2] / "datasets" / "montage"
 def _fresh(base: Path, workflow: str, product: str) -> tuple[str, ...]:
     """The command that runs a copy of the folder, and fails where it made nothing."""
     run = base.with_name(base.name + "-run")
-    fresh = f"rm -rf {run} && cp -r {base} {run} && cd {run}"
+    words = tuple(shlex.quote(str(path)) for path in (base, run))
+    fresh = "rm -rf {1} && cp -r {0} {1} && cd {1}".format(*words)
     return ("sh", "-c", f"{fresh} && makeflow {workflow} && test -s {product}")
 
 
@@ -37,8 +40,14 @@ def _rules(
     return made
 
 
+_BWA_READS = {"10 thousand": 2_000, "200 thousand": 40_000}  # all of them -> of a node
 WORKFLOWS: dict[str, Callable[[Path], tuple[str, ...]]] = {
     "Montage, 8 tiles": _montage,
-    "BWA, 5 alignments to 10 million bases": _rules(bwa.make, 10 * MB, "merged.bam"),
+    **{
+        f"BWA of {many} reads, 5 alignments to 10 million bases": _rules(
+            functools.partial(bwa.make, reads=reads), 10 * MB, "merged.bam"
+        )
+        for many, reads in _BWA_READS.items()
+    },
     "BLAST, 5 searches of 50 MB": _rules(blast.make, 50 * MB, "hits.tsv"),
 }

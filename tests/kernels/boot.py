@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import tarfile
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from tests.support.ebpf import compile_workloads
@@ -24,6 +25,10 @@ CACHE = HERE.parent.parent / "build" / "kernels"  # git-ignored; some 500 MB
 TOOLS = ("qemu-system-x86_64", "busybox", "mkfs.ext4", "xz")
 BASE = Path("/data/base")  # the cases' directory in the guest, on ext4
 SECONDS = 400  # 12 s on an idle machine with software emulation
+_QEMU = (
+    "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-smp", "2", "-m", "1G", "-cpu", "max",
+    "-display", "none", "-no-reboot", "-nic", "none",
+)  # fmt: skip  # a table
 _DISK, _OUT = 512 << 20, 192 << 20
 
 
@@ -68,40 +73,11 @@ def boot(name: str, folder: Path, options: tuple[str, ...] = ()) -> Booted:
     subprocess.run(["/usr/sbin/mkfs.ext4", "-q", "-F", disk], check=True)
     given = f" tracehint.options={','.join(options)}" if options else ""
     (vmlinuz,) = kernel.glob("boot/vmlinuz-*")
+    disks = [("-drive", f"file={path},format=raw,if=virtio") for path in (disk, out)]
+    console = ("-append", f"console=ttyS0 panic=-1 quiet{given}", "-serial", f"file:{log}")
+    machine = (*_QEMU, "-kernel", vmlinuz, "-initrd", image, *console, *chain(*disks))
     try:
-        subprocess.run(
-            [
-                "qemu-system-x86_64",
-                "-accel",
-                "tcg,thread=multi",
-                "-smp",
-                "2",
-                "-m",
-                "1G",
-                "-cpu",
-                "max",
-                "-display",
-                "none",
-                "-no-reboot",
-                "-nic",
-                "none",
-                "-kernel",
-                vmlinuz,
-                "-initrd",
-                image,
-                "-append",
-                f"console=ttyS0 panic=-1 quiet{given}",
-                "-serial",
-                f"file:{log}",
-                *(
-                    word
-                    for path in (disk, out)
-                    for word in ("-drive", f"file={path},format=raw,if=virtio")
-                ),
-            ],
-            check=True,
-            timeout=SECONDS,
-        )
+        subprocess.run(machine, check=True, timeout=SECONDS)
     except subprocess.TimeoutExpired:
         raise BootError(_text(log)) from None
     return _read(folder, out, _text(log))

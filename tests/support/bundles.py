@@ -21,6 +21,10 @@ from tracehint.schemas.tables import TABLES
 from tracehint.schemas.writer import BundleWriter
 
 START_NS = 1_700_000_000_000_000_000
+_OPENED = {
+    "fd": 3, "flags": 0, "via": "open", "created": False, "size_at_open": None, "seq_ops": 0,
+    "small_ops": 0,
+}  # fmt: skip  # a table
 
 
 def ns(seconds: float) -> int:
@@ -183,52 +187,20 @@ class RunBuilder:
         opened = at if opened is None else opened
         length = end - start
         total = length * count
-        open_id = self._id()
         raw = path.encode() if path else self.path_of(file)
-        self._add(
-            "opens",
-            open=open_id,
-            proc=proc,
-            file=file,
-            path=raw,
-            fd=3,
-            flags=0,
-            via="open",
-            created=False,
-            truncated=truncated,
-            size_at_open=None,
-            open_ns=ns(opened),
-            close_ns=ns(until if close is None else close),
-            first_ns=ns(at),
-            last_ns=ns(until),
-            read_ops=ops if op == "read" else 0,
-            read_bytes=total if op == "read" else 0,
-            write_ops=ops if op == "write" else 0,
-            write_bytes=total if op == "write" else 0,
-            seq_ops=0,
-            small_ops=0,
-        )
+        who = {"open": self._id(), "proc": proc, "file": file}
+        used = {"first_ns": ns(at), "last_ns": ns(until)}
+        span = {"open_ns": ns(opened), "close_ns": ns(until if close is None else close)}
+        moved = {"read_ops": 0, "read_bytes": 0, "write_ops": 0, "write_bytes": 0}
+        moved |= {f"{op}_ops": ops, f"{op}_bytes": total}
+        opens = who | {"path": raw, "truncated": truncated} | span | used | moved
+        self._add("opens", **opens, **_OPENED)
         if truncated:
             self.truncate(proc, file, 0, at=opened, how="open")
-        self._add(
-            "extents",
-            open=open_id,
-            proc=proc,
-            file=file,
-            op=op,
-            how=how or op,
-            start=start,
-            length=length,
-            stride=stride or length,
-            count=count,
-            ops=ops,
-            bytes=total,
-            first_ns=ns(at),
-            last_ns=ns(until),
-            exact=exact,
-            rank=None,
-        )
-        return open_id
+        where = {"start": start, "length": length, "stride": stride or length, "count": count}
+        what = {"op": op, "how": how or op, "ops": ops, "bytes": total, "exact": exact}
+        self._add("extents", **who, **what, **where, **used, rank=None)
+        return who["open"]
 
     def read(self, proc: int, file: int, start: int, end: int, *, at: float, **more: Any) -> int:
         """A read of [start, end)."""

@@ -60,9 +60,14 @@ class Confuga:
         folder = self.own(name)
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(
-                self._as(node, *words), cwd=folder, env=self._environment(), stdout=log, stderr=log,
-                stdin=subprocess.DEVNULL, start_new_session=True,
-            )  # fmt: skip
+                self._as(node, *words),
+                cwd=folder,
+                env=self._environment(),
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
         self.running.append(process)
 
     def own(self, name: str) -> Path:
@@ -77,9 +82,13 @@ class Confuga:
     ) -> subprocess.CompletedProcess[str]:
         """Run a client on the head and wait."""
         return subprocess.run(
-            self._as(None, *words), cwd=cwd or self.folder, env=self._environment(), text=True,
-            capture_output=True, timeout=patience,
-        )  # fmt: skip
+            self._as(None, *words),
+            cwd=cwd or self.folder,
+            env=self._environment(),
+            text=True,
+            capture_output=True,
+            timeout=patience,
+        )
 
     def chirp(self, *words: str) -> str:
         """A command of the chirp client; its answer."""
@@ -101,11 +110,17 @@ class Confuga:
             _stop(old)
         del self.running[servers:]
         self.start(
-            "headcwd", "chirp_server", f"--advertise={HEAD}", f"--catalog-name={HEAD}",
-            "--catalog-update=2s", f"--interface={HEAD}", f"--port={HEAD_PORT}", "--jobs",
+            "headcwd",
+            "chirp_server",
+            f"--advertise={HEAD}",
+            f"--catalog-name={HEAD}",
+            "--catalog-update=2s",
+            f"--interface={HEAD}",
+            f"--port={HEAD_PORT}",
+            "--jobs",
             f"--transient={self.folder}/headcwd",
             f"--root=confuga://{self.folder}/head/?auth=unix{options}",
-        )  # fmt: skip
+        )
         # a client that calls while the server comes up may never be answered
         ask = ("chirp", "-t", "5", "-a", "unix", self.server, "ls", "/")
         try:
@@ -119,9 +134,16 @@ class Confuga:
         with suppress(FileNotFoundError):
             (folder / f"{workflow}.makeflowlog").unlink()
         done = self.run(
-            "makeflow", "-T", "chirp", f"--working-dir=chirp://{self.server}{store}",
-            "-J", str(jobs), "--skip-file-check", workflow, cwd=folder,
-        )  # fmt: skip
+            "makeflow",
+            "-T",
+            "chirp",
+            f"--working-dir=chirp://{self.server}{store}",
+            "-J",
+            str(jobs),
+            "--skip-file-check",
+            workflow,
+            cwd=folder,
+        )
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
 
     def moved(self) -> int:
@@ -164,18 +186,34 @@ def confuga(folder: Path, options: str = "") -> Iterator[Confuga]:
 def _start(store: Confuga, options: str) -> None:
     folder = store.own(".")
     store.start(
-        "catalog", "catalog_server", f"--history={folder}/catalog/history",
-        f"--update-log={folder}/catalog/updates", f"--interface={HEAD}", f"--port={CATALOG_PORT}",
-    )  # fmt: skip
+        "catalog",
+        "catalog_server",
+        f"--history={folder}/catalog/history",
+        f"--update-log={folder}/catalog/updates",
+        f"--interface={HEAD}",
+        f"--port={CATALOG_PORT}",
+    )
     for node in store.bed.nodes:
         own = store.own(f"n{node.label}")
         store.start(
-            own.name, "chirp_server", f"--advertise={HEAD}", f"--catalog-name={node.address}",
-            "--catalog-update=2s", f"--interface={node.address}", f"--port={NODE_PORT}", "--jobs",
-            "--job-concurrency=4", f"--root={own}/root", f"--transient={own}/transient",
-            "--project-name=P", "--auth=ticket", "--auth=unix", "--auth=hostname",
-            "--auth=address", node=node,
-        )  # fmt: skip
+            own.name,
+            "chirp_server",
+            f"--advertise={HEAD}",
+            f"--catalog-name={node.address}",
+            "--catalog-update=2s",
+            f"--interface={node.address}",
+            f"--port={NODE_PORT}",
+            "--jobs",
+            "--job-concurrency=4",
+            f"--root={own}/root",
+            f"--transient={own}/transient",
+            "--project-name=P",
+            "--auth=ticket",
+            "--auth=unix",
+            "--auth=hostname",
+            "--auth=address",
+            node=node,
+        )
     root = f"confuga://{folder}/head/"
     for node in store.bed.nodes:
         address = f"{node.address}:{NODE_PORT}"

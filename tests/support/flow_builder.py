@@ -23,6 +23,22 @@ from tracehint.analyzer import model
 from tracehint.analyzer.model import Options
 
 
+def _edge(
+    producer: int | str, file: int | str, consumer: int | str, moved: int, via: str, order: str
+) -> dict[str, Any]:
+    ends = {"producer": producer, "file": file, "consumer": consumer}
+    return {**ends, "bytes": moved, "via": via, "order": order}
+
+
+def _role(made: object, used: object, others: bool) -> str:
+    """What a file is to the run; `others`: read by tasks that did not write it."""
+    if not made:
+        return "input"
+    if others:
+        return "intermediate"
+    return "scratch" if used else "output"
+
+
 @dataclass
 class Flow:
     """The tables that `patterns.label` takes."""
@@ -153,14 +169,8 @@ class FlowBuilder:
             used = self._spans(self.reads, file)
             for task, p in made.items():
                 superseded = (task, file) in self.dead or not length(owned[task])
-                producers.append(
-                    {
-                        **p,
-                        "owned_bytes": length(owned[task]),
-                        "superseded": superseded,
-                        "how": ["write"],
-                    }
-                )
+                kept = {"owned_bytes": length(owned[task]), "superseded": superseded}
+                producers.append({**p, **kept, "how": ["write"]})
             others = False
             for task, c in used.items():
                 edge = [(p, common(c["ranges"], r)) for p, r in owned.items() if p != task]
@@ -172,37 +182,10 @@ class FlowBuilder:
                 consumers.append({**c, "cover": cover, "peek": peek, "how": ["read"]})
                 others = others or bool(edge)
                 for p, r in edge:
-                    edges.append(
-                        {
-                            "producer": p,
-                            "file": file,
-                            "consumer": task,
-                            "bytes": length(r),
-                            "via": "data",
-                            "order": "uncertain" if (p, file, task) in self.unsure else "certain",
-                        }
-                    )
-            role = row["role"] or (
-                "input"
-                if not made
-                else "intermediate"
-                if others
-                else "scratch"
-                if used
-                else "output"
-            )
-            files.append({**row, "role": role})
-        for p, f, c, size in self.extra_edges:
-            edges.append(
-                {
-                    "producer": p,
-                    "file": f,
-                    "consumer": c,
-                    "bytes": size,
-                    "via": "engine_copy",
-                    "order": "certain",
-                }
-            )
+                    order = "uncertain" if (p, file, task) in self.unsure else "certain"
+                    edges.append(_edge(p, file, task, length(r), "data", order))
+            files.append({**row, "role": row["role"] or _role(made, used, others)})
+        edges += [_edge(*extra, "engine_copy", "certain") for extra in self.extra_edges]
         numbered = [{"edge": k + 1, **e} for k, e in enumerate(edges)]
         return Flow(
             pa.Table.from_pylist(files, schema=model.FILES),

@@ -60,9 +60,13 @@ class Hdfs:
     def call(self, *words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
         """Run a program on the head and wait."""
         return subprocess.run(
-            self.bed.command(*words), cwd=cwd, env=self.environment, capture_output=True, text=True,
+            self.bed.command(*words),
+            cwd=cwd,
+            env=self.environment,
+            capture_output=True,
+            text=True,
             timeout=PATIENCE_S,
-        )  # fmt: skip
+        )
 
     def run(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
         """Run the tool on the head and wait."""
@@ -113,9 +117,14 @@ def _datanode(store: Hdfs, node: Node) -> None:
     own = store.folder / f"d{node.label}"
     disks = f"[SSD]file://{own}/ssd,[DISK]file://{own}/disk"
     store.start(
-        own.name, "datanode", "-D", f"dfs.datanode.data.dir={disks}",
-        "-D", f"dfs.datanode.hostname={node.address}", node=node,
-    )  # fmt: skip
+        own.name,
+        "datanode",
+        "-D",
+        f"dfs.datanode.data.dir={disks}",
+        "-D",
+        f"dfs.datanode.hostname={node.address}",
+        node=node,
+    )
 
 
 def _wait(store: Hdfs) -> None:

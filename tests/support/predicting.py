@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -76,15 +77,17 @@ class Task:
     type: str = "task"
 
 
-def workload(tasks: Sequence[Task], sizes: dict[str, int]) -> Workload:
-    """The workload of these tasks; a reader waits for all writers of its files.
+Users = dict[str, list[int]]
 
-    A step ("read", "a") moves the whole file, ("read", ("a", start, length)) a range.
-    """
+
+def _operations(
+    tasks: Sequence[Task], sizes: dict[str, int]
+) -> tuple[list[tuple[Any, ...]], Users, Users]:
+    """A row per step, and by file the numbers of the tasks that write and that read it."""
     files = list(sizes)
-    rows = []
-    writers: dict[str, list[int]] = {}
-    readers: dict[str, list[int]] = {}
+    rows: list[tuple[Any, ...]] = []
+    writers: Users = {}
+    readers: Users = {}
     for number, task in enumerate(tasks):
         for kind, what in task.steps:
             if kind == "compute":
@@ -94,6 +97,16 @@ def workload(tasks: Sequence[Task], sizes: dict[str, int]) -> Workload:
             (readers if kind == "read" else writers).setdefault(str(name), []).append(number)
             code = READ if kind == "read" else WRITE
             rows.append((number, code, files.index(str(name)), start, length, length, 0.0))
+    return rows, writers, readers
+
+
+def workload(tasks: Sequence[Task], sizes: dict[str, int]) -> Workload:
+    """The workload of these tasks; a reader waits for all writers of its files.
+
+    A step ("read", "a") moves the whole file, ("read", ("a", start, length)) a range.
+    """
+    files = list(sizes)
+    rows, writers, readers = _operations(tasks, sizes)
     pairs = sorted({(w, r) for f, ws in writers.items() for w in ws for r in readers.get(f, ())})
     pairs = [(a, b) for a, b in pairs if a != b]
     types = list(dict.fromkeys(task.type for task in tasks))

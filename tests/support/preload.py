@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +15,7 @@ from tests.support.built import built
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "collectors" / "preload"
+FEW = 30_000  # pages: LOOKED_MOST of record/reclaim.c is little more
 OBSERVER = ROOT / "tests" / "preload" / "observer.c"
 
 
@@ -23,6 +27,15 @@ def build(folder: Path, *observers: Path) -> Path:
     sources = [*SOURCES.glob("hook/*.c"), *SOURCES.glob("hook/*.S"), *(observers or own)]
     flags += ["-shared", "-fPIC", "-I"]
     return built(folder / "libtracehint.so", "gcc", *flags, SOURCES, *sources)
+
+
+@contextlib.contextmanager
+def library_in(folder: Path, *observers: Path) -> Iterator[Path]:
+    """As `build`, in a folder that the loader can be told: LD_PRELOAD knows no quotes."""
+    with contextlib.ExitStack() as stack:
+        if set(" :") & set(str(folder)):
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/tmp")))
+        yield build(folder, *observers)
 
 
 def _options() -> str:
@@ -81,3 +94,10 @@ def compiled(folder: Path, name: str, text: str, *flags: str) -> Path:
     source.write_text(text)
     subprocess.run(["gcc", "-O1", *flags, source, "-o", folder / name], check=True)
     return folder / name
+
+
+def looked_at() -> int:
+    """Pages that the kernel looked at to take them away, until now: where there were many while a
+    file was mapped, the mapped range is recorded."""
+    text = Path("/proc/vmstat").read_text(encoding="ascii")
+    return sum(int(n) for n in re.findall(r"^pgscan_(?:anon|file) (\d+)$", text, re.M))

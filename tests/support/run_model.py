@@ -54,8 +54,13 @@ class Run:
             },
         }  # fmt: skip  # a table
         cut = self._cut(tables["tasks"])
-        return Analysis(run, **tables, options=Options(), proc_task=cut.proc_task,
-                        declared_task=cut.declared_task)  # fmt: skip
+        return Analysis(
+            run,
+            **tables,
+            options=Options(),
+            proc_task=cut.proc_task,
+            declared_task=cut.declared_task,
+        )
 
     def bundle(self) -> Bundle:
         """The raw facts."""

@@ -23,6 +23,11 @@ import pytest
 from tracehint.analyzer.model import CONSUMERS, EDGES, FILES, PRODUCERS, TASKS, Analysis, Options
 from tracehint.analyzer.patterns.whole import label
 
+_DECLARED = {
+    "command": "", "host": "n", "site": "", "engine": False, "attempt": 1, "processes": 1,
+    "source": "declared",
+}  # fmt: skip  # a table
+
 Instance = dict[str, Any]
 
 
@@ -68,20 +73,7 @@ def analysis_of(instance: Instance, *, hash_types: str = "", nodes: int = 4) -> 
         kind = task_type(task["name"])
         if hash_types:
             kind = hashlib.sha1((hash_types + kind).encode()).hexdigest()[:10]
-        tasks.append(
-            {
-                "task": number,
-                "name": f"{kind}_{number}",
-                "type": kind,
-                "command": "",
-                "host": "n",
-                "site": "",
-                "engine": False,
-                "attempt": 1,
-                "processes": 1,
-                "source": "declared",
-            }
-        )
+        tasks.append({"task": number, "name": f"{kind}_{number}", "type": kind, **_DECLARED})
         for ids, rows in ((task.get("outputFiles"), made), (task.get("inputFiles"), read)):
             for name in ids or []:
                 rows.append((files.setdefault(name, len(files)), number, sizes.get(name, 0)))

@@ -13,8 +13,8 @@ READS, LENGTH = 2_000, 100  # of a node
 INDEX = tuple(f"ref.fa.{kind}" for kind in ("amb", "ann", "bwt", "pac", "sa"))
 
 
-def make(folder: Path, bases: int) -> str:
-    """Index and reads; a chain of alignment and sorting a node, then one file."""
+def make(folder: Path, bases: int, reads: int = READS) -> str:
+    """Index and `reads` reads a node; a chain of alignment and sorting a node, then one file."""
     import numpy as np
 
     rng = np.random.default_rng(1)
@@ -23,7 +23,7 @@ def make(folder: Path, bases: int) -> str:
     subprocess.run(["bwa", "index", "ref.fa"], cwd=folder, check=True, capture_output=True)
     (folder / "ref.fa").unlink()
     for k in range(NODES):
-        starts = rng.integers(0, bases - LENGTH, READS).tolist()
+        starts = rng.integers(0, bases - LENGTH, reads).tolist()
         text = [
             b"@r%d_%d\n%s\n+\n%s\n" % (k, i, genome[at : at + LENGTH], b"I" * LENGTH)
             for i, at in enumerate(starts)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
     from tracehint.analyzer.predict.cluster import Cluster
     from tracehint.hintgen.hints.model import HintFile
+    from tracehint.hintgen.match.match import Matcher
     from tracehint.hintgen.plan.model import Planning
 
 DEFAULT_CLUSTER = "moosefs"
@@ -96,9 +97,10 @@ def decide(
     cluster: str | None,
     nodes: int | None,
     facts: pa.Table | None = None,
+    matcher: Matcher | None = None,
 ) -> DecidedPlanning | None:
     """Plan a run quickly; None: there is nothing to plan, or it is too large for that. `facts`:
-    those of `facts_of`, where they are there.
+    those of `facts_of`, `matcher`: of the rules, where they are there.
 
     Raises InputError for a cluster file that cannot be, MissingDependencyError without engine.
     """
@@ -110,7 +112,7 @@ def decide(
     if not analysis.edges.num_rows or too_large:
         return None
     where, notes = cluster_for(cluster, nodes, analysis)
-    problem = Problem(analysis, from_analysis(analysis), where, rules, False, 1, facts)
+    problem = Problem(analysis, from_analysis(analysis), where, rules, False, 1, facts, matcher)
     planning = replace(plan(problem, QUICK), notes=tuple(notes))
     return DecidedPlanning(planning, cluster)
 
@@ -121,10 +123,11 @@ def decided_or_why(
     cluster: str | None,
     nodes: int | None,
     facts: pa.Table | None = None,
+    matcher: Matcher | None = None,
 ) -> tuple[DecidedPlanning | None, str]:
     """The decision, or in words why there is none; a cluster that was named must be right."""
     try:
-        found = decide(analysis, rules, cluster, nodes, facts)
+        found = decide(analysis, rules, cluster, nodes, facts, matcher)
     except TracehintError as error:
         if cluster is not None:
             raise

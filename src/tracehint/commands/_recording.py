@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from tracehint.commands._options import F, with_options
 from tracehint.commands._progress import progress
 from tracehint.commands._progress import wanted as progress_wanted
 from tracehint.commands._roots import given_roots
+from tracehint.commands._warming import warmed
 from tracehint.errors import EXIT_RECORDER_FAILED, NotBegunError, TracehintError, UsageError
 from tracehint.schemas.writing import make_folder, refuse_existing
 
@@ -96,8 +98,9 @@ def run_plain(command: tuple[str, ...], more: Mapping[str, str] | None = None) -
 class Recording:
     """What is to be recorded: the values of `recording_options`, and what a command adds.
 
-    live: tell on a terminal how far it has come. follow: what runs already, in place of `command`.
-    locate: ask the store of tracehint.toml where the files lie, else the caller asks one.
+    live: tell on a terminal how far it has come, and load meanwhile what an analysis needs.
+    follow: what runs already, in place of `command`. locate: ask the store of tracehint.toml where
+    the files lie, else the caller asks one.
     """
 
     output: str | None
@@ -171,7 +174,9 @@ def _start(wanted: Recording, made: list[Path]) -> tuple[RecordResult, Path]:
         follow=follow,
         environment=wanted.environment,
     )
-    with progress(bundle, shown=wanted.live and progress_wanted(quiet=wanted.quiet)):
+    shown = wanted.live and progress_wanted(quiet=wanted.quiet)
+    beside = warmed() if wanted.live else contextlib.nullcontext()
+    with progress(bundle, shown=shown), beside:
         return _record(chosen, request, again=collector == "auto"), bundle
 
 

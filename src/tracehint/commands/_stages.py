@@ -4,83 +4,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
+from tracehint.commands._work import Work, short
 from tracehint.errors import TracehintError
 from tracehint.schemas.plain import is_own_folder
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from tracehint.commands._planning import DecidedPlanning
-    from tracehint.hintgen.hints.model import HintFile
-    from tracehint.hintgen.inputs import Input
-    from tracehint.hintgen.lint.context import Context
-    from tracehint.hintgen.lint.finding import Finding
-
-
-@dataclass
-class Work:
-    """The run and the directory that the results go to; costly parts are made once."""
-
-    bundle: Path
-    folder: Path
-    cut: dict[str, Any] = field(default_factory=dict)  # what counts as a task
-    nodes: int | None = None  # that savings are counted for; None: as the run had
-    cluster: str | None = None  # that the next run is planned for; None: a ready-made one
-
-    @cached_property
-    def run(self) -> Input:
-        """The bundle and its analysis."""
-        from tracehint.analyzer.model import Options
-        from tracehint.hintgen.inputs import load_run
-
-        return load_run(short(self.bundle), Options(nodes=self.nodes, **self.cut))
-
-    @cached_property
-    def hints(self) -> HintFile:
-        """The rules for the next run; where a cluster is known, those that win there, planned."""
-        decided, _ = self.decision
-        return decided.hints if decided is not None and decided.cluster else self.learned
-
-    @cached_property
-    def facts(self) -> pa.Table:
-        """What rules are learned from, file by file."""
-        from tracehint.hintgen.learn.facts import facts_of
-
-        return facts_of(self.run.analysis)
-
-    @cached_property
-    def learned(self) -> HintFile:
-        """The rules, chosen file by file."""
-        from tracehint.hintgen.learn.rules import learn
-
-        return learn([self.run.analysis], facts=[self.facts])
-
-    @cached_property
-    def decision(self) -> tuple[DecidedPlanning | None, str]:
-        """What the run would gain, and the sentence that says it."""
-        from tracehint.commands._planning import decided_or_why
-
-        run = self.run.analysis
-        return decided_or_why(run, self.learned, self.cluster, self.nodes, self.facts)
-
-    @cached_property
-    def lint(self) -> Context:
-        """The run under the linter."""
-        from tracehint.hintgen.lint.context import Context
-
-        return Context(self.run.analysis, self.run.bundle, bundle_name=short(self.bundle))
-
-    @cached_property
-    def findings(self) -> list[Finding]:
-        """What all rules find."""
-        from tracehint.hintgen.lint import run_rules
-
-        return run_rules(self.lint)
 
 
 def analysis_json(work: Work, path: Path) -> str:
@@ -116,7 +44,11 @@ def setfattr_script(work: Work, path: Path) -> str:
     run = paths_in(work.run.analysis, work.facts)
     there = set(run.files)
     others = [p for p in remembered_paths(hints, literal_only=True) if p not in there]
-    plan = build_plan(hints, Paths(files=others, declared=run.files, known=run.known))
+    known = work.learned
+    same = (hints.rules, hints.nodes) == (known.rules, known.nodes)
+    matcher = work.matcher if same else None
+    paths = Paths(files=others, declared=run.files, known=run.known)
+    plan = build_plan(hints, paths, matcher=matcher)
     check_keys(store, plan.targets, allow_trusted=False)
     script = make_script(hints, plan, store, inside=False)
     write_result(script.table, f"{path}.data", force=True)
@@ -126,14 +58,10 @@ def setfattr_script(work: Work, path: Path) -> str:
 
 def graph_svg(work: Work, path: Path) -> str:
     """The picture."""
-    from tracehint.hintgen.draw import dot
-    from tracehint.hintgen.draw.build import build
-    from tracehint.hintgen.draw.model import title
-
-    text = dot.to_dot(
-        build(work.run.analysis, con=work.lint.con), title(work.run.analysis.run, work.bundle)
-    )
-    path.write_bytes(dot.draw(text, "svg"))
+    picture = work.joined().picture
+    if isinstance(picture, TracehintError):
+        raise picture
+    path.write_bytes(picture)
     return "the file/task graph"
 
 
@@ -180,14 +108,6 @@ STAGES: dict[str, Callable[[Work, Path], str]] = {
     "lint.txt": lint_text,
     "report.html": report_html,
 }
-
-
-def short(path: Path) -> str:
-    """The path as seen from here, where that is shorter."""
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except (ValueError, OSError):
-        return str(path)
 
 
 def results_folder(bundle: Path) -> Path:

@@ -20,7 +20,7 @@ from tracehint.schemas.arrow import skip_pandas
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
-    from tracehint.commands._stages import Work
+    from tracehint.commands._work import Work
 
 # engine programs -> how all of the work is done again
 _SHOWN = 100  # characters of a command that is shown to be typed again
@@ -85,7 +85,8 @@ def show(
     cluster: str | None = None,
 ) -> None:
     """Decision and summary to stderr, results into the directory beside the bundle."""
-    from tracehint.commands._stages import Work, prepare, results_folder, short, write_all
+    from tracehint.commands._stages import prepare, results_folder, write_all
+    from tracehint.commands._work import Work, short
     from tracehint.hintgen.summary.console import console_for
     from tracehint.hintgen.summary.summary import print_summary
 
@@ -100,7 +101,7 @@ def show(
             err=True,
         )
     try:
-        analysis = work.run.analysis
+        analysis = work.begin()
     except BaseException:
         with contextlib.suppress(OSError):  # nothing will be in it
             work.folder.rmdir()
@@ -119,7 +120,7 @@ def show(
 def _decision(work: Work) -> None:
     """What the run would gain from what; and what to type."""
     from tracehint.commands._in_seconds import saved_by_pattern
-    from tracehint.commands._stages import short
+    from tracehint.commands._work import short
 
     decided, said = work.decision
     if not said:
@@ -149,7 +150,7 @@ def _idle(analysis: Analysis) -> None:
 
 
 def _next(bundle: Path, folder: Path, made: dict[str, str], ran: list[str]) -> None:
-    from tracehint.commands._stages import short
+    from tracehint.commands._work import short
 
     where, trace = shlex.quote(short(folder)), shlex.quote(short(bundle))
     click.echo(f"\nWritten to {where}/ (recording: {trace})", err=True)

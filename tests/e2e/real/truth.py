@@ -18,6 +18,9 @@ from tests.support import flow_reference, pattern_reference
 from tests.support.byte_ranges import union
 from tracehint.analyzer.model import Options
 
+_FILE = ("file", "path", "version", "lineage", "size_bytes", "role")
+_EDGE = ("edge", "producer", "file", "consumer", "bytes")
+
 Use = tuple[str, str, str]  # job, path, read or write
 Ranges = list[tuple[int, int]]  # sorted, disjoint
 
@@ -187,30 +190,16 @@ class _Tables:
                 min(file.sizes.get(version, file.size), len(units[k].borders) - 1)
             ]
             role = self.reference.role(file, version, last=last[path] == number)
-            files.append(
-                {
-                    "file": k,
-                    "path": path,
-                    "version": number,
-                    "lineage": lines[path],
-                    "size_bytes": size,
-                    "role": role,
-                }
-            )
+            row = (k, path, number, lines[path], size, role)
+            files.append(dict(zip(_FILE, row, strict=True)))
             self._users(rows, k, file, version, units[k], size, options)
             for pair, read in self.reference.edges(file, version).items():
                 key = (pair[0], path, pair[1])
                 count = units[k].length(read)
                 truth.edges[key] = truth.edges.get(key, 0) + count
-                rows["edges"].append(
-                    {
-                        "edge": len(rows["edges"]),
-                        "producer": self.number[pair[0]],
-                        "file": k,
-                        "consumer": self.number[pair[1]],
-                        "bytes": count,
-                    }
-                )
+                made, used = (self.number[name] for name in pair)
+                edge = (len(rows["edges"]), made, k, used, count)
+                rows["edges"].append(dict(zip(_EDGE, edge, strict=True)))
         flow = _Flow(files, **rows)
         expected = WeightedPatterns(flow, _Rows(self.tasks), options, nodes, units).run()
         for row in files:
