@@ -61,16 +61,41 @@ def text_column(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Arra
 
 
 def connect(
-    analysis: Analysis,
-    bundle: Bundle | None = None,
-    users: Users | None = None,
-    *,
-    templates: bool = True,
+    analysis: Analysis, bundle: Bundle | None = None, users: Users | None = None
 ) -> duckdb.DuckDBPyConnection:
     """An in-memory database over the run; it reads no file and writes none. `users`: those of the
-    analysis, where they are known. Without `templates`, files have no mask, template and shape."""
-    import duckdb
+    analysis, where they are known."""
     import pyarrow as pa
+
+    con = _opened(analysis)
+    add_type_sets(con, users or users_of(analysis))
+    files = analysis.files
+    files = files.append_column("path_text", text_column(files.column("path")))
+    files = files.append_column(
+        "named", files.column("path").combine_chunks().dictionary_encode().indices
+    )
+    files = files.append_column("newest", pa.array(_newest(files)))
+    names.add_templates(con, files)
+    for name, table in (bundle.tables if bundle else {}).items():
+        con.register(f"b_{name}", table)
+    return con
+
+
+def connect_plain(analysis: Analysis) -> duckdb.DuckDBPyConnection:
+    """The same for those who ask about each row by itself: of the added columns files have
+    path_text and data only, and no column has to be there that nobody asks for."""
+    con = _opened(analysis)
+    files = analysis.files
+    if "path" in files.column_names:
+        files = files.append_column("path_text", text_column(files.column("path")))
+        files = files.drop_columns("path")
+    names.add_plain(con, files)
+    return con
+
+
+def _opened(analysis: Analysis) -> duckdb.DuckDBPyConnection:
+    """A database with all tables but `files`."""
+    import duckdb
 
     con = duckdb.connect(":memory:")
     con.execute("SET enable_external_access = false")
@@ -82,19 +107,6 @@ def connect(
         if name != "files":
             _add(con, kind, name, table)
     con.execute(relation.VIEWS)
-    add_type_sets(con, users or users_of(analysis))
-    files = analysis.files
-    files = files.append_column("path_text", text_column(files.column("path")))
-    files = files.append_column(
-        "named", files.column("path").combine_chunks().dictionary_encode().indices
-    )
-    files = files.append_column("newest", pa.array(_newest(files)))
-    if templates:
-        names.add_templates(con, files)
-    else:
-        names.add_plain(con, files)
-    for name, table in (bundle.tables if bundle else {}).items():
-        con.register(f"b_{name}", table)
     return con
 
 

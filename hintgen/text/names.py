@@ -55,7 +55,7 @@ _FILES = f"""
     CREATE TABLE files AS
     SELECT * EXCLUDE (template), role <> 'software' AS data, {_DIR} AS dir, template
     FROM files_raw"""
-_PLAIN = f"CREATE TABLE files AS SELECT *, role <> 'software' AS data, {_DIR} AS dir FROM files_raw"
+_PLAIN = "CREATE TABLE files AS SELECT *, role <> 'software' AS data FROM files_raw"
 
 
 def add_templates(con: duckdb.DuckDBPyConnection, files: pa.Table) -> None:
@@ -83,7 +83,7 @@ def add_templates(con: duckdb.DuckDBPyConnection, files: pa.Table) -> None:
 
 
 def add_plain(con: duckdb.DuckDBPyConnection, files: pa.Table) -> None:
-    """Make `files` of the table without mask, template and shape, for those who need none."""
+    """Make `files` of the table without dir, mask, template and shape, for those who need none."""
     con.register("files_raw", files)
     con.execute(_PLAIN)
     con.unregister("files_raw")
