@@ -151,7 +151,9 @@ class Unfolded:
         via = ints(pc.index_in(edges["via"], pa.array(self._words)).to_numpy())
         told = self._ends(edges, "consumer", via, np.zeros(len(via), np.int64))
         many = len(self._file) + 1
-        told = told.where(~np.isin(told.task * many + told.file, read.task * many + read.file))
+        if len(told.task):
+            seen = np.isin(told.task * many + told.file, read.task * many + read.file)
+            told = told.where(~seen)
         both = (
             np.concatenate(pair)
             for pair in zip(vars(read).values(), vars(told).values(), strict=True)
