@@ -14,6 +14,9 @@ PRELOAD := collectors/preload/bin/libtracehint.so
 PYTEST  := $(BIN)/pytest
 # The requirements of an extra alone: `pip install .[docs]` would build the programs in C.
 requirements = $(BIN)/python scripts/requirements.py $(1) | $(BIN)/pip install -q --disable-pip-version-check -r /dev/stdin
+# where ccache is, C that was compiled before is not again: by pip, here, and by the tests
+export CCACHE_DIR ?= $(CURDIR)/build/ccache
+COMPILED := CCACHE_BASEDIR="$(CURDIR)" CCACHE_NOHASHDIR=1 PATH="/usr/lib/ccache:$$PATH"
 # what `make test` starts that the environment for development has not
 ENGINES := nextflow snakemake-9.27.1 snakemake-8.30.0
 # AUTO: go on without the eBPF recorder where it cannot be built; ON: fail
@@ -42,11 +45,11 @@ $(VENV)/bin/python:
 	"$$(scripts/python.sh)" -m venv $(VENV)
 
 $(READY): pyproject.toml CMakeLists.txt | setup-run $(VENV)/bin/python
-	$(BIN)/pip install -q --disable-pip-version-check -e .
+	$(COMPILED) $(BIN)/pip install -q --disable-pip-version-check -e .
 	touch $@
 
 $(DEVREADY): pyproject.toml CMakeLists.txt | setup-test $(VENV)/bin/python
-	$(BIN)/pip install -q --disable-pip-version-check -e '.[dev,engines,spark]'
+	$(COMPILED) $(BIN)/pip install -q --disable-pip-version-check -e '.[dev,engines,spark]'
 	touch $@ $(READY) $(LINTREADY)
 
 $(LINTREADY): pyproject.toml | setup-lint $(VENV)/bin/python
@@ -56,8 +59,8 @@ $(LINTREADY): pyproject.toml | setup-lint $(VENV)/bin/python
 tracer: ## build the C programs: the eBPF recorder, the preload library, the tagger, the simulator
 	@scripts/setup.sh build
 	@mkdir -p build $(dir $(TRACER)) $(dir $(TAG)) $(dir $(FANOTIFY)) $(dir $(SIM)) $(dir $(PRELOAD))
-	cmake -S . -B build/tracer -DWITH_BPF=$(WITH_BPF) -DCMAKE_BUILD_TYPE=Release >build/tracer.log
-	cmake --build build/tracer -j2 -- --no-print-directory
+	$(COMPILED) cmake -S . -B build/tracer -DWITH_BPF=$(WITH_BPF) -DCMAKE_BUILD_TYPE=Release >build/tracer.log
+	$(COMPILED) cmake --build build/tracer -j2 -- --no-print-directory
 	@if [ -e build/tracer/tracehint-rec ]; then install -m 755 build/tracer/tracehint-rec build/tracer/tracehint-join $(dir $(TRACER)); \
 	else grep "Without the eBPF tracer" build/tracer.log >&2; fi
 	install -m 755 build/tracer/tracehint-tag $(TAG)

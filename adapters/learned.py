@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,19 +37,14 @@ def paths_in(analysis: Analysis, facts: pa.Table) -> RunPaths:
     """Those of a run that is there already, with its facts."""
     import pyarrow as pa
 
-    from tracehint.hintgen.learn.columns import lists
+    from tracehint.hintgen.declared import declared_of
 
-    tasks = analysis.tasks.select(["task", "type"]).to_pylist()
-    names = {row["task"]: f"{row['type']}:{row['task']}" for row in tasks}
-    facts = facts.filter(pa.array([inside(path) for path in facts["path"].to_pylist()], pa.bool_()))
-    makers = lists(facts["producer_types"])
-    return RunPaths(
-        files=facts["path"].to_pylist(),
-        known=Declared(
-            producer_types=[some[0] if some else None for some in makers],
-            consumer_types=lists(facts["consumer_types"]),
-            producers=[[names[t] for t in some] for some in lists(facts["producers"])],
-            consumers=[[names[t] for t in some] for some in lists(facts["consumers"])],
-            sizes=facts["size_bytes"].to_pylist(),
-        ),
-    )
+    tasks = (analysis.tasks[name].to_pylist() for name in ("task", "type"))
+    type_of = dict(zip(*tasks, strict=True))
+    files = facts["path"].to_pylist()
+    below = [inside(path) for path in files]
+    if not all(below):
+        facts = facts.filter(pa.array(below, pa.bool_()))
+        files = facts["path"].to_pylist()
+    known = declared_of(facts, lambda task: f"{type_of[task]}:{task}")
+    return RunPaths(files, replace(known, sizes=facts["size_bytes"].to_pylist()))

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tracehint.analyzer.execution.resources import Resources
+    from tracehint.analyzer.flow.ahead import Ahead
     from tracehint.analyzer.flow.extents import Execution
     from tracehint.analyzer.flow.model import Flow
     from tracehint.analyzer.model import Analysis, Options
@@ -68,9 +69,7 @@ def analyze(
     from tracehint.analyzer import root_paths
     from tracehint.analyzer.execution.local import LocalExtents
     from tracehint.analyzer.execution.resources import Resources
-    from tracehint.analyzer.execution.threads import beside
     from tracehint.analyzer.flow.build import build_flow
-    from tracehint.analyzer.flow.identity import find_objects
     from tracehint.analyzer.model import Options
     from tracehint.analyzer.roots import data_roots
     from tracehint.analyzer.run import lost_events, run_object
@@ -80,39 +79,46 @@ def analyze(
     extents = extents or LocalExtents(bundle.tables["extents"], resources)
     bundle.tables.pop("extents", None)  # it is with `extents` now
     resources.tell("finding the tasks", 0, 0, "")
-    found = beside(partial(find_objects, bundle), resources)
-    follow = partial(build_flow, owned=True, found=found)
-    segmented = _segmented(bundle, options)
+    segmented, ahead = _begun(bundle, options, resources)
+    follow = partial(build_flow, owned=True, ahead=ahead)
+    del ahead
     resources.tell("finding the files", 0, 0, "")
     data = data_roots(bundle, options.data_roots, segmented)
     lost = lost_events(bundle, segmented.proc_task, extents)  # before columns go that it needs
     flow = follow(bundle, segmented, data, options, root_paths, extents)
     notes = [*flow.notes, *segmented.notes]
     run = run_object(bundle, segmented.tasks, data, options, extents, notes)
-    del bundle, extents, found, follow  # most of the memory, where the caller does not keep it
+    del bundle, extents, follow  # most of the memory, where the caller does not keep it
     return _labelled(run, segmented, flow, lost, options, resources)
 
 
 def _taken(bundle: Bundle, options: Options, *, owned: bool) -> Bundle:
     """The bundle with tables that may be dropped; `owned`: the given one keeps none of them."""
     from tracehint.analyzer.sites import assign
-    from tracehint.schemas.compact import in_one
 
     tables = dict(bundle.tables)
     if owned:
         bundle.tables.clear()
-    tables["declared_io"] = in_one(tables["declared_io"])  # several steps ask for its paths
     return replace(bundle, manifest=assign(bundle.manifest, options.sites), tables=tables)
 
 
-def _segmented(bundle: Bundle, options: Options) -> Segmentation:
-    """The first step: the tasks."""
+def _begun(bundle: Bundle, options: Options, resources: Resources) -> tuple[Segmentation, Ahead]:
+    """The first step: the tasks, with the files and what is declared beside them."""
     from tracehint.analyzer.execution.memory import give_back
+    from tracehint.analyzer.execution.threads import beside
+    from tracehint.analyzer.flow.ahead import Ahead, declared_of
+    from tracehint.analyzer.flow.identity import find_objects
     from tracehint.analyzer.tasks import segment_tasks, with_waiting
+    from tracehint.schemas.compact import in_one
 
-    found = with_waiting(bundle, segment_tasks(bundle, options))
+    start = partial(beside, resources=resources)
+    found = start(partial(find_objects, bundle))
+    declared = start(partial(in_one, bundle.tables["declared_io"], ("path", "direction")))
+    tasks = with_waiting(bundle, segment_tasks(bundle, options))
     give_back()
-    return found
+    bundle.tables["declared_io"] = declared()
+    reading = declared_of(bundle, tasks.declared_task, tasks.tasks, start)
+    return tasks, Ahead(found, reading, start)
 
 
 def _labelled(

@@ -171,6 +171,14 @@ def lookup(keys: Ints, values: Ints, wanted: Ints) -> Ints:
     return np.where(keys[at] == wanted, values[at], -1)
 
 
+def places(ids: Ints, wanted: Ints) -> Ints:
+    """Where each wanted one lies among sorted different ids, all of which are known; those of a
+    whole run are mostly numbered from 0 on."""
+    if len(ids) and ids[0] == 0 and ids[-1] == len(ids) - 1:
+        return wanted
+    return np.searchsorted(ids, wanted)
+
+
 def finder(ids: Ints) -> Callable[[Ints], Ints]:
     """A function from identifiers to their positions in `ids`: the first of equal ones, -1 for
     unknown and for negative ones."""

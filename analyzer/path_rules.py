@@ -61,10 +61,17 @@ RUNTIME = "|".join(
 
 def is_system(paths: Any) -> npt.NDArray[np.bool_]:
     """Per path: whether it lies in a system prefix, or is a runtime's own."""
-    inside = pc.match_substring_regex(paths, _SYSTEM[0])
-    outside = pc.match_substring_regex(paths, _SYSTEM[1])
-    answer = pc.or_(pc.and_(inside, pc.invert(outside)), is_runtime(paths)).fill_null(False)
-    return np.asarray(answer.to_numpy(zero_copy_only=False), bool)
+    answer = is_runtime(paths).fill_null(False).to_numpy(zero_copy_only=False)
+    return np.asarray(answer | in_system(paths), bool)
+
+
+def in_system(paths: Any) -> npt.NDArray[np.bool_]:
+    """Per path: whether it lies in a system prefix."""
+    inside = pc.match_substring_regex(paths, _SYSTEM[0]).fill_null(False)
+    answer = np.array(inside.to_numpy(zero_copy_only=False), bool)
+    outside = pc.match_substring_regex(paths.filter(inside), _SYSTEM[1])  # of few
+    answer[answer] = ~outside.to_numpy(zero_copy_only=False)
+    return answer
 
 
 def is_runtime(paths: Any) -> Any:

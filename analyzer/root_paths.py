@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tracehint.analyzer.base import below
-from tracehint.analyzer.path_rules import BOOKKEEPING, RUNTIME, SOFTWARE, is_runtime, is_system
+from tracehint.analyzer.path_rules import BOOKKEEPING, RUNTIME, SOFTWARE, in_system, is_runtime
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -37,7 +37,7 @@ def classify_paths(paths: Any, roots: Sequence[bytes]) -> Any:
     software = pc.replace_with_mask(odd, odd, found)
     if b"/" in roots:  # below it lies the system too; other roots inside it were asked for
         inside = root == list(roots).index(b"/")
-        software = pc.or_(software, pa.array(is_system(whole) & inside))
+        software = pc.or_(software, pa.array(in_system(whole) & inside))
     answer = pc.or_(pc.less(pa.array(root), 0), software)
     return pc.or_(answer, _in_environments(whole, whole.filter(odd), roots))
 
@@ -86,6 +86,7 @@ def _split(paths: Any, roots: Sequence[bytes]) -> tuple[Any, npt.NDArray[np.int6
         fresh = hit.fill_null(False).to_numpy(zero_copy_only=False) & (number < 0)
         if fresh.any():
             number[fresh] = i
+        if root and fresh.any():
             mask = pa.array(fresh)
             cut = _cut(paths.filter(mask), len(root))
             tails = pc.replace_with_mask(tails, mask, cut)

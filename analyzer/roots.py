@@ -61,7 +61,8 @@ def _derived(bundle: Bundle, cwd: bytes, segmented: Segmentation | None) -> set[
     if not bundle.manifest.cwd:  # imported: any place may be the one where it ran
         found = _outermost(_merge_siblings(_used_folders(bundle)))
         return found or {cwd}
-    found = set(_argument_folders(bundle, cwd)) | _written_folders(bundle, segmented)
+    written = _written_folders(bundle, segmented) if cwd != b"/" else set()  # nothing is outside
+    found = set(_argument_folders(bundle, cwd)) | written
     base = cwd
     if segmented is not None:
         base = base_folder(bundle, segmented, cwd)

@@ -82,7 +82,14 @@ def gathered(pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
         held.append(piece)
         size += piece.nbytes
         if size >= AT_ONCE:
-            yield pa.concat_tables(held)
+            yield _in_one(held)
             held, size = [], 0
     if held:
-        yield pa.concat_tables(held)
+        yield _in_one(held)
+
+
+def _in_one(pieces: list[pa.Table]) -> pa.Table:
+    """Small tables as one, each column in one array: what is done to arrays is done once."""
+    whole = pa.concat_tables(pieces)
+    few = len(pieces) == 1 or whole.nbytes > 2 * AT_ONCE
+    return whole if few else whole.combine_chunks()

@@ -34,15 +34,16 @@ def add_file_types(con: duckdb.DuckDBPyConnection, users: Users, files: Ints) ->
         columns[text] = pa.DictionaryArray.from_arrays(
             pa.array(which.astype(np.int32), mask=mask), texts
         )
-        columns[number] = pa.array(told[np.maximum(which, 0)] if len(told) else which, mask=mask)
+        number_of = told[np.maximum(which, 0)] if len(told) else which
+        columns[number] = pa.array(number_of.astype(np.int32), mask=mask)
     counts = ((users.made, "producers", "written_s"), (users.read, "consumers", "last_read_s"))
     for side, name, when in counts:
         found = counts_by_file(side)
         row = finder(ints(found["file"].to_numpy()))(files)
         at = pa.array(row, mask=row < 0)
-        columns[f"n_{name}"] = found["tasks"].take(at)
+        columns[f"n_{name}"] = found["tasks"].take(at).cast(pa.int32())
         if name == "consumers":
-            columns["n_readers"] = found["whole"].take(at)
+            columns["n_readers"] = found["whole"].take(at).cast(pa.int32())
         columns[when] = found["last_s"].take(at)
     con.register("file_types", pa.table(columns))
 

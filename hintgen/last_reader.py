@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.arrays import Bools, Ints, order_by, starts_of
+from tracehint.analyzer.arrays import Bools, Ints, Shorts, ints, order_by, starts_of
 from tracehint.analyzer.columns import column, floats
 from tracehint.hintgen.reach import Reach
 from tracehint.hintgen.users import Side, Users
@@ -27,6 +27,21 @@ def last_readers(users: Users, edges: pa.Table) -> tuple[Ints, Ints]:
     order count as independent.
     """
     read = users.whole
+    order = order_by(read.file)
+    file, kind = read.file[order], read.kind[order]
+    first = starts_of(file)
+    if not len(first):
+        return file, ints(kind)
+    files, last = file[first], np.minimum.reduceat(kind, first)
+    certain = last == np.maximum.reduceat(kind, first)
+    several, what = _of_several(read.where(~np.isin(read.file, files[certain])), edges)
+    place = np.searchsorted(files, several)
+    certain[place], last[place] = True, what
+    return files[certain], ints(last[certain])
+
+
+def _of_several(read: Side, edges: pa.Table) -> tuple[Ints, Shorts]:
+    """The same of files with readers of several types."""
     order = _by_time(read)
     file, task, kind = read.file[order], read.task[order], read.kind[order]
     first = starts_of(file)

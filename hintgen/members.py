@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tracehint.analyzer.arrays import Ints, ints, lookup, order_by, starts_of
+from tracehint.analyzer.arrays import Ints, Shorts, ints, lookup, order_by, starts_of
 from tracehint.hintgen.typesets import sets_of
 
 
@@ -50,9 +50,11 @@ def members_of(group: Ints, member: Ints) -> Members:
     return Members(group[first], np.append(first, len(group)), member)
 
 
-def words_of(file: Ints, kind: Ints, words: Sequence[str | None], wanted: Ints) -> pa.ListArray:
+def words_of(
+    file: Ints, kind: Ints | Shorts, words: Sequence[str | None], wanted: Ints
+) -> pa.ListArray:
     """The sorted distinct words of each wanted file, of a row per file and number of a word."""
-    files, number, sets = sets_of(file, kind)
+    files, number, sets = sets_of(file, ints(kind))
     texts = pa.array([[words[k] for k in some] for some in [*sets, ()]], pa.list_(pa.string()))
     at = lookup(files, number, wanted)
     return texts.take(pa.array(_or_last(at, len(sets))))

@@ -98,8 +98,9 @@ def hints_by_file(
     `graph`: the rules may know the declared graph, where there is one; else names alone.
     `facts`: those of `facts_of`, where they are there; `matcher`: of these hints, as well.
     """
+    from tracehint.hintgen.declared import declared_of
     from tracehint.hintgen.learn.facts import facts_of
-    from tracehint.hintgen.score.score import declared_of, has_declared_graph
+    from tracehint.hintgen.score.score import has_declared_graph
 
     facts = facts_of(analysis) if facts is None else facts
     paths = facts["path"].to_pylist()

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracehint.analyzer.arrays import Bools, lookup, order_by, starts_of
-from tracehint.analyzer.columns import column
+from tracehint.analyzer.arrays import Bools, Ints, lookup, numbered, order_by, positions, starts_of
+from tracehint.analyzer.columns import coded, codes, column
 from tracehint.hintgen import relation
 from tracehint.hintgen.text import names
 from tracehint.hintgen.typesets import add_type_sets
@@ -70,7 +70,6 @@ def connect(
     """An in-memory database over the run; it reads no file and writes none. `users`: those of the
     analysis, where they are known. Without `templates`, files have no mask, template and shape."""
     import duckdb
-    import pyarrow as pa
 
     con = duckdb.connect(":memory:")
     con.execute("SET enable_external_access = false")
@@ -82,20 +81,56 @@ def connect(
         if name != "files":
             _add(con, kind, name, table)
     con.execute(relation.VIEWS)
-    add_type_sets(con, users or users_of(analysis))
-    files = analysis.files
-    files = files.append_column("path_text", text_column(files.column("path")))
-    files = files.append_column(
-        "named", files.column("path").combine_chunks().dictionary_encode().indices
-    )
-    files = files.append_column("newest", pa.array(_newest(files)))
+    sets = add_type_sets(con, users or users_of(analysis))
+    files = _with_numbers(analysis.files)
     if templates:
-        names.add_templates(con, files)
-    else:
-        names.add_plain(con, files)
+        files = names.with_templates(con, files, _flow(files, sets, analysis.patterns))
+    con.register("raw_files", files)
+    con.execute(f"CREATE {kind} files AS SELECT *, {names.DIR} AS dir FROM raw_files")
     for name, table in (bundle.tables if bundle else {}).items():
         con.register(f"b_{name}", table)
     return con
+
+
+def _with_numbers(files: pa.Table) -> pa.Table:
+    """The files with path_text, named, newest and data."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    paths, roles = files.column("path"), files.column("role")
+    named = paths.combine_chunks().dictionary_encode().indices
+    for name, values in (
+        ("path_text", text_column(paths)),
+        ("named", named),
+        ("newest", pa.array(_newest(files))),
+        ("data", pc.not_equal(roles, "software")),
+    ):
+        files = files.append_column(name, values)
+    return files
+
+
+def _flow(files: pa.Table, sets: pa.Table, patterns: pa.Table) -> Ints:
+    """A number of role, primary label and the types of producers and consumers of each file."""
+    flow = np.zeros(files.num_rows, np.int64)
+    place = positions(column(sets, "file"), column(files, "file"))
+    parts = [np.append(column(sets, name), -1)[place] for name in ("made", "used")]
+    for part in (codes(files, "role"), *parts, _primary(files, patterns)):
+        _, flow = numbered(flow * (part.max(initial=0) + 2) + part + 1)
+    return flow
+
+
+def _primary(files: pa.Table, patterns: pa.Table) -> Ints:
+    """The number of the primary label of each file, the first by its name; -1: there is none."""
+    import pyarrow.compute as pc
+
+    own = patterns.select(["file", "pattern", "edge", "primary"])
+    own = own.filter(pc.and_(pc.is_null(own.column("edge")), own.column("primary")))
+    number, words = coded(own, "pattern")
+    rank = np.argsort(np.argsort(words.to_numpy(zero_copy_only=False)))[number]
+    file = column(own, "file")
+    order = order_by(file, rank)
+    first = order[starts_of(file[order])]
+    return lookup(file[first], rank[first], column(files, "file"))
 
 
 def _newest(files: pa.Table) -> Bools:

@@ -6,7 +6,7 @@ as the run has, and hardly more sets than types.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from tracehint.analyzer.arrays import Ints, distinct, ints, numbered, starts_of
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
     from tracehint.hintgen.users import Users
 
@@ -53,9 +54,10 @@ def sets_of(group: Ints, member: Ints) -> tuple[Ints, Ints, list[tuple[int, ...]
     return groups, number, sets
 
 
-def add_type_sets(con: duckdb.DuckDBPyConnection, users: Users) -> None:
+def add_type_sets(con: duckdb.DuckDBPyConnection, users: Users) -> pa.Table:
     """Make `type_set` (file, made, used: numbers of sets, null for none) and `type_words` (number,
-    words: the sorted types, text: the same with commas, told: the number of that text)."""
+    words: the sorted types, text: the same with commas, told: the number of that text). Returns
+    the first."""
     import pyarrow as pa
 
     at = np.concatenate([users.made.file * 2, users.read.file * 2 + 1])
@@ -64,11 +66,11 @@ def add_type_sets(con: duckdb.DuckDBPyConnection, users: Users) -> None:
     columns = {"file": pa.array(files)}
     for side, name in enumerate(("made", "used")):
         own = groups % 2 == side
-        place = np.searchsorted(files, groups[own] // 2)
-        values, there = np.zeros(len(files), np.int64), np.zeros(len(files), bool)
-        values[place], there[place] = number[own], True
-        columns[name] = pa.array(values, mask=~there)
-    _keep(con, "type_set", pa.table(columns))
+        values = np.full(len(files), -1, np.int32)
+        values[np.searchsorted(files, groups[own] // 2)] = number[own]
+        columns[name] = pa.array(values, mask=values < 0)
+    of_files = pa.table(columns)
+    con.register("type_set", of_files)
     texts = [[users.kinds[k] for k in some] for some in sets]
     told = [", ".join(word for word in some if word is not None) for some in texts]
     kinds = {
@@ -77,10 +79,5 @@ def add_type_sets(con: duckdb.DuckDBPyConnection, users: Users) -> None:
         "text": pa.array(told, pa.string()),
         "told": pa.array(told, pa.string()).dictionary_encode().indices,
     }
-    _keep(con, "type_words", pa.table(kinds))
-
-
-def _keep(con: duckdb.DuckDBPyConnection, name: str, table: Any) -> None:
-    con.register("incoming", table)
-    con.execute(f"CREATE TEMP TABLE {name} AS SELECT * FROM incoming")
-    con.unregister("incoming")
+    con.register("type_words", pa.table(kinds))
+    return of_files

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.arrays import Bools, Ints, distinct, finder, ints, order_by, starts_of
+from tracehint.analyzer.arrays import (
+    Bools,
+    Ints,
+    Shorts,
+    distinct,
+    finder,
+    ints,
+    order_by,
+    starts_of,
+)
 from tracehint.analyzer.columns import column, floats
 
 if TYPE_CHECKING:
@@ -18,20 +27,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Side:
-    """Rows `row` of `table`: producers or consumers. `kind`: the number of the task's type."""
+    """Rows `row` of `table`: producers or consumers. `kind`: the number of the task's type, in 32
+    bits."""
 
     table: pa.Table
-    row: Ints
+    row: Ints | slice  # a slice: all of them
     file: Ints
     task: Ints
-    kind: Ints
+    kind: Shorts
 
     def where(self, chosen: Bools) -> Side:
         """Some of the rows."""
         if chosen.all():
             return self
-        columns = (values[chosen] for values in (self.row, self.file, self.task, self.kind))
-        return Side(self.table, *columns)
+        row = np.flatnonzero(chosen) if isinstance(self.row, slice) else self.row[chosen]
+        return Side(self.table, row, self.file[chosen], self.task[chosen], self.kind[chosen])
 
 
 @dataclass(frozen=True)
@@ -69,8 +79,8 @@ def counts_by_file(side: Side) -> pa.Table:
     first, pair = starts_of(file), starts_of(file, task)
     whole = np.ones(len(file), bool)
     if "peek" in side.table.column_names:
-        whole = column(side.table, "peek", 1)[side.row[order]] == 0
-    last = floats(side.table, "last_s")[side.row[order]]
+        whole = (column(side.table, "peek", 1)[side.row] == 0)[order]
+    last = floats(side.table, "last_s")[side.row][order]
     looked = np.logical_or.reduceat(whole, pair) if len(pair) else whole
     group = np.searchsorted(first, pair, side="right") - 1
     ended = np.fmax.reduceat(last, first) if len(first) else last
@@ -84,20 +94,20 @@ def counts_by_file(side: Side) -> pa.Table:
     )
 
 
-def _kinds(tasks: pa.Table) -> tuple[list[str | None], Ints]:
+def _kinds(tasks: pa.Table) -> tuple[list[str | None], Shorts]:
     """(the types, the number of that of each task; -1 for an engine)."""
     work = column(tasks, "engine", 0) == 0
     encoded = tasks["type"].combine_chunks().dictionary_encode("encode")
     words = encoded.dictionary.to_pylist()
     code = ints(encoded.indices.to_numpy(zero_copy_only=False))
     order = sorted(distinct(code[work]).tolist(), key=lambda c: (words[c] is None, words[c] or ""))
-    number = np.full(len(words), -1, np.int64)
+    number = np.full(len(words), -1, np.int32)
     number[order] = np.arange(len(order))
     return [words[code] for code in order], np.where(work, number[code], -1)
 
 
-def _side(table: pa.Table, at: Ints, kind: Ints) -> Side:
+def _side(table: pa.Table, at: Ints, kind: Shorts) -> Side:
     """The rows of tasks that are there and no engines. `at`: where the task of each row is."""
-    found = np.where(at >= 0, kind[at], -1) if len(kind) else np.full(len(at), -1, np.int64)
-    row = np.flatnonzero(found >= 0)
-    return Side(table, row, column(table, "file")[row], column(table, "task")[row], found[row])
+    found = np.where(at >= 0, kind[at], -1) if len(kind) else np.full(len(at), -1, np.int32)
+    every = Side(table, slice(None), column(table, "file"), column(table, "task"), found)
+    return every.where(found >= 0)

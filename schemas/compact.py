@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 _AT_ONCE = 2  # columns that are read side by side: what they take is there twice for a moment
+# unpacked bytes and rows of a file of which all columns are read at once
+_SMALL, _FEW_ROWS = 1 << 20, 1 << 16
 
 
 def read_compact(
@@ -25,17 +27,34 @@ def read_compact(
 ) -> pa.Table:
     """The columns of `schema` of one Parquet file; `added` ones are null where it has them not.
 
-    Raises OSError, ArrowException, KeyError or ValueError when it cannot be read or is not what
-    the schema says.
+    Those of a small file are not narrow yet (`schemas/segments.py` does many at a time). Raises
+    OSError, ArrowException, KeyError or ValueError when it cannot be read or is not what the
+    schema says.
     """
     import pyarrow as pa
 
     columns: list[pa.ChunkedArray] = []
     with opened(where, schema, added) as source:
         names = present(source, schema)
+        if source.metadata.num_rows <= _FEW_ROWS and unpacked(source) <= _SMALL:
+            return with_nulls(_typed(source.read(columns=names).select(names), schema), schema)
         for low in range(0, len(names), _AT_ONCE):
             columns += _narrowed(source, schema, names[low : low + _AT_ONCE])
     return with_nulls(pa.table(columns, names=names), schema)
+
+
+def _typed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The columns in the types of the schema, texts as numbers into the distinct ones."""
+    import pyarrow as pa
+
+    for at, name in enumerate(table.column_names):
+        field, column = schema.field(name), table.column(at)
+        check_values(column, field)
+        numbered = pa.types.is_dictionary(column.type)
+        kind = pa.dictionary(pa.int32(), field.type) if numbered else field.type
+        if column.type != kind:
+            table = table.set_column(at, name, column.cast(kind))
+    return table
 
 
 def present(source: pq.ParquetFile, schema: pa.Schema) -> list[str]:
@@ -67,15 +86,21 @@ def opened(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    texts = [field.name for field in schema if field.type in (pa.string(), pa.binary())]
     with pq.ParquetFile(where) as plain:
         check_footer(plain, where)
         has = {*plain.schema_arrow.names, *added}
         missing = [name for name in schema.names if name not in has]
         if missing:
             raise ValueError(f"no column {missing[0]}")
-        texts = [field.name for field in schema if field.type in (pa.string(), pa.binary())]
         with pq.ParquetFile(where, metadata=plain.metadata, read_dictionary=texts) as source:
             yield source
+
+
+def unpacked(source: pq.ParquetFile) -> int:
+    """Bytes of the file's columns, as it states them."""
+    facts = source.metadata
+    return sum(facts.row_group(i).total_byte_size for i in range(facts.num_row_groups))
 
 
 def _narrowed(
@@ -171,14 +196,15 @@ def _few(column: pa.ChunkedArray) -> bool:
     return all(len(chunk.dictionary) < 1 << 7 for chunk in column.chunks)
 
 
-def in_one(table: pa.Table) -> pa.Table:
-    """The table with texts that came as numbers in one piece each, with one list of the distinct
-    ones: whoever asks for it again has it at once."""
+def in_one(table: pa.Table, names: Collection[str]) -> pa.Table:
+    """The table with those of the named columns whose texts came as numbers in one piece each,
+    with one list of the distinct ones: whoever asks for it again has it at once."""
     import pyarrow as pa
 
     for at, field in enumerate(table.schema):
         column = table.column(at)
-        if pa.types.is_dictionary(field.type) and column.num_chunks > 1:
+        named = field.name in names and pa.types.is_dictionary(field.type)
+        if named and column.num_chunks > 1:
             whole = column.cast(pa.dictionary(pa.int32(), field.type.value_type))
             whole = whole.unify_dictionaries().combine_chunks()
             table = table.set_column(at, field.name, whole)

@@ -6,7 +6,7 @@ What cannot be read is left out and stated in the `losses` table, never raised a
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -179,17 +179,21 @@ def read_parts(
     import pyarrow as pa
 
     from tracehint.schemas.compact import together
+    from tracehint.schemas.segments import grouped
     from tracehint.schemas.tables import ADDED, TABLES
 
     added = ADDED.get(name, ())
     schema = pa.schema([field for field in TABLES[name] if field.name not in leave_out])
     compact = bool(leave_out)
-    tables = []
-    for relative, where in parts:
-        try:
-            tables.append(_one_part(where, schema, added, compact=compact))
-        except (OSError, pa.ArrowException, KeyError, ValueError) as error:
-            problems.append(problem(relative, error))
+
+    def each() -> Iterator[pa.Table]:
+        for relative, where in parts:
+            try:
+                yield _one_part(where, schema, added, compact=compact)
+            except (OSError, pa.ArrowException, KeyError, ValueError) as error:
+                problems.append(problem(relative, error))
+
+    tables = list(grouped(each(), schema if compact else None))
     if not tables:
         return schema.empty_table()
     return together(tables) if compact else pa.concat_tables(tables)

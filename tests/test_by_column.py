@@ -123,7 +123,12 @@ def test_the_last_reader_is_ordered_after_the_others() -> None:
         read last a
         write make c
         read first c
-        read other c"""
+        read other c
+        task again type=last
+        file d 1M
+        write make d
+        read last d
+        read again d"""
     analysis = parse_run(text).analysis()
     users = users_of(analysis)
     names = {
@@ -131,7 +136,11 @@ def test_the_last_reader_is_ordered_after_the_others() -> None:
     }
     files, kind = last_readers(users, analysis.edges)
     found = zip(files.tolist(), kind.tolist(), strict=True)
-    assert {names[file]: users.kinds[k] for file, k in found} == {b"a": "last", b"b": "last"}
+    assert {names[file]: users.kinds[k] for file, k in found} == {
+        b"a": "last",
+        b"b": "last",
+        b"d": "last",
+    }
 
 
 @given(

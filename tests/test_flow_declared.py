@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from tests.support.flow_cut import Case
+from tracehint.analyzer.flow.declared import _merged, _normal
+from tracehint.analyzer.path_rules import ODD
 
 
 @pytest.fixture
@@ -164,3 +169,22 @@ def test_workdir_of_the_task(case: Case) -> None:
     declare(case, a, {}, {"f": 1}, workdir=b"/data/w1")
     declare(case, b, {"../w1/f": 1}, {}, workdir=b"/data/w2")
     assert set(case.flow().edges) == {("a", "w1/f", 0, "b")}
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        [b"/a", b"/b"],
+        [b"/a", b"/b//c", b"/d"],
+        [b"//a", b"/b", b"/a", b"/c/../b", b"/a/", b"/d"],
+        [b"/c/./x", b"/b", b"/c//x", b"/e"],
+    ],
+)
+def test_paths_of_one_shortest_form_are_one(names: list[bytes]) -> None:
+    paths = pa.array(names, pa.binary())
+    odd = pc.match_substring_regex(paths, ODD)
+    rows = np.array([*range(len(names)), 0, len(names) - 1])
+    number, distinct = _merged(rows, paths, odd)
+    known = _normal(paths, odd).dictionary_encode()
+    assert distinct.to_pylist() == known.dictionary.to_pylist()
+    assert number.tolist() == known.indices.take(pa.array(rows)).to_pylist()

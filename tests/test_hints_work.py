@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.support.hints import hint_file, rule
 from tests.support.regex_match import reference_matcher
 from tests.support.wfinstances import analysis_of, corpus, data_folder
+from tracehint.hintgen.declared import declared_of
 from tracehint.hintgen.hints.fitting import Subject
 from tracehint.hintgen.hints.holes import HOLES
 from tracehint.hintgen.hints.model import HintFile
@@ -20,7 +21,6 @@ from tracehint.hintgen.learn.rules import LearnOptions, learn
 from tracehint.hintgen.match.explain import explain
 from tracehint.hintgen.match.match import Declared, Matcher
 from tracehint.hintgen.match.siblings import readers_by_rule
-from tracehint.hintgen.score.score import declared_of
 from tracehint.limits import limit
 
 pytestmark = pytest.mark.slow

@@ -90,6 +90,7 @@ def test_a_broadcast_file_has_copies(bed: MooseBed, tmp_path: Path) -> None:
     assert run.hinted.bytes <= 1.1 * NODES * run.row.row.size
 
 
+@pytest.mark.full  # test_moosefs.py: a group lies in one place; above: what is hinted moves less
 def test_a_reduce_group_lies_where_it_is_read(bed: MooseBed, tmp_path: Path) -> None:
     run = both(bed, "reduce", tmp_path)
     folder = bed.mount / "reduce-ours-1"

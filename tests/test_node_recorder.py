@@ -54,7 +54,7 @@ def run(*arguments: str, **more: object) -> subprocess.CompletedProcess[str]:
 
 def stop() -> None:
     """End the recorder; its bundle is written then."""
-    assert run("--stop", "--quiet").returncode == 0
+    assert tracehint("record", "--node", "--stop", "--quiet").returncode == 0
 
 
 def started() -> list[str]:

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow
 import pytest
 
+from tests.support.built import compiling
 from tests.support.ebpf import require_ebpf
 from tests.support.patience import PATIENCE_S
 
@@ -158,7 +159,8 @@ def installed(
     folder = tmp_path_factory.mktemp("wheel")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     build = [*pip, "wheel", "-q", "--no-deps", "-w", folder, "-C", "cmake.define.WITH_BPF=ON"]
-    subprocess.run([*build, archive], check=True, timeout=PATIENCE_S, cwd=folder)
+    env = {**compiling(folder), "TMPDIR": os.fspath(folder)}  # there pip unpacks the archive
+    subprocess.run([*build, archive], check=True, timeout=PATIENCE_S, cwd=folder, env=env)
     (wheel,) = folder.glob("*.whl")
     assert wheel.name.endswith("-py3-none-linux_x86_64.whl")
     here = request.param == "here"

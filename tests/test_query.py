@@ -64,6 +64,26 @@ def test_names_without_digits_that_are_used_alike_share_a_template() -> None:
     assert found["lone.bin"] == "lone.bin"
 
 
+def test_tables_and_views_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a small run the tables are copies, of a large one views."""
+    text = """
+        task a
+        task b start=2
+        file in/x_{1..3}.dat 1K
+        file out/{one,two,three}.txt 1K
+        file out/none 1K
+        read a in/x_{1..3}.dat
+        write a out/{one,two,three}.txt
+        read b out/{one,two,three}.txt"""
+    analysis = parse_run(text).analysis()
+    copied = query.connect(analysis).execute("FROM files ORDER BY file").fetchall()
+    monkeypatch.setattr(query, "SMALL", 0)
+    viewed = query.connect(analysis)
+    kinds = viewed.execute("SELECT DISTINCT table_type FROM information_schema.tables").fetchall()
+    assert kinds == [("VIEW",)]
+    assert viewed.execute("FROM files ORDER BY file").fetchall() == copied
+
+
 def test_text_column_shows_every_byte() -> None:
     column = pa.array([b"a", b"a\nb", b"\xff", None], pa.binary())
     assert query.text_column(column).to_pylist() == ["a", "a\\x0ab", "\\xff", None]

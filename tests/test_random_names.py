@@ -125,6 +125,22 @@ def test_directories_that_somebody_named_stay_beside_a_few_drawn_ones() -> None:
     assert templates(*named, "o/lfmg4y1n/x", "o/x8k2_mq1/x")[:5] == named
 
 
+DATED = b"out/2021-03-04.csv"
+
+
+def test_names_beside_a_date_keep_their_shapes() -> None:
+    """Steps look at the few names with zeros for digits, unless there are dates."""
+    names = [
+        b"work/3f/0123456789abcdef0123456789abcd/1.txt",
+        b"u-123e4567-e89b-12d3-a456-426614174000.dat",
+        b"ccX1y2Z3.o",
+        b"0123456789ab/0123456789ab",
+    ]
+    shapes = shapes_of(pa.array(names, pa.binary())).to_pylist()
+    beside = shapes_of(pa.array([*names, DATED], pa.binary())).to_pylist()
+    assert beside == [*shapes, b"out/\x00d.csv"]
+
+
 @settings(deadline=None, max_examples=100)
 @given(
     st.lists(st.binary(max_size=20).filter(lambda name: b"\0" not in name), max_size=12),

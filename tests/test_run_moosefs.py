@@ -111,7 +111,7 @@ for i in 1 2 3 4 5 6; do sh -c "tr '\\0' x <part_$i.txt >next_$i.dat"; done
 READ = 6 * 200_000
 
 
-@pytest.mark.slow
+@pytest.mark.full  # the two runs below: nothing is read from afar in the second
 @pytest.mark.store
 def test_where_the_bytes_were_read_is_known_of_runs_on_a_real_store(tmp_path: Path) -> None:
     """Six files are read on node A: first from anywhere, then from where they were made."""

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tracehint.analyzer.arrays import distinct, in_turn, slim, together
+from tracehint.analyzer.arrays import distinct, in_turn, places, slim, together
 from tracehint.schemas.compact import in_one
 
 COLUMNS = {
@@ -57,6 +57,13 @@ def test_numbers_in_turn_and_distinct_ones(most: int, rows: int) -> None:
 def test_texts_in_parts_get_one_dictionary() -> None:
     parts = [pa.array(part).dictionary_encode() for part in (["a", "b"], ["c", "a", None])]
     table = pa.table({"n": pa.chunked_array([[1, 2], [3, 4, 5]]), "text": pa.chunked_array(parts)})
-    found = in_one(table)
+    assert in_one(table, ["n"]).column("text").num_chunks == 2
+    found = in_one(table, ["text"])
     assert found.column("text").num_chunks == 1
     assert found.to_pylist() == table.to_pylist()
+
+
+@pytest.mark.parametrize("ids", [[0, 1, 2], [0, 1, 3], [1, 2, 3], [0, 2, 3]])
+def test_places_of_known_ids(ids: list[int]) -> None:
+    wanted = np.array([ids[2], ids[0], ids[1], ids[2]])
+    assert places(np.array(ids), wanted).tolist() == [2, 0, 1, 2]

@@ -25,10 +25,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.engine]
 # Java compiles as little as it can: these runs are over before more would pay.
 QUICK_JAVA = "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell"
 # The runs that are read through a URL as well: another listing, another reader.
-BY_URL = ("two_hosts", "damaged")
+BY_URL = ("damaged", pytest.param("two_hosts", marks=pytest.mark.full))
 BY_S3 = ("two_hosts", *(pytest.param(n, marks=pytest.mark.full) for n in ("empty", "damaged")))
-# What another test here compares as well, divided into few rows; and the largest.
-ELSEWHERE = ("mixed", "copied", "generated")
+# What another test here compares as well, divided into few rows; the largest; and one that has
+# little more than the empty one.
+ELSEWHERE = ("mixed", "copied", "generated", "without_accesses")
 CASES = [pytest.param(n, marks=[pytest.mark.full] * (n in (*ALONE, *ELSEWHERE))) for n in RUNS]
 
 
@@ -56,14 +57,19 @@ def json_of(where: Path | str, backend: str, options: Options | None = None) -> 
 @pytest.mark.parametrize("name", CASES)
 def test_both_backends_give_the_same_json(name: str, tmp_path: Path) -> None:
     bundle = RUNS[name](tmp_path / "b.trace")
+    assert json_of(bundle, "spark") == json_of(bundle, "local")
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("name", BY_URL)
+def test_the_same_json_through_a_url(name: str, tmp_path: Path) -> None:
+    bundle = RUNS[name](tmp_path / "b.trace")
     here = json_of(bundle, "local")
-    assert json_of(bundle, "spark") == here
-    if name in BY_URL:
-        shutil.rmtree(bundle / "extents" / "host=node1" / "deeper", ignore_errors=True)
-        for link in bundle.glob("extents/*/*"):
-            if link.is_symlink():  # below a URL the file system is trusted
-                link.unlink()
-        assert json_of(f"file://{bundle}", "spark") == here
+    shutil.rmtree(bundle / "extents" / "host=node1" / "deeper", ignore_errors=True)
+    for link in bundle.glob("extents/*/*"):
+        if link.is_symlink():  # below a URL the file system is trusted
+            link.unlink()
+    assert json_of(f"file://{bundle}", "spark") == here
 
 
 def test_runs_have_what_they_are_for(tmp_path: Path) -> None:

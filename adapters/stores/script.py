@@ -16,6 +16,7 @@ from tracehint.adapters.plan import TagPlan, Target
 from tracehint.adapters.stores.asked import asked_once
 from tracehint.adapters.stores.base import (
     Gap,
+    Setting,
     Store,
     Translator,
     merge_gaps,
@@ -53,23 +54,22 @@ def make_script(hints: HintFile, plan: TagPlan, store: Store, *, inside: bool) -
     """Build script and table; with `inside`, the table is part of the text."""
     store = scripted(store)
     said = asked_once(store)
+    endings: dict[tuple[int, str], tuple[list[Setting], list[bytes]]] = {}
     records: list[bytes] = []
     gaps: list[Gap] = []
     skipped = 0
     for target in plan.targets:
         settings, missing = said(target)
         gaps += missing
-        for setting in settings:
-            remark = f"{setting.key} ({setting.hint}, {target.rule})"
-            fields = (
-                _kind(target), target.path or b".", setting.key.encode(),
-                script_value(setting), comment(remark)[:200].encode("ascii"),
-            )  # fmt: skip  # a table
-            record = b"".join(field + b"\0" for field in fields)
-            if len(record) > MAX_RECORD:
+        kind = id(settings), target.rule
+        if kind not in endings:  # `said` has the same list for the same settings
+            endings[kind] = settings, [_ending(setting, target.rule) for setting in settings]
+        start = _kind(target) + b"\0" + (target.path or b".") + b"\0"
+        for ending in endings[kind][1]:
+            if len(start) + len(ending) > MAX_RECORD:
                 skipped += 1
             else:
-                records.append(record)
+                records.append(start + ending)
     if not records:
         raise nothing_to_say(plan, store, merge_gaps(gaps), skipped)
     table = b"".join(records)
@@ -79,6 +79,12 @@ def make_script(hints: HintFile, plan: TagPlan, store: Store, *, inside: bool) -
     text = text.replace("#@TABLE@", table_part(table, inside=inside))
     text = text.replace("#@EVIDENCE@", evidence(hints, plan, store, counted))
     return Script(text, table, len(records), skipped, counted)
+
+
+def _ending(setting: Setting, rule: str) -> bytes:
+    """What is the same in all records of a setting that a rule gives."""
+    remark = comment(f"{setting.key} ({setting.hint}, {rule})")[:200].encode("ascii")
+    return b"".join(part + b"\0" for part in (setting.key.encode(), script_value(setting), remark))
 
 
 def table_part(table: bytes, *, inside: bool) -> str:

@@ -47,7 +47,11 @@ def lost_in(run: Path, paths: Collection[bytes]) -> dict[bytes, Lost]:
     from tracehint.analyzer.root_paths import relative_paths
     from tracehint.analyzer.roots import data_roots
     from tracehint.schemas.store import read_bundle
+    from tracehint.schemas.tables import TABLES
 
+    events = read_bundle(run, without=TABLES.keys() - {"names"}).tables["names"]
+    if not pc.any(pc.is_in(events.column("op"), pa.array(_LOSING))).as_py():
+        return {}
     bundle = read_bundle(run, without=("metadata_ops", "attributes", "marks"))
     roots = data_roots(bundle)
     names = bundle.tables["names"].sort_by("seq")

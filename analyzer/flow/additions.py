@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,8 +14,10 @@ import pyarrow.compute as pc
 from tracehint.analyzer.arrays import Bools, Ints, order_by, starts_of
 from tracehint.analyzer.columns import column
 from tracehint.analyzer.flow.again import with_cycles
+from tracehint.analyzer.flow.ahead import Ahead
 from tracehint.analyzer.flow.blind import may_hide_reads
-from tracehint.analyzer.flow.declared import DeclaredRows, Uses, objects_of, pairs, taken
+from tracehint.analyzer.flow.declared import DeclaredRows, Uses, objects_of
+from tracehint.analyzer.flow.declared_pairs import pairs
 from tracehint.analyzer.flow.grouping import even_lists, range_lists
 from tracehint.analyzer.flow.model import UNKNOWN, Flow, Objects
 from tracehint.analyzer.model import CONSUMERS, EDGES, FILES, PRODUCERS
@@ -37,17 +39,20 @@ class Scene:
 
 
 def add_declared(
-    scene: Scene, bundle: Bundle, joined: pa.Table, is_software: Names, relative: Names
+    scene: Scene, bundle: Bundle, ahead: Ahead, is_software: Names, relative: Names
 ) -> Flow:
     """The flow with what is declared, which is taken out of the bundle; the same if nothing is."""
-    if not bundle.tables["declared_io"].num_rows or not joined.num_rows:
+    if ahead.declared is None:
         return scene.flow
-    declared, uses, paths = taken(bundle, joined, scene.tasks)
-    obj = objects_of(paths, scene.objects)
+    paths, rest = ahead.declared()
     soft = np.asarray(is_software(paths).to_numpy(zero_copy_only=False), bool)
-    uses = uses.take(~soft[uses.path])
+    obj = objects_of(paths, scene.objects)
+    declared, uses = rest()
+    for name in ("declared_io", "declared_tasks"):
+        bundle.tables[name] = bundle.tables[name].schema.empty_table()
     engine = np.append(column(scene.tasks, "engine") == 1, True)
-    uses = uses.take(~engine[declared.first[uses.task]])
+    left_out = soft[uses.path] | engine[declared.first[uses.task]]
+    uses = uses.take(~left_out) if left_out.any() else uses
     writer, reader = _unseen(scene, declared, uses, obj, *pairs(uses, declared))
     if not may_hide_reads(bundle):  # then what was not seen did not happen
         both = declared.observed[uses.task[writer]] & declared.observed[uses.task[reader]]
@@ -62,13 +67,10 @@ def add_declared(
     needed[uses.path[writer]] = True
     row, size, fresh = _rows(scene, uses, obj, needed)
     added = _Added(scene, declared, uses, row, size, users)
-    flow = Flow(
-        added.files(paths, fresh, relative, reader),
-        pa.concat_tables([scene.flow.producers, added.producers()]),
-        pa.concat_tables([scene.flow.consumers, added.consumers()]),
-        pa.concat_tables([scene.flow.edges, added.edges(writer, reader)]),
-        scene.flow.notes,
-    )
+    files = ahead.start(partial(added.files, paths, fresh, relative, reader))
+    producers, consumers = added.producers(), added.consumers()
+    edges = added.edges(writer, reader)
+    flow = Flow(files(), producers, consumers, edges, scene.flow.notes)
     if len(writer):
         flow.notes.append(f"{len(writer)} edges are declared by the workflow and were not seen")
         flow.files = with_cycles(flow, scene.tasks)
@@ -127,10 +129,12 @@ class _Added:
     users: Ints
 
     def producers(self) -> pa.Table:
-        return self._users(self.uses.out[self.users], PRODUCERS)
+        more = self._users(self.uses.out[self.users], PRODUCERS)
+        return pa.concat_tables([self.scene.flow.producers, more])
 
     def consumers(self) -> pa.Table:
-        return self._users(~self.uses.out[self.users], CONSUMERS)
+        more = self._users(~self.uses.out[self.users], CONSUMERS)
+        return pa.concat_tables([self.scene.flow.consumers, more])
 
     @cached_property
     def moved(self) -> Ints:
@@ -138,6 +142,8 @@ class _Added:
         less in all."""
         at = self.users
         size = np.maximum(self.size[self.uses.path[at]], 0)
+        if (self.declared.read < 0).all():
+            return size
         task, out = self.uses.task[at], self.uses.out[at]
         inputs = np.bincount(task[~out], size[~out], len(self.declared.first))
         read = self.declared.read[task]
@@ -180,7 +186,8 @@ class _Added:
             np.maximum(self.size[path], 0), pa.repeat("declared", len(writer)),
             pa.array(("certain", "uncertain")).take(pa.array((end[p] > start[c]).astype(np.int64))),
         ]  # fmt: skip  # a table
-        return pa.table([pa.array(v) for v in columns], schema=EDGES)
+        more = pa.table([pa.array(v) for v in columns], schema=EDGES)
+        return pa.concat_tables([self.scene.flow.edges, more])
 
     def files(self, paths: pa.Array, fresh: Ints, relative: Names, handed: Ints) -> pa.Table:
         """The known rows with their roles and certainty changed, then those of new paths."""
@@ -207,9 +214,8 @@ class _Added:
         }
         for name, values in changed.items():
             old = old.set_column(old.column_names.index(name), FILES.field(name), values)
-        return pa.concat_tables(
-            [old, self._fresh(relative(paths.take(pa.array(fresh))), fresh, names.slice(n))]
-        )
+        paths = paths if len(fresh) == len(paths) else paths.take(pa.array(fresh))
+        return pa.concat_tables([old, self._fresh(relative(paths), fresh, names.slice(n))])
 
     def _fresh(self, paths: pa.Array, fresh: Ints, roles: pa.Array) -> pa.Table:
         """Rows of paths that nothing was seen of; nothing is exact about them."""

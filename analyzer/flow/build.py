@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from tracehint.analyzer.arrays import Bools, Ints, order_by
-from tracehint.analyzer.columns import column
+from tracehint.analyzer.arrays import Bools, Ints
+from tracehint.analyzer.columns import column, in_order
 from tracehint.analyzer.flow import general, simple
 from tracehint.analyzer.flow.access import EpochTasks
 from tracehint.analyzer.flow.additions import Scene, add_declared
+from tracehint.analyzer.flow.ahead import Ahead, nothing_yet
 from tracehint.analyzer.flow.batches import ROWS, divide, keep_together
 from tracehint.analyzer.flow.causal import after_their_writes
 from tracehint.analyzer.flow.copies import Copies
 from tracehint.analyzer.flow.empty import add_empty
 from tracehint.analyzer.flow.entries import Entries, make_entries
 from tracehint.analyzer.flow.fold import components
-from tracehint.analyzer.flow.identity import find_objects, judged
+from tracehint.analyzer.flow.identity import judged
 from tracehint.analyzer.flow.model import UNKNOWN, Access, Flow, Found, Objects
 from tracehint.analyzer.flow.notes import merged
 from tracehint.analyzer.flow.partitions import Batch, Partitions
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
     from tracehint.analyzer.flow.extents import Accesses, Execution
     from tracehint.analyzer.model import Options
     from tracehint.schemas.store import Bundle
-
-
-Ahead = Callable[[], tuple[Objects, Ints]]  # waits for `find_objects`
 
 
 class Segmented(Protocol):
@@ -79,26 +77,26 @@ def build_flow(
     always_general: bool = False,
     rows: int = ROWS,
     owned: bool = False,
-    found: Ahead | None = None,
+    ahead: Ahead | None = None,
 ) -> Flow:
     """Files by version, their producers and consumers, and the edges between tasks.
 
     `segmented`: which process epoch belongs to which task, `roots` are the data roots, `extents`
     who has that table and computes, `rules` what is data below them. Tables have the schemas of
     `tracehint.analyzer.model`. With `owned`, columns of the bundle that nothing needs after this
-    are dropped from its tables. `found` waits for the files, where somebody looks for them already
-    (`find_objects`). `rows` is the size of a partition. Never raises on damaged rows: `Flow.notes`.
+    are dropped from its tables. `rows` is the size of a partition. Never raises on damaged rows.
     """
     notes: list[str] = []
     bundle = bundle if owned else replace(bundle, tables=dict(bundle.tables))
-    table = segmented.tasks.take(order_by(column(segmented.tasks, "task")))
+    ahead = ahead or nothing_yet(bundle, segmented.declared_task, segmented.tasks)
+    table = in_order(segmented.tasks, "task")
     ids = column(table, "task")
     procs = EpochTasks(segmented.proc_task, ids)
     tasks = Tasks(ids, column(table, "engine") == 1, *series_of(table), bundle.manifest.started_ns)
     settings = FlowSettings(tasks, options, always_general)
     classify = partial(rules.classify_paths, roots=roots)
     relative = partial(rules.relative_paths, roots=roots)
-    objects = judged(*(found() if found else find_objects(bundle)), procs.of, classify)
+    objects = judged(*ahead.found(), procs.of, classify)
     accesses = extents.look(objects, procs, notes)
     more = from_opens(bundle, objects, procs, extents, notes)
     bundle.tables["opens"] = bundle.tables["opens"].select(["proc"])  # all that counts now
@@ -107,7 +105,7 @@ def build_flow(
     touched = accesses.touched()
     del accesses  # the largest thing there is
     scene = Scene(*together(parts, objects, touched, relative, notes), objects, table)
-    return add_declared(scene, bundle, segmented.declared_task, classify, relative)
+    return add_declared(scene, bundle, ahead, classify, relative)
 
 
 def _parts(

@@ -8,17 +8,17 @@ declaration adds an edge (via `declared`) only where the collector can have miss
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracehint.analyzer.arrays import Bools, Ints, in_turn, ints, order_by, starts_of
-from tracehint.analyzer.columns import binary, coded, column
+from tracehint.analyzer.arrays import Bools, Ints, in_turn, ints, order_by, places, starts_of
+from tracehint.analyzer.columns import binary, coded, column, in_order
 from tracehint.analyzer.flow.model import UNKNOWN, Objects, Rows
-from tracehint.analyzer.flow.ranges import expand
 from tracehint.analyzer.path_rules import ODD
 
 if TYPE_CHECKING:
@@ -53,22 +53,45 @@ class Uses(Rows):
     size: Ints
 
 
-def taken(bundle: Bundle, joined: pa.Table, tasks: pa.Table) -> tuple[DeclaredRows, Uses, pa.Array]:
-    """The declared tasks, inputs and outputs, and the distinct paths of these. The bundle has
-    none of them after this."""
-    declared = read_tasks(bundle, joined, tasks)
-    uses, paths = read_uses(bundle, declared)
-    for name in ("declared_io", "declared_tasks"):
-        bundle.tables[name] = bundle.tables[name].schema.empty_table()
-    return declared, uses, paths
+T = TypeVar("T")
+
+
+class Start(Protocol):
+    """Begins work, where it may be beside other work; returns who waits for the result, which is
+    to be called once."""
+
+    def __call__(self, work: Callable[[], T], /) -> Callable[[], T]: ...
+
+
+# Waits for the distinct paths of the declared inputs and outputs, and who waits for the rest.
+Reading = Callable[[], tuple[pa.Array, Callable[[], tuple[DeclaredRows, Uses]]]]
+
+
+def begin(bundle: Bundle, joined: pa.Table, tasks: pa.Table, start: Start) -> Reading:
+    """Begin to read the declared tasks, inputs and outputs: the paths first, as others go on with
+    these. `joined` maps declared texts to task ids. The bundle is to keep the two tables until
+    all is read, and nobody needs them after that."""
+
+    def named() -> tuple[pa.Array, Callable[[], tuple[DeclaredRows, Uses]]]:
+        declared = read_tasks(bundle, joined, in_order(tasks, "task"))
+        path, paths, task, table = read_paths(bundle, declared)
+
+        def rest() -> tuple[DeclaredRows, Uses]:
+            uses = read_uses(table, path, task)
+            declared.parents = _parents(bundle.tables["declared_tasks"], declared)
+            return declared, uses
+
+        return paths, start(rest)
+
+    return start(named)
 
 
 def read_tasks(bundle: Bundle, joined: pa.Table, tasks: pa.Table) -> DeclaredRows:
-    """`joined` maps declared texts to task ids; `tasks` is sorted by id."""
+    """All but the parents. `joined` maps declared texts to task ids; `tasks` is sorted by id."""
     ids = column(tasks, "task")
     text = joined.column("declared").combine_chunks().dictionary_encode()
     code = ints(text.indices.to_numpy(zero_copy_only=False))
-    place = np.searchsorted(ids, column(joined, "task"))
+    place = places(ids, column(joined, "task"))
     count = len(text.dictionary)
     first, last = np.full(count, len(ids)), np.full(count, UNKNOWN, np.int64)
     np.minimum.at(first, code, place)
@@ -82,8 +105,7 @@ def read_tasks(bundle: Bundle, joined: pa.Table, tasks: pa.Table) -> DeclaredRow
     at = _index(rows.column("task").combine_chunks(), text.dictionary)
     read = np.full(count, UNKNOWN, np.int64)
     np.maximum.at(read, at[at >= 0], column(rows, "read_bytes")[at >= 0])
-    parents = _parents(rows, at, text.dictionary)
-    return DeclaredRows(text.dictionary, first, last, seen, read, of_task, at, parents)
+    return DeclaredRows(text.dictionary, first, last, seen, read, of_task, at, (at[:0], at[:0]))
 
 
 def _index(values: pa.Array, known: pa.Array) -> Ints:
@@ -93,25 +115,43 @@ def _index(values: pa.Array, known: pa.Array) -> Ints:
     return ints(pc.fill_null(pc.index_in(values, value_set=known), UNKNOWN).to_numpy())
 
 
-def _parents(rows: pa.Table, at: Ints, names: pa.Array) -> tuple[Ints, Ints]:
+def _parents(rows: pa.Table, declared: DeclaredRows) -> tuple[Ints, Ints]:
     lists = rows.column("parents").combine_chunks()
-    child = at[ints(pc.list_parent_indices(lists).to_numpy())]
-    parent = _index(pc.list_flatten(lists), names)
+    child = declared.of_row[ints(pc.list_parent_indices(lists).to_numpy())]
+    parent = _index(pc.list_flatten(lists), declared.names)
     keep = (child >= 0) & (parent >= 0)
     child, parent = child[keep], parent[keep]
     order = order_by(child, parent)
     return child[order], parent[order]
 
 
-def read_uses(bundle: Bundle, declared: DeclaredRows) -> tuple[Uses, pa.Array]:
-    """The declared inputs and outputs of known tasks, and the distinct absolute paths."""
+def read_paths(bundle: Bundle, declared: DeclaredRows) -> tuple[Ints, pa.Array, Ints, pa.Table]:
+    """(path of each row, the distinct absolute paths, its task, the rows) of what known tasks
+    declare."""
     table = bundle.tables["declared_io"]
-    code, texts = coded(table, "task")
-    task = _index(texts, declared.names)[code]
+    task = _tasks_of(table.column("task"), declared.names)
     if not (task >= 0).all():
         table = table.filter(pa.array(task >= 0))
         task = task[task >= 0]
-    path, names = _absolute(bundle, *coded(table, "path"), task, declared)
+    return *_absolute(bundle, *coded(table, "path"), task, declared), task, table
+
+
+def _tasks_of(texts: pa.ChunkedArray, names: pa.Array) -> Ints:
+    """Position of each text among the names, or UNKNOWN; asked once per text and part of a column
+    of numbers into distinct ones."""
+    if not pa.types.is_dictionary(texts.type) or not texts.num_chunks:
+        return _index(texts.cast(names.type).combine_chunks(), names)
+    known = _index(pa.concat_arrays([part.dictionary for part in texts.chunks]), names)
+    ends = np.cumsum([len(part.dictionary) for part in texts.chunks]).tolist()
+    parts = [
+        known[low:high][part.indices.to_numpy(zero_copy_only=False)]
+        for low, high, part in zip([0, *ends], ends, texts.chunks, strict=False)
+    ]
+    return np.concatenate(parts)
+
+
+def read_uses(table: pa.Table, path: Ints, task: Ints) -> Uses:
+    """The distinct ones of the rows, of which paths and tasks are numbered."""
     code, texts = coded(table, "direction")
     out = np.array([text == "out" for text in texts.to_pylist()], bool)[code]
     size = column(table, "size_bytes")
@@ -120,7 +160,7 @@ def read_uses(bundle: Bundle, declared: DeclaredRows) -> tuple[Uses, pa.Array]:
     if len(first) < len(order):  # of those that are there twice, the last is the one with a size
         order = order[order_by(np.repeat(first, np.diff([*first, len(order)])), size[order])]
     last = order[np.append(first[1:], len(order))[: len(first)] - 1]
-    return Uses(path[last], task[last], out[last], size[last]), names
+    return Uses(path[last], task[last], out[last], size[last])
 
 
 def _absolute(
@@ -136,11 +176,34 @@ def _absolute(
     used = code[rows]
     if len(used) < len(paths) or not np.array_equal(used, np.arange(len(used))):
         paths = paths.take(pa.array(used))
-    whole = _normal(_joined(folders.take(pa.array(folder[rows])), paths))
+    if alike:
+        whole = _joined(folders[int(folder[0])] if len(folder) else folders[0], paths)
+    else:
+        whole = _joined(folders.take(pa.array(folder[rows])), paths)
+    odd = pc.match_substring_regex(whole, ODD)
     if alike and whole is paths:
-        return number, paths
-    normal = whole.dictionary_encode()
+        return _merged(number, paths, odd)
+    normal = _normal(whole, odd).dictionary_encode()
     return ints(normal.indices.to_numpy(zero_copy_only=False))[number], normal.dictionary
+
+
+def _merged(number: Ints, paths: pa.Array, odd: pa.Array) -> tuple[Ints, pa.Array]:
+    """Distinct paths in their shortest forms, numbered anew where two have one form: only the
+    `odd` ones change."""
+    short = _normal(paths, odd)
+    if short is paths:
+        return number, paths
+    some = pc.is_in(short, value_set=short.filter(odd)).to_numpy(zero_copy_only=False)
+    at = np.flatnonzero(some)
+    forms = short.take(pa.array(at)).dictionary_encode()
+    code = ints(forms.indices.to_numpy(zero_copy_only=False))
+    _, first = in_turn(code)
+    new = np.ones(len(paths), bool)
+    new[at] = False
+    new[at[first]] = True
+    place = np.cumsum(new) - 1
+    place[at] = place[at[first][code]]
+    return place[number], short.filter(pa.array(new))
 
 
 def _folders(bundle: Bundle, declared: DeclaredRows) -> tuple[Ints, pa.Array]:
@@ -155,7 +218,7 @@ def _folders(bundle: Bundle, declared: DeclaredRows) -> tuple[Ints, pa.Array]:
     return number, pa.concat_arrays([own.dictionary, pa.array([cwd], pa.binary())])
 
 
-def _joined(folders: pa.Array, paths: pa.Array) -> pa.Array:
+def _joined(folders: pa.Array | pa.Scalar, paths: pa.Array) -> pa.Array:
     keep = pc.or_(pc.starts_with(paths, b"/"), pc.equal(pc.binary_length(folders), 0))
     if pc.all(keep).as_py():
         return paths
@@ -163,9 +226,8 @@ def _joined(folders: pa.Array, paths: pa.Array) -> pa.Array:
     return pc.if_else(keep, paths, inside)
 
 
-def _normal(paths: pa.Array) -> pa.Array:
-    """Paths without `.`, `..` and doubled slashes; only odd ones are touched."""
-    odd = pc.match_substring_regex(paths, ODD)
+def _normal(paths: pa.Array, odd: pa.Array) -> pa.Array:
+    """Paths without `.`, `..` and doubled slashes; only `odd` ones are touched."""
     names = paths.filter(odd).to_pylist()
     if not names:
         return paths
@@ -183,30 +245,3 @@ def objects_of(paths: pa.Array, objects: Objects) -> Ints:
     names = pa.concat_arrays([objects.path.take(backwards), pc.list_flatten(others)])
     obj = np.concatenate([np.arange(count)[::-1], owner, [UNKNOWN]])
     return obj[_index(paths, names)]
-
-
-def pairs(uses: Uses, declared: DeclaredRows) -> tuple[Ints, Ints]:
-    """Rows (out, in) of `uses` that declare a handover of one path between two tasks.
-
-    Where the reader's declared parents wrote the path, the other writers are left out.
-    """
-    order = order_by(uses.path, (~uses.out).astype(np.int64))
-    first = starts_of(uses.path[order])
-    stop = np.append(first[1:], len(order))[: len(first)]
-    outs = np.add.reduceat(uses.out[order].astype(np.int64), first) if len(first) else first
-    group = np.repeat(np.arange(len(first)), stop - first)
-    inner = ~uses.out[order]
-    reader = order[inner]
-    i, j = expand(first[group[inner]], (first + outs)[group[inner]])
-    writer, reader = order[j], reader[i]
-    p, c = uses.task[writer], uses.task[reader]
-    child, parent = declared.parents
-    count = len(declared.names)
-    known = child * count + parent
-    key = c * count + p
-    at = np.minimum(np.searchsorted(known, key), max(len(known) - 1, 0))
-    by_parent = known[at] == key if len(known) else np.zeros(len(key), bool)
-    fed = np.zeros(len(uses), bool)
-    fed[reader[by_parent]] = True
-    keep = (p != c) & (by_parent | ~fed[reader])
-    return writer[keep], reader[keep]

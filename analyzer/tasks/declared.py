@@ -59,10 +59,10 @@ def _first_parts(table: pa.Table) -> pa.Table:
     """One row per declared task: parts of it have the same identifier. The first of each, in the
     order of the last ones."""
     code = codes(table, "task")
+    if code.max(initial=-1) == len(code) - 1:  # numbered by their first rows: all are different
+        return table
     _, first = np.unique(code, return_index=True)
     _, back = np.unique(code[::-1], return_index=True)
-    if len(first) == len(code):
-        return table
     return table.take(pa.array(first[np.argsort(-back, kind="stable")]))
 
 

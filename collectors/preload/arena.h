@@ -53,6 +53,7 @@ struct th_arena {
 	/* enum th_unit; READY has blocks on disk: writing there cannot fail */
 	unsigned char units[TH_UNITS];
 	struct th_program_known programs[TH_PROGRAMS];
+	unsigned long long reclaims, reclaims_ticks; /* of record/reclaim.c, and when it was read */
 };
 
 struct th_chunk {

@@ -45,11 +45,11 @@ def alike(*columns: Ints) -> tuple[Ints, Ints]:
     return first, code
 
 
-def word_sets(column: pa.ChunkedArray) -> tuple[list[list[str]], Ints]:
+def word_sets(column: pa.ChunkedArray) -> tuple[list[tuple[str, ...]], Ints]:
     """(the distinct ones of lists of words, which of them each row has): of lists with the same
     words in the same order, few of which differ."""
     first, code = alike(sets_in(column))
-    return lists(column.take(first)), code
+    return list(map(tuple, lists(column.take(first)))), code
 
 
 def first_of(column: pa.ChunkedArray) -> Ints:

@@ -6,7 +6,7 @@ whose placement saves most.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -34,11 +34,14 @@ GROUP_BITS = 40  # of a group's number, where facts of several runs are joined; 
 _ROLES = ("input", "intermediate", "output")
 
 
-def facts_of(analysis: Analysis) -> pa.Table:
-    """One row per path below the data roots, inputs, intermediates and outputs only."""
+def facts_of(analysis: Analysis, named: Callable[[pa.Array], None] | None = None) -> pa.Table:
+    """One row per path below the data roots, inputs, intermediates and outputs only. `named` is
+    given the paths before the rest is known."""
     label = labels_of(analysis.patterns)
-    region = regions_of(analysis, label)
     files = _placed(analysis.files, label)
+    if named is not None:
+        named(files["path"].combine_chunks())
+    region = regions_of(analysis, label)
     file = column(files, "file")
     said, within = _at(label, "file", file), _at(region, "file", file)
     group = label["grp"].take(said)

@@ -10,10 +10,13 @@ and the refusal said.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tracehint.analyzer.execution.resources import Resources, cores
+from tracehint.analyzer.execution.threads import beside
 from tracehint.analyzer.model import Analysis
 from tracehint.hintgen.hints.model import HintFile, Refusal, Rule
 from tracehint.hintgen.learn.build import rule_of
@@ -29,6 +32,7 @@ from tracehint.hintgen.learn.safety import Limits, restrain
 from tracehint.hintgen.learn.scale import NO_SCALES, Scales, scales_of
 from tracehint.hintgen.learn.selfcheck import self_check
 from tracehint.hintgen.learn.shapes import with_shapes
+from tracehint.hintgen.text.masks import shapes_of
 from tracehint.version import __version__
 
 if TYPE_CHECKING:
@@ -51,20 +55,18 @@ def learn(
 ) -> HintFile:
     """Rules from runs of one workflow; what was refused is in `refused`. `facts`: those of each
     run, as `facts_of` has them, where they are there already."""
-    import pyarrow as pa
-
     options = options or LearnOptions()
     nodes = options.nodes or max((nodes_of(a) for a in analyses), default=2)
-    facts = [facts_of(analysis) for analysis in analyses] if facts is None else facts
-    joined = with_shapes(pa.concat_tables(_apart(facts))) if facts else None
+    threads = Resources(cores())
+    facts, joined = _with_shapes(analyses, facts, threads)
+    counted = beside(partial(_counted, facts, joined), threads)
     makers = makers_of(analyses)
     leaves, mixed = _leaves(file_groups_of(joined) if joined is not None else [])
-    # Several runs have several scales, which their common value already says.
-    scales = scales_of(joined) if joined is not None and len(facts) == 1 else NO_SCALES
+    scales, per_pair = counted()
     leaves, rules, held_back = _within_limits(merge(leaves), options.limits, nodes, scales)
     if options.fallbacks:
         tasks = sum(analysis.tasks.num_rows for analysis in analyses)
-        more = _wider(leaves + mixed, tasks, _per_pair(facts))
+        more = _wider(leaves + mixed, tasks, per_pair)
         more += by_maker(leaves + mixed, makers)
         made = (rule_of(candidate, nodes, scales) for candidate in more)
         rules += [rule for rule in made if rule is not None]
@@ -83,6 +85,32 @@ def learn(
         refused=_sorted([*map(_mixed, mixed), *caught, *held_back]),
         makers=makers if any(rule.made_by for rule in rules) else (),
     )
+
+
+def _with_shapes(
+    analyses: Sequence[Analysis], facts: list[pa.Table] | None, threads: Resources
+) -> tuple[list[pa.Table], pa.Table | None]:
+    """The facts of each run, and all of them with their shapes; None: there is no run. The names
+    of a single run are looked at beside the rest of its facts."""
+    import pyarrow as pa
+
+    if facts is None and len(analyses) == 1:
+        begun: list[Callable[[], pa.Array]] = []
+        facts = [
+            facts_of(analyses[0], lambda p: begun.append(beside(partial(shapes_of, p), threads)))
+        ]
+        return facts, _apart(facts)[0].append_column("shape", begun[0]())
+    facts = [facts_of(analysis) for analysis in analyses] if facts is None else facts
+    return facts, with_shapes(pa.concat_tables(_apart(facts))) if facts else None
+
+
+def _counted(
+    facts: list[pa.Table], joined: pa.Table | None
+) -> tuple[Scales, dict[tuple[Types, Types], int]]:
+    """The scales of a single run: several have several, which their common value already says.
+    And how many files each pair of types has between the same tasks."""
+    single = joined is not None and len(facts) == 1
+    return scales_of(joined) if single else NO_SCALES, _per_pair(facts)
 
 
 def _wider(

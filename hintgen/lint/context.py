@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from tracehint.analyzer.execution.memory import give_back
+from tracehint.analyzer.execution.resources import Resources, cores
+from tracehint.analyzer.execution.threads import beside
 from tracehint.hintgen import query
 from tracehint.hintgen.lint.finding import Finding, LintRule, Savings
 from tracehint.hintgen.lint.settings import Settings
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
     from tracehint.analyzer.predict.cluster import Cluster
     from tracehint.hintgen.hints.model import HintFile
+    from tracehint.hintgen.inputs import Input
     from tracehint.schemas.store import Bundle
 
 # Columns of nearly every rule, and what it groups by: numbers of texts; `f` is the files table.
@@ -47,6 +50,12 @@ SAVES_SQL = """greatest(0, sum(p.saves_bytes))::BIGINT AS network_bytes,
     greatest(0, sum(p.saves_wait_bytes))::BIGINT AS waiting_bytes"""
 
 
+_OF_RULES = """
+    SELECT view_name, true FROM duckdb_views() WHERE regexp_matches(view_name, '^[bd]_')
+    UNION ALL
+    SELECT table_name, false FROM duckdb_tables() WHERE regexp_matches(table_name, '^[bd]_')"""
+
+
 @dataclass
 class Context:
     """One run under the linter. `con` is made at the first question.
@@ -63,14 +72,30 @@ class Context:
     cluster: Cluster | None = None
     owned: bool = False
 
+    @classmethod
+    def of(cls, run: Input, **rest: Any) -> Context:
+        """The run, whose tables may go; `rest`: further fields. Its bundle is read while it is
+        found out who uses which file. Labels of edges go."""
+        from tracehint.hintgen.lint.facts import without_edge_labels
+
+        run.analysis = without_edge_labels(run.analysis)
+        reading = beside(lambda: run.bundle, Resources(cores()))
+        users = users_of(run.analysis)
+        context = cls(run.analysis, reading(), owned=True, **rest)
+        context.users = users
+        return context
+
     @functools.cached_property
     def con(self) -> duckdb.DuckDBPyConnection:
         """The run as SQL tables: query.connect's, the views below, `in_force`."""
         from tracehint.hintgen.lint import facts
         from tracehint.hintgen.lint.in_force import add_in_force
 
-        con = query.connect(facts.without_edge_labels(self.analysis), self.bundle, self.users)
-        facts.add_views(con, self.users)
+        users = self.users
+        give_back()
+        con = query.connect(facts.without_edge_labels(self.analysis), self.bundle, users)
+        give_back()
+        facts.add_views(con, self.analysis, users)
         add_in_force(con, self.bundle, self.analysis.run["data_roots"], self.hints_in_force)
         if self.bundle is not None:
             facts.add_bundle_views(con, self.analysis, self.bundle, owned=self.owned)
@@ -81,6 +106,15 @@ class Context:
     def users(self) -> Users:
         """Who made and who read each file."""
         return users_of(self.analysis)
+
+    def release(self) -> None:
+        """Let go of what rules alone ask: the tables of the bundle, and what is declared."""
+        for name, view in self.con.execute(_OF_RULES).fetchall():
+            if view:
+                self.con.unregister(name)
+            else:
+                self.con.execute(f'DROP TABLE "{name}"')
+        give_back()
 
     def rows(self, sql: str, **parameters: Any) -> list[dict[str, Any]]:
         """Rows of a question; `$name` stands for a parameter or a setting of that name."""
@@ -95,9 +129,8 @@ class Context:
     @functools.cached_property
     def saved(self) -> Saved:
         """What all placement hints that were not in force would save."""
-        hinted = self.con.execute(
-            "SELECT file FROM files SEMI JOIN in_force USING (path_text)"
-        ).fetchall()
+        sql = "SELECT file FROM files SEMI JOIN in_force USING (path_text)"
+        hinted = self.con.execute(sql).fetchall() if self.hinted else ()
         return saved(self.labelled, [file for (file,) in hinted])
 
     @functools.cached_property
@@ -131,14 +164,19 @@ class Context:
             f"tracehint emit hints.json --store xattr --like {name} -o hints.sh"
         )
 
+    @functools.cached_property
+    def hinted(self) -> bool:
+        """Whether any hint was in force."""
+        known = self.con.execute("SELECT count(*) FROM in_force").fetchone()
+        return bool(known and known[0])
+
     def placement_assumed(self) -> tuple[str, ...]:
         """What a placement finding takes for granted."""
         placement = self.analysis.options.default_placement
-        known = self.con.execute("SELECT count(*) FROM in_force").fetchone()
         where = {"striped": f"striped over {self.nodes} nodes", "local": "on the writer's node"}
         return (
             f"default placement: {where.get(placement, placement)}",
-            "no hint on these files" if known and known[0] else "no hint in force (none was seen)",
+            "no hint on these files" if self.hinted else "no hint in force (none was seen)",
         )
 
     def finding(

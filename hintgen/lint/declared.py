@@ -12,14 +12,16 @@ d_parent  task, parent: tasks that wait for others
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.arrays import Ints, distinct, ints, joined, order_by, starts_of
+from tracehint.analyzer.arrays import Ints, Shorts, distinct, ints, joined, order_by, starts_of
 from tracehint.analyzer.columns import coded, column, in_order
 from tracehint.hintgen.query import text_column
+from tracehint.hintgen.text.escape import text as visible
 
 if TYPE_CHECKING:
     import duckdb
@@ -39,17 +41,11 @@ CREATE TABLE d_dir (task BIGINT, path_text VARCHAR, direction VARCHAR);
 CREATE TABLE d_parent (task BIGINT, parent BIGINT);
 """
 _PLAIN = """
-WITH below AS (SELECT number, {rel} AS rel FROM declared_paths)
+WITH below AS (SELECT number, {rel} AS rel FROM odd_paths)
 SELECT number, rtrim(CASE WHEN starts_with(rel, './')
                      THEN regexp_replace(rel, '^(\\./)+', '') ELSE rel END, '/') AS path_text
 FROM below"""
 _NAMED = "SELECT d.number, f.file FROM d_path d JOIN files f USING (path_text)"
-_DIRECTORIES = """
-INSERT INTO d_dir
-  SELECT DISTINCT d.task, p.path_text, d.direction
-  FROM d_io d JOIN (FROM d_path WHERE ends_with(path::VARCHAR, '/')
-                    OR path_text IN (SELECT path_text FROM folders)) p USING (number);
-"""
 _PARENTS = """
 INSERT INTO d_parent
   SELECT DISTINCT m.task, pm.task
@@ -90,20 +86,24 @@ def uses_of(bundle: Bundle, declared_task: pa.Table) -> DeclaredUses:
     return DeclaredUses(tasks, task[first], path[first], way[first], most, paths, ways)
 
 
-def add_declared(con: duckdb.DuckDBPyConnection, uses: DeclaredUses, relative: str) -> None:
-    """Fill the tables. `con` has `files` and `folders`. `relative`: SQL that makes of a text
-    `absolute` what is below its data root."""
+def add_declared(
+    con: duckdb.DuckDBPyConnection,
+    uses: DeclaredUses,
+    folders: pa.Array,
+    roots: Sequence[str],
+    relative: str,
+) -> None:
+    """Fill the tables. `con` has `files`. `folders`: of the files of the run. `relative`: SQL that
+    makes of a text `absolute` what is below its data root, one of `roots`."""
     import pyarrow as pa
 
     _put(con, "d_task", {"task": uses.tasks})
     number = np.arange(len(uses.paths))
-    every = {"number": number, "absolute": text_column(uses.paths)}
-    con.register("declared_paths", pa.table(every))
-    found = in_order(con.sql(_PLAIN.format(rel=relative)).to_arrow_table(), "number")
-    text = found["path_text"].combine_chunks()
+    text = _plain(con, text_column(uses.paths), roots, relative)
     name = text.dictionary_encode().indices
     _put(con, "d_path", {"number": number, "path": uses.paths, "path_text": text, "name": name})
-    direction = pa.DictionaryArray.from_arrays(pa.array(uses.way, pa.int32()), uses.ways)
+    ways = pa.int8() if len(uses.ways) < 128 else pa.int32()
+    direction = pa.DictionaryArray.from_arrays(pa.array(uses.way, ways), uses.ways)
     _put(con, "d_io", {
         "task": uses.task, "number": uses.path, "name": name.take(pa.array(uses.path)),
         "direction": direction, "size_bytes": pa.array(uses.size, mask=uses.size == NO_SIZE),
@@ -115,7 +115,46 @@ def add_declared(con: duckdb.DuckDBPyConnection, uses: DeclaredUses, relative: s
     _put(con, "d_file", {
         "task": uses.task[row], "file": file, "direction": direction.take(pa.array(row)),
     })  # fmt: skip  # a table
-    con.execute(_DIRECTORIES + _PARENTS)
+    _put(con, "d_dir", _directories(uses, text, name, folders))
+    con.execute(_PARENTS)
+
+
+def _directories(
+    uses: DeclaredUses, text: pa.Array, name: pa.Array, folders: pa.Array
+) -> dict[str, object]:
+    """The columns of d_dir. `text`, `name`: of each path in `uses`."""
+    import pyarrow.compute as pc
+
+    named_so = pc.ends_with(uses.paths, b"/")
+    chosen = pc.or_(named_so, pc.is_in(text, value_set=folders)).to_numpy(zero_copy_only=False)
+    rows = np.flatnonzero(chosen[uses.path])
+    keys = uses.task[rows], ints(name.to_numpy())[uses.path[rows]], uses.way[rows]
+    order = order_by(*keys)
+    rows = rows[order[starts_of(*(key[order] for key in keys))]]
+    return {
+        "task": uses.task[rows], "path_text": text.take(uses.path[rows]),
+        "direction": uses.ways.take(uses.way[rows]),
+    }  # fmt: skip  # a table
+
+
+def _plain(
+    con: duckdb.DuckDBPyConnection, texts: pa.Array, roots: Sequence[str], relative: str
+) -> pa.Array:
+    """The paths below their data root, without ./ and a last /. Most are so already."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    odd = pc.or_(pc.starts_with(texts, "./"), pc.ends_with(texts, "/"))
+    for root in roots:
+        top = visible(root).rstrip("/")
+        odd = pc.or_(odd, pc.or_(pc.equal(texts, top), pc.starts_with(texts, top + "/")))
+    place = np.flatnonzero(odd.fill_null(False).to_numpy(zero_copy_only=False))
+    if not len(place):
+        return texts
+    con.register("odd_paths", pa.table({"number": place, "absolute": texts.take(place)}))
+    found = in_order(con.sql(_PLAIN.format(rel=relative)).to_arrow_table(), "number")
+    con.unregister("odd_paths")
+    return pc.replace_with_mask(texts, odd, found["path_text"].combine_chunks())
 
 
 def _known(declared_task: pa.Table, names: pa.Array) -> tuple[Ints, Ints]:
@@ -130,8 +169,14 @@ def _known(declared_task: pa.Table, names: pa.Array) -> tuple[Ints, Ints]:
 
 
 def _put(con: duckdb.DuckDBPyConnection, name: str, columns: dict[str, object]) -> None:
-    """In place of the empty table, these columns: not a copy."""
+    """In place of the empty table, these columns: not a copy, and whole numbers in 32 bits where
+    they fit."""
     import pyarrow as pa
 
     con.execute(f"DROP TABLE {name}")
-    con.register(name, pa.table(columns))
+    small = {k: _small(v) if isinstance(v, np.ndarray) else v for k, v in columns.items()}
+    con.register(name, pa.table(small))
+
+
+def _small(values: Ints) -> Ints | Shorts:
+    return values.astype(np.int32) if values.max(initial=0) < 1 << 31 else values

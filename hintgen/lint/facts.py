@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.arrays import ints
+from tracehint.analyzer.columns import column
 from tracehint.hintgen.filetypes import add_file_types
 from tracehint.hintgen.lint import declared
 from tracehint.hintgen.query import text_column
@@ -20,11 +20,7 @@ if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
     from tracehint.schemas.store import Bundle
 
-# primary_label  the file's primary pattern
 _VIEWS = """
-CREATE TABLE primary_label AS
-  SELECT file, pattern, confidence, "group", placement, saves_bytes, saves_wait_bytes
-  FROM patterns WHERE edge IS NULL AND "primary";
 CREATE TABLE in_force (path_text VARCHAR, name VARCHAR, value VARCHAR, set_s DOUBLE);
 """
 
@@ -61,9 +57,18 @@ SELECT DISTINCT regexp_replace(path_text, '/[^/]*$', '') AS above FROM files
 WHERE contains(path_text, '/')"""
 
 
+def with_primary_labels(analysis: Analysis) -> Analysis:
+    """The analysis with the primary labels of files only: rules ask for no others."""
+    import pyarrow.compute as pc
+
+    own = without_edge_labels(analysis).patterns
+    if pc.all(own.column("primary")).as_py() is False:
+        own = own.filter(own.column("primary"))
+    return replace(analysis, patterns=own)
+
+
 def without_edge_labels(analysis: Analysis) -> Analysis:
-    """The analysis with the labels of files only: rules ask for no others, and those of the edges
-    are two of three."""
+    """The analysis with the labels of files only: those of the edges are two of three."""
     import pyarrow.compute as pc
 
     edge = analysis.patterns.column("edge")
@@ -74,10 +79,11 @@ def without_edge_labels(analysis: Analysis) -> Analysis:
     return replace(analysis, patterns=own)
 
 
-def add_views(con: duckdb.DuckDBPyConnection, users: Users) -> None:
-    """file_types, the views over the analysis, and the declared tables, empty."""
-    files = ints(con.execute("SELECT file FROM files").fetchnumpy()["file"])
-    add_file_types(con, users, files)
+def add_views(con: duckdb.DuckDBPyConnection, analysis: Analysis, users: Users) -> None:
+    """file_types, primary_label (the primary pattern of each file) and the declared tables,
+    empty."""
+    add_file_types(con, users, column(analysis.files, "file"))
+    con.register("primary_label", with_primary_labels(analysis).patterns)
     con.execute(_VIEWS)
     con.execute(declared.EMPTY)
 
@@ -91,26 +97,28 @@ def add_bundle_views(
     con.register("b_proc_task", proc_task)
     con.register("b_declared_task", declared_task)
     roots = analysis.run["data_roots"]
-    for name, table, column in (
+    for name, table, path in (
         ("b_open_paths", "opens", "path"),
         ("b_meta_paths", "metadata_ops", "dir"),
         ("b_exe_paths", "processes", "exe"),
         ("b_name_paths", "names", "path"),
     ):
-        _register_paths(con, name, bundle.tables[table].column(column).unique(), roots)
+        _register_paths(con, name, bundle.tables[table].column(path).unique(), roots)
     con.execute(
         "CREATE TABLE b_run AS SELECT $1::BIGINT AS origin_ns", [bundle.manifest.started_ns]
     )
     con.execute(_BUNDLE_VIEWS)
-    con.register("folders", _folders(con))
     uses = declared.uses_of(bundle, declared_task)
     if owned:
         con.unregister("b_declared_io")
         bundle.tables["declared_io"] = bundle.tables["declared_io"].schema.empty_table()
-    declared.add_declared(con, uses, relative_sql("absolute", roots))
+    declared.add_declared(con, uses, _folders(con), roots, relative_sql("absolute", roots))
+    if owned:  # how many there are is asked later
+        con.unregister("b_declared_tasks")
+        bundle.tables["declared_tasks"] = bundle.tables["declared_tasks"].select(["pid"])
 
 
-def _folders(con: duckdb.DuckDBPyConnection) -> pa.Table:
+def _folders(con: duckdb.DuckDBPyConnection) -> pa.Array:
     """What comes before any / of the name of a file."""
     import pyarrow as pa
 
@@ -120,7 +128,7 @@ def _folders(con: duckdb.DuckDBPyConnection) -> pa.Table:
         above = [name.rpartition("/")[0] for name in above if "/" in name]
         above = list(set(above) - found)
         found.update(above)
-    return pa.table({"path_text": pa.array(sorted(found), pa.string())})
+    return pa.array(sorted(found), pa.string())
 
 
 def _members(analysis: Analysis, bundle: Bundle) -> tuple[pa.Table, pa.Table]:

@@ -15,9 +15,10 @@ class Declared:
 
     `producer_types[i]` is None for an input of the workflow. `consumers` and
     `producers` are task ids (any hashable, stable text). `sizes` only where
-    the file exists already (inputs). `alike`: files with the same producers and consumers, where
-    somebody counted them already. `makers`: nothing is known but the type of the task that
-    makes each file just now; None: it belongs to no task whose type is known.
+    the file exists already (inputs). What follows from the tasks of all files together, where
+    somebody found it out already: `alike`, files with the same producers and consumers; `uses`
+    (hints/uses.py); `readers`, consumers of each. `makers`: nothing is known but the type of the
+    task that makes each file just now; None: it belongs to no task whose type is known.
     """
 
     producer_types: Sequence[str | None] | None = None
@@ -26,6 +27,8 @@ class Declared:
     consumers: Sequence[Sequence[str]] | None = None
     sizes: Sequence[int | None] | None = None
     alike: Sequence[int] | None = None
+    uses: Sequence[str] | None = None
+    readers: Sequence[int] | None = None
     makers: Sequence[str | None] | None = None
 
 

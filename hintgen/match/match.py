@@ -61,7 +61,7 @@ class Matcher:
         known = known or Declared()
         uses, alike = None, None
         if known.producers is not None and known.consumers is not None:
-            uses = uses_of(known.producers, known.consumers)
+            uses = known.uses or uses_of(known.producers, known.consumers)
             alike = known.alike or pair_counts(known.producers, known.consumers)
         picks = self.picker.picks(AskedPaths(paths, known, alike, names))
         readers: Mapping[str, float] = {}

@@ -70,9 +70,9 @@ def outcomes(
 
 def _columns(picks: Sequence[Pick], run: RunValues) -> Iterator[tuple[int, str | None, int | None]]:
     """What the hints of each path follow from; and from what `_own` has."""
-    read = run.known.consumers
+    read, readers = run.known.consumers, run.known.readers
     uses = run.uses if run.uses is not None else repeat(None)
-    counts = repeat(None) if read is None else map(len, read)
+    counts = readers or (repeat(None) if read is None else map(len, read))
     return zip(map(id, picks), uses, counts, strict=False)
 
 

@@ -10,55 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tracehint.analyzer.arrays import Ints, ints
 from tracehint.analyzer.model import Analysis
+from tracehint.hintgen.declared import declared_of
 from tracehint.hintgen.hints.model import HintFile
 from tracehint.hintgen.hints.pathtext import to_text
-from tracehint.hintgen.learn.columns import alike, lists, sets_in, word_sets
 from tracehint.hintgen.learn.facts import facts_of, nodes_of
 from tracehint.hintgen.match.match import Declared, Matcher
-from tracehint.hintgen.score.baseline import TYPES, baseline
+from tracehint.hintgen.score.baseline import baseline
 from tracehint.hintgen.score.observed import truth_of
 from tracehint.hintgen.score.said import Said, said_of
 from tracehint.hintgen.score.tally import compare, why_wrong
 
-T = TypeVar("T")
 # what the rules may know of the other run -> in words
 KNOWS = {
     "path": "each path for itself",
     "names": "the paths of all files together",
     "graph": "paths, and the declared tasks with their types and files",
 }
-
-
-def declared_of(facts: pa.Table) -> Declared:
-    """What the engine's graph of a run declares: tasks and types, no I/O."""
-    (makers, made), (readers, read) = (word_sets(facts[name]) for name in TYPES)
-    producers, consumers = facts["producers"], facts["consumers"]
-    return Declared(
-        producer_types=_each([some[0] if some else None for some in makers], made),
-        consumer_types=_each(readers, read),
-        producers=lists(pc.cast(producers, pa.list_(pa.string()))),
-        consumers=lists(pc.cast(consumers, pa.list_(pa.string()))),
-        alike=_pair_counts(producers, consumers),
-    )
-
-
-def _each(values: Sequence[T], code: Ints) -> list[T]:
-    return [values[k] for k in code.tolist()]
-
-
-def _pair_counts(producers: pa.ChunkedArray, consumers: pa.ChunkedArray) -> list[int]:
-    """For each file: how many have the same producers and consumers, itself included."""
-    _, pair = alike(sets_in(producers), sets_in(consumers))
-    found: list[int] = np.bincount(pair)[pair].tolist()
-    return found
 
 
 def has_declared_graph(analysis: Analysis) -> bool:

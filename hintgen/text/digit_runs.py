@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -43,8 +44,9 @@ class DigitRuns:
         run, other = self._runs(rows), self._runs(model)
         varies = np.zeros(len(self._start), bool)
         varies[other[~self._same(run, other)]] = True
-        for name, row in zip(kind[first].tolist(), rows[first].tolist(), strict=True):
-            yield name, [self._shown(run, varies) for run in self._runs(np.array([row])).tolist()]
+        shown = iter(self._shown(self._runs(rows[first]), varies))
+        for name, many in zip(kind[first].tolist(), self.count[rows[first]].tolist(), strict=True):
+            yield name, list(islice(shown, many))
 
     def _runs(self, rows: Ints) -> Ints:
         return spread(self._first[rows], self.count[rows])
@@ -58,8 +60,10 @@ class DigitRuns:
         same[owner[self._bytes[left] != self._bytes[right]]] = False
         return same
 
-    def _shown(self, run: int, varies: Bools) -> str:
-        if varies[run]:
-            return VARIES
-        start = self._start[run]
-        return bytes(self._bytes[start : start + self._length[run]]).decode("ascii")
+    def _shown(self, runs: Ints, varies: Bools) -> Iterator[str]:
+        text = self._bytes.data
+        ends = self._start[runs] + self._length[runs]
+        for start, end, other in zip(
+            self._start[runs].tolist(), ends.tolist(), varies[runs].tolist(), strict=True
+        ):
+            yield VARIES if other else str(text[start:end], "ascii")

@@ -25,6 +25,7 @@ RUN_ONLY = ("uuid", "date", "hash", "random")  # that no two runs share
 RANDOM_PART = "\x00[" + "".join(mark for mark, name in MARKS.items() if name in RUN_ONLY) + "]"
 
 _EDGE_L, _EDGE_R = r"(^|[^0-9A-Za-z])", r"([^0-9A-Za-z]|$)"
+_DATED = r"[0-9]{4}-[0-9]{2}-"
 # What is in every name that a step changes, the step. In order.
 _STEPS: tuple[tuple[str, str, str], ...] = (
     (r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-",
@@ -34,7 +35,7 @@ _STEPS: tuple[tuple[str, str, str], ...] = (
     (r"[0-9a-f]{12}", r"(^|/)[0-9a-f]{2}/[0-9a-f]{12,64}(/|$)", "\\1\x00h/\x00h\\2"),
     (r"[0-9A-Fa-f]{12}",
      _EDGE_L + r"(?:[0-9a-f]{12,128}|[0-9A-F]{12,128})" + _EDGE_R, "\\1\x00h\\2"),
-    (r"[0-9]{4}-[0-9]{2}-",
+    (_DATED,
      _EDGE_L + r"(?:19|20)[0-9]{2}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])" + _EDGE_R,
      "\\1\x00d\\2"),
     (r"(?:^|/)cc[A-Za-z0-9]{6}\.",  # compiler drivers
@@ -72,7 +73,7 @@ def shapes_of(paths: pa.Array, runs: pa.Array | None = None) -> pa.Array:
 
 def layouts_of(paths: pa.Array, runs: pa.Array | None = None) -> Layouts:
     """The same, layout by layout: of many names few differ. A null is a layout, too."""
-    encoded = zeroed(_marked(paths.cast(pa.binary()))).dictionary_encode("encode")
+    encoded = _encoded(paths.cast(pa.binary()))
     known = encoded.dictionary.to_pylist()
     if len(known) <= MAX_LAYOUTS:
         found = masked(known, _runs_of(encoded, runs))
@@ -84,6 +85,16 @@ def layouts_of(paths: pa.Array, runs: pa.Array | None = None) -> Layouts:
         for _ in range(2):
             shapes = pc.replace_substring_regex(shapes, pattern=_MIXED[0], replacement=_MIXED[1])
     return Layouts(encoded.indices, encoded.dictionary, shapes)
+
+
+def _encoded(paths: pa.Array) -> pa.DictionaryArray:
+    """The layouts. Steps know digits as such only, but for dates: what they change in names they
+    change in names with zeros for digits as well, of which there are few."""
+    zeros = zeroed(paths).dictionary_encode("encode")
+    if pc.any(pc.match_substring_regex(zeros.dictionary, _DATED)).as_py():
+        return zeroed(_marked(paths)).dictionary_encode("encode")
+    few = zeroed(_marked(zeros.dictionary)).dictionary_encode("encode")
+    return pa.DictionaryArray.from_arrays(few.indices.take(zeros.indices), few.dictionary)
 
 
 def _marked(paths: pa.Array) -> pa.Array:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracehint.analyzer.arrays import Bools, Ints, ints, lookup, numbered, order_by
+from tracehint.analyzer.arrays import Bools, Ints, ints, numbered
 from tracehint.analyzer.columns import column
 from tracehint.hintgen.text.digit_runs import DigitRuns
 from tracehint.hintgen.text.masks import layouts_of, shown
@@ -21,27 +21,14 @@ from tracehint.hintgen.text.masks import layouts_of, shown
 if TYPE_CHECKING:
     import duckdb
 
-_ALIKE = """
-    CREATE TEMP TABLE alike AS
-    WITH l AS (SELECT file, min(pattern) AS pattern FROM patterns
-               WHERE edge IS NULL AND "primary" GROUP BY file),
-         each_ AS (SELECT f.file, f.mask_number, f.role, s.made, s.used, l.pattern
-                   FROM files_raw f LEFT JOIN type_set s USING (file) LEFT JOIN l USING (file)),
-         flows AS (SELECT role, made, used, pattern, row_number() OVER () AS flow
-                   FROM (SELECT DISTINCT role, made, used, pattern FROM each_))
-    SELECT file, flow, flow * (SELECT max(mask_number) + 1 FROM files_raw) + mask_number AS kind
-    FROM each_ e JOIN flows f ON e.role IS NOT DISTINCT FROM f.role
-         AND e.made IS NOT DISTINCT FROM f.made AND e.used IS NOT DISTINCT FROM f.used
-         AND e.pattern IS NOT DISTINCT FROM f.pattern"""
 # Files without digits that are used alike share one template: `{a,b,c}.bin`.
-_DIR = "CASE path_text WHEN '/' THEN '' ELSE parse_dirpath(path_text, 'forward_slash') END"
+DIR = "CASE path_text WHEN '/' THEN '' ELSE parse_dirpath(path_text, 'forward_slash') END"
+# `lone`: files whose shape no other name has.
 _LONE = f"""
-    WITH single AS (SELECT shape FROM files_raw WHERE role <> 'software' GROUP BY shape
-                    HAVING count(DISTINCT named) = 1),
-         named AS (SELECT f.shape, {_DIR} AS dir, a.flow,
-                          regexp_extract(f.path_text, '(\\.[^./]*)?$') AS ending,
-                          regexp_extract(f.path_text, '([^/]*?)(\\.[^./]*)?$', 1) AS stem
-                   FROM files_raw f JOIN single USING (shape) JOIN alike a USING (file)),
+    WITH named AS (SELECT shape, flow, {DIR} AS dir,
+                          regexp_extract(path_text, '(\\.[^./]*)?$') AS ending,
+                          regexp_extract(path_text, '([^/]*?)(\\.[^./]*)?$', 1) AS stem
+                   FROM lone),
          shared AS (SELECT dir, ending, list(DISTINCT shape) AS members,
                            list_sort(list(DISTINCT stem)) AS stems
                     FROM named GROUP BY dir, ending, flow HAVING count(DISTINCT shape) >= 3),
@@ -51,50 +38,27 @@ _LONE = f"""
            || CASE WHEN len(stems) > 3 THEN ',+' || (len(stems) - 3) ELSE '' END
            || '}}' || ending AS text FROM shared)
     SELECT shape, min(text) AS text FROM each_ GROUP BY shape"""
-_FILES = f"""
-    CREATE TABLE files AS
-    SELECT * EXCLUDE (template), role <> 'software' AS data, {_DIR} AS dir, template
-    FROM files_raw"""
-_PLAIN = f"CREATE TABLE files AS SELECT *, role <> 'software' AS data, {_DIR} AS dir FROM files_raw"
 
 
-def add_templates(con: duckdb.DuckDBPyConnection, files: pa.Table) -> None:
-    """Make `files` of the table: adds mask, data, dir and template (see query.py). It has
-    path_text."""
-    texts = files["path_text"]
-    texts = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+def with_templates(con: duckdb.DuckDBPyConnection, files: pa.Table, flow: Ints) -> pa.Table:
+    """The files with mask, template and shape (see query.py), the texts as numbers of the
+    different ones. They have path_text, named and data. `flow`: the same for files that are alike
+    in all but their mask."""
+    texts = files["path_text"].combine_chunks()
     layouts = layouts_of(texts)
     masks = shown(layouts.shapes).cast(pa.string()).dictionary_encode("encode")
     number = masks.indices.take(layouts.code)
-    files = files.append_column("mask", masks.dictionary.take(number))
-    con.register("files_raw", files.append_column("mask_number", number))
-    con.execute(_ALIKE)
-    con.unregister("files_raw")
-    kind = _kinds(con, column(files, "file"))
+    kind = flow * len(masks.dictionary) + ints(number.to_numpy())
     plain = _plain(layouts.known, masks).to_numpy(zero_copy_only=False)[layouts.code.to_numpy()]
     templates = _templates(texts, masks, ints(number.to_numpy()), kind, plain)
-    templates = _with_lone_names(con, files, templates)
-    files = files.append_column("shape", templates.indices)
-    templates = templates.dictionary.take(templates.indices)
-    con.register("files_raw", files.append_column("template", templates))
-    con.execute(_FILES)
-    con.unregister("files_raw")
-    con.execute("DROP TABLE alike")
-
-
-def add_plain(con: duckdb.DuckDBPyConnection, files: pa.Table) -> None:
-    """Make `files` of the table without mask, template and shape, for those who need none."""
-    con.register("files_raw", files)
-    con.execute(_PLAIN)
-    con.unregister("files_raw")
-
-
-def _kinds(con: duckdb.DuckDBPyConnection, file: Ints) -> Ints:
-    """The kind of each file: what is alike has the same."""
-    found = con.execute("SELECT file, kind FROM alike").fetchnumpy()
-    of, kind = ints(found["file"]), ints(found["kind"])
-    order = order_by(of)
-    return lookup(of[order], kind[order], file)
+    templates = _with_lone_names(con, files, templates, flow)
+    for name, values in (
+        ("mask", pa.DictionaryArray.from_arrays(number, masks.dictionary)),
+        ("shape", templates.indices),
+        ("template", templates),
+    ):
+        files = files.append_column(name, values)
+    return files
 
 
 def _plain(layouts: pa.Array, masks: pa.DictionaryArray) -> pa.Array:
@@ -128,13 +92,22 @@ def _templates(
 
 
 def _with_lone_names(
-    con: duckdb.DuckDBPyConnection, files: pa.Table, templates: pa.DictionaryArray
+    con: duckdb.DuckDBPyConnection, files: pa.Table, templates: pa.DictionaryArray, flow: Ints
 ) -> pa.DictionaryArray:
     """The templates, of which those of lone names share one. A path with several versions can be
     alike with several groups: it takes the first."""
-    con.register("files_raw", files.append_column("shape", templates.indices))
+    shape = templates.indices.to_numpy()
+    named = column(files, "named")
+    data = column(files, "data", 0) != 0
+    one = np.full(len(templates.dictionary), -1, np.int64)
+    one[shape[data]] = named[data]
+    alone = one >= 0
+    alone[shape[data][named[data] != one[shape[data]]]] = False
+    rows = np.flatnonzero(alone[shape])
+    lone = {"shape": shape[rows], "flow": flow[rows], "path_text": files["path_text"].take(rows)}
+    con.register("lone", pa.table(lone))
     shared = dict(con.execute(_LONE).fetchall())
-    con.unregister("files_raw")
+    con.unregister("lone")
     known = templates.dictionary.to_pylist()
     return _coded([shared.get(n, text) for n, text in enumerate(known)], templates.indices)
 

@@ -30,6 +30,7 @@ def _programs() -> frozenset[str]:
     return frozenset({*(key.split()[0] for key in OPTIONS), *STDIN_READERS})
 
 
+@cache
 def pattern() -> str:
     """The question as a regular expression for RE2 (Arrow), with case ignored."""
     names = "|".join(re.escape(name) for name in sorted(_programs()))

@@ -32,6 +32,7 @@ HEAD_DT = np.dtype(
         ("magic", _U64), ("version", _U32), ("epochs", _U32), ("size", _U64), ("used", _U64),
         ("allocated", _U64), ("gap", _U64), ("lost", _U64, (LOST + 1,)), ("unplaced", _U64),
         ("units", "u1", (UNITS,)), ("programs", PROGRAM_DT, (PROGRAMS,)),
+        ("reclaims", _U64), ("reclaims_ticks", _U64),
     ],
     align=True,
 )  # fmt: skip  # a table

@@ -110,7 +110,7 @@ def test_snakemake_with_jobs_of_slurm(slurm: Cluster, tmp_path: Path, executor: 
 
 def test_a_job_without_a_recording_is_told(slurm: Cluster, tmp_path: Path) -> None:
     """One that Slurm starts without our environment, and one that outlives the run."""
-    (tmp_path / "job").write_text("#!/bin/sh\nwhile [ -e wait ]; do sleep 0.1; done; echo x >$1\n")
+    (tmp_path / "job").write_text("#!/bin/sh\nwhile [ -e wait ]; do sleep 1; done; echo x >$1\n")
     (tmp_path / "wait").touch()
     script = (
         "sbatch job a; sbatch --export=NONE job b; "

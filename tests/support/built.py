@@ -22,6 +22,8 @@ ROOMS = ("adapters", "analyzer", "collectors", "tests")  # those with C in them
 BUILT = ROOT / "build" / "tests"
 # Go compiles its standard library first, for 20 seconds: `go build` with this compiles it once.
 GO_CACHE = BUILT / "go"
+# What `make` keeps there: the C of a copy of the tree is compiled already.
+CCACHE = {"CCACHE_DIR": os.environ.get("CCACHE_DIR", os.fspath(ROOT / "build" / "ccache"))}
 _WEEK = 7 * 24 * 3600
 
 
@@ -39,6 +41,13 @@ def built(program: Path, compiler: str, *words: str | Path) -> Path:
         os.utime(kept)
     shutil.copy(kept, program)
     return program
+
+
+def compiling(folder: Path) -> dict[str, str]:
+    """The environment of a program that compiles what lies below the folder, as `make` does it."""
+    path = f"/usr/lib/ccache{os.pathsep}{os.environ['PATH']}"
+    own = {"CCACHE_BASEDIR": os.fspath(folder), "CCACHE_NOHASHDIR": "1", "PATH": path}
+    return {**os.environ, **CCACHE, **own}
 
 
 def _key(compiler: str, words: tuple[str | Path, ...]) -> str:

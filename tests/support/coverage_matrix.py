@@ -140,7 +140,7 @@ def _strace(case: str) -> str:
 def _preload(case: str) -> str:
     if case in UNSEEN_PRELOAD:
         return f"no: {UNSEEN_PRELOAD[case]}"
-    return "mapped range" if case.startswith("map_") else "exact"
+    return "yes, whole pages" if case.startswith("map_") else "exact"
 
 
 HEAD = """# What each collector sees

@@ -17,6 +17,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.built import CCACHE
 from tests.support.patience import PATIENCE_S
 
 ROOT = Path(__file__).parent.parent.parent
@@ -74,6 +75,7 @@ def _run(page: str, tree: Path, work: Path) -> str:
     program.write_text(f"#!{sys.executable}\n{_START}")
     program.chmod(0o755)
     more = {
+        **CCACHE,
         "PATH": f"{tree}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         "PYTHONPATH": f"{tree}/src",
     }

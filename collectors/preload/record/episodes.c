@@ -45,16 +45,8 @@ struct th_episode *episode_new(struct rec *rec, long fd, const struct statx *fac
 	return ep;
 }
 
-static struct th_episode *share_new(struct rec *rec, const struct slot *slot)
+static void same_file(struct th_episode *ep, const struct th_episode *from)
 {
-	struct th_episode *ep = record_new(rec, TH_EPISODE, sizeof(*ep)), *from = slot->ep;
-
-	if (!ep) {
-		lose(rec, TH_LOST_TABLE, 1);
-		return NULL;
-	}
-	ep->open_id = from->open_id;
-	ep->epoch = from->epoch;
 	ep->fd = from->fd;
 	ep->ino = from->ino;
 	ep->dev = from->dev;
@@ -66,10 +58,43 @@ static struct th_episode *share_new(struct rec *rec, const struct slot *slot)
 	ep->size_open = from->size_open;
 	ep->open_ns = from->open_ns;
 	ep->next = ~0ULL;
+}
+
+/* One that counts apart and is added to `from`. */
+struct th_episode *episode_part(struct rec *rec, const struct th_episode *from)
+{
+	struct th_episode *ep = record_new(rec, TH_EPISODE, sizeof(*ep));
+
+	if (!ep) {
+		lose(rec, TH_LOST_TABLE, 1);
+		return NULL;
+	}
+	same_file(ep, from);
+	ep->open_id = from->open_id;
+	ep->epoch = from->epoch;
 	/* a thread that lost its place to another one has two: told apart all the same */
 	ep->tid = __atomic_add_fetch(&rec->share_count, 1, __ATOMIC_RELAXED);
 	ep->state = (from->state & ~(TH_EP_CREATED | TH_EP_TRUNCATED)) | TH_EP_PARTIAL;
 	ep->kind = TH_EPISODE;
+	return ep;
+}
+
+/* One of this process, which uses a file without a descriptor. */
+struct th_episode *episode_like(struct rec *rec, const struct th_episode *from)
+{
+	struct th_episode *ep = record_new(rec, TH_EPISODE, sizeof(*ep));
+
+	if (!ep) {
+		lose(rec, TH_LOST_TABLE, 1);
+		return NULL;
+	}
+	unsigned int n = __atomic_fetch_add(&rec->page->proc.opens, 1, __ATOMIC_RELAXED);
+
+	same_file(ep, from);
+	ep->open_id = (unsigned long long)rec->epoch << 32 | n;
+	ep->epoch = rec->epoch;
+	ep->fd = -1;
+	ep->state = TH_EP_LIVE | TH_EP_INHERITED;
 	return ep;
 }
 
@@ -102,7 +127,7 @@ struct th_episode *episode_share(struct rec *rec, struct slot *slot, long fd, un
 			place = &rec->shares[(hash + i) % TH_SHARES];
 			break;
 		}
-	struct th_episode *ep = share_new(rec, slot);
+	struct th_episode *ep = episode_part(rec, own);
 
 	if (!ep)
 		return NULL;

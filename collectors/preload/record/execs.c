@@ -49,13 +49,14 @@ static void successor(struct rec *rec, const struct th_call *call, enum th_class
 void process_executing(const struct th_call *call, enum th_class class)
 {
 	/* of a child that does nothing else before, its parent and the program tell all */
-	bool silent = class == TH_CLASS_DYNAMIC && !rec_begun() && !image.foreign;
+	bool silent = class == TH_CLASS_DYNAMIC && !rec_begun() && !image.foreign && !track_used();
 	struct rec *rec = silent || class == TH_CLASS_UNREADABLE ? NULL : rec_here();
 
 	if (!rec)
 		return;
 	if (class == TH_CLASS_DYNAMIC && rec->foreign)
 		class = TH_CLASS_FOREIGN;
+	track_look(rec);
 	slots_settle(rec);
 	if (class != TH_CLASS_DYNAMIC)
 		successor(rec, call, class);

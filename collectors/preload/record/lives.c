@@ -51,10 +51,11 @@ void process_forked(long pid, unsigned long flags)
 /* A child that did nothing writes nothing: its parent saw it begin and end. */
 void process_exits(int code)
 {
-	struct rec *rec = rec_begun() ? rec_here() : NULL;
+	struct rec *rec = rec_begun() || track_used() ? rec_here() : NULL;
 
 	if (!rec)
 		return;
+	track_look(rec);
 	slots_settle(rec);
 	rec->page->proc.exit_status = (code & 0xff) << 8;
 	rec->page->proc.cpu_ns = cpu_used();

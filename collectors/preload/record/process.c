@@ -184,6 +184,8 @@ struct rec *rec_here(void)
 		set_tables(rec, own + 1, TH_SLOTS);
 		child_begin(rec, image.epoch, TH_SLOTS);
 		image.epoch = rec->epoch;
+		if (rec->page)
+			track_inherit(rec);
 	}
 	return rec->failed ? NULL : rec;
 }

@@ -121,9 +121,25 @@ void process_not_executed(const struct th_call *call);
 
 /* maps.c */
 void map_mmap(struct rec *rec, const struct th_call *c);
+void before_munmap(struct rec *rec, struct th_call *c);
 void map_munmap(struct rec *rec, const struct th_call *c);
+void map_remember(struct rec *rec, const struct mapping *m);
+void before_madvise(struct rec *rec, struct th_call *c);
 void map_mremap(struct rec *rec, const struct th_call *c);
 void map_mprotect(struct rec *rec, const struct th_call *c);
+
+/* tracked.c: mapped files of which the pages that were used are told */
+bool track_begin(struct rec *rec, const struct mapping *m, const struct th_episode *ep,
+		 const struct th_call *c);
+void track_look(struct rec *rec);
+void track_give_up(struct rec *rec, unsigned long at, unsigned long len);
+void track_cut(struct rec *rec, const struct th_episode *of, unsigned long long size);
+void track_unmap(struct rec *rec, unsigned long at, unsigned long len);
+void track_writable(struct rec *rec, unsigned long at, unsigned long len);
+
+/* inherit.c */
+void track_inherit(struct rec *rec);
+bool track_used(void);
 
 /* aio.c, libraries.c, uring.c */
 void aio_submit(struct rec *rec, struct th_call *c);
@@ -158,6 +174,8 @@ void slot_settle(struct rec *rec, long fd); /* the size, before it may be closed
 void slots_settle(struct rec *rec);
 struct th_episode *episode_new(struct rec *rec, long fd, const struct statx *facts,
 			       unsigned long flags, unsigned int state);
+struct th_episode *episode_part(struct rec *rec, const struct th_episode *from);
+struct th_episode *episode_like(struct rec *rec, const struct th_episode *from);
 struct th_episode *episode_of(struct rec *rec, struct slot *slot, long fd);
 struct th_episode *episode_share(struct rec *rec, struct slot *slot, long fd, unsigned long who);
 unsigned int path_of_fd(struct rec *rec, long fd);
@@ -170,6 +188,8 @@ unsigned int path_at(struct rec *rec, long dirfd, const char *path);
 #define TH_OP(op, how, inexact) ((op) | (how) << 8 | (inexact) << 16)
 void run_add(struct rec *rec, struct th_episode *ep, unsigned int op_how, unsigned long long start,
 	     unsigned long long len);
+void run_add_at(struct rec *rec, struct th_episode *ep, unsigned int op_how,
+		unsigned long long start, unsigned long long len, unsigned long long now);
 void run_end(struct rec *rec, struct th_episode *ep);
 void moved(struct rec *rec, long fd, unsigned int op_how, long long pos, unsigned long long len);
 void touched(struct rec *rec, long fd, unsigned int op_how, unsigned long long start,

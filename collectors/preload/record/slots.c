@@ -101,8 +101,10 @@ void slot_opened(struct rec *rec, long fd, unsigned int path, unsigned long flag
 	}
 	slot_closed(rec, fd); /* by a call that was not seen */
 	slot_begin(rec, slot, fd, path, flags, state);
-	if (slot->kind == SLOT_FILE && (state & TH_EP_TRUNCATED))
+	if (slot->kind == SLOT_FILE && (state & TH_EP_TRUNCATED)) {
+		track_cut(rec, slot->ep, 0);
 		run_add(rec, slot->ep, TH_OP(TH_TRUNCATE, TH_HOW_OPEN, 0), 0, 0);
+	}
 }
 
 void slot_closed(struct rec *rec, long fd)

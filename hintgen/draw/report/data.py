@@ -240,7 +240,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {shorten(text(str(k)), MAX_TEXT): plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
+        return [v if type(v) is int else plain(v) for v in value]
     number = float(value)
     if not math.isfinite(number):
         return None

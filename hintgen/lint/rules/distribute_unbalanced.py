@@ -42,7 +42,7 @@ _SQL = """
                    FROM load GROUP BY "group")
     SELECT CASE WHEN count(DISTINCT f.template) = 1 THEN min(f.template)
                 ELSE count(DISTINCT f.template) || ' kinds of files' END AS template,
-           count(DISTINCT f.path) AS files, list_distinct(min(f.path, 5)) AS examples,
+           count(DISTINCT f.named) AS files, list_distinct(min(f.path, 5)) AS examples,
            min(ft.producers) AS producers, min(ft.consumers) AS consumers,
            sum(f.size_bytes) AS bytes, s.readers, s.most, s.mean
     FROM share s JOIN member m USING ("group") JOIN files f USING (file)

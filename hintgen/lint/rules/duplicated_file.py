@@ -30,20 +30,23 @@ from tracehint.hintgen.text.units import plural, size
 
 RULE = LintRule("TV007", "duplicated-file", "info", "0.1.0")
 
+# Step by step: files have few sizes, so sizes are compared within a task alone.
 _SQL = """
-    WITH made AS (SELECT p.task, p.file, f.size_bytes,
+    WITH made AS MATERIALIZED (SELECT p.task, p.file, f.size_bytes,
                          list_has_any(p.how, ['copy_file_range', 'sendfile', 'clone', 'splice'])
                          AS by_kernel
                   FROM producers p JOIN files f USING (file)
                   WHERE f.data AND NOT p.superseded AND f.version = 0
                     AND f.size_bytes >= $min_storage_bytes
                     AND p.unique_bytes = f.size_bytes),
-         copy AS (SELECT m.task, m.file, min(c.file) AS original, bool_or(m.by_kernel) AS by_kernel
+         pair AS MATERIALIZED (SELECT m.*, c.file AS read
                   FROM made m JOIN consumers c ON c.task = m.task AND c.file <> m.file
-                  JOIN files o ON o.file = c.file
-                  WHERE o.size_bytes = m.size_bytes AND c.cover >= 0.999 AND o.data
+                  WHERE c.cover >= 0.999),
+         copy AS (SELECT m.task, m.file, min(o.file) AS original, bool_or(m.by_kernel) AS by_kernel
+                  FROM pair m JOIN files o ON o.file = m.read
+                  WHERE o.size_bytes - m.size_bytes = 0 AND o.data
                   GROUP BY m.task, m.file)
-    SELECT f.template, count(DISTINCT f.path) AS files, list_distinct(min(f.path, 5)) AS examples,
+    SELECT f.template, count(DISTINCT f.named) AS files, list_distinct(min(f.path, 5)) AS examples,
            t.type AS producers, coalesce(min(ft.consumers), '') AS consumers,
            sum(f.size_bytes) AS bytes, sum(f.size_bytes) AS storage_bytes,
            2 * sum(f.size_bytes) AS network_bytes, min(o.template) AS original, 0.95 AS confidence

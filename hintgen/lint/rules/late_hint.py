@@ -45,7 +45,7 @@ _SQL = f"""
 
 def check(context: Context) -> Iterator[Finding]:
     """Files that were hinted after their first use, by template."""
-    for row in context.rows(_SQL):
+    for row in context.rows(_SQL) if context.hinted else ():
         message = (
             f"{row['hints']} set on {plural(row['files'], 'file')} ({size(row['bytes'])}) after "
             "the data was there"

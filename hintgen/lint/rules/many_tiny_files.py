@@ -40,7 +40,7 @@ _SQL = f"""
     FROM files f JOIN file_types ft USING (file) JOIN uses u USING (file), total
     WHERE f.data AND f.size_bytes < $tiny_file_bytes
       AND total.tiny >= $tiny_file_share * total.n
-    GROUP BY {GROUP_SQL} HAVING count(DISTINCT f.path) >= $tiny_file_count"""
+    GROUP BY {GROUP_SQL} HAVING count(DISTINCT f.named) >= $tiny_file_count"""
 
 
 def check(context: Context) -> Iterator[Finding]:

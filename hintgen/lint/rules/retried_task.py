@@ -31,7 +31,7 @@ RULE = LintRule("TH003", "retried-task", "info", "0.1.0")
 _SQL = """
     WITH again AS (SELECT type, count(DISTINCT name) AS tasks, sum(end_s - start_s) AS seconds
                    FROM work WHERE attempt > 1 GROUP BY type),
-         wasted AS (SELECT t.type, count(DISTINCT f.path) AS files, sum(p.bytes) AS bytes,
+         wasted AS (SELECT t.type, count(DISTINCT f.named) AS files, sum(p.bytes) AS bytes,
                            list_distinct(min(f.path, 5)) AS examples,
                            CASE WHEN count(DISTINCT f.template) = 1 THEN min(f.template)
                                 ELSE '' END AS template

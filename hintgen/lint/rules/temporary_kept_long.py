@@ -30,6 +30,7 @@ from tracehint.hintgen.text.units import plural, seconds, size
 
 RULE = LintRule("TV008", "temporary-kept-long", "info", "0.1.0", needs=("bundle",))
 
+_GONE = "SELECT path FROM b_names WHERE op = 'unlink' LIMIT 1"
 _SQL = f"""
     WITH gone AS (SELECT r.rel AS path_text, max(n.t_ns - b_run.origin_ns) / 1e9 AS at_s
                   FROM b_names n JOIN b_name_paths r ON r.path = n.path, b_run
@@ -47,7 +48,8 @@ _SQL = f"""
 
 def check(context: Context) -> Iterator[Finding]:
     """Temporary files that waited for their deletion, by template."""
-    for row in context.rows(_SQL):
+    gone = context.rows(_GONE)
+    for row in context.rows(_SQL) if gone else ():
         message = (
             f"{plural(row['files'], 'temporary file')} ({size(row['bytes'])}) deleted up to "
             f"{seconds(row['waited_s'])} after the last use"

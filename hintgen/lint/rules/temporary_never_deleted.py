@@ -54,7 +54,7 @@ RULE = LintRule("TV001", "temporary-never-deleted", "info", "0.1.0")
 _KEPT_BY_ENGINE = """SELECT file FROM writers JOIN b_driver USING (task)
                      WHERE driver IN ('make', 'gmake', 'ninja')"""
 
-# looked_at, line, last_reader  see _add_views
+_VIEWS = ("looked_at", "line", "last_reader")  # see _add_views
 # Only the last version of a path occupies storage.
 _SQL = f"""
     WITH viewed AS (SELECT line.file FROM line JOIN files f USING (file)
@@ -75,7 +75,10 @@ def check(context: Context) -> Iterator[Finding]:
     """Intermediate and scratch files that outlive the run, by template."""
     _add_views(context)
     kept = _KEPT_BY_ENGINE if context.bundle is not None else "SELECT NULL::BIGINT AS file LIMIT 0"
-    for row in context.rows(_SQL.format(kept=kept)):
+    found = context.rows(_SQL.format(kept=kept))
+    for name in _VIEWS:
+        context.con.unregister(name)
+    for row in found:
         message = (
             f"{plural(row['files'], 'intermediate file')} ({size(row['bytes'])}) left behind "
             "after the last reader"
@@ -112,7 +115,7 @@ def _looked_at(users: Users, edges: pa.Table, share: float) -> Ints:
     got = summed(place, column(read.table, "unique_bytes", 0)[read.row], len(readers))
     at = lookup(readers, np.arange(len(readers)), made.task)
     own = at >= 0
-    gave = summed(at[own], column(made.table, "unique_bytes", 0)[made.row[own]], len(readers))
+    gave = summed(at[own], column(made.table, "unique_bytes", 0)[made.row][own], len(readers))
     looks = ~np.isin(readers, column(edges, "producer")) & (gave < share * got)
     files, file = numbered(read.file)
     looked = np.ones(len(files), bool)

@@ -42,7 +42,7 @@ RULE = LintRule("TD001", "undeclared-input", "warning", "0.1.0", needs=("declare
 # Jobs with `run:` or `script:` read the workflow again; the engine brings it along.
 _WORKFLOW_FILE = r"(^|/)(Snakefile|[^/]+\.smk)$"
 _PAIRS = """
-    CREATE OR REPLACE TEMP TABLE undeclared_read AS
+    CREATE TEMP TABLE undeclared_read AS
     WITH other AS MATERIALIZED (
       SELECT file, task, unique_bytes FROM consumers c WHERE task IN (SELECT task FROM d_task)
       AND NOT EXISTS (FROM d_file d WHERE d.task = c.task AND d.file = c.file))
@@ -76,7 +76,9 @@ def check(context: Context) -> Iterator[Finding]:
     """Undeclared reads by template and reading task type."""
     context.con.execute(_PAIRS, {"workflow_file": _WORKFLOW_FILE})
     races, unknown = _races(context)
-    for row in context.rows(_GROUPS):
+    found = context.rows(_GROUPS)
+    context.con.execute("DROP TABLE undeclared_read")
+    for row in found:
         key = (row["template"], row["consumers"])
         count = races[key]
         read = f"{plural(row['tasks'], 'task')} read {plural(row['files'], 'undeclared file')}"

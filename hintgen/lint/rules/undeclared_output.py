@@ -41,7 +41,7 @@ _SQL = """
     WITH other AS MATERIALIZED (
       SELECT * FROM producers p WHERE NOT superseded AND task IN (SELECT task FROM d_task)
       AND NOT EXISTS (FROM d_file d WHERE d.task = p.task AND d.file = p.file))
-    SELECT f.template, count(DISTINCT f.path) AS files,
+    SELECT f.template, count(DISTINCT f.named) AS files,
            list_distinct(min(f.path, 5)) AS examples, t.type AS producers,
            coalesce(min(ft.consumers), '') AS consumers, sum(p.unique_bytes) AS bytes,
            count(DISTINCT p.task) AS tasks, bool_or(f.role = 'intermediate') AS used

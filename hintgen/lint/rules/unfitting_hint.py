@@ -39,6 +39,8 @@ _JUDGED = tuple(sorted({*itertools.chain(*_FITS.values()), *asking_for("distribu
 
 def check(context: Context) -> Iterator[Finding]:
     """Hinted files whose primary label asks for something else, by template and hint."""
+    if not context.hinted:
+        return
     fits = ", ".join(f"('{h}', '{p}')" for h, patterns in _FITS.items() for p in patterns)
     judged = ", ".join(f"'{p}'" for p in _JUDGED)
     sql = f"""

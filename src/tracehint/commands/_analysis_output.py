@@ -94,9 +94,13 @@ def _table(table: pa.Table, path: Path, ranges: bool) -> None:
 
     if not ranges and "ranges" in table.schema.names:
         table = table.drop_columns(["ranges"])
-    # Looking for repeated numbers costs more than compressing them.
+    # Looking for repeated numbers costs more than compressing them, and the least and largest
+    # of a few texts, which nobody searches by, as much as writing them.
     repeated = [f.name for f in table.schema if pa.types.is_dictionary(f.type)]
-    pq.write_table(table, path, compression="zstd", use_dictionary=repeated)
+    ordered = [f.name for f in table.schema if not pa.types.is_dictionary(f.type)]
+    pq.write_table(
+        table, path, compression="zstd", use_dictionary=repeated, write_statistics=ordered
+    )
 
 
 class Text(Output):

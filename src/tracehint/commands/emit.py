@@ -13,6 +13,7 @@ import click
 from tracehint.adapters.engines.emitters import EMITTERS
 from tracehint.adapters.stores.base import Documented
 from tracehint.commands._annotations import Annotations, annotation_options
+from tracehint.commands._memory import for_a_run
 from tracehint.commands._options import gathered
 from tracehint.commands._output import refuse_existing, refuse_own_input, write_result
 from tracehint.commands._stage_line import stages
@@ -26,7 +27,6 @@ from tracehint.commands._stores import (
     store_options,
 )
 from tracehint.errors import UsageError
-from tracehint.schemas.arrow import skip_pandas
 from tracehint.schemas.plain import is_own_folder
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def command(hints: Path, goal: Goal, annotations: Annotations, **which: Any) -> 
 
     Example: tracehint emit plan.json --workflow-engine slurm w.mf --hosts hosts.toml -o jobs.sh
     """
-    skip_pandas()
+    for_a_run()
     from tracehint.hintgen.hints.hintfile import load
 
     which["workflow"] = which["workflow"] or goal.source

@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from tracehint.commands._backend import load
+from tracehint.commands._memory import for_a_run
 from tracehint.commands._options import nodes_option
 from tracehint.commands._stage_line import stage
 from tracehint.commands._task_options import task_options
-from tracehint.schemas.arrow import skip_pandas
 
 FORMATS = ("wfformat", "prov", "ro-crate", "perfetto", "graphml", "parquet", "arrow")
 
@@ -33,7 +33,7 @@ def command(
 
     Example: tracehint export run.trace --to wfformat -o run.json
     """
-    skip_pandas()
+    for_a_run(keep=False)
     from tracehint.analyzer.model import Options
     from tracehint.hintgen import export
 

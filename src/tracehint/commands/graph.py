@@ -8,12 +8,12 @@ from typing import Any
 import click
 
 from tracehint.commands._backend import load
+from tracehint.commands._memory import for_a_run
 from tracehint.commands._options import nodes_option
 from tracehint.commands._output import refuse_existing, write_result
 from tracehint.commands._stage_line import stage
 from tracehint.commands._task_options import task_options
 from tracehint.errors import UsageError
-from tracehint.schemas.arrow import skip_pandas
 
 FORMATS = ("svg", "png", "dot", "graphml", "json")
 
@@ -51,7 +51,7 @@ def command(
 
     Example: tracehint graph run.trace -o run.svg
     """
-    skip_pandas()
+    for_a_run(keep=False)
     chosen = fmt or _by_ending(output)
     if output not in (None, "-"):
         refuse_existing(Path(str(output)), force=force)

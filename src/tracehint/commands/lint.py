@@ -178,7 +178,7 @@ def _context(asked: LintRequest, settings: Settings) -> Context:
     from tracehint.analyzer.sites import read_sites
     from tracehint.hintgen import inputs
     from tracehint.hintgen.lint.context import Context
-    from tracehint.hintgen.lint.facts import without_edge_labels
+    from tracehint.hintgen.lint.facts import with_primary_labels
 
     if asked.block_size:
         settings = replace(settings, block_size=parse_size(asked.block_size))
@@ -201,8 +201,8 @@ def _context(asked: LintRequest, settings: Settings) -> Context:
         from tracehint.hintgen.hints.hintfile import load
 
         hints = load(Path(asked.hints_in_force))
-    analysis = without_edge_labels(run.analysis)
-    context = Context(analysis, run.bundle, settings, hints, bundle_name=asked.bundle, owned=True)
+    run.analysis = with_primary_labels(run.analysis)
+    context = Context.of(run, settings=settings, hints_in_force=hints, bundle_name=asked.bundle)
     if asked.cluster:
         from tracehint.analyzer.predict.cluster_file import read_cluster
 

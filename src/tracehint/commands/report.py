@@ -70,7 +70,7 @@ def command(
     from tracehint.hintgen.lint.context import Context
 
     run = load(bundle, Options(nodes=nodes, default_placement=default_placement, **cut))
-    context = Context(run.analysis, run.bundle, bundle_name=run.name, owned=True)
+    context = Context.of(run, bundle_name=run.name)
     findings, rules = _found(context, rules=hints or cluster is not None)
     prediction, said = _on_cluster(run, rules, cluster, nodes)
     compared = _compared(before, run, Path(bundle), Options(nodes=nodes, **cut))
@@ -98,6 +98,7 @@ def _found(context: Context, *, rules: bool) -> tuple[list[Finding], HintFile | 
         learned = beside(lambda: learn([context.analysis]), resources)
     with stage("findings and rules") as seen:
         findings = run_rules(context, tell=seen.tell)
+        context.release()
         seen.tell("learning rules", 0, 0, "")
         return findings, learned() if learned is not None else None
 

@@ -1,0 +1,83 @@
+"""What the engine's graph of a run declares, from the facts of its files: tasks and types, no I/O.
+
+Columns of a file each, with no object for each file: a run has millions of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar, overload
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tracehint.analyzer.arrays import Ints, ints
+from tracehint.hintgen.learn.columns import alike, lengths, sets_in, word_sets
+from tracehint.hintgen.learn.usage import use_of
+from tracehint.hintgen.match.known import Declared
+from tracehint.hintgen.members import members_of
+
+T = TypeVar("T")
+
+
+class TaskLists(Sequence[Sequence[str]]):
+    """The tasks of each file, whose names are made when they are asked for."""
+
+    def __init__(self, column: pa.ChunkedArray, name: Callable[[int], str]) -> None:
+        self.counts = ints(lengths(column))
+        self.tasks = ints(pc.list_flatten(column).to_numpy())
+        self._ends = np.append(0, np.cumsum(self.counts))
+        self._name = name
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    @overload
+    def __getitem__(self, at: int) -> Sequence[str]: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Sequence[str]]: ...
+    def __getitem__(self, at: int | slice) -> Sequence[str] | Sequence[Sequence[str]]:
+        if isinstance(at, slice):
+            return [self[i] for i in range(*at.indices(len(self)))]
+        here = self.tasks[self._ends[at] : self._ends[at + 1]]
+        return [self._name(task) for task in here.tolist()]
+
+    @property
+    def file(self) -> Ints:
+        """The place of the file of each of `tasks`."""
+        return np.repeat(np.arange(len(self)), self.counts)
+
+
+def declared_of(facts: pa.Table, name: Callable[[int], str] = str) -> Declared:
+    """The declared side of the files of `facts` (learn/facts.py). `name`: of a task's number."""
+    types, made_by = word_sets(facts["producer_types"])
+    producers, consumers = (TaskLists(facts[end], name) for end in ("producers", "consumers"))
+    made, read = (members_of(end.file, end.tasks) for end in (producers, consumers))
+    return Declared(
+        producer_types=_each([some[0] if some else None for some in types], made_by),
+        consumer_types=_each(*word_sets(facts["consumer_types"])),
+        producers=producers,
+        consumers=consumers,
+        alike=_pair_counts(facts),
+        uses=_each(*_texts(use_of(made, read, np.arange(facts.num_rows)))),
+        readers=consumers.counts.tolist(),
+    )
+
+
+def _texts(texts: pa.Array) -> tuple[list[str], Ints]:
+    """(the distinct texts, which of them each row has)."""
+    coded = texts.dictionary_encode()
+    return coded.dictionary.to_pylist(), ints(coded.indices.to_numpy())
+
+
+def _each(values: Sequence[T], code: Ints) -> list[T]:
+    """A value for each row, the same object where it is the same value."""
+    return [values[k] for k in code.tolist()]
+
+
+def _pair_counts(facts: pa.Table) -> list[int]:
+    """For each file: how many have the same producers and consumers, itself included."""
+    _, pair = alike(sets_in(facts["producers"]), sets_in(facts["consumers"]))
+    found: list[int] = np.bincount(pair)[pair].tolist()
+    return found
