@@ -54,10 +54,7 @@ def command(
     before: str | None,
     force: bool,
 ) -> None:
-    """Write an HTML page about BUNDLE (default: the last run here).
-
-    Summary, graph, timeline, findings, hints, in one file that needs no network and works from
-    a disk or a mail.
+    """Write an HTML page about BUNDLE (default: the last run here), one file for disk or mail.
 
     Example: tracehint report run.trace -o run.html
 
