@@ -61,14 +61,37 @@ def text_column(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Arra
 
 
 def connect(
-    analysis: Analysis,
-    bundle: Bundle | None = None,
-    users: Users | None = None,
-    *,
-    templates: bool = True,
+    analysis: Analysis, bundle: Bundle | None = None, users: Users | None = None
 ) -> duckdb.DuckDBPyConnection:
     """An in-memory database over the run; it reads no file and writes none. `users`: those of the
-    analysis, where they are known. Without `templates`, files have no mask, template and shape."""
+    analysis, where they are known."""
+    con, kind = _opened(analysis)
+    sets = add_type_sets(con, users or users_of(analysis))
+    files = _with_numbers(analysis.files)
+    files = names.with_templates(con, files, _flow(files, sets, analysis.patterns))
+    con.register("raw_files", files)
+    con.execute(f"CREATE {kind} files AS SELECT *, {names.DIR} AS dir FROM raw_files")
+    for name, table in (bundle.tables if bundle else {}).items():
+        con.register(f"b_{name}", table)
+    return con
+
+
+def connect_plain(analysis: Analysis) -> duckdb.DuckDBPyConnection:
+    """The same for those who ask about each row by itself: of the added columns files have
+    path_text and data only, and no column has to be there that nobody asks for."""
+    con, _ = _opened(analysis)
+    files = analysis.files
+    if "path" in files.column_names:
+        files = files.append_column("path_text", text_column(files.column("path")))
+        files = files.drop_columns("path")
+    con.register("raw_files", files)
+    con.execute("CREATE TABLE files AS SELECT *, role <> 'software' AS data FROM raw_files")
+    con.unregister("raw_files")
+    return con
+
+
+def _opened(analysis: Analysis) -> tuple[duckdb.DuckDBPyConnection, str]:
+    """A database with all tables but `files`, and whether they are tables or views."""
     import duckdb
 
     con = duckdb.connect(":memory:")
@@ -81,15 +104,7 @@ def connect(
         if name != "files":
             _add(con, kind, name, table)
     con.execute(relation.VIEWS)
-    sets = add_type_sets(con, users or users_of(analysis))
-    files = _with_numbers(analysis.files)
-    if templates:
-        files = names.with_templates(con, files, _flow(files, sets, analysis.patterns))
-    con.register("raw_files", files)
-    con.execute(f"CREATE {kind} files AS SELECT *, {names.DIR} AS dir FROM raw_files")
-    for name, table in (bundle.tables if bundle else {}).items():
-        con.register(f"b_{name}", table)
-    return con
+    return con, kind
 
 
 def _with_numbers(files: pa.Table) -> pa.Table:

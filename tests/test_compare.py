@@ -87,6 +87,25 @@ def test_fewer_than_two_runs_are_an_error_that_says_so(
     assert said in done.stderr and "tracehint run -- COMMAND" in done.stderr
 
 
+@pytest.mark.parametrize("command", [["lint"], ["report", "-o", "-"], ["graph"]])
+def test_without_a_run_the_last_one_here_is_taken(tmp_path: Path, command: list[str]) -> None:
+    for number, program in enumerate(["make", "sh", "make"], 1):
+        recorded(tmp_path, number, program, status=int(number == 3))
+    done = tracehint(*command, cwd=tmp_path)
+    named = tracehint(*command, ".tracehint/runs/0001.trace", cwd=tmp_path)
+    assert done.stdout == named.stdout and done.stdout
+    assert done.returncode == named.returncode
+    assert (
+        done.stderr
+        == f"tracehint: .tracehint/runs/0001.trace: the last run of make\n{named.stderr}"
+    )
+    (tmp_path / "none").mkdir()
+    none = tracehint(*command, cwd=tmp_path / "none")
+    assert none.returncode == 2
+    assert "no recorded run that ended well; one is wanted" in none.stderr
+    assert "tracehint run -- COMMAND" in none.stderr
+
+
 def test_one_run_alone_cannot_be_compared(tmp_path: Path) -> None:
     done = tracehint("compare", "a.trace", cwd=tmp_path)
     assert done.returncode == 2

@@ -14,7 +14,6 @@ from tracehint.hintgen.draw.model import Drawing, GraphNode, Link
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
 
     from tracehint.analyzer.model import Analysis
 
@@ -122,11 +121,6 @@ _LINKS = """
            coalesce(arg_min(pattern, (-count, pattern)) FILTER (pattern IS NOT NULL), '')
            AS pattern, bool_and(peek) AS peek
     FROM part GROUP BY source, target, via"""
-_BY_NODE = """
-    SELECT link.* FROM link LEFT JOIN
-      (SELECT node, min(start_s) AS at FROM task_node JOIN tasks USING (task) GROUP BY node) began
-      ON began.node = source
-    ORDER BY began.node IS NULL, began.at, source, target, via"""
 _LEFT_OUT = """
     SELECT (SELECT count(*) FROM tasks WHERE engine) AS engine_tasks,
            (SELECT count(*) FROM files WHERE role = 'software') AS software_files,
@@ -171,27 +165,11 @@ def make_nodes(con: duckdb.DuckDBPyConnection, fold: bool) -> None:
 
 def nodes_of(con: duckdb.DuckDBPyConnection) -> Iterator[GraphNode]:
     """The nodes of make_nodes, tasks first; one question at a time."""
-    for batch in node_batches(con):
-        yield from (GraphNode(**row) for row in batch.to_pylist())
-
-
-def node_batches(con: duckdb.DuckDBPyConnection) -> Iterator[pa.RecordBatch]:
-    """The same as columns of GraphNode, some rows at a time."""
     for kind in ("task", "file"):
-        yield from query.arrow_batches(con, f"FROM {kind}_drawn")
+        yield from (GraphNode(**row) for row in query.each(con, f"FROM {kind}_drawn"))
 
 
 def links_of(con: duckdb.DuckDBPyConnection) -> Iterator[Link]:
     """The links between these nodes, by the names of their ends."""
     order = "SELECT * FROM link ORDER BY source, target, via"
     return (Link(**r) for r in query.each(con, f"WITH link AS ({_LINKS}) {order}"))
-
-
-def make_links(con: duckdb.DuckDBPyConnection) -> None:
-    """The table link_drawn: the links, by their source in the order of the nodes."""
-    con.execute(f"CREATE OR REPLACE TABLE link_drawn AS WITH link AS ({_LINKS}) {_BY_NODE}")
-
-
-def link_batches(con: duckdb.DuckDBPyConnection) -> Iterator[pa.RecordBatch]:
-    """The links of make_links as columns of Link."""
-    return query.arrow_batches(con, "FROM link_drawn")

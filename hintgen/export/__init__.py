@@ -1,30 +1,28 @@
-"""A run for other tools: format name -> module with `write(run, con, target)`.
+"""A run for other tools: format name -> module with `write(run, target)`.
 
-`con` is query.connect's database. Each module writes one file, or one
-directory where `DIRECTORY` is true, and builds its JSON in SQL, so the cost
-follows the output.
+Each module writes one file, or one directory (`write(run, target, name)`), and tells by
+`COLUMNS` what it asks of which table, if not of all.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import importlib
 import shutil
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from tracehint.errors import UsageError
-from tracehint.hintgen import query
 from tracehint.schemas.plain import is_own_folder, is_stream, replacing
 
 if TYPE_CHECKING:
     from tracehint.hintgen.inputs import Input
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Format:
     """`suffix` of the default name; `directory`: the result is a directory."""
 
@@ -65,13 +63,28 @@ def export(run: Input, name: str, target: Path, *, force: bool = False) -> None:
             _write_folder(run, name, target)
         else:
             with replacing(target) as fd:
-                _module(name).write(
-                    run, query.connect(run.analysis, templates=False), Path(f"/proc/self/fd/{fd}")
-                )
+                _module(name).write(run, Path(f"/proc/self/fd/{fd}"))
     except OSError as error:
         raise UsageError(
             f"{target}: cannot be written: {error.strerror}", "Choose another place with -o."
         ) from None
+
+
+def needed(run: Input, name: str) -> Input:
+    """The run with no more than the format asks for: the rest, half of a large run, may go."""
+    from tracehint.hintgen.inputs import Input
+
+    wanted = getattr(_module(name), "COLUMNS", None)
+    if wanted is None:
+        return run
+    tables = {
+        table_name: table.select(wanted[table_name].split())
+        if table_name in wanted
+        else table.schema.empty_table()
+        for table_name, table in run.analysis.tables().items()
+    }
+    analysis = dataclasses.replace(run.analysis, **tables, proc_task=None, declared_task=None)
+    return Input(run.name, analysis)
 
 
 def _module(name: str) -> Any:
@@ -84,7 +97,7 @@ def _write_folder(run: Input, name: str, target: Path) -> None:
     if not is_own_folder(target):
         raise PermissionError(errno.EPERM, "it belongs to another user")
     with TemporaryDirectory(prefix=".tracehint-", dir=target) as made:
-        _module(name).write(run, query.connect(run.analysis, templates=False), Path(made), name)
+        _module(name).write(run, Path(made), name)
         for path in sorted(Path(made).iterdir()):
             path.replace(target / path.name)
 
@@ -94,11 +107,7 @@ def _to_stdout(run: Input, name: str) -> None:
     if FORMATS[name].directory:
         raise UsageError(f"{name} is a directory: it cannot go to stdout", "Name it with -o.")
     with TemporaryFile() as made:
-        _module(name).write(
-            run,
-            query.connect(run.analysis, templates=False),
-            Path(f"/proc/self/fd/{made.fileno()}"),
-        )
+        _module(name).write(run, Path(f"/proc/self/fd/{made.fileno()}"))
         made.seek(0)
         shutil.copyfileobj(made, sys.stdout.buffer)
         sys.stdout.buffer.flush()

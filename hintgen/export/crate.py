@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tracehint.hintgen import query
 from tracehint.hintgen.export import lines
 from tracehint.hintgen.export.prov import _timestamp
 from tracehint.hintgen.text.escape import text
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
     import duckdb
 
     from tracehint.hintgen.inputs import Input
+
+COLUMNS = {
+    "tasks": "task name type command host start_s end_s exit_status engine",
+    "files": "file version path role size_bytes",
+    "producers": "file task superseded",
+    "consumers": "file task",
+}
 
 _CONTEXT = [
     "https://w3id.org/ro/crate/1.1/context",
@@ -59,9 +67,10 @@ _ABOUT = """
     ORDER BY {key}"""
 
 
-def write(run: Input, con: duckdb.DuckDBPyConnection, target: Path, name: str) -> None:
+def write(run: Input, target: Path, name: str) -> None:
     """`ro-crate-metadata.json` in the directory."""
     _ = name
+    con = query.connect_plain(run.analysis)
     lines.write(target / "ro-crate-metadata.json", _document(run.analysis.run, con))
 
 

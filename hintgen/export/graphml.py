@@ -5,20 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracehint.hintgen.draw.build import link_batches, make_links, make_nodes, node_batches
 from tracehint.hintgen.draw.graphml import graphml
+from tracehint.hintgen.draw.unfolded import Unfolded
 
 if TYPE_CHECKING:
-    import duckdb
-
     from tracehint.hintgen.inputs import Input
 
+COLUMNS = {
+    "tasks": "task name type start_s end_s engine",
+    "files": "file version path role size_bytes",
+    "producers": "file task bytes how superseded",
+    "consumers": "file task bytes peek",
+    "edges": "file consumer bytes via",
+    "patterns": "file edge pattern primary confidence saves_bytes",
+}
 
-def write(run: Input, con: duckdb.DuckDBPyConnection, target: Path) -> None:
+
+def write(run: Input, target: Path) -> None:
     """One XML file."""
-    _ = run
-    make_nodes(con, False)
-    make_links(con)
-    pieces = graphml(lambda: node_batches(con), lambda: link_batches(con), False)
+    graph = Unfolded(run.analysis)
     with target.open("wb") as stream:
-        stream.writelines(pieces)
+        stream.writelines(graphml(graph.nodes, graph.links, False))

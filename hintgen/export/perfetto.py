@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tracehint.hintgen import query
 from tracehint.hintgen.draw.report.timeline import BINS, timeline
 from tracehint.hintgen.export import lines
 from tracehint.hintgen.text.escape import text
@@ -16,12 +17,19 @@ if TYPE_CHECKING:
 
     from tracehint.hintgen.inputs import Input
 
+COLUMNS = {
+    "tasks": "task name type host start_s end_s exit_status engine",
+    "files": "file role",
+    "producers": "file task bytes first_s last_s superseded",
+    "consumers": "file task bytes first_s last_s",
+}
+
 MAX_TASKS = 2_000_000
 
 
-def write(run: Input, con: duckdb.DuckDBPyConnection, target: Path) -> None:
+def write(run: Input, target: Path) -> None:
     """One JSON file; times in microseconds, one process per host, one thread per lane."""
-    lines.write(target, _document(run, con))
+    lines.write(target, _document(run, query.connect_plain(run.analysis)))
 
 
 def _document(run: Input, con: duckdb.DuckDBPyConnection) -> Iterator[str]:

@@ -7,12 +7,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tracehint.hintgen import query
 from tracehint.hintgen.export import lines
 
 if TYPE_CHECKING:
     import duckdb
 
     from tracehint.hintgen.inputs import Input
+
+COLUMNS = {
+    "tasks": "task name type command host start_s end_s attempt engine",
+    "files": "file version path role size_bytes",
+    "producers": "file task unique_bytes superseded",
+    "consumers": "file task unique_bytes",
+    "edges": "producer consumer",
+}
 
 _PREFIX = {"run": "urn:tracehint:run:", "th": "urn:tracehint:terms:"}
 _INT = "{{'$': {0}::VARCHAR, 'type': 'xsd:long'}}"
@@ -58,8 +67,9 @@ _SECTIONS = {
 }
 
 
-def write(run: Input, con: duckdb.DuckDBPyConnection, target: Path) -> None:
+def write(run: Input, target: Path) -> None:
     """One JSON file."""
+    con = query.connect_plain(run.analysis)
     lines.write(target, _document(run.analysis.run, con))
 
 

@@ -7,18 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import duckdb
-
     from tracehint.hintgen.inputs import Input
 
 
-def write(run: Input, con: duckdb.DuckDBPyConnection, target: Path, name: str) -> None:
+def write(run: Input, target: Path, name: str) -> None:
     """One file per table of analyzer/model.py."""
     import pyarrow as pa
     import pyarrow.feather as feather
     import pyarrow.parquet as pq
 
-    _ = con
     for table_name, table in run.analysis.tables().items():
         path = target / f"{table_name}.{name}"
         try:

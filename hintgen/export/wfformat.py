@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tracehint.hintgen import query
 from tracehint.hintgen.export import lines
 from tracehint.hintgen.text.escape import text
 from tracehint.version import __version__
@@ -19,6 +20,14 @@ if TYPE_CHECKING:
     import duckdb
 
     from tracehint.hintgen.inputs import Input
+
+COLUMNS = {
+    "tasks": "task name type command host start_s end_s engine",
+    "files": "file version path role size_bytes",
+    "producers": "file task bytes superseded",
+    "consumers": "file task bytes",
+    "edges": "producer consumer",
+}
 
 _IDS = """
     CREATE TEMP TABLE tid AS
@@ -70,8 +79,9 @@ _MACHINES = """
     FROM tasks JOIN tid USING (task) ORDER BY 1"""
 
 
-def write(run: Input, con: duckdb.DuckDBPyConnection, target: Path) -> None:
+def write(run: Input, target: Path) -> None:
     """One JSON file."""
+    con = query.connect_plain(run.analysis)
     con.execute(_IDS)
     _cut_cycles(con)
     lines.write(target, _document(run.analysis.run, con))

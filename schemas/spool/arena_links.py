@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import stat
-from pathlib import Path
 
 _MAX_LINKS = 40  # as the kernel
 _UP = (b"..", b".")
@@ -45,7 +44,7 @@ class RealPaths:
                 found = os.lstat(at)
                 if not stat.S_ISLNK(found.st_mode):
                     return at if found.st_ino == inode else path
-                target = os.fsencode(Path(os.fsdecode(at)).readlink())
+                target = os.readlink(at)  # noqa: PTH115  # of a name in bytes
                 below = b"" if target.startswith(b"/") else at.rpartition(b"/")[0] + b"/"
                 at = self.named(below + target)
         except (OSError, ValueError):

@@ -42,17 +42,22 @@ def decision(data: Row, own: bool) -> str:
     times = f"{seconds(default['seconds'])} -> {seconds(best['seconds'])}"
     if best["seconds"] > (1 - LITTLE) * default["seconds"]:
         moved = f"{size(default['network_bytes'])} -> {size(best['network_bytes'])}"
-        return f"{said}the time hardly changes ({times}); {best['name']} moves {moved}."
+        return (
+            f'{said}the time hardly changes ({times}); with the plan "{best["name"]}" fewer '
+            f"bytes cross the network: {moved}."
+        )
     said += (
         f"{times} ({seconds(best['seconds_low'])} to {seconds(best['seconds_high'])}) "
-        f"with {best['name']}"
+        f'with the plan "{best["name"]}"'
     )
     alone = rows.get(data["hints_alone"] or "")
     if best["scheduler"] is None:
         return f"{said}."
     if alone is None:
         return f"{said}; without touching the scheduler nothing worth doing."
-    return f"{said}; without touching the scheduler {seconds(alone['seconds'])} ({alone['name']})."
+    return f"{said}; without touching the scheduler {seconds(alone['seconds'])} " + (
+        f'(the plan "{alone["name"]}").'
+    )
 
 
 def _unknown(data: Row) -> bool:

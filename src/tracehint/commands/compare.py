@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracehint.commands._backend import load
+from tracehint.commands._last_runs import last_runs
 from tracehint.commands._options import last_runs_or_two, nodes_option, result_options
 from tracehint.commands._output import write_result
 from tracehint.commands._stage_line import stage
 from tracehint.commands._task_options import task_options
-from tracehint.errors import EXIT_OK, InputError, TracehintError, UsageError
+from tracehint.errors import EXIT_OK, TracehintError, UsageError
 from tracehint.schemas.arrow import skip_pandas
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def command(
     Example: tracehint compare first.trace second.trace
     """
     if before is None:
-        before, after = _last_two(Path())
+        before, after = last_runs(2, Path())
     elif after is None:
         raise UsageError("one run given", "Give two, or none: then the last two runs here.")
     skip_pandas()
@@ -64,24 +65,6 @@ def command(
     )
     write_result(text, output, force=force)
     return EXIT_OK
-
-
-def _last_two(directory: Path) -> tuple[str, str]:
-    """The recordings of the last two runs of the workflow there. Raises InputError."""
-    from tracehint.adapters.project.state import read_state
-
-    state = read_state(directory)
-    command = state.runs[-1].command if state.runs else ()
-    runs = state.usable(command) if command else []
-    if len(runs) < 2:
-        of = f" of {runs[0].program}" if runs else ""
-        raise InputError(
-            f"{state.folder}: {len(runs) or 'no'} recorded run{of} that ended well; two are wanted",
-            "`tracehint run -- COMMAND` makes them, `tracehint status` lists them; or name two.",
-        )
-    before, after = (str(state.bundle(run)) for run in runs[-2:])
-    click.echo(f"tracehint: {before} and {after}: the last runs of {runs[-1].program}", err=True)
-    return before, after
 
 
 def hints_of(run: Path) -> HintFile | None:

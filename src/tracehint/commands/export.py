@@ -34,12 +34,14 @@ def command(
     Example: tracehint export run.trace --to wfformat -o run.json
     """
     for_a_run(keep=False)
+    from tracehint.analyzer.execution.memory import give_back
     from tracehint.analyzer.model import Options
     from tracehint.hintgen import export
 
     stem = Path(bundle).name.removesuffix(".trace").removesuffix(".json") or "run"
     target = Path(output or f"{stem}.{fmt}{export.FORMATS[fmt].suffix}")
-    run = load(bundle, Options(nodes=nodes, **cut))
+    run = export.needed(load(bundle, Options(nodes=nodes, **cut)), fmt)
+    give_back()
     with stage("writing"):
         export.export(run, fmt, target, force=force)
     if str(target) != "-":

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from tracehint.commands._backend import load
+from tracehint.commands._last_runs import run_or_last
 from tracehint.commands._memory import for_a_run
 from tracehint.commands._options import nodes_option
 from tracehint.commands._output import refuse_existing, write_result
@@ -19,7 +20,7 @@ FORMATS = ("svg", "png", "dot", "graphml", "json")
 
 
 @click.command()
-@click.argument("bundle", type=click.Path())
+@run_or_last
 @click.option("-o", "--output", help="File; its ending is the format. Default: DOT to stdout.")
 @click.option("--format", "fmt", type=click.Choice(FORMATS), help="Default: by the file's ending.")
 @click.option("--fold/--no-fold", default=None, help="Default: fold above 60 tasks or 120 nodes.")
@@ -45,9 +46,8 @@ def command(
 ) -> None:
     """Draw how the tasks of BUNDLE hand data to each other through files.
 
-    Boxes with round corners are tasks, the others files; colours are
-    patterns, line width is bytes. Large runs are folded by task type and file
-    template.
+    Default: the last run here. Boxes with round corners are tasks, the others files; colours are
+    patterns, line width is bytes. Large runs are folded by task type and file template.
 
     Example: tracehint graph run.trace -o run.svg
     """

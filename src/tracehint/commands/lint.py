@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracehint.commands._backend import Backend, backend_options
+from tracehint.commands._last_runs import run_or_last
 from tracehint.commands._memory import for_a_run
 from tracehint.commands._options import gathered, nodes_option, placement_option, result_options
 from tracehint.commands._output import terminal_width, wants_color, write_result
@@ -59,7 +60,7 @@ class Choice:
 
 
 @click.command()
-@click.argument("bundle", type=click.Path())
+@run_or_last
 @click.argument("workflow", required=False, type=click.Path())
 @result_options(*FORMATS)
 @click.option("--select", multiple=True, help="Only these codes or prefixes, comma-separated.")
@@ -93,7 +94,7 @@ class Choice:
 @click.option("--config", type=click.Path(), help="Directory to look for the configuration.")
 @gathered(asked=LintRequest, choice=Choice)
 def command(asked: LintRequest, choice: Choice, fmt: str, output: str | None, force: bool) -> int:
-    """Report what the run recorded in BUNDLE leaves on the table.
+    """Report what the run in BUNDLE (default: the last one here) leaves on the table.
 
     WORKFLOW (a Makeflow file, a directory with .snakemake, a log ...) adds the
     rules that compare what was declared with what was read and written. Exit

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracehint.commands._backend import load
+from tracehint.commands._last_runs import run_or_last
 from tracehint.commands._memory import for_a_run
 from tracehint.commands._options import nodes_option, placement_option
 from tracehint.commands._output import refuse_existing, write_result
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("bundle", type=click.Path())
+@run_or_last
 @click.option("-o", "--output", help="File; default: the bundle's name with .html. `-`: stdout.")
 @nodes_option
 @task_options
@@ -53,9 +54,7 @@ def command(
     before: str | None,
     force: bool,
 ) -> None:
-    """Write an HTML page about BUNDLE: summary, graph, timeline, findings, hints.
-
-    The page is one file, needs no network and works from a disk or a mail.
+    """Write an HTML page about BUNDLE (default: the last run here), one file for disk or mail.
 
     Example: tracehint report run.trace -o run.html
 
