@@ -58,6 +58,8 @@ def slurm_of(page: Path) -> AbstractContextManager[dict[str, str]]:
 # Pages whose commands are those of an end-to-end test that looks at more of what they do.
 TESTED = {
     "how-to/nextflow.md": "e2e/test_nextflow.py",
+    "how-to/slurm-without-root.md": "e2e/test_slurm_preload.py",
+    "how-to/snakemake.md": "test_emit_snakemake.py, test_snakemake_matrix.py",
     "tutorial/montage.md": "test_lint_judged.py, e2e/test_montage.py",
 }
 

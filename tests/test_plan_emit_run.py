@@ -211,6 +211,7 @@ def test_snakemake_asks_for_no_time_that_nobody_gives(
     assert "left out" not in said, said
 
 
+@pytest.mark.full  # the rules that are written are those of the test above, the other way round
 def test_snakemake_never_groups_across_parts(tmp_path: Path) -> None:
     across = {**JOBS, "right_1.txt": 1, "right_2.txt": 0}
     said = snakemake(tmp_path, ROWS, across, *ONE_SUM)

@@ -161,19 +161,26 @@ NAMES: dict[Callable[[Path], Path], Callable[[Step], str]] = {
 }
 
 
-@pytest.fixture(params=NAMES, ids=lambda declare: declare.__name__)
-def declared(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Callable[[Step], str]]:
+Declared = tuple[Path, Callable[[Step], str]]
+
+
+@pytest.fixture(scope="module", params=NAMES, ids=lambda declare: declare.__name__)
+def declared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Declared:
     """A workflow that has not run, beside a run of 12 tiles; and how its tasks are called."""
     need_engine()
-    write(tmp_path, as_instance(LEARNED), name="small.json")
-    return request.param(tmp_path), NAMES[request.param]
+    folder = tmp_path_factory.mktemp("ring")
+    write(folder, as_instance(LEARNED), name="small.json")
+    return request.param(folder), NAMES[request.param]
 
 
-def test_a_plan_for_sixty_tiles_from_a_run_of_twelve(
-    declared: tuple[Path, Callable[[Step], str]],
-) -> None:
-    path, called = declared
-    data = planned(path, "--learned", "small.json")
+@pytest.fixture(scope="module")
+def its_plan(declared: Declared) -> Any:
+    """What `plan` says of it."""
+    return planned(declared[0], "--learned", "small.json")
+
+
+def test_a_plan_for_sixty_tiles_from_a_run_of_twelve(declared: Declared, its_plan: Any) -> None:
+    called, data = declared[1], its_plan
     rows = {row["name"]: row for row in data["strategies"]}
     assert rows[data["chosen"]]["refused"] is None and data["chosen"] != "default"
     assert all(row["network_bytes"] > 0 or row["refused"] for row in rows.values())
@@ -192,10 +199,9 @@ def test_a_plan_for_sixty_tiles_from_a_run_of_twelve(
 
 
 def test_files_of_a_plan_lie_where_their_writers_run_and_inputs_need_nothing(
-    declared: tuple[Path, Callable[[Step], str]],
+    declared: Declared, its_plan: Any
 ) -> None:
-    path, called = declared
-    data = planned(path, "--learned", "small.json")
+    called, data = declared[1], its_plan
     part = {row["name"]: row["part"] for row in data["tasks"]}
     files = {row["path"].rpartition("/")[2]: row for row in data["files"]}
     assert len(files) == len(data["files"])
@@ -206,9 +212,7 @@ def test_files_of_a_plan_lie_where_their_writers_run_and_inputs_need_nothing(
         assert row["part"] in (None, part[called(WRITERS[name])])
 
 
-def test_what_a_graph_does_not_say_is_learned_for_a_prediction(
-    declared: tuple[Path, Callable[[Step], str]],
-) -> None:
+def test_what_a_graph_does_not_say_is_learned_for_a_prediction(declared: Declared) -> None:
     path, called = declared
     words = ("--learned", "small.json", "--cluster", "rig.toml", "--tasks", "--format", "json")
     done = inside("predict", path, *words, cwd=path.parent)

@@ -253,7 +253,9 @@ def test_who_follows_may_be_killed_at_any_moment(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 @pytest.mark.parametrize("call", ["ioctl", "close", "statx"])
-@pytest.mark.parametrize("at", range(2, 10))
+@pytest.mark.parametrize(
+    "at", [pytest.param(n, marks=[pytest.mark.full] * (n % 2)) for n in range(2, 10)]
+)
 def test_who_is_killed_while_it_makes_a_file_leaves_none_and_no_descriptor(
     tmp_path: Path, call: str, at: int
 ) -> None:

@@ -45,10 +45,10 @@ def sample(piece: str, size: int) -> bytes:
 @pytest.mark.parametrize("piece", EVIL)
 def test_eight_times_the_text_takes_no_more_than_eight_times_as_long(piece: str) -> None:
     """Quadratic work would take 64 times as long; the margin is for the machine."""
-    ratio = min(
-        work(sample(piece, 8 * SMALL)) / max(work(sample(piece, SMALL)), 0.004) for _ in range(2)
+    tries = (
+        work(sample(piece, 8 * SMALL)) / max(work(sample(piece, SMALL)), 0.004) for _ in range(3)
     )
-    assert ratio < 30
+    assert any(ratio < 30 for ratio in tries)
 
 
 @pytest.mark.slow

@@ -176,6 +176,16 @@ def test_many_processes_and_threads_write_one_journal(tagged: Tagged) -> None:
     assert journal.counts["dropped"] == 0
 
 
+def test_a_journal_that_another_process_is_making_is_used(tagged: Tagged) -> None:
+    """On a node that no run began on the first processes meet, and one is not at its mark yet."""
+    for size in (0, 1 << 30):
+        for journal in tagged.folder.glob("table.journal.*"):
+            journal.write_bytes(b"")
+            os.truncate(journal, size)
+        tagged.run("sh", "-c", "rm -f out/x.txt; echo 1 >out/x.txt")
+        assert [record.path for record in read_journals(tagged.table).records] == [b"out/x.txt"]
+
+
 def test_a_missing_table_or_journal_harms_nobody(tagged: Tagged) -> None:
     env = tagged.environment()
     for name in ("nowhere", "broken"):

@@ -47,7 +47,12 @@ ROWS = {  # two submissions, text of the first one's job, how many jobs the firs
 }
 
 
-@pytest.mark.parametrize("row", ROWS)
+ONE_JOB = ("qsub", "bsub")  # an array has all that a job has
+
+
+@pytest.mark.parametrize(
+    "row", [pytest.param(row, marks=[pytest.mark.full] * (row in ONE_JOB)) for row in ROWS]
+)
 def test_jobs_are_learned_from_and_hinted(tmp_path: Path, row: str) -> None:
     command, text, jobs = ROWS[row]
     folder = workflow(tmp_path / "wf", text)

@@ -97,10 +97,17 @@ def late(log: Path, names: list[str]) -> list[str]:
 STRACE = ("strace", "-f", "-qq", "-y", "-e", "trace=write,fsetxattr", "-o", "log")
 
 
-@pytest.mark.parametrize("engine", ["sh", "make"])
+PICK, SAY = ("d/part_{}.dat", "pick", "mix"), ("d/job_{}/out", "say", "shout.py")
+
+
 @pytest.mark.parametrize(
-    ("layout", "one", "many"),
-    [("d/part_{}.dat", "pick", "mix"), ("d/job_{}/out", "say", "shout.py")],
+    ("engine", "layout", "one", "many"),
+    [
+        ("sh", *PICK),
+        ("make", *SAY),
+        pytest.param("make", *PICK, marks=pytest.mark.full),
+        pytest.param("sh", *SAY, marks=pytest.mark.full),
+    ],
 )
 def test_only_the_type_tells(tmp_path: Path, engine: str, layout: str, one: str, many: str) -> None:
     folder = prepare(tmp_path)

@@ -121,7 +121,7 @@ def known_together() -> Iterator[tuple[str, str]]:
                 yield name, version
 
 
-USUAL = ("checkpoints", "shells")  # the others take minutes: with all versions
+USUAL = ("checkpoints",)  # the others take minutes: with all versions
 
 
 @pytest.mark.parametrize(

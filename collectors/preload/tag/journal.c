@@ -81,6 +81,15 @@ static void make_journal(const struct tag_journal *j)
 	th_sys(__NR_close, fd);
 }
 
+/* Another process has made it, and not come to its mark yet: it may still be empty. */
+static bool is_half_made(long fd)
+{
+	char magic[8] = {0};
+	long n = th_sys(__NR_pread64, fd, magic, sizeof(magic), 0);
+
+	return !th_failed(n) && !magic[0];
+}
+
 void tag_journal_open(struct tag_journal *j, const char *table)
 {
 	j->header = NULL;
@@ -89,8 +98,11 @@ void tag_journal_open(struct tag_journal *j, const char *table)
 	if (!name_journal(j, table))
 		return;
 	long fd = open_journal(j);
+	bool half = !th_failed(fd) && is_half_made(fd);
 
-	if (fd == -2 /* ENOENT */) {
+	if (half)
+		th_sys(__NR_close, fd);
+	if (half || fd == -2 /* ENOENT */) {
 		make_journal(j);
 		fd = open_journal(j);
 	}
