@@ -60,6 +60,45 @@ for i in range(300):
     assert totals(bundle, "out") == (0, 100)
 
 
+# `foreseen` of known_file (hook/sites.h) is what it is told, whatever is faster here.
+FORCED = """
+import os, struct, sys
+from tracehint.__main__ import run
+from tracehint.collectors.preload import arena
+write, value = arena.write_sites, int(sys.argv.pop(1))
+def forced(path):
+    names = write(path)
+    fd = os.open(path, os.O_RDWR)
+    assert struct.unpack("I", os.pread(fd, 4, 16))[0] in (0, 1)
+    os.pwrite(fd, struct.pack("I", value), 16)
+    return names
+arena.write_sites = forced
+run()
+"""
+
+
+@pytest.mark.parametrize("foreseen", [0, 1])
+def test_a_recording_is_right_whatever_is_done_for_returns(tmp_path: Path, foreseen: int) -> None:
+    (tmp_path / "in").write_bytes(bytes(5000))
+    code = """
+import os, threading
+def deep(n):
+    if n:
+        return deep(n - 1)
+    with open("in", "rb") as f:
+        return len(f.read())
+assert [deep(n) for n in (1, 40)] == [5000, 5000]
+one = threading.Thread(target=deep, args=(20,))
+one.start(), one.join()
+os.system("cat in > out")
+"""
+    words = ("record", "--quiet", "--collector", "preload", "-o", "run.trace", "--")
+    start = (sys.executable, "-c", FORCED, str(foreseen))
+    subprocess.run([*start, *words, sys.executable, "-c", code], cwd=tmp_path, check=True)
+    bundle = read_bundle(tmp_path / "run.trace")
+    assert totals(bundle, "in")[0] == 4 * 5000 and totals(bundle, "out")[1] == 5000
+
+
 def test_an_empty_environment_is_recorded(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(bytes(5000))
     bundle = recorded(tmp_path, "env", "-i", "/bin/sh", "-c", "/bin/cat in > out")

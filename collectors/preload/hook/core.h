@@ -34,6 +34,7 @@ struct th_state {
 
 extern unsigned char th_actions[TH_CALLS]; /* enum th_action by number */
 extern unsigned char th_quick[TH_QUICK];   /* whether th_quick_after is told, by number */
+extern unsigned char th_foreseen; /* whether calls are made for returns to come (entry.S) */
 extern struct th_state *th_state;
 
 /* entry.S */

@@ -4,6 +4,7 @@
 
 unsigned char th_actions[TH_CALLS];
 unsigned char th_quick[TH_QUICK];
+unsigned char th_foreseen;
 
 static const struct {
 	unsigned short nr;

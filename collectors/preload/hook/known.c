@@ -41,8 +41,12 @@ void known_open(struct known_file *file, const struct th_program *program)
 
 	fd = path ? (int)th_sys(__NR_open, path, O_RDONLY | O_CLOEXEC, 0) : -1;
 	if (fd < 0 || th_sys(__NR_pread64, fd, file, sizeof(*file), 0) != sizeof(*file) ||
-	    file->magic != TH_KNOWN_MAGIC || file->objects > TH_KNOWN_MOST)
+	    file->magic != TH_KNOWN_MAGIC || file->objects > TH_KNOWN_MOST) {
 		file->objects = 0;
+		return;
+	}
+	if (file->foreseen)
+		th_foreseen = 1;
 }
 
 void known_close(void)

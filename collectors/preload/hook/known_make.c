@@ -10,6 +10,8 @@
 
 #define AT_EMPTY_PATH 0x1000
 #define MAP_PRIVATE_NORESERVE 0x4022
+#define TRIES 12
+#define CALLS 32
 
 /* An object's file in memory, and its code in a place that its trampolines reach. */
 struct making {
@@ -178,6 +180,42 @@ static bool make(struct making *m, const struct link_map *map, long fd, struct k
 	return done;
 }
 
+static __attribute__((noinline)) long ask(void)
+{
+	long answer = th_sys(__NR_getppid);
+
+	asm volatile("" : "+r"(answer));
+	return answer;
+}
+
+static __attribute__((noinline)) long ask_deeper(void)
+{
+	long answer = ask();
+
+	asm volatile("" : "+r"(answer));
+	return answer;
+}
+
+/* Ticks of system calls below two functions that return, the least of some tries. */
+static unsigned long long returning(unsigned char foreseen)
+{
+	unsigned long long least = ~0ULL;
+	unsigned char was = th_foreseen;
+
+	th_foreseen = foreseen;
+	for (int i = 0; i < TRIES; i++) {
+		unsigned long long began = __builtin_ia32_rdtsc();
+
+		for (int k = 0; k < CALLS; k++)
+			ask_deeper();
+		unsigned long long taken = __builtin_ia32_rdtsc() - began;
+
+		least = taken < least ? taken : least;
+	}
+	th_foreseen = was;
+	return least;
+}
+
 __attribute__((visibility("default"))) int tracehint_sites(int fd);
 
 /* Write the file for the objects of this process to the empty file `fd`; how many, or 0. */
@@ -200,5 +238,6 @@ int tracehint_sites(int fd)
 	}
 	th_sys(__NR_munmap, m.sites, bytes);
 	entries_of(file.entry);
+	file.foreseen = returning(1) < returning(0);
 	return file.objects == wanted && put_at(fd, &file, sizeof(file), 0) ? (int)file.objects : 0;
 }

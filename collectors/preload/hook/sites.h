@@ -66,7 +66,7 @@ void entries_of(unsigned int entry[2]); /* where they are in the library */
  * the loader, by build identifier, the places of their sites, and their code as it is when it is
  * patched. Processes map that code instead of their own (known.c): no page is copied.
  */
-#define TH_KNOWN_MAGIC 0x454d4147U
+#define TH_KNOWN_MAGIC 0x454d4148U
 #define TH_KNOWN_MOST 8		     /* objects */
 #define TH_KNOWN_APART (512UL << 20) /* from an object's island to its code */
 
@@ -86,6 +86,7 @@ struct known {
 struct known_file {
 	unsigned int magic, objects;
 	unsigned int entry[2];
+	unsigned int foreseen; /* th_foreseen, as it is faster here */
 	struct known object[TH_KNOWN_MOST];
 };
 
