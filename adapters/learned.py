@@ -12,8 +12,6 @@ from tracehint.hintgen.match.match import Declared
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tracehint.analyzer.model import Analysis
-
 
 @dataclass(frozen=True)
 class RunPaths:
@@ -30,17 +28,18 @@ def run_paths(run: str | Path) -> RunPaths:
     from tracehint.hintgen.learn.facts import facts_of
 
     analysis = load_run(run, Options()).analysis
-    return paths_in(analysis, facts_of(analysis))
+    facts, tasks = facts_of(analysis), analysis.tasks
+    del analysis  # most of the memory of a large run
+    return paths_in(tasks, facts)
 
 
-def paths_in(analysis: Analysis, facts: pa.Table) -> RunPaths:
-    """Those of a run that is there already, with its facts."""
+def paths_in(tasks: pa.Table, facts: pa.Table) -> RunPaths:
+    """Those of a run that is there already: the analysis's tasks, and its facts."""
     import pyarrow as pa
 
     from tracehint.hintgen.declared import declared_of
 
-    tasks = (analysis.tasks[name].to_pylist() for name in ("task", "type"))
-    type_of = dict(zip(*tasks, strict=True))
+    type_of = dict(zip(*(tasks[name].to_pylist() for name in ("task", "type")), strict=True))
     files = facts["path"].to_pylist()
     below = [inside(path) for path in files]
     if not all(below):

@@ -155,9 +155,9 @@ def _python_itself() -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Stores and engines mostly wait: four workers a core; the quick tests compute."""
+    """Stores and engines mostly wait: three workers a core; the quick tests compute."""
     cores = min(len(os.sched_getaffinity(0)), 4)
-    return cores if "not slow" in config.option.markexpr else 4 * cores
+    return cores if "not slow" in config.option.markexpr else 3 * cores
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -6,7 +6,6 @@ import ctypes.util
 import platform
 import shutil
 import subprocess
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -66,5 +65,8 @@ def test_no_system_call_of_ours_is_followed_by_a_return_that_is_not_foreseen() -
     words = ["objdump", "-d", "--no-show-raw-insn", LIBRARY]
     text = subprocess.run(words, check=True, capture_output=True, text=True).stdout
     rows = [line.split("\t")[1].split()[0] for line in text.splitlines() if "\t" in line]
-    behind = [then for op, then in pairwise(rows) if op == "syscall"]
-    assert sorted(behind) == ["call", "call", "ret"]
+    behind = [tuple(rows[at + 1 : at + 4]) for at, op in enumerate(rows) if op == "syscall"]
+    foreseen = ("cmpb", "je", "call")  # unless it is slower here (th_foreseen)
+    assert sorted(then if then[0] == "cmpb" else then[:1] for then in behind) == [
+        foreseen, foreseen, ("ret",)
+    ]  # fmt: skip  # a table

@@ -7,6 +7,7 @@ Engine processes, software and scratch files are left out and counted.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tracehint.hintgen import query
@@ -125,6 +126,18 @@ _LEFT_OUT = """
     SELECT (SELECT count(*) FROM tasks WHERE engine) AS engine_tasks,
            (SELECT count(*) FROM files WHERE role = 'software') AS software_files,
            (SELECT count(*) FROM files WHERE role = 'scratch') AS scratch_files"""
+
+
+def lean(analysis: Analysis) -> Analysis:
+    """The run as far as a picture asks: ranges and labels of edges, much of a large run, may go."""
+    import pyarrow.compute as pc
+
+    own = analysis.patterns.filter(pc.is_null(analysis.patterns.column("edge")))
+    used = {
+        name: getattr(analysis, name).drop_columns(["ranges"])
+        for name in ("producers", "consumers")
+    }
+    return replace(analysis, patterns=own, **used)
 
 
 def build(

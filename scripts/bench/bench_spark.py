@@ -126,7 +126,7 @@ def _given(args: argparse.Namespace) -> None:
                     words = [sys.executable, "-m", "tracehint", command, str(path)]
                     words += ["--backend", backend]
                     words += ["--master", args.master] if backend == "spark" else []
-                    words += [] if command == "lint" else ["-o", f"{name}/out", "--force"]
+                    words += [] if command == "lint" else ["-o", f"{name}/{command}", "--force"]
                     words += ["--format", "parquet"] if command == "analyze" else []
                     cost = run(
                         words, {"TMPDIR": name, "TRACEHINT_CACHE": "off"}, most=command == "lint"

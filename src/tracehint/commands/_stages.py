@@ -41,7 +41,7 @@ def setfattr_script(work: Work, path: Path) -> str:
     from tracehint.hintgen.hints.hintfile import load
 
     hints, store = load(work.folder / "hints.json"), open_store("xattr")
-    run = paths_in(work.run.analysis, work.facts)
+    run = paths_in(work.run.analysis.tasks, work.facts)
     there = set(run.files)
     others = [p for p in remembered_paths(hints, literal_only=True) if p not in there]
     known = work.learned

@@ -57,10 +57,11 @@ def command(
         refuse_existing(Path(str(output)), force=force)
     from tracehint.analyzer.model import Options
     from tracehint.hintgen.draw import dot, export
-    from tracehint.hintgen.draw.build import build
+    from tracehint.hintgen.draw.build import build, lean
     from tracehint.hintgen.draw.model import title
 
     run = load(bundle, Options(nodes=nodes, **cut))
+    run.analysis = lean(run.analysis)
     with stage("drawing"):
         drawing = build(run.analysis, fold)
     result: str | bytes
