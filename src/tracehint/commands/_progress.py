@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tracehint.commands._beside import beside_the_command
 from tracehint.schemas.recovery import SPOOL_DIR
 
 if TYPE_CHECKING:
@@ -39,20 +40,8 @@ def progress(bundle: Path, *, shown: bool) -> Iterator[None]:
     if not shown:
         yield
         return
-    over = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(bundle, over), daemon=True)
-    # Signals are for the thread that waits for the command: one that this thread took would be
-    # lost to it. Blocked, a write from the background does not stop the job either (SIGTTOU).
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    try:
-        watcher.start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    try:
+    with beside_the_command(partial(_watch, bundle), 1.0):  # one that is stopped holds up nothing
         yield
-    finally:
-        over.set()
-        watcher.join(1.0)  # a terminal that is stopped must not hold up the end
 
 
 def _watch(bundle: Path, over: threading.Event) -> None:

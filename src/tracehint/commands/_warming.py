@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import threading
 import time
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+
+from tracehint.commands._beside import beside_the_command
 
 FIRST_S, EVERY_S = 0.5, 0.25  # commands that end sooner have it loaded afterwards
 LOOK_S = 0.1  # for so long a processor must have been idle
@@ -52,22 +53,9 @@ MODULES = (
 )  # fmt: skip  # a table
 
 
-@contextlib.contextmanager
-def warmed() -> Iterator[None]:
+def warmed() -> contextlib.AbstractContextManager[None]:
     """Load the modules until the block ends, as far as processors are idle meanwhile."""
-    over = threading.Event()
-    thread = threading.Thread(target=_load, args=(over,), daemon=True)
-    # signals are for the thread that waits for the command, as in `progress`
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    try:
-        thread.start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()  # a module in the middle is needed next
+    return beside_the_command(_load, None)  # a module in the middle is needed next
 
 
 def _load(over: threading.Event) -> None:
