@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracehint.errors import TracehintError
 from tracehint.hintgen.text.units import plural
+from tracehint.schemas.arrow import load_before_a_command
 
 if TYPE_CHECKING:
     from tracehint.adapters.paths import Paths
@@ -36,6 +37,7 @@ def learned(state: ProjectState, command: tuple[str, ...], cluster: str | None) 
 
 
 def _learned(state: ProjectState, runs: list[KnownRun], cluster: str | None) -> Learned:
+    load_before_a_command()
     from tracehint.adapters.learned import run_paths
     from tracehint.adapters.paths import Paths
     from tracehint.analyzer.model import Options
