@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tracehint.analyzer.path_rules import data_names, looks_like_data
-from tracehint.schemas.compact import plain, wide
+from tracehint.schemas.compact import different, plain, wide
 
 if TYPE_CHECKING:
     from tracehint.analyzer.tasks.model import Segmentation
@@ -24,30 +24,34 @@ _MAX_WORDS = 1000  # of the command
 _MAX_FOLDERS = 10_000  # working directories of tasks; more are made by an engine, one per task
 
 
-def base_folder(bundle: Bundle, segmented: Segmentation, cwd: bytes) -> bytes:
+def base_folder(bundle: Bundle, segmented: Segmentation, worked: set[bytes], cwd: bytes) -> bytes:
     """The directory at or above which no data of the run lies: `cwd`, where it was started, or
-    one below it.
+    one below it. `worked`: see `worked_in`.
 
     That is where the tasks worked, if all of them worked at or below it, else the directory of
     the script or workflow file that the command names; and only if everything that the run read
     or wrote below `cwd` lies there. Directories that the run made itself are its data.
     """
-    jobs = _processes(segmented, engine=False)
     data: list[bytes] | None = None
-    for folder in (_workplace(bundle, jobs, cwd), _script_folder(bundle, segmented, cwd)):
+    for folder in (_workplace(worked, cwd), _script_folder(bundle, segmented, cwd)):
         if folder is None or folder == cwd or not below(folder, cwd):
             continue
-        data = _data(bundle, jobs, cwd) if data is None else data
+        if data is None:
+            data = _data(bundle, _processes(segmented, engine=False), cwd)
         if data and all(below(path, folder) for path in data):
             return folder
     return cwd
 
 
-def workplaces(bundle: Bundle, segmented: Segmentation, cwd: bytes) -> set[bytes]:
+def workplaces(worked: set[bytes], cwd: bytes) -> set[bytes]:
     """Directories outside `cwd` in which tasks worked, the outermost of each."""
-    places = _folders(bundle, _processes(segmented, engine=False))
-    outside = sorted(f for f in places if not below(f, cwd) and not below(cwd, f))
+    outside = sorted(f for f in worked if not below(f, cwd) and not below(cwd, f))
     return {f for f in outside if not any(below(f, other) and f != other for other in outside)}
+
+
+def worked_in(bundle: Bundle, segmented: Segmentation) -> set[bytes]:
+    """The directories in which tasks that are no engines began, as far as they used data."""
+    return _folders(bundle, _processes(segmented, engine=False))
 
 
 def below(path: bytes, root: bytes) -> bool:
@@ -94,9 +98,9 @@ def _within(folder: bytes, made: set[bytes]) -> bool:
     return False
 
 
-def _workplace(bundle: Bundle, jobs: pa.Array, cwd: bytes) -> bytes | None:
+def _workplace(worked: set[bytes], cwd: bytes) -> bytes | None:
     """The one directory below `cwd` that holds all in which tasks worked, and is one of them."""
-    inside = [f for f in _folders(bundle, jobs) if below(f, cwd)]
+    inside = [f for f in worked if below(f, cwd)]
     common = posixpath.commonpath(inside) if inside else None
     return common if common in inside else None
 
@@ -135,7 +139,7 @@ def _data(bundle: Bundle, jobs: pa.Array, cwd: bytes) -> list[bytes]:
     made = pc.is_in(names.column("op"), value_set=pa.array(["create", "rename", "link"]))
     kept = names.filter(made)
     parts: list[Any] = [
-        plain(opens.filter(pc.or_(wrote, read)).column("path")),
+        different(opens.column("path").filter(pc.or_(wrote, read))),
         plain(kept.column("path")),
         plain(kept.column("new_path")).drop_null(),
     ]

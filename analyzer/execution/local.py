@@ -22,7 +22,7 @@ from tracehint.analyzer.flow.access import EpochTasks, Raw, read_extents
 from tracehint.analyzer.flow.model import Access, Objects
 from tracehint.analyzer.flow.partitions import Batch, Partitions
 from tracehint.errors import UsageError
-from tracehint.schemas.compact import rows_of
+from tracehint.schemas.footer import rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
