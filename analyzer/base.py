@@ -9,9 +9,12 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tracehint.analyzer.arrays import distinct
+from tracehint.analyzer.columns import numbers
 from tracehint.analyzer.path_rules import data_names, looks_like_data
 from tracehint.schemas.compact import different, plain, wide
 
@@ -37,7 +40,7 @@ def base_folder(bundle: Bundle, segmented: Segmentation, worked: set[bytes], cwd
         if folder is None or folder == cwd or not below(folder, cwd):
             continue
         if data is None:
-            data = _data(bundle, _processes(segmented, engine=False), cwd)
+            data = _data(bundle, processes_of(segmented, engine=False), cwd)
         if data and all(below(path, folder) for path in data):
             return folder
     return cwd
@@ -51,7 +54,7 @@ def workplaces(worked: set[bytes], cwd: bytes) -> set[bytes]:
 
 def worked_in(bundle: Bundle, segmented: Segmentation) -> set[bytes]:
     """The directories in which tasks that are no engines began, as far as they used data."""
-    return _folders(bundle, _processes(segmented, engine=False))
+    return _folders(bundle, processes_of(segmented, engine=False))
 
 
 def below(path: bytes, root: bytes) -> bool:
@@ -59,7 +62,7 @@ def below(path: bytes, root: bytes) -> bool:
     return path == root or path.startswith(root.rstrip(b"/") + b"/")
 
 
-def _processes(segmented: Segmentation, *, engine: bool) -> pa.Array:
+def processes_of(segmented: Segmentation, *, engine: bool) -> pa.Array:
     """The processes of engines, or of all other tasks."""
     chosen = segmented.tasks.column("engine")
     tasks = segmented.tasks.filter(chosen if engine else pc.invert(chosen)).column("task")
@@ -70,10 +73,10 @@ def _processes(segmented: Segmentation, *, engine: bool) -> pa.Array:
 def _folders(bundle: Bundle, procs: pa.Array) -> set[bytes]:
     """Where those of the processes began that used data, without directories that the run made."""
     table, opens = bundle.tables["processes"], bundle.tables["opens"]
-    proc = wide(opens.column("proc"))
-    chosen = pc.and_(_used(opens), pc.is_in(proc, value_set=procs))
-    chosen = pc.and_(chosen, pa.array(data_names(opens.column("path"))))
-    users = pc.unique(proc.filter(chosen))
+    proc = numbers(opens, "proc")
+    chosen = _used(opens).to_numpy() & np.isin(proc, procs.to_numpy(zero_copy_only=False))
+    chosen &= data_names(opens.column("path"))
+    users = pa.array(distinct(proc[chosen]), pa.int64())
     rows = table.filter(pc.is_in(wide(table.column("proc")), value_set=users))
     found = pc.unique(plain(rows.column("cwd")).drop_null())
     if len(found) > _MAX_FOLDERS:
@@ -111,7 +114,7 @@ def _script_folder(bundle: Bundle, segmented: Segmentation, cwd: bytes) -> bytes
     if not paths:
         return None
     opens = bundle.tables["opens"]
-    engines = pc.is_in(wide(opens.column("proc")), value_set=_processes(segmented, engine=True))
+    engines = pc.is_in(wide(opens.column("proc")), value_set=processes_of(segmented, engine=True))
     hit = pc.is_in(plain(opens.column("path")), value_set=pa.array(paths, pa.binary()))
     seen = [
         set(plain(opens.filter(pc.and_(hit, who)).column("path")).to_pylist())

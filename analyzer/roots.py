@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracehint.analyzer.base import base_folder, below, worked_in, workplaces
-from tracehint.analyzer.columns import coded
+from tracehint.analyzer.arrays import distinct
+from tracehint.analyzer.base import base_folder, below, processes_of, worked_in, workplaces
+from tracehint.analyzer.columns import coded, numbers
 from tracehint.analyzer.execution.memory import give_back
 from tracehint.analyzer.path_rules import ODD, is_system, looks_like_data
 from tracehint.schemas.compact import different, wide
@@ -62,6 +63,7 @@ def _derived(bundle: Bundle, cwd: bytes, segmented: Segmentation | None) -> set[
         found = _outermost(_merge_siblings(_used_folders(bundle)))
         return found or {cwd}
     written = _written_folders(bundle, segmented) if cwd != b"/" else set()  # nothing is outside
+    give_back()
     found = set(_argument_folders(bundle, cwd)) | written
     base = cwd
     if segmented is not None:
@@ -153,14 +155,10 @@ def argument_names(manifest: Manifest, cwd: bytes) -> set[bytes]:
 
 def _used_by_jobs(bundle: Bundle, segmented: Segmentation) -> Any:
     """Identifiers of the files that a task other than an engine process opened."""
-    engines = (
-        segmented.tasks.filter(segmented.tasks.column("engine")).column("task").combine_chunks()
-    )
-    inside = pc.is_in(segmented.proc_task.column("task"), value_set=engines)
-    procs = segmented.proc_task.filter(inside).column("proc").combine_chunks()
     opens = bundle.tables["opens"]
-    jobs = pc.invert(pc.is_in(wide(opens.column("proc")), value_set=procs))
-    return wide(pc.unique(opens.column("file").filter(jobs)))
+    engines = processes_of(segmented, engine=True).to_numpy(zero_copy_only=False)
+    jobs = np.isin(numbers(opens, "proc"), engines, invert=True)
+    return pa.array(distinct(numbers(opens, "file")[jobs]), pa.int64())
 
 
 def _probes(bundle: Bundle) -> Any:
@@ -192,7 +190,8 @@ def _written_folders(bundle: Bundle, segmented: Segmentation | None) -> set[byte
         data = data.filter(pc.is_in(data, value_set=_used_by_jobs(bundle, segmented)))
     known = data.combine_chunks()
     wrote = pc.or_(pc.greater(opens.column("write_ops"), 0), opens.column("created"))
-    wrote = pc.and_(wrote, pc.is_in(wide(opens.column("file")), value_set=known))
+    here = np.isin(numbers(opens, "file"), known.to_numpy(zero_copy_only=False))
+    wrote = pc.and_(wrote, pa.array(here))
     made = pc.is_in(names.column("op"), value_set=pa.array(["create", "rename", "link"]))
     made = pc.and_(made, pc.is_in(names.column("file"), value_set=known))
     kept = names.filter(made)

@@ -40,3 +40,12 @@ def in_their_order(work: Callable[[T], R], items: Iterable[T], threads: int) -> 
                 yield begun.popleft().result()
         while begun:
             yield begun.popleft().result()
+
+
+def one_ahead(items: Iterator[T]) -> Iterator[T]:
+    """The items, none of which is None; each is made while the one before it is in use."""
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = pool.submit(next, items, None)
+            yield item

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -195,23 +196,17 @@ def read_parts(
 
     from tracehint.schemas.ahead import in_their_order
     from tracehint.schemas.compact import read_compact, together
+    from tracehint.schemas.one_file import read_wide, tried
     from tracehint.schemas.segments import grouped
     from tracehint.schemas.tables import ADDED, TABLES
 
     added = ADDED.get(name, ())
     schema = pa.schema([field for field in TABLES[name] if field.name not in leave_out])
     compact = bool(leave_out)
-    read = read_compact if compact else _read
-
-    def tried(part: tuple[str, Path | BinaryIO]) -> pa.Table | str:
-        relative, where = part
-        try:
-            return read(where, schema, added)
-        except (OSError, pa.ArrowException, KeyError, ValueError) as error:
-            return problem(relative, error)
+    one = partial(tried, read_compact if compact else read_wide, schema, added)
 
     def each() -> Iterator[pa.Table]:
-        for found in in_their_order(tried, parts, threads):
+        for found in in_their_order(one, parts, threads):
             if isinstance(found, str):
                 problems.append(found)
             else:
@@ -221,25 +216,3 @@ def read_parts(
     if not tables:
         return schema.empty_table()
     return together(tables) if compact else pa.concat_tables(tables)
-
-
-def _read(where: Path | BinaryIO, schema: pa.Schema, added: Collection[str]) -> pa.Table:
-    from tracehint.schemas.compact import columns_of, opened, present, with_nulls
-    from tracehint.schemas.footer import check_texts
-
-    # One file, without the dataset layer: the host is a column of the file, the folder name is
-    # not trusted. pq.read_table would import pandas where it is installed.
-    with opened(where, schema, added) as source:
-        names = present(source, schema)
-        table = with_nulls(columns_of(source, names), schema)
-    for name in schema.names:
-        check_texts(table.column(name), name)
-    return table.cast(schema)
-
-
-def problem(relative: str, error: Exception) -> str:
-    """One line about a file that cannot be read."""
-    first = str(error).splitlines()[0] if str(error) else type(error).__name__
-    if isinstance(error, KeyError) and error.args and isinstance(error.args[0], bytes):
-        first = f"no column {os.fsdecode(error.args[0])}"  # that was to be read as a dictionary
-    return f"{relative}: {first[:200]}"

@@ -11,6 +11,7 @@ import numpy as np
 
 from tracehint.analyzer.arrays import Bools, Ints
 from tracehint.analyzer.columns import column, in_order
+from tracehint.analyzer.execution.memory import give_back
 from tracehint.analyzer.flow import general, simple
 from tracehint.analyzer.flow.access import EpochTasks
 from tracehint.analyzer.flow.additions import Scene, add_declared
@@ -128,6 +129,7 @@ def _with_copies(
     objects: Objects, accesses: Accesses, more: Access, tasks: Tasks
 ) -> tuple[Objects, Copies]:
     """The copies that engines made, and the objects so that each stands beside its source."""
+    give_back()
     copies, order = keep_together(accesses, more, objects, tasks.engine)
     if not len(copies):
         return objects, copies

@@ -57,7 +57,9 @@ def patterns_table(decided: Decided, ids: Ints, links: KeptEdges, resources: Res
     own["primary"], own["confidence"] = primary[order], decided.confidence[order]
     files = _as_table(own)
     own.clear()
+    give_back()
     edges, rows = _on_edges(labels.take(order), links, len(ids))
+    give_back()
 
     def copied(number: int) -> pa.Table:
         some = slice(number * _AT_ONCE, (number + 1) * _AT_ONCE)

@@ -66,6 +66,7 @@ def label(
     sources, links = _sources(found, around, in_cycles, single), found.links
     del found, in_cycles, single  # they are with the sources now
     site = choice.Site(options, int(run["nodes"]), run.get("hosts_by_site", {}))
+    give_back()
     decided = _decided(labels, sources, site, run["completeness"]["blind_to"], lost, resources)
     del sources
     texts = evidence.groups(around, labels, decided.chosen)
