@@ -83,7 +83,8 @@ def build_plan(
         (paths.declared, paths.sized(paths.declared, paths.known), ()),
         (paths.files, paths.sized(paths.files, None), paths.names),
     ):
-        codes, found = matcher.outcomes(files, known, nodes, names)
+        numbers, found = matcher.outcomes(files, known, nodes, names)
+        codes = numbers.tolist()
         plan.costly += sum(found[code].reason == "costly" for code in codes)
         plan.untyped += sum(found[code].reason == "maker" for code in codes)
         kinds = [_Kind.of(outcome, create) for outcome in found]

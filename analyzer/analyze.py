@@ -108,7 +108,8 @@ def _begun(bundle: Bundle, options: Options, resources: Resources) -> tuple[Segm
     from tracehint.analyzer.execution.threads import beside
     from tracehint.analyzer.flow.ahead import Ahead, declared_of
     from tracehint.analyzer.flow.identity import find_objects
-    from tracehint.analyzer.tasks import segment_tasks, with_waiting
+    from tracehint.analyzer.tasks.segmentation import segment_tasks
+    from tracehint.analyzer.tasks.waiting import with_waiting
     from tracehint.schemas.compact import in_one
 
     start = partial(beside, resources=resources)

@@ -75,6 +75,17 @@ def numbered(values: Ints) -> tuple[Ints, Ints]:
     return np.flatnonzero(there), (np.cumsum(there) - 1)[values]
 
 
+def alike(*columns: Ints) -> tuple[Ints, Ints]:
+    """(the first row of each distinct row, which of these each row is as)."""
+    code = np.zeros(len(columns[0]), np.int64)
+    for values in columns:
+        kinds, own = numbered(values - values.min(initial=0))
+        code = numbered(code * len(kinds) + own)[1]
+    first = np.full(int(code.max(initial=-1)) + 1, len(code), np.int64)
+    first[code[::-1]] = np.arange(len(code))[::-1]  # of equal ones the last assignment stays
+    return first, code
+
+
 def in_turn(values: Ints) -> tuple[Ints, Ints]:
     """(the number of each value, the row in which each number comes first), numbered by these
     rows; no value is negative. Values that are numbered so already are returned as they are."""
