@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import compileall
 import fcntl
 import gc
@@ -184,6 +185,7 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
     with _compiled(getattr(session.config, "workerinput", {})):
         yield
     gc.freeze()
+    atexit.register(gc.unfreeze)  # libraries look at the end whether all of theirs is gone
     gc.enable()
 
 
