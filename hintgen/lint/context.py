@@ -116,6 +116,11 @@ class Context:
                 self.con.execute(f'DROP TABLE "{name}"')
         give_back()
 
+    def release_users(self) -> None:
+        """Let go of who made and who read each file, as arrays: pictures ask SQL."""
+        self.__dict__.pop("users", None)
+        give_back()
+
     def rows(self, sql: str, **parameters: Any) -> list[dict[str, Any]]:
         """Rows of a question; `$name` stands for a parameter or a setting of that name."""
         used = {

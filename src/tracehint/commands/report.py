@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tracehint.hintgen.lint.context import Context
     from tracehint.hintgen.lint.finding import Finding
 
+LARGE = 300_000  # tasks: from here on memory is dearer than time
+
 
 @click.command()
 @run_or_last
@@ -85,21 +87,28 @@ def command(
 
 def _found(context: Context, *, rules: bool) -> tuple[list[Finding], HintFile | None]:
     """The findings, and the hint rules where they are wanted: those are learned in a thread of
-    their own, while SQL is asked."""
+    their own, while SQL is asked; of a large run after that, which takes a gigabyte less."""
     from tracehint.analyzer.execution.resources import Resources, cores, half_of_memory
     from tracehint.analyzer.execution.threads import beside
     from tracehint.hintgen.learn.rules import learn
     from tracehint.hintgen.lint import run_rules
 
+    def learnt() -> HintFile:
+        return learn([context.analysis], users=context.users)
+
     learned = None
-    if rules:
+    if rules and context.analysis.tasks.num_rows > LARGE:
+        learned = learnt
+    elif rules:
         resources = Resources(cores(), half_of_memory())
-        learned = beside(lambda: learn([context.analysis]), resources)
+        learned = beside(learnt, resources)
     with stage("findings and rules") as seen:
         findings = run_rules(context, tell=seen.tell)
         context.release()
         seen.tell("learning rules", 0, 0, "")
-        return findings, learned() if learned is not None else None
+        rules_found = learned() if learned is not None else None
+        context.release_users()
+        return findings, rules_found
 
 
 def _on_cluster(
