@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from tracehint.analyzer.arrays import distinct
 from tracehint.analyzer.base import base_folder, below, processes_of, worked_in, workplaces
 from tracehint.analyzer.columns import coded, numbers
-from tracehint.analyzer.execution.memory import give_back
+from tracehint.analyzer.memory import give_back
 from tracehint.analyzer.path_rules import ODD, is_system, looks_like_data
 from tracehint.schemas.compact import different, wide
 

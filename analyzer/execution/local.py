@@ -16,12 +16,12 @@ from tracehint.analyzer.execution.bundle_files import (
     files_at,
     read,
 )
-from tracehint.analyzer.execution.memory import give_back
 from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.execution.threads import compute_all
 from tracehint.analyzer.flow.access import EpochTasks, Raw, read_extents
 from tracehint.analyzer.flow.model import Access, Objects
 from tracehint.analyzer.flow.partitions import Batch, Partitions
+from tracehint.analyzer.memory import give_back
 from tracehint.errors import UsageError
 from tracehint.schemas.footer import rows_of
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from tracehint.analyzer.execution.memory import give_back
 from tracehint.analyzer.execution.resources import Resources
+from tracehint.analyzer.memory import give_back
 
 T = TypeVar("T")
 _GIVE_BACK = 4  # partitions after which what they took on the way goes back

@@ -11,7 +11,6 @@ import numpy as np
 
 from tracehint.analyzer.arrays import Bools, Ints
 from tracehint.analyzer.columns import column, in_order
-from tracehint.analyzer.execution.memory import give_back
 from tracehint.analyzer.flow import general, simple
 from tracehint.analyzer.flow.access import EpochTasks
 from tracehint.analyzer.flow.additions import Scene, add_declared
@@ -31,6 +30,7 @@ from tracehint.analyzer.flow.tables import Part, make_part
 from tracehint.analyzer.flow.together import together
 from tracehint.analyzer.flow.users import Tasks, consumers_of, edges_of, producers_of
 from tracehint.analyzer.flow.whole import from_opens
+from tracehint.analyzer.memory import give_back
 
 if TYPE_CHECKING:
     import pyarrow as pa

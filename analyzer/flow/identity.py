@@ -14,11 +14,11 @@ import numpy as np
 
 from tracehint.analyzer.arrays import Ints, ints, lookup, order_by, starts_of
 from tracehint.analyzer.columns import binary, column, numbers
-from tracehint.analyzer.execution.memory import give_back
 from tracehint.analyzer.flow.model import UNKNOWN, Objects
 from tracehint.analyzer.flow.mounts import merge_hosts
 from tracehint.analyzer.flow.names import Held, NameRows, history
 from tracehint.analyzer.flow.ranges import expand
+from tracehint.analyzer.memory import give_back
 
 if TYPE_CHECKING:
     import pyarrow as pa

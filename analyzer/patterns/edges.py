@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracehint.analyzer.arrays import order_by
-from tracehint.analyzer.execution.memory import give_back
 from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.execution.threads import compute_all
 from tracehint.analyzer.flow.ranges import expand
+from tracehint.analyzer.memory import give_back
 from tracehint.analyzer.patterns.choice import Chosen
 from tracehint.analyzer.patterns.evidence import EvidenceTexts, placements, words
 from tracehint.analyzer.patterns.groups import Around

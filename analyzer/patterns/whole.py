@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracehint.analyzer.columns import column, floats
-from tracehint.analyzer.execution.memory import give_back
 from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.execution.threads import compute_all
+from tracehint.analyzer.memory import give_back
 from tracehint.analyzer.patterns import (
     choice,
     confidence,

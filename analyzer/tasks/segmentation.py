@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.execution.memory import give_back
+from tracehint.analyzer.memory import give_back
 from tracehint.analyzer.model import Options
 from tracehint.analyzer.tasks.activity import Activity, activity_of
 from tracehint.analyzer.tasks.assemble import assemble
