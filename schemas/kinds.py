@@ -6,10 +6,12 @@ in its place is recognised here by its first bytes; nothing else of it is read.
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 
 _HEAD = 4096
+_MANIFEST = "manifest.json"
 
 
 _GIVE_BUNDLE = "Give the directory that `tracehint record` or `import` wrote. "
@@ -32,6 +34,8 @@ ANSWERS: dict[str, dict[str, tuple[str, str]]] = {
                    "Record it: tracehint profile -- {command}"),
         "file": ("a file, not a trace bundle",
                  _GIVE_BUNDLE + "A log or workflow becomes one: " + _IMPORT),
+        "bundles": ("a directory of trace bundles, not one of them",
+                    "Give one, or join them: tracehint merge {path} -o NEW.trace"),
         "directory": ("not a trace bundle (no manifest.json)",
                       _GIVE_BUNDLE + "Logs become one: " + _IMPORT),
     },
@@ -46,6 +50,7 @@ ANSWERS: dict[str, dict[str, tuple[str, str]]] = {
         "json": ("a JSON file, not a hint file", _GIVE_HINTS),
         "script": ("a program, not a hint file", "Record it first: tracehint profile -- {command}"),
         "file": ("a file, but not a hint file", _GIVE_HINTS),
+        "bundles": ("a directory, not a hint file", _GIVE_HINTS),
         "directory": ("a directory, not a hint file", _GIVE_HINTS),
     },
 }  # fmt: skip  # a table
@@ -55,12 +60,12 @@ def what_is(path: Path) -> str:
     """What lies at the path: a key of ANSWERS; never raises."""
     try:
         if path.is_dir():
-            if (path / "manifest.json").is_file():
+            if (path / _MANIFEST).is_file():
                 return "bundle"
             if (path / "run.json").is_file() and (path / "tasks.parquet").is_file():
                 return "analysis"
             inside = (path / "hints.json").is_file() or (path / "analysis.json").is_file()
-            return "results" if inside else "directory"
+            return "results" if inside else "bundles" if bundles_in(path) else "directory"
         if not path.is_file():
             return "file" if path.exists() else "absent"
         with path.open("rb") as stream:
@@ -68,6 +73,19 @@ def what_is(path: Path) -> str:
     except (OSError, ValueError):
         return "file"
     return _kind(path, head)
+
+
+def bundles_in(path: Path) -> list[Path]:
+    """The trace bundles directly in a directory that is none itself, by their names; none where
+    it cannot be read."""
+    try:
+        if not path.is_dir() or (path / _MANIFEST).is_file():
+            return []
+        with os.scandir(path) as entries:
+            names = sorted(one.name for one in entries if one.is_dir())
+        return [path / name for name in names if (path / name / _MANIFEST).is_file()]
+    except (OSError, ValueError):
+        return []
 
 
 def _kind(path: Path, head: bytes) -> str:

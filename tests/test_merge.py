@@ -317,3 +317,29 @@ def test_what_is_written_part_by_part_is_what_is_written_at_once(
     assert in_parts.manifest.rows == at_once.manifest.rows
     for name, table in at_once.tables.items():
         assert in_parts.tables[name].to_pylist() == table.to_pylist(), name
+
+
+def test_a_directory_stands_for_its_bundles(tmp_path: Path) -> None:
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    for name in ("b", "a"):
+        producer(name, f"/shared/{name}", 1).save(folder / f"{name}.trace")
+    (folder / "notes.txt").write_text("not a bundle")
+    (folder / "empty").mkdir()
+    words = (["traces"], ["traces/a.trace", "traces/b.trace"])
+    for number, named in enumerate(words):
+        done = inside("merge", *named, "-o", f"{number}.trace", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert f"2 bundles of 2 hosts in {number}.trace" in done.stderr
+    one, other = (read_bundle(tmp_path / f"{n}.trace").tables for n in (0, 1))
+    assert one == other
+    refused = inside("analyze", "traces", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "tracehint merge traces -o NEW.trace" in refused.stderr
+
+
+def test_a_directory_without_bundles_is_named(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    done = inside("merge", "empty", "-o", "new.trace", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "empty: not a trace bundle" in done.stderr

@@ -19,6 +19,7 @@ from tracehint.analyzer.execution import remote, spilled
 from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.model import Options
 from tracehint.analyzer.output.json import write_json
+from tracehint.schemas.store import read_bundle
 
 pytestmark = pytest.mark.slow
 
@@ -76,6 +77,30 @@ def test_the_command_reads_s3(store: Store, tmp_path: Path) -> None:
     here = inside("analyze", bundle, "--format", "json", cwd=tmp_path)
     there = inside("analyze", store.put(bundle, "x.trace"), "--format", "json", cwd=tmp_path)
     assert there.returncode == 0 and there.stdout == here.stdout
+
+
+def test_merge_reads_all_bundles_below_a_url(store: Store, tmp_path: Path) -> None:
+    """The same rows as of directories; nothing of the copies stays."""
+    for name in ("generated", "mixed"):
+        store.put(
+            without_links(RUNS[name](tmp_path / "here" / f"{name}.trace")), f"all/{name}.trace"
+        )
+    url = f"s3://{BUCKET}/all"
+    one = f"{url}/generated.trace"
+    for name, words in {
+        "below": (url,),
+        "named": (one, f"{url}/mixed.trace/"),
+        "half": (one, "here/mixed.trace"),
+        "local": ("here",),
+    }.items():
+        done = inside("merge", *words, "-o", f"{name}.trace", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    local = read_bundle(tmp_path / "local.trace").tables
+    for name in ("below", "named", "half"):
+        assert read_bundle(tmp_path / f"{name}.trace").tables == local, name
+    nothing = inside("merge", f"s3://{BUCKET}/nothing", "-o", "new.trace", cwd=tmp_path)
+    assert nothing.returncode == 2
+    assert "no trace bundle is there, and none directly below it" in nothing.stderr
 
 
 def test_what_is_no_bundle_is_said(store: Store, tmp_path: Path) -> None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracehint.analyzer.execution.segments import check_names, segments_among
 from tracehint.errors import BundleError
 from tracehint.schemas.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, Manifest, parse_manifest
+from tracehint.schemas.version import TABLE_NAMES
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -54,6 +57,29 @@ class RemoteObjects:
     @classmethod
     def at(cls, url: str) -> RemoteObjects:
         """The bundle at `url`. Raises BundleError: no such store, no access, no bundle."""
+        found = cls._reached(url)
+        with _said(found.root):
+            found.sizes.update(found._list())
+        check_names(found.root, found.sizes)
+        return found
+
+    @classmethod
+    def bundles_at(cls, url: str) -> list[str]:
+        """`url` itself where a bundle is there; else the URLs of those directly below it, in the
+        order of their names. Raises BundleError."""
+        from pyarrow.fs import FileSelector, FileType
+
+        found = cls._reached(url)
+        with _said(found.root):
+            if found._is_bundle(found._path()):
+                return [found.root]
+            there = found._system.get_file_info(FileSelector(found._path(), allow_not_found=True))
+            names = sorted(one.base_name for one in there if one.type == FileType.Directory)
+            return [f"{found.root}/{n}" for n in names if found._is_bundle(found._path(n))]
+
+    @classmethod
+    def _reached(cls, url: str) -> RemoteObjects:
+        """The store of a URL, before anything of it is looked at. Raises BundleError."""
         scheme, _, rest = url.partition("://")
         bucket = rest.partition("/")[0]
         if scheme not in SYSTEMS:
@@ -72,8 +98,6 @@ class RemoteObjects:
         found = cls(url.rstrip("/"), {})
         with _said(found.root):
             found.options.update(SYSTEMS[scheme].options(bucket))
-            found.sizes.update(found._list())
-        check_names(found.root, found.sizes)
         return found
 
     @property
@@ -94,10 +118,16 @@ class RemoteObjects:
             rest = "/" + rest.partition("/")[2]
         return f"{rest}/{name}" if name else rest
 
+    def _is_bundle(self, path: str) -> bool:
+        from pyarrow.fs import FileType
+
+        info = self._system.get_file_info(f"{path}/{MANIFEST_NAME}")
+        return bool(info.type == FileType.File)
+
     def _list(self) -> dict[str, int]:
         from pyarrow.fs import FileSelector, FileType
 
-        if self._system.get_file_info(self._path(MANIFEST_NAME)).type != FileType.File:
+        if not self._is_bundle(self._path()):
             # tells no bundle from no bucket, and does not list what may be endless
             with suppress(FileNotFoundError):
                 self._system.get_file_info(FileSelector(self._path()))
@@ -115,6 +145,15 @@ class RemoteObjects:
 
     def segments(self, table: str) -> list[str]:
         return segments_among(self.sizes, table)
+
+    def copied_to(self, folder: Path) -> None:
+        """What a bundle consists of, as a directory of this machine, which is made."""
+        names = [MANIFEST_NAME, *(name for table in TABLE_NAMES for name in self.segments(table))]
+        for name, source in self.open(names):
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("xb") as out:
+                shutil.copyfileobj(source, out, BLOCK)
 
     def open(self, names: Iterable[str]) -> Generator[tuple[str, io.BufferedReader]]:
         for name in names:

@@ -119,7 +119,7 @@ def _merged(bundle: Path, parts: list[Path]) -> list[str]:
     bundles = (bundle, *parts)
     with parts_of(bundles) as (read, problems):
         refuse_twice(read)
-        asked = MergeRequest(bundles, bundle, True, False, None, True)
+        asked = MergeRequest(tuple(map(str, bundles)), bundle, True, False, None, True)
         whole, _ = joined(read, problems, asked)
         manifest = whole.manifest
         manifest.command, manifest.cwd, manifest.started_ns = own.command, own.cwd, own.started_ns

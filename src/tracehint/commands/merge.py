@@ -6,12 +6,13 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from tracehint.commands._bundles import bundles_at, fetched, is_url
 from tracehint.commands._options import gathered
 from tracehint.commands._stage_line import stage, stages
 from tracehint.errors import BundleError, TracehintError
@@ -35,7 +36,7 @@ UNFINISHED = "recorder was killed or is still at work; when it has ended, merge 
 class MergeRequest:
     """What becomes one bundle, and how."""
 
-    bundles: tuple[Path, ...]
+    bundles: tuple[str, ...]
     output: Path
     force: bool
     keep_clocks: bool
@@ -44,7 +45,7 @@ class MergeRequest:
 
 
 @click.command()
-@click.argument("bundles", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("bundles", nargs=-1, required=True, type=click.Path())
 @click.option("-o", "--output", required=True, metavar="BUNDLE", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Replace an existing bundle.")
 @click.option("--keep-clocks", is_flag=True, help="Do not align clocks of different hosts.")
@@ -57,7 +58,8 @@ class MergeRequest:
 @click.option("--quiet", is_flag=True, help="Print errors only.")
 @gathered(asked=MergeRequest)
 def command(asked: MergeRequest) -> int:
-    """Join BUNDLES, one per host or task, into one.
+    """Join BUNDLES, one per host or task, into one. A directory stands for all bundles in
+    it; either may be a URL (s3://, hdfs://, ...).
 
     Bundles that cannot be read are listed and left out; the same recording
     given twice is refused. Clocks are moved only
@@ -65,6 +67,8 @@ def command(asked: MergeRequest) -> int:
     the bundle.
 
     Example: tracehint merge node*.trace -o run.trace
+
+    Example: tracehint merge traces/ -o run.trace
     """
     from tracehint.collectors.identity import refuse_twice
     from tracehint.commands._workflow import check_workflow, declare
@@ -74,7 +78,8 @@ def command(asked: MergeRequest) -> int:
     skip_pandas()
     if asked.workflow is not None:
         check_workflow(asked.workflow)
-    if asked.output.absolute() in {path.absolute() for path in asked.bundles}:
+    asked = replace(asked, bundles=tuple(bundles_at(asked.bundles)))
+    if asked.output.absolute() in {path.absolute() for path in _here(asked.bundles)}:
         raise BundleError(f"{asked.output}: is one of the bundles", "Choose another name with -o.")
     refuse_existing(asked.output, force=asked.force)
     with parts_of(asked.bundles) as (parts, problems):
@@ -87,16 +92,20 @@ def command(asked: MergeRequest) -> int:
                 declare(made, asked.workflow)
     _say_incomplete(parts, problems)
     if not asked.quiet:
-        hosts = plural(len({host.name for host in whole.manifest.hosts}), "host")
-        whole_of = f"{plural(len(parts), 'bundle')} of {hosts} in {asked.output}"
-        click.echo(f"tracehint: {whole_of}", err=True)
-        if moved:
-            click.echo(f"  {moved}", err=True)
+        _say_joined(whole, moved, asked.output)
     return 0
 
 
+def _say_joined(whole: Joined, moved: str, output: Path) -> None:
+    hosts = plural(len({host.name for host in whole.manifest.hosts}), "host")
+    whole_of = f"{plural(len(whole.parts), 'bundle')} of {hosts} in {output}"
+    click.echo(f"tracehint: {whole_of}", err=True)
+    if moved:
+        click.echo(f"  {moved}", err=True)
+
+
 @contextmanager
-def parts_of(paths: Sequence[Path]) -> Iterator[tuple[list[BundlePart], list[str]]]:
+def parts_of(paths: Sequence[str | Path]) -> Iterator[tuple[list[BundlePart], list[str]]]:
     """The bundles that can be read, and why the others cannot. Raises BundleError for none.
 
     Their rows wait in temporary files until the block ends.
@@ -109,13 +118,15 @@ def parts_of(paths: Sequence[Path]) -> Iterator[tuple[list[BundlePart], list[str
         yield found
 
 
-def _read(paths: Sequence[Path], folder: Path, tell: Tell) -> tuple[list[BundlePart], list[str]]:
+def _read(
+    paths: Sequence[str | Path], folder: Path, tell: Tell
+) -> tuple[list[BundlePart], list[str]]:
     parts, problems = [], []
     remedies: list[str] = []
     for number, (path, part) in enumerate(zip(paths, _each(paths, folder), strict=True)):
         tell("reading", number, len(paths), "bundles")
         if isinstance(part, TracehintError):
-            named = path.name in part.what
+            named = Path(path).name in part.what
             problems.append(part.what if named else f"{path}: {part.what}")
             remedies.append(part.remedy)
         else:
@@ -127,7 +138,7 @@ def _read(paths: Sequence[Path], folder: Path, tell: Tell) -> tuple[list[BundleP
     return parts, problems
 
 
-def _each(paths: Sequence[Path], folder: Path) -> Iterator[BundlePart | TracehintError]:
+def _each(paths: Sequence[str | Path], folder: Path) -> Iterator[BundlePart | TracehintError]:
     """The bundles in their order, or why one cannot be read; several are read at one time."""
     numbers = range(len(paths))
     with ThreadPoolExecutor(min(_READERS, len(os.sched_getaffinity(0)))) as pool:
@@ -137,12 +148,12 @@ def _each(paths: Sequence[Path], folder: Path) -> Iterator[BundlePart | Tracehin
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _tried(path: Path, folder: Path) -> BundlePart | TracehintError:
+def _tried(path: str | Path, folder: Path) -> BundlePart | TracehintError:
     from tracehint.collectors.parts import set_aside
     from tracehint.schemas.store import read_bundle
 
     try:
-        bundle = _of_use(read_bundle(path))
+        bundle = _of_use(read_bundle(fetched(str(path), folder.with_suffix(".copy"))))
     except TracehintError as error:
         return error
     return set_aside(bundle, folder)
@@ -183,7 +194,7 @@ def joined(
 
     whole = Joined(parts)
     manifest, more = whole.manifest, {"losses": whole.losses}
-    folders = folders_of(asked.bundles)
+    folders = folders_of(_here(asked.bundles))
     for host in manifest.hosts:
         for path in missed_in(folders, host.name):
             add_missed(more, manifest.notes, host.name, path, keep=True)
@@ -192,6 +203,11 @@ def joined(
     unread = losses_table(manifest, [("unreadable_log", 1, text) for text in problems])
     whole.losses = pa.concat_tables([more["losses"], unread])
     return whole, moved
+
+
+def _here(bundles: Sequence[str]) -> list[Path]:
+    """Those that are directories of this machine."""
+    return [Path(where) for where in bundles if not is_url(where)]
 
 
 def _of_use(bundle: Bundle) -> Bundle:
