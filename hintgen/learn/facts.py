@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from tracehint.analyzer.arrays import Ints, finder, ints, order_by, starts_of
 from tracehint.analyzer.catalogue import asking_for
 from tracehint.analyzer.columns import column
-from tracehint.analyzer.execution.memory import give_back
+from tracehint.analyzer.memory import give_back
 from tracehint.analyzer.model import Analysis
 from tracehint.hintgen.hints.mapping import PATTERN_HINTS
 from tracehint.hintgen.last_reader import last_readers

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tracehint.analyzer.execution.memory import give_back
 from tracehint.analyzer.execution.resources import Resources, cores
 from tracehint.analyzer.execution.threads import beside
+from tracehint.analyzer.memory import give_back
 from tracehint.analyzer.model import Analysis
 from tracehint.hintgen.hints.model import HintFile, Refusal, Rule
 from tracehint.hintgen.learn.build import rule_of

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from tracehint.analyzer.execution.memory import give_back
 from tracehint.analyzer.execution.resources import Resources, cores
 from tracehint.analyzer.execution.threads import beside
+from tracehint.analyzer.memory import give_back
 from tracehint.hintgen import query
 from tracehint.hintgen.lint.finding import Finding, LintRule, Savings
 from tracehint.hintgen.lint.settings import Settings

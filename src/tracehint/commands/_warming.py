@@ -22,8 +22,8 @@ _TICKS = os.sysconf("SC_CLK_TCK")  # of /proc/stat, a second
 # With what these load, and the rules of lint, it is all of a profile (tests/test_warming.py).
 MODULES = (
     "numpy", "numpy.random", "numpy.ma", "pyarrow", "pyarrow.compute", "pyarrow.parquet",
-    "pyarrow.acero", "tracehint.schemas.segments", "tracehint.schemas.spool.convert",
-    "tracehint.schemas.writer",
+    "pyarrow.acero", "tracehint.schemas.ahead", "tracehint.schemas.one_file",
+    "tracehint.schemas.segments", "tracehint.schemas.spool.convert", "tracehint.schemas.writer",
     "tracehint.commands._stages", "tracehint.adapters.engines.discover",
     "tracehint.hintgen.inputs", "tracehint.analyzer.shared.analysis",
     "tracehint.analyzer.execution.local", "tracehint.analyzer.run",
