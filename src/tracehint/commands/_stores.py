@@ -102,7 +102,7 @@ def make_plan(
 ) -> TagPlan:
     """Match the hint file's rules with every concrete path that is known."""
     from tracehint.adapters.plan import build_plan
-    from tracehint.analyzer.execution.memory import give_back
+    from tracehint.analyzer.memory import give_back
 
     paths = known_paths(hints, workflow, like, names, root_fd)
     give_back()  # what a run took that is like the next one: the plan is made of small objects

@@ -90,7 +90,7 @@ def command(
 def _learned_first(run: Input) -> HintFile | None:
     """The hint rules of a large run, learned before anything else is in memory: beside the lint
     rules they would take a gigabyte more. None: the run is small. Labels of edges go."""
-    from tracehint.analyzer.execution.memory import give_back
+    from tracehint.analyzer.memory import give_back
     from tracehint.hintgen.learn.rules import learn
     from tracehint.hintgen.lint.facts import without_edge_labels
 
