@@ -33,9 +33,6 @@ _BATCH = 128  # open descriptors at a time
 _SILENT = 256  # files after which a store that said nothing is asked no longer
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
 _LOCAL = re.compile(r"\|-- ([0-9.]+)\n\s+/32 host LOCAL")
-_READ = """
-    SELECT path, any_value(file) AS file, sum(read_bytes) AS bytes FROM opens
-    WHERE read_bytes > 0 GROUP BY path ORDER BY bytes DESC, path LIMIT ?"""
 
 
 @dataclass
@@ -68,11 +65,14 @@ def locations(bundle: Bundle, store: Locator, roots: Sequence[bytes], host: str)
 
 def _read_by(bundle: Bundle) -> list[tuple[bytes, int]]:
     """(path, file), most bytes first."""
-    import duckdb
+    import pyarrow.compute as pc
 
-    con = duckdb.connect(":memory:")
-    con.register("opens", bundle.tables["opens"])
-    return [(path, file) for path, file, _ in con.execute(_READ, [MOST_FILES]).fetchall()]
+    opens = bundle.tables["opens"].select(["path", "file", "read_bytes"])
+    read = opens.filter(pc.greater(opens["read_bytes"], 0)).group_by("path")
+    files = read.aggregate([("file", "min"), ("read_bytes", "sum")])
+    most = [("read_bytes_sum", "descending"), ("path", "ascending")]
+    files = files.sort_by(most).slice(0, MOST_FILES)
+    return list(zip(files["path"].to_pylist(), files["file_min"].to_pylist(), strict=True))
 
 
 def _batch(

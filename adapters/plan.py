@@ -25,7 +25,7 @@ from tracehint.hintgen.text.units import plural
 Kind = Literal["file", "directory"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Target:
     """One file or directory and its hints. `path` is below the root; b"" is the root itself."""
 
@@ -83,7 +83,8 @@ def build_plan(
         (paths.declared, paths.sized(paths.declared, paths.known), ()),
         (paths.files, paths.sized(paths.files, None), paths.names),
     ):
-        codes, found = matcher.outcomes(files, known, nodes, names)
+        numbers, found = matcher.outcomes(files, known, nodes, names)
+        codes = numbers.tolist()
         plan.costly += sum(found[code].reason == "costly" for code in codes)
         plan.untyped += sum(found[code].reason == "maker" for code in codes)
         kinds = [_Kind.of(outcome, create) for outcome in found]

@@ -52,7 +52,7 @@ def accesses(bundle: Bundle, analysis: Analysis) -> pa.Table:
     from tracehint.analyzer.flow.identity import build_objects
     from tracehint.analyzer.roots import data_roots
     from tracehint.analyzer.sql import connect
-    from tracehint.analyzer.tasks import segment_tasks
+    from tracehint.analyzer.tasks.segmentation import segment_tasks
 
     segmented = segment_tasks(bundle, analysis.options)
     roots = data_roots(bundle, analysis.options.data_roots, segmented)

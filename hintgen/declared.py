@@ -6,19 +6,18 @@ Columns of a file each, with no object for each file: a run has millions of them
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar, overload
+from typing import overload
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracehint.analyzer.arrays import Ints, ints
-from tracehint.hintgen.learn.columns import alike, lengths, sets_in, word_sets
+from tracehint.analyzer.arrays import Ints, alike, ints
+from tracehint.hintgen.learn.columns import lengths, sets_in, word_sets
 from tracehint.hintgen.learn.usage import use_of
+from tracehint.hintgen.match.coded import Coded
 from tracehint.hintgen.match.known import Declared
 from tracehint.hintgen.members import members_of
-
-T = TypeVar("T")
 
 
 class TaskLists(Sequence[Sequence[str]]):
@@ -44,6 +43,12 @@ class TaskLists(Sequence[Sequence[str]]):
         return [self._name(task) for task in here.tolist()]
 
     @property
+    def only(self) -> Ints:
+        """The number of the one task of each file; -1: it has none, or several."""
+        first = np.append(self.tasks, -1)[self._ends[:-1]]
+        return ints(np.where(self.counts == 1, first, -1))
+
+    @property
     def file(self) -> Ints:
         """The place of the file of each of `tasks`."""
         return np.repeat(np.arange(len(self)), self.counts)
@@ -55,29 +60,24 @@ def declared_of(facts: pa.Table, name: Callable[[int], str] = str) -> Declared:
     producers, consumers = (TaskLists(facts[end], name) for end in ("producers", "consumers"))
     made, read = (members_of(end.file, end.tasks) for end in (producers, consumers))
     return Declared(
-        producer_types=_each([some[0] if some else None for some in types], made_by),
-        consumer_types=_each(*word_sets(facts["consumer_types"])),
+        producer_types=Coded([some[0] if some else None for some in types], made_by),
+        consumer_types=Coded(*word_sets(facts["consumer_types"])),
         producers=producers,
         consumers=consumers,
         alike=_pair_counts(facts),
-        uses=_each(*_texts(use_of(made, read, np.arange(facts.num_rows)))),
-        readers=consumers.counts.tolist(),
+        uses=_texts(use_of(made, read, np.arange(facts.num_rows))),
+        readers=consumers.counts,
+        only_producer=producers.only,
+        only_consumer=consumers.only,
     )
 
 
-def _texts(texts: pa.Array) -> tuple[list[str], Ints]:
-    """(the distinct texts, which of them each row has)."""
+def _texts(texts: pa.Array) -> Coded[str]:
     coded = texts.dictionary_encode()
-    return coded.dictionary.to_pylist(), ints(coded.indices.to_numpy())
+    return Coded(coded.dictionary.to_pylist(), ints(coded.indices.to_numpy()))
 
 
-def _each(values: Sequence[T], code: Ints) -> list[T]:
-    """A value for each row, the same object where it is the same value."""
-    return [values[k] for k in code.tolist()]
-
-
-def _pair_counts(facts: pa.Table) -> list[int]:
+def _pair_counts(facts: pa.Table) -> Ints:
     """For each file: how many have the same producers and consumers, itself included."""
     _, pair = alike(sets_in(facts["producers"]), sets_in(facts["consumers"]))
-    found: list[int] = np.bincount(pair)[pair].tolist()
-    return found
+    return np.bincount(pair)[pair]

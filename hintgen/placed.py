@@ -100,14 +100,14 @@ def hints_by_file(
     """
     from tracehint.hintgen.declared import declared_of
     from tracehint.hintgen.learn.facts import facts_of
-    from tracehint.hintgen.score.score import has_declared_graph
+    from tracehint.hintgen.score.prepared import has_declared_graph
 
     facts = facts_of(analysis) if facts is None else facts
     paths = facts["path"].to_pylist()
     known = declared_of(facts) if graph and has_declared_graph(analysis) else None
     codes, found = (matcher or Matcher(hints)).outcomes(paths, known, nodes, frozenset(paths))
     values = [{hint.name: hint.value for hint in outcome.hints} for outcome in found]
-    by_path = {path: values[code] for path, code in zip(paths, codes, strict=True)}
+    by_path = {path: values[code] for path, code in zip(paths, codes.tolist(), strict=True)}
     path_of = _paths(analysis)
     return [by_path.get(path_of.get(file), {}) for file in work.file_id.tolist()]
 

@@ -22,6 +22,17 @@ def no_blas_threads() -> None:
         os.environ.setdefault(variable, "1")
 
 
+def load_before_a_command() -> None:
+    """As `skip_pandas`, where a command of the user's is started later: it inherits nothing."""
+    before = {variable: os.environ.get(variable) for variable in _BLAS}
+    try:
+        skip_pandas()
+    finally:
+        for variable, value in before.items():
+            if value is None:
+                os.environ.pop(variable, None)
+
+
 class _NoPandas:
     """An import finder that has no pandas."""
 

@@ -8,8 +8,8 @@ import pytest
 
 from tests.support.bundles import RunBuilder
 from tests.support.trees import P, grow, labelled
-from tracehint.analyzer.tasks import segment_tasks
 from tracehint.analyzer.tasks.describe import describe
+from tracehint.analyzer.tasks.segmentation import segment_tasks
 
 
 @pytest.mark.parametrize(

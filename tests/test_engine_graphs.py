@@ -26,7 +26,7 @@ from tracehint.adapters.engines.graphs import (
 )
 from tracehint.adapters.engines.json_stream import JsonStream, JsonStreamError
 from tracehint.adapters.engines.schedule import place
-from tracehint.analyzer.tasks import segment_tasks
+from tracehint.analyzer.tasks.segmentation import segment_tasks
 from tracehint.cli import main
 from tracehint.errors import InputError, TracehintError
 from tracehint.schemas.store import read_bundle

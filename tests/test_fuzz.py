@@ -27,7 +27,7 @@ from tracehint.adapters.engines.graphs import read_graph, sniff, write_declared_
 from tracehint.adapters.engines.workflow import read_workflow
 from tracehint.adapters.stores.places import load_places
 from tracehint.adapters.stores.table_file import load_table
-from tracehint.analyzer.tasks import segment_tasks
+from tracehint.analyzer.tasks.segmentation import segment_tasks
 from tracehint.errors import BundleError, TracehintError
 from tracehint.hintgen.hints.hintfile import load
 from tracehint.schemas.store import read_bundle

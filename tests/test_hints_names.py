@@ -15,7 +15,8 @@ from tracehint.hintgen.hints.hintfile import dump, to_json
 from tracehint.hintgen.hints.model import HintFile
 from tracehint.hintgen.learn.family import by_family
 from tracehint.hintgen.match.match import Declared, Match, Matcher
-from tracehint.hintgen.score.score import prepare, score_prepared
+from tracehint.hintgen.score.prepared import prepare
+from tracehint.hintgen.score.score import score_prepared
 
 COLOURS = ("red", "blue", "green")
 

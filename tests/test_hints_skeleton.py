@@ -100,3 +100,16 @@ def test_names_of_one_skeleton_are_looked_at_once(monkeypatch: pytest.MonkeyPatc
 )
 def test_digits_in_a_rule_tell_names_apart(template: str, alike: bool) -> None:
     assert Skeletons([parse(template)]).alike(skeleton_of(b"chr22_7"), 1000) == alike
+
+
+def test_files_of_one_task_have_one_outcome_whatever_their_names() -> None:
+    """A group that a task names: neither digits nor letters of its files make another hint."""
+    names = [b"%s/part_%d.f" % (bytes([97 + n % 26]) * (n % 5 + 1), n) for n in range(500)]
+    makers = [[f"m{n}"] for n in range(500)]
+    readers = [[f"r{n % 3}"] for n in range(500)]
+    known = Declared(["make"] * 500, [["cut"]] * 500, makers, readers)
+    grouped = rule("{dirs}part_{n}.f", consumers=("cut",), hints=_GROUP)
+    codes, found = Matcher(hint_file(grouped)).outcomes(names, known)
+    assert len(found) == 3
+    values = [found[code].hints[0].value for code in codes.tolist()]
+    assert values == [f"collocation|{read[0]}" for read in readers]

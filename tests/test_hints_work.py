@@ -178,6 +178,6 @@ def test_readers_are_not_counted_where_a_name_is_too_costly(
     one = rule("b", DP="local")
     counted = rule("b", hints=(one.hints[0].__class__("Replication", "2", "create", formula),))
     names = [b"b", *(b"in_%d" % k for k in range(5))]
-    assert readers_by_rule([counted], names) == {counted.id: 10.0}
+    assert readers_by_rule([(counted, 1)], names) == {counted.id: 10.0}
     monkeypatch.setenv("TRACEHINT_LIMITS", "match-work=1")
-    assert readers_by_rule([counted], names) == {}
+    assert readers_by_rule([(counted, 1)], names) == {}

@@ -13,7 +13,7 @@ from tests.support.bundles import RunBuilder
 from tracehint.analyzer.path_rules import is_system
 from tracehint.analyzer.root_paths import classify_paths, is_bookkeeping, relative_paths
 from tracehint.analyzer.roots import data_roots
-from tracehint.analyzer.tasks import segment_tasks
+from tracehint.analyzer.tasks.segmentation import segment_tasks
 
 
 def roots_of(tmp_path: Path, *written: str, cwd: str = "/proj/run", **more: object) -> list[bytes]:

@@ -17,15 +17,17 @@ from tests.support.hints import fitted_names, hint_file, rule
 from tests.support.joined import declared
 from tracehint.adapters.engines import json_stream
 from tracehint.adapters.engines.json_stream import JsonStream
+from tracehint.analyzer.arrays import alike
 from tracehint.analyzer.model import Analysis, Options
 from tracehint.hintgen.inputs import load_run
-from tracehint.hintgen.learn.columns import alike, first_of, sets_in
+from tracehint.hintgen.learn.columns import first_of, sets_in
 from tracehint.hintgen.learn.rules import learn
 from tracehint.hintgen.match.known import Declared
 from tracehint.hintgen.match.match import Matcher
 from tracehint.hintgen.match.ruleindex import _Rules
 from tracehint.hintgen.match.templateindex import TemplateIndex
-from tracehint.hintgen.score.score import predicted, prepare
+from tracehint.hintgen.score.prepared import prepare
+from tracehint.hintgen.score.score import predicted
 from tracehint.limits import values_of
 
 
@@ -70,12 +72,12 @@ def test_names_are_fitted_once_whatever_is_known_of_the_files(
     rules = learn([analysis])
     fitted = fitted_names(monkeypatch, _Rules)
     other, matcher = prepare(analysis), Matcher(rules)
-    matcher.outcomes(other.facts["path"].to_pylist())
+    matcher.outcomes(other.paths)
     once = len(fitted)
     assert once > 10
-    predicted(matcher, other.facts, graph=False, names=True, nodes=4)
+    predicted(matcher, other, graph=False, names=True, nodes=4)
     assert len(fitted) == once
-    predicted(matcher, other.facts, graph=True, nodes=4)
+    predicted(matcher, other, graph=True, nodes=4)
     any_name = len([name for name in fitted[once:] if name not in fitted[:once]])
     assert any_name <= once // 10  # of rules for declared types, and other examples of a name
 

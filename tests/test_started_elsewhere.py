@@ -12,7 +12,7 @@ import pytest
 from tests.support.bundles import RunBuilder
 from tests.support.cli import inside, tracehint
 from tracehint.analyzer.roots import data_roots
-from tracehint.analyzer.tasks import segment_tasks
+from tracehint.analyzer.tasks.segmentation import segment_tasks
 
 MAKEFILE = (
     "out/c: out/b\n\tcat out/b out/b > out/c\nout/b: out/a\n\tsort out/a > out/b\n"

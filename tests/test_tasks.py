@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.support.bundles import RunBuilder
 from tests.support.trees import SUB, P, grow, labelled
 from tracehint.analyzer.model import TASKS
-from tracehint.analyzer.tasks import Segmentation, segment_tasks
+from tracehint.analyzer.tasks.model import Segmentation
+from tracehint.analyzer.tasks.segmentation import segment_tasks
 from tracehint.schemas.store import Bundle, table_from_rows
 
 

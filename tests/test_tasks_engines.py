@@ -13,7 +13,8 @@ import pytest
 from tests.support.patience import PATIENCE_S
 from tracehint.adapters.engines.graphs import read_graph
 from tracehint.analyzer.roots import data_roots
-from tracehint.analyzer.tasks import Segmentation, segment_tasks
+from tracehint.analyzer.tasks.model import Segmentation
+from tracehint.analyzer.tasks.segmentation import segment_tasks
 from tracehint.schemas.store import Bundle, read_bundle
 
 pytestmark = [

@@ -10,8 +10,9 @@ import pytest
 from tests.support.bundles import RunBuilder, ns
 from tests.support.trees import SUB, P, grow
 from tests.test_tasks import cut, engines, jobs, names
-from tracehint.analyzer.tasks import Segmentation, segment_tasks
 from tracehint.analyzer.tasks.describe import describe
+from tracehint.analyzer.tasks.model import Segmentation
+from tracehint.analyzer.tasks.segmentation import segment_tasks
 from tracehint.schemas.store import read_bundle
 
 

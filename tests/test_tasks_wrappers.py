@@ -13,7 +13,8 @@ import pytest
 from tests.support.bundles import RunBuilder
 from tests.support.trees import SUB, P, grow
 from tracehint.analyzer.model import Options
-from tracehint.analyzer.tasks import Segmentation, segment_tasks
+from tracehint.analyzer.tasks.model import Segmentation
+from tracehint.analyzer.tasks.segmentation import segment_tasks
 from tracehint.errors import InputError
 from tracehint.schemas.store import Bundle, table_from_rows
 

@@ -15,11 +15,13 @@ from pathlib import Path
 import pytest
 from datasets.synthetic import write
 
+from tests.support import cli
 from tests.support.patience import PATIENCE_S
 from tracehint.collectors.base import RecordRequest
 from tracehint.collectors.session import child_environment
 from tracehint.commands import _warming
 from tracehint.commands._warming import idle_s, warmed
+from tracehint.schemas.arrow import load_before_a_command
 
 # after all modules are there, a profile loads these
 LATE = """
@@ -107,6 +109,30 @@ def blas(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.delenv(name, raising=False)
     yield name
     monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize("before", [None, "3"])
+def test_what_is_loaded_before_a_command_leaves_no_variable(
+    before: str | None, blas: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if before is not None:
+        monkeypatch.setenv(blas, before)
+    load_before_a_command()
+    assert os.environ.get(blas) == before
+
+
+@pytest.mark.slow
+def test_commands_that_learn_load_no_pandas(tmp_path: Path) -> None:
+    """Where it is installed, it takes longer than all the rest."""
+    run = ("run", "--collector", "strace", "--", "sh", "-c", "echo 1 >a; cat a >b")
+    assert cli.tracehint(*run, cwd=tmp_path).returncode == 0
+    for words in (run, ("predict", ".tracehint/runs/0001.trace", "--cluster", "moosefs")):
+        said = subprocess.run(
+            [sys.executable, "-X", "importtime", "-m", "tracehint", *words],
+            cwd=tmp_path, capture_output=True, text=True, check=True,
+        ).stderr  # fmt: skip  # a table
+        assert "pyarrow" in said
+        assert "pandas.core" not in said
 
 
 def test_a_command_does_not_see_what_loading_changed(tmp_path: Path, blas: str) -> None:

@@ -69,7 +69,7 @@ def attach(bundle: Path) -> DeclaredGraph | None:
     """Add what the engines of a recorded run declare to its bundle: names, rules and attempts of
     tasks, inputs and outputs. None: no log was found, or something is declared already.
     """
-    from tracehint.analyzer.tasks import segment_tasks
+    from tracehint.analyzer.tasks.segmentation import segment_tasks
     from tracehint.schemas.store import read_bundle, segment_files
     from tracehint.schemas.writer import BundleWriter
 

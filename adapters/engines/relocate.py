@@ -26,7 +26,7 @@ def relocated(
     """The graph with its names below the directory where the run has them: that of the run's
     command, one of its data roots, or where they are."""
     from tracehint.analyzer.roots import data_roots
-    from tracehint.analyzer.tasks import segment_tasks
+    from tracehint.analyzer.tasks.segmentation import segment_tasks
 
     here = graph.cwd
     if not here or not graph.io.num_rows or not run.tables["opens"].num_rows:

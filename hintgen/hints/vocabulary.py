@@ -59,6 +59,9 @@ HINT_NAMES: dict[str, HintName] = {
 }
 
 
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.:-]")
+
+
 def valid(name: str, value: str) -> bool:
     """True when the hint exists and the value is one of its values."""
     row = HINT_NAMES.get(name)
@@ -69,7 +72,7 @@ def safe_name(text: str, limit: int = 60) -> str:
     """`text` as part of a group name; what cannot stay is told apart by a short checksum."""
     import zlib
 
-    kept = re.sub(r"[^A-Za-z0-9_.:-]", "_", text)[:limit]
+    kept = _UNSAFE.sub("_", text)[:limit]
     if kept == text and kept:
         return kept
     return f"{kept[: limit - 9]}-{zlib.crc32(text.encode('utf-8', 'surrogateescape')):08x}"

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracehint.analyzer.arrays import Ints, ints, numbered
+from tracehint.analyzer.arrays import Ints, alike, ints
 from tracehint.hintgen.typesets import numbers_of
 
 _LONG = 64  # members of a list that is compared as a whole, not one place after another
@@ -32,17 +32,6 @@ def codes(column: pa.ChunkedArray) -> Ints:
     """A number for each distinct value, null as well; not for lists."""
     coded = column.combine_chunks().dictionary_encode(null_encoding="encode")
     return ints(coded.indices.to_numpy())
-
-
-def alike(*columns: Ints) -> tuple[Ints, Ints]:
-    """(the first row of each distinct row, which of these each row is as)."""
-    code = np.zeros(len(columns[0]), np.int64)
-    for values in columns:
-        kinds, own = numbered(values - values.min(initial=0))
-        code = numbered(code * len(kinds) + own)[1]
-    first = np.full(int(code.max(initial=-1)) + 1, len(code), np.int64)
-    first[code[::-1]] = np.arange(len(code))[::-1]  # of equal ones the last assignment stays
-    return first, code
 
 
 def word_sets(column: pa.ChunkedArray) -> tuple[list[tuple[str, ...]], Ints]:

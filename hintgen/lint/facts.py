@@ -136,7 +136,7 @@ def _members(analysis: Analysis, bundle: Bundle) -> tuple[pa.Table, pa.Table]:
     bundle in this process."""
     if analysis.proc_task is not None and analysis.declared_task is not None:
         return analysis.proc_task, analysis.declared_task
-    from tracehint.analyzer.tasks import segment_tasks
+    from tracehint.analyzer.tasks.segmentation import segment_tasks
 
     segmented = segment_tasks(bundle)
     return segmented.proc_task, segmented.declared_task

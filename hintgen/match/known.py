@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tracehint.hintgen.hints.model import Hint, Rule
+
+if TYPE_CHECKING:
+    from tracehint.analyzer.arrays import Ints
 
 
 @dataclass(frozen=True)
@@ -17,8 +20,10 @@ class Declared:
     `producers` are task ids (any hashable, stable text). `sizes` only where
     the file exists already (inputs). What follows from the tasks of all files together, where
     somebody found it out already: `alike`, files with the same producers and consumers; `uses`
-    (hints/uses.py); `readers`, consumers of each. `makers`: nothing is known but the type of the
-    task that makes each file just now; None: it belongs to no task whose type is known.
+    (hints/uses.py); `readers`, consumers of each; `only_producer` and `only_consumer`, a number for
+    the one task that each has there, -1 where it has none or several. `makers`: nothing is known
+    but the type of the task that makes each file just now; None: it belongs to no task whose type
+    is known.
     """
 
     producer_types: Sequence[str | None] | None = None
@@ -26,9 +31,11 @@ class Declared:
     producers: Sequence[Sequence[str]] | None = None
     consumers: Sequence[Sequence[str]] | None = None
     sizes: Sequence[int | None] | None = None
-    alike: Sequence[int] | None = None
+    alike: Sequence[int] | Ints | None = None
     uses: Sequence[str] | None = None
-    readers: Sequence[int] | None = None
+    readers: Sequence[int] | Ints | None = None
+    only_producer: Ints | None = None
+    only_consumer: Ints | None = None
     makers: Sequence[str | None] | None = None
 
 

@@ -11,15 +11,20 @@ limit match-work would be spent gets no hint and the reason "costly".
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from tracehint.hintgen.hints.model import HintFile
+from tracehint.hintgen.hints.model import HintFile, Rule
 from tracehint.hintgen.hints.uses import pair_counts, uses_of
 from tracehint.hintgen.match.known import Declared, Match, Verdict
-from tracehint.hintgen.match.pick import AskedPaths, Picker
+from tracehint.hintgen.match.pick import AskedPaths, Pick, Picker
 from tracehint.hintgen.match.ruleindex import RuleIndex
 from tracehint.hintgen.match.siblings import readers_by_rule
+from tracehint.hintgen.match.skeleton import AskedNames
 from tracehint.hintgen.match.values import RunValues, outcomes
+
+if TYPE_CHECKING:
+    from tracehint.analyzer.arrays import Ints
 
 __all__ = ["Declared", "Match", "Matcher", "match"]
 
@@ -46,7 +51,7 @@ class Matcher:
         `counted`: values follow what the names tell of readers; each call goes over all names.
         """
         codes, found = self.outcomes(paths, known, nodes, names, counted=counted)
-        return [Match(path, *found[code]) for path, code in zip(paths, codes, strict=True)]
+        return [Match(path, *found[code]) for path, code in zip(paths, codes.tolist(), strict=True)]
 
     def outcomes(
         self,
@@ -56,19 +61,29 @@ class Matcher:
         names: Collection[bytes] = (),
         *,
         counted: bool = True,
-    ) -> tuple[list[int], list[Verdict]]:
+    ) -> tuple[Ints, list[Verdict]]:
         """The same as (number of each path's outcome, outcomes): of many files few differ."""
         known = known or Declared()
-        uses, alike = None, None
+        uses, alike = known.uses, known.alike
         if known.producers is not None and known.consumers is not None:
-            uses = known.uses or uses_of(known.producers, known.consumers)
-            alike = known.alike or pair_counts(known.producers, known.consumers)
-        picks = self.picker.picks(AskedPaths(paths, known, alike, names))
+            uses = uses_of(known.producers, known.consumers) if uses is None else uses
+            alike = pair_counts(known.producers, known.consumers) if alike is None else alike
+        asked = paths if isinstance(paths, AskedNames) else AskedNames(paths)
+        codes, picks = self.picker.picks(AskedPaths(asked, known, alike, names))
         readers: Mapping[str, float] = {}
         if counted and names and known.consumers is None:
-            fired = [pick.entry.rule for pick in picks if pick.entry is not None]
-            readers = readers_by_rule(fired, names)
-        return outcomes(paths, picks, RunValues(known, nodes or self._nodes, uses, readers))
+            readers = readers_by_rule(_fired(codes, picks), names)
+        return outcomes(asked, codes, picks, RunValues(known, nodes or self._nodes, uses, readers))
+
+
+def _fired(codes: Ints, picks: Sequence[Pick]) -> Iterator[tuple[Rule, int]]:
+    """The rules of the picks, and how many files have each of the picks."""
+    import numpy as np
+
+    count = np.bincount(codes, minlength=len(picks)).tolist()
+    for pick, files in zip(picks, count, strict=True):
+        if pick.entry is not None:
+            yield pick.entry.rule, files
 
 
 def match(

@@ -7,17 +7,20 @@ Names that differ in digits alone count as the same where no rule tells them apa
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tracehint.hintgen.hints.fitting import Places, Subject, TooCostlyError, texts_at
 from tracehint.hintgen.hints.model import Rule
+from tracehint.hintgen.match.coded import coded, codes_of
 from tracehint.hintgen.match.known import Declared
 from tracehint.hintgen.match.ruleindex import Entry, RuleIndex
-from tracehint.hintgen.match.skeleton import MOST, Skeletons, skeleton_of
+from tracehint.hintgen.match.skeleton import MOST, AskedNames, Skeletons
 from tracehint.limits import limit
+
+if TYPE_CHECKING:
+    from tracehint.analyzer.arrays import Ints
 
 Alike = tuple[object, ...]  # what a pick depends on, beside the rules
 
@@ -45,9 +48,9 @@ class Pick:
 class AskedPaths:
     """Paths, and what is known of them. `alike`: files between the same tasks, where known."""
 
-    paths: Sequence[bytes]
+    paths: AskedNames
     known: Declared
-    alike: Sequence[int] | None
+    alike: Sequence[int] | Ints | None
     names: Container[bytes]
 
 
@@ -60,43 +63,75 @@ class Picker:
         self._bounds = sorted({r.conditions.get("min_size_bytes", 0) for r in rules})
         self.remembered: dict[Alike, Pick] = {}
 
-    def picks(self, asked: AskedPaths) -> list[Pick]:
-        """One per path; equal ones are the same object."""
-        most = limit("match-work")
-        found: dict[Alike, Pick | None] = {}
-        picks: list[Pick] = []
-        for i, key in enumerate(self._keys(asked, most)):
-            pick = found.get(key)
-            if pick is None:
-                pick, shared = self._looked_up(asked, i, key, most)
-                found[key] = pick if shared else None
-            picks.append(pick)
-        return picks
+    def picks(self, asked: AskedPaths) -> tuple[Ints, list[Pick]]:
+        """(which of the picks each path has, the picks)."""
+        import numpy as np
 
-    def _keys(self, asked: AskedPaths, most: int) -> Iterator[Alike]:
-        """What the pick of each path follows from."""
-        known = asked.known
-        skeletons = [skeleton_of(path) for path in asked.paths]
-        apart = {name for name in set(skeletons) if not self._skeletons.alike(name, most)}
-        columns: list[Any] = [
-            [path if short in apart else short
-             for short, path in zip(skeletons, asked.paths, strict=True)] if apart else skeletons,
-            repeat(most),
-            repeat(known.producers is None or known.consumers is None),
-            asked.alike if asked.alike is not None else repeat(0),
-            repeat(False) if known.producer_types is None else known.producer_types,
-            repeat(False) if known.consumer_types is None else map(tuple, known.consumer_types),
-            repeat(None) if known.sizes is None else map(self._size_class, known.sizes),
-            repeat(False) if known.makers is None else known.makers,
-        ]  # fmt: skip  # a table
-        return zip(*columns, strict=False)
+        from tracehint.analyzer.arrays import alike
+
+        most = limit("match-work")
+        short = asked.paths.skeletons
+        apart = {
+            name: code
+            for code, name in enumerate(short.values)
+            if not self._skeletons.alike(name, most)
+        }
+        first, code = alike(*self._columns(asked, apart))
+        found = [self._looked_up(asked, i, apart, most) for i in first.tolist()]
+        picks = [pick for pick, _ in found]
+        alone = [k for k, (_, shared) in enumerate(found) if not shared]
+        if alone:
+            rows = np.flatnonzero(np.isin(code, alone))
+            rows = rows[first[code[rows]] != rows]  # the first ones have theirs
+            code[rows] = np.arange(len(rows)) + len(picks)
+            picks += [self._looked_up(asked, i, apart, most)[0] for i in rows.tolist()]
+        return code, picks
+
+    def _columns(self, asked: AskedPaths, apart: Mapping[bytes, int]) -> Iterator[Ints]:
+        """Numbers that are equal where the same is known: what `_key` has, of all paths."""
+        import numpy as np
+
+        known, short = asked.known, asked.paths.skeletons
+        names = short.codes
+        if apart:
+            rows = np.flatnonzero(np.isin(names, list(apart.values())))
+            names = names.copy()
+            names[rows] = len(short.values) + coded(asked.paths[i] for i in rows.tolist()).codes
+        yield names
+        if asked.alike is not None:
+            yield np.asarray(asked.alike, np.int64)
+        if known.producer_types is not None:
+            yield codes_of(known.producer_types)
+        if known.consumer_types is not None:
+            yield codes_of(known.consumer_types, tuple)
+        if known.sizes is not None:
+            yield coded(map(self._size_class, known.sizes)).codes
+        if known.makers is not None:
+            yield codes_of(known.makers)
+
+    def _key(self, asked: AskedPaths, i: int, apart: Mapping[bytes, int], most: int) -> Alike:
+        """What the pick of a path follows from."""
+        known, short = asked.known, asked.paths.skeletons[i]
+        return (
+            asked.paths[i] if short in apart else short,
+            most,
+            known.producers is None or known.consumers is None,
+            0 if asked.alike is None else int(asked.alike[i]),
+            known.producer_types is not None and known.producer_types[i],
+            known.consumer_types is not None and tuple(known.consumer_types[i]),
+            None if known.sizes is None else self._size_class(known.sizes[i]),
+            known.makers is not None and known.makers[i],
+        )
 
     def _size_class(self, size: int | None) -> int | None:
         """How many bounds of rules a size reaches."""
         return None if size is None else bisect_right(self._bounds, size)
 
-    def _looked_up(self, asked: AskedPaths, i: int, key: Alike, most: int) -> tuple[Pick, bool]:
+    def _looked_up(
+        self, asked: AskedPaths, i: int, apart: Mapping[bytes, int], most: int
+    ) -> tuple[Pick, bool]:
         """The pick of a path, and whether all with the same key have it."""
+        key = self._key(asked, i, apart, most)
         before = self.remembered.get(key)
         if before is not None:
             return before, True
@@ -106,7 +141,7 @@ class Picker:
         except TooCostlyError:
             if known:  # what it spares is counted, but what it found out on the way is not there
                 self.index.forget(asked.paths[i])
-                return self._looked_up(asked, i, key, most)
+                return self._looked_up(asked, i, apart, most)
             return Pick(None, "costly", shared=False), False
         # near the limit, digits may decide how much is looked at
         if not pick.shared or subject.work > most // 2:
@@ -120,7 +155,7 @@ class Picker:
         """The most specific rule that fits. Rules for any name of some types stay silent where
         more files are between two tasks than they have seen: a run may have a marker beside each
         data file, and nothing tells which of them is meant."""
-        known, alike = asked.known, asked.alike[i] if asked.alike is not None else 0
+        known, alike = asked.known, int(asked.alike[i]) if asked.alike is not None else 0
         reason = "no_rule"
         others: list[tuple[str, str]] = []
         winner: tuple[Entry, Places] | None = None

@@ -25,17 +25,21 @@ def has_siblings(
     )
 
 
-def readers_by_rule(rules: Sequence[Rule], names: Collection[bytes]) -> dict[str, float]:
-    """Rule -> readers of each of its files, where names tell. `rules`: one entry per file.
+def readers_by_rule(
+    rules: Iterable[tuple[Rule, int]], names: Collection[bytes]
+) -> dict[str, float]:
+    """Rule -> readers of each of its files, where names tell. `rules`: with numbers of their files.
 
     Empty where a name is too costly to be counted: then the learned values stand.
     """
-
-    fired = {rule.id: rule for rule in rules}
+    fired: dict[str, Rule] = {}
+    files: Counter[str] = Counter()
+    for rule, some in rules:
+        fired[rule.id] = rule
+        files[rule.id] += some
     count = _counts(fired.values(), names)
     if count is None:
         return {}
-    files = Counter(rule.id for rule in rules)
     found = {}
     for rule in fired.values():
         for hint in rule.hints:

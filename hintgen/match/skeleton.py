@@ -6,10 +6,13 @@ such names everything that follows from fitting is the same, and is found out on
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import overload
 
 from tracehint.hintgen.hints.fitting import Subject, TooCostlyError
 from tracehint.hintgen.hints.template import Template
+from tracehint.hintgen.match.coded import Coded, coded
 from tracehint.hintgen.match.templateindex import TemplateIndex
 
 _ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
@@ -23,6 +26,28 @@ def skeleton_of(name: bytes) -> bytes:
     b'run00/part_000.fits'
     """
     return name.translate(_ZEROS)
+
+
+class AskedNames(Sequence[bytes]):
+    """Names that are asked about, maybe several times, with what follows from them alone."""
+
+    def __init__(self, names: Sequence[bytes]) -> None:
+        self._names = names
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    @overload
+    def __getitem__(self, at: int) -> bytes: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[bytes]: ...
+    def __getitem__(self, at: int | slice) -> bytes | Sequence[bytes]:
+        return self._names[at]
+
+    @cached_property
+    def skeletons(self) -> Coded[bytes]:
+        """The skeleton of each."""
+        return coded(map(skeleton_of, self._names))
 
 
 def has_digits(template: Template) -> bool:

@@ -44,10 +44,10 @@ class Force:
 
 def force_of(bundle: Bundle | None) -> Force:
     """The hints of a run; none where it was not run with hints."""
-    import duckdb
-
     if bundle is None or not bundle.tables["settings"].num_rows:
         return Force(0, 0, 0)
+    import duckdb
+
     con = duckdb.connect(":memory:")
     con.register("b_settings", bundle.tables["settings"])
     counts = dict.fromkeys(OUTCOMES.values(), 0)

@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tracehint.analyzer.arrays import Ints, ints
+from tracehint.analyzer.arrays import Ints, alike, ints
 from tracehint.analyzer.catalogue import GROUPED
 from tracehint.hintgen.hints.mapping import Need, hints_of
-from tracehint.hintgen.learn.columns import alike, codes, first_of, lengths, lists, word_sets
+from tracehint.hintgen.learn.columns import codes, first_of, lengths, lists, word_sets
+from tracehint.hintgen.score.prepared import PreparedRun
 from tracehint.hintgen.score.said import Said, said_of
 
 TYPES = ("producer_types", "consumer_types")  # columns of facts
 
 
-def baseline(learned: pa.Table, facts: pa.Table, nodes: int) -> Said:
+def baseline(learned: pa.Table, run: PreparedRun) -> Said:
     """A lookup of (producing types, consuming types) -> the commonest pattern; no names."""
     votes: dict[Any, Counter[str]] = defaultdict(Counter)
     first, code = alike(*_types(learned), codes(learned["pattern"]))
@@ -26,6 +27,7 @@ def baseline(learned: pa.Table, facts: pa.Table, nodes: int) -> Said:
     for (types, pattern), count in zip(seen, np.bincount(code).tolist(), strict=True):
         votes[types][pattern] += count
     best = {types: _commonest(found) for types, found in votes.items()}
+    facts = run.facts
     first, pair = alike(*_types(facts))
     said = [best.get(types, "") for types in _texts(facts, first)]
     first, code = alike(pair, ints(lengths(facts["consumers"])), _group_task(facts, said, pair))
@@ -33,11 +35,11 @@ def baseline(learned: pa.Table, facts: pa.Table, nodes: int) -> Said:
     hinted = (
         tuple(
             (hint.name, hint.value, pattern)
-            for hint in hints_of(pattern, Need(readers=readers, nodes=nodes, group=group))
+            for hint in hints_of(pattern, Need(readers=readers, nodes=run.nodes, group=group))
         )
         for pattern, readers, group in kinds
     )
-    return said_of(facts["path"].to_pylist(), code, hinted)
+    return said_of(run.paths, code, hinted)
 
 
 def _commonest(found: Counter[str]) -> str:

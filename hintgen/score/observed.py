@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracehint.analyzer.arrays import ints
+from tracehint.analyzer.arrays import alike, ints
 from tracehint.hintgen.hints.mapping import Need, hints_of
-from tracehint.hintgen.learn.columns import alike, codes, lengths, lists, sets_in
+from tracehint.hintgen.learn.columns import codes, lengths, lists, sets_in
 from tracehint.hintgen.score.said import Hinted, Said, said_of
 
 
-def truth_of(facts: pa.Table, nodes: int) -> Said:
-    """The placement hints of every file's primary pattern; `facts` as of learn/facts.py."""
+def truth_of(facts: pa.Table, paths: Sequence[bytes], nodes: int) -> Said:
+    """The placement hints of every file's primary pattern. `facts`: as of learn/facts.py."""
     region = ints(pc.fill_null(facts["region_bytes"], 0))
     first, code = alike(
         codes(facts["pattern"]),
@@ -28,7 +28,7 @@ def truth_of(facts: pa.Table, nodes: int) -> Said:
         codes(facts["grp"]),
     )
     kinds = _kinds(facts.take(first))
-    return said_of(facts["path"].to_pylist(), code, [_hinted(kind, nodes) for kind in kinds])
+    return said_of(paths, code, [_hinted(kind, nodes) for kind in kinds])
 
 
 def _kinds(facts: pa.Table) -> Iterator[tuple[Any, ...]]:

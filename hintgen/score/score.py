@@ -9,20 +9,18 @@ a file without that hint is a false hit (hintgen/score/tally.py).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from tracehint.analyzer.arrays import Ints, ints
 from tracehint.analyzer.model import Analysis
 from tracehint.hintgen.declared import declared_of
 from tracehint.hintgen.hints.model import HintFile
 from tracehint.hintgen.hints.pathtext import to_text
-from tracehint.hintgen.learn.facts import facts_of, nodes_of
+from tracehint.hintgen.learn.facts import facts_of
 from tracehint.hintgen.match.match import Declared, Matcher
 from tracehint.hintgen.score.baseline import baseline
-from tracehint.hintgen.score.observed import truth_of
+from tracehint.hintgen.score.prepared import PreparedRun, prepare
 from tracehint.hintgen.score.said import Said, said_of
 from tracehint.hintgen.score.tally import compare, why_wrong
 
@@ -34,42 +32,18 @@ KNOWS = {
 }
 
 
-def has_declared_graph(analysis: Analysis) -> bool:
-    """True when an engine's graph names the tasks of the run."""
-    sources = set(analysis.tasks["source"].unique().to_pylist())
-    return bool(sources & {"declared", "both"})
-
-
 def predicted(
-    matcher: Matcher, facts: pa.Table, *, graph: bool, nodes: int, names: bool = False
+    matcher: Matcher, run: PreparedRun, *, graph: bool, nodes: int, names: bool = False
 ) -> Said:
     """What the rules say about the paths of a run. `names`: all of them are known to each rule."""
-    paths = facts["path"].to_pylist()
-    known = declared_of(facts) if graph else Declared()
-    codes, found = matcher.outcomes(paths, known, nodes, frozenset(paths) if names else ())
+    known = declared_of(run.facts) if graph else Declared()
+    every = frozenset(run.paths) if names else ()
+    codes, found = matcher.outcomes(run.paths, known, nodes, every)
     hinted = (
         tuple((h.name, h.value, one.pattern) for h in one.hints if h.level == "placement")
         for one in found
     )
-    return said_of(paths, codes, hinted)
-
-
-@dataclass(frozen=True)
-class PreparedRun:
-    """A run, ready to be learned from or scored on many times."""
-
-    facts: pa.Table
-    nodes: int
-    declared: bool
-    true: Said
-    size: Ints  # bytes of each file
-
-
-def prepare(analysis: Analysis, facts: pa.Table | None = None) -> PreparedRun:
-    """Facts, truth and sizes of a run. `facts`: those of `facts_of`, where they are there."""
-    facts, nodes = facts_of(analysis) if facts is None else facts, nodes_of(analysis)
-    size = ints(facts["size_bytes"])
-    return PreparedRun(facts, nodes, has_declared_graph(analysis), truth_of(facts, nodes), size)
+    return said_of(run.paths, codes, hinted)
 
 
 def score(
@@ -94,20 +68,20 @@ def score_prepared(
     hints: HintFile, learned: pa.Table, other: PreparedRun, *, given: str = "auto"
 ) -> dict[str, Any]:
     """`score`, from facts of the runs learned from."""
-    facts, nodes, true, size = other.facts, other.nodes, other.true, other.size
+    nodes, true, size = other.nodes, other.true, other.size
     if given == "auto":
         given = "graph" if other.declared else "path"
     matcher = Matcher(hints)
     results = {
         kind: compare(
-            predicted(matcher, facts, graph=kind == "graph", nodes=nodes, names=kind == "names"),
+            predicted(matcher, other, graph=kind == "graph", nodes=nodes, names=kind == "names"),
             true,
             size,
         )
         for kind in dict.fromkeys(("path", "names", given))
     }
     main = results[given]
-    plain = compare(baseline(learned, facts, nodes), true, size)
+    plain = compare(baseline(learned, other), true, size)
     return {
         "schema": "tracehint.score/1",
         **main.total.as_json(),

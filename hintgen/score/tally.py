@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tracehint.analyzer.arrays import Bools, Ints, distinct
+from tracehint.analyzer.arrays import Bools, Ints, alike, numbered
 from tracehint.hintgen.score.said import Said
 
 LOSSES = {
@@ -114,36 +114,38 @@ def _beside(said: Said, true: Said) -> _Units:
     for side in (said, true):
         ours = np.array([code[text] for text in side.texts], np.int64)
         sides.append([ours[c] if len(c) else c for c in (side.name, side.value, side.pattern)])
-    keys = [s.file * len(texts) + side[0] for s, side in zip((said, true), sides, strict=True)]
-    unit = distinct(np.concatenate(keys))
+    names, name = numbered(np.concatenate([side[0] for side in sides]))
+    unit, place = numbered(np.concatenate([said.file, true.file]) * max(1, len(names)) + name)
     columns: list[Ints] = []
-    for key, (_, value, pattern) in zip(keys, sides, strict=True):
-        at = np.searchsorted(unit, key)
+    for at, (_, value, pattern) in zip(np.split(place, [len(said)]), sides, strict=True):
         for column in (value, pattern):
             spread = np.zeros(len(unit), np.int64)
             spread[at] = column
             columns.append(spread)
     value, pattern, wanted, real = columns
-    return _Units(unit // len(texts), unit % len(texts), value, pattern, wanted, real, texts)
+    file, name = np.divmod(unit, max(1, len(names)))
+    return _Units(file, names[name], value, pattern, wanted, real, texts)
 
 
 def _count(
     score: Score, what: str, chosen: Bools, pattern: Ints, amount: Ints, texts: Sequence[str]
 ) -> None:
-    kinds, inverse, count = np.unique(pattern[chosen], return_inverse=True, return_counts=True)
-    sizes = np.zeros(len(kinds), np.int64)
-    np.add.at(sizes, inverse, amount[chosen])
-    for kind, n, total in zip(kinds.tolist(), count.tolist(), sizes.tolist(), strict=True):
-        score.total.add(what, n, total)
-        score.per_pattern[texts[kind]].add(what, n, total)
+    kind = pattern[chosen]
+    count = np.bincount(kind, minlength=len(texts))
+    sizes = np.zeros(len(texts), np.int64)
+    np.add.at(sizes, kind, amount[chosen])
+    for code in np.flatnonzero(count).tolist():
+        score.total.add(what, int(count[code]), int(sizes[code]))
+        score.per_pattern[texts[code]].add(what, int(count[code]), int(sizes[code]))
 
 
 def _explain(score: Score, units: _Units, wrong: Ints, paths: Sequence[bytes], sample: int) -> None:
     """Why units are wrong, and the first of them."""
     texts = units.texts
     rows = np.stack([units.name[wrong], units.value[wrong], units.wanted[wrong]], axis=1)
-    kinds, count = np.unique(rows, axis=0, return_counts=True)
-    for (name, value, wanted), n in zip(kinds.tolist(), count.tolist(), strict=True):
+    first, kind = alike(*rows.T)
+    count = np.bincount(kind, minlength=len(first)).tolist()
+    for (name, value, wanted), n in zip(rows[first].tolist(), count, strict=True):
         score.losses[why_wrong(texts[name], texts[value], texts[wanted])] += n
     for file, row in zip(units.file[wrong[:sample]].tolist(), rows[:sample].tolist(), strict=True):
         score.wrong.append((paths[file], texts[row[0]], texts[row[1]], texts[row[2]]))

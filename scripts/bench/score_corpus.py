@@ -33,7 +33,8 @@ from tracehint.hintgen.learn.rules import LearnOptions, learn
 from tracehint.hintgen.learn.safety import NO_LIMITS
 from tracehint.hintgen.match.match import Matcher
 from tracehint.hintgen.score.baseline import baseline
-from tracehint.hintgen.score.score import PreparedRun, predicted, prepare
+from tracehint.hintgen.score.prepared import PreparedRun, prepare
+from tracehint.hintgen.score.score import predicted
 from tracehint.hintgen.score.tally import Score, compare, why_wrong
 from tracehint.hintgen.text.masks import shapes_of
 
@@ -102,15 +103,15 @@ def results_of(learned: Run, other: Run) -> dict[str, Score]:
     seen = other.truth("")
     said = {
         mode: predicted(
-            matcher, seen.facts, graph=mode == "graph", names=mode == "names", nodes=seen.nodes
+            matcher, seen, graph=mode == "graph", names=mode == "names", nodes=seen.nodes
         )
         for mode in ("graph", "names", "path")
     }
-    said["types"] = baseline(facts, seen.facts, seen.nodes)
+    said["types"] = baseline(facts, seen)
     scores = {mode: compare(hints, seen.true, seen.size, ALL) for mode, hints in said.items()}
     strange = other.truth("t")
     stranger = Matcher(learned.rules("s")[0])
-    renamed = predicted(stranger, strange.facts, graph=True, nodes=strange.nodes)
+    renamed = predicted(stranger, strange, graph=True, nodes=strange.nodes)
     scores["renamed"] = compare(renamed, strange.true, strange.size, ALL)
     return scores
 

@@ -13,6 +13,7 @@ import click
 
 from tracehint.collectors.run import told
 from tracehint.errors import UsageError
+from tracehint.schemas.arrow import load_before_a_command
 
 if TYPE_CHECKING:
     from tracehint.adapters.creation.launch import Switched
@@ -94,6 +95,7 @@ class Hinted:
 @contextmanager
 def prepared(wanted: Wanted) -> Iterator[Hinted]:
     """The rules compiled and the tagger switched on. Raises TracehintError before the run."""
+    load_before_a_command()
     from tracehint.adapters.creation.compile import compile_rules
     from tracehint.adapters.creation.launch import switched_on
     from tracehint.adapters.creation.resolution import resolution_of

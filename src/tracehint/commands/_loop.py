@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracehint.errors import TracehintError
 from tracehint.hintgen.text.units import plural
+from tracehint.schemas.arrow import load_before_a_command
 
 if TYPE_CHECKING:
     from tracehint.adapters.paths import Paths
@@ -31,15 +32,18 @@ class Learned:
 
 def learned(state: ProjectState, command: tuple[str, ...], cluster: str | None) -> Learned | None:
     """Rules from the recordings of this workflow; None: there is no run to learn from."""
+    runs = state.usable(command)
+    return _learned(state, runs, cluster) if runs else None
+
+
+def _learned(state: ProjectState, runs: list[KnownRun], cluster: str | None) -> Learned:
+    load_before_a_command()
     from tracehint.adapters.learned import run_paths
     from tracehint.adapters.paths import Paths
     from tracehint.analyzer.model import Options
     from tracehint.hintgen.inputs import load_run
     from tracehint.hintgen.learn.rules import learn
 
-    runs = state.usable(command)
-    if not runs:
-        return None
     inputs = [load_run(state.bundle(run), Options()) for run in runs]
     analyses = [run.analysis for run in inputs]
     last = runs[-1]
@@ -202,7 +206,7 @@ def _worked(bundle: Path) -> bool:
     """Whether any task was seen running, besides the engine itself."""
     import pyarrow.compute as pc
 
-    from tracehint.analyzer.tasks import segment_tasks
+    from tracehint.analyzer.tasks.segmentation import segment_tasks
     from tracehint.schemas.store import read_bundle
 
     tasks = segment_tasks(read_bundle(bundle, without=("extents", "metadata_ops"))).tasks

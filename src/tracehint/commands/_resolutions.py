@@ -14,6 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tracehint.schemas.arrow import skip_pandas
+
 if TYPE_CHECKING:
     from tracehint.adapters.stores.base import Store
     from tracehint.adapters.stores.readback import Reading
@@ -43,6 +45,7 @@ def other_values(
     which: Mapping[str, Any],
 ) -> Values:
     """From the analysis beside the hint file, where no run was named, and from what `run` set."""
+    skip_pandas()
     values: Values = defaultdict(set)
     beside = path.parent / BESIDE
     if beside.is_file() and not any(which[name] for name in ("like", "names", "workflow")):

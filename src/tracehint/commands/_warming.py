@@ -24,11 +24,12 @@ _TICKS = os.sysconf("SC_CLK_TCK")  # of /proc/stat, a second
 # With what these load, and the rules of lint, it is all of a profile (tests/test_warming.py).
 MODULES = (
     "numpy", "numpy.random", "numpy.ma", "pyarrow", "pyarrow.compute", "pyarrow.parquet",
-    "pyarrow.acero", "tracehint.schemas.segments", "tracehint.schemas.spool.convert",
-    "tracehint.schemas.writer",
+    "pyarrow.acero", "tracehint.schemas.ahead", "tracehint.schemas.one_file",
+    "tracehint.schemas.segments", "tracehint.schemas.spool.convert", "tracehint.schemas.writer",
     "tracehint.commands._stages", "tracehint.adapters.engines.discover",
     "tracehint.hintgen.inputs", "tracehint.analyzer.shared.analysis",
-    "tracehint.analyzer.execution.local", "tracehint.analyzer.run", "tracehint.analyzer.tasks",
+    "tracehint.analyzer.execution.local", "tracehint.analyzer.run",
+    "tracehint.analyzer.tasks.segmentation", "tracehint.analyzer.tasks.waiting",
     "tracehint.analyzer.flow.build", "tracehint.analyzer.patterns.facts",
     "tracehint.analyzer.patterns.hidden", "tracehint.analyzer.patterns.labels",
     "tracehint.analyzer.output.json", "tracehint.hintgen.learn.rules", "duckdb",

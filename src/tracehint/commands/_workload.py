@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tracehint.commands._options import with_options
+from tracehint.schemas.arrow import skip_pandas
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
@@ -51,6 +52,7 @@ def load_workload(
     source: Path, learned: Sequence[Path], scale_bytes: float, scale_seconds: float
 ) -> Loaded:
     """The workload of a run, an analysis, or an engine's graph. Raises InputError, BundleError."""
+    skip_pandas()
     from tracehint.analyzer.predict.learning import learned as taken
     from tracehint.analyzer.predict.workload import ScaleFactors, from_analysis
 
