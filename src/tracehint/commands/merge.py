@@ -92,13 +92,13 @@ def command(asked: MergeRequest) -> int:
                 declare(made, asked.workflow)
     _say_incomplete(parts, problems)
     if not asked.quiet:
-        _say_joined(whole, moved, asked.output)
+        _say_joined(whole, len(parts), moved, asked.output)
     return 0
 
 
-def _say_joined(whole: Joined, moved: str, output: Path) -> None:
+def _say_joined(whole: Joined, parts: int, moved: str, output: Path) -> None:
     hosts = plural(len({host.name for host in whole.manifest.hosts}), "host")
-    whole_of = f"{plural(len(whole.parts), 'bundle')} of {hosts} in {output}"
+    whole_of = f"{plural(parts, 'bundle')} of {hosts} in {output}"
     click.echo(f"tracehint: {whole_of}", err=True)
     if moved:
         click.echo(f"  {moved}", err=True)
