@@ -25,7 +25,7 @@ from tracehint.hintgen.text.units import plural
 Kind = Literal["file", "directory"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Target:
     """One file or directory and its hints. `path` is below the root; b"" is the root itself."""
 

@@ -104,10 +104,10 @@ def _taken(bundle: Bundle, options: Options, *, owned: bool) -> Bundle:
 
 def _begun(bundle: Bundle, options: Options, resources: Resources) -> tuple[Segmentation, Ahead]:
     """The first step: the tasks, with the files and what is declared beside them."""
-    from tracehint.analyzer.execution.memory import give_back
     from tracehint.analyzer.execution.threads import beside
     from tracehint.analyzer.flow.ahead import Ahead, declared_of
     from tracehint.analyzer.flow.identity import find_objects
+    from tracehint.analyzer.memory import give_back
     from tracehint.analyzer.tasks.segmentation import segment_tasks
     from tracehint.analyzer.tasks.waiting import with_waiting
     from tracehint.schemas.compact import in_one
@@ -131,7 +131,7 @@ def _labelled(
     resources: Resources,
 ) -> Analysis:
     """The last step: the labels."""
-    from tracehint.analyzer.execution.memory import give_back
+    from tracehint.analyzer.memory import give_back
     from tracehint.analyzer.model import Analysis
     from tracehint.analyzer.patterns.whole import label
     from tracehint.analyzer.sites import bytes_between

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ Bools = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[Any]
 
 LIMIT = 1 << 62
+_BLOCK = 1 << 19
 
 
 def ints(values: npt.ArrayLike) -> Ints:
@@ -165,7 +166,13 @@ def starts_of(*keys: Ints) -> Ints:
     return np.flatnonzero(new)
 
 
-def lookup(keys: Ints, values: Ints, wanted: Ints) -> Ints:
+def blocks(rows: int) -> Iterator[slice]:
+    """All rows, so few at a time that what is worked out on the way takes little memory."""
+    for low in range(0, rows, _BLOCK):
+        yield slice(low, min(low + _BLOCK, rows))
+
+
+def lookup(keys: Ints, values: Ints, wanted: Numbers) -> Ints:
     """The value of each wanted key; `keys` are sorted; -1 where there is none.
 
     Keys without large gaps (those of one bundle) are looked up in a table, others by bisection.
@@ -176,8 +183,12 @@ def lookup(keys: Ints, values: Ints, wanted: Ints) -> Ints:
     if high - low < 4 * len(keys) + 1024:
         table = np.full(high - low + 2, -1, np.int64)
         table[keys - low] = values
-        inside = (wanted >= low) & (wanted <= high)
-        return table[np.where(inside, wanted - low, high - low + 1)]
+        found = np.empty(len(wanted), np.int64)
+        for some in blocks(len(wanted)):
+            part = ints(wanted[some])
+            inside = (part >= low) & (part <= high)
+            found[some] = table[np.where(inside, part - low, high - low + 1)]
+        return found
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return np.where(keys[at] == wanted, values[at], -1)
 
@@ -190,7 +201,7 @@ def places(ids: Ints, wanted: Ints) -> Ints:
     return np.searchsorted(ids, wanted)
 
 
-def finder(ids: Ints) -> Callable[[Ints], Ints]:
+def finder(ids: Ints) -> Callable[[Numbers], Ints]:
     """A function from identifiers to their positions in `ids`: the first of equal ones, -1 for
     unknown and for negative ones."""
     order = order_by(ids)
@@ -199,13 +210,13 @@ def finder(ids: Ints) -> Callable[[Ints], Ints]:
     first = first[ranked[first] >= 0]
     keys, places = ranked[first], order[first]
 
-    def find(wanted: Ints) -> Ints:
+    def find(wanted: Numbers) -> Ints:
         return lookup(keys, places, wanted)
 
     return find
 
 
-def positions(ids: Ints, wanted: Ints) -> Ints:
+def positions(ids: Ints, wanted: Numbers) -> Ints:
     """For each of `wanted` its position in `ids`, as `finder` finds it."""
     return finder(ids)(wanted)
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tracehint.analyzer.arrays import distinct
+from tracehint.analyzer.columns import numbers
 from tracehint.analyzer.path_rules import data_names, looks_like_data
-from tracehint.schemas.compact import plain, wide
+from tracehint.schemas.compact import different, plain, wide
 
 if TYPE_CHECKING:
     from tracehint.analyzer.tasks.model import Segmentation
@@ -24,30 +27,34 @@ _MAX_WORDS = 1000  # of the command
 _MAX_FOLDERS = 10_000  # working directories of tasks; more are made by an engine, one per task
 
 
-def base_folder(bundle: Bundle, segmented: Segmentation, cwd: bytes) -> bytes:
+def base_folder(bundle: Bundle, segmented: Segmentation, worked: set[bytes], cwd: bytes) -> bytes:
     """The directory at or above which no data of the run lies: `cwd`, where it was started, or
-    one below it.
+    one below it. `worked`: see `worked_in`.
 
     That is where the tasks worked, if all of them worked at or below it, else the directory of
     the script or workflow file that the command names; and only if everything that the run read
     or wrote below `cwd` lies there. Directories that the run made itself are its data.
     """
-    jobs = _processes(segmented, engine=False)
     data: list[bytes] | None = None
-    for folder in (_workplace(bundle, jobs, cwd), _script_folder(bundle, segmented, cwd)):
+    for folder in (_workplace(worked, cwd), _script_folder(bundle, segmented, cwd)):
         if folder is None or folder == cwd or not below(folder, cwd):
             continue
-        data = _data(bundle, jobs, cwd) if data is None else data
+        if data is None:
+            data = _data(bundle, processes_of(segmented, engine=False), cwd)
         if data and all(below(path, folder) for path in data):
             return folder
     return cwd
 
 
-def workplaces(bundle: Bundle, segmented: Segmentation, cwd: bytes) -> set[bytes]:
+def workplaces(worked: set[bytes], cwd: bytes) -> set[bytes]:
     """Directories outside `cwd` in which tasks worked, the outermost of each."""
-    places = _folders(bundle, _processes(segmented, engine=False))
-    outside = sorted(f for f in places if not below(f, cwd) and not below(cwd, f))
+    outside = sorted(f for f in worked if not below(f, cwd) and not below(cwd, f))
     return {f for f in outside if not any(below(f, other) and f != other for other in outside)}
+
+
+def worked_in(bundle: Bundle, segmented: Segmentation) -> set[bytes]:
+    """The directories in which tasks that are no engines began, as far as they used data."""
+    return _folders(bundle, processes_of(segmented, engine=False))
 
 
 def below(path: bytes, root: bytes) -> bool:
@@ -55,7 +62,7 @@ def below(path: bytes, root: bytes) -> bool:
     return path == root or path.startswith(root.rstrip(b"/") + b"/")
 
 
-def _processes(segmented: Segmentation, *, engine: bool) -> pa.Array:
+def processes_of(segmented: Segmentation, *, engine: bool) -> pa.Array:
     """The processes of engines, or of all other tasks."""
     chosen = segmented.tasks.column("engine")
     tasks = segmented.tasks.filter(chosen if engine else pc.invert(chosen)).column("task")
@@ -66,10 +73,10 @@ def _processes(segmented: Segmentation, *, engine: bool) -> pa.Array:
 def _folders(bundle: Bundle, procs: pa.Array) -> set[bytes]:
     """Where those of the processes began that used data, without directories that the run made."""
     table, opens = bundle.tables["processes"], bundle.tables["opens"]
-    proc = wide(opens.column("proc"))
-    chosen = pc.and_(_used(opens), pc.is_in(proc, value_set=procs))
-    chosen = pc.and_(chosen, pa.array(data_names(opens.column("path"))))
-    users = pc.unique(proc.filter(chosen))
+    proc = numbers(opens, "proc")
+    chosen = _used(opens).to_numpy() & np.isin(proc, procs.to_numpy(zero_copy_only=False))
+    chosen &= data_names(opens.column("path"))
+    users = pa.array(distinct(proc[chosen]), pa.int64())
     rows = table.filter(pc.is_in(wide(table.column("proc")), value_set=users))
     found = pc.unique(plain(rows.column("cwd")).drop_null())
     if len(found) > _MAX_FOLDERS:
@@ -94,9 +101,9 @@ def _within(folder: bytes, made: set[bytes]) -> bool:
     return False
 
 
-def _workplace(bundle: Bundle, jobs: pa.Array, cwd: bytes) -> bytes | None:
+def _workplace(worked: set[bytes], cwd: bytes) -> bytes | None:
     """The one directory below `cwd` that holds all in which tasks worked, and is one of them."""
-    inside = [f for f in _folders(bundle, jobs) if below(f, cwd)]
+    inside = [f for f in worked if below(f, cwd)]
     common = posixpath.commonpath(inside) if inside else None
     return common if common in inside else None
 
@@ -107,7 +114,7 @@ def _script_folder(bundle: Bundle, segmented: Segmentation, cwd: bytes) -> bytes
     if not paths:
         return None
     opens = bundle.tables["opens"]
-    engines = pc.is_in(wide(opens.column("proc")), value_set=_processes(segmented, engine=True))
+    engines = pc.is_in(wide(opens.column("proc")), value_set=processes_of(segmented, engine=True))
     hit = pc.is_in(plain(opens.column("path")), value_set=pa.array(paths, pa.binary()))
     seen = [
         set(plain(opens.filter(pc.and_(hit, who)).column("path")).to_pylist())
@@ -135,7 +142,7 @@ def _data(bundle: Bundle, jobs: pa.Array, cwd: bytes) -> list[bytes]:
     made = pc.is_in(names.column("op"), value_set=pa.array(["create", "rename", "link"]))
     kept = names.filter(made)
     parts: list[Any] = [
-        plain(opens.filter(pc.or_(wrote, read)).column("path")),
+        different(opens.column("path").filter(pc.or_(wrote, read))),
         plain(kept.column("path")),
         plain(kept.column("new_path")).drop_null(),
     ]

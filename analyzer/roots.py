@@ -15,11 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracehint.analyzer.base import base_folder, below, workplaces
-from tracehint.analyzer.columns import coded
-from tracehint.analyzer.execution.memory import give_back
+from tracehint.analyzer.arrays import distinct
+from tracehint.analyzer.base import base_folder, below, processes_of, worked_in, workplaces
+from tracehint.analyzer.columns import coded, numbers
+from tracehint.analyzer.memory import give_back
 from tracehint.analyzer.path_rules import ODD, is_system, looks_like_data
-from tracehint.schemas.compact import plain, wide
+from tracehint.schemas.compact import different, wide
 
 if TYPE_CHECKING:
     from tracehint.analyzer.tasks.model import Segmentation
@@ -62,12 +63,14 @@ def _derived(bundle: Bundle, cwd: bytes, segmented: Segmentation | None) -> set[
         found = _outermost(_merge_siblings(_used_folders(bundle)))
         return found or {cwd}
     written = _written_folders(bundle, segmented) if cwd != b"/" else set()  # nothing is outside
+    give_back()
     found = set(_argument_folders(bundle, cwd)) | written
     base = cwd
     if segmented is not None:
-        base = base_folder(bundle, segmented, cwd)
+        worked = worked_in(bundle, segmented)
+        base = base_folder(bundle, segmented, worked, cwd)
         used = sorted(found)
-        places = workplaces(bundle, segmented, cwd)
+        places = workplaces(worked, cwd)
         found |= {place for place in places if any(below(d, place) for d in used)}
     found = {d for d in found if not below(d, cwd) and _may_be_root(d)}
     found = _outermost(_merge_siblings(found))
@@ -77,7 +80,7 @@ def _derived(bundle: Bundle, cwd: bytes, segmented: Segmentation | None) -> set[
 def _only_software(bundle: Bundle, cwd: bytes) -> bool:
     """Whether a run was merely started in a directory of the system, and wrote nothing there."""
     opens = bundle.tables["opens"]
-    wrote = plain(opens.filter(pc.greater(opens.column("write_ops"), 0)).column("path"))
+    wrote = different(opens.column("path").filter(pc.greater(opens.column("write_ops"), 0)))
     inside = pc.starts_with(wrote, cwd.rstrip(b"/") + b"/")
     return bool(is_system(pa.array([cwd], pa.binary()))[0]) and not pc.any(inside).as_py()
 
@@ -87,7 +90,7 @@ def _used_folders(bundle: Bundle) -> set[bytes]:
     opens = bundle.tables["opens"]
     counters = (pc.greater(opens.column(name), 0) for name in ("read_ops", "write_ops"))
     used = pc.or_(pc.or_(*counters), opens.column("created"))
-    unique = _absolute([plain(opens.filter(used).column("path"))], _declared(bundle))
+    unique = _absolute([different(opens.column("path").filter(used))], _declared(bundle))
     return _folders_of(unique.filter(pa.array(looks_like_data(unique))))
 
 
@@ -134,10 +137,10 @@ def _argument_folders(bundle: Bundle, cwd: bytes) -> Iterable[bytes]:
         return
     wanted = pa.array(sorted(paths), pa.binary())
     for table in ("opens", "names"):
-        column = bundle.tables[table].column("path")
-        hit = pc.is_in(wanted, value_set=plain(column).combine_chunks())
+        known = different(bundle.tables[table].column("path"))
+        hit = pc.is_in(wanted, value_set=known.combine_chunks())
         for path in wanted.filter(hit).to_pylist():
-            folder = pc.any(pc.starts_with(plain(column), path.rstrip(b"/") + b"/")).as_py()
+            folder = pc.any(pc.starts_with(known, path.rstrip(b"/") + b"/")).as_py()
             yield path if folder else posixpath.dirname(path)
 
 
@@ -152,14 +155,10 @@ def argument_names(manifest: Manifest, cwd: bytes) -> set[bytes]:
 
 def _used_by_jobs(bundle: Bundle, segmented: Segmentation) -> Any:
     """Identifiers of the files that a task other than an engine process opened."""
-    engines = (
-        segmented.tasks.filter(segmented.tasks.column("engine")).column("task").combine_chunks()
-    )
-    inside = pc.is_in(segmented.proc_task.column("task"), value_set=engines)
-    procs = segmented.proc_task.filter(inside).column("proc").combine_chunks()
     opens = bundle.tables["opens"]
-    jobs = pc.invert(pc.is_in(wide(opens.column("proc")), value_set=procs))
-    return pc.unique(wide(opens.filter(jobs).column("file")))
+    engines = processes_of(segmented, engine=True).to_numpy(zero_copy_only=False)
+    jobs = np.isin(numbers(opens, "proc"), engines, invert=True)
+    return pa.array(distinct(numbers(opens, "file")[jobs]), pa.int64())
 
 
 def _probes(bundle: Bundle) -> Any:
@@ -191,12 +190,13 @@ def _written_folders(bundle: Bundle, segmented: Segmentation | None) -> set[byte
         data = data.filter(pc.is_in(data, value_set=_used_by_jobs(bundle, segmented)))
     known = data.combine_chunks()
     wrote = pc.or_(pc.greater(opens.column("write_ops"), 0), opens.column("created"))
-    wrote = pc.and_(wrote, pc.is_in(wide(opens.column("file")), value_set=known))
+    here = np.isin(numbers(opens, "file"), known.to_numpy(zero_copy_only=False))
+    wrote = pc.and_(wrote, pa.array(here))
     made = pc.is_in(names.column("op"), value_set=pa.array(["create", "rename", "link"]))
     made = pc.and_(made, pc.is_in(names.column("file"), value_set=known))
     kept = names.filter(made)
     parts = [
-        plain(opens.filter(wrote).column("path")),
+        different(opens.column("path").filter(wrote)),
         kept.column("path"),
         kept.column("new_path").drop_null(),
     ]

@@ -13,6 +13,7 @@ from tracehint.collectors.identity import recordings
 from tracehint.collectors.join import join_manifests
 from tracehint.collectors.parts import BundlePart, moved, offsets_of
 from tracehint.collectors.same_files import FileTimes, one_file_each
+from tracehint.schemas.ahead import one_ahead
 from tracehint.schemas.tables import TABLES
 
 if TYPE_CHECKING:
@@ -61,12 +62,17 @@ class Joined:
     def write(self, writer: BundleWriter) -> None:
         """The tables that have rows, and the manifest last. Raises BundleError."""
         self.manifest.rows = {}
+        for name, segment, table in one_ahead(self._pieces()):
+            writer.write_table(name, table, segment)
+            self.manifest.rows[name] = self.manifest.rows.get(name, 0) + table.num_rows
+        writer.write_manifest(self.manifest)
+
+    def _pieces(self) -> Iterator[tuple[str, int, pa.Table]]:
+        """Tables that have rows: their name, the number of the segment, the rows."""
         for name in TABLES:
             for segment, table in enumerate(gathered(self.tables(name))):
                 if table.num_rows:
-                    writer.write_table(name, table, segment)
-                    self.manifest.rows[name] = self.manifest.rows.get(name, 0) + table.num_rows
-        writer.write_manifest(self.manifest)
+                    yield name, segment, table
 
     def _numbered(self, name: str) -> Iterator[pa.Table]:
         """The rows of each part, with identifiers that are the run's."""

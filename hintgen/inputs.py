@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracehint.analyzer.execution.memory import give_back
+from tracehint.analyzer.memory import give_back
 from tracehint.analyzer.output.tables import from_tables, is_tables
 from tracehint.errors import InputError
 from tracehint.limits import check, values_of

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from tracehint.schemas.compact import check_values, opened
-from tracehint.schemas.store import problem
+from tracehint.schemas.one_file import problem
 
 if TYPE_CHECKING:
     import pyarrow as pa

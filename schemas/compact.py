@@ -6,7 +6,7 @@ ones. For steps that look at columns and not at the schema.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -36,8 +36,8 @@ def read_compact(
     columns: list[pa.ChunkedArray] = []
     with opened(where, schema, added) as source:
         names = present(source, schema)
-        if source.metadata.num_rows <= _FEW_ROWS and unpacked(source) <= _SMALL:
-            return with_nulls(_typed(source.read(columns=names).select(names), schema), schema)
+        if small(source):
+            return with_nulls(_typed(columns_of(source, names), schema), schema)
         for low in range(0, len(names), _AT_ONCE):
             columns += _narrowed(source, schema, names[low : low + _AT_ONCE])
     return with_nulls(pa.table(columns, names=names), schema)
@@ -67,6 +67,8 @@ def with_nulls(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """The table with all columns of the schema in their order; new ones have no value."""
     import pyarrow as pa
 
+    if table.num_columns == len(schema):
+        return table
     for at, field in enumerate(schema):
         if field.name not in table.column_names:
             table = table.add_column(at, field.name, pa.nulls(table.num_rows, field.type))
@@ -87,14 +89,36 @@ def opened(
     import pyarrow.parquet as pq
 
     texts = [field.name for field in schema if field.type in (pa.string(), pa.binary())]
-    with pq.ParquetFile(where) as plain:
-        check_footer(plain, where)
-        has = {*plain.schema_arrow.names, *added}
-        missing = [name for name in schema.names if name not in has]
-        if missing:
-            raise ValueError(f"no column {missing[0]}")
-        with pq.ParquetFile(where, metadata=plain.metadata, read_dictionary=texts) as source:
-            yield source
+    try:
+        source = pq.ParquetFile(where, read_dictionary=texts)
+    except KeyError:  # one of the texts is not there; which column is missing, is said in order
+        with pq.ParquetFile(where) as plain:
+            _check(plain, where, schema, added)
+        raise
+    with source:
+        _check(source, where, schema, added)
+        yield source
+
+
+def _check(
+    source: pq.ParquetFile, where: Path | BinaryIO, schema: pa.Schema, added: Collection[str]
+) -> None:
+    """Raises ValueError for a file beyond the limits, or without one of the columns."""
+    check_footer(source, where)
+    has = {*source.schema_arrow.names, *added}
+    missing = [name for name in schema.names if name not in has]
+    if missing:
+        raise ValueError(f"no column {missing[0]}")
+
+
+def columns_of(source: pq.ParquetFile, names: list[str]) -> pa.Table:
+    """These columns. Threads to unpack a small file take longer than they save."""
+    return source.read(columns=names, use_threads=not small(source)).select(names)
+
+
+def small(source: pq.ParquetFile) -> bool:
+    """Whether all columns of the file are read at once."""
+    return source.metadata.num_rows <= _FEW_ROWS and unpacked(source) <= _SMALL
 
 
 def unpacked(source: pq.ParquetFile) -> int:
@@ -106,7 +130,7 @@ def unpacked(source: pq.ParquetFile) -> int:
 def _narrowed(
     source: pq.ParquetFile, schema: pa.Schema, names: list[str]
 ) -> Iterator[pa.ChunkedArray]:
-    part = source.read(columns=names).select(names)
+    part = columns_of(source, names)
     for name in names:
         field, column = schema.field(name), part.column(name)
         check_values(column, field)
@@ -160,6 +184,18 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
+def different(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The texts of a column that may be a dictionary; of one that is, each once per piece and
+    none for rows without a value."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_dictionary(column.type):
+        return column
+    found = [part.dictionary.take(pc.unique(part.indices).drop_null()) for part in column.chunks]
+    return pa.chunked_array(found, column.type.value_type)
+
+
 def wide(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Whole numbers as int64, to be compared with a column that is not narrow."""
     import pyarrow as pa
@@ -209,19 +245,3 @@ def in_one(table: pa.Table, names: Collection[str]) -> pa.Table:
             whole = whole.unify_dictionaries().combine_chunks()
             table = table.set_column(at, field.name, whole)
     return table
-
-
-def rows_of(files: Iterable[Path | BinaryIO]) -> int:
-    """Rows of Parquet files as these state them; damaged files count nothing."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    rows = 0
-    for file in files:
-        try:
-            with pq.ParquetFile(file) as source:
-                check_footer(source, file)
-                rows += source.metadata.num_rows
-        except (OSError, pa.ArrowException, ValueError):
-            continue
-    return rows

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -87,7 +88,7 @@ def _read_once(
         bundle.tables, more = recovered(root, manifest, tables)
         problems += more
     else:
-        from tracehint.schemas.compact import rows_of
+        from tracehint.schemas.footer import rows_of
 
         counts = {
             name: rows_of(segment_files(root, name)) if name in without else table.num_rows
@@ -140,17 +141,27 @@ def segment_files(root: Path, name: str) -> list[Path]:
     base = root / name
     if base.is_symlink() or not base.is_dir():
         return []
-    found = []
-    for folder in sorted(base.iterdir()):
-        if folder.is_symlink() or not folder.is_dir() or not folder.name.startswith("host="):
-            continue
-        segments = (
-            p
-            for p in folder.glob("*.parquet")
-            if p.is_file() and not p.is_symlink() and p.name[0] != "."
-        )
-        found += sorted(segments, key=lambda path: as_written(path.name))
+    found: list[Path] = []
+    for folder in _entries(base):
+        if folder.name.startswith("host=") and folder.is_dir(follow_symlinks=False):
+            segments = [
+                entry.name
+                for entry in _entries(folder.path)
+                if entry.name.endswith(".parquet")
+                and entry.name[0] != "."
+                and entry.is_file(follow_symlinks=False)
+            ]
+            found += [base / folder.name / name for name in sorted(segments, key=as_written)]
     return found
+
+
+def _entries(folder: Path | str) -> list[os.DirEntry[str]]:
+    """What lies in a directory, by name; nothing where that is not to be known."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
+    except PermissionError:
+        return []
 
 
 def as_written(segment: str) -> tuple[int, str]:
@@ -161,8 +172,11 @@ def as_written(segment: str) -> tuple[int, str]:
 def _read_table(
     root: Path, name: str, problems: list[str], leave_out: Collection[str] = ()
 ) -> pa.Table:
-    parts = ((os.fspath(f.relative_to(root)), f) for f in segment_files(root, name))
-    return read_parts(name, parts, problems, leave_out)
+    from tracehint.schemas.ahead import readers
+
+    files = segment_files(root, name)
+    parts = ((os.fspath(file.relative_to(root)), file) for file in files)
+    return read_parts(name, parts, problems, leave_out, readers(files))
 
 
 def read_parts(
@@ -170,60 +184,35 @@ def read_parts(
     parts: Iterable[tuple[str, Path | BinaryIO]],
     problems: list[str],
     leave_out: Collection[str] = (),
+    threads: int = 1,
 ) -> pa.Table:
     """One table from its Parquet files (name inside the bundle, where to read it).
 
     What cannot be read is left out and added to `problems`. With `leave_out`, the columns come
-    in the smallest types that hold their values (schemas/compact.py).
+    in the smallest types that hold their values (schemas/compact.py). With several `threads`
+    files are asked for before those before them have been read.
     """
     import pyarrow as pa
 
-    from tracehint.schemas.compact import together
+    from tracehint.schemas.ahead import in_their_order
+    from tracehint.schemas.compact import read_compact, together
+    from tracehint.schemas.one_file import read_wide, tried
     from tracehint.schemas.segments import grouped
     from tracehint.schemas.tables import ADDED, TABLES
 
     added = ADDED.get(name, ())
     schema = pa.schema([field for field in TABLES[name] if field.name not in leave_out])
     compact = bool(leave_out)
+    one = partial(tried, read_compact if compact else read_wide, schema, added)
 
     def each() -> Iterator[pa.Table]:
-        for relative, where in parts:
-            try:
-                yield _one_part(where, schema, added, compact=compact)
-            except (OSError, pa.ArrowException, KeyError, ValueError) as error:
-                problems.append(problem(relative, error))
+        for found in in_their_order(one, parts, threads):
+            if isinstance(found, str):
+                problems.append(found)
+            else:
+                yield found
 
     tables = list(grouped(each(), schema if compact else None))
     if not tables:
         return schema.empty_table()
     return together(tables) if compact else pa.concat_tables(tables)
-
-
-def _one_part(
-    where: Path | BinaryIO, schema: pa.Schema, added: Collection[str], *, compact: bool
-) -> pa.Table:
-    from tracehint.schemas.compact import read_compact
-
-    return read_compact(where, schema, added) if compact else _read(where, schema, added)
-
-
-def _read(where: Path | BinaryIO, schema: pa.Schema, added: Collection[str]) -> pa.Table:
-    from tracehint.schemas.compact import opened, present, with_nulls
-    from tracehint.schemas.footer import check_texts
-
-    # One file, without the dataset layer: the host is a column of the file, the folder name is
-    # not trusted. pq.read_table would import pandas where it is installed.
-    with opened(where, schema, added) as source:
-        names = present(source, schema)
-        table = with_nulls(source.read(columns=names).select(names), schema)
-    for name in schema.names:
-        check_texts(table.column(name), name)
-    return table.cast(schema)
-
-
-def problem(relative: str, error: Exception) -> str:
-    """One line about a file that cannot be read."""
-    first = str(error).splitlines()[0] if str(error) else type(error).__name__
-    if isinstance(error, KeyError) and error.args and isinstance(error.args[0], bytes):
-        first = f"no column {os.fsdecode(error.args[0])}"  # that was to be read as a dictionary
-    return f"{relative}: {first[:200]}"

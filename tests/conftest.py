@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import compileall
 import fcntl
 import gc
 import inspect
@@ -16,17 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import settings
 
 from tests.support import forked
 from tests.support.built import BUILT
+from tests.support.scratch import ROOMS, ROOT
 
 if TYPE_CHECKING:
     from tests.support.first_byte import Watch
-
-# The machine is shared: how long an example takes says nothing about the code.
-settings.register_profile("project", deadline=None)
-settings.load_profile("project")
 
 # Markers whose tests must run on the continuous integration machine: a skip there is a failure.
 MUST_RUN_IN_CI = ("ebpf", "store", "engine")
@@ -96,18 +94,31 @@ LONG = {
 }
 
 
-def pytest_configure() -> None:
-    """No test sees the analyses that another one left; what is imported here is kept compiled, for
-    the next run and for some thousand processes, also where PYTHONDONTWRITEBYTECODE is set; and a
-    shell lets what it starts in the background ignore signals that tests send."""
+def pytest_configure(config: pytest.Config) -> None:
+    """No test sees the analyses that another one left; what is imported here or by one of some
+    thousand processes is kept compiled, also where PYTHONDONTWRITEBYTECODE is set; and a shell
+    lets what it starts in the background ignore signals that tests send."""
     os.environ["TRACEHINT_CACHE"] = "off"
     sys.dont_write_bytecode = False
+    if not hasattr(config, "workerinput"):
+        for room in ROOMS:
+            compileall.compile_dir(ROOT / room, quiet=2)
+    _hypothesis()
     _python_itself()
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         if signal.getsignal(number) == signal.SIG_IGN:
             usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
             signal.signal(number, usual)
     forked.usual()
+
+
+def _hypothesis() -> None:
+    """The machine is shared: how long an example takes says nothing about the code. Loaded here:
+    what pytest makes of Hypothesis is kept compiled as well."""
+    from hypothesis import settings
+
+    settings.register_profile("project", deadline=None)
+    settings.load_profile("project")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -168,10 +179,13 @@ def pytest_configure_node(node: Any) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_collection(session: pytest.Session) -> Iterator[None]:
-    """Modules and test items stay: to look through them for garbage takes a quarter of the time."""
+    """Modules and test items stay: to look through them for garbage takes a quarter of the time,
+    and takes as much later."""
     gc.disable()
     with _compiled(getattr(session.config, "workerinput", {})):
         yield
+    gc.freeze()
+    atexit.register(gc.unfreeze)  # libraries look at the end whether all of theirs is gone
     gc.enable()
 
 

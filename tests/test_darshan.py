@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import json
 import os
 import random
@@ -19,18 +20,18 @@ import pytest
 from tests.support.cli import tracehint
 from tests.support.darshan_logs import File, segments, write_log
 from tests.support.mutate import damaged
-from tracehint.errors import InputError
-from tracehint.schemas.store import Bundle, read_bundle
-from tracehint.schemas.tables import TABLES
-
-pytest.importorskip("darshan")
-
 from tracehint.collectors.darshan import DarshanCollector
 from tracehint.collectors.darshan.assembly import Assembly
 from tracehint.collectors.darshan.facts import LogFacts
 from tracehint.collectors.darshan.pool import read_logs
+from tracehint.errors import InputError
+from tracehint.schemas.store import Bundle, read_bundle
+from tracehint.schemas.tables import TABLES
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not importlib.util.find_spec("darshan"), reason="darshan is not installed"),
+]
 
 LOGS = Path(__file__).parent.parent / "datasets" / "darshan-logs"
 WORKFLOWS = sorted(p.parent.name for p in LOGS.glob("*/ground-truth.json"))

@@ -128,6 +128,18 @@ def test_graph_formats_and_no_overwrite(
     assert capsys.readouterr().out.startswith("digraph")
 
 
+def test_a_large_run_has_the_same_report(
+    bundle: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = []
+    for large in (1_000_000, 0):  # tasks: rules beside the findings, and before them
+        monkeypatch.setattr("tracehint.commands.report.LARGE", large)
+        page = tmp_path / f"{large}.html"
+        assert main(["report", bundle, "-o", str(page)]) == 0
+        pages.append(page.read_text())
+    assert pages[0] == pages[1]
+
+
 def test_report_is_written_once(
     bundle: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

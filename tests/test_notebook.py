@@ -8,9 +8,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("nbclient")
-pytest.importorskip("ipykernel")
-
 SCRIPT = Path(__file__).parent.parent / "scripts" / "notebook.py"
 
 
@@ -23,6 +20,8 @@ def outputs(cell: Any) -> list[str]:
 def test_the_notebook_runs_and_its_stable_cells_say_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    pytest.importorskip("ipykernel")
+    pytest.importorskip("nbclient")
     import nbformat
 
     monkeypatch.setenv("PATH", "/usr/local/bin:/usr/bin:/bin")

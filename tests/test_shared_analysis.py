@@ -26,14 +26,21 @@ from tracehint.errors import TracehintError, UsageError
 pytestmark = pytest.mark.slow
 
 
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bundle of all tests."""
+    folder = tmp_path_factory.mktemp("imported")
+    (folder / "run.json").write_text(json.dumps(declared(1)))
+    assert inside("import", "run.json", "-o", "run.trace", cwd=folder).returncode == 0
+    return folder / "run.trace"
+
+
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A bundle; analyses are kept below `tmp_path/cache`."""
+def run(imported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it; analyses are kept below `tmp_path/cache`."""
     monkeypatch.setenv("TRACEHINT_CACHE", "on")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    (tmp_path / "run.json").write_text(json.dumps(declared(1)))
-    assert inside("import", "run.json", "-o", "run.trace", cwd=tmp_path).returncode == 0
-    return tmp_path / "run.trace"
+    return Path(shutil.copytree(imported, tmp_path / "run.trace"))
 
 
 def found(run: Path, options: Options | None = None) -> Shared:

@@ -27,9 +27,9 @@ QUICK_JAVA = "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' p
 # The runs that are read through a URL as well: another listing, another reader.
 BY_URL = ("damaged", pytest.param("two_hosts", marks=pytest.mark.full))
 BY_S3 = ("two_hosts", *(pytest.param(n, marks=pytest.mark.full) for n in ("empty", "damaged")))
-# What another test here compares as well, divided into few rows; the largest; and one that has
-# little more than the empty one.
-ELSEWHERE = ("mixed", "copied", "generated", "without_accesses")
+# What another test here compares as well, divided into few rows or from an object store; the
+# largest; and one that has little more than the empty one.
+ELSEWHERE = ("mixed", "copied", "two_hosts", "generated", "without_accesses")
 CASES = [pytest.param(n, marks=[pytest.mark.full] * (n in (*ALONE, *ELSEWHERE))) for n in RUNS]
 
 

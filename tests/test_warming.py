@@ -1,5 +1,5 @@
-"""What `profile` loads while the command runs: all it needs, on idle processors only, and the
-command's environment stays as it was."""
+"""What `profile` loads while the command runs: all it needs, on idle processors or for a share of
+their time, and the command's environment stays as it was."""
 
 from __future__ import annotations
 
@@ -71,7 +71,11 @@ def test_on_idle_processors(loaded: list[str], monkeypatch: pytest.MonkeyPatch) 
     assert loaded == ["one", "two"]
 
 
-def test_not_where_none_is_idle(loaded: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("share", "wanted"), [(0.0, []), (1000.0, ["one", "two"])])
+def test_where_none_is_idle_its_share(
+    share: float, wanted: list[str], loaded: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_warming, "SHARE", share)
     over, looks = threading.Event(), repeat(7.0, 21)
 
     def idle() -> float:
@@ -83,7 +87,7 @@ def test_not_where_none_is_idle(loaded: list[str], monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(_warming, "idle_s", idle)
     _warming._load(over)
-    assert loaded == []
+    assert loaded == wanted
 
 
 @pytest.mark.usefixtures("loaded")

@@ -21,8 +21,9 @@ from tracehint.analyzer.execution.threads import compute_all
 from tracehint.analyzer.flow.access import EpochTasks, Raw, read_extents
 from tracehint.analyzer.flow.model import Access, Objects
 from tracehint.analyzer.flow.partitions import Batch, Partitions
+from tracehint.analyzer.memory import give_back
 from tracehint.errors import UsageError
-from tracehint.schemas.compact import rows_of
+from tracehint.schemas.footer import rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +50,13 @@ def run_at(
     if _too_large(files, resources.memory):
         return _in_batches(files, work, resources)
     # The bundle is handed over and not kept: it can go before the labels are made.
-    return work(read(files), None)
+    return work(_settled(read(files)), None)
+
+
+def _settled(bundle: Bundle) -> Bundle:
+    """The bundle; what only its reading took goes back."""
+    give_back()
+    return bundle
 
 
 def _too_large(files: BundleFiles, memory: int | None) -> bool:
@@ -83,6 +90,7 @@ class LocalExtents:
         # the other columns are in `raw`, or nobody needs them any more
         self._table = self._table.select(["open", "proc", "last_ns"])
         raw.table = raw.table.schema.empty_table()
+        give_back()
         if damaged:
             notes.append(f"{damaged} damaged access records were left out")
         return LocalAccesses(raw, len(objects), self._resources)

@@ -7,8 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from tracehint.analyzer.execution.resources import Resources
+from tracehint.analyzer.memory import give_back
 
 T = TypeVar("T")
+_GIVE_BACK = 4  # partitions after which what they took on the way goes back
 
 
 def beside(work: Callable[[], T], resources: Resources) -> Callable[[], T]:
@@ -30,6 +32,8 @@ def compute_all(
 
     def keep(result: T) -> None:
         found.append(result)
+        if not len(found) % _GIVE_BACK:
+            give_back()
         resources.tell(stage, len(found), len(chosen), "partitions")
 
     if resources.threads < 2 or len(chosen) < 2:

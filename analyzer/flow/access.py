@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.arrays import Bools, Ints, Shorts, ints, lookup, order_by
+from tracehint.analyzer.arrays import Bools, Ints, Numbers, Shorts, ints, lookup, order_by
 from tracehint.analyzer.columns import column, numbers
 from tracehint.analyzer.flow.model import (
     EXTEND,
@@ -41,7 +41,7 @@ class EpochTasks:
         order = order_by(proc)
         self._proc, self._task = proc[order], task[order]
 
-    def of(self, proc: Ints) -> Ints:
+    def of(self, proc: Numbers) -> Ints:
         """UNKNOWN for a process that has no task."""
         return lookup(self._proc, self._task, proc)
 
@@ -104,8 +104,8 @@ def _codes(table: pa.Table, name: str, known: dict[str, int], unknown: int) -> S
 def read_extents(table: pa.Table, objects: Objects, known: EpochTasks) -> tuple[Raw, int]:
     """The extents with their objects and tasks, and how many damaged ones were left out."""
     op = _codes(table, "op", OPS, UNKNOWN)
-    obj = lookup(objects.file_ids, objects.file_obj, column(table, "file")).astype(np.int32)
-    task = known.of(column(table, "proc")).astype(np.int32)
+    obj = lookup(objects.file_ids, objects.file_obj, numbers(table, "file")).astype(np.int32)
+    task = known.of(numbers(table, "proc")).astype(np.int32)
     raw = Raw(ints([]), obj, task, op, _codes(table, "how", HOW_BIT, 0), table)
     start, length = raw.columns["start"], raw.columns["length"]
     count = raw.columns["count"]

@@ -30,6 +30,7 @@ from tracehint.analyzer.flow.tables import Part, make_part
 from tracehint.analyzer.flow.together import together
 from tracehint.analyzer.flow.users import Tasks, consumers_of, edges_of, producers_of
 from tracehint.analyzer.flow.whole import from_opens
+from tracehint.analyzer.memory import give_back
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -128,6 +129,7 @@ def _with_copies(
     objects: Objects, accesses: Accesses, more: Access, tasks: Tasks
 ) -> tuple[Objects, Copies]:
     """The copies that engines made, and the objects so that each stands beside its source."""
+    give_back()
     copies, order = keep_together(accesses, more, objects, tasks.engine)
     if not len(copies):
         return objects, copies

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracehint.analyzer.arrays import Ints, ints, lookup, order_by, starts_of
-from tracehint.analyzer.columns import binary, column
+from tracehint.analyzer.columns import binary, column, numbers
 from tracehint.analyzer.flow.model import UNKNOWN, Objects
 from tracehint.analyzer.flow.mounts import merge_hosts
 from tracehint.analyzer.flow.names import Held, NameRows, history
 from tracehint.analyzer.flow.ranges import expand
+from tracehint.analyzer.memory import give_back
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,18 +58,18 @@ def find_objects(bundle: Bundle) -> tuple[Objects, Ints]:
     count = int(of_row.max()) + 1 if len(of_row) else 0
     rows = _name_rows(names, files, ids, of_row)
     held, distinct = history(rows, scope)
+    give_back()
     path, others, gone = _paths(held, distinct, count)
     lineage, rank = _lineages(held, path, scope)
     deleted = np.ones(count, bool)
     np.logical_and.at(deleted, of_row, column(regular, "deleted") == 1)
-    size = np.full(count, UNKNOWN, np.int64)
-    np.maximum.at(size, of_row, column(regular, "size_bytes"))
+    give_back()
     opened, creator = _first_opens(bundle, ids, of_row, count)
     objects = Objects(
         file_ids=ids,
         file_obj=of_row,
         existed=_existed(column(regular, "existed"), of_row, count),
-        size=size,
+        size=_sizes(column(regular, "size_bytes"), of_row, count),
         opened_size=opened,
         deleted=deleted | gone,
         lineage=lineage,
@@ -82,6 +83,13 @@ def find_objects(bundle: Bundle) -> tuple[Objects, Ints]:
     )
     order = order_by(lineage, rank)
     return objects.reordered(order), creator[order]
+
+
+def _sizes(known: Ints, of_row: Ints, count: int) -> Ints:
+    """The largest that a host saw, or UNKNOWN."""
+    size = np.full(count, UNKNOWN, np.int64)
+    np.maximum.at(size, of_row, known)
+    return size
 
 
 def _existed(known: Ints, of_row: Ints, count: int) -> Ints:
@@ -156,16 +164,17 @@ def _lineages(held: Held, path: pa.Array, scope: Ints) -> tuple[Ints, Ints]:
 def _first_opens(bundle: Bundle, ids: Ints, of_row: Ints, count: int) -> tuple[Ints, Ints]:
     """Per object: its size at the first open, and the process that created it."""
     opens = bundle.tables["opens"]
-    obj = lookup(ids, of_row, column(opens, "file"))
-    when, size = column(opens, "open_ns"), column(opens, "size_at_open")
-    created = column(opens, "created") == 1
+    obj = lookup(ids, of_row, numbers(opens, "file"))
+    when, size = numbers(opens, "open_ns"), numbers(opens, "size_at_open")
     opened, creator = np.full(count, UNKNOWN, np.int64), np.full(count, UNKNOWN, np.int64)
-    at = np.flatnonzero((obj >= 0) & (size >= 0))
-    at = at[order_by(obj[at], when[at])]
-    at = at[starts_of(obj[at])]
+    at = _first(np.flatnonzero((obj >= 0) & (size >= 0)), obj, when)
     opened[obj[at]] = size[at]
-    at = np.flatnonzero((obj >= 0) & created)
-    at = at[order_by(obj[at], when[at])]
-    at = at[starts_of(obj[at])]
-    creator[obj[at]] = column(opens, "proc")[at]
+    at = _first(np.flatnonzero((obj >= 0) & (numbers(opens, "created") == 1)), obj, when)
+    creator[obj[at]] = numbers(opens, "proc")[at]
     return opened, creator
+
+
+def _first(rows: Ints, obj: Ints, when: Ints) -> Ints:
+    """Of these rows the earliest of each object."""
+    rows = rows[order_by(obj[rows], when[rows])]
+    return rows[starts_of(obj[rows])]

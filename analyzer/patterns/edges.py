@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracehint.analyzer.arrays import order_by
-from tracehint.analyzer.execution.memory import give_back
 from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.execution.threads import compute_all
 from tracehint.analyzer.flow.ranges import expand
+from tracehint.analyzer.memory import give_back
 from tracehint.analyzer.patterns.choice import Chosen
 from tracehint.analyzer.patterns.evidence import EvidenceTexts, placements, words
 from tracehint.analyzer.patterns.groups import Around
@@ -57,7 +57,9 @@ def patterns_table(decided: Decided, ids: Ints, links: KeptEdges, resources: Res
     own["primary"], own["confidence"] = primary[order], decided.confidence[order]
     files = _as_table(own)
     own.clear()
+    give_back()
     edges, rows = _on_edges(labels.take(order), links, len(ids))
+    give_back()
 
     def copied(number: int) -> pa.Table:
         some = slice(number * _AT_ONCE, (number + 1) * _AT_ONCE)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracehint.analyzer.arrays import ints
-from tracehint.analyzer.execution.memory import give_back
 from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.execution.threads import compute_all
+from tracehint.analyzer.memory import give_back
 from tracehint.analyzer.output.rendered import Leaf, Tree, Words, decimals, objects
 from tracehint.analyzer.patterns.choice import Chosen
 from tracehint.analyzer.patterns.confidence import Factors

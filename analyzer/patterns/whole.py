@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracehint.analyzer.columns import column, floats
-from tracehint.analyzer.execution.memory import give_back
 from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.execution.threads import compute_all
+from tracehint.analyzer.memory import give_back
 from tracehint.analyzer.patterns import (
     choice,
     confidence,
@@ -50,28 +50,29 @@ def label(
     """
     work = read_work(tasks)
     work.ready = ready.moments(flow, work)
-    tables = Tables(flow, work)
-    resources = resources or Resources()
+    tables, resources = Tables(flow, work), resources or Resources()
     found = _found(tables, work, options, _losses(lost, work), resources)
     in_cycles = cycles.find(
         tables.files, found.facts, found.links, len(work.ids), options, backward=found.backward
     )
     single = found.single.take(~in_cycles.file[found.single.file])
     reads, lineage = _reads(found, len(work.ids)), column(tables.files, "lineage")
+    ids = tables.ids
     around, grouped = groups.find(single, reads, lineage, options)
     alone = found.labels.take(~in_cycles.file[found.labels.file])
-    shared = _shared(in_cycles.file & found.facts.labelled)
-    labels = Labels.joined([shared, alone, grouped]).slim()
-    del shared, alone, grouped
+    cyclic = in_cycles.file & found.facts.labelled
+    labels = Labels.joined([_shared(cyclic), alone, grouped]).slim()
+    del alone, grouped
     sources, links = _sources(found, around, in_cycles, single), found.links
-    del found, in_cycles, single  # they are with the sources now
+    del found, in_cycles, single, tables  # they are with the sources now, or in another order
     site = choice.Site(options, int(run["nodes"]), run.get("hosts_by_site", {}))
+    give_back()
     decided = _decided(labels, sources, site, run["completeness"]["blind_to"], lost, resources)
     del sources
     texts = evidence.groups(around, labels, decided.chosen)
     return (
-        edges.patterns_table(decided, tables.ids, links, resources),
-        edges.groups_table(around, decided, texts, work.ids, tables.ids),
+        edges.patterns_table(decided, ids, links, resources),
+        edges.groups_table(around, decided, texts, work.ids, ids),
     )
 
 

@@ -23,6 +23,7 @@ PROGRAM = "tracehint-sim"
 # what an engine says that knows other arrays (engine/input.c)
 _OTHER_VERSION = ("another array stands in its place", "is not of this program's form")
 _HERE = Path(__file__).parent
+ENOUGH = 20_000  # operations that are worth a process: fewer take less time than its start
 _HEAD, _HOST, _TYPE, _TASK = 5, 6, 3 + len(SPENT), 5 + len(SPENT)
 
 
@@ -53,12 +54,13 @@ def find_program() -> Path:
 
 
 def simulate(work: Workload, scenarios: Sequence[Scenario], workers: int = 0) -> list[SimulatedRun]:
-    """The outcome of each scenario, in order; `workers` processes at a time (0: one per core).
+    """The outcome of each scenario, in order; `workers` processes at a time (0: one per core, and
+    no more than have enough to do).
 
     Raises InputError for tasks that wait for each other, MissingDependencyError without engine.
     """
     program = find_program()
-    workers = max(1, min(workers or os.cpu_count() or 1, len(scenarios)))
+    workers = max(1, min(workers or _worth(work, len(scenarios)), len(scenarios)))
     with tempfile.TemporaryDirectory(prefix="tracehint-predict-") as folder:
         shared = Path(folder) / "workload"
         shared.write_bytes(workload_bytes(work))
@@ -67,9 +69,17 @@ def simulate(work: Workload, scenarios: Sequence[Scenario], workers: int = 0) ->
         def run(number: int) -> list[SimulatedRun]:
             return _run(program, shared, work, parts[number], Path(folder) / f"runs{number}")
 
+        if workers == 1:
+            return run(0)
         with ThreadPoolExecutor(workers) as pool:
             found = [iter(part) for part in pool.map(run, range(workers))]
         return [next(found[i % workers]) for i in range(len(scenarios))]
+
+
+def _worth(work: Workload, scenarios: int) -> int:
+    """How many processes simulate that many scenarios soonest."""
+    operations = scenarios * (len(work.op_kind) + work.tasks)
+    return min(os.cpu_count() or 1, operations // ENOUGH)
 
 
 def _run(

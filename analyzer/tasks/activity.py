@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.arrays import distinct, positions
+from tracehint.analyzer.arrays import Numbers, Shorts, blocks, distinct, ints, positions
 from tracehint.analyzer.columns import column, numbers
 from tracehint.analyzer.path_rules import data_names
 from tracehint.analyzer.tasks.tree import Bools, Ints
@@ -47,9 +47,9 @@ def activity_of(bundle: Bundle, proc: Ints) -> Activity:
 
     opens, files = bundle.tables["opens"], bundle.tables["files"]
     n = len(proc)
-    at = positions(proc, column(opens, "proc", -1))
-    file = column(opens, "file", -1)
-    position = positions(column(files, "file", -1), file)
+    at = positions(proc, numbers(opens, "proc", -1)).astype(np.int32)
+    file = numbers(opens, "file", -1)
+    position = positions(column(files, "file", -1), file).astype(np.int32)
     kinds = files.column("kind")
 
     def of_kind(kind: str) -> Bools:
@@ -69,20 +69,27 @@ def activity_of(bundle: Bundle, proc: Ints) -> Activity:
     itself = pc.not_equal(opens.column("via"), "inherited").to_numpy(zero_copy_only=False)
     opened[at[plain & writes & itself]] = True
     used[at[plain & (reads | writes)]] = True
-    amount = numbers(opens, "read_bytes", 0) + numbers(opens, "write_bytes", 0)
-    amount = np.where(plain, 1 if blind else np.maximum(amount, 0), 0)
-    moved, made = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    np.add.at(moved, at[plain], amount[plain])
-    np.add.at(made, at[plain & itself], amount[plain & itself])
+    moved, made = (_bytes(opens, at, which, n, blind=blind) for which in (plain, plain & itself))
     pipe = of_kind("pipe")
     # without any operation on a pipe's side, the mode in which it is open has to do
     w = pipe & (write_ops | ((flags == 1) & ~_seen(file, pipe & write_ops)))
     r = pipe & (read_ops | ((flags == 0) & ~write_ops & ~_seen(file, pipe & read_ops)))
-    pipes = (at[w], file[w]), (at[r], file[r])
+    pipes = (ints(at[w]), ints(file[w])), (ints(at[r]), ints(file[r]))
     return Activity(opens.num_rows > 0, wrote, opened, used, moved, made, *pipes)
 
 
-def _own_scratch(files: pa.Table, position: Ints, at: Ints) -> Bools:
+def _bytes(opens: pa.Table, at: Shorts, which: Bools, epochs: int, *, blind: bool) -> Ints:
+    """Per epoch what these of its opens read and wrote; where that is not seen, how many."""
+    total = np.zeros(epochs, np.int64)
+    sides = [numbers(opens, name, 0) for name in ("read_bytes", "write_bytes")]
+    for some in blocks(len(at)):
+        chosen = which[some]
+        amount = sum(ints(side[some][chosen]) for side in sides)
+        np.add.at(total, at[some][chosen], 1 if blind else np.maximum(amount, 0))
+    return total
+
+
+def _own_scratch(files: pa.Table, position: Shorts, at: Shorts) -> Bools:
     """Opens of files that are gone at the end and that one process alone used: no data of the
     run (Python's tempfile writes one to try out each directory)."""
     gone = np.asarray(files.column("deleted").fill_null(False).to_numpy(zero_copy_only=False), bool)
@@ -93,5 +100,5 @@ def _own_scratch(files: pa.Table, position: Ints, at: Ints) -> Bools:
     return np.asarray(scratch[position], bool)
 
 
-def _seen(file: Ints, which: Bools) -> Bools:
+def _seen(file: Numbers, which: Bools) -> Bools:
     return np.isin(file, distinct(file[which]))

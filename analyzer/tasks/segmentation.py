@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracehint.analyzer.memory import give_back
 from tracehint.analyzer.model import Options
 from tracehint.analyzer.tasks.activity import Activity, activity_of
 from tracehint.analyzer.tasks.assemble import assemble
@@ -47,8 +48,10 @@ def segment_tasks(bundle: Bundle, options: Options | None = None) -> Segmentatio
     tree = build_tree(processes)
     classes = classify(processes)
     activity = activity_of(bundle, tree.proc)
+    give_back()
     chosen = choose(processes, tree, classes, options)
     units, unit_of, group = _walk(tree, classes, activity, chosen)
+    give_back()
     grouping = Grouping(group[unit_of], _engine_groups(units, group), units, unit_of)
     names = given_names(processes, bundle.tables["marks"], tree)
     contains = contained_engines(tree, classes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,13 +49,11 @@ def import_darshan(sources: Sequence[Path], output: Path, *, force: bool = False
 
 def gather(sources: Sequence[Path]) -> tuple[dict[str, pa.Table], Manifest]:
     """Tables and manifest of all logs. Raises InputError when none can be read."""
-    try:
-        import darshan  # noqa: F401
-    except ImportError:
+    if importlib.util.find_spec("darshan") is None:  # the workers load it
         raise MissingDependencyError(
             "reading Darshan logs needs the package `darshan`",
             "Install it: pip install 'tracehint[darshan]'",
-        ) from None
+        )
     logs = find_logs(sources)
     if not logs:
         raise InputError("no .darshan files found", "Give log files or a directory of them.")

@@ -12,6 +12,7 @@ from typing import Any
 
 from tracehint.collectors.darshan.check import check
 from tracehint.collectors.darshan.facts import LogFacts, UnreadableLogError
+from tracehint.collectors.darshan.library import wrapper
 from tracehint.collectors.darshan.records import Records
 from tracehint.limits import limit
 
@@ -20,8 +21,7 @@ _PID_IN_NAME = re.compile(r"_id(\d+)-(\d{1,9})_")
 
 def read_log(path: str) -> LogFacts:
     """All facts of a log. Raises UnreadableLogError."""
-    from darshan.backend import cffi_backend as backend
-
+    backend = wrapper()
     lib, ffi = backend.libdutil, backend.ffi
     handle = lib.darshan_log_open(path.encode("utf-8", "surrogateescape"))
     if handle == ffi.NULL:

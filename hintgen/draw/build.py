@@ -174,6 +174,8 @@ def make_nodes(con: duckdb.DuckDBPyConnection, fold: bool) -> None:
             con.execute(_BY_KIND.format(by=by))
     con.execute(f"CREATE OR REPLACE TABLE task_drawn AS {_TASKS}")
     con.execute(f"CREATE OR REPLACE TABLE file_drawn AS {_FILES}")
+    for name in ("flow", "kind", "node_set") if fold else ():
+        con.execute(f"DROP TABLE {name}")
 
 
 def nodes_of(con: duckdb.DuckDBPyConnection) -> Iterator[GraphNode]:

@@ -33,7 +33,7 @@ def write(run: Input, target: Path) -> None:
 
 
 def _document(run: Input, con: duckdb.DuckDBPyConnection) -> Iterator[str]:
-    data = timeline(con, float(run.analysis.run.get("duration_s") or 0), MAX_TASKS)
+    data = timeline(con, run.analysis, MAX_TASKS)
     yield '{"displayTimeUnit": "ms", "traceEvents": [\n'
     yield from lines.joined(_events(data))
     yield "\n]}\n"

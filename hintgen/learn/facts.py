@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from tracehint.analyzer.arrays import Ints, finder, ints, order_by, starts_of
 from tracehint.analyzer.catalogue import asking_for
 from tracehint.analyzer.columns import column
+from tracehint.analyzer.memory import give_back
 from tracehint.analyzer.model import Analysis
 from tracehint.hintgen.hints.mapping import PATTERN_HINTS
 from tracehint.hintgen.last_reader import last_readers
@@ -34,9 +35,15 @@ GROUP_BITS = 40  # of a group's number, where facts of several runs are joined; 
 _ROLES = ("input", "intermediate", "output")
 
 
-def facts_of(analysis: Analysis, named: Callable[[pa.Array], None] | None = None) -> pa.Table:
+def facts_of(
+    analysis: Analysis, named: Callable[[pa.Array], None] | None = None, users: Users | None = None
+) -> pa.Table:
     """One row per path below the data roots, inputs, intermediates and outputs only. `named` is
-    given the paths before the rest is known."""
+    given the paths before the rest is known. `users`: those of the analysis, where they are
+    known."""
+    users = users or users_of(analysis)
+    last = last_readers(users, analysis.edges)  # takes most: before anything else is there
+    give_back()
     label = labels_of(analysis.patterns)
     files = _placed(analysis.files, label)
     if named is not None:
@@ -44,36 +51,46 @@ def facts_of(analysis: Analysis, named: Callable[[pa.Array], None] | None = None
     region = regions_of(analysis, label)
     file = column(files, "file")
     said, within = _at(label, "file", file), _at(region, "file", file)
-    group = label["grp"].take(said)
-    grouped = _at(analysis.groups, "group", _filled(group, -1))
-    size = pc.fill_null(files["size_bytes"], 0)
-    users = users_of(analysis)
-    pattern = pc.fill_null(label["pattern"].take(said), "")
+    labelled = _said_of(analysis.groups, label, said)
+    give_back()
     columns = {
         "path": files["path"],
         "file": files["file"],
+        **labelled,
+        "pays": pc.or_(
+            pc.fill_null(label["pays"].take(said), False),
+            _repays(labelled["label"], files["size_bytes"], users, file, analysis),
+        ),
+        "size_bytes": pc.fill_null(files["size_bytes"], 0),
+        "role": files["role"],
+        "deleted": pc.fill_null(files["deleted"], False),
+        **_used(users, file),
+    }
+    give_back()
+    columns |= {
+        "region_bytes": region["region_bytes"].take(within),
+        "starts": region["starts"].take(within),
+        "random": reading.random(users.whole, file),
+        "reread": reading.reread(users.whole, file),
+        "last_reader": _last(users, *last, file),
+    }
+    return pa.table(columns)
+
+
+def _said_of(groups: pa.Table, label: pa.Table, said: pa.Array) -> dict[str, pa.ChunkedArray]:
+    """What the label of each file says. `said`: its row of the labels."""
+    pattern = pc.fill_null(label["pattern"].take(said), "")
+    group = label["grp"].take(said)
+    grouped = _at(groups, "group", _filled(group, -1))
+    return {
         "label": pattern,
         "pattern": pc.if_else(_is_in(pattern, PATTERN_HINTS), pattern, ""),
         "confidence": pc.fill_null(label["confidence"].take(said), 0.0),
         "saves_bytes": pc.fill_null(label["saves_bytes"].take(said), 0),
         "grp": group,
-        "group_task": analysis.groups["task"].take(grouped),
-        "group_bytes": analysis.groups["bytes"].take(grouped),
-        "pays": pc.or_(
-            pc.fill_null(label["pays"].take(said), False),
-            _repays(pattern, files["size_bytes"], users, file, analysis),
-        ),
-        "size_bytes": size,
-        "role": files["role"],
-        "deleted": pc.fill_null(files["deleted"], False),
-        **_used(users, file),
-        "region_bytes": region["region_bytes"].take(within),
-        "starts": region["starts"].take(within),
-        "random": reading.random(users.whole, file),
-        "reread": reading.reread(users.whole, file),
-        "last_reader": _last(users, analysis.edges, file),
+        "group_task": groups["task"].take(grouped),
+        "group_bytes": groups["bytes"].take(grouped),
     }
-    return pa.table(columns)
 
 
 def _used(users: Users, file: Ints) -> dict[str, pa.Array]:
@@ -100,8 +117,8 @@ def _repays(
     return pc.and_(alone, _is_in(pattern, asking_for("replication")))
 
 
-def _last(users: Users, edges: pa.Table, file: Ints) -> pa.Array:
-    files, kind = last_readers(users, edges)
+def _last(users: Users, files: Ints, kind: Ints, file: Ints) -> pa.Array:
+    """The type of each file's last reader, as `last_readers` has them."""
     at = finder(files)(file)
     kinds = np.append(kind, -1)[at]
     return pa.array(users.kinds, pa.string()).take(pa.array(kinds, mask=kinds < 0))

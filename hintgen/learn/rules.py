@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracehint.analyzer.execution.resources import Resources, cores
 from tracehint.analyzer.execution.threads import beside
+from tracehint.analyzer.memory import give_back
 from tracehint.analyzer.model import Analysis
 from tracehint.hintgen.hints.model import HintFile, Refusal, Rule
 from tracehint.hintgen.learn.build import rule_of
@@ -38,6 +39,10 @@ from tracehint.version import __version__
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tracehint.hintgen.users import Users
+
+LARGE = 1_000_000  # files: from here on steps are made one after the other, for memory
+
 
 @dataclass(frozen=True)
 class LearnOptions:
@@ -52,14 +57,17 @@ def learn(
     analyses: Sequence[Analysis],
     options: LearnOptions | None = None,
     facts: list[pa.Table] | None = None,
+    users: Users | None = None,
 ) -> HintFile:
     """Rules from runs of one workflow; what was refused is in `refused`. `facts`: those of each
-    run, as `facts_of` has them, where they are there already."""
+    run, as `facts_of` has them, where they are there already; `users`: those of a single run."""
     options = options or LearnOptions()
     nodes = options.nodes or max((nodes_of(a) for a in analyses), default=2)
     threads = Resources(cores())
-    facts, joined = _with_shapes(analyses, facts, threads)
-    counted = beside(partial(_counted, facts, joined), threads)
+    facts, joined = _with_shapes(analyses, facts, threads, users)
+    give_back()
+    large = joined is not None and joined.num_rows > LARGE
+    counted = beside(partial(_counted, facts, joined), Resources(1) if large else threads)
     makers = makers_of(analyses)
     leaves, mixed = _leaves(file_groups_of(joined) if joined is not None else [])
     scales, per_pair = counted()
@@ -88,7 +96,10 @@ def learn(
 
 
 def _with_shapes(
-    analyses: Sequence[Analysis], facts: list[pa.Table] | None, threads: Resources
+    analyses: Sequence[Analysis],
+    facts: list[pa.Table] | None,
+    threads: Resources,
+    users: Users | None,
 ) -> tuple[list[pa.Table], pa.Table | None]:
     """The facts of each run, and all of them with their shapes; None: there is no run. The names
     of a single run are looked at beside the rest of its facts."""
@@ -97,7 +108,9 @@ def _with_shapes(
     if facts is None and len(analyses) == 1:
         begun: list[Callable[[], pa.Array]] = []
         facts = [
-            facts_of(analyses[0], lambda p: begun.append(beside(partial(shapes_of, p), threads)))
+            facts_of(
+                analyses[0], lambda p: begun.append(beside(partial(shapes_of, p), threads)), users
+            )
         ]
         return facts, _apart(facts)[0].append_column("shape", begun[0]())
     facts = [facts_of(analysis) for analysis in analyses] if facts is None else facts

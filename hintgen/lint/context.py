@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from tracehint.analyzer.execution.memory import give_back
 from tracehint.analyzer.execution.resources import Resources, cores
 from tracehint.analyzer.execution.threads import beside
+from tracehint.analyzer.memory import give_back
 from tracehint.hintgen import query
 from tracehint.hintgen.lint.finding import Finding, LintRule, Savings
 from tracehint.hintgen.lint.settings import Settings
@@ -114,6 +114,11 @@ class Context:
                 self.con.unregister(name)
             else:
                 self.con.execute(f'DROP TABLE "{name}"')
+        give_back()
+
+    def release_users(self) -> None:
+        """Let go of who made and who read each file, as arrays: pictures ask SQL."""
+        self.__dict__.pop("users", None)
         give_back()
 
     def rows(self, sql: str, **parameters: Any) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from tracehint.analyzer.arrays import Bools, Ints, order_by, spread, starts_of
 
 VARIES = "*"
+AT_ONCE = 1 << 19  # runs: each of their digits takes 24 bytes while they are compared
 
 
 class DigitRuns:
@@ -28,8 +29,8 @@ class DigitRuns:
         after = np.append(digit[1:], False) & ~first[1:]
         self._start = np.flatnonzero(digit & ~before)
         self._length = np.flatnonzero(digit & ~after) + 1 - self._start
-        self._text = np.searchsorted(place, self._start, "right") - 1
-        self.count = np.bincount(self._text, minlength=len(texts))
+        text_of = np.searchsorted(place, self._start, "right") - 1
+        self.count = np.bincount(text_of, minlength=len(texts))
         self._first = np.cumsum(self.count) - self.count
 
     def constant(self, rows: Ints, kind: Ints) -> Iterator[tuple[int, list[str]]]:
@@ -53,11 +54,13 @@ class DigitRuns:
 
     def _same(self, run: Ints, other: Ints) -> Bools:
         same: Bools = self._length[run] == self._length[other]
-        some = np.flatnonzero(same)
-        length = self._length[run[some]]
-        left, right = (spread(self._start[side[some]], length) for side in (run, other))
-        owner = np.repeat(some, length)
-        same[owner[self._bytes[left] != self._bytes[right]]] = False
+        alike = np.flatnonzero(same)
+        for begin in range(0, len(alike), AT_ONCE):
+            some = alike[begin : begin + AT_ONCE]
+            length = self._length[run[some]]
+            left, right = (spread(self._start[side[some]], length) for side in (run, other))
+            owner = np.repeat(some, length)
+            same[owner[self._bytes[left] != self._bytes[right]]] = False
         return same
 
     def _shown(self, runs: Ints, varies: Bools) -> Iterator[str]:

@@ -84,7 +84,7 @@ def _operations(
     tasks: Sequence[Task], sizes: dict[str, int]
 ) -> tuple[list[tuple[Any, ...]], Users, Users]:
     """A row per step, and by file the numbers of the tasks that write and that read it."""
-    files = list(sizes)
+    files = {name: number for number, name in enumerate(sizes)}
     rows: list[tuple[Any, ...]] = []
     writers: Users = {}
     readers: Users = {}
@@ -96,7 +96,7 @@ def _operations(
             name, start, length = what if isinstance(what, tuple) else (what, 0, sizes[str(what)])
             (readers if kind == "read" else writers).setdefault(str(name), []).append(number)
             code = READ if kind == "read" else WRITE
-            rows.append((number, code, files.index(str(name)), start, length, length, 0.0))
+            rows.append((number, code, files[str(name)], start, length, length, 0.0))
     return rows, writers, readers
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tracehint.analyzer.memory import give_back
 from tracehint.hintgen import query
 from tracehint.hintgen.draw import palette
 from tracehint.hintgen.draw.build import build_on
@@ -114,7 +115,9 @@ def _of_run(
 
 
 def _graph(con: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+    give_back()
     drawing = build_on(con, True)
+    give_back()
     return {
         "nodes": [vars(n) for n in drawing.nodes],
         "links": [vars(link) for link in drawing.links],
@@ -139,11 +142,10 @@ def _largest(
     text. Findings come by what they save."""
     most = max(1, rows // 4)
     rules = _hints(hints)
-    duration = float(analysis.run.get("duration_s") or 0)
     result = {
         "findings": [as_dict(f) for f in findings[:most]],
         "hints": rules[:most],
-        "timeline": timeline.timeline(con, duration, rows),
+        "timeline": timeline.timeline(con, analysis, rows),
         **detail(con, rows),
     }
     bars = result["timeline"].pop("left_out")

@@ -5,11 +5,18 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tracehint.analyzer.arrays import Shorts, finder
+from tracehint.analyzer.columns import column, floats
 from tracehint.hintgen import query
 
 if TYPE_CHECKING:
     import duckdb
-    import numpy as np
+
+    from tracehint.analyzer.model import Analysis
 
 BINS = 240
 MAX_BARS = 20_000
@@ -22,22 +29,17 @@ _TASKS = """
     FROM (FROM work ORDER BY coalesce(end_s - start_s, 0) DESC, task LIMIT $limit)
     ORDER BY host, start_s, task"""
 _WHOLE = "SELECT count(*) AS tasks, max(coalesce(end_s, start_s)) AS end_s FROM work"
+_SPREAD = ("bytes", "first_s", "last_s")
 _HOSTS = "SELECT DISTINCT host FROM work ORDER BY host"
-_IO = """
-    SELECT h.code AS host, a.written, a.bytes, a.first_s, a.last_s FROM (
-      SELECT task, true AS written, bytes, first_s, last_s, file FROM producers
-      UNION ALL SELECT task, false, bytes, first_s, last_s, file FROM consumers) a
-    JOIN work t USING (task) JOIN files f USING (file)
-    JOIN (SELECT host, (row_number() OVER (ORDER BY host) - 1)::INTEGER AS code
-          FROM (SELECT DISTINCT host FROM work)) h USING (host)
-    WHERE f.data AND a.first_s IS NOT NULL"""
 
 
 def timeline(
-    con: duckdb.DuckDBPyConnection, duration_s: float, limit: int = MAX_BARS
+    con: duckdb.DuckDBPyConnection, analysis: Analysis, limit: int = MAX_BARS
 ) -> dict[str, Any]:
     """`bars` [lane, start, end, type, failed] of the `limit` longest tasks (`left_out`: how many
-    more there are), lanes per host, and I/O per host and time bin."""
+    more there are), lanes per host, and I/O per host and time bin. `con`: query.connect's of the
+    analysis."""
+    duration_s = float(analysis.run.get("duration_s") or 0)
     whole = query.rows(con, _WHOLE)[0]
     rows = query.rows(con, _TASKS, {"limit": limit})
     # Imported runs can be longer than the tasks that are known: those would be a thin stripe.
@@ -64,7 +66,7 @@ def timeline(
         hosts.append({"name": host, "first": base, "lanes": count})
         base += count
     return {
-        "end_s": end, "types": types, "bars": bars, "hosts": hosts, "io": _io(con, end),
+        "end_s": end, "types": types, "bars": bars, "hosts": hosts, "io": _io(con, analysis, end),
         "left_out": whole["tasks"] - len(bars),
     }  # fmt: skip  # a table
 
@@ -83,32 +85,52 @@ def lanes(spans: list[tuple[float, float]]) -> list[int]:
     return found
 
 
-def _io(con: duckdb.DuckDBPyConnection, end: float) -> dict[str, Any]:
-    """Bytes per time bin; an access is spread evenly from its first to its last operation."""
-    columns = con.execute(_IO).fetchnumpy()
+def _io(con: duckdb.DuckDBPyConnection, analysis: Analysis, end: float) -> dict[str, Any]:
+    """Bytes per time bin; an access is spread evenly from its first to its last operation. Sums
+    of floats depend on their order: the rows are taken as they lie in the tables."""
     names = [host for (host,) in con.execute(_HOSTS).fetchall()]
+    known = _host_codes(analysis, names)
     if len(names) > MAX_HOSTS:
-        names, columns["host"] = ["all hosts"], columns["host"] * 0
+        names, known = ["all hosts"], np.minimum(known, 0)
+    sides = {"read": analysis.consumers, "write": analysis.producers}
+    codes = {kind: _hosts_of(analysis, table, known) for kind, table in sides.items()}
     step = end / BINS
     series = []
     for code, host in enumerate(names):
-        for kind in ("read", "write"):
-            mask = (columns["host"] == code) & (columns["written"] == (kind == "write"))
-            values = _spread(
-                columns["bytes"][mask].astype(float),
-                columns["first_s"][mask].astype(float),
-                columns["last_s"][mask].astype(float),
-                step,
-            )
+        for kind, table in sides.items():
+            rows = np.flatnonzero(codes[kind] == code)
+            bytes_, first, last = (floats(table, name)[rows] for name in _SPREAD)
+            values = _spread(bytes_, first, last, step)
             if values.any():
                 series.append({"host": host, "kind": kind, "bytes": values.round().tolist()})
     return {"step_s": step, "series": series}
 
 
+def _host_codes(analysis: Analysis, names: list[str | None]) -> Shorts:
+    """The number of each task's host; -1 for engines, and where none is known."""
+    tasks = analysis.tasks
+    code = pc.index_in(
+        tasks["host"].cast(pa.string()), pa.array(names, pa.string()), skip_nulls=True
+    )
+    known = np.asarray(pc.fill_null(code, -1).to_numpy(), np.int32)
+    return np.where(column(tasks, "engine", 0) != 0, np.int32(-1), known)
+
+
+def _hosts_of(analysis: Analysis, table: pa.Table, known: Shorts) -> Shorts:
+    """The number of the host of each row of producers or consumers; -1: the row is of software,
+    or it has no time."""
+    task = finder(column(analysis.tasks, "task"))(column(table, "task"))
+    found: Shorts = np.append(known, np.int32(-1))[task]
+    data = pc.fill_null(pc.not_equal(analysis.files["role"], "software"), False)
+    file = finder(column(analysis.files, "file"))(column(table, "file"))
+    found[~np.append(data.to_numpy(), False)[file]] = -1
+    timed = pc.and_(pc.is_valid(table["first_s"]), pc.is_valid(table["last_s"]))
+    found[~timed.to_numpy()] = -1
+    return found
+
+
 def _spread(bytes_: np.ndarray, first: np.ndarray, last: np.ndarray, step: float) -> np.ndarray:
     """Bytes per bin: the differences of the cumulated bytes at the bin edges."""
-    import numpy as np
-
     if not len(bytes_):
         return np.zeros(BINS)
     # Half a bin at least, so that an instant has a length; the sum stays the same.

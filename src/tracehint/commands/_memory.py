@@ -12,7 +12,7 @@ def for_a_run(*, sql: bool = False, keep: bool = True) -> None:
     """
     import gc
 
-    from tracehint.analyzer.execution.memory import keep_memory
+    from tracehint.analyzer.memory import keep_memory
     from tracehint.schemas.arrow import skip_pandas
 
     if keep:

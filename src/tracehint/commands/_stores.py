@@ -102,8 +102,10 @@ def make_plan(
 ) -> TagPlan:
     """Match the hint file's rules with every concrete path that is known."""
     from tracehint.adapters.plan import build_plan
+    from tracehint.analyzer.memory import give_back
 
     paths = known_paths(hints, workflow, like, names, root_fd)
+    give_back()  # what a run took that is like the next one: the plan is made of small objects
     plan = build_plan(hints, paths, create=create, directories=not no_directories, nodes=nodes)
     lines = plan.remarks()
     if like is not None and like.is_dir():

@@ -1,7 +1,8 @@
 """What `profile` needs when the command has ended is loaded while the command runs.
 
-It would be loaded anyhow, so nothing is spent; and only while a processor has nothing else to do,
-so the command is not slowed down: before every few modules it is looked whether one is idle.
+It would be loaded anyhow, so nothing is spent; and while a processor has nothing else to do, so the
+command is not slowed down: before every few modules it is looked whether one is idle. Of a command
+that leaves none idle, a small share of the processors' time is taken (docs/rationale/warming.md).
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from tracehint.commands._beside import beside_the_command
 
 FIRST_S, EVERY_S = 0.5, 0.25  # commands that end sooner have it loaded afterwards
 LOOK_S = 0.1  # for so long a processor must have been idle
+SHARE = 0.02  # of the processors' time since the start: so much is taken though none is idle
 _TICKS = os.sysconf("SC_CLK_TCK")  # of /proc/stat, a second
 # With what these load, and the rules of lint, it is all of a profile (tests/test_warming.py).
 MODULES = (
     "numpy", "numpy.random", "numpy.ma", "pyarrow", "pyarrow.compute", "pyarrow.parquet",
-    "pyarrow.acero", "tracehint.schemas.segments", "tracehint.schemas.spool.convert",
-    "tracehint.schemas.writer",
+    "pyarrow.acero", "tracehint.schemas.ahead", "tracehint.schemas.one_file",
+    "tracehint.schemas.segments", "tracehint.schemas.spool.convert", "tracehint.schemas.writer",
     "tracehint.commands._stages", "tracehint.adapters.engines.discover",
     "tracehint.hintgen.inputs", "tracehint.analyzer.shared.analysis",
     "tracehint.analyzer.execution.local", "tracehint.analyzer.run",
@@ -55,24 +57,27 @@ MODULES = (
 
 
 def warmed() -> contextlib.AbstractContextManager[None]:
-    """Load the modules until the block ends, as far as processors are idle meanwhile."""
+    """Load the modules until the block ends, as far as processors can be had meanwhile."""
     return beside_the_command(_load, None)  # a module in the middle is needed next
 
 
 def _load(over: threading.Event) -> None:
     from tracehint.schemas.arrow import skip_pandas
 
-    pause, left = FIRST_S, modules()
+    pause, left, start = FIRST_S, modules(), time.monotonic()
+    processors = len(os.sched_getaffinity(0))
     while not over.wait(pause):
         pause = EVERY_S
         before, began = idle_s(), time.monotonic()
         if over.wait(LOOK_S):
             return
-        if idle_s() - before < 0.9 * (time.monotonic() - began):
-            continue
+        if idle_s() - before >= 0.9 * (time.monotonic() - began):
+            pause, most_s = 0, LOOK_S / 2
+        else:
+            most_s = SHARE * processors * (time.monotonic() - start) - time.thread_time()
         skip_pandas()
-        pause, began = 0, time.monotonic()
-        while time.monotonic() - began < LOOK_S / 2:
+        until = time.thread_time() + most_s
+        while time.thread_time() < until:
             name = next(left, "")
             if not name or over.is_set():
                 return

@@ -34,7 +34,7 @@ def command(
     Example: tracehint export run.trace --to wfformat -o run.json
     """
     for_a_run(keep=False)
-    from tracehint.analyzer.execution.memory import give_back
+    from tracehint.analyzer.memory import give_back
     from tracehint.analyzer.model import Options
     from tracehint.hintgen import export
 

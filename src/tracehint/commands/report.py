@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tracehint.hintgen.lint.context import Context
     from tracehint.hintgen.lint.finding import Finding
 
+LARGE = 300_000  # tasks: from here on memory is dearer than time
+
 
 @click.command()
 @run_or_last
@@ -69,8 +71,10 @@ def command(
     from tracehint.hintgen.lint.context import Context
 
     run = load(bundle, Options(nodes=nodes, default_placement=default_placement, **cut))
+    wanted = hints or cluster is not None
+    first = _learned_first(run) if wanted else None
     context = Context.of(run, bundle_name=run.name)
-    findings, rules = _found(context, rules=hints or cluster is not None)
+    findings, rules = _found(context, first, rules=wanted)
     prediction, said = _on_cluster(run, rules, cluster, nodes)
     compared = _compared(before, run, Path(bundle), Options(nodes=nodes, **cut))
     with stage("pictures"):
@@ -83,23 +87,44 @@ def command(
         click.echo(f"tracehint: wrote {target}", err=True)
 
 
-def _found(context: Context, *, rules: bool) -> tuple[list[Finding], HintFile | None]:
-    """The findings, and the hint rules where they are wanted: those are learned in a thread of
-    their own, while SQL is asked."""
+def _learned_first(run: Input) -> HintFile | None:
+    """The hint rules of a large run, learned before anything else is in memory: beside the lint
+    rules they would take a gigabyte more. None: the run is small. Labels of edges go."""
+    from tracehint.analyzer.memory import give_back
+    from tracehint.hintgen.learn.rules import learn
+    from tracehint.hintgen.lint.facts import without_edge_labels
+
+    if run.analysis.tasks.num_rows <= LARGE:
+        return None
+    run.analysis = without_edge_labels(run.analysis)
+    give_back()
+    with stage("learning rules"):
+        found = learn([run.analysis])
+    give_back()
+    return found
+
+
+def _found(
+    context: Context, first: HintFile | None, *, rules: bool
+) -> tuple[list[Finding], HintFile | None]:
+    """The findings, and the hint rules where they are wanted and are not there `first`: those are
+    learned in a thread of their own, while SQL is asked."""
     from tracehint.analyzer.execution.resources import Resources, cores, half_of_memory
     from tracehint.analyzer.execution.threads import beside
     from tracehint.hintgen.learn.rules import learn
     from tracehint.hintgen.lint import run_rules
 
     learned = None
-    if rules:
+    if rules and first is None:
         resources = Resources(cores(), half_of_memory())
-        learned = beside(lambda: learn([context.analysis]), resources)
+        learned = beside(lambda: learn([context.analysis], users=context.users), resources)
     with stage("findings and rules") as seen:
         findings = run_rules(context, tell=seen.tell)
         context.release()
         seen.tell("learning rules", 0, 0, "")
-        return findings, learned() if learned is not None else None
+        found = learned() if learned is not None else first
+        context.release_users()
+        return findings, found
 
 
 def _on_cluster(
