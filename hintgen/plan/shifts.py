@@ -92,10 +92,11 @@ def _shifts(task: int, part: Ints, ties: Ties, least: float) -> list[Shift]:
 
 def _inside(tasks: tuple[int, ...], ties: Ties) -> float:
     """Bytes between these tasks, counted from both ends."""
-    members = np.array(tasks)
+    inside = np.zeros(len(ties.pull), bool)
+    inside[list(tasks)] = True
     return float(
         sum(
-            ties.bytes[rows][np.isin(ties.other[rows], members)].sum()
+            ties.bytes[rows][inside[ties.other[rows]]].sum()
             for rows in (slice(ties.begin[t], ties.begin[t + 1]) for t in tasks)
         )
     )
