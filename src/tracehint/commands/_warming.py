@@ -64,7 +64,7 @@ def warmed() -> contextlib.AbstractContextManager[None]:
 def _load(over: threading.Event) -> None:
     from tracehint.schemas.arrow import skip_pandas
 
-    pause, left, start = FIRST_S, modules(), time.monotonic()
+    pause, left, start, spent = FIRST_S, modules(), time.monotonic(), time.thread_time()
     processors = len(os.sched_getaffinity(0))
     while not over.wait(pause):
         pause = EVERY_S
@@ -74,7 +74,7 @@ def _load(over: threading.Event) -> None:
         if idle_s() - before >= 0.9 * (time.monotonic() - began):
             pause, most_s = 0, LOOK_S / 2
         else:
-            most_s = SHARE * processors * (time.monotonic() - start) - time.thread_time()
+            most_s = SHARE * processors * (time.monotonic() - start) + spent - time.thread_time()
         skip_pandas()
         until = time.thread_time() + most_s
         while time.thread_time() < until:
